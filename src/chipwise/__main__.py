@@ -1,0 +1,5 @@
+"""`python -m chipwise`."""
+
+from chipwise.cli import main
+
+main()

@@ -1,0 +1,100 @@
+"""One error family: what is wrong, the nearest valid names, the next step.
+
+```
+ChipwiseError            exit code
+├── UsageError           2   a value that cannot be used: malformed, negative, illegal
+├── UnknownNameError     3   a chip, model, runtime or key that does not exist; carries the nearest names
+├── InfeasibleError      4   nothing fits, or a target cannot be met: by how much, and what would mend it
+└── MissingExtraError    5   an optional dependency is not installed; carries the pip line
+```
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+__all__ = [
+    "ChipwiseError",
+    "InfeasibleError",
+    "MissingExtraError",
+    "UnknownNameError",
+    "UsageError",
+    "nearest",
+    "shorten",
+]
+
+
+class ChipwiseError(Exception):
+    """Anything the user can mend. `what` is one sentence; `hint` is the next step."""
+
+    exit_code = 1
+
+    def __init__(self, what: str, hint: str = "") -> None:
+        super().__init__(what)
+        self.what = what
+        self.hint = hint
+
+    def __str__(self) -> str:
+        return f"{self.what} ({self.hint})" if self.hint else self.what
+
+
+class UsageError(ChipwiseError):
+    """A value that cannot be used."""
+
+    exit_code = 2
+
+
+class UnknownNameError(ChipwiseError):
+    """A name that does not exist in its table."""
+
+    exit_code = 3
+
+    def __init__(self, kind: str, name: str, known: Iterable[str], hint: str = "") -> None:
+        self.name = name
+        self.nearest = nearest(name, known)
+        if self.nearest:
+            hint = f"did you mean {', '.join(self.nearest)}?" + (f" {hint}" if hint else "")
+        super().__init__(f"unknown {kind} '{shorten(name)}'", hint)
+
+
+class InfeasibleError(ChipwiseError):
+    """No plan satisfies what was asked."""
+
+    exit_code = 4
+
+
+class MissingExtraError(ChipwiseError):
+    """An optional dependency is needed for what was asked."""
+
+    exit_code = 5
+
+    def __init__(self, need: str, extra: str) -> None:
+        super().__init__(f"{need} needs an extra", f"pip install 'chipwise[{extra}]'")
+
+
+def shorten(text: str, width: int = 80) -> str:
+    """`text` on one line, without control characters and at most `width` characters long."""
+    line = "".join(c if c.isprintable() else "?" for c in " ".join(text.split()))
+    return line if len(line) <= width else line[: width - 3] + "..."
+
+
+def nearest(name: str, known: Iterable[str], count: int = 3) -> tuple[str, ...]:
+    """Up to `count` known names that resemble `name`, best first; case and separators are ignored."""
+
+    def plain(text: str) -> str:
+        return "".join(c for c in text.lower() if c.isalnum())
+
+    wanted = plain(name[:200])
+    if not wanted:
+        return ()
+    scored = []
+    for candidate in known:
+        key = plain(candidate)
+        tail = plain(candidate.rsplit("/", 1)[-1])
+        score = max(difflib.SequenceMatcher(None, wanted, k).ratio() for k in {key, tail})
+        if wanted in key:
+            score = max(score, 0.75 + 0.25 * len(wanted) / len(key))
+        scored.append((score, candidate))
+    scored.sort(key=lambda pair: (-pair[0], pair[1]))
+    return tuple(candidate for score, candidate in scored[:count] if score >= 0.6)

@@ -1,0 +1,112 @@
+"""Quantities at the door: text in, SI floats out, and back to text for people.
+
+Inside the package every number is SI and carries its unit in its name. GB is 10^9 bytes and GiB is 2^30
+bytes, here and nowhere else.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from chipwise.errors import UsageError, shorten
+
+__all__ = [
+    "GIB",
+    "Array",
+    "Real",
+    "format_bytes",
+    "format_count",
+    "format_seconds",
+    "parse_quantity",
+]
+
+Array: TypeAlias = NDArray[np.float64]
+Real: TypeAlias = float | Array
+"""A number, or an array of numbers that broadcasts."""
+
+GIB = 2.0**30
+
+_PREFIX = {"": 1.0, "k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15, "E": 1e18}
+_BINARY = {"Ki": 2.0**10, "Mi": 2.0**20, "Gi": 2.0**30, "Ti": 2.0**40, "Pi": 2.0**50}
+_TIME = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
+
+
+def _scales(unit: str) -> dict[str, float]:
+    """The suffixes a dimension accepts, each with its factor to SI."""
+    if unit == "s":
+        return _TIME
+    if unit == "B":
+        return {f"{p}B": f for p, f in (_PREFIX | _BINARY).items()}
+    if unit == "B/s":
+        return {f"{p}B/s": f for p, f in (_PREFIX | _BINARY).items()}
+    if unit == "FLOP/s":
+        return {f"{p}{name}": f for p, f in _PREFIX.items() for name in ("FLOP/s", "FLOPS", "OPS", "OP/s")}
+    if unit == "Hz":
+        return {f"{p}Hz": f for p, f in _PREFIX.items()}
+    if unit == "W":
+        return {f"{p}W": f for p, f in _PREFIX.items()}
+    if unit == "1/s":
+        return {"/s": 1.0, "/min": 1 / 60.0, "/h": 1 / 3600.0, "rps": 1.0, "qps": 1.0, "": 1.0}
+    if unit == "":
+        return {"": 1.0, "k": 1e3, "K": 1e3, "M": 1e6, "B": 1e9, "T": 1e12}
+    raise AssertionError(unit)
+
+
+# a comma separates thousands, nothing else: 1,5 is neither 15 nor 1.5 here
+_NUMBER = re.compile(
+    r"([+-]?(?:(?:\d{1,3}(?:,\d{3})+|\d+(?:_\d+)*)(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?)\s*(.*)", re.DOTALL
+)
+
+
+def parse_quantity(text: str, unit: str, name: str, *, low: float = 0.0, high: float = math.inf) -> float:
+    """`text` as an SI float of dimension `unit` ("s", "B", "B/s", "FLOP/s", "Hz", "W", "1/s" or "" for counts).
+
+    A bare number is taken in SI. Raises `UsageError`, naming `name`, for text that is no such quantity and
+    for a value outside `low` to `high`.
+    """
+    scales = _scales(unit)
+    match = _NUMBER.fullmatch(text.strip())
+    suffix = match.group(2) if match else ""
+    if match is None or (suffix and suffix not in scales):
+        known = [s for s in scales if s][:6]
+        raise UsageError(
+            f"{name}: cannot read '{shorten(text)}'", f"write a number with one of {', '.join(known)}"
+        )
+    value = float(match.group(1).replace(",", "").replace("_", "")) * scales.get(suffix, 1.0)
+    if not math.isfinite(value) or not low <= value <= high:
+        bound = f"at least {low:g}" if high == math.inf else f"{low:g} to {high:g}"
+        raise UsageError(f"{name}: {shorten(text)} is out of range", f"{bound} {unit}".strip())
+    return value
+
+
+def _scaled(value: float, steps: list[tuple[float, str]], digits: int) -> str:
+    if value == 0 or not math.isfinite(value):
+        return f"{value:g} {steps[-1][1]}".strip()
+    # half of the last printed digit below a step already rounds up to it
+    reach = 1.0 - 0.5 * 10.0**-digits
+    factor, suffix = next((step for step in steps if abs(value) >= step[0] * reach), steps[-1])
+    shown = float(f"{value / factor:.{digits - 1}e}")
+    decimals = max(0, digits - 1 - math.floor(math.log10(abs(shown))))
+    return f"{shown:,.{decimals}f} {suffix}".strip()
+
+
+def format_bytes(value: float, digits: int = 3) -> str:
+    """Decimal bytes with three significant digits: `141 GB`."""
+    return _scaled(
+        value, [(1e15, "PB"), (1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1.0, "B")], digits
+    )
+
+
+def format_seconds(value: float, digits: int = 3) -> str:
+    """Seconds with three significant digits: `24.1 ms`."""
+    return _scaled(value, [(1.0, "s"), (1e-3, "ms"), (1e-6, "us"), (1e-9, "ns")], digits)
+
+
+def format_count(value: float, digits: int = 3) -> str:
+    """A count with three significant digits: `70.6 B`."""
+    return _scaled(value, [(1e12, "T"), (1e9, "B"), (1e6, "M"), (1e3, "k"), (1.0, "")], digits)
