@@ -1,0 +1,151 @@
+"""A chip as it is rented or counted, every figure with its source and grade."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from chipwise.errors import UnknownNameError
+
+__all__ = ["Chip", "Family", "Grade", "Link", "MatrixUnit", "MemoryTier", "Provenance", "Source"]
+
+Grade = Literal["measured", "datasheet", "secondary", "derived", "assumed"]
+Kind = Literal["gpu", "tpu", "asic", "cpu", "wafer", "lpu", "rdu"]
+Family = Literal["simt", "systolic", "dataflow", "cpu"]
+Status = Literal["ga", "announced"]
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where a figure was read: a citation and the date it was read or committed (ISO, or None)."""
+
+    ref: str
+    date: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Provenance:
+    """Sources and grade of a figure; `note` says what was derived, assumed or doubted."""
+
+    sources: tuple[Source, ...]
+    grade: Grade
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryTier:
+    """One level of memory that holds weights and caches; `name` is the vendor's word for it.
+
+    `label_bytes` is the vendor's capacity, `usable_bytes` what software can use; `bytes_per_s` is the peak
+    rate at which the chip reaches it (one direction for a tier behind a link). None = not published.
+    """
+
+    name: str
+    kind: Literal["sram", "hbm", "ddr"]
+    label_bytes: float | None
+    usable_bytes: float | None
+    bytes_per_s: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class MatrixUnit:
+    """Compute units and the 16-bit multiply-accumulates each does per clock.
+
+    units x macs_per_clock x 2 x peak_clock_hz reproduces the 16-bit peak; `boost_clock_hz` is the highest
+    clock the vendor names.
+    """
+
+    unit: str
+    units: int
+    name: str
+    macs_per_clock: float | None
+    boost_clock_hz: float | None
+    peak_clock_hz: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """A link out of the chip: `bytes_per_s` is one direction, per chip, over all ports.
+
+    `pairwise_bytes_per_s` is what one pair of chips can use, `domain` the number of chips joined. A link may
+    have no speed where none is published.
+    """
+
+    name: str
+    bytes_per_s: float | None
+    pairwise_bytes_per_s: float | None = None
+    topology: str = ""
+    domain: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Chip:
+    """One accelerator or CPU socket: facts only, all of the whole package, peaks dense.
+
+    `matrix` and `vector` map a data type ("bf16", "fp8", ...; "fp16/fp16" for fp16 accumulation) to
+    operations per second. `figures` holds what the catalogue file says, by key and in the unit of the key
+    ("memory_GBps", "matrix_tflops.bf16"); `provenance(figure)` gives the source and grade of one of them.
+    `default.note` is the remark on the chip as a whole. `exceptions` gives, by guard, the reason why a true
+    figure violates it. `like` names the bundled chip whose software a user's own chip runs.
+    """
+
+    id: str
+    name: str
+    vendor: str
+    kind: Kind
+    family: Family
+    year: int
+    status: Status
+    process: str
+    tiers: tuple[MemoryTier, ...]
+    matrix: Mapping[str, float]
+    vector: Mapping[str, float]
+    matrix_unit: MatrixUnit
+    cache_bytes: float | None
+    sram_per_unit_bytes: float | None
+    registers_per_unit_bytes: float | None
+    sram_bytes: float | None
+    sram_bytes_per_s: float | None
+    host: Link | None
+    scaleup: Link | None
+    scaleout_bytes_per_s: float | None
+    tdp_w: float | None
+    devices_per_package: int
+    accumulate_note: str
+    default: Provenance
+    own: Mapping[str, Provenance] = field(default_factory=dict)
+    figures: Mapping[str, object] = field(default_factory=dict)
+    aliases: tuple[str, ...] = ()
+    exceptions: Mapping[str, str] = field(default_factory=dict)
+    like: str = ""
+
+    @property
+    def memory(self) -> MemoryTier:
+        """The first tier: where weights and caches live."""
+        return self.tiers[0]
+
+    @property
+    def software_id(self) -> str:
+        """The id by which runtimes know it."""
+        return self.like or self.id
+
+    @property
+    def rentable(self) -> bool:
+        """Announced chips cannot be rented."""
+        return self.status == "ga"
+
+    def peak(self, dtype: str, accumulate: str = "fp32") -> float | None:
+        """Dense matrix operations per second for a data type; None where the vendor gives none."""
+        if accumulate != "fp32":
+            return self.matrix.get(f"{dtype}/{accumulate}")
+        return self.matrix.get(dtype)
+
+    def provenance(self, figure: str) -> Provenance:
+        """Source and grade of one figure: its own where it has one, else the chip's.
+
+        Raises `UnknownNameError` for a figure that this chip does not have.
+        """
+        if figure not in self.figures:
+            raise UnknownNameError(f"figure of {self.id}", figure, self.figures)
+        return self.own.get(figure, self.default)

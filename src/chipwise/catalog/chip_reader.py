@@ -1,0 +1,310 @@
+"""Strict reader of chip files: the bundled ones and the user's own.
+
+A file names its vendor and its sources, then holds one table per chip (see the head of any bundled file for
+the keys and their units):
+
+```toml
+vendor = "acme"
+[sources]
+sheet = { ref = "Acme, data sheet of the A1", date = "2026-11-20" }
+
+[a1]
+name = "Acme A1"
+kind = "gpu"
+family = "simt"
+year = 2026
+status = "ga"
+sources = ["sheet"]
+grade = "datasheet"
+memory = "48 GB"
+memory_kind = "hbm"
+memory_GBps = 2000
+matrix_tflops = { bf16 = 300 }
+own = [{ figures = ["memory_GBps"], grade = "assumed", note = "stacks x pins" }]
+```
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Mapping
+from typing import Any, cast, get_args
+
+from chipwise.catalog.chip import (
+    Chip,
+    Family,
+    Grade,
+    Kind,
+    Link,
+    MatrixUnit,
+    MemoryTier,
+    Provenance,
+    Source,
+    Status,
+)
+from chipwise.catalog.guards import GUARDS, check
+from chipwise.catalog.tables import known_keys, read_sources
+from chipwise.errors import UsageError, nearest, shorten
+
+__all__ = ["names_of", "read_chips"]
+
+USABLE_SHARE = 0.99
+"""Share of the label that software can use where no driver reading is known."""
+
+_IDENTITY = (
+    "name", "aliases", "kind", "family", "year", "status", "sources", "grade", "note", "own", "exceptions",
+    "memory_kind", "accumulate", "like",
+)  # fmt: skip
+_TEXTS = (
+    "process", "memory_type", "tier2", "unit", "matrix_unit", "host", "scaleup", "scaleup_topology",
+)  # fmt: skip
+_SIZES = ("memory", "cache", "sram")
+_COUNTS = ("units", "devices_per_package", "scaleup_domain")
+_NUMBERS = (
+    "usable_memory_GB", "memory_GBps", "tier2_GB", "tier2_GBps", "macs_per_clock", "boost_MHz", "peak_MHz",
+    "sram_per_unit_KiB", "registers_per_unit_KiB", "sram_GBps", "host_GBps", "scaleup_GBps",
+    "scaleup_pairwise_GBps", "scaleout_GBps", "tdp_W",
+)  # fmt: skip
+_PEAKS = {
+    "matrix_tflops": (
+        "fp64", "fp32", "tf32", "fp16", "bf16", "fp16/fp16", "fp8", "fp8/fp16", "int8", "fp6", "fp4", "int4",
+    ),
+    "vector_tflops": ("fp64", "fp32", "fp16", "bf16"),
+}  # fmt: skip
+MEASURES = (*_TEXTS, *_SIZES, *_COUNTS, *_NUMBERS)
+"""Keys of single figures that a chip may have."""
+
+_KEYS = (*_IDENTITY, *_TEXTS, *_SIZES, *_COUNTS, *_NUMBERS, *_PEAKS)
+_LARGEST = 1e15
+_ID = re.compile(r"[a-z0-9]+(?:[-.+][a-z0-9+]+)*")
+_SIZE = re.compile(r"(\d+(?:\.\d+)?) (GB|GiB|MB|MiB|TB|TiB)")
+_BYTES = {"MB": 1e6, "GB": 1e9, "TB": 1e12, "MiB": 2.0**20, "GiB": 2.0**30, "TiB": 2.0**40}
+
+
+def read_chips(text: str, origin: str) -> dict[str, Chip]:
+    """All chips of a TOML text by id; `origin` names the text in messages.
+
+    Raises `UsageError`, naming file, chip and key, for text that is no such table: an unknown or missing
+    key, a value of the wrong type or out of range, a source that is not listed, a name given twice, or
+    figures that violate a guard (see `chipwise.catalog.guards`).
+    """
+    try:
+        document = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise UsageError(f"{origin}: not valid TOML: {error}") from None
+    vendor = document.pop("vendor", None)
+    if not isinstance(vendor, str) or not vendor:
+        raise UsageError(f"{origin}: no vendor", 'start the file with vendor = "..."')
+    sources = read_sources(document.pop("sources", {}), origin)
+    if not document:
+        raise UsageError(f"{origin}: no chips", "write one table per chip: [my-chip]")
+    chips: dict[str, Chip] = {}
+    for name, table in document.items():
+        where = f"{origin}: chip '{shorten(name, 40)}'"
+        if not isinstance(table, dict):
+            raise UsageError(
+                f"{origin}: '{shorten(name, 40)}' is not a table", "only vendor stands outside tables"
+            )
+        if not _ID.fullmatch(name):
+            raise UsageError(f"{where}: an id is made of a-z, 0-9, '-', '.' and '+'")
+        chips[name] = chip = _Table(table, where, sources).chip(name, vendor)
+        check(chip, where)
+    names_of(chips, origin)
+    return chips
+
+
+def names_of(chips: Mapping[str, Chip], origin: str) -> dict[str, str]:
+    """Every id and alias with the id that it stands for.
+
+    Raises `UsageError` for a name that stands for two chips.
+    """
+    names = {name: name for name in chips}
+    for chip in chips.values():
+        for alias in chip.aliases:
+            if names.setdefault(alias, chip.id) != chip.id or alias in chips:
+                raise UsageError(f"{origin}: '{alias}' names both {names[alias]} and {chip.id}")
+    return names
+
+
+class _Table:
+    """One chip's table on its way to a `Chip`; carries what its messages need."""
+
+    def __init__(self, table: object, where: str, sources: Mapping[str, Source]) -> None:
+        self.table = known_keys(table, _KEYS, where)
+        self.where, self.sources = where, sources
+        figures: dict[str, object] = {}
+        for key, value in self.table.items():
+            if key in _PEAKS:
+                for dtype, peak in known_keys(value, _PEAKS[key], f"{where}, {key}").items():
+                    figures[f"{key}.{dtype}"] = self.positive(f"{key}.{dtype}", peak)
+            elif key in _NUMBERS:
+                figures[key] = self.positive(key, value)
+            elif key in _COUNTS:
+                if type(value) is not int or value < 1:
+                    raise self.fail(f"{key} must be a whole number from 1, not {shorten(repr(value), 40)}")
+                figures[key] = value
+            elif key in _TEXTS or key in _SIZES:
+                figures[key] = self.text(key)
+        self.figures = figures
+
+    def fail(self, what: str, hint: str = "") -> UsageError:
+        return UsageError(f"{self.where}: {what}", hint)
+
+    def chip(self, name: str, vendor: str) -> Chip:
+        """The checked value."""
+        figures = self.figures
+        label = self.size("memory")
+        default = self.provenance(self.table, self.where)
+        own = self.own(default)
+        usable = self.si("usable_memory_GB", 1e9)
+        if usable is None and label is not None:
+            usable = USABLE_SHARE * label
+            figures["usable_memory_GB"] = round(usable / 1e9, 4)
+            own["usable_memory_GB"] = Provenance(
+                default.sources, "assumed", f"{USABLE_SHARE} of the label, no driver reading"
+            )
+        kind = self.choice("memory_kind", ("sram", "hbm", "ddr"))
+        tiers = [
+            MemoryTier(self.get("memory_type"), cast(Any, kind), label, usable, self.si("memory_GBps", 1e9))
+        ]
+        if "tier2" in figures:
+            size = self.si("tier2_GB", 1e9)
+            tiers.append(MemoryTier(self.get("tier2"), "ddr", size, size, self.si("tier2_GBps", 1e9)))
+        elif "tier2_GB" in figures or "tier2_GBps" in figures:
+            raise self.fail("tier2_GB and tier2_GBps need tier2", "the name of the second memory")
+        domain = cast(int, figures.get("scaleup_domain", 1))
+        scaleup = None
+        if domain > 1 or "scaleup" in figures or "scaleup_GBps" in figures:
+            scaleup = Link(
+                self.get("scaleup"), self.si("scaleup_GBps", 1e9), self.si("scaleup_pairwise_GBps", 1e9),
+                self.get("scaleup_topology"), domain,
+            )  # fmt: skip
+        year = self.table.get("year")
+        if type(year) is not int or not 2000 <= year <= 2100:
+            raise self.fail(f"year must be a whole number such as 2026, not {shorten(repr(year), 40)}")
+        return Chip(
+            id=name,
+            name=self.text("name"),
+            vendor=vendor,
+            kind=cast(Kind, self.choice("kind", get_args(Kind))),
+            family=cast(Family, self.choice("family", get_args(Family))),
+            year=year,
+            status=cast(Status, self.choice("status", get_args(Status))),
+            process=self.get("process"),
+            tiers=tuple(tiers),
+            matrix=self.peaks("matrix_tflops"),
+            vector=self.peaks("vector_tflops"),
+            matrix_unit=MatrixUnit(
+                self.get("unit"), cast(int, figures.get("units", 0)), self.get("matrix_unit"),
+                self.si("macs_per_clock", 1), self.si("boost_MHz", 1e6), self.si("peak_MHz", 1e6),
+            ),
+            cache_bytes=self.size("cache"),
+            sram_per_unit_bytes=self.si("sram_per_unit_KiB", 2.0**10),
+            registers_per_unit_bytes=self.si("registers_per_unit_KiB", 2.0**10),
+            sram_bytes=self.size("sram"),
+            sram_bytes_per_s=self.si("sram_GBps", 1e9),
+            host=Link(self.get("host"), self.si("host_GBps", 1e9)) if "host" in figures else None,
+            scaleup=scaleup,
+            scaleout_bytes_per_s=self.si("scaleout_GBps", 1e9),
+            tdp_w=self.si("tdp_W", 1),
+            devices_per_package=cast(int, figures.get("devices_per_package", 1)),
+            accumulate_note=self.text("accumulate") if "accumulate" in self.table else "",
+            default=default,
+            own=own,
+            figures=figures,
+            like=self.text("like") if "like" in self.table else "",
+            aliases=self.texts(self.table, "aliases", self.where),
+            exceptions=self.exceptions(),
+        )  # fmt: skip
+
+    def own(self, default: Provenance) -> dict[str, Provenance]:
+        """The figures that have a provenance of their own."""
+        entries = self.table.get("own", [])
+        if not isinstance(entries, list):
+            raise self.fail(
+                "own must be an array of tables", 'own = [{ figures = ["tdp_W"], grade = "assumed" }]'
+            )
+        found: dict[str, Provenance] = {}
+        for entry in entries:
+            where = f"{self.where}, own"
+            table = known_keys(entry, ("figures", "sources", "grade", "note"), where)
+            for figure in self.texts(table, "figures", where):
+                if figure not in self.figures:
+                    close = nearest(figure, self.figures)
+                    raise self.fail(f"own lists '{shorten(figure, 40)}', which the chip does not have",
+                                    f"did you mean {', '.join(close)}?" if close else "")  # fmt: skip
+                if figure in found:
+                    raise self.fail(f"own lists '{figure}' twice")
+                found[figure] = self.provenance(table, where, default)
+        return found
+
+    def provenance(
+        self, table: Mapping[str, Any], where: str, default: Provenance | None = None
+    ) -> Provenance:
+        """Sources, grade and note of a table; sources may be left out where there is a default."""
+        grade = table.get("grade")
+        if grade not in get_args(Grade):
+            raise UsageError(f"{where}: grade must be one of {', '.join(get_args(Grade))}, not {grade!r}")
+        note = table.get("note", "")
+        if not isinstance(note, str):
+            raise UsageError(f"{where}: note must be a text")
+        if "sources" not in table and default is not None:
+            return Provenance(default.sources, cast(Grade, grade), note)
+        keys = self.texts(table, "sources", where)
+        if not keys:
+            raise UsageError(f"{where}: no sources", "list keys of [sources]")
+        for key in keys:
+            if key not in self.sources:
+                raise UsageError(f"{where}: source '{shorten(key, 40)}' is not in [sources]",
+                                 f"known: {', '.join(self.sources) or 'none'}")  # fmt: skip
+        return Provenance(tuple(self.sources[key] for key in keys), cast(Grade, grade), note)
+
+    def exceptions(self) -> Mapping[str, str]:
+        table = known_keys(self.table.get("exceptions", {}), GUARDS, f"{self.where}, exceptions")
+        for guard, reason in table.items():
+            if not isinstance(reason, str) or not reason:
+                raise self.fail(f"exception '{guard}' needs a reason")
+        return table
+
+    def positive(self, key: str, value: object) -> float:
+        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < _LARGEST:
+            raise self.fail(f"{key} must be a positive number, not {shorten(repr(value), 40)}")
+        return float(value)
+
+    def text(self, key: str) -> str:
+        value = self.table.get(key)
+        if not isinstance(value, str) or not value:
+            raise self.fail(f"{key} must be a text" if key in self.table else f"no {key}")
+        return value
+
+    def texts(self, table: Mapping[str, Any], key: str, where: str) -> tuple[str, ...]:
+        value = table.get(key, [])
+        if not isinstance(value, list) or not all(isinstance(item, str) and item for item in value):
+            raise UsageError(f"{where}: {key} must be a list of texts, not {shorten(repr(value), 40)}")
+        return tuple(value)
+
+    def choice(self, key: str, allowed: tuple[str, ...]) -> str:
+        value = self.table.get(key)
+        if value not in allowed:
+            given = f"must be one of {', '.join(allowed)}, not {shorten(repr(value), 40)}"
+            raise self.fail(f"{key} {given}" if key in self.table else f"no {key}", ", ".join(allowed))
+        return cast(str, value)
+
+    def size(self, key: str) -> float | None:
+        if key not in self.figures:
+            return None
+        match = _SIZE.fullmatch(self.get(key))
+        if match is None or not float(match[1]):
+            raise self.fail(f"{key} must be a size such as '80 GiB', not '{shorten(self.get(key), 40)}'")
+        return float(match[1]) * _BYTES[match[2]]
+
+    def get(self, key: str) -> str:
+        return cast(str, self.figures.get(key, ""))
+
+    def si(self, key: str, factor: float) -> float | None:
+        return cast(float, self.figures[key]) * factor if key in self.figures else None
+
+    def peaks(self, key: str) -> Mapping[str, float]:
+        start = len(key) + 1
+        return {f[start:]: cast(float, v) * 1e12 for f, v in self.figures.items() if f.startswith(f"{key}.")}

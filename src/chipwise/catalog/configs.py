@@ -1,0 +1,132 @@
+"""Model configurations: a `config.json` by path or folder, or one of the bundled table by name."""
+
+from __future__ import annotations
+
+import json
+import os
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from chipwise.catalog.files import read_text
+from chipwise.errors import UnknownNameError, UsageError, shorten
+
+__all__ = ["ModelConfig", "bundled_configs", "find_config", "parse_config"]
+
+# Published configs are under 1 MB, the long ones because they list every layer that is not quantised.
+MAX_BYTES = 8_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class ModelConfig:
+    """A configuration as it was found: its name, its keys, and where it comes from.
+
+    `alias` marks a second name of a bundled model.
+    """
+
+    name: str
+    data: Mapping[str, Any]
+    origin: str
+    alias: bool = False
+
+
+def find_config(name: str) -> ModelConfig:
+    """The configuration at a path, in a folder, or bundled under a name (case is ignored, and so is the
+    organisation where the rest is unique).
+
+    Raises `UsageError` for a file that is no configuration, `UnknownNameError` for an unknown name.
+    """
+    looks_like_path = name.startswith((".", "~", os.sep)) or name.endswith(".json")
+    path = Path(name)
+    try:
+        path = path.expanduser()
+        exists = path.exists()
+    except (OSError, ValueError, RuntimeError):  # a name too long, a NUL in it, ~ of a user who is not there
+        exists = False
+    if exists and (looks_like_path or path.is_file() or (path / "config.json").exists()):
+        return _read_path(path)
+    if looks_like_path:
+        raise UsageError(
+            f"no such file: {shorten(name)}", "give a config.json, its folder, or a bundled name"
+        )
+    table = bundled_configs()
+    return table[_resolve(name, table)]
+
+
+@cache
+def bundled_configs() -> Mapping[str, ModelConfig]:
+    """All bundled configurations by name. Aliases (`also`) of one model share its keys; a model that is
+    `like` another begins with the other's."""
+    text = files("chipwise.catalog").joinpath("data/models.toml").read_text("utf-8")
+    table: dict[str, ModelConfig] = {}
+    for name, entry in tomllib.loads(text).items():
+        origin, also, like = entry.pop("source"), entry.pop("also", ()), entry.pop("like", None)
+        keys = {**table[like].data, **entry} if like else entry
+        for alias in (name, *also):
+            table[alias] = ModelConfig(alias, keys, origin)
+    return table
+
+
+def parse_config(text: str, name: str, origin: str) -> ModelConfig:
+    """`text` as a configuration. Raises `UsageError` for anything but one JSON object with unique keys."""
+
+    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        table: dict[str, Any] = {}
+        for key, value in pairs:
+            if key in table:
+                raise UsageError(f"{origin}: key '{shorten(key)}' occurs twice", "keep the one that is meant")
+            table[key] = value
+        return table
+
+    try:
+        data = json.loads(text, object_pairs_hook=unique)
+    except json.JSONDecodeError as error:
+        what = f"{origin}: not valid JSON at line {error.lineno}, column {error.colno}: {error.msg}"
+        raise UsageError(what, "is the download complete?") from None
+    except (RecursionError, ValueError):
+        raise UsageError(
+            f"{origin}: not a model configuration", "nested too deeply or a number too long"
+        ) from None
+    if not isinstance(data, dict):
+        raise UsageError(f"{origin}: not a model configuration", "expected one JSON object")
+    return ModelConfig(name, data, origin)
+
+
+def _read_path(path: Path) -> ModelConfig:
+    file = path / "config.json" if path.is_dir() else path
+    if path.is_dir() and not file.exists():
+        raise UsageError(f"{path}: holds no config.json", "give a config.json or its folder")
+    text = read_text(file, MAX_BYTES, "a model configuration")
+    if file.name != "config.json":
+        return parse_config(text, shorten(file.stem.replace("__", "/"), 120), str(file))
+    config = parse_config(text, shorten(file.resolve().parent.name, 120), str(file))
+    return _with_sibling(config, file.with_name("hf_quant_config.json"))
+
+
+def _with_sibling(config: ModelConfig, file: Path) -> ModelConfig:
+    """The quantisation that NVIDIA's Model Optimizer writes into a file of its own, as part of the keys."""
+    if "quantization_config" in config.data or not file.is_file():
+        return config
+    found = parse_config(
+        read_text(file, MAX_BYTES, "a model configuration"), config.name, str(file)
+    ).data.get("quantization")
+    if not isinstance(found, dict):
+        raise UsageError(f"{file}: no object 'quantization'", "is it written by Model Optimizer?")
+    data = {**config.data, "quantization_config": {"quant_method": "modelopt", **found}}
+    return ModelConfig(config.name, data, f"{config.origin} and {file.name}")
+
+
+def _resolve(name: str, table: Mapping[str, ModelConfig]) -> str:
+    if name in table:
+        return name
+    wanted = name.lower()
+    whole = [key for key in table if key.lower() == wanted]
+    tail = [key for key in table if key.lower().rsplit("/", 1)[-1] == wanted]
+    for hits in (whole, tail):
+        if len(hits) == 1:
+            return hits[0]
+    raise UnknownNameError("model", name, table, "or give the path of a config.json")

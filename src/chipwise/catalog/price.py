@@ -1,0 +1,261 @@
+"""What a machine or a token costs: renting, owning, buying tokens.
+
+**The rule that splits dollars per hour over tokens.** A machine is paid by the hour, tokens are sold in two
+kinds. Each kind pays for the machine seconds spent on it: input tokens for prefill, output tokens for decode;
+time that serves neither (waiting, bubbles) is borne in the same proportion: `split_usd_per_million`. Where
+only a throughput is known, output tokens bear the whole hour and input tokens are free: `usd_per_million`.
+Both ways the tokens of an hour sum to the price of the hour.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from dataclasses import dataclass
+from statistics import median
+from typing import TypeAlias
+
+import numpy as np
+
+from chipwise.catalog.chips import get_chip
+from chipwise.catalog.offer import load_offers, price_range
+from chipwise.catalog.price_tables import (
+    ApiPrice,
+    Assumption,
+    Capex,
+    load_assumptions,
+    load_capex,
+    load_token_prices,
+)
+from chipwise.errors import UsageError
+from chipwise.units import Real
+
+__all__ = [
+    "ApiPrice",
+    "Assumption",
+    "Capex",
+    "NoPriceError",
+    "Own",
+    "PriceBasis",
+    "Rent",
+    "capex_for",
+    "load_assumptions",
+    "load_capex",
+    "load_token_prices",
+    "own_basis",
+    "own_usd_per_h",
+    "rent_basis",
+    "split_usd_per_million",
+    "token_prices_for",
+    "usd_per_million",
+]
+
+HOURS_PER_YEAR = 8760.0
+
+
+class NoPriceError(UsageError):
+    """No price was read for what was asked; the user can give one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rent:
+    """Renting: dollars per chip-hour over the offers counted, and the span of their dates ("" = undated).
+
+    `mid_usd_per_h` is the median over providers. `provider`, `region` and `spot` say which offers were
+    counted ("" = all); `stale`: none of them is surely recent.
+    """
+
+    chip: str
+    low_usd_per_h: float
+    mid_usd_per_h: float
+    high_usd_per_h: float
+    offers: int
+    oldest: str
+    newest: str
+    stale: bool
+    provider: str = ""
+    region: str = ""
+    spot: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Own:
+    """Owning one chip with its share of the machine. The meaning of each figure: `own_usd_per_h`.
+
+    `assumed` names the figures that the user did not give: they are to be printed with the cost.
+    """
+
+    capex_usd: float
+    power_w: float
+    years: float
+    utilisation: float
+    usd_per_kwh: float
+    pue: float
+    other_opex_share: float
+    idle_power_share: float
+    assumed: tuple[str, ...] = ()
+
+    @property
+    def usd_per_h(self) -> float:
+        """Dollars per hour of work of one chip."""
+        return float(
+            own_usd_per_h(
+                self.capex_usd,
+                self.power_w,
+                years=self.years,
+                utilisation=self.utilisation,
+                usd_per_kwh=self.usd_per_kwh,
+                pue=self.pue,
+                other_opex_share=self.other_opex_share,
+                idle_power_share=self.idle_power_share,
+            )
+        )
+
+
+PriceBasis: TypeAlias = Rent | Own | ApiPrice
+"""How the hour or the token is paid. It stands beside every cost that is printed."""
+
+
+def own_usd_per_h(
+    capex_usd: Real,
+    power_w: Real,
+    *,
+    years: Real,
+    utilisation: Real,
+    usd_per_kwh: Real,
+    pue: Real,
+    other_opex_share: Real = 0.0,
+    idle_power_share: Real = 0.0,
+) -> Real:
+    """Dollars per hour of work of what was bought for `capex_usd`.
+
+    The purchase is written off evenly over `years`; `other_opex_share` of it is spent every year on space,
+    staff and spares. The machine works `utilisation` of all hours and draws `power_w` then,
+    `idle_power_share` of that otherwise; the meter reads `pue` times as much. All of it is charged to the
+    hours of work. Broadcasts.
+    """
+    kwh_usd = power_w / 1000.0 * pue * usd_per_kwh
+    idle = 1.0 - utilisation
+    fixed = capex_usd * (1.0 / years + other_opex_share) / HOURS_PER_YEAR + kwh_usd * idle_power_share * idle
+    return fixed / utilisation + kwh_usd
+
+
+def usd_per_million(usd_per_h: Real, tokens_per_s: Real) -> Real:
+    """Dollars per million tokens of a machine at `usd_per_h` that yields `tokens_per_s`; infinite at none.
+
+    Used alone it puts the whole hour on the tokens counted: count output tokens. Broadcasts.
+    """
+    return _per_token(usd_per_h / 3600.0, tokens_per_s) * 1e6
+
+
+def split_usd_per_million(
+    usd_per_h: Real, prefill_s: Real, decode_s: Real, tokens_in: Real, tokens_out: Real, other_s: Real = 0.0
+) -> tuple[Real, Real]:
+    """Dollars per million input and per million output tokens, by the rule of this module.
+
+    `prefill_s`, `decode_s` and `other_s` are machine seconds in which `tokens_in` and `tokens_out` tokens
+    were handled. A kind without tokens costs 0 if no time went to it, else infinity. Broadcasts.
+    """
+    served = prefill_s + decode_s
+    paid_s = served + other_s
+    stretch = np.where(np.asarray(served) > 0, paid_s / np.where(np.asarray(served) > 0, served, 1.0), 1.0)
+    usd_per_s = usd_per_h / 3600.0 * stretch
+    into = _per_token(usd_per_s * prefill_s, tokens_in) * 1e6
+    out = _per_token(usd_per_s * decode_s, tokens_out) * 1e6
+    return into, out
+
+
+def _per_token(usd: Real, tokens: Real) -> Real:
+    """usd / tokens where there are tokens; 0 for no cost over no tokens, infinity for a cost over none."""
+    cost, count = np.asarray(usd, dtype=np.float64), np.asarray(tokens, dtype=np.float64)
+    some = count > 0
+    each = np.where(some, cost / np.where(some, count, 1.0), np.where(cost > 0, np.inf, 0.0))
+    return float(each) if each.ndim == 0 else each
+
+
+def rent_basis(
+    chip_id: str, today: dt.date, *, provider: str = "", region: str = "", spot: bool = False
+) -> Rent:
+    """Renting a chip: the range of the bundled offers, judged on the day `today`.
+
+    `provider`, `region` and `spot` narrow the offers. Raises `UsageError` where no offer states a price,
+    saying to give one; `UnknownNameError` for an unknown chip.
+    """
+    chip = get_chip(chip_id).id
+    if not (provider or region or spot):
+        known = price_range(chip, today)
+        if known is None:
+            raise _no_offer(chip)
+        span = (known.offers, known.oldest, known.newest, known.stale)
+        return Rent(chip, known.low, known.median, known.high, *span)
+    prices: dict[str, list[float]] = {}
+    dated: list[tuple[dt.date, str]] = []
+    stale = True
+    for offer in load_offers():
+        price = offer.spot_usd_per_chip_h if spot else offer.usd_per_chip_h
+        if offer.chip != chip or price is None or not offer.host_included:
+            continue
+        if provider not in ("", offer.provider) or region not in ("", offer.region):
+            continue
+        prices.setdefault(offer.provider, []).append(price)
+        stale = stale and offer.stale(today)
+        if offer.earliest_day is not None:
+            dated.append((offer.earliest_day, offer.date))
+    if not prices:
+        raise _no_offer(" ".join(filter(None, (chip, "spot" * spot, provider, region))))
+    every = [price for group in prices.values() for price in group]
+    oldest, newest = (min(dated)[1], max(dated)[1]) if dated else ("", "")
+    mid = median(median(group) for group in prices.values())
+    return Rent(chip, min(every), mid, max(every), len(every), oldest, newest, stale, provider, region, spot)
+
+
+def _no_offer(what: str) -> NoPriceError:
+    return NoPriceError(f"no offer states a price for {what}", "give what you pay per hour in USD")
+
+
+def own_basis(
+    chip_id: str, capex_usd: float | None = None, power_w: float | None = None, **replaced: float
+) -> Own:
+    """Owning one chip: the user's figures first, then the catalogue's, then the stated assumptions.
+
+    `replaced` may hold years, utilisation, usd_per_kwh, pue, other_opex_share and idle_power_share. Without
+    `capex_usd` the middle of the price read for a whole machine is taken, else of the card; without `power_w`
+    the chip's TDP, without its host. `Own.assumed` names what was not given. Raises `UsageError` where
+    neither is known, for an unknown or senseless figure, and `UnknownNameError` for an unknown chip.
+    """
+    chip = get_chip(chip_id)
+    given = {"capex_usd": capex_usd, "power_w": power_w, **replaced}
+    if capex_usd is None:
+        capex_usd = capex_for(chip.id).usd_per_chip
+    watts = chip.tdp_w if power_w is None else power_w
+    if watts is None:
+        raise NoPriceError(f"the power of {chip.id} is not published", "give the watts that it draws at work")
+    figures = {name: assumption.value for name, assumption in load_assumptions().items()}
+    for name, value in replaced.items():
+        if name not in figures:
+            raise UsageError(f"owning has no figure '{name}'", f"one of {', '.join(figures)}")
+        figures[name] = value
+    bounds = {"utilisation": (0.0, 1.0), "pue": (1.0, 10.0), "years": (0.0, 50.0)}
+    checked = {"capex_usd": capex_usd, "power_w": watts, **figures}
+    for name, value in checked.items():
+        low, high = bounds.get(name, (0.0, 1e12))
+        if not low <= value <= high or (value == 0 and name in ("utilisation", "years")):
+            raise UsageError(f"{name} of {value:g} makes no sense", f"more than {low:g}, at most {high:g}")
+    return Own(**checked, assumed=tuple(name for name in checked if given.get(name) is None))
+
+
+def capex_for(chip_id: str) -> Capex:
+    """The purchase price that was read for a chip: of a whole machine where there is one, else of the card.
+
+    Raises `UsageError` where none was read, saying to give one; `UnknownNameError` for an unknown chip.
+    """
+    chip = get_chip(chip_id).id
+    found = [entry for entry in load_capex() if entry.chip == chip]
+    if not found:
+        raise NoPriceError(f"no purchase price was read for {chip}", "give what you pay for it in USD")
+    return min(found, key=lambda entry: entry.covers != "machine")
+
+
+def token_prices_for(chip_id: str) -> tuple[ApiPrice, ...]:
+    """Token prices of the vendors who serve from a chip; empty where none sells tokens only."""
+    wanted = get_chip(chip_id).id
+    return tuple(price for price in load_token_prices() if price.chip == wanted)

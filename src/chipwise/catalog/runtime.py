@@ -1,0 +1,102 @@
+"""Serving software: its policies, and which chip, number format and architecture it can run.
+
+The facts are in `data/runtimes.toml`, each with source, date and grade. Grades are those of chips;
+`datasheet` reads here "documented by the makers of the runtime: their documentation or code".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import cache
+from importlib.resources import files
+from types import MappingProxyType
+
+from chipwise.catalog.chip import Chip
+from chipwise.catalog.runtime_reader import RuntimeReader
+from chipwise.catalog.runtime_spec import (
+    FIGURES as POLICY_NAMES,
+)
+from chipwise.catalog.runtime_spec import (
+    Feature,
+    MemoryBase,
+    Policies,
+    PolicyTier,
+    Rule,
+    Runtime,
+    State,
+    Support,
+)
+from chipwise.errors import UnknownNameError, UsageError
+from chipwise.units import parse_quantity
+
+__all__ = [
+    "Feature",
+    "MemoryBase",
+    "Policies",
+    "PolicyTier",
+    "Rule",
+    "Runtime",
+    "State",
+    "Support",
+    "get_runtime",
+    "load_runtimes",
+    "override",
+    "read_runtimes",
+    "runtimes_for",
+]
+
+
+def read_runtimes(text: str, origin: str) -> Mapping[str, Runtime]:
+    """The runtimes of a TOML text by id, in its order. The format: `runtime_reader`.
+
+    Raises `UsageError`, naming `origin` and the place, for an unknown key, name or value.
+    """
+    return MappingProxyType(RuntimeReader(text, origin).runtimes)
+
+
+@cache
+def load_runtimes() -> Mapping[str, Runtime]:
+    """All bundled runtimes by id, the better default for a chip before the worse."""
+    file = files("chipwise.catalog").joinpath("data/runtimes.toml")
+    return read_runtimes(file.read_text("utf-8"), "runtimes.toml")
+
+
+def get_runtime(name: str) -> Runtime:
+    """The runtime of that id. Raises `UnknownNameError`, naming the nearest."""
+    runtimes = load_runtimes()
+    if name not in runtimes:
+        raise UnknownNameError("runtime", name, runtimes)
+    return runtimes[name]
+
+
+def runtimes_for(chip: Chip) -> tuple[Runtime, ...]:
+    """Runtimes that run on a chip, best default first and those that users cannot launch last.
+
+    Empty for announced chips and for chips in no row of the support matrix.
+    """
+    if not chip.rentable:
+        return ()
+    found = [r for r in load_runtimes().values() if (rule := r.rule(chip)) is not None and rule.runs]
+    return tuple(sorted(found, key=lambda r: r.access != "public"))
+
+
+def override(policies: Policies, changes: Mapping[str, str]) -> Policies:
+    """Policies with figures replaced by the user's text: `{"memory_share": "0.95", "context_bytes": "1 GiB"}`.
+
+    Raises `UnknownNameError` for a policy that does not exist, `UsageError` for a value that is none.
+    """
+    values: dict[str, object] = {}
+    for name, text in changes.items():
+        if name not in POLICY_NAMES:
+            raise UnknownNameError("policy", name, POLICY_NAMES)
+        old = getattr(policies, name)
+        if isinstance(old, str):
+            raise UsageError(f"policy {name} is '{old}' and cannot be set", "choose another --runtime")
+        if name.endswith("_bytes"):
+            values[name] = parse_quantity(text, "B", name)
+        elif isinstance(old, int):
+            values[name] = int(parse_quantity(text, "", name, low=1, high=10_000_000))
+        else:
+            values[name] = parse_quantity(text, "", name, high=1.0)
+    return replace(policies, **values)  # type: ignore[arg-type]

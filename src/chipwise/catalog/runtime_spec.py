@@ -1,0 +1,236 @@
+"""What a serving runtime is: its policies on a chip and its rows of the support matrix."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, Literal
+
+from chipwise.catalog.chip import Chip, Provenance
+from chipwise.errors import UnknownNameError
+
+__all__ = [
+    "FIGURES",
+    "Access",
+    "Feature",
+    "MemoryBase",
+    "Policies",
+    "PolicyTier",
+    "Rule",
+    "Runtime",
+    "State",
+    "Support",
+]
+
+Access = Literal["public", "vendor", "internal"]
+MemoryBase = Literal["total", "free_before_load", "free_after_load"]
+State = Literal["yes", "weights_only", "no", "unknown"]
+Feature = Literal["tp", "pp", "ep", "cp", "attention_dp", "lora", "disaggregated"]
+
+_SIXTEEN = ("bf16", "fp16", "fp32")
+
+
+@dataclass(frozen=True, slots=True)
+class Policies:
+    """How a runtime divides the memory of one device and forms its batches. Bytes are per device.
+
+    budget = memory_share x base - reserved_bytes, where base and what the budget holds follow `memory_base`:
+
+    - `total` (vLLM): base is the whole memory; the budget holds weights, workspace, graphs and KV cache.
+      Context and collective buffers live outside it, so they must fit in the rest.
+    - `free_before_load` (SGLang): base is what context and collective buffers leave; the budget holds the
+      same.
+    - `free_after_load` (TensorRT-LLM): base is what context, collective buffers, weights, workspace and
+      graphs leave; the budget is the KV cache.
+
+    The workspace counts only where it is `profiled`; where it is `reserved`, it is in `reserved_bytes`.
+    """
+
+    memory_base: MemoryBase
+    memory_share: float
+    reserved_bytes: float
+    context_bytes: float
+    """Driver context and libraries of one process."""
+    collective_bytes: float
+    """Communication buffers, only where more than one device works on one model."""
+    graph_bytes: float
+    """Captured graphs or compiled programs."""
+    workspace: Literal["profiled", "reserved"]
+    """`profiled`: the runtime measures its peak at start, with `max_batched_tokens` and `max_sequences`."""
+    workspace_bytes: float
+    """A published peak, for use where nothing better is known about the model."""
+    kv_block_tokens: int
+    kv_reservation: Literal["full", "growing"]
+    """At admission: room for prompt and whole output, or for the prompt, growing as tokens come."""
+    kv_reserved_share: float
+    """Share of the output that a running request takes up when the cache is full (1 for `full`)."""
+    kv_format: str
+    """Default format of the KV cache; `model` = the 16-bit type of the model."""
+    max_batched_tokens: int
+    """Tokens of one iteration; a longer prompt is cut into chunks of that size."""
+    max_sequences: int
+    prefill: Literal["mixed", "alone"]
+    """Whether prompts share an iteration with decoding requests."""
+    stream_interval: int
+    """Tokens that are sent to the client at a time."""
+
+
+FIGURES = tuple(f.name for f in fields(Policies))
+"""Names of the policy figures."""
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyTier:
+    """Policies that differ on devices with at least `from_bytes` of memory, or on some chips."""
+
+    from_bytes: float
+    chips: frozenset[str]
+    excluded: frozenset[str]
+    changes: Mapping[str, Any]
+    own: Mapping[str, Provenance]
+
+    def applies(self, chip: Chip) -> bool:
+        """Whether the tier holds on the chip; a chip of unknown memory is in no tier with a bound."""
+        known = chip.software_id
+        if known in self.excluded or (self.chips and known not in self.chips):
+            return False
+        memory = chip.memory.usable_bytes or chip.memory.label_bytes or 0.0
+        return memory / chip.devices_per_package >= self.from_bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One row of the support matrix: what a runtime does on some chips.
+
+    `native` holds (weight format, class of activation) pairs whose product is computed in that class;
+    `weights_only` are formats that are stored so and multiplied in `half`, the 16-bit type.
+    """
+
+    chips: frozenset[str]
+    native: frozenset[tuple[str, str]]
+    weights_only: frozenset[str]
+    kv: frozenset[str]
+    half: str
+    provenance: Provenance
+
+    @property
+    def runs(self) -> bool:
+        """False for a row which records that the chips are not supported."""
+        return bool(self.native or self.weights_only)
+
+
+@dataclass(frozen=True, slots=True)
+class Support:
+    """Whether a combination runs. `compute` is the type in which the products are then calculated."""
+
+    state: State
+    reason: str
+    compute: str | None
+    provenance: Provenance
+
+    def __bool__(self) -> bool:
+        """True for what can be launched as far as known: `yes` and `weights_only`."""
+        return self.state in ("yes", "weights_only")
+
+
+@dataclass(frozen=True, slots=True)
+class Runtime:
+    """A serving stack. `access` other than `public`: users cannot launch it themselves, see `note`."""
+
+    id: str
+    name: str
+    version: str
+    access: Access
+    note: str
+    policies: Policies
+    tiers: tuple[PolicyTier, ...]
+    rules: tuple[Rule, ...]
+    architectures: frozenset[str]
+    features: frozenset[str]
+    default: Provenance
+    own: Mapping[str, Provenance] = field(default_factory=dict)
+    formats: Mapping[str, str] = field(default_factory=dict)
+    listed_chips: frozenset[str] = frozenset()
+
+    def policies_on(self, chip: Chip) -> Policies:
+        """The policies on one chip: the defaults with every tier that applies, later tiers winning."""
+        changes: dict[str, Any] = {}
+        for tier in self.tiers:
+            if tier.applies(chip):
+                changes.update(tier.changes)
+        return replace(self.policies, **changes)
+
+    def provenance(self, figure: str, chip: Chip | None = None) -> Provenance:
+        """Source and grade of a policy figure, of `architectures` or of `features`; on `chip` if given.
+
+        Raises `UnknownNameError` for a figure that does not exist.
+        """
+        known = (*FIGURES, "architectures", "features")
+        if figure not in known:
+            raise UnknownNameError("figure of a runtime", figure, known)
+        found = self.own.get(figure, self.default)
+        for tier in self.tiers if chip is not None else ():
+            if chip is not None and figure in tier.changes and tier.applies(chip):
+                found = tier.own[figure]
+        return found
+
+    def rule(self, chip: Chip) -> Rule | None:
+        """The row of the support matrix for a chip, None where there is none."""
+        return next((rule for rule in self.rules if chip.software_id in rule.chips), None)
+
+    def supports(
+        self,
+        chip: Chip,
+        weight_format: str,
+        activation: str = "bf16",
+        kv_format: str = "bf16",
+        architecture: str | None = None,
+    ) -> Support:
+        """Whether the runtime runs such weights, activations, KV cache and architecture on a chip.
+
+        `weights_only`: it runs, but multiplies in 16 bits whatever activations were asked for.
+        `architecture` is the `model_type` of the model's config; None leaves it out of the question.
+        Raises `UnknownNameError` for a number format that no runtime knows.
+        """
+        weight, kv = (self._format(name) for name in (weight_format, kv_format))
+        act = self.formats.get(activation.lower(), activation.lower())
+        if act not in self.formats.values():
+            raise UnknownNameError("number format", activation, self.formats)
+        rule = self.rule(chip)
+        if rule is None:
+            if chip.software_id in self.listed_chips:
+                return Support("no", f"{self.name} does not list {chip.name}", None, self.default)
+            return Support("unknown", f"{chip.id} is in no row of the support matrix", None, self.default)
+        source = rule.provenance
+        note = f" ({source.note})" if source.note else ""
+        if not rule.runs:
+            return Support("no", source.note, None, source)
+        state: State = "yes"
+        compute, reason = act, f"{self.name} multiplies {weight} weights in {act} on {chip.id}{note}"
+        if (weight, act) not in rule.native:
+            acts = " or ".join(sorted(a for w, a in rule.native if w == weight))
+            if weight in rule.weights_only:
+                state = "weights_only"
+                compute = act if act in _SIXTEEN and (act, act) in rule.native else rule.half
+                reason = f"{self.name} stores {weight} weights on {chip.id} and multiplies in {compute}{note}"
+            elif acts:
+                reason = f"{self.name} runs {weight} weights on {chip.id} only with {acts} activations{note}"
+                return Support("no", reason, None, source)
+            else:
+                return Support(
+                    "no", f"{self.name} does not run {weight} weights on {chip.id}{note}", None, source
+                )
+        if kv not in rule.kv:
+            listed = ", ".join(sorted(rule.kv))
+            return Support(
+                "no", f"{self.name} has no {kv} cache on {chip.id}, only {listed}{note}", None, source
+            )
+        if architecture is not None and architecture not in self.architectures:
+            reason = f"architecture '{architecture}' is not in the list read for {self.name}; else: {reason}"
+            return Support("unknown", reason, compute, self.provenance("architectures"))
+        return Support(state, reason, compute, source)
+
+    def _format(self, name: str) -> str:
+        if name.lower() not in self.formats:
+            raise UnknownNameError("number format", name, self.formats)
+        return name.lower()

@@ -1,0 +1,100 @@
+"""The systems on offer, and what a user says to have.
+
+A `System` tells which chips one host holds, what joins them and how fast, which slices are legal, and where
+each figure comes from. Files of the user are read by the same strict reader: `read_systems`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from functools import cache
+from importlib.resources import files
+from types import MappingProxyType
+
+from chipwise.catalog.chip import Chip
+from chipwise.catalog.chips import get_chip, load_chips
+from chipwise.catalog.system_reader import read_system_table
+from chipwise.catalog.system_spec import Fabric, Form, Host, Reserve, ScaleOut, System, Tier, WrapRule
+from chipwise.errors import UnknownNameError, UsageError, shorten
+
+__all__ = [
+    "Fabric",
+    "Form",
+    "Host",
+    "Reserve",
+    "ScaleOut",
+    "System",
+    "Tier",
+    "WrapRule",
+    "get_system",
+    "load_systems",
+    "parse_have",
+    "read_systems",
+    "systems_for",
+]
+
+
+@cache
+def load_systems() -> Mapping[str, System]:
+    """All bundled systems by id, in the order of their files."""
+    table: dict[str, System] = {}
+    folder = files("chipwise.catalog").joinpath("data/systems")
+    for file in sorted(folder.iterdir(), key=lambda entry: entry.name):
+        if not file.name.endswith(".toml"):
+            continue
+        for name, system in read_systems(file.read_text("utf-8"), file.name).items():
+            if name in table:
+                raise UsageError(f"{file.name}: system '{name}' stands in another file too")
+            table[name] = system
+    return MappingProxyType(table)
+
+
+def read_systems(text: str, origin: str, chips: Mapping[str, Chip] | None = None) -> Mapping[str, System]:
+    """The systems of a TOML text by id; `origin` names it in messages. The format: `system_reader`.
+
+    `chips` are the chips that it may hold: the bundled ones, unless the user has chips of their own. Raises
+    `UsageError` for anything malformed (an unknown key names the nearest one) or contradictory,
+    `UnknownNameError` for a chip or source that does not exist.
+    """
+    return read_system_table(text, origin, load_chips() if chips is None else chips)
+
+
+def get_system(name: str) -> System:
+    """The bundled system of that id (case is ignored). Raises `UnknownNameError` with the nearest names."""
+    table = load_systems()
+    found = table.get(name.strip().lower())
+    if found is None:
+        raise UnknownNameError("system", name, table, "list them: chipwise systems list")
+    return found
+
+
+def systems_for(chip_id: str) -> tuple[System, ...]:
+    """The bundled systems that hold a chip. Raises `UnknownNameError` for a chip that does not exist."""
+    wanted = get_chip(chip_id).id
+    return tuple(s for s in load_systems().values() if any(chip == wanted for chip, _ in s.members))
+
+
+_HAVE = re.compile(r"(\d+)\s*[xX×*]\s*(\S.*)")
+
+
+def parse_have(text: str) -> tuple[tuple[str, int], ...]:
+    """`2xrtx-4090,1xrtx-3090` as ((chip id, count), ...), in that order; a chip named twice is added up.
+
+    Raises `UsageError` for an empty text, a count of 0 or a part that is not `COUNTxCHIP`; `UnknownNameError`
+    for a chip that does not exist, with the nearest names.
+    """
+    counts: dict[str, int] = {}
+    for part in text.split(","):
+        match = _HAVE.fullmatch(part.strip())
+        if match is None:
+            shown = shorten(part) or shorten(text)
+            raise UsageError(
+                f"cannot read '{shown}' as chips", "write COUNTxCHIP, as in 2xrtx-4090,1xrtx-3090"
+            )
+        chip = get_chip(match.group(2)).id
+        count = int(match.group(1)) if len(match.group(1)) < 10 else 0
+        if count < 1:
+            raise UsageError(f"cannot count '{shorten(part)}'", "write how many you have, at least 1")
+        counts[chip] = counts.get(chip, 0) + count
+    return tuple(counts.items())

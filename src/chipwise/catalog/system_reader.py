@@ -1,0 +1,249 @@
+"""Strict reader of system files: the bundled ones and the user's own.
+
+```toml
+[sources]
+guide = { ref = "Vendor, user guide, chapter 2", date = "2026-11-20" }
+
+[my-box]
+name = "The box under my desk"
+chip = "rtx-4090"            # mixed: chips = [{ chip = "rtx-4090", count = 2 }, ...]
+chips_per_host = 4
+tiers = [{ name = "PCIe", fabric = "pcie", chips = 4 }]
+max_power_W = 2200
+sources = ["guide"]
+grade = "datasheet"
+own = [{ figures = ["max_power_W"], grade = "assumed", note = "size of the power supply" }]
+```
+
+One direction and 10^9 bytes in `GBps`, 2^30 in `GiB`. Speeds that are left out are the chip's own. `sources`
+and `grade` hold for all figures of the system except those in `own`, and a tier may carry its own; a file
+without them is its own source, graded `assumed`.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import tomllib
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, cast, get_args
+
+from chipwise.catalog.chip import Chip, Grade, Provenance, Source
+from chipwise.catalog.system_checks import faults
+from chipwise.catalog.system_spec import Fabric, Form, Host, Reserve, ScaleOut, System, Tier, WrapRule
+from chipwise.catalog.system_values import Values
+from chipwise.catalog.tables import known_keys, read_sources
+from chipwise.errors import UnknownNameError, UsageError, nearest, shorten
+from chipwise.units import GIB
+
+__all__ = ["read_system_table"]
+
+_IDENTITY = ("name", "form", "chip", "chips_per_host", "chips", "offered", "sources", "grade", "note", "own")
+_FIGURES = (
+    "tiers", "scaleout_kind", "scaleout_GBps", "host_cpu", "host_sockets", "host_numa_nodes",
+    "host_memory_GiB", "host_GBps", "max_power_W", "memory_options_GiB", "reserves",
+)  # fmt: skip
+_TIER = (
+    "name", "fabric", "chips", "GBps", "pairwise_GBps", "shape", "wrap", "slices", "cube", "largest_slice",
+    "sources", "grade", "note",
+)  # fmt: skip
+_PROVENANCE = ("sources", "grade", "note")
+_ID = re.compile(r"[a-z0-9]+(?:[-.][a-z0-9]+)*")
+
+
+def read_system_table(text: str, origin: str, chips: Mapping[str, Chip]) -> dict[str, System]:
+    """All systems of a TOML text by id; `origin` names the text in messages, `chips` is the chip catalogue.
+
+    Raises `UsageError` for text that is no such table, an unknown key (naming the nearest), a missing or
+    malformed value, sizes that do not nest or multiply out, or a chip for rent that is only announced;
+    `UnknownNameError` for a chip that does not exist.
+    """
+    try:
+        document = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise UsageError(f"{origin}: not valid TOML: {error}") from None
+    sources = read_sources(document.pop("sources", {}), origin)
+    if not document:
+        raise UsageError(f"{origin}: no systems", "write one table per system: [my-box]")
+    systems: dict[str, System] = {}
+    for name, table in document.items():
+        if not isinstance(table, dict):
+            raise UsageError(
+                f"{origin}: '{shorten(name, 40)}' is not a table", "write one per system: [my-box]"
+            )
+        systems[name] = _Row(name, table, origin, sources, chips).system()
+    return systems
+
+
+class _Row(Values):
+    """One table on its way to a `System`; carries what its messages need."""
+
+    def __init__(
+        self,
+        name: str,
+        row: Mapping[str, Any],
+        origin: str,
+        sources: Mapping[str, Source],
+        chips: Mapping[str, Chip],
+    ) -> None:
+        super().__init__(f"{origin}: system '{shorten(name, 40)}'")
+        self.id, self.origin = name, origin
+        if not _ID.fullmatch(name):
+            raise self.fail("an id is made of a-z, 0-9, '-' and '.'")
+        self.row = known_keys(row, (*_IDENTITY, *_FIGURES), self.where)
+        self.sources, self.chips = sources, chips
+
+    def system(self) -> System:
+        """The checked value."""
+        row = self.row
+        members = self.members()
+        default = self.provenance(row, Provenance((Source(self.origin, None),), "assumed"))
+        figures: dict[str, object] = {key: row[key] for key in _FIGURES if key in row}
+        own = self.own(figures, default)
+        chips = [self.chips[chip] for chip, _ in members]
+        tiers = []
+        for index, entry in enumerate(self.array(row, "tiers")):
+            tiers.append(self.tier(entry, chips))
+            figures[f"tiers.{index}"] = entry
+            own[f"tiers.{index}"] = self.provenance(entry, own.get("tiers", default))
+        system = System(
+            id=self.id,
+            name=self.text(row, "name", self.id),
+            form=cast(Form, self.choice(row, "form", get_args(Form), "server")),
+            members=members,
+            tiers=tuple(tiers),
+            scaleout=self.scaleout(chips),
+            host=self.host(chips),
+            max_power_w=self.number(row, "max_power_W"),
+            memory_options_bytes=tuple(n * GIB for n in self.numbers(row, "memory_options_GiB")),
+            reserves=tuple(self.reserve(entry) for entry in self.array(row, "reserves")),
+            offered=tuple(str(way) for way in self.array(row, "offered", ["buy"])),
+            default=default,
+            own=own,
+            figures=figures,
+        )
+        for what, hint in faults(system, self.chips):
+            raise self.fail(what, hint)
+        return system
+
+    def own(self, figures: Mapping[str, object], default: Provenance) -> dict[str, Provenance]:
+        """The figures that have a provenance of their own."""
+        found: dict[str, Provenance] = {}
+        for entry in self.array(self.row, "own"):
+            table = known_keys(entry, ("figures", *_PROVENANCE), f"{self.where}, own")
+            for figure in self.array(table, "figures"):
+                if figure not in figures or figure in found:
+                    hint = ", ".join(nearest(str(figure), figures))
+                    what = "twice" if figure in found else "which the system does not have"
+                    raise self.fail(f"own lists {figure!r} {what}", f"did you mean {hint}?" if hint else "")
+                found[figure] = self.provenance(table, default)
+        return found
+
+    def members(self) -> tuple[tuple[str, int], ...]:
+        row = self.row
+        if ("chip" in row) == ("chips" in row):
+            raise self.fail(
+                "give either chip or chips", "chips = [{ chip = ..., count = ... }] for a mixed machine"
+            )
+        if "chip" in row:
+            pairs = [(self.text(row, "chip"), self.count(row, "chips_per_host", 1))]
+        else:
+            entries = [
+                known_keys(e, ("chip", "count"), f"{self.where}, chips") for e in self.array(row, "chips")
+            ]
+            pairs = [(self.text(entry, "chip"), self.count(entry, "count", 1)) for entry in entries]
+            if not pairs or len({chip for chip, _ in pairs}) < len(pairs) or "chips_per_host" in row:
+                raise self.fail("chips must list each chip of a host once, without chips_per_host")
+        for chip, _ in pairs:
+            if chip not in self.chips:
+                raise UnknownNameError(f"chip in {self.where}:", chip, self.chips)
+        return tuple(pairs)
+
+    def tier(self, entry: object, chips: Sequence[Chip]) -> Tier:
+        table = known_keys(entry, _TIER, f"{self.where}, tier")
+        fabric = cast(Fabric, self.choice(table, "fabric", get_args(Fabric)))
+        inherited = "GBps" not in table
+        total = self.giga(table, "GBps")
+        pair: float | None = None
+        if inherited and fabric == "pcie":
+            total = _slowest(chip.host.bytes_per_s if chip.host else None for chip in chips)
+        elif inherited:
+            total = _slowest(chip.scaleup.bytes_per_s if chip.scaleup else None for chip in chips)
+            pair = _slowest(chip.scaleup.pairwise_bytes_per_s if chip.scaleup else None for chip in chips)
+        if "pairwise_GBps" in table:
+            pair = self.giga(table, "pairwise_GBps")
+        elif fabric in ("nvswitch", "switched", "bridge", "pcie") and pair is None:
+            pair = total  # one port into a switch: a pair may use all of it
+        return Tier(
+            name=self.text(table, "name", fabric),
+            fabric=fabric,
+            chips=self.count(table, "chips"),
+            bytes_per_s=total,
+            pairwise_bytes_per_s=pair,
+            inherited=inherited,
+            shape=self.shape(table.get("shape", [])),
+            wrap=cast(WrapRule, self.choice(table, "wrap", get_args(WrapRule), "never")),
+            slices=tuple(self.shape(shape) for shape in self.array(table, "slices")),
+            cube=self.count(table, "cube", 0),
+            largest_slice=self.count(table, "largest_slice", 0),
+        )
+
+    def scaleout(self, chips: Sequence[Chip]) -> ScaleOut | None:
+        if "scaleout_kind" not in self.row:
+            if "scaleout_GBps" in self.row:
+                raise self.fail("scaleout_GBps needs scaleout_kind", "such as 'InfiniBand NDR' or 'EFA'")
+            return None
+        given = self.giga(self.row, "scaleout_GBps")
+        kind = self.text(self.row, "scaleout_kind")
+        own = _slowest(chip.scaleout_bytes_per_s for chip in chips)
+        return ScaleOut(kind, own if given is None else given, given is None)
+
+    def host(self, chips: Sequence[Chip]) -> Host:
+        row = self.row
+        memory: tuple[float, float, float] | None = None
+        if "host_memory_GiB" in row:
+            value = row["host_memory_GiB"]
+            sizes = tuple(
+                self.positive(n, "host_memory_GiB") for n in (value if isinstance(value, list) else [value])
+            )
+            if len(sizes) not in (1, 3) or list(sizes) != sorted(sizes):
+                raise self.fail("host_memory_GiB is one size, or least, typical and most")
+            memory = (sizes[0] * GIB, sizes[len(sizes) // 2] * GIB, sizes[-1] * GIB)
+        link = self.giga(row, "host_GBps")
+        if link is None:
+            link = _slowest(chip.host.bytes_per_s if chip.host else None for chip in chips)
+        return Host(
+            cpu=self.text(row, "host_cpu", ""),
+            sockets=self.count(row, "host_sockets") if "host_sockets" in row else None,
+            numa_nodes=self.count(row, "host_numa_nodes") if "host_numa_nodes" in row else None,
+            memory_bytes=memory,
+            link_bytes_per_s=link,
+        )
+
+    def reserve(self, entry: object) -> Reserve:
+        table = known_keys(entry, ("up_to_GiB", "share", "GiB"), f"{self.where}, reserves")
+        up_to = self.number(table, "up_to_GiB")
+        share = self.number(table, "share") or 0.0
+        if share > 1:
+            raise self.fail(f"reserves: a share of {share:g} is more than the whole")
+        return Reserve(
+            math.inf if up_to is None else up_to * GIB, share, (self.number(table, "GiB") or 0.0) * GIB
+        )
+
+    def provenance(self, table: Mapping[str, Any], default: Provenance) -> Provenance:
+        """What a table says of itself, else the default; a note is not handed down to other sources."""
+        if not any(key in table for key in _PROVENANCE):
+            return default
+        names = [str(name) for name in self.array(table, "sources")]
+        for name in names:
+            if name not in self.sources:
+                raise UnknownNameError(f"source in {self.where}:", name, self.sources)
+        grade = cast(Grade, self.choice(table, "grade", get_args(Grade), default.grade))
+        listed = tuple(self.sources[name] for name in names) or default.sources
+        return Provenance(listed, grade, self.text(table, "note", ""))
+
+
+def _slowest(speeds: Iterable[float | None]) -> float | None:
+    """The lowest of the speeds; None if one is not known."""
+    known_speeds = list(speeds)
+    return None if None in known_speeds else min(speed for speed in known_speeds if speed is not None)

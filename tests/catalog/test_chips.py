@@ -1,0 +1,321 @@
+"""The chip catalogue against the table that it was made from, its provenance, and its strict reader."""
+
+from __future__ import annotations
+
+import csv
+import dataclasses
+import re
+from pathlib import Path
+from typing import get_args
+
+import pytest
+
+from chipwise.catalog.chip import Chip, Grade
+from chipwise.catalog.chips import get_chip, load_chips, read_chips
+from chipwise.errors import UnknownNameError, UsageError
+
+TRUTH = Path(__file__).parents[2].parent / "shared" / "truth" / "chips.csv"
+CHIPS = list(load_chips().values())
+
+FIGURES = {
+    "process": "process",
+    "memory_type": "memory_type",
+    "mem_bw_GBps": "memory_GBps",
+    "usable_memory_gb": "usable_memory_GB",
+    "tier2_name": "tier2",
+    "tier2_gb": "tier2_GB",
+    "tier2_GBps": "tier2_GBps",
+    "fp64_tflops": "vector_tflops.fp64",
+    "fp64_matrix_tflops": "matrix_tflops.fp64",
+    "fp32_vector_tflops": "vector_tflops.fp32",
+    "fp32_matrix_tflops": "matrix_tflops.fp32",
+    "tf32_tflops": "matrix_tflops.tf32",
+    "fp16_tflops": "matrix_tflops.fp16",
+    "bf16_tflops": "matrix_tflops.bf16",
+    "fp16_fp16acc_tflops": "matrix_tflops.fp16/fp16",
+    "fp8_tflops": "matrix_tflops.fp8",
+    "int8_tops": "matrix_tflops.int8",
+    "fp6_tflops": "matrix_tflops.fp6",
+    "fp4_tflops": "matrix_tflops.fp4",
+    "int4_tops": "matrix_tflops.int4",
+    "compute_unit_kind": "unit",
+    "compute_units": "units",
+    "matrix_unit": "matrix_unit",
+    "macs_per_unit_clk_16b": "macs_per_clock",
+    "boost_clock_mhz": "boost_MHz",
+    "peak_matching_clock_mhz": "peak_MHz",
+    "sram_per_unit_kb": "sram_per_unit_KiB",
+    "regfile_per_unit_kb": "registers_per_unit_KiB",
+    "onchip_sram_bw_GBps": "sram_GBps",
+    "host_link": "host",
+    "host_GBps_per_dir": "host_GBps",
+    "scaleup_name": "scaleup",
+    "scaleup_GBps_per_dir_per_chip": "scaleup_GBps",
+    "scaleup_p2p_GBps_per_dir": "scaleup_pairwise_GBps",
+    "scaleout_GBps_typical": "scaleout_GBps",
+    "tdp_w": "tdp_W",
+}
+
+BY_FIGURE = {figure: column for column, figure in FIGURES.items()} | {
+    "memory": "memory_gb",
+    "cache": "llc_mb",
+    "sram": "onchip_sram_total_mb",
+    "devices_per_package": "devices_per_package",
+    "scaleup_topology": "scaleup_topology",
+    "scaleup_domain": "scaleup_max_domain",
+}
+
+NOT_IN_TABLE = {("mi455x", "process")}
+"""Figures read elsewhere that the table leaves blank."""
+
+
+READ_LATER = {"gh200-96gb", "gh200-144gb", "gaudi2", "gaudi3", "mi455x"}
+"""Chips whose own vendor tables were read after the table was made."""
+
+
+def table() -> dict[str, dict[str, str]]:
+    if not TRUTH.is_file():
+        pytest.skip(f"no {TRUTH}: the source table is not beside this checkout")
+    with TRUTH.open(newline="", encoding="utf-8") as file:
+        return {row["id"]: row for row in csv.DictReader(file)}
+
+
+def test_there_are_99_chips_as_in_the_table() -> None:
+    assert len(CHIPS) == 99
+    assert set(load_chips()) == set(table())
+
+
+@pytest.mark.parametrize("chip", CHIPS, ids=lambda c: c.id)
+def test_figures_equal_the_table(chip: Chip) -> None:
+    row = table()[chip.id]
+    assert [chip.name, chip.vendor, chip.kind, str(chip.year), chip.status] == [
+        row[c] for c in ("name", "vendor", "kind", "year", "status")
+    ]
+    elsewhere = set(row["share_alike_columns"].split(";"))
+    for column, figure in FIGURES.items():
+        if not row[column] or column in elsewhere:
+            continue
+        value = chip.figures[figure]
+        if isinstance(value, str):
+            assert value == row[column].strip(), figure
+        else:
+            assert value == pytest.approx(float(row[column]), rel=2e-5), figure
+    if row["memory_gb"] and "memory_gb" not in elsewhere:
+        assert (
+            chip.memory.label_bytes
+            == float(row["memory_gb"]) * {"GB": 1e9, "GiB": 2.0**30}[row["memory_unit"]]
+        )
+    if row["llc_mb"] and "llc_mb" not in elsewhere:
+        assert chip.cache_bytes == float(row["llc_mb"]) * 2**20
+    if row["onchip_sram_total_mb"] and "onchip_sram_total_mb" not in elsewhere:
+        unit = 1e6 if chip.memory.kind == "sram" else 2**20
+        assert chip.sram_bytes == float(row["onchip_sram_total_mb"]) * unit
+    assert chip.devices_per_package == int(row["devices_per_package"])
+    if row["scaleup_max_domain"] and "scaleup_max_domain" not in elsewhere:
+        assert (chip.scaleup.domain if chip.scaleup else 1) == int(row["scaleup_max_domain"])
+    if chip.scaleup and "scaleup_topology" not in elsewhere:
+        assert chip.scaleup.topology == row["scaleup_topology"]
+
+
+@pytest.mark.parametrize("chip", CHIPS, ids=lambda c: c.id)
+def test_nothing_is_shipped_that_the_table_leaves_blank(chip: Chip) -> None:
+    row = table()[chip.id]
+    extra = {f for f in chip.figures if f in BY_FIGURE and not row[BY_FIGURE[f]]}
+    assert {(chip.id, figure) for figure in extra} <= NOT_IN_TABLE
+
+
+@pytest.mark.parametrize("chip", CHIPS, ids=lambda c: c.id)
+def test_share_alike_figures_come_from_another_source(chip: Chip) -> None:
+    elsewhere = set(table()[chip.id]["share_alike_columns"].split(";"))
+    for figure in chip.figures:
+        if BY_FIGURE.get(figure) in elsewhere:
+            refs = [source.ref for source in chip.provenance(figure).sources]
+            assert refs
+            assert not any("stas00" in ref for ref in refs), figure
+
+
+@pytest.mark.parametrize("chip", CHIPS, ids=lambda c: c.id)
+def test_every_figure_has_source_and_grade(chip: Chip) -> None:
+    assert chip.figures
+    for figure in chip.figures:
+        origin = chip.provenance(figure)
+        assert origin.grade in get_args(Grade), figure
+        assert origin.sources, figure
+        assert all(source.ref for source in origin.sources), figure
+
+
+@pytest.mark.parametrize("chip", CHIPS, ids=lambda c: c.id)
+def test_figures_not_read_in_a_source_are_graded_so(chip: Chip) -> None:
+    row = table()[chip.id]
+    read_since = set(row["share_alike_columns"].split(";")) if chip.id in {"rubin-sxm", "mi455x"} else set()
+    weak = {"derived", "assumed"}
+    if chip.default.grade in weak:
+        return
+    figures = {column: figure for figure, column in BY_FIGURE.items()}
+    for column in filter(None, row["fields_not_read_in_a_source"].split(";")):
+        figure = figures[column]
+        if figure not in chip.figures or column in read_since:
+            continue
+        origin = chip.provenance(figure)
+        # a figure that was found in print after the table was made cites that page as its own
+        assert origin.grade in weak or origin.sources != chip.default.sources or chip.id in READ_LATER, figure
+
+
+@pytest.mark.parametrize("chip", CHIPS, ids=lambda c: c.id)
+def test_measured_capacity_is_marked(chip: Chip) -> None:
+    row = table()[chip.id]
+    if row["usable_memory_gb"]:
+        assert chip.provenance("usable_memory_GB").grade == row["usable_memory_grade"]
+    else:
+        assert chip.memory.usable_bytes is None
+
+
+def test_provenance_of_an_unknown_figure() -> None:
+    with pytest.raises(UnknownNameError, match="memory_GBps"):
+        get_chip("t4").provenance("memory_GBs")
+
+
+def test_package_figures() -> None:
+    assert [c.id for c in CHIPS if c.devices_per_package > 1] == ["mi250x", "tpu-v7x", "tt-wormhole-n300"]
+    assert get_chip("mi250x").peak("bf16") == 383e12
+    assert get_chip("mi250x").memory.label_bytes == 128 * 2**30
+
+
+def test_peaks_by_accumulation() -> None:
+    card = get_chip("rtx-4090")
+    assert card.peak("fp16") == 165.2e12
+    assert card.peak("fp16", "fp16") == pytest.approx(330.3e12)
+    assert card.peak("fp4") is None
+
+
+def test_families() -> None:
+    found = {chip.id: chip.family for chip in CHIPS}
+    assert found["gaudi2"] == found["trainium2"] == found["tpu-v5e"] == "systolic"
+    assert found["groq-lpu1"] == found["wse3-cs3"] == found["qaic100-std"] == "dataflow"
+    assert {chip.family for chip in CHIPS if chip.kind == "gpu"} == {"simt"}
+
+
+def test_announced_chips_cannot_be_rented() -> None:
+    assert {c.id for c in CHIPS if not c.rentable} == {"rubin-sxm", "mi455x", "tpu-8i", "sn50"}
+
+
+@pytest.mark.parametrize(
+    ("name", "chip"),
+    [
+        ("H100", "h100-sxm5-80gb"),
+        ("h100_sxm", "h100-sxm5-80gb"),
+        ("A100 SXM 80GB", "a100-sxm4-80gb"),
+        ("MI300X", "mi300x"),
+        ("ironwood", "tpu-v7x"),
+        (" trn2 ", "trainium2"),
+        ("RTX 4090", "rtx-4090"),
+        ("WSE-3", "wse3-cs3"),
+    ],
+)
+def test_names_people_use(name: str, chip: str) -> None:
+    assert get_chip(name) is load_chips()[chip]
+
+
+def test_unknown_chip_names_the_nearest() -> None:
+    with pytest.raises(UnknownNameError, match=r"rtx-4090.*chipwise chips list"):
+        get_chip("rtx-4091")
+    with pytest.raises(UnknownNameError):
+        get_chip("")
+
+
+def test_aliases_are_written_as_they_are_looked_up() -> None:
+    for chip in CHIPS:
+        for alias in chip.aliases:
+            assert get_chip(alias) is chip
+
+
+def test_chips_are_frozen() -> None:
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        get_chip("t4").year = 2020  # type: ignore[misc]
+
+
+GOOD = """
+vendor = "acme"
+[sources]
+sheet = { ref = "Acme, data sheet", date = "2026-11-20" }
+
+[a1]
+name = "Acme A1"
+kind = "gpu"
+family = "simt"
+year = 2026
+status = "ga"
+sources = ["sheet"]
+grade = "datasheet"
+memory = "48 GB"
+memory_kind = "hbm"
+memory_GBps = 2000
+matrix_tflops = { bf16 = 300, fp8 = 600 }
+own = [{ figures = ["memory_GBps"], grade = "assumed", note = "stacks x pins" }]
+"""
+
+
+def test_a_users_chip() -> None:
+    chip = read_chips(GOOD, "mine.toml")["a1"]
+    assert chip.vendor == "acme"
+    assert chip.memory.usable_bytes == 0.99 * 48e9
+    assert chip.provenance("usable_memory_GB").grade == "assumed"
+    assert chip.provenance("memory_GBps").note == "stacks x pins"
+    assert chip.provenance("matrix_tflops.fp8").sources[0].date == "2026-11-20"
+    assert chip.scaleup is None
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("[a1]", "[a1", "mine.toml: not valid TOML"),
+        ('vendor = "acme"', "", "no vendor"),
+        ("memory_GBps = 2000", "memory_gbps = 2000", "'a1': unknown key 'memory_gbps'.*memory_GBps"),
+        ("memory_GBps = 2000", 'memory_GBps = "2000"', "'a1': memory_GBps must be a positive number"),
+        ("memory_GBps = 2000", "memory_GBps = -1", "must be a positive number"),
+        ("memory_GBps = 2000", "memory_GBps = inf", "must be a positive number"),
+        ("memory_GBps = 2000", "memory_GBps = nan", "must be a positive number"),
+        ("memory_GBps = 2000", f"memory_GBps = 1{'0' * 400}", "must be a positive number"),
+        ("memory_GBps = 2000", "memory_GBps = true", "must be a positive number"),
+        ('memory = "48 GB"', 'memory = "48"', "memory must be a size such as '80 GiB'"),
+        ('name = "Acme A1"', "", "'a1': no name"),
+        ('family = "simt"', 'family = "gpu"', "family must be one of simt"),
+        ("year = 2026", "year = 26", "year must be"),
+        ('grade = "datasheet"', 'grade = "sure"', "grade must be one of measured"),
+        ('sources = ["sheet"]', 'sources = ["shet"]', "source 'shet' is not in .sources.*sheet"),
+        ('sources = ["sheet"]', "sources = []", "no sources"),
+        ("bf16 = 300,", "bfloat16 = 300,", "unknown key 'bfloat16'.*bf16"),
+        (
+            'figures = ["memory_GBps"]',
+            'figures = ["tdp_W"]',
+            "own lists 'tdp_W', which the chip does not have",
+        ),
+        ("memory_GBps = 2000", "memory_GBps = 2000\ntier2_GB = 480", "need tier2"),
+        ("memory_GBps = 2000", "memory_GBps = 2000\nunits = 1.5", "units must be a whole number"),
+        (
+            "memory_GBps = 2000",
+            'memory_GBps = 2000\nexceptions = { fp8 = "x" }',
+            "unknown key 'fp8'.*fp8_ratio",
+        ),
+        (
+            '{ ref = "Acme, data sheet", date = "2026-11-20" }',
+            "{ date = 2026-11-20 }",
+            "source 'sheet' needs a ref",
+        ),
+        ("[a1]", "[A1]", "an id is made of"),
+    ],
+)
+def test_bad_files_give_one_line(old: str, new: str, message: str) -> None:
+    assert old in GOOD
+    with pytest.raises(UsageError) as caught:
+        read_chips(GOOD.replace(old, new), "mine.toml")
+    assert str(caught.value).startswith("mine.toml")
+    assert "\n" not in str(caught.value)
+    assert re.search(message, str(caught.value)), str(caught.value)
+
+
+def test_an_alias_of_two_chips_is_refused() -> None:
+    twice = GOOD.replace('name = "Acme A1"', 'name = "Acme A1"\naliases = ["a"]')
+    twice += twice[twice.index("[a1]") :].replace("[a1]", "[a2]")
+    with pytest.raises(UsageError, match="'a' names both a1 and a2"):
+        read_chips(twice, "mine.toml")
