@@ -2,40 +2,18 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import settings
 
 from chipwise.cli import main
+from command_line import Ran, Run
 
 settings.register_profile("repeatable", derandomize=True, deadline=None, max_examples=50)
 settings.load_profile("repeatable")
 
 TRUTH = Path(__file__).resolve().parents[2] / "shared" / "truth"
-
-
-@dataclass(frozen=True)
-class Ran:
-    """What a command did."""
-
-    code: int
-    out: str
-    err: str
-
-    @property
-    def json(self) -> Any:
-        def refuse(word: str) -> None:
-            raise AssertionError(f"{word} is no JSON")
-
-        return json.loads(self.out, parse_constant=refuse)
-
-
-Run = Callable[..., Ran]
 
 
 @pytest.fixture

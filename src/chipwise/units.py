@@ -21,6 +21,7 @@ __all__ = [
     "Real",
     "format_bytes",
     "format_count",
+    "format_number",
     "format_seconds",
     "parse_quantity",
 ]
@@ -93,6 +94,15 @@ def _scaled(value: float, steps: list[tuple[float, str]], digits: int) -> str:
     shown = float(f"{value / factor:.{digits - 1}e}")
     decimals = max(0, digits - 1 - math.floor(math.log10(abs(shown))))
     return f"{shown:,.{decimals}f} {suffix}".strip()
+
+
+def format_number(value: float, digits: int = 3) -> str:
+    """At most `digits` significant digits, without an exponent: `1,230`, `27.5`, `40`."""
+    if value == 0 or not math.isfinite(value):
+        return f"{value:g}"
+    shown = float(f"{value:.{digits - 1}e}")
+    text = f"{shown:,.{max(0, digits - 1 - math.floor(math.log10(abs(shown))))}f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
 
 
 def format_bytes(value: float, digits: int = 3) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import time
@@ -12,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chipwise.catalog.configs import MAX_BYTES, bundled_configs, find_config, parse_config
-from chipwise.errors import ChipwiseError, UnknownNameError, UsageError
+from chipwise.errors import UnknownNameError, UsageError
 
 SMALL = {"model_type": "llama", "hidden_size": 64}
 
@@ -186,15 +187,12 @@ def test_a_file_that_may_not_be_read(tmp_path: Path) -> None:
 def test_any_text_is_an_object_or_a_usage_error(text: str) -> None:
     try:
         found = parse_config(text, "name", "origin")
-    except UsageError as error:
-        assert str(error).startswith("origin: ")
-    else:
-        assert isinstance(found.data, dict)
+    except UsageError:
+        return
+    assert isinstance(found.data, dict)
 
 
 @given(st.text(max_size=60))
 def test_any_name_is_a_configuration_or_an_error_of_ours(name: str) -> None:
-    try:
-        find_config(name)
-    except ChipwiseError as error:
-        assert error.exit_code in (2, 3)
+    with contextlib.suppress(UsageError, UnknownNameError):
+        assert find_config(name).data

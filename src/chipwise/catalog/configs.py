@@ -66,8 +66,9 @@ def bundled_configs() -> Mapping[str, ModelConfig]:
     for name, entry in tomllib.loads(text).items():
         origin, also, like = entry.pop("source"), entry.pop("also", ()), entry.pop("like", None)
         keys = {**table[like].data, **entry} if like else entry
-        for alias in (name, *also):
-            table[alias] = ModelConfig(alias, keys, origin)
+        table[name] = ModelConfig(name, keys, origin)
+        for alias in also:
+            table[alias] = ModelConfig(alias, keys, origin, alias=True)
     return table
 
 

@@ -1,0 +1,47 @@
+"""All benchmarks as one table: the figure, what was aimed at, and their ratio."""
+
+from __future__ import annotations
+
+import os
+
+os.environ |= {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
+
+import platform
+import sys
+from collections.abc import Iterator
+
+from bench.cold import cold_seconds
+from bench.plans import plans_per_s
+from bench.timing import Result, median_s, one_core
+
+
+def results() -> Iterator[Result]:
+    """Cold starts first, so that nothing of them is cached by what comes later."""
+    model = "meta-llama/Llama-3.1-70B"
+    targets = ("--rate", "10/s", "--in", "2000", "--out", "300", "--ttft", "1s", "--tpot", "40ms")
+    yield Result("chipwise plan, cold", cold_seconds("plan", model, *targets), "s", 1.0, lower_is_better=True)
+    yield Result("chipwise fit, cold", cold_seconds("fit", model), "s", 1.0, lower_is_better=True)
+    yield Result("chipwise --help, cold", cold_seconds("--help"), "s", 0.2, lower_is_better=True)
+    yield Result("loading all chips", median_s(_load_chips), "s", 0.1, lower_is_better=True)
+    for name, (search, whole) in plans_per_s().items():
+        yield Result(f"candidate plans, {name}: search", search, "1/s", 100_000.0)
+        yield Result(f"candidate plans, {name}: api.plan", whole, "1/s", 100_000.0)
+
+
+def _load_chips() -> None:
+    from chipwise.catalog.chips import load_chips
+
+    load_chips.cache_clear()
+    load_chips()
+
+
+def main() -> None:
+    one_core()
+    print(f"{platform.machine()}, Python {platform.python_version()}, one core, medians", file=sys.stderr)
+    print(f"{'what':<48}{'figure':>16}{'aim':>14}{'ratio':>9}")
+    for r in results():
+        print(f"{r.name:<48}{r.shown(r.value):>16}{r.shown(r.aim):>14}{r.ratio:>8.2f}x", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,78 @@
+"""What every verb that prices plans shares: the model, the load, the parameters and the prices."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import date
+
+import numpy as np
+
+from chipwise.api.loaded import Loaded
+from chipwise.calibrate.parameters import Parameters
+from chipwise.catalog.pricing import Pricing
+from chipwise.cost.efficiency import Efficiency
+from chipwise.parallel.layout import Layout
+from chipwise.predict.inference import in_flight
+from chipwise.predict.overheads import Overheads
+from chipwise.report.assemble import plan_record, price_record
+from chipwise.report.records import PlanRecord, PriceRecord
+from chipwise.search.evaluate import memory_of, predict, single
+from chipwise.search.space import Deployment
+from chipwise.workload.workload import Workload
+
+__all__ = ["Context"]
+
+
+@dataclass(frozen=True)
+class Context:
+    """A loaded model under a workload, with the numbers and prices of one day.
+
+    `pricing` None: chips that the user has, at no price.
+    """
+
+    found: Loaded
+    workload: Workload
+    numbers: Parameters
+    today: date
+    pricing: Pricing | None = field(default_factory=Pricing)
+    policy: Mapping[str, str] = field(default_factory=dict)
+
+    def rates(self, d: Deployment) -> tuple[Efficiency, Overheads]:
+        """The parameters of a deployment's family and runtime."""
+        family, software = d.device.family, d.runtime.id
+        return self.numbers.efficiency(family, software), self.numbers.overheads(family, software)
+
+    def price(self, chip: str, chips: int) -> PriceRecord | None:
+        """What `chips` of a chip cost, None where that is unknown or nothing is paid."""
+        return price_record(self.pricing.basis(chip, self.today), chips) if self.pricing else None
+
+    def usd_per_chip_h(self, chip: str) -> float:
+        """Middle price of a chip, NaN where unknown."""
+        price = self.price(chip, 1)
+        return price.mid if price else float("nan")
+
+    def at_batch(self, d: Deployment, layout: Layout, replicas: int, batch: float) -> PlanRecord:
+        """The plan with `batch` sequences decoding in each replica."""
+        graph = self.found.graph
+        group = single(d, layout)
+        micro = np.array([batch / float(in_flight(self.workload, layout.pp) * layout.dp)])
+        prediction = predict(graph, group, self.workload, *self.rates(d), micro)
+        memory = memory_of(graph, group, self.workload)
+        price = self.price(d.chip.id, replicas * int(layout.devices) // d.chip.devices_per_package)
+        name = graph.model.precision.name
+        return plan_record(d, layout, replicas, prediction, memory, self.workload, name, price)
+
+    def assumptions(self, plans: list[PlanRecord]) -> tuple[str, ...]:
+        """Everything that the answer rests on and the user did not say."""
+        notes = [*self.found.notes, *self.found.graph.model.assumptions]
+        notes.append("continuous batching, no prefix cache, no speculative decoding, mean lengths")
+        notes.append("intervals are provisional: their coverage is not tested yet")
+        notes += [f"{name} = {value}, set by you" for name, value in self.policy.items()]
+        priced = [p.price for p in plans if p.price]
+        if priced:
+            notes.append(priced[0].basis)
+            dates = sorted({p.dates for p in priced if p.dates})
+            if dates:
+                notes.append(f"prices of {dates[0][:10]}..{dates[-1][-10:]}")
+        return tuple(notes)

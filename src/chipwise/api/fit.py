@@ -1,0 +1,186 @@
+"""`fit`: does a model fit, where, with what headroom, and what would mend a no."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from chipwise.api.loaded import Loaded, find_chip, load
+from chipwise.catalog.chips import load_chips
+from chipwise.report.assemble import layout_record, memory_record, model_record, whole
+from chipwise.report.records import FitRecord, FitReport, LayoutRecord, MemoryRecord, RefusalRecord
+from chipwise.search.deployments import deployments, runtime_for
+from chipwise.search.fit import Fit, fit_on, largest_context, pooled_chips
+from chipwise.search.space import Deployment, Limits
+from chipwise.workload.build import build
+from chipwise.workload.labels import parse_precision
+
+__all__ = ["fit"]
+
+SMALLER = ("fp8", "int4")  # formats tried to mend a no, in order of how little they change
+
+
+def fit(
+    model: str,
+    *,
+    context: int = 2300,
+    sequences: int = 1,
+    chips: Sequence[str] = (),
+    count: int | None = None,
+    changes: Mapping[str, str] | None = None,
+    precision: str | None = None,
+    runtime: str | None = None,
+    policy: Mapping[str, str] | None = None,
+    limits: Limits | None = None,
+) -> FitReport:
+    """The memory of a model on every chip, at the smallest count that holds `sequences` of `context` tokens.
+
+    `count` asks about that many chips instead: the roomiest layout, and for a no by how much it misses and the
+    changes that would mend it, each sufficient alone. `changes` replaces figures of the chips, `policy` those of
+    the runtime. Raises `UsageError` and `UnknownNameError`.
+    """
+    found = load(model, precision)
+    limits = limits or Limits()
+    wanted = [find_chip(c, changes) for c in chips] or [c for c in load_chips().values() if c.rentable]
+    offered, refused = deployments(found.graph.model, wanted, runtime, timed=False, policy=policy)
+    records: list[FitRecord] = []
+    refusals = [RefusalRecord(c.id, r.name, why) for c, r, why in refused]
+    for d in offered:
+        if d.chip.family == "dataflow":
+            record = _spread(found, d, context, sequences, count)
+        else:
+            record = _sharded(found, d, context, sequences, count, limits)
+        if record is None:
+            refusals.append(RefusalRecord(d.chip.id, "NO_LAYOUT", _no_layout(d, count)))
+        else:
+            records.append(record)
+    order = {"comfortable": 0, "tight": 1, "no": 2}
+    records.sort(key=lambda r: (order[r.verdict], r.chips, r.chip))
+    return FitReport(
+        model=model_record(found.graph, found.config),
+        context=context,
+        sequences=sequences,
+        fits=tuple(records),
+        refused=tuple(refusals),
+        assumptions=(*found.notes, *found.graph.model.assumptions),
+    )
+
+
+def _sharded(
+    found: Loaded, d: Deployment, context: int, sequences: int, count: int | None, limits: Limits
+) -> FitRecord | None:
+    devices = count * d.chip.devices_per_package if count else None
+    best = fit_on(found.graph, d, context, sequences, devices=devices, limits=limits)
+    if best is None:
+        return None
+    layout = layout_record(best.layout)
+    per_replica = np.ceil(sequences / layout.dp)
+    cap = found.graph.model.max_context or 10_000_000
+    return FitRecord(
+        chip=d.chip.id,
+        chips=layout.tp * layout.pp * layout.dp // d.chip.devices_per_package,
+        layout=layout,
+        runtime=d.runtime.id,
+        verdict=best.memory.verdict(per_replica) if best.fits else "no",
+        missing_bytes=_missing(best, per_replica),
+        memory=memory_record(best.memory, layout.dp, per_replica),
+        largest_batch=whole(float(best.memory.sequences) * layout.dp),
+        largest_context=largest_context(found.graph, d, best.layout, cap)
+        if best.memory.cache_bytes > 0
+        else 0,
+        mend=() if best.fits else _mends(found, d, best, context, sequences, devices, limits),
+        caveat=d.caveat,
+    )
+
+
+def _missing(best: Fit, per_replica: float) -> float:
+    return max(0.0, float(per_replica * best.memory.sequence_bytes - best.memory.cache_bytes))
+
+
+def _mends(
+    found: Loaded,
+    d: Deployment,
+    best: Fit,
+    context: int,
+    sequences: int,
+    devices: int | None,
+    limits: Limits,
+) -> tuple[str, ...]:
+    """Changes of one thing, each enough alone: load, format, count."""
+    mends: list[str] = []
+    dp = int(best.layout.dp)
+    most = float(best.memory.sequences)
+    if 1 <= most < sequences:
+        mends.append(f"at most {int(most) * dp} sequences of {context:,} tokens")
+    else:
+        longest = largest_context(found.graph, d, best.layout, context) if best.memory.cache_bytes > 0 else 0
+        if longest:
+            mends.append(f"a context of at most {longest:,} tokens")
+    own = found.graph.model.precision
+    for name in SMALLER:
+        smaller = found.graph.model.at_precision(parse_precision(name, found.graph.model))
+        lighter = build(smaller)
+        if lighter.weight_bytes() >= found.graph.weight_bytes() or own.name == name:
+            continue
+        chosen, _ = runtime_for(smaller, d.chip)
+        if chosen is None:
+            continue
+        again = Deployment(d.chip, d.device, chosen, chosen.policies_on(d.chip))
+        retry = fit_on(lighter, again, context, sequences, devices=devices, limits=limits)
+        if retry is not None and retry.fits:
+            mends.append(f"{name} weights ({chosen.id}; changes the numerics)")
+            break
+    if devices is not None:
+        more = fit_on(found.graph, d, context, sequences, limits=limits)
+        if more is not None and more.fits:
+            mends.append(
+                f"{int(more.layout.devices) // d.chip.devices_per_package} chips, {more.layout.label()}"
+            )
+    return tuple(mends)
+
+
+def _spread(
+    found: Loaded, d: Deployment, context: int, sequences: int, count: int | None
+) -> FitRecord | None:
+    """A chip whose compiler spreads one model over many chips: their memories count together."""
+    capacity = float(d.device.memory_bytes) * d.chip.devices_per_package
+    if not np.isfinite(capacity):
+        return None
+    weights = found.graph.weight_bytes()
+    cache = sequences * float(found.graph.kv_bytes(float(context)))
+    alone = pooled_chips(weights, 0.0, capacity)
+    needed = pooled_chips(weights, cache, capacity)
+    chips = count or needed
+    room = chips * capacity - weights
+    per_token = cache / (sequences * context)
+    verdict = "no" if chips < needed else "tight" if room < 0.1 * chips * capacity else "comfortable"
+    mend = () if chips >= needed else (f"{needed} chips (the weights alone fill {alone})",)
+    memory = MemoryRecord(
+        items={"weights": weights / chips},
+        basis={"weights": f"spread evenly; alone they fill {alone} chips"},
+        capacity_bytes=capacity,
+        withheld_bytes=0.0,
+        cache_bytes=room / chips,
+        cache_tokens=int(max(room, 0.0) / per_token) if per_token else 0,
+        verdict=verdict,
+    )
+    return FitRecord(
+        chip=d.chip.id,
+        chips=chips,
+        layout=LayoutRecord(1, 1, 1, 1, f"spread x{chips}"),
+        runtime=d.runtime.id,
+        verdict=verdict,
+        missing_bytes=max(0.0, weights + cache - chips * capacity),
+        memory=memory,
+        largest_batch=int(max(room, 0.0) * sequences / cache) if cache else 0,
+        largest_context=int(max(room, 0.0) / per_token) if per_token else 0,
+        mend=mend,
+        caveat=d.caveat,
+    )
+
+
+def _no_layout(d: Deployment, count: int | None) -> str:
+    if not np.isfinite(float(d.device.memory_bytes)):
+        return "the capacity of the chip is not published"
+    return f"no legal layout on {count} chips" if count else "no legal layout"

@@ -1,0 +1,94 @@
+"""A model by name, path or folder, read and turned into operators."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from chipwise.catalog.chip import Chip
+from chipwise.catalog.chips import get_chip, read_chip_file
+from chipwise.catalog.configs import ModelConfig, bundled_configs, find_config
+from chipwise.catalog.override import with_figures
+from chipwise.errors import UnknownNameError, UsageError
+from chipwise.report.assemble import model_record
+from chipwise.report.records import ModelRecord
+from chipwise.workload.build import build
+from chipwise.workload.graph import Graph
+from chipwise.workload.load import load_model
+from chipwise.workload.labels import parse_precision
+
+__all__ = ["Loaded", "describe", "find_chip", "load", "load_generating", "models"]
+
+CHANGED = "{}: changes the model's numerics, quality not assessed"
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """A model that was found and read, at the precision it will run in; `notes` say what that changed."""
+
+    config: ModelConfig
+    graph: Graph
+    notes: tuple[str, ...] = ()
+
+
+def load(model: str, precision: str | None = None) -> Loaded:
+    """A model by name, path or folder; `precision` replaces that of the checkpoint.
+
+    Raises `UsageError` for a configuration that cannot be read, `UnknownNameError` for an unknown model or
+    format.
+    """
+    config = find_config(model)
+    found = load_model(config)
+    if precision is None or precision == found.precision.name:
+        return Loaded(config, build(found))
+    return Loaded(config, build(found.at_precision(parse_precision(precision, found))), (CHANGED.format(precision),))
+
+
+def load_generating(model: str, precision: str | None = None) -> Loaded:
+    """The same for a model whose generation can be timed.
+
+    Raises `UsageError` for an encoder, which generates nothing, and for an encoder-decoder.
+    """
+    found = load(model, precision)
+    name = found.graph.model.name
+    if not found.graph.model.ends.head:
+        raise UsageError(f"{name} is an encoder and generates no tokens", f"chipwise fit {model} sizes it")
+    if found.graph.encoder:
+        raise UsageError(f"{name} has an encoder, which is not timed yet", f"chipwise fit {model} sizes it")
+    return found
+
+
+def describe(model: str, precision: str | None = None) -> ModelRecord:
+    """A model in figures."""
+    found = load(model, precision)
+    return model_record(found.graph, found.config)
+
+
+def models() -> tuple[ModelRecord, ...]:
+    """All bundled models, aliases left out."""
+    names = [name for name, config in bundled_configs().items() if not config.alias]
+    return tuple(describe(name) for name in names)
+
+
+def find_chip(name: str, changes: Mapping[str, str] | None = None) -> Chip:
+    """A chip by name, or of the user's own TOML file (`FILE.toml`, or `FILE.toml:ID` of several), with figures
+    replaced by `changes`.
+
+    Raises `UsageError` for a file or figure that cannot be read, `UnknownNameError` for an unknown chip.
+    """
+    file, ending, wanted = name.partition(".toml")
+    if not ending:
+        chip = get_chip(name)
+    else:
+        chips = read_chip_file(Path(file + ".toml"))
+        wanted = wanted.removeprefix(":")
+        if not wanted and len(chips) != 1:
+            raise UsageError(
+                f"{file}.toml holds {len(chips)} chips", f"name one: {file}.toml:{next(iter(chips), 'ID')}"
+            )
+        wanted = wanted or next(iter(chips))
+        if wanted not in chips:
+            raise UnknownNameError(f"chip in {file}.toml", wanted, chips)
+        chip = chips[wanted]
+    return with_figures(chip, changes) if changes else chip

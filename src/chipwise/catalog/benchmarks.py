@@ -1,0 +1,124 @@
+"""What each benchmark of MLPerf Inference asks for: model, lengths, limits, or the work of a sample."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.resources import files
+from types import MappingProxyType
+from typing import Any, Literal
+
+from chipwise.errors import UnknownNameError
+
+__all__ = ["Benchmark", "Limit", "Work", "get_benchmark", "load_benchmarks"]
+
+Kind = Literal["llm", "convolution", "attention", "diffusion", "recurrent", "recommendation"]
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """Latency limits at the 99th percentile, in seconds: first token, per further token, or the whole."""
+
+    ttft_s: float | None = None
+    tpot_s: float | None = None
+    total_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """The arithmetic and traffic of one sample of fixed size.
+
+    `flops` counts a multiply-accumulate as two; `activations` are elements written once and read once,
+    `gather` elements fetched from tables at random, `params` weights that a batch reads once.
+    """
+
+    flops: float
+    activations: float
+    params: float
+    gather: float
+    source: str
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Benchmark:
+    """A benchmark: a language model with mean lengths in tokens, or `work` per sample.
+
+    `output_tokens` is the mean of logs where these say it, `nominal_output_tokens` what the rules multiply
+    samples by. `constant`: one fitted constant is allowed, as prompt lengths are unpublished. `refused` says
+    why chipwise does not predict it, "" where it does. `speculative` names scenarios that were won with
+    speculative decoding.
+    """
+
+    name: str
+    task: str
+    kind: Kind
+    model: str
+    data: str
+    input_tokens: float
+    input_note: str
+    output_tokens: float
+    nominal_output_tokens: float
+    output_std: float
+    beams: int
+    constant: bool
+    work: Work | None
+    refused: str
+    rounds: tuple[str, ...]
+    limits: Mapping[str, Limit] = field(default_factory=dict)
+    speculative: tuple[str, ...] = ()
+    note: str = ""
+
+
+@cache
+def load_benchmarks() -> Mapping[str, Benchmark]:
+    """All benchmarks by the name of their results' `benchmark`; read once."""
+    text = files("chipwise.catalog").joinpath("data/published/benchmarks.toml").read_text("utf-8")
+    document = tomllib.loads(text)
+    sources = document.pop("sources")
+    return MappingProxyType({name: _benchmark(name, entry, sources) for name, entry in document.items()})
+
+
+def get_benchmark(name: str) -> Benchmark:
+    """The benchmark of that name. Raises `UnknownNameError` with the nearest names."""
+    table = load_benchmarks()
+    key = name.strip().lower()
+    if key not in table:
+        raise UnknownNameError("benchmark", name, table)
+    return table[key]
+
+
+def _benchmark(name: str, entry: Mapping[str, Any], sources: Mapping[str, str]) -> Benchmark:
+    work = entry.get("work")
+    output = float(entry.get("output_tokens", 0.0))
+    return Benchmark(
+        name=name,
+        task=entry["task"],
+        kind=entry.get("kind", "llm"),
+        model=entry.get("model", ""),
+        data=entry["data"],
+        input_tokens=float(entry.get("input_tokens", 0.0)),
+        input_note=entry.get("input_note", ""),
+        output_tokens=output,
+        nominal_output_tokens=float(entry.get("nominal_output_tokens", output)),
+        output_std=float(entry.get("output_std", 0.0)),
+        beams=int(entry.get("beams", 1)),
+        constant=bool(entry.get("constant", 0)),
+        work=Work(
+            flops=float(work["flops"]),
+            activations=float(work["activations"]),
+            params=float(work["params"]),
+            gather=float(work.get("gather", 0.0)),
+            source=sources[work["source"]],
+            note=work.get("note", ""),
+        )
+        if work
+        else None,
+        refused=entry.get("refused", ""),
+        rounds=tuple(entry["rounds"]),
+        limits={scenario: Limit(**limit) for scenario, limit in entry.get("limits", {}).items()},
+        speculative=tuple(entry.get("speculative", ())),
+        note=entry.get("note", ""),
+    )

@@ -1,0 +1,56 @@
+"""The command line: parse, call the api, render. Nothing else happens here."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import sys
+from collections.abc import Sequence
+
+__all__ = ["main"]
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run a command and exit: 0 ok, 1 bug, 2 usage, 3 unknown name, 4 infeasible, 5 missing extra."""
+    from cyclopts.exceptions import CycloptsError
+
+    from chipwise.cli.app import app
+    from chipwise.errors import ChipwiseError
+
+    tokens = list(sys.argv[1:] if arguments is None else arguments)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # a pipe that cannot carry a sign gets another, not a crash
+            stream.reconfigure(errors="replace")
+    try:
+        app(tokens, exit_on_error=False, print_error=False)
+        sys.stdout.flush()
+    except ChipwiseError as error:
+        _complain(str(error))
+        sys.exit(error.exit_code)
+    except CycloptsError as error:
+        _complain(f"{error} (chipwise --help)")
+        sys.exit(2)
+    except BrokenPipeError:
+        # the reader has gone (`chipwise plan ... | head`): nothing more to say, and nothing to flush
+        _drop_output()
+        sys.exit(0)
+    except OSError as error:
+        _complain(f"{error.filename or 'standard output'}: {error.strerror or error}")
+        _drop_output()
+        sys.exit(1)
+    except KeyboardInterrupt:
+        sys.exit(130)
+    sys.exit(0)
+
+
+def _complain(text: str) -> None:
+    """One line on stderr, whatever the text was made of."""
+    from chipwise.errors import shorten
+
+    print(f"chipwise: {shorten(text, 1000)}", file=sys.stderr)
+
+
+def _drop_output() -> None:
+    with contextlib.suppress(OSError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

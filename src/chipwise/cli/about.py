@@ -1,0 +1,33 @@
+"""doctor and glossary."""
+
+from __future__ import annotations
+
+import sys
+
+from chipwise import api
+from chipwise.cli.options import Output
+from chipwise.errors import ChipwiseError
+from chipwise.report.glossary import GLOSSARY
+from chipwise.report.table import Table, render
+
+__all__ = ["doctor", "glossary"]
+
+
+def doctor(*, output: Output = Output()) -> None:  # noqa: B008
+    """Check that the installation and its tables are whole."""
+    found = api.doctor()
+    rows = [(c.name, "ok" if c.ok else "FAIL", c.detail) for c in found]
+    render((Table(("check", "", "detail"), rows),), found, output.format, sys.stdout)
+    if not all(c.ok for c in found):
+        raise ChipwiseError("the installation is not whole", "reinstall chipwise")
+
+
+def glossary(word: str | None = None, *, output: Output = Output()) -> None:  # noqa: B008
+    """The words of the field as chipwise uses them."""
+    wanted = (word or "").lower()
+    found = {k: v for k, v in GLOSSARY.items() if wanted in k.lower()}
+    if not found:
+        from chipwise.errors import UnknownNameError
+
+        raise UnknownNameError("word", word or "", GLOSSARY)
+    render((Table(("word", "means"), list(found.items())),), found, output.format, sys.stdout)

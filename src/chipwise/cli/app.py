@@ -1,0 +1,42 @@
+"""All commands, by name: a command is imported when it runs, so that help and errors come at once."""
+
+from __future__ import annotations
+
+from cyclopts import App
+
+from chipwise import __version__
+
+__all__ = ["COMMANDS", "app"]
+
+COMMANDS = {
+    "planning:plan": "Rank chips, counts and layouts for a workload: time, throughput, cost, and what bounds "
+    "them.",
+    "planning:fit": "Does it fit: memory by kind on every chip, smallest count, largest batch and context, what "
+    "mends a no.",
+    "planning:estimate": "One plan in full: its times, what they are made of, its memory.",
+    "planning:explain": "What bounds a plan and what would change it: shares of time and elasticities, memory "
+    "by kind.",
+    "planning:compare": "The best plan of each of some chips, side by side.",
+    "suites:predict": "Predict the measured columns of a table of rows; measured columns in it are ignored.",
+    "about:doctor": "Check that the installation and its tables are whole.",
+    "about:glossary": "The words of the field as chipwise uses them.",
+    "catalogue:chips": "Chips: list, show, compare.",
+    "catalogue:systems": "Machines, pods and slices: list, show.",
+    "catalogue:runtimes": "Serving software: list, show.",
+    "catalogue:models": "Bundled models: list, show.",
+    "catalogue:offers": "Rental offers: list.",
+}
+"""Where each command is, with the first line of its docstring."""
+
+app = App(
+    name="chipwise",
+    help="Which chip, how many, arranged how, for this model and this workload; how fast, at what cost; and how "
+    "do you know?",
+    version=__version__,
+    version_flags=["--version"],
+    help_flags=["--help", "-h"],
+    help_format="plaintext",
+)
+
+for place, summary in COMMANDS.items():
+    app.command(f"chipwise.cli.{place}", name=place.partition(":")[2], help=summary)

@@ -1,0 +1,127 @@
+"""chips, systems, models, runtimes, offers: what the catalogue holds."""
+
+from __future__ import annotations
+
+import sys
+from datetime import date
+from typing import Annotated
+
+from cyclopts import App, Parameter
+
+from chipwise import api
+from chipwise.api.loaded import find_chip
+from chipwise.catalog.chips import get_chip, load_chips
+from chipwise.catalog.offer import load_offers
+from chipwise.catalog.runtime import get_runtime, load_runtimes
+from chipwise.catalog.system import get_system, load_systems
+from chipwise.cli.options import Output
+from chipwise.errors import UsageError
+from chipwise.report.catalogue_view import model_view, models_view, offers_view
+from chipwise.report.chip_view import chip_view, chips_view, compare_view
+from chipwise.report.runtime_view import runtime_view, runtimes_view
+from chipwise.report.system_view import system_view, systems_view
+from chipwise.report.table import render
+
+__all__ = [
+    "chips",
+    "compare_chips",
+    "list_chips",
+    "list_models",
+    "list_offers",
+    "list_runtimes",
+    "list_systems",
+    "models",
+    "offers",
+    "runtimes",
+    "show_chip",
+    "show_model",
+    "show_runtime",
+    "show_system",
+    "systems",
+]
+
+chips = App(name="chips", help="Chips: list, show, compare.", help_format="plaintext")
+systems = App(name="systems", help="Machines, pods and slices: list, show.", help_format="plaintext")
+runtimes = App(name="runtimes", help="Serving software: list, show.", help_format="plaintext")
+models = App(name="models", help="Bundled models: list, show.", help_format="plaintext")
+offers = App(name="offers", help="Rental offers: list.", help_format="plaintext")
+
+
+@chips.command(name="list")
+def list_chips(*, vendor: str | None = None, output: Output = Output()) -> None:  # noqa: B008
+    """All chips with memory, bandwidth and peak."""
+    found = tuple(c for c in load_chips().values() if vendor is None or c.vendor == vendor.lower())
+    render((chips_view(found),), found, output.format, sys.stdout)
+
+
+@chips.command(name="show")
+def show_chip(chip: str, *, output: Output = Output()) -> None:  # noqa: B008
+    """Every figure of a chip with its source, date and grade."""
+    found = find_chip(chip)
+    render((chip_view(found),), found, output.format, sys.stdout)
+
+
+@chips.command(name="compare")
+def compare_chips(*names: str, output: Output = Output()) -> None:  # noqa: B008
+    """Figures of some chips side by side."""
+    if not names:
+        raise UsageError(
+            "no chips to compare", "name two or more, as in: chipwise chips compare h100-sxm5-80gb mi300x"
+        )
+    found = tuple(find_chip(name) for name in names)
+    render((compare_view(found),), found, output.format, sys.stdout)
+
+
+@systems.command(name="list")
+def list_systems(chip: str | None = None, *, output: Output = Output()) -> None:  # noqa: B008
+    """Machines, pods and slices; of one chip, or all."""
+    wanted = None if chip is None else get_chip(chip).id
+    found = tuple(s for s in load_systems().values() if wanted in (None, *(held for held, _ in s.members)))
+    render((systems_view(found),), found, output.format, sys.stdout)
+
+
+@systems.command(name="show")
+def show_system(system: str, *, output: Output = Output()) -> None:  # noqa: B008
+    """Every figure of a system with its source, date and grade."""
+    found = get_system(system)
+    render((system_view(found),), found, output.format, sys.stdout)
+
+
+@runtimes.command(name="list")
+def list_runtimes(*, output: Output = Output()) -> None:  # noqa: B008
+    """Serving software and the chips it runs on."""
+    found = tuple(load_runtimes().values())
+    render((runtimes_view(found),), found, output.format, sys.stdout)
+
+
+@runtimes.command(name="show")
+def show_runtime(runtime: str, *, output: Output = Output()) -> None:  # noqa: B008
+    """Policies and support matrix of a runtime, with sources."""
+    found = get_runtime(runtime)
+    render(runtime_view(found), found, output.format, sys.stdout)
+
+
+@models.command(name="list")
+def list_models(*, output: Output = Output()) -> None:  # noqa: B008
+    """All bundled models with parameters, weights and cache."""
+    found = api.models()
+    render((models_view(found),), found, output.format, sys.stdout)
+
+
+@models.command(name="show")
+def show_model(
+    model: Annotated[str, Parameter(help="a bundled name, a config.json or its folder")],
+    *,
+    output: Output = Output(),  # noqa: B008
+) -> None:
+    """A model in figures, and what its configuration did not say."""
+    found = api.describe(model)
+    render((model_view(found),), found, output.format, sys.stdout)
+
+
+@offers.command(name="list")
+def list_offers(chip: str | None = None, *, output: Output = Output()) -> None:  # noqa: B008
+    """Dated list prices per chip and hour, cheapest first."""
+    wanted = None if chip is None else get_chip(chip).id
+    found = tuple(o for o in load_offers() if wanted is None or o.chip == wanted)
+    render((offers_view(found, date.today()),), found, output.format, sys.stdout)

@@ -1,0 +1,103 @@
+"""The numbers of one device, or of a stack of devices of one family, as cost models read them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+import numpy as np
+
+from chipwise.catalog.chip import Chip, Family
+from chipwise.units import Real
+
+__all__ = ["DTYPES", "Device"]
+
+DTYPES = ("fp32", "bf16", "fp16", "fp8", "int8", "int4", "fp4")
+
+# What a product runs in where the chip has no unit for the type: operands are widened first.
+FALLBACK: Mapping[str, tuple[str, ...]] = {
+    "fp32": ("fp32", "tf32", "bf16", "fp16"),
+    "bf16": ("bf16", "fp16", "fp32"),
+    "fp16": ("fp16", "bf16", "fp32"),
+    "fp8": ("fp8", "bf16", "fp16", "fp32"),
+    "int8": ("int8", "bf16", "fp16", "fp32"),
+    "int4": ("bf16", "fp16", "fp32"),
+    "fp4": ("fp4", "bf16", "fp16", "fp32"),
+}
+
+
+@dataclass(frozen=True)
+class Device:
+    """What software sees as one device: a package's figures over its devices.
+
+    `matrix` maps every data type to the rate at which a product of that type runs, in FLOP/s, with the
+    fallback of types that the chip has no unit for. NaN = not published. `reserved_bytes` of the memory belong
+    to display and operating system. `domain` counts devices.
+    """
+
+    family: Family
+    matrix: Mapping[str, Real]
+    vector_flops_per_s: Real
+    memory_bytes: Real
+    reserved_bytes: Real
+    memory_bytes_per_s: Real
+    link_bytes_per_s: Real
+    domain: Real
+    scaleout_bytes_per_s: Real
+
+    @classmethod
+    def of(cls, chip: Chip, reserved_bytes: float = 0.0) -> Device:
+        """The device of a chip in a machine that keeps `reserved_bytes` of its memory for itself."""
+        n = float(chip.devices_per_package)
+        memory = chip.memory
+        bounds = [b for b in (memory.label_bytes, memory.usable_bytes) if b is not None]
+        link = chip.scaleup
+        host = chip.host
+        rate = link.bytes_per_s if link else None
+        domain = float(link.domain) if link else 1.0
+        if rate is None:
+            # cards without a fabric of their own meet over the host's bus, eight to a server at most
+            rate = host.bytes_per_s if host else None
+            domain = 8.0 if rate is not None and chip.kind == "gpu" else 1.0
+        return cls(
+            family=chip.family,
+            matrix={d: _rate(chip, d) / n for d in DTYPES},
+            vector_flops_per_s=_number(chip.vector.get("fp32"), _rate(chip, "fp32")) / n,
+            memory_bytes=min(bounds) / n if bounds else np.nan,
+            reserved_bytes=reserved_bytes / n,
+            memory_bytes_per_s=_number(memory.bytes_per_s) / n,
+            link_bytes_per_s=_number(rate) / n,
+            domain=domain * n,
+            scaleout_bytes_per_s=_number(chip.scaleout_bytes_per_s) / n,
+        )
+
+    @classmethod
+    def stack(cls, devices: Sequence[Device]) -> Device:
+        """Devices of one family side by side, every figure an array."""
+        columns: dict[str, Any] = {
+            name: np.array([getattr(d, name) for d in devices], dtype=float) for name in _NUMBERS
+        }
+        matrix = {dtype: np.array([d.matrix[dtype] for d in devices], dtype=float) for dtype in DTYPES}
+        return replace(devices[0], matrix=matrix, **columns)
+
+    def take(self, index: np.ndarray) -> Device:
+        """Of a stack: the devices at `index`, any shape."""
+        columns: dict[str, Any] = {name: np.asarray(getattr(self, name))[index] for name in _NUMBERS}
+        return replace(self, matrix={d: np.asarray(v)[index] for d, v in self.matrix.items()}, **columns)
+
+
+_NUMBERS = tuple(f.name for f in fields(Device) if f.name not in ("family", "matrix"))
+
+
+def _number(value: float | None, default: float = np.nan) -> float:
+    return default if value is None else value
+
+
+def _rate(chip: Chip, dtype: str) -> float:
+    for name in FALLBACK[dtype]:
+        if name in chip.matrix:
+            return chip.matrix[name]
+        if name in chip.vector:
+            return chip.vector[name]
+    return float(np.nan)

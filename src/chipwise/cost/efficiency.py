@@ -1,0 +1,29 @@
+"""The fitted numbers that a roofline needs, as plain values: shares of peaks, and seconds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+__all__ = ["Efficiency"]
+
+
+@dataclass(frozen=True)
+class Efficiency:
+    """Shares of the peaks that code reaches on one family of chips, and the time to start a kernel.
+
+    `compute` by data type for products with weights; `attention_compute` for scores and weighted sums of
+    prompts; `expert_compute` multiplies `compute` for grouped products. `memory` for weights,
+    `expert_memory` for weights of experts, `cache_memory` for keys and values, `pass_memory` for element-wise
+    passes. `softness` is the exponent of the soft maximum.
+    """
+
+    compute: Mapping[str, float]
+    attention_compute: float
+    expert_compute: float
+    memory: float
+    expert_memory: float
+    cache_memory: float
+    pass_memory: float
+    launch_s: float
+    softness: float

@@ -1,0 +1,1 @@
+"""How do you know: rows of published measurements, and the interval and basis of every figure."""

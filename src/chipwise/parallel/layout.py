@@ -1,0 +1,120 @@
+"""How a model is spread over devices, and which spreads are legal."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+import numpy as np
+from numpy.typing import NDArray
+
+from chipwise.units import Real
+from chipwise.workload.graph import Graph
+
+__all__ = ["AXIS_SPLIT", "Layout", "Reason", "check_layout", "illegal"]
+
+AXIS_SPLIT = {**dict.fromkeys("HKSBGZOFUV", "tp"), "E": "ep", "X": "moe_tp"}
+"""Which part of a layout cuts which axis; all other axes are held whole by every rank."""
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Degrees of parallelism; numbers, or arrays that broadcast.
+
+    tp cuts heads, widths and vocabulary; pp cuts the layers into stages; dp replicates attention while all
+    tp x dp ranks share the experts, cut into ep groups of whole experts (the rest of the cut, tp x dp / ep,
+    goes through each expert). Devices: tp x pp x dp.
+    """
+
+    tp: Real = 1.0
+    pp: Real = 1.0
+    dp: Real = 1.0
+    ep: Real = 1.0
+
+    @property
+    def devices(self) -> Real:
+        """Devices of one replica."""
+        return self.tp * self.pp * self.dp
+
+    @property
+    def moe_tp(self) -> Real:
+        """Parts that each expert is cut into."""
+        return self.tp * self.dp / self.ep
+
+    def part(self, name: str) -> Real:
+        """A degree by its name."""
+        value: Real = getattr(self, name)
+        return value
+
+    def label(self) -> str:
+        """`tp8 ep8`: degrees above one of a single layout; `whole` if there are none."""
+        parts = (
+            f"{name}{int(getattr(self, name))}"
+            for name in ("tp", "pp", "dp", "ep")
+            if getattr(self, name) > 1
+        )
+        return " ".join(parts) or "whole"
+
+
+class Reason(Enum):
+    """Why a candidate is not a plan; the text is for people and ends with what is legal."""
+
+    OK = "legal"
+    TP_HEADS = "tp does not divide the attention or state heads: choose a divisor"
+    TP_KV_HEADS = "tp and the key/value heads do not divide each other: choose a divisor or a multiple"
+    TP_WIDTH = "tp does not divide the feed-forward width: choose a divisor"
+    PP_LAYERS = "more pipeline stages than layers: choose fewer"
+    EP_NO_EXPERTS = "dp or ep above one needs experts: run replicas instead"
+    EP_EXPERTS = "ep does not divide the experts: choose a divisor"
+    EP_GROUP = "ep does not divide tp x dp: choose a divisor"
+    EP_WIDTH = "the expert width does not divide by tp x dp / ep: raise ep"
+    DOMAIN = "the layout leaves the scale-up domain: fewer devices, or pipeline stages over a network"
+    NO_MEMORY_FIGURE = "capacity or bandwidth of the chip is not published"
+    NO_COST_MODEL = "no cost model for this kind of chip yet: see chipwise fit"
+    NO_RUNTIME = "no runtime supports this chip, precision and architecture"
+    MEMORY = "does not fit: more chips or a smaller format"
+    SLO = "slower than asked at any batch"
+    BUDGET = "above the limit of chips or of cost"
+
+
+def illegal(graph: Graph, layout: Layout) -> NDArray[np.int64]:
+    """Index into `list(Reason)` of the first rule that a layout breaks, 0 where it is legal.
+
+    Broadcasts over the layout. The scale-up domain is the chip's affair and is not checked here.
+    """
+    codes = list(Reason)
+    shape = np.broadcast_shapes(*(np.shape(layout.part(p)) for p in ("tp", "pp", "dp", "ep")))
+    found: NDArray[np.int64] = np.zeros(shape, dtype=np.int64)
+
+    def rule(reason: Reason, broken: object) -> None:
+        hit = np.broadcast_to(np.asarray(broken, dtype=bool), shape) & (found == 0)
+        found[hit] = codes.index(reason)
+
+    rule(Reason.PP_LAYERS, layout.pp > graph.layers)
+    blocks = [block for _, block in graph.distinct()]
+    has_experts = any("E" in block.axes for block in blocks)
+    if not has_experts:
+        rule(Reason.EP_NO_EXPERTS, np.maximum(layout.dp, layout.ep) > 1)
+    for block in blocks:
+        axes = block.axes
+        for heads in ("H", "S", "G", "Z", "O"):
+            if heads in axes:
+                rule(Reason.TP_HEADS, np.asarray(axes[heads]) % layout.tp != 0)
+        # what several heads share is copied where there are more ranks than that
+        for shared in ("K", "B"):
+            if shared in axes:
+                divides = np.asarray(axes[shared]) % layout.tp == 0
+                rule(Reason.TP_KV_HEADS, ~divides & (layout.tp % np.asarray(axes[shared]) != 0))
+        for width in ("F", "U"):
+            if width in axes:
+                rule(Reason.TP_WIDTH, np.asarray(axes[width]) % layout.tp != 0)
+        if "E" in axes:
+            rule(Reason.EP_GROUP, (layout.tp * layout.dp) % layout.ep != 0)
+            rule(Reason.EP_EXPERTS, np.asarray(axes["E"]) % layout.ep != 0)
+            rule(Reason.EP_WIDTH, np.asarray(axes["X"]) % np.maximum(layout.moe_tp, 1) != 0)
+    return found
+
+
+def check_layout(graph: Graph, layout: Layout) -> Reason:
+    """The verdict on one layout."""
+    return list(Reason)[int(illegal(graph, layout))]

@@ -1,0 +1,107 @@
+"""Graph x Layout -> what one rank computes and what ranks exchange.
+
+Sharding is a change of axis sizes: every operator is written on named axes, and a layout says which axes are
+cut into how many parts. A node that sums over a cut axis leaves partial sums, which the ranks must add: that
+rule places all collectives of tensor and expert parallelism.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from chipwise.parallel.comm import Comm
+from chipwise.parallel.layout import AXIS_SPLIT, Layout
+from chipwise.units import Real
+from chipwise.workload.axes import Sizes
+from chipwise.workload.graph import Block, Graph
+from chipwise.workload.nodes import Experts, Linear, Node, Pointwise
+from chipwise.workload.op import Op
+from chipwise.workload.step import Step
+
+__all__ = ["Sharded", "shard"]
+
+ACTIVATION_BYTES = 2.0  # collectives move 16-bit activations
+
+
+@dataclass(frozen=True)
+class Sharded:
+    """A graph under a layout. Repeats count a whole forward pass: all stages, one after the other.
+
+    Stages hold ceil(layers / pp) layers; the slowest sets the pace, so uneven cuts stretch the pass by
+    `stretch` = pp ceil(layers / pp) / layers.
+    """
+
+    graph: Graph
+    layout: Layout
+
+    def sizes(self, block: Block) -> Sizes:
+        """Axis sizes of a block on one rank."""
+        shards = {axis: self.layout.part(part) for axis, part in AXIS_SPLIT.items() if axis in block.axes}
+        return Sizes(block.axes, shards, self.layout.dp)
+
+    @property
+    def stretch(self) -> Real:
+        """Pace of the slowest stage over that of an even cut."""
+        layers = self.graph.layers
+        return self.layout.pp * np.ceil(layers / np.asarray(self.layout.pp)) / layers
+
+    def blocks(self) -> tuple[tuple[Real, Block], ...]:
+        """Distinct blocks with their repeats: embedding, layers, head."""
+        graph = self.graph
+        layers = tuple((repeat * self.stretch, block) for repeat, block in graph.distinct())
+        return ((1.0, graph.embed), *layers, (1.0, graph.head))
+
+    def ops(self, step: Step) -> Iterator[tuple[Real, Op]]:
+        """Operators of one rank with their repeats."""
+        for repeat, block in self.blocks():
+            sizes = self.sizes(block)
+            for node in block.nodes:
+                for op in node.ops(sizes, step):
+                    yield repeat, op
+
+    def comms(self, step: Step) -> Iterator[tuple[Real, Comm]]:
+        """Exchanges of one rank with their repeats. Zero bytes where a degree is one."""
+        for repeat, block in self.blocks():
+            sizes = self.sizes(block)
+            for comm in self._block_comms(block, sizes, step):
+                yield repeat, comm
+        hidden = float(self.graph.model.hidden)
+        hop = step.tokens * hidden * ACTIVATION_BYTES / self.layout.tp
+        yield self.layout.pp - 1.0, Comm("p2p", hop, np.minimum(self.layout.pp, 2.0), "pp")
+
+    def _block_comms(self, block: Block, sizes: Sizes, step: Step) -> Iterator[Comm]:
+        pending: Node | None = None  # a partial sum that nobody has needed whole yet
+        for node in block.nodes:
+            if pending is not None and isinstance(node, Pointwise) and node.over == pending.width:
+                yield self._all_reduce(pending, sizes, step)
+                pending = None
+            if isinstance(node, Experts):
+                yield from self._expert_exchange(node, sizes, step)
+            if any(AXIS_SPLIT.get(axis) in ("tp", "ep", "moe_tp") for axis in node.contracts):
+                pending = node
+            if isinstance(node, Linear) and node.last:
+                payload = node.rows(step) * sizes.whole(node.width) * ACTIVATION_BYTES
+                yield Comm("all_gather", payload, self.layout.tp, "tp")
+        if pending is not None:
+            yield self._all_reduce(pending, sizes, step)
+
+    def _all_reduce(self, node: Node, sizes: Sizes, step: Step) -> Comm:
+        payload = node.rows(step) * sizes.whole(node.width) * ACTIVATION_BYTES
+        return Comm("all_reduce", payload, self.layout.tp, "tp")
+
+    def _expert_exchange(self, node: Experts, sizes: Sizes, step: Step) -> Iterator[Comm]:
+        # With replicated attention, tokens travel to their experts and back; every rank of a replica sends
+        # its share. A token goes to at most as many groups as it has experts, and to all ranks of a group.
+        group = np.where(np.asarray(self.layout.dp) > 1, self.layout.tp * self.layout.dp, 1.0)
+        copies = np.minimum(node.top_k, self.layout.ep) * self.layout.moe_tp
+        payload = step.tokens / self.layout.tp * copies * sizes.whole(node.width) * ACTIVATION_BYTES
+        yield Comm("all_to_all", payload, group, "ep")
+        yield Comm("all_to_all", payload, group, "ep")
+
+
+def shard(graph: Graph, layout: Layout) -> Sharded:
+    """A graph under a layout, legal or not: illegal ones are masked by the caller."""
+    return Sharded(graph, layout)

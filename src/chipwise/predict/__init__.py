@@ -1,0 +1,1 @@
+"""Put together: passes from operators and exchanges, served workloads from passes."""

@@ -1,0 +1,241 @@
+"""From values of the rooms below to the records that people and programs read."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from chipwise.catalog.configs import ModelConfig
+from chipwise.catalog.price import Own, Rent, split_usd_per_million
+from chipwise.evidence.judge import Estimate, judge
+from chipwise.parallel.layout import Layout
+from chipwise.parallel.memory import MemoryAccount
+from chipwise.predict.inference import Prediction
+from chipwise.report.records import (
+    Figure,
+    LayoutRecord,
+    MemoryRecord,
+    ModelRecord,
+    PlanRecord,
+    PriceRecord,
+    WorkloadRecord,
+)
+from chipwise.search.choose import pareto
+from chipwise.search.space import Deployment
+from chipwise.workload.graph import Graph
+from chipwise.workload.workload import Workload
+
+__all__ = [
+    "figure",
+    "layout_record",
+    "memory_record",
+    "model_record",
+    "plan_record",
+    "price_record",
+    "rank_plans",
+    "whole",
+    "workload_record",
+]
+
+
+def figure(estimate: Estimate) -> Figure:
+    """An estimate as a record."""
+    return Figure(estimate.mid, estimate.low, estimate.high, estimate.basis, estimate.provisional)
+
+
+def model_record(graph: Graph, config: ModelConfig) -> ModelRecord:
+    """A model in figures."""
+    model = graph.model
+    return ModelRecord(
+        name=model.name,
+        architecture=model.architecture,
+        params=graph.params(),
+        active_params=graph.active_params(),
+        layers=graph.layers,
+        precision=model.precision.name,
+        weight_bytes=graph.weight_bytes(),
+        kv_bytes_per_token=graph.kv_bytes_per_token(),
+        max_context=model.max_context,
+        origin=config.origin,
+        assumptions=model.assumptions,
+    )
+
+
+def workload_record(w: Workload) -> WorkloadRecord:
+    """What was asked."""
+    return WorkloadRecord(w.task, w.prompt_tokens, w.output_tokens, w.rate_per_s, w.ttft_s, w.tpot_s)
+
+
+def layout_record(layout: Layout) -> LayoutRecord:
+    """One layout."""
+    tp, pp, dp, ep = (int(np.asarray(layout.part(p)).item()) for p in ("tp", "pp", "dp", "ep"))
+    return LayoutRecord(tp, pp, dp, ep, Layout(tp, pp, dp, ep).label())
+
+
+def memory_record(account: MemoryAccount, dp: int = 1, sequences: float = 1.0) -> MemoryRecord:
+    """The account of one device; `cache_tokens` counts all attention replicas."""
+
+    def one(value: object) -> float:
+        return float(np.asarray(value).reshape(-1)[0])
+
+    return MemoryRecord(
+        items={i.kind: one(i.bytes) for i in account.items if one(i.bytes) > 0},
+        basis={i.kind: i.basis for i in account.items if one(i.bytes) > 0},
+        capacity_bytes=one(account.capacity_bytes),
+        withheld_bytes=one(account.withheld_bytes),
+        cache_bytes=one(account.cache_bytes),
+        cache_tokens=whole(one(account.tokens) * dp),
+        verdict=account.verdict(sequences),
+    )
+
+
+def whole(value: float) -> int | None:
+    """A count, or None where nothing limits it."""
+    return int(value) if np.isfinite(value) else None
+
+
+def price_record(basis: Rent | Own | None, chips: int) -> PriceRecord | None:
+    """What `chips` of a chip cost on that basis, or None where no price is known."""
+    if basis is None:
+        return None
+    if isinstance(basis, Own):
+        usd = basis.usd_per_h * chips
+        assumed = f" (assumed: {', '.join(basis.assumed)})" if basis.assumed else ""
+        return PriceRecord(usd, usd, usd, f"owned: capital, power and cooling{assumed}", "", False)
+    dates = "..".join(dict.fromkeys(d for d in (basis.oldest, basis.newest) if d))
+    kind = "spot price" if basis.spot else "on-demand list price"
+    where = " ".join(filter(None, (basis.provider, basis.region)))
+    return PriceRecord(
+        low=basis.low_usd_per_h * chips,
+        mid=basis.mid_usd_per_h * chips,
+        high=basis.high_usd_per_h * chips,
+        basis=f"{kind}, {where or 'range over providers'}",
+        dates=dates,
+        stale=basis.stale,
+    )
+
+
+def plan_record(
+    deployment: Deployment,
+    layout: Layout,
+    replicas: int,
+    prediction: Prediction,
+    memory: MemoryAccount,
+    workload: Workload,
+    precision: str,
+    price: PriceRecord | None,
+) -> PlanRecord:
+    """One plan at one operating point: `prediction` holds a single number in each figure.
+
+    Dollars per million tokens follow the one rule of `catalog.price`: input and output tokens each pay for the
+    machine time spent on them.
+    """
+
+    def one(value: object) -> float:
+        return float(np.asarray(value).reshape(-1)[0])
+
+    layout_ = layout_record(layout)
+    devices = layout_.tp * layout_.pp * layout_.dp
+    chips = replicas * devices // deployment.chip.devices_per_package
+    tokens = judge("tokens_per_s", one(prediction.tokens_per_s) * replicas)
+    requests = one(prediction.requests_per_s) * replicas
+    per_million = None
+    if price is not None:
+        batch = one(prediction.batch) / layout_.dp
+        decode = workload.output_tokens * one(prediction.decode_s) / batch
+        prefill = one(prediction.prefill_s) / layout_.pp
+
+        def per_million_out(usd_per_h: float, faster: float) -> float:
+            paid_s = 1.0 / (requests * faster)  # of the whole fleet, per request
+            share = prefill / (prefill + decode)
+            lengths = workload.prompt_tokens, workload.output_tokens
+            return one(split_usd_per_million(usd_per_h, paid_s * share, paid_s * (1.0 - share), *lengths)[1])
+
+        per_million = Figure(
+            per_million_out(price.mid, 1.0),
+            per_million_out(price.low, tokens.high / tokens.mid),
+            per_million_out(price.high, tokens.low / tokens.mid),
+            tokens.basis,
+            tokens.provisional,
+        )
+    exposed = {k: one(v) for k, v in prediction.cost.exposed.items()}
+    total = sum(exposed.values())
+    shares = {k: v / total for k, v in sorted(exposed.items(), key=lambda kv: -kv[1]) if v > 0}
+    # whole sequences: a lone one stays alone, although the mean in flight counts the next one's prefill
+    held = max(1.0, float(np.floor(one(prediction.concurrency) / layout_.dp)))
+    return PlanRecord(
+        rank=0,
+        chip=deployment.chip.id,
+        chips=chips,
+        replicas=replicas,
+        layout=layout_,
+        precision=precision,
+        runtime=deployment.runtime.id,
+        batch=one(prediction.batch),
+        concurrency=one(prediction.concurrency),
+        ttft_s=figure(judge("ttft_s", one(prediction.ttft_s))),
+        tpot_s=figure(judge("tpot_s", one(prediction.tpot_s))),
+        decode_s=one(prediction.decode_s),
+        prefill_s=one(prediction.prefill_s),
+        tokens_per_s=figure(tokens),
+        tokens_per_s_per_chip=figure(tokens.scaled(1.0 / chips)),
+        requests_per_s=requests,
+        price=price,
+        usd_per_million_out=per_million,
+        bound=next(iter(shares)),
+        shares=shares,
+        memory=memory_record(memory, layout_.dp, held),
+        note=deployment.note,
+    )
+
+
+def rank_plans(plans: list[PlanRecord], workload: Workload) -> tuple[PlanRecord, ...]:
+    """Plans in order of the goal, numbered, with the front and the ties marked.
+
+    One local user: the time of an answer. Serving a given rate: dollars per hour; otherwise dollars per million
+    tokens; where no plan has a price, tokens per second. Plans without a price come after those with one, by
+    chips. Two plans tie where each one's figure lies inside the other's interval.
+    """
+    paid = any(p.price for p in plans)
+    goals = [_goal(p, workload, paid=paid) for p in plans]
+    order = sorted(range(len(plans)), key=lambda i: (goals[i] is None, _mid(goals[i], plans[i])))
+    plans = [plans[i] for i in order]
+    goals = [goals[i] for i in order]
+    cost = np.array([_mid(g, p) if g is not None else np.inf for g, p in zip(goals, plans, strict=True)])
+    if workload.task == "local":
+        cost = np.array([p.price.mid if p.price else np.inf for p in plans])
+    front = pareto(cost, np.array([p.tpot_s.mid for p in plans])) if plans else ()
+    ranked = []
+    for i, plan in enumerate(plans):
+        ties = tuple(j + 1 for j, other in enumerate(goals) if j != i and _tie(goals[i], other))
+        ranked.append(replace(plan, rank=i + 1, on_front=bool(front[i]), ties=ties))
+    return tuple(ranked)
+
+
+def _goal(plan: PlanRecord, w: Workload, *, paid: bool) -> Figure | None:
+    if w.task == "local":
+        t, out = plan.tpot_s, w.output_tokens
+        first = plan.ttft_s
+        return Figure(
+            first.mid + out * t.mid,
+            first.low + out * t.low,
+            first.high + out * t.high,
+            t.basis,
+            t.provisional,
+        )
+    if not paid:
+        tokens = plan.tokens_per_s
+        return Figure(1 / tokens.mid, 1 / tokens.high, 1 / tokens.low, tokens.basis, tokens.provisional)
+    if w.task == "serve" and w.rate_per_s is not None:
+        price = plan.price
+        return Figure(price.mid, price.low, price.high, "published", False) if price else None
+    return plan.usd_per_million_out
+
+
+def _mid(goal: Figure | None, plan: PlanRecord) -> float:
+    return goal.mid if goal is not None else float(plan.chips)
+
+
+def _tie(a: Figure | None, b: Figure | None) -> bool:
+    return a is not None and b is not None and a.low <= b.mid <= a.high and b.low <= a.mid <= b.high

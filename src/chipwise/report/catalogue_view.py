@@ -1,0 +1,78 @@
+"""Models and offers as tables."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import date
+
+from chipwise.catalog.offer import Offer
+from chipwise.report.plan_view import model_line
+from chipwise.report.records import ModelRecord
+from chipwise.report.table import Table
+from chipwise.units import format_bytes, format_count
+
+__all__ = ["model_view", "models_view", "offers_view"]
+
+
+def models_view(models: Sequence[ModelRecord]) -> Table:
+    """One line per model."""
+    columns = ("model", "parameters", "active", "layers", "precision", "weights", "KV B/token", "context")
+    rows = [
+        (
+            m.name,
+            format_count(m.params),
+            format_count(m.active_params),
+            str(m.layers),
+            m.precision,
+            format_bytes(m.weight_bytes),
+            f"{m.kv_bytes_per_token:,.0f}",
+            f"{m.max_context:,}",
+        )
+        for m in models
+    ]
+    return Table(columns, rows, right=frozenset(columns[1:]) - {"precision"})
+
+
+def model_view(m: ModelRecord) -> Table:
+    """A model in full."""
+    rows = [
+        ("architecture", m.architecture),
+        ("parameters", f"{m.params:,}"),
+        ("active per token", f"{m.active_params:,}"),
+        ("layers", str(m.layers)),
+        ("precision", m.precision),
+        ("weights", format_bytes(m.weight_bytes)),
+        ("KV cache per token", f"{m.kv_bytes_per_token:,.0f} B"),
+        ("longest context", f"{m.max_context:,} tokens"),
+        ("from", m.origin),
+        *(("assumed", text) for text in m.assumptions),
+    ]
+    return Table(("", "value"), rows, (model_line(m), ""))
+
+
+def offers_view(offers: Sequence[Offer], today: date) -> Table:
+    """Offers by price of one chip, cheapest first; those without a price last."""
+    columns = ("chip", "$/chip/h", "spot", "provider", "instance", "chips", "region", "date", "")
+    ordered = sorted(offers, key=lambda o: (o.chip, o.usd_per_chip_h is None, o.usd_per_chip_h or 0.0))
+    rows = [
+        (
+            o.chip,
+            _money(o.usd_per_chip_h),
+            _money(o.spot_usd_per_chip_h),
+            o.provider,
+            o.instance,
+            str(o.chips or "part"),
+            o.region,
+            o.date,
+            "stale" if o.stale(today) else "",
+        )
+        for o in ordered
+    ]
+    foot = (
+        "list prices, dated, no guarantee; differences under 25 % mean nothing; stale = older than 90 days",
+    )
+    return Table(columns, rows, (), foot, frozenset(("$/chip/h", "spot", "chips")))
+
+
+def _money(value: float | None) -> str:
+    return "-" if value is None else f"{value:.2f}"

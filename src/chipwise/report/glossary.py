@@ -1,0 +1,33 @@
+"""The words of the field as chipwise uses them."""
+
+from __future__ import annotations
+
+__all__ = ["GLOSSARY"]
+
+GLOSSARY: dict[str, str] = {
+    "chip": "one accelerator, or CPU socket, as it is rented or counted",
+    "device": "what software sees; some packages hold two (TPU v7x, MI250X)",
+    "scale-up domain": "chips joined by one fast fabric: NVSwitch, torus, NeuronLink",
+    "workload": "how a model is used: task, lengths, load and targets",
+    "serve, batch, local": "many users with targets; as many tokens as possible; one user on one machine",
+    "runtime": "the serving software with its policies: memory share, cache pages, chunk budget",
+    "precision": "number formats by tensor class; W4A16 has 4-bit weights and multiplies in 16 bit",
+    "layout": "tp cuts heads and widths, pp cuts layers into stages, dp replicates attention, ep spreads experts",
+    "replica": "an independent copy of the deployment; requests are shared among them",
+    "plan": "chips, count, layout, precision, batch and runtime: something one can launch",
+    "estimate": "a predicted figure as mid [low-high]; the interval is meant to hold 80 % of outcomes",
+    "basis": "what a figure rests on: measured > published > calibrated > modelled",
+    "bound": "the resource with the largest exposed time: compute, memory, network, launch, host, queue",
+    "exposed, hidden": "seconds of a resource that pass, and those that pass behind another; exposed ones add up",
+    "TTFT": "time to the first token, from arrival: queue, prefill mixed into other work, host",
+    "TPOT": "mean time per output token after the first: (end - first token) / (output tokens - 1)",
+    "ITL": "time between two consecutive tokens of a request",
+    "goodput": "requests per second that meet their targets",
+    "MFU": "model FLOPs of the work done, over time and dense peak (PaLM paper)",
+    "prefill, decode": "processing the prompt, all its tokens at once; producing tokens, one per pass",
+    "cache, KV": "keys and values kept per token of a running sequence",
+    "tight": "fits, with under 10 % of usable memory left for the cache",
+    "front": "plans that no other beats in both cost and speed",
+    "tie": "plans whose figures lie inside each other's intervals",
+    "GB, GiB": "10^9 and 2^30 bytes",
+}

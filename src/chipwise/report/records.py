@@ -1,0 +1,189 @@
+"""What chipwise answers, as plain records: the same objects in Python, in JSON and in tables.
+
+Units are in the names; `Figure` is a value with its 80 % interval and basis.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+__all__ = [
+    "SCHEMA_VERSION",
+    "Figure",
+    "FitRecord",
+    "FitReport",
+    "LayoutRecord",
+    "MemoryRecord",
+    "ModelRecord",
+    "PlanRecord",
+    "PlanReport",
+    "PriceRecord",
+    "RefusalRecord",
+    "WorkloadRecord",
+]
+
+SCHEMA_VERSION = "0.1"
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """`mid [low, high]`: the interval holds 80 % of outcomes; `provisional` while its coverage is untested."""
+
+    mid: float
+    low: float
+    high: float
+    basis: str
+    provisional: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ModelRecord:
+    """A model in figures. `kv_bytes_per_token` is the growth of the cache once windows are full."""
+
+    name: str
+    architecture: str
+    params: int
+    active_params: int
+    layers: int
+    precision: str
+    weight_bytes: float
+    kv_bytes_per_token: float
+    max_context: int
+    origin: str
+    assumptions: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class WorkloadRecord:
+    """What was asked."""
+
+    task: str
+    prompt_tokens: float
+    output_tokens: float
+    rate_per_s: float | None
+    ttft_s: float | None
+    tpot_s: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class LayoutRecord:
+    """Degrees of parallelism of one replica."""
+
+    tp: int
+    pp: int
+    dp: int
+    ep: int
+    label: str
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryRecord:
+    """Bytes of one device by use. `cache_bytes` is the room for the cache (negative: missing); None tokens: the
+    model keeps no cache."""
+
+    items: dict[str, float]
+    basis: dict[str, str]
+    capacity_bytes: float
+    withheld_bytes: float
+    cache_bytes: float
+    cache_tokens: int | None
+    verdict: str
+
+
+@dataclass(frozen=True, slots=True)
+class PriceRecord:
+    """Dollars per hour of all chips of the plan: the range over offers and its middle, or one figure of
+    owning; `basis` says which, `dates` span the offers."""
+
+    low: float
+    mid: float
+    high: float
+    basis: str
+    dates: str
+    stale: bool
+
+
+@dataclass(frozen=True, slots=True)
+class PlanRecord:
+    """A plan and what it is predicted to do. Throughput is of all replicas at full load of each."""
+
+    rank: int
+    chip: str
+    chips: int
+    replicas: int
+    layout: LayoutRecord
+    precision: str
+    runtime: str
+    batch: float
+    concurrency: float
+    ttft_s: Figure
+    tpot_s: Figure
+    decode_s: float
+    prefill_s: float
+    tokens_per_s: Figure
+    tokens_per_s_per_chip: Figure
+    requests_per_s: float
+    price: PriceRecord | None
+    usd_per_million_out: Figure | None
+    bound: str
+    shares: dict[str, float]
+    memory: MemoryRecord
+    note: str = ""
+    on_front: bool = False
+    ties: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RefusalRecord:
+    """A chip without a plan and why."""
+
+    chip: str
+    reason: str
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class PlanReport:
+    """The answer to `plan`, `estimate` and `compare`."""
+
+    model: ModelRecord
+    workload: WorkloadRecord
+    plans: tuple[PlanRecord, ...]
+    refused: tuple[RefusalRecord, ...]
+    considered: int
+    rejected: dict[str, int]
+    assumptions: tuple[str, ...]
+    schema_version: str = field(default=SCHEMA_VERSION)
+
+
+@dataclass(frozen=True, slots=True)
+class FitRecord:
+    """Whether a model fits on so many of a chip, and what would mend a no.
+
+    `largest_batch` None: no cache limits it. `caveat` says why no known runtime launches the model there, "" where one does.
+    """
+
+    chip: str
+    chips: int
+    layout: LayoutRecord
+    runtime: str
+    verdict: str
+    missing_bytes: float
+    memory: MemoryRecord | None
+    largest_batch: int | None
+    largest_context: int
+    mend: tuple[str, ...]
+    caveat: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class FitReport:
+    """The answer to `fit`: one line per chip at the smallest count that fits, or at the count asked for."""
+
+    model: ModelRecord
+    context: int
+    sequences: int
+    fits: tuple[FitRecord, ...]
+    refused: tuple[RefusalRecord, ...]
+    assumptions: tuple[str, ...]
+    schema_version: str = field(default=SCHEMA_VERSION)

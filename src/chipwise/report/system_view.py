@@ -1,0 +1,47 @@
+"""Systems as tables."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from chipwise.catalog.system import System
+from chipwise.report.citations import Citations
+from chipwise.report.table import Table
+
+__all__ = ["system_view", "systems_view"]
+
+
+def systems_view(systems: Sequence[System]) -> Table:
+    """One line per system: chips of a host, and what each tier of fabric joins."""
+    columns = ("system", "form", "chips of a host", "joined", "GB/s per chip", "scale-out", "to be had")
+    rows = []
+    for s in systems:
+        tiers = [f"{t.chips} by {t.name}" for t in s.tiers]
+        speeds = ["?" if t.bytes_per_s is None else f"{t.bytes_per_s / 1e9:g}" for t in s.tiers]
+        rows.append(
+            (
+                s.id,
+                s.form,
+                ", ".join(f"{n}x {chip}" for chip, n in s.members),
+                "; ".join(tiers) or "-",
+                "; ".join(speeds) or "-",
+                s.scaleout.kind if s.scaleout else "-",
+                ", ".join(s.offered) or "-",
+            )
+        )
+    return Table(columns, rows)
+
+
+def system_view(system: System) -> Table:
+    """Every figure of a system with its source."""
+    rows = []
+    sources = Citations()
+    for name, value in system.figures.items():
+        p = system.provenance(name)
+        rows.append((name, str(value), p.grade, sources.mark(p), p.note))
+    members = ", ".join(f"{n}x {chip}" for chip, n in system.members)
+    shapes = ["x".join(map(str, shape)) for shape in system.slices()]
+    more = ", ..." if len(shapes) > 24 else ""
+    foot = (f"shapes: {', '.join(shapes[:24])}{more}", *sources.notes())
+    head = (f"{system.name}: {members} a host, {system.chips} chips in all", "")
+    return Table(("figure", "value", "grade", "source", "note"), rows, head, foot)

@@ -1,0 +1,1 @@
+"""Many plans: enumerate candidates, price them as arrays, mask what cannot be, choose."""

@@ -1,0 +1,101 @@
+"""Which chips a model may run on, and under which software."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from chipwise.catalog.chip import Chip
+from chipwise.catalog.runtime import Runtime, get_runtime, override, runtimes_for
+from chipwise.catalog.system import load_systems
+from chipwise.cost.device import Device
+from chipwise.parallel.layout import Reason
+from chipwise.search.space import Deployment
+from chipwise.workload.formats import Format
+from chipwise.workload.model import Model
+
+__all__ = ["LOCAL_FORMS", "NotOffered", "deployments", "runtime_for"]
+
+# Families whose mechanics the cost room holds. Others are sized by `fit`, not timed.
+TIMED = frozenset({"simt", "systolic", "cpu"})
+
+LOCAL_FORMS = frozenset({"workstation", "desktop", "laptop", "board"})
+
+NotOffered = tuple[Chip, Reason, str]
+
+
+def deployments(
+    model: Model,
+    chips: Iterable[Chip],
+    runtime: str | None = None,
+    *,
+    timed: bool = True,
+    local: bool = False,
+    policy: Mapping[str, str] | None = None,
+) -> tuple[tuple[Deployment, ...], tuple[NotOffered, ...]]:
+    """A deployment for every chip that some runtime can launch the model on, and the reason for each other.
+
+    Without `timed` chips need no cost model, and a chip whose runtimes cannot launch the model is kept with a
+    caveat: its memory can be sized all the same. `local` puts chips into machines with a display. `policy`
+    replaces figures of the runtime by name. Raises `UnknownNameError` for an unknown runtime or policy,
+    `UsageError` for a value that is none.
+    """
+    wanted = get_runtime(runtime) if runtime else None
+    found: list[Deployment] = []
+    refused: list[NotOffered] = []
+    for chip in chips:
+        if timed and chip.family not in TIMED:
+            refused.append((chip, Reason.NO_COST_MODEL, Reason.NO_COST_MODEL.value))
+            continue
+        chosen, why = runtime_for(model, chip, wanted)
+        launched = chosen is not None
+        if chosen is None and not timed:
+            chosen = next(iter(runtimes_for(chip)), None)
+        if chosen is None:
+            refused.append((chip, Reason.NO_RUNTIME, why))
+            continue
+        device = Device.of(chip, _reserved(chip, local=local))
+        policies = override(chosen.policies_on(chip), policy or {})
+        note, caveat = (why, "") if launched else ("", why)
+        found.append(Deployment(chip, device, chosen, policies, caveat, note))
+    return tuple(found), tuple(refused)
+
+
+def _reserved(chip: Chip, *, local: bool) -> float:
+    """What display and system keep: in desktops for a local user, and for chips that live nowhere else."""
+    machines = [s for s in load_systems().values() if any(held == chip.id for held, _ in s.members)]
+    desktops = [s for s in machines if s.form in LOCAL_FORMS]
+    if not desktops or not (local or len(desktops) == len(machines)):
+        return 0.0
+    memory = chip.memory.usable_bytes or chip.memory.label_bytes or 0.0
+    return min(s.reserved_bytes(memory) for s in desktops)
+
+
+def runtime_for(model: Model, chip: Chip, wanted: Runtime | None = None) -> tuple[Runtime | None, str]:
+    """The first runtime that supports every weight class of the model on a chip, or why none does.
+
+    With a runtime the text is a remark: that 16-bit numbers have to be cast to fp16, where there is no bf16.
+    """
+    options = (wanted,) if wanted else runtimes_for(chip)
+    why = "announced, not rentable" if not chip.rentable else "no runtime is known for this chip"
+    for half, remark in (("bf16", ""), ("fp16", "bf16 is cast to fp16, whose range is smaller")):
+        for runtime in options:
+            no = _objection(model, chip, runtime, half)
+            if not no:
+                return runtime, remark
+            why = no if half == "bf16" else why
+    return None, why
+
+
+def _objection(model: Model, chip: Chip, runtime: Runtime, half: str) -> str:
+    def name(found: Format) -> str:
+        return half if found.name == "bf16" else found.name
+
+    p = model.precision
+    # a 16-bit cache follows the runtime, which may keep it in fp16 whatever the weights are in
+    caches = {name(p.kv), "fp16"} if p.kv.bits == 16 else {p.kv.name}
+    for cls in ("attention", "ffn", "expert"):
+        weight, activation = name(p.weight(cls)), name(p.activation(cls))
+        answers = [runtime.supports(chip, weight, activation, kv, model.architecture) for kv in sorted(caches)]
+        if all(answer.state == "no" for answer in answers):
+            return answers[0].reason
+    return ""

@@ -1,0 +1,128 @@
+"""The candidates: chips, counts and layouts, as columns of numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from chipwise.catalog.chip import Chip
+from chipwise.catalog.runtime import Policies, Runtime
+from chipwise.cost.device import Device
+from chipwise.parallel.layout import Layout
+from chipwise.workload.graph import Graph
+
+__all__ = ["Deployment", "Group", "Limits", "candidates", "layouts_for", "smallest_layouts"]
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What a plan may use: devices of one replica, chips in all, dollars per hour in all, and, where the user
+    has chips, how many of each."""
+
+    max_devices: int = 64
+    max_chips: int | None = None
+    max_usd_per_h: float | None = None
+    have: Mapping[str, int] = field(default_factory=dict)
+
+    def chips(self, chip: str) -> float:
+        """The most chips of a kind that a plan may take in all."""
+        return min(self.max_chips or np.inf, self.have.get(chip, 0 if self.have else np.inf))
+
+
+@dataclass(frozen=True, slots=True)
+class Deployment:
+    """A chip under a runtime: what a layout is tried on.
+
+    `caveat` says why no known runtime launches the model there; such a deployment is sized, never planned.
+    `note` is a remark on how it is launched.
+    """
+
+    chip: Chip
+    device: Device
+    runtime: Runtime
+    policies: Policies
+    caveat: str = ""
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Group:
+    """Candidates that share every formula: one family, one runtime, one set of policies.
+
+    `which` indexes `deployments`; the layout's columns have the same length.
+    """
+
+    deployments: tuple[Deployment, ...]
+    which: NDArray[np.int64]
+    layout: Layout
+
+    def device(self, *, trailing: int = 0) -> Device:
+        """Devices of all candidates, shaped [N, 1, ...] with `trailing` ones."""
+        stack = Device.stack([d.device for d in self.deployments])
+        return stack.take(self.which.reshape(-1, *([1] * trailing)))
+
+    def layouts(self, *, trailing: int = 0) -> Layout:
+        """Layouts of all candidates, shaped [N, 1, ...]."""
+        columns = (
+            np.asarray(self.layout.part(p)).reshape(-1, *([1] * trailing)) for p in ("tp", "pp", "dp", "ep")
+        )
+        return Layout(*columns)
+
+
+def candidates(graph: Graph, deployments: tuple[Deployment, ...], limits: Limits) -> Iterator[Group]:
+    """Every layout of every deployment, legal or not, in groups that are priced in one go."""
+    by_formula: dict[tuple[str, str, Policies], list[Deployment]] = {}
+    for d in deployments:
+        by_formula.setdefault((d.device.family, d.runtime.id, d.policies), []).append(d)
+    for members in by_formula.values():
+        which: list[int] = []
+        rows: list[tuple[int, int, int, int]] = []
+        for index, d in enumerate(members):
+            for row in layouts_for(graph, d, limits):
+                which.append(index)
+                rows.append(row)
+        if rows:
+            columns = np.array(rows, dtype=float).T
+            yield Group(tuple(members), np.array(which), Layout(*columns))
+
+
+def layouts_for(graph: Graph, d: Deployment, limits: Limits) -> Iterator[tuple[int, int, int, int]]:
+    """(tp, pp, dp, ep) worth trying: powers of two inside a scale-up domain, any small number of stages.
+
+    Stages leave the domain only where a network figure is known.
+
+    Attention replicas only where there are experts to share and the runtime can; expert parallelism over all
+    ranks of a stage, or none.
+    """
+    domain = int(d.device.domain)
+    most = limits.max_devices
+    per_package = d.chip.devices_per_package
+    most = int(min(most, limits.chips(d.chip.id) * per_package))
+    if not np.isfinite(float(d.device.scaleout_bytes_per_s)):
+        most = min(most, domain)
+    features = d.runtime.features
+    experts = any("E" in block.axes for _, block in graph.distinct())
+    tps = [t for t in _powers(min(domain, most)) if t == 1 or "tp" in features]
+    stages = [p for p in range(1, min(graph.layers, most) + 1) if p <= 8 or p % 4 == 0]
+    for tp in tps:
+        dps = _powers(min(domain, most) // tp) if experts and "attention_dp" in features else [1]
+        for dp in dps:
+            ranks = tp * dp
+            eps = [1, ranks] if experts and ranks > 1 and "ep" in features else [1]
+            for pp in stages if "pp" in features else [1]:
+                if ranks * pp > most or (ranks * pp) % per_package:
+                    continue
+                for ep in eps:
+                    yield tp, pp, dp, ep
+
+
+def smallest_layouts(rows: list[tuple[int, int, int, int]]) -> list[tuple[int, int, int, int]]:
+    """Layouts by devices, fewest first; of equal counts the one with the fewest stages."""
+    return sorted(rows, key=lambda r: (r[0] * r[1] * r[2], r[1], r[2], r[3]))
+
+
+def _powers(most: int) -> list[int]:
+    return [2**i for i in range(max(most, 1).bit_length()) if 2**i <= most]

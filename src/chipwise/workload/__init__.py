@@ -1,0 +1,1 @@
+"""What to compute: configuration -> model -> graph of operators on named axes, with counts and caches."""

@@ -1,0 +1,100 @@
+"""Named axes and the sizes built from them, before anything is spread over chips.
+
+Axis letters, each a count of whole units. May be split over chips:
+H query heads   K key/value heads   V vocabulary   F dense FFN width   U shared-expert width
+E experts       X expert FFN width
+S state-space heads   B state-space groups   G key and Z value heads, linear attention   O output groups
+Never split:
+M model width   D head size   W value head size where it differs   Y width of an encoder that is attended to
+Q query rank    R key/value rank of a latent   N head size without position   P rotary head size
+I index heads   J index head size   L latent width of experts   g key and z value head size, linear attention
+r its gate rank   s head size and a state size, state space   c convolution width
+o rank and f inputs of an output group
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from chipwise.units import Real
+
+__all__ = ["ONE", "Axis", "Size", "Sizes"]
+
+
+@dataclass(frozen=True)
+class Size:
+    """A polynomial with integer coefficients over named axes: `H * D + 2 * K * D`."""
+
+    terms: tuple[tuple[int, tuple[str, ...]], ...]
+
+    def __add__(self, other: Size) -> Size:
+        return Size(self.terms + other.terms)
+
+    def __mul__(self, other: Size | int) -> Size:
+        if isinstance(other, int):
+            return Size(tuple((other * c, axes) for c, axes in self.terms))
+        return Size(tuple((a * b, x + y) for a, x in self.terms for b, y in other.terms))
+
+    __rmul__ = __mul__
+
+    @property
+    def axes(self) -> frozenset[str]:
+        """The names that occur in it."""
+        return frozenset(name for _, names in self.terms for name in names)
+
+
+def Axis(name: str) -> Size:  # noqa: N802 - reads as the noun that it makes
+    """The size that is one axis."""
+    return Size(((1, (name,)),))
+
+
+ONE = Size(((1, ()),))
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """Axis sizes of one block, whole and as held by one rank.
+
+    `shards` maps an axis to the number of parts it is cut into (a number or an array of numbers that
+    broadcasts). A rank holds ceil(size / parts) units, so that uneven cuts are padded, and an axis with
+    fewer units than parts is replicated, as runtimes do. `replicas` attention replicas share one set of
+    experts.
+    """
+
+    full: Mapping[str, int]
+    shards: Mapping[str, Real] = field(default_factory=dict)
+    replicas: Real = 1.0
+
+    def whole(self, size: Size) -> int:
+        """`size` over the unsharded axes."""
+        total = 0
+        for coefficient, names in size.terms:
+            product = coefficient
+            for name in names:
+                product *= self.full[name]
+            total += product
+        return total
+
+    def local(self, size: Size) -> Real:
+        """`size` as one rank holds it."""
+        total: Real = 0.0
+        for coefficient, names in size.terms:
+            product: Real = float(coefficient)
+            for name in names:
+                product = product * self._local_axis(name)
+            total = total + product
+        return total
+
+    def parts(self, axis: str) -> Real:
+        """The number of parts an axis is cut into; 1 where it is not cut."""
+        return self.shards.get(axis, 1.0) if axis in self.full else 1.0
+
+    def _local_axis(self, name: str) -> Real:
+        parts = self.shards.get(name)
+        if parts is None:
+            return float(self.full[name])
+        local: Real = np.ceil(np.asarray(self.full[name]) / parts)
+        return local

@@ -1,0 +1,111 @@
+"""One residual layer as a block: norms, mixer, feed-forward."""
+
+from __future__ import annotations
+
+from chipwise.workload.axes import ONE
+from chipwise.workload.build.attention import cross_attention, self_attention
+from chipwise.workload.build.compressed import compressed_attention
+from chipwise.workload.build.ffn import feed_forward
+from chipwise.workload.build.latent import latent_attention
+from chipwise.workload.build.letters import M
+from chipwise.workload.build.linear import lightning_attention, linear_attention
+from chipwise.workload.build.part import Part
+from chipwise.workload.build.state_space import state_space
+from chipwise.workload.build.streams import mix, mix_depth
+from chipwise.workload.graph import Block
+from chipwise.workload.model import (
+    CompressedAttention,
+    CrossAttention,
+    LatentAttention,
+    Layer,
+    LightningAttention,
+    LinearAttention,
+    Mixer,
+    SelfAttention,
+)
+from chipwise.workload.nodes import Held, Linear, Node, Pointwise, norm_tensor
+from chipwise.workload.precision import Precision
+from chipwise.workload.tensor import Tensor
+
+__all__ = ["layer_block"]
+
+
+def layer_block(layer: Layer, hidden: int, p: Precision, name: str) -> Block:
+    """The block of a layer of width `hidden`."""
+    p = layer.precision or p
+    nodes: tuple[Node, ...] = ()
+    axes = {"M": hidden}
+    mixer, cross, forward = Part(), Part(), Part()
+    if layer.mixer is not None:
+        mixer = _mixer(layer.mixer, p)
+    if layer.cross is not None:
+        cross = cross_attention(layer.cross, p)
+    if layer.ffn is not None:
+        forward = feed_forward(layer.ffn, p)
+    if layer.parallel:
+        # both halves leave partial sums of one output: no norm between them, ranks meet once
+        second = () if layer.norms == "shared" else (_norm("ffn_norm", layer),)
+        nodes = (_norm("attention_norm", layer), *second, *mixer.nodes, *forward.nodes)
+    else:
+        if layer.mixer is not None:
+            nodes += (*_residual("attention", layer), *_half("attention", layer, mixer))
+        if layer.cross is not None:
+            nodes += _half("cross", layer, cross)
+        if layer.ffn is not None:
+            nodes += (*_residual("ffn", layer), *_half("ffn", layer, forward))
+    if layer.side:
+        nodes += _side(layer.side, p)
+    if layer.buffers:
+        scalars = Tensor("scalars", "norm", ONE * layer.buffers, ONE, p.base, buffer=True)
+        nodes += (Held("scalars", (scalars,)),)
+    for part in (mixer, cross, forward):
+        axes |= part.axes
+    return Block(name, axes, nodes, (*mixer.caches, *cross.caches))
+
+
+def _side(width: int, p: Precision) -> tuple[Node, ...]:
+    """An input of `width` values per token, weighed by a projection of the stream, projected back and normed."""
+    side = ONE * width
+    gate = Tensor("side_gate", "ffn", side, M, p.weight("ffn"))
+    back = Tensor("side_out", "ffn", M, side, p.weight("ffn"))
+    return (
+        Linear("side_gate", (gate,), p.activation("ffn")),
+        Pointwise("side", side, 3.0),
+        Linear("side_out", (back,), p.activation("ffn")),
+        Pointwise("side_norm", M, 4.0, (norm_tensor("side_norm", M),)),
+    )
+
+
+def _residual(name: str, layer: Layer) -> tuple[Node, ...]:
+    return (mix_depth(name),) if layer.depth_mix else mix(name, layer.streams)
+
+
+def _half(name: str, layer: Layer, part: Part) -> tuple[Node, ...]:
+    before = _norm(f"{name}_norm", layer)
+    if layer.norms != "around":
+        return (before, *part.nodes)
+    after = norm_tensor(f"{name}_post_norm", M, bias=layer.norm == "layer")
+    return (before, *part.nodes, Pointwise(f"{name}_post_norm", M, 2.0, (after,)))
+
+
+def _norm(name: str, layer: Layer) -> Node:
+    # the residual is added in the same kernel: two reads, two writes
+    return Pointwise(name, M, 4.0, (norm_tensor(name, M, bias=layer.norm == "layer"),))
+
+
+def _mixer(mixer: Mixer, p: Precision) -> Part:
+    match mixer:
+        case SelfAttention():
+            return self_attention(mixer, p)
+        case CrossAttention():
+            return cross_attention(mixer, p)
+        case LatentAttention():
+            return latent_attention(mixer, p)
+        case CompressedAttention():
+            return compressed_attention(mixer, p)
+        case LinearAttention():
+            return linear_attention(mixer, p)
+        case LightningAttention():
+            return lightning_attention(mixer, p)
+        case _:
+            return state_space(mixer, p)

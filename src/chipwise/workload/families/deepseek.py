@@ -1,0 +1,140 @@
+"""DeepSeek V2, V3, R1, V3.1 and V3.2, Kimi K2, GLM-5: latent attention, fine-grained experts, shared experts.
+
+Shapes: deepseek-ai/DeepSeek-V3 (inference/model.py), deepseek-ai/DeepSeek-V3.2-Exp (inference/model.py,
+Indexer), huggingface/transformers, models/deepseek_v2, deepseek_v3, glm_moe_dsa and glm4_moe_lite. A
+prediction module holds one layer of the kind that the stack ends with (vllm, deepseek_mtp.py).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from chipwise.errors import UsageError
+from chipwise.workload.families.shared import check_activation, layer_count, tied
+from chipwise.workload.model import MTP, Dense, IndexKeys, LatentAttention, Layer, MoE, Network
+from chipwise.workload.reader import Reader
+
+__all__ = ["dense_layers", "latent_dims", "prediction", "read_indexed", "read_v2", "read_v3", "routed"]
+
+
+def read_v2(r: Reader) -> Network:
+    """DeepSeek V2: softmax routing without a correction, queries low-rank or not."""
+    return _network(r, None, correction=r.data.get("topk_method") == "noaux_tc")
+
+
+def read_v3(r: Reader) -> Network:
+    """DeepSeek V3 and its kin: sigmoid routing with a correction that balances the load."""
+    return _network(r, None, correction=True)
+
+
+def read_indexed(r: Reader) -> Network:
+    """DeepSeek V3.2 and GLM-5: index keys choose which tokens are attended to. In GLM-5.2 most layers take
+    over the choice of an earlier one and have no index of their own."""
+    r.skip("indexer_rope_interleave", "index_share_for_mtp_iteration", "layer_types")
+    if not r.count("q_lora_rank", low=0, default=0):
+        raise UsageError(f"{r.origin}: no q_lora_rank", "index queries are projected from the query latent")
+    index = IndexKeys(
+        heads=r.count("index_n_heads", high=100_000),
+        head_dim=r.count("index_head_dim", high=65_536),
+        top_k=r.count("index_topk"),
+    )
+    return _network(r, index, correction=True)
+
+
+def latent_dims(r: Reader, index: IndexKeys | None = None) -> LatentAttention:
+    """Heads and ranks of latent attention. Raises `UsageError` where `qk_head_dim` contradicts its parts."""
+    nope = r.count("qk_nope_head_dim", high=65_536)
+    rope = r.count("qk_rope_head_dim", high=65_536)
+    whole = r.count("qk_head_dim", high=200_000, default=nope + rope)
+    if whole != nope + rope:
+        what = f"{r.origin}: qk_head_dim = {whole} is not qk_nope_head_dim + qk_rope_head_dim = {nope + rope}"
+        raise UsageError(what, "correct one of them")
+    # the latent is shared by all heads; these keys of the common layout say nothing here
+    r.skip("num_key_value_heads", "head_dim", "rope_interleave")
+    return LatentAttention(
+        heads=r.count("num_attention_heads", high=100_000),
+        q_rank=r.count("q_lora_rank", low=0, default=0),
+        kv_rank=r.count("kv_lora_rank"),
+        nope_dim=nope,
+        rope_dim=rope,
+        value_dim=r.count("v_head_dim", high=65_536),
+        bias=r.flag("attention_bias", default=False),
+        index=index,
+    )
+
+
+def routed(r: Reader, *, correction: bool) -> MoE:
+    """The routed and shared experts."""
+    experts = r.count("n_routed_experts", "num_experts", "num_local_experts", high=100_000)
+    width = r.count("moe_intermediate_size")
+    shared = r.count("n_shared_experts", low=0, high=1000, default=0)
+    return MoE(
+        experts=experts,
+        top_k=r.count("num_experts_per_tok", high=experts),
+        width=width,
+        shared_width=shared * width,
+        router_buffer=correction,
+    )
+
+
+def dense_layers(r: Reader, layers: int) -> list[bool]:
+    """Which layers have a dense feed-forward: those of `mlp_layer_types`, else the first
+    `first_k_dense_replace`, and all between every `moe_layer_freq`-th."""
+    if r.has("mlp_layer_types"):
+        r.skip("first_k_dense_replace", "moe_layer_freq")
+        kinds = r.names("mlp_layer_types", length=layers)
+        strange = sorted(set(kinds) - {"dense", "sparse"})
+        if strange:
+            raise UsageError(f"{r.origin}: mlp layer type {strange[0]!r} is not read", "dense or sparse")
+        return [kind == "dense" for kind in kinds]
+    first = r.count("first_k_dense_replace", low=0, default=0)
+    every = r.count("moe_layer_freq", default=1)
+    return [i < first or i % every != 0 for i in range(layers)]
+
+
+def prediction(r: Reader, layer: Layer) -> MTP:
+    """Prediction modules of one layer each, as many as `num_nextn_predict_layers` says."""
+    return MTP(r.count("num_nextn_predict_layers", low=0, high=100, default=0), (layer,))
+
+
+def _network(r: Reader, index: IndexKeys | None, *, correction: bool) -> Network:
+    check_activation(r)
+    layers = layer_count(r)
+    attention, moe = latent_dims(r, index), routed(r, correction=correction)
+    follower = replace(attention, index=None, top_k=index.top_k) if index else attention
+    follows = _followers(r, layers) if index else [False] * layers
+    is_dense = dense_layers(r, layers)
+    dense = Dense(r.count("intermediate_size"))
+    stack = [
+        Layer(follower if follows[i] else attention, dense if is_dense[i] else moe) for i in range(layers)
+    ]
+    return Network(stack, tied(r, False), prediction(r, Layer(attention, moe)))
+
+
+def _followers(r: Reader, layers: int) -> list[bool]:
+    """Layers that take over an earlier layer's choice: by list, by letters, or all but every n-th from an
+    offset on (transformers, configuration_glm_moe_dsa.py)."""
+    schedule = ("index_topk_freq", "index_skip_topk_offset")
+    kinds: tuple[str, ...]
+    if r.has("indexer_types"):
+        r.skip("index_topk_pattern", *schedule)
+        kinds = r.names("indexer_types", length=layers)
+    elif r.has("index_topk_pattern"):
+        r.skip(*schedule)
+        letters = {"F": "full", "S": "shared"}
+        kinds = tuple(letters.get(letter, letter) for letter in r.text("index_topk_pattern"))
+        if len(kinds) != layers:
+            raise UsageError(f"{r.origin}: index_topk_pattern has {len(kinds)} letters", f"expected {layers}")
+    else:
+        every, offset = (
+            r.count("index_topk_freq", default=1),
+            r.count("index_skip_topk_offset", low=0, default=2),
+        )
+        return [max(i - offset + 1, 0) % every != 0 for i in range(layers)]
+    strange = sorted(set(kinds) - {"full", "shared"})
+    if strange or kinds[0] != "full":
+        found = strange[0] if strange else "shared in the first layer"
+        raise UsageError(
+            f"{r.origin}: index kind {found!r} is not read", "full or shared, the first one full"
+        )
+    return [kind == "shared" for kind in kinds]

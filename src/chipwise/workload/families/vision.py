@@ -1,0 +1,164 @@
+"""Vision towers, by the `model_type` that they come with. Counted; images are not priced yet.
+
+Shapes: huggingface/transformers, models/qwen2_vl, qwen2_5_vl, qwen3_vl and minimax_m3_vl; vllm,
+kimi_k25_vit.py. A norm is a matrix of one column.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from chipwise.errors import UsageError
+from chipwise.workload.families import vision_gemma, vision_pixtral
+from chipwise.workload.model import Dense, Layer, SelfAttention, Table, Tower
+from chipwise.workload.reader import Reader
+
+__all__ = ["TOWERS"]
+
+
+def _qwen2_vl(r: Reader, hidden: int) -> Tower:
+    """Qwen2-VL: no learned positions; patches are merged in squares into the model width."""
+    width = r.count("embed_dim", high=100_000)
+    out = r.count("hidden_size", high=1_000_000, default=hidden)
+    ratio = r.count("mlp_ratio", high=64)
+    heads = _heads(r, "num_heads", width)
+    layer = Layer(heads, Dense(ratio * width, gated=False, bias=True), norm="layer")
+    patch = Table("patch", width, _patch_values(r))
+    tables = (patch, *_merger("merger", width, width * _square(r), out, bias=True))
+    return Tower("vision", width, ((_depth(r, "depth"), layer),), tables)
+
+
+def _qwen2_5_vl(r: Reader, hidden: int) -> Tower:
+    """Qwen2.5-VL: norms without offset, a gated feed-forward, attention in windows but in a few layers."""
+    r.skip("window_size", "fullatt_block_indexes", "tokens_per_second")
+    width = r.count("hidden_size", high=100_000, default=1280)
+    out = r.count("out_hidden_size", high=1_000_000, default=hidden)
+    layer = Layer(_heads(r, "num_heads", width), Dense(r.count("intermediate_size"), bias=True))
+    tables = (
+        Table("patch", width, _patch_values(r)),
+        *_merger("merger", width, width * _square(r), out, bias=False),
+    )
+    return Tower("vision", width, ((_depth(r, "depth"), layer),), tables)
+
+
+def _qwen3_vl(r: Reader, hidden: int) -> Tower:
+    """Qwen3-VL and Qwen3.5: learned positions, a merger, and one more for every layer tapped on the way."""
+    width = r.count("hidden_size", high=100_000)
+    out = r.count("out_hidden_size", high=1_000_000, default=hidden)
+    feed = Dense(r.count("intermediate_size"), gated=False, bias=True)
+    layer = Layer(_heads(r, "num_heads", width), feed, norm="layer")
+    square = width * _square(r)
+    tables = (
+        Table("patch", width, _patch_values(r), bias=True),
+        Table("positions", r.count("num_position_embeddings"), width),
+        *_merger("merger", width, square, out, bias=True),
+    )
+    taps = r.numbers("deepstack_visual_indexes", default=())
+    for i in range(len(taps)):
+        tables += _merger(f"tap{i}", square, square, out, bias=True)
+    return Tower("vision", width, ((_depth(r, "depth"), layer),), tables)
+
+
+def _kimi(r: Reader, hidden: int) -> Tower:
+    """Kimi K2.5 and K3 (MoonViT): learned positions on a grid, a last norm, a projector on merged patches.
+    K3 has no offsets anywhere, wider heads, and the projector's norm at its end."""
+    r.skip("_attn_implementation", "activation_func", "init_pos_emb_time", "merge_type", "pos_emb_type")
+    r.skip("pos_emb_interpolation_mode", "projector_hidden_act", "projector_ln_eps", "video_attn_type")
+    r.require("mlp_type", ("mlp2",), "two matrices are read")
+    r.require("norm_type", ("layernorm", "rmsnorm"), "one of the two is read")
+    width, heads = r.count("vt_hidden_size", high=100_000), r.count("vt_num_attention_heads", high=10_000)
+    inner = r.count("qkv_hidden_size", high=1_000_000, default=width)
+    if inner % heads:
+        raise UsageError(f"{r.origin}: vt_num_attention_heads = {heads} does not divide the width {inner}")
+    bias, plain = r.flag("attn_bias", default=True), r.data.get("norm_type") == "rmsnorm"
+    attention = SelfAttention(heads, heads, inner // heads, qkv_bias=bias, out_bias=bias, causal=False)
+    feed = Dense(r.count("vt_intermediate_size"), gated=False, bias=r.flag("linear_bias", default=True))
+    layer = Layer(attention, feed, norm="rms" if plain else "layer")
+    patch = r.count("patch_size", high=1024)
+    grid = r.count("init_pos_emb_height", high=10_000) * r.count("init_pos_emb_width", high=10_000)
+    kernel = r.numbers("merge_kernel_size", length=2)
+    joined = r.count("mm_hidden_size", high=1_000_000, default=width) * abs(kernel[0] * kernel[1])
+    out = r.count("text_hidden_size", high=1_000_000, default=hidden)
+    last = r.text("mm_projector_type", default="patchmerger") == "patchmergerv2"
+    projector = (
+        Table("projector_norm", out if last else width, 1, bias=not last),
+        Table("projector_in", joined, joined, bias=not last),
+        Table("projector_out", out, joined, bias=not last),
+    )
+    tables = (
+        Table("patch", width, 3 * patch * patch, bias=r.flag("patch_embed_proj_bias", default=True)),
+        Table("positions", grid, width),
+        Table("last_norm", width, 1, bias=not plain),
+        *projector,
+    )
+    return Tower("vision", width, ((_depth(r, "vt_num_hidden_layers"), layer),), tables)
+
+
+def _minimax_m3(r: Reader, hidden: int) -> Tower:
+    """MiniMax-M3: a norm before the layers; patches are projected, merged in squares and projected again.
+    Both projections pass through the width of the language model."""
+    r.skip("image_size")
+    width = r.count("hidden_size", high=100_000)
+    feed = Dense(r.count("intermediate_size"), gated=False, bias=True)
+    layer = Layer(_heads(r, "num_attention_heads", width), feed, norm="layer")
+    side, frames = r.count("patch_size", high=1024), r.count("temporal_patch_size", high=64, default=2)
+    tables = (
+        Table("patch", width, r.count("num_channels", high=1024, default=3) * frames * side * side),
+        Table("first_norm", width, 1, bias=True),
+        Table("projector_in", hidden, width, bias=True),
+        Table("projector_out", hidden, hidden, bias=True),
+        Table("merger_in", hidden, hidden * _square(r), bias=True),
+        Table("merger_out", hidden, hidden, bias=True),
+    )
+    return Tower("vision", width, ((_depth(r, "num_hidden_layers"), layer),), tables)
+
+
+TOWERS: Mapping[str, Callable[[Reader, int], Tower]] = {
+    "qwen2_vl": _qwen2_vl,
+    "qwen2_5_vl": _qwen2_5_vl,
+    "qwen3_vl": _qwen3_vl,
+    "qwen3_vl_moe": _qwen3_vl,
+    "qwen3_5": _qwen3_vl,
+    "qwen3_5_moe": _qwen3_vl,
+    "kimi_k25": _kimi,
+    "kimi_k3": _kimi,
+    "minimax_m3_vl": _minimax_m3,
+    "gemma3": vision_gemma.gemma3,
+    "gemma4": vision_gemma.gemma4,
+    "mistral3": vision_pixtral.mistral3,
+}
+"""Readers of `vision_config` by the `model_type` of the whole, given the width of the language model."""
+
+
+def _heads(r: Reader, key: str, width: int) -> SelfAttention:
+    heads = r.count(key, high=10_000)
+    if width % heads:
+        raise UsageError(f"{r.origin}: {key} = {heads} does not divide the width {width}")
+    return SelfAttention(heads, heads, width // heads, qkv_bias=True, out_bias=True, causal=False)
+
+
+def _depth(r: Reader, key: str) -> int:
+    return r.count(key, high=10_000)
+
+
+def _square(r: Reader) -> int:
+    """Patches that are merged into one token."""
+    side = r.count("spatial_merge_size", high=64, default=2)
+    return side * side
+
+
+def _patch_values(r: Reader) -> int:
+    """Values of one patch: channels x frames x height x width."""
+    channels = r.count("in_channels", "in_chans", high=1024, default=3)
+    side = r.count("patch_size", "spatial_patch_size", high=1024)
+    r.skip("spatial_patch_size")
+    return channels * r.count("temporal_patch_size", high=64, default=2) * side * side
+
+
+def _merger(name: str, norm: int, inner: int, out: int, *, bias: bool) -> tuple[Table, ...]:
+    """A norm and two matrices with offsets; the norm has one where `bias`."""
+    return (
+        Table(f"{name}_norm", norm, 1, bias=bias),
+        Table(f"{name}_in", inner, inner, bias=True),
+        Table(f"{name}_out", out, inner, bias=True),
+    )

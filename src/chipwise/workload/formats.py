@@ -1,0 +1,122 @@
+"""How numbers are stored: bits per element, and the scales that block formats carry beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from chipwise.errors import UnknownNameError
+from chipwise.units import Real
+
+__all__ = ["FORMATS", "GGML_BITS", "Format", "get_format", "grouped", "mixed", "unscaled"]
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """A storage format of weights, activations or caches.
+
+    `bits` per element; one scale of `scale_bits` per block of `block_rows` x `block_cols` elements of a
+    matrix [rows, cols], partial blocks counting whole (0 = the whole dimension). `compute` is the data type
+    that the matrix unit multiplies in when activations have this format too. `name` is the name by which
+    runtimes tell formats apart: formats that differ only in the size of their groups share it.
+    """
+
+    name: str
+    bits: float
+    compute: str
+    scale_bits: float = 0.0
+    block_rows: int = 1
+    block_cols: int = 1
+
+    def scales(self, rows: Real, cols: Real) -> Real:
+        """Number of scale entries of one [rows, cols] matrix."""
+        if not self.scale_bits:
+            return 0.0
+        down: Real = np.ceil(rows / self.block_rows) if self.block_rows else 1.0
+        across: Real = np.ceil(cols / self.block_cols) if self.block_cols else 1.0
+        return down * across
+
+    def bytes(self, rows: Real, cols: Real) -> Real:
+        """Stored bytes of one [rows, cols] matrix, scales included."""
+        return rows * cols * (self.bits / 8.0) + self.scales(rows, cols) * (self.scale_bits / 8.0)
+
+    @property
+    def mean_bits(self) -> float:
+        """Bits per element of a large matrix, scales included."""
+        block = self.block_rows * self.block_cols
+        return self.bits + (self.scale_bits / block if block else 0.0)
+
+
+# Bits per weight of ggml's block types, scales included: bytes of a block over its elements
+# (ggml-org/llama.cpp, ggml/src/ggml-common.h; q4_K: 2 + 2 + 12 + 128 bytes per 256).
+GGML_BITS: Mapping[str, float] = {
+    "f16": 16.0,
+    "q4_0": 4.5,
+    "q4_1": 5.0,
+    "q5_0": 5.5,
+    "q5_1": 6.0,
+    "q8_0": 8.5,
+    "q2_k": 2.625,
+    "q3_k": 3.4375,
+    "q4_k": 4.5,
+    "q5_k": 5.5,
+    "q6_k": 6.5625,
+    "iq2_xxs": 2.0625,
+    "iq2_xs": 2.3125,
+    "iq2_s": 2.5625,
+    "iq3_xxs": 3.0625,
+    "iq3_s": 3.4375,
+    "iq4_nl": 4.5,
+    "iq4_xs": 4.25,
+    "mxfp4": 4.25,
+}
+
+FORMATS: dict[str, Format] = {
+    f.name: f
+    for f in (
+        Format("fp32", 32, "fp32"),
+        Format("bf16", 16, "bf16"),
+        Format("fp16", 16, "fp16"),
+        # one float32 scale per matrix, or per output row, or per 128 x 128 block
+        Format("fp8", 8, "fp8", 32, 0, 0),
+        Format("fp8_row", 8, "fp8", 32, 1, 0),
+        Format("fp8_block", 8, "fp8", 32, 128, 128),
+        Format("int8", 8, "int8", 32, 1, 0),
+        # groups of 128 along the input with a 16-bit scale and a 4-bit zero point (AWQ, GPTQ)
+        Format("int4", 4, "int4", 20, 1, 128),
+        # OCP microscaling: an 8-bit exponent per 32; NVFP4: an fp8 scale per 16
+        Format("mxfp4", 4, "fp4", 8, 1, 32),
+        Format("mxfp8", 8, "fp8", 8, 1, 32),
+        Format("nvfp4", 4, "fp4", 8, 1, 16),
+        # bitsandbytes: a lookup table of 16 values, one float32 maximum per 64 (QLoRA, arXiv:2305.14314)
+        Format("nf4", 4, "bf16", 32, 1, 64),
+        # its maxima in 8 bit, with one float32 per 256 of them
+        Format("nf4_double", 4, "bf16", 8 + 32 / 256, 1, 64),
+    )
+}
+
+
+def get_format(name: str) -> Format:
+    """The format of that name. Raises `UnknownNameError`."""
+    if name not in FORMATS:
+        raise UnknownNameError("number format", name, FORMATS)
+    return FORMATS[name]
+
+
+def grouped(name: str, bits: int, group: int, *, zero_point: bool) -> Format:
+    """Integers of `bits` in groups of `group` inputs (0: a whole row), each with a 16-bit scale and, with
+    `zero_point`, an offset of `bits`. Ignores GPTQ's 32-bit group index per input: under 0.3 % of a matrix.
+    """
+    return replace(get_format(name), bits=bits, scale_bits=16 + (bits if zero_point else 0), block_cols=group)
+
+
+def mixed(name: str, bits: float) -> Format:
+    """A mean over tensors of several formats: `bits` per element, scales included, multiplied in 16 bit."""
+    return Format(name, bits, "fp16")
+
+
+def unscaled(stored: Format) -> Format:
+    """The same for a cache: a scale of the whole matrix is one number per layer, not one per token."""
+    return stored if stored.block_cols else replace(stored, scale_bits=0.0)

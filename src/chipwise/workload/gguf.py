@@ -1,0 +1,195 @@
+"""Mixes of block formats that llama.cpp calls by one name: Q4_K_M and its kin, for local use.
+
+A mix gives most matrices one format and some a better one, by role and by depth. The rule is that of
+ggml-org/llama.cpp, src/llama-quant.cpp (llama_tensor_get_type, read at commit 5a44f27, 2025), as applied with
+an importance matrix. Bits per weight of the formats: `formats.GGML_BITS`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from chipwise.errors import UnknownNameError
+from chipwise.workload.axes import Sizes
+from chipwise.workload.build import build
+from chipwise.workload.formats import FORMATS, GGML_BITS, mixed
+from chipwise.workload.model import Model, MoE, SelfAttention
+from chipwise.workload.precision import KEPT_WIDE, Precision, TensorClass
+
+__all__ = ["GGUF", "gguf"]
+
+GGUF: Mapping[str, str] = {
+    "q2_k": "q2_k",
+    "q3_k_s": "q3_k",
+    "q3_k_m": "q3_k",
+    "q3_k_l": "q3_k",
+    "q4_0": "q4_0",
+    "q4_1": "q4_1",
+    "q4_k_s": "q4_k",
+    "q4_k_m": "q4_k",
+    "q5_0": "q5_0",
+    "q5_1": "q5_1",
+    "q5_k_s": "q5_k",
+    "q5_k_m": "q5_k",
+    "q6_k": "q6_k",
+    "q8_0": "q8_0",
+    "iq2_xs": "iq2_xs",
+    "iq3_s": "iq3_s",
+    "iq3_m": "iq3_s",
+    "iq4_xs": "iq4_xs",
+    "iq4_nl": "iq4_nl",
+}
+"""Mixes by name, each with the format of most of its matrices."""
+
+# Architectures whose converted files hold query, key and value as one matrix, which has a rule of its own.
+FUSED = frozenset(("gpt2", "gpt_neox", "falcon", "phi", "phi3", "bloom"))
+
+# What a matrix gets whose rows are no multiple of 256, the block of the formats on the left.
+SMALL = {
+    "iq2_xs": "iq4_nl",
+    "iq3_s": "iq4_nl",
+    "q2_k": "iq4_nl",
+    "q3_k": "iq4_nl",
+    "iq4_xs": "iq4_nl",
+    "q4_k": "q5_0",
+    "q5_k": "q5_1",
+    "q6_k": "q8_0",
+}
+
+
+def gguf(name: str, model: Model) -> Precision:
+    """The mix of that name for a model. Raises `UnknownNameError`.
+
+    A class gets the mean bits of its matrices over all layers, so that bytes add up to those of the file;
+    single matrices of a class may be off by a quarter. Activations stay 16 bit: that llama.cpp multiplies
+    8-bit integers on some devices is a matter of the runtime.
+    """
+    if name not in GGUF:
+        raise UnknownNameError("GGUF mix", name, GGUF)
+    graph = build(model)
+    count = max(graph.layers, 1)
+    experts = max((x.ffn.experts for _, x in model.runs if isinstance(x.ffn, MoE)), default=0)
+    shared = max((_sharing(x.mixer) for _, x in model.runs if isinstance(x.mixer, SelfAttention)), default=1)
+    bits: dict[TensorClass, float] = {}
+    elements: dict[TensorClass, float] = {}
+    depth = 0
+    for repeat, block in graph.runs:
+        sizes = Sizes(block.axes)
+        for layer in range(depth, depth + repeat):
+            for tensor in block.tensors:
+                if tensor.cls in KEPT_WIDE:
+                    continue
+                role = tensor.name.removeprefix("shared_")
+                if role in ("q", "k", "v") and model.architecture in FUSED:
+                    role = "qkv"
+                stored = _format(name, role, layer, count, shared, experts)
+                size = float(tensor.params(sizes))
+                bits[tensor.cls] = bits.get(tensor.cls, 0.0) + size * _bits(stored, sizes.whole(tensor.cols))
+                elements[tensor.cls] = elements.get(tensor.cls, 0.0) + size
+        depth += repeat
+    weights = {cls: mixed(name, bits[cls] / elements[cls]) for cls in bits}
+    head, table = _tables(name)
+    weights["head"] = mixed(name, _bits(head, model.hidden))
+    weights["embedding"] = mixed(name, _bits(head if model.tied else table, model.hidden))
+    weights["router"] = FORMATS["fp32"]
+    wide = model.precision.base if model.precision.base.bits == 16 else FORMATS["fp16"]
+    plain = dict.fromkeys(weights, wide)
+    return Precision(name, wide, weights, plain)
+
+
+def _sharing(a: SelfAttention) -> int:
+    return a.heads // a.kv_heads
+
+
+def _bits(stored: str, cols: int) -> float:
+    """Bits per weight, with the formats for rows that do not divide into blocks."""
+    if cols % 256 and stored in SMALL:
+        stored = SMALL[stored]
+    return GGML_BITS["f16" if cols % 32 else stored]
+
+
+def _tables(name: str) -> tuple[str, str]:
+    """Formats of the head and of the embedding table."""
+    base = GGUF[name]
+    if name == "iq2_xs":
+        return "q5_k", "q2_k"
+    return ("q8_0" if base == "q8_0" else "q6_k"), base
+
+
+def _better(layer: int, layers: int) -> bool:
+    """The first and last eighth of the layers and every third between."""
+    eighth = layers // 8
+    return layer < eighth or layer >= 7 * layers // 8 or (layer - eighth) % 3 == 2
+
+
+def _format(name: str, role: str, layer: int, layers: int, shared: int, experts: int) -> str:
+    """The block format of one matrix. `shared`: query heads per key/value head."""
+    base = GGUF[name]
+    many, eight = shared >= 4, experts == 8
+    match role:
+        case "v":
+            return _value(name, layer, layers, many, eight)
+        case "k" if eight:
+            return "q4_k" if name == "iq2_xs" else "q8_0"
+        case "o":
+            if eight:
+                return (
+                    base
+                    if name in ("q4_0", "q4_1", "q5_0", "q5_1", "q5_k_s", "q5_k_m", "q6_k", "q8_0")
+                    else "q5_k"
+                )
+            return {"q2_k": "q3_k", "q3_k_m": "q4_k", "q3_k_l": "q5_k", "iq3_m": "q4_k"}.get(name, base)
+        case "qkv":
+            return {
+                "q3_k_m": "q4_k",
+                "q3_k_l": "q4_k",
+                "iq3_m": "q4_k",
+                "q4_k_m": "q5_k",
+                "q5_k_m": "q6_k",
+            }.get(name, base)
+        case "down":
+            return _down(name, layer, layers, eight)
+    return base
+
+
+def _value(name: str, layer: int, layers: int, many: bool, eight: bool) -> str:
+    found = GGUF[name]
+    if name == "iq2_xs":
+        return "q4_k" if many or eight else "q2_k"
+    if name == "q2_k":
+        found = "q4_k" if many else "q3_k"
+    elif name == "q3_k_m":
+        found = "q5_k" if layer < 2 else "q4_k"
+    elif name == "q3_k_l" or (name in ("iq4_xs", "iq4_nl") and many):
+        found = "q5_k"
+    elif name == "iq3_m" or (name == "iq3_s" and many):
+        found = "q4_k"
+    elif name in ("q4_k_m", "q5_k_m") and _better(layer, layers):
+        found = "q6_k"
+    elif name == "q4_k_s" and layer < 4:
+        found = "q5_k"
+    if layers == 80 and found in ("q3_k", "q4_k"):
+        found = "q5_k"  # llama.cpp tells its "70B" type by 80 layers
+    return "q8_0" if eight else found
+
+
+def _down(name: str, layer: int, layers: int, eight: bool) -> str:
+    early = layer < layers // 8
+    match name:
+        case "q2_k":
+            return "q3_k"
+        case "q3_k_m":
+            return "q5_k" if layer < layers // 16 else "q4_k"
+        case "q3_k_l":
+            return "q5_k"
+        case "q4_k_m" | "q5_k_m" if _better(layer, layers):
+            return "q6_k"
+        case "q4_k_s" if early:
+            return "q5_k"
+        case "iq3_m" if early or (eight and _better(layer, layers)):
+            return "q4_k"
+        case "iq2_xs" if early:
+            return "q2_k"
+        case "q4_0" | "q5_0" if early:
+            return "q4_1" if name == "q4_0" else "q5_1"
+    return GGUF[name]

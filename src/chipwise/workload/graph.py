@@ -1,0 +1,169 @@
+"""The unsharded network as operators: a run-length sequence of blocks between an embedding and a head."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from chipwise.units import Real
+from chipwise.workload.axes import Sizes
+from chipwise.workload.cache import SCOPES, KVSpec, Scope
+from chipwise.workload.model import Model
+from chipwise.workload.nodes import Node
+from chipwise.workload.tensor import Tensor
+
+__all__ = ["Block", "Extra", "Graph", "count_entries"]
+
+
+@dataclass(frozen=True)
+class Block:
+    """A residual layer (or the embedding, or the head): nodes in order on its own axes, and its caches."""
+
+    name: str
+    axes: Mapping[str, int]
+    nodes: tuple[Node, ...]
+    caches: tuple[KVSpec, ...] = ()
+
+    @property
+    def tensors(self) -> tuple[Tensor, ...]:
+        """All parameters of the block."""
+        return tuple(tensor for node in self.nodes for tensor in node.tensors)
+
+
+@dataclass(frozen=True)
+class Extra:
+    """A part beside the main stack: a module for multi-token prediction ("mtp"), a vision tower ("vision").
+
+    `blocks` are those of one module, of which the configuration names `modules`. Copies of embedding or head
+    that a checkpoint may hold per module are not among them.
+    """
+
+    name: str
+    modules: int
+    blocks: tuple[tuple[int, Block], ...]
+
+    @property
+    def weight_bytes(self) -> float:
+        """Stored bytes of one module."""
+        return float(sum(n * t.local_bytes(Sizes(b.axes)) for n, b in self.blocks for t in b.tensors))
+
+
+def count_entries(blocks: Iterable[tuple[int, Block]], *, buffers: bool = False, scales: bool = False) -> int:
+    """Parameters of (repeat, block) pairs, with untrained buffers and with scale entries where asked."""
+    total = 0
+    for repeat, block in blocks:
+        sizes = Sizes(block.axes)
+        for tensor in block.tensors:
+            if buffers or not tensor.buffer:
+                total += repeat * tensor.params(sizes)
+            if scales:
+                total += repeat * tensor.scales(sizes)
+    return total
+
+
+@dataclass(frozen=True)
+class Graph:
+    """`runs` are (repeat, block) in order. A tied head reads the table that `embed` owns. `extras` are
+    counted apart: no sum of this class includes them unless it is asked for them."""
+
+    model: Model
+    embed: Block
+    runs: tuple[tuple[int, Block], ...]
+    head: Block
+    extras: tuple[Extra, ...] = ()
+
+    @property
+    def layers(self) -> int:
+        """Number of residual layers."""
+        return sum(repeat for repeat, _ in self.runs)
+
+    def distinct(self) -> tuple[tuple[int, Block], ...]:
+        """Blocks that differ, each with how often it occurs; order is lost, sums are not."""
+        counts: dict[int, tuple[int, Block]] = {}
+        for repeat, block in self.runs:
+            seen = counts.get(id(block), (0, block))
+            counts[id(block)] = (seen[0] + repeat, block)
+        return tuple(counts.values())
+
+    @property
+    def encoder(self) -> tuple[tuple[int, Block], ...]:
+        """Blocks that run once per request, over its source, before the main stack; most models have none."""
+        found = self.extra("encoder")
+        return found.blocks if found else ()
+
+    def parts(self) -> tuple[tuple[int, Block], ...]:
+        """Everything with parameters: encoder, embedding, distinct blocks, head."""
+        return (*self.encoder, (1, self.embed), *self.distinct(), (1, self.head))
+
+    def extra(self, name: str) -> Extra | None:
+        """The part of that name beside the main stack."""
+        return next((e for e in self.extras if e.name == name), None)
+
+    def params(self) -> int:
+        """Trained parameters of the main stack, tied tables once."""
+        return count_entries(self.parts())
+
+    def stored_entries(self) -> int:
+        """What a checkpoint of the main stack counts: parameters, buffers and scale entries."""
+        return count_entries(self.parts(), buffers=True, scales=True)
+
+    def active_params(self, *, embedding: bool = False) -> int:
+        """Parameters that one token touches: top-k experts, everything else whole. The embedding table is
+        counted only when asked (a lookup touches one row); a tied head is counted as the head."""
+        total = 0.0
+        for repeat, block in self.parts():
+            sizes = Sizes(block.axes)
+            for tensor in block.tensors:
+                if tensor.buffer or (tensor.cls == "embedding" and not (embedding or self.model.tied)):
+                    continue
+                total += repeat * tensor.params(sizes) * tensor.touched
+        return round(total)
+
+    def kv_bytes(self, context: Real, page: int = 1, *, scope: Scope = "attention") -> Real:
+        """Cache bytes of one sequence of `context` tokens over all layers, unsharded.
+
+        `scope`: keys, values and latents ("attention"), index keys, recurrent state, or "all" of them.
+        """
+        total: Real = 0.0
+        for repeat, block in self.distinct():
+            sizes = Sizes(block.axes)
+            for cache in block.caches:
+                if cache.kind in SCOPES[scope]:
+                    total = total + repeat * cache.bytes(sizes, context, page)
+        return total
+
+    def kv_bytes_of_all(
+        self, contexts: Iterable[float], page: int = 1, *, scope: Scope = "attention"
+    ) -> float:
+        """Cache bytes of a mix of sequences, one of each length given, unsharded."""
+        lengths = np.asarray(tuple(contexts), dtype=float)
+        return float(np.sum(np.broadcast_to(self.kv_bytes(lengths, page, scope=scope), lengths.shape)))
+
+    def kv_bytes_per_token(self, *, scope: Scope = "attention") -> float:
+        """Marginal cache bytes of one more token once every window is full."""
+        total = 0.0
+        for repeat, block in self.distinct():
+            sizes = Sizes(block.axes)
+            total += repeat * sum(
+                float(c.growth_bytes(sizes)) for c in block.caches if c.kind in SCOPES[scope]
+            )
+        return total
+
+    def state_bytes(self) -> float:
+        """Recurrent and convolution state of one sequence, unsharded."""
+        return float(self.kv_bytes(1.0, scope="state"))
+
+    def weight_bytes(self) -> float:
+        """Stored bytes of all weights of the main stack, unsharded."""
+        return sum(self.weight_bytes_by_class().values())
+
+    def weight_bytes_by_class(self) -> dict[str, float]:
+        """Stored bytes by tensor class, unsharded."""
+        by_class: dict[str, float] = {}
+        for repeat, block in self.parts():
+            for tensor in block.tensors:
+                held = repeat * float(tensor.local_bytes(Sizes(block.axes)))
+                by_class[tensor.cls] = by_class.get(tensor.cls, 0.0) + held
+        return by_class

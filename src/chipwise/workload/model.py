@@ -1,0 +1,214 @@
+"""A network by its dimensions, before it is turned into operators."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from chipwise.workload.mixer import (
+    CompressedAttention,
+    CrossAttention,
+    IndexKeys,
+    LatentAttention,
+    LightningAttention,
+    LinearAttention,
+    Mixer,
+    SelfAttention,
+    StateSpace,
+)
+from chipwise.workload.precision import Precision
+
+__all__ = [
+    "FFN",
+    "MTP",
+    "CompressedAttention",
+    "CrossAttention",
+    "Dense",
+    "Ends",
+    "IndexKeys",
+    "LatentAttention",
+    "Layer",
+    "LightningAttention",
+    "LinearAttention",
+    "Mixer",
+    "MoE",
+    "Model",
+    "Network",
+    "SelfAttention",
+    "StateSpace",
+    "Table",
+    "Tower",
+    "runs_of",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Dense:
+    """A feed-forward of `width`; `gated` has a third matrix (SwiGLU and its kin)."""
+
+    width: int
+    gated: bool = True
+    bias: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class MoE:
+    """`top_k` of `experts` routed feed-forwards of `width` per token, and shared ones, `shared_width` in all.
+
+    `shared_gate` weighs the shared output by a learned gate. `router_bias` is trained; `router_buffer` is the
+    load-balancing correction, stored but not trained. `latent` > 0: experts work on a projection of that
+    width instead of the model's, after a norm with `latent_norm`. `branches`: routed and shared experts stand
+    between norms of their own, and the router has a gain per input and per expert (Gemma 4).
+    """
+
+    experts: int
+    top_k: int
+    width: int
+    gated: bool = True
+    bias: bool = False
+    shared_width: int = 0
+    shared_gate: bool = False
+    router_bias: bool = False
+    router_buffer: bool = False
+    latent: int = 0
+    branches: bool = False
+    latent_norm: bool = False
+
+
+FFN = Dense | MoE
+
+
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """One residual layer: a token mixer and a feed-forward, either of which may be missing, with a norm
+    before each. A decoder beside an encoder has `cross` between them, with a norm of its own.
+
+    `parallel`: both halves read the same input and are added together, so that ranks meet once. `norms`:
+    one before each half, one shared by both ("shared"), or one before and one after each ("around"); norms
+    that stand only after a half cost the same as before it. `buffers`: entries that are stored, not trained.
+    `side` > 0: an input of that width per token and layer, gated, projected and added at the end (Gemma 4).
+
+    `norm`: "rms" has a gain, "layer" a gain and a bias. `streams` > 1: so many residual streams, mixed
+    before and after each half (hyper-connections). `depth_mix`: each half reads a learned mixture of the
+    outputs of earlier blocks of layers (attention residuals). `precision`: its own, where it is quantised in
+    another way than the rest of the model.
+    """
+
+    mixer: Mixer | None
+    ffn: FFN | None
+    norm: Literal["rms", "layer"] = "rms"
+    streams: int = 1
+    depth_mix: bool = False
+    precision: Precision | None = None
+    cross: CrossAttention | None = None
+    parallel: bool = False
+    norms: Literal["before", "shared", "around"] = "before"
+    buffers: int = 0
+    side: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A matrix outside the layers, `copies` alike: a patch embedding, learned positions, a projector."""
+
+    name: str
+    rows: int
+    cols: int
+    bias: bool = False
+    copies: int = 1
+    buffer: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class MTP:
+    """A multi-token-prediction module: two norms over embedding and hidden state, a projection of both to
+    the model width, `layers`, a last norm. The configuration asks for `modules` of them."""
+
+    modules: int
+    layers: tuple[Layer, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Tower:
+    """An encoder beside the language model (vision): its width, its layers, and what surrounds them."""
+
+    name: str
+    hidden: int
+    runs: tuple[tuple[int, Layer], ...]
+    tables: tuple[Table, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Ends:
+    """What stands before and after the layers, beside the table of tokens.
+
+    `tables` are looked up or added (learned positions, token types). Without `head` there are no logits: an
+    encoder, whose `pooler` projects one row per sequence.
+    """
+
+    tables: tuple[Table, ...] = ()
+    embedding_norm: bool = False
+    final_norm: bool = True
+    head: bool = True
+    head_bias: bool = False
+    pooler: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Network:
+    """What a family's reader finds: the layers in order, tying of head and embedding, parts beside them.
+
+    `encoder` runs once per request; its output is what `cross` attention of the layers reads.
+    """
+
+    layers: Sequence[Layer]
+    tied: bool
+    mtp: MTP | None = None
+    towers: tuple[Tower, ...] = ()
+    ends: Ends = Ends()
+    encoder: Tower | None = None
+
+
+@dataclass(frozen=True)
+class Model:
+    """A decoder: its layers in order as runs of (repeat, layer), its tables, its precision. Or an encoder
+    alone, where `ends` has no head; or both, where there is an `encoder`.
+
+    `assumptions` lists what the configuration did not say, in words; `max_context` is 0 where unknown.
+    """
+
+    name: str
+    architecture: str
+    hidden: int
+    vocab: int
+    runs: tuple[tuple[int, Layer], ...]
+    precision: Precision
+    tied: bool = False
+    max_context: int = 0
+    assumptions: tuple[str, ...] = ()
+    mtp: MTP | None = None
+    towers: tuple[Tower, ...] = ()
+    ends: Ends = Ends()
+    encoder: Tower | None = None
+
+    @property
+    def layers(self) -> int:
+        """Number of layers."""
+        return sum(repeat for repeat, _ in self.runs)
+
+    def at_precision(self, precision: Precision) -> Model:
+        """The same network stored and computed in another precision."""
+        runs = runs_of([replace(layer, precision=None) for repeat, layer in self.runs for _ in range(repeat)])
+        return replace(self, precision=precision, runs=runs)
+
+
+def runs_of(layers: Sequence[Layer]) -> tuple[tuple[int, Layer], ...]:
+    """Run-length encoding of a list of layers."""
+    runs: list[tuple[int, Layer]] = []
+    for layer in layers:
+        if runs and runs[-1][1] == layer:
+            runs[-1] = (runs[-1][0] + 1, layer)
+        else:
+            runs.append((1, layer))
+    return tuple(runs)

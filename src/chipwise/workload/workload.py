@@ -1,0 +1,52 @@
+"""How a model is used: the task, the lengths, the load and the limits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from chipwise.errors import UsageError
+
+__all__ = ["Task", "Workload"]
+
+Task = Literal["serve", "batch", "local"]
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """Mean lengths in tokens, load and targets.
+
+    `serve`: many users, `rate_per_s` requests (None: show what one replica can take). `batch`: as many tokens
+    as possible, no targets. `local`: one user, one machine. `ttft_s` bounds the time to the first token and
+    `tpot_s` the time per further token (means; None: no limit).
+
+    Raises `UsageError` for lengths or targets that cannot be.
+    """
+
+    task: Task = "serve"
+    prompt_tokens: float = 2000.0
+    output_tokens: float = 300.0
+    rate_per_s: float | None = None
+    ttft_s: float | None = None
+    tpot_s: float | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("prompt_tokens", "output_tokens"):
+            if not 1 <= getattr(self, name) <= 1e8:
+                raise UsageError(
+                    f"{name}: {getattr(self, name):g} is out of range", "1 to 100 million tokens"
+                )
+        for name in ("rate_per_s", "ttft_s", "tpot_s"):
+            value = getattr(self, name)
+            if value is not None and not 0 < value < 1e9:
+                raise UsageError(f"{name}: {value:g} is out of range", "more than zero")
+
+    @property
+    def context(self) -> float:
+        """Tokens of a finished request."""
+        return self.prompt_tokens + self.output_tokens
+
+    @property
+    def mean_context(self) -> float:
+        """Mean tokens held by a request while it decodes."""
+        return self.prompt_tokens + self.output_tokens / 2.0

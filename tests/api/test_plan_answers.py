@@ -1,0 +1,304 @@
+"""`api.plan` and `api.estimate`: what must hold for any plan, whatever the numbers are."""
+
+from __future__ import annotations
+
+import datetime as dt
+
+import pytest
+
+from chipwise import api
+from chipwise.catalog.chips import load_chips
+from chipwise.errors import InfeasibleError, UnknownNameError, UsageError
+from chipwise.parallel.layout import Layout
+from chipwise.report.records import PlanReport
+from chipwise.search.space import Limits
+from chipwise.workload.workload import Workload
+
+MODEL = "meta-llama/Llama-3.1-70B"
+SMALL = "meta-llama/Llama-3.1-8B"
+MIXTURE = "mistralai/Mixtral-8x7B-v0.1"
+TODAY = dt.date(2026, 8, 1)
+
+ASKED = {
+    "at a rate": (MODEL, Workload("serve", 2000, 300, 10.0, 1.0, 0.04)),
+    "at full load": (SMALL, Workload("serve", 500, 200, None, 2.0, 0.05)),
+    "mixture at a rate": (MIXTURE, Workload("serve", 1000, 250, 50.0, 1.0, 0.05)),
+    "batch": (SMALL, Workload("batch", 4000, 500)),
+    "local": (SMALL, Workload("local", 1000, 300)),
+}
+
+
+@pytest.fixture(scope="module")
+def reports() -> dict[str, PlanReport]:
+    return {name: api.plan(model, w, today=TODAY) for name, (model, w) in ASKED.items()}
+
+
+@pytest.fixture(params=ASKED)
+def report(request: pytest.FixtureRequest, reports: dict[str, PlanReport]) -> PlanReport:
+    return reports[request.param]
+
+
+def test_ranks_count_from_one(report: PlanReport) -> None:
+    assert [p.rank for p in report.plans] == list(range(1, len(report.plans) + 1))
+
+
+def test_one_plan_a_chip(report: PlanReport) -> None:
+    chips = [p.chip for p in report.plans]
+    assert len(set(chips)) == len(chips)
+
+
+def test_ranked_by_the_goal(report: PlanReport) -> None:
+    w = report.workload
+    if w.task == "local":
+        goals = [p.ttft_s.mid + w.output_tokens * p.tpot_s.mid for p in report.plans]
+        assert goals == sorted(goals)
+        return
+    priced = [p for p in report.plans if p.price]
+    assert report.plans[: len(priced)] == tuple(priced)
+    if w.rate_per_s is not None:
+        goals = [p.price.mid for p in priced if p.price]
+    else:
+        goals = [p.usd_per_million_out.mid for p in priced if p.usd_per_million_out]
+    assert len(goals) == len(priced)
+    assert goals == sorted(goals)
+
+
+def test_nothing_beats_the_front_in_cost_and_speed(report: PlanReport) -> None:
+    w = report.workload
+    hourly = w.task == "local" or w.rate_per_s is not None
+    points = {
+        p.rank: ((p.price.mid if hourly else p.usd_per_million_out.mid), p.tpot_s.mid)
+        for p in report.plans
+        if p.price and p.usd_per_million_out
+    }
+    beaten = {
+        rank
+        for rank, (cost, time) in points.items()
+        if any(c <= cost and t <= time and (c, t) != (cost, time) for c, t in points.values())
+    }
+    front = {p.rank for p in report.plans if p.on_front}
+    assert front
+    assert front == points.keys() - beaten
+
+
+def test_ties_are_mutual(report: PlanReport) -> None:
+    ties = {p.rank: set(p.ties) for p in report.plans}
+    assert all(a in ties[b] and a != b for a in ties for b in ties[a])
+
+
+def test_no_announced_chip_is_offered(report: PlanReport) -> None:
+    named = {p.chip for p in report.plans} | {r.chip for r in report.refused}
+    assert all(load_chips()[chip].rentable for chip in named)
+
+
+def test_every_refusal_has_a_reason_and_no_plan(report: PlanReport) -> None:
+    assert all(r.reason and r.detail for r in report.refused)
+    assert not {r.chip for r in report.refused} & {p.chip for p in report.plans}
+
+
+def test_plans_meet_the_targets(report: PlanReport) -> None:
+    w = report.workload
+    for p in report.plans:
+        assert w.ttft_s is None or p.ttft_s.mid <= w.ttft_s * (1 + 1e-6), p.chip
+        assert w.tpot_s is None or p.tpot_s.mid <= w.tpot_s * (1 + 1e-6), p.chip
+
+
+def test_plans_carry_the_rate(report: PlanReport) -> None:
+    rate = report.workload.rate_per_s
+    for p in report.plans:
+        assert rate is None or p.requests_per_s >= rate * (1 - 1e-3), p.chip
+
+
+def test_plans_fit(report: PlanReport) -> None:
+    for p in report.plans:
+        m = p.memory
+        assert m.verdict != "no", p.chip
+        assert sum(m.items.values()) + m.cache_bytes + m.withheld_bytes == pytest.approx(m.capacity_bytes)
+        context = report.workload.prompt_tokens + report.workload.output_tokens
+        assert m.cache_tokens >= p.concurrency / p.replicas * context * (1 - 1e-2) or p.concurrency < 2, (
+            p.chip
+        )
+
+
+def test_shares_add_to_one_and_the_bound_is_the_largest(report: PlanReport) -> None:
+    for p in report.plans:
+        assert sum(p.shares.values()) == pytest.approx(1.0)
+        assert p.bound == max(p.shares, key=lambda name: p.shares[name])
+
+
+def test_intervals_hold_their_middle(report: PlanReport) -> None:
+    for p in report.plans:
+        for f in (p.ttft_s, p.tpot_s, p.tokens_per_s, p.tokens_per_s_per_chip, p.usd_per_million_out):
+            assert f is None or 0 < f.low <= f.mid <= f.high
+        assert p.price is None or 0 < p.price.low <= p.price.mid <= p.price.high
+
+
+def test_figures_agree_with_each_other(report: PlanReport) -> None:
+    for p in report.plans:
+        devices = p.layout.tp * p.layout.pp * p.layout.dp
+        assert p.chips * load_chips()[p.chip].devices_per_package == p.replicas * devices
+        assert p.tokens_per_s_per_chip.mid * p.chips == pytest.approx(p.tokens_per_s.mid)
+        assert p.tokens_per_s.mid == pytest.approx(p.requests_per_s * report.workload.output_tokens)
+
+
+def test_what_was_considered_is_counted(report: PlanReport) -> None:
+    assert report.considered > 100 * len(report.plans)
+    assert all(n > 0 for n in report.rejected.values())
+
+
+def test_the_same_question_has_the_same_answer(reports: dict[str, PlanReport]) -> None:
+    model, workload = ASKED["at a rate"]
+    assert api.plan(model, workload, today=TODAY) == reports["at a rate"]
+
+
+def test_assumptions_are_stated(report: PlanReport) -> None:
+    said = " ".join(report.assumptions)
+    assert "prefix cache" in said
+    assert "provisional" in said
+
+
+def test_chips_restrict_the_search() -> None:
+    report = api.plan(SMALL, Workload("batch"), chips=["l4", "H100", "tpu-v6e"])
+    answered = {p.chip for p in report.plans} | {r.chip for r in report.refused}
+    assert answered == {"l4", "h100-sxm5-80gb", "tpu-v6e"}
+
+
+def test_a_comparison_keeps_the_plan_of_each_chip(reports: dict[str, PlanReport]) -> None:
+    model, workload = ASKED["at a rate"]
+    both = api.plan(model, workload, chips=["mi300x", "h100-sxm5-80gb"], today=TODAY)
+    alone = {p.chip: p for p in reports["at a rate"].plans}
+    for p in both.plans:
+        assert (p.chips, p.layout, p.tpot_s) == (
+            alone[p.chip].chips,
+            alone[p.chip].layout,
+            alone[p.chip].tpot_s,
+        )
+
+
+def test_limits_are_kept() -> None:
+    workload = Workload("serve", 2000, 300, 10.0, 1.0, 0.04)
+    few = api.plan(MODEL, workload, limits=Limits(max_chips=12), today=TODAY)
+    assert max(p.chips for p in few.plans) <= 12
+    cheap = api.plan(MODEL, workload, limits=Limits(max_usd_per_h=50.0), today=TODAY)
+    assert max(p.price.mid for p in cheap.plans if p.price) <= 50.0
+    assert all(p.price for p in cheap.plans)
+
+
+def test_more_load_never_costs_less() -> None:
+    costs = []
+    for rate in (1.0, 10.0, 100.0):
+        (p,) = api.plan(SMALL, Workload("serve", 2000, 300, rate, 1.0, 0.04), chips=["h100-sxm5-80gb"]).plans
+        costs.append(p.chips)
+    assert costs == sorted(costs)
+    assert costs[0] < costs[-1]
+
+
+def test_tighter_targets_never_need_fewer_chips() -> None:
+    counts = []
+    for tpot in (0.1, 0.05, 0.03, 0.02):
+        (p,) = api.plan(MODEL, Workload("serve", 2000, 300, 20.0, 2.0, tpot), chips=["h100-sxm5-80gb"]).plans
+        counts.append(p.chips)
+    assert counts == sorted(counts)
+
+
+def test_prices_grow_stale() -> None:
+    def stale(day: dt.date) -> dict[str, bool]:
+        report = api.plan(SMALL, Workload("batch"), chips=["h100-sxm5-80gb", "mi300x", "l4"], today=day)
+        return {p.chip: p.price.stale for p in report.plans if p.price}
+
+    assert not any(stale(dt.date(2026, 7, 21)).values())
+    later = stale(dt.date(2030, 1, 1))
+    assert later
+    assert all(later.values())
+
+
+@pytest.mark.parametrize(
+    ("workload", "asked", "words"),
+    [
+        (Workload("serve", tpot_s=1e-6), {}, "targets"),
+        (Workload("serve", ttft_s=1e-6), {}, "targets"),
+        (Workload("serve", rate_per_s=1e6), {"limits": Limits(max_chips=4)}, "max-chips"),
+        (Workload("serve"), {"limits": Limits(max_usd_per_h=0.01)}, "max-usd-per-h"),
+        (Workload("serve"), {"chips": ["groq-lpu1"]}, "cost model"),
+        (Workload("serve"), {"chips": ["l4"], "limits": Limits(max_devices=1)}, "fit"),
+    ],
+)
+def test_what_cannot_be_met_says_why(workload: Workload, asked: dict[str, object], words: str) -> None:
+    with pytest.raises(InfeasibleError) as caught:
+        api.plan(MODEL, workload, **asked)  # type: ignore[arg-type]
+    assert words in str(caught.value)
+    assert caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("prompt_tokens", 0.0),
+        ("prompt_tokens", -5.0),
+        ("prompt_tokens", float("nan")),
+        ("output_tokens", 1e12),
+        ("rate_per_s", 0.0),
+        ("rate_per_s", float("inf")),
+        ("ttft_s", -1.0),
+        ("tpot_s", float("nan")),
+    ],
+)
+def test_a_workload_that_cannot_be(field: str, value: float) -> None:
+    with pytest.raises(UsageError, match=field):
+        Workload(**{field: value})  # type: ignore[arg-type]
+
+
+def estimate(concurrency: float | None = None, **asked: object) -> PlanReport:
+    layout = asked.pop("layout", Layout())
+    return api.estimate(SMALL, Workload("serve"), "h100-sxm5-80gb", layout, concurrency=concurrency, **asked)  # type: ignore[arg-type]
+
+
+def test_an_estimate_is_the_plan_at_the_asked_load() -> None:
+    for asked in (1.5, 10, 100):
+        (p,) = estimate(asked).plans
+        assert p.concurrency == pytest.approx(asked, rel=0.02)
+
+
+def test_more_in_flight_is_more_throughput_and_slower_tokens() -> None:
+    plans = [estimate(n).plans[0] for n in (2, 8, 32, 128)]
+    tokens = [p.tokens_per_s.mid for p in plans]
+    times = [p.tpot_s.mid for p in plans]
+    assert tokens == sorted(tokens)
+    assert times == sorted(times)
+
+
+def test_an_estimate_checks_its_count() -> None:
+    assert estimate(count=1).plans[0].chips == 1
+    with pytest.raises(UsageError, match="takes 1 x"):
+        estimate(count=2)
+
+
+@pytest.mark.parametrize(
+    ("layout", "words"),
+    [
+        (Layout(tp=3.0), "heads"),
+        (Layout(pp=33.0), "layers"),
+        (Layout(ep=2.0), "experts"),
+        (Layout(tp=16.0), "domain"),
+    ],
+)
+def test_an_illegal_layout_says_what_is_legal(layout: Layout, words: str) -> None:
+    with pytest.raises(UsageError, match=words):
+        estimate(layout=layout)
+
+
+def test_an_estimate_that_does_not_fit_says_by_how_much() -> None:
+    with pytest.raises(InfeasibleError, match="GB short per device"):
+        api.estimate(MODEL, Workload("serve"), "h100-sxm5-80gb", Layout())
+
+
+def test_twice_the_bandwidth_is_never_slower() -> None:
+    (usual,) = estimate(16).plans
+    (faster,) = estimate(16, changes={"hbm": "6.7TB/s"}).plans
+    assert faster.tpot_s.mid < usual.tpot_s.mid
+
+
+def test_unknown_names() -> None:
+    for asked in ({"chips": ["h100x"]}, {"runtime": "vlm"}, {"precision": "fp3"}):
+        with pytest.raises(UnknownNameError):
+            api.plan(SMALL, Workload("batch"), **asked)  # type: ignore[arg-type]

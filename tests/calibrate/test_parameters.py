@@ -1,0 +1,76 @@
+"""Fitted numbers: each with a unit, a source and a spread; from the special to the general."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import pytest
+
+from chipwise.calibrate.parameters import Parameter, Parameters, shipped_parameters
+from chipwise.catalog.runtime import load_runtimes
+from chipwise.errors import UnknownNameError
+
+SHIPPED = shipped_parameters()
+
+
+@pytest.mark.parametrize("name", sorted(SHIPPED.table))
+def test_every_shipped_parameter_is_whole(name: str) -> None:
+    p = SHIPPED.table[name]
+    assert p.unit
+    assert p.source
+    assert p.spread > 0
+    assert p.prior > 0
+    assert math.isfinite(p.value)
+    assert p.value > 0
+    # a fit that leaves its prior this far behind says that the model is wrong
+    assert abs(math.log(p.value / p.prior)) <= 4 * p.spread
+    assert p.rows or p.value == p.prior, "a value that is not the prior was fitted on rows"
+
+
+@pytest.mark.parametrize("name", [n for n in sorted(SHIPPED.table) if "share of" in SHIPPED.table[n].unit])
+def test_shares_are_shares(name: str) -> None:
+    assert SHIPPED.table[name].value <= 1, "nothing beats the roofline"
+
+
+def test_every_family_and_runtime_has_what_a_roofline_needs() -> None:
+    for family in ("simt", "systolic", "cpu"):
+        for runtime in load_runtimes():
+            e, o = SHIPPED.efficiency(family, runtime), SHIPPED.overheads(family, runtime)
+            assert all(0 < share <= 1 for share in e.compute.values())
+            assert e.softness >= 1
+            assert 0 < e.launch_s < 1e-3
+            assert 0 < o.iteration_s < 1
+            assert 0 < o.link_share <= 1
+
+
+def table(**values: float) -> Parameters:
+    return Parameters(
+        {name.replace("__", "."): Parameter(value, value, 0.1, "1", "test") for name, value in values.items()}
+    )
+
+
+def test_the_special_wins_over_the_general() -> None:
+    numbers = table(any__memory=0.8, cpu__memory=0.7)
+    assert numbers.value("cpu.memory", "any.memory") == 0.7
+    assert numbers.value("simt.memory", "any.memory") == 0.8
+
+
+def test_overrides_reach_the_roofline() -> None:
+    one = replace(SHIPPED.table["any.memory"], value=0.123)
+    changed = Parameters({**SHIPPED.table, "simt.memory": one})
+    assert changed.efficiency("simt", "vllm").memory == 0.123
+    assert changed.efficiency("systolic", "vllm").memory == SHIPPED.efficiency("systolic", "vllm").memory
+    launch = Parameters({**SHIPPED.table, "runtime.vllm.launch": replace(one, value=9e-6)})
+    assert launch.efficiency("simt", "vllm").launch_s == 9e-6
+    assert launch.efficiency("simt", "sglang").launch_s == SHIPPED.efficiency("simt", "sglang").launch_s
+
+
+def test_an_unknown_name_is_an_error_with_the_nearest() -> None:
+    with pytest.raises(UnknownNameError, match=r"any\.memory") as caught:
+        SHIPPED.value("any.memmory")
+    assert "any.memory" in caught.value.nearest
+
+
+def test_shipped_parameters_are_read_once() -> None:
+    assert shipped_parameters() is SHIPPED

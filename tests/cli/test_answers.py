@@ -1,0 +1,275 @@
+"""What comes out where: data on stdout in four formats, the rest on stderr, exit codes by the design."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import pty
+import subprocess
+import sys
+from dataclasses import asdict
+from pathlib import Path
+
+import pytest
+
+from chipwise import __version__, api
+from chipwise.cli.app import COMMANDS as SUMMARIES
+from chipwise.parallel.layout import Layout
+from chipwise.workload.workload import Workload
+from command_line import Run
+
+MODEL = "meta-llama/Llama-3.1-8B"
+CHIPWISE = [sys.executable, "-m", "chipwise"]
+
+COMMANDS = {
+    "plan": ("plan", MODEL, "--chips", "h100-sxm5-80gb,l4"),
+    "compare": ("compare", MODEL, "--chips", "h100-sxm5-80gb,a100-sxm4-80gb"),
+    "fit": ("fit", MODEL, "--chip", "h100-sxm5-80gb,l4"),
+    "estimate": ("estimate", MODEL, "--chip", "h100-sxm5-80gb"),
+    "explain": ("explain", MODEL, "--chip", "h100-sxm5-80gb"),
+    "chips list": ("chips", "list"),
+    "chips show": ("chips", "show", "h100-sxm5-80gb"),
+    "chips compare": ("chips", "compare", "h100-sxm5-80gb", "mi300x"),
+    "systems list": ("systems", "list"),
+    "systems show": ("systems", "show", "dgx-h100"),
+    "runtimes list": ("runtimes", "list"),
+    "runtimes show": ("runtimes", "show", "vllm"),
+    "models list": ("models", "list"),
+    "models show": ("models", "show", MODEL),
+    "offers list": ("offers", "list", "h100-sxm5-80gb"),
+    "doctor": ("doctor",),
+    "glossary": ("glossary",),
+}
+
+
+def plain(record: object) -> object:
+    """A record as JSON shows it."""
+    return json.loads(json.dumps(asdict(record)))  # type: ignore[call-overload]
+
+
+@pytest.mark.parametrize("form", ["table", "json", "csv", "md"])
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_in_every_format(run: Run, name: str, form: str) -> None:
+    ran = run(*COMMANDS[name], "--format", form)
+    assert (ran.code, ran.err) == (0, "")
+    assert "\x1b" not in ran.out
+    if form == "json":
+        assert ran.json
+    elif form == "csv":
+        for block in ran.out.split("\n\n"):
+            assert len({len(line) for line in csv.reader(io.StringIO(block.strip("\n")))}) == 1
+    elif form == "md":
+        lines = [line for line in ran.out.splitlines() if line.startswith("|")]
+        assert set(lines[1]) <= set("|-: ")
+    else:
+        assert len(ran.out.splitlines()) > 2
+
+
+@pytest.mark.parametrize("name", ["plan", "compare", "fit", "estimate", "explain"])
+def test_json_has_a_schema_version(run: Run, name: str) -> None:
+    assert run(*COMMANDS[name], "--format", "json").json["schema_version"] == "0.1"
+
+
+def test_plan_gives_the_same_numbers_as_the_api(run: Run) -> None:
+    flags = ("--in", "1k", "--out", "200", "--rate", "600/min", "--ttft", "1s", "--tpot", "40ms")
+    ran = run("plan", MODEL, "--chips", "h100-sxm5-80gb,l40s", *flags, "--format", "json")
+    workload = Workload("serve", 1000.0, 200.0, 10.0, 1.0, 0.04)
+    assert ran.json == plain(api.plan(MODEL, workload, chips=("h100-sxm5-80gb", "l40s")))
+
+
+def test_fit_gives_the_same_numbers_as_the_api(run: Run) -> None:
+    ran = run("fit", MODEL, "--chip", "l4", "--context", "8k", "--batch", "3", "--format", "json")
+    assert ran.json == plain(api.fit(MODEL, chips=["l4"], context=8000, sequences=3))
+
+
+def test_estimate_gives_the_same_numbers_as_the_api(run: Run) -> None:
+    place = ("--chip", "h100-sxm5-80gb", "--tp", "2", "--concurrency", "10")
+    report = api.estimate(MODEL, Workload("serve"), "h100-sxm5-80gb", Layout(tp=2.0), concurrency=10)
+    assert run("estimate", MODEL, *place, "--format", "json").json == plain(report)
+
+
+def test_explain_and_estimate_are_of_the_same_plan(run: Run) -> None:
+    explained = run(*COMMANDS["explain"], "--format", "json").json
+    assert explained == run(*COMMANDS["estimate"], "--format", "json").json
+
+
+def test_the_command_that_a_plan_ends_with_works(run: Run) -> None:
+    foot = run("plan", MODEL, "--rate", "5/s").out.splitlines()[-1]
+    command = foot.removeprefix("next: chipwise ")
+    assert command != foot
+    assert run(*command.split()).code == 0
+
+
+def test_without_a_command_help_is_printed(run: Run) -> None:
+    ran = run()
+    assert ran.code == 0
+    assert "plan" in ran.out
+
+
+@pytest.mark.parametrize("place", SUMMARIES)
+def test_the_help_of_a_command_begins_with_its_summary(run: Run, place: str) -> None:
+    name = place.partition(":")[2]
+    whole, own = run("--help"), run(name, "--help")
+    assert (own.code, own.err) == (0, "")
+    words = " ".join(own.out.split("╭")[0].split())
+    assert words.endswith(SUMMARIES[place])
+    assert f"│ {name} " in whole.out
+
+
+def test_every_command_is_tried_here() -> None:
+    tried = {name.split()[0] for name in COMMANDS} | {"predict"}
+    assert tried == {place.partition(":")[2] for place in SUMMARIES}
+
+
+def test_version(run: Run) -> None:
+    assert run("--version").out == f"{__version__}\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (("plan", MODEL, "--tp", "2"), 2),
+        (("plan", "meta-llama/Llama-9-8B"), 3),
+        (("plan", MODEL, "--chips", "h100x"), 3),
+        (("plan", MODEL, "--runtime", "vlm"), 3),
+        (("plan", MODEL, "--precision", "fp3"), 3),
+        (("plan", MODEL, "--tpot", "1us"), 4),
+        (("plan", MODEL, "--rate", "1e6/s", "--max-chips", "1"), 4),
+        (("plan", MODEL, "--chips", "groq-lpu1"), 4),
+        (("plan", "meta-llama/Llama-3.1-405B", "--chips", "l4", "--max-chips", "1"), 4),
+        (("estimate", "meta-llama/Llama-3.1-70B", "--chip", "h100-sxm5-80gb"), 4),
+    ],
+)
+def test_a_refusal_is_one_line_on_stderr_and_nothing_on_stdout(
+    run: Run, arguments: tuple[str, ...], code: int
+) -> None:
+    ran = run(*arguments)
+    assert len(ran.refused(code)) < 400
+
+
+def test_a_model_that_does_not_fit_is_an_answer_with_code_4(run: Run) -> None:
+    ran = run(
+        "fit", "meta-llama/Llama-3.1-70B", "--chip", "a100-sxm4-80gb", "--count", "1", "--format", "json"
+    )
+    assert ran.code == 4
+    assert ran.json["fits"][0]["verdict"] == "no"
+    ran.one_line()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("plan", MODEL, "--tpot", "1us"), ("--tpot",)),
+        (("plan", MODEL, "--rate", "1e6/s", "--max-chips", "1"), ("--max-chips",)),
+        (("plan", "llama-3.1-80b"), ("did you mean", "Llama-3.1-70B")),
+        (("plan", MODEL, "--chips", "h100-sxm"), ()),
+        (("plan", MODEL, "--chips", "mi301x"), ("did you mean", "mi300x")),
+        (("plan", MODEL, "--chps", "l4"), ("--chips",)),
+        (("plna", MODEL), ("plan",)),
+        (("glossary", "prefil l"), ()),
+        (("predict", "model_param", "--rows", "x", "--out", "y"), ("model_params",)),
+        (("estimate", MODEL, "--chip", "h100-sxm5-80gb", "--tp", "3"), ("divisor",)),
+        (("estimate", "meta-llama/Llama-3.1-70B", "--chip", "h100-sxm5-80gb"), ("GB short", "chipwise fit")),
+    ],
+)
+def test_a_refusal_names_the_next_step(run: Run, arguments: tuple[str, ...], words: tuple[str, ...]) -> None:
+    err = run(*arguments).err
+    assert [word for word in words if word not in err] == []
+
+
+def test_a_missing_extra_is_code_5_with_the_pip_line(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in [m for m in sys.modules if m.partition(".")[0] == "pyarrow"]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    (tmp_path / "rows.parquet").write_bytes(b"PAR1")
+    out = tmp_path / "out.csv"
+    ran = run("predict", "model_params", "--rows", str(tmp_path / "rows.parquet"), "--out", str(out))
+    assert ran.code == 5
+    assert "pip install 'chipwise[parquet]'" in ran.err
+    assert not out.exists()
+
+
+def test_a_bug_is_code_1() -> None:
+    script = (
+        "from chipwise import api, cli\n"
+        "def broken(*a, **k): raise ZeroDivisionError\n"
+        "api.plan = broken\n"
+        f"cli.main(['plan', '{MODEL}'])"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "ZeroDivisionError" in done.stderr
+
+
+def test_a_pipe_gets_no_colour_and_no_cut_lines() -> None:
+    done = subprocess.run([*CHIPWISE, *COMMANDS["fit"]], capture_output=True, text=True, check=True)
+    assert "\x1b" not in done.stdout
+    assert done.stderr == ""
+    assert "…" not in done.stdout
+
+
+def terminal(*arguments: str, **environment: str) -> str:
+    """What a command writes to a terminal."""
+    leader, follower = pty.openpty()
+    inherited = {k: v for k, v in os.environ.items() if k not in ("NO_COLOR", "FORCE_COLOR")}
+    env = inherited | {"TERM": "xterm-256color"} | environment
+    process = subprocess.Popen([*CHIPWISE, *arguments], stdout=follower, stderr=follower, env=env)
+    os.close(follower)
+    shown = b""
+    while True:
+        try:
+            part = os.read(leader, 65536)
+        except OSError:  # how Linux says that the other end was closed
+            break
+        if not part:
+            break
+        shown += part
+    os.close(leader)
+    assert process.wait() == 0
+    return shown.decode()
+
+
+def test_no_color_is_kept_on_a_terminal() -> None:
+    assert "\x1b[3" not in terminal("glossary", "TTFT", NO_COLOR="1")
+
+
+def test_a_terminal_that_can_do_nothing_gets_plain_text() -> None:
+    assert "\x1b" not in terminal("glossary", "TTFT", TERM="dumb")
+
+
+def test_a_reader_that_leaves_is_no_error() -> None:
+    process = subprocess.Popen(
+        [*CHIPWISE, "chips", "show", "h100-sxm5-80gb"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    assert process.stdout is not None
+    assert process.stderr is not None
+    process.stdout.close()
+    said = process.stderr.read()
+    process.stderr.close()
+    assert process.wait() == 0
+    assert said == b""
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
+def test_a_full_disk_is_one_line() -> None:
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [*CHIPWISE, "glossary"], stdout=full, stderr=subprocess.PIPE, text=True, check=False
+        )
+    assert done.returncode == 1
+    assert done.stderr == "chipwise: standard output: No space left on device\n"
+
+
+def test_a_pipe_that_only_knows_ascii_gets_ascii() -> None:
+    done = subprocess.run(
+        [*CHIPWISE, "chips", "list"],
+        capture_output=True,
+        check=True,
+        env=os.environ | {"PYTHONIOENCODING": "ascii"},
+    )
+    assert done.stdout.isascii()
+    assert done.stderr == b""

@@ -1,0 +1,304 @@
+"""Bad input ends in one clear line, the designed exit code, and nothing written."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from command_line import Run
+
+MODEL = "meta-llama/Llama-3.1-8B"
+PLAN = ("plan", MODEL)
+ESTIMATE = ("estimate", MODEL, "--chip", "h100-sxm5-80gb")
+FIT = ("fit", MODEL, "--chip", "h100-sxm5-80gb")
+
+LLAMA: dict[str, Any] = {
+    "model_type": "llama",
+    "hidden_size": 4096,
+    "num_hidden_layers": 32,
+    "num_attention_heads": 32,
+    "num_key_value_heads": 8,
+    "intermediate_size": 14336,
+    "vocab_size": 128256,
+    "max_position_embeddings": 131072,
+    "tie_word_embeddings": False,
+    "torch_dtype": "bfloat16",
+}
+
+
+def config(folder: Path, text: str | bytes | dict[str, Any]) -> str:
+    file = folder / "config.json"
+    content = json.dumps(text) if isinstance(text, dict) else text
+    file.write_bytes(content.encode() if isinstance(content, str) else content)
+    return str(file)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ((*PLAN, "--rate", "abc"), "--rate: cannot read 'abc'"),
+        ((*PLAN, "--rate", "0"), "--rate"),
+        ((*PLAN, "--rate", "-1/s"), "--rate"),
+        ((*PLAN, "--rate", "nan"), "--rate"),
+        ((*PLAN, "--in", "-5"), "--in: -5 is out of range"),
+        ((*PLAN, "--in", "1e99"), "--in: 1e99 is out of range"),
+        ((*PLAN, "--in", "0"), "--in"),
+        ((*PLAN, "--in", ""), "--in"),
+        ((*PLAN, "--in", "5ms"), "--in: cannot read '5ms'"),
+        ((*PLAN, "--out", "1e9"), "--out"),
+        ((*PLAN, "--ttft", "fast"), "--ttft: cannot read 'fast'"),
+        ((*PLAN, "--tpot", "0"), "--tpot"),
+        ((*PLAN, "--tpot", "30MB"), "--tpot"),
+        ((*PLAN, "--max-chips", "-1"), "--max-chips -1"),
+        ((*PLAN, "--max-chips", "0"), "--max-chips 0"),
+        ((*PLAN, "--max-chips", "1.5"), "--max-chips"),
+        ((*PLAN, "--max-usd-per-h", "-1"), "--max-usd-per-h"),
+        ((*PLAN, "--max-usd-per-h", "0"), "--max-usd-per-h"),
+        ((*PLAN, "--max-usd-per-h", "nan"), "--max-usd-per-h"),
+        ((*PLAN, "--max-usd-per-h", "inf"), "--max-usd-per-h"),
+        ((*PLAN, "--chips", ","), "','"),
+        ((*PLAN, "--chips", ""), "''"),
+        ((*PLAN, "--task", "dream"), "dream"),
+        ((*PLAN, "--format", "xml"), "xml"),
+        ((*PLAN, "--colour", "red"), "--colour"),
+        ((*PLAN, "extra", "words"), "extra"),
+        ((*PLAN, "--rate"), "--rate"),
+        (("plan",), "model"),
+        (("plan", "--rate", "1"), "model"),
+        (("estimate", MODEL), "--chip"),
+        (("compare", MODEL), "--chips"),
+        (("predict", "model_params"), "--rows"),
+        (("chips", "show"), "chip"),
+        (("unknown-command",), "unknown-command"),
+        (("--unknown-option",), "--unknown-option"),
+        ((*ESTIMATE, "--tp", "0"), "--tp 0"),
+        ((*ESTIMATE, "--tp", "-8"), "--tp -8"),
+        ((*ESTIMATE, "--tp", "two"), "--tp"),
+        ((*ESTIMATE, "--tp", "2.6"), "--tp"),
+        ((*FIT, "--batch", "1.5"), "--batch"),
+        ((*FIT, "--count", "nan"), "--count"),
+        ((*ESTIMATE, "--tp", "3"), "tp3"),
+        ((*ESTIMATE, "--tp", "1000000000000"), "--tp"),
+        ((*ESTIMATE, "--pp", "33"), "pp33"),
+        ((*ESTIMATE, "--ep", "2"), "experts"),
+        ((*ESTIMATE, "--tp", "16"), "tp16"),
+        ((*ESTIMATE, "--count", "0"), "--count 0"),
+        ((*ESTIMATE, "--count", "-1"), "--count -1"),
+        ((*ESTIMATE, "--count", "2"), "2"),
+        ((*ESTIMATE, "--concurrency", "nan"), "--concurrency"),
+        ((*ESTIMATE, "--concurrency", "0"), "--concurrency"),
+        ((*ESTIMATE, "--concurrency", "-1"), "--concurrency"),
+        ((*ESTIMATE, "--concurrency", "inf"), "--concurrency"),
+        ((*FIT, "--count", "0"), "--count 0"),
+        ((*FIT, "--count", "100000000"), "--count"),
+        ((*FIT, "--batch", "0"), "--batch 0"),
+        ((*FIT, "--batch", "many"), "--batch"),
+        ((*FIT, "--context", "0"), "--context"),
+        ((*FIT, "--context", "1e99"), "--context"),
+        ((*FIT, "--context", "nan"), "--context"),
+        (("plan", "./nothing.json"), "no such file: ./nothing.json"),
+        (("plan", "/dev/zero"), "not a file"),
+        (("plan", "/dev"), "holds no config.json"),
+        (("plan", "~no-such-user-here/x"), "no such file"),
+    ],
+)
+def test_usage(run: Run, arguments: tuple[str, ...], words: str) -> None:
+    assert words.lower() in run(*arguments).refused(2).lower()
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("plan", ""),
+        ("plan", " "),
+        ("plan", "nobody/nothing"),
+        ("plan", "a\nb\x1b[31m\x00c"),
+        ("plan", "x" * 100_000),
+        ("plan", "\u202e\u2066evil"),
+        (*PLAN, "--chips", "h100-sxm5-80gb,nothing"),
+        (*PLAN, "--chips", "x" * 100_000),
+        (*PLAN, "--runtime", "a\nb"),
+        (*PLAN, "--precision", ""),
+        ("estimate", MODEL, "--chip", ""),
+        ("chips", "show", "h1\n00\x1b[0m"),
+        ("models", "show", "nothing"),
+        ("offers", "list", "nothing"),
+        ("glossary", "nothing"),
+        ("predict", "nothing", "--rows", "x.csv", "--out", "y.csv"),
+    ],
+)
+def test_unknown_names(run: Run, arguments: tuple[str, ...]) -> None:
+    assert "unknown" in run(*arguments).refused(3)
+
+
+BROKEN: dict[str, str | bytes] = {
+    "nothing": "",
+    "truncated": json.dumps(LLAMA)[:100],
+    "a list": "[1, 2]",
+    "a number": "42",
+    "null": "null",
+    "a key twice": '{"model_type": "llama", "hidden_size": 8, "hidden_size": 16}',
+    "deep": '{"a":' * 50_000,
+    "binary": bytes(range(256)) * 10,
+    "not UTF-8": b'{"model_type": "\xff\xfe"}',
+    "a long number": '{"hidden_size": ' + "9" * 50_000 + "}",
+    "an empty object": "{}",
+    "no model_type": json.dumps({k: v for k, v in LLAMA.items() if k != "model_type"}),
+}
+
+
+@pytest.mark.parametrize("what", BROKEN)
+def test_broken_configurations(run: Run, tmp_path: Path, what: str) -> None:
+    assert "config.json: " in run("plan", config(tmp_path, BROKEN[what])).refused(2)
+
+
+WRONG: dict[str, tuple[str, Any]] = {
+    "no heads": ("num_attention_heads", 0),
+    "negative heads": ("num_attention_heads", -32),
+    "heads as text": ("num_attention_heads", "32"),
+    "heads as a list": ("num_attention_heads", [32]),
+    "heads as a flag": ("num_attention_heads", True),
+    "half a head": ("num_attention_heads", 31.5),
+    "heads of NaN": ("num_attention_heads", float("nan")),
+    "endless heads": ("num_attention_heads", float("inf")),
+    "heads missing": ("num_attention_heads", None),
+    "no layers": ("num_hidden_layers", 0),
+    "absurd layers": ("num_hidden_layers", 10**30),
+    "negative width": ("hidden_size", -1),
+    "absurd width": ("hidden_size", 10**300),
+    "no vocabulary": ("vocab_size", 0),
+    "no feed-forward": ("intermediate_size", 0),
+    "no key heads": ("num_key_value_heads", 0),
+    "key heads that do not divide": ("num_key_value_heads", 7),
+    "negative context": ("max_position_embeddings", -1),
+    "unknown format": ("torch_dtype", "float3"),
+    "a format of a wrong kind": ("torch_dtype", 16),
+    "tying as text": ("tie_word_embeddings", "no"),
+    "model type of a wrong kind": ("model_type", ["llama"]),
+    "quantisation of a wrong kind": ("quantization_config", "fp8"),
+    "unknown quantisation": ("quantization_config", {"quant_method": "magic"}),
+    "text part of a wrong kind": ("text_config", 7),
+}
+
+
+@pytest.mark.parametrize("what", WRONG)
+def test_wrong_values_name_the_key_and_what_is_legal(run: Run, tmp_path: Path, what: str) -> None:
+    key, value = WRONG[what]
+    said = run("plan", config(tmp_path, LLAMA | {key: value})).refused(2)
+    assert key in said or "quant_method" in said
+
+
+def test_an_unknown_family_suggests_the_nearest(run: Run, tmp_path: Path) -> None:
+    said = run("plan", config(tmp_path, LLAMA | {"model_type": "lama"})).refused(3)
+    assert "did you mean llama" in said
+
+
+def test_a_key_misspelt_is_suggested(run: Run, tmp_path: Path) -> None:
+    keys = {("hiden_size" if k == "hidden_size" else k): v for k, v in LLAMA.items()}
+    assert "did you mean hiden_size" in run("plan", config(tmp_path, keys)).refused(2)
+
+
+def test_an_unread_key_is_printed_as_an_assumption(run: Run, tmp_path: Path) -> None:
+    ran = run("plan", config(tmp_path, LLAMA | {"number_of_wings": 2}))
+    assert ran.code == 0
+    assert "number_of_wings was not read" in ran.out
+
+
+def test_a_huge_sparse_file(run: Run, tmp_path: Path) -> None:
+    with (tmp_path / "config.json").open("wb") as out:
+        out.truncate(2_000_000_000)
+    assert "2,000 MB" in run("plan", str(tmp_path)).refused(2)
+
+
+def test_files_that_are_no_files(run: Run, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.json")
+    (tmp_path / "loop.json").symlink_to(tmp_path / "loop.json")
+    (tmp_path / "empty").mkdir()
+    for name in ("pipe.json", "loop.json", "empty", "nothing.json"):
+        assert str(tmp_path) in run("plan", str(tmp_path / name)).refused(2)
+
+
+def test_a_path_with_control_characters_stays_on_one_line(run: Run, tmp_path: Path) -> None:
+    folder = tmp_path / "a\nb\x1b[31m"
+    folder.mkdir()
+    run("plan", config(folder, "{")).refused(2)
+
+
+ROWS = "row_id,config_file\np00,Some__Model.json\n"
+
+
+def suite(run: Run, rows: Path, out: Path | str, code: int) -> str:
+    before = sorted(rows.parent.iterdir()) if rows.parent.is_dir() else []
+    said = run("predict", "model_params", "--rows", str(rows), "--out", str(out)).refused(code)
+    if rows.parent.is_dir():
+        assert sorted(rows.parent.iterdir()) == before
+    return said
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "words"),
+    [
+        ("nothing.csv", None, "no such file"),
+        ("empty.csv", b"", "no rows"),
+        ("header.csv", b"row_id,config_file\n", "no rows"),
+        ("other.csv", b"id,name\n1,2\n", "no column row_id"),
+        ("binary.csv", bytes(range(256)), "not a CSV file"),
+        ("wide.csv", b"row_id\n" + b"x" * 200_000 + b"\n", "not a CSV file"),
+        ("text.parquet", b"row_id\n1\n", "not a Parquet file"),
+        ("empty.parquet", b"", "not a Parquet file"),
+    ],
+)
+def test_predict_with_unreadable_rows(
+    run: Run, tmp_path: Path, name: str, content: bytes | None, words: str
+) -> None:
+    if name.endswith(".parquet"):
+        pytest.importorskip("pyarrow", reason="needs the parquet extra")
+    rows = tmp_path / name
+    if content is not None:
+        rows.write_bytes(content)
+    assert words in suite(run, rows, tmp_path / "out.csv", 2)
+
+
+def test_predict_with_rows_that_are_no_file(run: Run, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.csv")
+    for rows in (tmp_path, tmp_path / "pipe.csv", Path("/dev/zero")):
+        assert "no such file" in run(
+            "predict", "kv_cache", "--rows", str(rows), "--out", str(tmp_path / "out.csv")
+        ).refused(2)
+    assert not (tmp_path / "out.csv").exists()
+
+
+@pytest.mark.parametrize("out", ["", ".", "missing/out.csv", "rows.csv/out.csv", "x" * 300])
+def test_predict_where_nothing_can_be_written(
+    run: Run, tmp_path: Path, out: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    rows = tmp_path / "rows.csv"
+    rows.write_text(ROWS)
+    assert "cannot be written" in (said := suite(run, rows, out, 2)) or "not a file" in said
+
+
+def test_predict_never_replaces_a_device(run: Run, tmp_path: Path) -> None:
+    rows = tmp_path / "rows.csv"
+    rows.write_text(ROWS)
+    assert "not a file" in suite(run, rows, "/dev/null", 2)
+    assert Path("/dev/null").is_char_device()
+
+
+def test_a_row_that_cannot_be_answered_is_a_line_with_the_reason(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "models").mkdir()
+    (tmp_path / "models" / "broken.json").write_text("{")
+    rows = tmp_path / "rows.csv"
+    rows.write_text("row_id,config_file\np00,nothing.json\np01,broken.json\np02,\n")
+    out = tmp_path / "out.csv"
+    ran = run("predict", "model_params", "--rows", str(rows), "--out", str(out))
+    assert (ran.code, ran.out) == (0, "")
+    assert "3 refused" in ran.err
+    lines = out.read_text().splitlines()
+    assert [line.partition(",")[0] for line in lines] == ["row_id", "p00", "p01", "p02"]
+    assert "no such file" in lines[1]
+    assert "not valid JSON" in lines[2]

@@ -1,0 +1,42 @@
+"""What a command did, for the tests that run commands."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Ran:
+    """Exit code and output of a command."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        """stdout as strict JSON."""
+
+        def refuse(word: str) -> None:
+            raise AssertionError(f"{word} is no JSON")
+
+        return json.loads(self.out, parse_constant=refuse)
+
+    def refused(self, code: int) -> str:
+        """The one line on stderr of a command that was refused, with nothing on stdout."""
+        assert (self.code, self.out) == (code, ""), self.err
+        return self.one_line()
+
+    def one_line(self) -> str:
+        """stderr, which must be one printable line of bearable length."""
+        assert self.err.startswith("chipwise: ")
+        assert self.err.endswith("\n")
+        assert self.err[:-1].isprintable()
+        assert len(self.err) < 1100
+        return self.err
+
+
+Run = Callable[..., Ran]

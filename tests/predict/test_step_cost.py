@@ -1,0 +1,131 @@
+"""One pass: operators, exchanges and host, added up."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from chipwise.calibrate.parameters import shipped_parameters
+from chipwise.catalog.chips import get_chip
+from chipwise.catalog.configs import find_config
+from chipwise.cost.cost import RESOURCES
+from chipwise.cost.device import Device
+from chipwise.cost.roofline import roofline, time
+from chipwise.parallel.layout import Layout
+from chipwise.parallel.shard import shard
+from chipwise.predict.step import step_cost
+from chipwise.workload.build import build
+from chipwise.workload.load import load_model
+from chipwise.workload.step import decode, prefill
+
+LLAMA = build(load_model(find_config("meta-llama/Llama-3.1-8B")))
+MIXTURE = build(load_model(find_config("Qwen/Qwen3-30B-A3B")))
+H100 = Device.of(get_chip("h100-sxm5-80gb"))
+EFFICIENCY = shipped_parameters().efficiency("simt", "vllm")
+OVERHEADS = shipped_parameters().overheads("simt", "vllm")
+
+
+def seconds(layout: Layout, step, device=H100, graph=LLAMA) -> float:  # type: ignore[no-untyped-def]
+    return float(step_cost(shard(graph, layout), step, device, EFFICIENCY, OVERHEADS).total_s)
+
+
+def test_one_device_is_operators_and_host() -> None:
+    step = decode(16, 1000)
+    cost = step_cost(shard(LLAMA, Layout()), step, H100, EFFICIENCY, OVERHEADS)
+    operators = sum(
+        float(n * time(op, H100, EFFICIENCY).total_s) for n, op in shard(LLAMA, Layout()).ops(step)
+    )
+    host = OVERHEADS.iteration_s + 16 * OVERHEADS.sequence_s
+    assert cost.exposed["network"] == 0
+    assert cost.exposed["host"] == pytest.approx(host)
+    assert cost.total_s == pytest.approx(operators + host)
+    assert set(cost.exposed) <= set(RESOURCES)
+
+
+def test_a_decode_step_takes_at_least_as_long_as_reading_the_weights() -> None:
+    # 15 GB of layers and head at 3.35 TB/s: 4.5 ms, and at most twice that for one sequence
+    read_s = (LLAMA.weight_bytes() - LLAMA.weight_bytes_by_class()["embedding"]) / 3.35e12
+    assert read_s < seconds(Layout(), decode(1, 0)) < 2 * read_s
+
+
+def test_no_pass_beats_the_roofline_of_its_operators() -> None:
+    for step in (decode(1, 100), decode(256, 4000), prefill(1, 4000)):
+        bound = sum(float(n * roofline(op, H100)) for n, op in shard(LLAMA, Layout()).ops(step))
+        assert seconds(Layout(), step) > bound
+
+
+def test_a_prompt_is_bound_by_its_products() -> None:
+    flops = 2 * 4096 * (LLAMA.active_params() - 128256 * 4096)
+    ideal = flops / H100.matrix["bf16"]
+    assert ideal < seconds(Layout(), prefill(1, 4096)) < 2.5 * ideal
+
+
+def test_exchanges_are_paid_and_not_hidden() -> None:
+    step = decode(16, 1000)
+    cost = step_cost(shard(LLAMA, Layout(4.0)), step, H100, EFFICIENCY, OVERHEADS)
+    latency = OVERHEADS.link_base_s + 2 * OVERHEADS.link_hop_s
+    rate = OVERHEADS.link_share * H100.link_bytes_per_s
+    reduce_s = latency + 1.5 * 16 * 4096 * 2 / rate
+    gather_s = latency + 0.75 * 16 * 128256 * 2 / rate
+    assert cost.exposed["network"] == pytest.approx(65 * reduce_s + gather_s)
+    assert "network" not in cost.hidden
+
+
+def test_stages_are_passed_one_after_the_other() -> None:
+    step = decode(16, 1000)
+    one = step_cost(shard(LLAMA, Layout()), step, H100, EFFICIENCY, OVERHEADS)
+    four = step_cost(shard(LLAMA, Layout(pp=4.0)), step, H100, EFFICIENCY, OVERHEADS)
+    rate = OVERHEADS.link_share * min(H100.link_bytes_per_s, H100.scaleout_bytes_per_s)
+    hop_s = OVERHEADS.link_base_s + OVERHEADS.link_hop_s + 16 * 4096 * 2 / rate
+    assert four.exposed["network"] == pytest.approx(3 * hop_s)
+    assert four.total_s - four.exposed["network"] == pytest.approx(one.total_s)
+
+
+def test_stages_use_the_link_where_there_is_no_network() -> None:
+    alone = replace(H100, scaleout_bytes_per_s=float("nan"))
+    slow = replace(H100, scaleout_bytes_per_s=1e9)
+    step = decode(64, 1000)
+    assert seconds(Layout(pp=4.0), step, alone) < seconds(Layout(pp=4.0), step)
+    assert seconds(Layout(pp=4.0), step) < seconds(Layout(pp=4.0), step, slow)
+
+
+@pytest.mark.parametrize("graph", [LLAMA, MIXTURE], ids=["dense", "mixture"])
+def test_more_of_anything_takes_longer(graph) -> None:  # type: ignore[no-untyped-def]
+    sharded = shard(graph, Layout(2.0))
+
+    def total(step):  # type: ignore[no-untyped-def]
+        return np.asarray(step_cost(sharded, step, H100, EFFICIENCY, OVERHEADS).total_s)
+
+    doubling = 2.0 ** np.arange(12)
+    for seconds_ in (
+        total(decode(doubling, 1000)),
+        total(decode(8, 16 * doubling)),
+        total(prefill(1, 8 * doubling)),
+    ):
+        assert np.all(np.diff(seconds_) > 0)
+    assert total(decode(8, 1000) + prefill(1, 500)) > total(decode(8, 1000))
+
+
+def test_more_ranks_split_the_work_with_less_and_less_gain() -> None:
+    times = [seconds(Layout(tp), decode(64, 4000)) for tp in (1.0, 2.0, 4.0, 8.0)]
+    assert all(b < a for a, b in pairwise(times))
+    assert all(b > a / 2 for a, b in pairwise(times))
+
+
+def test_layouts_devices_and_steps_broadcast() -> None:
+    devices = [H100, Device.of(get_chip("mi300x")), Device.of(get_chip("a100-sxm4-80gb"))]
+    layout = Layout(np.array([[1.0], [4.0]]), np.array([[1.0], [2.0]]), 1.0, 1.0)
+    batch = np.array([1.0, 7.0, 64.0])
+    together = np.asarray(
+        step_cost(
+            shard(MIXTURE, layout), decode(batch, 500), Device.stack(devices), EFFICIENCY, OVERHEADS
+        ).total_s
+    )
+    assert together.shape == (2, 3)
+    for i, one in enumerate((Layout(), Layout(4.0, 2.0))):
+        for j in range(3):
+            alone = seconds(one, decode(float(batch[j]), 500), devices[j], MIXTURE)
+            assert together[i, j] == pytest.approx(alone, rel=1e-12)

@@ -1,0 +1,98 @@
+"""Four renderings of one table: aligned text, strict JSON, CSV that reads back, Markdown."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+from dataclasses import dataclass
+from typing import get_args
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from chipwise.report.table import Format, Table, render, to_json
+
+TABLE = Table(
+    ("name", "value"),
+    [("a", "1"), ("b|c", "22"), ("x, y", "[bold]3[/bold] :smile:")],
+    ("head",),
+    ("foot",),
+    frozenset(("value",)),
+)
+
+
+@dataclass(frozen=True)
+class Record:
+    name: str
+    numbers: tuple[float, ...]
+    by_kind: dict[str, float]
+    missing: float | None = None
+
+
+def shown(form: str, *tables: Table, record: object = None) -> str:
+    out = io.StringIO()
+    render(tables or (TABLE,), record, form, out)  # type: ignore[arg-type]
+    return out.getvalue()
+
+
+def test_text_is_aligned_and_takes_no_markup() -> None:
+    lines = shown("table").splitlines()
+    assert lines[0] == "head"
+    assert lines[-1].rstrip() == "foot"
+    assert "[bold]3[/bold] :smile:" in shown("table")
+    right = [line.rstrip() for line in lines if line.strip().startswith(("a ", "b|c "))]
+    assert len({len(line) for line in right}) == 1
+
+
+def test_text_in_a_pipe_is_neither_cut_nor_coloured() -> None:
+    wide = Table(("a", "b"), [("x" * 150, "y" * 150)], ("h" * 900,))
+    text = shown("table", wide)
+    assert "x" * 150 in text
+    assert "y" * 150 in text
+    assert "h" * 900 in text
+    assert "\x1b" not in text
+
+
+@given(st.lists(st.tuples(st.text(max_size=20), st.text(max_size=20)), min_size=1, max_size=4))
+def test_csv_reads_back(rows: list[tuple[str, str]]) -> None:
+    text = shown("csv", Table(("a", "b"), rows))
+    assert list(csv.reader(io.StringIO(text, newline="")))[1:] == [list(row) for row in rows]
+
+
+def test_csv_leaves_head_and_foot_out_and_parts_tables_by_a_blank_line() -> None:
+    text = shown("csv", TABLE, TABLE)
+    assert "head" not in text
+    assert "foot" not in text
+    first, second = text.split("\n\n")
+    assert first == second.rstrip("\n")
+
+
+def test_markdown_escapes_bars() -> None:
+    lines = shown("md").splitlines()
+    table = [line for line in lines if line.startswith("|")]
+    assert table[1] == "| --- | ---: |"
+    assert "| b\\|c | 22 |" in table
+    assert lines[0] == "head"
+    assert lines[-1] == "foot"
+
+
+def test_json_is_strict() -> None:
+    def refuse(word: str) -> None:
+        raise AssertionError(word)
+
+    record = Record("é", (1.0, math.inf, -math.inf, math.nan), {"a": 0.1})
+    back = json.loads(shown("json", record=record), parse_constant=refuse)
+    assert back == {"name": "é", "numbers": [1.0, None, None, None], "by_kind": {"a": 0.1}, "missing": None}
+
+
+@given(st.floats(allow_nan=False, allow_infinity=False))
+def test_json_keeps_every_digit(value: float) -> None:
+    assert json.loads(to_json(Record("", (value,), {})))["numbers"] == [value]
+
+
+@pytest.mark.parametrize("form", get_args(Format))
+def test_an_empty_table_is_rendered(form: str) -> None:
+    assert shown(form, Table((), ()), record=()).strip() in ("", "[]")

@@ -1,0 +1,96 @@
+"""What people read: the same numbers as the record, in words that say what to do next."""
+
+from __future__ import annotations
+
+import datetime as dt
+from dataclasses import replace
+
+import pytest
+
+from chipwise import api
+from chipwise.report.fit_view import fit_view
+from chipwise.report.glossary import GLOSSARY
+from chipwise.report.plan_view import breakdown_view, model_line, plan_view
+from chipwise.report.records import Figure, PlanReport
+from chipwise.workload.workload import Workload
+
+MODEL = "meta-llama/Llama-3.1-70B"
+
+
+@pytest.fixture(scope="module")
+def report() -> PlanReport:
+    return api.plan(MODEL, Workload("serve", 2000, 300, 10.0, 1.0, 0.04), today=dt.date(2026, 8, 1))
+
+
+def test_the_first_line_names_the_model_in_figures() -> None:
+    line = model_line(api.describe(MODEL))
+    assert line == f"{MODEL}   70.6 B parameters   bf16 141 GB   KV 327,680 B/token"
+
+
+def test_a_mixture_says_how_much_of_it_is_active() -> None:
+    assert "active)" in model_line(api.describe("mistralai/Mixtral-8x7B-v0.1"))
+
+
+def test_ten_plans_and_the_rest_by_name(report: PlanReport) -> None:
+    short, whole = plan_view(report, "next"), plan_view(report, "next", everything=True)
+    assert len(short.rows) == 10
+    assert len(whole.rows) == len(report.plans)
+    assert any(f"{len(report.plans) - 10} more chips (--all)" in line for line in short.foot)
+    assert not any("--all" in line for line in whole.foot)
+
+
+def test_every_row_is_as_wide_as_the_header(report: PlanReport) -> None:
+    table = plan_view(report, "next", everything=True)
+    assert {len(row) for row in table.rows} == {len(table.columns)}
+    assert table.right <= set(table.columns)
+
+
+def test_the_foot_says_why_what_was_assumed_and_what_is_next(report: PlanReport) -> None:
+    foot = plan_view(report, "the command").foot
+    assert foot[-1] == "next: the command"
+    assert any(line.startswith("why #1: ") for line in foot)
+    assumed = next(line for line in foot if line.startswith("assumed: "))
+    for text in (
+        *report.assumptions,
+        "10 requests/s",
+        "2,000 tokens in, 300 out",
+        "TTFT 1.00 s",
+        "TPOT 40.0 ms",
+    ):
+        assert text in assumed
+
+
+def test_every_refused_chip_falls_under_a_reason(report: PlanReport) -> None:
+    foot = " ".join(plan_view(report, "next").foot)
+    for words in ("slower than asked: ", "does not fit: ", "not timed yet: ", "no runtime: "):
+        assert words in foot
+
+
+def test_large_numbers_have_no_exponent(report: PlanReport) -> None:
+    first = report.plans[0]
+    slow = replace(first, ttft_s=Figure(0.9, 0.45, 2.25, "modelled", True))
+    (row,) = plan_view(replace(report, plans=(slow,)), "next").rows
+    assert "900 [450-2,250] ms" in row
+    everything = plan_view(report, "next", everything=True).rows
+    assert not [cell for row in everything for cell in row if "e+" in cell]
+
+
+def test_shares_of_the_breakdown_add_to_one(report: PlanReport) -> None:
+    times, memory = breakdown_view(report.plans[0])
+    assert sum(float(share.rstrip("%")) for _, share, _ in times.rows) == pytest.approx(100, abs=0.3)
+    assert [row[0] for row in memory.rows][-3:] == ["cache", "kept free", "in all"]
+
+
+def test_fit_says_by_how_much_and_itemises_a_single_chip() -> None:
+    one = fit_view(api.fit(MODEL, chips=["a100-sxm4-80gb"], count=1))
+    assert len(one) == 2
+    assert one[0].rows[0][3].startswith("no, ")
+    assert one[0].rows[0][3].endswith(" short")
+    several = fit_view(api.fit(MODEL, chips=["a100-sxm4-80gb", "h100-sxm5-80gb"]))
+    assert len(several) == 1
+
+
+def test_the_glossary_explains_what_the_tables_say() -> None:
+    for word in ("TTFT", "TPOT", "ITL", "MFU", "goodput", "basis", "tie", "front", "tight", "replica"):
+        assert GLOSSARY[word]
+    assert all(text and text[-1] != "." for text in GLOSSARY.values())

@@ -1,0 +1,195 @@
+"""The best of many plans equals the best that one finds by trying them all."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from toys import CHIPS, DENSE, DEPLOYMENTS, LARGE, MIXTURE, RATES
+
+from chipwise.parallel.layout import Layout, Reason, check_layout
+from chipwise.search.choose import choose, pareto
+from chipwise.search.evaluate import evaluate, memory_of, predict, single
+from chipwise.search.space import Deployment, Limits, candidates, layouts_for
+from chipwise.workload.graph import Graph
+from chipwise.workload.workload import Workload
+
+PRICES = {"h100-sxm5-80gb": 3.0, "a100-sxm4-80gb": 1.5, "l4": 0.7}
+LIMITS = Limits(max_devices=8)
+
+
+def choices(graph: Graph, workload: Workload, limits: Limits = LIMITS):  # type: ignore[no-untyped-def]
+    (group,) = candidates(graph, DEPLOYMENTS, limits)
+    return choose(evaluate(graph, group, workload, *RATES), workload, PRICES, limits)
+
+
+def by_trying_all(
+    graph: Graph, d: Deployment, w: Workload, limits: Limits
+) -> tuple[Layout, float, float] | None:
+    """(layout, batch, chips) of the best plan of a chip, found with plain loops over single plans."""
+    best: tuple[tuple[float, float], tuple[Layout, float, float]] | None = None
+    for row in layouts_for(graph, d, limits):
+        layout = Layout(*(float(x) for x in row))
+        group = single(d, layout)
+        memory = memory_of(graph, group, w)
+        stages = 1.0 if w.task == "local" else layout.pp
+        if check_layout(graph, layout) is not Reason.OK or layout.tp * layout.dp > d.device.domain:
+            continue
+        if not memory.fits(stages).all():
+            continue
+        p = predict(graph, group, w, *RATES)
+        point = None
+        for j in range(len(p.batch[0])):
+            held = p.concurrency[0, j] / layout.dp
+            if j and (held > float(np.asarray(memory.sequences).item()) or held > d.policies.max_sequences):
+                continue
+            if w.task == "local" and j:
+                continue
+            if w.tpot_s is not None and p.tpot_s[0, j] > w.tpot_s:
+                continue
+            if w.ttft_s is not None and p.ttft_s[0, j] > w.ttft_s:
+                continue
+            if point is None or p.tokens_per_s[0, j] > p.tokens_per_s[0, point]:
+                point = j
+        if point is None:
+            continue
+        tokens = float(p.tokens_per_s[0, point])
+        answer = float(p.ttft_s[0, point] + w.output_tokens * p.tpot_s[0, point])
+        each = float(layout.devices)
+        replicas = 1
+        if w.task == "serve" and w.rate_per_s is not None:
+            replicas = math.ceil(w.rate_per_s / float(p.requests_per_s[0, point]) * (1 - 1e-9))
+        chips = replicas * each
+        if chips > limits.chips(d.chip.id) or chips * PRICES[d.chip.id] > (limits.max_usd_per_h or math.inf):
+            continue
+        if w.task == "local":
+            key = (each, answer)
+        elif w.task == "serve" and w.rate_per_s is not None:
+            key = (chips, answer)
+        else:
+            key = (each / tokens, answer)
+        if best is None or key < best[0]:
+            best = key, (layout, float(p.batch[0, point]), chips)
+    return best[1] if best else None
+
+
+LOADS = {
+    "as much as it takes": Workload(),
+    "a rate": Workload(rate_per_s=20.0, ttft_s=2.0, tpot_s=0.05),
+    "a low rate": Workload(rate_per_s=0.01),
+    "tight": Workload(tpot_s=0.012),
+    "batch": Workload(task="batch", prompt_tokens=500, output_tokens=1000),
+    "local": Workload(task="local", prompt_tokens=500, output_tokens=200),
+}
+
+
+@pytest.mark.parametrize("load", LOADS)
+@pytest.mark.parametrize("graph", [DENSE, LARGE, MIXTURE], ids=["dense", "large", "mixture"])
+@pytest.mark.parametrize("limits", [LIMITS, Limits(8, 4, 7.0)], ids=["wide", "tight budget"])
+def test_the_choice_is_the_best_of_all(graph: Graph, load: str, limits: Limits) -> None:
+    workload = LOADS[load]
+    found, refusals, counts = choices(graph, workload, limits)
+    chosen = {c.deployment.chip.id: c for c in found}
+    for d in DEPLOYMENTS:
+        best = by_trying_all(graph, d, workload, limits)
+        if best is None:
+            assert d.chip.id in {r.deployment.chip.id for r in refusals}
+            continue
+        c = chosen[d.chip.id]
+        columns = c.evaluated.group.layout
+        layout = Layout(*(float(np.asarray(columns.part(p))[c.index]) for p in ("tp", "pp", "dp", "ep")))
+        batch = float(c.evaluated.prediction.batch[c.index, c.point])
+        assert (layout, batch, c.chips) == best, d.chip.id
+    assert {*chosen, *(r.deployment.chip.id for r in refusals)} == set(CHIPS)
+    rows = sum(1 for d in DEPLOYMENTS for _ in layouts_for(graph, d, limits))
+    assert sum(counts.values()) == rows, "every candidate has one fate"
+
+
+def test_figures_of_a_choice() -> None:
+    workload = LOADS["a rate"]
+    found, _, _ = choices(DENSE, workload)
+    for c in found:
+        p = c.evaluated.prediction
+        assert c.tpot_s == p.tpot_s[c.index, c.point] <= 0.05
+        assert c.ttft_s == p.ttft_s[c.index, c.point] <= 2.0
+        assert c.replicas * p.requests_per_s[c.index, c.point] >= 20 * (1 - 1e-6)
+        assert (c.replicas - 1) * p.requests_per_s[c.index, c.point] < 20
+        assert c.usd_per_h == pytest.approx(c.chips * PRICES[c.deployment.chip.id])
+        per_token = c.usd_per_h / 3600 / (c.replicas * c.tokens_per_s)
+        assert c.usd_per_million == pytest.approx(per_token * 1e6)
+
+
+def reason_for(graph: Graph, workload: Workload, limits: Limits, chip: str) -> Reason | None:
+    _, refusals, _ = choices(graph, workload, limits)
+    return next((r.reason for r in refusals if r.deployment.chip.id == chip), None)
+
+
+def test_why_not() -> None:
+    slow = Workload(tpot_s=1e-6)
+    assert reason_for(DENSE, slow, LIMITS, "l4") is Reason.SLO
+    assert reason_for(DENSE, Workload(ttft_s=1e-6), LIMITS, "l4") is Reason.SLO
+    assert reason_for(LARGE, Workload(), Limits(max_devices=1), "l4") is Reason.MEMORY
+    assert reason_for(DENSE, Workload(rate_per_s=1e5), Limits(8, 10), "l4") is Reason.BUDGET
+    assert reason_for(DENSE, Workload(rate_per_s=1e5), Limits(8, None, 1.0), "l4") is Reason.BUDGET
+    assert reason_for(DENSE, Workload(), LIMITS, "l4") is None
+
+
+def test_the_reason_is_that_of_the_closest_candidate() -> None:
+    # most layouts of the large model do not fit on one L4, some do on eight, and those are too slow
+    _, refusals, counts = choices(LARGE, Workload(tpot_s=1e-6))
+    assert counts[Reason.MEMORY] > 0
+    assert {r.reason for r in refusals} == {Reason.SLO}
+
+
+def test_an_unknown_price_is_within_no_budget() -> None:
+    (group,) = candidates(DENSE, DEPLOYMENTS, LIMITS)
+    e = evaluate(DENSE, group, Workload(), *RATES)
+    found, refusals, _ = choose(e, Workload(), {"l4": 0.7}, replace(LIMITS, max_usd_per_h=100.0))
+    assert [c.deployment.chip.id for c in found] == ["l4"]
+    assert {r.reason for r in refusals} == {Reason.BUDGET}
+    unpriced, _, _ = choose(e, Workload(), {}, LIMITS)
+    assert len(unpriced) == 3
+    assert all(math.isnan(c.usd_per_h) for c in unpriced)
+
+
+def test_chips_that_the_user_has_are_all_put_to_work() -> None:
+    limits = Limits(max_devices=4, have={"l4": 8})
+    (c,), refusals, _ = choices(DENSE, Workload(), limits)
+    assert c.deployment.chip.id == "l4"
+    assert c.chips == 8
+    assert c.replicas >= 2
+    assert {(r.reason, r.candidates) for r in refusals} == {(Reason.BUDGET, 0)}, (
+        "the chips that the user lacks"
+    )
+
+
+# ------------------------------------------------------------------ the front
+
+
+def front_by_comparing_all(cost: list[float], speed: list[float]) -> list[bool]:
+    points = list(zip(cost, speed, strict=True))
+
+    def beaten(i: int) -> bool:
+        a, b = points[i]
+        return any(x <= a and y <= b and (x < a or y < b) for x, y in points)
+
+    return [math.isfinite(cost[i]) and not beaten(i) for i in range(len(points))]
+
+
+coordinate = st.one_of(st.integers(0, 6).map(float), st.floats(0.1, 10))
+
+
+@given(st.lists(st.tuples(coordinate, coordinate), max_size=30))
+def test_the_front_is_what_nobody_beats(points: list[tuple[float, float]]) -> None:
+    cost, speed = [p[0] for p in points], [p[1] for p in points]
+    assert pareto(np.array(cost), np.array(speed)).tolist() == front_by_comparing_all(cost, speed)
+
+
+def test_unknown_points_are_not_on_the_front() -> None:
+    cost = np.array([np.nan, 1.0, np.inf, 2.0])
+    speed = np.array([0.1, 5.0, 0.2, np.nan])
+    assert pareto(cost, speed).tolist() == [False, True, False, False]

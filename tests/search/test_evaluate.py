@@ -1,0 +1,148 @@
+"""Pricing a group as arrays: the same numbers as one by one, and the right masks."""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+
+import numpy as np
+import pytest
+from toys import DENSE, DEPLOYMENTS, LARGE, MIXTURE, RATES, deployment
+
+from chipwise.parallel.layout import Layout, Reason, check_layout
+from chipwise.predict.inference import Prediction
+from chipwise.search.evaluate import REASONS, Evaluated, evaluate, predict, single
+from chipwise.search.space import Deployment, Limits, candidates
+from chipwise.workload.graph import Graph
+from chipwise.workload.workload import Workload
+
+WORKLOAD = Workload(prompt_tokens=3000, output_tokens=400)
+NUMBERS = [f.name for f in fields(Prediction) if f.name != "cost"]
+
+
+def priced(graph: Graph, limits: Limits | None = None, workload: Workload = WORKLOAD) -> Evaluated:
+    (group,) = candidates(graph, DEPLOYMENTS, limits or Limits(max_devices=16))
+    return evaluate(graph, group, workload, *RATES)
+
+
+def layout_of(e: Evaluated, i: int) -> Layout:
+    return Layout(*(float(np.asarray(e.group.layout.part(p))[i]) for p in ("tp", "pp", "dp", "ep")))
+
+
+@pytest.mark.parametrize("task", ["serve", "local"])
+@pytest.mark.parametrize("graph", [DENSE, LARGE, MIXTURE], ids=["dense", "large", "mixture"])
+def test_arrays_equal_one_by_one(graph: Graph, task: str) -> None:
+    workload = replace(WORKLOAD, task=task)  # type: ignore[arg-type]
+    e = priced(graph, workload=workload)
+    for i in range(len(e.reason)):
+        alone = evaluate(
+            graph, single(e.group.deployments[e.group.which[i]], layout_of(e, i)), workload, *RATES
+        )
+        assert REASONS[e.reason[i]] is REASONS[alone.reason[0]], i
+        assert np.array_equal(e.allowed[i], alone.allowed[0]), i
+        for name in NUMBERS:
+            found, expected = getattr(e.prediction, name)[i], getattr(alone.prediction, name)[0]
+            assert np.allclose(found, expected, rtol=1e-12, equal_nan=True), (i, name)
+        for resource, seconds in e.prediction.cost.exposed.items():
+            assert np.allclose(
+                np.asarray(seconds)[i],
+                alone.prediction.cost.exposed[resource],
+                rtol=1e-9,
+                atol=1e-15,
+                equal_nan=True,
+            )
+
+
+def test_reasons_are_those_of_the_rules() -> None:
+    e = priced(LARGE, Limits(max_devices=64))
+    seen = {REASONS[code] for code in e.reason}
+    assert seen >= {Reason.OK, Reason.MEMORY}
+    for i, code in enumerate(e.reason):
+        layout, d = layout_of(e, i), e.group.deployments[e.group.which[i]]
+        rule = check_layout(LARGE, layout)
+        if rule is not Reason.OK:
+            assert REASONS[code] is rule
+        elif layout.tp * layout.dp > d.device.domain:
+            assert REASONS[code] is Reason.DOMAIN
+        else:
+            room = (
+                np.asarray(e.memory.cache_bytes)[i, 0]
+                >= layout.pp * np.asarray(e.memory.sequence_bytes)[i, 0]
+            )
+            assert REASONS[code] is (Reason.OK if room else Reason.MEMORY)
+
+
+def test_refused_candidates_have_no_figures() -> None:
+    e = priced(LARGE)
+    dead = e.reason != 0
+    assert dead.any()
+    assert not dead.all()
+    assert np.isnan(e.prediction.tpot_s[dead]).all()
+    assert np.isfinite(e.prediction.tpot_s[~dead]).all()
+    assert not e.allowed[dead].any()
+
+
+def test_batches_are_allowed_that_fit_in_memory_and_runtime() -> None:
+    e = priced(DENSE)
+    live = e.reason == 0
+    dp = np.asarray(e.group.layout.dp)[:, None]
+    held = e.prediction.concurrency / dp
+    fits = (held <= np.asarray(e.memory.sequences)) & (held <= 64)
+    fits[:, 0] |= live  # the smallest batch of a plan that fits
+    assert np.array_equal(e.allowed, fits & live[:, None])
+    assert e.allowed[live][:, 0].all()
+    assert e.plans == e.allowed.size == len(e.reason) * len(e.prediction.tpot_s[0])
+
+
+def test_a_pipeline_needs_a_sequence_for_each_stage() -> None:
+    # room for one long sequence on each of four stages, not for four
+    d = deployment("l4")
+    workload = Workload(prompt_tokens=230_000, output_tokens=100)
+    for task, reason in (("serve", Reason.MEMORY), ("local", Reason.OK)):
+        e = evaluate(DENSE, single(d, Layout(pp=4.0)), replace(workload, task=task), *RATES)  # type: ignore[arg-type]
+        assert float(np.asarray(e.memory.sequences).item()) == 1
+        assert REASONS[e.reason[0]] is reason
+
+
+UNKNOWN = float("nan")
+
+
+def unusual(**changes: float) -> Deployment:
+    d = DEPLOYMENTS[0]
+    return replace(d, device=replace(d.device, **changes))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("deployment_", "layout", "reason"),
+    [
+        (unusual(memory_bytes=UNKNOWN), Layout(), Reason.NO_MEMORY_FIGURE),
+        (unusual(memory_bytes_per_s=UNKNOWN), Layout(), Reason.NO_MEMORY_FIGURE),
+        (unusual(domain=4.0), Layout(8.0), Reason.DOMAIN),
+        (unusual(domain=4.0), Layout(4.0, 2.0), Reason.OK),
+        (unusual(domain=4.0, scaleout_bytes_per_s=UNKNOWN), Layout(4.0, 2.0), Reason.DOMAIN),
+        (
+            unusual(domain=1.0, link_bytes_per_s=UNKNOWN, scaleout_bytes_per_s=UNKNOWN),
+            Layout(pp=2.0),
+            Reason.DOMAIN,
+        ),
+        (unusual(memory_bytes=16e9), Layout(), Reason.MEMORY),
+    ],
+)
+def test_what_a_chip_cannot_do(deployment_: Deployment, layout: Layout, reason: Reason) -> None:
+    e = evaluate(DENSE, single(deployment_, layout), WORKLOAD, *RATES)
+    assert REASONS[e.reason[0]] is reason
+
+
+def test_a_batch_of_ones_choice() -> None:
+    group = single(DEPLOYMENTS[0], Layout())
+    grid = predict(DENSE, group, WORKLOAD, *RATES)
+    index = int(np.argmax(grid.batch[0] == 16))
+    one = predict(DENSE, group, WORKLOAD, *RATES, np.array([16.0]))
+    assert one.tpot_s[0, 0] == pytest.approx(grid.tpot_s[0, index])
+    assert grid.batch[0, -1] <= DEPLOYMENTS[0].policies.max_sequences
+
+
+def test_a_group_without_a_legal_candidate_is_priced_to_nothing() -> None:
+    e = evaluate(LARGE, single(deployment("l4"), Layout()), WORKLOAD, *RATES)
+    assert REASONS[e.reason[0]] is Reason.MEMORY
+    assert not e.allowed.any()
+    assert np.isnan(e.prediction.tpot_s).all()

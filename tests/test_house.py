@@ -1,0 +1,197 @@
+"""The rules of the house: what is exported, what an import loads, how long a file is, what the wheel holds."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import pkgutil
+import re
+import subprocess
+import sys
+import tomllib
+from importlib import resources
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+import chipwise
+
+ROOT = Path(__file__).resolve().parents[1]
+SRC = ROOT / "src" / "chipwise"
+SOURCES = sorted(SRC.rglob("*.py"))
+ROOMS = sorted(p.name for p in SRC.iterdir() if (p / "__init__.py").exists())
+HEAVY = {
+    "numpy",
+    "pydantic",
+    "pyarrow",
+    "asyncio",
+    "rich",
+    "cyclopts",
+    "chipwise.api",
+    "chipwise.catalog.chips",
+}
+TOOLS = {"pydantic", "pyarrow", "asyncio", "multiprocessing", "ssl", "http.client", "matplotlib", "torch"}
+
+MODULES = ["chipwise", *(m.name for m in pkgutil.walk_packages(chipwise.__path__, "chipwise."))]
+MODULES.remove("chipwise.__main__")
+
+
+@pytest.fixture(params=MODULES)
+def module(request: pytest.FixtureRequest) -> ModuleType:
+    return importlib.import_module(str(request.param))
+
+
+def defined(path: Path) -> set[str]:
+    """Functions and classes that a file defines."""
+    tree = ast.parse(path.read_text("utf-8"))
+    return {n.name for n in tree.body if isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef))}
+
+
+def test_what_is_exported_exists_once(module: ModuleType) -> None:
+    names = list(getattr(module, "__all__", []))
+    assert [n for n in names if not hasattr(module, n)] == []
+    assert len(set(names)) == len(names)
+    assert not [n for n in names if n.startswith("_") and n != "__version__"]
+
+
+def test_a_name_without_underscore_is_exported(module: ModuleType) -> None:
+    assert module.__file__ is not None
+    public = {name for name in defined(Path(module.__file__)) if not name.startswith("_")}
+    assert public - set(getattr(module, "__all__", [])) == set()
+
+
+def test_every_module_and_every_export_is_documented(module: ModuleType) -> None:
+    assert module.__doc__
+    assert module.__doc__.strip(". \n"), "a docstring that says nothing"
+    for name in getattr(module, "__all__", []):
+        value = getattr(module, name)
+        if callable(value) and getattr(value, "__module__", "").startswith("chipwise"):
+            assert value.__doc__, name
+
+
+def test_rooms_export_no_more_than_they_use(module: ModuleType) -> None:
+    """What a package exports is defined in that package."""
+    for name in getattr(module, "__all__", []):
+        home = getattr(getattr(module, name), "__module__", None)
+        if isinstance(home, str) and home.startswith("chipwise") and hasattr(module, "__path__"):
+            assert home.startswith(module.__name__), f"{name} comes from {home}"
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda p: str(p.relative_to(SRC)))
+def test_no_file_is_longer_than_400_lines(path: Path) -> None:
+    assert len(path.read_text("utf-8").splitlines()) <= 400
+
+
+def tracked() -> list[Path]:
+    folders = [ROOT / name for name in ("src", "tests", "bench", "docs", "examples")]
+    kinds = {".py", ".toml", ".md", ".csv", ".html", ".js", ".css", ".json", ".yml", ".txt"}
+    found = [p for folder in folders for p in folder.rglob("*") if p.suffix in kinds]
+    return [*found, *(ROOT / name for name in ("pyproject.toml", "Makefile", "README.md"))]
+
+
+def test_no_file_mentions_a_path_of_a_machine() -> None:
+    homes = re.compile(r"(?<![\w.])/(?:home|root|Users|work|mnt|tmp|opt|usr/local)/|[A-Z]:\\\\Users")
+    found = {
+        f"{path.relative_to(ROOT)}: {line.strip()[:80]}"
+        for path in tracked()
+        for line in path.read_text("utf-8").splitlines()
+        if homes.search(line) and path != Path(__file__)
+    }
+    assert found == set()
+
+
+def test_every_folder_of_tests_is_a_room() -> None:
+    folders = {p.relative_to(ROOT / "tests").parts[0] for p in (ROOT / "tests").glob("*/test_*.py")}
+    assert folders - set(ROOMS) <= {"golden"}
+
+
+def test_every_room_has_tests() -> None:
+    assert [room for room in ROOMS if not list((ROOT / "tests" / room).glob("test_*.py"))] == []
+
+
+def test_names_of_test_files_are_unique() -> None:
+    names = [p.name for p in (ROOT / "tests").rglob("test_*.py")]
+    assert sorted(set(names)) == sorted(names)
+
+
+def test_every_room_is_a_layer() -> None:
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
+    layers = {name.strip() for layer in contracts[0]["layers"] for name in layer.split("|")}
+    assert set(ROOMS) - {"report"} <= layers
+    assert {"report", "units", "errors"} <= layers
+
+
+def loaded_by(code: str) -> set[str]:
+    """Modules that a fresh interpreter holds after running `code`."""
+    script = f"{code}\nimport sys\nprint('\\n'.join(sys.modules), file=sys.stderr)"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    return set(done.stderr.split())
+
+
+def command(*arguments: str) -> str:
+    return f"""
+from chipwise.cli import main
+try:
+    main({list(arguments)!r})
+except SystemExit:
+    pass
+"""
+
+
+@pytest.mark.parametrize("code", ["import chipwise", "import chipwise.cli", "import chipwise.errors"])
+def test_an_import_loads_nothing_heavy(code: str) -> None:
+    assert loaded_by(code) & HEAVY == set()
+
+
+@pytest.mark.parametrize("arguments", [(), ("--version",), ("--help",)])
+def test_help_and_version_load_no_numbers(arguments: tuple[str, ...]) -> None:
+    assert loaded_by(command(*arguments)) & (TOOLS | {"numpy", "chipwise.api"}) == set()
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("plan", "meta-llama/Llama-3.1-8B", "--chips", "l4"),
+        ("plan", "meta-llama/Llama-3.1-8B", "--chips", "l4", "--format", "csv"),
+        ("fit", "meta-llama/Llama-3.1-8B", "--chip", "l4"),
+        ("chips", "list"),
+        ("plan", "nothing"),
+    ],
+)
+def test_a_command_loads_no_more_than_it_needs(arguments: tuple[str, ...]) -> None:
+    assert loaded_by(command(*arguments)) & TOOLS == set()
+
+
+def test_the_api_loads_no_face() -> None:
+    loaded = loaded_by("import chipwise.api")
+    assert not {name for name in loaded if name.startswith(("chipwise.cli", "cyclopts", "rich"))}
+    assert loaded & TOOLS == set()
+
+
+DATA = sorted(
+    p.relative_to(SRC) for p in SRC.rglob("*") if p.suffix in {".toml", ".csv", ".json", ".html", ".js"}
+)
+
+
+def test_there_are_tables_to_ship() -> None:
+    assert len(DATA) > 20
+
+
+@pytest.mark.parametrize("path", DATA, ids=str)
+def test_data_is_found_as_a_resource_of_its_package(path: Path) -> None:
+    room = f"chipwise.{path.parts[0]}"
+    assert resources.files(room).joinpath(*path.parts[1:]).is_file()
+
+
+def test_the_wheel_takes_the_whole_package() -> None:
+    build = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["hatch"]["build"]
+    assert build["targets"]["wheel"] == {"packages": ["src/chipwise"]}
+    assert "exclude" not in build
+    ignored = (ROOT / ".gitignore").read_text().split()  # what git ignores, hatchling leaves out
+    assert not [p for p in DATA if any(Path(p).match(pattern.strip("/")) for pattern in ignored)]
+
+
+def test_the_version_is_one() -> None:
+    assert re.fullmatch(r"\d+\.\d+\.\d+", chipwise.__version__)
+    assert (SRC / "py.typed").is_file()

@@ -1,0 +1,287 @@
+"""Linear attention and state spaces: counts, states, scans; towers and prediction modules."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from flops import by_kind, by_name, ops_of, products
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from published_configs import (
+    ERNIE_21B,
+    EVERY,
+    GLM_4_9B,
+    GRANITE_4_SMALL,
+    HYBRID,
+    KIMI_K3,
+    KIMI_LINEAR,
+    MAMBA2,
+    MINIMAX_TEXT_01,
+    NEMOTRON_3_NANO,
+    NEMOTRON_NANO_9B,
+    OTHER,
+    QWEN2_VL_7B,
+    QWEN3_NEXT,
+    QWEN25_VL_7B,
+    STEP_35,
+    graph_of,
+    model_of,
+)
+
+from chipwise.catalog.configs import parse_config
+from chipwise.errors import ChipwiseError, UsageError
+from chipwise.workload.axes import Sizes
+from chipwise.workload.build import build
+from chipwise.workload.graph import count_entries
+from chipwise.workload.load import load_model
+from chipwise.workload.step import decode, prefill
+
+
+def test_published_counts():
+    assert graph_of(NEMOTRON_NANO_9B).params() == 8_888_227_328
+    assert graph_of(MINIMAX_TEXT_01).params() == 456_089_655_296
+    assert graph_of(GRANITE_4_SMALL).params() == 32_207_337_984
+    assert graph_of(MAMBA2).params() == 2_702_599_680
+    assert graph_of(GLM_4_9B).params() == 9_400_279_040
+    assert count_entries(graph_of(ERNIE_21B).parts(), buffers=True) == 21_825_437_888
+    assert count_entries(graph_of(NEMOTRON_3_NANO).parts(), buffers=True) == 31_577_940_288
+    assert count_entries(graph_of(KIMI_LINEAR).parts(), buffers=True) == 49_122_681_728
+
+
+def test_kimi_k3_by_the_shapes_of_its_checkpoint():
+    m, heads = 7168, 96 * 128
+    low_rank = (128 + 96) * m + heads * 128
+    delta = 69 * (3 * heads * m + low_rank + 3 * heads * 4 + heads + 128 + 96)
+    latent = 24 * (1536 * m + 1536 + 18432 * 1536 + 576 * m + 512 + 24576 * 512)
+    every = 93 * (2 * heads * m + 6 * m)
+    experts = 92 * (896 * (3 * 3072 * 3584 + m) + 2 * 3584 * m + 3584 + 3 * 6144 * m)
+    assert (
+        graph_of(KIMI_K3).params()
+        == delta + latent + every + experts + 3 * 33792 * m + 2 * 163840 * m + 3 * m
+    )
+
+
+def test_qwen3_next_with_the_module_of_its_checkpoint():
+    graph = graph_of(QWEN3_NEXT)
+    assert (graph.params() + count_entries(graph.extra("mtp").blocks)) / 1e9 == pytest.approx(81.3, rel=0.001)
+
+
+@pytest.mark.parametrize(
+    ("config", "published"), [(QWEN2_VL_7B, 8_291_375_616), (QWEN25_VL_7B, 8_292_166_656)]
+)
+def test_vision_towers_to_the_last_digit(config, published):
+    graph = graph_of(config)
+    assert graph.params() + count_entries(graph.extra("vision").blocks) == published
+    assert graph.active_params() < graph.params(), "the tower is no part of what a token touches"
+
+
+@pytest.mark.parametrize("config", (HYBRID | OTHER).values(), ids=HYBRID | OTHER)
+@pytest.mark.parametrize("step", [prefill(1, 2048), decode(8, 2048)], ids=["prefill", "decode"])
+def test_products_are_twice_the_active_parameters(config, step):
+    graph = graph_of(config)
+    assert by_kind(graph, step)["weights"] == pytest.approx(
+        products(graph, step.tokens, step.sequences), rel=1e-6
+    )
+
+
+def test_state_does_not_grow_with_the_context():
+    graph = graph_of(QWEN3_NEXT)
+    assert graph.kv_bytes_per_token() == 12 * 2 * 2 * 256 * 2
+    per_layer = 32 * 128 * 128 * 4 + 3 * (2 * 16 * 128 + 32 * 128) * 2
+    assert graph.state_bytes() == 36 * per_layer
+    assert graph.kv_bytes(5) == 5 * graph.kv_bytes_per_token()
+    assert float(graph.kv_bytes(5, scope="all")) == graph.kv_bytes(5) + graph.state_bytes()
+
+
+def test_state_of_a_state_space():
+    graph = graph_of(NEMOTRON_NANO_9B)
+    layers = NEMOTRON_NANO_9B["hybrid_override_pattern"].count("M")
+    channels = 128 * 80 + 2 * 8 * 128
+    assert graph.state_bytes() == layers * (128 * 80 * 128 * 4 + 3 * channels * 2)
+
+
+def test_decoding_reads_and_writes_every_state_once():
+    graph, batch = graph_of(NEMOTRON_3_NANO), 16
+    moved = sum(
+        repeat * float(op.kv_bytes)
+        for repeat, op in ops_of(graph, decode(batch, 10))
+        if op.name in ("state_space", "convolution")
+    )
+    assert moved == pytest.approx(2 * batch * graph.state_bytes())
+
+
+def test_scans_are_linear_in_tokens():
+    for config, name in (
+        (QWEN3_NEXT, "delta_rule"),
+        (NEMOTRON_3_NANO, "state_space"),
+        (MINIMAX_TEXT_01, "lightning"),
+    ):
+        graph = graph_of(config)
+        one, four = by_name(graph, prefill(1, 1000), name), by_name(graph, prefill(1, 4000), name)
+        assert four == pytest.approx(4 * one)
+        assert one > 1000 * by_name(graph, decode(1, 1000), name), "chunks cost extra products"
+
+
+def test_scan_per_token_and_head():
+    assert by_name(graph_of(QWEN3_NEXT), decode(1, 0), "delta_rule") == 36 * 6 * 32 * 128 * 128
+    assert by_name(graph_of(NEMOTRON_NANO_9B), decode(1, 0), "state_space") == 27 * 4 * 128 * 80 * 128
+
+
+def test_layers_hold_one_half_where_the_pattern_says_so():
+    graph = graph_of(NEMOTRON_3_NANO)
+    assert graph.layers == 52
+    kinds = [{n.name for n in block.nodes} for _, block in graph.distinct()]
+    assert not any("attention_norm" in names and "ffn_norm" in names for names in kinds)
+
+
+def test_pattern_by_letters_and_by_names_agree():
+    names = {"M": "linear_attention", "E": "moe", "*": "full_attention", "-": "mlp"}
+    by_letter = NEMOTRON_3_NANO["hybrid_override_pattern"]
+    by_name_ = {k: v for k, v in NEMOTRON_3_NANO.items() if k != "hybrid_override_pattern"}
+    by_name_["layers_block_type"] = [names[letter] for letter in by_letter]
+    assert graph_of(by_name_).params() == graph_of(NEMOTRON_3_NANO).params()
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        ({"hybrid_override_pattern": "MXM", "num_hidden_layers": 3}, "X"),
+        ({"hybrid_override_pattern": "ME"}, "num_hidden_layers"),
+        ({"hybrid_override_pattern": ""}, "layers_block_type"),
+        ({"n_groups": 7}, "n_groups"),
+        ({"mamba_num_heads": True}, "mamba_num_heads"),
+        ({"mamba_ssm_cache_dtype": "fp7"}, "fp7"),
+    ],
+)
+def test_bad_state_spaces_are_refused_by_the_fact(change, named):
+    with pytest.raises(UsageError, match=named):
+        model_of(NEMOTRON_3_NANO | change)
+
+
+@pytest.mark.parametrize(
+    ("config", "named"),
+    [
+        (QWEN3_NEXT | {"layer_types": ["full_attention"]}, "layer_types"),
+        (QWEN3_NEXT | {"linear_num_value_heads": 30}, "linear_num_key_heads"),
+        (KIMI_LINEAR | {"linear_attn_config": {"num_heads": 1}}, "head_dim"),
+        (STEP_35 | {"moe_layers_enum": "1,x"}, "moe_layers_enum"),
+        (MINIMAX_TEXT_01 | {"attn_type_list": [2] * 80}, "attn_type_list"),
+    ],
+)
+def test_bad_hybrids_are_refused_by_the_fact(config, named):
+    with pytest.raises(UsageError, match=named):
+        model_of(config)
+
+
+def test_blocks_left_out_by_architecture_search():
+    blocks = [
+        {"attention": {"n_heads_in_group": 8, "no_op": False}, "ffn": {"ffn_mult": 2.625, "no_op": False}},
+        {"attention": {"no_op": True}, "ffn": {"ffn_mult": 5.25, "no_op": False}},
+        {"attention": {"n_heads_in_group": 16, "no_op": False}, "ffn": {"no_op": True}},
+    ]
+    config = {
+        "model_type": "nemotron-nas",
+        "hidden_size": 8192,
+        "num_hidden_layers": 3,
+        "num_attention_heads": 64,
+        "vocab_size": 128256,
+        "torch_dtype": "bfloat16",
+        "tie_word_embeddings": False,
+        "block_configs": blocks,
+    }
+    graph = graph_of(config)
+    attention = [2 * 8192 * 8192 + 2 * 8192 * kv * 128 for kv in (8, 4)]
+    feed = [3 * 8192 * 14336, 3 * 8192 * 28672]
+    assert graph.params() == sum(attention) + sum(feed) + 2 * 8192 * 128256 + 5 * 8192
+    with pytest.raises(UsageError, match="replace_with_linear"):
+        graph_of(config | {"block_configs": [*blocks[:2], {"attention": {"replace_with_linear": True}}]})
+
+
+def test_sharded_states_add_up():
+    graph = graph_of(QWEN3_NEXT)
+    block = next(b for _, b in graph.distinct() if "Z" in b.axes)
+    whole, half = Sizes(block.axes), Sizes(block.axes, {"G": 2, "Z": 2})
+    for cache in block.caches:
+        assert 2 * float(cache.bytes(half, 100)) == float(cache.bytes(whole, 100))
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.sampled_from(sorted(EVERY)), st.integers(0, 200_000), st.integers(0, 200_000), st.sampled_from([1, 16])
+)
+def test_more_context_never_holds_less(name, a, b, page):
+    graph = graph_of(EVERY[name])
+    few, many = sorted((a, b))
+    for scope in ("attention", "index", "state", "all"):
+        assert graph.kv_bytes(few, page, scope=scope) <= graph.kv_bytes(many, page, scope=scope)
+        assert graph.kv_bytes(many, page, scope=scope) >= graph.kv_bytes(many, scope=scope)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.sampled_from(sorted(EVERY)), st.integers(1, 64), st.integers(2, 5000), st.integers(0, 5000))
+def test_work_grows_with_the_prompt(name, batch, tokens, cached):
+    graph = graph_of(EVERY[name])
+    one, more = (
+        by_kind(graph, prefill(batch, tokens, cached)),
+        by_kind(graph, prefill(batch, tokens + 1, cached)),
+    )
+    assert all(more[kind] >= one[kind] for kind in one)
+    held = by_kind(graph, prefill(batch, tokens, cached + 1))
+    assert all(held[kind] >= one[kind] * (1 - 1e-12) for kind in one)
+
+
+@pytest.mark.parametrize("config", EVERY.values(), ids=EVERY)
+def test_half_of_every_axis_is_no_more_than_the_whole(config):
+    graph = graph_of(config)
+    for _, block in graph.distinct():
+        whole = Sizes(block.axes)
+        half = Sizes(block.axes, {axis: 2 for axis in "HKFUEXSBGZO" if axis in block.axes})
+        for tensor in block.tensors:
+            assert tensor.local_bytes(half) <= tensor.local_bytes(whole)
+        for node in block.nodes:
+            for small, large in zip(
+                node.ops(half, prefill(1, 100)), node.ops(whole, prefill(1, 100)), strict=True
+            ):
+                assert small.flops <= large.flops
+                assert small.bytes <= large.bytes
+
+
+HOSTILE = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(-5, 300),
+    st.integers(10**9, 10**30),
+    st.floats(allow_nan=True, allow_infinity=True),
+    st.text(max_size=8),
+    st.lists(st.one_of(st.integers(-3, 200), st.text(max_size=3), st.none()), max_size=5),
+    st.dictionaries(st.text(max_size=5), st.integers(), max_size=3),
+)
+
+
+@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(st.sampled_from(sorted(EVERY)), st.data())
+def test_hostile_configurations_load_or_say_why(name, data):
+    config = dict(EVERY[name])
+    for key in data.draw(st.lists(st.sampled_from(sorted(config)), min_size=1, max_size=3, unique=True)):
+        if data.draw(st.booleans()):
+            config[key] = data.draw(HOSTILE)
+        else:
+            del config[key]
+    if "vision_config" in config and isinstance(config["vision_config"], dict) and data.draw(st.booleans()):
+        inner = data.draw(st.sampled_from(sorted(config["vision_config"])))
+        config["vision_config"] = config["vision_config"] | {inner: data.draw(HOSTILE)}
+    try:
+        graph = build(load_model(parse_config(json.dumps(config), name, "config.json")))
+    except ChipwiseError:
+        return
+    assert graph.params() > 0
+    assert graph.kv_bytes(100) >= 0
+
+
+@pytest.mark.parametrize(
+    "text", ['{"model_type": "nemotron_h", "model_type": "mimo"}', "[" * 100_000, "[1]", "{", "NaN"]
+)
+def test_files_that_are_no_configuration(text):
+    with pytest.raises(UsageError):
+        load_model(parse_config(text, "x", "config.json"))
