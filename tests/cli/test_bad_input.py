@@ -125,6 +125,7 @@ def test_usage(run: Run, arguments: tuple[str, ...], words: str) -> None:
         (*PLAN, "--precision", ""),
         ("estimate", MODEL, "--chip", ""),
         ("chips", "show", "h1\n00\x1b[0m"),
+        ("chips", "list", "--vendor", "nvidai"),
         ("models", "show", "nothing"),
         ("offers", "list", "nothing"),
         ("glossary", "nothing"),

@@ -124,6 +124,15 @@ def test_display_and_system_take_their_part() -> None:
     assert plain.cache_bytes - shown.cache_bytes == pytest.approx(0.9 * GB)
 
 
+def test_adapters_are_held_whole_by_every_rank_of_a_stage() -> None:
+    for layout, part in ((Layout(), 1.0), (Layout(4.0), 1.0), (Layout(pp=2.0), 0.5)):
+        plain = account(shard(network(), layout), POLICIES, 10 * GB, 1000)
+        adapted = account(shard(network(), layout), POLICIES, 10 * GB, 1000, adapter_bytes=0.2 * GB)
+        assert plain.cache_bytes - adapted.cache_bytes == pytest.approx(0.2 * GB * part)
+        total = adapted.fixed_bytes + adapted.cache_bytes + adapted.withheld_bytes
+        assert total == pytest.approx(adapted.capacity_bytes)
+
+
 # ---------------------------------------------------------------- weights
 
 

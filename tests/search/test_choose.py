@@ -123,6 +123,14 @@ def test_figures_of_a_choice() -> None:
         assert c.usd_per_million == pytest.approx(per_token * 1e6)
 
 
+def test_three_times_the_rate_of_one_replica_takes_three() -> None:
+    (one, *_), _, _ = choices(DENSE, Workload(rate_per_s=0.01))
+    rate = 3 * float(one.evaluated.prediction.requests_per_s[one.index, one.point])
+    for factor, replicas in ((1.0, 3), (1.0001, 4), (0.6, 2)):
+        found, _, _ = choices(DENSE, Workload(rate_per_s=factor * rate), Limits(max_devices=1))
+        assert next(c.replicas for c in found if c.deployment == one.deployment) == replicas
+
+
 def reason_for(graph: Graph, workload: Workload, limits: Limits, chip: str) -> Reason | None:
     _, refusals, _ = choices(graph, workload, limits)
     return next((r.reason for r in refusals if r.deployment.chip.id == chip), None)

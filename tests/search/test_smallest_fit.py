@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from toys import DENSE, DEPLOYMENTS, LARGE, MIXTURE, deployment
@@ -45,6 +47,18 @@ def test_a_fixed_count_takes_the_roomiest_layout() -> None:
     assert found.fits
     assert found.layout.devices == 4
     assert float(found.memory.cache_bytes) == max(rooms.values())
+
+
+def test_replicas_hold_whole_sequences() -> None:
+    h100 = DEPLOYMENTS[0]
+    apart = replace(h100, runtime=replace(h100.runtime, features=frozenset({"attention_dp", "ep"})))
+    held = account_of(MIXTURE, apart, Layout(dp=2.0, ep=2.0), 1600)
+    # each of two replicas has room for 1.7 sequences: two fit, three do not
+    context = float(held.tokens) / 1.7
+    two, three = (fit_on(MIXTURE, apart, context, n, devices=2) for n in (2, 3))
+    assert two is not None
+    assert three is not None
+    assert (two.fits, three.fits) == (True, False)
 
 
 def test_what_does_not_fit_says_by_how_much() -> None:

@@ -216,8 +216,31 @@ def test_gemma_3_without_dims_takes_its_familys_and_says_so() -> None:
     assert "vocab_size not given: 262208, the family's default" in graph.model.assumptions
 
 
-def test_gemma_4_with_inputs_per_layer_is_refused() -> None:
-    found = find_config("google/gemma-4-31b-it").data["text_config"]
-    text = {**found, "hidden_size_per_layer_input": 256}
-    with pytest.raises(UsageError, match="hidden_size_per_layer_input"):
-        bundled("google/gemma-4-31b-it", text_config=text)
+def test_gemma_4_mixture_runs_a_dense_feed_forward_beside_its_experts() -> None:
+    # model card: 25.2 B in all, 3.8 B per token
+    graph = bundled("google/gemma-4-26b-a4b-it")
+    assert graph.params() / 1e9 == pytest.approx(25.2, abs=0.05)
+    assert graph.active_params() / 1e9 == pytest.approx(3.8, abs=0.05)
+    block = graph.distinct()[0][1]
+    assert {"shared_up", "up", "router"} <= {t.name for t in block.tensors}
+    assert norms(graph) == 4 + 2 + 5
+
+
+def test_gemma_4_e_models_keep_their_inputs_per_layer_in_a_table() -> None:
+    # model card: 2.3 B effective parameters, 5.1 B with embeddings and towers
+    graph = bundled("google/gemma-4-e2b-it")
+    table = 262_144 * 35 * 256
+    assert graph.params() / 1e9 == pytest.approx(4.63, abs=0.01)
+    assert graph.active_params() / 1e9 == pytest.approx(2.3, abs=0.05)
+    assert graph.active_params(embedding=True) - graph.active_params() >= table
+
+
+def test_layers_that_borrow_keys_neither_make_nor_keep_them() -> None:
+    graph = bundled("google/gemma-4-e2b-it")
+    # of 35 layers the first 15 keep keys and values, 3 of them for the whole context
+    assert graph.kv_bytes_per_token() == 3 * 2 * 512 * 2
+    borrowing = [block for _, block in graph.distinct() if not block.caches]
+    assert len(borrowing) == 2
+    assert all({"k", "v"}.isdisjoint(t.name for t in block.tensors) for block in borrowing)
+    ops = [op for op in block_ops(borrowing[0], decode(1, 400)) if op.kind == "attention"]
+    assert all(float(op.kv_bytes) > 0 for op in ops)

@@ -252,6 +252,14 @@ def test_deepseek_v4_has_experts_of_another_type() -> None:
     assert formats(model)["attention"] == ("fp8_block", "fp8_block")
 
 
+def test_nvidia_s_deepseek_v4_names_an_algorithm_for_the_experts() -> None:
+    base = find_config("deepseek-ai/DeepSeek-V4-Flash").data
+    fp8 = {"quant_method": "fp8", "weight_block_size": [128, 128], "moe_quant_algo": "NVFP4"}
+    model = loaded(base, **fp8)
+    assert formats(model)["expert"] == ("nvfp4", "nvfp4")
+    assert formats(model)["attention"] == ("fp8_block", "fp8_block")
+
+
 def test_kimi_k25_quantises_routed_experts_alone() -> None:
     # moonshotai/Kimi-K2.5: 595 GB
     model = load_model(find_config("moonshotai/Kimi-K2.5"))
@@ -341,6 +349,9 @@ def test_gemma_4_nvfp4_leaves_attention_alone() -> None:
         {"quant_method": "fp8", "modules_to_not_convert": "lm_head"},
         {"quant_method": "fp8", "modules_to_not_convert": [1]},
         {"quant_method": "fp8", "modules_to_not_convert": ["re:["]},
+        {"quant_method": "fp8", "modules_to_not_convert": ["re:(.+)+x"]},
+        {"quant_method": "fp8", "weight_block_size": [128, 10**400]},
+        {"quant_method": "awq", "bits": 4, "group_size": 10**400},
         {"quant_method": "bitsandbytes", "load_in_4bit": True, "bnb_4bit_quant_type": "nf5"},
         {"quant_method": "compressed-tensors", "config_groups": [1]},
         {"quant_method": "compressed-tensors", "config_groups": {"g": group({"num_bits": 2, "type": "int"})}},

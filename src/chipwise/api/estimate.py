@@ -8,7 +8,7 @@ from datetime import date
 import numpy as np
 
 from chipwise.api.context import Context
-from chipwise.api.loaded import find_chip, load_generating
+from chipwise.api.loaded import check_length, find_chip, load_generating
 from chipwise.calibrate.parameters import Parameters, shipped_parameters
 from chipwise.catalog.pricing import Pricing
 from chipwise.errors import InfeasibleError, UsageError
@@ -45,6 +45,7 @@ def estimate(
     how much.
     """
     found = load_generating(model, precision)
+    check_length(found, workload.context)
     graph, name = found.graph, found.graph.model.name
     reason = check_layout(graph, layout)
     if reason is not Reason.OK:
@@ -74,8 +75,12 @@ def estimate(
         f"chipwise fit {model} --chip {chip}",
     )
     p = priced.prediction
+    most = float(p.concurrency[0][priced.allowed[0]].max())
     if concurrency is None:
         batch = float(p.batch[0][priced.allowed[0]].max())
+    elif concurrency > most * (1 + 1e-9):
+        what = f"{concurrency:g} requests in flight are more than the {most:.0f} that fit on {hardware.id}"
+        raise InfeasibleError(what, "more chips, shorter lengths or a smaller format")
     else:
         batch = float(np.interp(concurrency, p.concurrency[0], p.batch[0]))
     record = context.at_batch(deployment, layout, 1, batch)
@@ -93,8 +98,7 @@ def estimate(
 def _check(priced: Evaluated, what: str, next_step: str) -> None:
     why = list(Reason)[int(priced.reason[0])]
     if why is Reason.MEMORY:
-        memory = priced.memory
-        missing = float(np.max(np.asarray(memory.sequence_bytes) - memory.cache_bytes))
+        missing = float(priced.missing_bytes[0])
         raise InfeasibleError(
             f"{what}: {missing / 1e9:,.1f} GB short per device", f"{next_step} shows what would mend it"
         )

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
-from chipwise.api.loaded import Loaded, find_chip, load
+from chipwise.api.loaded import Loaded, check_length, find_chip, load
 from chipwise.catalog.chips import load_chips
 from chipwise.report.assemble import layout_record, memory_record, model_record, whole
 from chipwise.report.records import FitRecord, FitReport, LayoutRecord, MemoryRecord, RefusalRecord
@@ -15,16 +16,18 @@ from chipwise.search.fit import Fit, fit_on, largest_context, pooled_chips
 from chipwise.search.space import Deployment, Limits
 from chipwise.workload.build import build
 from chipwise.workload.labels import parse_precision
+from chipwise.workload.lora import Adapter, adapter_bytes
 
 __all__ = ["fit"]
 
+CONTEXT = 2300  # 2,000 tokens in and 300 out, as plans assume
 SMALLER = ("fp8", "int4")  # formats tried to mend a no, in order of how little they change
 
 
 def fit(
     model: str,
     *,
-    context: int = 2300,
+    context: int | None = None,
     sequences: int = 1,
     chips: Sequence[str] = (),
     count: int | None = None,
@@ -32,18 +35,28 @@ def fit(
     precision: str | None = None,
     runtime: str | None = None,
     policy: Mapping[str, str] | None = None,
+    adapter: Adapter | None = None,
+    adapters: int = 1,
     limits: Limits | None = None,
 ) -> FitReport:
-    """The memory of a model on every chip, at the smallest count that holds `sequences` of `context` tokens.
+    """The memory of a model on every chip, at the smallest count that holds `sequences` of `context` tokens
+    (2,300, or what the model reads if that is less).
 
     `count` asks about that many chips instead: the roomiest layout, and for a no by how much it misses and the
     changes that would mend it, each sufficient alone. `changes` replaces figures of the chips, `policy` those of
-    the runtime. Raises `UsageError` and `UnknownNameError`.
+    the runtime; so many `adapters` like `adapter` are held beside the model. Raises
+    `UsageError` and `UnknownNameError`.
     """
     found = load(model, precision)
+    if context is None:
+        context = min(CONTEXT, found.graph.model.max_context or CONTEXT)
+    check_length(found, context)
     limits = limits or Limits()
     wanted = [find_chip(c, changes) for c in chips] or [c for c in load_chips().values() if c.rentable]
-    offered, refused = deployments(found.graph.model, wanted, runtime, timed=False, policy=policy)
+    held = adapters * adapter_bytes(found.graph, adapter) if adapter else 0.0
+    offered, refused = deployments(
+        found.graph.model, wanted, runtime, timed=False, policy=policy, adapter_bytes=held
+    )
     records: list[FitRecord] = []
     refusals = [RefusalRecord(c.id, r.name, why) for c, r, why in refused]
     for d in offered:
@@ -126,7 +139,7 @@ def _mends(
         chosen, _ = runtime_for(smaller, d.chip)
         if chosen is None:
             continue
-        again = Deployment(d.chip, d.device, chosen, chosen.policies_on(d.chip))
+        again = replace(d, runtime=chosen, policies=chosen.policies_on(d.chip))
         retry = fit_on(lighter, again, context, sequences, devices=devices, limits=limits)
         if retry is not None and retry.fits:
             mends.append(f"{name} weights ({chosen.id}; changes the numerics)")

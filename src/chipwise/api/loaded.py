@@ -15,10 +15,10 @@ from chipwise.report.assemble import model_record
 from chipwise.report.records import ModelRecord
 from chipwise.workload.build import build
 from chipwise.workload.graph import Graph
-from chipwise.workload.load import load_model
 from chipwise.workload.labels import parse_precision
+from chipwise.workload.load import load_model
 
-__all__ = ["Loaded", "describe", "find_chip", "load", "load_generating", "models"]
+__all__ = ["Loaded", "check_length", "describe", "find_chip", "load", "load_generating", "models"]
 
 CHANGED = "{}: changes the model's numerics, quality not assessed"
 
@@ -42,7 +42,9 @@ def load(model: str, precision: str | None = None) -> Loaded:
     found = load_model(config)
     if precision is None or precision == found.precision.name:
         return Loaded(config, build(found))
-    return Loaded(config, build(found.at_precision(parse_precision(precision, found))), (CHANGED.format(precision),))
+    return Loaded(
+        config, build(found.at_precision(parse_precision(precision, found))), (CHANGED.format(precision),)
+    )
 
 
 def load_generating(model: str, precision: str | None = None) -> Loaded:
@@ -57,6 +59,14 @@ def load_generating(model: str, precision: str | None = None) -> Loaded:
     if found.graph.encoder:
         raise UsageError(f"{name} has an encoder, which is not timed yet", f"chipwise fit {model} sizes it")
     return found
+
+
+def check_length(found: Loaded, tokens: float) -> None:
+    """Refuse a sequence that is longer than the model can read. Raises `UsageError`."""
+    model = found.graph.model
+    if model.max_context and tokens > model.max_context:
+        what = f"{tokens:,.0f} tokens are more than {model.name} can read"
+        raise UsageError(what, f"at most {model.max_context:,}, prompt and output together")
 
 
 def describe(model: str, precision: str | None = None) -> ModelRecord:

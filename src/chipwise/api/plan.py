@@ -13,7 +13,7 @@ from datetime import date
 import numpy as np
 
 from chipwise.api.context import Context
-from chipwise.api.loaded import find_chip, load_generating
+from chipwise.api.loaded import check_length, find_chip, load_generating
 from chipwise.calibrate.parameters import Parameters, shipped_parameters
 from chipwise.catalog.chip import Chip
 from chipwise.catalog.chips import load_chips
@@ -54,6 +54,7 @@ def plan(
     where no chip has a plan; `UsageError` and `UnknownNameError` for bad input.
     """
     found = load_generating(model, precision)
+    check_length(found, workload.context)
     context = Context(
         found,
         workload,

@@ -43,6 +43,8 @@ def predict_suite(suite: str, rows: str, out: str) -> tuple[int, int]:
     """
     if suite not in SUITES:
         raise UnknownNameError("suite", suite, SUITES, f"one of {', '.join(SUITES)}")
+    if Path(out).resolve() == Path(rows).resolve():
+        raise UsageError(f"{out}: --out would replace the rows", "give another file")
     answers = list(_answers(suite, rows))
     return write_predictions(answers, out), sum(1 for a in answers if a.refused)
 

@@ -24,7 +24,7 @@ COMMANDS = {
     "catalogue:systems": "Machines, pods and slices: list, show.",
     "catalogue:runtimes": "Serving software: list, show.",
     "catalogue:models": "Bundled models: list, show.",
-    "catalogue:offers": "Rental offers: list.",
+    "catalogue:offers": "Prices: rental offers, tokens of APIs.",
 }
 """Where each command is, with the first line of its docstring."""
 

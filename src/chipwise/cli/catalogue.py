@@ -12,11 +12,12 @@ from chipwise import api
 from chipwise.api.loaded import find_chip
 from chipwise.catalog.chips import get_chip, load_chips
 from chipwise.catalog.offer import load_offers
+from chipwise.catalog.price import load_token_prices
 from chipwise.catalog.runtime import get_runtime, load_runtimes
 from chipwise.catalog.system import get_system, load_systems
 from chipwise.cli.options import Output
-from chipwise.errors import UsageError
-from chipwise.report.catalogue_view import model_view, models_view, offers_view
+from chipwise.errors import UnknownNameError, UsageError
+from chipwise.report.catalogue_view import model_view, models_view, offers_view, token_prices_view
 from chipwise.report.chip_view import chip_view, chips_view, compare_view
 from chipwise.report.runtime_view import runtime_view, runtimes_view
 from chipwise.report.system_view import system_view, systems_view
@@ -30,6 +31,7 @@ __all__ = [
     "list_offers",
     "list_runtimes",
     "list_systems",
+    "list_token_prices",
     "models",
     "offers",
     "runtimes",
@@ -44,12 +46,15 @@ chips = App(name="chips", help="Chips: list, show, compare.", help_format="plain
 systems = App(name="systems", help="Machines, pods and slices: list, show.", help_format="plaintext")
 runtimes = App(name="runtimes", help="Serving software: list, show.", help_format="plaintext")
 models = App(name="models", help="Bundled models: list, show.", help_format="plaintext")
-offers = App(name="offers", help="Rental offers: list.", help_format="plaintext")
+offers = App(name="offers", help="Prices: rental offers, tokens of APIs.", help_format="plaintext")
 
 
 @chips.command(name="list")
 def list_chips(*, vendor: str | None = None, output: Output = Output()) -> None:  # noqa: B008
     """All chips with memory, bandwidth and peak."""
+    vendors = {c.vendor for c in load_chips().values()}
+    if vendor is not None and vendor.lower() not in vendors:
+        raise UnknownNameError("vendor", vendor, vendors, f"one of {', '.join(sorted(vendors))}")
     found = tuple(c for c in load_chips().values() if vendor is None or c.vendor == vendor.lower())
     render((chips_view(found),), found, output.format, sys.stdout)
 
@@ -125,3 +130,11 @@ def list_offers(chip: str | None = None, *, output: Output = Output()) -> None: 
     wanted = None if chip is None else get_chip(chip).id
     found = tuple(o for o in load_offers() if wanted is None or o.chip == wanted)
     render((offers_view(found, date.today()),), found, output.format, sys.stdout)
+
+
+@offers.command(name="tokens")
+def list_token_prices(chip: str | None = None, *, output: Output = Output()) -> None:  # noqa: B008
+    """What vendors of chips that are not for rent ask for tokens."""
+    wanted = None if chip is None else get_chip(chip).id
+    found = tuple(p for p in load_token_prices() if wanted is None or p.chip == wanted)
+    render((token_prices_view(found),), found, output.format, sys.stdout)

@@ -13,6 +13,7 @@ from chipwise.errors import UsageError, shorten
 from chipwise.report.table import Format
 from chipwise.search.space import Limits
 from chipwise.units import parse_quantity
+from chipwise.workload.lora import Adapter
 from chipwise.workload.workload import Task, Workload
 
 __all__ = [
@@ -21,6 +22,7 @@ __all__ = [
     "Place",
     "Software",
     "Use",
+    "adapters_of",
     "limits_of",
     "pairs",
     "pricing_of",
@@ -172,6 +174,21 @@ def settings(software: Software) -> dict[str, Any]:
         "policy": pairs(software.policy, "--policy"),
         "changes": pairs(software.set_, "--set"),
     }
+
+
+def adapters_of(text: str | None) -> dict[str, Any]:
+    """The adapters that `rank=16,count=8,targets=q_proj+v_proj` describes, as arguments of `api.fit`."""
+    if text is None:
+        return {}
+    given = pairs(text, "--lora")
+    strange = sorted(set(given) - {"rank", "count", "targets"})
+    if strange or "rank" not in given:
+        what = f"no adapter has a {strange[0]}" if strange else "no rank"
+        raise UsageError(f"--lora: {what}", "as in rank=16,count=8,targets=q_proj+v_proj")
+    rank = int(parse_quantity(given["rank"], "", "rank", low=1, high=65_536))
+    count = int(parse_quantity(given.get("count", "1"), "", "count", low=1, high=1e6))
+    targets = tuple(given.get("targets", "all-linear").split("+"))
+    return {"adapter": Adapter(rank, targets), "adapters": count}
 
 
 def pairs(text: str | None, option: str) -> dict[str, str]:

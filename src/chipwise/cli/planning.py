@@ -17,6 +17,7 @@ from chipwise.cli.options import (
     Place,
     Software,
     Use,
+    adapters_of,
     limits_of,
     pricing_of,
     settings,
@@ -123,8 +124,11 @@ def fit(
         str | None, Parameter(name=("--chip", "--chips"), help="only these, separated by commas")
     ] = None,
     count: Annotated[int | None, whole("ask about so many chips; default: the fewest that fit")] = None,
-    context: Annotated[str, Parameter(help="tokens of a sequence, prompt and output")] = "2300",
+    context: Annotated[str | None, Parameter(help="tokens of a sequence, prompt and output")] = None,
     batch: Annotated[int, whole("sequences held at once")] = 1,
+    lora: Annotated[
+        str | None, Parameter(help="low-rank adapters, as in rank=16,count=8,targets=q_proj+v_proj")
+    ] = None,
     software: Software = Software(),  # noqa: B008
     output: Output = Output(),  # noqa: B008
 ) -> None:
@@ -135,10 +139,11 @@ def fit(
         raise UsageError(f"--batch {batch}: not a count of sequences", "at least 1")
     report = api.fit(
         model,
-        context=int(parse_quantity(context, "", "--context", low=1, high=1e9)),
+        context=None if context is None else int(parse_quantity(context, "", "--context", low=1, high=1e9)),
         sequences=batch,
         chips=split(chip),
         count=count,
+        **adapters_of(lora),
         **settings(software),
     )
     render(fit_view(report), report, output.format, sys.stdout)

@@ -16,6 +16,7 @@ from chipwise.parallel.shard import Sharded
 from chipwise.units import Real
 from chipwise.workload.axes import Sizes
 from chipwise.workload.graph import Block
+from chipwise.workload.nodes import Experts
 
 __all__ = ["MemoryAccount", "MemoryItem", "account", "kv_sequence_bytes", "weight_items", "workspace_bytes"]
 
@@ -87,8 +88,13 @@ def account(
     capacity_bytes: Real,
     context: Real,
     reserved_bytes: Real = 0.0,
+    adapter_bytes: float = 0.0,
 ) -> MemoryAccount:
-    """The account of one device under a runtime's policies; `reserved_bytes` belong to display and system."""
+    """The account of one device under a runtime's policies.
+
+    `reserved_bytes` belong to display and system; `adapter_bytes` of low-rank adapters are held whole by every
+    rank of a stage (their input side is not cut by the common runtimes).
+    """
     shared = np.where(np.asarray(sharded.layout.devices) > 1, policies.collective_bytes, 0.0)
     outside = (
         MemoryItem("context", policies.context_bytes, "runtime: driver and libraries"),
@@ -100,6 +106,9 @@ def account(
         MemoryItem("graphs", policies.graph_bytes, "runtime: captured graphs"),
     )
     weights = weight_items(sharded)
+    if adapter_bytes:
+        held_here = adapter_bytes / np.asarray(sharded.layout.pp, dtype=float)
+        weights = (*weights, MemoryItem("adapters", held_here, "low-rank adapters, whole on every rank"))
     free = capacity_bytes - _sum(outside)
     held = _sum(weights) + _sum(inside)
     share = policies.memory_share
@@ -109,7 +118,7 @@ def account(
         cache = share * free - policies.reserved_bytes - held
     else:
         cache = np.where(np.asarray(free - held) > 0, share * (free - held), free - held)
-    withheld = np.maximum(free - held - np.maximum(cache, 0.0), 0.0)
+    withheld = free - held - cache
     sequence = kv_sequence_bytes(sharded, policies, context)
     items = (*weights, *inside, *outside)
     return MemoryAccount(capacity_bytes, items, withheld, cache, sequence, context)
@@ -162,10 +171,8 @@ def workspace_bytes(sharded: Sharded, policies: Policies) -> Real:
         before: Real = float(sharded.graph.model.hidden)
         for node in block.nodes:
             width = sizes.local(node.width)
-            top_k = getattr(node, "top_k", 0)
-            if top_k:
-                inner = sizes.local(node.tensors[-1].cols)
-                width = top_k * (width + 2.0 * inner)
+            if isinstance(node, Experts):
+                width = node.top_k * (width + 2.0 * sizes.local(node.down.cols))
             widest = np.maximum(widest, before + width)
             before = sizes.local(node.width)
     residual = 2.0 * sharded.graph.model.hidden

@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from datetime import date
 
 from chipwise.catalog.offer import Offer
+from chipwise.catalog.price import ApiPrice
 from chipwise.report.plan_view import model_line
 from chipwise.report.records import ModelRecord
 from chipwise.report.table import Table
 from chipwise.units import format_bytes, format_count
 
-__all__ = ["model_view", "models_view", "offers_view"]
+__all__ = ["model_view", "models_view", "offers_view", "token_prices_view"]
 
 
 def models_view(models: Sequence[ModelRecord]) -> Table:
@@ -72,6 +73,26 @@ def offers_view(offers: Sequence[Offer], today: date) -> Table:
         "list prices, dated, no guarantee; differences under 25 % mean nothing; stale = older than 90 days",
     )
     return Table(columns, rows, (), foot, frozenset(("$/chip/h", "spot", "chips")))
+
+
+def token_prices_view(prices: Sequence[ApiPrice]) -> Table:
+    """Dollars per million tokens of vendors' APIs: no cost of a chip."""
+    columns = ("chip", "provider", "model", "$/M in", "$/M out", "$/M cached", "source", "read")
+    rows = [
+        (
+            p.chip,
+            p.provider,
+            p.model,
+            _money(p.input_usd_per_million),
+            _money(p.output_usd_per_million),
+            _money(p.cached_usd_per_million),
+            p.source.ref,
+            p.source.date or "",
+        )
+        for p in prices
+    ]
+    foot = ("the price of an API, not the cost of a chip",)
+    return Table(columns, rows, (), foot, frozenset(columns[3:6]))
 
 
 def _money(value: float | None) -> str:

@@ -160,7 +160,8 @@ class PlanReport:
 class FitRecord:
     """Whether a model fits on so many of a chip, and what would mend a no.
 
-    `largest_batch` None: no cache limits it. `caveat` says why no known runtime launches the model there, "" where one does.
+    `largest_batch` None: no cache limits it. `caveat` says why no known runtime launches the model there, ""
+    where one does.
     """
 
     chip: str

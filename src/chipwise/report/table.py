@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import IO, Any, Literal
 
+from chipwise.report.records import SCHEMA_VERSION
+
 __all__ = ["Format", "Table", "render", "to_json"]
 
 Format = Literal["table", "json", "csv", "md"]
@@ -43,9 +45,11 @@ def render(tables: Sequence[Table], record: Any, form: Format, out: IO[str]) -> 
 
 
 def to_json(record: Any) -> str:
-    """A record, or a tuple of them, as indented JSON; numbers that are not finite become null."""
+    """A record as indented JSON, or a list of them under `items`; numbers that are not finite become null."""
     from pydantic import TypeAdapter
 
+    if isinstance(record, tuple | list | dict):
+        record = {"schema_version": SCHEMA_VERSION, "items": record}
     text: bytes = TypeAdapter(Any).dump_json(record, indent=2)
     return text.decode()
 

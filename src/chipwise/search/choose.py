@@ -73,9 +73,9 @@ def choose(
     usd_per_h = chips * price
     with np.errstate(invalid="ignore"):
         over = chips > most
-        over |= usd_per_h > (limits.max_usd_per_h or np.inf)
-    if limits.max_usd_per_h is not None:
-        over |= np.isnan(usd_per_h)
+        if limits.max_usd_per_h is not None:
+            # an unknown price is no price below the limit
+            over |= ~(usd_per_h <= limits.max_usd_per_h)
     reason = np.where((reason == 0) & over, REASONS.index(Reason.BUDGET), reason)
     goal = _preference(e, workload, point, replicas, each, owned=bool(limits.have))
     choices: list[Choice] = []

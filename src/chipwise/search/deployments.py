@@ -31,6 +31,7 @@ def deployments(
     timed: bool = True,
     local: bool = False,
     policy: Mapping[str, str] | None = None,
+    adapter_bytes: float = 0.0,
 ) -> tuple[tuple[Deployment, ...], tuple[NotOffered, ...]]:
     """A deployment for every chip that some runtime can launch the model on, and the reason for each other.
 
@@ -56,7 +57,7 @@ def deployments(
         device = Device.of(chip, _reserved(chip, local=local))
         policies = override(chosen.policies_on(chip), policy or {})
         note, caveat = (why, "") if launched else ("", why)
-        found.append(Deployment(chip, device, chosen, policies, caveat, note))
+        found.append(Deployment(chip, device, chosen, policies, caveat, note, adapter_bytes))
     return tuple(found), tuple(refused)
 
 
@@ -95,7 +96,9 @@ def _objection(model: Model, chip: Chip, runtime: Runtime, half: str) -> str:
     caches = {name(p.kv), "fp16"} if p.kv.bits == 16 else {p.kv.name}
     for cls in ("attention", "ffn", "expert"):
         weight, activation = name(p.weight(cls)), name(p.activation(cls))
-        answers = [runtime.supports(chip, weight, activation, kv, model.architecture) for kv in sorted(caches)]
+        answers = [
+            runtime.supports(chip, weight, activation, kv, model.architecture) for kv in sorted(caches)
+        ]
         if all(answer.state == "no" for answer in answers):
             return answers[0].reason
     return ""

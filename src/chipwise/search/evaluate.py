@@ -32,7 +32,8 @@ class Evaluated:
     """A group with its predictions on the batch grid.
 
     `reason` indexes `list(Reason)` per candidate; `allowed` [N, batch] marks batches that fit in memory and in
-    the runtime's limit of sequences.
+    the runtime's limit of sequences. `missing_bytes` per device are short of what the smallest batch takes, 0
+    where it fits.
     """
 
     group: Group
@@ -40,6 +41,7 @@ class Evaluated:
     memory: MemoryAccount
     reason: NDArray[np.int64]
     allowed: NDArray[np.bool_]
+    missing_bytes: Array
 
     @property
     def plans(self) -> int:
@@ -52,7 +54,9 @@ def memory_of(graph: Graph, group: Group, workload: Workload) -> MemoryAccount:
     d = group.deployments[0]
     sharded = shard(graph, group.layouts(trailing=1))
     device = group.device(trailing=1)
-    return account(sharded, d.policies, device.memory_bytes, workload.context, device.reserved_bytes)
+    return account(
+        sharded, d.policies, device.memory_bytes, workload.context, device.reserved_bytes, d.adapter_bytes
+    )
 
 
 def evaluate(
@@ -62,7 +66,9 @@ def evaluate(
     memory = memory_of(graph, group, workload)
     reason = illegal(graph, group.layouts())
     # a pipeline needs a sequence for each of its micro-batches
-    fits = np.asarray(memory.fits(in_flight(workload, group.layouts(trailing=1).pp)))[:, 0]
+    smallest = in_flight(workload, group.layouts(trailing=1).pp)
+    fits = memory.fits(smallest)[:, 0]
+    missing = np.maximum(smallest * memory.sequence_bytes - memory.cache_bytes, 0.0)[:, 0]
     known = np.isfinite(np.asarray(group.device(trailing=1).memory_bytes))[:, 0]
     known &= np.isfinite(np.asarray(group.device(trailing=1).memory_bytes_per_s))[:, 0]
     domain = np.asarray(group.device(trailing=1).domain)[:, 0]
@@ -90,7 +96,7 @@ def evaluate(
         allowed = (rank_concurrency <= memory.sequences) & (rank_concurrency <= policies.max_sequences)
     # the smallest batch is always allowed where it fits
     allowed[:, 0] |= fits
-    return Evaluated(group, prediction, memory, reason, allowed & live[:, None])
+    return Evaluated(group, prediction, memory, reason, allowed & live[:, None], missing)
 
 
 def predict(

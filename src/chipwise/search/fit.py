@@ -71,7 +71,9 @@ def fit_on(
 
 def account_of(graph: Graph, d: Deployment, layout: Layout, context: float) -> MemoryAccount:
     """The memory account of a deployment under a layout."""
-    return account(shard(graph, layout), d.policies, d.device.memory_bytes, context, d.device.reserved_bytes)
+    device = d.device
+    sharded = shard(graph, layout)
+    return account(sharded, d.policies, device.memory_bytes, context, device.reserved_bytes, d.adapter_bytes)
 
 
 def largest_context(graph: Graph, d: Deployment, layout: Layout, limit: int) -> int:

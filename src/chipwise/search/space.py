@@ -29,7 +29,10 @@ class Limits:
 
     def chips(self, chip: str) -> float:
         """The most chips of a kind that a plan may take in all."""
-        return min(self.max_chips or np.inf, self.have.get(chip, 0 if self.have else np.inf))
+        return min(
+            np.inf if self.max_chips is None else self.max_chips,
+            self.have.get(chip, 0 if self.have else np.inf),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +40,7 @@ class Deployment:
     """A chip under a runtime: what a layout is tried on.
 
     `caveat` says why no known runtime launches the model there; such a deployment is sized, never planned.
-    `note` is a remark on how it is launched.
+    `note` is a remark on how it is launched. `adapter_bytes` of low-rank adapters are held beside the model.
     """
 
     chip: Chip
@@ -46,6 +49,7 @@ class Deployment:
     policies: Policies
     caveat: str = ""
     note: str = ""
+    adapter_bytes: float = 0.0
 
 
 @dataclass(frozen=True)

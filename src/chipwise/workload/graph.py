@@ -111,12 +111,15 @@ class Graph:
 
     def active_params(self, *, embedding: bool = False) -> int:
         """Parameters that one token touches: top-k experts, everything else whole. The embedding table is
-        counted only when asked (a lookup touches one row); a tied head is counted as the head."""
+        counted only when asked (a lookup touches one row), and so are tables beside it; a tied head is counted
+        as the head."""
+        head = self.embed.nodes[0].tensors if self.model.tied else ()
         total = 0.0
         for repeat, block in self.parts():
             sizes = Sizes(block.axes)
             for tensor in block.tensors:
-                if tensor.buffer or (tensor.cls == "embedding" and not (embedding or self.model.tied)):
+                looked_up = tensor.cls == "embedding" and tensor not in head
+                if tensor.buffer or (looked_up and not embedding):
                     continue
                 total += repeat * tensor.params(sizes) * tensor.touched
         return round(total)

@@ -39,7 +39,8 @@ class SelfAttention:
     value heads where it differs. `gate`: the output is weighed by a projection of the input, one value per
     head ("head") or per element ("element"). Not `causal`: every token sees all, as in an encoder. Without
     `key_bias` keys have none where queries and values do. `values_are_keys`: one projection makes both,
-    though both are cached. `borrowed`: keys and values are those of an earlier layer, which caches them. `index` chooses the tokens that are attended to.
+    though both are cached. `borrowed`: keys and values are those of an earlier layer, which caches them.
+    `index` chooses the tokens that are attended to.
     """
 
     heads: int

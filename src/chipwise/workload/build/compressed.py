@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from chipwise.workload.axes import ONE, Size
 from chipwise.workload.build.latent import indexer
-from chipwise.workload.build.letters import D, H, J, M, O, OF, OR, Q
+from chipwise.workload.build.letters import OF, OR, D, H, J, M, O, Q
 from chipwise.workload.build.part import Part, matrix
 from chipwise.workload.cache import KVSpec
 from chipwise.workload.mixers import CompressedAttend, Grouped

@@ -6,7 +6,7 @@ Source: deepseek-ai/DeepSeek-V3, inference/model.py (MLA); DeepSeek-V3.2-Exp, in
 from __future__ import annotations
 
 from chipwise.workload.axes import Size
-from chipwise.workload.build.letters import I, J, H, M, N, P, Q, R, W
+from chipwise.workload.build.letters import H, I, J, M, N, P, Q, R, W
 from chipwise.workload.build.part import Part, matrix
 from chipwise.workload.cache import KVSpec
 from chipwise.workload.formats import FORMATS

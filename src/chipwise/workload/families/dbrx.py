@@ -28,7 +28,9 @@ def read_dbrx(r: Reader) -> Network:
 def read_mpt(r: Reader) -> Network:
     """Positions by a slope per head, no biases anywhere, a tied head."""
     r.require("no_bias", (True,), "only models without biases are read")
-    r.skip("logit_scale", "norm_type", "verbose", "embedding_fraction", "init_config", "init_device", "emb_pdrop")
+    r.skip(
+        "logit_scale", "norm_type", "verbose", "embedding_fraction", "init_config", "init_device", "emb_pdrop"
+    )
     r.skip("learned_pos_emb", "tokenizer_name", "use_pad_tok_in_ffn", "expansion_ratio")
     inner = Reader(r.table("attn_config"), f"{r.origin}: attn_config")
     heads = heads_of(r, bias=False)

@@ -41,7 +41,7 @@ def _fp8(config: Config, origin: str) -> Quantisation:
     block = config.get("weight_block_size")
     stored = fp8_blocks(block, origin) if block else FORMATS["fp8"]
     ignored = patterns_of(config, origin, "modules_to_not_convert", "ignored_layers")
-    rules = (Rule(Scheme(stored, stored)),)
+    rules: tuple[Rule, ...] = (Rule(Scheme(stored, stored)),)
     if config.get("moe_quant_algo"):
         experts = read_modelopt({"quant_algo": config["moe_quant_algo"]}, origin).rules[0].scheme
         rules = (Rule(experts, ("experts",)), *rules)

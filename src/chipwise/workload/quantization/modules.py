@@ -28,6 +28,9 @@ __all__ = ["Patterns", "spellings"]
 # What stands before "layers." in the checkpoints of the families that are read.
 ROOTS = ("", "model.", "model.language_model.", "language_model.model.", "backbone.", "transformer.")
 
+# A repeat of a group that ends in a repeat: matching may take time exponential in the length of a name.
+NESTED = re.compile(r"[+*}]\)[+*{]")
+
 # Parts with layers of their own: a pattern with one of these words does not speak of the main stack.
 ELSEWHERE = ("vision", "visual", "audio", "image", "projector", "mtp", "eagle", "encoder")
 
@@ -109,6 +112,10 @@ class Patterns:
         for pattern in patterns:
             text = str(pattern)
             if text.startswith("re:"):
+                if len(text) > 1000 or NESTED.search(text):
+                    raise UsageError(
+                        f"{origin}: '{shorten(text)}' is not read", "repeats within repeats can take forever"
+                    )
                 try:
                     self._general.append(re.compile(text[3:]))
                 except re.error as error:

@@ -20,6 +20,9 @@ __all__ = [
     "table_of",
 ]
 
+MOST = 1_000_000
+"""The largest side of a block, of weights as wide as any that exist."""
+
 
 @dataclass(frozen=True, slots=True)
 class Scheme:
@@ -67,23 +70,21 @@ def table_of(config: Mapping[str, Any], origin: str, key: str) -> Mapping[str, A
 
 def fp8_blocks(block: Any, origin: str) -> Format:
     """8-bit floats with one scale per block of [outputs, inputs]."""
-    if not (
-        isinstance(block, (list, tuple))
-        and len(block) == 2
-        and all(isinstance(b, int) and b > 0 for b in block)
-    ):
-        raise UsageError(
-            f"{origin}: weight block {shorten(str(block))} is not read", "two whole numbers, as [128, 128]"
-        )
-    return replace(FORMATS["fp8_block"], block_rows=block[0], block_cols=block[1])
+    pair = block if isinstance(block, (list, tuple)) and len(block) == 2 else (0, 0)
+    if not all(isinstance(side, int) and 0 < side <= MOST for side in pair):
+        what = f"{origin}: weight block {shorten(str(block), 40)} is not read"
+        raise UsageError(what, "two whole numbers, as [128, 128]")
+    return replace(FORMATS["fp8_block"], block_rows=pair[0], block_cols=pair[1])
 
 
 def integers(bits: Any, group: Any, origin: str, *, zero_point: bool) -> Format:
     """4- or 8-bit integers in groups along the input; a group of -1 or none is a whole row."""
     if bits not in (4, 8):
-        raise UsageError(f"{origin}: integers of {shorten(str(bits))} bits are not read", "4 or 8")
-    size = group if isinstance(group, int) and group > 0 else 0
-    return grouped("int4" if bits == 4 else "int8", bits, size, zero_point=zero_point)
+        raise UsageError(f"{origin}: integers of {shorten(str(bits), 40)} bits are not read", "4 or 8")
+    size = -1 if group is None else group
+    if not isinstance(size, int) or size > MOST:
+        raise UsageError(f"{origin}: group_size {shorten(str(size), 40)} is not read", "a whole number")
+    return grouped("int4" if bits == 4 else "int8", int(bits), max(size, 0), zero_point=zero_point)
 
 
 def scheme_of(weights: Mapping[str, Any], inputs: Any, origin: str) -> Scheme:
