@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from chipwise.catalog.configs import ModelConfig
+from chipwise.catalog.offer import PRICE_NOISE
 from chipwise.catalog.price import Own, Rent, split_usd_per_million
 from chipwise.evidence.judge import Estimate, judge
 from chipwise.parallel.layout import Layout
@@ -194,23 +195,41 @@ def rank_plans(plans: list[PlanRecord], workload: Workload) -> tuple[PlanRecord,
     """Plans in order of the goal, numbered, with the front and the ties marked.
 
     One local user: the time of an answer. Serving a given rate: dollars per hour; otherwise dollars per million
-    tokens; where no plan has a price, tokens per second. Plans without a price come after those with one, by
-    chips. Two plans tie where each one's figure lies inside the other's interval.
+    tokens; where no plan has a price, tokens per second. Dollars that differ by less than the noise of list
+    prices do not rank: among those the faster plan comes first. Plans without a price come after those with
+    one, by chips. Two plans tie where each one's figure lies inside the other's interval.
     """
-    paid = any(p.price for p in plans)
-    goals = [_goal(p, workload, paid=paid) for p in plans]
-    order = sorted(range(len(plans)), key=lambda i: (goals[i] is None, _mid(goals[i], plans[i])))
-    plans = [plans[i] for i in order]
-    goals = [goals[i] for i in order]
-    cost = np.array([_mid(g, p) if g is not None else np.inf for g, p in zip(goals, plans, strict=True)])
+    paid = workload.task != "local" and any(p.price for p in plans)
+    pairs = [(_goal(p, workload, paid=paid), p) for p in plans]
+    pairs.sort(key=lambda pair: (pair[0] is None, _mid(*pair)))
+    if paid:
+        pairs = _by_speed_within_noise(pairs)
+    plans = [plan for _, plan in pairs]
     if workload.task == "local":
         cost = np.array([p.price.mid if p.price else np.inf for p in plans])
+    else:
+        cost = np.array([np.inf if goal is None else goal.mid for goal, _ in pairs])
     front = pareto(cost, np.array([p.tpot_s.mid for p in plans])) if plans else ()
     ranked = []
-    for i, plan in enumerate(plans):
-        ties = tuple(j + 1 for j, other in enumerate(goals) if j != i and _tie(goals[i], other))
+    for i, (goal, plan) in enumerate(pairs):
+        ties = tuple(j + 1 for j, (other, _) in enumerate(pairs) if j != i and _tie(goal, other))
         ranked.append(replace(plan, rank=i + 1, on_front=bool(front[i]), ties=ties))
     return tuple(ranked)
+
+
+Ranked = tuple[Figure | None, PlanRecord]
+
+
+def _by_speed_within_noise(pairs: list[Ranked]) -> list[Ranked]:
+    """Runs of plans whose dollars lie within the noise of the cheapest of the run, the fastest first."""
+    runs: list[list[Ranked]] = []
+    for pair in pairs:
+        leader = runs[-1][0][0] if runs else None
+        if leader is not None and pair[0] is not None and pair[0].mid < leader.mid * (1.0 + PRICE_NOISE):
+            runs[-1].append(pair)
+        else:
+            runs.append([pair])
+    return [pair for run in runs for pair in sorted(run, key=lambda p: p[1].tpot_s.mid)]
 
 
 def _goal(plan: PlanRecord, w: Workload, *, paid: bool) -> Figure | None:
