@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from chipwise.report.memory_view import memory_view
 from chipwise.report.records import Figure, ModelRecord, PlanRecord, PlanReport, PriceRecord, RefusalRecord
 from chipwise.report.table import Table
 from chipwise.units import format_bytes, format_count, format_number, format_seconds
@@ -77,13 +78,7 @@ def breakdown_view(plan: PlanRecord) -> tuple[Table, Table]:
         (f"what an output token of {plan.chips}x {plan.chip} ({plan.layout.label}) costs in machine time",),
         right=frozenset(("share of time", "10 % more of it gives")),
     )
-    m = plan.memory
-    rows = [(kind, format_bytes(size), m.basis[kind]) for kind, size in m.items.items()]
-    rows.append(("cache", format_bytes(m.cache_bytes), f"room for {m.cache_tokens:,} tokens in one replica"))
-    rows.append(("kept free", format_bytes(m.withheld_bytes), f"{plan.runtime}'s share of memory"))
-    rows.append(("in all", format_bytes(m.capacity_bytes), "usable"))
-    memory = Table(("memory of a device", "bytes", "basis"), rows, ("",), right=frozenset(("bytes",)))
-    return times, memory
+    return times, memory_view(plan.memory, plan.layout.label, plan.runtime)
 
 
 def _row(p: PlanRecord) -> tuple[str, ...]:

@@ -170,7 +170,7 @@ class FitRecord:
     runtime: str
     verdict: str
     missing_bytes: float
-    memory: MemoryRecord | None
+    memory: MemoryRecord
     largest_batch: int | None
     largest_context: int
     mend: tuple[str, ...]
