@@ -23,6 +23,9 @@ DEVICE = Device(
     memory_bytes_per_s=2e12,
     link_bytes_per_s=4e11,
     domain=8.0,
+    near_bytes_per_s=1e11,
+    near_domain=8.0,
+    pairwise_bytes_per_s=1e11,
     scaleout_bytes_per_s=5e10,
 )
 EFFICIENCY = Efficiency(

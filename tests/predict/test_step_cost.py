@@ -78,18 +78,37 @@ def test_stages_are_passed_one_after_the_other() -> None:
     step = decode(16, 1000)
     one = step_cost(shard(LLAMA, Layout()), step, H100, EFFICIENCY, OVERHEADS)
     four = step_cost(shard(LLAMA, Layout(pp=4.0)), step, H100, EFFICIENCY, OVERHEADS)
-    rate = OVERHEADS.link_share * min(H100.link_bytes_per_s, H100.scaleout_bytes_per_s)
+    rate = OVERHEADS.link_share * H100.link_bytes_per_s
     hop_s = OVERHEADS.link_base_s + OVERHEADS.link_hop_s + 16 * 4096 * 2 / rate
     assert four.exposed["network"] == pytest.approx(3 * hop_s)
     assert four.total_s - four.exposed["network"] == pytest.approx(one.total_s)
 
 
-def test_stages_use_the_link_where_there_is_no_network() -> None:
-    alone = replace(H100, scaleout_bytes_per_s=float("nan"))
+def test_stages_use_the_network_only_beyond_the_domain() -> None:
     slow = replace(H100, scaleout_bytes_per_s=1e9)
     step = decode(64, 1000)
-    assert seconds(Layout(pp=4.0), step, alone) < seconds(Layout(pp=4.0), step)
-    assert seconds(Layout(pp=4.0), step) < seconds(Layout(pp=4.0), step, slow)
+    assert seconds(Layout(pp=8.0), step, slow) == seconds(Layout(pp=8.0), step)
+    assert seconds(Layout(pp=16.0), step, slow) > seconds(Layout(pp=16.0), step)
+
+
+def test_links_wired_chip_to_chip_are_slow_in_pairs() -> None:
+    mesh = replace(H100, pairwise_bytes_per_s=H100.link_bytes_per_s / 7)
+    step = prefill(1, 4096)
+
+    def network(tp: float, device: Device) -> float:
+        return float(
+            step_cost(shard(LLAMA, Layout(tp)), step, device, EFFICIENCY, OVERHEADS).exposed["network"]
+        )
+
+    assert network(8.0, mesh) == pytest.approx(network(8.0, H100))
+    assert network(2.0, mesh) > 5 * network(2.0, H100)
+
+
+def test_a_group_beyond_the_inner_fabric_runs_on_the_outer_one() -> None:
+    bridged = replace(H100, near_domain=2.0, link_bytes_per_s=H100.link_bytes_per_s / 10)
+    step = prefill(1, 4096)
+    assert seconds(Layout(2.0), step, bridged) == pytest.approx(seconds(Layout(2.0), step))
+    assert seconds(Layout(4.0), step, bridged) > seconds(Layout(4.0), step)
 
 
 @pytest.mark.parametrize("graph", [LLAMA, MIXTURE], ids=["dense", "mixture"])

@@ -31,13 +31,15 @@ class Work:
     """The arithmetic and traffic of one sample of fixed size.
 
     `flops` counts a multiply-accumulate as two; `activations` are elements written once and read once,
-    `gather` elements fetched from tables at random, `params` weights that a batch reads once.
+    `gather` elements fetched from tables at random, `params` weights that a batch reads once, `steps` kernels
+    that wait for each other.
     """
 
     flops: float
     activations: float
     params: float
     gather: float
+    steps: float
     source: str
     note: str = ""
 
@@ -111,6 +113,7 @@ def _benchmark(name: str, entry: Mapping[str, Any], sources: Mapping[str, str]) 
             activations=float(work["activations"]),
             params=float(work["params"]),
             gather=float(work.get("gather", 0.0)),
+            steps=float(work.get("steps", 0.0)),
             source=sources[work["source"]],
             note=work.get("note", ""),
         )

@@ -53,7 +53,8 @@ class MatrixUnit:
     """Compute units and the 16-bit multiply-accumulates each does per clock.
 
     units x macs_per_clock x 2 x peak_clock_hz reproduces the 16-bit peak; `boost_clock_hz` is the highest
-    clock the vendor names.
+    clock the vendor names. Systolic chips: `arrays` arrays in the package, of `array_rows` x `array_cols`
+    cells, which hold their "weights" or their "outputs" (`array_holds`).
     """
 
     unit: str
@@ -62,6 +63,10 @@ class MatrixUnit:
     macs_per_clock: float | None
     boost_clock_hz: float | None
     peak_clock_hz: float | None
+    arrays: int = 0
+    array_rows: int = 0
+    array_cols: int = 0
+    array_holds: str = ""
 
 
 @dataclass(frozen=True, slots=True)

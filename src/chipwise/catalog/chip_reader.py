@@ -58,9 +58,10 @@ _IDENTITY = (
 )  # fmt: skip
 _TEXTS = (
     "process", "memory_type", "tier2", "unit", "matrix_unit", "host", "scaleup", "scaleup_topology",
+    "array_holds",
 )  # fmt: skip
 _SIZES = ("memory", "cache", "sram")
-_COUNTS = ("units", "devices_per_package", "scaleup_domain")
+_COUNTS = ("units", "devices_per_package", "scaleup_domain", "arrays", "array_rows", "array_cols")
 _NUMBERS = (
     "usable_memory_GB", "memory_GBps", "tier2_GB", "tier2_GBps", "macs_per_clock", "boost_MHz", "peak_MHz",
     "sram_per_unit_KiB", "registers_per_unit_KiB", "sram_GBps", "host_GBps", "scaleup_GBps",
@@ -173,6 +174,8 @@ class _Table:
             tiers.append(MemoryTier(self.get("tier2"), "ddr", size, size, self.si("tier2_GBps", 1e9)))
         elif "tier2_GB" in figures or "tier2_GBps" in figures:
             raise self.fail("tier2_GB and tier2_GBps need tier2", "the name of the second memory")
+        if self.get("array_holds") not in ("", "weights", "outputs"):
+            raise self.fail(f"array_holds must be weights or outputs, not '{shorten(self.get('array_holds'), 40)}'")
         domain = cast(int, figures.get("scaleup_domain", 1))
         scaleup = None
         if domain > 1 or "scaleup" in figures or "scaleup_GBps" in figures:
@@ -198,6 +201,8 @@ class _Table:
             matrix_unit=MatrixUnit(
                 self.get("unit"), cast(int, figures.get("units", 0)), self.get("matrix_unit"),
                 self.si("macs_per_clock", 1), self.si("boost_MHz", 1e6), self.si("peak_MHz", 1e6),
+                *(cast(int, figures.get(key, 0)) for key in ("arrays", "array_rows", "array_cols")),
+                self.get("array_holds"),
             ),
             cache_bytes=self.size("cache"),
             sram_per_unit_bytes=self.si("sram_per_unit_KiB", 2.0**10),

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from chipwise.catalog.chip import Chip, Family
+from chipwise.catalog.chip import Chip, Family, Link
+from chipwise.catalog.system import System
 from chipwise.units import Real
 
 __all__ = ["DTYPES", "Device"]
@@ -33,7 +34,10 @@ class Device:
 
     `matrix` maps every data type to the rate at which a product of that type runs, in FLOP/s, with the
     fallback of types that the chip has no unit for. NaN = not published. `reserved_bytes` of the memory belong
-    to display and operating system. `domain` counts devices.
+    to display and operating system.
+
+    `link_bytes_per_s` joins `domain` devices; up to `near_domain` of them meet faster, at `near_bytes_per_s`,
+    of which one pair reaches `pairwise_bytes_per_s` (less than all where links are wired chip to chip).
     """
 
     family: Family
@@ -44,22 +48,22 @@ class Device:
     memory_bytes_per_s: Real
     link_bytes_per_s: Real
     domain: Real
+    near_bytes_per_s: Real
+    near_domain: Real
+    pairwise_bytes_per_s: Real
     scaleout_bytes_per_s: Real
 
     @classmethod
-    def of(cls, chip: Chip, reserved_bytes: float = 0.0) -> Device:
-        """The device of a chip in a machine that keeps `reserved_bytes` of its memory for itself."""
+    def of(cls, chip: Chip, reserved_bytes: float = 0.0, system: System | None = None) -> Device:
+        """The device of a chip in a machine that keeps `reserved_bytes` of its memory for itself.
+
+        Without a `system` the chip's own link joins as many as it can, or the host's bus eight cards.
+        """
         n = float(chip.devices_per_package)
         memory = chip.memory
         bounds = [b for b in (memory.label_bytes, memory.usable_bytes) if b is not None]
-        link = chip.scaleup
-        host = chip.host
-        rate = link.bytes_per_s if link else None
-        domain = float(link.domain) if link else 1.0
-        if rate is None:
-            # cards without a fabric of their own meet over the host's bus, eight to a server at most
-            rate = host.bytes_per_s if host else None
-            domain = 8.0 if rate is not None and chip.kind == "gpu" else 1.0
+        near, far = _tiers(chip, system)
+        network = system.scaleout.bytes_per_s if system and system.scaleout else chip.scaleout_bytes_per_s
         return cls(
             family=chip.family,
             matrix={d: _rate(chip, d) / n for d in DTYPES},
@@ -67,9 +71,12 @@ class Device:
             memory_bytes=min(bounds) / n if bounds else np.nan,
             reserved_bytes=reserved_bytes / n,
             memory_bytes_per_s=_number(memory.bytes_per_s) / n,
-            link_bytes_per_s=_number(rate) / n,
-            domain=domain * n,
-            scaleout_bytes_per_s=_number(chip.scaleout_bytes_per_s) / n,
+            link_bytes_per_s=_number(far.bytes_per_s) / n,
+            domain=far.domain * n,
+            near_bytes_per_s=_number(near.bytes_per_s) / n,
+            near_domain=near.domain * n,
+            pairwise_bytes_per_s=_number(near.pairwise_bytes_per_s, _number(near.bytes_per_s)) / n,
+            scaleout_bytes_per_s=_number(network) / n,
         )
 
     @classmethod
@@ -88,6 +95,19 @@ class Device:
 
 
 _NUMBERS = tuple(f.name for f in fields(Device) if f.name not in ("family", "matrix"))
+
+
+def _tiers(chip: Chip, system: System | None) -> tuple[Link, Link]:
+    """The innermost fabric and the outermost one."""
+    if system is not None:
+        links = [Link(t.name, t.bytes_per_s, t.pairwise_bytes_per_s, domain=t.chips) for t in system.tiers]
+        return (links[0], links[-1]) if links else (Link("none", None), Link("none", None))
+    link = chip.scaleup
+    if link is None or link.bytes_per_s is None:
+        # cards without a fabric of their own meet over the host's bus, eight to a server at most
+        bus = chip.host.bytes_per_s if chip.host else None
+        link = Link("bus", bus, domain=8 if bus is not None and chip.kind == "gpu" else 1)
+    return link, link
 
 
 def _number(value: float | None, default: float = np.nan) -> float:

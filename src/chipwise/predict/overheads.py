@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from chipwise.units import Real
 
 __all__ = ["Overheads"]
 
 
 @dataclass(frozen=True, slots=True)
 class Overheads:
-    """Host work per iteration, per running sequence and per request; share and latencies of the links."""
+    """Host work per iteration, per running sequence and per request; share and latencies of the links.
+
+    `factors` correct parts of a pass (`predict.parts`) as fitted to served workloads; absent ones are 1.
+    """
 
     iteration_s: float
     sequence_s: float
@@ -17,3 +23,4 @@ class Overheads:
     link_share: float
     link_base_s: float
     link_hop_s: float
+    factors: Mapping[str, Real] = field(default_factory=dict)

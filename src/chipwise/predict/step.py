@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from chipwise.cost.cost import Cost
@@ -9,11 +11,18 @@ from chipwise.cost.device import Device
 from chipwise.cost.efficiency import Efficiency
 from chipwise.cost.roofline import time
 from chipwise.parallel.comm import Comm, Fabric, comm_time
+from chipwise.parallel.layout import Layout
 from chipwise.parallel.shard import Sharded
 from chipwise.predict.overheads import Overheads
+from chipwise.predict.parts import part_of, quantity
+from chipwise.workload.op import pointwise
 from chipwise.workload.step import Step
 
-__all__ = ["step_cost"]
+__all__ = ["step_cost", "step_parts"]
+
+NARROW = frozenset(("fp8", "int8", "fp4"))
+# One scale per matrix, known beforehand: the norm or activation before writes narrow values itself.
+STATIC = frozenset(("fp8",))
 
 
 def step_cost(
@@ -23,23 +32,52 @@ def step_cost(
 
     Operators run one after the other; exchanges are not hidden behind them. Pipeline stages follow each
     other, so this is the time a token takes; stages work on other batches meanwhile (the caller counts
-    them).
+    them). Every part is multiplied by the factor that served workloads gave it (`Overheads.factors`).
     """
     total = Cost({"compute": 0.0, "memory": 0.0, "network": 0.0, "launch": 0.0, "host": 0.0})
+    factors = overheads.factors
+    for part, cost in step_parts(sharded, step, device, efficiency, overheads):
+        if factors:
+            scales = {name: factors.get(quantity(part, name), 1.0) for name in cost.exposed | cost.hidden}
+            cost = Cost(
+                {name: seconds * scales[name] for name, seconds in cost.exposed.items()},
+                {name: seconds * scales[name] for name, seconds in cost.hidden.items()},
+            )
+        if part == "host":
+            cost = Cost({"host": cost.exposed["launch"] + cost.exposed["host"]})
+        elif "network" in cost.exposed:
+            cost = Cost({"network": cost.exposed["launch"] + cost.exposed["network"]})
+        total = total + cost
+    return total
+
+
+def step_parts(
+    sharded: Sharded, step: Step, device: Device, efficiency: Efficiency, overheads: Overheads
+) -> Iterator[tuple[str, Cost]]:
+    """Every operator and exchange of one pass of one replica: its part (see `parts`) and its seconds, repeats
+    included, before any factor. Latency of exchanges and the host's work per pass are under "launch"."""
     for repeat, op in sharded.ops(step):
-        total = total + time(op, device, efficiency) * repeat
+        yield part_of(op), time(op, device, efficiency) * repeat
+        if op.kind == "gemm" and op.compute in NARROW and op.weight not in STATIC:
+            # activations are narrowed by a kernel of their own: 2 bytes read, 1 written
+            narrowed = pointwise(op.dims["m"] * op.dims["k"], 1.5, name="quantise")
+            yield "quantise", time(narrowed, device, efficiency) * repeat
     for repeat, comm in sharded.comms(step):
-        latency, transfer = comm_time(comm, _fabric(comm, device, overheads))
-        total = total + Cost({"network": (latency + transfer) * repeat})
-    return total + Cost({"host": overheads.iteration_s + overheads.sequence_s * step.sequences})
+        latency, transfer = comm_time(comm, _fabric(comm, sharded.layout, device, overheads))
+        yield comm.kind, Cost({"launch": latency * repeat, "network": transfer * repeat})
+    yield "host", Cost({"launch": overheads.iteration_s, "host": overheads.sequence_s * step.sequences})
 
 
-def _fabric(comm: Comm, device: Device, o: Overheads) -> Fabric:
-    rate = device.link_bytes_per_s
+def _fabric(comm: Comm, layout: Layout, device: Device, o: Overheads) -> Fabric:
+    """The link that an exchange runs on: chip to chip as far as the inner tier reaches, then the outer one;
+    stages use the network where a replica is larger than its domain."""
+    ranks = np.asarray(comm.ranks)
+    direct = np.fmin(device.near_bytes_per_s, device.pairwise_bytes_per_s * np.maximum(ranks - 1.0, 1.0))
     if comm.axis == "pp":
-        # stages leave the scale-up domain as soon as there is a network to leave it by
-        network = device.scaleout_bytes_per_s
-        rate = np.where(np.isfinite(network), np.fmin(network, rate), rate)
+        inside = np.asarray(layout.devices) <= device.domain
+        rate = np.where(inside, np.fmin(direct, device.link_bytes_per_s), device.scaleout_bytes_per_s)
+    else:
+        rate = np.where(ranks <= device.near_domain, direct, device.link_bytes_per_s)
     # devices without a link exchange nothing; the rate only keeps the arithmetic finite
     rate = np.where(np.isfinite(rate), rate, 1.0)
     return Fabric(rate, o.link_share, o.link_base_s, o.link_hop_s)

@@ -188,6 +188,7 @@ def plan_record(
         shares=shares,
         memory=memory_record(memory, layout_.dp, held),
         note=deployment.note,
+        system=deployment.system.id if deployment.system else "",
     )
 
 

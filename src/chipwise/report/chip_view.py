@@ -58,6 +58,8 @@ def chip_view(chip: Chip) -> Table:
     head = (f"{chip.name} ({chip.vendor}, {chip.year}, {chip.kind}, {chip.status})", "")
     foot = [chip.default.note] if chip.default.note else []
     missing = [name for name in MEASURES if name not in chip.figures]
+    if chip.family != "systolic":
+        missing = [name for name in missing if not name.startswith("array")]
     foot.append(f"not found: {', '.join(missing)}")
     foot += [f"exception to guard {guard}: {why}" for guard, why in chip.exceptions.items()]
     foot += sources.notes()

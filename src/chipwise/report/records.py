@@ -129,6 +129,7 @@ class PlanRecord:
     shares: dict[str, float]
     memory: MemoryRecord
     note: str = ""
+    system: str = ""
     on_front: bool = False
     ties: tuple[int, ...] = ()
 

@@ -6,14 +6,14 @@ from collections.abc import Iterable, Mapping
 
 from chipwise.catalog.chip import Chip
 from chipwise.catalog.runtime import Runtime, get_runtime, override, runtimes_for
-from chipwise.catalog.system import load_systems
+from chipwise.catalog.system import System, load_systems
 from chipwise.cost.device import Device
 from chipwise.parallel.layout import Reason
 from chipwise.search.space import Deployment
 from chipwise.workload.formats import Format
 from chipwise.workload.model import Model
 
-__all__ = ["LOCAL_FORMS", "NotOffered", "deployments", "runtime_for"]
+__all__ = ["LOCAL_FORMS", "NotOffered", "deployments", "machine_for", "runtime_for"]
 
 # Families whose mechanics the cost room holds. Others are sized by `fit`, not timed.
 TIMED = frozenset({"simt", "systolic", "cpu"})
@@ -54,21 +54,35 @@ def deployments(
         if chosen is None:
             refused.append((chip, Reason.NO_RUNTIME, why))
             continue
-        device = Device.of(chip, _reserved(chip, local=local))
+        system = machine_for(chip, local=local)
+        device = Device.of(chip, _reserved(chip, system), system)
         policies = override(chosen.policies_on(chip), policy or {})
         note, caveat = (why, "") if launched else ("", why)
-        found.append(Deployment(chip, device, chosen, policies, caveat, note, adapter_bytes))
+        found.append(Deployment(chip, device, chosen, policies, caveat, note, adapter_bytes, system))
     return tuple(found), tuple(refused)
 
 
-def _reserved(chip: Chip, *, local: bool) -> float:
-    """What display and system keep: in desktops for a local user, and for chips that live nowhere else."""
+def machine_for(chip: Chip, *, local: bool = False) -> System | None:
+    """The machine that plans put a chip into: the largest one to rent, or for a local user to buy.
+
+    None for a chip that no bundled system holds.
+    """
     machines = [s for s in load_systems().values() if any(held == chip.id for held, _ in s.members)]
-    desktops = [s for s in machines if s.form in LOCAL_FORMS]
-    if not desktops or not (local or len(desktops) == len(machines)):
-        return 0.0
+    wanted = [s for s in machines if (s.form in LOCAL_FORMS) == local] or machines
+    way = "buy" if local else "rent"
+    wanted = [s for s in wanted if way in s.offered] or wanted
+
+    def reach(system: System) -> tuple[int, float]:
+        outer = system.tiers[-1] if system.tiers else None
+        return (outer.chips, outer.bytes_per_s or 0.0) if outer else (1, 0.0)
+
+    return max(wanted, key=reach, default=None)
+
+
+def _reserved(chip: Chip, system: System | None) -> float:
+    """What display and operating system keep of the memory, in machines that have them."""
     memory = chip.memory.usable_bytes or chip.memory.label_bytes or 0.0
-    return min(s.reserved_bytes(memory) for s in desktops)
+    return system.reserved_bytes(memory) if system else 0.0
 
 
 def runtime_for(model: Model, chip: Chip, wanted: Runtime | None = None) -> tuple[Runtime | None, str]:

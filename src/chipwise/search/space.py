@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from chipwise.catalog.chip import Chip
 from chipwise.catalog.runtime import Policies, Runtime
+from chipwise.catalog.system import System
 from chipwise.cost.device import Device
 from chipwise.parallel.layout import Layout
 from chipwise.workload.graph import Graph
@@ -37,7 +38,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Deployment:
-    """A chip under a runtime: what a layout is tried on.
+    """A chip under a runtime, in the machines of a `system`: what a layout is tried on.
 
     `caveat` says why no known runtime launches the model there; such a deployment is sized, never planned.
     `note` is a remark on how it is launched. `adapter_bytes` of low-rank adapters are held beside the model.
@@ -50,6 +51,7 @@ class Deployment:
     caveat: str = ""
     note: str = ""
     adapter_bytes: float = 0.0
+    system: System | None = None
 
 
 @dataclass(frozen=True)
