@@ -127,11 +127,7 @@ def plan_record(
     precision: str,
     price: PriceRecord | None,
 ) -> PlanRecord:
-    """One plan at one operating point: `prediction` holds a single number in each figure.
-
-    Dollars per million tokens follow the one rule of `catalog.price`: input and output tokens each pay for the
-    machine time spent on them.
-    """
+    """One plan at one operating point: `prediction` holds a single number in each figure."""
 
     def one(value: object) -> float:
         return float(np.asarray(value).reshape(-1)[0])
@@ -141,25 +137,11 @@ def plan_record(
     chips = replicas * devices // deployment.chip.devices_per_package
     tokens = judge("tokens_per_s", one(prediction.tokens_per_s) * replicas)
     requests = one(prediction.requests_per_s) * replicas
-    per_million = None
-    if price is not None:
-        batch = one(prediction.batch) / layout_.dp
-        decode = workload.output_tokens * one(prediction.decode_s) / batch
-        prefill = one(prediction.prefill_s) / layout_.pp
-
-        def per_million_out(usd_per_h: float, faster: float) -> float:
-            paid_s = 1.0 / (requests * faster)  # of the whole fleet, per request
-            share = prefill / (prefill + decode)
-            lengths = workload.prompt_tokens, workload.output_tokens
-            return one(split_usd_per_million(usd_per_h, paid_s * share, paid_s * (1.0 - share), *lengths)[1])
-
-        per_million = Figure(
-            per_million_out(price.mid, 1.0),
-            per_million_out(price.low, tokens.high / tokens.mid),
-            per_million_out(price.high, tokens.low / tokens.mid),
-            tokens.basis,
-            tokens.provisional,
-        )
+    per_request = (
+        one(prediction.prefill_s) / layout_.pp,
+        workload.output_tokens * one(prediction.decode_s) * layout_.dp / one(prediction.batch),
+    )
+    into, out = _usd_per_million(price, tokens, requests, per_request, workload)
     exposed = {k: one(v) for k, v in prediction.cost.exposed.items()}
     total = sum(exposed.values())
     shares = {k: v / total for k, v in sorted(exposed.items(), key=lambda kv: -kv[1]) if v > 0}
@@ -183,13 +165,42 @@ def plan_record(
         tokens_per_s_per_chip=figure(tokens.scaled(1.0 / chips)),
         requests_per_s=requests,
         price=price,
-        usd_per_million_out=per_million,
+        usd_per_million_in=into,
+        usd_per_million_out=out,
         bound=next(iter(shares)),
         shares=shares,
         memory=memory_record(memory, layout_.dp, held),
         note=deployment.note,
         system=deployment.system.id if deployment.system else "",
     )
+
+
+def _usd_per_million(
+    price: PriceRecord | None,
+    tokens: Estimate,
+    requests_per_s: float,
+    machine_s: tuple[float, float],
+    workload: Workload,
+) -> tuple[Figure | None, Figure | None]:
+    """Dollars per million input and output tokens by the one rule of `catalog.price`: each kind pays for its
+    share of the machine seconds of a request (`machine_s`: prefill, decode), idle time included."""
+    if price is None:
+        return None, None
+    share = machine_s[0] / sum(machine_s)
+
+    def split(usd_per_h: float, faster: float) -> tuple[float, float]:
+        paid_s = 1.0 / (requests_per_s * faster)  # of the whole fleet, per request
+        lengths = workload.prompt_tokens, workload.output_tokens
+        into, out = split_usd_per_million(usd_per_h, paid_s * share, paid_s * (1.0 - share), *lengths)
+        return float(into), float(out)
+
+    mid = split(price.mid, 1.0)
+    low = split(price.low, tokens.high / tokens.mid)
+    high = split(price.high, tokens.low / tokens.mid)
+    into, out = (
+        Figure(*three, tokens.basis, tokens.provisional) for three in zip(mid, low, high, strict=True)
+    )
+    return into, out
 
 
 def rank_plans(plans: list[PlanRecord], workload: Workload) -> tuple[PlanRecord, ...]:

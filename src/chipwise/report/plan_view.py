@@ -76,9 +76,19 @@ def breakdown_view(plan: PlanRecord) -> tuple[Table, Table]:
             for name, share in plan.shares.items()
         ],
         (f"what an output token of {plan.chips}x {plan.chip} ({plan.layout.label}) costs in machine time",),
+        foot=_money(plan),
         right=frozenset(("share of time", "10 % more of it gives")),
     )
     return times, memory_view(plan.memory, plan.layout.label, plan.runtime)
+
+
+def _money(p: PlanRecord) -> tuple[str, ...]:
+    if p.price is None or p.usd_per_million_in is None:
+        return (f"price of {p.chip}: not known here",)
+    per_million = f"$/M tokens: {_range(p.usd_per_million_in)} in, {_range(p.usd_per_million_out)} out"
+    stale = ", no offer of the last 90 days" if p.price.stale else ""
+    dates = f", {p.price.dates}" if p.price.dates else ""
+    return (f"{_price(p.price)} $/h ({p.price.basis}{dates}{stale}); {per_million}",)
 
 
 def _row(p: PlanRecord) -> tuple[str, ...]:

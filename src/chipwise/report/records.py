@@ -124,6 +124,7 @@ class PlanRecord:
     tokens_per_s_per_chip: Figure
     requests_per_s: float
     price: PriceRecord | None
+    usd_per_million_in: Figure | None
     usd_per_million_out: Figure | None
     bound: str
     shares: dict[str, float]
