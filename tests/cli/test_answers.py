@@ -161,7 +161,7 @@ def test_a_model_that_does_not_fit_is_an_answer_with_code_4(run: Run) -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("plan", MODEL, "--tpot", "1us"), ("--tpot",)),
+        (("plan", MODEL, "--tpot", "1us"), ("TPOT", "the best for a lone request is", "--in")),
         (("plan", MODEL, "--rate", "1e6/s", "--max-chips", "1"), ("--max-chips",)),
         (("plan", "llama-3.1-80b"), ("did you mean", "Llama-3.1-70B")),
         (("plan", MODEL, "--chips", "h100-sxm"), ()),

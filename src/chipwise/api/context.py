@@ -16,6 +16,7 @@ from chipwise.parallel.layout import Layout
 from chipwise.predict.inference import in_flight
 from chipwise.predict.overheads import Overheads
 from chipwise.report.assemble import plan_record, price_record
+from chipwise.report.plan_view import span
 from chipwise.report.records import PlanRecord, PriceRecord
 from chipwise.search.evaluate import memory_of, predict, single
 from chipwise.search.space import Deployment
@@ -72,7 +73,8 @@ class Context:
         priced = [p.price for p in plans if p.price]
         if priced:
             notes.append(priced[0].basis)
-            dates = sorted({p.dates for p in priced if p.dates})
-            if dates:
-                notes.append(f"prices of {dates[0][:10]}..{dates[-1][-10:]}")
+            dated = [p for p in priced if p.newest]
+            if dated:
+                oldest, newest = min(p.oldest for p in dated), max(p.newest for p in dated)
+                notes.append(f"prices of {span(oldest, newest)}")
         return tuple(notes)

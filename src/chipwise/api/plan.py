@@ -27,6 +27,7 @@ from chipwise.search.choose import Choice, choose
 from chipwise.search.deployments import LOCAL_FORMS, deployments
 from chipwise.search.evaluate import evaluate
 from chipwise.search.space import Limits, candidates
+from chipwise.units import format_seconds
 from chipwise.workload.workload import Workload
 
 __all__ = ["plan"]
@@ -73,15 +74,17 @@ def plan(
     plans: list[PlanRecord] = []
     rejected: Counter[Reason] = Counter()
     considered = 0
+    reach = (np.inf, np.inf)
     for group in candidates(found.graph, offered, limits):
         priced = evaluate(found.graph, group, workload, *context.rates(group.deployments[0]))
         choices, without, counts = choose(priced, workload, prices, limits)
         considered += priced.plans
+        reach = tuple(np.minimum(reach, priced.reach()))
         rejected += counts
         refusals += [RefusalRecord(r.deployment.chip.id, r.reason.name, r.reason.value) for r in without]
         plans += [_operate(context, choice) for choice in choices]
     if not plans:
-        raise InfeasibleError(*_why_nothing(found.graph.model.name, rejected, refusals))
+        raise InfeasibleError(*_why_nothing(found.graph.model.name, workload, rejected, refusals, reach))
     del rejected[Reason.OK]
     return PlanReport(
         model=model_record(found.graph, found.config),
@@ -115,12 +118,28 @@ def _operate(context: Context, choice: Choice) -> PlanRecord:
 
 
 def _why_nothing(
-    name: str, rejected: Mapping[Reason, int], refusals: Sequence[RefusalRecord]
+    name: str,
+    workload: Workload,
+    rejected: Mapping[Reason, int],
+    refusals: Sequence[RefusalRecord],
+    reach: tuple[float, float],
 ) -> tuple[str, str]:
+    """What stands in the way of every plan, and the next step; `reach` are the best TTFT and TPOT of a lone
+    request on anything that fits."""
     if rejected.get(Reason.BUDGET):
         return f"{name}: no plan within the limits of chips or cost", "raise --max-chips or --max-usd-per-h"
     if rejected.get(Reason.SLO):
-        return f"{name}: no plan meets the targets", "relax --ttft or --tpot, or shorten --in"
+        asked = (("TTFT", workload.ttft_s), ("TPOT", workload.tpot_s))
+        short = [
+            f"{word} {format_seconds(target)} is out of reach: the best for a lone request is {format_seconds(best)}"
+            for (word, target), best in zip(asked, reach, strict=True)
+            if target is not None and best > target
+        ]
+        both = "TTFT and TPOT are each in reach, but not together on one deployment"
+        return (
+            f"{name}: no plan meets the targets; {'; '.join(short) or both}",
+            "relax the target, or shorten --in",
+        )
     if rejected.get(Reason.MEMORY):
         return f"{name} does not fit on what was asked", f"chipwise fit {name} shows what would"
     detail = refusals[0].detail if refusals else "no chips were given"

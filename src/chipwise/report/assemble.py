@@ -103,8 +103,7 @@ def price_record(basis: Rent | Own | None, chips: int) -> PriceRecord | None:
     if isinstance(basis, Own):
         usd = basis.usd_per_h * chips
         assumed = f" (assumed: {', '.join(basis.assumed)})" if basis.assumed else ""
-        return PriceRecord(usd, usd, usd, f"owned: capital, power and cooling{assumed}", "", False)
-    dates = "..".join(dict.fromkeys(d for d in (basis.oldest, basis.newest) if d))
+        return PriceRecord(usd, usd, usd, f"owned: capital, power and cooling{assumed}", "", "", False)
     kind = "spot price" if basis.spot else "on-demand list price"
     where = " ".join(filter(None, (basis.provider, basis.region)))
     return PriceRecord(
@@ -112,7 +111,8 @@ def price_record(basis: Rent | Own | None, chips: int) -> PriceRecord | None:
         mid=basis.mid_usd_per_h * chips,
         high=basis.high_usd_per_h * chips,
         basis=f"{kind}, {where or 'range over providers'}",
-        dates=dates,
+        oldest=basis.oldest,
+        newest=basis.newest,
         stale=basis.stale,
     )
 

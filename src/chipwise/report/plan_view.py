@@ -9,7 +9,7 @@ from chipwise.report.records import Figure, ModelRecord, PlanRecord, PlanReport,
 from chipwise.report.table import Table
 from chipwise.units import format_bytes, format_count, format_number, format_seconds
 
-__all__ = ["breakdown_view", "model_line", "plan_view"]
+__all__ = ["breakdown_view", "model_line", "plan_view", "span"]
 
 SHOWN = 10
 RESOURCE = {
@@ -87,8 +87,13 @@ def _money(p: PlanRecord) -> tuple[str, ...]:
         return (f"price of {p.chip}: not known here",)
     per_million = f"$/M tokens: {_range(p.usd_per_million_in)} in, {_range(p.usd_per_million_out)} out"
     stale = ", no offer of the last 90 days" if p.price.stale else ""
-    dates = f", {p.price.dates}" if p.price.dates else ""
+    dates = f", {span(p.price.oldest, p.price.newest)}" if p.price.newest else ""
     return (f"{_price(p.price)} $/h ({p.price.basis}{dates}{stale}); {per_million}",)
+
+
+def span(oldest: str, newest: str) -> str:
+    """`2026-06 to 2026-11`, or the one date."""
+    return newest if oldest == newest else f"{oldest} to {newest}"
 
 
 def _row(p: PlanRecord) -> tuple[str, ...]:

@@ -93,13 +93,14 @@ class MemoryRecord:
 @dataclass(frozen=True, slots=True)
 class PriceRecord:
     """Dollars per hour of all chips of the plan: the range over offers and its middle, or one figure of
-    owning; `basis` says which, `dates` span the offers."""
+    owning; `basis` says which, `oldest` and `newest` are the dates of the offers ("" = undated)."""
 
     low: float
     mid: float
     high: float
     basis: str
-    dates: str
+    oldest: str
+    newest: str
     stale: bool
 
 

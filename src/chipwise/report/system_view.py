@@ -37,11 +37,29 @@ def system_view(system: System) -> Table:
     rows = []
     sources = Citations()
     for name, value in system.figures.items():
+        if name == "tiers":
+            continue  # each tier has a line of its own
         p = system.provenance(name)
-        rows.append((name, str(value), p.grade, sources.mark(p), p.note))
+        rows.append((name, _text(value), p.grade, sources.mark(p), p.note))
     members = ", ".join(f"{n}x {chip}" for chip, n in system.members)
     shapes = ["x".join(map(str, shape)) for shape in system.slices()]
     more = ", ..." if len(shapes) > 24 else ""
     foot = (f"shapes: {', '.join(shapes[:24])}{more}", *sources.notes())
     head = (f"{system.name}: {members} a host, {system.chips} chips in all", "")
     return Table(("figure", "value", "grade", "source", "note"), rows, head, foot)
+
+
+def _text(value: object) -> str:
+    """A figure, or those of a tier side by side."""
+    if isinstance(value, dict):
+        shown = (
+            k for k in ("name", "fabric", "chips", "shape", "wrap", "GBps", "pairwise_GBps") if k in value
+        )
+        return ", ".join(f"{k} {_text(value[k])}" for k in shown)
+    if isinstance(value, list | tuple):
+        return (
+            "x".join(map(str, value))
+            if all(isinstance(v, int) for v in value)
+            else ", ".join(map(str, value))
+        )
+    return f"{value:g}" if isinstance(value, float) else str(value)

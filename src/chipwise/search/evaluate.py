@@ -43,6 +43,15 @@ class Evaluated:
     allowed: NDArray[np.bool_]
     missing_bytes: Array
 
+    def reach(self) -> tuple[float, float]:
+        """The shortest TTFT and TPOT of a lone request among candidates that are legal and fit; infinite
+        where there is none."""
+        live = self.reason == 0
+        if not live.any():
+            return np.inf, np.inf
+        p = self.prediction
+        return float(np.nanmin(p.ttft_s[live])), float(np.nanmin(p.tpot_s[live]))
+
     @property
     def plans(self) -> int:
         """Candidate plans priced: layouts times batches."""
