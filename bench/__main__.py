@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from bench.cold import cold_seconds
 from bench.plans import plans_per_s
 from bench.timing import Result, median_s, one_core
+from bench.training import layouts_per_s
 
 
 def results() -> Iterator[Result]:
@@ -26,6 +27,8 @@ def results() -> Iterator[Result]:
     for name, (search, whole) in plans_per_s().items():
         yield Result(f"candidate plans, {name}: search", search, "1/s", 100_000.0)
         yield Result(f"candidate plans, {name}: api.plan", whole, "1/s", 100_000.0)
+
+    yield Result("training layouts, step time and memory", layouts_per_s(), "1/s", 1_000_000.0)
 
 
 def _load_chips() -> None:

@@ -36,7 +36,8 @@ def _of(model: str) -> tuple[float, float]:
     def search() -> None:
         for group in candidates(graph, offered, Limits()):
             family, software = group.deployments[0].device.family, group.deployments[0].runtime.id
-            rates = numbers.efficiency(family, software), numbers.overheads(family, software)
+            costs = numbers.cost(family, software, [d.chip for d in group.deployments])
+            rates = costs, numbers.overheads(family, software)
             choose(evaluate(graph, group, WORKLOAD, *rates), WORKLOAD, prices, Limits())
 
     def whole() -> None:

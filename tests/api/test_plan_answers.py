@@ -12,7 +12,7 @@ from chipwise.catalog.chips import load_chips
 from chipwise.catalog.offer import PRICE_NOISE
 from chipwise.errors import InfeasibleError, UnknownNameError, UsageError
 from chipwise.parallel.layout import Layout
-from chipwise.report.records import PlanReport
+from chipwise.report.records import PlanRecord, PlanReport
 from chipwise.search.space import Limits
 from chipwise.workload.workload import Workload
 
@@ -49,6 +49,12 @@ def test_one_plan_a_chip(report: PlanReport) -> None:
     assert len(set(chips)) == len(chips)
 
 
+def per_token(p: PlanRecord) -> float:
+    """All that a request costs, over its output tokens."""
+    assert p.price is not None
+    return p.price.mid / p.tokens_per_s.mid
+
+
 def test_ranked_by_the_goal(report: PlanReport) -> None:
     w = report.workload
     if w.task == "local":
@@ -57,10 +63,7 @@ def test_ranked_by_the_goal(report: PlanReport) -> None:
         return
     priced = [p for p in report.plans if p.price]
     assert report.plans[: len(priced)] == tuple(priced)
-    if w.rate_per_s is not None:
-        goals = [p.price.mid for p in priced if p.price]
-    else:
-        goals = [p.usd_per_million_out.mid for p in priced if p.usd_per_million_out]
+    goals = [p.price.mid if w.rate_per_s is not None and p.price else per_token(p) for p in priced]
     assert len(goals) == len(priced)
     # dollars within the noise of list prices do not rank: there the faster plan comes first
     for before, after in pairwise(zip(goals, priced, strict=True)):
@@ -73,7 +76,7 @@ def test_nothing_beats_the_front_in_cost_and_speed(report: PlanReport) -> None:
     w = report.workload
     hourly = w.task == "local" or w.rate_per_s is not None
     points = {
-        p.rank: ((p.price.mid if hourly else p.usd_per_million_out.mid), p.tpot_s.mid)
+        p.rank: ((p.price.mid if hourly else per_token(p)), p.tpot_s.mid)
         for p in report.plans
         if p.price and p.usd_per_million_out
     }
@@ -110,9 +113,10 @@ def test_plans_meet_the_targets(report: PlanReport) -> None:
 
 
 def test_plans_carry_the_rate(report: PlanReport) -> None:
+    # batches are interpolated between points of a grid; kernels step where a tile is full
     rate = report.workload.rate_per_s
     for p in report.plans:
-        assert rate is None or p.requests_per_s >= rate * (1 - 1e-3), p.chip
+        assert rate is None or p.requests_per_s >= rate * (1 - 5e-3), p.chip
 
 
 def test_plans_fit(report: PlanReport) -> None:

@@ -39,6 +39,24 @@ COMMANDS = {
     "models list": ("models", "list"),
     "models show": ("models", "show", MODEL),
     "offers list": ("offers", "list", "h100-sxm5-80gb"),
+    "evidence list": ("evidence", "list", "--benchmark", "llama2-70b", "--chip", "mi300x"),
+    "evidence show": ("evidence", "show", "v5.1-05440"),
+    "evidence search": ("evidence", "search", "tpu-v5e"),
+    "evidence match": ("evidence", "match", MODEL, "--chip", "h200-sxm-141gb", "--count", "8"),
+    "evidence claim": ("evidence", "claim", "--result", "v5.1-05440", "--for", MODEL),
+    "kernel gemm": (
+        "kernel",
+        "gemm",
+        "--m",
+        "64",
+        "--n",
+        "4096",
+        "--k",
+        "4096",
+        "--chip",
+        "h100-sxm5-80gb,tpu-v5e",
+    ),
+    "kernel amdahl": ("kernel", "amdahl", "--serial", "1%", "--chip", "h100-sxm5-80gb"),
     "doctor": ("doctor",),
     "glossary": ("glossary",),
 }
@@ -119,7 +137,7 @@ def test_the_help_of_a_command_begins_with_its_summary(run: Run, place: str) -> 
 
 
 def test_every_command_is_tried_here() -> None:
-    tried = {name.split()[0] for name in COMMANDS} | {"predict"}
+    tried = {name.split()[0] for name in COMMANDS} | {"predict", "calibrate", "validate"}
     assert tried == {place.partition(":")[2] for place in SUMMARIES}
 
 

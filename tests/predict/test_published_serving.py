@@ -48,7 +48,7 @@ def tpot_ms(truth: Path, row: Mapping[str, str]) -> float:
     chip, runtime = get_chip(row["chip"]), get_runtime(row["backend"])
     deployment = Deployment(chip, Device.of(chip), runtime, runtime.policies_on(chip))
     numbers = shipped_parameters()
-    rates = numbers.efficiency("simt", runtime.id), numbers.overheads("simt", runtime.id)
+    rates = numbers.cost("simt", runtime.id, [chip]), numbers.overheads("simt", runtime.id)
     # lengths are nominal: part of the runs draws between 0.8 and 1 times that
     lengths = 0.9 * float(row["isl"]), 0.9 * float(row["osl"])
     workload = Workload(prompt_tokens=lengths[0], output_tokens=lengths[1])

@@ -56,6 +56,25 @@ def test_between_grid_points_the_error_is_under_a_hundredth(model: str, chip: st
     assert np.abs(surface.time_s(batch, 0.0, context) / plain - 1).max() < 0.01
 
 
+@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize(("chip", "runtime"), CHIPS[:2])
+def test_between_grid_points_kernels_step_by_a_tile(model: str, chip: str, runtime: str) -> None:
+    numbers, hardware = shipped_parameters(), get_chip(chip)
+    sharded = shard(build(load_model(find_config(model))), Layout(4.0))
+    costs = numbers.cost("simt", runtime, [hardware]).take(np.array(0))
+    overheads = numbers.overheads("simt", runtime)
+
+    def seconds(batch: Array) -> Array:
+        step = decode(batch, 2000.0)
+        return np.asarray(step_cost(sharded, step, Device.of(hardware), costs, overheads).total_s)
+
+    batch = np.arange(1.0, 1024.0)
+    error = np.abs(np.interp(batch, BATCHES, seconds(BATCHES)) / seconds(batch) - 1)
+    assert np.all(np.diff(seconds(batch)) >= 0)
+    assert np.median(error) < 0.02
+    assert error.max() < 0.15
+
+
 def test_grid_points_are_exact() -> None:
     cost_of = pricing(*("meta-llama/Llama-3.1-8B", "h100-sxm5-80gb", "vllm"), Layout())
     surface = step_surface(cost_of, BATCHES, PROMPTS, CONTEXTS, PROMPT)

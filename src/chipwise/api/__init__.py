@@ -1,12 +1,56 @@
-"""The verbs of chipwise: text in, records out. The command line and programs call these."""
+"""The verbs of chipwise: text in, records out. The command line and programs call these.
+
+A verb is imported when it is first used, so that one answer does not wait for the code of all others.
+"""
 
 from __future__ import annotations
 
-from chipwise.api.doctor import doctor
-from chipwise.api.estimate import estimate
-from chipwise.api.fit import fit
-from chipwise.api.loaded import describe, load, models
-from chipwise.api.plan import plan
-from chipwise.api.suites import SUITES, predict_suite
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
-__all__ = ["SUITES", "describe", "doctor", "estimate", "fit", "load", "models", "plan", "predict_suite"]
+if TYPE_CHECKING:
+    from chipwise.api.calibrating import calibrate_kernels_file
+    from chipwise.api.checkup import doctor
+    from chipwise.api.estimating import estimate
+    from chipwise.api.fitting import fit
+    from chipwise.api.loaded import describe, load, models
+    from chipwise.api.planning import plan
+    from chipwise.api.suites import SUITES, predict_suite
+    from chipwise.api.validating import VALIDATIONS, validate
+
+__all__ = [
+    "SUITES",
+    "VALIDATIONS",
+    "calibrate_kernels_file",
+    "describe",
+    "doctor",
+    "estimate",
+    "fit",
+    "load",
+    "models",
+    "plan",
+    "predict_suite",
+    "validate",
+]
+
+# Modules are not called like their verbs: importing one would hide the verb of that name.
+_HOMES = {
+    "SUITES": "suites",
+    "VALIDATIONS": "validating",
+    "calibrate_kernels_file": "calibrating",
+    "describe": "loaded",
+    "doctor": "checkup",
+    "estimate": "estimating",
+    "fit": "fitting",
+    "load": "loaded",
+    "models": "loaded",
+    "plan": "planning",
+    "predict_suite": "suites",
+    "validate": "validating",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)

@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 
 import numpy as np
 
 from chipwise.api.loaded import Loaded
+from chipwise.calibrate.fit_serving import served_overheads
 from chipwise.calibrate.parameters import Parameters
 from chipwise.catalog.pricing import Pricing
-from chipwise.cost.efficiency import Efficiency
+from chipwise.cost.time import CostParameters
 from chipwise.parallel.layout import Layout
-from chipwise.predict.inference import in_flight
+from chipwise.predict.inference import Prediction, in_flight
 from chipwise.predict.overheads import Overheads
 from chipwise.report.assemble import plan_record, price_record
 from chipwise.report.plan_view import span
 from chipwise.report.records import PlanRecord, PriceRecord
 from chipwise.search.evaluate import memory_of, predict, single
 from chipwise.search.space import Deployment
+from chipwise.units import Array
 from chipwise.workload.workload import Workload
 
 __all__ = ["Context"]
@@ -39,10 +41,14 @@ class Context:
     pricing: Pricing | None = field(default_factory=Pricing)
     policy: Mapping[str, str] = field(default_factory=dict)
 
-    def rates(self, d: Deployment) -> tuple[Efficiency, Overheads]:
-        """The parameters of a deployment's family and runtime."""
-        family, software = d.device.family, d.runtime.id
-        return self.numbers.efficiency(family, software), self.numbers.overheads(family, software)
+    def rates(self, deployments: Sequence[Deployment]) -> tuple[CostParameters, Overheads]:
+        """The parameters of deployments of one family and runtime, a number per deployment where they differ."""
+        family, software = deployments[0].device.family, deployments[0].runtime.id
+        costs = self.numbers.cost(family, software, [d.chip for d in deployments])
+        chips = [d.chip for d in deployments]
+        architecture = self.found.graph.model.architecture
+        overheads = served_overheads(self.numbers, family, software, chips, architecture)
+        return costs, overheads
 
     def price(self, chip: str, chips: int) -> PriceRecord | None:
         """What `chips` of a chip cost, None where that is unknown or nothing is paid."""
@@ -53,12 +59,16 @@ class Context:
         price = self.price(chip, 1)
         return price.mid if price else float("nan")
 
+    def at_batches(self, d: Deployment, layout: Layout, batches: Array) -> Prediction:
+        """One replica at each of some numbers of decoding sequences, without interpolation."""
+        micro = batches / float(in_flight(self.workload, layout.pp) * layout.dp)
+        return predict(self.found.graph, single(d, layout), self.workload, *self.rates((d,)), micro)
+
     def at_batch(self, d: Deployment, layout: Layout, replicas: int, batch: float) -> PlanRecord:
         """The plan with `batch` sequences decoding in each replica."""
         graph = self.found.graph
         group = single(d, layout)
-        micro = np.array([batch / float(in_flight(self.workload, layout.pp) * layout.dp)])
-        prediction = predict(graph, group, self.workload, *self.rates(d), micro)
+        prediction = self.at_batches(d, layout, np.array([batch]))
         memory = memory_of(graph, group, self.workload)
         price = self.price(d.chip.id, replicas * int(layout.devices) // d.chip.devices_per_package)
         name = graph.model.precision.name

@@ -3,31 +3,27 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from importlib.resources import files
+from pathlib import Path
 
+from chipwise.calibrate.fit_kernels import Effects
+from chipwise.calibrate.kernel_priors import PRIORS
+from chipwise.calibrate.parameter import Parameter
+from chipwise.calibrate.simt_numbers import Memo, simt_parameters
+from chipwise.calibrate.table import read_table
+from chipwise.catalog.chip import Chip
+from chipwise.catalog.files import read_text
 from chipwise.cost.efficiency import Efficiency
+from chipwise.cost.time import CostParameters
 from chipwise.errors import UnknownNameError
 from chipwise.predict.overheads import Overheads
 
-__all__ = ["Parameter", "Parameters", "shipped_parameters"]
+__all__ = ["Parameter", "Parameters", "load_parameters", "shipped_parameters"]
 
-
-@dataclass(frozen=True, slots=True)
-class Parameter:
-    """A number with a meaning: its prior, its value, and `spread`, one standard deviation of log(value).
-
-    `rows` is the hash of the rows that it was fitted on, empty while the value is the prior.
-    """
-
-    prior: float
-    value: float
-    spread: float
-    unit: str
-    source: str
-    rows: str = ""
+MOST_BYTES = 5_000_000
 
 
 @dataclass(frozen=True)
@@ -42,6 +38,25 @@ class Parameters:
             if name in self.table:
                 return self.table[name].value
         raise UnknownNameError("parameter", names[0], self.table)
+
+    @cached_property
+    def kernels(self) -> Mapping[str, Effects]:
+        """The fitted effects of every group of kernels; priors where there are none."""
+        return {group: Effects.of(self.table, group, prior) for group, prior in PRIORS.items()}
+
+    @cached_property
+    def _memo(self) -> Memo:
+        return {}
+
+    def cost(
+        self, family: str, runtime: str, chips: Sequence[Chip], *, alone: bool = False
+    ) -> CostParameters:
+        """What `cost.time` needs for chips of one family under a runtime: a number per chip where they differ,
+        to be taken along with a stack of their devices. `alone`: an operator on its own, not one of a model."""
+        rest = self.efficiency(family, runtime)
+        if family == "simt":
+            return simt_parameters(self.kernels, rest, runtime, chips, alone=alone, memo=self._memo)
+        return rest
 
     def efficiency(self, family: str, runtime: str) -> Efficiency:
         """What a roofline of this family needs, under a runtime."""
@@ -80,13 +95,30 @@ class Parameters:
 
 @cache
 def shipped_parameters() -> Parameters:
-    """The parameters that come with the package."""
-    text = files("chipwise.calibrate").joinpath("data/parameters.toml").read_text("utf-8")
+    """The parameters that come with the package: those that people edit (TOML) and those that fits write (CSV)."""
+    folder = files("chipwise.calibrate").joinpath("data")
+    table = _read_toml(folder.joinpath("parameters.toml").read_text("utf-8"))
+    for file in sorted(folder.iterdir(), key=lambda f: f.name):
+        if file.name.endswith(".csv"):
+            table |= read_table(file.read_text("utf-8"), file.name)
+    return Parameters(table)
+
+
+def load_parameters(path: str) -> Parameters:
+    """The shipped parameters with those of a file, as `chipwise calibrate` writes it, in their place.
+
+    Raises `UsageError` for a file that cannot be read.
+    """
+    text = read_text(Path(path), MOST_BYTES, "parameters that chipwise calibrate wrote")
+    return Parameters({**shipped_parameters().table, **read_table(text, path)})
+
+
+def _read_toml(text: str) -> dict[str, Parameter]:
     data = tomllib.loads(text)
     sources = data.pop("sources")
     table: dict[str, Parameter] = {}
     _collect("", data, sources, table)
-    return Parameters(table)
+    return table
 
 
 def _collect(

@@ -175,7 +175,9 @@ class _Table:
         elif "tier2_GB" in figures or "tier2_GBps" in figures:
             raise self.fail("tier2_GB and tier2_GBps need tier2", "the name of the second memory")
         if self.get("array_holds") not in ("", "weights", "outputs"):
-            raise self.fail(f"array_holds must be weights or outputs, not '{shorten(self.get('array_holds'), 40)}'")
+            raise self.fail(
+                f"array_holds must be weights or outputs, not '{shorten(self.get('array_holds'), 40)}'"
+            )
         domain = cast(int, figures.get("scaleup_domain", 1))
         scaleup = None
         if domain > 1 or "scaleup" in figures or "scaleup_GBps" in figures:
@@ -201,8 +203,8 @@ class _Table:
             matrix_unit=MatrixUnit(
                 self.get("unit"), cast(int, figures.get("units", 0)), self.get("matrix_unit"),
                 self.si("macs_per_clock", 1), self.si("boost_MHz", 1e6), self.si("peak_MHz", 1e6),
-                *(cast(int, figures.get(key, 0)) for key in ("arrays", "array_rows", "array_cols")),
-                self.get("array_holds"),
+                cast(int, figures.get("arrays", 0)), cast(int, figures.get("array_rows", 0)),
+                cast(int, figures.get("array_cols", 0)), self.get("array_holds"),
             ),
             cache_bytes=self.size("cache"),
             sram_per_unit_bytes=self.si("sram_per_unit_KiB", 2.0**10),

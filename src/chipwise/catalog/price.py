@@ -61,7 +61,7 @@ class Rent:
     """Renting: dollars per chip-hour over the offers counted, and the span of their dates ("" = undated).
 
     `mid_usd_per_h` is the median over providers. `provider`, `region` and `spot` say which offers were
-    counted ("" = all); `stale`: none of them is surely recent.
+    counted ("" = all); `stale`: none of them is surely recent. `unit` is the fewest chips of an instance.
     """
 
     chip: str
@@ -75,6 +75,11 @@ class Rent:
     provider: str = ""
     region: str = ""
     spot: bool = False
+    unit: int = 1
+
+    def billed(self, chips: int) -> int:
+        """Chips that are paid for when so many are used: whole instances of the smallest kind on offer."""
+        return -(-chips // self.unit) * self.unit
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,10 +191,11 @@ def rent_basis(
         if known is None:
             raise _no_offer(chip)
         span = (known.offers, known.oldest, known.newest, known.stale)
-        return Rent(chip, known.low, known.median, known.high, *span)
+        unit = min(o.chips for o in load_offers() if o.chip == chip and o.usd_per_chip_h and o.chips)
+        return Rent(chip, known.low, known.median, known.high, *span, unit=unit)
     prices: dict[str, list[float]] = {}
     dated: list[tuple[dt.date, str]] = []
-    stale = True
+    stale, unit = True, 10**6
     for offer in load_offers():
         price = offer.spot_usd_per_chip_h if spot else offer.usd_per_chip_h
         if offer.chip != chip or price is None or not offer.host_included:
@@ -198,6 +204,7 @@ def rent_basis(
             continue
         prices.setdefault(offer.provider, []).append(price)
         stale = stale and offer.stale(today)
+        unit = min(unit, offer.chips or unit)
         if offer.earliest_day is not None:
             dated.append((offer.earliest_day, offer.date))
     if not prices:
@@ -205,7 +212,9 @@ def rent_basis(
     every = [price for group in prices.values() for price in group]
     oldest, newest = (min(dated)[1], max(dated)[1]) if dated else ("", "")
     mid = median(median(group) for group in prices.values())
-    return Rent(chip, min(every), mid, max(every), len(every), oldest, newest, stale, provider, region, spot)
+    return Rent(
+        chip, min(every), mid, max(every), len(every), oldest, newest, stale, provider, region, spot, unit
+    )
 
 
 def _no_offer(what: str) -> NoPriceError:

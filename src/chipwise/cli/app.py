@@ -17,13 +17,17 @@ COMMANDS = {
     "planning:explain": "What bounds a plan and what would change it: shares of time and elasticities, memory "
     "by kind.",
     "planning:compare": "The best plan of each of some chips, side by side.",
+    "kernel:kernel": "One operator on one or several chips: mapping, bytes per memory level, roofline, time.",
     "suites:predict": "Predict the measured columns of a table of rows; measured columns in it are ignored.",
+    "suites:calibrate": "Fit parameters to your own measurements, starting from those shipped.",
+    "validation:validate": "Refit without each part of a table of measurements in turn, and report the errors on it.",
     "about:doctor": "Check that the installation and its tables are whole.",
     "about:glossary": "The words of the field as chipwise uses them.",
     "catalogue:chips": "Chips: list, show, compare.",
     "catalogue:systems": "Machines, pods and slices: list, show.",
     "catalogue:runtimes": "Serving software: list, show.",
     "catalogue:models": "Bundled models: list, show.",
+    "evidence:evidence": "Published results and your own: list, show, search, match, claim, import.",
     "catalogue:offers": "Prices: rental offers, tokens of APIs.",
 }
 """Where each command is, with the first line of its docstring."""

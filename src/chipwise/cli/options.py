@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter, Token
 
@@ -14,16 +14,21 @@ from chipwise.report.table import Format
 from chipwise.search.space import Limits
 from chipwise.units import parse_quantity
 from chipwise.workload.lora import Adapter
-from chipwise.workload.workload import Task, Workload
+from chipwise.workload.workload import Workload
+
+if TYPE_CHECKING:
+    from chipwise.calibrate.parameters import Parameters
 
 __all__ = [
     "Money",
+    "Numbers",
     "Output",
     "Place",
     "Software",
     "Use",
     "adapters_of",
     "limits_of",
+    "numbers_of",
     "pairs",
     "pricing_of",
     "settings",
@@ -58,9 +63,10 @@ class Output:
 class Use:
     """How the model is used."""
 
-    task: Annotated[Task, Parameter(help="serve many users, batch for throughput, local for one user")] = (
-        "serve"
-    )
+    task: Annotated[
+        Literal["serve", "batch", "local", "train", "finetune"],
+        Parameter(help="serve many users, batch for throughput, local for one user, train or finetune"),
+    ] = "serve"
     in_: Annotated[str, Parameter(name="--in", help="mean prompt tokens")] = "2000"
     out: Annotated[str, Parameter(help="mean output tokens")] = "300"
     rate: Annotated[
@@ -76,6 +82,8 @@ class Use:
 
 def workload_of(use: Use) -> Workload:
     """The workload of the options; a served workload without targets gets the stated defaults."""
+    if use.task == "train" or use.task == "finetune":
+        raise UsageError(f"--task {use.task} is planned, not estimated", "chipwise plan MODEL --task train")
     ttft, tpot = use.ttft, use.tpot
     if use.task == "serve":
         ttft, tpot = ttft or "2s", tpot or "50ms"
@@ -85,7 +93,7 @@ def workload_of(use: Use) -> Workload:
         output_tokens=parse_quantity(use.out, "", "--out", low=1, high=1e8),
         rate_per_s=None
         if use.rate is None
-        else parse_quantity(use.rate, "1/s", "--rate", low=1e-9, high=1e9),
+        else parse_quantity(use.rate, "1/s", "--rate", low=1e-9, high=1e8),
         ttft_s=None if ttft is None else parse_quantity(ttft, "s", "--ttft", low=1e-9, high=1e6),
         tpot_s=None if tpot is None else parse_quantity(tpot, "s", "--tpot", low=1e-9, high=1e6),
     )
@@ -101,7 +109,7 @@ def split(text: str | None) -> tuple[str, ...]:
     return parts
 
 
-def limits_of(task: Task, max_chips: int | None, max_usd_per_h: float | None) -> Limits:
+def limits_of(task: str, max_chips: int | None, max_usd_per_h: float | None) -> Limits:
     """One machine for a local user, else up to 64 devices per replica."""
     most = 8 if task == "local" else 64
     return Limits(
@@ -125,6 +133,16 @@ class Software:
     ] = None
     set_: Annotated[
         str | None, Parameter(name="--set", help="figures of the chip, as in hbm=4TB/s,bf16=1.2PFLOPS")
+    ] = None
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class Numbers:
+    """Fitted numbers other than those shipped."""
+
+    parameters: Annotated[
+        str | None, Parameter(help="parameters that chipwise calibrate wrote; default: those shipped")
     ] = None
 
 
@@ -174,6 +192,13 @@ def settings(software: Software) -> dict[str, Any]:
         "policy": pairs(software.policy, "--policy"),
         "changes": pairs(software.set_, "--set"),
     }
+
+
+def numbers_of(given: Numbers) -> Parameters | None:
+    """The parameters of a file; None: those shipped."""
+    from chipwise.calibrate.parameters import load_parameters
+
+    return None if given.parameters is None else load_parameters(given.parameters)
 
 
 def adapters_of(text: str | None) -> dict[str, Any]:

@@ -13,18 +13,22 @@ from chipwise import api
 from chipwise.catalog.system import parse_have
 from chipwise.cli.options import (
     Money,
+    Numbers,
     Output,
     Place,
     Software,
     Use,
     adapters_of,
     limits_of,
+    numbers_of,
+    pairs,
     pricing_of,
     settings,
     split,
     whole,
     workload_of,
 )
+from chipwise.cli.training import Training, plan_training
 from chipwise.errors import InfeasibleError, UsageError
 from chipwise.parallel.layout import Layout
 from chipwise.report.fit_view import fit_view
@@ -50,10 +54,26 @@ def plan(
     max_usd_per_h: Annotated[float | None, Parameter(help="at most so many dollars per hour in all")] = None,
     software: Software = Software(),  # noqa: B008
     money: Money = Money(),  # noqa: B008
+    training: Training = Training(),  # noqa: B008
+    numbers: Numbers = Numbers(),  # noqa: B008
     all_: Annotated[bool, Parameter(name="--all", help="show every chip that has a plan")] = False,
     output: Output = Output(),  # noqa: B008
 ) -> None:
     """Rank chips, counts and layouts for a workload: time, throughput, cost, and what bounds them."""
+    if use.task in ("train", "finetune"):
+        changes = pairs(software.set_, "--set")
+        plan_training(
+            model,
+            use.task,
+            chips,
+            software.precision,
+            changes,
+            training,
+            pricing_of(money),
+            output.format,
+            everything=all_,
+        )
+        return
     workload = workload_of(use)
     if max_chips is not None and max_chips < 1:
         raise UsageError(f"--max-chips {max_chips}: not a count", "at least 1")
@@ -68,6 +88,7 @@ def plan(
         have=dict(parse_have(have)) if have is not None else None,
         limits=limits_of(use.task, max_chips, max_usd_per_h),
         pricing=pricing_of(money),
+        parameters=numbers_of(numbers),
         **settings(software),
     )
     command = _explain_command(model, report, workload, software)
@@ -81,10 +102,20 @@ def compare(
     use: Use = Use(),  # noqa: B008
     software: Software = Software(),  # noqa: B008
     money: Money = Money(),  # noqa: B008
+    numbers: Numbers = Numbers(),  # noqa: B008
     output: Output = Output(),  # noqa: B008
 ) -> None:
     """The best plan of each of some chips, side by side."""
-    plan(model, use=use, chips=chips, software=software, money=money, all_=True, output=output)
+    plan(
+        model,
+        use=use,
+        chips=chips,
+        software=software,
+        money=money,
+        numbers=numbers,
+        all_=True,
+        output=output,
+    )
 
 
 def estimate(
@@ -94,10 +125,11 @@ def estimate(
     use: Use = Use(),  # noqa: B008
     software: Software = Software(),  # noqa: B008
     money: Money = Money(),  # noqa: B008
+    numbers: Numbers = Numbers(),  # noqa: B008
     output: Output = Output(),  # noqa: B008
 ) -> None:
     """One plan in full: its times, what they are made of, its memory."""
-    report = _one(model, place, use, software, money)
+    report = _one(model, place, use, software, money, numbers)
     command = f"chipwise plan {model} --chips {place.chip}"
     tables = (plan_view(report, command), *breakdown_view(report.plans[0]))
     render(tables, report, output.format, sys.stdout)
@@ -110,10 +142,11 @@ def explain(
     use: Use = Use(),  # noqa: B008
     software: Software = Software(),  # noqa: B008
     money: Money = Money(),  # noqa: B008
+    numbers: Numbers = Numbers(),  # noqa: B008
     output: Output = Output(),  # noqa: B008
 ) -> None:
     """What bounds a plan and what would change it: shares of time and elasticities, memory by kind."""
-    report = _one(model, place, use, software, money)
+    report = _one(model, place, use, software, money, numbers)
     render(breakdown_view(report.plans[0]), report, output.format, sys.stdout)
 
 
@@ -155,7 +188,9 @@ def fit(
         )
 
 
-def _one(model: str, place: Place, use: Use, software: Software, money: Money) -> PlanReport:
+def _one(
+    model: str, place: Place, use: Use, software: Software, money: Money, numbers: Numbers
+) -> PlanReport:
     if place.count is not None and place.count < 1:
         raise UsageError(f"--count {place.count}: not a count of chips", "at least 1")
     degrees = {name: getattr(place, name) for name in ("tp", "pp", "dp", "ep")}
@@ -164,8 +199,12 @@ def _one(model: str, place: Place, use: Use, software: Software, money: Money) -
             raise UsageError(f"--{name} {degree}: not a degree of parallelism", "at least 1")
     if place.concurrency is not None and not 0 < place.concurrency < 1e7:
         raise UsageError(f"--concurrency {place.concurrency:g} is out of range", "more than 0")
-    # one given plan has no targets to meet: it is shown as it is
-    workload = replace(workload_of(use), ttft_s=None, tpot_s=None, rate_per_s=None)
+    for name in ("rate", "ttft", "tpot"):
+        if getattr(use, name) is not None:
+            raise UsageError(
+                f"--{name} is a target, and one given plan is shown as it is", "--concurrency sets its load"
+            )
+    workload = replace(workload_of(use), ttft_s=None, tpot_s=None)
     return api.estimate(
         model,
         workload,
@@ -174,6 +213,7 @@ def _one(model: str, place: Place, use: Use, software: Software, money: Money) -
         count=place.count,
         concurrency=place.concurrency,
         pricing=pricing_of(money),
+        parameters=numbers_of(numbers),
         **settings(software),
     )
 

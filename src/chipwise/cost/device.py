@@ -27,6 +27,11 @@ FALLBACK: Mapping[str, tuple[str, ...]] = {
     "fp4": ("fp4", "bf16", "fp16", "fp32"),
 }
 
+# Assumed where a vendor does not publish them: last-level cache, clock, 16-bit operations per cycle and unit.
+CACHE_BYTES = 8e6
+CLOCK_HZ = 1.7e9
+UNIT_FLOPS = 16384.0
+
 
 @dataclass(frozen=True)
 class Device:
@@ -38,6 +43,10 @@ class Device:
 
     `link_bytes_per_s` joins `domain` devices; up to `near_domain` of them meet faster, at `near_bytes_per_s`,
     of which one pair reaches `pairwise_bytes_per_s` (less than all where links are wired chip to chip).
+
+    `units` (SMs, CUs, arrays) run at `clock_hz`, the clock at which the peak is stated, behind a last-level
+    cache of `cache_bytes`, within `power_w`. Where a vendor does not publish them: 1.7 GHz, 8 MB, no limit, and
+    as many units as do 16,384 16-bit operations per cycle each (twice those of Blackwell).
     """
 
     family: Family
@@ -52,18 +61,25 @@ class Device:
     near_domain: Real
     pairwise_bytes_per_s: Real
     scaleout_bytes_per_s: Real
+    cache_bytes: Real = CACHE_BYTES
+    units: Real = 1.0
+    clock_hz: Real = CLOCK_HZ
+    power_w: Real = np.inf
 
     @classmethod
     def of(cls, chip: Chip, reserved_bytes: float = 0.0, system: System | None = None) -> Device:
         """The device of a chip in a machine that keeps `reserved_bytes` of its memory for itself.
 
-        Without a `system` the chip's own link joins as many as it can, or the host's bus eight cards.
+        Without a `system`, or with a link that the user gave, the chip's own link joins as many as it can, or the
+        host's bus eight cards.
         """
         n = float(chip.devices_per_package)
         memory = chip.memory
         bounds = [b for b in (memory.label_bytes, memory.usable_bytes) if b is not None]
         near, far = _tiers(chip, system)
-        network = system.scaleout.bytes_per_s if system and system.scaleout else chip.scaleout_bytes_per_s
+        network = chip.scaleout_bytes_per_s
+        if system and system.scaleout and "scaleout" not in chip.own:
+            network = system.scaleout.bytes_per_s
         return cls(
             family=chip.family,
             matrix={d: _rate(chip, d) / n for d in DTYPES},
@@ -77,6 +93,10 @@ class Device:
             near_domain=near.domain * n,
             pairwise_bytes_per_s=_number(near.pairwise_bytes_per_s, _number(near.bytes_per_s)) / n,
             scaleout_bytes_per_s=_number(network) / n,
+            cache_bytes=(chip.cache_bytes or CACHE_BYTES) / n,
+            units=(chip.matrix_unit.units or _assumed_units(chip)) / n,
+            clock_hz=_clock_hz(chip),
+            power_w=(chip.tdp_w or np.inf) / n,
         )
 
     @classmethod
@@ -94,12 +114,21 @@ class Device:
         return replace(self, matrix={d: np.asarray(v)[index] for d, v in self.matrix.items()}, **columns)
 
 
+def _clock_hz(chip: Chip) -> float:
+    return chip.matrix_unit.peak_clock_hz or chip.matrix_unit.boost_clock_hz or CLOCK_HZ
+
+
+def _assumed_units(chip: Chip) -> float:
+    return float(np.fmax(1.0, np.round(_rate(chip, "bf16") / (UNIT_FLOPS * _clock_hz(chip)))))
+
+
 _NUMBERS = tuple(f.name for f in fields(Device) if f.name not in ("family", "matrix"))
 
 
 def _tiers(chip: Chip, system: System | None) -> tuple[Link, Link]:
     """The innermost fabric and the outermost one."""
-    if system is not None:
+    given = {"link", "pairwise", "host"} & set(chip.own)
+    if system is not None and not given:
         links = [Link(t.name, t.bytes_per_s, t.pairwise_bytes_per_s, domain=t.chips) for t in system.tiers]
         return (links[0], links[-1]) if links else (Link("none", None), Link("none", None))
     link = chip.scaleup

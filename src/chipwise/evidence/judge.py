@@ -1,20 +1,55 @@
-"""Prediction -> Estimate: an interval and a basis for every figure."""
+"""Prediction -> Estimate: an interval and a basis for every figure.
+
+Intervals are split-conformal: quantiles of measured / predicted over rows that the fit did not see, by tier.
+"""
 
 from __future__ import annotations
 
+import csv
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Literal
+from functools import cache
+from importlib.resources import files
+from typing import Literal, get_args
 
-__all__ = ["Basis", "Estimate", "judge"]
+import numpy as np
+
+from chipwise.units import Array
+
+__all__ = [
+    "APART",
+    "Basis",
+    "Estimate",
+    "Factors",
+    "Nearness",
+    "as_rows",
+    "conformal",
+    "judge",
+    "shipped_factors",
+    "tier_factors",
+]
 
 Basis = Literal["measured", "published", "calibrated", "modelled"]
 
-# Factors low and high of the 80 % interval. Provisional: from errors that a model of this form had on published
-# serving measurements with unfitted parameters, widened by half. Coverage is not tested yet.
+Nearness = Literal["own", "chip", "vendor", "kind"]
+"""What was measured near a prediction: this deployment (an anchor); other models on this chip under this runtime;
+only other chips of the vendor, or another runtime; nothing on chips of this kind."""
+
+APART = " apart"
+"""Suffix of figures of disaggregated pools, which scatter more."""
+
+COVERAGE = 0.8
+ENOUGH_ROWS, ENOUGH_CELLS = 200, 15
+
+# Without measured rows of a tier the interval of the tier before it is widened by this power.
+WIDER: Mapping[Nearness, float] = {"own": 1.0, "chip": 1.0, "vendor": 1.3, "kind": 1.5}
+
+# Figures without a table of residuals. Provisional: coverage is not tested.
 PROVISIONAL = {
     "tpot_s": (0.70, 1.45),
     "ttft_s": (0.50, 2.50),
     "tokens_per_s": (0.65, 1.40),
+    "tokens_per_s_per_user": (0.50, 2.00),
 }
 
 
@@ -41,7 +76,83 @@ class Estimate:
         )
 
 
-def judge(figure: str, mid: float) -> Estimate:
+@dataclass(frozen=True, slots=True)
+class Factors:
+    """Ends of an 80 % interval over its middle; `rows` residuals of `cells` groups gave them."""
+
+    low: float
+    high: float
+    rows: int = 0
+    cells: int = 0
+
+    @property
+    def tested(self) -> bool:
+        """Whether the tier is large enough for its coverage to mean something."""
+        return self.rows >= ENOUGH_ROWS and self.cells >= ENOUGH_CELLS
+
+    def widened(self, power: float) -> Factors:
+        """A wider interval, for what is further away."""
+        return Factors(self.low**power, self.high**power)
+
+
+def conformal(ratios: Array, coverage: float = COVERAGE) -> tuple[float, float]:
+    """Ends that hold `coverage` of new ratios measured / predicted, the same share left out on either side.
+
+    Quantiles at (n + 1) (1 +- coverage) / 2 of n sorted residuals (split conformal prediction: Lei et al.,
+    2018, theorem 2.2), which hold exactly for exchangeable rows; rows of one cell are not, so that real
+    coverage scatters more than n suggests.
+    """
+    ordered = np.sort(np.asarray(ratios, dtype=float))
+    n = len(ordered)
+    if n == 0:
+        return 0.0, float("inf")
+    below = int(np.floor((n + 1) * (1.0 - coverage) / 2.0)) - 1
+    above = int(np.ceil((n + 1) * (1.0 + coverage) / 2.0)) - 1
+    return float(ordered[max(below, 0)]), float(ordered[min(above, n - 1)])
+
+
+@cache
+def shipped_factors() -> Mapping[tuple[str, str], Factors]:
+    """Factors by (figure, nearness) that come with the package."""
+    text = files("chipwise.evidence").joinpath("data/intervals.csv").read_text("utf-8")
+    return {
+        (row["figure"], row["nearness"]): Factors(
+            float(row["low"]), float(row["high"]), int(row["rows"]), int(row["cells"])
+        )
+        for row in csv.DictReader(text.splitlines())
+    }
+
+
+def tier_factors(
+    figure: str, nearness: Nearness, table: Mapping[tuple[str, str], Factors] | None = None
+) -> Factors:
+    """The interval of a tier; where it was not measured, that of the next nearer one, widened.
+
+    Raises `KeyError` for a figure that is not judged.
+    """
+    known = shipped_factors() if table is None else table
+    if not any(name == figure for name, _ in known):
+        figure = figure.removesuffix(APART)
+    order = get_args(Nearness)
+    for i in range(order.index(nearness), -1, -1):
+        found = known.get((figure, order[i]))
+        if found is not None:
+            return found if order[i] == nearness else found.widened(WIDER[nearness])
+    return Factors(*PROVISIONAL[figure])
+
+
+def judge(figure: str, mid: float, nearness: Nearness = "kind", *, basis: Basis | None = None) -> Estimate:
     """The estimate of one figure ("tpot_s", "ttft_s", "tokens_per_s") of a prediction."""
-    low, high = PROVISIONAL[figure]
-    return Estimate(mid, mid * low, mid * high, "modelled")
+    factors = tier_factors(figure, nearness)
+    said: Basis = basis or (
+        "measured" if nearness == "own" else "calibrated" if nearness == "chip" else "modelled"
+    )
+    low, high = min(factors.low, 1.0 - 1e-9), max(factors.high, 1.0 + 1e-9)
+    return Estimate(mid, mid * low, mid * high, said, provisional=not factors.tested)
+
+
+def as_rows(table: Mapping[tuple[str, str], Factors]) -> Iterable[str]:
+    """The lines of `data/intervals.csv`."""
+    yield "figure,nearness,low,high,rows,cells"
+    for (figure, nearness), f in table.items():
+        yield f"{figure},{nearness},{f.low:.3f},{f.high:.3f},{f.rows},{f.cells}"

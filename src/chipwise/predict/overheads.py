@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+
+import numpy as np
 
 from chipwise.units import Real
 
@@ -24,3 +26,9 @@ class Overheads:
     link_base_s: float
     link_hop_s: float
     factors: Mapping[str, Real] = field(default_factory=dict)
+
+    def take(self, index: np.ndarray) -> Overheads:
+        """Of several chips: those at `index`, any shape."""
+        if not self.factors:
+            return self
+        return replace(self, factors={k: np.asarray(v)[index] for k, v in self.factors.items()})

@@ -28,6 +28,7 @@ PARTS = (
     "experts.fp8.compute",
     "experts.fp4.compute",
     "experts.launch",
+    "imbalance",
     "decode.memory",
     "decode.compute",
     "latent_decode.memory",
@@ -73,7 +74,7 @@ def part_of(op: Op) -> str:
 def quantity(part: str, resource: str) -> str:
     """The entry of `PARTS` for a resource of a part; exchanges are named by their kind."""
     kind, _, rest = part.partition(".")
-    if kind in ("host", "quantise", "index", "scan"):
+    if kind in ("host", "quantise", "index", "scan", "imbalance"):
         return {"host": f"host.{'sequence' if resource == 'host' else 'iteration'}"}.get(kind, kind)
     if kind in ("all_reduce", "all_gather", "reduce_scatter", "p2p", "all_to_all"):
         group = "a2a" if kind == "all_to_all" else "comm"

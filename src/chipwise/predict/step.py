@@ -8,14 +8,16 @@ import numpy as np
 
 from chipwise.cost.cost import Cost
 from chipwise.cost.device import Device
-from chipwise.cost.efficiency import Efficiency
-from chipwise.cost.roofline import time
-from chipwise.parallel.comm import Comm, Fabric, comm_time
+from chipwise.cost.time import CostParameters, narrow, time
+from chipwise.parallel.comm import Comm, Fabric
 from chipwise.parallel.layout import Layout
 from chipwise.parallel.shard import Sharded
+from chipwise.predict.exchange import exchange_time
 from chipwise.predict.overheads import Overheads
 from chipwise.predict.parts import part_of, quantity
-from chipwise.workload.op import pointwise
+from chipwise.units import Real
+from chipwise.workload.moe import busiest_rank, distinct_experts
+from chipwise.workload.op import Op
 from chipwise.workload.step import Step
 
 __all__ = ["step_cost", "step_parts"]
@@ -26,7 +28,7 @@ STATIC = frozenset(("fp8",))
 
 
 def step_cost(
-    sharded: Sharded, step: Step, device: Device, efficiency: Efficiency, overheads: Overheads
+    sharded: Sharded, step: Step, device: Device, efficiency: CostParameters, overheads: Overheads
 ) -> Cost:
     """Seconds of one pass of one replica, by resource. Broadcasts over layout, step and device.
 
@@ -38,7 +40,9 @@ def step_cost(
     factors = overheads.factors
     for part, cost in step_parts(sharded, step, device, efficiency, overheads):
         if factors:
-            scales = {name: factors.get(quantity(part, name), 1.0) for name in cost.exposed | cost.hidden}
+            scales = {
+                name: factors.get(quantity(part, name), 1.0) for name in {**cost.exposed, **cost.hidden}
+            }
             cost = Cost(
                 {name: seconds * scales[name] for name, seconds in cost.exposed.items()},
                 {name: seconds * scales[name] for name, seconds in cost.hidden.items()},
@@ -52,20 +56,39 @@ def step_cost(
 
 
 def step_parts(
-    sharded: Sharded, step: Step, device: Device, efficiency: Efficiency, overheads: Overheads
+    sharded: Sharded, step: Step, device: Device, efficiency: CostParameters, overheads: Overheads
 ) -> Iterator[tuple[str, Cost]]:
     """Every operator and exchange of one pass of one replica: its part (see `parts`) and its seconds, repeats
     included, before any factor. Latency of exchanges and the host's work per pass are under "launch"."""
     for repeat, op in sharded.ops(step):
-        yield part_of(op), time(op, device, efficiency) * repeat
+        cost = time(op, device, efficiency) * repeat
+        yield part_of(op), cost
+        if op.kind == "experts":
+            yield "imbalance", _imbalance(op, sharded.layout, cost)
         if op.kind == "gemm" and op.compute in NARROW and op.weight not in STATIC:
-            # activations are narrowed by a kernel of their own: 2 bytes read, 1 written
-            narrowed = pointwise(op.dims["m"] * op.dims["k"], 1.5, name="quantise")
-            yield "quantise", time(narrowed, device, efficiency) * repeat
+            yield "quantise", narrow(op, device, efficiency) * repeat
     for repeat, comm in sharded.comms(step):
-        latency, transfer = comm_time(comm, _fabric(comm, sharded.layout, device, overheads))
+        fabric = _fabric(comm, sharded.layout, device, overheads)
+        latency, transfer = exchange_time(comm, fabric, efficiency)
         yield comm.kind, Cost({"launch": latency * repeat, "network": transfer * repeat})
-    yield "host", Cost({"launch": overheads.iteration_s, "host": overheads.sequence_s * step.sequences})
+    # every stage has a host process of its own, which works for each micro-batch
+    passes = sharded.layout.pp * overheads.iteration_s
+    yield "host", Cost({"launch": passes, "host": overheads.sequence_s * step.sequences})
+
+
+def _imbalance(op: Op, layout: Layout, even: Cost) -> Cost:
+    """What the busiest rank of experts takes beyond the mean one."""
+    d = op.dims
+    hit = distinct_experts(d["tokens"], d["experts"], d["top_k"])
+    read, rows = busiest_rank(layout.ep, d["experts"], hit, d["tokens"] * d["top_k"])
+    none: Real = 0.0
+    return Cost(
+        {
+            "memory": (read - 1.0) * even.exposed.get("memory", none),
+            "compute": (rows - 1.0) * even.exposed.get("compute", none),
+            "on-chip": (rows - 1.0) * even.exposed.get("on-chip", none),
+        }
+    )
 
 
 def _fabric(comm: Comm, layout: Layout, device: Device, o: Overheads) -> Fabric:

@@ -57,6 +57,8 @@ def model_record(graph: Graph, config: ModelConfig) -> ModelRecord:
         precision=model.precision.name,
         weight_bytes=graph.weight_bytes(),
         kv_bytes_per_token=graph.kv_bytes_per_token(),
+        kv_bytes_in_window=float(graph.kv_bytes(2.0)) - float(graph.kv_bytes(1.0)),
+        beside_bytes={e.name: e.modules * e.weight_bytes for e in graph.extras if e.modules},
         max_context=model.max_context,
         origin=config.origin,
         assumptions=model.assumptions,
@@ -103,13 +105,15 @@ def price_record(basis: Rent | Own | None, chips: int) -> PriceRecord | None:
     if isinstance(basis, Own):
         usd = basis.usd_per_h * chips
         assumed = f" (assumed: {', '.join(basis.assumed)})" if basis.assumed else ""
-        return PriceRecord(usd, usd, usd, f"owned: capital, power and cooling{assumed}", "", "", False)
+        return PriceRecord(usd, usd, usd, f"owned: capital, power and cooling{assumed}", chips, "", "", False)
     kind = "spot price" if basis.spot else "on-demand list price"
     where = " ".join(filter(None, (basis.provider, basis.region)))
+    billed = basis.billed(chips)
     return PriceRecord(
-        low=basis.low_usd_per_h * chips,
-        mid=basis.mid_usd_per_h * chips,
-        high=basis.high_usd_per_h * chips,
+        low=basis.low_usd_per_h * billed,
+        mid=basis.mid_usd_per_h * billed,
+        high=basis.high_usd_per_h * billed,
+        billed=billed,
         basis=f"{kind}, {where or 'range over providers'}",
         oldest=basis.oldest,
         newest=basis.newest,
@@ -206,10 +210,10 @@ def _usd_per_million(
 def rank_plans(plans: list[PlanRecord], workload: Workload) -> tuple[PlanRecord, ...]:
     """Plans in order of the goal, numbered, with the front and the ties marked.
 
-    One local user: the time of an answer. Serving a given rate: dollars per hour; otherwise dollars per million
-    tokens; where no plan has a price, tokens per second. Dollars that differ by less than the noise of list
-    prices do not rank: among those the faster plan comes first. Plans without a price come after those with
-    one, by chips. Two plans tie where each one's figure lies inside the other's interval.
+    One local user: the time of an answer. Serving a given rate: dollars per hour; otherwise dollars per output
+    token, prompts included; where no plan has a price, tokens per second. Dollars that differ by less than the
+    noise of list prices do not rank: among those the faster plan comes first. Plans without a price come after
+    those with one, by chips. Two plans tie where each one's figure lies inside the other's interval.
     """
     paid = workload.task != "local" and any(p.price for p in plans)
     pairs = [(_goal(p, workload, paid=paid), p) for p in plans]
@@ -261,7 +265,19 @@ def _goal(plan: PlanRecord, w: Workload, *, paid: bool) -> Figure | None:
     if w.task == "serve" and w.rate_per_s is not None:
         price = plan.price
         return Figure(price.mid, price.low, price.high, "published", False) if price else None
-    return plan.usd_per_million_out
+    if plan.price is None:
+        return None
+    # all that a request costs, per output token: the split between input and output does not rank
+    tokens = plan.tokens_per_s
+    mid, low, high = (
+        usd / 3600.0 / rate * 1e6
+        for usd, rate in (
+            (plan.price.mid, tokens.mid),
+            (plan.price.low, tokens.high),
+            (plan.price.high, tokens.low),
+        )
+    )
+    return Figure(mid, low, high, tokens.basis, tokens.provisional)
 
 
 def _mid(goal: Figure | None, plan: PlanRecord) -> float:

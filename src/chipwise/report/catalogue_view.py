@@ -7,7 +7,7 @@ from datetime import date
 
 from chipwise.catalog.offer import Offer
 from chipwise.catalog.price import ApiPrice
-from chipwise.report.plan_view import model_line
+from chipwise.report.plan_view import cache_text, model_line
 from chipwise.report.records import ModelRecord
 from chipwise.report.table import Table
 from chipwise.units import format_bytes, format_count
@@ -26,7 +26,7 @@ def models_view(models: Sequence[ModelRecord]) -> Table:
             str(m.layers),
             m.precision,
             format_bytes(m.weight_bytes),
-            f"{m.kv_bytes_per_token:,.0f}",
+            f"{max(m.kv_bytes_in_window, m.kv_bytes_per_token):,.0f}",
             f"{m.max_context:,}",
         )
         for m in models
@@ -43,7 +43,7 @@ def model_view(m: ModelRecord) -> Table:
         ("layers", str(m.layers)),
         ("precision", m.precision),
         ("weights", format_bytes(m.weight_bytes)),
-        ("KV cache per token", f"{m.kv_bytes_per_token:,.0f} B"),
+        ("cache", cache_text(m)),
         ("longest context", f"{m.max_context:,} tokens"),
         ("from", m.origin),
         *(("assumed", text) for text in m.assumptions),

@@ -9,7 +9,7 @@ from chipwise.report.records import Figure, ModelRecord, PlanRecord, PlanReport,
 from chipwise.report.table import Table
 from chipwise.units import format_bytes, format_count, format_number, format_seconds
 
-__all__ = ["breakdown_view", "model_line", "plan_view", "span"]
+__all__ = ["breakdown_view", "cache_text", "model_line", "plan_view", "span"]
 
 SHOWN = 10
 RESOURCE = {
@@ -31,18 +31,24 @@ GROUPS = {
 
 
 def model_line(m: ModelRecord) -> str:
-    """One line: name, parameters, weights, cache."""
+    """One line: name, parameters, weights and what is beside them, cache."""
     active = "" if m.active_params > 0.8 * m.params else f" ({format_count(m.active_params)} active)"
-    return (
-        f"{m.name}   {format_count(m.params)} parameters{active}   "
-        f"{m.precision} {format_bytes(m.weight_bytes)}   KV {m.kv_bytes_per_token:,.0f} B/token"
-    )
+    beside = "".join(f" + {name} {format_bytes(size)}" for name, size in m.beside_bytes.items())
+    weights = f"{m.precision} {format_bytes(m.weight_bytes)}{beside}"
+    return f"{m.name}   {format_count(m.params)} parameters{active}   {weights}   {cache_text(m)}"
+
+
+def cache_text(m: ModelRecord) -> str:
+    """What a token adds to the cache, and that it is less beyond the windows where there are any."""
+    if m.kv_bytes_in_window > m.kv_bytes_per_token:
+        return f"KV {m.kv_bytes_in_window:,.0f} B/token, {m.kv_bytes_per_token:,.0f} beyond its windows"
+    return f"KV {m.kv_bytes_per_token:,.0f} B/token"
 
 
 def plan_view(report: PlanReport, command: str, *, everything: bool = False) -> Table:
     """The ranked plans. `command` is the estimate that reproduces the first, for the last line."""
     plans = report.plans if everything else report.plans[:SHOWN]
-    columns = ("#", "plan", "$/h", "$/M out", "TTFT", "TPOT", "tok/s/chip", "bound by", "basis")
+    columns = ("#", "plan", "$/h", "$/M out", "TTFT", "TPOT", "tok/s/chip", "bound by", "runtime", "basis")
     rows = [_row(p) for p in plans]
     foot = []
     front = [str(p.rank) for p in report.plans if p.on_front]
@@ -108,6 +114,7 @@ def _row(p: PlanRecord) -> tuple[str, ...]:
         _time(p.tpot_s),
         f"{p.tokens_per_s_per_chip.mid:,.0f}",
         f"{p.bound} {p.shares[p.bound]:.0%}",
+        p.runtime,
         p.tpot_s.basis,
     )
 
@@ -139,6 +146,8 @@ def _refusals(refused: Sequence[RefusalRecord]) -> list[str]:
         chips = [r.chip for r in refused if r.reason == reason]
         if chips:
             more = f" and {len(chips) - 6} more" if len(chips) > 6 else ""
+            if len(chips) == 1:
+                more = f" ({next(r.detail for r in refused if r.reason == reason)})"
             lines.append(f"{words}: {', '.join(chips[:6])}{more}")
     lines += [f"{r.chip}: {r.detail}" for r in refused if r.reason not in GROUPS]
     return lines
@@ -163,11 +172,10 @@ def _asked(report: PlanReport) -> tuple[str, ...]:
     load = f"{w.rate_per_s:g} requests/s" if w.rate_per_s else "replicas at full load"
     ttft = f"TTFT {format_seconds(w.ttft_s)}" if w.ttft_s else "no TTFT limit"
     tpot = f"TPOT {format_seconds(w.tpot_s)}" if w.tpot_s else "no TPOT limit"
-    runtimes = sorted({p.runtime for p in report.plans})
     asked = [f"{w.task}: {lengths}"]
     if w.task == "serve":
         asked += [load, ttft, tpot]
     stale = (
         ["* = no offer of the last 90 days"] if any(p.price and p.price.stale for p in report.plans) else []
     )
-    return (*asked, f"runtimes {', '.join(runtimes)}", *stale)
+    return (*asked, *stale)

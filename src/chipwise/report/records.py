@@ -38,7 +38,8 @@ class Figure:
 
 @dataclass(frozen=True, slots=True)
 class ModelRecord:
-    """A model in figures. `kv_bytes_per_token` is the growth of the cache once windows are full."""
+    """A model in figures. `kv_bytes_per_token` is what a token adds to the cache once windows are full,
+    `kv_bytes_in_window` before; `beside_bytes` are parts beside the main stack: vision, prediction modules."""
 
     name: str
     architecture: str
@@ -48,6 +49,8 @@ class ModelRecord:
     precision: str
     weight_bytes: float
     kv_bytes_per_token: float
+    kv_bytes_in_window: float
+    beside_bytes: dict[str, float]
     max_context: int
     origin: str
     assumptions: tuple[str, ...]
@@ -93,12 +96,14 @@ class MemoryRecord:
 @dataclass(frozen=True, slots=True)
 class PriceRecord:
     """Dollars per hour of all chips of the plan: the range over offers and its middle, or one figure of
-    owning; `basis` says which, `oldest` and `newest` are the dates of the offers ("" = undated)."""
+    owning; `basis` says which, `billed` are the chips paid for,
+    whole instances; `oldest` and `newest` are the dates of the offers ("" = undated)."""
 
     low: float
     mid: float
     high: float
     basis: str
+    billed: int
     oldest: str
     newest: str
     stale: bool

@@ -11,6 +11,7 @@ from chipwise.cost.device import Device
 from chipwise.parallel.layout import Reason
 from chipwise.search.space import Deployment
 from chipwise.workload.formats import Format
+from chipwise.workload.gguf import GGUF
 from chipwise.workload.model import Model
 
 __all__ = ["LOCAL_FORMS", "NotOffered", "deployments", "machine_for", "runtime_for"]
@@ -91,6 +92,9 @@ def runtime_for(model: Model, chip: Chip, wanted: Runtime | None = None) -> tupl
     With a runtime the text is a remark: that 16-bit numbers have to be cast to fp16, where there is no bf16.
     """
     options = (wanted,) if wanted else runtimes_for(chip)
+    if model.precision.name in GGUF:
+        # others read these files too, llama.cpp is what they are made for
+        options = tuple(sorted(options, key=lambda r: r.id != "llama.cpp"))
     why = "announced, not rentable" if not chip.rentable else "no runtime is known for this chip"
     for half, remark in (("bf16", ""), ("fp16", "bf16 is cast to fp16, whose range is smaller")):
         for runtime in options:

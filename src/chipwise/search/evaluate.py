@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from chipwise.cost.cost import Cost
-from chipwise.cost.efficiency import Efficiency
+from chipwise.cost.time import CostParameters
 from chipwise.parallel.layout import Layout, Reason, illegal
 from chipwise.parallel.memory import MemoryAccount, account
 from chipwise.parallel.shard import shard
@@ -69,7 +69,7 @@ def memory_of(graph: Graph, group: Group, workload: Workload) -> MemoryAccount:
 
 
 def evaluate(
-    graph: Graph, group: Group, workload: Workload, efficiency: Efficiency, overheads: Overheads
+    graph: Graph, group: Group, workload: Workload, efficiency: CostParameters, overheads: Overheads
 ) -> Evaluated:
     """Predictions, masks and reasons of all candidates of a group."""
     memory = memory_of(graph, group, workload)
@@ -112,11 +112,12 @@ def predict(
     graph: Graph,
     group: Group,
     workload: Workload,
-    efficiency: Efficiency,
+    efficiency: CostParameters,
     overheads: Overheads,
     batches: Array | None = None,
 ) -> Prediction:
-    """Steady state of every candidate of a group; arrays [N, batch].
+    """Steady state of every candidate of a group; arrays [N, batch]. `efficiency` holds a number for all
+    deployments of the group, or one for each.
 
     `batches` are decoding sequences of one micro-batch of one rank; by default a grid up to the runtime's
     limit.
@@ -124,9 +125,11 @@ def predict(
     policies = group.deployments[0].policies
     device, layout = group.device(trailing=3), group.layouts(trailing=3)
     sharded = shard(graph, layout)
+    at = group.which.reshape(-1, 1, 1, 1)
+    each, own = efficiency.take(at), overheads.take(at)
 
     def cost_of(step: Step) -> Cost:
-        return step_cost(sharded, step, device, efficiency, overheads)
+        return step_cost(sharded, step, device, each, own)
 
     chunk = chunk_tokens(workload, policies)
     surface = step_surface(

@@ -6,7 +6,7 @@ configuration -> model -> graph -> deployments -> candidates -> predictions -> c
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import date
 
@@ -15,7 +15,6 @@ import numpy as np
 from chipwise.api.context import Context
 from chipwise.api.loaded import check_length, find_chip, load_generating
 from chipwise.calibrate.parameters import Parameters, shipped_parameters
-from chipwise.catalog.chip import Chip
 from chipwise.catalog.chips import load_chips
 from chipwise.catalog.pricing import Pricing
 from chipwise.catalog.system import systems_for
@@ -31,6 +30,9 @@ from chipwise.units import format_seconds
 from chipwise.workload.workload import Workload
 
 __all__ = ["plan"]
+
+CARRIED = 1e-3  # of a rate: what a plan may miss it by
+FINER = 9
 
 
 def plan(
@@ -66,7 +68,7 @@ def plan(
     )
     limits = limits or Limits(max_devices=8 if workload.task == "local" else 64)
     limits = replace(limits, have=dict(have or {}))
-    wanted = [find_chip(c, changes) for c in have or chips] or _everything(workload)
+    wanted = [find_chip(c, changes) for c in have or chips or _everything(workload)]
     local = workload.task == "local"
     offered, refused = deployments(found.graph.model, wanted, runtime, local=local, policy=policy)
     prices = {d.chip.id: context.usd_per_chip_h(d.chip.id) for d in offered}
@@ -76,7 +78,7 @@ def plan(
     considered = 0
     reach = (np.inf, np.inf)
     for group in candidates(found.graph, offered, limits):
-        priced = evaluate(found.graph, group, workload, *context.rates(group.deployments[0]))
+        priced = evaluate(found.graph, group, workload, *context.rates(group.deployments))
         choices, without, counts = choose(priced, workload, prices, limits)
         considered += priced.plans
         reach = tuple(np.minimum(reach, priced.reach()))
@@ -97,23 +99,36 @@ def plan(
     )
 
 
-def _everything(workload: Workload) -> Iterable[Chip]:
+def _everything(workload: Workload) -> list[str]:
     """All chips on the market; for a local user those that are in machines one has at home or at a desk."""
-    market = [chip for chip in load_chips().values() if chip.rentable]
+    market = [chip.id for chip in load_chips().values() if chip.rentable]
     if workload.task != "local":
         return market
-    return [c for c in market if any(s.form in LOCAL_FORMS for s in systems_for(c.id))]
+    return [c for c in market if any(s.form in LOCAL_FORMS for s in systems_for(c))]
 
 
 def _operate(context: Context, choice: Choice) -> PlanRecord:
     """A choice at the load it carries: all replicas share the given rate, or run full."""
     p, i = choice.evaluated.prediction, choice.index
-    batch = float(p.batch[i, choice.point])
-    w = context.workload
-    if w.rate_per_s is not None and w.task == "serve":
-        batch = float(np.interp(w.rate_per_s / choice.replicas, p.requests_per_s[i], p.batch[i]))
     columns = choice.evaluated.group.layout
     layout = Layout(*(float(np.asarray(columns.part(x))[i]) for x in ("tp", "pp", "dp", "ep")))
+    batch = float(p.batch[i, choice.point])
+    w = context.workload
+    if w.rate_per_s is None or w.task != "serve":
+        return context.at_batch(choice.deployment, layout, choice.replicas, batch)
+    rate = w.rate_per_s / choice.replicas
+    # rates need not rise all along the grid: the first point that carries it, and the one before
+    carrying = p.requests_per_s[i, : choice.point + 1] >= rate * (1 - 1e-9)
+    at = int(np.argmax(carrying)) if carrying.any() else choice.point
+    ends = slice(max(at - 1, 0), at + 1)
+    below = float(np.interp(rate, p.requests_per_s[i, ends], p.batch[i, ends]))
+    record = context.at_batch(choice.deployment, layout, choice.replicas, below)
+    if record.requests_per_s >= w.rate_per_s * (1 - CARRIED) or below >= p.batch[i, at]:
+        return record
+    # kernels step where a tile is full, so that the batch between two points of the grid is looked for
+    finer = np.linspace(below, float(p.batch[i, at]), FINER)
+    carried = context.at_batches(choice.deployment, layout, finer).requests_per_s[0] >= rate * (1 - 1e-9)
+    batch = float(finer[np.argmax(carried)]) if carried.any() else float(p.batch[i, at])
     return context.at_batch(choice.deployment, layout, choice.replicas, batch)
 
 

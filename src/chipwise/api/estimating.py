@@ -68,18 +68,19 @@ def estimate(
         pricing or Pricing(),
         policy or {},
     )
-    priced = evaluate(graph, single(deployment, layout), workload, *context.rates(deployment))
+    priced = evaluate(graph, single(deployment, layout), workload, *context.rates((deployment,)))
     _check(
         priced,
         f"{name} on {chips:g} x {hardware.id}, {layout.label()}",
         f"chipwise fit {model} --chip {chip}",
     )
     p = priced.prediction
-    most = float(p.concurrency[0][priced.allowed[0]].max())
+    room = min(float(np.max(priced.memory.sequences)), deployment.policies.max_sequences) * float(layout.dp)
+    most = max(room, float(p.concurrency[0][0]))
     if concurrency is None:
-        batch = float(p.batch[0][priced.allowed[0]].max())
+        batch = float(np.interp(most, p.concurrency[0], p.batch[0]))
     elif concurrency > most * (1 + 1e-9):
-        what = f"{concurrency:g} requests in flight are more than the {most:.0f} that fit on {hardware.id}"
+        what = f"{concurrency:g} requests in flight are more than the {most:.0f} that fit on {chips:g} x {hardware.id}"
         raise InfeasibleError(what, "more chips, shorter lengths or a smaller format")
     else:
         batch = float(np.interp(concurrency, p.concurrency[0], p.batch[0]))

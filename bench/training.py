@@ -1,0 +1,39 @@
+"""Training layouts per second: step time and memory of random layouts of one model on one system."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from bench.timing import median_s
+from chipwise.predict.training.dims import plain
+from chipwise.predict.training.memory import MemoryRates
+from chipwise.predict.training.values import Cluster, Rates, Recipe, Spread
+from chipwise.search.training import Job, evaluate
+
+__all__ = ["layouts_per_s"]
+
+COUNT = 200_000
+
+
+def layouts_per_s() -> float:
+    """Median over repeats, in the chunks of the search; legality included."""
+    rng = np.random.default_rng(0)
+    model = plain(80, 8192, 64, 28672, 128256, kv_heads=8, gated=True, tied=False)
+    machine = Cluster(989e12, 989e12, 80e9, 3.35e12, 450e9, 8.0, 50e9, units=132.0)
+    job = Job(model, machine, Recipe(), Rates(), MemoryRates(), 1024, 8192)
+    ones = np.ones(COUNT)
+    spread = Spread(
+        tp=2.0 ** rng.integers(0, 4, COUNT),
+        pp=2.0 ** rng.integers(0, 4, COUNT),
+        vp=ones,
+        cp=ones,
+        ep=ones,
+        dp=2.0 ** rng.integers(0, 7, COUNT),
+        micro_batch=2.0 ** rng.integers(0, 3, COUNT),
+        global_batch=1024.0,
+        seq=8192.0,
+        zero=rng.choice([1.0, 3.0], COUNT),
+        shard=2.0 ** rng.integers(0, 7, COUNT),
+        full=rng.choice([0.0, 0.5, 1.0], COUNT),
+    )
+    return COUNT / median_s(lambda: evaluate(job, spread))

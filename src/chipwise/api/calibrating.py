@@ -1,0 +1,61 @@
+"""`calibrate`: parameters fitted to measurements of one's own."""
+
+from __future__ import annotations
+
+from datetime import date
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from chipwise.api.kernel_suite import METRIC
+from chipwise.calibrate.kernels import NUMBERS, TEXT, price_kernels
+from chipwise.calibrate.parameters import Parameters, shipped_parameters
+from chipwise.calibrate.refit_kernels import refit_kernels
+from chipwise.calibrate.table import write_table
+from chipwise.catalog.chips import load_chips
+from chipwise.errors import UsageError
+from chipwise.evidence.columns import read_columns
+
+__all__ = ["Calibrated", "calibrate_kernels_file"]
+
+
+class Calibrated(NamedTuple):
+    """Rows used, parameters written, and the median error on those rows before and after (not out of fold)."""
+
+    rows: int
+    parameters: int
+    before: float
+    after: float
+
+
+def calibrate_kernels_file(rows: str, out: str, numbers: Parameters | None = None) -> Calibrated:
+    """Fit the kernel formulas to a table of measured kernels and write the parameters that changed.
+
+    Raises `UsageError` for a table without usable rows, or a file that cannot be written.
+    """
+    if Path(out).resolve() == Path(rows).resolve():
+        raise UsageError(f"{out}: --out would replace the rows", "give another file")
+    known = numbers or shipped_parameters()
+    columns = read_columns(rows, TEXT, (*NUMBERS, METRIC), ("chip", "op", METRIC))
+    chips = load_chips()
+    before = price_kernels(columns, chips, known.kernels).mid_s
+    usable = np.isfinite(before) & (columns[METRIC] > 0)
+    if not usable.any():
+        raise UsageError(
+            f"{rows}: no row that a kernel formula prices", "chips and operators as in predict kernels"
+        )
+    columns = {name: values[usable] for name, values in columns.items()}
+    source = f"fitted on {int(usable.sum())} rows of {Path(rows).name}, {date.today()}"
+    fitted = refit_kernels(columns, chips, known, source)
+    after = price_kernels(columns, chips, Parameters({**known.table, **fitted}).kernels).mid_s
+    try:
+        Path(out).write_text(write_table(fitted), "utf-8")
+    except OSError as error:
+        raise UsageError(f"{out}: cannot be written", error.strerror or "check the path") from None
+    measured = columns[METRIC] * 1e-6
+
+    def off(seconds: np.ndarray) -> float:
+        return float(np.median(np.abs(seconds / measured - 1.0)))
+
+    return Calibrated(int(usable.sum()), len(fitted), off(before[usable]), off(after))

@@ -1,0 +1,116 @@
+"""`evidence`: published results and the user's own: list, search, show, import."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from chipwise.api.mlperf import predict_run
+from chipwise.catalog.benchmarks import load_benchmarks
+from chipwise.catalog.chips import get_chip
+from chipwise.catalog.published import (
+    ROUNDS,
+    TrainingResult,
+    best_results,
+    find_result,
+    load_inference_results,
+    select,
+)
+from chipwise.errors import ChipwiseError, UnknownNameError, UsageError
+from chipwise.evidence.importers import Given, read_paths
+from chipwise.evidence.item import Item, item_of
+from chipwise.evidence.mlperf_rows import SCENARIOS, run_of
+from chipwise.evidence.store import Store
+from chipwise.report.evidence_view import ImportReport, Shown
+
+__all__ = ["Filter", "import_evidence", "list_evidence", "search_evidence", "show_evidence"]
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """Which evidence is meant; None = any."""
+
+    benchmark: str | None = None
+    chip: str | None = None
+    scenario: str | None = None
+    round: str | None = None
+    submitter: str | None = None
+
+
+def list_evidence(wanted: Filter = Filter(), *, own: bool = False, best: bool = False) -> tuple[Item, ...]:
+    """Published results, or with `own` the user's, that pass a filter; `best` of each chip, count and round."""
+    if own:
+        items: Iterable[Item] = Store().items()
+        chip = get_chip(wanted.chip).id if wanted.chip else None
+        pairs = ((wanted.benchmark, "benchmark"), (chip, "chip"), (wanted.scenario, "scenario"))
+        return tuple(
+            i for i in items if all(v is None or getattr(i, n).lower() == v.lower() for v, n in pairs)
+        )
+    if wanted.benchmark is not None and wanted.benchmark not in load_benchmarks():
+        raise UnknownNameError("benchmark", wanted.benchmark, load_benchmarks())
+    if wanted.round is not None and wanted.round not in ROUNDS:
+        raise UnknownNameError("round", wanted.round, ROUNDS, f"one of {', '.join(ROUNDS)}")
+    scenarios = {s.lower(): s for s in SCENARIOS}
+    if wanted.scenario is not None and wanted.scenario.lower() not in scenarios:
+        raise UnknownNameError("scenario", wanted.scenario, SCENARIOS, f"one of {', '.join(SCENARIOS)}")
+    found = select(
+        load_inference_results().values(),
+        benchmark=wanted.benchmark,
+        chip=get_chip(wanted.chip).id if wanted.chip else None,
+        scenario=wanted.scenario,
+        round_=wanted.round,
+        submitter=wanted.submitter,
+    )
+    return tuple(map(item_of, best_results(found) if best else found))
+
+
+def search_evidence(words: Sequence[str]) -> tuple[Item, ...]:
+    """Evidence whose text holds all words, the user's own first. Raises `UsageError` for no words."""
+    if not any(w.strip() for w in words):
+        raise UsageError("nothing to search for", "as in: chipwise evidence search h200 llama2-70b server")
+    wanted = [w.lower() for word in words for w in word.split()]
+    everything = (*Store().items(), *map(item_of, load_inference_results().values()))
+
+    def text(i: Item) -> str:
+        parts = (i.id, i.model, i.benchmark, i.chip, i.part, i.scenario, i.round, i.submitter, i.runtime)
+        return " ".join((*parts, i.precision, i.environment, i.format, *i.notes)).lower()
+
+    return tuple(i for i in everything if all(w in text(i) for w in wanted))
+
+
+def show_evidence(name: str) -> Shown:
+    """One piece of evidence by id. Raises `UnknownNameError` with the nearest ids."""
+    if name.startswith("own-"):
+        return Shown(Store().get(name), None, None, None, "")
+    found = find_result(name)
+    if isinstance(found, TrainingResult):
+        return Shown(None, None, found, None, "")
+    try:
+        run = run_of(found)
+        predicted = predict_run(run)["result"]
+        note = run.precision_note
+    except ChipwiseError as error:
+        predicted, note = None, str(error)
+    return Shown(item_of(found), found, None, predicted, note)
+
+
+def import_evidence(paths: Sequence[str], given: Given = Given(), folder: Path | None = None) -> ImportReport:  # noqa: B008
+    """Read benchmark files into the user's store; what cannot be read is named and skipped.
+
+    Raises `UsageError` where not one result could be read, or the store cannot be written.
+    """
+    if given.chip:
+        given = Given(
+            **{**{n: getattr(given, n) for n in Given.__dataclass_fields__}, "chip": get_chip(given.chip).id}
+        )
+    files = tuple(read_paths(paths, given))
+    items = [item for file in files for item in file.items]
+    if not items:
+        first = next(((f.file, f.skipped[0]) for f in files if f.skipped), None)
+        what = f"{first[0]}: {first[1]}" if first else "no files of results found"
+        more = f", and {len(files) - 1} more" if len(files) > 1 else ""
+        raise UsageError(f"nothing was imported: {what}{more}")
+    store = Store(folder)
+    new, known = store.add(items)
+    return ImportReport(files, new, known, str(store.path))

@@ -1,0 +1,121 @@
+"""Fits the numbers of training to measured steps and memory: pure, robust, priors shared over software and chips."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from chipwise.calibrate import fit_kernels as engine
+from chipwise.calibrate.fit_kernels import Effects, Rows
+from chipwise.calibrate.parameter import Parameter
+from chipwise.calibrate.parameters import Parameters
+from chipwise.calibrate.training_rates import MEMORY, MEMORY_PREFIX, PREFIX, QUANTITIES, rates
+from chipwise.predict.training.memory import MemoryRates, MemoryUse, memory_use
+from chipwise.predict.training.step import StepTime, step_time
+from chipwise.predict.training.values import Cluster, Recipe, Spread, Transformer
+from chipwise.units import Array, Real
+
+__all__ = ["Runs", "fit", "memory_of", "seconds_of", "training_effects"]
+
+T = TypeVar("T")
+SOURCE = "fitted on published training runs of 2020-2026 (step times and peak memory; rows are not shipped)"
+LEAST = 0.003  # factors nearer to one than this are left out of the shipped table
+
+
+@dataclass(frozen=True)
+class Runs:
+    """Training runs as columns: what the equations need, labels that choose fitted numbers, and, where it was
+    measured, seconds of a step and bytes of a device (NaN elsewhere). `weight` is a row's pull on a fit."""
+
+    network: Transformer
+    spread: Spread
+    cluster: Cluster
+    recipe: Recipe
+    labels: dict[str, NDArray[np.str_]]
+    seconds: Array
+    memory_bytes: Array
+    weight: Array
+
+    def __len__(self) -> int:
+        return len(self.seconds)
+
+    def take(self, index: NDArray[np.intp]) -> Runs:
+        """Some of them."""
+        parts: dict[str, Any] = {
+            n: _taken(getattr(self, n), index) for n in ("network", "spread", "cluster", "recipe")
+        }
+        return Runs(
+            labels={k: v[index] for k, v in self.labels.items()},
+            seconds=self.seconds[index],
+            memory_bytes=self.memory_bytes[index],
+            weight=self.weight[index],
+            **parts,
+        )
+
+
+def _taken(value: T, index: NDArray[np.intp]) -> T:
+    columns = {f.name: np.asarray(getattr(value, f.name))[index] for f in fields(value)}  # type: ignore[arg-type]
+    return replace(value, **columns)  # type: ignore[type-var]
+
+
+def fit(runs: Runs, prior: Parameters) -> Parameters:
+    """`prior` with the numbers of training fitted to the runs; everything else is passed on.
+
+    Step time and memory are fitted one after the other; log residuals, Huber's loss, normal priors on the
+    logarithm of every effect. Pure: same runs, same answer.
+    """
+    table: dict[str, Parameter] = {n: p for n, p in prior.table.items() if not n.startswith(PREFIX + ".")}
+    timed = np.flatnonzero(np.isfinite(runs.seconds))
+    if len(timed):
+        table |= engine.fit(_time_rows(runs.take(timed)), QUANTITIES).parameters(PREFIX, SOURCE, LEAST)
+    weighed = np.flatnonzero(np.isfinite(runs.memory_bytes))
+    if len(weighed):
+        found = engine.fit(_memory_rows(runs.take(weighed)), MEMORY)
+        table |= found.parameters(MEMORY_PREFIX, SOURCE, LEAST)
+    return Parameters(table)
+
+
+def training_effects(numbers: Parameters) -> tuple[Effects, Effects]:
+    """Effects on time and on memory in a table of parameters; priors where it has none."""
+    return _effects(numbers, PREFIX, QUANTITIES), _effects(numbers, MEMORY_PREFIX, MEMORY)
+
+
+def _effects(numbers: Parameters, prefix: str, prior: Any) -> Effects:
+    if f"{prefix}.scatter.0" in numbers.table:
+        return Effects.of(numbers.table, prefix, prior)
+    return Effects(prior, {})
+
+
+def seconds_of(runs: Runs, numbers: Parameters) -> StepTime:
+    """Step time of every run by cause."""
+    times, _ = training_effects(numbers)
+    r = rates(times.values(runs.labels))
+    return step_time(runs.network, runs.spread, runs.cluster, runs.recipe, r)
+
+
+def memory_of(runs: Runs, numbers: Parameters) -> MemoryUse:
+    """Memory of every run by use."""
+    _, memory = training_effects(numbers)
+    r = MemoryRates(**memory.values(runs.labels))
+    return memory_use(runs.network, runs.spread, runs.recipe, r)
+
+
+def _time_rows(runs: Runs) -> Rows:
+    def model(values: Any, index: NDArray[np.intp]) -> Array:
+        part = runs if len(index) == len(runs) else runs.take(index)
+        found: Real = step_time(part.network, part.spread, part.cluster, part.recipe, rates(values)).total_s
+        return np.asarray(found)
+
+    return Rows(runs.labels, runs.seconds, model, runs.weight)
+
+
+def _memory_rows(runs: Runs) -> Rows:
+    def model(values: Any, index: NDArray[np.intp]) -> Array:
+        part = runs if len(index) == len(runs) else runs.take(index)
+        use = memory_use(part.network, part.spread, part.recipe, MemoryRates(**values))
+        return np.asarray(use.total_bytes)
+
+    return Rows(runs.labels, runs.memory_bytes, model, runs.weight)

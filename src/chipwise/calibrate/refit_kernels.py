@@ -1,0 +1,58 @@
+"""The shipped numbers of kernels, corrected by rows that someone measured."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from chipwise.calibrate.fit_kernels import Effects, Level, Quantity
+from chipwise.calibrate.kernel_labels import Columns
+from chipwise.calibrate.kernels import calibrate_kernels, kernel_parameters
+from chipwise.calibrate.parameter import Parameter
+from chipwise.calibrate.parameters import Parameters
+from chipwise.catalog.chip import Chip
+
+__all__ = ["refit_kernels"]
+
+# A few rows move what they are about, their chip, not what thousands of rows said of all chips.
+OVERALL_SPREAD = 0.01
+CHIP_SPREAD = 0.3
+LEVEL_SHARE = 0.2  # of the spread that an effect on more than a chip had before any row was seen
+
+
+def refit_kernels(
+    columns: Columns, chips: Mapping[str, Chip], numbers: Parameters, source: str
+) -> dict[str, Parameter]:
+    """Parameters of the groups of operators that `columns` hold measurements of (`latency_us`), to replace those
+    of `numbers`, which are their prior. Pure; rows of chips or types without a formula are passed over."""
+    priors = {group: _prior(effects) for group, effects in numbers.kernels.items()}
+    found = calibrate_kernels(columns, chips, priors)
+    merged = {
+        group: replace(fitted, table={**numbers.kernels[group].table, **fitted.table})
+        for group, fitted in found.items()
+    }
+    return kernel_parameters(merged, source)
+
+
+def _prior(known: Effects) -> dict[str, Quantity]:
+    """What is believed after the shipped fit: its values, with room to move."""
+    return {
+        name: replace(
+            quantity,
+            mid=_overall(known, name, quantity),
+            spread=OVERALL_SPREAD,
+            levels=tuple(_level(known, name, level) for level in quantity.levels),
+        )
+        for name, quantity in known.quantities.items()
+    }
+
+
+def _overall(known: Effects, name: str, quantity: Quantity) -> float:
+    effect = known.table.get((name, "", ""))
+    return quantity.mid if effect is None else effect.factor
+
+
+def _level(known: Effects, name: str, level: Level) -> Level:
+    seen = {key: e.value for (q, found, key), e in known.table.items() if (q, found) == (name, level.name)}
+    spread = CHIP_SPREAD if "chip" in level.attributes else LEVEL_SHARE * level.spread
+    return replace(level, spread=spread, centres={**level.centres, **seen})

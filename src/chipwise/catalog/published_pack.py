@@ -1,0 +1,40 @@
+"""Packing published tables for the package: the columns that are shipped, as a compressed CSV.
+
+`python -m chipwise.catalog.published_pack FOLDER` repacks `mlperf_inference.csv` and `mlperf_training.csv` of
+a folder into the catalogue. The same rows give the same file: no time stamp, rows in the order of the table.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import sys
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from chipwise.catalog.published import INFERENCE_COLUMNS, TRAINING_COLUMNS
+
+__all__ = ["main", "pack"]
+
+
+def pack(rows: Iterable[Mapping[str, str]], columns: tuple[str, ...]) -> bytes:
+    """The named columns of `rows` as gzip-compressed CSV."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(columns)
+    writer.writerows([row[name] for name in columns] for row in rows)
+    return gzip.compress(out.getvalue().encode(), 9, mtime=0)
+
+
+def main(folder: str) -> None:
+    """Repack the tables of `folder`."""
+    target = Path(__file__).with_name("data") / "published"
+    tables = (("inference", INFERENCE_COLUMNS), ("training", TRAINING_COLUMNS))
+    for name, columns in tables:
+        with (Path(folder) / f"mlperf_{name}.csv").open(newline="", encoding="utf-8") as source:
+            (target / f"mlperf_{name}.csv.gz").write_bytes(pack(csv.DictReader(source), columns))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

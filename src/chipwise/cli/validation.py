@@ -1,0 +1,36 @@
+"""validate: how far predictions are from measurements that no fit behind them had seen."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from chipwise import api
+from chipwise.report.accuracy_view import accuracy_section, write_section
+
+__all__ = ["validate"]
+
+
+def validate(
+    suite: Annotated[str, Parameter(help=f"one of {', '.join(api.VALIDATIONS)}")],
+    *,
+    rows: Annotated[
+        str | None,
+        Parameter(help="measured rows; default: the suite's table in the folder that CHIPWISE_TRUTH names"),
+    ] = None,
+    folds: Annotated[
+        str | None, Parameter(help="what stays together and is left out in turn: cell, chip or model")
+    ] = None,
+    out: Annotated[
+        str | None, Parameter(help="a Markdown file whose section of the suite is replaced")
+    ] = None,
+) -> None:
+    """Refit without each part of a table of measurements in turn, and report the errors on it."""
+    found = api.validate(suite, rows, folds)
+    if out is None:
+        print(accuracy_section(found), end="")
+        return
+    write_section(found, out)
+    print(f"{suite}: {out}", file=sys.stderr)

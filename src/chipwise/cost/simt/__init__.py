@@ -1,0 +1,42 @@
+"""Kernels on SIMT chips (GPUs): what one operator costs on one device, from tiles, waves and caches.
+
+One noun per file: `gemm`, `prompt` and `decode` (attention), `experts` (with `routing`), `pointwise`,
+`quantise`; `tiles` and `residency` are what they share, `rates` is what they read of a chip.
+"""
+
+from chipwise.cost.simt.decode import DecodeParameters, decode_attention
+from chipwise.cost.simt.experts import ExpertParameters, experts
+from chipwise.cost.simt.family import SimtParameters, dtype_label, narrowing, simt_time
+from chipwise.cost.simt.gemm import GemmParameters, Operands, gemm
+from chipwise.cost.simt.pointwise import PointwiseParameters, pointwise
+from chipwise.cost.simt.prompt import PromptParameters, prompt_attention
+from chipwise.cost.simt.quantise import QuantiseParameters, quantise
+from chipwise.cost.simt.rates import GENERATIONS, Rates, generation
+from chipwise.cost.simt.routing import Routing, balanced, power_law, uniform
+
+__all__ = [
+    "GENERATIONS",
+    "DecodeParameters",
+    "ExpertParameters",
+    "GemmParameters",
+    "Operands",
+    "PointwiseParameters",
+    "PromptParameters",
+    "QuantiseParameters",
+    "Rates",
+    "Routing",
+    "SimtParameters",
+    "balanced",
+    "decode_attention",
+    "dtype_label",
+    "experts",
+    "gemm",
+    "generation",
+    "narrowing",
+    "pointwise",
+    "power_law",
+    "prompt_attention",
+    "quantise",
+    "simt_time",
+    "uniform",
+]

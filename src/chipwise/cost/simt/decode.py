@@ -1,0 +1,109 @@
+"""Attention of one new token per sequence: the cache is read once, in parallel slices.
+
+B sequences, H heads, K kv heads, D head dim, kv visible tokens per sequence.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import cast
+
+import numpy as np
+
+from chipwise.cost.cost import Cost, soft_maximum
+from chipwise.cost.simt.rates import Rates
+from chipwise.cost.simt.residency import missed
+from chipwise.cost.simt.tiles import waves
+from chipwise.units import Real
+
+__all__ = ["DecodeParameters", "decode_attention"]
+
+GROUP_ROWS = 16.0  # grouped heads are packed into rows of the matrix unit
+
+
+@dataclass(frozen=True, slots=True)
+class DecodeParameters:
+    """Fitted numbers of decode attention; each a number or an array.
+
+    | field | unit | meaning |
+    |---|---|---|
+    | memory_share | of bandwidth | streaming the cache |
+    | compute_share | of dense peak | products on padded rows |
+    | load_bytes_per_clock | B/clock/unit | rate at which one unit takes in keys and values |
+    | slice | tokens | shortest slice of a sequence worth a block of its own |
+    | occupancy | blocks per unit | how many slices the library aims for; near 0 = it does not split |
+    | block_s | s of a unit | fixed work per block |
+    | quantisation | 0..1 | part of the last wave that is lost |
+    | cache_full, cache_empty | of the cache | working set that is found wholly, not at all |
+    | passes | ratio | extra reads and writes of the new q, k, v by the runtime |
+    | start_s | s | launch to finish of an empty call, merging of slices included |
+    | softness | exponent | of units against memory |
+    """
+
+    memory_share: Real
+    compute_share: Real
+    load_bytes_per_clock: Real
+    slice: Real
+    occupancy: Real
+    block_s: Real
+    quantisation: Real
+    cache_full: Real
+    cache_empty: Real
+    passes: Real
+    start_s: Real
+    softness: Real
+
+
+def decode_attention(
+    batch: Real,
+    kv: Real,
+    heads: Real,
+    kv_heads: Real,
+    head_dim: Real,
+    cache_bytes: Real,
+    rates: Rates,
+    p: DecodeParameters,
+    *,
+    window: Real = 0.0,
+    value_dim: Real | None = None,
+    resident: Real = 0.0,
+    packed: Real = 1.0,
+) -> Cost:
+    """t = start_s + passes + <units, memory>_softness.
+
+    memory: keys and values seen (at most the window) over memory_share x bandwidth; with `resident` = 1 (a
+    hot loop) only what the cache does not hold. units: B K blocks, each sequence cut into
+    s = occupancy units / (B K) slices of at least `slice` tokens; a block takes its tokens x
+    max(bytes / load rate, products of rows padded to 16) + block_s. `value_dim` differs from `head_dim` for
+    latent caches, whose values are part of the keys: pass 0. `packed` = 0 where the library does not share a
+    block between the heads of a group (TensorRT-LLM beyond 32 heads per group): each head reads on its own.
+    """
+    value = head_dim if value_dim is None else value_dim
+    reach = np.where(np.asarray(window) > 0, window, np.inf)
+    seen = np.minimum(kv, reach)
+    token_bytes = (head_dim + value) * cache_bytes
+    total = batch * kv_heads * seen * token_bytes
+    found = resident * (1.0 - missed(total, rates.cache_bytes, p.cache_full, p.cache_empty))
+    output = np.where(np.asarray(value) > 0, value, head_dim)
+    passing = batch * heads * (head_dim + output) * 2.0
+    memory_s = (total * (1.0 - found) + passing) / (rates.memory_bytes_per_s * p.memory_share)
+    groups = np.where(np.asarray(packed) > 0, kv_heads, heads)
+    blocks = batch * groups
+    slices = np.minimum(np.maximum(p.occupancy * rates.units / blocks, 1.0), np.maximum(seen / p.slice, 1.0))
+    rows = np.ceil(heads / groups / GROUP_ROWS) * GROUP_ROWS
+    multiply_s = 2.0 * (head_dim + output) * rows * rates.units / (rates.flops_per_s * p.compute_share)
+    load_s = token_bytes / (p.load_bytes_per_clock * rates.clock_hz)
+    one = seen / slices * np.maximum(load_s, multiply_s) + p.block_s
+    seconds = waves(blocks * slices / rates.units, p.quantisation) * one
+    loading = np.asarray(load_s > multiply_s)
+    body = soft_maximum(
+        {
+            "compute": np.where(loading, 0.0, seconds),
+            "on-chip": np.where(loading, seconds, 0.0),
+            "memory": memory_s,
+        },
+        cast(float, p.softness),
+    )
+    projected = batch * (heads * head_dim + kv_heads * (head_dim + value)) * 2.0
+    extra = {"memory": p.passes * projected / rates.memory_bytes_per_s, "launch": p.start_s}
+    return body + Cost(extra)

@@ -1,0 +1,222 @@
+"""Operator x SIMT device -> seconds: which kernel formula an operator takes, with which dims and numbers.
+
+Operands are where a model leaves them: weights and caches in memory, since other layers ran in between;
+activations in the cache as far as they fit, since the operator before has just written them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+import numpy as np
+
+from chipwise.cost.cost import Cost
+from chipwise.cost.device import Device
+from chipwise.cost.efficiency import Efficiency
+from chipwise.cost.simt.decode import DecodeParameters, decode_attention
+from chipwise.cost.simt.experts import ExpertParameters, experts
+from chipwise.cost.simt.gemm import GemmParameters, Operands, gemm
+from chipwise.cost.simt.pointwise import PointwiseParameters, pointwise
+from chipwise.cost.simt.prompt import PromptParameters, prompt_attention
+from chipwise.cost.simt.quantise import QuantiseParameters, quantise
+from chipwise.cost.simt.rates import Rates
+from chipwise.cost.simt.routing import Routing
+from chipwise.units import Real
+from chipwise.workload.moe import distinct_experts
+from chipwise.workload.op import Op
+
+__all__ = ["Labels", "SimtParameters", "dtype_label", "narrowing", "simt_time"]
+
+Labels = tuple[tuple[str, str], ...]
+Values = Mapping[str, Real]
+
+# Formats whose products run in a narrow type, by format of the weights; the others are named by that type.
+_NARROW: Mapping[str, str] = {
+    "fp8_block": "fp8_block",
+    "mxfp8": "fp8_block",
+    "nvfp4": "nvfp4",
+    "mxfp4": "mxfp4",
+    "int8": "sq",
+}
+_LATENT_DIM = 256.0  # one shared key head wider than this is a latent
+_EXPANDED = (192.0, 128.0)  # key and value dims of DeepSeek's expanded prompts
+
+
+@dataclass(frozen=True)
+class SimtParameters:
+    """The fitted numbers of a runtime on some SIMT chips.
+
+    `find(group, labels)` gives every quantity of a formula ("simt.gemm", ...) for operators with these labels
+    (data type, type of the cache, ...), a number or one per chip; `rest` prices what has no formula of its own.
+    `launch_s` is what a kernel of a captured graph costs beyond its work; None: operators run on their own, as
+    benchmarks time them, with the time to the first block and from the last one that neighbours hide.
+    """
+
+    find: Callable[[str, Labels], Values]
+    rest: Efficiency
+    launch_s: float | None = None
+
+    def take(self, index: np.ndarray) -> SimtParameters:
+        """Of several chips: those at `index`, any shape."""
+        known: dict[tuple[str, Labels], Values] = {}
+
+        def find(group: str, labels: Labels) -> Values:
+            if (group, labels) not in known:
+                values = self.find(group, labels)
+                known[group, labels] = {k: np.asarray(v)[index] for k, v in values.items()}
+            return known[group, labels]
+
+        return replace(self, find=find)
+
+    def pick(
+        self, kind: type[Any], group: str, prefix: str = "", launches: float = 1.0, **labels: str
+    ) -> Any:
+        """The parameters of one formula for an operator of so many kernels."""
+        values = self.find(group, tuple(labels.items()))
+        found = {f.name: values[prefix + f.name] for f in fields(kind)}
+        # a quantising kernel was measured as a part of its product: what it adds is its start already
+        if self.launch_s is not None and not prefix:
+            found["start_s"] = launches * self.launch_s
+        return kind(**found)
+
+
+def dtype_label(op: Op) -> str:
+    """What a product is called in the table of parameters: b16, fp32, fp8, fp8_block, nvfp4, int4_wo, ..."""
+    if op.compute == "fp32":
+        return "fp32"
+    if op.compute in ("bf16", "fp16"):
+        if op.weight in ("bf16", "fp16", "fp32", ""):
+            return "b16"
+        if op.weight == "mxfp4" and op.kind == "experts":
+            return "w4a16"
+        wide = op.weight.startswith(("fp8", "int8", "q8", "mxfp8"))
+        return "int8_wo" if wide else "int4_wo"
+    if op.compute == "fp8" and op.weight in ("mxfp4", "nvfp4", "int4"):
+        return "w4a8" if op.kind == "experts" else "fp8"
+    return _NARROW.get(op.weight, op.compute)
+
+
+def simt_time(op: Op, device: Device, p: SimtParameters) -> Cost | None:
+    """Seconds of one operator, None for kinds without a formula (scans and lookups are priced by `rest`)."""
+    if op.kind == "gemm":
+        return _gemm(op, device, p)
+    if op.kind == "experts":
+        return _experts(op, device, p)
+    if op.kind == "attention":
+        return _attention(op, device, p)
+    if op.kind == "pointwise":
+        if op.name == "rope":
+            return Cost()  # measured attention rotates its queries and keys: `passes` of its formulas
+        rates = Rates.at(device, device.matrix["bf16"])
+        return pointwise(op.bytes, rates, p.pick(PointwiseParameters, "simt.elementwise"), resident=1.0)
+    return None
+
+
+def narrowing(rows: Real, columns: Real, op: Op, device: Device, p: SimtParameters) -> Cost:
+    """The kernel before the product `op` that writes its input of rows x columns in a narrow type."""
+    rates = Rates.at(device, device.matrix["bf16"])
+    return quantise(
+        rows, columns, rates, p.pick(QuantiseParameters, "simt.gemm", "quantise_", dtype=dtype_label(op))
+    )
+
+
+def _gemm(op: Op, device: Device, p: SimtParameters) -> Cost:
+    d = op.dims
+    label = dtype_label(op)
+    weights = d["batch"] * d["n"] * d["k"]
+    group = "simt.gemm"
+    if label in ("b16", "fp32", "fp8") and np.any(np.asarray(d["batch"]) > 1):
+        group = "simt.batched_gemm"
+    size = {"fp32": 4.0, "b16": 2.0, "int8_wo": 2.0, "int4_wo": 2.0, "nvfp4": 0.5625, "mxfp4": 0.53125}
+    operands = Operands(
+        weight=op.weight_bytes / weights,
+        activation=size.get(label, 1.0),
+        output=4.0 if label == "fp32" else 2.0,
+        # scaled narrow formats are not split over k
+        split_limit=16.0 if label in ("b16", "fp32") else 1.0,
+    )
+    rates = Rates.at(device, device.matrix[op.compute])
+    found = p.pick(GemmParameters, group, dtype=label)
+    return gemm(d["m"], d["n"], d["k"], operands, rates, found, batch=d["batch"])
+
+
+def _experts(op: Op, device: Device, p: SimtParameters) -> Cost:
+    d = op.dims
+    label = dtype_label(op)
+    share = d["local_experts"] / d["experts"]
+    hit = np.maximum(distinct_experts(d["tokens"], d["experts"], d["top_k"]) * share, 1e-9)
+    routing = Routing(hit, d["tokens"] * d["top_k"] * share)
+    size = {"b16": 2.0, "int4_wo": 2.0, "w4a16": 2.0, "int8_wo": 2.0, "nvfp4": 0.5625, "mxfp4": 0.53125}
+    each = d["matrices"] * d["hidden"] * d["inner"]
+    return experts(
+        routing,
+        d["tokens"],
+        d["hidden"],
+        d["inner"],
+        d["experts"],
+        op.weight_bytes / (hit * each),
+        size.get(label, 1.0),
+        Rates.at(device, device.matrix[op.compute]),
+        p.pick(ExpertParameters, "simt.experts", launches=op.launches, dtype=label),
+        gated=np.asarray(d["matrices"]) - 2.0,
+    )
+
+
+def _attention(op: Op, device: Device, p: SimtParameters) -> Cost:
+    d = op.dims
+    key, value = d["head_dim"], d["value_dim"]
+    heads, groups = d["heads"], d["kv_heads"]
+    latent = _all(groups, 1.0) and bool(np.all(np.asarray(key) > _LATENT_DIM)) and not _all(value, key)
+    decoding = _all(d["q"], 1.0)
+    reach = np.where(np.asarray(d["top_k"]) > 0, d["top_k"], d["window"])
+    seen = np.where(np.asarray(reach) > 0, np.minimum(d["kv"], reach), d["kv"])
+    if not decoding:
+        seen = np.where(np.asarray(d["window"]) > 0, np.minimum(d["kv"], d["window"] + d["q"]), d["kv"])
+    width = key if latent else key + value
+    # what the operator reads of the cache, whatever it selects: bytes per element that make up its traffic
+    size = op.kv_bytes / (d["batch"] * groups * seen * width)
+    cache = "fp8" if _first(size) < 1.5 else "b16"
+    rates = Rates.at(device, device.matrix[op.compute])
+    if decoding:
+        kind = "mha" if _all(heads, groups) else "gqa"
+        found = p.pick(
+            DecodeParameters,
+            "simt.latent_decode" if latent else "simt.decode",
+            launches=op.launches,
+            cache=cache,
+            heads=kind,
+            dtype="b16",
+        )
+        return decode_attention(
+            d["batch"],
+            seen,
+            heads,
+            groups,
+            key,
+            size,
+            rates,
+            found,
+            value_dim=0.0 * value if latent else value,
+        )
+    expanded = (_first(key), _first(value)) == _EXPANDED
+    group = "simt.latent_prompt" if expanded or latent else "simt.prompt"
+    dim = "0" if group == "simt.latent_prompt" else f"{_first(key):.0f}"
+    label = "fp8" if op.compute == "fp8" else "b16"
+    prompt = p.pick(PromptParameters, group, launches=op.launches, dtype=label, cache=cache, head_dim=dim)
+    pairs = op.flops / (2.0 * d["batch"] * heads * (key + value))
+    return prompt_attention(
+        d["batch"], d["q"], d["kv"], heads, groups, key, pairs, size, rates, prompt,
+        window=d["window"], value_dim=value,
+    )  # fmt: skip
+
+
+def _all(value: Real, other: Real) -> bool:
+    return bool(np.all(np.asarray(value) == other))
+
+
+def _first(value: Real) -> float:
+    """Of numbers that are the same for all rows, or that select nothing."""
+    flat = np.asarray(value, dtype=float).ravel()
+    return float(flat[0]) if flat.size else 0.0

@@ -1,0 +1,100 @@
+"""What the kernel formulas read of a chip, and the generation that fitted numbers are shared over."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from chipwise.catalog.chip import Chip
+from chipwise.cost.device import Device
+from chipwise.units import Real
+
+__all__ = ["GENERATIONS", "Rates", "generation"]
+
+
+@dataclass(frozen=True, slots=True)
+class Rates:
+    """One device of a SIMT chip, for one data type of its matrix unit. Numbers or arrays.
+
+    `flops_per_s` is the dense peak of that type, `units` the number of SMs or CUs, `clock_hz` the clock at
+    which the peak is stated, `cache_bytes` the last-level cache, `power_w` the board power limit.
+    """
+
+    flops_per_s: Real
+    memory_bytes_per_s: Real
+    cache_bytes: Real
+    units: Real
+    clock_hz: Real
+    power_w: Real
+
+    @classmethod
+    def of(cls, chip: Chip, dtype: str) -> Rates:
+        """The device of a chip for products in `dtype`; types without a unit are widened (fp8 to 16 bit).
+
+        See `Device` for what is assumed where a vendor does not publish a figure.
+        """
+        device = Device.of(chip)
+        return cls.at(device, _peak(chip, dtype) / float(chip.devices_per_package))
+
+    @classmethod
+    def at(cls, device: Device, flops_per_s: Real) -> Rates:
+        """A device, or a stack of them, for products at that peak."""
+        return cls(
+            flops_per_s=flops_per_s,
+            memory_bytes_per_s=device.memory_bytes_per_s,
+            cache_bytes=device.cache_bytes,
+            units=device.units,
+            clock_hz=device.clock_hz,
+            power_w=device.power_w,
+        )
+
+
+# A type that the matrix unit lacks is widened first; fp32 runs on the vector lanes unless there is a matrix
+# unit for it (CDNA), since libraries do not use TF32 unasked.
+_WIDER: Mapping[str, tuple[str, ...]] = {
+    "fp32": ("fp32",),
+    "bf16": ("bf16", "fp16"),
+    "fp16": ("fp16", "bf16"),
+    "fp8": ("fp8", "int8", "bf16", "fp16"),
+    "int8": ("int8", "bf16", "fp16"),
+    "fp4": ("fp4", "fp8", "bf16", "fp16"),
+}
+
+
+def _peak(chip: Chip, dtype: str) -> float:
+    for name in _WIDER[dtype]:
+        rate = chip.matrix.get(name) or chip.vector.get(name)
+        if rate:
+            return rate
+    return float(np.nan)
+
+
+# Chips that run the same kernels: fitted numbers are shared along these lines.
+GENERATIONS: Mapping[str, tuple[str, ...]] = {
+    "volta": ("v100-",),
+    "turing": ("t4",),
+    "ampere": ("a100-", "a30", "a10", "a40", "rtx-3090", "rtx-a6000", "jetson-agx-orin"),
+    "ada": ("l4", "l40s", "rtx-4080", "rtx-4090", "rtx-6000-ada"),
+    "hopper": ("h100-", "h200-", "gh200-"),
+    "blackwell": ("b200-", "gb200-"),
+    "blackwell_ultra": ("b300-", "gb300-"),
+    "blackwell_rtx": ("rtx-5090", "rtx-pro-6000", "gb10-", "jetson-thor"),
+    "rubin": ("rubin-",),
+    "cdna1": ("mi100",),
+    "cdna2": ("mi210", "mi250"),
+    "cdna3": ("mi300", "mi325"),
+    "cdna4": ("mi350", "mi355"),
+    "cdna5": ("mi455",),
+    "rdna3": ("rx-7900", "igpu-radeon"),
+    "xe2": ("arc-",),
+}
+
+
+def generation(chip_id: str) -> str:
+    """The generation of a chip by its id, "" if it is none of these."""
+    for name, prefixes in GENERATIONS.items():
+        if chip_id.startswith(prefixes):
+            return name
+    return ""

@@ -1,0 +1,82 @@
+"""How a matrix product is cut into tiles and how tiles fill the compute units.
+
+m rows, n columns, k summed over; a tile is bm x bn of the output. The library is taken to choose the best
+tile and, where it can, to split k.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from chipwise.units import Array, Real
+
+__all__ = ["TILES", "UnitTime", "tiled", "waves"]
+
+# Output tiles of the usual libraries. More sizes, or tiles with fewer rows, bought nothing on measured rows.
+TILES: tuple[tuple[int, int], ...] = ((64, 64), (128, 64), (64, 128), (128, 128), (128, 256), (256, 128))
+
+# A slice of k must be worth a pipeline; split sums are combined in fp32, written and read once.
+MINIMUM_SLICE = 256.0
+SUM_BYTES = 8.0
+
+
+class UnitTime:
+    """Seconds that the compute units need, and where loading tiles rather than multiplying sets them."""
+
+    __slots__ = ("load_bound", "seconds")
+
+    def __init__(self, seconds: Array, load_bound: Array) -> None:
+        self.seconds = seconds
+        self.load_bound = load_bound
+
+
+def waves(sizesper_unit: Real, quantisation: Real) -> Real:
+    """Rounds in which tiles are worked off: x when they could be divided at will, ceil(x) when not.
+
+    `quantisation` 0..1 is how much of the last, partly filled round is lost: libraries mix tile sizes and
+    stream the tail. Less than one tile per unit still takes one round.
+    """
+    x = sizesper_unit
+    rounds: Real = np.maximum(1.0, x + (np.ceil(x) - x) * quantisation)
+    return rounds
+
+
+def tiled(
+    m: Real,
+    n: Real,
+    k: Real,
+    batch: Real,
+    units: Real,
+    unit_flops_per_s: Real,
+    unit_bytes_per_s: Real,
+    row_bytes: Real,
+    column_bytes: Real,
+    prologue: Real,
+    quantisation: Real,
+    split_limit: Real,
+    sizes: tuple[tuple[int, int], ...] = TILES,
+) -> UnitTime:
+    """Time of `batch` products [m, k] x [k, n] on the best of `sizes`.
+
+    One tile takes (k / s + prologue) x max(2 bm bn / unit_flops_per_s,
+    (bm row_bytes + bn column_bytes) / unit_bytes_per_s), `prologue` being the start and end of a tile in
+    elements of k; s <= `split_limit` slices of k where units would idle. Times the waves, plus the sum of the
+    slices. `row_bytes` and `column_bytes` are bytes per element of the two operands.
+    """
+    limit = np.minimum(np.maximum(1.0, np.floor(k / MINIMUM_SLICE)), split_limit)
+    best: Array = np.asarray(np.inf)
+    load: Array = np.asarray(False)
+    for bm, bn in sizes:
+        tiles = np.ceil(m / bm) * np.ceil(n / bn) * batch
+        s = np.minimum(np.maximum(1.0, np.floor(units / tiles)), limit)
+        multiply_s = 2.0 * bm * bn / unit_flops_per_s
+        load_s = (bm * row_bytes + bn * column_bytes) / unit_bytes_per_s
+        rounds = waves(tiles * s / units, quantisation)
+        seconds = rounds * (k / s + prologue) * np.maximum(multiply_s, load_s)
+        seconds = seconds + np.where(s > 1.0, s, 0.0) * (
+            m * n * batch * (SUM_BYTES / (unit_bytes_per_s * units))
+        )
+        better = seconds < best
+        load = np.where(better, load_s > multiply_s, load)
+        best = np.minimum(best, seconds)
+    return UnitTime(best, load)

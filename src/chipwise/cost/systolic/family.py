@@ -1,0 +1,176 @@
+"""Operator x systolic device -> seconds by resource: TPUs, Trainium and Inferentia, Gaudi's matrix engine.
+
+Products go to the arrays (`physical`), everything else to the vector unit, operands stream from HBM into
+on-chip memory while the tile before is worked on. B sequences, H heads, K kv heads, q new and kv visible tokens.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import cast
+
+import numpy as np
+
+from chipwise.cost.cost import Cost, soft_maximum
+from chipwise.cost.device import Device
+from chipwise.cost.systolic.array import SystolicArray
+from chipwise.cost.systolic.facts import Arrays
+from chipwise.cost.systolic.physical import output_stationary, weight_stationary
+from chipwise.cost.systolic.schedule import Schedule
+from chipwise.units import Real
+from chipwise.workload.moe import distinct_experts
+from chipwise.workload.op import Op
+
+__all__ = ["SystolicModel", "SystolicParameters", "pace_hz", "product", "systolic_time"]
+
+SUBLANES = 8.0  # rows of a 32-bit register: a compiler pads short dimensions to them
+QUERIES = 128.0  # rows of a tile of prompt attention
+WORD = 2.0  # bytes of an operand at the edge of an array; sums are twice as wide
+
+
+@dataclass(frozen=True, slots=True)
+class SystolicParameters:
+    """Fitted numbers of one family of systolic chips under one compiler; each a number or an array.
+
+    | field | unit | meaning |
+    |---|---|---|
+    | compute_share | of dense peak | what the arrays sustain while rows stream |
+    | load_rows | rows per cycle | how fast held operands enter an array |
+    | memory_share | of HBM bandwidth | weights and activations |
+    | cache_share | of HBM bandwidth | keys and values, as the attention kernel fetches them |
+    | block_s | s | fixed time per sequence and kv head of an attention kernel's grid |
+    | pair_ops | vector operations | of one (query, key) pair of a head: scale, mask, maximum, exponential, sums |
+    | passes | ratio | on-chip passes per compulsory one of element-wise work |
+    | start_s | s | between two operators of a compiled program |
+    | softness | exponent | of the soft maximum |
+    """
+
+    compute_share: Real
+    load_rows: Real
+    memory_share: Real
+    cache_share: Real
+    block_s: Real
+    pair_ops: Real
+    passes: Real
+    start_s: Real
+    softness: Real
+
+
+@dataclass(frozen=True, slots=True)
+class SystolicModel:
+    """What `systolic_time` needs beside a device: its arrays and the fitted numbers."""
+
+    arrays: Arrays
+    numbers: SystolicParameters
+
+    def take(self, index: np.ndarray) -> SystolicModel:
+        """Of several chips: those at `index`, any shape."""
+
+        def of(value: Arrays | SystolicParameters) -> dict[str, Real]:
+            columns = {f.name: np.asarray(getattr(value, f.name)) for f in fields(value)}
+            return {name: c[index] if c.ndim else float(c) for name, c in columns.items()}
+
+        return SystolicModel(Arrays(**of(self.arrays)), SystolicParameters(**of(self.numbers)))
+
+
+def pace_hz(device: Device, arrays: Arrays, dtype: str) -> Real:
+    """Rows per second that enter one array: peak / (2 x cells). The clock, where one row enters per cycle."""
+    return device.matrix[dtype] / (2.0 * arrays.cells)
+
+
+def product(
+    m: Real, n: Real, k: Real, arrays: Arrays, p: SystolicParameters, *, batch: Real = 1.0
+) -> Schedule:
+    """`batch` products on all arrays of a device, rows padded to registers; as the chip holds its operands."""
+    array = SystolicArray(arrays.rows, arrays.cols, load_rows_per_cycle=p.load_rows)
+    rows = np.ceil(m / SUBLANES) * SUBLANES
+    if np.all(np.asarray(arrays.holds_outputs) > 0):
+        return output_stationary(rows, n, k, array, arrays.count, batch=batch)
+    return weight_stationary(rows, n, k, array, arrays.count, batch=batch)
+
+
+def systolic_time(
+    op: Op,
+    device: Device,
+    arrays: Arrays,
+    p: SystolicParameters,
+    *,
+    resident: Real = 0.0,
+    fetched: Real = 0.0,
+) -> Cost:
+    """t = launches start_s + <arrays, vector unit and on-chip memory, HBM>_softness (+ blocks of attention).
+
+    `resident` 1: activations are left on chip by the operator before, as compiled programs do while they fit.
+    `fetched` 1: the weights were fetched while the operator before left HBM idle. Both 0: all comes from HBM.
+    All dims broadcast. Ignores conflicts of on-chip banks and layout changes between operators.
+    """
+    arrays_s: Real = 0.0
+    onchip_s: Real = 0.0
+    blocks: Real = 0.0
+    cache_bytes: Real = 0.0
+    if op.compute != "vector":
+        cycles, onchip_s, blocks = _matrix(op, arrays, p)
+        arrays_s = cycles / (pace_hz(device, arrays, op.compute) * p.compute_share)
+        # scans do their recurrence without large products: their FLOPs are a floor
+        arrays_s = np.maximum(arrays_s, op.flops / (device.matrix[op.compute] * p.compute_share))
+    else:
+        arrays_s = op.flops / np.minimum(arrays.vector_ops_per_s, device.vector_flops_per_s)
+        onchip_s = p.passes * op.bytes / arrays.onchip_bytes_per_s
+    if op.kind in ("attention", "scan"):
+        cache_bytes = op.kv_bytes
+    streamed = op.weight_bytes * (1.0 - fetched) + op.kv_bytes - cache_bytes
+    passing = op.activation_bytes * (1.0 - resident * _fits(op, arrays))
+    memory_s = (streamed + passing) / p.memory_share + cache_bytes / p.cache_share
+    body = soft_maximum(
+        {"compute": arrays_s, "on-chip": onchip_s, "memory": memory_s / device.memory_bytes_per_s},
+        cast(float, p.softness),
+    )
+    return body + Cost({"launch": op.launches * p.start_s + blocks * p.block_s})
+
+
+def _matrix(op: Op, arrays: Arrays, p: SystolicParameters) -> tuple[Real, Real, Real]:
+    """Cycles of the arrays, seconds of vector unit and on-chip memory, and blocks of the kernel's grid."""
+    d = op.dims
+    if op.kind == "gemm":
+        found = product(d["m"], d["n"], d["k"], arrays, p, batch=d["batch"])
+        return found.cycles, _edge_s(found, arrays), 0.0
+    if op.kind == "experts":
+        share = d["local_experts"] / d["experts"]
+        hit = np.maximum(distinct_experts(d["tokens"], d["experts"], d["top_k"]) * share, 1e-9)
+        rows = d["tokens"] * d["top_k"] * share / hit
+        up = product(rows, d["inner"] * (d["matrices"] - 1.0), d["hidden"], arrays, p, batch=hit)
+        down = product(rows, d["hidden"], d["inner"], arrays, p, batch=hit)
+        return up.cycles + down.cycles, _edge_s(up, arrays) + _edge_s(down, arrays), 0.0
+    if op.kind == "attention":
+        return _attention(op, arrays, p)
+    return 0.0, p.passes * op.bytes / arrays.onchip_bytes_per_s, 0.0
+
+
+def _attention(op: Op, arrays: Arrays, p: SystolicParameters) -> tuple[Real, Real, Real]:
+    """Scores [q, D] x [D, keys] and weighted sum [q, keys] x [keys, Dv] per sequence and head.
+
+    Heads of a group share their keys: for one new token they are the rows of a product. Tiles of 128 queries
+    work on half a tile of masked keys each; small head dims are padded to the array by the schedule.
+    """
+    d = op.dims
+    q, kv = np.asarray(d["q"], dtype=float), d["kv"]
+    pairs = op.flops / (2.0 * d["batch"] * d["heads"] * (d["head_dim"] + d["value_dim"]))
+    keys = np.minimum(pairs / q + np.minimum(QUERIES, q - 1.0) / 2.0, kv)
+    groups = d["heads"] / d["kv_heads"]
+    rows, batch = q * groups, d["batch"] * d["kv_heads"]
+    scores = product(rows, keys, d["head_dim"], arrays, p, batch=batch)
+    sums = product(rows, d["value_dim"], keys, arrays, p, batch=batch)
+    vector_s = p.pair_ops * batch * rows * keys / arrays.vector_ops_per_s
+    return scores.cycles + sums.cycles, vector_s, batch
+
+
+def _edge_s(s: Schedule, arrays: Arrays) -> Real:
+    """Operands between on-chip memory and the arrays; sums stay in buffers below them."""
+    return WORD * (s.activation_reads + s.weight_reads) / arrays.onchip_bytes_per_s
+
+
+def _fits(op: Op, arrays: Arrays) -> Real:
+    """1 while an operator's activations take at most half of the on-chip memory, 0 from all of it."""
+    fill = op.activation_bytes / arrays.onchip_bytes
+    fits: Real = np.clip(2.0 - 2.0 * fill, 0.0, 1.0)
+    return fits

@@ -1,0 +1,232 @@
+"""Does a benchmark lead carry over? A lead is advice only where the axes support it.
+
+A published row shows its chip ahead of (or behind) others under the benchmark's conditions. The conditions are
+then turned, one by one, into those of the user: model, lengths and load, precision, count, software. At every
+step both chips are predicted by the same model. What is measured is kept: the ratio at the user's conditions
+is the measured ratio times the change of the predicted one.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from chipwise.evidence.item import Item
+from chipwise.evidence.match import AXES, Match
+
+__all__ = ["TIE", "Claim", "Condition", "Rival", "Step", "judge_claim", "rivals_of"]
+
+TIE = 1.2
+"""Ratio of two chips below which a difference is no lead: about the 80 % interval of a predicted ratio."""
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """What one chip is asked to do: enough to predict tokens per second and chip. None = no limit, "" = the
+    checkpoint's own precision."""
+
+    chip: str
+    chips: int
+    model: str
+    precision: str
+    input_tokens: float
+    output_tokens: float
+    ttft_s: float | None = None
+    tpot_s: float | None = None
+    scenario: str = ""
+    round: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """The predicted ratio of the two chips after one more condition has become the user's."""
+
+    axis: str
+    change: str
+    ratio: float | None
+    reverses: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Rival:
+    """A row of another chip under the same benchmark and what becomes of the lead over it."""
+
+    item: Item
+    measured: float
+    predicted: float | None
+    carried: float | None
+    steps: tuple[Step, ...]
+    verdict: str
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A row, how near it is to the user's plan, and what becomes of its lead over each rival.
+
+    `cautions` name what no step can predict: other software, another environment.
+    """
+
+    match: Match
+    rivals: tuple[Rival, ...]
+    supported: bool
+    verdict: str
+    cautions: tuple[str, ...] = ()
+
+
+def rivals_of(
+    item: Item, items: Sequence[Item], against: Sequence[str] = (), count: int = 3
+) -> tuple[Item, ...]:
+    """The best row of every other chip under the same benchmark, scenario and nearest round: those `against`
+    names, else the `count` best per chip."""
+    best: dict[str, tuple[float, float, Item]] = {}
+    for other in items:
+        if other.benchmark != item.benchmark or other.scenario != item.scenario or other.unit != item.unit:
+            continue
+        if not other.chip or other.chip == item.chip or other.per_chip is None:
+            continue
+        if against and other.chip not in against:
+            continue
+        rounds_apart = abs(_half_years(other.date) - _half_years(item.date))
+        key = (rounds_apart, -other.per_chip)
+        if other.chip not in best or key < best[other.chip][:2]:
+            best[other.chip] = (*key, other)
+    ordered = sorted(best.values(), key=lambda entry: (entry[0], entry[1]))
+    return tuple(entry[2] for entry in (ordered if against else ordered[:count]))
+
+
+def judge_claim(
+    nearness: Match,
+    rivals: Sequence[Item],
+    start: Callable[[Item], Condition | None],
+    goal: Condition,
+    speed: Callable[[Condition], float | None],
+) -> Claim:
+    """What becomes of a row's lead at the user's conditions.
+
+    `start` gives the conditions of a row, `goal` those of the user (its chip is replaced by that of each row),
+    `speed` predicts tokens per second and chip, None where it cannot.
+    """
+    item = nearness.item
+    found = tuple(r for other in rivals if (r := _rival(item, other, start, goal, speed)) is not None)
+    off = [AXES[a.name] for a in nearness.axes if a.mark == "different" and a.name != "count"]
+    blind = [AXES[a.name] for a in nearness.axes if a.mark == "unknown" and a.name in ("model", "load")]
+    supported = not off and not blind and bool(found)
+    return Claim(nearness, found, supported, _verdict(found, off, blind), _cautions(nearness))
+
+
+def _cautions(nearness: Match) -> tuple[str, ...]:
+    """What differs and cannot be predicted step by step."""
+    words = {
+        "runtime": "engines tuned for a submission run about 1.3x as fast as common serving, and not equally "
+        "so on every vendor's chips",
+        "environment": "measured alone on a tuned machine; neighbours, power limits and virtual machines cost more "
+        "on some systems than on others",
+    }
+    found = []
+    for a in nearness.axes:
+        if a.name in words and a.mark != "same":
+            found.append(f"{AXES[a.name]} ({a.mark}): {words[a.name]}")
+    return tuple(found)
+
+
+def _rival(
+    item: Item,
+    other: Item,
+    start: Callable[[Item], Condition | None],
+    goal: Condition,
+    speed: Callable[[Condition], float | None],
+) -> Rival | None:
+    if not item.per_chip or not other.per_chip:
+        return None
+    measured = item.per_chip / other.per_chip
+    here, there = start(item), start(other)
+    if here is None or there is None:
+        return Rival(other, measured, None, None, (), "cannot be predicted: no model of the conditions")
+    predicted = _ratio(speed(here), speed(there))
+    steps: list[Step] = []
+    last = predicted
+    ahead = measured >= 1.0
+    for axis, change, fields in _turns(here, there, goal):
+        here, there = replace(here, **fields), replace(there, **fields)
+        ratio = _ratio(speed(here), speed(there))
+        carried = None if ratio is None or not predicted else measured * ratio / predicted
+        turned = carried is not None and (carried < 1.0) == ahead
+        steps.append(Step(axis, change, carried, turned and not any(s.reverses for s in steps)))
+        last = ratio if ratio is not None else last
+    end = steps[-1].ratio if steps else measured
+    return Rival(other, measured, predicted, end, tuple(steps), _words(measured, end, steps))
+
+
+def _turns(here: Condition, there: Condition, goal: Condition) -> list[tuple[str, str, dict[str, Any]]]:
+    """The user's conditions one after the other, in the order of the axes that matter most."""
+    turns: list[tuple[str, str, dict[str, Any]]] = []
+    if goal.model != here.model:
+        turns.append(("model", f"{here.model} -> {goal.model}", {"model": goal.model}))
+    lengths = (goal.input_tokens, goal.output_tokens)
+    if lengths != (here.input_tokens, here.output_tokens):
+        said = f"{here.input_tokens:g}/{here.output_tokens:g} -> {lengths[0]:g}/{lengths[1]:g} tokens in/out"
+        turns.append(("load", said, {"input_tokens": lengths[0], "output_tokens": lengths[1]}))
+    if goal.precision and {here.precision, there.precision} != {goal.precision}:
+        names = [c.precision or "the checkpoint" for c in (here, there)]
+        said = f"{' against '.join(dict.fromkeys(names))} -> {goal.precision or 'the checkpoint'}"
+        turns.append(("precision", said, {"precision": goal.precision}))
+    limits = (goal.ttft_s, goal.tpot_s)
+    if limits != (here.ttft_s, here.tpot_s):
+        turns.append(
+            ("scenario", f"{_limit(here)} -> {_limit(goal)}", {"ttft_s": limits[0], "tpot_s": limits[1]})
+        )
+    if goal.chips != here.chips:
+        turns.append(("count", f"{here.chips} -> {goal.chips} chips", {"chips": goal.chips}))
+    return turns
+
+
+def _limit(c: Condition) -> str:
+    parts = [
+        f"TTFT {c.ttft_s * 1e3:.0f} ms" if c.ttft_s else "",
+        f"TPOT {c.tpot_s * 1e3:.0f} ms" if c.tpot_s else "",
+    ]
+    return ", ".join(p for p in parts if p) or "no limit"
+
+
+def _ratio(a: float | None, b: float | None) -> float | None:
+    return a / b if a and b and math.isfinite(a / b) else None
+
+
+def _words(measured: float, carried: float | None, steps: Sequence[Step]) -> str:
+    if carried is None:
+        return "the model cannot follow the row to your workload: no statement"
+    lead = "lead" if measured >= 1.0 else "lag"
+    turned = next((s for s in steps if s.reverses), None)
+    if max(carried, 1.0 / carried) < TIE:
+        return f"a tie at your workload: the {lead} of {_x(measured)} becomes {_x(carried)}"
+    if (carried < 1.0) == (measured >= 1.0):
+        why = f", reversed by {AXES[turned.axis]}" if turned else ""
+        return f"reversed at your workload: {_x(measured)} becomes {_x(carried)}{why}"
+    change = carried / measured if measured >= 1.0 else measured / carried
+    how = "carries over" if 0.85 < change < 1.18 else "shrinks" if change < 1.0 else "grows"
+    return f"the {lead} {how}: {_x(measured)} becomes {_x(carried)}"
+
+
+def _x(ratio: float) -> str:
+    return f"{ratio:.2f}x"
+
+
+def _verdict(rivals: Sequence[Rival], off: Sequence[str], blind: Sequence[str]) -> str:
+    if not rivals:
+        return "no other chip has a comparable row: this row shows no lead"
+    if off or blind:
+        parts = [
+            f"differs in {', '.join(off)}" if off else "",
+            f"{', '.join(blind)} unknown" if blind else "",
+        ]
+        return f"not advice: the row {' and '.join(p for p in parts if p)}; what follows is predicted, not measured"
+    return "the axes support it: the ratios below rest on measurements near your plan"
+
+
+def _half_years(date: str) -> float:
+    try:
+        return (int(date[:4]) * 12 + int(date[5:7] or 6)) / 6.0
+    except ValueError:
+        return 0.0

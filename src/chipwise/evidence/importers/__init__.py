@@ -1,0 +1,160 @@
+"""Files of benchmarks -> evidence. One module per format; this page finds the files and chooses the module.
+
+Nothing is executed, nothing is written, no link is followed, and nothing outside the given paths is read. A
+file that is too large, corrupt or of another kind is named and skipped; the others are read all the same.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from chipwise.errors import UsageError, shorten
+from chipwise.evidence.importers import guidellm, inference_perf, loadgen, mlcommons, vllm_bench
+from chipwise.evidence.item import Item, own_item
+
+__all__ = ["MAX_BYTES", "Given", "Imported", "read_file", "read_paths"]
+
+MAX_BYTES = 64_000_000
+"""A file above this is no summary: a full table of MLCommons has under 2 MB, a report with all requests may
+have tens."""
+
+MAX_FILES = 10_000
+ENDINGS = (".json", ".jsonl")
+LOG = "mlperf_log_summary.txt"
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """What the user knows and the files do not say; fills gaps, never overrides."""
+
+    chip: str = ""
+    chips: int | None = None
+    model: str = ""
+    precision: str = ""
+    runtime: str = ""
+    date: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """What was read from one file: its format and items, and why anything was left out."""
+
+    file: str
+    format: str
+    items: tuple[Item, ...]
+    skipped: tuple[str, ...]
+
+
+def read_paths(paths: Sequence[str], given: Given = Given()) -> Iterator[Imported]:
+    """Every file of `paths`; of folders all that look like results. Raises `UsageError` for no paths."""
+    if not paths:
+        raise UsageError("nothing to import", "name files or folders of benchmark results")
+    seen = 0
+    for path in paths:
+        for file in _files(path):
+            seen += 1
+            if seen > MAX_FILES:
+                raise UsageError(f"more than {MAX_FILES:,} files", "import folders one by one")
+            yield read_file(file, given)
+
+
+def read_file(path: Path, given: Given = Given()) -> Imported:
+    """One file. Never raises: what cannot be read is said in `skipped`."""
+    name = shorten(path.name, 120)
+    try:
+        content = _content(path)
+        format_, found = _read(content, name)
+    except _SkipError as skip:
+        return Imported(name, "", (), (str(skip),))
+    items = [_completed(x, given) for x in found if isinstance(x, Item)]
+    return Imported(name, format_, tuple(items), tuple(x for x in found if isinstance(x, str)))
+
+
+class _SkipError(Exception):
+    """A file that is left out; the message says why."""
+
+
+def _files(path: str) -> Iterator[Path]:
+    root = Path(path)
+    try:
+        folder = root.is_dir()
+    except (OSError, ValueError):
+        folder = False
+    if not folder:
+        yield root
+        return
+    for where, folders, names in os.walk(root, followlinks=False):
+        folders.sort()
+        for name in sorted(names):
+            file = Path(where) / name
+            if (name == LOG or name.endswith(ENDINGS)) and not file.is_symlink():
+                yield file
+
+
+def _content(path: Path) -> str:
+    try:
+        info = path.stat()
+        if not stat.S_ISREG(info.st_mode):
+            raise _SkipError("not a file")
+        if info.st_size > MAX_BYTES:
+            raise _SkipError(f"{info.st_size / 1e6:,.0f} MB is too large (at most {MAX_BYTES / 1e6:g} MB)")
+        with path.open(encoding="utf-8-sig") as source:
+            return source.read(MAX_BYTES + 1)
+    except UnicodeDecodeError:
+        raise _SkipError("not a text file") from None
+    except (OSError, ValueError) as error:
+        raise _SkipError(getattr(error, "strerror", None) or "cannot be read") from None
+
+
+def _read(content: str, name: str) -> tuple[str, list[Item | str]]:
+    if loadgen.recognise(content):
+        return loadgen.FORMAT, list(loadgen.read(content, name))
+    try:
+        documents = _documents(content)
+    except (ValueError, RecursionError):
+        raise _SkipError("neither JSON nor a summary of LoadGen, or cut short") from None
+    found: list[Item | str] = []
+    format_ = ""
+    for data in documents:
+        if mlcommons.recognise(data):
+            format_ = mlcommons.FORMAT
+            found += mlcommons.read(data, name)
+        elif guidellm.recognise(data):
+            format_ = guidellm.FORMAT
+            found += guidellm.read(data, name)
+        elif inference_perf.recognise(data):
+            format_ = inference_perf.FORMAT
+            found += inference_perf.read(data, name)
+        elif tool := vllm_bench.recognise(data):
+            format_ = tool
+            found += vllm_bench.read(data, name)
+    if not format_:
+        raise _SkipError("JSON of no format that is known here")
+    return format_, found
+
+
+def _documents(content: str) -> list[object]:
+    """One JSON document, or one per line (`--append-result`, SGLang)."""
+    try:
+        return [json.loads(content)]
+    except json.JSONDecodeError:
+        lines = [line for line in content.splitlines() if line.strip()]
+        if len(lines) < 2:
+            raise
+        return [json.loads(line) for line in lines]
+
+
+def _completed(item: Item, given: Given) -> Item:
+    """Gaps filled with what the user knows; the id follows the content."""
+    known = {name: getattr(given, name) for name in Given.__dataclass_fields__}
+    missing = {name: value for name, value in known.items() if value and not getattr(item, name)}
+    if not missing:
+        return item
+    whole = replace(item, **missing, notes=(*item.notes, f"said by you: {', '.join(sorted(missing))}"))
+    values = {n: getattr(whole, n) for n in Item.__dataclass_fields__ if n not in ("id", "origin", "format")}
+    return own_item(whole.format, values)

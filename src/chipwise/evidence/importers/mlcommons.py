@@ -1,0 +1,162 @@
+"""`summary_results.json` (v3.1 to v6.0: a list) and `summary.json` (v6.1: objects by number) of MLCommons.
+
+Read off mlcommons/inference_results_v4.1@1e5a50f and mlcommons/inference_results_v6.1@10ecdff. Known
+mistakes of the published tables are corrected, and every correction is said in the notes of the item.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from chipwise.catalog.benchmarks import load_benchmarks
+from chipwise.catalog.chips import get_chip
+from chipwise.catalog.published import ROUNDS
+from chipwise.evidence.importers.parts import chip_of
+from chipwise.evidence.importers.values import RefusedError, number, positive, text, whole
+from chipwise.evidence.item import Item, own_item
+
+__all__ = ["FORMAT", "read", "recognise"]
+
+FORMAT = "MLCommons summary"
+
+# One field of the two layouts, the older name first.
+NAMES = {
+    "submitter": ("Submitter", "Organization"),
+    "model": ("UsedModel", "Model", "MlperfModel"),
+    "scenario": ("Scenario",),
+    "result": ("Performance_Result", "Result"),
+    "unit": ("Performance_Units", "Units"),
+    "part": ("Accelerator", "accelerator_model_name"),
+    "chips": ("a#", "total_accelerators"),
+    "nodes": ("Nodes", "number_of_nodes"),
+    "runtime": ("Software", "framework"),
+    "precision": ("weight_data_types",),
+    "round": ("version",),
+    "notes": ("Notes", "notes"),
+    "platform": ("Platform", "SystemName", "System"),
+    "division": ("Category", "Division"),
+    "power": ("has_power",),
+}
+SUFFIX = re.compile(r"-(interactive|99\.9|99|edge)(?=-|$)")
+WATTS = re.compile(r"\b(\d{2,4}) ?W\b(?=.*\b(TGP|TDP)\b)|\b(?:TGP|TDP):? ?(\d{2,4}) ?W\b", re.I)
+
+
+def recognise(data: object) -> bool:
+    """Whether parsed JSON is a table of results."""
+    rows = list(_rows(data))
+    return bool(rows) and _get(rows[0], "model") is not None and _get(rows[0], "result") is not None
+
+
+def read(data: object, file: str) -> Iterator[Item | str]:
+    """The results of a table: an item each, or the reason why a row was left out."""
+    for index, row in enumerate(_rows(data)):
+        try:
+            yield _item(row, file)
+        except RefusedError as refusal:
+            yield f"row {index}: {refusal}"
+
+
+def _rows(data: object) -> Iterator[Mapping[str, Any]]:
+    values = list(data.values()) if isinstance(data, Mapping) else data if isinstance(data, list) else []
+    return (row for row in values if isinstance(row, Mapping))
+
+
+def _get(row: Mapping[str, Any], name: str) -> Any:
+    return next((row[key] for key in NAMES[name] if row.get(key) is not None), None)
+
+
+def _item(row: Mapping[str, Any], file: str) -> Item:
+    if number(row.get("errors")):
+        raise RefusedError("its checker reports errors")
+    if text(_get(row, "division")).lower() not in ("", "closed"):
+        raise RefusedError(f"{text(_get(row, 'division'))} division: not comparable")
+    model = text(_get(row, "model"))
+    benchmark = SUFFIX.sub("", model)
+    if benchmark not in load_benchmarks():
+        benchmark = {"text_to_video": "wan-2.2-t2v-a14b", "vlm": "qwen3-vl-235b-a22b"}.get(
+            benchmark.lower(), benchmark
+        )
+    scenario, unit, round_ = (text(_get(row, name)) for name in ("scenario", "unit", "round"))
+    if "interactive" in model:
+        scenario = "Interactive"
+    result = positive(_get(row, "result"), "its result")
+    notes = [note] if (note := text(_get(row, "notes"))) else []
+    result, unit, tokens = _corrected(benchmark, scenario, round_, result, unit, notes)
+    part = text(_get(row, "part"))
+    power = _power(part, text(_get(row, "platform")), note)
+    chip = chip_of(part)
+    if power and chip == "h200-sxm-141gb" and power >= 1000:
+        notes.append("custom thermal solution: H200 at 1000 W, about 10 % faster than the 700 W part")
+    precision = _precision(text(_get(row, "precision")), chip, benchmark, notes)
+    known = load_benchmarks().get(benchmark)
+    return own_item(
+        FORMAT,
+        {
+            "model": (known.model if known and known.model else benchmark),
+            "result": result,
+            "unit": unit,
+            "chip": chip,
+            "part": part,
+            "chips": whole(_get(row, "chips")),
+            "nodes": whole(_get(row, "nodes")),
+            "precision": precision,
+            "scenario": scenario,
+            "benchmark": benchmark,
+            "round": round_,
+            "date": ROUNDS.get(round_, ""),
+            "runtime": text(_get(row, "runtime")),
+            "submitter": text(_get(row, "submitter")),
+            "environment": f"{power:g} W a chip" if power else "",
+            "power_limit_w": power,
+            "input_tokens": (known.input_tokens or None) if known else None,
+            "output_tokens": (known.output_tokens or None) if known else None,
+            "tokens_per_s": tokens,
+            "file": file,
+            "notes": tuple(notes),
+        },
+    )
+
+
+def _corrected(
+    benchmark: str, scenario: str, round_: str, result: float, unit: str, notes: list[str]
+) -> tuple[float, str, float | None]:
+    """Result, unit and tokens per second with the known mistakes of the tables put right."""
+    known = load_benchmarks().get(benchmark)
+    if benchmark == "whisper" and unit == "Samples/s":
+        notes.append("corrected: labelled Samples/s, the figures are tokens per second")
+        return result, "Tokens/s", result
+    if benchmark == "llama3.1-8b" and scenario == "Interactive" and unit == "Queries/s":
+        notes.append("corrected: labelled Queries/s, the figures are tokens per second")
+        return result, "Tokens/s", result
+    if benchmark == "llama2-70b" and round_ == "v4.0":
+        if scenario == "Offline" and unit == "Samples/s":
+            notes.append("corrected: labelled Samples/s, the figures are tokens per second")
+            return result, "Tokens/s", result
+        if scenario == "Server" and unit == "Queries/s" and known:
+            factor = known.nominal_output_tokens
+            notes.append(f"tokens per second = queries x {factor:g}, within 2 %")
+            return result, unit, result * factor
+    if benchmark == "gptj" and unit in ("Samples/s", "Queries/s") and known:
+        notes.append(f"tokens per second = samples x {known.output_tokens:g}")
+        return result, unit, result * known.output_tokens
+    return result, unit, result if unit == "Tokens/s" else None
+
+
+def _power(part: str, platform: str, note: str) -> float | None:
+    if re.search(r"-CTS\b|custom thermal", f"{part} {platform} {note}", re.I):
+        return 1000.0
+    found = WATTS.search(note) or re.search(r"-(\d{3,4})W\b", part)
+    return next((float(g) for g in found.groups() if g), None) if found else None
+
+
+def _precision(declared: str, chip: str, benchmark: str, notes: list[str]) -> str:
+    """fp16 was declared for language models that ran in fp8 (v4.1 and some later rows)."""
+    known = load_benchmarks().get(benchmark)
+    if not chip or not known or known.kind != "llm" or declared.lower() not in ("fp16", "fp32", "bf16"):
+        return declared
+    if "fp8" not in get_chip(chip).matrix or benchmark == "gpt-oss-120b":
+        return declared
+    notes.append(f"declared {declared}; taken to have run in fp8, as all such submissions on this chip did")
+    return "fp8"

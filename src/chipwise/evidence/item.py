@@ -1,0 +1,129 @@
+"""One piece of evidence: a published result or a measurement of the user's own, in the same words."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any, Literal
+
+from chipwise.catalog.benchmarks import load_benchmarks
+from chipwise.catalog.published import InferenceResult
+
+__all__ = ["Item", "from_json", "item_of", "own_item", "to_json"]
+
+Origin = Literal["published", "own"]
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """A measured throughput or latency with everything that is known of how it came about.
+
+    Rates are of the whole system, times in seconds. None or "" = not known. `chip` is an id of the catalogue,
+    "" where the part is not in it (then see `part`). `result` with its `unit` is the figure as it was reported
+    after the corrections that `notes` list. `id` is the published id, or a hash of the content.
+    """
+
+    id: str
+    origin: Origin
+    format: str
+    model: str
+    result: float
+    unit: str
+    chip: str = ""
+    part: str = ""
+    chips: int | None = None
+    nodes: int | None = None
+    interconnect: str = ""
+    precision: str = ""
+    scenario: str = ""
+    benchmark: str = ""
+    round: str = ""
+    date: str = ""
+    runtime: str = ""
+    submitter: str = ""
+    environment: str = ""
+    power_limit_w: float | None = None
+    concurrency: float | None = None
+    requests_per_s: float | None = None
+    input_tokens: float | None = None
+    output_tokens: float | None = None
+    tokens_per_s: float | None = None
+    ttft_mean_s: float | None = None
+    ttft_p99_s: float | None = None
+    tpot_mean_s: float | None = None
+    tpot_p99_s: float | None = None
+    file: str = ""
+    notes: tuple[str, ...] = field(default=())
+
+    @property
+    def measured_by_user(self) -> bool:
+        """Whether the user ran it: tables of MLCommons that were imported are published results still."""
+        return self.origin == "own" and not self.format.startswith("MLCommons")
+
+    @property
+    def per_chip(self) -> float | None:
+        """Tokens per second of one chip, None where either is unknown."""
+        return self.tokens_per_s / self.chips if self.tokens_per_s is not None and self.chips else None
+
+
+def item_of(result: InferenceResult) -> Item:
+    """A published result of MLPerf Inference as evidence."""
+    benchmark = load_benchmarks()[result.benchmark]
+    environment = [result.variant] if result.variant else []
+    if result.power_limit_w is not None:
+        environment.append(f"{result.power_limit_w:g} W a chip")
+    return Item(
+        id=result.id,
+        origin="published",
+        format=f"MLPerf Inference {result.round}",
+        model=benchmark.model or result.benchmark,
+        result=result.result,
+        unit=result.unit,
+        chip=result.chip,
+        part=result.accelerator,
+        chips=result.chips or None,
+        nodes=result.nodes,
+        interconnect=result.interconnect,
+        precision=result.precision,
+        scenario=result.scenario,
+        benchmark=result.benchmark,
+        round=result.round,
+        date=result.date,
+        runtime=result.framework,
+        submitter=result.submitter,
+        environment=", ".join(environment),
+        power_limit_w=result.power_limit_w,
+        input_tokens=benchmark.input_tokens or None,
+        output_tokens=benchmark.output_tokens or None,
+        tokens_per_s=result.tokens_per_s,
+        ttft_p99_s=result.ttft_p99_s,
+        tpot_p99_s=result.tpot_p99_s,
+        file=result.source,
+        notes=(result.notes,) if result.notes else (),
+    )
+
+
+def to_json(item: Item) -> str:
+    """An item as one line of JSON; the same item gives the same text."""
+    return json.dumps(asdict(item), sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
+def from_json(text: str) -> Item:
+    """The item of a line of JSON; keys that this version does not know are left out."""
+    known = {f.name for f in fields(Item)}
+    table: dict[str, Any] = {k: v for k, v in json.loads(text).items() if k in known}
+    return Item(**{**table, "notes": tuple(table.get("notes", ()))})
+
+
+def own_item(format_: str, values: Mapping[str, Any]) -> Item:
+    """An item of the user's own with an id from its content; where the file lay does not matter.
+
+    `values` are fields of `Item`; what is None takes the default.
+    """
+    table = {k: v for k, v in values.items() if v is not None}
+    content = {k: v for k, v in table.items() if k != "file"}
+    text = json.dumps([format_, content], sort_keys=True, default=list)
+    name = "own-" + hashlib.sha256(text.encode()).hexdigest()[:12]
+    return Item(id=name, origin="own", format=format_, **table)

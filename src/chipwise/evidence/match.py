@@ -1,0 +1,194 @@
+"""How near a piece of evidence is to what somebody plans, axis by axis, and what a prediction gains from it.
+
+Eight axes: chip and power bin; count and interconnect; model size and architecture; precision; batch and
+lengths; scenario; runtime and its date; environment. Each is same, near, different or unknown, with a reason.
+
+The distance of a match is the sum over axes of weight x step, with the steps 0 (same), 1 (near), 1.5
+(unknown) and 3 (different). A measured row shifts a prediction on the logarithmic scale:
+
+    log anchored = log model + sum(k_i r_i) / (sum(k_i) + 0.25),   r_i = log(measured_i / predicted_i),
+    k_i = exp(-distance_i / 4)
+
+where rows of one cell (chip, count, model, precision) count once, by their mean: they share what the model
+does not know. So a row that matches on every axis counts for 80 % of its own error of prediction, and one that
+differs in chip or model for little: the pure model stays where nothing near was measured. The weights are
+judgement, not fitted.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from chipwise.catalog.published import ROUNDS
+from chipwise.evidence.item import Item
+from chipwise.evidence.match_axes import (
+    STEP,
+    Axis,
+    Mark,
+    ModelFacts,
+    Target,
+    chip_axis,
+    count_axis,
+    environment_axis,
+    load_axis,
+    model_axis,
+    precision_axis,
+    runtime_axis,
+    scenario_axis,
+)
+
+__all__ = [
+    "AXES",
+    "Anchored",
+    "Axis",
+    "Mark",
+    "Match",
+    "ModelFacts",
+    "Target",
+    "anchored",
+    "match",
+    "nearest",
+]
+
+WEIGHT = {
+    "chip": 2.0,
+    "count": 0.7,
+    "model": 1.5,
+    "precision": 1.0,
+    "load": 1.0,
+    "scenario": 0.5,
+    "runtime": 0.5,
+    "environment": 0.3,
+}
+AXES = {
+    "chip": "chip and power bin",
+    "count": "count and interconnect",
+    "model": "model size and architecture",
+    "precision": "precision",
+    "load": "batch and lengths",
+    "scenario": "scenario",
+    "runtime": "runtime and its date",
+    "environment": "environment",
+}
+SOFTNESS = 0.25
+RANGE = 4.0
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """An item against a target: eight axes, their distance, and what the item is good for, in words."""
+
+    item: Item
+    axes: tuple[Axis, ...]
+    distance: float
+    verdict: str
+
+    def mark(self, name: str) -> Mark:
+        """The mark of an axis."""
+        return next(a.mark for a in self.axes if a.name == name)
+
+
+@dataclass(frozen=True, slots=True)
+class Anchored:
+    """A prediction moved towards what was measured: `weight` is the share of the measured shift it took."""
+
+    value: float
+    model: float
+    weight: float
+    used: tuple[str, ...]
+
+
+def match(target: Target, item: Item, facts: Callable[[str], ModelFacts | None]) -> Match:
+    """How near an item is to a target; `facts` looks up models by name."""
+    axes = (
+        chip_axis(target, item),
+        count_axis(target, item),
+        model_axis(target, item, facts),
+        precision_axis(target, item),
+        load_axis(target, item),
+        scenario_axis(target, item),
+        runtime_axis(target, item),
+        environment_axis(target, item),
+    )
+    distance = sum(WEIGHT[a.name] * STEP[a.mark] for a in axes)
+    return Match(item, axes, distance, _verdict(axes))
+
+
+def nearest(
+    target: Target,
+    items: Iterable[Item],
+    facts: Callable[[str], ModelFacts | None],
+    count: int = 5,
+) -> tuple[Match, ...]:
+    """The nearest items that hold a rate, nearest first; of published rows that differ in round or submitter
+    only, the nearest and best one."""
+    found: dict[tuple[object, ...], Match] = {}
+    for item in items:
+        if item.tokens_per_s is None:
+            continue
+        here = match(target, item, facts)
+        own = item.id if item.measured_by_user else ""
+        key = (own, item.model, item.chip, item.chips, item.scenario, item.precision)
+        held = found.get(key)
+        if held is None or (here.distance, -item.tokens_per_s) < (
+            held.distance,
+            -(held.item.tokens_per_s or 0.0),
+        ):
+            found[key] = here
+    ordered = sorted(found.values(), key=lambda m: (m.distance, _age(m.item), m.item.id))
+    return tuple(ordered[:count])
+
+
+def anchored(predicted: float, matches: Sequence[Match], predict: Callable[[Item], float | None]) -> Anchored:
+    """`predicted` tokens per second of a target, blended with what its matches measured.
+
+    `predict` gives tokens per second of an item by the same model; items that it cannot answer are left out.
+    """
+    cells: dict[tuple[object, ...], list[tuple[float, float]]] = {}
+    used = []
+    for m in matches:
+        own = predict(m.item)
+        if not own or not m.item.tokens_per_s:
+            continue
+        cell = (m.item.chip, m.item.chips, m.item.model, m.item.precision)
+        k = math.exp(-m.distance / RANGE)
+        cells.setdefault(cell, []).append((k, math.log(m.item.tokens_per_s / own)))
+        used.append(m.item.id)
+    total, shift = 0.0, 0.0
+    for rows in cells.values():
+        most = max(k for k, _ in rows)
+        total += most
+        shift += most * sum(k * r for k, r in rows) / sum(k for k, _ in rows)
+    weight = total / (total + SOFTNESS)
+    value = predicted * math.exp(shift / (total + SOFTNESS)) if used else predicted
+    return Anchored(value, predicted, weight if used else 0.0, tuple(used))
+
+
+def _verdict(axes: Sequence[Axis]) -> str:
+    """What the match is good for, from its decisive axes."""
+    marks = {a.name: a.mark for a in axes}
+    off = [AXES[n] for n in ("chip", "model", "precision", "load", "count") if marks[n] == "different"]
+    unsure = [AXES[n] for n in ("chip", "model", "precision", "load", "count") if marks[n] == "unknown"]
+    if not off and not unsure:
+        near = sum(marks[n] == "near" for n in marks)
+        return "a direct measurement of such a plan" if near <= 2 else "close: anchors the prediction"
+    if off == [AXES["count"]] and not unsure:
+        return "close but for the count: per-chip rates carry over as far as replicas are independent"
+    if len(off) <= 1 and marks["chip"] != "different":
+        why = ", ".join((*off, *unsure))
+        return f"shows what the chip does, not what your plan will do ({why})"
+    if len(off) <= 2:
+        return (
+            f"a hint only: differs in {' and '.join(off)}"
+            if off
+            else f"a hint only: {', '.join(unsure)} unknown"
+        )
+    return f"says little about your plan: differs in {', '.join(off)}"
+
+
+def _age(item: Item) -> float:
+    """Newer evidence first among equals."""
+    names = tuple(ROUNDS)
+    return -float(names.index(item.round)) if item.round in ROUNDS else 0.0

@@ -1,0 +1,94 @@
+"""Rows of published token speeds: which model in which format on which machine, or why there is no answer."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from chipwise.catalog.chip import Chip
+from chipwise.catalog.chips import get_chip
+from chipwise.catalog.configs import ModelConfig, bundled_configs
+from chipwise.errors import UnknownNameError, UsageError, shorten
+from chipwise.evidence.rows import Row
+
+__all__ = ["SpeedRun", "model_named", "read_speed"]
+
+NOISE = re.compile(r"\(.*?\)|\b(instruct|instant|versatile|preview|ctx|it|hf|meta|base|chat)\b|[^a-z0-9.]+")
+# Software of before captured graphs were usual: every kernel is started by the host.
+GRAPHS_SINCE = "2024-07"
+PROMPT = 1000.0
+
+
+@dataclass(frozen=True, slots=True)
+class SpeedRun:
+    """One user's stream. `precision` is a label of formats, "" for the checkpoint's own; `chips` 0 = unknown;
+    `eager`: software that starts each kernel from the host."""
+
+    id: str
+    config: ModelConfig
+    chip: Chip
+    chips: int
+    precision: str
+    context: float
+    batch: float
+    eager: bool
+
+
+def read_speed(row: Row) -> SpeedRun:
+    """A row of a table with the columns of `token_speeds.csv`; the measured one is not read.
+
+    Raises `UsageError` for a part that is not in the catalogue and for speculative decoding, whose acceptance
+    rate nobody published; `UnknownNameError` for an unknown chip or model.
+    """
+    if row.get("speculative") == "yes":
+        raise UsageError("speculative decoding: its acceptance rate is not known", "give a speed without it")
+    if not row.get("chip"):
+        raise UsageError(f"{shorten(row.get('hardware_text', '')) or 'the part'} is not in the catalogue")
+    try:
+        chips = int(float(row.get("chips_total") or 0))
+        prompt, batch = float(row.get("prompt_tokens") or PROMPT), float(row.get("batch") or 1)
+    except (ValueError, OverflowError):
+        raise UsageError("chips_total, prompt_tokens or batch is no number") from None
+    if not (0 <= chips < 10**6 and 1 <= prompt < 1e8 and 1 <= batch < 1e6):
+        raise UsageError("chips_total, prompt_tokens or batch is out of range")
+    return SpeedRun(
+        row.get("row_id", ""),
+        model_named(row.get("model_family") or row.get("model", "")),
+        get_chip(row["chip"]),
+        chips,
+        _precision(row.get("precision", "")),
+        prompt + 100.0,
+        batch,
+        (row.get("date") or "9") < GRAPHS_SINCE,
+    )
+
+
+def _precision(text: str) -> str:
+    plain = text.lower().replace(" ", "")
+    if plain in ("8-bit", "8bit"):
+        return "fp8"
+    if plain in ("16-bit", "16bit"):
+        return "bf16"
+    return {"fp16": "bf16"}.get(plain, plain)
+
+
+def model_named(text: str) -> ModelConfig:
+    """The bundled model that a marketing name means: all its words, and as few others as possible.
+
+    Raises `UnknownNameError` where no bundled name holds all words.
+    """
+    words = _words(text)
+    table = bundled_configs()
+    scored = []
+    for name in table:
+        own = _words(name.rpartition("/")[2])
+        if words and all(w in own for w in words):
+            scored.append((len(own) - len(words), table[name].alias, len(name), name))
+    if not scored:
+        raise UnknownNameError("model", text, table)
+    return table[min(scored)[3]]
+
+
+def _words(text: str) -> list[str]:
+    spaced = NOISE.sub(" ", text.lower().replace("gpt-oss", "gptoss"))
+    return re.sub(r"(?<=[a-z])(?=\d)(?!\d+[be]\b)", " ", spaced).split()

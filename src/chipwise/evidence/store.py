@@ -1,0 +1,110 @@
+"""The user's own evidence: one SQLite file in the user's data directory.
+
+Safe under several writers at once (WAL, one transaction per import, a busy timeout); importing the same
+content again changes nothing. The schema has a version; a file of a later version is left alone.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+from chipwise.errors import UnknownNameError, UsageError
+from chipwise.evidence.item import Item, from_json, to_json
+
+__all__ = ["Store", "data_dir"]
+
+VERSION = 1
+BUSY_S = 30.0
+SCHEMA = """
+create table if not exists items (
+  id text primary key,
+  format text not null,
+  model text not null,
+  chip text not null,
+  body text not null,
+  added text not null default (strftime('%Y-%m-%dT%H:%M:%SZ', 'now'))
+) without rowid;
+create index if not exists items_by_chip on items (chip, model);
+"""
+
+
+def data_dir() -> Path:
+    """Where the user's data lives: CHIPWISE_DATA_DIR, else the rule of the platform."""
+    own = os.environ.get("CHIPWISE_DATA_DIR")
+    if own:
+        return Path(own).expanduser()
+    if sys.platform == "win32":
+        return Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local") / "chipwise"
+    if sys.platform == "darwin":
+        return Path.home() / "Library" / "Application Support" / "chipwise"
+    xdg = os.environ.get("XDG_DATA_HOME", "")
+    return (Path(xdg) if xdg.startswith("/") else Path.home() / ".local" / "share") / "chipwise"
+
+
+class Store:
+    """The store in a folder, by default the user's. Nothing is created before the first `add`."""
+
+    def __init__(self, folder: Path | None = None) -> None:
+        self.path = (folder or data_dir()) / "evidence.sqlite3"
+
+    def add(self, items: Iterable[Item]) -> tuple[int, int]:
+        """Keep items, all or none; returns how many are new and how many were there already.
+
+        Raises `UsageError` where the store cannot be written.
+        """
+        rows = [(i.id, i.format, i.model, i.chip, to_json(i)) for i in items]
+        with self._open(write=True) as base:
+            before = base.total_changes
+            base.execute("begin immediate")
+            base.executemany(
+                "insert or ignore into items (id, format, model, chip, body) values (?,?,?,?,?)", rows
+            )
+            new = base.total_changes - before
+            base.execute("commit")
+        return new, len(rows) - new
+
+    def items(self) -> tuple[Item, ...]:
+        """Everything that was imported, in order of id; empty where there is no store yet."""
+        if not self.path.exists():
+            return ()
+        with self._open() as base:
+            return tuple(from_json(body) for (body,) in base.execute("select body from items order by id"))
+
+    def get(self, name: str) -> Item:
+        """The item of an id or of the beginning of one. Raises `UnknownNameError`."""
+        if self.path.exists():
+            with self._open() as base:
+                query = (
+                    "select body from items where id = ? or substr(id, 1, length(?)) = ? order by id limit 2"
+                )
+                found = base.execute(query, (name, name, name)).fetchall()
+            if len(found) == 1 or (found and from_json(found[0][0]).id == name):
+                return from_json(found[0][0])
+        raise UnknownNameError("evidence", name, (i.id for i in self.items()), "chipwise evidence list --own")
+
+    @contextmanager
+    def _open(self, *, write: bool = False) -> Iterator[sqlite3.Connection]:
+        """The database, with its schema. Errors of the file become one clear line."""
+        try:
+            if write:
+                self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            with closing(sqlite3.connect(self.path, timeout=BUSY_S, isolation_level=None)) as base:
+                base.execute(f"pragma busy_timeout = {int(BUSY_S * 1000)}")
+                version = base.execute("pragma user_version").fetchone()[0]
+                if version > VERSION:
+                    raise UsageError(
+                        f"{self.path}: written by a later chipwise", "upgrade, or set CHIPWISE_DATA_DIR"
+                    )
+                if version < VERSION:
+                    base.execute("pragma journal_mode = wal")
+                    base.executescript(f"begin immediate; {SCHEMA} pragma user_version = {VERSION}; commit;")
+                yield base
+        except sqlite3.Error as error:
+            raise UsageError(f"{self.path}: cannot be used as a store", str(error)) from None
+        except OSError as error:
+            raise UsageError(f"{self.path}: cannot be written", error.strerror or "check the path") from None

@@ -1,0 +1,83 @@
+"""Rows of training measurements -> what a step is computed from, with the defaults that blanks take."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import fields, replace
+from typing import Any
+
+import numpy as np
+
+from chipwise.calibrate.fit_training import Runs
+from chipwise.evidence.rows import Row
+from chipwise.evidence.training_case import Case
+from chipwise.evidence.training_layout import row_spread
+from chipwise.evidence.training_machine import row_chip, row_machine
+from chipwise.evidence.training_measured import measured_of, row_weights
+from chipwise.evidence.training_models import number, row_network
+from chipwise.evidence.training_stack import row_stack
+from chipwise.predict.training.cluster import chip_generation
+from chipwise.predict.training.values import Transformer
+
+__all__ = ["read_case", "stack_cases"]
+
+
+def read_case(row: Row) -> Case:
+    """One row of `training` or `mlperf_training`. Raises `UsageError` saying what it lacks."""
+    network, notes = row_network(row)
+    chip, exact = row_chip(row)
+    generation = chip_generation(chip)
+    stack = row_stack(row, generation)
+    machine = row_machine(row, chip, stack.dtype, exact=exact, cores=stack.cores)
+    spread, assumed = row_spread(row, network, stack, machine.cluster, machine.devices)
+    labels = {
+        "dtype": stack.dtype,
+        "kind": stack.kind,
+        "stack": stack.name,
+        "recipe": stack.flavour,
+        "release": stack.release,
+        "generation": generation,
+        "vendor": chip.vendor,
+        "chip": chip.id if exact else f"near-{chip.id}",
+        "moe": _routing(row, network),
+        "era": "late" if stack.release >= "26.06" and stack.release[0] == "2" else "early",
+        "dims": "guessed" if notes and not number(row, "hidden") else "known",
+        "site": stack.site,
+    }
+    return Case(
+        row_id=row.get("row_id", ""),
+        network=network,
+        spread=spread,
+        cluster=machine.cluster,
+        recipe=stack.recipe,
+        labels=labels,
+        devices_per_chip=machine.per_chip,
+        notes=stack.notes,
+        guessed=(*notes, *machine.guessed, *assumed),
+    )
+
+
+def stack_cases(cases: Sequence[Case], rows: Sequence[Row] = ()) -> Runs:
+    """Columns of cases; with their rows, what was measured too."""
+    parts: dict[str, Any] = {}
+    for name in ("network", "spread", "cluster", "recipe"):
+        values = [getattr(c, name) for c in cases]
+        columns = {f.name: np.array([float(getattr(v, f.name)) for v in values]) for f in fields(values[0])}
+        parts[name] = replace(values[0], **columns)
+    labels = {key: np.array([c.labels[key] for c in cases]) for key in cases[0].labels}
+    unknown = np.full(len(cases), np.nan)
+    measured = [measured_of(r, c) for r, c in zip(rows, cases, strict=True)] if rows else []
+    return Runs(
+        labels=labels,
+        seconds=np.array([m[0] for m in measured]) if rows else unknown,
+        memory_bytes=np.array([m[1] for m in measured]) if rows else unknown,
+        weight=row_weights(rows, cases) if rows else np.ones(len(cases)),
+        **parts,
+    )
+
+
+def _routing(row: Row, t: Transformer) -> str:
+    """Dense, experts, or experts that drop tokens beyond their capacity."""
+    if not t.moe_share:
+        return "dense"
+    return "dropped" if "tokendrop" in row.get("model", "") else "moe"

@@ -1,0 +1,64 @@
+"""Speculative decoding: a cheap draft of k tokens, verified by one pass of the model over k + 1."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from chipwise.errors import UsageError
+from chipwise.units import Real
+from chipwise.workload.graph import Graph
+from chipwise.workload.step import Segment, Step
+
+__all__ = ["Speculation", "draft_graph", "expected_tokens", "verification"]
+
+
+@dataclass(frozen=True, slots=True)
+class Speculation:
+    """`draft_tokens` guessed per pass, each right with probability `acceptance` given that all before it are.
+
+    Acceptance is an input: it depends on model, draft and text, and nothing here predicts it. Raises
+    `UsageError` for values that cannot be.
+    """
+
+    draft_tokens: int
+    acceptance: float
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.draft_tokens <= 64:
+            raise UsageError(f"{self.draft_tokens} draft tokens", "1 to 64")
+        if not 0 <= self.acceptance <= 1:
+            raise UsageError(f"acceptance {self.acceptance:g} is no probability", "0 to 1")
+
+    @property
+    def tokens_per_pass(self) -> float:
+        """Mean tokens that a verification yields, the model's own one included."""
+        return float(expected_tokens(self.acceptance, self.draft_tokens))
+
+
+def expected_tokens(acceptance: Real, draft_tokens: Real) -> Real:
+    """(1 - a^(k + 1)) / (1 - a): the accepted prefix and one token of the model itself.
+
+    Source: Leviathan et al., "Fast Inference from Transformers via Speculative Decoding", 2023, equation 1.
+    """
+    a, k = np.asarray(acceptance, dtype=float), np.asarray(draft_tokens, dtype=float)
+    certain = a >= 1.0
+    safe = np.where(certain, 0.0, a)
+    tokens: Real = np.where(certain, k + 1.0, (1.0 - safe ** (k + 1.0)) / (1.0 - safe))
+    return tokens
+
+
+def verification(batch: Real, context: Real, draft_tokens: int) -> Step:
+    """The model's pass over the k guessed tokens and the one before them."""
+    q = draft_tokens + 1.0
+    return Step((Segment(batch, q, context + q),))
+
+
+def draft_graph(graph: Graph) -> Graph:
+    """The model's own multi-token-prediction module as a network: its layers between the shared embedding and
+    head. Raises `UsageError` for a model without one."""
+    module = graph.extra("mtp")
+    if module is None:
+        raise UsageError(f"{graph.model.name} has no module for multi-token prediction", "give a draft model")
+    return replace(graph, runs=module.blocks, extras=())

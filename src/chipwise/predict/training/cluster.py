@@ -1,0 +1,105 @@
+"""Devices of a chip, and what joins them, as a training step sees them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from chipwise.catalog.chip import Chip
+from chipwise.catalog.system_spec import System
+from chipwise.cost.device import Device
+from chipwise.errors import UsageError
+from chipwise.predict.training.values import Cluster
+
+__all__ = ["chip_generation", "cluster", "on_system"]
+
+# Types that products with weights run in, by the precision of a training recipe.
+COMPUTE = {"fp32": "fp32", "16": "bf16", "8": "fp8", "4": "fp4"}
+HOST_BYTES_PER_S = 25e9  # PCIe 4 x16, as sustained, where a chip names no host link
+
+GENERATIONS: tuple[tuple[str, str], ...] = (
+    ("v100", "volta"),
+    ("t4", "turing"),
+    ("a100", "ampere"),
+    ("a10", "ampere"),
+    ("a30", "ampere"),
+    ("a40", "ampere"),
+    ("rtx-30", "ampere"),
+    ("l4", "ada"),
+    ("rtx-40", "ada"),
+    ("h100", "hopper"),
+    ("h200", "hopper"),
+    ("gh200", "hopper"),
+    ("b200", "blackwell"),
+    ("gb200", "blackwell"),
+    ("b300", "blackwell-ultra"),
+    ("gb300", "blackwell-ultra"),
+    ("mi100", "cdna1"),
+    ("mi2", "cdna2"),
+    ("mi30", "cdna3"),
+    ("mi32", "cdna3"),
+    ("mi35", "cdna4"),
+)
+
+
+def chip_generation(chip: Chip) -> str:
+    """The architecture that a chip's efficiency is shared by: `hopper`, `cdna3`, else its own id."""
+    name = chip.software_id
+    return next((g for start, g in GENERATIONS if name.startswith(start)), name)
+
+
+def cluster(
+    chip: Chip,
+    dtype: str = "16",
+    *,
+    domain: float | None = None,
+    nic_bytes_per_s: float | None = None,
+    cores: bool = False,
+    half: str = "bf16",
+) -> Cluster:
+    """Devices of `chip` computing in `dtype` ("fp32", "16", "8", "4"), joined as its data sheet says.
+
+    `domain` and `nic_bytes_per_s` replace the usual fabric and network; `half` is the 16-bit type. With
+    `cores` the devices that software sees in a package, else whole packages. A chip without a published
+    network gets none (NaN). Raises `UsageError` where a chip has no published rate, capacity or bandwidth.
+    """
+    device = Device.of(chip)
+    packages = 1.0 if cores else float(chip.devices_per_package)
+    wide = device.matrix["fp32" if dtype == "fp32" else half]
+    narrow = device.matrix[COMPUTE[dtype]] if dtype != "16" else wide
+    topology = chip.scaleup.topology.lower() if chip.scaleup else ""
+    axes = 3.0 if "3d torus" in topology else 2.0 if "2d torus" in topology else 0.0
+    link = np.nan_to_num(float(device.link_bytes_per_s)) * packages or 1e9
+    nic = nic_bytes_per_s if nic_bytes_per_s is not None else float(device.scaleout_bytes_per_s) * packages
+    made = Cluster(
+        wide=float(wide) * packages,
+        narrow=float(narrow) * packages,
+        memory_bytes=float(device.memory_bytes) * packages,
+        memory_bytes_per_s=float(device.memory_bytes_per_s) * packages,
+        link_bytes_per_s=link,
+        domain=domain or float(device.domain) / packages,
+        nic_bytes_per_s=nic,
+        axes=axes,
+        mesh=1.0 if "mesh" in topology and (domain or 8.0) <= 8.0 else 0.0,
+        units=float(chip.matrix_unit.units) if chip.family == "simt" and chip.matrix_unit else 0.0,
+        host_bytes_per_s=(chip.host.bytes_per_s if chip.host else None) or HOST_BYTES_PER_S,
+    )
+    for name, value in (
+        ("rate", made.wide),
+        ("memory", made.memory_bytes),
+        ("bandwidth", made.memory_bytes_per_s),
+    ):
+        if not np.isfinite(value):
+            raise UsageError(f"{chip.id}: its {name} is not published", "choose another chip, or set it")
+    return made
+
+
+def on_system(chip: Chip, system: System, dtype: str = "16") -> Cluster:
+    """The same on a system of the catalogue: its outermost fabric and its network."""
+    tier = system.tiers[-1] if system.tiers else None
+    nic = system.scaleout.bytes_per_s if system.scaleout else None
+    return cluster(
+        chip,
+        dtype,
+        domain=float(tier.chips) if tier else 1.0,
+        nic_bytes_per_s=np.nan if nic is None else nic,
+    )

@@ -1,0 +1,148 @@
+"""The mean layer of a network, read off its graph."""
+
+from __future__ import annotations
+
+from chipwise.predict.training.values import Transformer
+from chipwise.workload.axes import Sizes
+from chipwise.workload.graph import Block, Graph
+from chipwise.workload.model import (
+    CompressedAttention,
+    Dense,
+    LatentAttention,
+    Layer,
+    MoE,
+    SelfAttention,
+)
+
+__all__ = ["plain", "transformer"]
+
+UNREACHED = 1e12  # a window that no sequence fills
+
+
+def plain(
+    layers: float,
+    hidden: float,
+    heads: float,
+    ffn: float,
+    vocab: float,
+    *,
+    kv_heads: float = 0.0,
+    head_dim: float = 0.0,
+    gated: bool = False,
+    causal: bool = True,
+    tied: bool = True,
+) -> Transformer:
+    """A dense transformer by its dimensions; without kv_heads multi-head, without head_dim hidden / heads."""
+    kv = kv_heads or heads
+    d = head_dim or hidden / heads
+    return Transformer(
+        layers=float(layers),
+        hidden=float(hidden),
+        vocab=float(vocab),
+        mixer_in=(heads + 2.0 * kv) * d,
+        mixer_out=heads * d,
+        core_width=heads * d,
+        heads=float(heads),
+        head_dim=float(d),
+        kv_width=2.0 * kv * d,
+        causal=float(causal),
+        ffn=float(ffn),
+        gates=2.0 if gated else 1.0,
+        tied=float(tied),
+    )
+
+
+def transformer(graph: Graph) -> Transformer:
+    """The mean layer of a graph. Mixers that are no softmax attention count by their parameters; selection of
+    tokens by an index and compression count as a window of what is attended to."""
+    model = graph.model
+    layers = float(model.layers)
+    sums = dict.fromkeys(_NAMES, 0.0)
+    experts = top_k = expert_ffn = inner = 0.0
+    gates = {"dense": 0.0, "moe": 0.0}
+    for (repeat, layer), (_, block) in zip(model.runs, graph.runs, strict=True):
+        for name, value in _mixer(layer, block, float(model.hidden)).items():
+            sums[name] += repeat * value
+        f = layer.ffn
+        if isinstance(f, Dense):
+            sums["dense"] += repeat
+            sums["ffn"] += repeat * f.width
+            gates["dense"] += repeat * (2.0 if f.gated else 1.0)
+        elif isinstance(f, MoE):
+            sums["moe"] += repeat
+            sums["shared"] += repeat * f.shared_width
+            gates["moe"] += repeat * (2.0 if f.gated else 1.0)
+            experts, top_k, expert_ffn = float(f.experts), float(f.top_k), float(f.width)
+            inner = float(f.latent or model.hidden)
+    dense, moe, cores = sums["dense"], sums["moe"], sums["core"]
+    return Transformer(
+        layers=layers,
+        hidden=float(model.hidden),
+        vocab=float(model.vocab),
+        mixer_in=sums["mixer_in"] / layers,
+        mixer_out=sums["mixer_out"] / layers,
+        core_width=sums["core_width"] / cores if cores else 0.0,
+        heads=sums["heads"] / cores if cores else 1.0,
+        head_dim=sums["head_dim"] / cores if cores else 128.0,
+        kv_width=sums["kv_width"] / cores if cores else 0.0,
+        core_share=cores / layers,
+        window=sums["window"] / sums["windowed"] if sums["windowed"] else UNREACHED,
+        window_share=sums["windowed"] / cores if cores else 0.0,
+        causal=0.0 if _encoder(graph) else 1.0,
+        ffn=sums["ffn"] / dense if dense else 0.0,
+        gates=gates["dense"] / dense if dense else 2.0,
+        dense_share=dense / layers,
+        experts=experts or 1.0,
+        top_k=top_k,
+        expert_ffn=expert_ffn,
+        shared_ffn=sums["shared"] / moe if moe else 0.0,
+        expert_gates=gates["moe"] / moe if moe else 2.0,
+        moe_share=moe / layers,
+        expert_hidden=inner,
+        tied=float(model.tied),
+    )
+
+
+_NAMES = (
+    "mixer_in mixer_out core core_width heads head_dim kv_width window windowed dense ffn moe shared".split()
+)
+
+
+def _encoder(graph: Graph) -> bool:
+    layer = graph.model.runs[0][1]
+    return isinstance(layer.mixer, SelfAttention) and not layer.mixer.causal
+
+
+def _mixer(layer: Layer, block: Block, hidden: float) -> dict[str, float]:
+    """Widths of one layer's mixer; input columns are what its parameters say beyond the output projection."""
+    sizes = Sizes(block.axes)
+    params = float(sum(t.params(sizes) for t in block.tensors if t.cls == "attention" and not t.buffer))
+    m = layer.mixer
+    found = {"mixer_in": 0.75 * params / hidden, "mixer_out": 0.25 * params / hidden}
+    if isinstance(m, SelfAttention):
+        value = m.value_dim or m.head_dim
+        top = m.index.top_k if m.index else 0
+        found |= _core(m.heads, m.head_dim, value, m.kv_heads * (m.head_dim + value), m.window or top)
+    elif isinstance(m, LatentAttention):
+        key = m.nope_dim + m.rope_dim
+        window = m.index.top_k if m.index else m.top_k
+        found |= _core(m.heads, key, m.value_dim, m.heads * (key + m.value_dim), window)
+    elif isinstance(m, CompressedAttention):
+        seen = m.window + (m.index.top_k if m.index else 0)
+        found |= _core(m.heads, m.head_dim, m.head_dim, m.head_dim, seen)
+    if "core" in found:
+        found["mixer_in"] = max(params / hidden - found["mixer_out"], 0.0)
+    return found
+
+
+def _core(heads: float, key: float, value: float, kv_width: float, window: float) -> dict[str, float]:
+    return {
+        "mixer_out": heads * value,
+        "core": 1.0,
+        "core_width": heads * (key + value) / 2.0,
+        "heads": float(heads),
+        "head_dim": float(key),
+        "kv_width": float(kv_width),
+        "window": float(window),
+        "windowed": 1.0 if window else 0.0,
+    }

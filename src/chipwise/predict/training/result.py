@@ -1,0 +1,60 @@
+"""From step time to what people ask: rates, utilisation by convention, time to train, goodput, energy."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+
+from chipwise.predict.training.values import Spread, Transformer
+from chipwise.units import Real
+
+__all__ = ["Convention", "days_for_tokens", "goodput", "step_flops", "young_daly"]
+
+Convention = Literal["model", "causal", "hardware"]
+"""How FLOPs of a step are counted. `model`: 6 per parameter and token, and all pairs of the attention core (12 L
+s a d); PaLM's MFU, NeMo, llm-foundry. `causal`: half of the pairs (MaxText since July 2025). `hardware`: what
+runs, with recomputation (HFU; Narayanan et al. 2021: 96 b s L h^2 (1 + s / 6h + V / 16 L h))."""
+
+
+def step_flops(t: Transformer, s: Spread, convention: Convention = "model") -> Real:
+    """FLOPs of a step over all devices, a multiply-add as two.
+
+    3 passes over layers, head and cores; with recomputation one more forward pass over the recomputed share
+    of the layers (`hardware` only). Adapters: frozen weights need no gradient of weights, 2 passes.
+    """
+    tokens = s.global_batch * s.seq
+    layers = 2.0 * (t.active_params - t.table_params)
+    seen = (1.0 - t.window_share) * s.seq + t.window_share * np.minimum(t.window, s.seq)
+    core = 4.0 * t.layers * t.core_share * seen * t.core_width
+    if convention == "causal":
+        core = core * (1.0 - 0.5 * t.causal)
+    passes = np.where((np.asarray(s.adapter) > 0), 2.0, 3.0)
+    again = layers * s.full + core * np.maximum(s.full, s.selective) if convention == "hardware" else 0.0
+    return tokens * ((layers + 2.0 * t.table_params) * passes + 3.0 * core + again)
+
+
+def days_for_tokens(tokens: Real, s: Spread, step_s: Real, good: Real = 1.0) -> Real:
+    """Days for a budget of tokens at a step time and a goodput."""
+    return tokens / (s.global_batch * s.seq) * step_s / good / 86400.0
+
+
+def young_daly(save_s: Real, mtbf_s: Real) -> Real:
+    """Seconds of work between checkpoints that lose the least: sqrt(2 save (mtbf + restart part)), Daly's
+    first order sqrt(2 save mtbf) - save, at least the save itself. Source: Young 1974, Daly 2006."""
+    return np.maximum(np.sqrt(2.0 * save_s * mtbf_s) - save_s, save_s)
+
+
+def goodput(
+    chips: Real, chip_mtbf_h: Real, save_s: Real, restart_s: Real, interval_s: Real | None = None
+) -> Real:
+    """Share of the time that makes progress: failures of any chip stop all of them.
+
+    M = chip_mtbf / chips; each failure loses half an interval and the restart, each interval one save:
+    (1 - (interval / 2 + restart) / M) interval / (interval + save), at least 0. The interval is Young's and
+    Daly's unless given. Chips that only slow down are in the step time (`straggle_s`).
+    """
+    mtbf_s = chip_mtbf_h * 3600.0 / chips
+    interval = young_daly(save_s, mtbf_s) if interval_s is None else interval_s
+    lost = (0.5 * (interval + save_s) + restart_s) / mtbf_s
+    return np.clip((1.0 - lost) * interval / (interval + save_s), 0.0, 1.0)

@@ -1,0 +1,144 @@
+"""Seconds of a training step: layers, pipeline, gradients, optimiser; one layout or a million."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from chipwise.parallel.network import exchange, group_rate
+from chipwise.parallel.pipeline import batch_time, slowest_stage, stage_layers
+from chipwise.predict.training.layer import head_time, layer_time
+from chipwise.predict.training.values import Cluster, Rates, Recipe, Spread, Transformer
+from chipwise.units import Real
+
+__all__ = ["StepTime", "rank_params", "step_time"]
+
+
+@dataclass(frozen=True, slots=True)
+class StepTime:
+    """Seconds of a step by cause; they add up to the step.
+
+    `compute_s` are products, cores and recomputation, `passes_s` element-wise work, `head_s` the head,
+    `host_s` what waiting for the host adds, `tp_s`, `cp_s`, `ep_s`, `pp_s`, `dp_s` exposed communication,
+    `bubble_s` the pipeline's, `straggle_s` what waiting for the slowest node adds.
+    """
+
+    compute_s: Real
+    passes_s: Real
+    head_s: Real
+    host_s: Real
+    tp_s: Real
+    cp_s: Real
+    ep_s: Real
+    pp_s: Real
+    bubble_s: Real
+    dp_s: Real
+    optimiser_s: Real
+    straggle_s: Real
+
+    @property
+    def total_s(self) -> Real:
+        """Seconds that pass."""
+        a = self.compute_s + self.passes_s + self.head_s + self.host_s + self.tp_s + self.cp_s
+        b = self.ep_s + self.pp_s + self.bubble_s + self.dp_s + self.optimiser_s + self.straggle_s
+        return a + b
+
+
+def rank_params(t: Transformer, s: Spread) -> tuple[Real, Real]:
+    """Parameters that one rank works on, and those of its experts among them.
+
+    A stage holds its layers, cut by tp; experts are cut by ep over all ranks of a stage, else by tp. The
+    first or the last stage holds a table, one stage alone both.
+    """
+    layers = stage_layers(t.layers, s.pp, s.vp)
+    experts = layers * t.expert_params / np.maximum(s.ep, s.tp)
+    tables = np.where(np.asarray(s.pp) > 1, 1.0, 2.0 - t.tied)
+    return layers * t.layer_params / s.tp + experts + tables * t.table_params / s.tp, experts
+
+
+def step_time(t: Transformer, s: Spread, c: Cluster, recipe: Recipe, r: Rates) -> StepTime:
+    """(11)-(15). T = (m stage + bubble + exposed gradients + optimiser) (1 + j log2 nodes)."""
+    layer, head = layer_time(t, s, c, recipe, r), head_time(t, s, c, recipe, r)
+    device, total = layer.device_s, layer.total_s
+    hop = _hand_over(t, s, c, r)
+    stage = slowest_stage(total, head, t.layers, s.pp, s.vp) + hop
+    m = s.micro_batches
+    ramp = stage_layers(t.layers, s.pp, s.vp) * total + hop
+    computed = batch_time(stage, ramp, m, s.pp, s.vp, s.bubble)
+    gradients = _gradients(t, s, c, recipe, r, computed, m)
+    held, _ = rank_params(t, s)
+    trained = np.where(np.asarray(s.adapter) > 0, 0.01 * held, held)
+    local = trained / np.where(np.asarray(s.zero) >= 1, np.maximum(s.shard, 1.0), 1.0)
+    update = 28.0 * local / (r.memory * c.memory_bytes_per_s) + s.offload * 4.0 * local / c.host_bytes_per_s
+    update = np.where(np.asarray(recipe.optimiser) > 0, update + r.step_s, 0.0)
+    nodes = np.maximum(s.devices / np.minimum(c.domain, 8.0), 1.0)
+    body = computed + gradients + update
+    # the slowest stage's time by cause: its layers' work, then what is left of it for the head
+    count = m * stage_layers(t.layers, s.pp, s.vp)
+    work = layer.products_s + layer.core_s + layer.recompute_s
+    return StepTime(
+        compute_s=count * work,
+        passes_s=count * layer.passes_s,
+        head_s=m * (stage - hop) - count * total,
+        host_s=count * (total - device),
+        tp_s=count * layer.tp_s,
+        cp_s=count * layer.cp_s,
+        ep_s=count * layer.experts_s,
+        pp_s=m * hop,
+        bubble_s=computed - m * stage,
+        dp_s=gradients,
+        optimiser_s=update,
+        straggle_s=body * r.straggle * np.log2(nodes),
+    )
+
+
+def _hand_over(t: Transformer, s: Spread, c: Cluster, r: Rates) -> Real:
+    """(11) P2P of a micro-batch between stages, exposed share: two messages of 2 x h / t bytes (cut over tp),
+    v times. Inside a scale-up domain where all stages fit into it."""
+    inside = np.asarray(s.devices <= c.domain)
+    rate = np.where(inside, r.link * c.link_bytes_per_s, r.net * c.nic_bytes_per_s)
+    wire = r.pp_exposed * s.vp * 4.0 * s.tokens * t.hidden / s.tp
+    return np.where(np.asarray(s.pp) > 1, wire / np.maximum(rate, 1.0), 0.0)
+
+
+def _gradients(
+    t: Transformer, s: Spread, c: Cluster, recipe: Recipe, r: Rates, computed: Real, m: Real
+) -> Real:
+    """(13) Exposed seconds of gradients and, where weights are cut, of weights.
+
+    Wire bytes per rank: copies and ZeRO-1/2 4 P (n - 1) / n; FSDP 6 P per micro-batch, once where software
+    keeps what it gathered. Groups that hold copies of one another (HSDP, slices) add 4 P / z between them.
+    FSDP overlaps as <T_comp, T_dp>_q - T_comp, the others hide a share.
+    """
+    n = s.dp * s.cp
+    held, experts = rank_params(t, s)
+    dense = np.where(np.asarray(s.adapter) > 0, 0.01 * held, held - experts)
+    experts = np.where(np.asarray(s.adapter) > 0, 0.0, experts)
+    fsdp = np.asarray(s.zero) >= 3
+    times = np.where(fsdp & (np.asarray(recipe.regather) > 0), m, 1.0)
+    z = np.where(np.asarray(s.zero) >= 1, np.clip(s.shard, 1.0, n), n)
+    # one ring over all ranks: no NICs are pooled
+    alone = (np.asarray(recipe.flat) > 0) & np.asarray(n * s.tp > c.domain)
+    stride = np.where(alone, c.domain, s.tp)
+    # FSDP gathers frozen weights too
+    weights = np.where(np.asarray(s.adapter) > 0, np.where(fsdp, held * 4.0, 0.0), 0.0)
+    moved = np.where(fsdp, 6.0 * times * dense, 4.0 * dense) + weights * times
+    group = np.where(fsdp, z, n)
+    rate = group_rate(c.network, group, stride, r.link, r.net)
+    share = (group - 1.0) / group
+    tensors = np.where(fsdp, 3.0 * t.layers / s.pp * times, 8.0)
+    inner = exchange(moved * share, group, rate, r.hop_s * tensors)
+    # copies of the shards: gradients summed across groups
+    groups = np.where(fsdp, n / z, 1.0)
+    across = group_rate(c.network, groups, stride * z, r.link, r.net)
+    outer = exchange(4.0 * dense / z * (groups - 1.0) / groups, groups, across, 8.0 * r.hop_s)
+    # experts are copied over what ep leaves of the ranks of a stage
+    copies = np.maximum(n * s.tp / np.maximum(s.ep, s.tp), 1.0)
+    wide = group_rate(c.network, copies, np.maximum(s.ep, s.tp), r.link, r.net)
+    routed = exchange(4.0 * experts * (copies - 1.0) / copies, copies, wide, 8.0 * r.hop_s)
+    total = inner + outer + routed
+    q = r.fsdp_overlap
+    joined = computed * (1.0 + (total / computed) ** q) ** (1.0 / q) - computed
+    sent = np.where((np.asarray(recipe.broadcast) > 0) & (np.asarray(s.zero) == 1), r.rank_s * z, 0.0)
+    return np.where(fsdp, joined, r.dp_exposed * total + sent)

@@ -1,0 +1,282 @@
+"""What a training step is computed from: numbers that broadcast, grouped by where they come from.
+
+Symbols in brackets are those of the equations in `step` and `memory`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, fields, replace
+from typing import Any, TypeVar
+
+import numpy as np
+
+from chipwise.parallel.network import Network
+from chipwise.units import Array, Real
+
+__all__ = ["Cluster", "Rates", "Recipe", "Spread", "Transformer", "take"]
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Transformer:
+    """A decoder (or encoder) by its mean layer; shares are of layers.
+
+    | field | symbol | meaning |
+    |---|---|---|
+    | layers, hidden, vocab | L, h, V | |
+    | mixer_in, mixer_out | | columns of all input projections of the mixer, rows of its output projection |
+    | core_width | | FLOPs of the attention core per (query, key) pair / 4: heads x (key + value size) / 2 |
+    | heads, head_dim, kv_width | a, d | kv_width: values of K and V together per token |
+    | core_share | | layers with a softmax core |
+    | window, window_share | | tokens seen in layers with a sliding window, and the share of such layers |
+    | causal | | 1: half of the pairs |
+    | ffn, gates, dense_share | f, γ | dense feed-forward; gates 2 if gated, else 1 |
+    | experts, top_k, expert_ffn, shared_ffn, moe_share | E, κ | routed experts; shared_ffn: width of all shared |
+    | expert_hidden | | width that routed experts read: hidden, or a projection of it; 0: hidden |
+    | expert_gates | γ | of routed and shared experts |
+    | tied | | 1: the head reads the embedding table |
+    """
+
+    layers: Real
+    hidden: Real
+    vocab: Real
+    mixer_in: Real
+    mixer_out: Real
+    core_width: Real
+    heads: Real
+    head_dim: Real
+    kv_width: Real
+    core_share: Real = 1.0
+    window: Real = 1e12
+    window_share: Real = 0.0
+    causal: Real = 1.0
+    ffn: Real = 0.0
+    gates: Real = 2.0
+    dense_share: Real = 1.0
+    experts: Real = 1.0
+    top_k: Real = 0.0
+    expert_ffn: Real = 0.0
+    shared_ffn: Real = 0.0
+    expert_gates: Real = 2.0
+    expert_hidden: Real = 0.0
+    moe_share: Real = 0.0
+    tied: Real = 0.0
+
+    @property
+    def layer_params(self) -> Real:
+        """Parameters of a mean layer that every token uses: mixer, dense and shared feed-forward, router."""
+        h = self.hidden
+        shared = (self.expert_gates + 1.0) * self.shared_ffn + self.experts
+        routed = np.where(np.asarray(self.moe_share) > 0, self.moe_share * shared, 0.0)
+        dense = self.dense_share * (self.gates + 1.0) * self.ffn
+        total: Real = h * (self.mixer_in + self.mixer_out + dense + routed)
+        return total
+
+    @property
+    def expert_params(self) -> Real:
+        """Parameters of all routed experts of a mean layer."""
+        wide = (self.expert_gates + 1.0) * self.expert_width
+        return self.moe_share * self.experts * wide * self.expert_ffn
+
+    @property
+    def expert_width(self) -> Real:
+        """Width that routed experts read."""
+        return np.where(np.asarray(self.expert_hidden) > 0, self.expert_hidden, self.hidden)
+
+    @property
+    def table_params(self) -> Real:
+        """One table of tokens: embedding or head."""
+        return self.vocab * self.hidden
+
+    @property
+    def params(self) -> Real:
+        """All parameters, norms and biases left out."""
+        return self.layers * (self.layer_params + self.expert_params) + (2.0 - self.tied) * self.table_params
+
+    @property
+    def active_params(self) -> Real:
+        """Parameters that a token is multiplied with: top-k experts, the head, no embedding."""
+        active = self.expert_params * self.top_k / self.experts
+        return self.layers * (self.layer_params + active) + self.table_params
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """How the work is spread over devices: degrees, and the batch. Devices: tp x pp x cp x dp.
+
+    | field | symbol | meaning |
+    |---|---|---|
+    | tp, pp, vp, cp, ep, dp | t, p, v, c, e, D | tensor, stages, virtual stages, context, expert, data |
+    | micro_batch, global_batch, seq | b, G, s | sequences, sequences, tokens |
+    | zero | | 0: replicas, 1: optimiser cut over dp, 2: gradients too, 3: weights too (FSDP) |
+    | shard | z | ranks that ZeRO cuts over; below dp x cp: HSDP, copies between groups |
+    | sequence | | 1: norms and residuals are cut by tp too |
+    | full, selective | | share of layers recomputed whole; 1: attention core and softmax recomputed |
+    | bubble | | share of the 1F1B bubble that the schedule leaves (zero-bubble: 1/3, V-shaped 0.1) |
+    | in_flight | | 1: 1F1B, at most p micro-batches held; 0: GPipe, all of them |
+    | adapter | | 1: LoRA, base weights frozen |
+    | offload | | share of the optimiser state kept in host memory |
+    """
+
+    tp: Real = 1.0
+    pp: Real = 1.0
+    vp: Real = 1.0
+    cp: Real = 1.0
+    ep: Real = 1.0
+    dp: Real = 1.0
+    micro_batch: Real = 1.0
+    global_batch: Real = 1.0
+    seq: Real = 2048.0
+    zero: Real = 1.0
+    shard: Real = 1.0
+    sequence: Real = 1.0
+    full: Real = 0.0
+    selective: Real = 0.0
+    bubble: Real = 1.0
+    in_flight: Real = 1.0
+    adapter: Real = 0.0
+    offload: Real = 0.0
+
+    @property
+    def devices(self) -> Real:
+        """Devices in all."""
+        return self.tp * self.pp * self.cp * self.dp
+
+    @property
+    def tokens(self) -> Real:
+        """Tokens per rank and micro-batch [x]."""
+        return self.micro_batch * self.seq / self.cp
+
+    @property
+    def micro_batches(self) -> Real:
+        """Micro-batches per replica and step [m], at least one."""
+        return np.maximum(self.global_batch / (self.dp * self.micro_batch), 1.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """Devices and what joins them; FLOP/s, bytes/s, bytes, all of one device.
+
+    | field | symbol | meaning |
+    |---|---|---|
+    | wide, narrow | P16, P | dense peak in 16 bit (or what the core runs in), and of the products with weights |
+    | memory_bytes, memory_bytes_per_s | | B |
+    | link_bytes_per_s, domain | Λ, Ω | scale-up fabric: one direction per device, devices joined |
+    | nic_bytes_per_s | Ν | scale-out, one direction per device; NaN or 0: none |
+    | axes | | dimensions of a torus; 0: any other fabric |
+    | mesh | | 1: a link between every pair, of which a group of t uses t - 1 |
+    | units | n_SM | for waves of tiles; 0: no tiles |
+    | host_bytes_per_s | | to host memory, for offload |
+    """
+
+    wide: Real
+    narrow: Real
+    memory_bytes: Real
+    memory_bytes_per_s: Real
+    link_bytes_per_s: Real
+    domain: Real
+    nic_bytes_per_s: Real
+    axes: Real = 0.0
+    mesh: Real = 0.0
+    units: Real = 0.0
+    host_bytes_per_s: Real = 25e9
+
+    @property
+    def network(self) -> Network:
+        """The part that groups of ranks see."""
+        return Network(self.link_bytes_per_s, self.domain, self.nic_bytes_per_s, self.axes, self.mesh)
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """What software does by design, as numbers: fixed by stack and precision, not fitted.
+
+    | field | meaning |
+    |---|---|
+    | operand_bytes | bytes per entry that a product moves, mean over its three operands |
+    | flash | 1: attention core fused; 0: scores are written |
+    | fused | 1: collectives of tp and cp can hide behind products |
+    | compiled | 1: one program per step, no host work per layer (XLA, Neuron) |
+    | graphs | 1: CUDA graphs |
+    | regather | 1: FSDP gathers weights again for every micro-batch |
+    | broadcast | 1: ZeRO-1 sends weights rank by rank |
+    | flat | 1: gradients go round all ranks in one ring, each over its own NIC |
+    | optimiser | 1: the step holds the optimiser; 0: forward and backward only |
+    | half_gradients | 1: fp16 gradients under ZeRO (DeepSpeed), else fp32 |
+    | frozen_bytes | bytes per frozen parameter under adapters |
+    """
+
+    operand_bytes: Real = 2.0
+    flash: Real = 1.0
+    fused: Real = 1.0
+    compiled: Real = 0.0
+    graphs: Real = 0.0
+    regather: Real = 1.0
+    broadcast: Real = 0.0
+    flat: Real = 0.0
+    optimiser: Real = 1.0
+    half_gradients: Real = 0.0
+    frozen_bytes: Real = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class Rates:
+    """What is fitted: shares of peaks, seconds, exposed shares. Numbers or one per row.
+
+    | field | symbol | unit | meaning |
+    |---|---|---|---|
+    | linear | ε_c | share | of `narrow`, products with weights |
+    | core | ε_a | share | of `wide`, fused attention core |
+    | unfused | | share | of `wide`, products of an attention core that writes its scores |
+    | memory | ε_m | share | of memory bandwidth |
+    | passes | κ_e | passes | over the saved activations, forward |
+    | kernel_s | t0 | s | per kernel |
+    | host_s | h | s | host work per layer and micro-batch, forward and backward |
+    | moe_host_s | | s | the same, more for a layer with experts |
+    | link, net | η_l, η_n | share | of link and network bandwidth that collectives reach |
+    | hop_s | α | s | per doubling of the ranks of a collective |
+    | tp_exposed, dp_exposed, pp_exposed | 1 - o | share | of collectives, not hidden |
+    | fsdp_overlap | q | exponent | sharpness of the overlap of FSDP traffic with compute; 1: none |
+    | expert_loss | φ | factor | permutation, imbalance, grouped products |
+    | all_to_all, all_to_all_net | η_a | share | of link, of network bandwidth; above 1 where hidden |
+    | tail | | waves | of tiles that a product takes longer than its tiles, on chips with many units |
+    | rank_s | | s | per rank of a ZeRO-1 group that sends weights rank by rank |
+    | step_s | | s | once per step |
+    | straggle | j | | more time per doubling of the nodes |
+    """
+
+    linear: Real = 0.72
+    core: Real = 0.36
+    unfused: Real = 0.60
+    memory: Real = 0.86
+    passes: Real = 2.2
+    kernel_s: Real = 5e-6
+    host_s: Real = 1.3e-3
+    moe_host_s: Real = 3e-3
+    link: Real = 0.62
+    net: Real = 0.8
+    hop_s: Real = 7e-6
+    tp_exposed: Real = 0.4
+    dp_exposed: Real = 0.45
+    pp_exposed: Real = 0.85
+    fsdp_overlap: Real = 1.3
+    expert_loss: Real = 1.5
+    all_to_all: Real = 0.6
+    all_to_all_net: Real = 0.9
+    tail: Real = 0.2
+    rank_s: Real = 20e-6
+    step_s: Real = 10e-3
+    straggle: Real = 0.006
+
+
+def take(value: T, index: Any) -> T:
+    """Of a value whose fields are arrays: the entries at `index`; single numbers stay."""
+    return _mapped(value, lambda v: v[index])
+
+
+def _mapped(value: T, change: Callable[[Array], Array]) -> T:
+    parts = {f.name: getattr(value, f.name) for f in fields(value)}  # type: ignore[arg-type]
+    moved = {k: change(v) for k, v in parts.items() if np.ndim(v)}
+    return replace(value, **moved)  # type: ignore[type-var]

@@ -1,0 +1,211 @@
+"""From the best layout of a chip and count to a record: rates, utilisation, time, goodput, cost, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+
+import numpy as np
+
+from chipwise.catalog.chip import Chip
+from chipwise.catalog.system_spec import System
+from chipwise.evidence.training_answers import TIERS
+from chipwise.predict.training.result import days_for_tokens, goodput, step_flops, young_daly
+from chipwise.predict.training.values import Spread
+from chipwise.report.records import Figure, PriceRecord
+from chipwise.report.train_records import ScalingRecord, TrainLayoutRecord, TrainPlanRecord
+from chipwise.search.choose import pareto
+from chipwise.search.training import FITS, Job, Point
+
+__all__ = ["Failures", "TrainCase", "layout_record", "plan_record", "ranked", "scaling_records"]
+
+# Causes of a step's time as people call them.
+CAUSES = {
+    "compute": ("compute_s", "head_s"),
+    "memory": ("passes_s",),
+    "host": ("host_s",),
+    "network": ("tp_s", "cp_s", "ep_s", "pp_s", "dp_s"),
+    "bubble": ("bubble_s",),
+    "optimiser": ("optimiser_s",),
+    "stragglers": ("straggle_s",),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Failures:
+    """Hours between failures of one chip (Llama 3: 419 in 54 days of 16,384 GPUs), and seconds to save a
+    checkpoint and to restart from one (assumed)."""
+
+    chip_mtbf_h: float = 50_000.0
+    save_s: float = 60.0
+    restart_s: float = 600.0
+
+
+@dataclass(frozen=True, slots=True)
+class TrainCase:
+    """A job on a chip with its best layout."""
+
+    job: Job
+    at: Point
+    chip: Chip
+    system: System | None
+    stack: str
+    precision: str
+    tokens: float
+
+
+def layout_record(s: Spread) -> TrainLayoutRecord:
+    """A layout in whole numbers and in words."""
+    n = {f: round(float(getattr(s, f))) for f in ("tp", "pp", "vp", "cp", "ep", "dp", "micro_batch", "shard")}
+    stage = round(float(s.zero))
+    sharding = {0: "none", 1: "zero-1", 2: "zero-2", 3: "fsdp"}[stage]
+    full = float(s.full)
+    recompute = "full" if full >= 1 else f"{full:.0%} of layers" if full else "none"
+    if not full and float(s.selective):
+        recompute = "selective"
+    parts = [f"{k}{n[k]}" for k in ("tp", "pp", "cp", "ep", "dp") if n[k] > 1]
+    parts += [f"vp{n['vp']}"] if n["vp"] > 1 else []
+    parts += [sharding] if sharding != "none" else []
+    parts += [f"over {n['shard']}"] if stage == 3 and n["shard"] < n["dp"] * n["cp"] else []
+    parts += [f"b{n['micro_batch']}"] + ([f"recompute {recompute}"] if recompute != "none" else [])
+    return TrainLayoutRecord(
+        tp=n["tp"],
+        pp=n["pp"],
+        vp=n["vp"],
+        cp=n["cp"],
+        ep=n["ep"],
+        dp=n["dp"],
+        micro_batch=n["micro_batch"],
+        micro_batches=round(float(s.micro_batches)),
+        sharding=sharding,
+        shard_ranks=n["shard"],
+        recompute=recompute,
+        label=" ".join(parts),
+    )
+
+
+def plan_record(
+    case: TrainCase, chips: int, price: PriceRecord | None, failures: Failures
+) -> TrainPlanRecord:
+    """The record of one plan, not ranked yet. Interval: the tier of dense models or of models with experts."""
+    job, at, s = case.job, case.at, case.at.spread
+    low, high = TIERS["experts, stated" if float(job.network.moe_share) else "dense, stated"]
+    step = Figure(at.seconds, at.seconds * low, at.seconds * high, "calibrated", False)
+    rate = Figure(at.tokens_per_s, at.tokens_per_s / high, at.tokens_per_s / low, "calibrated", False)
+    good = float(goodput(chips, failures.chip_mtbf_h, failures.save_s, failures.restart_s))
+    every = float(young_daly(failures.save_s, failures.chip_mtbf_h * 3600.0 / chips))
+    days = float(days_for_tokens(case.tokens, s, at.seconds, max(good, 1e-6)))
+    took = Figure(days, days * low, days * high, "calibrated", False)
+    peak = float(job.cluster.narrow) * chips * at.seconds
+    total = at.seconds
+    shares = {
+        name: sum(float(getattr(at.time, part)) for part in parts) / total for name, parts in CAUSES.items()
+    }
+    memory = {f.name: float(np.asarray(getattr(at.memory, f.name))) for f in fields(at.memory)}
+    held, room = float(np.asarray(at.memory.total_bytes)), float(job.cluster.memory_bytes)
+    usd = None
+    if price is not None:
+        hours = 24.0
+        usd = Figure(
+            took.mid * hours * price.mid,
+            took.low * hours * price.low,
+            took.high * hours * price.high,
+            "calibrated",
+            False,
+        )
+    energy = case.chip.tdp_w * chips * days * 24.0 / 1000.0 if case.chip.tdp_w else None
+    return TrainPlanRecord(
+        rank=0,
+        chip=case.chip.id,
+        chips=chips,
+        system=case.system.id if case.system else "",
+        layout=layout_record(s),
+        precision=case.precision,
+        stack=case.stack,
+        global_batch=int(float(s.global_batch)),
+        seq=int(float(s.seq)),
+        step_s=step,
+        tokens_per_s=rate,
+        tokens_per_day=at.tokens_per_s * 86400.0 * good,
+        mfu=float(step_flops(job.network, s, "model")) / peak,
+        hfu=float(step_flops(job.network, s, "hardware")) / peak,
+        goodput=good,
+        checkpoint_s=every,
+        days=took,
+        price=price,
+        usd=usd,
+        energy_kwh=energy,
+        memory=memory,
+        memory_bytes=held,
+        capacity_bytes=room,
+        verdict="fits" if held <= FITS * room else "tight",
+        shares=shares,
+        bound=max(shares, key=lambda k: shares[k]),
+        why=_why(job, at, shares),
+    )
+
+
+def _why(job: Job, at: Point, shares: dict[str, float]) -> tuple[str, ...]:
+    """Closed forms: when weights that are gathered hide behind compute, and when tensor parallelism pays.
+
+    FSDP moves 6 bytes per parameter and micro-batch, a micro-batch of x tokens computes 6 FLOPs x per
+    parameter: compute covers traffic from x = ε P / bandwidth on. tp moves 8 x h bytes per layer and divides
+    12 h^2 x FLOPs and more: it pays where tokens per device are below that.
+    """
+    c, r, s = job.cluster, job.rates, at.spread
+    near = float(c.domain) / max(float(s.tp), 1.0)
+    ranks = float(s.dp * s.cp)
+    inside = ranks <= near
+    wire = (
+        float(r.link * c.link_bytes_per_s)
+        if inside
+        else min(
+            float(r.link * c.link_bytes_per_s),
+            float(r.net * np.nan_to_num(c.nic_bytes_per_s)) * max(near, 1.0),
+        )
+    )
+    balance = float(r.linear * c.narrow) / max(wire, 1.0)
+    tokens = float(s.tokens)
+    lines = [
+        f"{name} takes {share:.0%} of the step"
+        for name, share in sorted(shares.items(), key=lambda i: -i[1])[:2]
+    ]
+    side = "above" if tokens >= balance else "below"
+    lines.append(
+        f"{tokens:,.0f} tokens per rank and micro-batch, {side} the {balance:,.0f} from which compute covers "
+        f"gathering of weights over {'the fabric' if inside else 'the network'}"
+    )
+    if float(s.tp) > 1:
+        lines.append(
+            f"tp{float(s.tp):.0f} divides state and activations by {float(s.tp):.0f} inside the fabric"
+        )
+    return tuple(lines)
+
+
+def ranked(plans: Sequence[TrainPlanRecord]) -> tuple[TrainPlanRecord, ...]:
+    """Cheapest first, unknown prices last and by turnaround; the front of cost against turnaround is marked."""
+    cost = np.array([p.usd.mid if p.usd else np.nan for p in plans])
+    days = np.array([p.days.mid for p in plans])
+    front = pareto(cost, days)
+    order = sorted(range(len(plans)), key=lambda i: (np.isnan(cost[i]), np.nan_to_num(cost[i]), days[i]))
+    return tuple(replace(plans[i], rank=k + 1, on_front=bool(front[i])) for k, i in enumerate(order))
+
+
+def scaling_records(chip: str, kind: str, points: Sequence[Point]) -> list[ScalingRecord]:
+    """A curve; efficiency is throughput per chip over that of the first point."""
+    if not points:
+        return []
+    first = points[0].tokens_per_s / points[0].devices
+    return [
+        ScalingRecord(
+            chip,
+            kind,
+            p.devices,
+            layout_record(p.spread).label,
+            p.seconds,
+            p.tokens_per_s,
+            p.tokens_per_s / p.devices / first,
+            p.network_share,
+        )
+        for p in points
+    ]

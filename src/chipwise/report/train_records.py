@@ -1,0 +1,99 @@
+"""What planning of training answers, as plain records. Units are in the names; a `Figure` has its 80 % interval."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from chipwise.report.records import SCHEMA_VERSION, Figure, ModelRecord, PriceRecord, RefusalRecord
+
+__all__ = ["ScalingRecord", "TrainLayoutRecord", "TrainPlanRecord", "TrainReport"]
+
+
+@dataclass(frozen=True, slots=True)
+class TrainLayoutRecord:
+    """How the work is spread. `sharding`: none, zero-1 or fsdp, with the ranks that it cuts over."""
+
+    tp: int
+    pp: int
+    vp: int
+    cp: int
+    ep: int
+    dp: int
+    micro_batch: int
+    micro_batches: int
+    sharding: str
+    shard_ranks: int
+    recompute: str
+    label: str
+
+
+@dataclass(frozen=True, slots=True)
+class TrainPlanRecord:
+    """A plan and what it is predicted to do.
+
+    `mfu` counts 6 FLOPs per active parameter and token and all pairs of the attention core, over the dense
+    peak of the type that products run in; `hfu` counts what runs, recomputation included. `goodput` is the
+    share of the time that makes progress under failures; `days` and the cost include it. `shares` are parts
+    of the step by cause.
+    """
+
+    rank: int
+    chip: str
+    chips: int
+    system: str
+    layout: TrainLayoutRecord
+    precision: str
+    stack: str
+    global_batch: int
+    seq: int
+    step_s: Figure
+    tokens_per_s: Figure
+    tokens_per_day: float
+    mfu: float
+    hfu: float
+    goodput: float
+    checkpoint_s: float
+    days: Figure
+    price: PriceRecord | None
+    usd: Figure | None
+    energy_kwh: float | None
+    memory: dict[str, float]
+    memory_bytes: float
+    capacity_bytes: float
+    verdict: str
+    shares: dict[str, float]
+    bound: str
+    why: tuple[str, ...]
+    on_front: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ScalingRecord:
+    """One point of a scaling curve: the best layout of so many chips."""
+
+    chip: str
+    kind: str
+    chips: int
+    label: str
+    step_s: float
+    tokens_per_s: float
+    efficiency: float
+    network_share: float
+
+
+@dataclass(frozen=True, slots=True)
+class TrainReport:
+    """The answer to `plan --task train` and `finetune`. `network_takes_over` names, per chip, the first count of
+    strong scaling where communication and bubbles take more than half of the step; 0: none that was tried."""
+
+    model: ModelRecord
+    task: str
+    tokens: float
+    plans: tuple[TrainPlanRecord, ...]
+    refused: tuple[RefusalRecord, ...]
+    scaling: tuple[ScalingRecord, ...]
+    network_takes_over: dict[str, int]
+    considered: int
+    rejected: dict[str, int]
+    assumptions: tuple[str, ...]
+    schema_version: str = field(default=SCHEMA_VERSION)

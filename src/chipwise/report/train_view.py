@@ -1,0 +1,79 @@
+"""Plans for training as tables."""
+
+from __future__ import annotations
+
+from chipwise.report.plan_view import model_line
+from chipwise.report.records import Figure
+from chipwise.report.table import Table
+from chipwise.report.train_records import TrainPlanRecord, TrainReport
+from chipwise.units import format_bytes, format_count, format_seconds
+
+__all__ = ["scaling_view", "train_view"]
+
+SHOWN = 12
+
+
+def train_view(report: TrainReport, *, everything: bool = False) -> Table:
+    """The ranked plans, turnaround beside cost."""
+    plans = report.plans if everything else report.plans[:SHOWN]
+    columns = ("#", "plan", "step", "tokens/s", "MFU", "days", "$", "memory", "bound by")
+    foot = []
+    front = [str(p.rank) for p in report.plans if p.on_front]
+    if len(front) > 1:
+        foot.append(f"front, cost against turnaround: {', '.join(front)}")
+    if len(plans) < len(report.plans):
+        foot.append(f"{len(report.plans) - len(plans)} more (--all)")
+    if report.plans:
+        foot += [f"why #1: {line}" for line in report.plans[0].why]
+    for chip, count in report.network_takes_over.items():
+        if count:
+            foot.append(f"{chip}: the network takes over at {count:,} chips")
+    for refusal in report.refused[:6]:
+        foot.append(f"{refusal.chip}: {refusal.detail}")
+    foot.append(f"assumed: {'; '.join(report.assumptions)}")
+    right = frozenset(("#", "tokens/s", "MFU", "memory"))
+    title = f"{report.task}: {format_count(report.tokens)} tokens"
+    return Table(columns, [_row(p) for p in plans], (model_line(report.model), title, ""), tuple(foot), right)
+
+
+def scaling_view(report: TrainReport) -> Table:
+    """Scaling curves: the best layout of each count."""
+    rows = [
+        (
+            s.chip,
+            s.kind,
+            f"{s.chips:,}",
+            s.label,
+            format_seconds(s.step_s),
+            format_count(s.tokens_per_s),
+            f"{s.efficiency:.0%}",
+            f"{s.network_share:.0%}",
+        )
+        for s in report.scaling
+    ]
+    columns = ("chip", "scaling", "chips", "layout", "step", "tokens/s", "efficiency", "network")
+    right = frozenset(("chips", "step", "tokens/s", "efficiency", "network"))
+    return Table(columns, rows, ("scaling at the best layout of each count", ""), right=right)
+
+
+def _row(p: TrainPlanRecord) -> tuple[str, ...]:
+    name = f"{p.chips:,}x {p.chip}  {p.layout.label}  {p.precision}"
+    return (
+        str(p.rank),
+        name,
+        format_seconds(p.step_s.mid),
+        format_count(p.tokens_per_s.mid),
+        f"{p.mfu:.0%}",
+        _range(p.days),
+        "-" if p.usd is None else _dollars(p.usd),
+        f"{format_bytes(p.memory_bytes)} of {format_bytes(p.capacity_bytes)}",
+        f"{p.bound} {p.shares[p.bound]:.0%}",
+    )
+
+
+def _range(f: Figure) -> str:
+    return f"{f.mid:.3g} [{f.low:.3g}-{f.high:.3g}]"
+
+
+def _dollars(f: Figure) -> str:
+    return f"{format_count(f.low, 2)}-{format_count(f.high, 2)}"

@@ -1,0 +1,100 @@
+"""The hierarchical fit on made-up rows whose truth is known."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from chipwise.calibrate.fit_kernels import Effects, Level, Quantity, Rows, fit, log_spread
+from chipwise.units import Array, Real
+
+PRIOR = {
+    "share": Quantity(0.7, 0.3, "share", (Level(("chip",), 0.2),), 0.01, 1.0),
+    "start_s": Quantity(5e-6, 0.5, "s"),
+}
+TRUTH = {"a": 0.6, "b": 0.8}
+
+
+def rows(chips: list[str], count: int, *, noise: float = 0.05, seed: int = 0) -> Rows:
+    """t = start + bytes / (share x 1 TB/s)."""
+    rng = np.random.default_rng(seed)
+    chip = np.repeat(np.array(chips), count)
+    num_bytes = np.exp(rng.uniform(np.log(1e5), np.log(1e9), len(chip)))
+    share = np.array([TRUTH.get(c, 0.7) for c in chip])
+    measured = (3e-6 + num_bytes / (share * 1e12)) * np.exp(noise * rng.standard_normal(len(chip)))
+
+    def model(values: Mapping[str, Real], i: NDArray[np.intp]) -> Array:
+        return np.asarray(values["start_s"] + num_bytes[i] / (values["share"] * 1e12))
+
+    return Rows({"chip": chip}, measured, model)
+
+
+def test_recovers_what_made_the_rows() -> None:
+    data = rows(["a", "b"], 300)
+    effects = fit(data, PRIOR)
+    values = effects.values({"chip": np.array(["a", "b"])})
+    assert values["share"] == pytest.approx([0.6, 0.8], rel=0.03)
+    assert np.ravel(values["start_s"])[0] == pytest.approx(3e-6, rel=0.05)
+    assert np.median(np.abs(data.predict(effects) / data.measured_s - 1)) < 0.05
+
+
+def test_outliers_do_not_pull() -> None:
+    data = rows(["a"], 200)
+    spoiled = data.measured_s.copy()
+    spoiled[:20] *= 30
+    effects = fit(Rows(data.labels, spoiled, data.model), PRIOR)
+    assert effects.values({"chip": np.array(["a"])})["share"][0] == pytest.approx(0.6, rel=0.05)
+
+
+def test_an_unknown_chip_gets_the_shared_value_and_a_wider_interval() -> None:
+    effects = fit(rows(["a", "b"], 300), PRIOR)
+    labels = {"chip": np.array(["a", "never seen"])}
+    values, spreads = effects.values(labels), effects.spreads(labels)
+    assert 0.6 < values["share"][1] < 0.8
+    assert spreads["share"][1] > 3 * spreads["share"][0]
+    new = rows(["never seen"], 5)
+    old = rows(["a"], 5)
+    assert np.mean(log_spread(new, effects)) > 1.5 * np.mean(log_spread(old, effects))
+
+
+def test_five_rows_move_part_of_the_way() -> None:
+    many, few = rows(["b"], 300), rows(["a"], 5, noise=0.0)
+    chip = np.concatenate([many.labels["chip"], few.labels["chip"]])
+    measured = np.concatenate([many.measured_s, few.measured_s])
+    size = len(many)
+
+    def model(values: Mapping[str, Real], i: NDArray[np.intp]) -> Array:
+        first, second = i[i < size], i[i >= size] - size
+        head = many.model({k: np.broadcast_to(v, len(i))[i < size] for k, v in values.items()}, first)
+        tail = few.model({k: np.broadcast_to(v, len(i))[i >= size] for k, v in values.items()}, second)
+        return np.concatenate([head, tail])
+
+    share = fit(Rows({"chip": chip}, measured, model), PRIOR).values({"chip": np.array(["a", "none"])})[
+        "share"
+    ]
+    assert abs(share[0] - 0.6) < abs(share[1] - 0.6)
+
+
+def test_no_rows_of_a_quantity_keep_its_prior() -> None:
+    data = rows(["a"], 50)
+    prior = PRIOR | {"unused": Quantity(2.0, 0.1, "ratio")}
+    effects = fit(data, prior)
+    assert np.ravel(effects.values(data.labels)["unused"])[0] == pytest.approx(2.0)
+
+
+def test_fitting_is_pure() -> None:
+    data = rows(["a", "b"], 50)
+    assert fit(data, PRIOR) == fit(data, PRIOR)
+
+
+def test_parameters_round_trip() -> None:
+    effects = fit(rows(["a", "b"], 100), PRIOR)
+    table = effects.parameters("simt.stream", "made up")
+    again = Effects.of(table, "simt.stream", PRIOR)
+    labels = {"chip": np.array(["a", "b", "c"])}
+    for name, values in effects.values(labels).items():
+        assert again.values(labels)[name] == pytest.approx(values)
+    assert again.scatter == effects.scatter

@@ -1,0 +1,129 @@
+"""The fit of training: pure, finds what is there, leaves the rest."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from chipwise.calibrate.fit_training import Runs, fit, memory_of, seconds_of
+from chipwise.calibrate.parameter import Parameter
+from chipwise.calibrate.parameters import Parameters, shipped_parameters
+from chipwise.calibrate.table import read_table, write_table
+from chipwise.calibrate.training_rates import KEYS, QUANTITIES, labels_of, rates
+from chipwise.predict.training.dims import plain
+from chipwise.predict.training.values import Cluster, Rates, Recipe, Spread
+
+NOTHING = Parameters({})
+
+
+def runs(count: int = 24) -> Runs:
+    """Runs of one stack whose matrix units reach three quarters of what is believed."""
+    rng = np.random.default_rng(7)
+    t = plain(32, 4096, 32, 16384, 51200)
+    zeros = np.zeros(count)
+    spread = Spread(
+        tp=2.0 ** rng.integers(0, 4, count),
+        dp=2.0 ** rng.integers(0, 4, count),
+        micro_batch=2.0 ** rng.integers(0, 3, count),
+        global_batch=512.0 + zeros,
+        seq=2048.0 + zeros,
+        full=rng.integers(0, 2, count) * 1.0,
+    )
+    one = labels_of("16", "fused", "nemo", "hopper", "h100-sxm5-80gb")
+    labels = {k: np.repeat(v, count) for k, v in one.items()}
+    machine = Cluster(989e12, 989e12, 80e9, 3.35e12, 450e9, 8.0, 50e9, units=132.0)
+    made = Runs(
+        t,
+        _columns(spread, count),
+        _columns(machine, count),
+        _columns(Recipe(), count),
+        labels,
+        zeros + np.nan,
+        zeros + np.nan,
+        zeros + 1.0,
+    )
+    made = replace(made, network=_columns(t, count))
+    slow = replace(rates({k: np.full(count, v) for k, v in _believed().items()}), linear=np.full(count, 0.54))
+    from chipwise.predict.training.step import step_time
+
+    seconds = step_time(made.network, made.spread, made.cluster, made.recipe, slow).total_s
+    return replace(made, seconds=np.asarray(seconds))
+
+
+def _believed() -> dict[str, float]:
+    return {name: q.mid for name, q in QUANTITIES.items()}
+
+
+def _columns(value, count):  # type: ignore[no-untyped-def]
+    from dataclasses import fields
+
+    return replace(
+        value,
+        **{
+            f.name: np.broadcast_to(np.asarray(getattr(value, f.name), float), (count,)).copy()
+            for f in fields(value)
+        },
+    )
+
+
+def test_the_fit_is_pure() -> None:
+    data = runs()
+    assert fit(data, NOTHING).table == fit(data, NOTHING).table
+
+
+def test_the_fit_finds_a_slow_matrix_unit() -> None:
+    data = runs()
+    before = np.asarray(seconds_of(data, NOTHING).total_s) / data.seconds - 1.0
+    after = np.asarray(seconds_of(data, fit(data, NOTHING)).total_s) / data.seconds - 1.0
+    assert np.median(np.abs(after)) < 0.05 < np.median(np.abs(before))
+
+
+def test_other_parameters_are_passed_on() -> None:
+    other = Parameters({"any.memory": Parameter(0.8, 0.8, 0.1, "share", "test")})
+    fitted = fit(runs(), other)
+    assert fitted.table["any.memory"] == other.table["any.memory"]
+
+
+def test_unknown_labels_get_the_general_value() -> None:
+    data = runs()
+    fitted = fit(data, NOTHING)
+    strange = {**data.labels, "stack": np.repeat(np.array(["none-such"]), len(data))}
+    times = np.asarray(seconds_of(replace(data, labels=strange), fitted).total_s)
+    assert np.all(np.isfinite(times))
+
+
+def test_shipped_numbers_are_within_their_meaning() -> None:
+    numbers = shipped_parameters()
+    values = {k: p.value for k, p in numbers.table.items() if k.startswith("training.")}
+    assert 0.5 < values["training.linear.all"] < 0.9
+    assert 0.2 < values["training.core.all"] < 0.6
+    assert 2e9 < values["training.memory.base_bytes.all"] < 12e9
+    for name in (f"training.{q}.all" for q in QUANTITIES):
+        assert numbers.table[name].rows
+        assert numbers.table[name].source
+
+
+def test_the_table_survives_a_round_trip() -> None:
+    data = runs()
+    fitted = fit(data, NOTHING)
+    back = Parameters(read_table(write_table(fitted.table), "test"))
+    a, b = (np.asarray(seconds_of(data, n).total_s) for n in (fitted, back))
+    assert np.allclose(a, b, rtol=2e-3)
+
+
+def test_memory_without_rows_is_the_prior() -> None:
+    data = runs()
+    use = memory_of(data, fit(data, NOTHING))
+    assert np.all(np.asarray(use.total_bytes) > 6e9)
+
+
+def test_labels_name_every_key() -> None:
+    assert set(labels_of("16", "fused", "nemo", "hopper", "h100-sxm5-80gb")) == set(KEYS)
+    assert set(_believed()) <= set(Rates.__dataclass_fields__)
+
+
+@pytest.mark.parametrize("name", sorted(QUANTITIES))
+def test_quantities_are_fields_of_rates(name: str) -> None:
+    assert name in Rates.__dataclass_fields__

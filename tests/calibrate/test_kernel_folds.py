@@ -1,0 +1,94 @@
+"""Folds of a kernel table: what stays together, and predictions by fits that never saw a row."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from chipwise.api.validating import validate
+from chipwise.calibrate.kernel_folds import fold_of, out_of_fold
+from chipwise.calibrate.kernels import NUMBERS, TEXT, price_kernels
+from chipwise.calibrate.parameters import shipped_parameters
+from chipwise.catalog.chips import load_chips
+from chipwise.errors import UnknownNameError
+
+CHIPS = ("h100-sxm5-80gb", "b200-sxm", "a100-sxm4-80gb")
+
+
+def table(shapes: int = 60, noise: float = 0.05) -> dict[str, NDArray[Any]]:
+    """GEMMs of three chips, timed as the shipped formulas say, half as fast again, with noise."""
+    rng = np.random.default_rng(0)
+    dims = 2.0 ** rng.integers(4, 13, (shapes, 3))
+    size = shapes * len(CHIPS)
+    columns: dict[str, NDArray[Any]] = {name: np.full(size, "") for name in TEXT}
+    columns |= {name: np.full(size, np.nan) for name in NUMBERS}
+    columns["chip"] = np.repeat(CHIPS, shapes)
+    for i, name in enumerate("mnk"):
+        columns[name] = np.tile(dims[:, i], len(CHIPS))
+    for name, value in (
+        ("op", "gemm"), ("framework", "vllm"), ("dtype", "bfloat16"), ("timing", "cuda-graph replay")
+    ):  # fmt: skip
+        columns[name] = np.full(size, value)
+    true = price_kernels(columns, load_chips(), shipped_parameters().kernels).mid_s
+    return {**columns, "latency_us": 1.5e6 * true * np.exp(noise * rng.standard_normal(size))}
+
+
+def test_rows_of_one_shape_share_a_fold() -> None:
+    columns = table()
+    fold = fold_of(columns, "shape")
+    shapes = np.stack([columns[n] for n in "mnk"], 1)
+    for shape in np.unique(shapes, axis=0):
+        assert len(set(fold[(shapes == shape).all(1)].tolist())) == 1
+    assert set(fold.tolist()) == set(range(5))
+    assert np.array_equal(fold, fold_of(columns, "shape")), "the same every time"
+
+
+def test_a_chip_is_a_fold() -> None:
+    columns = table()
+    fold = fold_of(columns, "chip")
+    assert len({(int(f), str(c)) for f, c in zip(fold, columns["chip"], strict=True)}) == len(CHIPS)
+
+
+def test_another_key_is_refused() -> None:
+    with pytest.raises(ValueError):
+        fold_of(table(), "colour")
+
+
+@pytest.mark.parametrize("key", ["shape", "chip"])
+def test_what_was_left_out_is_predicted_from_the_rest(key: str) -> None:
+    columns = table()
+    times = out_of_fold(columns, load_chips(), shipped_parameters(), key)
+    error = np.abs(1e6 * times.mid_s / columns["latency_us"] - 1)
+    assert np.median(error) < (0.12 if key == "shape" else 0.35)
+    assert np.all(times.low_s < times.mid_s)
+
+
+def test_a_measurement_never_prices_its_own_row() -> None:
+    columns = table()
+    spoiled = {k: v.copy() for k, v in columns.items()}
+    fold = fold_of(columns, "shape")
+    spoiled["latency_us"][fold == 0] *= 100
+    plain, other = (out_of_fold(c, load_chips(), shipped_parameters(), "shape") for c in (columns, spoiled))
+    assert np.array_equal(plain.mid_s[fold == 0], other.mid_s[fold == 0])
+
+
+def test_validate_knows_the_suite(tmp_path: Path) -> None:
+    columns = table()
+    names = ["chip", "op", "framework", "dtype", "timing", "m", "n", "k", "latency_us"]
+    lines = [",".join(["row_id", *names])]
+    lines += [",".join([str(i), *(str(columns[n][i]) for n in names)]) for i in range(len(columns["op"]))]
+    (tmp_path / "kernels.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    found = validate("kernels", str(tmp_path / "kernels.csv"))
+    (overall,) = found.tables["all"]
+    assert overall.rows == len(columns["op"])
+    assert overall.answered == 1
+    assert overall.median < 0.12
+    assert {s.name for s in found.tables["by chip"]} == set(CHIPS)
+    (naive,) = found.tables["naive roofline, by operator"]
+    assert naive.median > overall.median
+    with pytest.raises(UnknownNameError, match="key"):
+        validate("kernels", str(tmp_path / "kernels.csv"), "colour")

@@ -1,0 +1,144 @@
+"""kernel: one operator on several chips, in every format; and what is refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from command_line import Run
+
+H100, V5E, V6E = "h100-sxm5-80gb", "tpu-v5e", "tpu-v6e"
+GEMM = ("kernel", "gemm", "--m", "4096", "--n", "4096", "--k", "4096")
+DECODE = ("kernel", "attention", "--kv", "4096", "--heads", "32", "--kv-heads", "8", "--batch", "16")
+REDUCE = ("kernel", "collective", "--kind", "all_reduce", "--bytes", "64MB", "--ranks", "8")
+CONV = ("kernel", "conv", "--size", "56", "--channels", "64", "--filters", "64")
+AMDAHL = ("kernel", "amdahl", "--serial", "1%")
+EVERY = ",".join((H100, "mi300x", V5E, "trainium2", "gaudi2", "groq-lpu1", "wse3-cs3", "sn40l", "epyc-9654"))
+
+
+def answer(run: Run, *arguments: str) -> Any:
+    return run(*arguments, "--format", "json").json
+
+
+@pytest.mark.parametrize("command", [GEMM, DECODE, CONV, (*DECODE, "--q", "512")])
+def test_every_family_answers(run: Run, command: tuple[str, ...]) -> None:
+    report = answer(run, *command, "--chip", EVERY)
+    assert [k["chip"] for k in report["kernels"]] == EVERY.split(",")
+    for k in report["kernels"]:
+        assert k["time_s"]["low"] < k["time_s"]["mid"] < k["time_s"]["high"]
+        assert sum(k["exposed_s"].values()) == pytest.approx(k["time_s"]["mid"])
+        assert k["exposed_s"][k["bound"]] == max(k["exposed_s"].values())
+        assert k["levels"]
+        assert k["mapping_text"]
+        assert 0 < k["share_of_peak"] < 1
+        assert k["intensity"] == pytest.approx(k["flops"] / k["bytes"])
+
+
+@pytest.mark.parametrize("form", ["table", "json", "csv", "md"])
+@pytest.mark.parametrize("command", [GEMM, DECODE, REDUCE, CONV, AMDAHL])
+def test_every_format(run: Run, command: tuple[str, ...], form: str) -> None:
+    ran = run(*command, "--chip", H100, "--format", form)
+    assert ran.code == 0
+    assert H100 in ran.out
+    assert ran.err == ""
+
+
+def test_a_gpu_and_a_tpu_side_by_side(run: Run) -> None:
+    report = answer(run, *GEMM, "--dtype", "bf16", "--chip", f"{H100},{V5E}")
+    gpu, tpu = report["kernels"]
+    assert gpu["mapping"]["waves"] <= gpu["mapping"]["rounds"]
+    assert gpu["mapping"]["tiles"] * gpu["mapping"]["tile_rows"] * gpu["mapping"]["tile_cols"] >= 4096**2
+    parts = ("load_cycles", "stream_cycles", "stall_cycles", "fill_cycles", "drain_cycles")
+    assert sum(tpu["mapping"][part] for part in parts) == pytest.approx(tpu["mapping"]["cycles"])
+    assert (tpu["mapping"]["fold_rows"], tpu["mapping"]["fold_cols"]) == (32, 32)
+    levels = {k["chip"]: {v["name"]: v["bytes_per_mac"] for v in k["levels"]} for k in report["kernels"]}
+    # the array reads an operand once and passes it on
+    assert levels[V5E]["VMEM to arrays"] < 0.5 * levels[H100]["shared memory"]
+    assert levels[V5E]["VMEM to arrays"] == pytest.approx(2 / 128 + 2 / 4096, rel=0.01)
+    assert levels[H100]["HBM"] == levels[V5E]["HBM"]
+    assert "passed from cell to cell" in report["lessons"][0]
+
+
+def test_more_bytes_on_the_wire_take_longer(run: Run) -> None:
+    small, large = (
+        answer(run, *REDUCE[:-4], "--bytes", size, "--ranks", "8", "--chip", f"{H100},{V5E}")["kernels"]
+        for size in ("1MB", "1GB")
+    )
+    for a, b in zip(small, large, strict=True):
+        assert b["time_s"]["mid"] > 10 * a["time_s"]["mid"]
+        assert b["bytes"] == pytest.approx(2 * 7 / 8 * 1e9)
+        assert b["time_s"]["mid"] > b["roofline_s"]
+
+
+def test_a_chip_of_ones_own(run: Run) -> None:
+    plain = answer(run, *DECODE, "--chip", H100)["kernels"][0]
+    faster = answer(run, *DECODE, "--chip", H100, "--set", "hbm=6.7TB/s")["kernels"][0]
+    assert faster["time_s"]["mid"] < plain["time_s"]["mid"]
+    assert faster["ridge"] == pytest.approx(plain["ridge"] / 2)
+
+
+def test_amdahl(run: Run) -> None:
+    row = answer(run, *AMDAHL, "--chip", H100)["chips"][0]
+    assert 0 < row["crossover_fraction"] < 0.01
+    assert row["faster"] == "epyc-9654"
+    assert answer(run, *AMDAHL[:2], "--serial", "0", "--chip", H100)["chips"][0]["faster"] == H100
+
+
+ON = ("--chip", H100)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("gemm", "--m", "0", "--n", "1", "--k", "1", *ON), "--m 0: not a size"),
+        (("gemm", "--m", "1", "--n", "-3", "--k", "1", *ON), "--n -3: not a size"),
+        (("gemm", "--m", "1", "--n", "1", "--k", "9" * 40, *ON), "not a size"),
+        (("gemm", "--m", "1e3", "--n", "1", "--k", "1", *ON), "not a whole number"),
+        (("gemm", "--m", "1", "--n", "1", "--k", "1", "--batch", "0", *ON), "--batch 0"),
+        (("gemm", "--m", "1", "--n", "1", *ON), "--k"),
+        (("gemm", "--m", "1", "--n", "1", "--k", "1"), "--chip"),
+        (("gemm", "--m", "1", "--n", "1", "--k", "1", "--chip", ","), "','"),
+        (("gemm", "--m", "1", "--n", "1", "--k", "1", *ON, "--set", "hbm"), "--set"),
+        (("attention", "--kv", "1", "--q", "5", "--heads", "8", *ON), "--q 5"),
+        (("attention", "--kv", "10", "--heads", "7", "--kv-heads", "2", *ON), "does not divide"),
+        (("attention", "--kv", "10", "--heads", "8", "--window", "-1", *ON), "--window -1"),
+        (
+            ("conv", "--size", "2", "--channels", "1", "--filters", "1", "--kernel", "9", "--pad", "0", *ON),
+            "kernel of 9",
+        ),
+        (("collective", "--kind", "all_reduce", "--bytes", "64XB", "--ranks", "8", *ON), "--bytes"),
+        (("collective", "--kind", "all_reduce", "--bytes", "0", "--ranks", "8", *ON), "--bytes"),
+        (("collective", "--kind", "all_reduce", "--bytes", "1MB", "--ranks", "1", *ON), "--ranks 1"),
+        (("collective", "--kind", "p2p", "--bytes", "1MB", "--ranks", "3", *ON), "p2p"),
+        (("amdahl", "--serial", "2", *ON), "--serial 2"),
+        (("amdahl", "--serial", "nan", *ON), "--serial"),
+        (("amdahl", "--serial", "0.1", "--work", "0", *ON), "--work"),
+        (("amdahl", "--serial", "0.1", "--cpu", H100, *ON), "no CPU"),
+    ],
+)
+def test_usage(run: Run, arguments: tuple[str, ...], words: str) -> None:
+    assert words in run("kernel", *arguments).refused(2)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        (*GEMM, "--chip", "h1000"),
+        (*GEMM, *ON, "--dtype", "fp7"),
+        (*GEMM, "--chip", f"{H100},no\nthing\x1b[31m"),
+        ("kernel", "collective", "--kind", "gossip", "--bytes", "1MB", "--ranks", "8", *ON),
+        (*AMDAHL, "--cpu", "nothing", *ON),
+    ],
+)
+def test_unknown_names(run: Run, arguments: tuple[str, ...]) -> None:
+    assert "unknown" in run(*arguments).refused(3)
+
+
+def test_nothing_to_price_is_infeasible(run: Run) -> None:
+    many = ("kernel", "collective", "--kind", "all_reduce", "--bytes", "1MB", "--ranks", "64", *ON)
+    assert "more than the 8 devices" in run(*many).refused(4)
+    # one chip of two can answer: the other is named
+    report = answer(run, *many[:-1], f"{H100},{V6E}")
+    assert [k["chip"] for k in report["kernels"]] == [V6E]
+    assert report["refused"][0]["chip"] == H100

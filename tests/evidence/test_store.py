@@ -1,0 +1,84 @@
+from __future__ import annotations
+
+import sqlite3
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from chipwise.errors import UnknownNameError, UsageError
+from chipwise.evidence.item import Item, own_item
+from chipwise.evidence.store import Store, data_dir
+
+
+def item(n: int) -> Item:
+    return own_item(
+        "test", {"model": "m", "result": float(n + 1), "unit": "Tokens/s", "tokens_per_s": float(n + 1)}
+    )
+
+
+def test_nothing_is_created_by_reading(tmp_path: Path) -> None:
+    store = Store(tmp_path / "deep" / "er")
+    assert store.items() == ()
+    assert not (tmp_path / "deep").exists()
+
+
+def test_adding_twice_changes_nothing(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    assert store.add([item(0), item(1)]) == (2, 0)
+    assert store.add([item(1), item(2)]) == (1, 1)
+    assert {i.result for i in store.items()} == {1.0, 2.0, 3.0}
+
+
+def test_writers_at_once_lose_nothing(tmp_path: Path) -> None:
+    def work(worker: int) -> None:
+        for k in range(10):
+            Store(tmp_path).add([item(worker * 10 + k), item(999)])
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(work, range(8)))
+    assert len(Store(tmp_path).items()) == 81
+    with sqlite3.connect(tmp_path / "evidence.sqlite3") as base:
+        assert base.execute("pragma journal_mode").fetchone()[0] == "wal"
+        assert base.execute("pragma integrity_check").fetchone()[0] == "ok"
+
+
+def test_an_item_is_found_by_the_beginning_of_its_id(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    store.add([item(0), item(1)])
+    wanted = item(0)
+    assert store.get(wanted.id[:12]) == wanted
+    for name in ("own-", "own-zzz", "%", "_"):
+        with pytest.raises(UnknownNameError):
+            store.get(name)
+
+
+def test_a_file_that_is_no_store_or_of_a_later_version_is_left_alone(tmp_path: Path) -> None:
+    file = tmp_path / "evidence.sqlite3"
+    file.write_text("no database, but long enough to be looked at as one by the library")
+    with pytest.raises(UsageError, match="cannot be used as a store"):
+        Store(tmp_path).add([item(0)])
+    assert file.read_text().startswith("no database")
+    file.unlink()
+    with sqlite3.connect(file) as base:
+        base.execute("pragma user_version = 99")
+    base.close()
+    with pytest.raises(UsageError, match="later chipwise"):
+        Store(tmp_path).items()
+
+
+def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(UsageError, match="cannot be written"):
+        Store(tmp_path / "file" / "sub").add([item(0)])
+
+
+def test_the_data_directory(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("CHIPWISE_DATA_DIR", str(tmp_path))
+    assert data_dir() == tmp_path
+    monkeypatch.delenv("CHIPWISE_DATA_DIR")
+    monkeypatch.setattr("sys.platform", "linux")
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    assert data_dir() == tmp_path / "chipwise"
+    monkeypatch.setenv("XDG_DATA_HOME", "relative")
+    assert data_dir() == Path.home() / ".local" / "share" / "chipwise"

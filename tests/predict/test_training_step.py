@@ -1,0 +1,192 @@
+"""Step time and memory of training: laws that hold whatever the fitted numbers are."""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from chipwise.catalog.chips import get_chip
+from chipwise.catalog.configs import find_config
+from chipwise.catalog.system import get_system
+from chipwise.errors import UsageError
+from chipwise.predict.training.cluster import chip_generation, cluster, on_system
+from chipwise.predict.training.dims import plain, transformer
+from chipwise.predict.training.memory import MemoryRates, activation_bytes, memory_use, state_bytes
+from chipwise.predict.training.result import days_for_tokens, goodput, step_flops, young_daly
+from chipwise.predict.training.step import step_time
+from chipwise.predict.training.values import Cluster, Rates, Recipe, Spread, take
+from chipwise.workload.build import build
+from chipwise.workload.load import load_model
+
+LLAMA = plain(32, 4096, 32, 14336, 128256, kv_heads=8, gated=True, tied=False)
+H100 = Cluster(989e12, 989e12, 80e9, 3.35e12, 450e9, 8.0, 50e9, units=132.0)
+ONE = Spread(global_batch=8.0, seq=4096.0, zero=0.0)
+PERFECT = Rates(
+    linear=1.0,
+    core=1.0,
+    unfused=1.0,
+    memory=1.0,
+    kernel_s=0.0,
+    host_s=0.0,
+    moe_host_s=0.0,
+    tail=0.0,
+    step_s=0.0,
+    straggle=0.0,
+)
+
+
+USUAL = Rates()
+
+
+def seconds(s: Spread, c: Cluster = H100, r: Rates = USUAL) -> float:
+    return float(step_time(LLAMA, s, c, Recipe(), r).total_s)
+
+
+def test_parts_add_up() -> None:
+    s = Spread(tp=4.0, pp=4.0, dp=4.0, micro_batch=1.0, global_batch=64.0, seq=4096.0, shard=4.0)
+    t = step_time(LLAMA, s, H100, Recipe(), Rates())
+    assert t.total_s == pytest.approx(sum(float(getattr(t, f.name)) for f in fields(t)))
+    assert all(float(getattr(t, f.name)) >= -1e-12 for f in fields(t))
+
+
+def test_no_step_is_faster_than_its_flops() -> None:
+    flops = float(step_flops(LLAMA, ONE, "causal"))
+    assert seconds(ONE, r=PERFECT) >= flops / 989e12 * 0.999
+
+
+def test_one_device_communicates_nothing() -> None:
+    t = step_time(LLAMA, ONE, H100, Recipe(), Rates())
+    for part in ("tp_s", "cp_s", "ep_s", "pp_s", "dp_s", "bubble_s", "straggle_s"):
+        assert float(getattr(t, part)) == 0.0
+
+
+@given(st.sampled_from(["wide", "narrow", "memory_bytes_per_s", "link_bytes_per_s", "nic_bytes_per_s"]))
+def test_twice_a_bandwidth_is_never_slower(name: str) -> None:
+    s = Spread(tp=8.0, pp=2.0, dp=8.0, global_batch=256.0, seq=4096.0, shard=8.0)
+    faster = replace(H100, **{name: 2.0 * float(getattr(H100, name))})
+    assert seconds(s, faster) <= seconds(s) * (1.0 + 1e-12)
+
+
+@given(st.integers(0, 3), st.integers(0, 3), st.integers(0, 3), st.sampled_from([0.0, 1.0, 3.0]))
+def test_arrays_and_numbers_agree(tp: int, pp: int, dp: int, zero: float) -> None:
+    n = 5
+    s = Spread(
+        tp=np.full(n, 2.0**tp),
+        pp=np.full(n, 2.0**pp),
+        dp=np.full(n, 2.0**dp),
+        zero=np.full(n, zero),
+        shard=np.full(n, 2.0**dp),
+        micro_batch=1.0,
+        global_batch=64.0,
+        seq=2048.0,
+    )
+    many = np.asarray(step_time(LLAMA, s, H100, Recipe(), Rates()).total_s)
+    one = float(step_time(LLAMA, take(s, 3), H100, Recipe(), Rates()).total_s)
+    assert many.shape == (n,)
+    assert many[3] == pytest.approx(one, rel=1e-12)
+
+
+def test_recomputation_costs_time_and_saves_memory() -> None:
+    full = replace(ONE, full=1.0)
+    assert 1.2 < seconds(full) / seconds(ONE) < 1.45
+    rates = MemoryRates()
+    use, less = (float(memory_use(LLAMA, s, Recipe(), rates).activations) for s in (ONE, full))
+    assert less < 0.2 * use
+
+
+def test_adapters_skip_the_gradients_of_weights() -> None:
+    assert 0.6 < seconds(replace(ONE, adapter=1.0)) / seconds(ONE) < 0.85
+
+
+def test_longer_pipelines_wait_longer_unless_filled() -> None:
+    s = Spread(pp=8.0, global_batch=16.0, seq=4096.0)
+    plain_, interleaved = seconds(s), seconds(replace(s, vp=4.0))
+    assert interleaved < plain_
+    assert seconds(replace(s, bubble=1.0 / 3.0)) < plain_
+
+
+@pytest.mark.parametrize(
+    ("dims", "batch", "stages", "virtual", "none", "selective"),
+    [
+        ((48, 6144, 64), 4, 1, 1, 63.6192, 10.2677),
+        ((105, 20480, 128), 1, 35, 3, 122.432, 24.7779),
+        ((128, 25600, 160), 1, 64, 1, 140.929, 28.5213),
+    ],
+)
+def test_activations_of_korthikanti(
+    dims: tuple[int, int, int], batch: int, stages: int, virtual: int, none: float, selective: float
+) -> None:
+    """Reducing activation recomputation in large transformer models, figure 1 (GB, tensor parallel 8)."""
+    layers, hidden, heads = dims
+    t = plain(layers, hidden, heads, 4 * hidden, 51200)
+    s = Spread(
+        tp=8.0,
+        pp=float(stages),
+        vp=float(virtual),
+        micro_batch=float(batch),
+        seq=2048.0,
+        global_batch=float(batch * max(4 * stages, 1)),
+        zero=0.0,
+        sequence=0.0,
+    )
+    old = Recipe(flash=0.0)
+    assert float(activation_bytes(t, s, old)) / 1e9 == pytest.approx(none, rel=2e-4)
+    cut = replace(s, sequence=1.0, selective=1.0)
+    assert float(activation_bytes(t, cut, old)) / 1e9 == pytest.approx(selective, rel=2e-4)
+
+
+def test_zero_cuts_state_in_order() -> None:
+    s = Spread(dp=64.0, global_batch=64.0, shard=64.0)
+    totals = [
+        sum(float(x) for x in state_bytes(LLAMA, replace(s, zero=z), Recipe())) for z in (0.0, 1.0, 2.0, 3.0)
+    ]
+    assert totals == sorted(totals, reverse=True)
+    assert totals[0] == pytest.approx(18.0 * float(LLAMA.params), rel=0.01)
+
+
+@pytest.mark.parametrize("name", ["meta-llama/Llama-3.1-8B", "Qwen/Qwen3-30B-A3B", "deepseek-ai/DeepSeek-V3"])
+def test_mean_layer_has_the_parameters_of_its_graph(name: str) -> None:
+    graph = build(load_model(find_config(name)))
+    t = transformer(graph)
+    assert float(t.params) == pytest.approx(graph.params(), rel=2e-3)
+    assert float(t.active_params) == pytest.approx(graph.active_params(), rel=5e-3)
+
+
+def test_conventions_of_flops() -> None:
+    full = replace(ONE, full=1.0)
+    model, causal, ran = (float(step_flops(LLAMA, full, c)) for c in ("model", "causal", "hardware"))
+    tokens = 8.0 * 4096.0
+    dense = 6.0 * float(LLAMA.active_params) * tokens
+    assert model == pytest.approx(dense + 12.0 * 32 * 4096 * 4096 * tokens)
+    assert model - causal == pytest.approx((model - dense) / 2.0)
+    assert 1.25 < ran / model < 1.34
+
+
+def test_goodput_falls_with_chips_and_interval_is_youngs() -> None:
+    few, many = (float(goodput(n, 50_000.0, 60.0, 600.0)) for n in (64, 16_384))
+    assert 0.99 < few <= 1.0
+    assert 0.8 < many < few
+    assert float(goodput(1e9, 50_000.0, 60.0, 600.0)) == 0.0
+    assert float(young_daly(60.0, 11_000.0)) == pytest.approx((2 * 60 * 11_000) ** 0.5 - 60)
+
+
+def test_days_for_tokens() -> None:
+    s = Spread(global_batch=1024.0, seq=4096.0)
+    assert float(days_for_tokens(1e12, s, 10.0, 0.5)) == pytest.approx(1e12 / (1024 * 4096) * 20.0 / 86400)
+
+
+def test_clusters_come_from_the_catalogue() -> None:
+    chip = get_chip("h100-sxm5-80gb")
+    made = on_system(chip, get_system("dgx-h100"), "8")
+    assert made.domain == 8.0
+    assert made.nic_bytes_per_s == 50e9
+    assert made.narrow == pytest.approx(2.0 * float(made.wide), rel=1e-3)
+    assert cluster(get_chip("tpu-v5p")).axes == 3.0
+    assert cluster(get_chip("mi300x")).mesh == 1.0
+    assert chip_generation(get_chip("gb300-nvl72")) == "blackwell-ultra"
+    with pytest.raises(UsageError, match="not published"):
+        cluster(replace(chip, matrix={}, vector={}))

@@ -1,0 +1,162 @@
+"""The search over layouts, and the plans that come out of it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from chipwise.api.train import train_plan
+from chipwise.errors import InfeasibleError, UnknownNameError, UsageError
+from chipwise.predict.training.dims import plain
+from chipwise.predict.training.memory import MemoryRates, memory_use
+from chipwise.predict.training.step import step_time
+from chipwise.predict.training.values import Cluster, Rates, Recipe, Spread, take
+from chipwise.report.train_view import scaling_view, train_view
+from chipwise.search.training import (
+    FITS,
+    RISKY,
+    Job,
+    TrainReason,
+    best,
+    check_spread,
+    evaluate,
+    layouts,
+    point,
+    scaling,
+)
+
+H100 = Cluster(989e12, 989e12, 80e9, 3.35e12, 450e9, 8.0, 50e9, units=132.0)
+SMALL = Job(plain(32, 4096, 32, 16384, 51200), H100, Recipe(), Rates(), MemoryRates(), 64, 4096)
+ROW = "meta-llama/Llama-3.1-8B"
+
+
+@pytest.mark.parametrize("devices", [1, 8, 16, 24])
+def test_never_worse_than_one_by_one(devices: int) -> None:
+    """Every layout priced alone, with numbers instead of arrays: the same winner."""
+    spread = layouts(SMALL, devices)
+    priced = evaluate(SMALL, spread)
+    chosen = best(priced, 80e9)
+    fastest = np.inf
+    for i in range(0, len(priced), max(len(priced) // 300, 1)):
+        s = take(spread, i)
+        t = float(step_time(SMALL.network, s, H100, SMALL.recipe, SMALL.rates).total_s)
+        m = float(memory_use(SMALL.network, s, SMALL.recipe, SMALL.memory).total_bytes)
+        assert t == pytest.approx(priced.seconds[i])
+        assert m == pytest.approx(priced.memory_bytes[i])
+        if priced.reason[i] == 0 and m <= FITS * 80e9:
+            fastest = min(fastest, t)
+    if len(chosen):
+        assert priced.seconds[chosen[0]] <= fastest
+
+
+def test_every_layout_uses_all_devices() -> None:
+    spread = layouts(SMALL, 48)
+    assert np.all(np.asarray(spread.devices) == 48)
+
+
+def test_nothing_above_95_percent_of_memory_is_a_plan() -> None:
+    priced = evaluate(SMALL, layouts(SMALL, 16))
+    legal = priced.reason == 0
+    assert legal.any()
+    assert np.all(priced.memory_bytes[legal] <= RISKY * 80e9)
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"tp": 3.0}, TrainReason.TP_HEADS),
+        ({"tp": 16.0}, TrainReason.TP_DOMAIN),
+        ({"pp": 64.0}, TrainReason.PP_LAYERS),
+        ({"dp": 7.0}, TrainReason.BATCH),
+        ({"micro_batch": 3.0}, TrainReason.BATCH),
+        ({}, TrainReason.MEMORY),
+        ({"tp": 8.0, "micro_batch": 1.0, "full": 1.0}, TrainReason.OK),
+    ],
+)
+def test_illegal_layouts_say_what_is_legal(change: dict[str, float], reason: TrainReason) -> None:
+    s = replace(Spread(global_batch=64.0, seq=4096.0, zero=0.0, micro_batch=64.0), **change)
+    assert check_spread(SMALL, s) is reason
+
+
+def test_experts_are_cut_in_whole_ones() -> None:
+    moe = replace(SMALL.network, experts=6.0, top_k=2.0, expert_ffn=4096.0, moe_share=1.0, dense_share=0.0)
+    job = replace(SMALL, network=moe)
+    assert check_spread(job, Spread(ep=4.0, dp=4.0, global_batch=64.0)) is TrainReason.EXPERTS
+
+
+def test_without_a_network_the_domain_is_the_limit() -> None:
+    alone = replace(SMALL, cluster=replace(H100, nic_bytes_per_s=np.nan))
+    priced = evaluate(alone, layouts(alone, 16))
+    assert not (priced.reason == 0).any()
+
+
+def test_more_devices_are_faster_and_weak_scaling_holds() -> None:
+    strong = scaling(SMALL, (8, 32, 128))
+    assert [p.seconds for p in strong] == sorted((p.seconds for p in strong), reverse=True)
+    assert strong[-1].network_share > strong[0].network_share
+    weak = scaling(SMALL, (8, 32, 128), weak=True)
+    assert weak[-1].seconds < 1.5 * weak[0].seconds
+
+
+def test_a_point_adds_up() -> None:
+    priced = evaluate(SMALL, layouts(SMALL, 8))
+    at = point(SMALL, priced, int(best(priced, 80e9)[0]))
+    assert at.tokens_per_s == pytest.approx(64 * 4096 / at.seconds)
+    assert 0.0 <= at.network_share < 1.0
+
+
+def test_plans_are_ranked_and_rendered() -> None:
+    report = train_plan(ROW, chips=("h100-sxm5-80gb", "tpu-v5p"), counts=(64,), tokens=1e11, curves=True)
+    assert [p.rank for p in report.plans] == list(range(1, len(report.plans) + 1))
+    first = report.plans[0]
+    assert 0.2 < first.mfu < 0.75
+    assert first.mfu <= first.hfu + 1e-9
+    assert sum(first.shares.values()) == pytest.approx(1.0)
+    assert sum(first.memory.values()) == pytest.approx(first.memory_bytes)
+    assert first.days.low < first.days.mid < first.days.high
+    assert any("compute covers" in line for line in first.why)
+    assert train_view(report).rows
+    assert scaling_view(report).rows
+
+
+def test_degrees_can_be_fixed() -> None:
+    report = train_plan(ROW, counts=(64,), tokens=1e11, layout={"tp": 2, "pp": 4})
+    assert (report.plans[0].layout.tp, report.plans[0].layout.pp) == (2, 4)
+    free = train_plan(ROW, counts=(64,), tokens=1e11)
+    assert free.plans[0].step_s.mid <= report.plans[0].step_s.mid
+
+
+def test_finetuning_freezes_the_weights() -> None:
+    all_weights = train_plan(ROW, task="finetune", adapter=False, counts=(8,), tokens=1e8, global_batch=64)
+    adapters = train_plan(ROW, task="finetune", counts=(8,), tokens=1e8, global_batch=64)
+    assert adapters.plans[0].step_s.mid < all_weights.plans[0].step_s.mid
+    assert adapters.plans[0].memory["optimiser"] < all_weights.plans[0].memory["optimiser"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "says"),
+    [
+        ({"tokens": 0}, UsageError, "at least 1"),
+        ({"seq": 0}, UsageError, "seq"),
+        ({"global_batch": -1}, UsageError, "global_batch"),
+        ({"counts": (0,)}, UsageError, "at least 1 chip"),
+        ({"precision": "fp7"}, UnknownNameError, "fp8"),
+        ({"chips": ("h100-sxm6",)}, UnknownNameError, "did you mean"),
+        ({"deadline_days": 1e-6}, InfeasibleError, "no plan"),
+        ({"chips": ("rtx-4090",), "counts": (64,)}, InfeasibleError, "network"),
+        ({"chips": ("a100-sxm4-80gb",), "precision": "fp8"}, InfeasibleError, "no fp8 unit"),
+        ({"layout": {"tp": 3}}, UsageError, "nearest: 2 or 4"),
+        ({"layout": {"pp": 64}}, UsageError, "at most 32"),
+        ({"layout": {"tp": 16}}, UsageError, "does not divide 8 chips"),
+        ({"layout": {"dp": 8, "micro_batch": 3}, "global_batch": 64}, UsageError, "nearest: 16 or 32"),
+        ({"layout": {"sp": 2}}, UnknownNameError, "micro_batch"),
+    ],
+)
+def test_bad_input_is_one_line(arguments: dict[str, object], error: type[Exception], says: str) -> None:
+    asked: dict[str, object] = {"counts": (8,), "tokens": 1e9, **arguments}
+    with pytest.raises(error) as raised:
+        train_plan(ROW, **asked)  # type: ignore[arg-type]
+    assert says in str(raised.value)
+    assert "\n" not in str(raised.value)
