@@ -12,6 +12,7 @@ from collections.abc import Iterator
 
 from bench.cold import cold_seconds
 from bench.plans import plans_per_s
+from bench.serving import served_per_s
 from bench.timing import Result, median_s, one_core
 from bench.training import layouts_per_s
 
@@ -28,6 +29,7 @@ def results() -> Iterator[Result]:
         yield Result(f"candidate plans, {name}: search", search, "1/s", 100_000.0)
         yield Result(f"candidate plans, {name}: api.plan", whole, "1/s", 100_000.0)
 
+    yield Result("served workloads, closed loop", served_per_s(), "1/s", 500_000.0)
     yield Result("training layouts, step time and memory", layouts_per_s(), "1/s", 1_000_000.0)
 
 
