@@ -33,11 +33,6 @@ class Choice:
     tpot_s: float
     ttft_s: float
 
-    @property
-    def usd_per_million(self) -> float:
-        """Dollars per million output tokens at full load of the replicas."""
-        return self.usd_per_h / 3600.0 / (self.tokens_per_s * self.replicas) * 1e6
-
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
