@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from cyclopts import App
+from cyclopts import App, Parameter
 
 from chipwise import __version__
+from chipwise.cli.whole import read
 
 __all__ = ["COMMANDS", "app"]
 
@@ -40,6 +41,7 @@ app = App(
     version_flags=["--version"],
     help_flags=["--help", "-h"],
     help_format="plaintext",
+    default_parameter=Parameter(converter=read, negative=()),
 )
 
 for place, summary in COMMANDS.items():

@@ -1,0 +1,175 @@
+"""plan, compare, estimate, fit: what one can ask of a deployment."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from chipwise import api
+from chipwise.api.requests.field import MISSING, ask, count_of, pairs, split
+from chipwise.api.requests.parts import Lengths, Money, Place, Software, Targets, numbers_of
+from chipwise.catalog.system import parse_have
+from chipwise.errors import UsageError
+from chipwise.report.records import FitReport, PlanReport
+from chipwise.search.space import Limits
+from chipwise.units import parse_quantity
+from chipwise.workload.lora import Adapter
+from chipwise.workload.workload import Task
+
+__all__ = [
+    "MODEL",
+    "TASK",
+    "CompareRequest",
+    "EstimateOptions",
+    "EstimateRequest",
+    "ExplainRequest",
+    "FitOptions",
+    "FitRequest",
+    "PlanOptions",
+    "PlanRequest",
+]
+
+MODEL = "a bundled name, a config.json or its folder"
+TASK = "serve many users, batch for throughput, local for one user"
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlanOptions(Money, Software, Targets):
+    """What narrows a search for plans."""
+
+    chips: str | None = ask("only these, separated by commas", file=True)
+    have: str | None = ask("chips that you have, as in 2xrtx-4090,1xrtx-3090")
+    max_chips: int | None = ask("at most so many chips in all")
+    max_usd_per_h: float | None = ask("at most so many dollars per hour in all")
+    parameters: str | None = ask(
+        "parameters that chipwise calibrate wrote; default: those shipped", file=True
+    )
+
+    def limits_of(self, task: str) -> Limits:
+        """One machine for a local user, else up to 64 devices per replica."""
+        count_of(self.max_chips, "--max-chips", "chips")
+        if self.max_usd_per_h is not None and not 0 < self.max_usd_per_h < float("inf"):
+            raise UsageError(f"--max-usd-per-h {self.max_usd_per_h:g} is out of range", "more than 0")
+        most = 8 if task == "local" else 64
+        return Limits(
+            max_devices=min(most, (self.max_chips or most) * 2),
+            max_chips=self.max_chips,
+            max_usd_per_h=self.max_usd_per_h,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlanRequest(PlanOptions):
+    """Rank chips, counts and layouts for a workload: time, throughput, cost, and what bounds them."""
+
+    model: str = ask(MODEL, MISSING, file=True)
+    task: Task = ask(TASK, "serve")
+
+    def run(self) -> PlanReport:
+        """The best plan of every chip, ranked. Raises the errors of `api.plan`."""
+        if self.have and self.chips:
+            raise UsageError("--have and --chips exclude each other", "--have names the chips already")
+        return api.plan(
+            self.model,
+            self.workload_of(self.task),
+            chips=split(self.chips),
+            have=dict(parse_have(self.have)) if self.have is not None else None,
+            limits=self.limits_of(self.task),
+            pricing=self.pricing(),
+            parameters=numbers_of(self.parameters),
+            **self.settings(),
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class CompareRequest(PlanRequest):
+    """The best plan of each of some chips, side by side."""
+
+    chips: str = ask("the chips to compare, separated by commas", MISSING, file=True)
+
+
+@dataclass(frozen=True, kw_only=True)
+class EstimateOptions(Money, Software, Lengths, Place):
+    """One deployment and how it is used."""
+
+    task: Task = ask(TASK, "serve")
+    parameters: str | None = ask(
+        "parameters that chipwise calibrate wrote; default: those shipped", file=True
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class EstimateRequest(EstimateOptions):
+    """One plan in full: its times, what they are made of, its memory."""
+
+    model: str = ask(MODEL, MISSING, file=True)
+
+    def run(self) -> PlanReport:
+        """The plan as it is, without targets. Raises the errors of `api.estimate`."""
+        return api.estimate(
+            self.model,
+            self.workload(self.task),
+            self.chip,
+            self.layout(),
+            count=self.count,
+            concurrency=self.concurrency,
+            pricing=self.pricing(),
+            parameters=numbers_of(self.parameters),
+            **self.settings(),
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExplainRequest(EstimateRequest):
+    """What bounds a plan and what would change it: shares of time and elasticities, memory by kind."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class FitOptions(Software):
+    """What shall fit, and where."""
+
+    chips: str | None = ask("only these, separated by commas", file=True)
+    count: int | None = ask("ask about so many chips; default: the fewest that fit")
+    context: str | None = ask("tokens of a sequence, prompt and output")
+    batch: int = ask("sequences held at once", 1)
+    lora: str | None = ask("low-rank adapters, as in rank=16,count=8,targets=q_proj+v_proj")
+
+    def adapters(self) -> dict[str, Any]:
+        """The adapters as arguments of `api.fit`. Raises `UsageError` for what no adapter has."""
+        if self.lora is None:
+            return {}
+        given = pairs(self.lora, "--lora")
+        strange = sorted(set(given) - {"rank", "count", "targets"})
+        if strange or "rank" not in given:
+            what = f"no adapter has a {strange[0]}" if strange else "no rank"
+            raise UsageError(f"--lora: {what}", "as in rank=16,count=8,targets=q_proj+v_proj")
+        rank = int(parse_quantity(given["rank"], "", "rank", low=1, high=65_536))
+        count = int(parse_quantity(given.get("count", "1"), "", "count", low=1, high=1e6))
+        return {
+            "adapter": Adapter(rank, tuple(given.get("targets", "all-linear").split("+"))),
+            "adapters": count,
+        }
+
+
+@dataclass(frozen=True, kw_only=True)
+class FitRequest(FitOptions):
+    """Does it fit: memory by kind on every chip, smallest count, largest batch and context, what mends a no."""
+
+    model: str = ask(MODEL, MISSING, file=True)
+
+    def run(self) -> FitReport:
+        """The memory of a model on every chip asked for. Raises the errors of `api.fit`."""
+        count_of(self.count, "--count", "chips", 100_000)
+        count_of(self.batch, "--batch", "sequences", 10_000_000)
+        context = self.context
+        return api.fit(
+            self.model,
+            context=None
+            if context is None
+            else int(parse_quantity(context, "", "--context", low=1, high=1e9)),
+            sequences=self.batch,
+            chips=split(self.chips),
+            count=self.count,
+            **self.adapters(),
+            **self.settings(),
+        )

@@ -1,0 +1,71 @@
+"""plan --task train and finetune: what one can ask of a training run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from chipwise.api.requests.field import MISSING, Asked, ask, pairs, quantity, split
+from chipwise.api.requests.parts import Money
+from chipwise.api.requests.planning import MODEL
+from chipwise.errors import UsageError
+from chipwise.report.train_records import TrainReport
+from chipwise.units import parse_quantity
+
+__all__ = ["TrainOptions", "TrainRequest"]
+
+DAY_S = 86400.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainOptions(Asked):
+    """What is trained, how far, and within which limits."""
+
+    tokens: str = ask("training: tokens in all, as in 15T", "1T")
+    seq: str = ask("training: tokens of a sequence", "4096")
+    global_batch: int = ask("training: sequences of a step; 0: 4 M tokens, fine-tuning 0.25 M", 0)
+    counts: str | None = ask("training: chips to try, as in 64,256")
+    deadline: str | None = ask("training: at most so long, as in 30d")
+    max_usd: float | None = ask("training: at most so many dollars")
+    layout: str | None = ask("training: degrees to keep, as in tp=8,pp=4")
+    curves: bool = ask("training: weak and strong scaling too", False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainRequest(Money, TrainOptions):
+    """Rank chips, counts and layouts for a training run: step time, days, cost, goodput, and what bounds it."""
+
+    model: str = ask(MODEL, MISSING, file=True)
+    task: Literal["train", "finetune"] = ask("train from scratch, or fine-tune adapters", "train")
+    chips: str = ask("the chips to try, separated by commas", "h100-sxm5-80gb", file=True)
+    precision: str = ask("bf16, fp8, mxfp8 or nvfp4", "bf16")
+    set_: str | None = ask("figures of the chips, as in hbm=4TB/s,bf16=1.2PFLOPS", name="set")
+
+    def run(self) -> TrainReport:
+        """The best layout of every chip and count, ranked. Raises the errors of `train_plan`."""
+        from chipwise.api.train import train_plan
+
+        if self.max_usd is not None and not self.max_usd > 0:
+            raise UsageError(f"--max-usd {self.max_usd:g} is out of range", "more than 0")
+        deadline = quantity(self.deadline, "s", "--deadline", low=1.0, high=1e12)
+        degrees = pairs(self.layout, "--layout")
+        counts = [parse_quantity(c, "", "--counts", low=1, high=1e6) for c in split(self.counts)]
+        options: dict[str, Any] = {
+            "task": self.task,
+            "chips": split(self.chips),
+            "precision": self.precision,
+            "changes": pairs(self.set_, "--set"),
+            "pricing": self.pricing(),
+        }
+        return train_plan(
+            self.model,
+            tokens=parse_quantity(self.tokens, "", "--tokens", low=1, high=1e18),
+            seq=int(parse_quantity(self.seq, "", "--seq", low=1, high=1e8)),
+            global_batch=self.global_batch,
+            counts=tuple(map(int, counts)),
+            deadline_days=None if deadline is None else deadline / DAY_S,
+            max_usd=self.max_usd,
+            layout={n: int(parse_quantity(text, "", n, low=1, high=1e6)) for n, text in degrees.items()},
+            curves=self.curves,
+            **options,
+        )

@@ -1,0 +1,33 @@
+"""All requests by the name of their verb: what the doors offer."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+from chipwise.api.requests.planning import (
+    CompareRequest,
+    EstimateRequest,
+    ExplainRequest,
+    FitRequest,
+    PlanRequest,
+)
+from chipwise.api.requests.training import TrainRequest
+
+__all__ = ["VERBS", "Request"]
+
+
+class Request(Protocol):
+    """A question: a frozen dataclass whose docstring says what it asks, and which answers itself."""
+
+    def run(self) -> Any:
+        """The answer as a record. Raises `ChipwiseError` where there is none."""
+
+
+VERBS: dict[str, type[Request]] = {
+    "plan": PlanRequest,
+    "fit": FitRequest,
+    "estimate": EstimateRequest,
+    "explain": ExplainRequest,
+    "compare": CompareRequest,
+    "train_plan": TrainRequest,
+}
