@@ -11,6 +11,7 @@ from chipwise.api.context import Context
 from chipwise.api.loaded import check_length, find_chip, load_generating
 from chipwise.calibrate.parameters import Parameters, shipped_parameters
 from chipwise.catalog.pricing import Pricing
+from chipwise.catalog.snapshot import today as day
 from chipwise.errors import InfeasibleError, UsageError
 from chipwise.parallel.layout import Layout, Reason, check_layout
 from chipwise.report.assemble import model_record, rank_plans, workload_record
@@ -64,7 +65,7 @@ def estimate(
         found,
         workload,
         parameters or shipped_parameters(),
-        today or date.today(),
+        today or day(),
         pricing or Pricing(),
         policy or {},
     )

@@ -16,6 +16,7 @@ from chipwise.calibrate.parameters import Parameters, shipped_parameters
 from chipwise.catalog.benchmarks import Limit, load_benchmarks
 from chipwise.catalog.chips import get_chip
 from chipwise.catalog.published import TrainingResult, find_result, load_inference_results
+from chipwise.catalog.snapshot import today as day
 from chipwise.errors import ChipwiseError, UsageError
 from chipwise.evidence.claim import Condition, judge_claim, rivals_of
 from chipwise.evidence.item import Item, item_of
@@ -68,7 +69,7 @@ def match_evidence(
         output_tokens=workload.output_tokens,
         concurrency=concurrency,
         runtime=runtime or "",
-        date=f"{today or date.today():%Y-%m}",
+        date=f"{today or day():%Y-%m}",
         power_w=hardware.tdp_w,
     )
     everything = (*Store().items(), *map(item_of, load_inference_results().values()))
@@ -123,7 +124,7 @@ def claim_evidence(
         input_tokens=workload.prompt_tokens,
         output_tokens=workload.output_tokens,
         runtime=runtime or "",
-        date=f"{today or date.today():%Y-%m}",
+        date=f"{today or day():%Y-%m}",
         power_w=get_chip(item.chip).tdp_w,
     )
     goal = _goal(model, workload, item.chip, count or item.chips or 1, named)

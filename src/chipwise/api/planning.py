@@ -17,6 +17,7 @@ from chipwise.api.loaded import check_length, find_chip, load_generating
 from chipwise.calibrate.parameters import Parameters, shipped_parameters
 from chipwise.catalog.chips import load_chips
 from chipwise.catalog.pricing import Pricing
+from chipwise.catalog.snapshot import today as day
 from chipwise.catalog.system import systems_for
 from chipwise.errors import InfeasibleError
 from chipwise.parallel.layout import Layout, Reason
@@ -62,7 +63,7 @@ def plan(
         found,
         workload,
         parameters or shipped_parameters(),
-        today or date.today(),
+        today or day(),
         None if have else pricing or Pricing(),
         policy or {},
     )

@@ -19,6 +19,7 @@ from chipwise.calibrate.parameters import Parameters, shipped_parameters
 from chipwise.calibrate.training_rates import labels_of, rates
 from chipwise.catalog.chip import Chip
 from chipwise.catalog.pricing import Pricing
+from chipwise.catalog.snapshot import today as day
 from chipwise.catalog.system import System, systems_for
 from chipwise.errors import InfeasibleError, UnknownNameError, UsageError
 from chipwise.predict.training.cluster import chip_generation, cluster, on_system
@@ -96,7 +97,7 @@ def train_plan(
     numbers = parameters or shipped_parameters()
     network = transformer(found.graph)
     failures = failures or Failures()
-    when, prices = today or date.today(), pricing or Pricing()
+    when, prices = today or day(), pricing or Pricing()
     plans: list[TrainPlanRecord] = []
     refused: list[RefusalRecord] = []
     rejected: Counter[str] = Counter()

@@ -11,13 +11,12 @@ import hashlib
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
-from importlib.resources import files
 
 import numpy as np
 from numpy.typing import NDArray
 
 from chipwise.calibrate.parameters import Parameter
+from chipwise.catalog.snapshot import per_snapshot, shipped_text
 from chipwise.units import Array
 
 __all__ = [
@@ -71,10 +70,10 @@ class Fitted:
         return self.table[name].value if name in self.table else 0.0
 
 
-@cache
+@per_snapshot
 def shipped_mlperf() -> Fitted:
     """The parameters that come with the package."""
-    data = tomllib.loads(files("chipwise.calibrate").joinpath("data/mlperf.toml").read_text("utf-8"))
+    data = tomllib.loads(shipped_text("calibrate/data/mlperf.toml"))
     rows = str(data["rows"])
     table = {
         name: Parameter(

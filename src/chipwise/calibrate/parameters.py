@@ -5,8 +5,7 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property
-from importlib.resources import files
+from functools import cached_property
 from pathlib import Path
 
 from chipwise.calibrate.fit_kernels import Effects
@@ -16,6 +15,7 @@ from chipwise.calibrate.simt_numbers import Memo, simt_parameters
 from chipwise.calibrate.table import read_table
 from chipwise.catalog.chip import Chip
 from chipwise.catalog.files import read_text
+from chipwise.catalog.snapshot import per_snapshot, shipped_names, shipped_text
 from chipwise.cost.efficiency import Efficiency
 from chipwise.cost.time import CostParameters
 from chipwise.errors import UnknownNameError
@@ -93,14 +93,12 @@ class Parameters:
         )
 
 
-@cache
+@per_snapshot
 def shipped_parameters() -> Parameters:
     """The parameters that come with the package: those that people edit (TOML) and those that fits write (CSV)."""
-    folder = files("chipwise.calibrate").joinpath("data")
-    table = _read_toml(folder.joinpath("parameters.toml").read_text("utf-8"))
-    for file in sorted(folder.iterdir(), key=lambda f: f.name):
-        if file.name.endswith(".csv"):
-            table |= read_table(file.read_text("utf-8"), file.name)
+    table = _read_toml(shipped_text("calibrate/data/parameters.toml"))
+    for name in shipped_names("calibrate/data", ".csv"):
+        table |= read_table(shipped_text(name), name.rpartition("/")[2])
     return Parameters(table)
 
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cache
-from importlib.resources import files
 from types import MappingProxyType
 from typing import Any, Literal
 
+from chipwise.catalog.snapshot import per_snapshot, shipped_text
 from chipwise.errors import UnknownNameError
 
 __all__ = ["Benchmark", "Limit", "Work", "get_benchmark", "load_benchmarks"]
@@ -74,10 +73,10 @@ class Benchmark:
     note: str = ""
 
 
-@cache
+@per_snapshot
 def load_benchmarks() -> Mapping[str, Benchmark]:
     """All benchmarks by the name of their results' `benchmark`; read once."""
-    text = files("chipwise.catalog").joinpath("data/published/benchmarks.toml").read_text("utf-8")
+    text = shipped_text("catalog/data/published/benchmarks.toml")
     document = tomllib.loads(text)
     sources = document.pop("sources")
     return MappingProxyType({name: _benchmark(name, entry, sources) for name, entry in document.items()})

@@ -4,32 +4,29 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from functools import cache
-from importlib import resources
 from pathlib import Path
 from types import MappingProxyType
 
 from chipwise.catalog.chip import Chip
 from chipwise.catalog.chip_reader import names_of, read_chips
 from chipwise.catalog.files import read_text
+from chipwise.catalog.snapshot import per_snapshot, shipped_names, shipped_text
 from chipwise.errors import UnknownNameError
 
 __all__ = ["get_chip", "load_chips", "read_chip_file", "read_chips"]
 
 
-@cache
+@per_snapshot
 def load_chips() -> Mapping[str, Chip]:
     """All bundled chips by id, in the order of the files; read once."""
     chips: dict[str, Chip] = {}
-    folder = resources.files("chipwise.catalog") / "data" / "chips"
-    for file in sorted(folder.iterdir(), key=lambda f: f.name):
-        if file.name.endswith(".toml"):
-            chips |= read_chips(file.read_text(encoding="utf-8"), file.name)
+    for name in shipped_names("catalog/data/chips", ".toml"):
+        chips |= read_chips(shipped_text(name), name.rpartition("/")[2])
     names_of(chips, "the catalogue")
     return MappingProxyType(chips)
 
 
-@cache
+@per_snapshot
 def _bundled_names() -> Mapping[str, str]:
     return names_of(load_chips(), "the catalogue")
 

@@ -7,12 +7,11 @@ import os
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 from chipwise.catalog.files import read_text
+from chipwise.catalog.snapshot import own_exists, per_snapshot, shipped_text
 from chipwise.errors import UnknownNameError, UsageError, shorten
 
 __all__ = ["ModelConfig", "bundled_configs", "find_config", "parse_config"]
@@ -44,10 +43,10 @@ def find_config(name: str) -> ModelConfig:
     path = Path(name)
     try:
         path = path.expanduser()
-        exists = path.exists()
+        exists = own_exists(path)
     except (OSError, ValueError, RuntimeError):  # a name too long, a NUL in it, ~ of a user who is not there
         exists = False
-    if exists and (looks_like_path or path.is_file() or (path / "config.json").exists()):
+    if exists and (looks_like_path or not path.is_dir() or (path / "config.json").exists()):
         return _read_path(path)
     if looks_like_path:
         raise UsageError(
@@ -57,11 +56,11 @@ def find_config(name: str) -> ModelConfig:
     return table[_resolve(name, table)]
 
 
-@cache
+@per_snapshot
 def bundled_configs() -> Mapping[str, ModelConfig]:
     """All bundled configurations by name. Aliases (`also`) of one model share its keys; a model that is
     `like` another begins with the other's."""
-    text = files("chipwise.catalog").joinpath("data/models.toml").read_text("utf-8")
+    text = shipped_text("catalog/data/models.toml")
     table: dict[str, ModelConfig] = {}
     for name, entry in tomllib.loads(text).items():
         origin, also, like = entry.pop("source"), entry.pop("also", ()), entry.pop("like", None)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import stat
 from pathlib import Path
 
+from chipwise.catalog.snapshot import current, own_bytes
 from chipwise.errors import UsageError
 
 __all__ = ["read_text"]
@@ -15,6 +16,8 @@ def read_text(path: Path, most_bytes: int, what: str) -> str:
 
     Raises `UsageError` for a file that is missing, too large, no regular file, no text or not readable.
     """
+    if str(path) in current().given:
+        return own_bytes(path).decode("utf-8")
     try:
         info = path.stat()
         if not stat.S_ISREG(info.st_mode):
@@ -24,7 +27,7 @@ def read_text(path: Path, most_bytes: int, what: str) -> str:
             raise UsageError(
                 f"{path}: {size} is too large", f"expected {what}, at most {most_bytes / 1e6:g} MB"
             )
-        return path.read_text("utf-8")
+        return own_bytes(path).decode("utf-8")
     except FileNotFoundError:
         raise UsageError(f"no such file: {path}", f"expected {what}") from None
     except UnicodeDecodeError:

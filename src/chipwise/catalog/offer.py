@@ -17,9 +17,9 @@ import csv
 import datetime as dt
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache
-from importlib import resources
 from statistics import median
+
+from chipwise.catalog.snapshot import per_snapshot, shipped_text
 
 __all__ = ["PRICE_NOISE", "STALE_DAYS", "Offer", "PriceRange", "load_offers", "price_range", "same_price"]
 
@@ -106,15 +106,14 @@ class PriceRange:
 
 
 def _rows(name: str) -> Iterator[dict[str, str]]:
-    file = resources.files("chipwise.catalog") / "data" / name
-    yield from csv.DictReader(file.read_text(encoding="utf-8").splitlines())
+    yield from csv.DictReader(shipped_text(f"catalog/data/{name}").splitlines())
 
 
 def _number(text: str) -> float | None:
     return float(text) if text else None
 
 
-@cache
+@per_snapshot
 def load_offers() -> tuple[Offer, ...]:
     """All bundled offers, in the order of the table; read once."""
     sources = {row["key"]: row["ref"] for row in _rows("offer_sources.csv")}
@@ -141,7 +140,7 @@ def load_offers() -> tuple[Offer, ...]:
     return tuple(offers)
 
 
-@cache
+@per_snapshot
 def price_range(chip_id: str, today: dt.date) -> PriceRange | None:
     """The on-demand range of a chip, judged on the day `today`; None where no offer has a price.
 

@@ -7,12 +7,11 @@ import io
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
-from importlib.resources import files
 from types import MappingProxyType
 from typing import Any, Literal
 
 from chipwise.catalog.chip import Provenance, Source
+from chipwise.catalog.snapshot import per_snapshot, shipped_text
 
 __all__ = ["ApiPrice", "Assumption", "Capex", "load_assumptions", "load_capex", "load_token_prices"]
 
@@ -58,7 +57,7 @@ class Capex:
         return (self.low_usd + self.high_usd) / 2 / self.chips
 
 
-@cache
+@per_snapshot
 def load_assumptions() -> Mapping[str, Assumption]:
     """The stated defaults of owning, by name."""
     document = _ownership()
@@ -70,7 +69,7 @@ def load_assumptions() -> Mapping[str, Assumption]:
     )
 
 
-@cache
+@per_snapshot
 def load_capex() -> tuple[Capex, ...]:
     """All purchase prices that were read."""
     document = _ownership()
@@ -88,10 +87,10 @@ def load_capex() -> tuple[Capex, ...]:
     )
 
 
-@cache
+@per_snapshot
 def load_token_prices() -> tuple[ApiPrice, ...]:
     """All token prices, in the order of the file."""
-    text = files("chipwise.catalog").joinpath("data/token_prices.csv").read_text("utf-8")
+    text = shipped_text("catalog/data/token_prices.csv")
     return tuple(
         ApiPrice(
             provider=row["provider"],
@@ -112,9 +111,9 @@ def load_token_prices() -> tuple[ApiPrice, ...]:
     )
 
 
-@cache
+@per_snapshot
 def _ownership() -> dict[str, Any]:
-    return tomllib.loads(files("chipwise.catalog").joinpath("data/ownership.toml").read_text("utf-8"))
+    return tomllib.loads(shipped_text("catalog/data/ownership.toml"))
 
 
 def _provenance(row: Mapping[str, Any], document: Mapping[str, Any]) -> Provenance:

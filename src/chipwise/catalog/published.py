@@ -12,11 +12,10 @@ import gzip
 import io
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from functools import cache
-from importlib.resources import files
 from types import MappingProxyType
 
 from chipwise.catalog.rounds import ROUNDS, software_age
+from chipwise.catalog.snapshot import per_snapshot, shipped_bytes
 from chipwise.errors import UnknownNameError
 
 __all__ = [
@@ -136,13 +135,13 @@ class TrainingResult:
     source: str
 
 
-@cache
+@per_snapshot
 def load_inference_results() -> Mapping[str, InferenceResult]:
     """All bundled results of MLPerf Inference by id, in the order of the table; read once."""
     return MappingProxyType({r.id: r for r in map(_inference, _rows("mlperf_inference"))})
 
 
-@cache
+@per_snapshot
 def load_training_results() -> Mapping[str, TrainingResult]:
     """All bundled results of MLPerf Training by id, in the order of the table; read once."""
     return MappingProxyType({r.id: r for r in map(_training, _rows("mlperf_training"))})
@@ -210,7 +209,7 @@ def best_results(results: Iterable[InferenceResult]) -> tuple[InferenceResult, .
 
 def _rows(name: str) -> Iterable[list[str]]:
     """The lines of a packed table below its header."""
-    packed = files("chipwise.catalog").joinpath(f"data/published/{name}.csv.gz").read_bytes()
+    packed = shipped_bytes(f"catalog/data/published/{name}.csv.gz")
     reader = csv.reader(io.StringIO(gzip.decompress(packed).decode()))
     next(reader)
     return reader

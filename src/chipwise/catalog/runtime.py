@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import cache
-from importlib.resources import files
 from types import MappingProxyType
 
 from chipwise.catalog.chip import Chip
@@ -27,6 +25,7 @@ from chipwise.catalog.runtime_spec import (
     State,
     Support,
 )
+from chipwise.catalog.snapshot import per_snapshot, shipped_text
 from chipwise.errors import UnknownNameError, UsageError
 from chipwise.units import parse_quantity
 
@@ -55,11 +54,10 @@ def read_runtimes(text: str, origin: str) -> Mapping[str, Runtime]:
     return MappingProxyType(RuntimeReader(text, origin).runtimes)
 
 
-@cache
+@per_snapshot
 def load_runtimes() -> Mapping[str, Runtime]:
     """All bundled runtimes by id, the better default for a chip before the worse."""
-    file = files("chipwise.catalog").joinpath("data/runtimes.toml")
-    return read_runtimes(file.read_text("utf-8"), "runtimes.toml")
+    return read_runtimes(shipped_text("catalog/data/runtimes.toml"), "runtimes.toml")
 
 
 def get_runtime(name: str) -> Runtime:

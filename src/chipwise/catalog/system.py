@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from functools import cache
-from importlib.resources import files
 from types import MappingProxyType
 
 from chipwise.catalog.chip import Chip
 from chipwise.catalog.chips import get_chip, load_chips
+from chipwise.catalog.snapshot import per_snapshot, shipped_names, shipped_text
 from chipwise.catalog.system_reader import read_system_table
 from chipwise.catalog.system_spec import Fabric, Form, Host, Reserve, ScaleOut, System, Tier, WrapRule
 from chipwise.errors import UnknownNameError, UsageError, shorten
@@ -35,17 +34,15 @@ __all__ = [
 ]
 
 
-@cache
+@per_snapshot
 def load_systems() -> Mapping[str, System]:
     """All bundled systems by id, in the order of their files."""
     table: dict[str, System] = {}
-    folder = files("chipwise.catalog").joinpath("data/systems")
-    for file in sorted(folder.iterdir(), key=lambda entry: entry.name):
-        if not file.name.endswith(".toml"):
-            continue
-        for name, system in read_systems(file.read_text("utf-8"), file.name).items():
+    for path in shipped_names("catalog/data/systems", ".toml"):
+        file = path.rpartition("/")[2]
+        for name, system in read_systems(shipped_text(path), file).items():
             if name in table:
-                raise UsageError(f"{file.name}: system '{name}' stands in another file too")
+                raise UsageError(f"{file}: system '{name}' stands in another file too")
             table[name] = system
     return MappingProxyType(table)
 

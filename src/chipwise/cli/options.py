@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Any
 
 from cyclopts import Parameter
 
@@ -14,7 +14,7 @@ from chipwise.cli.whole import read
 from chipwise.report.table import Format
 from chipwise.workload.workload import Task, Workload
 
-__all__ = ["Output", "Use", "pairs", "split", "whole", "workload_of"]
+__all__ = ["Answer", "Output", "Use", "pairs", "split", "whole", "workload_of"]
 
 
 def whole(text: str) -> Parameter:
@@ -28,6 +28,24 @@ class Output:
     """How the answer is printed."""
 
     format: Annotated[Format, Parameter(help="table, json, csv or md")] = "table"
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class Answer(Output):
+    """How an answer is printed, and kept."""
+
+    save: Annotated[
+        str | None, Parameter(help="keep the answer with all facts it rests on, for replay, diff and launch")
+    ] = None
+
+    def of(self, verb: str, request: Any) -> Any:
+        """The answer to a request, kept if that was asked for."""
+        if self.save is None:
+            return request.run()
+        from chipwise.api.saving import save
+
+        return save(verb, request, self.save).report
 
 
 @Parameter(name="*")

@@ -23,7 +23,7 @@ from chipwise.api.requests.planning import (
     PlanRequest,
 )
 from chipwise.api.requests.training import TrainOptions
-from chipwise.cli.options import Output
+from chipwise.cli.options import Answer
 from chipwise.cli.training import plan_training
 from chipwise.errors import InfeasibleError, UsageError
 from chipwise.report.fit_view import fit_view
@@ -82,33 +82,33 @@ def plan(
     options: _Plan = _Plan(),
     training: _Train = _Train(),
     all_: Annotated[bool, Parameter(name="--all", help="show every chip that has a plan")] = False,
-    output: Output = Output(),  # noqa: B008
+    output: Answer = Answer(),  # noqa: B008
 ) -> None:
     """Rank chips, counts and layouts for a workload: time, throughput, cost, and what bounds them."""
     if options.task in ("train", "finetune"):
-        plan_training(model, options.task, options, training, output.format, everything=all_)
+        plan_training(model, options.task, options, training, output, everything=all_)
         return
-    _show_plans(PlanRequest(model=model, **vars(options)), output, everything=all_)
+    _show_plans("plan", PlanRequest(model=model, **vars(options)), output, everything=all_)
 
 
 def compare(
     model: Model,
     *,
     options: _Compare,
-    output: Output = Output(),  # noqa: B008
+    output: Answer = Answer(),  # noqa: B008
 ) -> None:
     """The best plan of each of some chips, side by side."""
-    _show_plans(CompareRequest(model=model, **vars(options)), output, everything=True)
+    _show_plans("compare", CompareRequest(model=model, **vars(options)), output, everything=True)
 
 
 def estimate(
     model: Model,
     *,
     options: _Estimate,
-    output: Output = Output(),  # noqa: B008
+    output: Answer = Answer(),  # noqa: B008
 ) -> None:
     """One plan in full: its times, what they are made of, its memory."""
-    report = EstimateRequest(model=model, **_placed(options)).run()
+    report = output.of("estimate", EstimateRequest(model=model, **_placed(options)))
     command = f"chipwise plan {model} --chips {options.chip}"
     tables = (plan_view(report, command), *breakdown_view(report.plans[0]))
     render(tables, report, output.format, sys.stdout)
@@ -118,10 +118,10 @@ def explain(
     model: Model,
     *,
     options: _Estimate,
-    output: Output = Output(),  # noqa: B008
+    output: Answer = Answer(),  # noqa: B008
 ) -> None:
     """What bounds a plan and what would change it: shares of time and elasticities, memory by kind."""
-    report = ExplainRequest(model=model, **_placed(options)).run()
+    report = output.of("explain", ExplainRequest(model=model, **_placed(options)))
     render(breakdown_view(report.plans[0]), report, output.format, sys.stdout)
 
 
@@ -129,10 +129,10 @@ def fit(
     model: Model,
     *,
     options: _Fit = _Fit(),
-    output: Output = Output(),  # noqa: B008
+    output: Answer = Answer(),  # noqa: B008
 ) -> None:
     """Does it fit: memory by kind on every chip, smallest count, largest batch and context, what mends a no."""
-    report = FitRequest(model=model, **vars(options)).run()
+    report = output.of("fit", FitRequest(model=model, **vars(options)))
     render(fit_view(report), report, output.format, sys.stdout)
     if not report.fits:
         raise InfeasibleError(f"{report.model.name}: nothing was sized", "the answer says why")
@@ -142,8 +142,8 @@ def fit(
         )
 
 
-def _show_plans(request: PlanRequest, output: Output, *, everything: bool) -> None:
-    report = request.run()
+def _show_plans(verb: str, request: PlanRequest, output: Answer, *, everything: bool) -> None:
+    report = output.of(verb, request)
     tables = (plan_view(report, _explain_command(request, report), everything=everything),)
     render(tables, report, output.format, sys.stdout)
 

@@ -6,7 +6,8 @@ import sys
 
 from chipwise.api.requests.planning import PlanOptions
 from chipwise.api.requests.training import TrainOptions, TrainRequest
-from chipwise.report.table import Format, render
+from chipwise.cli.options import Answer
+from chipwise.report.table import render
 
 __all__ = ["plan_training"]
 
@@ -14,14 +15,15 @@ SHARED = ("chips", "precision", "set_", "price", "provider", "region", "owning")
 
 
 def plan_training(
-    model: str, task: str, options: PlanOptions, training: TrainOptions, form: Format, *, everything: bool
+    model: str, task: str, options: PlanOptions, training: TrainOptions, output: Answer, *, everything: bool
 ) -> None:
     """Rank chips, counts and layouts for a training run, and print them."""
     from chipwise.report.train_view import scaling_view, train_view
 
     given = {name: getattr(options, name) for name in SHARED if getattr(options, name) is not None}
-    report = TrainRequest(model=model, task=task, **given, **vars(training)).run()  # type: ignore[arg-type]
+    request = TrainRequest(model=model, task=task, **given, **vars(training))  # type: ignore[arg-type]
+    report = output.of("train_plan", request)
     tables = [train_view(report, everything=everything)]
     if report.scaling:
         tables.append(scaling_view(report))
-    render(tables, report, form, sys.stdout)
+    render(tables, report, output.format, sys.stdout)

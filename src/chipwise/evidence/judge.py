@@ -8,12 +8,11 @@ from __future__ import annotations
 import csv
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import cache
-from importlib.resources import files
 from typing import Literal, get_args
 
 import numpy as np
 
+from chipwise.catalog.snapshot import per_snapshot, shipped_text
 from chipwise.units import Array
 
 __all__ = [
@@ -111,10 +110,10 @@ def conformal(ratios: Array, coverage: float = COVERAGE) -> tuple[float, float]:
     return float(ordered[max(below, 0)]), float(ordered[min(above, n - 1)])
 
 
-@cache
+@per_snapshot
 def shipped_factors() -> Mapping[tuple[str, str], Factors]:
     """Factors by (figure, nearness) that come with the package."""
-    text = files("chipwise.evidence").joinpath("data/intervals.csv").read_text("utf-8")
+    text = shipped_text("evidence/data/intervals.csv")
     return {
         (row["figure"], row["nearness"]): Factors(
             float(row["low"]), float(row["high"]), int(row["rows"]), int(row["cells"])

@@ -1,0 +1,170 @@
+"""`--save`, `replay` and `diff`: answers that can be made again, and what changed between two of them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any, cast
+
+from chipwise import __version__
+from chipwise.api.requests.verbs import VERBS, Request
+from chipwise.catalog.snapshot import Snapshot, current, today, use
+from chipwise.errors import ChipwiseError, UnknownNameError, UsageError
+from chipwise.report.diff_records import Cause, DiffReport, ReplayReport
+from chipwise.report.difference import changes
+from chipwise.report.saved import Saved, digest, read_saved, write_saved
+from chipwise.report.table import to_json
+from chipwise.report.table_changes import table_changes
+
+__all__ = ["Answered", "diff", "replay", "request_of", "save"]
+
+# Tables by what a change of them means; the first prefix that fits.
+GROUPS: Mapping[str, tuple[str, ...]] = {
+    "prices": tuple(f"catalog/data/{n}" for n in ("offer", "ownership", "token_prices")),
+    "published results": ("catalog/data/published/", "evidence/data/mlperf"),
+    "catalogue": ("catalog/data/",),
+    "parameters": ("calibrate/data/", "evidence/data/"),
+}
+OWN = "your files"
+
+
+@dataclass(frozen=True)
+class Answered:
+    """An answer and all that it was made of."""
+
+    report: Any
+    saved: Saved
+
+
+def save(verb: str, request: Request, path: str) -> Answered:
+    """Ask, remember every table that is read, and write it all to a file.
+
+    Raises the errors of the verb, and `UsageError` where the file cannot be written.
+    """
+    answered = _ask(verb, _fields(request), Snapshot(current().given, today(), read={}))
+    write_saved(answered.saved, Path(path))
+    return answered
+
+
+def replay(path: str) -> ReplayReport:
+    """Make a saved answer again from its own tables, and say whether it is the same to the last bit.
+
+    Raises `UsageError` for a file that is no saved answer.
+    """
+    saved = read_saved(Path(path))
+    again = _ask(saved.verb, saved.request, saved.snapshot)
+    found = changes(saved.report, again.saved.report)
+    return ReplayReport(
+        verb=saved.verb,
+        day=saved.day.isoformat(),
+        catalogue=digest(saved.tables),
+        saved_by=saved.version,
+        replayed_by=__version__,
+        identical=not found,
+        changes=found,
+        report=again.report,
+    )
+
+
+def diff(before: str, after: str) -> DiffReport:
+    """What changed between two saved answers, cause by cause.
+
+    The first question is asked again with one thing of the second at a time: the program (if it is not that
+    which answered), each kind of table, the day, the question. The changes of a step are those of its cause,
+    given the causes before it. Raises `UsageError` for files that are no saved answers of one verb.
+    """
+    a, b = read_saved(Path(before)), read_saved(Path(after))
+    if a.verb != b.verb:
+        raise UsageError(f"{before} answers {a.verb} and {after} {b.verb}", "compare answers of one verb")
+    causes: list[Cause] = []
+    report = dict(a.report)
+
+    def step(cause: str, facts: Sequence[str], found: Mapping[str, Any]) -> None:
+        nonlocal report
+        moved = changes(report, found)
+        if moved or facts:
+            causes.append(Cause(cause, tuple(facts), moved))
+        report = dict(found)
+
+    tables, request, day = dict(a.tables), a.request, a.day
+    step(f"model of cost (chipwise {a.version} -> {__version__})", (), _again(a.verb, request, tables, day))
+    for group in (*GROUPS, OWN):
+        names = sorted(n for n in {*a.tables, *b.tables} if _group(n) == group)
+        if all(a.tables.get(n) == b.tables.get(n) for n in names):
+            continue
+        tables = {n: t for n, t in tables.items() if n not in names}
+        tables |= {n: b.tables[n] for n in names if n in b.tables}
+        step(group, _facts(a.tables, b.tables, names), _again(a.verb, request, tables, day))
+    if a.day != b.day:
+        day = b.day
+        step("day", [f"{a.day} -> {b.day}"], _again(a.verb, request, tables, day))
+    if a.request != b.request:
+        asked = [
+            f"{name}: {a.request.get(name)} -> {b.request.get(name)}"
+            for name in dict.fromkeys((*a.request, *b.request))
+            if a.request.get(name) != b.request.get(name)
+        ]
+        request = b.request
+        step("question", asked, _again(a.verb, request, tables, day))
+    step(f"model of cost (chipwise {__version__} -> {b.version})", (), b.report)
+    return DiffReport(before, after, tuple(causes), changes(a.report, b.report))
+
+
+def request_of(verb: str, given: Mapping[str, Any]) -> Request:
+    """A request from its fields by public name. Raises `UsageError` for a verb or field that does not exist."""
+    if verb not in VERBS:
+        raise UnknownNameError("verb", verb, VERBS)
+    kind = VERBS[verb]
+    names = {_public(f.name): f.name for f in fields(cast(Any, kind))}
+    strange = sorted(set(given) - set(names))
+    if strange:
+        raise UsageError(f"{verb} has no field {strange[0]}", "it was saved by another version")
+    try:
+        return kind(**{names[name]: value for name, value in given.items()})
+    except TypeError:
+        raise UsageError(f"{verb}: a field is missing", "it was saved by another version") from None
+
+
+def _again(verb: str, request: Mapping[str, Any], tables: Mapping[str, bytes], day: Any) -> Mapping[str, Any]:
+    """The answer of other facts; an error, as it reads, where there is none."""
+    try:
+        return _ask(verb, request, Snapshot(tables, day)).saved.report
+    except ChipwiseError as error:
+        return {"error": str(error)}
+
+
+def _ask(verb: str, given: Mapping[str, Any], snapshot: Snapshot) -> Answered:
+    with use(snapshot):
+        report = request_of(verb, given).run()
+    read = snapshot.given if snapshot.read is None else snapshot.read
+    saved = Saved(verb, given, snapshot.day or today(), read, json.loads(to_json(report)))
+    return Answered(report, saved)
+
+
+def _fields(request: Request) -> dict[str, Any]:
+    """The fields of a request that differ from their defaults, by public name."""
+    return {
+        _public(f.name): getattr(request, f.name)
+        for f in fields(cast(Any, request))
+        if getattr(request, f.name) != f.default
+    }
+
+
+def _public(name: str) -> str:
+    return name.removesuffix("_")
+
+
+def _group(name: str) -> str:
+    return next((g for g, starts in GROUPS.items() if name.startswith(starts)), OWN)
+
+
+def _facts(a: Mapping[str, bytes], b: Mapping[str, bytes], names: Sequence[str]) -> list[str]:
+    """What changed in some tables, line by line."""
+    return [
+        f"{name.rpartition('/')[2]}: {line}"
+        for name in names
+        if a.get(name) != b.get(name)
+        for line in table_changes(name, a.get(name), b.get(name))
+    ]

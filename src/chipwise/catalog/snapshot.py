@@ -1,0 +1,120 @@
+"""The facts that an answer rests on: the text of every table that was read, and the day.
+
+All shipped tables and the user's own files are read through here, so that a saved answer can carry what it was
+made of and be made again from it, whatever the installed tables say by then.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import functools
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from importlib.resources import files
+from pathlib import Path
+from typing import ParamSpec, TypeVar
+from weakref import WeakKeyDictionary
+
+__all__ = [
+    "Snapshot",
+    "current",
+    "own_bytes",
+    "own_exists",
+    "per_snapshot",
+    "shipped_bytes",
+    "shipped_names",
+    "shipped_text",
+    "today",
+    "use",
+]
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, eq=False)
+class Snapshot:
+    """Files by name (`catalog/data/offers.csv`, or the path of a user's own) and the day of the question.
+
+    What is not in `given` is read from the package or the disk. `read`, where there is one, collects what was.
+    """
+
+    given: Mapping[str, bytes] = field(default_factory=dict)
+    day: dt.date | None = None
+    read: dict[str, bytes] | None = None
+
+    def content(self, name: str, load: Callable[[], bytes]) -> bytes:
+        """The bytes of a file, given or loaded."""
+        found = self.given[name] if name in self.given else load()
+        if self.read is not None:
+            self.read[name] = found
+        return found
+
+
+_current: ContextVar[Snapshot] = ContextVar("snapshot", default=Snapshot())  # noqa: B039 - one for all
+
+
+def current() -> Snapshot:
+    """The snapshot in use: that of the installed tables, unless `use` says otherwise."""
+    return _current.get()
+
+
+@contextmanager
+def use(snapshot: Snapshot) -> Iterator[Snapshot]:
+    """Read all tables from a snapshot for a while, in this thread."""
+    token = _current.set(snapshot)
+    try:
+        yield snapshot
+    finally:
+        _current.reset(token)
+
+
+def today() -> dt.date:
+    """The day of the question: that of the snapshot, or this one."""
+    return current().day or dt.date.today()
+
+
+def shipped_bytes(name: str) -> bytes:
+    """A table of the package by its path below it, as in `catalog/data/offers.csv`."""
+    return current().content(name, lambda: files("chipwise").joinpath(name).read_bytes())
+
+
+def shipped_text(name: str) -> str:
+    """The same as text."""
+    return shipped_bytes(name).decode("utf-8")
+
+
+def shipped_names(folder: str, ending: str) -> list[str]:
+    """The tables of a folder, sorted; of a snapshot that holds some of them, those alone."""
+    given = [n for n in current().given if n.startswith(f"{folder}/") and n.endswith(ending)]
+    if given:
+        return sorted(given)
+    entries = files("chipwise").joinpath(folder).iterdir()
+    return sorted(f"{folder}/{e.name}" for e in entries if e.name.endswith(ending))
+
+
+def own_bytes(path: Path) -> bytes:
+    """A file of the user's, by the path that was written."""
+    return current().content(str(path), path.read_bytes)
+
+
+def own_exists(path: Path) -> bool:
+    """Whether a file of the user's is there, or was when the question was asked."""
+    return str(path) in current().given or path.exists()
+
+
+def per_snapshot(function: Callable[P, T]) -> Callable[P, T]:
+    """Remember what a function of hashable arguments found, apart for every snapshot."""
+    found: WeakKeyDictionary[Snapshot, dict[tuple[object, ...], T]] = WeakKeyDictionary()
+
+    @functools.wraps(function)
+    def remembered(*args: P.args, **kwargs: P.kwargs) -> T:
+        known = found.setdefault(current(), {})
+        key = (args, *sorted(kwargs.items()))
+        if key not in known:
+            known[key] = function(*args, **kwargs)
+        return known[key]
+
+    return remembered

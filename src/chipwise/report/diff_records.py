@@ -1,0 +1,46 @@
+"""What `replay` and `diff` answer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from chipwise.report.difference import Change
+from chipwise.report.records import SCHEMA_VERSION
+
+__all__ = ["Cause", "DiffReport", "ReplayReport"]
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayReport:
+    """A saved answer made again: `identical` to the last bit, or what differs."""
+
+    verb: str
+    day: str
+    catalogue: str
+    saved_by: str
+    replayed_by: str
+    identical: bool
+    changes: tuple[Change, ...]
+    report: Any
+    schema_version: str = field(default=SCHEMA_VERSION)
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """One thing that is not as it was: the facts that changed, and what they did to the answer."""
+
+    cause: str
+    facts: tuple[str, ...]
+    changes: tuple[Change, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DiffReport:
+    """Two saved answers: what changed, cause by cause, and in all."""
+
+    before: str
+    after: str
+    causes: tuple[Cause, ...]
+    changes: tuple[Change, ...]
+    schema_version: str = field(default=SCHEMA_VERSION)

@@ -1,0 +1,99 @@
+"""Tables of `replay` and `diff`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from chipwise.report.diff_records import DiffReport, ReplayReport
+from chipwise.report.difference import Change
+from chipwise.report.table import Table
+from chipwise.units import format_number, format_seconds
+
+__all__ = ["diff_view", "replay_view"]
+
+LEAST = 5e-4  # what a table shows
+MOST = 12  # changes of one cause
+COLUMNS = ("of", "figure", "before", "after", "change")
+# Ends of intervals, shares and the account of memory move with these; they are in the JSON.
+LEADING = {
+    "rank": "rank",
+    "replicas": "replicas",
+    "concurrency": "requests in flight",
+    "price.low": "$/h, least",
+    "price.mid": "$/h",
+    "price.high": "$/h, most",
+    "ttft_s.mid": "TTFT",
+    "tpot_s.mid": "TPOT",
+    "tokens_per_s_per_chip.mid": "tokens/s/chip",
+    "usd_per_million_in.mid": "$/M in",
+    "usd_per_million_out.mid": "$/M out",
+    "bound": "bound by",
+    "verdict": "fits",
+    "step_s.mid": "step",
+    "days.mid": "days",
+    "error": "refused",
+}
+
+
+def replay_view(report: ReplayReport) -> tuple[Table, ...]:
+    """One line where the answer is the same, else what is not."""
+    asked = (
+        f"{report.verb} of {report.day}, catalogue {report.catalogue}, saved by chipwise {report.saved_by}"
+    )
+    if report.identical:
+        return (Table((), (), (asked, "the same to the last bit")),)
+    head = (asked, f"made again by chipwise {report.replayed_by}: {len(report.changes)} figures differ")
+    return (_table(report.changes, head),)
+
+
+def diff_view(report: DiffReport) -> tuple[Table, ...]:
+    """A table for every cause: the facts that changed above it, what they moved in it."""
+    if not report.changes and not report.causes:
+        return (Table((), (), (f"{report.before} and {report.after}: the same to the last bit",)),)
+    tables = []
+    for cause in report.causes:
+        facts = cause.facts[:MOST]
+        rest = len(cause.facts) - len(facts)
+        head = (cause.cause, *(f"  {fact}" for fact in facts), *((f"  and {rest} more",) if rest else ()))
+        if not cause.changes:
+            head = (*head, "  moves no figure of the answer")
+        tables.append(_table(cause.changes, head))
+    return tuple(tables)
+
+
+def _table(changes: Sequence[Change], head: tuple[str, ...]) -> Table:
+    came, went = _whole(changes, "before"), _whole(changes, "after")
+    known = [c for c in changes if c.entry not in (*came, *went)]
+    shown = [c for c in known if c.figure in LEADING and c.size > LEAST]
+    first = sorted(shown, key=lambda c: -c.size)[:MOST]
+    rows = [
+        (c.entry, LEADING[c.figure], _text(c.figure, c.before), _text(c.figure, c.after), _moved(c))
+        for c in shown
+        if c in first
+    ]
+    lists = [f"{word}: {', '.join(names)}" for word, names in (("new", came), ("gone", went)) if names]
+    more = len(known) - len(rows)
+    foot = (*lists, *((f"and {more} figures more (--format json)",) if more else ()))
+    return Table(COLUMNS if rows else (), rows, head, foot, frozenset(COLUMNS[2:]))
+
+
+def _whole(changes: Sequence[Change], end: str) -> list[str]:
+    """Entries of which nothing was there at one end."""
+    named = dict.fromkeys(c.entry for c in changes if c.entry and c.figure == "rank")
+    return [n for n in named if all(getattr(c, end) is None for c in changes if c.entry == n)]
+
+
+def _text(figure: str, value: Any) -> str:
+    if value is None:
+        return "-"
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return str(value)
+    return format_seconds(value) if "_s." in figure and "tokens" not in figure else format_number(value, 4)
+
+
+def _moved(change: Change) -> str:
+    factor = change.factor
+    if factor is None:
+        return "new" if change.before is None else "gone" if change.after is None else ""
+    return f"{(factor - 1) * 100:+.1f} %"

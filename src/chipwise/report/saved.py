@@ -1,0 +1,124 @@
+"""A saved answer: the question, the day, every table that was read, and the answer. One JSON file."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import contextlib
+import datetime as dt
+import hashlib
+import io
+import json
+import os
+import zipfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from chipwise import __version__
+from chipwise.catalog.files import read_text
+from chipwise.catalog.snapshot import Snapshot
+from chipwise.errors import UsageError, shorten
+from chipwise.report.records import SCHEMA_VERSION
+
+__all__ = ["Saved", "digest", "read_saved", "write_saved"]
+
+FORMAT = "chipwise-saved"
+MOST_BYTES = 64_000_000
+HOW = "chipwise plan MODEL --save FILE writes one"
+
+
+@dataclass(frozen=True)
+class Saved:
+    """`verb` with `request` (fields by their public names) asked on `day` with `tables`, answered by `report`."""
+
+    verb: str
+    request: Mapping[str, Any]
+    day: dt.date
+    tables: Mapping[str, bytes]
+    report: Mapping[str, Any]
+    version: str = __version__
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """The facts that it rests on."""
+        return Snapshot(self.tables, self.day)
+
+
+def digest(tables: Mapping[str, bytes]) -> str:
+    """The version of a catalogue: a hash of the names and contents of its tables."""
+    whole = hashlib.sha256()
+    for name in sorted(tables):
+        whole.update(f"{name} {len(tables[name])}\n".encode())
+        whole.update(tables[name])
+    return whole.hexdigest()[:16]
+
+
+def write_saved(saved: Saved, path: Path) -> None:
+    """Write to a file, wholly or not at all. Raises `UsageError` where that cannot be."""
+    document = {
+        "format": FORMAT,
+        "schema_version": SCHEMA_VERSION,
+        "chipwise": saved.version,
+        "verb": saved.verb,
+        "request": dict(saved.request),
+        "day": saved.day.isoformat(),
+        "catalogue": digest(saved.tables),
+        "report": saved.report,
+        "tables": base64.b64encode(_packed(saved.tables)).decode(),
+    }
+    text = json.dumps(document, indent=1, allow_nan=False) + "\n"
+    beside = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        beside.write_text(text, encoding="utf-8")
+        beside.replace(path)
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            beside.unlink(missing_ok=True)
+        raise UsageError(f"{path}: cannot be written", error.strerror or "check the path") from None
+
+
+def read_saved(path: Path) -> Saved:
+    """A saved answer. Raises `UsageError` for a file that is none, is damaged, or was made by a later version."""
+    text = read_text(path, MOST_BYTES, "a saved answer")
+    try:
+        document = json.loads(text)
+    except (ValueError, RecursionError):
+        raise UsageError(f"{path}: not a saved answer", HOW) from None
+    if not isinstance(document, dict) or document.get("format") != FORMAT:
+        raise UsageError(f"{path}: not a saved answer", HOW)
+    if document.get("schema_version") != SCHEMA_VERSION:
+        found = shorten(str(document.get("schema_version")))
+        raise UsageError(f"{path}: schema {found}, this is {SCHEMA_VERSION}", "save it again")
+    try:
+        tables = _unpacked(base64.b64decode(document["tables"], validate=True))
+        saved = Saved(
+            verb=str(document["verb"]),
+            request=dict(document["request"]),
+            day=dt.date.fromisoformat(document["day"]),
+            tables=tables,
+            report=dict(document["report"]),
+            version=str(document["chipwise"]),
+        )
+    except (KeyError, TypeError, ValueError, binascii.Error, zipfile.BadZipFile, RuntimeError):
+        raise UsageError(f"{path}: a damaged saved answer", HOW) from None
+    if digest(tables) != document.get("catalogue"):
+        raise UsageError(f"{path}: its tables were changed after it was saved", "save it again")
+    return saved
+
+
+def _packed(tables: Mapping[str, bytes]) -> bytes:
+    """A zip of fixed dates, so that equal tables give equal bytes."""
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name in sorted(tables):
+            archive.writestr(zipfile.ZipInfo(name), tables[name], zipfile.ZIP_DEFLATED)
+    return packed.getvalue()
+
+
+def _unpacked(packed: bytes) -> dict[str, bytes]:
+    with zipfile.ZipFile(io.BytesIO(packed)) as archive:
+        if sum(entry.file_size for entry in archive.infolist()) > MOST_BYTES:
+            raise ValueError("too large")
+        return {name: archive.read(name) for name in archive.namelist()}

@@ -1,0 +1,136 @@
+"""A saved answer is made again to the last bit, and a difference is told as what it is."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from chipwise.api.requests.planning import FitRequest, PlanRequest
+from chipwise.api.requests.training import TrainRequest
+from chipwise.api.requests.verbs import Request
+from chipwise.api.saving import diff, replay, save
+from chipwise.catalog.configs import find_config
+from chipwise.catalog.snapshot import Snapshot, use
+from chipwise.errors import UsageError
+from chipwise.report.saved import read_saved, write_saved
+from command_line import Run
+
+MODEL = "meta-llama/Llama-3.1-8B"
+OFFERS = "catalog/data/offers.csv"
+CHIPS = "catalog/data/chips/nvidia.toml"
+PLAN = PlanRequest(model=MODEL, chips="l4,h100-sxm5-80gb", rate="3/s")
+REQUESTS: dict[str, Request] = {
+    "plan": PLAN,
+    "fit": FitRequest(model=MODEL, chips="l4"),
+    "train_plan": TrainRequest(model=MODEL, counts="64", tokens="10B"),
+}
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory: pytest.TempPathFactory) -> str:
+    file = str(tmp_path_factory.mktemp("saved") / "a.json")
+    save("plan", PLAN, file)
+    return file
+
+
+@pytest.mark.parametrize("verb", REQUESTS)
+def test_a_saved_answer_is_made_again_to_the_last_bit(verb: str, tmp_path: Path) -> None:
+    file = str(tmp_path / "saved.json")
+    report = save(verb, REQUESTS[verb], file).report
+    again = replay(file)
+    assert again.identical
+    assert again.report == report
+
+
+def test_it_does_not_depend_on_the_installed_tables(saved: str) -> None:
+    tables = dict(read_saved(Path(saved)).tables)
+    tables[CHIPS] = tables[CHIPS].replace(b"memory_GBps = 3350", b"memory_GBps = 9990")
+    with use(Snapshot(tables)):
+        assert replay(saved).identical
+
+
+def test_a_saved_answer_keeps_the_users_own_files(tmp_path: Path) -> None:
+    config = tmp_path / "config.json"
+    keys = dict(find_config(MODEL).data)
+    config.write_text(json.dumps(keys))
+    save("fit", FitRequest(model=str(config), chips="l4"), str(tmp_path / "a.json"))
+    config.unlink()
+    assert replay(str(tmp_path / "a.json")).identical
+
+
+def test_the_same_answer_has_no_difference(saved: str) -> None:
+    found = diff(saved, saved)
+    assert not found.changes
+    assert not found.causes
+
+
+def test_a_changed_price_shows_as_exactly_that(saved: str, tmp_path: Path) -> None:
+    """All H100 offers a tenth dearer: the only cause is prices, and only figures in dollars moved."""
+    before = read_saved(Path(saved))
+    lines = before.tables[OFFERS].decode().splitlines()
+    for i, line in enumerate(lines):
+        cells = line.split(",")
+        if cells[2] == "h100-sxm5-80gb" and cells[6]:
+            cells[6] = f"{float(cells[6]) * 1.1:.6g}"
+            lines[i] = ",".join(cells)
+    dearer = str(tmp_path / "b.json")
+    with use(Snapshot({**before.tables, OFFERS: ("\n".join(lines) + "\n").encode()})):
+        save("plan", PLAN, dearer)
+    found = diff(saved, dearer)
+    assert [c.cause for c in found.causes] == ["prices"]
+    (prices,) = found.causes
+    assert prices.changes == found.changes
+    assert all("h100-sxm5-80gb" in fact and "on_demand" in fact for fact in prices.facts)
+    assert all("price" in c.figure or "usd" in c.figure or c.figure == "rank" for c in found.changes)
+    factors = [c.factor for c in found.changes if c.figure == "price.high"]
+    assert factors == [pytest.approx(1.1, rel=1e-4)]
+
+
+def test_causes_are_told_apart(saved: str, tmp_path: Path) -> None:
+    """A faster chip and another question at once: two causes, each with its facts."""
+    before = read_saved(Path(saved))
+    tables = dict(before.tables)
+    assert b"memory_GBps = 3350" in tables[CHIPS]
+    tables[CHIPS] = tables[CHIPS].replace(b"memory_GBps = 3350", b"memory_GBps = 3400")
+    other = str(tmp_path / "b.json")
+    with use(Snapshot(tables)):
+        save("plan", PlanRequest(model=MODEL, chips="l4,h100-sxm5-80gb", rate="4/s"), other)
+    found = diff(saved, other)
+    assert [c.cause for c in found.causes] == ["catalogue", "question"]
+    assert any("h100" in fact for fact in found.causes[0].facts)
+    assert found.causes[1].facts == ("rate: 3/s -> 4/s",)
+
+
+@pytest.mark.parametrize("damage", ["", "[]", '{"format": "other"}', "not json", "\0"])
+def test_another_file_is_refused(damage: str, tmp_path: Path, run: Run) -> None:
+    file = tmp_path / "x.json"
+    file.write_text(damage)
+    assert "not a saved answer" in run("replay", str(file)).refused(2)
+    assert "not a saved answer" in run("diff", str(file), str(file)).refused(2)
+
+
+def test_a_damaged_or_doctored_file_is_refused(saved: str, tmp_path: Path) -> None:
+    document = json.loads(Path(saved).read_text())
+    file = tmp_path / "x.json"
+    for key, value in (("tables", "AAAA"), ("day", "soon"), ("request", 3), ("catalogue", "0" * 16)):
+        file.write_text(json.dumps({**document, key: value}))
+        with pytest.raises(UsageError, match=r"damaged|changed after"):
+            read_saved(file)
+
+
+def test_nothing_half_written_is_left(saved: str, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="cannot be written"):
+        write_saved(read_saved(Path(saved)), tmp_path / "no" / "where.json")
+    folder = tmp_path / "folder.json"
+    folder.mkdir()
+    with pytest.raises(UsageError, match="cannot be written"):
+        write_saved(read_saved(Path(saved)), folder)
+    assert [p.name for p in tmp_path.iterdir()] == ["folder.json"]
+
+
+def test_commands(saved: str, run: Run) -> None:
+    assert "the same to the last bit" in run("replay", saved).out
+    assert "the same to the last bit" in run("diff", saved, saved).out
+    assert run("replay", saved, "--format", "json").json["identical"] is True
