@@ -138,7 +138,7 @@ def test_the_help_of_a_command_begins_with_its_summary(run: Run, place: str) -> 
 
 def test_every_command_is_tried_here() -> None:
     tried = {name.split()[0] for name in COMMANDS} | {"predict", "calibrate", "validate"}
-    tried |= {"replay", "diff"}  # tests/api/test_saving.py
+    tried |= {"replay", "diff", "launch"}  # tests/api/test_saving.py, test_launching.py
     assert tried == {place.partition(":")[2] for place in SUMMARIES}
 
 

@@ -25,6 +25,7 @@ COMMANDS = {
     "saving:replay": "Make a saved answer again from the facts saved with it; the same to the last bit, or what "
     "differs.",
     "saving:diff": "What changed between two saved answers and why: the model of cost, prices, catalogue, question.",
+    "saving:launch": "Files that start a saved plan with a tool, and the benchmark that verifies its estimate.",
     "about:doctor": "Check that the installation and its tables are whole.",
     "about:glossary": "The words of the field as chipwise uses them.",
     "catalogue:chips": "Chips: list, show, compare.",

@@ -1,19 +1,23 @@
-"""replay, diff: saved answers made again, and what changed between two."""
+"""replay, diff, launch: saved answers made again, compared, started."""
 
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
 
 from chipwise.api import saving as api
+from chipwise.api.launching import launch as api_launch
+from chipwise.api.launching import write_files
 from chipwise.cli.options import Output
 from chipwise.errors import InfeasibleError
 from chipwise.report.diff_view import diff_view, replay_view
+from chipwise.report.launch.targets import TARGETS
 from chipwise.report.table import render
 
-__all__ = ["diff", "replay"]
+__all__ = ["diff", "launch", "replay"]
 
 File = Annotated[str, Parameter(help="a file that --save wrote")]
 
@@ -32,3 +36,20 @@ def diff(before: File, after: File, *, output: Output = Output()) -> None:  # no
     """What changed between two saved answers and why: the model of cost, prices, catalogue, question."""
     report = api.diff(before, after)
     render(diff_view(report), report, output.format, sys.stdout)
+
+
+def launch(
+    saved: File,
+    *,
+    for_: Annotated[str, Parameter(name="--for", help=f"one of {', '.join(TARGETS)}")],
+    plan: Annotated[int, Parameter(help="which plan of the answer, by its number")] = 1,
+    out: Annotated[str | None, Parameter(help="folder to write to; default: print the files")] = None,
+) -> None:
+    """Files that start a saved plan with a tool, and the benchmark that verifies its estimate."""
+    files = api_launch(saved, for_, plan)
+    if out is not None:
+        for path in write_files(files, Path(out)):
+            print(path)
+        return
+    for file in files:
+        print(f"# ---- {file.name} ----\n{file.text}")

@@ -1,0 +1,202 @@
+"""`launch`: a saved plan as files that start it with a tool of one's choice."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from chipwise.api.loaded import find_chip, load
+from chipwise.api.requests.field import pairs
+from chipwise.catalog.chip import Chip
+from chipwise.catalog.offer import load_offers
+from chipwise.catalog.runtime import get_runtime, override
+from chipwise.catalog.snapshot import use
+from chipwise.catalog.system import get_system
+from chipwise.errors import UsageError
+from chipwise.predict.training.dims import transformer
+from chipwise.report.launch.spec import LaunchFile, Machine, Network, ServeSpec, Spec, TrainSpec
+from chipwise.report.launch.targets import launch_files
+from chipwise.report.saved import Saved, read_saved
+from chipwise.units import format_seconds
+
+__all__ = ["launch", "spec_of", "write_files"]
+
+SERVED = ("plan", "compare", "estimate", "explain")
+BLOCK = 1024  # tokens that the longest sequence is rounded up to
+
+
+def launch(path: str, target: str, rank: int = 1) -> tuple[LaunchFile, ...]:
+    """The files that launch the plan of that rank in a saved answer.
+
+    Raises `UsageError` for a file that holds no such plan or a tool that cannot start it, `UnknownNameError`
+    for an unknown tool.
+    """
+    return launch_files(spec_of(read_saved(Path(path)), rank), target)
+
+
+def spec_of(saved: Saved, rank: int = 1) -> Spec:
+    """What launch files need of a saved plan, read under the facts that it was saved with."""
+    plans = saved.report.get("plans") or ()
+    if saved.verb not in (*SERVED, "train_plan") or not plans:
+        raise UsageError(
+            f"a saved {saved.verb} holds no plan to launch", "save one: chipwise plan MODEL --save FILE"
+        )
+    plan = next((p for p in plans if p["rank"] == rank), None)
+    if plan is None:
+        raise UsageError(f"no plan {rank} in it", f"1 to {len(plans)}")
+    with use(saved.snapshot):
+        return _train(saved, plan) if saved.verb == "train_plan" else _serve(saved, plan)
+
+
+def write_files(files: tuple[LaunchFile, ...], folder: Path) -> tuple[Path, ...]:
+    """Write all files to a folder, or none. Raises `UsageError` where one is there already or cannot be written."""
+    paths = tuple(folder / f.name for f in files)
+    there = [p for p in paths if p.exists()]
+    if there:
+        raise UsageError(f"{there[0]} is there already", "name another --out")
+    written: list[Path] = []
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for path, file in zip(paths, files, strict=True):
+            written.append(path)
+            path.write_text(file.text, encoding="utf-8")
+            if file.script:
+                path.chmod(path.stat().st_mode | 0o111)
+    except OSError as error:
+        for path in written:
+            path.unlink(missing_ok=True)
+        raise UsageError(f"{folder}: cannot be written", error.strerror or "check the path") from None
+    return paths
+
+
+def _serve(saved: Saved, plan: Mapping[str, Any]) -> ServeSpec:
+    request, report = saved.request, saved.report
+    model, workload, layout = report["model"], report["workload"], plan["layout"]
+    chip = find_chip(plan["chip"], pairs(request.get("set"), "--set"))
+    policies = get_runtime(plan["runtime"]).policies_on(chip)
+    policies = override(policies, pairs(request.get("policy"), "--policy"))
+    tp, pp, dp, ep = (int(layout[n]) for n in ("tp", "pp", "dp", "ep"))
+    found = load(_model(saved))
+    own = found.graph.model.precision.name
+    precision = plan["precision"]
+    convert = precision if precision == "fp8" != own else ""
+    longest = math.ceil((workload["prompt_tokens"] + workload["output_tokens"]) / BLOCK) * BLOCK
+    replicas = max(1, int(plan["replicas"]))
+    each = f" in each of {replicas} replicas" if replicas > 1 else ""
+    expected = [
+        f"predicted: TTFT {_span(plan['ttft_s'])}, TPOT {_span(plan['tpot_s'])} (80 %), "
+        f"{plan['concurrency']:.0f} requests in flight{each}"
+    ]
+    if precision != own and not convert:
+        expected.append(f"weights: a checkpoint in {precision} is needed, {model['name']} is {own}")
+    return ServeSpec(
+        title=f"{model['name']}: {plan['chips']}x {chip.id}, {layout['label']}, {precision}",
+        model=_hub(saved, model["name"]),
+        machine=_machine(chip, plan["system"], tp * pp * dp),
+        replicas=replicas,
+        runtime=plan["runtime"],
+        tp=tp,
+        pp=pp,
+        dp=dp,
+        ep=ep,
+        experts=any("E" in block.axes for _, block in found.graph.distinct()),
+        precision=precision,
+        convert=convert,
+        kv=str(request.get("kv") or ""),
+        length=min(longest, model["max_context"] or longest),
+        sequences=policies.max_sequences,
+        budget_tokens=policies.max_batched_tokens,
+        memory_share=policies.memory_share,
+        block_tokens=policies.kv_block_tokens,
+        prompt_tokens=round(workload["prompt_tokens"]),
+        output_tokens=round(workload["output_tokens"]),
+        concurrency=max(1, round(plan["concurrency"])),
+        rate_per_s=workload["rate_per_s"],
+        expected=tuple(expected),
+    )
+
+
+def _train(saved: Saved, plan: Mapping[str, Any]) -> TrainSpec:
+    report, layout = saved.report, plan["layout"]
+    chip = find_chip(plan["chip"], pairs(saved.request.get("set"), "--set"))
+    per_step = plan["global_batch"] * plan["seq"]
+    return TrainSpec(
+        title=f"{report['model']['name']}: {plan['chips']}x {chip.id}, {layout['label']}, {plan['precision']}",
+        model=_hub(saved, report["model"]["name"]),
+        machine=_machine(chip, plan["system"], plan["chips"] * chip.devices_per_package),
+        network=_network(_model(saved)),
+        tp=layout["tp"],
+        pp=layout["pp"],
+        vp=layout["vp"],
+        cp=layout["cp"],
+        ep=layout["ep"],
+        dp=layout["dp"],
+        sharding=layout["sharding"],
+        shard_ranks=layout["shard_ranks"],
+        recompute=layout["recompute"],
+        micro_batch=layout["micro_batch"],
+        global_batch=plan["global_batch"],
+        seq=plan["seq"],
+        precision=plan["precision"],
+        steps=max(1, math.ceil(report["tokens"] / per_step)),
+        finetune=report["task"] == "finetune",
+        expected=(
+            f"predicted: {_span(plan['step_s'])} a step (80 %), {plan['mfu'] * 100:.0f} % MFU, "
+            f"{plan['days']['mid']:.3g} days with failures",
+        ),
+    )
+
+
+def _network(model: str) -> Network:
+    t = transformer(load(model).graph)
+    heads, dim = float(t.heads), float(t.head_dim)
+    routed = float(t.top_k) > 0
+    return Network(
+        layers=round(float(t.layers)),
+        hidden=round(float(t.hidden)),
+        ffn=round(float(t.ffn) or float(t.expert_ffn)),
+        heads=round(heads),
+        kv_heads=max(1, round(float(t.kv_width) / (2.0 * dim))),
+        head_dim=round(dim),
+        vocabulary=round(float(t.vocab)),
+        experts=round(float(t.experts)) if routed else 0,
+        top_k=round(float(t.top_k)),
+        expert_ffn=round(float(t.expert_ffn)),
+        tied=bool(t.tied),
+    )
+
+
+def _machine(chip: Chip, system: str, devices: int) -> Machine:
+    """Hosts of the plan's system, and rented machines with as many chips as one of them gives."""
+    per_chip = chip.devices_per_package
+    held = get_system(system).chips_per_host if system else max(1, devices // per_chip)
+    chips = min(held, max(1, -(-devices // per_chip)))
+    offers = sorted(
+        (o for o in load_offers() if o.chip == chip.id and o.chips and o.chips >= chips and o.usd_per_h),
+        key=lambda o: (o.chips or 0, o.usd_per_h or 0.0),
+    )
+    return Machine(
+        chip.id,
+        chip.vendor,
+        devices,
+        held * per_chip,
+        tuple((o.provider, o.instance, o.region, (o.chips or 0) * per_chip) for o in offers),
+    )
+
+
+def _model(saved: Saved) -> str:
+    return str(saved.request["model"])
+
+
+def _hub(saved: Saved, name: str) -> str:
+    """What a tool is told to load: the user's own folder, or the name on the hub."""
+    given = Path(_model(saved))
+    if str(given) not in saved.tables:
+        return name
+    return str(given.parent if given.name == "config.json" else given)
+
+
+def _span(figure: Mapping[str, float]) -> str:
+    return f"{format_seconds(figure['mid'])} [{format_seconds(figure['low'])} to {format_seconds(figure['high'])}]"

@@ -1,0 +1,57 @@
+"""Tools that launch a plan, and the options of theirs that are documented."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+from chipwise.catalog.snapshot import per_snapshot, shipped_text
+from chipwise.errors import UnknownNameError
+
+__all__ = ["Tool", "get_tool", "load_tools"]
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """A tool in one version: its options with what they say, where that was read, and the serving runtimes that
+    it starts. `models` and `chips` are its own names for some of ours."""
+
+    id: str
+    name: str
+    version: str
+    source: str
+    options: Mapping[str, str]
+    runtimes: tuple[str, ...] = ()
+    models: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    chips: Mapping[str, str] = field(default_factory=dict)
+
+
+@per_snapshot
+def load_tools() -> Mapping[str, Tool]:
+    """All tools by id."""
+    document = tomllib.loads(shipped_text("catalog/data/launch.toml"))
+    return MappingProxyType(
+        {
+            name: Tool(
+                name,
+                entry["name"],
+                entry["version"],
+                entry["source"],
+                entry["options"],
+                tuple(entry.get("runtimes", ())),
+                {model: tuple(names) for model, names in entry.get("models", {}).items()},
+                entry.get("chips", {}),
+            )
+            for name, entry in document.items()
+        }
+    )
+
+
+def get_tool(name: str) -> Tool:
+    """The tool of that id. Raises `UnknownNameError` with the nearest."""
+    tools = load_tools()
+    if name not in tools:
+        raise UnknownNameError("target", name, tools, f"one of {', '.join(tools)}")
+    return tools[name]

@@ -1,0 +1,1 @@
+"""Plans as files that start them: one renderer per tool, all options checked against the tools' own."""

@@ -1,0 +1,272 @@
+"""Where to run it: SkyPilot, Kubernetes, Terraform around the command of an engine or trainer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from chipwise.catalog.tools import Tool, get_tool
+from chipwise.errors import UsageError
+from chipwise.report.launch.command import comment, script
+from chipwise.report.launch.markup import Heredoc, Raw, Yaml, hcl, yaml
+from chipwise.report.launch.serving import PORT, serve_command, verify
+from chipwise.report.launch.spec import LaunchFile, ServeSpec, Spec, TrainSpec
+from chipwise.report.launch.training import MEASURED, train_command
+
+__all__ = ["kubernetes", "skypilot", "terraform"]
+
+ENGINES = {"sglang": "sglang", "trtllm": "trtllm", "neuronx": "neuronx"}
+INSTALLS = {"vllm": "vllm", "sglang": '"sglang[all]"', "trtllm": "tensorrt-llm", "neuronx": "vllm"}
+IMAGES = {
+    "vllm": "vllm/vllm-openai:v{}",
+    "sglang": "lmsysorg/sglang:v{}",
+    "trtllm": "nvcr.io/nvidia/tensorrt-llm/release:{}",
+}
+TRAINER = "nvcr.io/nvidia/pytorch:25.10-py3"
+DISK_GB = 500
+BASH = "#!/usr/bin/env bash\n"
+VISIBLE = {"nvidia": "CUDA_VISIBLE_DEVICES", "amd": "HIP_VISIBLE_DEVICES", "aws": "NEURON_RT_VISIBLE_CORES"}
+REGIONS = {"aws": "us-east-1", "gcp": "us-central1"}
+
+
+def skypilot(spec: Spec) -> tuple[LaunchFile, ...]:
+    """A task: replicas behind one address, or a run on several hosts."""
+    tool, machine = get_tool("skypilot"), spec.machine
+    if machine.chip not in tool.chips:
+        raise UsageError(
+            f"SkyPilot {tool.version} has no name for {machine.chip} here", f"known: {', '.join(tool.chips)}"
+        )
+    resources: dict[str, Yaml] = {"accelerators": f"{tool.chips[machine.chip]}:{machine.devices_of_host}"}
+    task: dict[str, Yaml] = {"name": "chipwise", "resources": resources}
+    if machine.hosts > 1:
+        task["num_nodes"] = machine.hosts
+    if isinstance(spec, ServeSpec):
+        resources["ports"] = PORT
+        task |= {
+            "service": {"readiness_probe": "/health", "replicas": spec.replicas},
+            "setup": f"pip install {INSTALLS[_engine(spec)]}",
+            "run": str(serve_command(spec, _engine(spec))),
+        }
+        first = LaunchFile("task.yaml", comment(spec, tool) + yaml(task, tool))
+        return (first, _check(spec))
+    task |= {"run": _hosts(train_command(spec, spec.steps))}
+    short = {**task, "run": _hosts(train_command(spec, MEASURED))}
+    return (
+        LaunchFile("task.yaml", comment(spec, tool) + yaml(task, tool)),
+        LaunchFile("verify.yaml", comment(spec, tool) + yaml(short, tool)),
+    )
+
+
+def kubernetes(spec: Spec) -> tuple[LaunchFile, ...]:
+    """A deployment with its service, or an indexed job."""
+    tool, machine = get_tool("kubernetes"), spec.machine
+    if machine.vendor not in tool.chips:
+        raise UsageError(
+            f"no device plugin for {machine.chip} is known", f"known: {', '.join(tool.chips.values())}"
+        )
+    device = {tool.chips[machine.vendor]: machine.devices_of_host}
+    if isinstance(spec, ServeSpec):
+        if machine.hosts > 1:
+            raise UsageError(
+                f"a replica takes {machine.hosts} hosts, a Deployment's pod has one",
+                "launch it --for skypilot, or plan with --max-chips",
+            )
+        return (
+            LaunchFile("deployment.yaml", comment(spec, tool) + _served(spec, tool, device)),
+            _check(spec),
+        )
+    return tuple(
+        LaunchFile(f"{name}.yaml", comment(spec, tool) + _job(spec, tool, device, name, steps))
+        for name, steps in (("job", spec.steps), ("verify", MEASURED))
+    )
+
+
+def terraform(spec: Spec) -> tuple[LaunchFile, ...]:
+    """Machines of one provider that start the command when they come up."""
+    tool, machine = get_tool("terraform"), spec.machine
+    found = next((i for p in ("aws", "gcp") for i in machine.instances if i[0] == p), None)
+    if found is None:
+        have = ", ".join(sorted({i[0] for i in machine.instances})) or "none"
+        raise UsageError(
+            f"no AWS or Google machine with {machine.devices_of_host}x {machine.chip} is in the offers",
+            f"offers are from: {have}",
+        )
+    provider, kind, region, devices = found
+    if isinstance(spec, ServeSpec):
+        each = _each(spec, devices)
+        count = machine.hosts * -(-spec.replicas // each)
+        command = f"pip install {INSTALLS[_engine(spec)]}\n{_replicas(spec, min(each, spec.replicas))}"
+        check = _check(spec)
+    else:
+        # a host of several must be told its rank and the first one's address: that is for whoever starts them
+        count, command = machine.hosts, train_command(spec, spec.steps) if machine.hosts == 1 else ""
+        check = _trained(spec, "verify.sh", MEASURED)
+    area = region if region not in ("", "all", "any") else REGIONS[provider]
+    render = _aws if provider == "aws" else _google
+    text = comment(spec, tool) + hcl(render(kind, area, count, command), tool)
+    files = (LaunchFile("main.tf", text), check)
+    return (
+        files if command or isinstance(spec, ServeSpec) else (*files, _trained(spec, "train.sh", spec.steps))
+    )
+
+
+def _engine(spec: ServeSpec) -> str:
+    engine = ENGINES.get(spec.runtime, "vllm")
+    if spec.runtime not in get_tool(engine).runtimes:
+        raise UsageError(f"{spec.runtime} is not started by these files", "plan with --runtime vllm")
+    return engine
+
+
+def _each(spec: ServeSpec, devices: int) -> int:
+    """Replicas that one machine holds; of chips whose devices cannot be told apart by a variable, one."""
+    return max(1, devices // spec.machine.devices) if spec.machine.vendor in VISIBLE else 1
+
+
+def _replicas(spec: ServeSpec, count: int) -> str:
+    """The command of one replica, or those of several on devices and ports of their own."""
+    command = str(serve_command(spec, _engine(spec)))
+    if count == 1:
+        return command
+    n, name = spec.machine.devices, VISIBLE[spec.machine.vendor]
+    parts = [
+        f"{name}={','.join(str(d) for d in range(i * n, (i + 1) * n))} "
+        + command.replace(f"--port {PORT}", f"--port {PORT + i}")
+        for i in range(count)
+    ]
+    return " &\n".join(parts) + " &\nwait"
+
+
+def _check(spec: ServeSpec) -> LaunchFile:
+    return LaunchFile("verify.sh", script(spec, get_tool("vllm"), verify(spec)), script=True)
+
+
+def _trained(spec: TrainSpec, name: str, steps: int) -> LaunchFile:
+    """The script that every host of a training run starts, with NODE_RANK and HEAD_ADDRESS set."""
+    tool = get_tool("maxtext" if spec.machine.vendor == "google" else "megatron")
+    return LaunchFile(name, script(spec, tool, train_command(spec, steps)), script=True)
+
+
+def _hosts(command: str) -> str:
+    """SkyPilot's names of rank and first host."""
+    head = 'export NODE_RANK="$SKYPILOT_NODE_RANK"\nexport HEAD_ADDRESS="$(echo "$SKYPILOT_NODE_IPS" | head -n1)"\n'
+    return head + command
+
+
+def _served(spec: ServeSpec, tool: Tool, device: Mapping[str, Yaml]) -> str:
+    engine = _engine(spec)
+    labels: Yaml = {"app": "chipwise"}
+    container: Yaml = {
+        "name": "server",
+        "image": IMAGES.get(engine, IMAGES["vllm"]).format(get_tool(engine).version),
+        "command": ["bash", "-c"],
+        "args": [str(serve_command(spec, engine))],
+        "ports": [{"containerPort": PORT}],
+        "readinessProbe": {"httpGet": {"path": "/health", "port": PORT}},
+        "resources": {"limits": device},
+        "volumeMounts": [{"name": "shm", "mountPath": "/dev/shm"}],
+    }
+    pod: Yaml = {
+        "containers": [container],
+        "volumes": [{"name": "shm", "emptyDir": {"medium": "Memory"}}],
+    }
+    deployment: Yaml = {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": "chipwise"},
+        "spec": {
+            "replicas": spec.replicas,
+            "selector": {"matchLabels": labels},
+            "template": {"metadata": {"labels": labels}, "spec": pod},
+        },
+    }
+    service: Yaml = {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": {"name": "chipwise"},
+        "spec": {"selector": labels, "ports": [{"port": PORT, "targetPort": PORT}]},
+    }
+    return yaml(deployment, tool) + "---\n" + yaml(service, tool)
+
+
+def _job(spec: TrainSpec, tool: Tool, device: Mapping[str, Yaml], name: str, steps: int) -> str:
+    labels: Yaml = {"app": f"chipwise-{name}"}
+    first = f"chipwise-{name}-0.chipwise-{name}"
+    shell = f'export NODE_RANK="$JOB_COMPLETION_INDEX" HEAD_ADDRESS="{first}"\n{train_command(spec, steps)}'
+    container: Yaml = {
+        "name": "trainer",
+        "image": TRAINER,
+        "command": ["bash", "-c"],
+        "args": [shell],
+        "resources": {"limits": device},
+        "volumeMounts": [{"name": "shm", "mountPath": "/dev/shm"}],
+    }
+    pod: Yaml = {
+        "restartPolicy": "Never",
+        "subdomain": f"chipwise-{name}",
+        "containers": [container],
+        "volumes": [{"name": "shm", "emptyDir": {"medium": "Memory"}}],
+    }
+    hosts = spec.machine.hosts
+    job: Yaml = {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": f"chipwise-{name}"},
+        "spec": {
+            "completionMode": "Indexed",
+            "parallelism": hosts,
+            "completions": hosts,
+            "template": {"metadata": {"labels": labels}, "spec": pod},
+        },
+    }
+    service: Yaml = {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": {"name": f"chipwise-{name}"},
+        "spec": {"clusterIP": "None", "selector": labels},
+    }
+    return yaml(job, tool) + "---\n" + yaml(service, tool)
+
+
+def _aws(kind: str, region: str, count: int, start: str) -> list[tuple[str, dict[str, object]]]:
+    return [
+        (
+            "terraform",
+            {"required_providers": {"aws": Raw('{ source = "hashicorp/aws", version = "~> 6.0" }')}},
+        ),
+        ('variable "image"', {}),
+        ('provider "aws"', {"region": region}),
+        (
+            'resource "aws_instance" "chipwise"',
+            {
+                "count": count,
+                "ami": Raw("var.image"),
+                "instance_type": kind,
+                **({"user_data": Heredoc(BASH + start)} if start else {}),
+                "root_block_device": {"volume_size": DISK_GB},
+                "tags": Raw('{ Name = "chipwise-${count.index}" }'),
+            },
+        ),
+    ]
+
+
+def _google(kind: str, region: str, count: int, start: str) -> list[tuple[str, dict[str, object]]]:
+    return [
+        (
+            "terraform",
+            {"required_providers": {"google": Raw('{ source = "hashicorp/google", version = "~> 7.0" }')}},
+        ),
+        ('variable "image"', {}),
+        ('provider "google"', {"region": region}),
+        (
+            'resource "google_compute_instance" "chipwise"',
+            {
+                "count": count,
+                "name": Raw('"chipwise-${count.index}"'),
+                "machine_type": kind,
+                "zone": f"{region}-a",
+                "boot_disk": {"initialize_params": {"image": Raw("var.image"), "size": DISK_GB}},
+                "network_interface": {"network": "default"},
+                "scheduling": {"on_host_maintenance": "TERMINATE"},
+                **({"metadata_startup_script": Heredoc(BASH + start)} if start else {}),
+            },
+        ),
+    ]

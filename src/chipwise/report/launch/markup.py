@@ -1,0 +1,71 @@
+"""YAML and Terraform's language, as far as launch files need them; only known names are written."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+
+from chipwise.catalog.tools import Tool
+
+__all__ = ["Heredoc", "Raw", "Yaml", "hcl", "yaml"]
+
+Yaml = Mapping[str, "Yaml"] | Sequence["Yaml"] | str | int | float | bool
+
+
+class Raw(str):
+    """An expression that stands as it is."""
+
+
+class Heredoc(str):
+    """A text of several lines."""
+
+
+def hcl(blocks: Iterable[tuple[str, Mapping[str, object]]], tool: Tool) -> str:
+    """Blocks by their heads. Raises `KeyError` for a name that is not documented."""
+    return "\n".join(
+        f"{head} {{\n{_body(body, tool, 1)}}}\n" if body else f"{head} {{}}\n" for head, body in blocks
+    )
+
+
+def _body(body: Mapping[str, object], tool: Tool, depth: int) -> str:
+    lead, text = "  " * depth, ""
+    for name, value in body.items():
+        _known(name, tool)
+        if isinstance(value, Mapping):
+            text += f"{lead}{name} {{\n{_body(value, tool, depth + 1)}{lead}}}\n"
+        elif isinstance(value, Heredoc):
+            # a dollar sign with a brace is Terraform's, unless it is doubled
+            text += f"{lead}{name} = <<-START\n{value.replace('${', '$${')}\nSTART\n"
+        else:
+            text += f"{lead}{name} = {value if isinstance(value, Raw) else json.dumps(value)}\n"
+    return text
+
+
+def yaml(node: Yaml, tool: Tool, depth: int = 0) -> str:
+    """Mappings, lists, numbers and texts. Raises `KeyError` for a name that is not documented."""
+    lead, text = "  " * depth, ""
+    if isinstance(node, Mapping):
+        for name, value in node.items():
+            _known(name, tool)
+            text += f"{lead}{name}:{_value(value, tool, depth + 1)}"
+    elif isinstance(node, Sequence) and not isinstance(node, str):
+        for value in node:
+            inner = _value(value, tool, depth + 1)
+            text += f"{lead}-" + (f" {inner.lstrip()}" if isinstance(value, Mapping) else inner)
+    return text
+
+
+def _value(value: Yaml, tool: Tool, depth: int) -> str:
+    if isinstance(value, str):
+        if "\n" in value:
+            lead = "  " * depth
+            return " |\n" + "".join(f"{lead}{line}\n" for line in value.splitlines())
+        return f" {json.dumps(value)}\n"
+    if isinstance(value, bool | int | float):
+        return f" {json.dumps(value)}\n"
+    return "\n" + yaml(value, tool, depth)
+
+
+def _known(name: str, tool: Tool) -> None:
+    if name not in tool.options:
+        raise KeyError(f"{name} is no documented option of {tool.name} {tool.version}")

@@ -1,0 +1,116 @@
+"""What a launch file needs to know of a plan."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = ["LaunchFile", "Machine", "Network", "ServeSpec", "Spec", "TrainSpec"]
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchFile:
+    """A file by name; scripts are executable."""
+
+    name: str
+    text: str
+    script: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """Where one replica, or a whole training run, stands: hosts with so many devices of a chip each.
+
+    `instances` are rented machines by provider: (provider, type, region, devices)."""
+
+    chip: str
+    vendor: str
+    devices: int
+    per_host: int
+    instances: tuple[tuple[str, str, str, int], ...] = ()
+
+    @property
+    def hosts(self) -> int:
+        """Hosts that it takes."""
+        return -(-self.devices // self.per_host)
+
+    @property
+    def devices_of_host(self) -> int:
+        """Devices that one host gives."""
+        return min(self.devices, self.per_host)
+
+
+@dataclass(frozen=True, slots=True)
+class ServeSpec:
+    """A served model. `convert` is the format that the runtime turns weights into when it loads them, "" where
+    the checkpoint holds them as they run; `kv` is "" for the runtime's own; `memory_share`, `sequences` and
+    `budget_tokens` are the policies that the plan was priced with, per device group."""
+
+    title: str
+    model: str
+    machine: Machine
+    replicas: int
+    runtime: str
+    tp: int
+    pp: int
+    dp: int
+    ep: int
+    experts: bool
+    precision: str
+    convert: str
+    kv: str
+    length: int
+    sequences: int
+    budget_tokens: int
+    memory_share: float
+    block_tokens: int
+    prompt_tokens: int
+    output_tokens: int
+    concurrency: int
+    rate_per_s: float | None
+    expected: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Network:
+    """The dimensions of a trained model; no experts: 0."""
+
+    layers: int
+    hidden: int
+    ffn: int
+    heads: int
+    kv_heads: int
+    head_dim: int
+    vocabulary: int
+    experts: int
+    top_k: int
+    expert_ffn: int
+    tied: bool
+
+
+@dataclass(frozen=True, slots=True)
+class TrainSpec:
+    """A training run: layout, batch, and the dimensions of the network."""
+
+    title: str
+    model: str
+    machine: Machine
+    network: Network
+    tp: int
+    pp: int
+    vp: int
+    cp: int
+    ep: int
+    dp: int
+    sharding: str
+    shard_ranks: int
+    recompute: str
+    micro_batch: int
+    global_batch: int
+    seq: int
+    precision: str
+    steps: int
+    finetune: bool
+    expected: tuple[str, ...]
+
+
+Spec = ServeSpec | TrainSpec

@@ -1,0 +1,187 @@
+"""Training: torchrun alone, Megatron-LM, torchtitan, MaxText."""
+
+from __future__ import annotations
+
+from chipwise.catalog.tools import get_tool
+from chipwise.errors import UsageError
+from chipwise.report.launch.command import Command, script
+from chipwise.report.launch.spec import LaunchFile, TrainSpec
+
+__all__ = ["maxtext", "megatron", "torchrun", "torchtitan", "train_command"]
+
+MEASURED = 30  # steps of the run that verifies a prediction
+
+
+def torchrun(spec: TrainSpec) -> tuple[LaunchFile, ...]:
+    """One process per device; the program and its own options are the user's."""
+    return _pair(spec, "torchrun", f'{_ranks(spec)} \\\n  "${{PROGRAM:?the training program}}"')
+
+
+def megatron(spec: TrainSpec) -> tuple[LaunchFile, ...]:
+    """`pretrain_gpt.py` under torchrun; random tokens where only the step is measured."""
+    return _pair(spec, "megatron", *(_megatron(spec, steps) for steps in (spec.steps, MEASURED)))
+
+
+def torchtitan(spec: TrainSpec) -> tuple[LaunchFile, ...]:
+    """`torchtitan.train` under torchrun, for the models of its registries."""
+    return _pair(spec, "torchtitan", *(_torchtitan(spec, steps) for steps in (spec.steps, MEASURED)))
+
+
+def maxtext(spec: TrainSpec) -> tuple[LaunchFile, ...]:
+    """MaxText on a slice, or on GPUs under JAX."""
+    return _pair(spec, "maxtext", *(_maxtext(spec, steps) for steps in (spec.steps, MEASURED)))
+
+
+def train_command(spec: TrainSpec, steps: int) -> str:
+    """The command of one host for wrappers: Megatron-LM on GPUs, MaxText on TPUs."""
+    return _maxtext(spec, steps) if spec.machine.vendor == "google" else _megatron(spec, steps)
+
+
+def _ranks(spec: TrainSpec) -> Command:
+    machine = spec.machine
+    several = machine.hosts > 1
+    return (
+        Command.of("torchrun", "torchrun")
+        .option("--nnodes", machine.hosts)
+        .option("--nproc-per-node", machine.devices_of_host)
+        .option("--node-rank", '"${NODE_RANK:?}"', when=several)
+        .option("--rdzv-backend", "c10d", when=several)
+        .option("--rdzv-endpoint", '"${HEAD_ADDRESS:?}:29500"', when=several)
+        .option("--rdzv-id", "chipwise", when=several)
+    )
+
+
+def _megatron(spec: TrainSpec, steps: int) -> str:
+    n = spec.network
+    if spec.sharding == "fsdp":
+        raise UsageError("the plan cuts weights (fsdp)", "launch it --for torchtitan, or keep zero-1")
+    chunk = n.layers // (spec.pp * spec.vp)
+    measuring = steps <= MEASURED
+    command = (
+        Command.of("megatron", "pretrain_gpt.py")
+        .option("--tensor-model-parallel-size", spec.tp)
+        .option("--sequence-parallel", when=spec.tp > 1)
+        .option("--pipeline-model-parallel-size", spec.pp)
+        .option("--num-layers-per-virtual-pipeline-stage", chunk, when=spec.vp > 1)
+        .option("--context-parallel-size", spec.cp, when=spec.cp > 1)
+        .option("--expert-model-parallel-size", spec.ep, when=spec.ep > 1)
+        .option("--use-distributed-optimizer", when=spec.sharding != "none")
+        .option("--overlap-grad-reduce")
+        .option("--overlap-param-gather", when=spec.sharding != "none")
+        .option("--micro-batch-size", spec.micro_batch)
+        .option("--global-batch-size", spec.global_batch)
+        .option("--seq-length", spec.seq)
+        .option("--max-position-embeddings", spec.seq)
+        .option("--train-iters", steps)
+        .option("--recompute-granularity", spec.recompute, when=spec.recompute in ("full", "selective"))
+        .option("--recompute-method", "uniform", when=spec.recompute == "full")
+        .option("--recompute-num-layers", 1, when=spec.recompute == "full")
+        .option("--num-layers", n.layers)
+        .option("--hidden-size", n.hidden)
+        .option("--ffn-hidden-size", n.ffn)
+        .option("--num-attention-heads", n.heads)
+        .option("--group-query-attention", when=n.kv_heads < n.heads)
+        .option("--num-query-groups", n.kv_heads, when=n.kv_heads < n.heads)
+        .option("--kv-channels", n.head_dim)
+        .option("--swiglu")
+        .option("--normalization", "RMSNorm")
+        .option("--position-embedding-type", "rope")
+        .option("--disable-bias-linear")
+        .option("--untie-embeddings-and-output-weights", when=not n.tied)
+        .option("--num-experts", n.experts, when=n.experts > 0)
+        .option("--moe-router-topk", n.top_k, when=n.experts > 0)
+        .option("--moe-ffn-hidden-size", n.expert_ffn, when=n.experts > 0)
+        .option("--moe-grouped-gemm", when=n.experts > 0)
+        .option("--moe-token-dispatcher-type", "alltoall", when=n.experts > 0)
+        .option("--bf16")
+        .option("--fp8-format", "hybrid", when=spec.precision in ("fp8", "mxfp8"))
+        .option(
+            "--fp8-recipe", "mxfp8" if spec.precision == "mxfp8" else "delayed", when="fp8" in spec.precision
+        )
+        .option("--tokenizer-type", "NullTokenizer" if measuring else "HuggingFaceTokenizer")
+        .option("--vocab-size", n.vocabulary, when=measuring)
+        .option("--tokenizer-model", spec.model, when=not measuring)
+        .option("--mock-data", when=measuring)
+        .option("--data-path", '"${DATA_PATH:?}"', when=not measuring)
+        .option("--lr", "3e-4")
+        .option("--log-interval", 1 if measuring else 10)
+        .option("--log-throughput")
+    )
+    return f"{_ranks(spec)} \\\n  {command}"
+
+
+def _torchtitan(spec: TrainSpec, steps: int) -> str:
+    tool = get_tool("torchtitan")
+    if spec.model not in tool.models:
+        raise UsageError(
+            f"{tool.name} {tool.version} has no configuration of {spec.model}",
+            f"it has {', '.join(tool.models)}",
+        )
+    module, config = tool.models[spec.model]
+    cut = spec.shard_ranks if spec.sharding == "fsdp" else 1
+    command = (
+        Command(tool, "-m torchtitan.train")
+        .option("--module", module)
+        .option("--config", config)
+        .option("--training.local_batch_size", spec.global_batch // spec.dp)
+        .option("--training.global_batch_size", spec.global_batch)
+        .option("--training.seq_len", spec.seq)
+        .option("--training.steps", steps)
+        .option("--parallelism.data_parallel_replicate_degree", max(spec.dp // cut, 1))
+        .option("--parallelism.data_parallel_shard_degree", min(cut, spec.dp))
+        .option("--parallelism.tensor_parallel_degree", spec.tp)
+        .option("--parallelism.context_parallel_degree", spec.cp, when=spec.cp > 1)
+        .option("--parallelism.expert_parallel_degree", spec.ep, when=spec.ep > 1)
+        .option("--parallelism.pipeline_parallel_degree", spec.pp, when=spec.pp > 1)
+        .option(
+            "--parallelism.pipeline_parallel_schedule",
+            "Interleaved1F1B" if spec.vp > 1 else "1F1B",
+            when=spec.pp > 1,
+        )
+        .option("--parallelism.pipeline_parallel_microbatch_size", spec.micro_batch, when=spec.pp > 1)
+    )
+    return f"{_ranks(spec)} \\\n  {command}"
+
+
+def _maxtext(spec: TrainSpec, steps: int) -> str:
+    tool = get_tool("maxtext")
+    if spec.model not in tool.models:
+        raise UsageError(
+            f"{tool.name} has no configuration of {spec.model} in the table of options",
+            f"it has {', '.join(tool.models)}",
+        )
+    (name,) = tool.models[spec.model]
+    devices, micro = spec.machine.devices, spec.micro_batch * spec.dp
+    cut = spec.shard_ranks if spec.sharding == "fsdp" else 1
+    command = (
+        Command(tool, "python -m MaxText.train MaxText/configs/base.yml")
+        .setting("model_name", name)
+        .setting("run_name", "chipwise")
+        .setting("base_output_directory", '"${OUTPUT:?where logs go}"')
+        .setting("hardware", "tpu" if spec.machine.vendor == "google" else "gpu")
+        .setting("per_device_batch_size", f"{micro / devices:g}")
+        .setting("gradient_accumulation_steps", max(spec.global_batch // micro, 1))
+        .setting("max_target_length", spec.seq)
+        .setting("ici_fsdp_parallelism", min(cut, spec.dp))
+        .setting("ici_data_parallelism", max(spec.dp // cut, 1))
+        .setting("ici_tensor_parallelism", spec.tp)
+        .setting("ici_context_parallelism", spec.cp, when=spec.cp > 1)
+        .setting("ici_expert_parallelism", spec.ep, when=spec.ep > 1)
+        .setting("ici_pipeline_parallelism", spec.pp, when=spec.pp > 1)
+        .setting("remat_policy", {"full": "full", "selective": "minimal"}.get(spec.recompute, "none"))
+        .setting("dtype", "bfloat16")
+        .setting("quantization", spec.precision, when=spec.precision == "fp8")
+        .setting("dataset_type", "synthetic", when=steps <= MEASURED)
+        .setting("enable_checkpointing", "false", when=steps <= MEASURED)
+        .setting("steps", steps)
+    )
+    return str(command)
+
+
+def _pair(spec: TrainSpec, target: str, run: str, check: str = "") -> tuple[LaunchFile, ...]:
+    """The script of every host; a short run on random tokens whose logged step time is the prediction's check."""
+    tool = get_tool(target)
+    if spec.finetune and target != "torchrun":
+        raise UsageError("adapters are trained by a program of your own", "launch it --for torchrun")
+    files = (LaunchFile("train.sh", script(spec, tool, run), script=True),)
+    return (*files, LaunchFile("verify.sh", script(spec, tool, check or run), script=True))

@@ -1,0 +1,92 @@
+"""A saved plan becomes files that hold its layout, lengths and memory share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from chipwise.api.launching import launch, spec_of
+from chipwise.api.requests.planning import EstimateRequest
+from chipwise.api.requests.training import TrainRequest
+from chipwise.api.saving import save
+from chipwise.report.launch.spec import ServeSpec, TrainSpec
+from chipwise.report.saved import read_saved
+from command_line import Run
+
+MODEL = "meta-llama/Llama-3.1-70B"
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> str:
+    file = str(tmp_path_factory.mktemp("served") / "a.json")
+    asked = EstimateRequest(
+        model=MODEL,
+        chip="h100-sxm5-80gb",
+        tp=4,
+        precision="fp8",
+        in_="5000",
+        out="900",
+        policy="memory_share=0.85",
+    )
+    save("estimate", asked, file)
+    return file
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> str:
+    file = str(tmp_path_factory.mktemp("trained") / "a.json")
+    save("train_plan", TrainRequest(model="meta-llama/Llama-3.1-8B", counts="64", tokens="10B"), file)
+    return file
+
+
+def test_a_served_plan(served: str) -> None:
+    spec = spec_of(read_saved(Path(served)))
+    assert isinstance(spec, ServeSpec)
+    assert (spec.tp, spec.convert, spec.memory_share, spec.length) == (4, "fp8", 0.85, 6144)
+    assert (spec.machine.devices, spec.machine.hosts) == (4, 1)
+    (serve, verify) = launch(served, "vllm")
+    assert "--tensor-parallel-size 4" in serve.text
+    assert "--gpu-memory-utilization 0.85" in serve.text
+    assert "--random-input-len 5000" in verify.text
+    assert f"--max-concurrency {spec.concurrency}" in verify.text
+
+
+def test_a_training_plan(trained: str) -> None:
+    spec = spec_of(read_saved(Path(trained)))
+    assert isinstance(spec, TrainSpec)
+    n = spec.network
+    assert (n.layers, n.hidden, n.ffn, n.heads, n.kv_heads, n.head_dim) == (32, 4096, 14336, 32, 8, 128)
+    assert spec.tp * spec.pp * spec.cp * spec.dp == 64
+    (train, verify) = launch(trained, "torchtitan")
+    assert f"--parallelism.tensor_parallel_degree {spec.tp}" in train.text
+    assert "--training.steps 30" in verify.text
+
+
+def test_files_are_written_whole_or_not_at_all(served: str, tmp_path: Path, run: Run) -> None:
+    folder = tmp_path / "out"
+    assert run("launch", served, "--for", "vllm", "--out", str(folder)).code == 0
+    assert sorted(p.name for p in folder.iterdir()) == ["serve.sh", "verify.sh"]
+    assert (folder / "serve.sh").stat().st_mode & 0o100
+    assert "is there already" in run("launch", served, "--for", "vllm", "--out", str(folder)).refused(2)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (("--for", "vlm"), 3, "did you mean vllm"),
+        (("--for", "megatron"), 2, "Megatron-LM trains, this plan serves"),
+        (("--for", "sglang"), 2, "plan with --runtime sglang"),
+        (("--for", "vllm", "--plan", "7"), 2, "no plan 7"),
+    ],
+)
+def test_what_cannot_be_launched(
+    served: str, run: Run, arguments: tuple[str, ...], code: int, words: str
+) -> None:
+    assert words in run("launch", served, *arguments).refused(code)
+
+
+def test_an_answer_without_plans(tmp_path: Path, run: Run) -> None:
+    file = str(tmp_path / "fit.json")
+    assert run("fit", MODEL, "--chip", "b200-sxm", "--save", file).code == 0
+    assert "holds no plan to launch" in run("launch", file, "--for", "vllm").refused(2)

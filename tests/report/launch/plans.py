@@ -1,0 +1,120 @@
+"""Plans whose launch files are kept: served by tensor and by expert parallelism, on Neuron, and trained."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from chipwise.report.launch.spec import Machine, Network, ServeSpec, Spec, TrainSpec
+
+AWS = (("aws", "p5.48xlarge", "us-east-1", 8), ("gcp", "a3-highgpu-8g", "us-central1", 8))
+SERVED = ("predicted: TTFT 170 ms [90 ms to 400 ms], TPOT 24.0 ms [19.0 ms to 30.0 ms] (80 %)",)
+
+
+def served(**changes: object) -> ServeSpec:
+    """A dense model on four devices, with changes."""
+    values: dict[str, object] = {
+        "title": "meta-llama/Llama-3.1-70B: 8x h100-sxm5-80gb, 2 x (tp4), fp8",
+        "model": "meta-llama/Llama-3.1-70B",
+        "machine": Machine("h100-sxm5-80gb", "nvidia", 4, 8, AWS),
+        "replicas": 2,
+        "runtime": "vllm",
+        "tp": 4,
+        "pp": 1,
+        "dp": 1,
+        "ep": 1,
+        "experts": False,
+        "precision": "fp8",
+        "convert": "fp8",
+        "kv": "fp8",
+        "length": 3072,
+        "sequences": 256,
+        "budget_tokens": 8192,
+        "memory_share": 0.9,
+        "block_tokens": 16,
+        "prompt_tokens": 2000,
+        "output_tokens": 300,
+        "concurrency": 48,
+        "rate_per_s": 10.0,
+        "expected": SERVED,
+    }
+    return ServeSpec(**(values | changes))  # type: ignore[arg-type]
+
+
+def experts(**changes: object) -> ServeSpec:
+    """Attention replicas that share experts, two hosts."""
+    values: dict[str, object] = {
+        "title": "deepseek-ai/DeepSeek-V3: 16x h200-sxm-141gb, dp16 ep16, fp8",
+        "model": "deepseek-ai/DeepSeek-V3",
+        "machine": Machine("h200-sxm-141gb", "nvidia", 16, 8, (("coreweave", "HGX H200", "", 8),)),
+        "replicas": 1,
+        "tp": 1,
+        "dp": 16,
+        "ep": 16,
+        "experts": True,
+        "convert": "",
+        "rate_per_s": None,
+        "concurrency": 512,
+    }
+    return served(**(values | changes))
+
+
+def trained(**changes: object) -> TrainSpec:
+    """A dense model on eight hosts."""
+    values: dict[str, object] = {
+        "title": "meta-llama/Llama-3.1-70B: 64x h100-sxm5-80gb, tp8 pp2 dp4 zero-1, bf16",
+        "model": "meta-llama/Llama-3.1-70B",
+        "machine": Machine("h100-sxm5-80gb", "nvidia", 64, 8, AWS),
+        "network": Network(80, 8192, 28672, 64, 8, 128, 128256, 0, 0, 0, False),
+        "tp": 8,
+        "pp": 2,
+        "vp": 5,
+        "cp": 1,
+        "ep": 1,
+        "dp": 4,
+        "sharding": "zero-1",
+        "shard_ranks": 4,
+        "recompute": "selective",
+        "micro_batch": 1,
+        "global_batch": 1024,
+        "seq": 8192,
+        "precision": "bf16",
+        "steps": 119210,
+        "finetune": False,
+        "expected": (
+            "predicted: 30.1 s [26.0 s to 35.2 s] a step (80 %), 44 % MFU, 45.1 days with failures",
+        ),
+    }
+    return TrainSpec(**(values | changes))  # type: ignore[arg-type]
+
+
+NEURON = Machine("trainium2", "aws", 64, 64, (("aws", "trn2.48xlarge", "us-east-2", 64),))
+TPU = Machine("tpu-v5p", "google", 64, 4, ())
+
+NEURON_PLAN = served(runtime="neuronx", machine=NEURON, tp=64, convert="", kv="", precision="bf16")
+
+# the runtime that a plan must be priced with for an engine to start it
+RUNTIMES = {
+    "vllm": "vllm",
+    "sglang": "sglang",
+    "trtllm": "trtllm",
+    "dynamo": "vllm",
+    "llama.cpp": "llama.cpp",
+    "neuronx": "neuronx",
+}
+PLANS: dict[str, Spec] = {
+    "dense": served(),
+    "experts": experts(),
+    "neuron": NEURON_PLAN,
+    "train": trained(),
+    "slice": trained(machine=TPU, tp=4, pp=1, vp=1, dp=16, sharding="fsdp", shard_ranks=16, recompute="full"),
+}
+
+
+def plan_for(name: str, target: str) -> Spec:
+    """A plan, priced with the runtime of the target where it is served on such a chip."""
+    spec = PLANS[name]
+    if isinstance(spec, ServeSpec) and name != "neuron" and target in RUNTIMES and target != "neuronx":
+        spec = replace(spec, runtime=RUNTIMES[target])
+    if isinstance(spec, ServeSpec) and target == "llama.cpp":
+        spec = replace(spec, precision="q4_k_m", convert="", kv="")
+    return spec
