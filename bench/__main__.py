@@ -11,7 +11,10 @@ import sys
 from collections.abc import Iterator
 
 from bench.cold import cold_seconds
+from bench.kernels import gemms_per_s
+from bench.page import answer_seconds
 from bench.plans import plans_per_s
+from bench.scalesim import scalesim_ratio
 from bench.serving import served_per_s
 from bench.timing import Result, median_s, one_core
 from bench.training import layouts_per_s
@@ -24,11 +27,16 @@ def results() -> Iterator[Result]:
     yield Result("chipwise plan, cold", cold_seconds("plan", model, *targets), "s", 1.0, lower_is_better=True)
     yield Result("chipwise fit, cold", cold_seconds("fit", model), "s", 1.0, lower_is_better=True)
     yield Result("chipwise --help, cold", cold_seconds("--help"), "s", 0.2, lower_is_better=True)
+    yield Result("page: form to answer", answer_seconds(), "s", 1.0, lower_is_better=True)
     yield Result("loading all chips", median_s(_load_chips), "s", 0.1, lower_is_better=True)
     for name, (search, whole) in plans_per_s().items():
         yield Result(f"candidate plans, {name}: search", search, "1/s", 100_000.0)
         yield Result(f"candidate plans, {name}: api.plan", whole, "1/s", 100_000.0)
 
+    for chip in ("h100-sxm5-80gb", "tpu-v5e"):
+        yield Result(f"matrix products, {chip}", gemms_per_s(chip), "1/s", 1_000_000.0)
+    source, ratio = scalesim_ratio()
+    yield Result(f"faster than SCALE-Sim, {source}", ratio, "x", 10_000.0)
     yield Result("served workloads, closed loop", served_per_s(), "1/s", 500_000.0)
     yield Result("training layouts, step time and memory", layouts_per_s(), "1/s", 1_000_000.0)
 

@@ -12,7 +12,7 @@ ChipwiseError            exit code
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 __all__ = [
     "ChipwiseError",
@@ -59,9 +59,30 @@ class UnknownNameError(ChipwiseError):
 
 
 class InfeasibleError(ChipwiseError):
-    """No plan satisfies what was asked."""
+    """No plan satisfies what was asked.
+
+    `reasons` counts candidates by what they fell to; `reachable` are the best figures that can be had, units in
+    their names. `see` is the verb that shows more. `answered`: the answer was given in full, the error only sets
+    the exit code.
+    """
 
     exit_code = 4
+
+    def __init__(
+        self,
+        what: str,
+        hint: str = "",
+        *,
+        reasons: Mapping[str, int] | None = None,
+        reachable: Mapping[str, float] | None = None,
+        see: str = "",
+        answered: bool = False,
+    ) -> None:
+        super().__init__(what, hint)
+        self.reasons = dict(reasons or {})
+        self.reachable = dict(reachable or {})
+        self.see = see
+        self.answered = answered
 
 
 class MissingExtraError(ChipwiseError):

@@ -24,6 +24,7 @@ __all__ = [
     "format_number",
     "format_seconds",
     "parse_quantity",
+    "scalar",
 ]
 
 Array: TypeAlias = NDArray[np.float64]
@@ -31,6 +32,12 @@ Real: TypeAlias = float | Array
 """A number, or an array of numbers that broadcasts."""
 
 GIB = 2.0**30
+
+
+def scalar(value: object) -> float:
+    """A number out of one, or the first entry of an array: where a formula that broadcasts was asked one question."""
+    return float(np.asarray(value, dtype=float).reshape(-1)[0])
+
 
 _PREFIX = {"": 1.0, "k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15, "E": 1e18}
 _BINARY = {"Ki": 2.0**10, "Mi": 2.0**20, "Gi": 2.0**30, "Ti": 2.0**40, "Pi": 2.0**50}

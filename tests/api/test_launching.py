@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from chipwise.api.launching import launch, spec_of
-from chipwise.api.requests.planning import EstimateRequest
+from chipwise.api.requests.planning import EstimateRequest, PlanRequest
 from chipwise.api.requests.training import TrainRequest
 from chipwise.api.saving import save
-from chipwise.report.launch.spec import ServeSpec, TrainSpec
+from chipwise.errors import UsageError
+from chipwise.report.launch.spec import Guess, ServeSpec, TrainSpec
 from chipwise.report.saved import read_saved
 from command_line import Run
 
@@ -63,6 +65,50 @@ def test_a_training_plan(trained: str) -> None:
     assert "--training.steps 30" in verify.text
 
 
+def test_prompts_apart_lengths_that_differ_and_guesses(tmp_path: Path) -> None:
+    file = str(tmp_path / "a.json")
+    asked = PlanRequest(
+        model=MODEL,
+        chips="h100-sxm5-80gb",
+        rate="20/s",
+        runtime="vllm",
+        precision="fp8",
+        kv="fp8",
+        cv="0.5",
+        prefix_hit="30%",
+        speculate="accept=0.6,draft=2",
+        disaggregate=True,
+    )
+    plan = save("plan", asked, file).report.plans[0]
+    spec = spec_of(read_saved(Path(file)))
+    assert isinstance(spec, ServeSpec)
+    assert spec.prompt_workers == plan.prompt_workers > 0
+    assert spec.length >= (2000 + 300) * 3
+    assert (spec.cached_tokens, spec.spread, spec.kv) == (600, (0.5, 0.5), "fp8")
+    assert spec.guess == Guess(2, module=False)  # the model has no module of its own for it
+    files = {f.name: f.text for f in launch(file, "dynamo")}
+    assert '"kv_role": "kv_producer"' in files["prefill.sh"]
+    assert '"kv_role": "kv_consumer"' in files["decode.sh"]
+    assert "--request-rate 20 " in files["verify.sh"]
+    assert "--random-prefix-len 600" in files["verify.sh"]
+
+
+def test_neuron_counts_cores(tmp_path: Path) -> None:
+    file = str(tmp_path / "a.json")
+    save("estimate", EstimateRequest(model="meta-llama/Llama-3.1-8B", chip="trainium2", tp=2), file)
+    assert "--tensor-parallel-size 8 " in launch(file, "neuronx")[0].text
+
+
+def test_a_network_that_megatron_is_not_told(tmp_path: Path) -> None:
+    file = str(tmp_path / "a.json")
+    save("train_plan", TrainRequest(model="deepseek-ai/DeepSeek-V3", counts="512", tokens="10B"), file)
+    spec = spec_of(read_saved(Path(file)))
+    assert isinstance(spec, TrainSpec)
+    assert not spec.network.plain
+    with pytest.raises(UsageError, match=r"more than these options describe|cut evenly"):
+        launch(file, "megatron")
+
+
 def test_files_are_written_whole_or_not_at_all(served: str, tmp_path: Path, run: Run) -> None:
     folder = tmp_path / "out"
     assert run("launch", served, "--for", "vllm", "--out", str(folder)).code == 0
@@ -90,3 +136,10 @@ def test_an_answer_without_plans(tmp_path: Path, run: Run) -> None:
     file = str(tmp_path / "fit.json")
     assert run("fit", MODEL, "--chip", "b200-sxm", "--save", file).code == 0
     assert "holds no plan to launch" in run("launch", file, "--for", "vllm").refused(2)
+
+
+@pytest.mark.parametrize("report", [{"plans": [{}]}, {"plans": [{"rank": 1}]}, {"plans": 3}, {"plans": [3]}])
+def test_a_plan_that_was_cut_down_by_hand_is_refused(served: str, report: dict[str, object]) -> None:
+    saved = replace(read_saved(Path(served)), report=report)
+    with pytest.raises(UsageError, match="save it again"):
+        spec_of(saved)

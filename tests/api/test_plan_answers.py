@@ -10,6 +10,7 @@ import pytest
 from chipwise import api
 from chipwise.catalog.chips import load_chips
 from chipwise.catalog.offer import PRICE_NOISE
+from chipwise.catalog.runtime import get_runtime
 from chipwise.errors import InfeasibleError, UnknownNameError, UsageError
 from chipwise.parallel.layout import Layout
 from chipwise.report.records import PlanRecord, PlanReport
@@ -124,7 +125,8 @@ def test_plans_fit(report: PlanReport) -> None:
         m = p.memory
         assert m.verdict != "no", p.chip
         assert sum(m.items.values()) + m.cache_bytes + m.withheld_bytes == pytest.approx(m.capacity_bytes)
-        context = report.workload.prompt_tokens + report.workload.output_tokens
+        share = get_runtime(p.runtime).policies.kv_reserved_share
+        context = report.workload.prompt_tokens + share * report.workload.output_tokens
         assert m.cache_tokens >= p.concurrency / p.replicas * context * (1 - 1e-2) or p.concurrency < 2, (
             p.chip
         )
@@ -152,7 +154,7 @@ def test_figures_agree_with_each_other(report: PlanReport) -> None:
 
 
 def test_what_was_considered_is_counted(report: PlanReport) -> None:
-    assert report.considered > 100 * len(report.plans)
+    assert report.considered > 50 * len(report.plans)
     assert all(n > 0 for n in report.rejected.values())
 
 
@@ -229,7 +231,7 @@ def test_prices_grow_stale() -> None:
         (Workload("serve", ttft_s=1e-6), {}, "targets"),
         (Workload("serve", rate_per_s=1e6), {"limits": Limits(max_chips=4)}, "max-chips"),
         (Workload("serve"), {"limits": Limits(max_usd_per_h=0.01)}, "max-usd-per-h"),
-        (Workload("serve"), {"chips": ["groq-lpu1"]}, "cost model"),
+        (Workload("serve"), {"chips": ["sn30"]}, "not published"),
         (Workload("serve"), {"chips": ["l4"], "limits": Limits(max_devices=1)}, "fit"),
     ],
 )

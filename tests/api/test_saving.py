@@ -7,6 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from chipwise.api.requests.catalogue import ChipsRequest
+from chipwise.api.requests.evidence import EvidenceMatchRequest, EvidenceRequest
+from chipwise.api.requests.kernel import KernelRequest
 from chipwise.api.requests.planning import FitRequest, PlanRequest
 from chipwise.api.requests.training import TrainRequest
 from chipwise.api.requests.verbs import Request
@@ -14,6 +17,9 @@ from chipwise.api.saving import diff, replay, save
 from chipwise.catalog.configs import find_config
 from chipwise.catalog.snapshot import Snapshot, use
 from chipwise.errors import UsageError
+from chipwise.evidence.item import own_item
+from chipwise.evidence.store import Store
+from chipwise.report.diff_view import diff_view
 from chipwise.report.saved import read_saved, write_saved
 from command_line import Run
 
@@ -118,6 +124,11 @@ def test_a_damaged_or_doctored_file_is_refused(saved: str, tmp_path: Path) -> No
         file.write_text(json.dumps({**document, key: value}))
         with pytest.raises(UsageError, match=r"damaged|changed after"):
             read_saved(file)
+    for field, value in (("rate", 3), ("model", None), ("task", "fly"), ("disaggregate", "yes"), ("tp", "8")):
+        request = document["request"] | {field: value}
+        file.write_text(json.dumps({**document, "request": request}))
+        with pytest.raises(UsageError, match=r"of another kind|has no field"):
+            replay(str(file))
 
 
 def test_nothing_half_written_is_left(saved: str, tmp_path: Path) -> None:
@@ -134,3 +145,55 @@ def test_commands(saved: str, run: Run) -> None:
     assert "the same to the last bit" in run("replay", saved).out
     assert "the same to the last bit" in run("diff", saved, saved).out
     assert run("replay", saved, "--format", "json").json["identical"] is True
+
+
+def test_a_saved_answer_keeps_the_users_own_evidence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CHIPWISE_DATA_DIR", str(tmp_path / "data"))
+    kept, file = own_item("test", {"model": "m", "result": 1.0, "unit": "Tokens/s"}), str(tmp_path / "a.json")
+    Store().add([kept])
+    save("evidence", EvidenceRequest(own=True), file)
+    Store().path.unlink()
+    assert Store().items() == ()
+    again = replay(file)
+    assert again.identical
+    assert again.report.items == (kept,)
+
+
+def test_files_of_another_question_have_not_changed(tmp_path: Path) -> None:
+    """Two days in two files: the day is another one, no file came or went."""
+    for name, peak in (("a", 3), ("b", 6)):
+        day = tmp_path / f"{name}.txt"
+        day.write_text(f"1,2,{peak},2")
+        asked = PlanRequest(model=MODEL, chips="l4", day=str(day))
+        save("plan", asked, str(tmp_path / f"{name}.json"))
+        day.unlink()
+    found = diff(str(tmp_path / "a.json"), str(tmp_path / "b.json"))
+    assert [c.cause for c in found.causes] == ["question"]
+    assert found.causes[0].changes == found.changes
+
+
+def test_an_answer_without_plans_shows_its_own_figures(tmp_path: Path) -> None:
+    files = [str(tmp_path / f"{m}.json") for m in (64, 128)]
+    for m, file in zip((64, 128), files, strict=True):
+        save("kernel", KernelRequest(op="gemm", chips="l4", m=m, n=4096, k=4096), file)
+    (table,) = diff_view(diff(*files))
+    assert ("l4", "flops") in [row[:2] for row in table.rows]
+    save("chips", ChipsRequest(chips="l4"), files[0])
+    save("chips", ChipsRequest(chips="l40s"), files[1])
+    (table,) = diff_view(diff(*files))
+    assert table.foot == ("new: l40s", "gone: l4")
+
+
+def test_evidence_is_judged_anew_under_other_facts(tmp_path: Path) -> None:
+    """A chip with another memory in the saved tables: what was worked out before under the installed ones is not
+    used for it."""
+    asked, file = EvidenceMatchRequest(model=MODEL, chip="l4"), str(tmp_path / "a.json")
+    now = save("evidence_match", asked, file).report
+    tables = dict(read_saved(Path(file)).tables)
+    assert b"memory_GBps = 300" in tables[CHIPS]
+    tables[CHIPS] = tables[CHIPS].replace(b"memory_GBps = 300", b"memory_GBps = 900")
+    with use(Snapshot(tables)):
+        other = asked.run()
+    assert now.anchored is not None
+    assert other.anchored is not None
+    assert other.anchored.model > 1.1 * now.anchored.model

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from chipwise.calibrate.fit_kernels import Effects, Level, Quantity, Rows, fit, log_spread
+from chipwise.calibrate.effects import Effects, Level, Quantity
+from chipwise.calibrate.fit_kernels import Rows, fit, log_spread
 from chipwise.units import Array, Real
 
 PRIOR = {
@@ -97,4 +98,32 @@ def test_parameters_round_trip() -> None:
     labels = {"chip": np.array(["a", "b", "c"])}
     for name, values in effects.values(labels).items():
         assert again.values(labels)[name] == pytest.approx(values)
+    assert again.scatter == effects.scatter
+
+
+def test_rows_that_are_alike_share_a_scatter_of_their_own() -> None:
+    calm, wild = rows(["a"], 200, noise=0.02), rows(["b"], 200, noise=0.4, seed=1)
+    size = len(calm)
+
+    def model(values: Mapping[str, Real], i: NDArray[np.intp]) -> Array:
+        return np.concatenate(
+            [
+                calm.model(
+                    {q: np.broadcast_to(v, 2 * size)[:size] for q, v in values.items()}, np.arange(size)
+                ),
+                wild.model(
+                    {q: np.broadcast_to(v, 2 * size)[size:] for q, v in values.items()}, np.arange(size)
+                ),
+            ]
+        )[i]
+
+    chip = np.concatenate([calm.labels["chip"], wild.labels["chip"]])
+    both = Rows({"chip": chip}, np.concatenate([calm.measured_s, wild.measured_s]), model, alike=chip)
+    effects = fit(both, PRIOR)
+    spread = log_spread(both, effects)
+    assert np.median(spread[size:]) > 5 * np.median(spread[:size])
+    inside = np.abs(np.log(both.predict(effects) / both.measured_s)) < 1.2816 * spread
+    assert 0.7 < inside[:size].mean() < 0.9
+    assert 0.7 < inside[size:].mean() < 0.9
+    again = Effects.of(effects.parameters("k", "test"), "k", PRIOR)
     assert again.scatter == effects.scatter

@@ -32,7 +32,9 @@ def made() -> tuple[Engines, dict[str, np.ndarray]]:
         table, table, 2.0 ** rng.integers(0, 8, ROWS), 500 * one, 1e9 * one, one, zero, zero, zero, zero
     )
     runtime = np.where(np.arange(ROWS) % 2, "vllm", "trtllm")
-    labels = {name: np.full(ROWS, name) for name in ("generation", "family", "period", "harness")}
+    labels = {
+        name: np.full(ROWS, name) for name in ("generation", "family", "period", "harness", "mode", "chip")
+    }
     return engines, {**labels, "runtime": runtime, "stack": runtime}
 
 

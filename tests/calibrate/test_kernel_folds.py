@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from chipwise.api.validating import validate
-from chipwise.calibrate.kernel_folds import fold_of, out_of_fold
+from chipwise.api.suites.validating import validate
+from chipwise.calibrate.kernel_folds import FEW, few_of, fold_of, out_of_fold
 from chipwise.calibrate.kernels import NUMBERS, TEXT, price_kernels
 from chipwise.calibrate.parameters import shipped_parameters
 from chipwise.catalog.chips import load_chips
@@ -92,3 +92,19 @@ def test_validate_knows_the_suite(tmp_path: Path) -> None:
     assert naive.median > overall.median
     with pytest.raises(UnknownNameError, match="key"):
         validate("kernels", str(tmp_path / "kernels.csv"), "colour")
+
+
+def test_few_shapes_of_a_new_chip_correct_the_rest() -> None:
+    columns = table()
+    slow = columns["chip"] == CHIPS[2]
+    columns["latency_us"] = np.where(slow, 2.0, 1.0) * columns["latency_us"]
+    shown = few_of(columns)
+    for chip in CHIPS:
+        assert shown[columns["chip"] == chip].sum() == FEW
+    blind, seen = (out_of_fold(columns, load_chips(), shipped_parameters(), key) for key in ("chip", "few"))
+    assert np.array_equal(np.isnan(seen.mid_s), shown), "what corrected the numbers is not predicted"
+    rest = slow & ~shown
+    before, after = (
+        np.median(np.abs(1e6 * t.mid_s[rest] / columns["latency_us"][rest] - 1)) for t in (blind, seen)
+    )
+    assert after < 0.5 * before

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from chipwise.calibrate.fit_kernels import Effects
+from chipwise.calibrate.effects import Effects
 from chipwise.calibrate.kernel_rows import OPS, kernel_rows, known
 from chipwise.calibrate.kernels import GROUPS, calibrate_kernels, price_kernels
 from chipwise.catalog.chips import load_chips

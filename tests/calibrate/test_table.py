@@ -47,5 +47,5 @@ def test_what_cannot_be_read_says_where(text: str, says: str) -> None:
 
 def test_the_shipped_table_is_small_and_canonical() -> None:
     text = files("chipwise.calibrate").joinpath("data/kernels.csv").read_text("utf-8")
-    assert len(text) < 120_000
+    assert len(text) < 125_000
     assert write_table(read_table(text, "kernels.csv")) == text

@@ -10,6 +10,7 @@ import pty
 import subprocess
 import sys
 from dataclasses import asdict
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -110,6 +111,7 @@ def test_estimate_gives_the_same_numbers_as_the_api(run: Run) -> None:
 
 def test_explain_and_estimate_are_of_the_same_plan(run: Run) -> None:
     explained = run(*COMMANDS["explain"], "--format", "json").json
+    assert explained.pop("amdahl") is None
     assert explained == run(*COMMANDS["estimate"], "--format", "json").json
 
 
@@ -118,6 +120,58 @@ def test_the_command_that_a_plan_ends_with_works(run: Run) -> None:
     command = foot.removeprefix("next: chipwise ")
     assert command != foot
     assert run(*command.split()).code == 0
+
+
+def test_the_command_of_a_plan_carries_the_options_of_the_question(run: Run) -> None:
+    asked = ("--precision", "fp8", "--kv", "fp8", "--set", "hbm=3TB/s", "--in", "1k", "--price", "spot")
+    foot = run("plan", MODEL, "--chips", "h100-sxm5-80gb", *asked).out.splitlines()[-1]
+    words = foot.removeprefix("next: chipwise ").split()
+    for name, value in pairwise(asked):
+        if name.startswith("--"):
+            assert words[words.index(name) + 1] == value
+    assert run(*words).code == 0
+
+
+def test_a_hint_carries_the_options_of_the_question(run: Run) -> None:
+    large = "meta-llama/Llama-3.1-405B"
+    said = run("plan", large, "--have", "2xl4", "--kv", "fp8", "--in", "3k").refused(4)
+    command = said.rpartition("(chipwise ")[2].partition(" shows")[0]
+    assert command == f"fit {large} --kv fp8 --chips l4 --count 2 --context 3300"
+    assert run(*command.split()).code == 4
+
+
+def test_no_plan_is_an_object_for_programs(run: Run) -> None:
+    ran = run(
+        "plan",
+        MODEL,
+        "--rate",
+        "1e6/s",
+        "--max-chips",
+        "4",
+        "--chips",
+        "l4,a100-sxm4-80gb",
+        "--format",
+        "json",
+    )
+    assert ran.code == 4
+    found = json.loads(ran.out)["error"]
+    assert found["kind"] == "infeasible"
+    assert "saturated" in found["what"]
+    assert found["reasons"]["above the limit of chips or of cost"] > 0
+    largest = found["reachable"]["requests_per_s"]
+    again = run(
+        "plan", MODEL, "--rate", f"{largest * 0.99}/s", "--max-chips", "4", "--chips", "l4,a100-sxm4-80gb"
+    )
+    assert again.code == 0
+    unknown = run("plan", "llama-3.1-80b", "--format=json")
+    assert json.loads(unknown.out)["error"]["nearest"]
+
+
+def test_a_serial_part_is_compared_with_a_cpu(run: Run) -> None:
+    ran = run(*COMMANDS["explain"], "--serial", "5%", "--format", "json")
+    (row,) = ran.json["amdahl"]["chips"]
+    assert ran.json["amdahl"]["serial_fraction"] == 0.05
+    assert (row["faster"] == "epyc-9654") == (row["crossover_fraction"] < 0.05)
 
 
 def test_without_a_command_help_is_printed(run: Run) -> None:
@@ -139,6 +193,7 @@ def test_the_help_of_a_command_begins_with_its_summary(run: Run, place: str) -> 
 def test_every_command_is_tried_here() -> None:
     tried = {name.split()[0] for name in COMMANDS} | {"predict", "calibrate", "validate"}
     tried |= {"replay", "diff", "launch"}  # tests/api/test_saving.py, test_launching.py
+    tried |= {"web", "mcp", "completion"}  # tests/web, tests/mcp, below
     assert tried == {place.partition(":")[2] for place in SUMMARIES}
 
 
@@ -156,7 +211,7 @@ def test_version(run: Run) -> None:
         (("plan", MODEL, "--precision", "fp3"), 3),
         (("plan", MODEL, "--tpot", "1us"), 4),
         (("plan", MODEL, "--rate", "1e6/s", "--max-chips", "1"), 4),
-        (("plan", MODEL, "--chips", "groq-lpu1"), 4),
+        (("plan", MODEL, "--chips", "tpu-v1"), 4),
         (("plan", "meta-llama/Llama-3.1-405B", "--chips", "l4", "--max-chips", "1"), 4),
         (("estimate", "meta-llama/Llama-3.1-70B", "--chip", "h100-sxm5-80gb"), 4),
     ],
@@ -180,7 +235,7 @@ def test_a_model_that_does_not_fit_is_an_answer_with_code_4(run: Run) -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("plan", MODEL, "--tpot", "1us"), ("TPOT", "the best for a lone request is", "--in")),
+        (("plan", MODEL, "--tpot", "1us"), ("TPOT out of reach", "best TPOT", "--in")),
         (("plan", MODEL, "--rate", "1e6/s", "--max-chips", "1"), ("--max-chips",)),
         (("plan", "llama-3.1-80b"), ("did you mean", "Llama-3.1-70B")),
         (("plan", MODEL, "--chips", "h100-sxm"), ()),
@@ -292,3 +347,13 @@ def test_a_pipe_that_only_knows_ascii_gets_ascii() -> None:
     )
     assert done.stdout.isascii()
     assert done.stderr == b""
+
+
+def test_completion_knows_commands_and_options(run: Run) -> None:
+    """As the shell would ask: what begins with --tp after `chipwise plan`."""
+    script = run("completion", "bash").out
+    ask = "COMP_WORDS=(chipwise plan --tp); COMP_CWORD=2; _chipwise; echo ${COMPREPLY[@]}"
+    done = subprocess.run(["bash", "-c", f"{script}\n{ask}"], capture_output=True, text=True, check=True)
+    assert "--tpot" in done.stdout.split()
+    for shell in ("zsh", "fish"):
+        assert "evidence" in run("completion", shell).out

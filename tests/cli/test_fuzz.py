@@ -84,8 +84,11 @@ def test_any_workload(in_: str, out: str, rate: str, ttft: str, tpot: str) -> No
 
 
 @given(
-    st.sampled_from(["--in", "--out", "--rate", "--ttft", "--tpot", "--max-chips", "--max-usd-per-h"]),
-    numbers,
+    st.sampled_from(
+        "--in --out --rate --ttft --tpot --max-chips --max-usd-per-h --day --cv --prefix-hit --common-prefix "
+        "--spare --software --speculate --kv --log".split()
+    ),
+    st.one_of(numbers, numbers.map("accept={},draft=2".format)),
 )
 @settings(max_examples=100)
 def test_any_value_of_one_option(option: str, value: str) -> None:
@@ -113,7 +116,8 @@ def test_any_fit(context: str, batch: str, count: str) -> None:
     done = ran("fit", MODEL, "--chip", CHIP, *asked, "--format", "json")
     check(done)
     if done.out:
-        assert done.json["fits"] or done.json["refused"]
+        answer = done.json
+        assert answer["error"]["what"] if "error" in answer else answer["fits"] or answer["refused"]
 
 
 @given(st.sampled_from(["--set", "--policy", "--chips", "--precision", "--runtime"]), st.text(max_size=20))

@@ -12,13 +12,11 @@ import numpy as np
 import pytest
 
 from chipwise.calibrate.parameters import shipped_parameters
-from chipwise.calibrate.systolic_kernels import parameters_of, systolic_effects
 from chipwise.catalog.chips import get_chip
-from chipwise.cost import cpu
 from chipwise.cost.cost import RESOURCES, Cost
+from chipwise.cost.dataflow import DataflowModel
 from chipwise.cost.device import Device
 from chipwise.cost.roofline import roofline, time
-from chipwise.cost.systolic import Arrays, systolic_time
 from chipwise.cost.time import time as dispatch
 from chipwise.units import Array, Real
 from chipwise.workload.axes import Axis, Sizes
@@ -59,23 +57,26 @@ def simt_case(chip: str, runtime: str, *, alone: bool = False) -> Case:
     return Case(name, Device.of(get_chip(chip)), lambda op, device: dispatch(op, device, numbers), floor)
 
 
-def systolic_case(chip: str) -> Case:
-    arrays = Arrays.of(get_chip(chip))
-    numbers = parameters_of(systolic_effects(shipped_parameters().table), chip)
-    return Case(
-        f"systolic-{chip}",
-        Device.of(get_chip(chip)),
-        lambda op, device: systolic_time(op, device, arrays, numbers),
-    )
+def family_case(chip: str, *, alone: bool = False) -> Case:
+    """A chip other than a GPU by the mechanics of its family, in a model or `alone`."""
+    found = get_chip(chip)
+    numbers = shipped_parameters().cost(found.family, "any", [found], alone=alone).take(np.array(0))
 
+    alike = 1e2 if found.memory.kind == "sram" else 1e6
 
-def cpu_case(chip: str) -> Case:
-    cores = cpu.Cores.of(get_chip(chip))
-    return Case(
-        f"cpu-{chip}",
-        Device.of(get_chip(chip)),
-        lambda op, device: cpu.cpu_time(op, device, cores, cpu.PRIORS),
-    )
+    def price(op: Op, device: Device) -> Cost:
+        if isinstance(numbers, DataflowModel) and not alone:
+            # one of a hundred operators alike, or of as many as leave no room for weights in SRAM
+            return dispatch(op, device, numbers.holding(alike * np.asarray(op.weight_bytes)))
+        return dispatch(op, device, numbers)
+
+    def floor(op: Op, device: Device) -> Real:
+        # in a compiled program, and always on dataflow chips, activations stay on the chip as far as they fit
+        return roofline(replace(op, activation_bytes=0.0), device)
+
+    stays = found.family == "dataflow" or (found.family == "systolic" and not alone)
+    name = f"{found.family}-{chip}" + ("-alone" if alone else "")
+    return Case(name, Device.of(found), price, floor if stays else roofline)
 
 
 FAMILIES = [
@@ -84,6 +85,7 @@ FAMILIES = [
     simt_case("b200-sxm", "trtllm"),
     simt_case("a100-sxm4-80gb", "sglang"),
     simt_case("rtx-4090", "llama.cpp"),
+    simt_case("m2-ultra", "llama.cpp"),
     simt_case("mi300x", "vllm"),
     simt_case("rubin-sxm", "vllm"),
     roofline_case("h100-sxm5-80gb", "simt", "vllm"),
@@ -93,13 +95,11 @@ FAMILIES = [
     roofline_case("tpu-v5e", "systolic", "vllm-tpu"),
     roofline_case("trainium2", "systolic", "neuronx"),
     roofline_case("epyc-9654", "cpu", "vllm-cpu"),
-    systolic_case("tpu-v4"),
-    systolic_case("tpu-v6e"),
-    systolic_case("tpu-v7x"),
-    systolic_case("trainium2"),
-    systolic_case("gaudi2"),
-    cpu_case("epyc-9654"),
-    cpu_case("xeon-8480plus"),
+    *(family_case(c) for c in ("tpu-v4", "tpu-v6e", "tpu-v7x", "trainium2", "gaudi2")),
+    *(family_case(c, alone=True) for c in ("tpu-v6e", "gaudi3")),
+    *(family_case(c) for c in ("epyc-9654", "xeon-8480plus")),
+    *(family_case(c) for c in ("groq-lpu1", "wse3-cs3", "sn40l", "tt-wormhole-n300", "qaic100-ultra")),
+    *(family_case(c, alone=True) for c in ("groq-lpu1", "ipu-mk2-gc200")),
 ]
 
 PAIRS = [

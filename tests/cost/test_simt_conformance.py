@@ -199,3 +199,17 @@ def test_quantising_adds_a_launch_and_three_bytes_per_element() -> None:
 def test_quantising_what_the_cache_holds_is_cheaper() -> None:
     p = QuantiseParameters(0.0, 0.0, 0.5)
     assert float(quantise(64.0, 8192.0, RATES, p).total_s) < 3 * 64 * 8192 / (0.5 * 3.35e12)
+
+
+def test_a_host_that_runs_ahead_hides_the_shorter_of_launch_and_work() -> None:
+    ahead = replace(DECODE, start_s=60e-6, ahead=1.0)
+    for batch in (1.0, 64.0):
+        plain = decode_attention(batch, 4096.0, 32.0, 8.0, 128.0, 2.0, RATES, replace(ahead, ahead=0.0))
+        cost = decode_attention(batch, 4096.0, 32.0, 8.0, 128.0, 2.0, RATES, ahead)
+        work_s = float(np.asarray(plain.total_s)) - 60e-6
+        assert float(np.asarray(cost.total_s)) == pytest.approx(max(work_s, 60e-6))
+    product_s = gemm(
+        4096.0, 4096.0, 4096.0, Operands(), RATES, replace(GEMM, start_s=60e-6, ahead=1.0)
+    ).total_s
+    rest_s = gemm(4096.0, 4096.0, 4096.0, Operands(), RATES, replace(GEMM, start_s=0.0)).total_s
+    assert float(np.asarray(product_s)) == pytest.approx(max(float(np.asarray(rest_s)), 60e-6))

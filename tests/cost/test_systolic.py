@@ -100,7 +100,7 @@ def test_large_aligned_product_reaches_the_peak() -> None:
     assert got.utilization > 0.999
     assert got.useful_mac_share == 1.0
     assert got.stall_cycles == 0.0
-    assert got.sram_words_per_mac == pytest.approx(1 / 128 + 2 / 128 + 1 / 8192, rel=0.01)
+    assert got.sram_words / got.macs == pytest.approx(1 / 128 + 2 / 128 + 1 / 8192, rel=0.01)
 
 
 def test_few_rows_wait_for_the_weights() -> None:

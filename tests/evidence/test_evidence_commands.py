@@ -44,7 +44,7 @@ def test_show_has_the_source_and_a_prediction(run: Run) -> None:
     assert "predicted by chipwise" in found.out
     assert "trademark of MLCommons" in found.out
     assert "did you mean" in run("evidence", "show", "v5.1-0544").refused(3)
-    assert "time_to_train_s" in run("evidence", "show", "mt000").out
+    assert "time to train, min" in run("evidence", "show", "mt000").out
 
 
 def test_search_needs_words_and_finds_all_of_them(run: Run) -> None:

@@ -237,6 +237,13 @@ def test_json_lines_hold_several_runs(tmp_path: Path) -> None:
     assert [i.tokens_per_s for i in read_file(write(tmp_path, "x.jsonl", lines)).items] == [100.0, 200.0]
 
 
+def test_a_run_that_was_cut_off_keeps_those_before_it(tmp_path: Path) -> None:
+    whole = json.dumps(SGLANG)
+    read = read_file(write(tmp_path, "x.jsonl", f"{whole}\n\n{whole[:40]}\n{whole.replace('7.5', '9.5')}"))
+    assert [i.concurrency for i in read.items] == [7.5, 9.5]
+    assert read.skipped == ("line 3: not JSON, or cut short",)
+
+
 def test_guidellm_and_inference_perf(tmp_path: Path) -> None:
     a = only(tmp_path, GUIDE)
     assert (a.model, a.concurrency, a.tokens_per_s, a.ttft_p99_s) == ("m/one", 16.0, 256.0, 0.08)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+from typing import get_args
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chipwise.evidence.judge import Estimate, judge
+from chipwise.evidence.judge import APART, Estimate, Factors, Nearness, judge, tier_factors
 
 FIGURES = ("tpot_s", "ttft_s", "tokens_per_s")
 positive = st.floats(1e-9, 1e9)
@@ -41,6 +44,36 @@ def test_the_interval_belongs_to_the_figure() -> None:
     assert ttft.high / ttft.low > tpot.high / tpot.low, "first tokens are harder to predict"
     assert tpot.basis == "modelled"
     assert tpot.provisional
+
+
+@pytest.mark.parametrize("figure", [*FIGURES, *(f + APART for f in FIGURES)])
+def test_further_away_is_never_surer(figure: str) -> None:
+    tiers = [tier_factors(figure, nearness) for nearness in get_args(Nearness)]
+    for near, far in pairwise(tiers):
+        assert far.low <= near.low
+        assert far.high >= near.high
+    assert not tiers[-1].tested, "nothing was measured on other kinds of chips"
+
+
+def test_a_tier_without_rows_is_the_next_nearer_one_widened() -> None:
+    table = {
+        ("tpot_s", "chip"): Factors(0.8, 1.25, 300, 20),
+        ("tpot_s", "vendor"): Factors(0.9, 1.4, 300, 20),
+    }
+    vendor, runtime = tier_factors("tpot_s", "vendor", table), tier_factors("tpot_s", "runtime", table)
+    assert (vendor.low, vendor.high, vendor.tested) == (0.8, 1.4, True)
+    assert runtime.low < 0.8
+    assert runtime.high > 1.4
+    assert not runtime.tested
+
+
+def test_few_cells_are_trusted_less() -> None:
+    few, many = Factors(0.8, 1.25, 180, 8), Factors(0.8, 1.25, 2000, 20)
+    assert many.for_few() == many
+    # Student's t with 7 degrees of freedom at 90 %: 1.415
+    assert few.for_few().high == pytest.approx(1.25 ** (1.415 / 1.2816 * (1 + 1 / 8) ** 0.5), rel=1e-3)
+    assert few.for_few().low < 0.8
+    assert (few.for_few().rows, few.for_few().cells) == (180, 8)
 
 
 def test_only_known_figures_are_judged() -> None:

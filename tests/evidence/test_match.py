@@ -114,6 +114,16 @@ def test_an_anchor_moves_the_prediction_towards_what_was_measured() -> None:
     assert abs(anchored(1000.0, [far], lambda _: half).value - 1000.0) < abs(found.value - 1000.0)
 
 
+def test_only_such_a_model_on_this_chip_and_under_such_limits_is_an_anchor() -> None:
+    tight = replace(ROW, scenario="Interactive")
+    for target, item in ((replace(TARGET, chip="h100-sxm5-80gb"), ROW), (TARGET, tight)):
+        found = anchored(1000.0, [match(target, item, TABLE.get)], lambda _: 1.0)
+        assert (found.value, found.used) == (1000.0, ())
+    other = match(replace(TARGET, model=TABLE["llama-8b"]), ROW, TABLE.get)
+    assert anchored(1000.0, [other], lambda _: 1.0).used == ()
+    assert "not how fast your model runs" in other.verdict
+
+
 def test_a_right_model_is_not_moved_and_no_match_changes_nothing() -> None:
     near = match(TARGET, ROW, TABLE.get)
     assert anchored(1000.0, [near], lambda i: i.tokens_per_s).value == pytest.approx(1000.0)
@@ -156,6 +166,27 @@ def test_a_lead_that_rests_on_precision_is_reversed_by_it_and_never_advice() -> 
     turned = [s.axis for s in found.rivals[0].steps if s.reverses]
     assert turned == ["precision"]
     assert "reversed by precision" in found.rivals[0].verdict
+
+
+def test_a_lead_that_another_format_would_turn_says_so() -> None:
+    ahead = replace(ROW, tokens_per_s=2.0 * (ROW.tokens_per_s or 0.0))
+    found = judge_claim(match(TARGET, ahead, TABLE.get), [published("v5.1-05492")], start, GOAL, slow_at_bf16)
+    rival = found.rivals[0]
+    assert rival.carried is not None
+    assert rival.carried > 1.2
+    assert [t.change for t in rival.turners] == ["bf16"]
+    assert rival.turners[0].ratio == pytest.approx(rival.carried / 3.0)
+
+
+def test_a_chip_that_misses_the_limits_is_named() -> None:
+    target, goal = replace(TARGET, input_tokens=2000.0), replace(GOAL, input_tokens=2000.0)
+
+    def speed(c: Condition) -> float | None:
+        return None if c.chip != "h200-sxm-141gb" and c.input_tokens > 1000 else 100.0
+
+    found = judge_claim(match(target, ROW, TABLE.get), [published("v5.1-05492")], start, goal, speed)
+    assert found.rivals[0].steps[-1].change.endswith(f"{found.rivals[0].item.chip} cannot")
+    assert found.rivals[0].steps[-1].ratio is None
 
 
 def test_what_cannot_be_predicted_makes_no_statement() -> None:

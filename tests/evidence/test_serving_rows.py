@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from chipwise.api.serving_suite import predict_serving
+from chipwise.api.suites.serving import predict_serving
 from chipwise.calibrate.parameters import shipped_parameters
 from chipwise.catalog.configs import find_config
 from chipwise.errors import ChipwiseError, UsageError

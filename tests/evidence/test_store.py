@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import sqlite3
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -41,6 +43,30 @@ def test_writers_at_once_lose_nothing(tmp_path: Path) -> None:
     with sqlite3.connect(tmp_path / "evidence.sqlite3") as base:
         assert base.execute("pragma journal_mode").fetchone()[0] == "wal"
         assert base.execute("pragma integrity_check").fetchone()[0] == "ok"
+
+
+PROCESS = """
+import sys
+from pathlib import Path
+from chipwise.evidence.item import own_item
+from chipwise.evidence.store import Store
+
+folder, worker = Path(sys.argv[1]), int(sys.argv[2])
+for k in range(8):
+    values = {"model": "m", "unit": "Tokens/s"}
+    mine = own_item("test", {**values, "result": 100.0 * worker + k + 1})
+    Store(folder).add([mine, own_item("test", {**values, "result": 9999.0})])
+"""
+
+
+def test_processes_at_once_lose_nothing(tmp_path: Path) -> None:
+    started = [
+        subprocess.Popen([sys.executable, "-c", PROCESS, str(tmp_path), str(n)], stderr=subprocess.PIPE)
+        for n in range(4)
+    ]
+    errors = [p.communicate()[1].decode() for p in started]
+    assert [p.returncode for p in started] == [0] * 4, errors
+    assert len(Store(tmp_path).items()) == 33
 
 
 def test_an_item_is_found_by_the_beginning_of_its_id(tmp_path: Path) -> None:

@@ -182,3 +182,39 @@ def test_published_runs(truth: Path, file: str, bound: float) -> None:
 def test_keys_keep_layouts_of_one_workload_together() -> None:
     assert workload_key(GPT) == workload_key({**GPT, "tp": "4", "pp": "4"})
     assert workload_key(GPT) != workload_key({**GPT, "global_batch": "768"})
+
+
+def test_a_micro_batch_per_device_is_data_parallel_and_too_large_a_state_is_cut() -> None:
+    row = {
+        "row_id": "r", "family": "bigscience", "model": "GPT 52B", "chip": "v100-sxm2-32gb", "chips_total": "64",
+        "global_batch": "512", "micro_batch": "8", "precision": "fp16", "framework": "Megatron-DeepSpeed",
+        "recompute": "full", "notes": "V100 nodes of 4",
+    }  # fmt: skip
+    case = read_case(row)
+    assert (case.spread.tp, case.spread.pp, case.spread.dp) == (1.0, 1.0, 64.0)
+    assert case.spread.zero == 3.0
+    assert case.recipe.flat == 1.0
+    # its published dimensions, not a guess from the count
+    assert (case.network.layers, case.network.hidden, case.network.heads) == (64.0, 8192.0, 32.0)
+    small = read_case(row | {"model": "GPT 7.5B", "tp": "4", "pp": "4", "dp": "4", "micro_batch": "1"})
+    assert small.spread.zero == 0.0
+
+
+def test_learned_positions_do_not_make_heads_wider() -> None:
+    row = {
+        "row_id": "r", "family": "llm_foundry", "model": "MPT-125m", "chip": "a100-sxm4-80gb", "chips_total": "8",
+        "params": "148904000", "layers": "12", "hidden": "768", "heads": "12", "ffn": "3072", "vocab": "50368",
+        "seq_len": "32768", "global_batch": "32", "micro_batch": "2", "tp": "1", "pp": "1",
+    }  # fmt: skip
+    assert read_case(row).network.head_dim == 64.0
+
+
+def test_schedules_in_words() -> None:
+    row = {
+        "row_id": "r", "family": "torchtitan", "model": "Llama 3.1 405B", "chip": "h100-sxm5-80gb",
+        "chips_total": "512", "seq_len": "8192", "micro_batch": "32", "tp": "8", "pp": "8", "precision": "fp8",
+        "framework": "torchtitan", "notes": "3D+AsyncTP Interleaved 1F1B",
+    }  # fmt: skip
+    assert read_case(row).spread.vp == 2.0
+    half = read_case(row | {"notes": "schedule v-half"}).spread
+    assert (half.in_flight, half.bubble) == (0.5, 0.5)

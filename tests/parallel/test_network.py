@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chipwise.parallel.network import Network, all_to_all, exchange, group_rate, hops
+from chipwise.parallel.network import Network, all_to_all, group_rate, hops
 from chipwise.parallel.pipeline import batch_time, held_micro_batches, slowest_stage, stage_layers
+from chipwise.parallel.topology import Latency, algorithms, fastest
 
 DGX = Network(link_bytes_per_s=450e9, domain=8.0, nic_bytes_per_s=50e9)
 TORUS = Network(link_bytes_per_s=600e9, domain=4096.0, nic_bytes_per_s=6e9, axes=3.0)
@@ -44,7 +45,7 @@ def test_full_mesh_uses_the_links_between_the_group() -> None:
 
 def test_one_rank_exchanges_nothing() -> None:
     rate = group_rate(DGX, 1.0, 1.0, 0.6, 0.8)
-    assert exchange(1e9, 1.0, rate, 7e-6) == 0.0
+    assert fastest("all_reduce", 1e9, 1.0, rate, Latency()) == 0.0
     assert all_to_all(1e6, 8.0, 1.0, DGX, 1.0, 0.6, 0.9, 7e-6) == 0.0
     assert hops(1.0) == 0.0
 
@@ -59,17 +60,30 @@ def test_tokens_cross_to_a_domain_once() -> None:
 @given(st.integers(1, 10), st.floats(1e3, 1e9))
 def test_faster_links_are_never_slower(power: int, payload: float) -> None:
     ranks = 2.0**power
-    slow = exchange(payload, ranks, group_rate(DGX, ranks, 1.0, 0.6, 0.8), 7e-6)
+    slow = fastest("all_gather", payload, ranks, group_rate(DGX, ranks, 1.0, 0.6, 0.8), Latency())
     double = Network(900e9, 8.0, 100e9)
-    fast = exchange(payload, ranks, group_rate(double, ranks, 1.0, 0.6, 0.8), 7e-6)
+    fast = fastest("all_gather", payload, ranks, group_rate(double, ranks, 1.0, 0.6, 0.8), Latency())
     assert fast <= slow
 
 
 def test_arrays_and_numbers_agree() -> None:
     ranks = np.array([1.0, 4.0, 16.0, 256.0])
-    many = exchange(1e8, ranks, group_rate(DGX, ranks, 1.0, 0.6, 0.8), 7e-6)
-    each = [exchange(1e8, r, group_rate(DGX, float(r), 1.0, 0.6, 0.8), 7e-6) for r in ranks]
+    many = fastest("all_reduce", 1e8, ranks, group_rate(DGX, ranks, 1.0, 0.6, 0.8), Latency())
+    each = [fastest("all_reduce", 1e8, r, group_rate(DGX, float(r), 1.0, 0.6, 0.8), Latency()) for r in ranks]
     assert np.allclose(many, np.array(each, dtype=float))
+
+
+def test_a_wide_torus_passes_pieces_along_its_axes() -> None:
+    assert group_rate(TORUS, 16.0, 1.0, 1.0, 1.0).steps == 15.0
+    assert group_rate(TORUS, 512.0, 1.0, 1.0, 1.0).steps == pytest.approx(3 * 7.0)
+
+
+def test_small_all_reduces_go_in_one_shot_and_large_ones_round_the_ring() -> None:
+    rate = group_rate(DGX, 8.0, 1.0, 0.75, 0.8)
+    for size, best in ((1e3, "one-shot"), (1e9, "ring")):
+        times = algorithms("all_reduce", size, 8.0, rate, Latency())
+        assert min(times, key=lambda k: float(times[k])) == best
+        assert fastest("all_reduce", size, 8.0, rate, Latency()) == min(float(t) for t in times.values())
 
 
 def test_uneven_stages_hold_whole_layers() -> None:

@@ -7,16 +7,19 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from tests.predict.tabulated import tabulated
 
 from chipwise.catalog.runtime import load_runtimes
 from chipwise.cost.cost import Cost
-from chipwise.predict.inference import Prediction, chunk_tokens, in_flight, serve_steady
-from chipwise.predict.surface import batch_grid, step_surface
-from chipwise.units import Array
+from chipwise.predict.inference import Prediction, chunk_tokens, in_flight, picked, serve_steady
+from chipwise.predict.serving import Service
+from chipwise.predict.surface import batch_grid
+from chipwise.units import Array, Real
 from chipwise.workload.step import Step
 from chipwise.workload.workload import Workload
 
 REQUEST_S = 0.02
+SERVICE = Service(REQUEST_S, stream_tokens=0.0)
 BASE_S, SEQUENCE_S, TOKEN_S = 10e-3, 20e-6, 50e-6
 BATCHES = batch_grid(256)
 
@@ -32,16 +35,15 @@ def toy(step: Step) -> Cost:
 
 def steady(
     workload: Workload = WORKLOAD,
-    stages: float = 1.0,
-    replicas: float = 1.0,
+    stages: Real = 1.0,
+    replicas: Real = 1.0,
     chunk: float | None = None,
     batches: Array = BATCHES,
     cost_of: Callable[[Step], Cost] = toy,
 ) -> Prediction:
-    prompts = np.array([0.0, workload.prompt_tokens if chunk is None else chunk])
-    contexts = np.array([workload.mean_context])
-    surface = step_surface(cost_of, batches, prompts, contexts, workload.prompt_tokens)
-    return serve_steady(surface, workload, stages, replicas, REQUEST_S)
+    prompt = workload.prompt_tokens if chunk is None else chunk
+    surface = tabulated(cost_of, batches, prompt, workload.mean_context)
+    return serve_steady(surface, workload, stages, replicas, SERVICE)
 
 
 # ------------------------------------------------------------------ by hand
@@ -58,7 +60,9 @@ def test_one_point_by_hand() -> None:
     assert p.tpot_s[0] == pytest.approx(tpot)
     assert p.requests_per_s[0] == pytest.approx(rate)
     assert p.tokens_per_s[0] == pytest.approx(200 * rate)
-    assert p.ttft_s[0] == pytest.approx(REQUEST_S + tpot / 2 + rho * s / (2 * (1 - rho)) + t + s)
+    met = tpot + rho * s / (1 - rho**2)
+    assert p.ttft_s[0] == pytest.approx(REQUEST_S + (0.5 + rho) * met + t + s)
+    assert p.wait_s[0] == pytest.approx((0.5 + rho) * met - tpot / 2)
     assert p.batch[0] == 50
 
 
@@ -121,7 +125,7 @@ def test_stages_work_on_other_batches_meanwhile() -> None:
     assert four.tokens_per_s == pytest.approx(4 * one.tokens_per_s)
     # prompts queue for a quarter of the time: the stages are as busy, the service is four times as short
     rho = one.requests_per_s * one.prefill_s
-    wait = rho * one.prefill_s / (2 * (1 - rho))
+    wait = (0.5 + rho) * rho * one.prefill_s / (1 - rho**2)
     assert one.ttft_s - four.ttft_s == pytest.approx(0.75 * wait)
 
 
@@ -136,14 +140,8 @@ def test_replicas_multiply_throughput_alone() -> None:
 def test_deployments_as_arrays_equal_one_by_one() -> None:
     stages, replicas = np.array([[1.0], [2.0], [4.0]]), np.array([[1.0], [3.0], [2.0]])
     speed = np.array([1.0, 2.0, 3.0])[:, None, None, None]
-    surface = step_surface(
-        lambda step: toy(step) * (1 / speed),
-        BATCHES,
-        np.array([0.0, 1000.0]),
-        np.array([WORKLOAD.mean_context]),
-        1000.0,
-    )
-    together = serve_steady(surface, WORKLOAD, stages, replicas, REQUEST_S)
+    surface = tabulated(lambda step: toy(step) * (1 / speed), BATCHES, 1000.0, WORKLOAD.mean_context)
+    together = serve_steady(surface, WORKLOAD, stages, replicas, SERVICE)
     for i in range(3):
         factor = 1 / speed.flat[i]
 
@@ -210,10 +208,12 @@ def test_a_lone_user_cannot_fill_a_pipeline() -> None:
 
 
 def test_a_point_of_the_grid() -> None:
-    p = steady()
-    at = p.at(3)
-    assert (float(at.batch), float(at.tpot_s)) == (p.batch[3], p.tpot_s[3])
-    assert float(at.cost.total_s) == pytest.approx(float(np.asarray(p.cost.total_s)[3]))
+    both, two = steady(stages=np.array([[1.0], [2.0]])), steady(stages=2.0)
+    at = both.at(1, 3)
+    assert (float(at.batch), float(at.tpot_s)) == (two.batch[3], two.tpot_s[3])
+    assert float(at.cost.total_s) == pytest.approx(float(np.asarray(two.cost.total_s)[3]))
+    some = picked(both, np.array([[0, 3], [3, 5]]))
+    assert some.batch.tolist() == [[both.batch[0, 0], both.batch[0, 3]], [both.batch[1, 3], both.batch[1, 5]]]
 
 
 def test_a_chunk_is_the_prompt_or_the_budget() -> None:

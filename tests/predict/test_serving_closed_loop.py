@@ -9,7 +9,7 @@ import pytest
 
 from chipwise.predict.disaggregated import Pools, disaggregated, transfer_s
 from chipwise.predict.passes import BATCHES, Passes
-from chipwise.predict.serving import Load, Served, Service, closed_loop, open_loop
+from chipwise.predict.serving import Load, Served, Service, closed_loop
 
 PLAIN = Service(request_s=0.0, stream_tokens=0.0, interference=1.0, queue=1.0, burst=0.0)
 
@@ -104,19 +104,6 @@ def test_rows_together_equal_rows_one_by_one() -> None:
         alone = closed_loop(passes(20e-3 if engine[i] else 10e-3), load(clients[i], 100.0, 128.0), PLAIN)
         assert together.tpot_s[i] == pytest.approx(alone.tpot_s[0])
         assert together.ttft_s[i] == pytest.approx(alone.ttft_s[0])
-
-
-def test_arrivals_at_the_rate_of_a_closed_loop_see_the_same_batch() -> None:
-    closed = closed_loop(passes(), load(16), PLAIN)
-    opened = open_loop(passes(), load(0), closed.requests_per_s, PLAIN)
-    assert opened.tpot_s[0] == pytest.approx(closed.tpot_s[0], rel=0.1)
-
-
-@pytest.mark.parametrize("rate", [19.9, 1e3])
-def test_a_rate_above_capacity_is_no_number(rate: float) -> None:
-    s = open_loop(passes(), load(0, limit=64.0), np.array([rate]), PLAIN)
-    assert np.isnan(s.tpot_s[0])
-    assert np.isnan(s.ttft_s[0])
 
 
 def test_pools_decode_without_prompts() -> None:

@@ -68,10 +68,13 @@ def test_exchanges_are_paid_and_not_hidden() -> None:
     cost = step_cost(shard(LLAMA, Layout(4.0)), step, H100, EFFICIENCY, OVERHEADS)
     latency = OVERHEADS.link_base_s + 2 * OVERHEADS.link_hop_s
     rate = OVERHEADS.link_share * H100.link_bytes_per_s
-    reduce_s = latency + 1.5 * 16 * 4096 * 2 / rate
-    gather_s = latency + 0.75 * 16 * 128256 * 2 / rate
+    reduce_s = 1.5 * 16 * 4096 * 2 / rate
+    gather_s = 0.75 * 16 * 128256 * 2 / rate
     assert cost.exposed["network"] == pytest.approx(65 * reduce_s + gather_s)
     assert "network" not in cost.hidden
+    # starting an exchange is no matter of the links: it counts with the launch of kernels
+    kernels = sum(float(r) * op.launches for r, op in shard(LLAMA, Layout(4.0)).ops(step))
+    assert cost.exposed["launch"] == pytest.approx(66 * latency + kernels * EFFICIENCY.launch_s)
 
 
 def test_stages_are_passed_one_after_the_other() -> None:
@@ -79,11 +82,13 @@ def test_stages_are_passed_one_after_the_other() -> None:
     one = step_cost(shard(LLAMA, Layout()), step, H100, EFFICIENCY, OVERHEADS)
     four = step_cost(shard(LLAMA, Layout(pp=4.0)), step, H100, EFFICIENCY, OVERHEADS)
     rate = OVERHEADS.link_share * H100.link_bytes_per_s
-    hop_s = OVERHEADS.link_base_s + OVERHEADS.link_hop_s + 16 * 4096 * 2 / rate
-    assert four.exposed["network"] == pytest.approx(3 * hop_s)
+    assert four.exposed["network"] == pytest.approx(3 * 16 * 4096 * 2 / rate)
+    latency = OVERHEADS.link_base_s + OVERHEADS.link_hop_s
+    assert four.exposed["launch"] == pytest.approx(one.exposed["launch"] + 3 * latency)
     # every stage has a host of its own that works for each micro-batch
     hosts = 3 * OVERHEADS.iteration_s
-    assert four.total_s - four.exposed["network"] == pytest.approx(one.total_s + hosts)
+    assert four.exposed["host"] == pytest.approx(one.exposed["host"] + hosts)
+    assert four.total_s == pytest.approx(one.total_s + hosts + 3 * latency + four.exposed["network"])
 
 
 def test_stages_use_the_network_only_beyond_the_domain() -> None:

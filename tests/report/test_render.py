@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from chipwise.report.records import Figure
 from chipwise.report.table import Format, Table, render, to_json
 
 TABLE = Table(
@@ -59,7 +60,17 @@ def test_text_in_a_pipe_is_neither_cut_nor_coloured() -> None:
 @given(st.lists(st.tuples(st.text(max_size=20), st.text(max_size=20)), min_size=1, max_size=4))
 def test_csv_reads_back(rows: list[tuple[str, str]]) -> None:
     text = shown("csv", Table(("a", "b"), rows))
-    assert list(csv.reader(io.StringIO(text, newline="")))[1:] == [list(row) for row in rows]
+    read = list(csv.reader(io.StringIO(text, newline="")))[1:]
+    written = [[cell.replace("\r\n", "\n").replace("\r", "\n") for cell in row] for row in rows]
+    for got, told in zip(read, written, strict=True):
+        assert all(cell in (text, f"'{text}") for cell, text in zip(got, told, strict=True))
+
+
+def test_no_cell_of_csv_is_a_formula_and_numbers_stay_numbers() -> None:
+    cells = ("=1+1", "@SUM(A1)", "+cmd|' /C calc'!A0", "-A1", "\t=1", "-1.5", "+2 %", "-", "1e-3")
+    text = shown("csv", Table(("a",), [(c,) for c in cells]))
+    read = [row[0] for row in list(csv.reader(io.StringIO(text, newline="")))[1:]]
+    assert read == [*(f"'{c}" for c in cells[:5]), *cells[5:]]
 
 
 def test_csv_leaves_head_and_foot_out_and_parts_tables_by_a_blank_line() -> None:
@@ -70,13 +81,43 @@ def test_csv_leaves_head_and_foot_out_and_parts_tables_by_a_blank_line() -> None
     assert first == second.rstrip("\n")
 
 
+@dataclass(frozen=True)
+class Priced:
+    name: str
+    time_s: Figure
+    price: dict[str, float] | None
+    tags: tuple[str, ...] = ()
+
+
+def test_csv_holds_every_digit_of_the_records_behind_the_rows() -> None:
+    third = Figure(1 / 3, 0.1, math.inf, "modelled", True)
+    records = [Priced("a", third, None, ("x", "y")), Priced("b", third, {"low": 2.5, "high": 1e-9})]
+    text = shown("csv", Table(("name", "time"), [("a", "0.3 s"), ("b", "0.3 s")], records=records))
+    first, second = csv.DictReader(io.StringIO(text))
+    assert list(first) == [
+        "name",
+        "time_s.mid",
+        "time_s.low",
+        "time_s.high",
+        "time_s.basis",
+        "time_s.provisional",
+        "price.low",
+        "price.high",
+        "tags",
+    ]
+    assert float(first["time_s.mid"]) == 1 / 3
+    assert (first["time_s.high"], first["price.low"], first["tags"]) == ("", "", "x; y")
+    assert (second["price.low"], float(second["price.high"]), second["tags"]) == ("2.5", 1e-9, "")
+    assert second["time_s.provisional"] == "true"
+
+
 def test_markdown_escapes_bars() -> None:
     lines = shown("md").splitlines()
     table = [line for line in lines if line.startswith("|")]
     assert table[1] == "| --- | ---: |"
     assert "| b\\|c | 22 |" in table
     assert lines[0] == "head"
-    assert lines[-1] == "foot"
+    assert lines[-1] == "- foot"
 
 
 def test_json_is_strict() -> None:

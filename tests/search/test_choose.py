@@ -12,8 +12,10 @@ from hypothesis import strategies as st
 from toys import CHIPS, DENSE, DEPLOYMENTS, LARGE, MIXTURE, RATES
 
 from chipwise.parallel.layout import Layout, Reason, check_layout
-from chipwise.search.choose import choose, pareto
-from chipwise.search.evaluate import evaluate, memory_of, predict, single
+from chipwise.search.choose import Refusal, choose, pareto
+from chipwise.search.evaluate import evaluate, predict, single
+from chipwise.search.memory import memory_of
+from chipwise.search.reach import Reach
 from chipwise.search.space import Deployment, Limits, candidates, layouts_for
 from chipwise.workload.graph import Graph
 from chipwise.workload.workload import Workload
@@ -168,9 +170,7 @@ def test_chips_that_the_user_has_are_all_put_to_work() -> None:
     assert c.deployment.chip.id == "l4"
     assert c.chips == 8
     assert c.replicas >= 2
-    assert {(r.reason, r.candidates) for r in refusals} == {(Reason.BUDGET, 0)}, (
-        "the chips that the user lacks"
-    )
+    assert {r.reason for r in refusals} == {Reason.BUDGET}, "the chips that the user lacks"
 
 
 # ------------------------------------------------------------------ the front
@@ -199,3 +199,39 @@ def test_unknown_points_are_not_on_the_front() -> None:
     cost = np.array([np.nan, 1.0, np.inf, 2.0])
     speed = np.array([0.1, 5.0, 0.2, np.nan])
     assert pareto(cost, speed).tolist() == [False, True, False, False]
+
+
+# ------------------------------------------------------------------ refusals
+
+
+def test_a_refusal_says_what_is_in_reach() -> None:
+    (group,) = candidates(DENSE, DEPLOYMENTS, LIMITS)
+    asked = Workload(rate_per_s=1e6, ttft_s=2.0, tpot_s=0.05)
+    e = evaluate(DENSE, group, asked, *RATES)
+    found, refusals, _ = choose(e, asked, PRICES, replace(LIMITS, max_chips=8))
+    assert not found
+    for r in refusals:
+        assert r.reason is Reason.BUDGET
+        served = replace(asked, rate_per_s=r.reach.requests_per_s * 0.999)
+        again, _, _ = choose(e, served, PRICES, replace(LIMITS, max_chips=8))
+        assert r.deployment.chip.id in {c.deployment.chip.id for c in again}
+        assert r.reach.binds(asked) == ""
+
+
+def test_a_target_out_of_reach_is_named() -> None:
+    asked = Workload(ttft_s=10.0, tpot_s=1e-6)
+    _, refusals, _ = choices(DENSE, asked)
+    for r in refusals:
+        assert r.reach.binds(asked) == "TPOT"
+        # what is in reach can be asked for
+        mended, _, _ = choices(DENSE, replace(asked, tpot_s=r.reach.tpot_with_ttft_s * 1.001))
+        assert r.deployment.chip.id in {c.deployment.chip.id for c in mended}
+
+
+def test_the_closer_of_two_refusals_keeps_the_better_reach() -> None:
+    def refusal(reason: Reason, ttft_s: float, rate: float) -> Refusal:
+        return Refusal(DEPLOYMENTS[0], reason, Reach(ttft_s, 1.0, 1.0, rate))
+
+    a, b = refusal(Reason.MEMORY, 1.0, 5.0), refusal(Reason.SLO, 2.0, 0.0)
+    assert a.closer(b) == b.closer(a) == refusal(Reason.SLO, 1.0, 5.0)
+    assert a.closer(refusal(Reason.TP_HEADS, 1.0, 5.0)).reason is Reason.MEMORY

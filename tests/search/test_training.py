@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from verdicts import verdict
 
 from chipwise.api.train import train_plan
 from chipwise.errors import InfeasibleError, UnknownNameError, UsageError
@@ -20,7 +21,6 @@ from chipwise.search.training import (
     Job,
     TrainReason,
     best,
-    check_spread,
     evaluate,
     layouts,
     point,
@@ -77,13 +77,13 @@ def test_nothing_above_95_percent_of_memory_is_a_plan() -> None:
 )
 def test_illegal_layouts_say_what_is_legal(change: dict[str, float], reason: TrainReason) -> None:
     s = replace(Spread(global_batch=64.0, seq=4096.0, zero=0.0, micro_batch=64.0), **change)
-    assert check_spread(SMALL, s) is reason
+    assert verdict(SMALL, s) is reason
 
 
 def test_experts_are_cut_in_whole_ones() -> None:
     moe = replace(SMALL.network, experts=6.0, top_k=2.0, expert_ffn=4096.0, moe_share=1.0, dense_share=0.0)
     job = replace(SMALL, network=moe)
-    assert check_spread(job, Spread(ep=4.0, dp=4.0, global_batch=64.0)) is TrainReason.EXPERTS
+    assert verdict(job, Spread(ep=4.0, dp=4.0, global_batch=64.0)) is TrainReason.EXPERTS
 
 
 def test_without_a_network_the_domain_is_the_limit() -> None:
@@ -129,7 +129,7 @@ def test_degrees_can_be_fixed() -> None:
 
 
 def test_finetuning_freezes_the_weights() -> None:
-    all_weights = train_plan(ROW, task="finetune", adapter=False, counts=(8,), tokens=1e8, global_batch=64)
+    all_weights = train_plan(ROW, task="finetune", method="full", counts=(8,), tokens=1e8, global_batch=64)
     adapters = train_plan(ROW, task="finetune", counts=(8,), tokens=1e8, global_batch=64)
     assert adapters.plans[0].step_s.mid < all_weights.plans[0].step_s.mid
     assert adapters.plans[0].memory["optimiser"] < all_weights.plans[0].memory["optimiser"]
@@ -152,6 +152,15 @@ def test_finetuning_freezes_the_weights() -> None:
         ({"layout": {"tp": 16}}, UsageError, "does not divide 8 chips"),
         ({"layout": {"dp": 8, "micro_batch": 3}, "global_batch": 64}, UsageError, "nearest: 16 or 32"),
         ({"layout": {"sp": 2}}, UnknownNameError, "micro_batch"),
+        ({"layout": {"offload": 2}}, UsageError, "0 or 1"),
+        ({"layout": {"pp": 8, "vp": 8}}, UsageError, "vp at most 4"),
+        ({"layout": {"pp": 4, "schedule": "zero"}}, UnknownNameError, "did you mean zero-bubble"),
+        ({"layout": {"pp": 1, "schedule": "gpipe"}}, UsageError, "as in pp=4"),
+        ({"layout": {"pp": 4, "schedule": "gpipe"}}, InfeasibleError, "choose 1f1b"),
+        ({"method": "dora"}, UnknownNameError, "qlora"),
+        ({"method": "qlora", "precision": "fp8"}, UsageError, "leave it out"),
+        ({"max_usd": 0.01}, InfeasibleError, "cheapest"),
+        ({"chips": ("rtx-4090",), "counts": (8,)}, InfeasibleError, "use at most 2"),
     ],
 )
 def test_bad_input_is_one_line(arguments: dict[str, object], error: type[Exception], says: str) -> None:

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from chipwise.api.fitting import fit
     from chipwise.api.loaded import describe, load, models
     from chipwise.api.planning import plan
-    from chipwise.api.suites import SUITES, predict_suite
-    from chipwise.api.validating import VALIDATIONS, validate
+    from chipwise.api.suites.predicting import SUITES, predict_suite
+    from chipwise.api.suites.validating import VALIDATIONS, validate
 
 __all__ = [
     "SUITES",
@@ -35,8 +35,8 @@ __all__ = [
 
 # Modules are not called like their verbs: importing one would hide the verb of that name.
 _HOMES = {
-    "SUITES": "suites",
-    "VALIDATIONS": "validating",
+    "SUITES": "suites.predicting",
+    "VALIDATIONS": "suites.validating",
     "calibrate_kernels_file": "calibrating",
     "describe": "loaded",
     "doctor": "checkup",
@@ -45,8 +45,8 @@ _HOMES = {
     "load": "loaded",
     "models": "loaded",
     "plan": "planning",
-    "predict_suite": "suites",
-    "validate": "validating",
+    "predict_suite": "suites.predicting",
+    "validate": "suites.validating",
 }
 
 

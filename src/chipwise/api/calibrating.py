@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from chipwise.api.kernel_suite import METRIC
+from chipwise.api.suites.kernels import METRIC
 from chipwise.calibrate.kernels import NUMBERS, TEXT, price_kernels
 from chipwise.calibrate.parameters import Parameters, shipped_parameters
 from chipwise.calibrate.refit_kernels import refit_kernels

@@ -12,10 +12,18 @@ from chipwise.api.loaded import models
 from chipwise.calibrate.parameters import shipped_parameters
 from chipwise.catalog.chips import load_chips
 from chipwise.catalog.offer import load_offers
+from chipwise.catalog.published import load_inference_results
 from chipwise.catalog.runtime import load_runtimes
+from chipwise.catalog.system import load_systems
 from chipwise.errors import ChipwiseError
 
 __all__ = ["Check", "doctor"]
+
+EXTRAS = {
+    "parquet": ("pyarrow", ".parquet rows only"),
+    "serve": ("starlette", "chipwise web and chipwise mcp only"),
+}
+"""Optional dependencies: the module that shows they are there, and what needs them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,17 +42,17 @@ def doctor() -> tuple[Check, ...]:
         Check("chipwise", True, f"{__version__} on Python {python}"),
         _count("chips", lambda: len(load_chips())),
         _count("runtimes", lambda: len(load_runtimes())),
+        _count("systems", lambda: len(load_systems())),
+        _count("published results", lambda: len(load_inference_results())),
         _count("offers", lambda: len(load_offers())),
         _count("models", lambda: len(models())),
         _count("parameters", lambda: len(shipped_parameters().table)),
     ]
-    parquet = find_spec("pyarrow") is not None
-    note = (
-        "installed"
-        if parquet
-        else "not installed (pip install 'chipwise[parquet]'), needed for .parquet rows only"
-    )
-    return (*checks, Check("extra parquet", True, note))
+    for extra, (module, need) in EXTRAS.items():
+        there = find_spec(module) is not None
+        note = "installed" if there else f"not installed (pip install 'chipwise[{extra}]'), needed for {need}"
+        checks.append(Check(f"extra {extra}", True, note))
+    return tuple(checks)
 
 
 def _count(name: str, load: Callable[[], int]) -> Check:

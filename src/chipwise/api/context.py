@@ -2,29 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 
 import numpy as np
 
 from chipwise.api.loaded import Loaded
+from chipwise.api.tactics import Tactics
 from chipwise.calibrate.fit_serving import served_overheads
 from chipwise.calibrate.parameters import Parameters
+from chipwise.catalog.price_tables import load_assumptions
 from chipwise.catalog.pricing import Pricing
 from chipwise.cost.time import CostParameters
+from chipwise.errors import UsageError
+from chipwise.evidence.tiers import tier_of
 from chipwise.parallel.layout import Layout
-from chipwise.predict.inference import Prediction, in_flight
+from chipwise.predict.inference import Prediction, in_flight, picked
 from chipwise.predict.overheads import Overheads
-from chipwise.report.assemble import plan_record, price_record
+from chipwise.predict.tails import VALID, tails
+from chipwise.report.assemble import price_record
+from chipwise.report.plan_assemble import Fleet, plan_record
 from chipwise.report.plan_view import span
-from chipwise.report.records import PlanRecord, PriceRecord
-from chipwise.search.evaluate import memory_of, predict, single
-from chipwise.search.space import Deployment
+from chipwise.report.records import PlanRecord, PriceRecord, TailRecord
+from chipwise.search.evaluate import predict, single
+from chipwise.search.memory import memory_of, row_of
+from chipwise.search.pools import Workers, prompt_workers
+from chipwise.search.space import Deployment, Group
 from chipwise.units import Array
 from chipwise.workload.workload import Workload
 
-__all__ = ["Context"]
+__all__ = ["MARGIN", "Context"]
+
+MARGIN = 0.1  # of a batch: neighbours that say how times grow with it
+QUANTILES = (0.5, 0.95, 0.99)
 
 
 @dataclass(frozen=True)
@@ -40,6 +51,11 @@ class Context:
     today: date
     pricing: Pricing | None = field(default_factory=Pricing)
     policy: Mapping[str, str] = field(default_factory=dict)
+    tactics: Tactics = field(default_factory=Tactics)
+
+    def __post_init__(self) -> None:
+        if self.tactics.apart and self.workload.task == "local":
+            raise UsageError("--disaggregate is for many users", "add --task serve or --task batch")
 
     def rates(self, deployments: Sequence[Deployment]) -> tuple[CostParameters, Overheads]:
         """The parameters of deployments of one family and runtime, a number per deployment where they differ."""
@@ -48,7 +64,7 @@ class Context:
         chips = [d.chip for d in deployments]
         architecture = self.found.graph.model.architecture
         overheads = served_overheads(self.numbers, family, software, chips, architecture)
-        return costs, overheads
+        return costs, self.tactics.aged(overheads, len(chips))
 
     def price(self, chip: str, chips: int) -> PriceRecord | None:
         """What `chips` of a chip cost, None where that is unknown or nothing is paid."""
@@ -59,26 +75,97 @@ class Context:
         price = self.price(chip, 1)
         return price.mid if price else float("nan")
 
-    def at_batches(self, d: Deployment, layout: Layout, batches: Array) -> Prediction:
-        """One replica at each of some numbers of decoding sequences, without interpolation."""
-        micro = batches / float(in_flight(self.workload, layout.pp) * layout.dp)
-        return predict(self.found.graph, single(d, layout), self.workload, *self.rates((d,)), micro)
+    def at_batches(
+        self,
+        group: Group,
+        batches: Array,
+        workers: Workers | None = None,
+        rates: tuple[CostParameters, Overheads] | None = None,
+    ) -> Prediction:
+        """One replica of each candidate with some numbers of decoding sequences in each micro-batch of each rank,
+        [N, batch], without interpolation; `rates` are those of the group's deployments where known."""
+        numbers = rates or self.rates(group.deployments)
+        return predict(self.found.graph, group, self.workload, *numbers, batches, workers)
 
     def at_batch(self, d: Deployment, layout: Layout, replicas: int, batch: float) -> PlanRecord:
         """The plan with `batch` sequences decoding in each replica."""
-        graph = self.found.graph
         group = single(d, layout)
-        prediction = self.at_batches(d, layout, np.array([batch]))
-        memory = memory_of(graph, group, self.workload)
-        price = self.price(d.chip.id, replicas * int(layout.devices) // d.chip.devices_per_package)
-        name = graph.model.precision.name
-        return plan_record(d, layout, replicas, prediction, memory, self.workload, name, price)
+        micro = batch / float(in_flight(self.workload, layout.pp) * layout.dp)
+        # neighbours say how times grow with the batch
+        grid = micro * np.array([[1.0 - MARGIN, 1.0, 1.0 + MARGIN]])
+        prediction = self.at_batches(group, grid)
+        prompts = 0
+        if d.apart:
+            beside = float(prompt_workers(prediction, group.layouts(trailing=1))[0, 1])
+            prompts = int(np.ceil(replicas * beside * (1.0 - 1e-9)))
+            prediction = self.at_batches(group, grid, Workers(float(prompts), float(replicas)))
+        (record,) = self.records(group, prediction, [1], [Fleet(replicas, prompt_workers=prompts)])
+        return record
+
+    def records(
+        self, group: Group, prediction: Prediction, columns: Sequence[int], fleets: Sequence[Fleet]
+    ) -> list[PlanRecord]:
+        """The plan of every candidate of a group at one batch (`columns`) of a prediction, [N, batch]; the first
+        and the last batch say how times grow with it."""
+        memory = memory_of(self.found.graph, group, self.workload)
+        around = picked(prediction, np.array([[0, c, -1] for c in columns]))
+        quantiles = self._tails(around)
+        idle = load_assumptions()["idle_power_share"].value
+        found = []
+        for row, fleet in enumerate(fleets):
+            d = group.deployments[int(group.which[row])]
+            layout = Layout(*(float(np.asarray(group.layout.part(x))[row]) for x in ("tp", "pp", "dp", "ep")))
+            chips = fleet.workers * int(layout.devices) // d.chip.devices_per_package
+            record = plan_record(
+                d,
+                layout,
+                around.at(row, 1),
+                row_of(memory, row),
+                self.workload,
+                self.found.graph.model.precision,
+                self.price(d.chip.id, chips),
+                tier_of(d.chip, d.runtime.id, self.numbers),
+                {name: TailRecord(*(_known(t, row) for t in pair)) for name, pair in quantiles.items()},
+                fleet,
+                idle,
+            )
+            found.append(record)
+        return found
+
+    def _tails(self, prediction: Prediction) -> dict[str, tuple[Array, Array]]:
+        """Quantiles of TTFT and TPOT at three batches each; none for a lone user or for throughput alone."""
+        if self.workload.task != "serve":
+            return {}
+        found = tails(prediction, self.workload.served, QUANTILES)
+        return {f"p{q * 100:g}": (found.ttft_s[q], found.tpot_s[q]) for q in QUANTILES}
+
+    def _load(self) -> Iterator[str]:
+        lengths, prefix = self.workload.served, self.workload.prefix
+        if lengths.prompt_points:
+            yield "lengths as in the log"
+        elif lengths.prompt_cv or lengths.output_cv:
+            yield f"lengths log-normal, deviation over mean {lengths.prompt_cv:g} in and {lengths.output_cv:g} out"
+        else:
+            yield "all requests of mean lengths"
+        if prefix is None:
+            yield "no prefix cache"
+        else:
+            common = f", {prefix.common_tokens:,.0f} tokens in all of them" if prefix.common_tokens else ""
+            yield f"{prefix.cached_share:.0%} of prompt tokens found in the prefix cache{common}"
 
     def assumptions(self, plans: list[PlanRecord]) -> tuple[str, ...]:
         """Everything that the answer rests on and the user did not say."""
         notes = [*self.found.notes, *self.found.graph.model.assumptions]
-        notes.append("continuous batching, no prefix cache, no speculative decoding, mean lengths")
-        notes.append("intervals are provisional: their coverage is not tested yet")
+        notes.append("continuous batching")
+        notes += [*self._load(), *self.tactics.notes(self.found.graph)]
+        if any(p.tpot_s.provisional or p.ttft_s.provisional for p in plans):
+            notes.append("intervals of chips and runtimes that were never measured are provisional")
+        if any(p.tails for p in plans):
+            notes.append(f"p95, p99: {VALID}")
+        if any(p.kwh_per_million_out for p in plans):
+            notes.append(
+                "energy is modelled: TDP while chips work, less while they wait, hosts and cooling left out"
+            )
         notes += [f"{name} = {value}, set by you" for name, value in self.policy.items()]
         priced = [p.price for p in plans if p.price]
         if priced:
@@ -88,3 +175,9 @@ class Context:
                 oldest, newest = min(p.oldest for p in dated), max(p.newest for p in dated)
                 notes.append(f"prices of {span(oldest, newest)}")
         return tuple(notes)
+
+
+def _known(times: Array, row: int) -> float | None:
+    """The middle one of three, None where no formula holds."""
+    seconds = float(times[row, 1])
+    return seconds if np.isfinite(seconds) else None

@@ -7,16 +7,15 @@ from datetime import date
 
 import numpy as np
 
-from chipwise.api.context import Context
-from chipwise.api.loaded import check_length, find_chip, load_generating
-from chipwise.calibrate.parameters import Parameters, shipped_parameters
+from chipwise.api.placing import placed
+from chipwise.api.published import beside_published
+from chipwise.api.tactics import Tactics
+from chipwise.calibrate.parameters import Parameters
 from chipwise.catalog.pricing import Pricing
-from chipwise.catalog.snapshot import today as day
 from chipwise.errors import InfeasibleError, UsageError
 from chipwise.parallel.layout import Layout, Reason, check_layout
 from chipwise.report.assemble import model_record, rank_plans, workload_record
 from chipwise.report.records import PlanReport
-from chipwise.search.deployments import deployments
 from chipwise.search.evaluate import Evaluated, evaluate, single
 from chipwise.workload.workload import Workload
 
@@ -33,42 +32,46 @@ def estimate(
     concurrency: float | None = None,
     changes: Mapping[str, str] | None = None,
     precision: str | None = None,
+    kv: str | None = None,
     runtime: str | None = None,
     policy: Mapping[str, str] | None = None,
+    tactics: Tactics | None = None,
     pricing: Pricing | None = None,
     today: date | None = None,
     parameters: Parameters | None = None,
 ) -> PlanReport:
-    """A chip, a layout, and how many requests are in flight (default: as many as fit).
+    """A chip, a layout, and how many requests are in flight (default: as many as fit, of a local user one).
 
     `count` checks the chips of the layout; `changes` replaces figures of the chip, `policy` those of the
     runtime. Raises `UsageError` for an illegal layout and `InfeasibleError` where it does not fit, saying by
     how much.
     """
-    found = load_generating(model, precision)
-    check_length(found, workload.context)
+    context, deployment = placed(
+        model,
+        workload,
+        chip,
+        changes=changes,
+        precision=precision,
+        kv=kv,
+        runtime=runtime,
+        policy=policy,
+        tactics=tactics,
+        pricing=pricing,
+        today=today,
+        parameters=parameters,
+    )
+    found, hardware = context.found, deployment.chip
     graph, name = found.graph, found.graph.model.name
     reason = check_layout(graph, layout)
     if reason is not Reason.OK:
         raise UsageError(f"{layout.label()} is not legal for {name}", reason.value)
-    hardware = find_chip(chip, changes)
-    local = workload.task == "local"
-    offered, refused = deployments(graph.model, (hardware,), runtime, local=local, policy=policy)
-    if refused:
-        raise InfeasibleError(f"{hardware.id}: no plan", refused[0][2])
-    deployment = offered[0]
     chips = float(layout.devices) / hardware.devices_per_package
     if count is not None and count != chips:
         hint = f"as in --tp {count * hardware.devices_per_package}, or tp x pp x dp of as many"
         raise UsageError(f"{layout.label()} takes {chips:g} x {hardware.id}, not {count}", hint)
-    context = Context(
-        found,
-        workload,
-        parameters or shipped_parameters(),
-        today or day(),
-        pricing or Pricing(),
-        policy or {},
-    )
+    if chips % 1:
+        hint = f"as in --tp {hardware.devices_per_package}: software sees so many devices in one"
+        raise UsageError(f"{layout.label()} takes {chips:g} x {hardware.id}, not whole ones", hint)
     priced = evaluate(graph, single(deployment, layout), workload, *context.rates((deployment,)))
     _check(
         priced,
@@ -77,7 +80,11 @@ def estimate(
     )
     p = priced.prediction
     room = min(float(np.max(priced.memory.sequences)), deployment.policies.max_sequences) * float(layout.dp)
+    # beyond the runtime's budget of tokens a pass prompts do not keep up
+    room = min(room, float(np.interp(1.0, p.budget_share[0], p.concurrency[0])))
     most = max(room, float(p.concurrency[0][0]))
+    if concurrency is None and workload.task == "local":
+        concurrency = min(1.0, most)  # one user; serving and batches fill the machine
     if concurrency is None:
         batch = float(np.interp(most, p.concurrency[0], p.batch[0]))
     elif concurrency > most * (1 + 1e-9):
@@ -86,10 +93,11 @@ def estimate(
     else:
         batch = float(np.interp(concurrency, p.concurrency[0], p.batch[0]))
     record = context.at_batch(deployment, layout, 1, batch)
+    described = model_record(graph, found.config)
     return PlanReport(
-        model=model_record(graph, found.config),
+        model=described,
         workload=workload_record(workload),
-        plans=rank_plans([record], workload),
+        plans=beside_published(rank_plans([record], workload), described, workload, context.today),
         refused=(),
         considered=1,
         rejected={},
@@ -102,7 +110,10 @@ def _check(priced: Evaluated, what: str, next_step: str) -> None:
     if why is Reason.MEMORY:
         missing = float(priced.missing_bytes[0])
         raise InfeasibleError(
-            f"{what}: {missing / 1e9:,.1f} GB short per device", f"{next_step} shows what would mend it"
+            f"{what}: {missing / 1e9:,.1f} GB short per device",
+            f"{next_step} shows what would mend it",
+            reasons={why.value: 1},
+            see="fit",
         )
     if why is not Reason.OK:
         raise UsageError(what, why.value)

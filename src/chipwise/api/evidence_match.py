@@ -6,11 +6,11 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import date
-from functools import cache
 
 from chipwise.api.loaded import describe
-from chipwise.api.mlperf import predict_run
-from chipwise.api.mlperf_rates import full_load
+from chipwise.api.nearest import model_facts
+from chipwise.api.suites.mlperf import predict_run
+from chipwise.api.suites.mlperf_rates import full_load
 from chipwise.calibrate.fit_mlperf import shipped_mlperf
 from chipwise.calibrate.parameters import Parameters, shipped_parameters
 from chipwise.catalog.benchmarks import Limit, load_benchmarks
@@ -21,9 +21,11 @@ from chipwise.errors import ChipwiseError, UsageError
 from chipwise.evidence.claim import Condition, judge_claim, rivals_of
 from chipwise.evidence.item import Item, item_of
 from chipwise.evidence.match import anchored, match, nearest
-from chipwise.evidence.match_axes import ModelFacts, Target
+from chipwise.evidence.match_axes import Target
 from chipwise.evidence.mlperf_features import chip_features
-from chipwise.evidence.mlperf_rows import SLACK, Curve, Run, run_of
+from chipwise.evidence.mlperf_rows import SLACK, Curve, Run, Scenario, run_of
+from chipwise.evidence.mlperf_tiers import Tier, interval, tier_of
+from chipwise.evidence.nearest import generates
 from chipwise.evidence.store import Store
 from chipwise.report.evidence_view import ClaimReport, MatchReport
 from chipwise.workload.workload import Workload
@@ -54,7 +56,7 @@ def match_evidence(
     the user's plan. Raises `UnknownNameError` for an unknown model or chip.
     """
     numbers = parameters or shipped_parameters()
-    facts = _facts(model)
+    facts = model_facts(model)
     if facts is None:
         describe(model)  # says what is wrong with it
         raise UsageError(f"{model}: cannot be read")
@@ -73,17 +75,24 @@ def match_evidence(
         power_w=hardware.tdp_w,
     )
     everything = (*Store().items(), *map(item_of, load_inference_results().values()))
-    found = nearest(target, everything, _facts, most)
+    found = nearest(target, filter(generates, everything), model_facts, most)
     chips = count or (found[0].item.chips if found and found[0].item.chips else 1)
     goal = _goal(model, workload, hardware.id, chips, precision)
     try:
-        curve = _full(goal, numbers, lone=workload.task == "local", concurrency=concurrency)
+        curve = _full(goal, numbers, lone=workload.task == "local")
     except ChipwiseError as error:
         return MatchReport(target, found, None, "", str(error))
     alone = math.exp(float(curve.log_rate[MIDDLE]) + _chip_factor(goal, curve))
     moved = anchored(alone, found, _predictor(numbers))
     limits = [f"{n} <= {x:g} s" for n, x in (("TTFT", goal.ttft_s), ("TPOT", goal.tpot_s)) if x is not None]
-    return MatchReport(target, found, moved, ", ".join((f"{chips} chips", curve.layout, *limits)), "")
+    fitted, run = shipped_mlperf(), _as_run(goal)
+    tier: Tier = "own" if moved.used else tier_of(run, fitted.seen.get("llm", frozenset()))
+    low, high = (moved.value * math.exp(x) for x in interval(run, tier, fitted.spread))
+    layout = ", ".join((f"{chips} chips", curve.layout, *limits))
+    note = (
+        "" if curve.meets else "no batch keeps these limits: the figure is what is left when they are missed"
+    )
+    return MatchReport(target, found, moved, layout, note, (low, high))
 
 
 def claim_evidence(
@@ -110,7 +119,7 @@ def claim_evidence(
             f"{item.id}: no tokens per second of a known chip", "choose a row of a language model"
         )
     rivals = tuple(get_chip(name).id for name in against)
-    facts = _facts(model)
+    facts = model_facts(model)
     if facts is None:
         describe(model)
         raise UsageError(f"{model}: cannot be read")
@@ -129,14 +138,15 @@ def claim_evidence(
     )
     goal = _goal(model, workload, item.chip, count or item.chips or 1, named)
     others = tuple(map(item_of, load_inference_results().values()))
-    nearness = match(target, item, _facts)
+    nearness = match(target, item, model_facts)
 
     def speed(c: Condition) -> float | None:
         try:
-            curve = _full(c, numbers)
-            return math.exp(float(curve.log_rate[MIDDLE]) + _chip_factor(c, curve)) / c.chips
+            curve = _full(c, numbers, lone=c.scenario == "local")
         except ChipwiseError:
             return None
+        reached = math.exp(float(curve.log_rate[MIDDLE]) + _chip_factor(c, curve)) / c.chips
+        return reached if curve.meets else None
 
     claim = judge_claim(nearness, rivals_of(item, others, rivals), _condition, goal, speed)
     return ClaimReport(item, goal, claim)
@@ -147,16 +157,6 @@ def _published(name: str) -> Item:
     if isinstance(found, TrainingResult):
         raise UsageError(f"{found.id} is a result of training", "claims compare serving")
     return item_of(found)
-
-
-@cache
-def _facts(name: str) -> ModelFacts | None:
-    """The size of a model by name, None where it cannot be read."""
-    try:
-        m = describe(name)
-    except ChipwiseError:
-        return None
-    return ModelFacts(m.name, m.params, m.active_params, m.kv_bytes_per_token, m.architecture)
 
 
 def _goal(model: str, w: Workload, chip: str, chips: int, precision: str | None) -> Condition:
@@ -200,9 +200,7 @@ def _condition(item: Item) -> Condition | None:
     )
 
 
-def _full(
-    c: Condition, numbers: Parameters, *, lone: bool = False, concurrency: float | None = None
-) -> Curve:
+def _full(c: Condition, numbers: Parameters, *, lone: bool) -> Curve:
     limit = Limit(c.ttft_s, c.tpot_s) if c.ttft_s or c.tpot_s else None
     lengths = (c.input_tokens, c.output_tokens)
     own = not c.precision or c.precision == describe(c.model).precision
@@ -213,15 +211,22 @@ def _full(
 
 def _chip_factor(c: Condition, curve: Curve) -> float:
     """What submissions have shown of a chip beyond physics, as a logarithm: its power, its vendor, its links."""
+    fitted = shipped_mlperf()
+    return sum(value * fitted.value(n) for n, value in chip_features(_as_run(c), curve).items())
+
+
+def _as_run(c: Condition) -> Run:
+    """Conditions as a run of a benchmark like llama2-70b without its constant."""
     own = describe(c.model).precision
     name = "gpt-oss-120b" if own == "mxfp4" and c.precision in ("", own) else ""
-    run = Run(
+    scenarios: dict[str, Scenario] = {"batch": "Offline", "local": "SingleStream"}
+    return Run(
         id="",
         benchmark=replace(load_benchmarks()["llama2-70b"], name=name, constant=False),
         chip=get_chip(c.chip),
         chips=c.chips,
         nodes=1,
-        scenario="Offline",
+        scenario=scenarios.get(c.scenario, "Server"),
         accuracy="",
         unit="Tokens/s",
         round="",
@@ -233,8 +238,6 @@ def _chip_factor(c: Condition, curve: Curve) -> float:
         power_w=None,
         untuned=False,
     )
-    fitted = shipped_mlperf()
-    return sum(value * fitted.value(n) for n, value in chip_features(run, curve).items())
 
 
 def _predictor(numbers: Parameters) -> Callable[[Item], float | None]:

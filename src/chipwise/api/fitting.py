@@ -33,6 +33,7 @@ def fit(
     count: int | None = None,
     changes: Mapping[str, str] | None = None,
     precision: str | None = None,
+    kv: str | None = None,
     runtime: str | None = None,
     policy: Mapping[str, str] | None = None,
     adapter: Adapter | None = None,
@@ -47,7 +48,7 @@ def fit(
     the runtime; so many `adapters` like `adapter` are held beside the model. Raises
     `UsageError` and `UnknownNameError`.
     """
-    found = load(model, precision)
+    found = load(model, precision, kv)
     if context is None:
         context = min(CONTEXT, found.graph.model.max_context or CONTEXT)
     check_length(found, context)
@@ -132,7 +133,8 @@ def _mends(
             mends.append(f"a context of at most {longest:,} tokens")
     own = found.graph.model.precision
     for name in SMALLER:
-        smaller = found.graph.model.at_precision(parse_precision(name, found.graph.model))
+        precision = replace(parse_precision(name, found.graph.model), kv=own.kv)
+        smaller = found.graph.model.at_precision(precision)
         lighter = build(smaller)
         if lighter.weight_bytes() >= found.graph.weight_bytes() or own.name == name:
             continue

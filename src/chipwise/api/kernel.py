@@ -6,22 +6,26 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from chipwise.api.kernel_price import Priced, price_collective, price_operator
+from chipwise.api.kernel_network import joining_system
+from chipwise.api.kernel_price import UNHELD, held, price_across, price_collective, price_operator
+from chipwise.api.kernel_record import exchange_record, lessons, record_of, whole_report
 from chipwise.api.loaded import find_chip
 from chipwise.calibrate.parameters import Parameters, shipped_parameters
 from chipwise.catalog.chip import Chip
 from chipwise.cost.device import Device
 from chipwise.cost.systolic import im2col
-from chipwise.errors import InfeasibleError, UnknownNameError, UsageError
-from chipwise.parallel.collective import wire_bytes
-from chipwise.report.kernel_records import KernelRecord, KernelReport, LevelRecord
+from chipwise.errors import UnknownNameError, UsageError
+from chipwise.report.kernel_records import KernelReport
 from chipwise.report.records import RefusalRecord
 from chipwise.units import format_bytes
 from chipwise.workload import op as ops
 from chipwise.workload.formats import FORMATS, Format
 from chipwise.workload.op import Op
 
-__all__ = ["COLLECTIVES", "DTYPES", "attention", "chips_of", "collective", "conv", "gemm"]
+__all__ = [
+    "ASSUMED", "COLLECTIVES", "DTYPES", "attention", "chips_of", "collective", "conv", "formats_of", "gemm",
+    "sizes_of",
+]  # fmt: skip
 
 DTYPES = ("bf16", "fp16", "fp32", "fp8", "fp8_block", "int8", "nvfp4", "int4", "mxfp4")
 COLLECTIVES = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all", "p2p")
@@ -51,8 +55,8 @@ def gemm(
     `InfeasibleError` where no chip can be priced.
     """
     dims = {"m": m, "n": n, "k": k, "batch": batch}
-    sizes = _sizes(dims)
-    weight, activation = _formats(dtype)
+    sizes = sizes_of(dims)
+    weight, activation = formats_of(dtype)
     op = ops.gemm(sizes["m"], sizes["n"], sizes["k"], weight, activation, batch=sizes["batch"])
     times = f"{batch:,} x " if batch > 1 else ""
     return _report(
@@ -92,14 +96,14 @@ def conv(
         "stride": stride,
         "images": images,
     }
-    d = _sizes(given)
+    d = sizes_of(given)
     if not 0 <= pad <= LARGEST or kernel > size + 2 * pad:
         raise UsageError(f"a kernel of {kernel} does not fit an image of {size} padded by {pad}")
     product = im2col(
         d["size"], d["size"], d["kernel"], d["kernel"], d["channels"], d["filters"], d["stride"], d["stride"],
         pad_h=float(pad), pad_w=float(pad), images=d["images"],
     )  # fmt: skip
-    weight, activation = _formats(dtype)
+    weight, activation = formats_of(dtype)
     op = ops.gemm(product.m, product.n, product.k, weight, activation, name="conv")
     what = f"{images:,} x {channels:,} x {size:,} x {size:,}, {filters:,} filters of {kernel} x {kernel}"
     what = f"{what}, stride {stride}, pad {pad}"
@@ -127,7 +131,9 @@ def attention(
 
     Raises as `gemm`, and where tokens or heads do not go together.
     """
-    d = _sizes({"batch": batch, "q": q, "kv": kv, "heads": heads, "kv-heads": kv_heads, "head-dim": head_dim})
+    d = sizes_of(
+        {"batch": batch, "q": q, "kv": kv, "heads": heads, "kv-heads": kv_heads, "head-dim": head_dim}
+    )
     if q > kv:
         raise UsageError(
             f"--q {q}: more new tokens than the {kv} that are visible", "--kv counts the new ones too"
@@ -136,7 +142,7 @@ def attention(
         raise UsageError(f"--kv-heads {kv_heads} does not divide --heads {heads}")
     if not 0 <= window <= LARGEST:
         raise UsageError(f"--window {window}: not a count of tokens", "0 for none")
-    weight, _ = _formats(dtype)
+    weight, _ = formats_of(dtype)
     op = ops.attention(
         d["batch"], d["q"], d["kv"], d["heads"], d["kv-heads"], d["head-dim"], weight, window=float(window)
     )
@@ -154,7 +160,8 @@ def collective(
     changes: Mapping[str, str] | None = None,
     numbers: Parameters | None = None,
 ) -> KernelReport:
-    """One exchange between `ranks` devices of one scale-up domain. Raises as `gemm`."""
+    """One exchange between `ranks` devices: inside a scale-up domain as measured, on a torus and across domains by
+    the fastest algorithm of `parallel.topology`. Raises as `gemm`."""
     if kind not in COLLECTIVES:
         raise UnknownNameError("collective", kind, COLLECTIVES, f"one of {', '.join(COLLECTIVES)}")
     if not 2 <= ranks <= 100_000:
@@ -167,21 +174,30 @@ def collective(
         device = Device.of(chip)
         if not np.isfinite(device.link_bytes_per_s):
             refused.append(RefusalRecord(chip.id, "NO_LINK", "no link between chips is published"))
-        elif ranks > device.domain:
-            what = f"{ranks} ranks are more than the {device.domain:g} devices of one domain"
-            refused.append(RefusalRecord(chip.id, "DOMAIN", what))
+        elif ranks > device.domain or chip.family == "systolic":
+            system = joining_system(chip, ranks)
+            if system is None:
+                what = f"{ranks} ranks are more than the {device.domain:g} devices of one domain"
+                what = f"{what}, and no network is known"
+                refused.append(RefusalRecord(chip.id, "DOMAIN", what))
+                continue
+            found = price_across(kind, num_bytes, ranks, chip, device, system, known)
+            kernels.append(exchange_record(found, chip, kind, num_bytes, float(ranks)))
         else:
             found = price_collective(kind, num_bytes, float(ranks), chip, device, known)
-            kernels.append(_exchange(found, chip, kind, num_bytes, float(ranks), device))
+            kernels.append(exchange_record(found, chip, kind, num_bytes, float(ranks)))
     name = kind.replace("_", "-")
-    return _whole(
+    return whole_report(
         f"{name} of {format_bytes(num_bytes)} between {ranks} ranks",
         {"bytes": num_bytes, "ranks": float(ranks)},
         "",
         kernels,
         refused,
         (),
-        ("inside one scale-up domain", "the library's usual algorithm"),
+        (
+            "neighbours, alone on their links",
+            "the library's usual algorithm inside a domain, else the fastest",
+        ),
     )
 
 
@@ -204,95 +220,15 @@ def _report(
             )
             refused.append(RefusalRecord(chip.id, "NO_FIGURE", f"no {missing} is published"))
             continue
-        kernels.append(_record(price_operator(op, dtype, chip, device, known), op, chip, device))
-    return _whole(what, dims, dtype, kernels, refused, _lessons(kernels, op), ASSUMED)
+        if not held(op, chip):
+            refused.append(RefusalRecord(chip.id, "CAPACITY", UNHELD))
+            continue
+        kernels.append(record_of(price_operator(op, dtype, chip, device, known), op, chip, device))
+    return whole_report(what, dims, dtype, kernels, refused, lessons(kernels, op), ASSUMED)
 
 
-def _whole(
-    what: str,
-    dims: Mapping[str, float],
-    dtype: str,
-    kernels: Sequence[KernelRecord],
-    refused: Sequence[RefusalRecord],
-    lessons: tuple[str, ...],
-    assumed: tuple[str, ...],
-) -> KernelReport:
-    if not kernels:
-        first = refused[0]
-        raise InfeasibleError(f"{first.chip}: {first.detail}", "chipwise chips list names others")
-    return KernelReport(what, dict(dims), dtype, tuple(kernels), tuple(refused), lessons, assumed)
-
-
-def _record(p: Priced, op: Op, chip: Chip, device: Device) -> KernelRecord:
-    peak, rate = float(device.matrix[op.compute]), float(device.memory_bytes_per_s)
-    flops, moved, seconds = _number(op.flops), _number(op.bytes), p.time_s.mid
-    return KernelRecord(
-        chip=chip.id,
-        family=chip.family,
-        time_s=p.time_s,
-        bound=p.bound,
-        exposed_s=p.exposed_s,
-        hidden_s=p.hidden_s,
-        flops=flops,
-        bytes=moved,
-        intensity=flops / moved,
-        ridge=peak / rate,
-        roofline_s=max(flops / peak, moved / rate),
-        peak_flops_per_s=peak,
-        flops_per_s=flops / seconds,
-        share_of_peak=flops / seconds / peak,
-        bytes_per_s=moved / seconds,
-        mapping_text=p.anatomy.text,
-        mapping=dict(p.anatomy.figures),
-        levels=tuple(
-            LevelRecord(
-                v.name,
-                v.bytes,
-                v.bytes / max(flops / 2.0, 1.0),
-                v.bytes / v.bytes_per_s if v.bytes_per_s else None,
-                v.note,
-            )
-            for v in p.anatomy.levels
-        ),
-        notes=p.notes,
-    )
-
-
-def _exchange(
-    p: Priced, chip: Chip, kind: str, num_bytes: float, ranks: float, device: Device
-) -> KernelRecord:
-    wire = _number(wire_bytes(kind, num_bytes, ranks))  # type: ignore[arg-type]
-    link = p.link_bytes_per_s
-    seconds = p.time_s.mid
-    level = LevelRecord("link", wire, 0.0, wire / link, "through the port of each chip, one direction")
-    return KernelRecord(
-        chip=chip.id, family=chip.family, time_s=p.time_s, bound=p.bound, exposed_s=p.exposed_s, hidden_s={},
-        flops=0.0, bytes=wire, intensity=0.0, ridge=0.0, roofline_s=wire / link, peak_flops_per_s=0.0,
-        flops_per_s=0.0, share_of_peak=wire / seconds / link, bytes_per_s=wire / seconds,
-        mapping_text=p.anatomy.text, mapping=dict(p.anatomy.figures), levels=(level,), notes=p.notes,
-    )  # fmt: skip
-
-
-def _lessons(kernels: Sequence[KernelRecord], op: Op) -> tuple[str, ...]:
-    """Where a GPU and a systolic array stand side by side: what feeds a multiply-accumulate."""
-    gpu = next((k for k in kernels if k.family == "simt" and len(k.levels) > 1), None)
-    tpu = next((k for k in kernels if k.family == "systolic" and len(k.levels) > 1), None)
-    if op.kind != "gemm" or gpu is None or tpu is None:
-        return ()
-    from_shared = {v.name: v.bytes_per_mac for v in gpu.levels}
-    from_vmem = {v.name: v.bytes_per_mac for v in tpu.levels}
-    shared, vmem = from_shared["shared memory"], from_vmem["VMEM to arrays"]
-    return (
-        f"per multiply-accumulate {gpu.chip} moves {from_shared['registers']:.3f} B through registers and "
-        f"{shared:.4f} B through shared memory; {tpu.chip} moves {vmem:.4f} B through VMEM, {shared / vmem:.1f} times "
-        "less than shared memory, and reads no register file: an operand enters the array once and is passed from "
-        "cell to cell",
-        "the price: an array works on whole tiles, so that few rows or odd dims leave cells idle, and waits for its "
-        "first tile and last sums; a GPU's small tiles fit more shapes",
-    )
-
-
-def _formats(dtype: str) -> tuple[Format, Format]:
+def formats_of(dtype: str) -> tuple[Format, Format]:
+    """Formats of weights and activations. Raises `UnknownNameError`."""
     if dtype not in DTYPES:
         raise UnknownNameError("data type", dtype, DTYPES, f"one of {', '.join(DTYPES)}")
     return FORMATS[dtype], FORMATS["bf16" if dtype in WEIGHT_ONLY else dtype]
@@ -305,12 +241,9 @@ def chips_of(names: Sequence[str], changes: Mapping[str, str] | None) -> list[Ch
     return [find_chip(name, changes) for name in dict.fromkeys(names)]
 
 
-def _sizes(given: Mapping[str, int]) -> dict[str, float]:
+def sizes_of(given: Mapping[str, int]) -> dict[str, float]:
+    """Sizes as numbers. Raises `UsageError` for one that is none."""
     for name, value in given.items():
         if not 1 <= value <= LARGEST:
             raise UsageError(f"--{name} {value}: not a size", f"1 to {LARGEST:,}")
     return {name: float(value) for name, value in given.items()}
-
-
-def _number(value: object) -> float:
-    return float(np.asarray(value, dtype=float).reshape(-1)[0])

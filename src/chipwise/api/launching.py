@@ -9,6 +9,7 @@ from typing import Any
 
 from chipwise.api.loaded import find_chip, load
 from chipwise.api.requests.field import pairs
+from chipwise.api.requests.parts import Serving
 from chipwise.catalog.chip import Chip
 from chipwise.catalog.offer import load_offers
 from chipwise.catalog.runtime import get_runtime, override
@@ -16,15 +17,19 @@ from chipwise.catalog.snapshot import use
 from chipwise.catalog.system import get_system
 from chipwise.errors import UsageError
 from chipwise.predict.training.dims import transformer
-from chipwise.report.launch.spec import LaunchFile, Machine, Network, ServeSpec, Spec, TrainSpec
+from chipwise.report.launch.spec import Guess, LaunchFile, Machine, Network, ServeSpec, Spec, TrainSpec
 from chipwise.report.launch.targets import launch_files
 from chipwise.report.saved import Saved, read_saved
 from chipwise.units import format_seconds
+from chipwise.workload.graph import Graph
+from chipwise.workload.model import Dense, Model, MoE, SelfAttention
 
 __all__ = ["launch", "spec_of", "write_files"]
 
 SERVED = ("plan", "compare", "estimate", "explain")
 BLOCK = 1024  # tokens that the longest sequence is rounded up to
+CONVERTING = ("vllm", "sglang")  # runtimes that turn 16-bit weights into fp8 when they load them
+DEVIATIONS = 4.0  # of lengths above their mean that there is room for
 
 
 def launch(path: str, target: str, rank: int = 1) -> tuple[LaunchFile, ...]:
@@ -38,6 +43,15 @@ def launch(path: str, target: str, rank: int = 1) -> tuple[LaunchFile, ...]:
 
 def spec_of(saved: Saved, rank: int = 1) -> Spec:
     """What launch files need of a saved plan, read under the facts that it was saved with."""
+    try:
+        return _spec(saved, rank)
+    except (KeyError, TypeError, AttributeError) as error:
+        raise UsageError(
+            f"a saved plan of another kind: {error}", "save it again with this version"
+        ) from None
+
+
+def _spec(saved: Saved, rank: int) -> Spec:
     plans = saved.report.get("plans") or ()
     if saved.verb not in (*SERVED, "train_plan") or not plans:
         raise UsageError(
@@ -81,8 +95,12 @@ def _serve(saved: Saved, plan: Mapping[str, Any]) -> ServeSpec:
     found = load(_model(saved))
     own = found.graph.model.precision.name
     precision = plan["precision"]
-    convert = precision if precision == "fp8" != own else ""
-    longest = math.ceil((workload["prompt_tokens"] + workload["output_tokens"]) / BLOCK) * BLOCK
+    convert = precision if precision == "fp8" != own and plan["runtime"] in CONVERTING else ""
+    spread = (workload["prompt_cv"], workload["output_cv"])
+    means = (workload["prompt_tokens"], workload["output_tokens"])
+    room = sum(mean * (1.0 + DEVIATIONS * cv) for mean, cv in zip(means, spread, strict=True))
+    longest = math.ceil(room / BLOCK) * BLOCK
+    guess = _guess(request, found.graph)
     replicas = max(1, int(plan["replicas"]))
     each = f" in each of {replicas} replicas" if replicas > 1 else ""
     expected = [
@@ -91,6 +109,10 @@ def _serve(saved: Saved, plan: Mapping[str, Any]) -> ServeSpec:
     ]
     if precision != own and not convert:
         expected.append(f"weights: a checkpoint in {precision} is needed, {model['name']} is {own}")
+    if guess is not None:
+        expected.append(
+            "guesses: random text of a benchmark is not accepted as often as yours, measure on your own"
+        )
     return ServeSpec(
         title=f"{model['name']}: {plan['chips']}x {chip.id}, {layout['label']}, {precision}",
         model=_hub(saved, model["name"]),
@@ -115,7 +137,20 @@ def _serve(saved: Saved, plan: Mapping[str, Any]) -> ServeSpec:
         concurrency=max(1, round(plan["concurrency"])),
         rate_per_s=workload["rate_per_s"],
         expected=tuple(expected),
+        guess=guess,
+        spare=plan["spare"],
+        prompt_workers=plan["prompt_workers"],
+        cached_tokens=round(workload["cached_share"] * workload["prompt_tokens"]),
+        spread=spread,
     )
+
+
+def _guess(request: Mapping[str, Any], graph: Graph) -> Guess | None:
+    """What `--speculate` asked for, as `Serving` reads it."""
+    tactics = Serving(speculate=request.get("speculate")).settings()["tactics"]
+    if tactics.speculation is None:
+        return None
+    return Guess(tactics.speculation.draft_tokens, not tactics.lookup and graph.extra("mtp") is not None)
 
 
 def _train(saved: Saved, plan: Mapping[str, Any]) -> TrainSpec:
@@ -135,7 +170,10 @@ def _train(saved: Saved, plan: Mapping[str, Any]) -> TrainSpec:
         dp=layout["dp"],
         sharding=layout["sharding"],
         shard_ranks=layout["shard_ranks"],
-        recompute=layout["recompute"],
+        selective=layout["recompute"] == "selective",
+        recomputed=_recomputed(layout["recompute"]),
+        schedule=layout["schedule"],
+        offload=layout["offload"],
         micro_batch=layout["micro_batch"],
         global_batch=plan["global_batch"],
         seq=plan["seq"],
@@ -149,8 +187,14 @@ def _train(saved: Saved, plan: Mapping[str, Any]) -> TrainSpec:
     )
 
 
+def _recomputed(words: str) -> float:
+    """The share of layers in `none`, `selective`, `full` or `50% of layers`."""
+    return float(words.partition("%")[0]) / 100.0 if "%" in words else float(words == "full")
+
+
 def _network(model: str) -> Network:
-    t = transformer(load(model).graph)
+    graph = load(model).graph
+    t = transformer(graph)
     heads, dim = float(t.heads), float(t.head_dim)
     routed = float(t.top_k) > 0
     return Network(
@@ -165,7 +209,20 @@ def _network(model: str) -> Network:
         top_k=round(float(t.top_k)),
         expert_ffn=round(float(t.expert_ffn)),
         tied=bool(t.tied),
+        plain=_plain(graph.model),
     )
+
+
+def _plain(model: Model) -> bool:
+    """Whether all layers are alike and of the kind that Megatron-LM's options describe."""
+    if len(model.runs) != 1:
+        return False
+    ((_, layer),) = model.runs
+    f = layer.ffn
+    simple = isinstance(f, Dense) and f.gated
+    routed = isinstance(f, MoE) and f.gated and not (f.shared_width or f.latent or f.branches)
+    usual = layer.norm == "rms" and layer.norms == "before" and layer.streams == 1 and not layer.side
+    return isinstance(layer.mixer, SelfAttention) and (simple or routed) and usual and not layer.depth_mix
 
 
 def _machine(chip: Chip, system: str, devices: int) -> Machine:
@@ -183,6 +240,7 @@ def _machine(chip: Chip, system: str, devices: int) -> Machine:
         devices,
         held * per_chip,
         tuple((o.provider, o.instance, o.region, (o.chips or 0) * per_chip) for o in offers),
+        chip.kind == "cpu",
     )
 
 

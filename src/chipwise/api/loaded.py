@@ -32,27 +32,30 @@ class Loaded:
     notes: tuple[str, ...] = ()
 
 
-def load(model: str, precision: str | None = None) -> Loaded:
-    """A model by name, path or folder; `precision` replaces that of the checkpoint.
+def load(model: str, precision: str | None = None, kv: str | None = None) -> Loaded:
+    """A model by name, path or folder; `precision` replaces that of the checkpoint, `kv` that of its cache.
 
     Raises `UsageError` for a configuration that cannot be read, `UnknownNameError` for an unknown model or
     format.
     """
     config = find_config(model)
     found = load_model(config)
-    if precision is None or precision == found.precision.name:
-        return Loaded(config, build(found))
-    return Loaded(
-        config, build(found.at_precision(parse_precision(precision, found))), (CHANGED.format(precision),)
-    )
+    notes: list[str] = []
+    if precision is not None and precision != found.precision.name:
+        found = found.at_precision(parse_precision(precision, found))
+        notes.append(CHANGED.format(precision))
+    if kv is not None and kv != found.precision.kv.name:
+        found = found.with_kv(kv)
+        notes.append(CHANGED.format(f"{kv} cache"))
+    return Loaded(config, build(found), tuple(notes))
 
 
-def load_generating(model: str, precision: str | None = None) -> Loaded:
+def load_generating(model: str, precision: str | None = None, kv: str | None = None) -> Loaded:
     """The same for a model whose generation can be timed.
 
     Raises `UsageError` for an encoder, which generates nothing, and for an encoder-decoder.
     """
-    found = load(model, precision)
+    found = load(model, precision, kv)
     name = found.graph.model.name
     if not found.graph.model.ends.head:
         raise UsageError(f"{name} is an encoder and generates no tokens", f"chipwise fit {model} sizes it")

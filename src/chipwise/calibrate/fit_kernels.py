@@ -1,9 +1,7 @@
-"""Fits the parameters of a formula to measured times, shared over hardware and software in a hierarchy.
+"""Fits the effects on the parameters of a formula to measured times.
 
-A parameter q of row i is exp(sum of effects): one for all rows, one for its data type, one for its
-generation, one for its chip, ... Every effect has a normal prior around 0 (around log(mid) for the first), so
-that a chip with many rows gets its own value, one with five moves part of the way, and one with none keeps
-what its relatives have and a wider interval.
+Every effect has a normal prior around 0 (around log(mid) for the first), so that a chip with many rows gets its own
+value, one with five moves part of the way, and one with none keeps what its relatives have and a wider interval.
 
     minimise  sum_i w_i huber(log t_i - log y_i) / s^2 + 1/2 sum_e ((e - prior_e) / spread_e)^2
 
@@ -14,183 +12,42 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from chipwise.calibrate.parameter import Parameter
+from chipwise.calibrate.effects import (
+    SCATTER,
+    SCATTER_EDGES_S,
+    Effect,
+    Effects,
+    Labels,
+    Quantity,
+    label_codes,
+)
 from chipwise.units import Array, Real
 
-__all__ = ["Effect", "Effects", "Level", "Quantity", "Rows", "fit", "log_spread"]
+__all__ = ["Rows", "fit", "log_spread"]
 
-Labels = Mapping[str, NDArray[np.str_]]
 Model = Callable[[Mapping[str, Real]], Array]
 
 HUBER = 0.15  # of log(predicted / measured): beyond this a row pulls with constant force
-SCATTER = 0.12  # one standard deviation of a good row: noise floor of kernel timings
-SCATTER_SPREAD = 0.1  # of the logarithm of a scatter: assumed
 STEP = 0.02  # of log(parameter), for derivatives
-# Short kernels scatter more than long ones: one residual spread for each range of predicted time.
-SCATTER_EDGES_S = (1e-5, 1e-4, 1e-3)
-
-
-@dataclass(frozen=True, slots=True)
-class Level:
-    """An effect for each combination of `attributes` seen in the rows, with prior N(centre, spread)."""
-
-    attributes: tuple[str, ...]
-    spread: float
-    centres: Mapping[str, float] = field(default_factory=dict)
-
-    @property
-    def name(self) -> str:
-        """`dtype+generation`."""
-        return "+".join(self.attributes)
-
-
-@dataclass(frozen=True, slots=True)
-class Quantity:
-    """One parameter of a formula: prior `mid` with `spread` (of its logarithm), kept within low..high."""
-
-    mid: float
-    spread: float
-    unit: str
-    levels: tuple[Level, ...] = ()
-    low: float = 0.0
-    high: float = np.inf
-
-    @property
-    def all_levels(self) -> tuple[Level, ...]:
-        """The overall effect first."""
-        return (Level((), self.spread, {"": float(np.log(self.mid))}), *self.levels)
-
-
-@dataclass(frozen=True, slots=True)
-class Effect:
-    """One fitted effect on log(parameter): its prior, value and rows, and its standard deviation with the
-    other effects held: what is confounded in all rows alike does not widen their predictions."""
-
-    prior: float
-    value: float
-    spread: float
-    rows: int
-
-    @property
-    def factor(self) -> float:
-        """What the parameter is multiplied by; the parameter itself where the effect is the overall one."""
-        return float(np.exp(self.value))
-
-
-@dataclass(frozen=True)
-class Effects:
-    """All effects of one formula, by (quantity, level, key); rows whose key is unknown get the prior's 0."""
-
-    quantities: Mapping[str, Quantity]
-    table: Mapping[tuple[str, str, str], Effect]
-    scatter: tuple[float, ...] = (SCATTER,) * (len(SCATTER_EDGES_S) + 1)
-    rows_hash: str = ""
-
-    def values(self, labels: Labels) -> dict[str, Array]:
-        """Every quantity for every row."""
-        out: dict[str, Array] = {}
-        for name, quantity in self.quantities.items():
-            total: Array = np.asarray(0.0)
-            for level in quantity.all_levels:
-                keys, codes = _keys(labels, level.attributes)
-                known = [self.table.get((name, level.name, k)) for k in keys]
-                column = np.array(
-                    [
-                        level.centres.get(k, 0.0) if e is None else e.value
-                        for k, e in zip(keys, known, strict=True)
-                    ]
-                )
-                total = total + column[codes]
-            out[name] = np.clip(np.exp(total), quantity.low, quantity.high)
-        return out
-
-    def keys_of(self, attribute: str) -> list[str]:
-        """Values of an attribute, a generation say, for which any effect was fitted."""
-        places = {
-            level.name: level.attributes.index(attribute)
-            for quantity in self.quantities.values()
-            for level in quantity.levels
-            if attribute in level.attributes
-        }
-        found = {key.split("+")[places[level]] for _, level, key in self.table if level in places}
-        return sorted(found)
-
-    def spreads(self, labels: Labels) -> dict[str, Array]:
-        """One standard deviation of log(quantity) for every row: effects without rows bring their prior's."""
-        out: dict[str, Array] = {}
-        for name, quantity in self.quantities.items():
-            total: Array = np.asarray(0.0)
-            for level in quantity.all_levels:
-                keys, codes = _keys(labels, level.attributes)
-                known = [self.table.get((name, level.name, k)) for k in keys]
-                column = np.array([level.spread if e is None else e.spread for e in known])
-                total = total + column[codes] ** 2
-            out[name] = np.sqrt(total)
-        return out
-
-    def parameters(self, prefix: str, source: str, least: float = 0.0) -> dict[str, Parameter]:
-        """Named parameters to ship: `prefix.quantity.all`, factors `prefix.quantity.level=key`.
-
-        Factors that the rows moved less than `least` and told little about (more than half of the prior's
-        spread is left) are left out; read back, they count as never measured.
-        """
-        out: dict[str, Parameter] = {}
-        prior_spread = {(q, v.name): v.spread for q, s in self.quantities.items() for v in s.all_levels}
-        for (name, level, key), e in self.table.items():
-            if level and abs(e.value - e.prior) < least and e.spread > 0.5 * prior_spread[name, level]:
-                continue
-            full = f"{prefix}.{name}.all" if not level else f"{prefix}.{name}.{level}={key}"
-            quantity = self.quantities[name]
-            unit = quantity.unit if not level else "factor"
-            value = float(np.exp(e.value))
-            if not quantity.levels:  # nothing is added to it, so that its bounds are known here
-                value = min(max(value, quantity.low), quantity.high)
-            out[full] = Parameter(float(np.exp(e.prior)), value, e.spread, unit, source, self.rows_hash)
-        for i, sigma in enumerate(self.scatter):
-            out[f"{prefix}.scatter.{i}"] = Parameter(
-                SCATTER,
-                sigma,
-                SCATTER_SPREAD,
-                "standard deviation of log(time), by range of time",
-                source,
-                self.rows_hash,
-            )
-        return out
-
-    @classmethod
-    def of(cls, table: Mapping[str, Parameter], prefix: str, prior: Mapping[str, Quantity]) -> Effects:
-        """The inverse of `parameters`; what `table` does not hold keeps its prior."""
-        effects: dict[tuple[str, str, str], Effect] = {}
-        scatter = [SCATTER] * (len(SCATTER_EDGES_S) + 1)
-        levels = {(q, v.name) for q, s in prior.items() for v in s.all_levels}
-        start, rows_hash = f"{prefix}.", ""
-        for full, p in table.items():
-            if not full.startswith(start):
-                continue
-            quantity, _, tail = full[len(start) :].partition(".")
-            level, _, key = tail.partition("=") if tail != "all" else ("", "", "")
-            if (quantity, level) in levels:
-                effect = Effect(float(np.log(p.prior)), float(np.log(p.value)), p.spread, 0)
-                effects[quantity, level, key] = effect
-                rows_hash = p.rows
-            elif quantity == "scatter":
-                scatter[int(tail)] = p.value
-        return cls(prior, effects, tuple(scatter), rows_hash)
+LEAST_SCATTER = 30  # rows from which a range of times, or a kind of row, has a scatter of its own
+DECILES = 2.563  # standard deviations between the 10 % and the 90 % quantile of a normal distribution
 
 
 @dataclass(frozen=True)
 class Rows:
-    """Measured rows of one formula: labels, seconds, and the formula at all rows or at some of them."""
+    """Measured rows of one formula: labels, seconds, and the formula at all rows or at some of them. `alike` names
+    what each shares its scatter with."""
 
     labels: Labels
     measured_s: Array
     model: Callable[[Mapping[str, Real], NDArray[np.intp]], Array]
     weight: Array | None = None
+    alike: NDArray[np.str_] | None = None
 
     def __len__(self) -> int:
         return len(self.measured_s)
@@ -203,6 +60,7 @@ class Rows:
             self.measured_s[index],
             lambda values, i: whole(values, index[i]),
             None if self.weight is None else self.weight[index],
+            None if self.alike is None else self.alike[index],
         )
 
     def predict(self, effects: Effects) -> Array:
@@ -274,7 +132,7 @@ def fit(rows: Rows, prior: Mapping[str, Quantity], *, iterations: int = 15) -> E
         name: Effect(float(centre[i]), float(theta[i]), float(deviation[i]), int(counts[i]))
         for i, name in enumerate(names)
     }
-    scatter = _scatter(r, np.exp(measured + r))
+    scatter = _scatter(r, np.exp(measured + r), _alike(rows))
     return Effects(dict(prior), table, scatter, rows.digest)
 
 
@@ -283,7 +141,9 @@ def log_spread(rows: Rows, effects: Effects) -> Array:
     everything = np.arange(len(rows))
     values = effects.values(rows.labels)
     base = np.log(rows.model(values, everything))
-    variance = np.asarray(effects.scatter)[np.searchsorted(SCATTER_EDGES_S, np.exp(base))] ** 2
+    keys, codes = np.unique(_alike(rows), return_inverse=True)
+    each = np.array([effects.scatter.get(str(k), effects.scatter[""]) for k in keys])
+    variance = each[codes, np.searchsorted(SCATTER_EDGES_S, np.exp(base))] ** 2
     for name, spread in effects.spreads(rows.labels).items():
         moved = {**values, name: values[name] * np.exp(STEP)}
         slope = (np.log(rows.model(moved, everything)) - base) / STEP
@@ -292,27 +152,26 @@ def log_spread(rows: Rows, effects: Effects) -> Array:
     return deviation
 
 
-def _scatter(residuals: Array, predicted_s: Array) -> tuple[float, ...]:
-    """Half the distance between the 10 % and 90 % residuals as a standard deviation, by range of time."""
+def _alike(rows: Rows) -> NDArray[np.str_]:
+    return np.full(len(rows), "") if rows.alike is None else rows.alike
+
+
+def _scatter(residuals: Array, predicted_s: Array, alike: NDArray[np.str_]) -> dict[str, tuple[float, ...]]:
+    """Half the distance between the 10 % and 90 % residuals as a standard deviation, by range of time: of all
+    rows under "", and of every kind with enough of them, whose ranges with few rows take its own
+    mean."""
     ranges = np.searchsorted(SCATTER_EDGES_S, predicted_s)
-    out = []
-    for i in range(len(SCATTER_EDGES_S) + 1):
-        part = residuals[ranges == i]
-        part = part if len(part) >= 30 else residuals
-        out.append(float(np.subtract(*np.quantile(part, [0.9, 0.1])) / 2.563) if len(part) else SCATTER)
-    return tuple(out)
 
+    def spreads(rows: NDArray[np.bool_]) -> tuple[float, ...]:
+        parts = [residuals[rows & (ranges == i)] for i in range(len(SCATTER_EDGES_S) + 1)]
+        chosen = [part if len(part) >= LEAST_SCATTER else residuals[rows] for part in parts]
+        return tuple(
+            float(np.subtract(*np.quantile(c, [0.9, 0.1])) / DECILES) if len(c) else SCATTER for c in chosen
+        )
 
-def _keys(labels: Labels, attributes: Sequence[str]) -> tuple[list[str], NDArray[np.intp]]:
-    """Distinct combinations of the attributes, and which one each row has."""
-    if not attributes:
-        size = len(next(iter(labels.values())))
-        return [""], np.zeros(size, dtype=np.intp)
-    joined = labels[attributes[0]].astype(str)
-    for name in attributes[1:]:
-        joined = np.char.add(np.char.add(joined, "+"), labels[name].astype(str))
-    keys, codes = np.unique(joined, return_inverse=True)
-    return [str(k) for k in keys], codes.astype(np.intp)
+    keys, counts = np.unique(alike, return_counts=True)
+    known = [str(k) for k, n in zip(keys, counts, strict=True) if n >= LEAST_SCATTER and k]
+    return {"": spreads(np.ones(len(residuals), dtype=bool))} | {k: spreads(alike == k) for k in known}
 
 
 def _design(
@@ -326,7 +185,7 @@ def _design(
     for quantity, spec in prior.items():
         blocks[quantity] = []
         for level in spec.all_levels:
-            keys, codes = _keys(labels, level.attributes)
+            keys, codes = label_codes(labels, level.attributes)
             blocks[quantity].append(codes + len(names))
             names += [(quantity, level.name, key) for key in keys]
             centre += [level.centres.get(key, 0.0) for key in keys]

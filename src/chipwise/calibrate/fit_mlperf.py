@@ -8,9 +8,10 @@ that rows with mislabelled precision or untuned software do not steer the rest. 
 from __future__ import annotations
 
 import hashlib
+import math
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +25,7 @@ __all__ = [
     "Fitted",
     "fit",
     "folds",
+    "immaturity",
     "predict",
     "shipped_mlperf",
     "software_speed",
@@ -33,6 +35,9 @@ __all__ = [
 
 NOISE = 0.15
 """Spread of log(measured) of one cell between submissions beyond what the features know."""
+
+MATURES_ROUNDS = 0.9
+"""Rounds of half a year in which software for language models closes the gap by a factor e."""
 
 HUBER = 1.3
 STEPS = 14
@@ -58,16 +63,21 @@ class FitRow:
 class Fitted:
     """Parameters by name; one that a row asks for and nobody has is 0.
 
-    `spread` holds, by kind and scenario ("llm.Server"), the 10 % and 90 % quantiles of log(measured /
-    predicted) on cells that the fit did not see.
+    `spread` holds, by kind, scenario and tier ("llm.Server.chip"), the ends of 80 % of log(measured / predicted)
+    on cells that the fit did not see; `seen` the chips whose rows were fitted, by kind.
     """
 
     table: Mapping[str, Parameter]
     spread: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    seen: Mapping[str, frozenset[str]] = field(default_factory=dict)
 
     def value(self, name: str) -> float:
         """The value of a parameter, 0 where there is none."""
         return self.table[name].value if name in self.table else 0.0
+
+    def unfitted(self) -> Fitted:
+        """The same parameters at their priors."""
+        return Fitted({n: replace(p, value=p.prior, rows="") for n, p in self.table.items()})
 
 
 @per_snapshot
@@ -87,15 +97,24 @@ def shipped_mlperf() -> Fitted:
         for name, entry in data["parameters"].items()
     }
     spread = {name: (float(low), float(high)) for name, (low, high) in data.get("spread", {}).items()}
-    return Fitted(table, spread)
+    seen = {group: frozenset(chips) for group, chips in data.get("seen", {}).items()}
+    return Fitted(table, spread, seen)
 
 
 def software_speed(age: float, fitted: Fitted) -> float:
     """Speed of serving software of an age (`catalog.published.software_age`) against a mature stack: below 1.
 
-    exp(-A exp(-(age + 1) / 1.5)): what two and a half years of submissions on unchanged chips show.
+    exp(-A immaturity(age)): what two and a half years of submissions on unchanged chips show.
     """
-    return float(np.exp(-fitted.value("llm.maturity") * np.exp(-(age + 1.0) / 1.5)))
+    return float(np.exp(-fitted.value("llm.maturity") * immaturity(age)))
+
+
+def immaturity(age: float) -> float:
+    """exp(-(age + 1) / 0.9): what software of an age still lacks, 1 in the round before v4.0.
+
+    Submissions on unchanged chips (H200, L40S, MI300X) gained a fifth from v4.0 to v4.1 and little after v5.0.
+    """
+    return math.exp(-(age + 1.0) / MATURES_ROUNDS)
 
 
 def fit(rows: Sequence[FitRow], prior: Fitted) -> Fitted:
@@ -122,7 +141,7 @@ def fit(rows: Sequence[FitRow], prior: Fitted) -> Fitted:
     for name, value in zip(names, theta, strict=True):
         p = table[name]
         table[name] = Parameter(p.prior, float(value), p.spread, p.unit, p.source, mark)
-    return Fitted(table, prior.spread)
+    return Fitted(table, prior.spread, prior.seen)
 
 
 def predict(rows: Sequence[FitRow], fitted: Fitted) -> Array:
@@ -166,10 +185,13 @@ def to_toml(fitted: Fitted, note: str) -> str:
         )
     lines += [
         "",
-        "# 10 % and 90 % quantiles of log(measured / predicted) on unseen cells",
+        "# Ends of 80 % of log(measured / predicted) on unseen cells, by tier",
         "[spread]",
     ]
     lines += [f'"{name}" = [{low:.3g}, {high:.3g}]' for name, (low, high) in sorted(fitted.spread.items())]
+    lines += ["", "# Chips whose rows were fitted", "[seen]"]
+    for group, chips in sorted(fitted.seen.items()):
+        lines += [f"{group} = [", *(f'  "{chip}",' for chip in sorted(chips)), "]"]
     return "\n".join(lines) + "\n"
 
 

@@ -14,7 +14,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from chipwise.calibrate.fit_kernels import Effects, Level, Quantity, Rows, fit
+from chipwise.calibrate.effects import Effects, Level, Quantity
+from chipwise.calibrate.fit_kernels import Rows, fit
 from chipwise.calibrate.parameter import Parameter
 from chipwise.calibrate.parameters import Parameters
 from chipwise.catalog.chip import Chip
@@ -24,7 +25,7 @@ from chipwise.predict.overheads import Overheads
 from chipwise.predict.parts import PARTS
 from chipwise.units import Array, Real
 
-__all__ = ["PREFIX", "ServingFit", "ServingRows", "fit_serving", "served_overheads"]
+__all__ = ["PREFIX", "ServingFit", "ServingRows", "chips_seen", "fit_serving", "served_overheads"]
 
 PREFIX = "serving"
 SOURCE = "published serving measurements with vLLM, SGLang and TensorRT-LLM on NVIDIA chips; fitted (2026-11)"
@@ -65,12 +66,13 @@ PASSES: Mapping[str, Quantity] = {
     "interference": Quantity(1.0, 0.2, "ratio of a prompt's own time", (), 0.1, 3.0),
 }
 
-_STACK = (Level(_RUNTIME, 0.5), Level(("harness",), 0.5))
+_MODE = Level(("mode",), 0.5)
+_STACK = (Level(_RUNTIME, 0.5), Level(("harness",), 0.5), _MODE)
 FIRST_TOKEN: Mapping[str, Quantity] = {
     "request_s": Quantity(0.02, 0.7, "s", _STACK, 1e-4, 1.0),
     "stream_tokens": Quantity(3.0, 0.7, "tokens", _STACK, 0.05, 60.0),
-    "queue": Quantity(1.0, 0.3, "ratio", (Level(("harness",), 0.3),), 0.05, 10.0),
-    "burst": Quantity(0.06, 0.4, "ratio", (Level(("harness",), 0.4),), 2e-3, 1.0),
+    "queue": Quantity(1.0, 0.3, "ratio", (Level(("harness",), 0.3), _MODE), 0.05, 10.0),
+    "burst": Quantity(0.06, 0.4, "ratio", (Level(("harness",), 0.4), _MODE), 2e-3, 1.0),
 }
 
 
@@ -117,6 +119,15 @@ class ServingFit:
         return cls(Effects.of(own, names[0], PASSES), Effects.of(own, names[1], FIRST_TOKEN))
 
 
+def chips_seen(labels: Labels, rows_hash: str) -> dict[str, Parameter]:
+    """How many rows of each chip a fit has seen, to ship beside it: they decide how near a prediction is."""
+    chips, counts = np.unique(labels["chip"], return_counts=True)
+    return {
+        f"{PREFIX}.seen.chip={chip}": Parameter(float(n), float(n), 0.0, "rows", SOURCE, rows_hash)
+        for chip, n in zip(chips, counts, strict=True)
+    }
+
+
 def fit_serving(rows: ServingRows) -> ServingFit:
     """The effects that explain the rows best under their priors. Pure: same rows, same answer."""
     passes = fit(_Stage(rows, {}).rows(rows.tpot_s, "tpot_s"), PASSES, iterations=ITERATIONS)
@@ -131,19 +142,26 @@ def served_overheads(
     """Host and link overheads of a runtime on chips of one family, with the factors that served workloads gave
     the parts of its passes, one per chip. Runtimes and families that were not fitted have none."""
     plain = numbers.overheads(family, runtime)
-    fitted = ServingFit.of(numbers)
+    fitted = numbers.derived(ServingFit.of)
     if family != "simt" or runtime not in fitted.passes.keys_of("runtime"):
         return plain
     # software of the last quarter that was measured
     period = max(fitted.passes.keys_of("period"), default="")
     known = {"runtime": runtime, "stack": runtime, "family": architecture, "period": period}
     known["harness"] = f"{runtime}, drawn lengths"  # as public benchmarks are run
+    known["mode"] = "together"
     labels = {name: np.full(len(chips), value) for name, value in known.items()}
     labels["generation"] = np.array([generation(c.id).removesuffix("_ultra") for c in chips])
     values = fitted.passes.values(labels)
     factors: dict[str, Real] = {part: values[part] * values["whole"] for part in PARTS}
-    request_s = float(np.mean(fitted.first.values(labels)["request_s"]))
-    return replace(plain, factors=factors, request_s=request_s)
+    first = {name: float(np.mean(column)) for name, column in fitted.first.values(labels).items()}
+    return replace(
+        plain,
+        factors=factors,
+        request_s=first["request_s"],
+        stream_tokens=first["stream_tokens"],
+        interference=float(np.mean(values["interference"])),
+    )
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from chipwise.calibrate.fit_kernels import Level, Quantity
+from chipwise.calibrate.effects import Level, Quantity
 
 __all__ = ["COLLECTIVE", "DECODE", "EXPERTS", "GEMM", "POINTWISE", "PRIORS", "PROMPT"]
 
@@ -39,6 +39,9 @@ _ENERGY = Quantity(
     ),
 )  # fmt: skip
 
+# Intel's stack cannot replay a graph: the host launches each call while the one before still runs.
+_AHEAD = Quantity(1e-3, 0.1, "share", (_level("vendor", spread=0.3, intel=700.0),), 0.0, 1.0)
+
 GEMM: Mapping[str, Quantity] = {
     "compute_share": Quantity(
         0.75,
@@ -48,7 +51,9 @@ GEMM: Mapping[str, Quantity] = {
             # ROCm libraries reach less of a higher peak
             _level("vendor", spread=0.2, amd=0.75),
             _level("dtype", spread=0.3),
-            _level("generation", "dtype", spread=0.2),
+            # what a vendor's libraries reach with a type carries over to its next generation
+            _level("vendor", "dtype", spread=0.4),
+            _level("generation", "dtype", spread=0.1),
             _level("runtime", "dtype", spread=0.15),
             _level("chip", "dtype", spread=0.1),
         ),
@@ -77,6 +82,7 @@ GEMM: Mapping[str, Quantity] = {
     "quantisation": _WAVE,
     "cache_share": Quantity(0.6, 0.3, "share of cache"),
     "softness": Quantity(3.0, 0.2, "exponent", (_level("generation", spread=0.15),), 1.5, 20.0),
+    "ahead": _AHEAD,
     "quantise_start_s": Quantity(3e-6, 0.5, "s", (_level("runtime", "dtype", spread=0.5),)),
     "quantise_row_unit_s": Quantity(5e-8, 0.7, "s of a unit", (_level("runtime", "dtype", spread=1.0),)),
     "quantise_memory_share": Quantity(
@@ -95,6 +101,9 @@ PROMPT: Mapping[str, Quantity] = {
             _level("library", "generation", spread=0.2),
             _level("chip", spread=0.1),
             _level("library", "head_dim", spread=0.2),
+            # libraries ship a kernel of its own for each type and head dimension of a generation, or fall back
+            _level("library", "generation", "dtype", "cache", spread=0.2),
+            _level("library", "generation", "dtype", "head_dim", spread=0.3),
         ),
         0.01,
         1.0,
@@ -102,7 +111,7 @@ PROMPT: Mapping[str, Quantity] = {
     "exponential_share": Quantity(
         0.7, 0.4, "ratio", (_level("generation", spread=0.3, blackwell_ultra=0.6),), 0.05, 20.0
     ),
-    "edge_blocks": Quantity(1.0, 0.5, "32 keys"),
+    "edge_blocks": Quantity(1.0, 0.5, "32 keys", (_level("library", spread=0.5),)),
     "tile_s": Quantity(
         1e-6,
         0.5,
@@ -154,6 +163,7 @@ DECODE: Mapping[str, Quantity] = {
             _level("generation", spread=0.3),
             _level("library", "cache", spread=0.3),
             _level("library", "generation", "cache", spread=0.3),
+            _level("library", "head_dim", spread=0.3),
         ),
         0.5,
         256.0,
@@ -186,11 +196,12 @@ DECODE: Mapping[str, Quantity] = {
             _level("library", spread=0.5),
             _level("library", "generation", spread=0.4),
             _level("library", "generation", "heads", spread=0.4),
+            _level("library", "generation", "head_dim", spread=0.3),
         ),
     ),
     "quantisation": Quantity(0.5, 0.3, "0..1", (_level("library", "generation", spread=0.5),), 0.0, 1.0),
-    "cache_full": Quantity(0.4, 0.2, "share of cache", (), 0.0, 0.7),
-    "cache_empty": Quantity(1.5, 0.2, "share of cache", (), 0.8, 4.0),
+    "cache_full": Quantity(0.6, 0.3, "share of cache", (), 0.0, 1.0),
+    "cache_empty": Quantity(1.5, 0.3, "share of cache", (_level("generation", spread=0.3),), 1.01, 4.0),
     "passes": Quantity(0.5, 0.7, "ratio", (_level("runtime", "library", "cache", spread=0.5),)),
     "start_s": Quantity(
         6e-6,
@@ -203,6 +214,7 @@ DECODE: Mapping[str, Quantity] = {
         ),
     ),
     "softness": _SOFT,
+    "ahead": _AHEAD,
 }
 
 EXPERTS: Mapping[str, Quantity] = {

@@ -11,7 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from chipwise.calibrate.fit_kernels import Quantity, Rows
+from chipwise.calibrate.effects import Quantity
+from chipwise.calibrate.fit_kernels import Rows
+from chipwise.calibrate.kernel_exchanges import exchange_rows
 from chipwise.calibrate.kernel_labels import (
     ATTENTION_BY_KERNEL,
     EXPERTS_BY_KERNEL,
@@ -52,7 +54,6 @@ from chipwise.cost.simt import (
     quantise,
     uniform,
 )
-from chipwise.parallel.collective import CollectiveParameters, collective
 from chipwise.units import Array, Real
 from chipwise.workload.op import causal_pairs
 
@@ -81,8 +82,9 @@ def kernel_rows(columns: Columns, chips: Mapping[str, Chip]) -> Rows:
     size = len(columns["op"])
     model, labels = OPS[op][0](columns, chips)
     latency = columns["latency_us"].astype(float) if "latency_us" in columns else np.full(size, np.nan)
-    common = _common(columns, chips)
-    return Rows({**common, **labels}, latency * 1e-6, model)
+    every = {**_common(columns, chips), **labels}
+    # kinds of exchange differ in how far they scatter, and so do generations of chips with their stacks
+    return Rows(every, latency * 1e-6, model, alike=every["kind" if "kind" in every else "generation"])
 
 
 def _common(columns: Columns, chips: Mapping[str, Chip]) -> dict[str, NDArray[np.str_]]:
@@ -279,68 +281,6 @@ def _pointwise(columns: Columns, chips: Mapping[str, Chip]) -> tuple[Model, dict
     return model, {"library": np.where(op == "elementwise", text_of(columns, "kernel"), op)}
 
 
-def _collective(columns: Columns, chips: Mapping[str, Chip]) -> tuple[Model, dict[str, NDArray[np.str_]]]:
-    kind = mapped(text_of(columns, "op"), lambda o: KINDS[o])
-    kernel = text_of(columns, "kernel")
-    notes = text_of(columns, "notes")
-    exchange = np.char.find(kernel, "deepep/") >= 0
-    direct = np.array([any(p in k for p in ("graph", "eager", "TRTLLM")) for k in kernel])
-    chip = text_of(columns, "chip")
-    fast = np.array([_has_fabric(chips[c]) for c in chip])
-    # the pairs of A40 ran at the rate of PCIe, linked or not
-    fast &= np.char.find(notes, "a40_pairwise") < 0
-    # messages between hosts, and pairs of links with PCIe between them, leave the domain
-    ranks = np.maximum(number_of(columns, "ranks", 2.0), 2.0)
-    outside = ranks > mapped(notes, _per_node).astype(float)
-    outside |= (np.char.find(notes, "pairwise") >= 0) & (ranks > 2.0)
-    links = [_link(chips[c], f and not o) for c, f, o in zip(chip, fast, outside, strict=True)]
-    topk, tokens = number_of(columns, "topk", 1.0), number_of(columns, "tokens")
-    per_token = 2.0 * number_of(columns, "hidden") * np.minimum(topk, ranks)
-    dims = {
-        "num_bytes": np.where(exchange, tokens * per_token, number_of(columns, "bytes", 1.0)),
-        "ranks": ranks,
-        "link_bytes_per_s": np.array(links),
-    }
-
-    def model(values: Mapping[str, Real], i: Index) -> Array:
-        d = _take(dims, i)
-        out = np.empty(len(i))
-        groups = np.char.add(kind[i], np.where(direct[i], "+direct", "+ring"))
-        for group in np.unique(groups):
-            at = np.flatnonzero(groups == group)
-            name, algorithm = str(group).split("+")
-            p = CollectiveParameters(
-                **{f: np.broadcast_to(values[f], len(i))[at] for f in CollectiveParameters.__slots__}
-            )
-            time = collective(name, **_take(d, at), p=p, algorithm=algorithm)  # type: ignore[arg-type]
-            out[at] = time.total_s
-        return out
-
-    library = np.where(kernel == "", "other", kernel)
-    fabric = np.where(outside, "outside", np.where(fast, "link", "pcie"))
-    labels = {
-        "kind": np.where(exchange, "exchange", kind),
-        "library": library,
-        "fabric": np.where(exchange, "exchange", fabric),
-    }
-    return model, labels
-
-
-def _per_node(notes: str) -> str:
-    """Devices per node, where the notes say so."""
-    tail = notes.partition("devices_per_node=")[2].split(" ")[0]
-    return tail or "inf"
-
-
-def _has_fabric(chip: Chip) -> bool:
-    return chip.scaleup is not None and chip.scaleup.bytes_per_s is not None
-
-
-def _link(chip: Chip, fast: bool) -> float:
-    link = chip.scaleup if fast else chip.host
-    return float(link.bytes_per_s) if link is not None and link.bytes_per_s else 16e9
-
-
 Adapter = Callable[[Columns, Mapping[str, Chip]], tuple[Model, dict[str, NDArray[np.str_]]]]
 
 OPS: Mapping[str, tuple[Adapter, Mapping[str, Quantity]]] = {
@@ -354,10 +294,10 @@ OPS: Mapping[str, tuple[Adapter, Mapping[str, Quantity]]] = {
     "layernorm": (_pointwise, POINTWISE),
     "softmax": (_pointwise, POINTWISE),
     "elementwise": (_pointwise, POINTWISE),
-    "allreduce": (_collective, COLLECTIVE),
-    "allgather": (_collective, COLLECTIVE),
-    "reducescatter": (_collective, COLLECTIVE),
-    "alltoall": (_collective, COLLECTIVE),
-    "p2p": (_collective, COLLECTIVE),
+    "allreduce": (exchange_rows, COLLECTIVE),
+    "allgather": (exchange_rows, COLLECTIVE),
+    "reducescatter": (exchange_rows, COLLECTIVE),
+    "alltoall": (exchange_rows, COLLECTIVE),
+    "p2p": (exchange_rows, COLLECTIVE),
 }
 """Formula and priors of each operator of the kernel suite."""

@@ -3,25 +3,32 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from pathlib import Path
+from typing import Any, TypeVar
 
-from chipwise.calibrate.fit_kernels import Effects
+from chipwise.calibrate.effects import Effects
+from chipwise.calibrate.families import cpu_model, dataflow_model, systolic_model
+from chipwise.calibrate.fit_speeds import speed_effects
 from chipwise.calibrate.kernel_priors import PRIORS
 from chipwise.calibrate.parameter import Parameter
 from chipwise.calibrate.simt_numbers import Memo, simt_parameters
+from chipwise.calibrate.systolic_kernels import systolic_effects
 from chipwise.calibrate.table import read_table
 from chipwise.catalog.chip import Chip
 from chipwise.catalog.files import read_text
 from chipwise.catalog.snapshot import per_snapshot, shipped_names, shipped_text
 from chipwise.cost.efficiency import Efficiency
+from chipwise.cost.simt.vector import VectorParameters
 from chipwise.cost.time import CostParameters
 from chipwise.errors import UnknownNameError
 from chipwise.predict.overheads import Overheads
 
 __all__ = ["Parameter", "Parameters", "load_parameters", "shipped_parameters"]
+
+T = TypeVar("T")
 
 MOST_BYTES = 5_000_000
 
@@ -45,18 +52,51 @@ class Parameters:
         return {group: Effects.of(self.table, group, prior) for group, prior in PRIORS.items()}
 
     @cached_property
+    def arrays(self) -> Mapping[str, Effects]:
+        """The same for the operators of systolic chips."""
+        return systolic_effects(self.table)
+
+    @cached_property
+    def speeds(self) -> Effects:
+        """What a token waits for on dataflow machines."""
+        return speed_effects(self.table)
+
+    @cached_property
     def _memo(self) -> Memo:
         return {}
+
+    @cached_property
+    def _derived(self) -> dict[Callable[[Parameters], Any], Any]:
+        return {}
+
+    def derived(self, make: Callable[[Parameters], T]) -> T:
+        """`make(self)`, made once for these numbers."""
+        if make not in self._derived:
+            self._derived[make] = make(self)
+        found: T = self._derived[make]
+        return found
 
     def cost(
         self, family: str, runtime: str, chips: Sequence[Chip], *, alone: bool = False
     ) -> CostParameters:
         """What `cost.time` needs for chips of one family under a runtime: a number per chip where they differ,
         to be taken along with a stack of their devices. `alone`: an operator on its own, not one of a model."""
+        if family == "systolic":
+            return systolic_model(self.arrays, chips, alone=alone)
+        if family == "cpu":
+            return cpu_model(self.value, runtime, chips, alone=alone)
+        if family == "dataflow":
+            return dataflow_model(self.value, self.speeds, chips, alone=alone)
         rest = self.efficiency(family, runtime)
-        if family == "simt":
-            return simt_parameters(self.kernels, rest, runtime, chips, alone=alone, memo=self._memo)
-        return rest
+        found = simt_parameters(self.kernels, rest, runtime, chips, alone=alone, memo=self._memo)
+        return replace(found, vector=self._vector(runtime))
+
+    def _vector(self, runtime: str) -> VectorParameters | None:
+        """The matrix-vector kernels of a runtime, None where it multiplies few rows by tiles too."""
+        name = f"runtime.{runtime}.vector_"
+        if f"{name}rows" not in self.table:
+            return None
+        return VectorParameters(**{f.name: self.value(name + f.name) for f in fields(VectorParameters)})
 
     def efficiency(self, family: str, runtime: str) -> Efficiency:
         """What a roofline of this family needs, under a runtime."""

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from chipwise.calibrate.fit_kernels import Effects, Level, Quantity
-from chipwise.calibrate.kernel_labels import Columns
+import numpy as np
+
+from chipwise.calibrate.effects import Effects, Level, Quantity
+from chipwise.calibrate.kernel_labels import Columns, text_of
 from chipwise.calibrate.kernels import calibrate_kernels, kernel_parameters
 from chipwise.calibrate.parameter import Parameter
 from chipwise.calibrate.parameters import Parameters
 from chipwise.catalog.chip import Chip
+from chipwise.cost.simt.rates import generation
 
 __all__ = ["refit_kernels"]
 
@@ -25,7 +28,11 @@ def refit_kernels(
 ) -> dict[str, Parameter]:
     """Parameters of the groups of operators that `columns` hold measurements of (`latency_us`), to replace those
     of `numbers`, which are their prior. Pure; rows of chips or types without a formula are passed over."""
-    priors = {group: _prior(effects) for group, effects in numbers.kernels.items()}
+    mine = {generation(c) for c in np.unique(text_of(columns, "chip")).tolist()}
+    priors = {
+        group: _prior(effects, mine.isdisjoint(effects.keys_of("generation")))
+        for group, effects in numbers.kernels.items()
+    }
     found = calibrate_kernels(columns, chips, priors)
     merged = {
         group: replace(fitted, table={**numbers.kernels[group].table, **fitted.table})
@@ -34,14 +41,15 @@ def refit_kernels(
     return kernel_parameters(merged, source)
 
 
-def _prior(known: Effects) -> dict[str, Quantity]:
-    """What is believed after the shipped fit: its values, with room to move."""
+def _prior(known: Effects, fresh: bool) -> dict[str, Quantity]:
+    """What is believed after the shipped fit: its values, with room to move; all of it for what belongs to a
+    generation, where the rows are the first of theirs (`fresh`)."""
     return {
         name: replace(
             quantity,
             mid=_overall(known, name, quantity),
             spread=OVERALL_SPREAD,
-            levels=tuple(_level(known, name, level) for level in quantity.levels),
+            levels=tuple(_level(known, name, level, fresh) for level in quantity.levels),
         )
         for name, quantity in known.quantities.items()
     }
@@ -52,7 +60,11 @@ def _overall(known: Effects, name: str, quantity: Quantity) -> float:
     return quantity.mid if effect is None else effect.factor
 
 
-def _level(known: Effects, name: str, level: Level) -> Level:
+def _level(known: Effects, name: str, level: Level, fresh: bool) -> Level:
     seen = {key: e.value for (q, found, key), e in known.table.items() if (q, found) == (name, level.name)}
-    spread = CHIP_SPREAD if "chip" in level.attributes else LEVEL_SHARE * level.spread
+    spread = LEVEL_SHARE * level.spread
+    if "chip" in level.attributes:
+        spread = CHIP_SPREAD
+    elif fresh and "generation" in level.attributes:
+        spread = level.spread
     return replace(level, spread=spread, centres={**level.centres, **seen})

@@ -8,7 +8,7 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-from chipwise.calibrate.fit_kernels import Effects
+from chipwise.calibrate.effects import Effects
 from chipwise.catalog.chip import Chip
 from chipwise.cost.efficiency import Efficiency
 from chipwise.cost.simt.family import Labels, SimtParameters

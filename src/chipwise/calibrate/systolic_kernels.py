@@ -15,9 +15,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from chipwise.calibrate.fit_kernels import Effects, Level, Quantity, Rows, fit, log_spread
+from chipwise.calibrate.effects import Effects, Level, Quantity
+from chipwise.calibrate.fit_kernels import Rows, fit, log_spread
 from chipwise.calibrate.kernel_labels import Columns, number_of, text_of
-from chipwise.calibrate.parameter import Parameter
+from chipwise.calibrate.parameter import Z80, Parameter
 from chipwise.catalog.chip import Chip
 from chipwise.cost.device import Device
 from chipwise.cost.systolic.facts import Arrays
@@ -72,7 +73,6 @@ _TOLD_BY = {"block_s": "attention_decode", "start_s": "layernorm"}
 # Short products are mostly what the compiler put around them.
 _FULL_WEIGHT_S = 100e-6
 _LEAST_WEIGHT = 0.2
-_Z80 = 1.2816
 
 
 class Priced(NamedTuple):
@@ -114,7 +114,7 @@ def price_systolic(columns: Columns, chips: Mapping[str, Chip], effects: Mapping
         found = effects.get(group) or Effects({n: PRIORS[n] for n in _FITTED[op]}, {})
         rows = systolic_rows({k: v[index] for k, v in inputs.items()}, chips, op)
         log_mid[index] = np.log(rows.predict(found))
-        spread[index] = _Z80 * log_spread(rows, found)
+        spread[index] = Z80 * log_spread(rows, found)
         calibrated[index] = np.isin(rows.labels["chip"], [k[2] for k in found.table if k[1] == "chip"])
     return Priced(np.exp(log_mid), np.exp(log_mid - spread), np.exp(log_mid + spread), calibrated)
 

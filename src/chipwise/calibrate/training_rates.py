@@ -12,10 +12,10 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from chipwise.calibrate.fit_kernels import Effects, Level, Quantity
+from chipwise.calibrate.effects import Level, Quantity
 from chipwise.predict.training.values import Rates
 
-__all__ = ["MEMORY", "MEMORY_PREFIX", "PREFIX", "QUANTITIES", "labels_of", "rates", "rates_of"]
+__all__ = ["MEMORY", "MEMORY_PREFIX", "PREFIX", "QUANTITIES", "labels_of", "rates"]
 
 PREFIX = "training"
 
@@ -34,7 +34,7 @@ QUANTITIES: Mapping[str, Quantity] = {
         (
             Level(("dtype",), 0.08, _DTYPE),
             Level(("generation",), 0.10, {"volta": -0.15}),
-            Level(("dtype", "generation"), 0.12),
+            Level(("dtype", "generation"), 0.20),
             Level(("chip",), 0.05),
             Level(("recipe",), 0.15, {"row": -0.45, "block": -0.08}),
             Level(("stack",), 0.05),
@@ -60,7 +60,7 @@ QUANTITIES: Mapping[str, Quantity] = {
         0.60,
         0.15,
         "share of 16-bit peak, attention core that writes scores",
-        (Level(("stack",), 0.10),),
+        (Level(("kind",), 0.3), Level(("stack",), 0.2)),
         high=0.9,
     ),
     "passes": Quantity(
@@ -78,22 +78,30 @@ QUANTITIES: Mapping[str, Quantity] = {
         1.5e-3,
         0.2,
         "s of host work per layer and micro-batch, forward and backward",
-        (Level(("kind",), 0.3, {"eager": 0.3, "fused": -0.3}), Level(("stack",), 0.3)),
+        (Level(("kind",), 0.3, {"eager": 0.5, "fused": -0.3}), Level(("stack",), 0.3)),
     ),
     "moe_host_s": Quantity(
         4e-3,
         0.3,
         "s of host work, more for a layer with experts",
-        (Level(("stack",), 0.3), Level(("release",), 0.15), Level(("era",), 0.4), Level(("recipe",), 0.2)),
+        # capacities that are fixed spare the host waiting for counts of tokens; hosts differ by generation
+        (
+            Level(("moe",), 0.6, {"dropped": -1.0}),
+            Level(("generation",), 0.4),
+            Level(("stack",), 0.3),
+            Level(("release",), 0.15),
+            Level(("era",), 0.4),
+            Level(("recipe",), 0.2),
+        ),
     ),
     "link": Quantity(
-        0.62,
+        0.75,
         0.10,
         "share of scale-up bandwidth",
         (Level(("kind",), 0.1), Level(("generation",), 0.15)),
         high=1.0,
     ),
-    "net": Quantity(0.75, 0.15, "share of network bandwidth", (Level(("stack",), 0.25),), high=1.0),
+    "net": Quantity(0.80, 0.15, "share of network bandwidth", (Level(("stack",), 0.25),), high=1.0),
     "tp_exposed": Quantity(
         0.30, 0.3, "exposed share of tensor-parallel collectives", (Level(("stack",), 0.3),), high=1.0
     ),
@@ -140,27 +148,27 @@ QUANTITIES: Mapping[str, Quantity] = {
 MEMORY_PREFIX = "training.memory"
 
 MEMORY: Mapping[str, Quantity] = {
-    "base_bytes": Quantity(6e9, 0.3, "bytes of context, libraries and communication buffers"),
-    "state": Quantity(
-        1.1, 0.08, "factor on weights, gradients and optimiser state", (Level(("kind",), 0.08),)
+    "base_bytes": Quantity(
+        6e9, 0.3, "bytes of context, libraries and communication buffers", (Level(("stack",), 0.15),)
     ),
-    "activation": Quantity(1.05, 0.08, "factor on activations and logits", (Level(("kind",), 0.08),)),
+    "state": Quantity(
+        1.1,
+        0.08,
+        "factor on weights, gradients and optimiser state",
+        (Level(("kind",), 0.08), Level(("stack",), 0.15)),
+    ),
+    "activation": Quantity(
+        1.05, 0.08, "factor on activations and logits", (Level(("kind",), 0.08), Level(("stack",), 0.15))
+    ),
 }
-
-FIXED = frozenset(("memory", "kernel_s", "hop_s"))
-"""Fields of `Rates` that no training row tells: kept at their defaults (memory bandwidth is the kernels')."""
 
 KEYS = ("dtype", "kind", "stack", "recipe", "release", "generation", "chip", "moe", "era", "dims", "site")
 
 
 def rates(values: Mapping[str, object]) -> Rates:
-    """The quantities as the equations take them."""
+    """The quantities as the equations take them; what no training row tells (`memory`, `kernel_s`, `hop_s`) keeps the
+    default of `Rates`."""
     return Rates(**values)  # type: ignore[arg-type]
-
-
-def rates_of(effects: Effects, labels: Mapping[str, NDArray[np.str_]]) -> Rates:
-    """Rates of many rows by their labels."""
-    return rates(effects.values(labels))
 
 
 def labels_of(

@@ -7,6 +7,11 @@ import io
 import os
 import sys
 from collections.abc import Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from chipwise.errors import ChipwiseError
 
 __all__ = ["main"]
 
@@ -26,6 +31,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         app(tokens, exit_on_error=False, print_error=False)
         sys.stdout.flush()
     except ChipwiseError as error:
+        if _json_asked(tokens) and not getattr(error, "answered", False):
+            _answer(error)
         _complain(str(error))
         sys.exit(error.exit_code)
     except CycloptsError as error:
@@ -42,6 +49,20 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except KeyboardInterrupt:
         sys.exit(130)
     sys.exit(0)
+
+
+def _json_asked(tokens: Sequence[str]) -> bool:
+    """Whether a program reads the answer, and so the reason for none."""
+    return "--format=json" in tokens or ("--format", "json") in pairwise(tokens)
+
+
+def _answer(error: ChipwiseError) -> None:
+    """The reason for no answer as JSON on stdout, where the answer would be."""
+    from chipwise.api.requests.doors import Failure, problem_of
+    from chipwise.report.table import to_json
+
+    sys.stdout.write(to_json(Failure(problem_of(error))) + "\n")
+    sys.stdout.flush()
 
 
 def _complain(text: str) -> None:

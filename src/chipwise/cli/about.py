@@ -1,8 +1,11 @@
-"""doctor and glossary."""
+"""doctor, glossary and completion."""
 
 from __future__ import annotations
 
 import sys
+from typing import Annotated, Literal
+
+from cyclopts import Parameter
 
 from chipwise import api
 from chipwise.cli.options import Output
@@ -10,7 +13,7 @@ from chipwise.errors import ChipwiseError
 from chipwise.report.glossary import GLOSSARY
 from chipwise.report.table import Table, render
 
-__all__ = ["doctor", "glossary"]
+__all__ = ["completion", "doctor", "glossary"]
 
 
 def doctor(*, output: Output = Output()) -> None:  # noqa: B008
@@ -31,3 +34,12 @@ def glossary(word: str | None = None, *, output: Output = Output()) -> None:  # 
 
         raise UnknownNameError("word", word or "", GLOSSARY)
     render((Table(("word", "means"), list(found.items())),), found, output.format, sys.stdout)
+
+
+def completion(
+    shell: Annotated[Literal["bash", "zsh", "fish"], Parameter(help="the shell to complete in")],
+) -> None:
+    """A script that completes commands and options: source <(chipwise completion bash)."""
+    from chipwise.cli.app import app
+
+    sys.stdout.write(app.generate_completion(prog_name="chipwise", shell=shell))

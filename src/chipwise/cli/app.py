@@ -25,8 +25,11 @@ COMMANDS = {
     "saving:replay": "Make a saved answer again from the facts saved with it; the same to the last bit, or what "
     "differs.",
     "saving:diff": "What changed between two saved answers and why: the model of cost, prices, catalogue, question.",
+    "serving:web": "Serve the page and the HTTP API: GET /, POST /api/<verb>, GET /openapi.json.",
+    "serving:mcp": "Serve the verbs as tools of the Model Context Protocol, for agents.",
     "saving:launch": "Files that start a saved plan with a tool, and the benchmark that verifies its estimate.",
     "about:doctor": "Check that the installation and its tables are whole.",
+    "about:completion": "A script that completes commands and options: source <(chipwise completion bash).",
     "about:glossary": "The words of the field as chipwise uses them.",
     "catalogue:chips": "Chips: list, show, compare.",
     "catalogue:systems": "Machines, pods and slices: list, show.",

@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import asdict
+from dataclasses import dataclass
 from typing import Annotated
 
 from cyclopts import App, Parameter
 
 from chipwise.api import evidence as api
-from chipwise.api.evidence_match import claim_evidence, match_evidence
-from chipwise.cli.options import Output, Use, split, whole, workload_of
+from chipwise.api.requests.evidence import (
+    CheckClaimRequest,
+    ClaimOptions,
+    EvidenceMatchRequest,
+    MatchOptions,
+)
+from chipwise.api.requests.field import ask
+from chipwise.api.requests.planning import MODEL, TASK
+from chipwise.cli.options import Output, whole
 from chipwise.errors import UsageError
 from chipwise.evidence.importers import Given
 from chipwise.report.evidence_view import claim_view, import_view, items_view, match_view, shown_view
 from chipwise.report.table import render
+from chipwise.workload.workload import Task
 
 __all__ = [
     "claim",
@@ -31,6 +39,19 @@ evidence = App(
     help="Published results and your own: list, show, search, match, claim, import.",
     help_format="plaintext",
 )
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class _Match(MatchOptions):
+    task: Task = ask(TASK, "serve")
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class _Claim(ClaimOptions):
+    pass
+
 
 Limit = Annotated[int, whole("lines to show")]
 
@@ -60,9 +81,7 @@ def list_results(
 def show(result: str, *, output: Output = Output()) -> None:  # noqa: B008
     """Everything known of one result, and what would have been predicted for it."""
     found = api.show_evidence(result)
-    record = found.inference or found.training or found.item
-    fields = {} if record is None else asdict(record)
-    render((shown_view(fields, found.predicted, found.note),), found, output.format, sys.stdout)
+    render(shown_view(found), found, output.format, sys.stdout)
 
 
 @evidence.command
@@ -75,57 +94,25 @@ def search(*words: str, limit: Limit = 40, output: Output = Output()) -> None:  
 
 @evidence.command
 def match(
-    model: Annotated[str, Parameter(help="a bundled name, a config.json or its folder")],
+    model: Annotated[str, Parameter(help=MODEL)],
     *,
-    chip: Annotated[str, Parameter(help="a chip")],
-    count: Annotated[int | None, whole("chips in all")] = None,
-    precision: Annotated[str | None, Parameter(help="another number format than the checkpoint's")] = None,
-    runtime: Annotated[str | None, Parameter(help="serving software")] = None,
-    concurrency: Annotated[
-        float | None, Parameter(help="requests in flight; default: as many as fit")
-    ] = None,
-    limit: Limit = 5,
-    use: Use = Use(),  # noqa: B008
+    options: _Match,
     output: Output = Output(),  # noqa: B008
 ) -> None:
     """The nearest results for a plan on eight axes, and the prediction moved towards them."""
-    report = match_evidence(
-        model,
-        workload_of(use),
-        chip,
-        count=_count(count),
-        precision=precision,
-        runtime=runtime,
-        concurrency=concurrency,
-        most=_lines(limit),
-    )
+    report = EvidenceMatchRequest(model=model, **vars(options)).run()
     render(match_view(report), report, output.format, sys.stdout)
 
 
 @evidence.command
 def claim(
     *,
-    result: Annotated[str, Parameter(help="the id of a result, as evidence list shows it")],
     for_: Annotated[str, Parameter(name="--for", help="your model")],
-    against: Annotated[
-        str | None, Parameter(help="other chips, separated by commas; default: the best rivals")
-    ] = None,
-    count: Annotated[int | None, whole("your chips; default: those of the result")] = None,
-    precision: Annotated[str | None, Parameter(help="your number format; default: the checkpoint's")] = None,
-    runtime: Annotated[str | None, Parameter(help="your serving software")] = None,
-    use: Use = Use(),  # noqa: B008
+    options: _Claim,
     output: Output = Output(),  # noqa: B008
 ) -> None:
     """Does a benchmark lead carry over to your workload, and what reverses it."""
-    report = claim_evidence(
-        result,
-        for_,
-        workload_of(use),
-        count=_count(count),
-        precision=precision,
-        runtime=runtime,
-        against=split(against),
-    )
+    report = CheckClaimRequest(model=for_, **vars(options)).run()
     render(claim_view(report), report, output.format, sys.stdout)
 
 

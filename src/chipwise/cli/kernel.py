@@ -9,15 +9,29 @@ from typing import Annotated, Any
 from cyclopts import App, Parameter
 
 from chipwise.api import kernel as api
+from chipwise.api import kernel_more as more
 from chipwise.api.amdahl import amdahl as compare_by_amdahl
+from chipwise.api.requests.kernel import KernelRequest, Op
 from chipwise.cli.options import Output, pairs, split, whole
 from chipwise.errors import UsageError
-from chipwise.report.kernel_records import KernelReport
 from chipwise.report.kernel_view import amdahl_view, kernel_view
 from chipwise.report.table import render
 from chipwise.units import parse_quantity
 
-__all__ = ["Where", "amdahl", "attention", "collective", "conv", "gemm", "kernel"]
+__all__ = [
+    "Where",
+    "amdahl",
+    "attention",
+    "collective",
+    "conv",
+    "copy",
+    "elementwise",
+    "experts",
+    "gemm",
+    "kernel",
+    "norm",
+    "softmax",
+]
 
 kernel = App(
     name="kernel",
@@ -51,8 +65,7 @@ def gemm(
     output: Output = Output(),  # noqa: B008
 ) -> None:
     """C[m, n] = A[m, k] x W[k, n]: tiles and waves, or folds, fill and drain."""
-    chips, changes = _where(where)
-    _show(api.gemm(chips, m, n, k, dtype=dtype, batch=batch, changes=changes), output)
+    _ask("gemm", where, output, m=m, n=n, k=k, dtype=dtype, batch=batch)
 
 
 @kernel.command(name="conv")
@@ -70,20 +83,19 @@ def conv(
     output: Output = Output(),  # noqa: B008
 ) -> None:
     """A convolution, unfolded to a product (im2col)."""
-    chips, changes = _where(where)
-    report = api.conv(
-        chips,
-        size,
-        channels,
-        filters,
+    _ask(
+        "conv",
+        where,
+        output,
+        size=size,
+        channels=channels,
+        filters=filters,
         kernel=kernel,
         stride=stride,
         pad=pad,
         images=images,
         dtype=dtype,
-        changes=changes,
     )
-    _show(report, output)
 
 
 @kernel.command(name="attention")
@@ -101,20 +113,98 @@ def attention(
     output: Output = Output(),  # noqa: B008
 ) -> None:
     """Causal attention of new tokens over cached ones; --dtype is that of the cache."""
-    chips, changes = _where(where)
-    report = api.attention(
-        chips,
+    _ask(
+        "attention",
+        where,
+        output,
         batch=batch,
         q=q,
         kv=kv,
         heads=heads,
-        kv_heads=heads if kv_heads is None else kv_heads,
+        kv_heads=kv_heads,
         head_dim=head_dim,
         window=window,
         dtype=dtype,
-        changes=changes,
     )
-    _show(report, output)
+
+
+@kernel.command(name="experts")
+def experts(
+    *,
+    tokens: Annotated[int, whole("tokens of all ranks together")],
+    hidden: Annotated[int, whole("width of the model")],
+    inter: Annotated[int, whole("width of one expert on this rank")],
+    experts: Annotated[int, whole("experts of the layer")],
+    top_k: Annotated[int, whole("experts that a token takes")],
+    where: Where,
+    ranks: Annotated[int, whole("ranks that share the experts out")] = 1,
+    routing: Annotated[str, Parameter(help=f"one of {', '.join(more.ROUTINGS)}")] = "random",
+    dtype: Dtype = "bf16",
+    output: Output = Output(),  # noqa: B008
+) -> None:
+    """Routed experts of the busiest rank: grouped products, experts that are hit, imbalance."""
+    _ask(
+        "experts",
+        where,
+        output,
+        tokens=tokens,
+        hidden=hidden,
+        inter=inter,
+        experts=experts,
+        top_k=top_k,
+        ranks=ranks,
+        routing=routing,
+        dtype=dtype,
+    )
+
+
+@kernel.command(name="norm")
+def norm(
+    *,
+    m: Annotated[int, whole("rows: tokens")],
+    n: Annotated[int, whole("values of a row")],
+    where: Where,
+    output: Output = Output(),  # noqa: B008
+) -> None:
+    """A layer norm or RMS norm over rows of 16-bit values."""
+    _ask("norm", where, output, m=m, n=n)
+
+
+@kernel.command(name="softmax")
+def softmax(
+    *,
+    m: Annotated[int, whole("rows")],
+    n: Annotated[int, whole("values of a row")],
+    where: Where,
+    output: Output = Output(),  # noqa: B008
+) -> None:
+    """A softmax over rows of 16-bit values, as a kernel of its own."""
+    _ask("softmax", where, output, m=m, n=n)
+
+
+@kernel.command(name="elementwise")
+def elementwise(
+    *,
+    m: Annotated[int, whole("rows: tokens")],
+    n: Annotated[int, whole("values of a row")],
+    where: Where,
+    kind: Annotated[str, Parameter(help=f"one of {', '.join(more.ELEMENTWISE)}")] = "add",
+    output: Output = Output(),  # noqa: B008
+) -> None:
+    """Element-wise work: add, a gated or plain activation, conversion to fp8."""
+    _ask("elementwise", where, output, m=m, n=n, kind=kind)
+
+
+@kernel.command(name="copy")
+def copy(
+    *,
+    bytes_: Annotated[str, Parameter(name="--bytes", help="how much, as in 1GB")],
+    where: Where,
+    way: Annotated[str, Parameter(help=f"one of {', '.join(more.WAYS)}")] = "to-chip",
+    output: Output = Output(),  # noqa: B008
+) -> None:
+    """A copy between host and chip over PCIe or NVLink-C2C, or inside the chip's memory."""
+    _ask("copy", where, output, bytes_=bytes_, way=way)
 
 
 @kernel.command(name="collective")
@@ -126,16 +216,14 @@ def collective(
     where: Where,
     output: Output = Output(),  # noqa: B008
 ) -> None:
-    """One exchange between the devices of a scale-up domain."""
-    chips, changes = _where(where)
-    size = parse_quantity(bytes_, "B", "--bytes", low=1.0, high=1e15)
-    _show(api.collective(chips, kind, size, ranks, changes=changes), output)
+    """One exchange between the devices of a scale-up domain, or across domains over the network."""
+    _ask("collective", where, output, kind=kind, bytes_=bytes_, ranks=ranks)
 
 
 @kernel.command(name="amdahl")
 def amdahl(
     *,
-    serial: Annotated[str, Parameter(help="part of the work that is serial, as in 0.01 or 1%%")],
+    serial: Annotated[str, Parameter(help="part of the work that is serial, as in 0.01 or 1%")],
     where: Where,
     work: Annotated[str, Parameter(help="operations in all, as in 1e12")] = "1e12",
     cpu: Annotated[str, Parameter(help="the CPU to compare with")] = "epyc-9654",
@@ -159,5 +247,7 @@ def _where(where: Where) -> tuple[tuple[str, ...], dict[str, Any]]:
     return chips, pairs(where.set_, "--set")
 
 
-def _show(report: KernelReport, output: Output) -> None:
+def _ask(op: Op, where: Where, output: Output, **dims: Any) -> None:
+    """One operator with its sizes, answered and printed."""
+    report = KernelRequest(op=op, chips=where.chip, set_=where.set_, **dims).run()
     render(kernel_view(report), report, output.format, sys.stdout)

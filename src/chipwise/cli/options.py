@@ -7,14 +7,11 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
-from chipwise.api.requests.field import ask, pairs, split
-from chipwise.api.requests.parts import Targets
-from chipwise.api.requests.planning import TASK
+from chipwise.api.requests.field import pairs, split
 from chipwise.cli.whole import read
 from chipwise.report.table import Format
-from chipwise.workload.workload import Task, Workload
 
-__all__ = ["Answer", "Output", "Use", "pairs", "split", "whole", "workload_of"]
+__all__ = ["Answer", "Output", "pairs", "split", "whole"]
 
 
 def whole(text: str) -> Parameter:
@@ -46,16 +43,3 @@ class Answer(Output):
         from chipwise.api.saving import save
 
         return save(verb, request, self.save).report
-
-
-@Parameter(name="*")
-@dataclass(frozen=True, kw_only=True)
-class Use(Targets):
-    """How the model is used."""
-
-    task: Task = ask(TASK, "serve")
-
-
-def workload_of(use: Use) -> Workload:
-    """The workload of the options; a served workload without targets gets the stated defaults."""
-    return use.workload_of(use.task)

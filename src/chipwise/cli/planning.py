@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import shlex
 import sys
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter
 
+from chipwise.api.requests.command import command_line
 from chipwise.api.requests.field import MISSING, ask
 from chipwise.api.requests.planning import (
     MODEL,
+    SERIAL,
     TASK,
     CompareRequest,
     EstimateOptions,
@@ -28,8 +29,7 @@ from chipwise.cli.training import plan_training
 from chipwise.errors import InfeasibleError, UsageError
 from chipwise.report.fit_view import fit_view
 from chipwise.report.plan_view import breakdown_view, plan_view
-from chipwise.report.records import PlanReport
-from chipwise.report.table import render
+from chipwise.report.table import Table, render
 from chipwise.workload.workload import Task
 
 __all__ = ["compare", "estimate", "explain", "fit", "plan"]
@@ -108,8 +108,9 @@ def estimate(
     output: Answer = Answer(),  # noqa: B008
 ) -> None:
     """One plan in full: its times, what they are made of, its memory."""
-    report = output.of("estimate", EstimateRequest(model=model, **_placed(options)))
-    command = f"chipwise plan {model} --chips {options.chip}"
+    request = EstimateRequest(model=model, **_placed(options))
+    report = output.of("estimate", request)
+    command = command_line("plan", request.planned())
     tables = (plan_view(report, command), *breakdown_view(report.plans[0]))
     render(tables, report, output.format, sys.stdout)
 
@@ -118,11 +119,17 @@ def explain(
     model: Model,
     *,
     options: _Estimate,
+    serial: Annotated[str | None, Parameter(help=SERIAL)] = None,
     output: Answer = Answer(),  # noqa: B008
 ) -> None:
     """What bounds a plan and what would change it: shares of time and elasticities, memory by kind."""
-    report = output.of("explain", ExplainRequest(model=model, **_placed(options)))
-    render(breakdown_view(report.plans[0]), report, output.format, sys.stdout)
+    report = output.of("explain", ExplainRequest(model=model, serial=serial, **_placed(options)))
+    tables: tuple[Table, ...] = breakdown_view(report.plans[0])
+    if report.amdahl is not None:
+        from chipwise.report.kernel_view import amdahl_view
+
+        tables = (*tables, amdahl_view(report.amdahl))
+    render(tables, report, output.format, sys.stdout)
 
 
 def fit(
@@ -135,16 +142,16 @@ def fit(
     report = output.of("fit", FitRequest(model=model, **vars(options)))
     render(fit_view(report), report, output.format, sys.stdout)
     if not report.fits:
-        raise InfeasibleError(f"{report.model.name}: nothing was sized", "the answer says why")
+        raise InfeasibleError(f"{report.model.name}: nothing was sized", "the answer says why", answered=True)
     if all(f.verdict == "no" for f in report.fits):
-        raise InfeasibleError(
-            f"{report.model.name} does not fit", "the answer says by how much and what would mend it"
-        )
+        hint = "the answer says by how much and what would mend it"
+        raise InfeasibleError(f"{report.model.name} does not fit", hint, answered=True)
 
 
 def _show_plans(verb: str, request: PlanRequest, output: Answer, *, everything: bool) -> None:
     report = output.of(verb, request)
-    tables = (plan_view(report, _explain_command(request, report), everything=everything),)
+    command = command_line("explain", request.explained(report.plans[0]))
+    tables = (plan_view(report, command, everything=everything),)
     render(tables, report, output.format, sys.stdout)
 
 
@@ -157,19 +164,3 @@ def _placed(options: _Estimate) -> dict[str, Any]:
                 f"--{name} is a target, and one given plan is shown as it is", "--concurrency sets its load"
             )
     return given
-
-
-def _explain_command(request: PlanRequest, report: PlanReport) -> str:
-    """The command that shows the first plan in full."""
-    first, workload = report.plans[0], request.workload_of(request.task)
-    degrees = {name: getattr(first.layout, name) for name in ("tp", "pp", "dp", "ep")}
-    parts = ["chipwise", "explain", request.model, "--chip", first.chip]
-    for name, degree in degrees.items():
-        parts += [f"--{name}", str(degree)] if degree > 1 else []
-    parts += ["--concurrency", f"{first.concurrency:.0f}"] if first.concurrency >= 1 else []
-    parts += ["--in", f"{workload.prompt_tokens:.10g}", "--out", f"{workload.output_tokens:.10g}"]
-    parts += ["--task", workload.task] if workload.task != "serve" else []
-    for name in ("precision", "runtime", "policy", "set_"):
-        value = getattr(request, name)
-        parts += [f"--{name.rstrip('_')}", value] if value else []
-    return shlex.join(parts)

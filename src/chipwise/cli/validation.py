@@ -21,7 +21,7 @@ def validate(
         Parameter(help="measured rows; default: the suite's table in the folder that CHIPWISE_TRUTH names"),
     ] = None,
     folds: Annotated[
-        str | None, Parameter(help="what stays together and is left out in turn: cell, chip or model")
+        str | None, Parameter(help="what is left out whole: cell, chip, model, runtime or generation")
     ] = None,
     out: Annotated[
         str | None, Parameter(help="a Markdown file whose section of the suite is replaced")

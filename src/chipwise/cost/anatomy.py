@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import cast
 
 import numpy as np
 
@@ -17,10 +16,12 @@ from chipwise.catalog.chip import Chip
 from chipwise.cost.cpu import CACHE_BYTES_PER_CLOCK, CpuModel
 from chipwise.cost.dataflow import DataflowModel
 from chipwise.cost.device import Device
+from chipwise.cost.products import products
 from chipwise.cost.simt.gemm import GemmParameters
 from chipwise.cost.simt.rates import Rates, generation
 from chipwise.cost.simt.tiles import TILES, tiled, waves
-from chipwise.cost.systolic.family import SystolicModel, pace_hz, product
+from chipwise.cost.systolic.family import WORD, SystolicModel, pace_hz, product
+from chipwise.units import scalar
 from chipwise.workload.op import Op
 
 __all__ = ["Anatomy", "Level", "cpu_anatomy", "dataflow_anatomy", "gpu_anatomy", "systolic_anatomy"]
@@ -75,17 +76,17 @@ def gpu_anatomy(op: Op, chip: Chip, device: Device, p: GemmParameters | None) ->
     rates = Rates.of(chip, op.compute if op.compute != "int4" else "bf16")
     memory = Level(
         "HBM" if chip.memory.kind == "hbm" else "memory",
-        _f(op.bytes),
-        _f(device.memory_bytes_per_s),
+        scalar(op.bytes),
+        scalar(device.memory_bytes_per_s),
         "each operand once",
     )
     if op.kind != "gemm" or p is None:
-        return _gpu_blocks(op, _f(rates.units), memory)
-    m, n, k, batch = (_f(op.dims[name]) for name in ("m", "n", "k", "batch"))
-    a, w = _f(op.activation_bytes) / (batch * m * (k + n)), _f(op.weight_bytes) / (batch * n * k)
+        return _gpu_blocks(op, scalar(rates.units), memory)
+    m, n, k, batch = (scalar(op.dims[name]) for name in ("m", "n", "k", "batch"))
+    a, w = scalar(op.activation_bytes) / (batch * m * (k + n)), scalar(op.weight_bytes) / (batch * n * k)
     bm, bn = _tile(m, n, k, batch, rates, p, a, w)
     tiles = np.ceil(m / bm) * np.ceil(n / bn) * batch
-    units = _f(rates.units)
+    units = scalar(rates.units)
     slices = max(1.0, min(np.floor(units / tiles), np.floor(k / 256.0), 16.0))
     shared = STAGES * STAGE_DEPTH * (bm * a + bn * w)
     registers = bm * bn * SUM_BYTES + THREADS * THREAD_REGISTERS
@@ -107,7 +108,7 @@ def gpu_anatomy(op: Op, chip: Chip, device: Device, p: GemmParameters | None) ->
         reads = (a + w) / _WARP
         inner = a / in_ + w / im + 2.0 * SUM_BYTES / _DEPTH
         note = f"every {im:.0f} x {in_:.0f} x {_DEPTH:.0f} instruction reads both operands, reads and writes its sums"
-    clock = _f(rates.clock_hz)
+    clock = scalar(rates.clock_hz)
     filling = tiles * k * (bm * a + bn * w)
     levels = (
         Level("registers", macs * inner, None, note),
@@ -120,7 +121,7 @@ def gpu_anatomy(op: Op, chip: Chip, device: Device, p: GemmParameters | None) ->
         Level(
             "L2 to units",
             filling,
-            units * _f(p.load_bytes_per_clock) * clock,
+            units * scalar(p.load_bytes_per_clock) * clock,
             f"each {bm} x {bn} tile loads its own rows and columns",
         ),
         memory,
@@ -138,24 +139,21 @@ def gpu_anatomy(op: Op, chip: Chip, device: Device, p: GemmParameters | None) ->
     return Anatomy(chip.matrix_unit.unit or "unit", figures, text, levels)
 
 
-def systolic_anatomy(op: Op, chip: Chip, device: Device, model: SystolicModel) -> Anatomy:
+def systolic_anatomy(op: Op, device: Device, model: SystolicModel) -> Anatomy:
     """Folds of a product over the arrays, cycles by what they are spent on, and words at the edge."""
     arrays, p = model.arrays, model.numbers
-    memory = Level("HBM", _f(op.bytes), _f(device.memory_bytes_per_s), "each operand once")
-    rows, cols, count = _f(arrays.rows), _f(arrays.cols), _f(arrays.count)
-    if op.kind not in ("gemm", "attention"):
+    memory = Level("HBM", scalar(op.bytes), scalar(device.memory_bytes_per_s), "each operand once")
+    rows, cols, count = scalar(arrays.rows), scalar(arrays.cols), scalar(arrays.count)
+    asked = products(op)
+    if not asked:
         return Anatomy("vector unit", {}, "no product: vector unit", (memory,))
-    d = op.dims
+    width = WORD
     if op.kind == "gemm":
-        parts = [(_f(d["m"]), _f(d["n"]), _f(d["k"]), _f(d["batch"]))]
-        width = _f(op.activation_bytes) / (_f(d["batch"]) * _f(d["m"]) * _f(d["n"] + d["k"]))
-    else:
-        q, kv, groups = _f(d["q"]), _f(d["kv"]), _f(d["heads"]) / _f(d["kv_heads"])
-        batch, width = _f(d["batch"]) * _f(d["kv_heads"]), 2.0
-        parts = [(q * groups, kv, _f(d["head_dim"]), batch), (q * groups, _f(d["value_dim"]), kv, batch)]
-    made = [product(m, n, k, arrays, p, batch=b) for m, n, k, b in parts]
+        (x,) = asked
+        width = scalar(op.activation_bytes) / scalar(x.batch * x.m * (x.n + x.k))
+    made = [product(scalar(x.m), scalar(x.n), scalar(x.k), arrays, p, batch=scalar(x.batch)) for x in asked]
     sums = {
-        name: float(sum(_f(getattr(s, name)) for s in made))
+        name: float(sum(scalar(getattr(s, name)) for s in made))
         for name in (
             "cycles",
             "load_cycles",
@@ -168,19 +166,19 @@ def systolic_anatomy(op: Op, chip: Chip, device: Device, model: SystolicModel) -
             "padded_macs",
         )
     }
-    edge = sum(_f(s.activation_reads) + _f(s.weight_reads) for s in made)
-    partial = sum(_f(s.partial_reads) + _f(s.result_writes) for s in made)
-    clock = _f(pace_hz(device, arrays, op.compute))
+    edge = sum(scalar(s.activation_reads) + scalar(s.weight_reads) for s in made)
+    partial = sum(scalar(s.partial_reads) + scalar(s.result_writes) for s in made)
+    clock = scalar(pace_hz(device, arrays, op.compute))
     useful = sums["macs"] / max(sums["cycles"] * rows * cols * count, 1.0)
     first = made[0].folds
-    held = "outputs" if _f(arrays.holds_outputs) else "weights"
+    held = "outputs" if scalar(arrays.holds_outputs) else "weights"
     figures = {
         **sums, "array_rows": rows, "array_cols": cols, "arrays": count, "pace_hz": clock,
-        "fold_rows": _f(first.across_rows), "fold_cols": _f(first.across_cols),
+        "fold_rows": scalar(first.across_rows), "fold_cols": scalar(first.across_cols),
         "mapping_efficiency": sums["macs"] / max(sums["padded_macs"], 1.0), "utilization": useful,
     }  # fmt: skip
     text = (
-        f"{_f(first.across_rows):,.0f} x {_f(first.across_cols):,.0f} folds on {count:.0f} arrays of "
+        f"{scalar(first.across_rows):,.0f} x {scalar(first.across_cols):,.0f} folds on {count:.0f} arrays of "
         f"{rows:.0f} x {cols:.0f} that hold {held}: {sums['cycles']:,.0f} cycles = "
         f"load {sums['load_cycles']:,.0f} + stream {sums['stream_cycles']:,.0f} + stall {sums['stall_cycles']:,.0f} + "
         f"fill {sums['fill_cycles']:,.0f} + drain {sums['drain_cycles']:,.0f} at {clock / 1e9:.2f} G rows/s; "
@@ -197,7 +195,7 @@ def systolic_anatomy(op: Op, chip: Chip, device: Device, model: SystolicModel) -
         Level(
             "VMEM to arrays",
             edge * width,
-            _f(arrays.onchip_bytes_per_s),
+            scalar(arrays.onchip_bytes_per_s),
             f"an operand read once meets {cols:.0f} columns or all rows that pass",
         ),
         memory,
@@ -205,32 +203,34 @@ def systolic_anatomy(op: Op, chip: Chip, device: Device, model: SystolicModel) -
     return Anatomy("array", figures, text, levels)
 
 
-def cpu_anatomy(op: Op, chip: Chip, device: Device, model: CpuModel) -> Anatomy:
+def cpu_anatomy(op: Op, device: Device, model: CpuModel) -> Anatomy:
     """Cores and rows of an instruction; the shared cache and the channels."""
     cores = model.cores
-    count, rows, clock = _f(cores.count), _f(cores.rows), _f(cores.clock_hz)
+    count, rows, clock = scalar(cores.count), scalar(cores.rows), scalar(cores.clock_hz)
     unit = "AMX tiles of 16 rows" if rows > 1 else "SIMD"
-    text = f"{count:.0f} cores with {unit}, shared cache {_f(cores.cache_bytes) / 1e6:,.0f} MB"
+    text = f"{count:.0f} cores with {unit}, shared cache {scalar(cores.cache_bytes) / 1e6:,.0f} MB"
     levels = (
-        Level("shared cache", _f(op.bytes), CACHE_BYTES_PER_CLOCK * clock * count, "each operand once"),
-        Level("memory", _f(op.bytes), _f(device.memory_bytes_per_s), "each operand once"),
+        Level("shared cache", scalar(op.bytes), CACHE_BYTES_PER_CLOCK * clock * count, "each operand once"),
+        Level("memory", scalar(op.bytes), scalar(device.memory_bytes_per_s), "each operand once"),
     )
     return Anatomy("core", {"cores": count, "tile_rows": rows, "clock_hz": clock}, text, levels)
 
 
 def dataflow_anatomy(op: Op, chip: Chip, model: DataflowModel) -> Anatomy:
     """Where the weights are, and the bytes of each tier."""
-    fabric, resident = model.fabric, _f(model.resident)
-    planes, edge = _f(fabric.planes), _f(fabric.plane)
+    fabric, resident = model.fabric, scalar(model.resident)
+    planes, edge = scalar(fabric.planes), scalar(fabric.plane)
     units = (
         f"{planes:.0f} planes of {edge:.0f} x {edge:.0f}" if planes else f"{chip.matrix_unit.units:,} units"
     )
-    sram = _f(fabric.sram_bytes)
+    sram = scalar(fabric.sram_bytes)
     text = f"laid out over {units} by the compiler; {resident:.0%} of the weights stay in {sram / 1e6:,.0f} MB of SRAM"
-    streamed = _f(op.weight_bytes) * (1.0 - resident)
-    levels = [Level("SRAM", _f(op.bytes), _f(fabric.sram_bytes_per_s), "next to the units")]
-    if _f(fabric.tier_bytes_per_s) > 0.0:
-        levels.append(Level("next tier", streamed, _f(fabric.tier_bytes_per_s), "weights that do not fit"))
+    streamed = scalar(op.weight_bytes) * (1.0 - resident)
+    levels = [Level("SRAM", scalar(op.bytes), scalar(fabric.sram_bytes_per_s), "next to the units")]
+    if scalar(fabric.tier_bytes_per_s) > 0.0:
+        levels.append(
+            Level("next tier", streamed, scalar(fabric.tier_bytes_per_s), "weights that do not fit")
+        )
     return Anatomy(
         "plane" if planes else "unit", {"resident": resident, "planes": planes}, text, tuple(levels)
     )
@@ -240,9 +240,9 @@ def _gpu_blocks(op: Op, units: float, memory: Level) -> Anatomy:
     d = op.dims
     if op.kind != "attention":
         return Anatomy("unit", {"units": units}, f"streamed over {units:.0f} units", (memory,))
-    q = _f(d["q"])
-    heads = _f(d["kv_heads"]) if q == 1 else _f(d["heads"])
-    blocks = _f(d["batch"]) * heads * float(np.ceil(q / QUERIES))
+    q = scalar(d["q"])
+    heads = scalar(d["kv_heads"]) if q == 1 else scalar(d["heads"])
+    blocks = scalar(d["batch"]) * heads * float(np.ceil(q / QUERIES))
     what = "sequence and kv head" if q == 1 else f"head and {QUERIES:.0f} queries"
     slices = max(1.0, float(np.floor(2.0 * units / blocks))) if q == 1 else 1.0
     split = f", each cut into {slices:.0f} slices of its tokens" if slices > 1 else ""
@@ -261,10 +261,6 @@ def _tile(
             m, n, k, batch, rates.units, rates.flops_per_s * p.compute_share / rates.units,
             p.load_bytes_per_clock * rates.clock_hz, a, w, p.prologue, p.quantisation, 16.0, sizes=(tile,),
         )  # fmt: skip
-        return _f(unit.seconds)
+        return scalar(unit.seconds)
 
     return min(TILES, key=seconds)
-
-
-def _f(value: object) -> float:
-    return float(np.asarray(cast(float, value), dtype=float).reshape(-1)[0])

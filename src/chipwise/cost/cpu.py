@@ -7,6 +7,7 @@ GPU does, and starts at once. A GPU spends it on thousands of slow lanes, which 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import cast
 
@@ -15,6 +16,7 @@ import numpy as np
 from chipwise.catalog.chip import Chip
 from chipwise.cost.cost import Cost, soft_maximum
 from chipwise.cost.device import Device
+from chipwise.cost.products import stretch
 from chipwise.units import Real
 from chipwise.workload.op import Op
 
@@ -50,6 +52,12 @@ class Cores:
     local_bytes: Real
 
     @classmethod
+    def stack(cls, chips: Sequence[Chip]) -> Cores:
+        """Several sockets, every number an array."""
+        each = [cls.of(chip) for chip in chips]
+        return cls(**{f.name: np.array([getattr(e, f.name) for e in each]) for f in fields(cls)})
+
+    @classmethod
     def of(cls, chip: Chip) -> Cores:
         """The socket of a chip; 2.5 GHz, 32 MB and 1 MiB per core are assumed where nothing is published."""
         unit = chip.matrix_unit
@@ -70,6 +78,7 @@ class CpuParameters:
     | field | unit | meaning |
     |---|---|---|
     | compute_share | of dense peak | products on full tiles; clocks sag under wide units |
+    | narrow_share | of dense peak | the same for 8-bit products, whose inputs are written in 8 bits first |
     | vector_share | of vector peak | element-wise work |
     | memory_share | of channel bandwidth | streaming, as STREAM counts it |
     | cache_share | of 16 B per clock and core | streaming from the shared cache |
@@ -89,6 +98,7 @@ class CpuParameters:
     remote_slowdown: Real
     start_s: Real
     softness: Real
+    narrow_share: Real = 0.4
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,19 +138,16 @@ PRIOR_LOG_SPREAD = 0.6
 def cpu_time(op: Op, device: Device, cores: Cores, p: CpuParameters, *, resident: Real = 0.0) -> Cost:
     """t = launches start_s + <units, shared cache, memory>_softness on `sockets` sockets.
 
-    Rows are padded to the tile of AMX (16): one token uses a sixteenth of it, and is bound by memory anyway.
-    `resident` 1: a hot loop, whose bytes come from the shared cache while they fit. Remote bytes take
+    Rows of every product are padded to the tile of AMX (16): one token uses a sixteenth of it, and is bound by
+    memory anyway. `resident` 1: a hot loop, whose bytes come from the shared cache while they fit. Remote bytes take
     remote_slowdown times as long: t_memory (1 + remote_share (remote_slowdown - 1)). Ignores hyper-threads,
     page sizes, and that few rows cannot be dealt to many cores.
     """
-    rows = op.dims.get("m", np.inf)
-    padded = np.where(
-        np.isfinite(rows), np.ceil(np.minimum(rows, 1e15) / cores.rows) * cores.rows / rows, 1.0
-    )
+    share = p.narrow_share if op.compute == "int8" else p.compute_share
     if op.compute == "vector":
         compute_s = op.flops / (p.sockets * p.vector_share * device.vector_flops_per_s)
     else:
-        compute_s = op.flops * padded / (p.sockets * p.compute_share * device.matrix[op.compute])
+        compute_s = op.flops * stretch(op, cores.rows) / (p.sockets * share * device.matrix[op.compute])
     cached = resident * np.clip(2.0 - op.bytes / (p.sockets * cores.cache_bytes), 0.0, 1.0)
     far = 1.0 + p.remote_share * (p.remote_slowdown - 1.0)
     channels = p.sockets * p.memory_share * device.memory_bytes_per_s

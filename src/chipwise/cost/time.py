@@ -27,11 +27,11 @@ def time(op: Op, device: Device, parameters: CostParameters) -> Cost:
     if isinstance(parameters, Efficiency):
         return roofline_time(op, device, parameters)
     if isinstance(parameters, SystolicModel):
-        return systolic_time(op, device, parameters.arrays, parameters.numbers)
+        return systolic_time(op, device, parameters.arrays, parameters.numbers, resident=parameters.resident)
     if isinstance(parameters, CpuModel):
         return cpu_time(op, device, parameters.cores, parameters.numbers)
     if isinstance(parameters, DataflowModel):
-        return stage_time(op, device, parameters.fabric, parameters.numbers, resident=parameters.resident)
+        return stage_time(op, device, parameters)
     found = simt_time(op, device, parameters)
     return roofline_time(op, device, parameters.rest) if found is None else found
 

@@ -22,6 +22,24 @@ TIE = 1.2
 """Ratio of two chips below which a difference is no lead: about the 80 % interval of a predicted ratio."""
 
 
+SMALL, LARGE = "meta-llama/Llama-3.1-8B", "meta-llama/Llama-3.1-405B"
+ALTERNATIVES: tuple[tuple[str, str, dict[str, Any]], ...] = (
+    ("model", f"a small dense model ({SMALL})", {"model": SMALL}),
+    ("model", f"a large dense model ({LARGE})", {"model": LARGE}),
+    (
+        "model",
+        "a mixture of experts (openai/gpt-oss-120b)",
+        {"model": "openai/gpt-oss-120b", "precision": ""},
+    ),
+    ("precision", "bf16", {"precision": "bf16"}),
+    ("precision", "fp8", {"precision": "fp8"}),
+    ("load", "long prompts: 16,000 tokens in, 300 out", {"input_tokens": 16000.0, "output_tokens": 300.0}),
+    ("load", "long answers: 200 tokens in, 2,000 out", {"input_tokens": 200.0, "output_tokens": 2000.0}),
+    ("load", "one request at a time", {"scenario": "local", "ttft_s": None, "tpot_s": None}),
+)
+"""What a claim is tried against: other sizes, formats, lengths and batches than the user's."""
+
+
 @dataclass(frozen=True, slots=True)
 class Condition:
     """What one chip is asked to do: enough to predict tokens per second and chip. None = no limit, "" = the
@@ -51,7 +69,8 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Rival:
-    """A row of another chip under the same benchmark and what becomes of the lead over it."""
+    """A row of another chip under the same benchmark and what becomes of the lead over it. `turners` are single
+    changes of the user's own workload that would turn the ratio to the other side of a tie."""
 
     item: Item
     measured: float
@@ -59,6 +78,7 @@ class Rival:
     carried: float | None
     steps: tuple[Step, ...]
     verdict: str
+    turners: tuple[Step, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,13 +170,41 @@ def _rival(
     ahead = measured >= 1.0
     for axis, change, fields in _turns(here, there, goal):
         here, there = replace(here, **fields), replace(there, **fields)
-        ratio = _ratio(speed(here), speed(there))
+        mine, theirs = speed(here), speed(there)
+        ratio = _ratio(mine, theirs)
         carried = None if ratio is None or not predicted else measured * ratio / predicted
+        if ratio is None:
+            lost = [c.chip for c, x in ((here, mine), (there, theirs)) if not x]
+            change = f"{change}: {' and '.join(lost)} cannot"
         turned = carried is not None and (carried < 1.0) == ahead
         steps.append(Step(axis, change, carried, turned and not any(s.reverses for s in steps)))
         last = ratio if ratio is not None else last
     end = steps[-1].ratio if steps else measured
-    return Rival(other, measured, predicted, end, tuple(steps), _words(measured, end, steps))
+    turners = _turners(here, there, end, last, speed)
+    return Rival(other, measured, predicted, end, tuple(steps), _words(measured, end, steps), turners)
+
+
+def _turners(
+    here: Condition,
+    there: Condition,
+    end: float | None,
+    predicted: float | None,
+    speed: Callable[[Condition], float | None],
+) -> tuple[Step, ...]:
+    """Single changes of the workload after which the ratio lies on the other side of 1, by more than a tie."""
+    if end is None or not predicted or max(end, 1.0 / end) < TIE:
+        return ()
+    found = []
+    for axis, change, fields in ALTERNATIVES:
+        if all(getattr(here, n) == v for n, v in fields.items()):
+            continue
+        ratio = _ratio(*(speed(replace(c, **fields)) for c in (here, there)))
+        if ratio is None:
+            continue
+        carried = end * ratio / predicted
+        if (carried < 1.0) != (end < 1.0) and max(carried, 1.0 / carried) >= TIE:
+            found.append(Step(axis, change, carried, True))
+    return tuple(found)
 
 
 def _turns(here: Condition, there: Condition, goal: Condition) -> list[tuple[str, str, dict[str, Any]]]:
@@ -168,15 +216,15 @@ def _turns(here: Condition, there: Condition, goal: Condition) -> list[tuple[str
     if lengths != (here.input_tokens, here.output_tokens):
         said = f"{here.input_tokens:g}/{here.output_tokens:g} -> {lengths[0]:g}/{lengths[1]:g} tokens in/out"
         turns.append(("load", said, {"input_tokens": lengths[0], "output_tokens": lengths[1]}))
-    if goal.precision and {here.precision, there.precision} != {goal.precision}:
-        names = [c.precision or "the checkpoint" for c in (here, there)]
-        said = f"{' against '.join(dict.fromkeys(names))} -> {goal.precision or 'the checkpoint'}"
-        turns.append(("precision", said, {"precision": goal.precision}))
     limits = (goal.ttft_s, goal.tpot_s)
     if limits != (here.ttft_s, here.tpot_s):
         turns.append(
             ("scenario", f"{_limit(here)} -> {_limit(goal)}", {"ttft_s": limits[0], "tpot_s": limits[1]})
         )
+    if goal.precision and {here.precision, there.precision} != {goal.precision}:
+        names = [c.precision or "the checkpoint" for c in (here, there)]
+        said = f"{' against '.join(dict.fromkeys(names))} -> {goal.precision or 'the checkpoint'}"
+        turns.append(("precision", said, {"precision": goal.precision}))
     if goal.chips != here.chips:
         turns.append(("count", f"{here.chips} -> {goal.chips} chips", {"chips": goal.chips}))
     return turns

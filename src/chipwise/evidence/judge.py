@@ -12,6 +12,7 @@ from typing import Literal, get_args
 
 import numpy as np
 
+from chipwise.calibrate.parameter import Z80
 from chipwise.catalog.snapshot import per_snapshot, shipped_text
 from chipwise.units import Array
 
@@ -30,9 +31,11 @@ __all__ = [
 
 Basis = Literal["measured", "published", "calibrated", "modelled"]
 
-Nearness = Literal["own", "chip", "vendor", "kind"]
-"""What was measured near a prediction: this deployment (an anchor); other models on this chip under this runtime;
-only other chips of the vendor, or another runtime; nothing on chips of this kind."""
+Nearness = Literal["own", "chip", "vendor", "runtime", "generation", "kind"]
+"""What was measured near a prediction, nearest first: this deployment (an anchor); other models on this chip under
+this runtime; other chips of its generation under this runtime; its generation, under other runtimes; other
+generations of the vendor; nothing on chips of this kind. Residuals of each tier but the last are those of fits that
+had to do without a cell, a chip, a runtime, a generation."""
 
 APART = " apart"
 """Suffix of figures of disaggregated pools, which scatter more."""
@@ -41,14 +44,21 @@ COVERAGE = 0.8
 ENOUGH_ROWS, ENOUGH_CELLS = 200, 15
 
 # Without measured rows of a tier the interval of the tier before it is widened by this power.
-WIDER: Mapping[Nearness, float] = {"own": 1.0, "chip": 1.0, "vendor": 1.3, "kind": 1.5}
+WIDER: Mapping[Nearness, float] = {
+    "own": 1.0,
+    "chip": 1.0,
+    "vendor": 1.2,
+    "runtime": 1.3,
+    "generation": 1.3,
+    "kind": 1.3,
+}
 
 # Figures without a table of residuals. Provisional: coverage is not tested.
 PROVISIONAL = {
     "tpot_s": (0.70, 1.45),
     "ttft_s": (0.50, 2.50),
     "tokens_per_s": (0.65, 1.40),
-    "tokens_per_s_per_user": (0.50, 2.00),
+    "tokens_per_s_per_user": (0.65, 1.50),
 }
 
 
@@ -89,9 +99,27 @@ class Factors:
         """Whether the tier is large enough for its coverage to mean something."""
         return self.rows >= ENOUGH_ROWS and self.cells >= ENOUGH_CELLS
 
+    def at_least(self, other: Factors) -> Factors:
+        """As wide as both; its residuals are those of `other`."""
+        low, high = min(self.low, other.low), max(self.high, other.high)
+        return Factors(low, high, other.rows, other.cells)
+
     def widened(self, power: float) -> Factors:
         """A wider interval, for what is further away."""
         return Factors(self.low**power, self.high**power)
+
+    def for_few(self) -> Factors:
+        """Wider where residuals come from few cells, which differ more among each other than their rows do:
+        t_(m - 1) sqrt(1 + 1 / m) over z, the interval of a new one after m normal ones, at 80 %.
+
+        Quantiles of t: Abramowitz and Stegun, 26.7.5. The same where the tier is large enough.
+        """
+        if self.tested or self.cells < 1:
+            return self
+        z, n = Z80, max(self.cells - 1.0, 1.0)
+        t = z + (z**3 + z) / (4.0 * n) + (5.0 * z**5 + 16.0 * z**3 + 3.0 * z) / (96.0 * n * n)
+        power = t / z * np.sqrt(1.0 + 1.0 / self.cells)
+        return Factors(float(self.low**power), float(self.high**power), self.rows, self.cells)
 
 
 def conformal(ratios: Array, coverage: float = COVERAGE) -> tuple[float, float]:
@@ -125,23 +153,29 @@ def shipped_factors() -> Mapping[tuple[str, str], Factors]:
 def tier_factors(
     figure: str, nearness: Nearness, table: Mapping[tuple[str, str], Factors] | None = None
 ) -> Factors:
-    """The interval of a tier; where it was not measured, that of the next nearer one, widened.
+    """The interval of a tier, no narrower than those of nearer ones; where it was not measured, that of the next
+    nearer one, widened.
 
     Raises `KeyError` for a figure that is not judged.
     """
     known = shipped_factors() if table is None else table
     if not any(name == figure for name, _ in known):
         figure = figure.removesuffix(APART)
-    order = get_args(Nearness)
-    for i in range(order.index(nearness), -1, -1):
-        found = known.get((figure, order[i]))
+    order: tuple[Nearness, ...] = get_args(Nearness)
+    widest: Factors | None = None
+    for tier in order[: order.index(nearness) + 1]:
+        found = known.get((figure, tier))
         if found is not None:
-            return found if order[i] == nearness else found.widened(WIDER[nearness])
-    return Factors(*PROVISIONAL[figure])
+            # further away is never told to be surer
+            widest = found if widest is None else widest.at_least(found)
+        elif widest is not None:
+            widest = widest.widened(WIDER[tier])
+    return widest or Factors(*PROVISIONAL[figure])
 
 
 def judge(figure: str, mid: float, nearness: Nearness = "kind", *, basis: Basis | None = None) -> Estimate:
-    """The estimate of one figure ("tpot_s", "ttft_s", "tokens_per_s") of a prediction."""
+    """The estimate of one figure ("tpot_s", "ttft_s", "tokens_per_s") of a prediction: `evidence.tiers` says how
+    near anything measured was."""
     factors = tier_factors(figure, nearness)
     said: Basis = basis or (
         "measured" if nearness == "own" else "calibrated" if nearness == "chip" else "modelled"

@@ -10,9 +10,10 @@ The distance of a match is the sum over axes of weight x step, with the steps 0 
     k_i = exp(-distance_i / 4)
 
 where rows of one cell (chip, count, model, precision) count once, by their mean: they share what the model
-does not know. So a row that matches on every axis counts for 80 % of its own error of prediction, and one that
-differs in chip or model for little: the pure model stays where nothing near was measured. The weights are
-judgement, not fitted.
+does not know. Only rows of such a model on this very chip shift anything, and Interactive ones nothing but
+their like: left-out cells of MLPerf are predicted worse with the residuals of other models or chips than
+without, and half as far off with those of their own. So a row that matches on every axis counts for 80 % of
+its own error of prediction, and the pure model stays where nothing near was measured. The weights are judgement.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ __all__ = [
 ]
 
 WEIGHT = {
-    "chip": 2.0,
+    "chip": 3.0,
     "count": 0.7,
     "model": 1.5,
     "precision": 1.0,
@@ -72,22 +73,39 @@ AXES = {
     "runtime": "runtime and its date",
     "environment": "environment",
 }
+SHORT = {
+    "chip": "chip",
+    "model": "model",
+    "precision": "precision",
+    "load": "lengths",
+    "count": "count",
+}
+DECISIVE = tuple(SHORT)
 SOFTNESS = 0.25
 RANGE = 4.0
 
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """An item against a target: eight axes, their distance, and what the item is good for, in words."""
+    """An item against a target: eight axes, their distance, and what the item is good for, in words. `chip` is
+    that of the target."""
 
     item: Item
     axes: tuple[Axis, ...]
     distance: float
     verdict: str
+    chip: str = ""
 
     def mark(self, name: str) -> Mark:
         """The mark of an axis."""
         return next(a.mark for a in self.axes if a.name == name)
+
+    @property
+    def shares(self) -> bool:
+        """Whether what a prediction misses here is missed for the target too: such a model on the same chip,
+        under limits of the same kind."""
+        near = self.item.chip == self.chip and self.mark("model") in ("same", "near")
+        return near and not _tighter(self.item, self.axes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +131,7 @@ def match(target: Target, item: Item, facts: Callable[[str], ModelFacts | None])
         environment_axis(target, item),
     )
     distance = sum(WEIGHT[a.name] * STEP[a.mark] for a in axes)
-    return Match(item, axes, distance, _verdict(axes))
+    return Match(item, axes, distance, _verdict(axes, item, target.chip), target.chip)
 
 
 def nearest(
@@ -149,6 +167,8 @@ def anchored(predicted: float, matches: Sequence[Match], predict: Callable[[Item
     cells: dict[tuple[object, ...], list[tuple[float, float]]] = {}
     used = []
     for m in matches:
+        if not m.shares:
+            continue
         own = predict(m.item)
         if not own or not m.item.tokens_per_s:
             continue
@@ -166,26 +186,36 @@ def anchored(predicted: float, matches: Sequence[Match], predict: Callable[[Item
     return Anchored(value, predicted, weight if used else 0.0, tuple(used))
 
 
-def _verdict(axes: Sequence[Axis]) -> str:
+def _tighter(item: Item, axes: Sequence[Axis]) -> bool:
+    """Whether an item was run under limits so tight that its misses are its own."""
+    return item.scenario == "Interactive" and any(a.name == "scenario" and a.mark != "same" for a in axes)
+
+
+def _verdict(axes: Sequence[Axis], item: Item, chip: str) -> str:
     """What the match is good for, from its decisive axes."""
     marks = {a.name: a.mark for a in axes}
-    off = [AXES[n] for n in ("chip", "model", "precision", "load", "count") if marks[n] == "different"]
-    unsure = [AXES[n] for n in ("chip", "model", "precision", "load", "count") if marks[n] == "unknown"]
-    if not off and not unsure:
+    off = [SHORT[n] for n in DECISIVE if marks[n] == "different"]
+    unsure = [SHORT[n] for n in DECISIVE if marks[n] == "unknown"]
+    parts = (f"other {_listed(off)}" if off else "", f"{_listed(unsure)} unknown" if unsure else "")
+    but = "; ".join(p for p in parts if p)
+    if marks["chip"] in ("different", "unknown"):
+        return f"says little of your plan: {but}"
+    if marks["model"] in ("different", "unknown"):
+        return f"shows the chip at work, not how fast your model runs: {but}"
+    if item.chip != chip:
+        return f"a hint: such a model on a near chip{', ' * bool(but)}{but}"
+    if _tighter(item, axes):
+        return f"a hint: such a model on this chip under tighter limits{'; ' * bool(but)}{but}"
+    if not but:
         near = sum(marks[n] == "near" for n in marks)
         return "a direct measurement of such a plan" if near <= 2 else "close: anchors the prediction"
-    if off == [AXES["count"]] and not unsure:
+    if off == [SHORT["count"]] and not unsure:
         return "close but for the count: per-chip rates carry over as far as replicas are independent"
-    if len(off) <= 1 and marks["chip"] != "different":
-        why = ", ".join((*off, *unsure))
-        return f"shows what the chip does, not what your plan will do ({why})"
-    if len(off) <= 2:
-        return (
-            f"a hint only: differs in {' and '.join(off)}"
-            if off
-            else f"a hint only: {', '.join(unsure)} unknown"
-        )
-    return f"says little about your plan: differs in {', '.join(off)}"
+    return f"anchors the prediction: such a model on this chip, {but}"
+
+
+def _listed(words: Sequence[str]) -> str:
+    return " and ".join((", ".join(words[:-1]), words[-1])) if len(words) > 1 else words[0]
 
 
 def _age(item: Item) -> float:

@@ -16,6 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
+from chipwise.calibrate.fit_mlperf import immaturity
 from chipwise.catalog.chip import Chip
 from chipwise.evidence.mlperf_rows import Curve, Run
 
@@ -26,8 +27,11 @@ __all__ = ["chip_features", "features", "is_card"]
 # limit does not hold.
 SUSTAINED_YEAR, SUSTAINED_TFLOPS_PER_W, SUSTAINED_DOUBLINGS = 2022, 1.41, 0.43
 
-NEW_EXPERTS = ("deepseek-r1", "gpt-oss-120b", "qwen3-vl-235b-a22b")
-"""Large mixtures of experts, whose first submissions ran on engines that had just learned them."""
+NEW_EXPERTS = ("deepseek-r1", "qwen3-vl-235b-a22b")
+"""Mixtures of experts that are spread over chips, whose first submissions ran on engines that had just learned
+to. One that fits a chip (gpt-oss-120b) ran from the start as it does now."""
+
+EXPERTS = (*NEW_EXPERTS, "gpt-oss-120b", "mixtral-8x7b")
 
 OF_ROUNDS = frozenset({"llm.new_experts", "llm.community_stack"})
 
@@ -49,19 +53,14 @@ def chip_features(run: Run, curve: Curve) -> Mapping[str, float]:
     What belongs to submissions is left out: tuned engines, the round, constants of benchmarks, arrivals.
     """
     return {
-        n: v
-        for n, v in (_language(run, curve) | _hardware(run, curve, "llm")).items()
-        if v and n not in OF_ROUNDS
+        n: v for n, v in (_language(run, curve) | _hardware(run, "llm")).items() if v and n not in OF_ROUNDS
     }
 
 
 def _speed(run: Run, curve: Curve) -> dict[str, float]:
     group = "llm" if run.benchmark.kind == "llm" else "fixed"
     found = {f"{group}.overall": 1.0}
-    # software matures: x1.19 of a logarithm short at the round before v4.0, by the design's fit
-    found[f"{group}.maturity"] = (
-        -math.exp(-(run.age + 1.0) / 1.5) if group == "llm" else -math.exp(-run.age - 3.0)
-    )
+    found[f"{group}.maturity"] = -immaturity(run.age) if group == "llm" else -math.exp(-run.age - 3.0)
     if run.benchmark.constant:
         found[f"benchmark.{run.benchmark.name}"] = 1.0
     if group == "llm":
@@ -81,16 +80,16 @@ def _speed(run: Run, curve: Curve) -> dict[str, float]:
         found[f"{group}.eight"] = 1.0
     if run.scenario in ("Server", "Interactive"):
         found[f"{group}.online"] = -1.0
-    return {name: value for name, value in (found | _hardware(run, curve, group)).items() if value}
+    return {name: value for name, value in (found | _hardware(run, group)).items() if value}
 
 
 def _language(run: Run, curve: Curve) -> dict[str, float]:
     found: dict[str, float] = {}
     if run.benchmark.name in NEW_EXPERTS:
-        # the first submissions of a large mixture of experts ran on engines that had just learned it
         found["llm.new_experts"] = -math.exp(-run.rounds_since_first)
     if run.benchmark.name == "gpt-oss-120b" and "fp4" not in run.chip.matrix:
-        found["llm.widened_fp4"] = 1.0
+        # products wait for weights to be widened; what waits for the memory does not
+        found["llm.widened_fp4"] = curve.compute_share
     if run.precision in ("nvfp4", "mxfp4"):
         found["llm.fp4"] = 1.0
     if run.precision in ("int8", "int4"):
@@ -106,7 +105,7 @@ def _language(run: Run, curve: Curve) -> dict[str, float]:
     return found
 
 
-def _hardware(run: Run, curve: Curve, group: str) -> dict[str, float]:
+def _hardware(run: Run, group: str) -> dict[str, float]:
     chip = run.chip
     found: dict[str, float] = {}
     if chip.kind == "cpu":
@@ -135,8 +134,10 @@ def _limit(run: Run) -> dict[str, float]:
     found = {"limit.all": 1.0}
     if run.scenario == "Interactive":
         found["limit.interactive"] = 1.0
-    if run.benchmark.name in (*NEW_EXPERTS, "mixtral-8x7b"):
+    if run.benchmark.name in EXPERTS:
         found["limit.experts"] = 1.0
+    if run.benchmark.name in NEW_EXPERTS:
+        found["limit.new_experts"] = -math.exp(-run.rounds_since_first)
     if "nvl72" in run.chip.id and run.nodes > 1:
         found["limit.one_domain"] = 1.0  # prompts and answers on chips of their own
     if run.scenario in run.benchmark.speculative:
@@ -153,13 +154,14 @@ def is_card(chip: Chip) -> bool:
 def _density(run: Run) -> float:
     """How far the promised operations per watt lie above what parts of the year sustain, as a logarithm.
 
-    A peak in 8 or 4 bits counts as its half or quarter in 16.
+    A peak in 8 or 4 bits counts as its half or quarter in 16. Weights in 4 bits with wider activations
+    (gpt-oss-120b) do not run at the peak of 4.
     """
     chip = run.chip
     peak = chip.matrix.get("bf16") or chip.matrix.get("fp16")
     if not peak or not chip.tdp_w:
         return 0.0
-    if run.precision in ("nvfp4", "mxfp4") or run.benchmark.name == "gpt-oss-120b":
+    if run.precision in ("nvfp4", "mxfp4"):
         peak = max(peak, chip.matrix.get("fp4", 0.0) / 4.0)
     years = min(0, chip.year - SUSTAINED_YEAR)
     sustained = SUSTAINED_TFLOPS_PER_W * 2.0 ** (years * SUSTAINED_DOUBLINGS)

@@ -25,9 +25,9 @@ COMPUTE = {
     "recurrent": 0.35,
     "recommendation": 0.50,
 }
-MEMORY = 0.70
-GATHER = 0.20
-SOFTNESS = 3.0
+MEMORY = 0.70  # share of bandwidth, streamed
+GATHER = 0.20  # share of bandwidth, rows gathered at random
+SOFTNESS = 3.0  # exponent of the soft maximum
 BYTES = {"fp4": 0.5, "int4": 0.5, "fp8": 1.0, "int8": 1.0, "bf16": 2.0, "fp16": 2.0, "fp32": 4.0}
 
 # Launches of a small network one after the other, and the arithmetic at which half of the peak is reached by
@@ -37,6 +37,9 @@ HALF_S = 6.0e-5
 
 # A step of a recurrent network waits for the one before it.
 STEP_S = 4.0e-5
+
+# A sample of more arithmetic than this is spread over the chips of a system when it comes alone.
+SPREAD_FLOPS = 1e14
 
 SAMPLES = {"SingleStream": 1.0, "MultiStream": 8.0}
 
@@ -63,7 +66,7 @@ def fixed_curve(run: Run) -> Curve:
     chips = float(run.chips)
     if lone:
         # one video is spread over all chips; of the others one chip answers a query
-        chips = chips if kind == "diffusion" else 1.0
+        chips = chips if work.flops > SPREAD_FLOPS else 1.0
         # one query at a time on one chip: its few samples share a start-up and cannot fill the peak
         compute = lone * compute + HALF_S / COMPUTE[kind]
         traffic *= lone

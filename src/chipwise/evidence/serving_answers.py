@@ -9,15 +9,15 @@ import numpy as np
 
 from chipwise.calibrate.fit_serving import ServingFit
 from chipwise.calibrate.parameters import Parameters
-from chipwise.cost.simt.rates import generation
 from chipwise.evidence.anchors import Anchors, Corrections, corrections
 from chipwise.evidence.judge import APART, Factors, Nearness, tier_factors
 from chipwise.evidence.serving_rows import ServingRun
 from chipwise.evidence.serving_tables import engines, labels
+from chipwise.evidence.tiers import tier_of
 from chipwise.predict.serving import Served
 from chipwise.units import Array
 
-__all__ = ["FIGURES", "Answers", "answer", "corrected", "nearness_of", "predicted", "seconds"]
+__all__ = ["FIGURES", "Answers", "answer", "corrected", "predicted", "seconds"]
 
 FIGURES: Mapping[str, str] = {"ttft_s": "ttft_ms", "tpot_s": "tpot_ms"}
 """Figures of a prediction and the columns of the table that they answer."""
@@ -54,7 +54,9 @@ def answer(
     """Predictions of all rows; `anchors` are measured rows with seconds per token and to the first token."""
     fit = ServingFit.of(numbers)
     served = predicted(runs, numbers, fit)
-    near = [nearness_of(run, fit) for run in runs]
+    pairs = {(run.chip.id, run.runtime.id): run.chip for run in runs}
+    found = {pair: tier_of(chip, pair[1], numbers) for pair, chip in pairs.items()}
+    near = [found[run.chip.id, run.runtime.id] for run in runs]
     if anchors is not None and len(anchors[0]):
         measured, tpot_s, ttft_s = anchors
         own = corrections(runs, Anchors(measured, predicted(measured, numbers, fit), tpot_s, ttft_s))
@@ -67,16 +69,6 @@ def corrected(served: Served, by: Corrections) -> Served:
     """All times of a closed loop are proportional to its passes, so that a factor on them is one on TPOT."""
     first = by.passes * by.first
     return replace(served, tpot_s=served.tpot_s * by.passes, ttft_s=served.ttft_s * first)
-
-
-def nearness_of(run: ServingRun, fit: ServingFit) -> Nearness:
-    """What the fit had seen of a row's chip and runtime."""
-    if not fit.passes.table:
-        return "kind"
-    chips, runtimes = fit.passes.keys_of("generation"), fit.passes.keys_of("runtime")
-    if generation(run.chip.id).removesuffix("_ultra") in chips and run.runtime.id in runtimes:
-        return "chip"
-    return "vendor" if run.chip.vendor == "nvidia" and run.chip.kind == "gpu" else "kind"
 
 
 def seconds(values: Sequence[str]) -> Array:

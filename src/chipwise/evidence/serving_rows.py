@@ -81,7 +81,8 @@ class ServingRun:
     def harness(self) -> str:
         """How it was measured, as far as that changes the time to the first token."""
         lengths = "equal" if self.equal_lengths else "drawn"
-        return f"{self.stack}, {lengths} lengths" + (", apart" if self.prefill else "")
+        pools = ", apart" if self.prefill else ", replicas" if float(self.pool.layout.dp) > 1 else ""
+        return f"{self.stack}, {lengths} lengths{pools}"
 
 
 def read_run(row: Row, config: ModelConfig | None) -> ServingRun:
@@ -178,7 +179,9 @@ def graph_of(model: Model, precision: Precision) -> Graph:
 
 
 def _stack(row: Row, runtime: Runtime) -> str:
-    return f"{runtime.id} under dynamo" if "dynamo" in row.get("image", "") else runtime.id
+    """Pools are always launched by something; only where one engine could have been alone is that a stack."""
+    apart = row.get("mode", "agg") == "disagg"
+    return f"{runtime.id} under dynamo" if "dynamo" in row.get("image", "") and not apart else runtime.id
 
 
 def _period(date: str) -> str:

@@ -29,11 +29,12 @@ __all__ = ["engines", "labels"]
 # Where a stack was started with more memory than its defaults, as those which ran must have been.
 LAST_SHARE = 0.97
 LINK_SHARE = 0.5
+BUILT_FOR_A_BATCH = frozenset(("trtllm",))
 NETWORK_BYTES_PER_S = 50e9  # one 400 Gb/s port per device, where the chip's table names none
 
 
 def labels(runs: Sequence[ServingRun]) -> dict[str, NDArray[np.str_]]:
-    """Along which lines fitted numbers are shared: runtime, stack (runtime and launcher), generation of chips,
+    """Along which lines fitted numbers are shared: runtime, stack (runtime and launcher), chip, generation of chips,
     family (architecture of the model), period (quarter of the year), harness (stack, and how lengths and pools
     were set)."""
 
@@ -43,10 +44,12 @@ def labels(runs: Sequence[ServingRun]) -> dict[str, NDArray[np.str_]]:
     return {
         "runtime": column(lambda r: r.runtime.id),
         "stack": column(lambda r: r.stack),
+        "chip": column(lambda r: r.chip.id),
         "generation": column(lambda r: generation(r.chip.id).removesuffix("_ultra")),
         "family": column(lambda r: r.model.architecture),
         "period": column(lambda r: r.period),
         "harness": column(lambda r: r.harness),
+        "mode": column(lambda r: "apart" if r.prefill else "together"),
     }
 
 
@@ -84,7 +87,7 @@ def engines(runs: Sequence[ServingRun], numbers: Parameters) -> Engines:
         prefill=prefill,
         clients=column(lambda r: r.concurrency),
         output_tokens=column(lambda r: r.output_tokens),
-        limit=limit,
+        limit=np.minimum(limit, column(_started_for)),
         servers=column(lambda r: r.pool.workers * float(r.pool.layout.dp) * float(r.pool.layout.pp)),
         prefill_servers=column(
             lambda r: r.prefill.workers * float(r.prefill.layout.dp) if r.prefill else 0.0
@@ -97,6 +100,15 @@ def engines(runs: Sequence[ServingRun], numbers: Parameters) -> Engines:
 
 def _policies(run: ServingRun) -> Policies:
     return run.runtime.policies_on(run.chip)
+
+
+def _started_for(run: ServingRun) -> float:
+    """Requests that each decode server of a pool was started for, where an engine is built for a number of
+    them: the power of two nearest to its share of the clients (assumed; no table says it)."""
+    if run.prefill is None or run.runtime.id not in BUILT_FOR_A_BATCH:
+        return np.inf
+    share = run.concurrency / (run.pool.workers * float(run.pool.layout.dp))
+    return float(2.0 ** np.round(np.log2(max(share, 1.0))))
 
 
 def _transfer_s(run: ServingRun) -> float:
@@ -142,10 +154,6 @@ def _table(group: Sequence[_Engine], numbers: Parameters) -> PassTable:
     family, runtime = device.family, group[0].run.runtime.id
     each = np.arange(len(group))[:, None]
     costs = numbers.cost(family, runtime, [e.run.chip for e in group]).take(each)
-    import os
-
-    if os.environ.get("ROOF"):
-        costs = numbers.efficiency(family, runtime)
     rates = costs, numbers.overheads(family, runtime)
 
     def parts_of(step: Step) -> Iterable[tuple[str, Cost]]:
@@ -156,6 +164,7 @@ def _table(group: Sequence[_Engine], numbers: Parameters) -> PassTable:
         np.array([e.run.prompt_tokens for e in group]),
         np.array([e.run.output_tokens for e in group]),
         np.array([float(_policies(e.run).max_batched_tokens) for e in group]),
+        replicas=np.array([float(e.pool.layout.dp) for e in group]),
     )
 
 

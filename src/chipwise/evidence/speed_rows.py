@@ -16,13 +16,20 @@ __all__ = ["SpeedRun", "model_named", "read_speed"]
 NOISE = re.compile(r"\(.*?\)|\b(instruct|instant|versatile|preview|ctx|it|hf|meta|base|chat)\b|[^a-z0-9.]+")
 # Software of before captured graphs were usual: every kernel is started by the host.
 GRAPHS_SINCE = "2024-07"
+# Services that are known to let a small model draft for large ones, and since when. Cerebras announced it with
+# 2,100 tokens/s of Llama-3.1-70B (2024-10-24); SambaNova opened with 132 tokens/s of Llama-3.1-405B in 16 bits on 16
+# sockets (2024-09-10), five times what reading its weights once per token allows.
+DRAFTS_SINCE = {"wafer": "2024-10-24", "rdu": "2024-09"}
+# Formats that a service stores 16-bit checkpoints in where nobody says: GroqCloud is listed with 8 bits.
+STORED = {"lpu": "fp8"}
 PROMPT = 1000.0
 
 
 @dataclass(frozen=True, slots=True)
 class SpeedRun:
     """One user's stream. `precision` is a label of formats, "" for the checkpoint's own; `chips` 0 = unknown;
-    `eager`: software that starts each kernel from the host."""
+    `eager`: software that starts each kernel from the host. `stored`: what the service keeps 16-bit weights in.
+    `drafts`: the service is known to draft for large models, though the row does not say."""
 
     id: str
     config: ModelConfig
@@ -32,6 +39,8 @@ class SpeedRun:
     context: float
     batch: float
     eager: bool
+    stored: str = ""
+    drafts: bool = False
 
 
 def read_speed(row: Row) -> SpeedRun:
@@ -51,15 +60,19 @@ def read_speed(row: Row) -> SpeedRun:
         raise UsageError("chips_total, prompt_tokens or batch is no number") from None
     if not (0 <= chips < 10**6 and 1 <= prompt < 1e8 and 1 <= batch < 1e6):
         raise UsageError("chips_total, prompt_tokens or batch is out of range")
+    chip, day = get_chip(row["chip"]), row.get("date") or "9"
+    said = row.get("speculative") in ("no", "none")
     return SpeedRun(
         row.get("row_id", ""),
         model_named(row.get("model_family") or row.get("model", "")),
-        get_chip(row["chip"]),
+        chip,
         chips,
         _precision(row.get("precision", "")),
         prompt + 100.0,
         batch,
-        (row.get("date") or "9") < GRAPHS_SINCE,
+        day < GRAPHS_SINCE,
+        STORED.get(chip.kind, ""),
+        not said and day >= DRAFTS_SINCE.get(chip.kind, "never"),
     )
 
 

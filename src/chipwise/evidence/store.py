@@ -13,12 +13,14 @@ from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
+from chipwise.catalog.snapshot import current
 from chipwise.errors import UnknownNameError, UsageError
 from chipwise.evidence.item import Item, from_json, to_json
 
 __all__ = ["Store", "data_dir"]
 
 VERSION = 1
+KEPT = "evidence.jsonl"  # what a saved answer calls the user's evidence
 BUSY_S = 30.0
 SCHEMA = """
 create table if not exists items (
@@ -70,21 +72,27 @@ class Store:
 
     def items(self) -> tuple[Item, ...]:
         """Everything that was imported, in order of id; empty where there is no store yet."""
+        return tuple(map(from_json, self._known()))
+
+    def _known(self) -> list[str]:
+        """The items as lines of JSON: those of the saved answer that is made again, else those of the store."""
+        return current().content(KEPT, self._lines).decode().splitlines()
+
+    def _lines(self) -> bytes:
         if not self.path.exists():
-            return ()
+            return b""
         with self._open() as base:
-            return tuple(from_json(body) for (body,) in base.execute("select body from items order by id"))
+            bodies = [body for (body,) in base.execute("select body from items order by id")]
+        return "\n".join(bodies).encode()
 
     def get(self, name: str) -> Item:
         """The item of an id or of the beginning of one. Raises `UnknownNameError`."""
-        if self.path.exists():
-            with self._open() as base:
-                query = (
-                    "select body from items where id = ? or substr(id, 1, length(?)) = ? order by id limit 2"
-                )
-                found = base.execute(query, (name, name, name)).fetchall()
-            if len(found) == 1 or (found and from_json(found[0][0]).id == name):
-                return from_json(found[0][0])
+        # most stores are large and most ids whole: only lines that can hold it are read
+        lines = [line for line in self._known() if name in line]
+        found = [i for i in map(from_json, lines) if i.id.startswith(name)]
+        exact = [i for i in found if i.id == name]
+        if exact or len(found) == 1:
+            return (exact or found)[0]
         raise UnknownNameError("evidence", name, (i.id for i in self.items()), "chipwise evidence list --own")
 
     @contextmanager

@@ -11,10 +11,13 @@ from chipwise.evidence.training_case import Case
 from chipwise.evidence.training_measured import workload_key
 from chipwise.units import Array
 
-__all__ = ["PRIOR_RUNS", "anchor_factors"]
+__all__ = ["PRIOR_RUNS", "PRIOR_RUNS_UNSEEN", "anchor_factors"]
 
 PRIOR_RUNS = 1.5
 """Runs that the prediction itself counts for: three anchors correct two thirds of a common bias."""
+
+PRIOR_RUNS_UNSEEN = 0.5
+"""The same where no fit has seen the chip's generation: the prediction deserves less trust."""
 
 
 def anchor_factors(
@@ -39,5 +42,6 @@ def anchor_factors(
         near = chips == case.labels["chip"] if seen else vendors == case.labels["vendor"]
         near &= (works != workload_key(row)) & np.isfinite(log_ratios)
         if near.any():
-            out[i] = float(np.exp(np.sum(log_ratios[near]) / (near.sum() + PRIOR_RUNS)))
+            prior = PRIOR_RUNS if seen else PRIOR_RUNS_UNSEEN
+            out[i] = float(np.exp(np.sum(log_ratios[near]) / (near.sum() + prior)))
     return out

@@ -23,20 +23,20 @@ from chipwise.predict.training.memory import activation_bytes, state_bytes
 from chipwise.predict.training.result import Convention, step_flops
 from chipwise.units import Array
 
-__all__ = ["TIERS", "answer_training", "interval_of", "tier_of"]
+__all__ = ["TIERS", "answer_training", "interval_of", "plan_tier", "tier_of"]
 
 # Factors (low, high) of the 80 % interval of measured / predicted step time, by tier: the 10 % and 90 %
 # quantiles of residuals of rows that the fit had not seen (workloads in eight folds; `unseen`: whole stacks
 # and generations left out).
 TIERS: dict[str, tuple[float, float]] = {
-    "dense, stated": (0.89, 1.11),
-    "dense, assumed": (0.82, 1.55),
-    "experts, stated": (0.70, 1.38),
-    "experts, assumed": (0.80, 1.60),
-    "mlperf": (0.89, 1.19),
-    "composed": (0.855, 1.165),
-    "unseen": (0.80, 1.40),
-    "memory": (0.86, 1.10),
+    "dense, stated": (0.90, 1.10),
+    "dense, assumed": (0.845, 1.5),
+    "experts, stated": (0.69, 1.32),
+    "experts, assumed": (0.80, 1.50),
+    "mlperf": (0.88, 1.19),
+    "composed": (0.865, 1.14),
+    "unseen": (0.82, 1.45),
+    "memory": (0.89, 1.12),
     "analytic": (0.97, 1.03),
 }
 
@@ -116,6 +116,14 @@ def tier_of(row: Row, case: Case, known: tuple[frozenset[str], frozenset[str]]) 
     kind = "dense" if labels["moe"] == "dense" else "experts"
     noisy = labels["stack"] in ("neuron", "eager", "habana")
     return f"{kind}, {'assumed' if assumed or noisy else 'stated'}"
+
+
+def plan_tier(numbers: Parameters, stack: str, generation: str, *, routed: bool) -> str:
+    """The tier of a plan, whose inputs are all stated: `unseen` where no fit has seen its software or its chips."""
+    stacks, generations = _known(numbers)
+    if stacks and (stack not in stacks or generation not in generations):
+        return "unseen"
+    return "experts, stated" if routed else "dense, stated"
 
 
 def _lines(

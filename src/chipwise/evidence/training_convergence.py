@@ -21,7 +21,7 @@ CURVES: dict[str, tuple[tuple[float, float], ...]] = {
 }
 SPREAD = 1.07  # 10 % to 90 % of runs around the median: published best and worst runs
 
-# (evaluation and validation as a share of the steps' time, seconds besides): design constants per benchmark,
+# (evaluation and validation as a share of the steps' time, seconds besides): chosen per benchmark, not fitted,
 # from how often it evaluates and on how much.
 AROUND: dict[str, tuple[float, float]] = {
     "llama2_70b_lora": (0.15, 10.0),

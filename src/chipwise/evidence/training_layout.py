@@ -51,6 +51,8 @@ def row_spread(
     if accumulate and batch:
         micro = micro or max(batch / (accumulate * devices), 1.0)
         dp = min(batch / (accumulate * micro), devices)
+    if tp is None and pp is None and dp is None and micro and batch == micro * devices:
+        tp = pp = 1.0  # every device takes one micro-batch of a step
     if tp is None or pp is None:
         split = _split(t, stack, c, devices, _Given(tp, pp, cp, dp, batch))
         tp, pp, cp = split.tp, split.pp, split.cp
@@ -77,6 +79,8 @@ def row_spread(
         shard = float(c.domain) / tp
     if pp > 1 and zero == 3 and stack.kind == "fused":
         zero = 1.0
+    if not zero and not stack.adapter and dp > 1 and _state(t, tp * pp) > float(c.memory_bytes):
+        zero = 1.0 if pp > 1 else 3.0  # no device holds a replica
     return (
         Spread(
             tp=tp,
@@ -94,6 +98,7 @@ def row_spread(
             full=stack.full,
             selective=stack.selective,
             bubble=stack.bubble,
+            in_flight=stack.in_flight,
             adapter=stack.adapter,
         ),
         tuple(guessed),
@@ -107,6 +112,8 @@ def _usual_seq(row: Row) -> float:
         return 1024.0
     if "bert" in name and row.get("task") == "fine-tune":
         return 384.0  # questions and answers
+    if row.get("chip", "").startswith("gaudi"):
+        return 2048.0  # Optimum Habana's examples
     return next((seq for pattern, seq in USUAL_SEQ if re.search(pattern, name)), 2048.0)
 
 
@@ -159,6 +166,11 @@ def _split(t: Transformer, stack: RowStack, c: Cluster, devices: float, g: _Give
         tp = min(domain, 8.0)
         stages = min(max(devices / tp / g.batch, 1.0), float(t.layers))
     return _Split(tp, stages, g.cp, f"layout tp{tp:.0f} pp{stages:.0f}")
+
+
+def _state(t: Transformer, ranks: float) -> float:
+    """Bytes per device of weights, gradients and Adam's state in mixed precision, cut over so many ranks."""
+    return 16.0 * float(t.params) / ranks
 
 
 def _power(number: float) -> float:

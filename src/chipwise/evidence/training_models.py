@@ -71,7 +71,8 @@ BUNDLED: tuple[tuple[str, str], ...] = (
 )
 
 # (layers, hidden, heads, ffn, vocab, kv heads, head size or 0, gated): published dimensions of models that
-# have no bundled configuration. NVIDIA NeMo launcher configs; Brown et al. 2020, table 2.1; InternLM reports.
+# have no bundled configuration. NVIDIA NeMo launcher configs; Brown et al. 2020, table 2.1; InternLM reports;
+# BigScience's scripts (experiments/gpt2-meg) and tr11-200B chronicles (width 14,400, layers to fit the stages).
 TABLE: dict[str, tuple[float, float, float, float, float, float, float, bool]] = {
     r"^gpt3$": (96, 12288, 96, 49152, 51200, 96, 0, False),
     r"gpt3.?xl": (24, 2048, 16, 8192, 50257, 16, 0, False),
@@ -89,7 +90,25 @@ TABLE: dict[str, tuple[float, float, float, float, float, float, float, bool]] =
     r"internlm.?20b": (60, 5120, 40, 13824, 103168, 40, 0, True),
     r"internlm.?7b": (32, 4096, 32, 11008, 103168, 32, 0, True),
     r"^gpt 104b$": (64, 11600, 80, 46400, 51200, 80, 0, False),
-    r"^gpt 52b$": (64, 8192, 32, 32768, 51200, 32, 0, False),
+    r"^gpt 7\.5b$": (36, 4096, 32, 16384, 50257, 32, 0, False),
+    r"^gpt 14b$": (32, 6144, 32, 24576, 50257, 32, 0, False),
+    r"^gpt 18b$": (40, 6144, 32, 24576, 50257, 32, 0, False),
+    r"^gpt 2[2-5]b$": (40, 7168, 32, 28672, 50257, 32, 0, False),
+    r"^gpt 30b$": (48, 7168, 32, 28672, 50257, 32, 0, False),
+    r"^gpt 39b$": (48, 8192, 32, 32768, 50257, 32, 0, False),
+    r"^gpt 5[02]b$": (64, 8192, 32, 32768, 50257, 32, 0, False),
+    r"^gpt 65b$": (64, 9216, 32, 36864, 50257, 32, 0, False),
+    r"^gpt (78|81)b$": (64, 10240, 32, 40960, 50257, 32, 0, False),
+    r"^gpt 97b$": (64, 11264, 32, 45056, 50257, 32, 0, False),
+    r"^gpt 116b$": (64, 12288, 32, 49152, 50257, 32, 0, False),
+    r"^gpt 206b$": (64, 16384, 32, 65536, 50257, 32, 0, False),
+    r"^gpt 20b$": (8, 14400, 32, 57600, 250880, 32, 0, False),
+    r"^gpt 183b$": (72, 14400, 96, 57600, 250880, 96, 0, False),
+    r"^gpt 187b$": (80, 13824, 96, 55296, 250880, 96, 0, False),
+    r"^gpt 19[15]b$": (77, 14400, 96, 57600, 250880, 96, 0, False),
+    r"^gpt 194b$": (78, 14400, 96, 57600, 250880, 96, 0, False),
+    r"^gpt 200b$": (80, 14400, 96, 57600, 250880, 96, 0, False),
+    r"^gpt 205b$": (81, 14400, 96, 57600, 250880, 96, 0, False),
     r"^1024b$": (128, 16384, 256, 114688, 32000, 256, 128, True),
     r"mt.?nlg": (105, 20480, 128, 81920, 51200, 128, 0, False),
     r"vit.?base": (12, 768, 12, 3072, 1000, 12, 0, False),
@@ -215,8 +234,8 @@ def _variant(
         unlikely = (0.03 if gated != likely else 0.0) + (0.01 if d != hidden / heads else 0.0)
         return abs(float(one.params) / params - 1.0) + unlikely
 
-    options = [
-        (gated, d) for gated in (likely, not likely) for d in dict.fromkeys((hidden / heads, 128.0, 256.0))
-    ]
+    # GPT-like models have heads of hidden / heads; what their count holds more are learned positions
+    sizes = dict.fromkeys((hidden / heads, 128.0, 256.0) if likely else (hidden / heads,))
+    options = [(gated, d) for gated in (likely, not likely) for d in sizes]
     gated, d = min(options, key=miss)
     return gated, d, width

@@ -17,7 +17,7 @@ from chipwise.evidence.training_measured import measured_of, row_weights
 from chipwise.evidence.training_models import number, row_network
 from chipwise.evidence.training_stack import row_stack
 from chipwise.predict.training.cluster import chip_generation
-from chipwise.predict.training.values import Transformer
+from chipwise.predict.training.values import Recipe, Spread, Transformer
 
 __all__ = ["read_case", "stack_cases"]
 
@@ -49,7 +49,7 @@ def read_case(row: Row) -> Case:
         network=network,
         spread=spread,
         cluster=machine.cluster,
-        recipe=stack.recipe,
+        recipe=_recipe(row, stack.recipe, spread),
         labels=labels,
         devices_per_chip=machine.per_chip,
         notes=stack.notes,
@@ -74,6 +74,12 @@ def stack_cases(cases: Sequence[Case], rows: Sequence[Row] = ()) -> Runs:
         weight=row_weights(rows, cases) if rows else np.ones(len(cases)),
         **parts,
     )
+
+
+def _recipe(row: Row, recipe: Recipe, s: Spread) -> Recipe:
+    """DeepSpeed gathers weights in one ring over all ranks, each over its own NIC."""
+    alone = float(s.zero) >= 3 and "deepspeed" in row.get("framework", "").lower()
+    return replace(recipe, flat=1.0) if alone else recipe
 
 
 def _routing(row: Row, t: Transformer) -> str:

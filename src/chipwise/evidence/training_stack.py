@@ -30,6 +30,7 @@ class RowStack:
     selective: float = 0.0
     bubble: float = 1.0
     adapter: float = 0.0
+    in_flight: float = 1.0
     tp: float = 0.0
     vp: float = 0.0
     ep: float = 0.0
@@ -58,6 +59,7 @@ def row_stack(row: Row, generation: str) -> RowStack:
     tensor = re.search(r"ici_tensor_parallelism=(\d+)", note)
     schedule = {"zero-bubble": 0.35, "zbv": 0.1, "v-half": 0.5, "v-min": 0.8}
     bubble = next((v for k, v in schedule.items() if k in note), 1.0)
+    in_flight = {"v-half": 1.0 / 2.0, "v-min": 1.0 / 3.0}
     recipe = Recipe(
         operand_bytes={"fp32": 4.0, "16": 2.0}.get(dtype, 1.5),
         flash=0.0 if kind == "eager" or (name == "neuron" and "bert" in text) else 1.0,
@@ -86,6 +88,7 @@ def row_stack(row: Row, generation: str) -> RowStack:
         selective,
         bubble,
         adapter,
+        in_flight=next((v for k, v in in_flight.items() if k in note), 1.0),
         tp=float(tensor.group(1)) if tensor else 1.0 if name == "xla" else 0.0,
         vp=_usual_virtual(row, name),
         batch=_usual_batch(row, name),
@@ -223,7 +226,7 @@ def _recompute(row: Row, name: str) -> tuple[float, float, float]:
         return 0.0, 1.0, sequence
     if name.startswith("megatron-2"):
         return 1.0, 0.0, 0.0
-    if name == "habana":
+    if name == "habana" and "bert" not in row.get("model", "").lower():
         return 1.0, 0.0, sequence
     return 0.0, 0.0, sequence
 
@@ -236,7 +239,10 @@ def _release(row: Row) -> str:
 
 
 def _usual_virtual(row: Row, name: str) -> float:
-    """Interleaving of NVIDIA's recipes where it is not stated; the bubble of their rows is hidden."""
+    """Interleaving of NVIDIA's recipes where it is not stated; the bubble of their rows is hidden. Two chunks per
+    device where a row only says that it interleaves."""
+    if "interleaved" in row.get("notes", "").lower() and not row.get("vp"):
+        return 2.0
     return 4.0 if name in ("nemo", "mlperf") and not row.get("vp") else 1.0
 
 

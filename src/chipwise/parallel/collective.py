@@ -1,5 +1,9 @@
 """Collectives inside one scale-up domain: latency and transfer that a pipeline half overlaps.
 
+For GPUs, whose collectives were measured over four decades of bytes: six numbers per kind and library
+(`calibrate.kernel_priors.COLLECTIVE`). Families without such rows cannot tell six numbers and take the straight line
+of `parallel.comm`; tori and groups that leave a domain need the algorithms of `parallel.topology`.
+
 S bytes, r ranks. S is what nccl-tests and frameworks call the size: the buffer of each rank for all-reduce,
 the output of all-gather, the input of reduce-scatter, the send buffer of all-to-all, the message of p2p.
 """

@@ -1,17 +1,20 @@
-"""One exchange between ranks, and its time inside one scale-up domain."""
+"""One exchange between ranks, and its time inside one scale-up domain where collectives were not measured.
+
+Latency plus bytes over bandwidth: three numbers per family, which is as much as can be believed of chips without
+collective benchmarks. Where there are some, `predict.exchange` takes `parallel.collective` instead. Both put the same
+bytes on the wire (`wire_bytes`).
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 
+from chipwise.parallel.collective import Kind, wire_bytes
 from chipwise.units import Real
 
 __all__ = ["Comm", "Fabric", "comm_time"]
-
-Kind = Literal["all_reduce", "all_gather", "reduce_scatter", "all_to_all", "p2p"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,14 +42,12 @@ class Fabric:
 def comm_time(comm: Comm, fabric: Fabric) -> tuple[Real, Real]:
     """(latency seconds, transfer seconds) of one exchange; both zero for a single rank.
 
-    Bytes through a chip's port per direction: all_reduce 2 (r - 1) / r, the other collectives (r - 1) / r,
-    p2p all of the payload (ring and pairwise algorithms; bandwidth-optimal).
+    base_s + hop_s log2(r), and the bytes of ring and pairwise algorithms, which are bandwidth-optimal, over
+    efficiency x bytes/s.
     """
     ranks = np.maximum(np.asarray(comm.ranks, dtype=float), 1.0)
-    moved = 1.0 if comm.kind == "p2p" else (ranks - 1.0) / ranks
-    if comm.kind == "all_reduce":
-        moved = 2.0 * moved
     alone = ranks <= 1.0
-    transfer = np.where(alone, 0.0, moved * comm.payload_bytes / (fabric.efficiency * fabric.bytes_per_s))
+    wire = wire_bytes(comm.kind, comm.payload_bytes, ranks)
+    transfer = np.where(alone, 0.0, wire / (fabric.efficiency * fabric.bytes_per_s))
     latency = np.where(alone, 0.0, fabric.base_s + fabric.hop_s * np.log2(ranks))
     return latency, transfer

@@ -89,11 +89,14 @@ def account(
     context: Real,
     reserved_bytes: Real = 0.0,
     adapter_bytes: float = 0.0,
+    *,
+    pooled: bool = False,
 ) -> MemoryAccount:
     """The account of one device under a runtime's policies.
 
     `reserved_bytes` belong to display and system; `adapter_bytes` of low-rank adapters are held whole by every
-    rank of a stage (their input side is not cut by the common runtimes).
+    rank of a stage (their input side is not cut by the common runtimes). `pooled`: a compiler lays the model out
+    over all devices as if their memory were one, tables and uneven stages included.
     """
     shared = np.where(np.asarray(sharded.layout.devices) > 1, policies.collective_bytes, 0.0)
     outside = (
@@ -105,7 +108,7 @@ def account(
         _workspace(sharded, policies),
         MemoryItem("graphs", policies.graph_bytes, "runtime: captured graphs"),
     )
-    weights = weight_items(sharded)
+    weights = _pooled(sharded) if pooled else weight_items(sharded)
     if adapter_bytes:
         held_here = adapter_bytes / np.asarray(sharded.layout.pp, dtype=float)
         weights = (*weights, MemoryItem("adapters", held_here, "low-rank adapters, whole on every rank"))
@@ -156,6 +159,16 @@ def weight_items(sharded: Sharded) -> tuple[MemoryItem, ...]:
         if extra.name != "mtp":
             by_class[extra.name] = extra.weight_bytes
     return tuple(MemoryItem(f"weights: {cls}", size, "checkpoint format") for cls, size in by_class.items())
+
+
+def _pooled(sharded: Sharded) -> tuple[MemoryItem, ...]:
+    graph, pp = sharded.graph, np.asarray(sharded.layout.pp, dtype=float)
+    by_class: dict[str, Real] = {}
+    for repeat, block in graph.parts():
+        for cls, size in _by_class(block, sharded.sizes(block)).items():
+            by_class[cls] = by_class.get(cls, 0.0) + repeat * size / pp
+    text = "checkpoint format, spread evenly over stages by the compiler"
+    return tuple(MemoryItem(f"weights: {cls}", size, text) for cls, size in by_class.items())
 
 
 def workspace_bytes(sharded: Sharded, policies: Policies) -> Real:

@@ -1,4 +1,4 @@
-"""Groups of ranks on a network of two tiers: what bandwidth one rank of a group gets, and exchanges over it.
+"""Groups of ranks on a network of two tiers: what bandwidth one rank of a group gets, and all-to-alls over it.
 
 A fabric (scale-up) joins `domain` devices; a network (scale-out) joins the domains. Ranks of a group lie
 `stride` devices apart: tensor-parallel ranks next to each other (stride 1), data-parallel ranks tp x cp apart.
@@ -13,7 +13,7 @@ import numpy as np
 
 from chipwise.units import Array, Real
 
-__all__ = ["Network", "Tiered", "all_to_all", "exchange", "group_rate", "hops"]
+__all__ = ["Network", "Tiered", "all_to_all", "group_rate", "hops"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,12 +31,14 @@ class Network:
 
 @dataclass(frozen=True, slots=True)
 class Tiered:
-    """Bytes/s of a rank inside its domain and across domains, and ranks of the group per domain."""
+    """Bytes/s of a rank inside its domain and across domains, ranks of the group per domain, and neighbours that
+    a piece passes on its way round: r - 1, on a torus the sum over its axes."""
 
     inside: Real
     across: Real
     together: Real
     leaves: Array
+    steps: Real
 
     @property
     def bytes_per_s(self) -> Real:
@@ -55,10 +57,21 @@ def group_rate(n: Network, ranks: Real, stride: Real, link: Real, net: Real) -> 
     rate = n.link_bytes_per_s * _part(n, ranks, stride)
     leaves = np.asarray(ranks * stride > n.domain)
     together = np.maximum(np.minimum(ranks, n.domain / stride), 1.0)
-    return Tiered(link * rate, net * n.nic_bytes_per_s, together, leaves)
+    return Tiered(link * rate, net * n.nic_bytes_per_s, together, leaves, _steps(n, ranks))
+
+
+def _steps(n: Network, ranks: Real) -> Real:
+    ring = np.maximum(ranks, 1.0) - 1.0
+    if np.ndim(n.axes) == 0 and not float(n.axes):
+        return ring
+    axes = np.maximum(n.axes, 1.0)
+    grid = axes * (np.maximum(ranks, 1.0) ** (1.0 / axes) - 1.0)
+    return np.where((np.asarray(n.axes) > 0) & (np.asarray(ranks) > 32), grid, ring)
 
 
 def _part(n: Network, ranks: Real, stride: Real) -> Real:
+    if np.ndim(n.axes) == 0 and not float(n.axes) and np.ndim(n.mesh) == 0 and not float(n.mesh):
+        return 1.0
     axes = np.maximum(n.axes, 1.0)
     far = np.asarray(stride) > 1
     torus = np.where(
@@ -73,13 +86,6 @@ def _part(n: Network, ranks: Real, stride: Real) -> Real:
 def hops(ranks: Real) -> Real:
     """Doublings of a group: log2, 0 for one rank."""
     return np.log2(np.maximum(ranks, 1.0))
-
-
-def exchange(wire_bytes: Real, ranks: Real, rate: Tiered, hop_s: Real) -> Real:
-    """Seconds of a collective that puts `wire_bytes` through each rank's port: bytes / bandwidth + latency per
-    doubling of the ranks, four times as much where the group leaves its domain. Zero for one rank."""
-    latency = hop_s * hops(ranks) * np.where(rate.leaves, 4.0, 1.0)
-    return np.where(np.asarray(ranks) > 1, wire_bytes / rate.bytes_per_s + latency, 0.0)
 
 
 def all_to_all(

@@ -37,10 +37,11 @@ def batch_time(
     return micro_batches * stage_s + bubble * (stages - 1.0) / virtual * ramp_s
 
 
-def held_micro_batches(micro_batches: Real, stages: Real, virtual: Real, one_f_one_b: Real) -> Real:
-    """Micro-batches whose activations the first stage holds at most: 1F1B min(p, m), with virtual stages
-    times 1 + (p - 1) / (p v); GPipe all of them. Source: Korthikanti et al., 2022."""
-    more = np.where(np.asarray(virtual) > 1, 1.0 + (stages - 1.0) / (stages * virtual), 1.0)
-    return np.where(
-        np.asarray(one_f_one_b) > 0, np.minimum(stages * more, micro_batches * 1.0), micro_batches
-    )
+def held_micro_batches(micro_batches: Real, stages: Real, virtual: Real, share: Real) -> Real:
+    """Micro-batches whose activations the first stage holds at most: 1F1B (share 1) min(p, m), with virtual stages
+    times 1 + (p - 1) / (p v); V-shaped schedules that balance the stages a share of p; GPipe (0) all of them.
+    Source: Korthikanti et al., 2022; Qi et al., 2024."""
+    part = np.asarray(share)
+    more = np.where((np.asarray(virtual) > 1) & (part >= 1), 1.0 + (stages - 1.0) / (stages * virtual), 1.0)
+    held = np.maximum(stages * more * part, 1.0)
+    return np.where(part > 0, np.minimum(held, micro_batches * 1.0), micro_batches)

@@ -1,5 +1,9 @@
 """Collectives over the tiers of a system: every algorithm that its fabric allows, the fastest one by size.
 
+For training, whose groups span hosts, and for `kernel` on tori and across domains: what `parallel.collective` (one
+domain, measured) cannot say. The two are not merged: the numbers here are believed or fitted to whole training steps
+(`calibrate.training_rates`), those there to single collectives, and a step tells no kind of exchange from another.
+
 S bytes is the buffer of each rank (all-reduce, all-to-all), the output (all-gather) or the input
 (reduce-scatter), the message (broadcast, p2p). Latency is per hop of a ring and per doubling of a tree; all
 figures broadcast. Contention inside a group is in the bandwidths (`parallel.network`); groups that share a
@@ -18,10 +22,10 @@ from numpy.typing import NDArray
 
 from chipwise.catalog.system_spec import System, Tier
 from chipwise.errors import UsageError
-from chipwise.parallel.network import Network
+from chipwise.parallel.network import Network, Tiered, all_to_all, group_rate
 from chipwise.units import Array, Real
 
-__all__ = ["Exchange", "Latency", "Topology", "exchange_time", "system_topology"]
+__all__ = ["Exchange", "Latency", "Topology", "algorithms", "exchange_time", "fastest", "system_topology"]
 
 Kind = Literal["all_reduce", "all_gather", "reduce_scatter", "all_to_all", "broadcast", "p2p"]
 
@@ -31,12 +35,12 @@ class Latency:
     """Seconds: to start, per neighbour that a ring passes, per doubling of a tree, per hop of the network; and
     the shares of bandwidth that collectives reach."""
 
-    base_s: float = 6e-6
-    step_s: float = 1.2e-6
-    hop_s: float = 2.5e-6
-    network_s: float = 8e-6
-    link: float = 0.75
-    net: float = 0.8
+    base_s: Real = 6e-6
+    step_s: Real = 1.2e-6
+    hop_s: Real = 2.5e-6
+    network_s: Real = 8e-6
+    link: Real = 0.75
+    net: Real = 0.8
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,64 +113,85 @@ def _slice(system: System, tier: Tier, chips: int) -> tuple[int, ...]:
     return min(enough, key=lambda s: (math.prod(s), max(s), s))
 
 
+def algorithms(
+    kind: Kind,
+    num_bytes: Real,
+    ranks: Real,
+    rate: Tiered,
+    p: Latency,
+    *,
+    reduces: Real = 0.0,
+    calls: Real = 1.0,
+) -> dict[str, Real]:
+    """Seconds by algorithm of a collective that is made in `calls` pieces, `num_bytes` in all; everything broadcasts,
+    what does not apply is infinite, one rank is free.
+
+    S bytes, B = `rate.inside`, r ranks. Inside a domain ring b + t steps + t (r - 1) / r S / B, with t = 2
+    trips for all-reduce, else 1; all-reduce also one-shot b + hop + (r - 1) S / B, tree b + 2 log2 r hop + 2 S / B,
+    in-switch b + 2 hop + (1 + 1 / r) S / B where `reduces`. Across domains hierarchical: t (r - 1) / r S over the
+    slower of the fabric and of the NICs that work together, t log2 r hops of the network.
+    """
+    s, r = num_bytes, np.maximum(ranks, 1.0)
+    trips = 2.0 if kind == "all_reduce" else 1.0
+    part, levels = trips * (r - 1.0) / r, np.log2(r)
+    ring = calls * (p.base_s + trips * rate.steps * p.step_s) + part * s / rate.inside
+    far = calls * (p.base_s + trips * levels * p.network_s) + part * s / rate.bytes_per_s
+    found = {"ring": np.where(rate.leaves, np.inf, ring), "hierarchical": np.where(rate.leaves, far, np.inf)}
+    if kind == "all_reduce":
+        near = {
+            "one-shot": calls * (p.base_s + p.hop_s) + (r - 1.0) * s / rate.inside,
+            "tree": calls * (p.base_s + 2.0 * levels * p.hop_s) + 2.0 * s / rate.inside,
+        }
+        if np.any(reduces):
+            near["in-switch"] = calls * (p.base_s + 2.0 * p.hop_s) + (1.0 + 1.0 / r) * s / rate.inside
+        found |= {name: np.where(rate.leaves, np.inf, t) for name, t in near.items()}
+    return {name: np.where(r > 1.0, t, 0.0) for name, t in found.items()}
+
+
+def fastest(kind: Kind, num_bytes: Real, ranks: Real, rate: Tiered, p: Latency, *, calls: Real = 1.0) -> Real:
+    """Seconds of the fastest of `algorithms`: what a library that chooses by size takes."""
+    found = list(algorithms(kind, num_bytes, ranks, rate, p, calls=calls).values())
+    best = found[0]
+    for other in found[1:]:
+        best = np.minimum(best, other)
+    return best
+
+
 def exchange_time(kind: Kind, num_bytes: Real, ranks: int, t: Topology, p: Latency | None = None) -> Exchange:
     """Seconds of one collective of `ranks` neighbours by every algorithm that applies; zero for one rank.
 
-    Inside a domain (B = share x link): one-shot b + (r - 1) S / B; ring b + 2 (r - 1) step + 2 (r - 1) / r S / B;
-    tree b + 2 log2 r hop + 2 S / B; in-switch b + 2 hop + (1 + 1 / r) S / B. Half of the wire and of the steps
-    for all-gather and reduce-scatter. Across domains of d: (d - 1) / d S / B inside, twice for all-reduce, and
-    a ring of the r / d pieces over every chip's own NIC. Torus: one ring per axis, all axes at work, 2 sum
+    Rings, trees and sums in the switch as in `algorithms`. Torus: one ring per axis, all axes at work, 2 sum
     (L - 1) steps; an axis that does not close halves its rate.
     """
     p = p or Latency()
     size: Array = np.asarray(num_bytes, dtype=float)
     if ranks <= 1:
         return Exchange({"direct": np.zeros(size.shape)})
-    d = int(min(ranks, float(t.network.domain)))
-    inside = p.link * float(t.network.link_bytes_per_s)
-    if float(t.network.mesh) > 0:
-        inside = inside * (d - 1.0) / max(float(t.network.domain) - 1.0, 1.0)
+    rate = group_rate(t.network, float(ranks), 1.0, p.link, p.net)
+    leaves = ranks > float(t.network.domain)
     if kind == "p2p":
-        rate = p.link * t.pair_bytes_per_s if ranks <= d else p.net * float(t.network.nic_bytes_per_s)
-        return Exchange({"direct": p.base_s + size / rate})
-    if ranks > d:
-        return Exchange({"hierarchical": _across(kind, size, ranks, d, inside, t, p)})
-    if t.torus:
+        over = rate.across if leaves else p.link * t.pair_bytes_per_s
+        return Exchange({"direct": p.base_s + (p.network_s if leaves else 0.0) + size / over})
+    if t.torus and not leaves:
         return Exchange({"torus": _torus(kind, size, ranks, t, p)})
-    return Exchange(_inside(kind, size, ranks, inside, t, p))
+    if kind == "all_to_all":
+        moved = all_to_all(size / ranks, ranks - 1.0, float(ranks), t.network, 1.0, p.link, p.net, 0.0)
+        steps = p.network_s * math.log2(ranks) if leaves else (ranks - 1) * p.step_s / 4.0
+        return Exchange({"direct": p.base_s + steps + np.asarray(moved)})
+    if kind == "broadcast":
+        return Exchange(_broadcast(size, ranks, rate, p))
+    found = algorithms(kind, size, float(ranks), rate, p, reduces=t.network.reduces)
+    return Exchange({n: np.asarray(v) for n, v in found.items() if np.isfinite(v).all()})
 
 
-def _inside(kind: Kind, s: Array, r: int, rate: float, t: Topology, p: Latency) -> dict[str, Array]:
-    part, trips = (r - 1.0) / r, 2.0 if kind == "all_reduce" else 1.0
+def _broadcast(s: Array, r: int, rate: Tiered, p: Latency) -> dict[str, Array]:
     levels = math.log2(r)
-    if kind == "broadcast":
-        return {
-            "tree": p.base_s + levels * p.hop_s + s / rate,
-            "ring": p.base_s + (r - 1) * p.step_s + s / rate,
-        }
-    if kind == "all_to_all":
-        return {"direct": p.base_s + (r - 1) * p.step_s / 4.0 + part * s / rate}
-    ring = p.base_s + trips * (r - 1) * p.step_s + trips * part * s / rate
-    found: dict[str, Array] = {"ring": ring}
-    if kind == "all_reduce":
-        found["one-shot"] = p.base_s + p.hop_s + (r - 1.0) * s / rate
-        found["tree"] = p.base_s + 2.0 * levels * p.hop_s + 2.0 * s / rate
-        if float(t.network.reduces):
-            found["in-switch"] = p.base_s + 2.0 * p.hop_s + (1.0 + 1.0 / r) * s / rate
-    return found
-
-
-def _across(kind: Kind, s: Array, r: int, d: int, inside: float, t: Topology, p: Latency) -> Array:
-    nic = p.net * float(t.network.nic_bytes_per_s)
-    groups = r / d
-    trips = 2.0 if kind == "all_reduce" else 1.0
-    apart = (groups - 1.0) / groups
-    if kind == "all_to_all":
-        return p.base_s + p.network_s * math.log2(groups) + np.maximum(s / inside, apart * s / nic)
-    if kind == "broadcast":
-        return p.base_s + p.network_s * math.log2(groups) + s / (nic * d) + s / inside
-    local = trips * (d - 1.0) / d * s / inside + trips * (d - 1.0) * p.step_s
-    return p.base_s + local + trips * apart * (s / d) / nic + trips * math.log2(groups) * p.network_s
+    if rate.leaves:
+        return {"tree": p.base_s + levels * p.network_s + s / float(rate.bytes_per_s)}
+    return {
+        "tree": p.base_s + levels * p.hop_s + s / float(rate.inside),
+        "ring": p.base_s + (r - 1) * p.step_s + s / float(rate.inside),
+    }
 
 
 def _torus(kind: Kind, s: Array, r: int, t: Topology, p: Latency) -> Array:

@@ -1,4 +1,5 @@
-"""Prompts in one pool of workers, decoding in another, the cache of each request sent between them."""
+"""Prompts in one pool of workers, decoding in another, the cache of each request sent between them: clients in a
+closed loop, as served workloads are measured. Plans under arrivals are `predict.apart`."""
 
 from __future__ import annotations
 
@@ -7,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from chipwise.predict.passes import Passes
-from chipwise.predict.serving import ROUNDS, Served, Service
+from chipwise.predict.serving import LEAVES_EARLY, ROUNDS, Served, Service
 from chipwise.units import Real
 
 __all__ = ["Pools", "disaggregated", "transfer_s"]
@@ -41,7 +42,9 @@ def disaggregated(prefill: Passes, decode: Passes, pools: Pools, service: Servic
 
     Prompts queue for prefill_servers alike servers, taken as one of service S = T / servers; decoding passes
     carry no prompts: TPOT = t(B), B = C Z / (R + T - S + X + Z) / decode_servers, X the transfer.
-        TTFT = request_s + T + X + queue (R - S) + burst N S + stream_tokens TPOT + capacity
+        TTFT = request_s + T' + X + queue (R - S) + burst N S + stream_tokens TPOT + capacity
+    A prompt takes T where all attention replicas of its worker have one and T0 where the others lend their
+    experts: T' = T0 + (T - T0) u, u = min(1, X S) the share of time that servers are busy, X the rate.
     """
     which = np.arange(len(decode.chunks))
     clients, n_out, servers = (
@@ -60,9 +63,11 @@ def disaggregated(prefill: Passes, decode: Passes, pools: Pools, service: Servic
         away = z + own - s + pools.transfer_s
         r = 0.5 * ((n * s - away) + np.sqrt((n * s - away) ** 2 + 4.0 * s * away))
         b = 0.5 * b + 0.5 * n / servers * z / (r + away)
-    prompt = own + pools.transfer_s + 0.5 * t
+    lone = own if prefill.lone_s is None else prefill.chunks * prefill.lone_s
+    busy = np.minimum(n * s / (r + away), 1.0)
+    prompt = lone + (own - lone) * busy + pools.transfer_s + 0.5 * t
     wait, burst, stream = service.queue * (r - s), service.burst * n * s, service.stream_tokens * t
-    capacity = np.maximum(clients / n - 1.0, 0.0) * 0.95 * (prompt + r - s + z)
+    capacity = np.maximum(clients / n - 1.0, 0.0) * LEAVES_EARLY * (prompt + r - s + z)
     ttft = service.request_s + prompt + wait + burst + stream + capacity
     rate = clients / (ttft + np.maximum(n_out - 1.0, 0.0) * t)
     return Served(t, t, ttft, prompt, wait, burst, stream, capacity, b, rate)

@@ -24,6 +24,7 @@ BATCHES: Array = np.array([2.0**i for i in range(13)])
 """Decoding sequences of one rank: octaves, between which a pass is close to linear."""
 
 _COLUMN = {name: i for i, name in enumerate(PARTS)}
+_SHARED = np.array([name.startswith(("experts", "imbalance")) for name in PARTS])
 
 
 @dataclass(frozen=True)
@@ -31,7 +32,8 @@ class Passes:
     """Seconds of passes of engines: `decode_s` and `mixed_s` [engine, batch], `alone_s` [engine].
 
     `chunks` is the number of passes that one prompt takes (fractions where several share one: never below the
-    share of the budget that it fills).
+    share of the budget that it fills). `lone_s` [engine] is a chunk alone while the other attention replicas
+    have no prompt: they lend their experts (None: there are none, as long as `alone_s`).
     """
 
     batches: Array
@@ -39,6 +41,7 @@ class Passes:
     mixed_s: Array
     alone_s: Array
     chunks: Array
+    lone_s: Array | None = None
 
     def at(self, batch: Array, engine: NDArray[np.intp]) -> tuple[Array, Array]:
         """(`decode_s`, `mixed_s`) at a batch of each of the engines named, linear between grid points."""
@@ -59,13 +62,15 @@ class Passes:
 
 @dataclass(frozen=True)
 class PassTable:
-    """The same by part: `decode` and `mixed` [engine, batch, part], `alone` [engine, part]; see `PARTS`."""
+    """The same by part: `decode` and `mixed` [engine, batch, part], `alone` and `lone` [engine, part]; see
+    `PARTS`."""
 
     batches: Array
     decode: Array
     mixed: Array
     alone: Array
     chunks: Array
+    lone: Array | None = None
 
     def passes(self, factors: Array) -> Passes:
         """Seconds under factors on the parts, [engine, part] or [part]."""
@@ -76,21 +81,28 @@ class PassTable:
             np.einsum("ebp,ep->eb", self.mixed, f),
             np.einsum("ep,ep->e", self.alone, f),
             self.chunks,
+            None if self.lone is None else np.einsum("ep,ep->e", self.lone, f),
         )
 
     def take(self, index: NDArray[np.intp]) -> PassTable:
         """Some of the engines."""
+        lone = None if self.lone is None else self.lone[index]
         return PassTable(
-            self.batches, self.decode[index], self.mixed[index], self.alone[index], self.chunks[index]
+            self.batches, self.decode[index], self.mixed[index], self.alone[index], self.chunks[index], lone
         )
 
     @classmethod
     def join(cls, tables: Iterable[PassTable]) -> PassTable:
         """Engines of several tables, one after the other."""
         found = list(tables)
-        columns = ("decode", "mixed", "alone", "chunks")
-        joined = (np.concatenate([getattr(t, name) for t in found]) for name in columns)
-        return cls(found[0].batches, *joined)
+        return cls(
+            found[0].batches,
+            decode=np.concatenate([t.decode for t in found]),
+            mixed=np.concatenate([t.mixed for t in found]),
+            alone=np.concatenate([t.alone for t in found]),
+            chunks=np.concatenate([t.chunks for t in found]),
+            lone=np.concatenate([t.alone if t.lone is None else t.lone for t in found]),
+        )
 
 
 def tabulate(
@@ -102,6 +114,7 @@ def tabulate(
     batches: Array = BATCHES,
     speculation: Speculation | None = None,
     draft_of: Callable[[Step], Iterable[tuple[str, Cost]]] | None = None,
+    replicas: Real = 1.0,
 ) -> PassTable:
     """Tabulate engines that share a graph and every category; their numbers are columns [engine].
 
@@ -124,6 +137,13 @@ def tabulate(
     plain = verification(b, context, speculation.draft_tokens) if speculation else decode(b, context)
     riding = prefill(part, new, cached)
     shape = (len(prompt), len(batches))
+    single = (len(prompt), 1)
+    prompts = _columns(parts_of(riding), single)[:, 0]
+    spread = np.broadcast_to(np.asarray(replicas, dtype=float), np.shape(prompt_tokens))[:, None]
+    lone = prompts
+    if np.any(spread > 1.0):
+        shared = _columns(parts_of(prefill(part / spread, new, cached)), single)[:, 0]
+        lone = np.where(_SHARED, shared, prompts)
     alone, together = _columns(parts_of(plain), shape), _columns(parts_of(plain + riding), shape)
     added = together - alone
     if speculation:
@@ -134,8 +154,9 @@ def tabulate(
         batches,
         alone,
         alone + added,
-        _columns(parts_of(riding), (len(prompt), 1))[:, 0],
+        prompts,
         (1.0 / part)[:, 0],
+        lone,
     )
 
 

@@ -1,4 +1,5 @@
-"""A served workload in steady state: C clients in a closed loop, or requests that arrive at a rate.
+"""A served workload in steady state: C clients in a closed loop, as benchmarks measure it. Plans under requests that
+arrive at a rate are `predict.inference`.
 
 Symbols: n_o output tokens, N requests in the engine, B of them decoding, t(B) a pass without a prompt, S what
 one prompt adds to the passes of others, Z the time from the first token to the last, R wait and service of the
@@ -15,8 +16,9 @@ from numpy.typing import NDArray
 from chipwise.predict.passes import Passes
 from chipwise.units import Array, Real
 
-__all__ = ["Load", "Served", "Service", "closed_loop", "open_loop"]
+__all__ = ["Load", "Served", "Service", "closed_loop"]
 
+LEAVES_EARLY = 0.95  # of a mean stay: when the last finisher of many leaves its room to the next client
 ROUNDS = 6  # of the fixed point; the sixth moves TPOT by under 0.1 %
 
 
@@ -112,7 +114,7 @@ def closed_loop(
     prompt = np.where(apart, s, s + t * np.ceil(chunks)) + 0.5 * t
     wait, burst = service.queue * (r - s), service.burst * n * s
     stream = service.stream_tokens * tpot
-    capacity = np.maximum(clients / n - 1.0, 0.0) * 0.95 * (prompt + r - s + z)
+    capacity = np.maximum(clients / n - 1.0, 0.0) * LEAVES_EARLY * (prompt + r - s + z)
     ttft = service.request_s + prompt + wait + burst + stream + capacity
     return Served(
         tpot,
@@ -126,42 +128,3 @@ def closed_loop(
         b,
         clients / (ttft + np.maximum(n_out - 1.0, 0.0) * tpot),
     )
-
-
-def open_loop(
-    passes: Passes, load: Load, rate_per_s: Real, service: Service, engine: NDArray[np.intp] | None = None
-) -> Served:
-    """Steady state of requests that arrive at `rate_per_s` on each replica (Poisson); NaN where saturated.
-
-    rho = X S is the share of time spent on prompts; B = X n_o TPOT, TPOT = t(B) / (1 - rho); a prompt waits
-    rho S / (2 (1 - rho)) for others (M/D/1). Saturated: rho >= 1, or more requests in the engine than its
-    limit. `load.clients` is not read.
-    """
-    rows = np.broadcast_shapes(
-        np.shape(rate_per_s), np.shape(engine if engine is not None else passes.chunks)
-    )
-    which = np.broadcast_to(np.arange(len(passes.chunks)) if engine is None else engine, rows)
-    rate, n_out = np.broadcast_to(rate_per_s, rows), np.broadcast_to(load.output_tokens, rows)
-    apart = np.asarray(load.alone) > 0
-    chunks = passes.chunks[which]
-    b = np.ones(rows)
-    t = s = rho = tpot = b
-    for _ in range(4 * ROUNDS):
-        t, mixed = passes.at(b, which)
-        riding = chunks * np.maximum(mixed - t, 1e-9)
-        s = np.where(apart, chunks * passes.alone_s[which], riding)
-        rho = np.minimum(rate * s * service.interference, 0.999)
-        tpot = t / (1.0 - rho)
-        b = 0.5 * b + 0.5 * np.minimum(rate * n_out * tpot, passes.batches[-1])
-    prompt = np.where(apart, s, s + t * np.ceil(chunks)) + 0.5 * t
-    wait = service.queue * rho * s / (2.0 * (1.0 - rho))
-    stream = service.stream_tokens * tpot
-    ttft = service.request_s + prompt + wait + stream
-    saturated = (rho >= 0.999) | (rate * (ttft + n_out * tpot) > np.minimum(load.limit, passes.batches[-1]))
-    none = np.zeros(rows)
-
-    def shown(value: Array) -> Array:
-        return np.where(saturated, np.nan, value)
-
-    columns = (tpot, t, ttft, prompt, wait, none, stream, none, b, rate)
-    return Served(*(shown(c) for c in columns))

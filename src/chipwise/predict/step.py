@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from chipwise.cost.cost import Cost
+from chipwise.cost.dataflow import DataflowModel
 from chipwise.cost.device import Device
 from chipwise.cost.time import CostParameters, narrow, time
 from chipwise.parallel.comm import Comm, Fabric
@@ -34,7 +35,8 @@ def step_cost(
 
     Operators run one after the other; exchanges are not hidden behind them. Pipeline stages follow each
     other, so this is the time a token takes; stages work on other batches meanwhile (the caller counts
-    them). Every part is multiplied by the factor that served workloads gave it (`Overheads.factors`).
+    them). Every part is multiplied by the factor that served workloads gave it (`Overheads.factors`). Latency of
+    exchanges counts as launch, which faster links do not shorten; network is bytes over bandwidth.
     """
     total = Cost({"compute": 0.0, "memory": 0.0, "network": 0.0, "launch": 0.0, "host": 0.0})
     factors = overheads.factors
@@ -49,8 +51,6 @@ def step_cost(
             )
         if part == "host":
             cost = Cost({"host": cost.exposed["launch"] + cost.exposed["host"]})
-        elif "network" in cost.exposed:
-            cost = Cost({"network": cost.exposed["launch"] + cost.exposed["network"]})
         total = total + cost
     return total
 
@@ -60,6 +60,9 @@ def step_parts(
 ) -> Iterator[tuple[str, Cost]]:
     """Every operator and exchange of one pass of one replica: its part (see `parts`) and its seconds, repeats
     included, before any factor. Latency of exchanges and the host's work per pass are under "launch"."""
+    if isinstance(efficiency, DataflowModel):
+        # compilers spread a model evenly over its chips
+        efficiency = efficiency.holding(sharded.graph.weight_bytes() / sharded.layout.devices)
     for repeat, op in sharded.ops(step):
         cost = time(op, device, efficiency) * repeat
         yield part_of(op), cost
@@ -101,6 +104,8 @@ def _fabric(comm: Comm, layout: Layout, device: Device, o: Overheads) -> Fabric:
         rate = np.where(inside, np.fmin(direct, device.link_bytes_per_s), device.scaleout_bytes_per_s)
     else:
         rate = np.where(ranks <= device.near_domain, direct, device.link_bytes_per_s)
+        # groups larger than the domain meet over the network
+        rate = np.where(ranks <= device.domain, rate, np.fmin(rate, device.scaleout_bytes_per_s))
     # devices without a link exchange nothing; the rate only keeps the arithmetic finite
     rate = np.where(np.isfinite(rate), rate, 1.0)
     return Fabric(rate, o.link_share, o.link_base_s, o.link_hop_s)

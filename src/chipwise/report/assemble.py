@@ -8,11 +8,10 @@ import numpy as np
 
 from chipwise.catalog.configs import ModelConfig
 from chipwise.catalog.offer import PRICE_NOISE
-from chipwise.catalog.price import Own, Rent, split_usd_per_million
-from chipwise.evidence.judge import Estimate, judge
+from chipwise.catalog.price import Own, Rent
+from chipwise.evidence.judge import Estimate
 from chipwise.parallel.layout import Layout
 from chipwise.parallel.memory import MemoryAccount
-from chipwise.predict.inference import Prediction
 from chipwise.report.records import (
     Figure,
     LayoutRecord,
@@ -23,8 +22,8 @@ from chipwise.report.records import (
     WorkloadRecord,
 )
 from chipwise.search.choose import pareto
-from chipwise.search.space import Deployment
 from chipwise.workload.graph import Graph
+from chipwise.workload.lengths import PrefixCache
 from chipwise.workload.workload import Workload
 
 __all__ = [
@@ -32,7 +31,6 @@ __all__ = [
     "layout_record",
     "memory_record",
     "model_record",
-    "plan_record",
     "price_record",
     "rank_plans",
     "whole",
@@ -67,7 +65,19 @@ def model_record(graph: Graph, config: ModelConfig) -> ModelRecord:
 
 def workload_record(w: Workload) -> WorkloadRecord:
     """What was asked."""
-    return WorkloadRecord(w.task, w.prompt_tokens, w.output_tokens, w.rate_per_s, w.ttft_s, w.tpot_s)
+    prefix = w.prefix or PrefixCache()
+    return WorkloadRecord(
+        w.task,
+        w.prompt_tokens,
+        w.output_tokens,
+        w.rate_per_s,
+        w.ttft_s,
+        w.tpot_s,
+        w.served.prompt_cv,
+        w.served.output_cv,
+        prefix.cached_share,
+        prefix.common_tokens,
+    )
 
 
 def layout_record(layout: Layout) -> LayoutRecord:
@@ -119,92 +129,6 @@ def price_record(basis: Rent | Own | None, chips: int) -> PriceRecord | None:
         newest=basis.newest,
         stale=basis.stale,
     )
-
-
-def plan_record(
-    deployment: Deployment,
-    layout: Layout,
-    replicas: int,
-    prediction: Prediction,
-    memory: MemoryAccount,
-    workload: Workload,
-    precision: str,
-    price: PriceRecord | None,
-) -> PlanRecord:
-    """One plan at one operating point: `prediction` holds a single number in each figure."""
-
-    def one(value: object) -> float:
-        return float(np.asarray(value).reshape(-1)[0])
-
-    layout_ = layout_record(layout)
-    devices = layout_.tp * layout_.pp * layout_.dp
-    chips = replicas * devices // deployment.chip.devices_per_package
-    tokens = judge("tokens_per_s", one(prediction.tokens_per_s) * replicas)
-    requests = one(prediction.requests_per_s) * replicas
-    per_request = (
-        one(prediction.prefill_s) / layout_.pp,
-        workload.output_tokens * one(prediction.decode_s) * layout_.dp / one(prediction.batch),
-    )
-    into, out = _usd_per_million(price, tokens, requests, per_request, workload)
-    exposed = {k: one(v) for k, v in prediction.cost.exposed.items()}
-    total = sum(exposed.values())
-    shares = {k: v / total for k, v in sorted(exposed.items(), key=lambda kv: -kv[1]) if v > 0}
-    # whole sequences: a lone one stays alone, although the mean in flight counts the next one's prefill
-    held = max(1.0, float(np.floor(one(prediction.concurrency) / layout_.dp)))
-    return PlanRecord(
-        rank=0,
-        chip=deployment.chip.id,
-        chips=chips,
-        replicas=replicas,
-        layout=layout_,
-        precision=precision,
-        runtime=deployment.runtime.id,
-        batch=one(prediction.batch),
-        concurrency=one(prediction.concurrency),
-        ttft_s=figure(judge("ttft_s", one(prediction.ttft_s))),
-        tpot_s=figure(judge("tpot_s", one(prediction.tpot_s))),
-        decode_s=one(prediction.decode_s),
-        prefill_s=one(prediction.prefill_s),
-        tokens_per_s=figure(tokens),
-        tokens_per_s_per_chip=figure(tokens.scaled(1.0 / chips)),
-        requests_per_s=requests,
-        price=price,
-        usd_per_million_in=into,
-        usd_per_million_out=out,
-        bound=next(iter(shares)),
-        shares=shares,
-        memory=memory_record(memory, layout_.dp, held),
-        note=deployment.note,
-        system=deployment.system.id if deployment.system else "",
-    )
-
-
-def _usd_per_million(
-    price: PriceRecord | None,
-    tokens: Estimate,
-    requests_per_s: float,
-    machine_s: tuple[float, float],
-    workload: Workload,
-) -> tuple[Figure | None, Figure | None]:
-    """Dollars per million input and output tokens by the one rule of `catalog.price`: each kind pays for its
-    share of the machine seconds of a request (`machine_s`: prefill, decode), idle time included."""
-    if price is None:
-        return None, None
-    share = machine_s[0] / sum(machine_s)
-
-    def split(usd_per_h: float, faster: float) -> tuple[float, float]:
-        paid_s = 1.0 / (requests_per_s * faster)  # of the whole fleet, per request
-        lengths = workload.prompt_tokens, workload.output_tokens
-        into, out = split_usd_per_million(usd_per_h, paid_s * share, paid_s * (1.0 - share), *lengths)
-        return float(into), float(out)
-
-    mid = split(price.mid, 1.0)
-    low = split(price.low, tokens.high / tokens.mid)
-    high = split(price.high, tokens.low / tokens.mid)
-    into, out = (
-        Figure(*three, tokens.basis, tokens.provisional) for three in zip(mid, low, high, strict=True)
-    )
-    return into, out
 
 
 def rank_plans(plans: list[PlanRecord], workload: Workload) -> tuple[PlanRecord, ...]:

@@ -31,7 +31,7 @@ def models_view(models: Sequence[ModelRecord]) -> Table:
         )
         for m in models
     ]
-    return Table(columns, rows, right=frozenset(columns[1:]) - {"precision"})
+    return Table(columns, rows, right=frozenset(columns[1:]) - {"precision"}, records=models)
 
 
 def model_view(m: ModelRecord) -> Table:
@@ -72,7 +72,7 @@ def offers_view(offers: Sequence[Offer], today: date) -> Table:
     foot = (
         "list prices, dated, no guarantee; differences under 25 % mean nothing; stale = older than 90 days",
     )
-    return Table(columns, rows, (), foot, frozenset(("$/chip/h", "spot", "chips")))
+    return Table(columns, rows, (), foot, frozenset(("$/chip/h", "spot", "chips")), ordered)
 
 
 def token_prices_view(prices: Sequence[ApiPrice]) -> Table:
@@ -92,7 +92,7 @@ def token_prices_view(prices: Sequence[ApiPrice]) -> Table:
         for p in prices
     ]
     foot = ("the price of an API, not the cost of a chip",)
-    return Table(columns, rows, (), foot, frozenset(columns[3:6]))
+    return Table(columns, rows, (), foot, frozenset(columns[3:6]), prices)
 
 
 def _money(value: float | None) -> str:

@@ -44,7 +44,8 @@ def chips_view(chips: Sequence[Chip]) -> Table:
         )
         for c in chips
     ]
-    return Table(columns, rows, right=frozenset(columns[3:-1]))
+    records = [{"chip": c.id, "year": c.year, "kind": c.kind, "status": c.status, **c.figures} for c in chips]
+    return Table(columns, rows, right=frozenset(columns[3:-1]), records=records)
 
 
 def chip_view(chip: Chip) -> Table:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from chipwise.errors import shorten
 from chipwise.report.diff_records import DiffReport, ReplayReport
 from chipwise.report.difference import Change
 from chipwise.report.table import Table
@@ -14,6 +15,7 @@ __all__ = ["diff_view", "replay_view"]
 
 LEAST = 5e-4  # what a table shows
 MOST = 12  # changes of one cause
+TEXT = 60  # letters of a word that changed
 COLUMNS = ("of", "figure", "before", "after", "change")
 # Ends of intervals, shares and the account of memory move with these; they are in the JSON.
 LEADING = {
@@ -34,6 +36,7 @@ LEADING = {
     "days.mid": "days",
     "error": "refused",
 }
+NAMING = ("rank", "chip", "id", "name", "item.id")  # figures that an entry has as long as it is there
 
 
 def replay_view(report: ReplayReport) -> tuple[Table, ...]:
@@ -64,36 +67,51 @@ def diff_view(report: DiffReport) -> tuple[Table, ...]:
 
 def _table(changes: Sequence[Change], head: tuple[str, ...]) -> Table:
     came, went = _whole(changes, "before"), _whole(changes, "after")
-    known = [c for c in changes if c.entry not in (*came, *went)]
-    shown = [c for c in known if c.figure in LEADING and c.size > LEAST]
+    ends = tuple(f"{n} " for n in (*came, *went))
+    known = [c for c in changes if not f"{c.entry} ".startswith(ends)]
+    moved = [c for c in known if c.size > LEAST]
+    # an answer without any leading figure shows its own
+    shown = [c for c in moved if c.figure in LEADING] or [c for c in moved if c.factor is not None]
     first = sorted(shown, key=lambda c: -c.size)[:MOST]
     rows = [
-        (c.entry, LEADING[c.figure], _text(c.figure, c.before), _text(c.figure, c.after), _moved(c))
+        (
+            c.entry,
+            LEADING.get(c.figure, c.figure),
+            _text(c.figure, c.before),
+            _text(c.figure, c.after),
+            _moved(c),
+        )
         for c in shown
         if c in first
     ]
-    lists = [f"{word}: {', '.join(names)}" for word, names in (("new", came), ("gone", went)) if names]
+    lists = [f"{word}: {_listed(names)}" for word, names in (("new", came), ("gone", went)) if names]
     more = len(known) - len(rows)
-    foot = (*lists, *((f"and {more} figures more (--format json)",) if more else ()))
+    foot = (*lists, *((f"and {more} more figure{'s' if more > 1 else ''} (--format json)",) if more else ()))
     return Table(COLUMNS if rows else (), rows, head, foot, frozenset(COLUMNS[2:]))
 
 
 def _whole(changes: Sequence[Change], end: str) -> list[str]:
     """Entries of which nothing was there at one end."""
-    named = dict.fromkeys(c.entry for c in changes if c.entry and c.figure == "rank")
-    return [n for n in named if all(getattr(c, end) is None for c in changes if c.entry == n)]
+    named = dict.fromkeys(c.entry for c in changes if c.entry and c.figure in NAMING)
+    whole = [n for n in named if all(getattr(c, end) is None for c in changes if c.entry == n)]
+    return [n for n in whole if not any(n.startswith(f"{other} ") for other in whole)]
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = len(names) - MOST
+    return ", ".join(names[:MOST]) + (f" and {more} more" if more > 0 else "")
 
 
 def _text(figure: str, value: Any) -> str:
     if value is None:
         return "-"
     if isinstance(value, bool) or not isinstance(value, int | float):
-        return str(value)
+        return shorten(str(value), TEXT)
     return format_seconds(value) if "_s." in figure and "tokens" not in figure else format_number(value, 4)
 
 
 def _moved(change: Change) -> str:
-    factor = change.factor
+    factor = None if change.figure == "rank" else change.factor
     if factor is None:
         return "new" if change.before is None else "gone" if change.after is None else ""
     return f"{(factor - 1) * 100:+.1f} %"

@@ -10,7 +10,7 @@ from typing import Any
 __all__ = ["Change", "changes", "leaves"]
 
 # names that tell the entries of a list apart
-KEYS = ("chips", "chip", "count", "layout", "precision", "runtime")
+KEYS = ("chips", "chip", "count", "layout", "precision", "runtime", "phase", "id", "item")
 HIDDEN = ("schema_version",)
 
 
@@ -76,12 +76,16 @@ def _below(entry: str, figure: str, value: Any) -> Iterator[tuple[tuple[str, str
 
 
 def _name(part: Mapping[str, Any]) -> str:
-    """What tells an entry from others: its chips, count, layout and software."""
+    """What tells an entry from others: its chips, count, layout and software, or its name."""
     words = []
     for key in KEYS:
         value = part.get(key)
         if isinstance(value, Mapping):
-            value = value.get("label")
+            value = value.get("label") or value.get("id")
         if value is not None and value != "" and not isinstance(value, list | tuple):
             words.append(f"{value}x" if key == "chips" else str(value))
-    return " ".join(words)
+    return " ".join(words if "id" in part else (*words, *_texts(part.get("name"))))
+
+
+def _texts(name: Any) -> tuple[str, ...]:
+    return (name,) if isinstance(name, str) and name else ()

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 
 from chipwise.catalog.published import InferenceResult, TrainingResult
 from chipwise.evidence.claim import Claim, Condition
@@ -25,7 +25,26 @@ __all__ = [
     "shown_view",
 ]
 
+SIGNS = {"same": "=", "near": "~", "different": "x", "unknown": "?"}
+
 NOTICE = "MLPerf is a trademark of MLCommons; derived figures (per chip, tokens from samples) are not verified by it"
+
+
+FIGURES = (
+    ("result", "result", 1.0),
+    ("tokens_per_s", "Tokens/s", 1.0),
+    ("requests_per_s", "requests per second", 1.0),
+    ("concurrency", "requests in flight", 1.0),
+    ("ttft_mean_s", "TTFT mean, ms", 1e3),
+    ("ttft_p99_s", "TTFT 99th percentile, ms", 1e3),
+    ("tpot_mean_s", "TPOT mean, ms", 1e3),
+    ("tpot_p99_s", "TPOT 99th percentile, ms", 1e3),
+    ("step_time_s", "step time, s", 1.0),
+    ("samples_per_s", "samples per second", 1.0),
+    ("time_to_train_s", "time to train, min", 1.0 / 60.0),
+    ("samples_to_target", "samples to the target", 1.0),
+)
+"""Measured fields, what they are called and by what they are multiplied."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,13 +61,15 @@ class Shown:
 
 @dataclass(frozen=True, slots=True)
 class MatchReport:
-    """The nearest evidence for a plan. `anchored` are tokens per second of all chips at full load."""
+    """The nearest evidence for a plan. `anchored` are tokens per second of all chips at full load, `interval` its
+    80 % as tested on published rows."""
 
     target: Target
     matches: tuple[Match, ...]
     anchored: Anchored | None
     layout: str
     note: str
+    interval: tuple[float, float] | None = None
     schema_version: str = SCHEMA_VERSION
 
 
@@ -108,47 +129,95 @@ def items_view(items: Sequence[Item], *, most: int | None = None) -> Table:
         foot.insert(0, f"{len(items) - len(shown):,} more (--limit {len(items)})")
     if not items:
         foot = ["no results"]
-    return Table(columns, rows, (), tuple(foot), frozenset(("chips", "result", "per chip")))
+    return Table(columns, rows, (), tuple(foot), frozenset(("chips", "result", "per chip")), shown)
 
 
-def shown_view(
-    fields: Mapping[str, object], predicted: tuple[float, float, float] | None, note: str
-) -> Table:
-    """Every known field of a result, and what would have been predicted."""
+def shown_view(shown: Shown) -> tuple[Table, ...]:
+    """Where a result comes from, its figures, what would have been predicted, and every other known field."""
+    record = shown.inference or shown.training or shown.item
+    fields = {} if record is None else asdict(record)
+    unit = str(fields.pop("unit", ""))
+    if fields.get("tokens_per_s") == fields.get("result"):
+        fields.pop("tokens_per_s", None)
+    figures = [
+        (unit or label if name == "result" else label, _figure(fields.pop(name), scale))
+        for name, label, scale in FIGURES
+        if fields.get(name)
+    ]
+    if shown.item is not None and shown.item.per_chip is not None:
+        figures.append(("Tokens/s and chip", _cell(shown.item.per_chip)))
+    if shown.predicted is not None:
+        mid, low, high = shown.predicted
+        figures.append(("predicted by chipwise, 80 %", f"{mid:,.4g} [{low:,.4g} to {high:,.4g}]"))
     rows = [(name, _cell(value)) for name, value in fields.items() if value not in (None, "", ())]
-    if predicted is not None:
-        mid, low, high = predicted
-        rows.append(
-            ("predicted by chipwise", f"{mid:,.4g} [{low:,.4g}-{high:,.4g}], 80 %, calibrated on such rows")
+    foot = (shown.note,) if shown.note else ()
+    return (
+        Table(("figure", "value"), figures, (_headline(shown), ""), (), frozenset()),
+        Table(("field", "value"), rows, ("",), (*foot, NOTICE)),
+    )
+
+
+def _headline(shown: Shown) -> str:
+    """Round, date, submitter and system in one line."""
+    r = shown.inference
+    if r is not None:
+        where = f"{r.chips}x {r.accelerator}" + (f" in {r.nodes} hosts" if r.nodes > 1 else "")
+        return (
+            f"{r.id}: MLPerf Inference {r.round} ({r.date}), {r.category}, closed division: {r.model} {r.scenario}, "
+            f"by {r.submitter} on {r.system} ({where})"
         )
-    foot = (note,) if note else ()
-    return Table(("field", "value"), rows, (), (*foot, NOTICE))
+    t = shown.training
+    if t is not None:
+        where = f"{t.system} ({t.chips}x {t.accelerator})"
+        return (
+            f"{t.id}: MLPerf Training {t.round}, closed division: {t.benchmark}, by {t.submitter} on {where}"
+        )
+    i = shown.item
+    return "" if i is None else f"{i.id}: {_what(i)}, from {i.file or i.format}"
+
+
+def _figure(value: object, scale: float) -> str:
+    return f"{value * scale:,.6g}" if isinstance(value, int | float) else str(value)
 
 
 def match_view(report: MatchReport) -> tuple[Table, ...]:
-    """The matches with marks, the reasons of the nearest, the anchored prediction."""
-    names = tuple(AXES)
-    columns = ("#", "result", "measured", *names, "verdict")
+    """What was asked, the matches with a sign per axis, the reasons of the nearest, the anchored prediction."""
+    t = report.target
+    count = "" if t.chips is None else f"{t.chips}x "
+    lengths = f"{t.input_tokens or 0:,.0f} tokens in, {t.output_tokens or 0:,.0f} out"
+    head = (f"nearest to {t.model.name} {t.precision} on {count}{t.chip}, {t.scenario}, {lengths}", "")
+    columns = ("#", "result", "what ran", "tok/s", "axes", "verdict")
     rows = [
         (
             str(n),
-            f"{m.item.id} {m.item.chips or '?'}x {m.item.chip or m.item.part} {m.item.round}".strip(),
-            "-" if m.item.tokens_per_s is None else f"{m.item.tokens_per_s:,.0f} tok/s",
-            *(next(a.mark for a in m.axes if a.name == name) for name in names),
+            m.item.id,
+            _what(m.item),
+            "-" if m.item.tokens_per_s is None else f"{m.item.tokens_per_s:,.0f}",
+            " ".join(SIGNS[m.mark(name)] for name in AXES),
             m.verdict,
         )
         for n, m in enumerate(report.matches, 1)
     ]
-    foot = [f"axes: {', '.join(f'{k} = {v}' for k, v in AXES.items() if k != v)}"]
+    signs = ", ".join(f"{sign} {mark}" for mark, sign in SIGNS.items())
+    foot = (f"axes ({signs}): {', '.join(AXES)}",)
     closing = ("", *_anchor_lines(report), NOTICE)
+    right = frozenset(("#", "tok/s"))
     if not report.matches:
-        return (Table(columns, rows, (), (*foot, *closing), frozenset(("#", "measured"))),)
+        return (Table(columns, rows, head, ("no result of a language model is near", *closing), right),)
     first = report.matches[0]
     why = [(AXES[a.name], a.mark, a.reason) for a in first.axes]
     return (
-        Table(columns, rows, (), tuple(foot), frozenset(("#", "measured"))),
+        Table(columns, rows, head, foot, right),
         Table(("axis", "mark", f"why, for #1 ({first.item.id})"), why, ("",), closing),
     )
+
+
+def _what(item: Item) -> str:
+    """A result in a few words."""
+    where = f"{item.chips or '?'}x {item.chip or item.part or 'unknown chip'}"
+    what = " ".join(x for x in (item.benchmark or item.model, item.scenario, item.precision) if x)
+    when = f"{item.round} {item.submitter}" if item.round else item.date or "yours"
+    return f"{what}, {where}, {when}"
 
 
 def claim_view(report: ClaimReport) -> tuple[Table, ...]:
@@ -161,7 +230,10 @@ def claim_view(report: ClaimReport) -> tuple[Table, ...]:
         "",
     )
     marks = [(AXES[a.name], a.mark, a.reason) for a in claim.match.axes]
-    note = "ratios after the first line: measured ratio x change of the predicted one; below 1.2x is a tie"
+    note = (
+        "ratios after the first line: measured ratio x change of the predicted one; below 1.2x is a tie. Tried for a "
+        "reversal: other sizes, experts, bf16, fp8, long prompts, long answers, one request at a time"
+    )
     closing = ("", note, *(f"not in the ratios: {c}" for c in claim.cautions), NOTICE)
     tables = [Table(("axis", "mark", "why"), marks, head, () if claim.rivals else closing)]
     for r in claim.rivals:
@@ -169,6 +241,10 @@ def claim_view(report: ClaimReport) -> tuple[Table, ...]:
         for s in r.steps:
             ratio = "-" if s.ratio is None else f"{s.ratio:.2f}x"
             steps.append((AXES[s.axis], s.change, ratio, "reverses" if s.reverses else ""))
+        steps += [
+            ("would reverse it", f"{AXES[t.axis]}: {t.change}", f"{t.ratio or 0.0:.2f}x", "")
+            for t in r.turners
+        ]
         title = f"against {r.item.chip}: {r.verdict}"
         columns = ("then", "change", "ratio per chip", "")
         foot = closing if r is claim.rivals[-1] else ()
@@ -199,16 +275,20 @@ def _anchor_lines(report: MatchReport) -> list[str]:
         return [f"no prediction: {report.note}"]
     a = report.anchored
     where = f"{report.target.chip}, {report.layout}"
-    lines = [f"predicted at full load on {where}: {a.model:,.0f} tok/s by the model alone"]
+    span = "" if report.interval is None else " [{:,.0f} to {:,.0f}]".format(*report.interval)
     if a.used:
-        change = a.value / a.model - 1.0
-        lines.append(
-            f"anchored: {a.value:,.0f} tok/s ({change:+.0%}); the measured rows count for {a.weight:.0%} of their own "
-            f"error of prediction"
-        )
+        lines = [
+            f"at full load on {where}: {a.value:,.0f}{span} tok/s, anchored",
+            f"by the model alone {a.model:,.0f}; {len(a.used)} measured rows, counting for {a.weight:.0%} of what it "
+            f"misses on them, make that {a.value / a.model - 1.0:+.0%}",
+        ]
     else:
-        lines.append("not anchored: no match can be predicted")
-    return lines
+        lines = [
+            f"at full load on {where}: {a.model:,.0f}{span} tok/s by the model alone",
+            "not anchored: no such model was measured on this chip",
+        ]
+    lines.append("80 % interval, as tested on published rows that no fit had seen")
+    return [*lines, report.note] if report.note else lines
 
 
 def _rate(item: Item) -> str:

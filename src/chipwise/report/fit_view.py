@@ -36,7 +36,7 @@ def fit_view(report: FitReport) -> tuple[Table, ...]:
     if report.assumptions:
         foot.append(f"assumed: {'; '.join(report.assumptions)}")
     right = frozenset(("count", "left for cache", "cache tokens", "batch", "context"))
-    table = Table(columns, rows, head, tuple(foot), right)
+    table = Table(columns, rows, head, tuple(foot), right, report.fits)
     if len(report.fits) != 1:
         return (table,)
     f = report.fits[0]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 
 from chipwise.report.kernel_records import AmdahlReport, KernelRecord, KernelReport
 from chipwise.report.records import Figure
@@ -55,7 +55,8 @@ def _times(report: KernelReport) -> Table:
         f"{report.operator}   {report.dtype}   {format_number(first.flops / 1e9)} GFLOP   {format_bytes(first.bytes)}",
         "",
     )
-    return Table(columns, rows, head, right=frozenset(("TFLOP/s", "of peak", "GB/s", "FLOP/B", "roofline")))
+    right = frozenset(("TFLOP/s", "of peak", "GB/s", "FLOP/B", "roofline"))
+    return Table(columns, rows, head, right=right, records=report.kernels)
 
 
 def _exchanges(report: KernelReport) -> Table:
@@ -82,12 +83,12 @@ def _exchanges(report: KernelReport) -> Table:
         )
         for k in report.kernels
     ]
-    return Table(columns, rows, (report.operator, ""), right=frozenset(columns[3:-1]))
+    return Table(columns, rows, (report.operator, ""), right=frozenset(columns[3:-1]), records=report.kernels)
 
 
 def _parts(kernels: Sequence[KernelRecord]) -> Table:
     """Exposed seconds add up to the time; with the soft maximum a share is also an elasticity."""
-    rows = []
+    rows, records = [], []
     for k in kernels:
         for name in dict.fromkeys((*k.exposed_s, *k.hidden_s)):
             exposed, hidden = (_whole_ps(parts.get(name, 0.0)) for parts in (k.exposed_s, k.hidden_s))
@@ -95,8 +96,9 @@ def _parts(kernels: Sequence[KernelRecord]) -> Table:
             if exposed + hidden > 0.0:
                 shown = (format_seconds(exposed), format_seconds(hidden), f"{share:.1%}", f"{share:.2f} %")
                 rows.append((k.chip, name, *shown))
+                records.append({"chip": k.chip, "resource": name, "exposed_s": exposed, "hidden_s": hidden})
     columns = ("chip", "resource", "exposed", "hidden", "share of time", "1 % more of it gives")
-    return Table(columns, rows, right=frozenset(columns[2:]))
+    return Table(columns, rows, right=frozenset(columns[2:]), records=records)
 
 
 def _whole_ps(seconds: float) -> float:
@@ -105,12 +107,14 @@ def _whole_ps(seconds: float) -> float:
 
 
 def _levels(kernels: Sequence[KernelRecord]) -> Table:
+    # of work on rows a multiply-accumulate is no measure
+    products = any(k.share_of_peak > 0.0 and "width" not in k.mapping for k in kernels)
     rows = [
         (
             k.chip,
             v.name,
             format_bytes(v.bytes),
-            f"{v.bytes_per_mac:.4f}",
+            f"{v.bytes_per_mac:.4f}" if products else "-",
             "-" if v.time_s is None else format_seconds(v.time_s),
             v.note,
         )
@@ -118,7 +122,10 @@ def _levels(kernels: Sequence[KernelRecord]) -> Table:
         for v in k.levels
     ]
     columns = ("chip", "level", "bytes", "B per MAC", "alone takes", "how")
-    return Table(columns, rows, right=frozenset(columns[2:5]))
+    records = [
+        {"chip": k.chip, **{f.name: getattr(v, f.name) for f in fields(v)}} for k in kernels for v in k.levels
+    ]
+    return Table(columns, rows, right=frozenset(columns[2:5]), records=records)
 
 
 def _foot(report: KernelReport) -> tuple[str, ...]:
@@ -164,7 +171,7 @@ def amdahl_view(report: AmdahlReport) -> Table:
         "slowly and hides that behind tens of thousands of others",
         f"assumed: {'; '.join(report.assumptions)}",
     )
-    return Table(columns, rows, head, foot, frozenset(columns[1:3] + columns[4:]))
+    return Table(columns, rows, head, foot, frozenset(columns[1:3] + columns[4:]), report.chips)
 
 
 def _time(figure: Figure) -> str:

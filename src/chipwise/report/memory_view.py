@@ -17,9 +17,10 @@ def memory_view(m: MemoryRecord, layout: str, runtime: str) -> Table:
     )
     rows.append(("kept free", format_bytes(m.withheld_bytes), f"{runtime}'s share of memory"))
     rows.append(("in all", format_bytes(m.capacity_bytes), "usable"))
-    return Table(
-        (f"memory of a device, {layout}", "bytes", "basis"), rows, ("",), right=frozenset(("bytes",))
-    )
+    uses = {**m.items, "cache": m.cache_bytes, "kept free": m.withheld_bytes, "in all": m.capacity_bytes}
+    records = [{"use": kind, "bytes": size, "basis": m.basis.get(kind, "")} for kind, size in uses.items()]
+    columns = (f"memory of a device, {layout}", "bytes", "basis")
+    return Table(columns, rows, ("",), right=frozenset(("bytes",)), records=records)
 
 
 def count_text(value: int | None) -> str:

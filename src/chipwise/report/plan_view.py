@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from chipwise.report.figures_view import figures_view
+from chipwise.report.gain import gain
 from chipwise.report.memory_view import memory_view
 from chipwise.report.records import Figure, ModelRecord, PlanRecord, PlanReport, PriceRecord, RefusalRecord
 from chipwise.report.table import Table
@@ -12,6 +14,7 @@ from chipwise.units import format_bytes, format_count, format_number, format_sec
 __all__ = ["breakdown_view", "cache_text", "model_line", "plan_view", "span"]
 
 SHOWN = 10
+NAMED = 3  # plans whose nearest published result is spelt out
 RESOURCE = {
     "compute": "FLOPs",
     "memory": "memory bandwidth",
@@ -27,6 +30,7 @@ GROUPS = {
     "BUDGET": "above the limit",
     "NO_COST_MODEL": "not timed yet",
     "NO_RUNTIME": "no runtime",
+    "NO_MEMORY_FIGURE": "capacity or bandwidth not published",
 }
 
 
@@ -48,15 +52,32 @@ def cache_text(m: ModelRecord) -> str:
 def plan_view(report: PlanReport, command: str, *, everything: bool = False) -> Table:
     """The ranked plans. `command` is the estimate that reproduces the first, for the last line."""
     plans = report.plans if everything else report.plans[:SHOWN]
-    columns = ("#", "plan", "$/h", "$/M out", "TTFT", "TPOT", "tok/s/chip", "bound by", "runtime", "basis")
+    columns = (
+        "#",
+        "plan",
+        "$/h",
+        "$/M in",
+        "$/M out",
+        "TTFT",
+        "TPOT",
+        "tok/s/chip",
+        "tok/s/user",
+        "bound by",
+        "runtime",
+        "basis",
+    )
     rows = [_row(p) for p in plans]
-    foot = []
+    foot = [_legend(plans)]
     front = [str(p.rank) for p in report.plans if p.on_front]
     if len(front) > 1:
-        foot.append(f"front, cost against speed: {', '.join(front)}")
+        foot.append(f"front, no other plan is both cheaper and faster: {', '.join(front)}")
+    unpriced = [str(p.rank) for p in plans if p.price is None]
+    if unpriced and len(unpriced) < len(plans):
+        foot.append(f"no price is known of {', '.join(unpriced)}: not compared in cost, and not on the front")
     first = report.plans[0]
     if first.ties:
-        foot.append(f"tie with #1 within the intervals: {', '.join(map(str, first.ties))}")
+        ties = ", ".join(map(str, first.ties))
+        foot.append(f"tie: {ties} may be as good as #1, each lies inside the other's interval")
     if len(plans) < len(report.plans):
         more = ", ".join(f"{p.chips}x {p.chip}" for p in report.plans[SHOWN : SHOWN + 8])
         foot.append(f"{len(report.plans) - len(plans)} more chips (--all): {more}, ...")
@@ -66,26 +87,32 @@ def plan_view(report: PlanReport, command: str, *, everything: bool = False) -> 
         if plan.note:
             notes.setdefault(plan.note, []).append(f"#{plan.rank}")
     foot += [f"{', '.join(ranks)}: {note}" for note, ranks in notes.items()]
+    foot += [f"{', '.join(ranks)}: nearest published: {text}" for text, ranks in _published(plans).items()]
+    foot += [*_tails(first), *_day(first)]
     foot.append(f"why #1: {_why(first)}")
     foot.append(f"assumed: {'; '.join((*_asked(report), *report.assumptions))}")
     foot.append(f"next: {command}")
-    right = frozenset(("#", "$/h", "$/M out", "tok/s/chip"))
-    return Table(columns, rows, (model_line(report.model), ""), tuple(foot), right)
+    right = frozenset(("#", "$/h", "$/M in", "$/M out", "tok/s/chip", "tok/s/user"))
+    return Table(columns, rows, (model_line(report.model), ""), tuple(foot), right, report.plans)
 
 
-def breakdown_view(plan: PlanRecord) -> tuple[Table, Table]:
-    """Where the time of a token and the memory of a device go."""
+def breakdown_view(plan: PlanRecord) -> tuple[Table, Table, Table]:
+    """What the plan does, where the time of a token and the memory of a device go."""
     times = Table(
         ("resource", "share of time", "10 % more of it gives"),
         [
-            (RESOURCE.get(name, name), f"{share:.1%}", f"+{_gain(share):.1%} tokens/s")
+            (RESOURCE.get(name, name), f"{share:.1%}", f"+{gain(share):.1%} tokens/s")
             for name, share in plan.shares.items()
         ],
         (f"what an output token of {plan.chips}x {plan.chip} ({plan.layout.label}) costs in machine time",),
         foot=_money(plan),
         right=frozenset(("share of time", "10 % more of it gives")),
+        records=[
+            {"resource": name, "share_of_time": share, "tokens_per_s_gained_by_10_percent": gain(share)}
+            for name, share in plan.shares.items()
+        ],
     )
-    return times, memory_view(plan.memory, plan.layout.label, plan.runtime)
+    return figures_view(plan), times, memory_view(plan.memory, plan.layout.label, plan.runtime)
 
 
 def _money(p: PlanRecord) -> tuple[str, ...]:
@@ -103,16 +130,23 @@ def span(oldest: str, newest: str) -> str:
 
 
 def _row(p: PlanRecord) -> tuple[str, ...]:
-    replicas = f"{p.replicas} x ({p.layout.label})" if p.replicas > 1 else p.layout.label
-    name = f"{p.chips}x {p.chip}  {replicas}  {p.precision}  b{p.batch:.0f}"
+    carrying = p.replicas - p.spare
+    pools = p.prompt_workers or p.spare
+    replicas = f"{carrying} x ({p.layout.label})" if carrying > 1 or pools else p.layout.label
+    replicas += f" + {p.spare} spare" if p.spare else ""
+    replicas += f" + {p.prompt_workers} for prompts" if p.prompt_workers else ""
+    cache = "" if p.kv in ("bf16", "fp16") else f"  kv {p.kv}"
+    name = f"{p.chips}x {p.chip}  {replicas}  {p.precision}{cache}  b{p.batch:.0f}"
     return (
         str(p.rank),
         name,
         _price(p.price),
+        _range(p.usd_per_million_in),
         _range(p.usd_per_million_out),
         _time(p.ttft_s),
         _time(p.tpot_s),
         f"{p.tokens_per_s_per_chip.mid:,.0f}",
+        format_number(p.tokens_per_s_per_user.mid, 2),
         f"{p.bound} {p.shares[p.bound]:.0%}",
         p.runtime,
         p.tpot_s.basis,
@@ -140,6 +174,43 @@ def _time(figure: Figure) -> str:
     return f"{mid} [{low}-{high}] {unit}"
 
 
+def _published(plans: Sequence[PlanRecord]) -> dict[str, list[str]]:
+    """The nearest results of the first plans, by what they are good for."""
+    found: dict[str, list[str]] = {}
+    for p in plans[:NAMED]:
+        if p.nearest is not None:
+            moved = p.nearest.anchored_tokens_per_s / p.tokens_per_s.mid - 1.0
+            by = f"; would move tokens/s by {moved:+.0%}" if p.nearest.weight else ""
+            found.setdefault(f"{p.nearest.label}: {p.nearest.verdict}{by}", []).append(f"#{p.rank}")
+    return found
+
+
+def _tails(p: PlanRecord) -> list[str]:
+    """Quantiles beside the means, as far as a formula holds."""
+    said = []
+    for name, field in (("TTFT", "ttft_s"), ("TPOT", "tpot_s")):
+        found = {q: getattr(p.tails[q], field) for q in ("p95", "p99") if q in p.tails}
+        known = [f"{q} {format_seconds(t)}" for q, t in found.items() if t is not None]
+        if found:
+            said.append(f"{name} {', '.join(known) if known else 'only a simulation could say'}")
+    return [f"tails of #{p.rank}: {'; '.join(said)}"] if said else []
+
+
+def _day(p: PlanRecord) -> list[str]:
+    if p.day is None:
+        return []
+    d = p.day
+    text = f"day of #{p.rank}: {d.requests_per_day:,.0f} requests, used {d.mean_utilisation:.0%} on average"
+    text += f" and {d.peak_utilisation:.0%} at the peak"
+    if p.price is not None:
+        text += (
+            f"; {format_number(d.usd_per_day)} $ a day, {format_number(d.usd_per_m_tokens)} $/M out with all "
+            f"replicas on, at least {format_number(d.scaled_usd_per_day)} $ and "
+            f"{format_number(d.scaled_usd_per_m_tokens)} $/M if replicas followed the load"
+        )
+    return [text]
+
+
 def _refusals(refused: Sequence[RefusalRecord]) -> list[str]:
     lines = []
     for reason, words in GROUPS.items():
@@ -155,15 +226,10 @@ def _refusals(refused: Sequence[RefusalRecord]) -> list[str]:
 
 def _why(p: PlanRecord) -> str:
     gains = [
-        f"10 % more {RESOURCE.get(name, name)} would give +{_gain(share):.1%} tokens/s"
+        f"10 % more {RESOURCE.get(name, name)} would give +{gain(share):.1%} tokens/s"
         for name, share in list(p.shares.items())[:2]
     ]
     return f"{p.bound} takes {p.shares[p.bound]:.0%} of the machine time of a token; {', '.join(gains)}"
-
-
-def _gain(share: float, more: float = 0.1) -> float:
-    """Throughput gained when a resource with that share of the time becomes 10 % faster."""
-    return 1.0 / (1.0 - share * (1.0 - 1.0 / (1.0 + more))) - 1.0
 
 
 def _asked(report: PlanReport) -> tuple[str, ...]:
@@ -175,7 +241,14 @@ def _asked(report: PlanReport) -> tuple[str, ...]:
     asked = [f"{w.task}: {lengths}"]
     if w.task == "serve":
         asked += [load, ttft, tpot]
-    stale = (
-        ["* = no offer of the last 90 days"] if any(p.price and p.price.stale for p in report.plans) else []
-    )
-    return (*asked, *stale)
+    return tuple(asked)
+
+
+def _legend(plans: Sequence[PlanRecord]) -> str:
+    """The signs of the table in words."""
+    signs = ["b48 = 48 requests decoding at once in each replica", "mid [low-high] = 80 % interval"]
+    if any(p.replicas > 1 for p in plans):
+        signs.insert(0, "2 x (tp4) = two replicas of four devices")
+    if any(p.price and p.price.stale for p in plans):
+        signs.append("* = no offer of the last 90 days")
+    return f"read: {'; '.join(signs)}"

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from chipwise.predict.fleet import Day
+
 __all__ = [
     "SCHEMA_VERSION",
     "Figure",
@@ -15,10 +17,12 @@ __all__ = [
     "LayoutRecord",
     "MemoryRecord",
     "ModelRecord",
+    "NearestRecord",
     "PlanRecord",
     "PlanReport",
     "PriceRecord",
     "RefusalRecord",
+    "TailRecord",
     "WorkloadRecord",
 ]
 
@@ -58,7 +62,8 @@ class ModelRecord:
 
 @dataclass(frozen=True, slots=True)
 class WorkloadRecord:
-    """What was asked."""
+    """What was asked. Coefficients of variation are standard deviation over mean; `cached_share` of prompt tokens
+    are found in a prefix cache, `common_tokens` of them in every prompt."""
 
     task: str
     prompt_tokens: float
@@ -66,6 +71,10 @@ class WorkloadRecord:
     rate_per_s: float | None
     ttft_s: float | None
     tpot_s: float | None
+    prompt_cv: float = 0.0
+    output_cv: float = 0.0
+    cached_share: float = 0.0
+    common_tokens: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,8 +119,43 @@ class PriceRecord:
 
 
 @dataclass(frozen=True, slots=True)
+class TailRecord:
+    """Seconds that a share of requests does not exceed; None where only a simulation could say."""
+
+    ttft_s: float | None
+    tpot_s: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class NearestRecord:
+    """The published result nearest to a plan, what it is good for, and the plan's throughput moved by it.
+
+    `distance` is 0 for the same conditions, `weight` the share of its own error of prediction that was applied;
+    `supports`: no decisive axis differs or is unknown.
+    """
+
+    result: str
+    label: str
+    date: str
+    verdict: str
+    supports: bool
+    distance: float
+    tokens_per_s: float
+    chips: int
+    weight: float
+    anchored_tokens_per_s: float
+
+
+@dataclass(frozen=True, slots=True)
 class PlanRecord:
-    """A plan and what it is predicted to do. Throughput is of all replicas at full load of each."""
+    """A plan and what it is predicted to do. Throughput is of all replicas at the load asked for, or full.
+
+    `precision` is that of the weights, `kv` that of the cache. `replicas` count `spare` ones, without which the
+    load is carried too; `largest_requests_per_s` is what they sustain within the targets; `prompt_workers` work
+    off prompts for all of them (0: there is one pool). `tpot_s` includes the share of other requests' prompts,
+    `decode_s` does not; `prompt_share` is the share of time that goes into prompts. `tails` by quantile ("p95"),
+    `day` where a curve of rates was given.
+    """
 
     rank: int
     chip: str
@@ -119,6 +163,7 @@ class PlanRecord:
     replicas: int
     layout: LayoutRecord
     precision: str
+    kv: str
     runtime: str
     batch: float
     concurrency: float
@@ -128,13 +173,22 @@ class PlanRecord:
     prefill_s: float
     tokens_per_s: Figure
     tokens_per_s_per_chip: Figure
+    tokens_per_s_per_user: Figure
     requests_per_s: float
+    largest_requests_per_s: float
+    prompt_share: float
     price: PriceRecord | None
     usd_per_million_in: Figure | None
     usd_per_million_out: Figure | None
+    kwh_per_million_out: Figure | None
     bound: str
     shares: dict[str, float]
     memory: MemoryRecord
+    tails: dict[str, TailRecord] = field(default_factory=dict)
+    nearest: NearestRecord | None = None
+    day: Day | None = None
+    spare: int = 0
+    prompt_workers: int = 0
     note: str = ""
     system: str = ""
     on_front: bool = False
@@ -143,11 +197,12 @@ class PlanRecord:
 
 @dataclass(frozen=True, slots=True)
 class RefusalRecord:
-    """A chip without a plan and why."""
+    """A chip without a plan and why. `reachable` are the best figures that it has, each for itself."""
 
     chip: str
     reason: str
     detail: str
+    reachable: dict[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

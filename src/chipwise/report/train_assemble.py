@@ -14,8 +14,10 @@ from chipwise.predict.training.result import days_for_tokens, goodput, step_flop
 from chipwise.predict.training.values import Spread
 from chipwise.report.records import Figure, PriceRecord
 from chipwise.report.train_records import ScalingRecord, TrainLayoutRecord, TrainPlanRecord
+from chipwise.report.train_why import reasons
 from chipwise.search.choose import pareto
 from chipwise.search.training import FITS, Job, Point
+from chipwise.search.training_space import SCHEDULES
 
 __all__ = ["Failures", "TrainCase", "layout_record", "plan_record", "ranked", "scaling_records"]
 
@@ -52,6 +54,7 @@ class TrainCase:
     stack: str
     precision: str
     tokens: float
+    tier: str = "dense, stated"
 
 
 def layout_record(s: Spread) -> TrainLayoutRecord:
@@ -64,9 +67,14 @@ def layout_record(s: Spread) -> TrainLayoutRecord:
     if not full and float(s.selective):
         recompute = "selective"
     parts = [f"{k}{n[k]}" for k in ("tp", "pp", "cp", "ep", "dp") if n[k] > 1]
+    schedule = _schedule(s) if n["pp"] > 1 else ""
+    context = ("all-gather" if float(s.gather) else "ring") if n["cp"] > 1 else ""
     parts += [f"vp{n['vp']}"] if n["vp"] > 1 else []
+    parts += [schedule] if schedule not in ("", "1f1b", "interleaved") else []
+    parts += ["gathered K, V"] if context == "all-gather" else []
     parts += [sharding] if sharding != "none" else []
     parts += [f"over {n['shard']}"] if stage == 3 and n["shard"] < n["dp"] * n["cp"] else []
+    parts += ["optimiser in host memory"] if float(s.offload) else []
     parts += [f"b{n['micro_batch']}"] + ([f"recompute {recompute}"] if recompute != "none" else [])
     return TrainLayoutRecord(
         tp=n["tp"],
@@ -81,21 +89,35 @@ def layout_record(s: Spread) -> TrainLayoutRecord:
         shard_ranks=n["shard"],
         recompute=recompute,
         label=" ".join(parts),
+        schedule=schedule,
+        context=context,
+        offload=float(s.offload),
     )
+
+
+def _schedule(s: Spread) -> str:
+    """The name of a layout's schedule."""
+    vp, held = float(s.vp), float(s.in_flight)
+    for name, k in SCHEDULES.items():
+        chunks = vp == k.virtual if k.virtual else vp > 1
+        if chunks and abs(float(s.bubble) - k.bubble) < 1e-6 and held == k.in_flight:
+            return name
+    return "1f1b"
 
 
 def plan_record(
     case: TrainCase, chips: int, price: PriceRecord | None, failures: Failures
 ) -> TrainPlanRecord:
-    """The record of one plan, not ranked yet. Interval: the tier of dense models or of models with experts."""
+    """The record of one plan, not ranked yet; its interval is that of `case.tier`, tested out of fold."""
     job, at, s = case.job, case.at, case.at.spread
-    low, high = TIERS["experts, stated" if float(job.network.moe_share) else "dense, stated"]
-    step = Figure(at.seconds, at.seconds * low, at.seconds * high, "calibrated", False)
-    rate = Figure(at.tokens_per_s, at.tokens_per_s / high, at.tokens_per_s / low, "calibrated", False)
+    low, high = TIERS[case.tier]
+    basis = "modelled" if case.tier == "unseen" else "calibrated"
+    step = Figure(at.seconds, at.seconds * low, at.seconds * high, basis, False)
+    rate = Figure(at.tokens_per_s, at.tokens_per_s / high, at.tokens_per_s / low, basis, False)
     good = float(goodput(chips, failures.chip_mtbf_h, failures.save_s, failures.restart_s))
     every = float(young_daly(failures.save_s, failures.chip_mtbf_h * 3600.0 / chips))
     days = float(days_for_tokens(case.tokens, s, at.seconds, max(good, 1e-6)))
-    took = Figure(days, days * low, days * high, "calibrated", False)
+    took = Figure(days, days * low, days * high, basis, False)
     peak = float(job.cluster.narrow) * chips * at.seconds
     total = at.seconds
     shares = {
@@ -110,7 +132,7 @@ def plan_record(
             took.mid * hours * price.mid,
             took.low * hours * price.low,
             took.high * hours * price.high,
-            "calibrated",
+            basis,
             False,
         )
     energy = case.chip.tdp_w * chips * days * 24.0 / 1000.0 if case.chip.tdp_w else None
@@ -141,45 +163,8 @@ def plan_record(
         verdict="fits" if held <= FITS * room else "tight",
         shares=shares,
         bound=max(shares, key=lambda k: shares[k]),
-        why=_why(job, at, shares),
+        why=reasons(job, at, shares),
     )
-
-
-def _why(job: Job, at: Point, shares: dict[str, float]) -> tuple[str, ...]:
-    """Closed forms: when weights that are gathered hide behind compute, and when tensor parallelism pays.
-
-    FSDP moves 6 bytes per parameter and micro-batch, a micro-batch of x tokens computes 6 FLOPs x per
-    parameter: compute covers traffic from x = ε P / bandwidth on. tp moves 8 x h bytes per layer and divides
-    12 h^2 x FLOPs and more: it pays where tokens per device are below that.
-    """
-    c, r, s = job.cluster, job.rates, at.spread
-    near = float(c.domain) / max(float(s.tp), 1.0)
-    ranks = float(s.dp * s.cp)
-    inside = ranks <= near
-    wire = (
-        float(r.link * c.link_bytes_per_s)
-        if inside
-        else min(
-            float(r.link * c.link_bytes_per_s),
-            float(r.net * np.nan_to_num(c.nic_bytes_per_s)) * max(near, 1.0),
-        )
-    )
-    balance = float(r.linear * c.narrow) / max(wire, 1.0)
-    tokens = float(s.tokens)
-    lines = [
-        f"{name} takes {share:.0%} of the step"
-        for name, share in sorted(shares.items(), key=lambda i: -i[1])[:2]
-    ]
-    side = "above" if tokens >= balance else "below"
-    lines.append(
-        f"{tokens:,.0f} tokens per rank and micro-batch, {side} the {balance:,.0f} from which compute covers "
-        f"gathering of weights over {'the fabric' if inside else 'the network'}"
-    )
-    if float(s.tp) > 1:
-        lines.append(
-            f"tp{float(s.tp):.0f} divides state and activations by {float(s.tp):.0f} inside the fabric"
-        )
-    return tuple(lines)
 
 
 def ranked(plans: Sequence[TrainPlanRecord]) -> tuple[TrainPlanRecord, ...]:

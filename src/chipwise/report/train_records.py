@@ -11,7 +11,9 @@ __all__ = ["ScalingRecord", "TrainLayoutRecord", "TrainPlanRecord", "TrainReport
 
 @dataclass(frozen=True, slots=True)
 class TrainLayoutRecord:
-    """How the work is spread. `sharding`: none, zero-1 or fsdp, with the ranks that it cuts over."""
+    """How the work is spread. `sharding`: none, zero-1 or fsdp, with the ranks that it cuts over. `schedule` of the
+    pipeline (empty: one stage); `context`: ring or all-gather (empty: cp 1); `offload`: the share of the optimiser
+    that is kept in host memory."""
 
     tp: int
     pp: int
@@ -25,6 +27,9 @@ class TrainLayoutRecord:
     shard_ranks: int
     recompute: str
     label: str
+    schedule: str = ""
+    context: str = ""
+    offload: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

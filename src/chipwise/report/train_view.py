@@ -24,6 +24,7 @@ def train_view(report: TrainReport, *, everything: bool = False) -> Table:
     if len(plans) < len(report.plans):
         foot.append(f"{len(report.plans) - len(plans)} more (--all)")
     if report.plans:
+        foot.append(_outcome(report.plans[0]))
         foot += [f"why #1: {line}" for line in report.plans[0].why]
     for chip, count in report.network_takes_over.items():
         if count:
@@ -33,7 +34,20 @@ def train_view(report: TrainReport, *, everything: bool = False) -> Table:
     foot.append(f"assumed: {'; '.join(report.assumptions)}")
     right = frozenset(("#", "tokens/s", "MFU", "memory"))
     title = f"{report.task}: {format_count(report.tokens)} tokens"
-    return Table(columns, [_row(p) for p in plans], (model_line(report.model), title, ""), tuple(foot), right)
+    head = (model_line(report.model), title, "")
+    return Table(columns, [_row(p) for p in plans], head, tuple(foot), right, report.plans)
+
+
+def _outcome(p: TrainPlanRecord) -> str:
+    """What a plan comes to besides its step."""
+    parts = [
+        f"{format_count(p.tokens_per_day)} tokens a day",
+        f"HFU {p.hfu:.0%}",
+        f"goodput {p.goodput:.1%} with a checkpoint every {format_seconds(p.checkpoint_s)}",
+    ]
+    if p.energy_kwh is not None:
+        parts.append(f"at most {format_count(p.energy_kwh)} kWh by the chips' power limits")
+    return f"#1: {', '.join(parts)}"
 
 
 def scaling_view(report: TrainReport) -> Table:
@@ -53,7 +67,9 @@ def scaling_view(report: TrainReport) -> Table:
     ]
     columns = ("chip", "scaling", "chips", "layout", "step", "tokens/s", "efficiency", "network")
     right = frozenset(("chips", "step", "tokens/s", "efficiency", "network"))
-    return Table(columns, rows, ("scaling at the best layout of each count", ""), right=right)
+    return Table(
+        columns, rows, ("scaling at the best layout of each count", ""), right=right, records=report.scaling
+    )
 
 
 def _row(p: TrainPlanRecord) -> tuple[str, ...]:

@@ -3,44 +3,64 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from chipwise.parallel.layout import Reason
 from chipwise.search.evaluate import REASONS, Evaluated
+from chipwise.search.reach import Reach, reach_of
 from chipwise.search.space import Deployment, Limits
 from chipwise.units import Array
 from chipwise.workload.workload import Workload
 
 __all__ = ["Choice", "Refusal", "choose", "pareto"]
 
+CLOSER = (Reason.NO_MEMORY_FIGURE, Reason.MEMORY, Reason.SLO, Reason.BUDGET)
+"""Reasons of candidates that came ever closer to being a plan; before them come layouts that are not legal."""
+_CLOSENESS = np.array([CLOSER.index(r) + 1 if r in CLOSER else 0 for r in REASONS])
+
 
 @dataclass(frozen=True, slots=True)
 class Choice:
     """One candidate at its best batch. `index` and `point` locate it in its `Evaluated`; the figures are of
-    one replica, except `replicas` and `usd_per_h`, which serve the whole load. NaN price = unknown."""
+    one replica, except `chips` and `usd_per_h`, which are of all. NaN price = unknown. `carrying` replicas serve
+    the whole load, `spare` ones are there beside them; `prompt_workers` work off prompts for all (0: replicas do
+    so themselves). `order` sorts choices for the same chip under several runtimes, the best first."""
 
     deployment: Deployment
     evaluated: Evaluated
     index: int
     point: int
-    replicas: int
+    carrying: int
+    spare: int
+    prompt_workers: int
     chips: int
     usd_per_h: float
     tokens_per_s: float
     tpot_s: float
     ttft_s: float
+    order: tuple[float, float]
+
+    @property
+    def replicas(self) -> int:
+        """All replicas, spare ones included."""
+        return self.carrying + self.spare
 
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """A chip without a plan: the reason of the candidate that came closest to being one."""
+    """A chip without a plan: the reason of the candidate that came closest to being one, and what is in reach."""
 
     deployment: Deployment
     reason: Reason
-    candidates: int
+    reach: Reach
+
+    def closer(self, other: Refusal) -> Refusal:
+        """Of two refusals of a chip the one that came closer to a plan, with the better reach of both."""
+        near = max(self, other, key=lambda r: _CLOSENESS[REASONS.index(r.reason)])
+        return replace(near, reach=self.reach.better(other.reach))
 
 
 def choose(
@@ -52,18 +72,22 @@ def choose(
     point, meets = _best_point(e, workload)
     reason = np.where((e.reason == 0) & ~meets, REASONS.index(Reason.SLO), e.reason)
     rows = np.arange(len(point))
-    rate = e.prediction.requests_per_s[rows, point]
+    rate = np.where(reason == 0, e.prediction.requests_per_s[rows, point], np.nan)
     replicas = np.ones(len(point))
     if workload.rate_per_s is not None and workload.task == "serve":
         with np.errstate(invalid="ignore", divide="ignore"):
             replicas = np.ceil(workload.rate_per_s / rate * (1 - 1e-9))
     per_package = np.array([d.chip.devices_per_package for d in e.group.deployments])[e.group.which]
-    each = np.asarray(e.group.layouts().devices) / per_package
+    alone = np.asarray(e.group.layouts().devices) / per_package
+    # workers for prompts are shared by all decode workers of a fleet
+    each = alone * (1.0 + np.nan_to_num(e.beside[rows, point]))
     most = np.array([limits.chips(d.chip.id) for d in e.group.deployments])[e.group.which]
     if limits.have and workload.task != "local" and workload.rate_per_s is None:
         # what the user has is all put to work
         replicas = np.maximum(np.floor(most / each), 1.0)
-    chips = replicas * each
+    prompts = np.ceil(np.nan_to_num(replicas * e.beside[rows, point]) * (1 - 1e-9))
+    prompts += limits.spare * (prompts > 0)
+    chips = alone * (replicas + limits.spare + prompts)
     price = np.array([prices_usd_per_h.get(d.chip.id, np.nan) for d in e.group.deployments])[e.group.which]
     usd_per_h = chips * price
     with np.errstate(invalid="ignore"):
@@ -71,19 +95,21 @@ def choose(
         if limits.max_usd_per_h is not None:
             # an unknown price is no price below the limit
             over |= ~(usd_per_h <= limits.max_usd_per_h)
+            most = np.where(np.isfinite(price), np.minimum(most, limits.max_usd_per_h / price), 0.0)
+        sustained = np.where(reason == 0, np.maximum(np.floor(most / each) - limits.spare, 0.0) * rate, 0.0)
     reason = np.where((reason == 0) & over, REASONS.index(Reason.BUDGET), reason)
-    goal = _preference(e, workload, point, replicas, each, owned=bool(limits.have))
+    goal = _goals(e, workload, point, replicas, each, owned=bool(limits.have))
+    place = np.lexsort(goal[::-1])
     choices: list[Choice] = []
     refusals: list[Refusal] = []
     for i, deployment in enumerate(e.group.deployments):
         mine = e.group.which == i
-        live = mine & (reason == 0)
+        live = (mine & (reason == 0))[place]
         if not live.any():
-            # no candidate at all: the limit on devices left no layout
-            closest = max((int(r) for r in reason[mine]), default=REASONS.index(Reason.BUDGET))
-            refusals.append(Refusal(deployment, REASONS[closest], int(mine.sum())))
+            reach = reach_of(e, workload, mine, sustained)
+            refusals.append(Refusal(deployment, _closest(reason[mine]), reach))
             continue
-        best = int(rows[live][np.argmin(goal[live])])
+        best = int(place[np.argmax(live)])
         p = e.prediction
         choices.append(
             Choice(
@@ -92,17 +118,26 @@ def choose(
                 best,
                 int(point[best]),
                 int(replicas[best]),
+                limits.spare,
+                int(prompts[best]),
                 int(chips[best]),
                 float(usd_per_h[best]),
                 float(p.tokens_per_s[best, point[best]]),
                 float(p.tpot_s[best, point[best]]),
                 float(p.ttft_s[best, point[best]]),
+                (float(goal[0][best]), float(goal[1][best])),
             )
         )
     counts = Counter(
         {REASONS[code]: int(n) for code, n in zip(*np.unique(reason, return_counts=True), strict=True)}
     )
     return choices, refusals, counts
+
+
+def _closest(reasons: NDArray[np.int64]) -> Reason:
+    """The reason of the candidate that came closest to being a plan. None at all: the limit on devices left no
+    layout."""
+    return REASONS[int(reasons[np.argmax(_CLOSENESS[reasons])])] if len(reasons) else Reason.BUDGET
 
 
 def pareto(cost: Array, speed: Array) -> NDArray[np.bool_]:
@@ -133,10 +168,11 @@ def _best_point(e: Evaluated, w: Workload) -> tuple[NDArray[np.int64], NDArray[n
     return np.argmax(rate, axis=1), np.asarray(good.any(axis=1))
 
 
-def _preference(
+def _goals(
     e: Evaluated, w: Workload, point: NDArray[np.int64], replicas: Array, each: Array, *, owned: bool
-) -> Array:
-    """Place of every layout in the order of preference, `each` being the chips of one replica.
+) -> tuple[Array, Array]:
+    """What layouts are ordered by, less is better, the first before the second; `each` are the chips of one
+    replica.
 
     Chips that the user has: the fastest answer for one user, else the most tokens in all. Chips to be paid:
     where the load is given, the fewest that carry it, then the fastest; else the fewest chip-seconds per token.
@@ -146,13 +182,9 @@ def _preference(
     answer = (p.ttft_s + w.output_tokens * p.tpot_s)[rows, point]
     tokens = p.tokens_per_s[rows, point]
     if w.task == "local":
-        order = np.lexsort((each, answer)) if owned else np.lexsort((answer, each))
-    elif owned:
-        order = np.lexsort((answer, -replicas * tokens))
-    elif w.task == "serve" and w.rate_per_s is not None:
-        order = np.lexsort((answer, replicas * each))
-    else:
-        order = np.lexsort((answer, each / tokens))
-    place = np.empty(len(order))
-    place[order] = rows
-    return place
+        return (answer, each) if owned else (each, answer)
+    if owned:
+        return -replicas * tokens, answer
+    if w.task == "serve" and w.rate_per_s is not None:
+        return replicas * each, answer
+    return each / tokens, answer

@@ -14,10 +14,10 @@ from chipwise.workload.formats import Format
 from chipwise.workload.gguf import GGUF
 from chipwise.workload.model import Model
 
-__all__ = ["LOCAL_FORMS", "NotOffered", "deployments", "machine_for", "runtime_for"]
+__all__ = ["LOCAL_FORMS", "NotOffered", "deployments", "machine_for", "runtime_for", "runtimes_that"]
 
-# Families whose mechanics the cost room holds. Others are sized by `fit`, not timed.
-TIMED = frozenset({"simt", "systolic", "cpu"})
+# Families whose mechanics the cost room holds. Others would be sized by `fit`, not timed.
+TIMED = frozenset({"simt", "systolic", "cpu", "dataflow"})
 
 LOCAL_FORMS = frozenset({"workstation", "desktop", "laptop", "board"})
 
@@ -33,11 +33,13 @@ def deployments(
     local: bool = False,
     policy: Mapping[str, str] | None = None,
     adapter_bytes: float = 0.0,
+    every: bool = False,
 ) -> tuple[tuple[Deployment, ...], tuple[NotOffered, ...]]:
     """A deployment for every chip that some runtime can launch the model on, and the reason for each other.
 
     Without `timed` chips need no cost model, and a chip whose runtimes cannot launch the model is kept with a
-    caveat: its memory can be sized all the same. `local` puts chips into machines with a display. `policy`
+    caveat: its memory can be sized all the same. With `every` there is a deployment for each runtime that can, in
+    order of preference. `local` puts chips into machines with a display. `policy`
     replaces figures of the runtime by name. Raises `UnknownNameError` for an unknown runtime or policy,
     `UsageError` for a value that is none.
     """
@@ -48,18 +50,19 @@ def deployments(
         if timed and chip.family not in TIMED:
             refused.append((chip, Reason.NO_COST_MODEL, Reason.NO_COST_MODEL.value))
             continue
-        chosen, why = runtime_for(model, chip, wanted)
-        launched = chosen is not None
-        if chosen is None and not timed:
-            chosen = next(iter(runtimes_for(chip)), None)
-        if chosen is None:
+        able, why = runtimes_that(model, chip, wanted)
+        launched = bool(able)
+        if not able and not timed:
+            able = [(r, "") for r in runtimes_for(chip)[:1]]
+        if not able:
             refused.append((chip, Reason.NO_RUNTIME, why))
             continue
         system = machine_for(chip, local=local)
         device = Device.of(chip, _reserved(chip, system), system)
-        policies = override(chosen.policies_on(chip), policy or {})
-        note, caveat = (why, "") if launched else ("", why)
-        found.append(Deployment(chip, device, chosen, policies, caveat, note, adapter_bytes, system))
+        for chosen, remark in able if every else able[:1]:
+            policies = override(chosen.policies_on(chip), policy or {})
+            note, caveat = (remark, "") if launched else ("", why)
+            found.append(Deployment(chip, device, chosen, policies, caveat, note, adapter_bytes, system))
     return tuple(found), tuple(refused)
 
 
@@ -91,18 +94,28 @@ def runtime_for(model: Model, chip: Chip, wanted: Runtime | None = None) -> tupl
 
     With a runtime the text is a remark: that 16-bit numbers have to be cast to fp16, where there is no bf16.
     """
+    able, why = runtimes_that(model, chip, wanted)
+    return able[0] if able else (None, why)
+
+
+def runtimes_that(
+    model: Model, chip: Chip, wanted: Runtime | None = None
+) -> tuple[list[tuple[Runtime, str]], str]:
+    """Runtimes that support every weight class of the model on a chip, best default first, each with a remark; or
+    why none does."""
     options = (wanted,) if wanted else runtimes_for(chip)
     if model.precision.name in GGUF:
         # others read these files too, llama.cpp is what they are made for
         options = tuple(sorted(options, key=lambda r: r.id != "llama.cpp"))
     why = "announced, not rentable" if not chip.rentable else "no runtime is known for this chip"
+    able: dict[str, tuple[Runtime, str]] = {}
     for half, remark in (("bf16", ""), ("fp16", "bf16 is cast to fp16, whose range is smaller")):
         for runtime in options:
             no = _objection(model, chip, runtime, half)
             if not no:
-                return runtime, remark
-            why = no if half == "bf16" else why
-    return None, why
+                able.setdefault(runtime.id, (runtime, remark))
+            why = no if no and half == "bf16" else why
+    return list(able.values()), why
 
 
 def _objection(model: Model, chip: Chip, runtime: Runtime, half: str) -> str:
@@ -110,6 +123,9 @@ def _objection(model: Model, chip: Chip, runtime: Runtime, half: str) -> str:
         return half if found.name == "bf16" else found.name
 
     p = model.precision
+    if chip.family == "dataflow" and model.architecture not in runtime.architectures:
+        # compiled model by model: what is not listed does not run
+        return f"{runtime.name} is not known to run {model.architecture} models"
     # a 16-bit cache follows the runtime, which may keep it in fp16 whatever the weights are in
     caches = {name(p.kv), "fp16"} if p.kv.bits == 16 else {p.kv.name}
     for cls in ("attention", "ffn", "expert"):

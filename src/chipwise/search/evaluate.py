@@ -10,19 +10,23 @@ from numpy.typing import NDArray
 from chipwise.cost.cost import Cost
 from chipwise.cost.time import CostParameters
 from chipwise.parallel.layout import Layout, Reason, illegal
-from chipwise.parallel.memory import MemoryAccount, account
+from chipwise.parallel.memory import MemoryAccount
 from chipwise.parallel.shard import shard
-from chipwise.predict.inference import Prediction, chunk_tokens, in_flight, serve_steady
+from chipwise.predict.apart import prompt_alone
+from chipwise.predict.inference import Prediction, in_flight, serve_steady, served_surface
 from chipwise.predict.overheads import Overheads
+from chipwise.predict.speculative import draft_graph
 from chipwise.predict.step import step_cost
-from chipwise.predict.surface import batch_grid, step_surface
+from chipwise.predict.surface import batch_grid
+from chipwise.search.memory import memory_of
+from chipwise.search.pools import Workers, prompt_workers, serve_pools, transfer
 from chipwise.search.space import Deployment, Group
 from chipwise.units import Array
 from chipwise.workload.graph import Graph
 from chipwise.workload.step import Step
 from chipwise.workload.workload import Workload
 
-__all__ = ["REASONS", "Evaluated", "evaluate", "memory_of", "predict", "single"]
+__all__ = ["REASONS", "Evaluated", "evaluate", "predict", "single"]
 
 REASONS = list(Reason)
 
@@ -33,7 +37,8 @@ class Evaluated:
 
     `reason` indexes `list(Reason)` per candidate; `allowed` [N, batch] marks batches that fit in memory and in
     the runtime's limit of sequences. `missing_bytes` per device are short of what the smallest batch takes, 0
-    where it fits.
+    where it fits. `beside` [N, batch] are workers for prompts beside each decode worker, 0 where there is one pool.
+    `rates` are the numbers that it was priced with.
     """
 
     group: Group
@@ -42,30 +47,13 @@ class Evaluated:
     reason: NDArray[np.int64]
     allowed: NDArray[np.bool_]
     missing_bytes: Array
-
-    def reach(self) -> tuple[float, float]:
-        """The shortest TTFT and TPOT of a lone request among candidates that are legal and fit; infinite
-        where there is none."""
-        live = self.reason == 0
-        if not live.any():
-            return np.inf, np.inf
-        p = self.prediction
-        return float(np.nanmin(p.ttft_s[live])), float(np.nanmin(p.tpot_s[live]))
+    beside: Array
+    rates: tuple[CostParameters, Overheads]
 
     @property
     def plans(self) -> int:
         """Candidate plans priced: layouts times batches."""
         return int(self.allowed.size)
-
-
-def memory_of(graph: Graph, group: Group, workload: Workload) -> MemoryAccount:
-    """The account of every candidate at the context of a finished request; arrays [N, 1]."""
-    d = group.deployments[0]
-    sharded = shard(graph, group.layouts(trailing=1))
-    device = group.device(trailing=1)
-    return account(
-        sharded, d.policies, device.memory_bytes, workload.context, device.reserved_bytes, d.adapter_bytes
-    )
 
 
 def evaluate(
@@ -103,9 +91,14 @@ def evaluate(
     rank_concurrency = prediction.concurrency / np.asarray(group.layouts(trailing=1).dp)
     with np.errstate(invalid="ignore"):
         allowed = (rank_concurrency <= memory.sequences) & (rank_concurrency <= policies.max_sequences)
+        allowed &= prediction.budget_share <= 1.0
     # the smallest batch is always allowed where it fits
     allowed[:, 0] |= fits
-    return Evaluated(group, prediction, memory, reason, allowed & live[:, None], missing)
+    apart = group.deployments[0].apart
+    beside = prompt_workers(prediction, group.layouts(trailing=1)) if apart else np.zeros(allowed.shape)
+    return Evaluated(
+        group, prediction, memory, reason, allowed & live[:, None], missing, beside, (efficiency, overheads)
+    )
 
 
 def predict(
@@ -115,14 +108,17 @@ def predict(
     efficiency: CostParameters,
     overheads: Overheads,
     batches: Array | None = None,
+    workers: Workers | None = None,
 ) -> Prediction:
     """Steady state of every candidate of a group; arrays [N, batch]. `efficiency` holds a number for all
     deployments of the group, or one for each.
 
-    `batches` are decoding sequences of one micro-batch of one rank; by default a grid up to the runtime's
-    limit.
+    `batches` are decoding sequences of one micro-batch of one rank, [batch] or [N, batch]; by default a grid up
+    to the runtime's limit. `workers` of both pools where prompts are worked off apart; by default one decode
+    worker and as many for prompts as keep up with it.
     """
-    policies = group.deployments[0].policies
+    d = group.deployments[0]
+    policies = d.policies
     device, layout = group.device(trailing=3), group.layouts(trailing=3)
     sharded = shard(graph, layout)
     at = group.which.reshape(-1, 1, 1, 1)
@@ -131,16 +127,33 @@ def predict(
     def cost_of(step: Step) -> Cost:
         return step_cost(sharded, step, device, each, own)
 
-    chunk = chunk_tokens(workload, policies)
-    surface = step_surface(
+    draft_of = None
+    if d.drafts:
+        draft = shard(draft_graph(graph), layout)
+
+        def draft_of(step: Step) -> Cost:
+            return step_cost(draft, step, device, each, own)
+
+    grid = batch_grid(policies.max_sequences) if batches is None else batches
+    lengths, prefix = workload.lengths, workload.prefix
+    surface = served_surface(
         cost_of,
-        batch_grid(policies.max_sequences) if batches is None else batches,
-        np.array([0.0, chunk]),
-        np.array([workload.mean_context]),
-        workload.prompt_tokens,
+        grid,
+        workload,
+        policies,
+        lengths=lengths,
+        prefix=prefix,
+        speculation=d.speculation,
+        draft_of=draft_of,
     )
     flat = group.layouts(trailing=1)
-    return serve_steady(surface, workload, flat.pp, flat.dp, overheads.request_s)
+    if d.apart:
+        prompt = prompt_alone(cost_of, workload, policies, lengths=lengths, prefix=prefix)
+        sent = transfer(graph, group, workload, overheads)
+        return serve_pools(surface, prompt, sent, workload, flat, overheads.service, workers)
+    return serve_steady(
+        surface, workload, flat.pp, flat.dp, overheads.service, policies, lengths=lengths, prefix=prefix
+    )
 
 
 def single(deployment: Deployment, layout: Layout) -> Group:

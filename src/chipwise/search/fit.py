@@ -8,12 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from chipwise.parallel.layout import Layout, illegal
-from chipwise.parallel.memory import MemoryAccount, account
-from chipwise.parallel.shard import shard
+from chipwise.parallel.memory import MemoryAccount
+from chipwise.search.memory import account_of
 from chipwise.search.space import Deployment, Limits, layouts_for, smallest_layouts
 from chipwise.workload.graph import Graph
 
-__all__ = ["Fit", "account_of", "fit_on", "largest_context", "pooled_chips"]
+__all__ = ["Fit", "fit_on", "largest_context", "pooled_chips"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,13 +67,6 @@ def fit_on(
         first = int(np.argmax(np.where(legal, room, -np.inf)))
     layout = Layout(*(float(x) for x in rows[first]))
     return Fit(layout, account_of(graph, d, layout, context), bool(good[first]))
-
-
-def account_of(graph: Graph, d: Deployment, layout: Layout, context: float) -> MemoryAccount:
-    """The memory account of a deployment under a layout."""
-    device = d.device
-    sharded = shard(graph, layout)
-    return account(sharded, d.policies, device.memory_bytes, context, device.reserved_bytes, d.adapter_bytes)
 
 
 def largest_context(graph: Graph, d: Deployment, layout: Layout, limit: int) -> int:

@@ -13,6 +13,7 @@ from chipwise.catalog.runtime import Policies, Runtime
 from chipwise.catalog.system import System
 from chipwise.cost.device import Device
 from chipwise.parallel.layout import Layout
+from chipwise.predict.speculative import Speculation
 from chipwise.workload.graph import Graph
 
 __all__ = ["Deployment", "Group", "Limits", "candidates", "layouts_for", "smallest_layouts"]
@@ -21,12 +22,13 @@ __all__ = ["Deployment", "Group", "Limits", "candidates", "layouts_for", "smalle
 @dataclass(frozen=True, slots=True)
 class Limits:
     """What a plan may use: devices of one replica, chips in all, dollars per hour in all, and, where the user
-    has chips, how many of each."""
+    has chips, how many of each. `spare` replicas stand beside those that carry the load (N + spare)."""
 
     max_devices: int = 64
     max_chips: int | None = None
     max_usd_per_h: float | None = None
     have: Mapping[str, int] = field(default_factory=dict)
+    spare: int = 0
 
     def chips(self, chip: str) -> float:
         """The most chips of a kind that a plan may take in all."""
@@ -42,6 +44,8 @@ class Deployment:
 
     `caveat` says why no known runtime launches the model there; such a deployment is sized, never planned.
     `note` is a remark on how it is launched. `adapter_bytes` of low-rank adapters are held beside the model.
+    `speculation` is how tokens are guessed ahead (None: not at all), `drafts` whether the model's own module
+    guesses them; `apart`: prompts are worked off in a pool of workers of their own.
     """
 
     chip: Chip
@@ -52,6 +56,9 @@ class Deployment:
     note: str = ""
     adapter_bytes: float = 0.0
     system: System | None = None
+    speculation: Speculation | None = None
+    drafts: bool = False
+    apart: bool = False
 
 
 @dataclass(frozen=True)
@@ -105,6 +112,10 @@ def layouts_for(graph: Graph, d: Deployment, limits: Limits) -> Iterator[tuple[i
     """
     domain = int(d.device.domain)
     most = limits.max_devices
+    if d.chip.memory.kind == "sram":
+        most = max(
+            most, int(d.device.domain)
+        )  # a model takes hundreds of such chips, and they are built for it
     per_package = d.chip.devices_per_package
     most = int(min(most, limits.chips(d.chip.id) * per_package))
     if not np.isfinite(float(d.device.scaleout_bytes_per_s)):

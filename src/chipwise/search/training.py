@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from enum import Enum
 
 import numpy as np
@@ -13,6 +12,7 @@ from numpy.typing import NDArray
 from chipwise.predict.training.memory import MemoryRates, MemoryUse, memory_use
 from chipwise.predict.training.step import StepTime, step_time
 from chipwise.predict.training.values import Cluster, Rates, Recipe, Spread, Transformer, take
+from chipwise.search.training_space import COLUMNS, SCHEDULES, layout_rows
 from chipwise.units import Array
 
 __all__ = [
@@ -23,7 +23,6 @@ __all__ = [
     "Priced",
     "TrainReason",
     "best",
-    "check_spread",
     "evaluate",
     "layouts",
     "point",
@@ -33,9 +32,6 @@ __all__ = [
 FITS = 0.88  # of capacity: predicted memory is 7 % off in the median and 17 % at worst of ten
 RISKY = 0.95  # never called a fit above this
 CHUNK = 8192  # columns of a chunk stay in the second-level cache
-
-Row = tuple[float, ...]
-COLUMNS = ("tp", "pp", "vp", "cp", "ep", "dp", "micro_batch", "zero", "shard", "full", "selective")
 
 
 class TrainReason(Enum):
@@ -48,6 +44,7 @@ class TrainReason(Enum):
     PP_LAYERS = "more pipeline stages than layers: choose fewer"
     BATCH = "dp x micro-batch does not divide the global batch: choose a divisor"
     INTERLEAVED = "virtual stages need micro-batches in multiples of the stages: choose vp 1"
+    SCHEDULE = "the software of this chip has no such pipeline schedule: choose 1f1b"
     EXPERTS = "ep does not divide the experts: choose a divisor"
     NO_NETWORK = "more devices than one scale-up domain holds, and no network is known: use fewer"
     MEMORY = "does not fit: more chips, recomputation, or a smaller micro-batch"
@@ -55,7 +52,8 @@ class TrainReason(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """What is to be trained, on what, with which software; `cluster` and `rates` are single values."""
+    """What is to be trained, on what, with which software; `cluster` and `rates` are single values. `schedules`:
+    pipeline schedules that the software has."""
 
     network: Transformer
     cluster: Cluster
@@ -65,6 +63,7 @@ class Job:
     global_batch: int
     seq: int
     adapter: bool = False
+    schedules: tuple[str, ...] = tuple(SCHEDULES)
 
 
 @dataclass(frozen=True)
@@ -80,64 +79,15 @@ class Priced:
         return len(self.seconds)
 
 
-def layouts(job: Job, devices: int, pins: Mapping[str, int] | None = None) -> Spread:
-    """Every layout worth trying on so many devices, legal or not, as columns; `pins` fixes degrees by name.
-
-    tp in powers of two up to the domain (64 at most), stages that divide the rest, context parallelism from
-    16 k tokens on, experts over all or some ranks of a stage; virtual stages that divide the layers of a
-    stage; ZeRO-1, FSDP over all ranks or over those of a domain; micro-batches in powers of two; recomputation
-    of nothing, of attention cores, of half of the layers, of all.
-    """
-    rows = list(_rows(job, devices, pins or {}))
+def layouts(job: Job, devices: int, pins: Mapping[str, int | str] | None = None) -> Spread:
+    """Every layout worth trying on so many devices, legal or not, as columns (`training_space`); `pins` fixes
+    degrees, schedule, recompute or offload by name."""
+    rows = list(layout_rows(job.network, job.cluster, devices, job.global_batch, job.seq, pins or {}))
     columns = np.array(rows, dtype=float).T if rows else np.empty((len(COLUMNS), 0))
     base = Spread(
         global_batch=float(job.global_batch), seq=float(job.seq), adapter=float(job.adapter), sequence=1.0
     )
     return replace(base, **dict(zip(COLUMNS, columns, strict=True)))
-
-
-def _rows(job: Job, devices: int, pins: Mapping[str, int]) -> Iterator[Row]:
-    t, domain = job.network, int(min(float(job.cluster.domain), 64.0))
-
-    def options(name: str, usual: list[int]) -> list[int]:
-        return [pins[name]] if name in pins else usual
-
-    experts = int(float(t.experts)) if float(t.moe_share) else 1
-    contexts = [1] if job.seq < 16384 else [1, 2, 4, 8, 16, 32]
-    again = [(0.0, 0.0), (0.5, 0.0), (1.0, 0.0)]
-    if not float(job.recipe.flash):
-        again.insert(1, (0.0, 1.0))
-    for tp in options("tp", _powers(min(domain, devices))):
-        rest = devices // tp if devices % tp == 0 else 1
-        for pp in options("pp", _divisors(rest, int(float(t.layers)))):
-            for cp in options("cp", contexts):
-                if devices % (tp * pp * cp) or pins.get("dp", devices // (tp * pp * cp)) != devices // (
-                    tp * pp * cp
-                ):
-                    continue
-                dp = devices // (tp * pp * cp)
-                whole = max(job.global_batch // dp, 1)
-                per_stage = float(t.layers) / pp
-                virtual = options(
-                    "vp", [v for v in (1, 2, 4, 8) if v == 1 or (pp > 1 and per_stage % v == 0)]
-                )
-                eps = options("ep", [e for e in _powers(experts) if (tp * cp * dp) % e == 0])
-                cuts = _cuts(dp * cp, max(domain // tp, 1), stages=pp)
-                for vp, ep, (zero, shard), micro, (full, core) in itertools.product(
-                    virtual, eps, cuts, options("micro_batch", _powers(min(whole, 64))), again
-                ):
-                    yield (tp, pp, vp, cp, ep, dp, micro, zero, shard, full, core)
-
-
-def _cuts(ranks: int, near: int, *, stages: int) -> list[tuple[float, float]]:
-    if ranks == 1:
-        return [(0.0, 1.0)]
-    cuts = [(1.0, float(ranks))]
-    if stages == 1:
-        cuts.append((3.0, float(ranks)))
-        if 1 < near < ranks and ranks % near == 0:
-            cuts.append((3.0, float(near)))
-    return cuts
 
 
 def evaluate(job: Job, spread: Spread) -> Priced:
@@ -171,6 +121,7 @@ def _reasons(job: Job, s: Spread, memory: Array) -> NDArray[np.int64]:
     rule(TrainReason.BATCH, np.asarray(s.global_batch) % (s.dp * s.micro_batch) != 0)
     uneven = np.asarray(s.micro_batches) % s.pp != 0
     rule(TrainReason.INTERLEAVED, np.asarray(s.vp > 1) & uneven)
+    rule(TrainReason.SCHEDULE, np.asarray(s.pp > 1) & ~_has(job.schedules, s))
     if float(t.moe_share):
         rule(TrainReason.EXPERTS, np.asarray(t.experts) % s.ep != 0)
     networked = np.isfinite(float(c.nic_bytes_per_s)) and float(c.nic_bytes_per_s) > 0
@@ -179,20 +130,22 @@ def _reasons(job: Job, s: Spread, memory: Array) -> NDArray[np.int64]:
     return found
 
 
+def _has(schedules: Sequence[str], s: Spread) -> NDArray[np.bool_]:
+    """Where a layout's schedule is one of those by name."""
+    vp, bubble, held = np.asarray(s.vp), np.asarray(s.bubble), np.asarray(s.in_flight)
+    known = np.zeros(np.broadcast_shapes(np.shape(s.pp), vp.shape, bubble.shape), dtype=bool)
+    for kind in (SCHEDULES[name] for name in schedules):
+        chunks = vp == kind.virtual if kind.virtual else vp > 1
+        known |= chunks & (np.abs(bubble - kind.bubble) < 1e-6) & ((held > 0) == (kind.in_flight > 0))
+    return known
+
+
 def best(priced: Priced, capacity_bytes: float, count: int = 1) -> NDArray[np.intp]:
     """The fastest legal layouts: those that fit comfortably first, tight ones only where none does."""
     legal = priced.reason == 0
     roomy = legal & (priced.memory_bytes <= FITS * capacity_bytes)
     chosen = np.flatnonzero(roomy if roomy.any() else legal)
     return chosen[np.argsort(priced.seconds[chosen], kind="stable")[:count]]
-
-
-def check_spread(job: Job, spread: Spread) -> TrainReason:
-    """The verdict on one layout, memory included."""
-    one = replace(
-        spread, **{f.name: np.atleast_1d(np.asarray(getattr(spread, f.name), float)) for f in fields(spread)}
-    )
-    return list(TrainReason)[int(evaluate(job, one).reason[0])]
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,11 +184,3 @@ def scaling(job: Job, counts: Sequence[int], *, weak: bool = False) -> list[Poin
         if len(chosen):
             points.append(point(part, priced, int(chosen[0])))
     return points
-
-
-def _powers(most: int) -> list[int]:
-    return [2**i for i in range(max(most, 1).bit_length()) if 2**i <= most]
-
-
-def _divisors(number: int, most: int) -> list[int]:
-    return [d for d in range(1, min(number, most) + 1) if number % d == 0]

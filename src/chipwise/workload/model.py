@@ -202,6 +202,14 @@ class Model:
         runs = runs_of([replace(layer, precision=None) for repeat, layer in self.runs for _ in range(repeat)])
         return replace(self, precision=precision, runs=runs)
 
+    def with_kv(self, name: str) -> Model:
+        """The same network with its cache in another format. Raises `UnknownNameError`."""
+        runs = tuple(
+            (repeat, replace(layer, precision=layer.precision.with_kv(name)) if layer.precision else layer)
+            for repeat, layer in self.runs
+        )
+        return replace(self, precision=self.precision.with_kv(name), runs=runs)
+
 
 def runs_of(layers: Sequence[Layer]) -> tuple[tuple[int, Layer], ...]:
     """Run-length encoding of a list of layers."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from chipwise.errors import UsageError
+from chipwise.workload.lengths import Lengths, PrefixCache
 
 __all__ = ["Task", "Workload"]
 
@@ -18,7 +19,8 @@ class Workload:
 
     `serve`: many users, `rate_per_s` requests (None: show what one replica can take). `batch`: as many tokens
     as possible, no targets. `local`: one user, one machine. `ttft_s` bounds the time to the first token and
-    `tpot_s` the time per further token (means; None: no limit).
+    `tpot_s` the time per further token (means; None: no limit). `lengths` are distributions with those means
+    (None: all requests alike), `prefix` what a prefix cache answers (None: nothing).
 
     Raises `UsageError` for lengths or targets that cannot be.
     """
@@ -29,6 +31,8 @@ class Workload:
     rate_per_s: float | None = None
     ttft_s: float | None = None
     tpot_s: float | None = None
+    lengths: Lengths | None = None
+    prefix: PrefixCache | None = None
 
     def __post_init__(self) -> None:
         for name in ("prompt_tokens", "output_tokens"):
@@ -41,12 +45,22 @@ class Workload:
             if value is not None and not 0 < value < 1e9:
                 raise UsageError(f"{name}: {value:g} is out of range", "more than zero")
 
+    @classmethod
+    def spread(cls, lengths: Lengths, task: Task = "serve") -> Workload:
+        """A workload of requests with those lengths, without load or targets."""
+        return cls(task, lengths.prompt_tokens, lengths.output_tokens, lengths=lengths)
+
+    @property
+    def served(self) -> Lengths:
+        """The lengths of its requests, alike where nothing else is known."""
+        return self.lengths or Lengths(self.prompt_tokens, self.output_tokens)
+
     @property
     def context(self) -> float:
-        """Tokens of a finished request."""
+        """Tokens of a finished request of mean lengths."""
         return self.prompt_tokens + self.output_tokens
 
     @property
     def mean_context(self) -> float:
         """Mean tokens held by a request while it decodes."""
-        return self.prompt_tokens + self.output_tokens / 2.0
+        return self.served.decoding_context

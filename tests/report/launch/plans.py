@@ -1,10 +1,11 @@
-"""Plans whose launch files are kept: served by tensor and by expert parallelism, on Neuron, and trained."""
+"""Plans whose launch files are kept: served by tensor and by expert parallelism, with prompts in workers of their
+own, in stages on two hosts, on Neuron and on a CPU, and trained."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from chipwise.report.launch.spec import Machine, Network, ServeSpec, Spec, TrainSpec
+from chipwise.report.launch.spec import Guess, Machine, Network, ServeSpec, Spec, TrainSpec
 
 AWS = (("aws", "p5.48xlarge", "us-east-1", 8), ("gcp", "a3-highgpu-8g", "us-central1", 8))
 SERVED = ("predicted: TTFT 170 ms [90 ms to 400 ms], TPOT 24.0 ms [19.0 ms to 30.0 ms] (80 %)",)
@@ -73,7 +74,10 @@ def trained(**changes: object) -> TrainSpec:
         "dp": 4,
         "sharding": "zero-1",
         "shard_ranks": 4,
-        "recompute": "selective",
+        "selective": True,
+        "recomputed": 0.0,
+        "schedule": "interleaved",
+        "offload": 0.0,
         "micro_batch": 1,
         "global_batch": 1024,
         "seq": 8192,
@@ -104,16 +108,52 @@ RUNTIMES = {
 PLANS: dict[str, Spec] = {
     "dense": served(),
     "experts": experts(),
+    "apart": experts(
+        machine=Machine("h200-sxm-141gb", "nvidia", 8, 8, ()),
+        dp=8,
+        ep=8,
+        replicas=3,
+        prompt_workers=2,
+        guess=Guess(2, module=True),
+    ),
+    "stages": served(
+        machine=Machine("h100-sxm5-80gb", "nvidia", 16, 8, AWS),
+        tp=8,
+        pp=2,
+        replicas=3,
+        spare=1,
+        kv="",
+        guess=Guess(3, module=False),
+        cached_tokens=600,
+        spread=(0.5, 0.2),
+    ),
     "neuron": NEURON_PLAN,
+    "cpu": served(
+        machine=Machine("epyc-9654", "amd", 1, 1, (), cpu=True),
+        tp=1,
+        replicas=1,
+        runtime="llama.cpp",
+        precision="q4_k_m",
+        convert="",
+        kv="int8",
+        spread=(1.0, 1.0),
+    ),
     "train": trained(),
-    "slice": trained(machine=TPU, tp=4, pp=1, vp=1, dp=16, sharding="fsdp", shard_ranks=16, recompute="full"),
+    "slice": trained(
+        machine=TPU, tp=4, pp=1, vp=1, dp=16, sharding="fsdp", shard_ranks=16, recomputed=1.0, schedule=""
+    ),
 }
 
 
 def plan_for(name: str, target: str) -> Spec:
     """A plan, priced with the runtime of the target where it is served on such a chip."""
     spec = PLANS[name]
-    if isinstance(spec, ServeSpec) and name != "neuron" and target in RUNTIMES and target != "neuronx":
+    if (
+        isinstance(spec, ServeSpec)
+        and name not in ("neuron", "cpu")
+        and target in RUNTIMES
+        and target != "neuronx"
+    ):
         spec = replace(spec, runtime=RUNTIMES[target])
     if isinstance(spec, ServeSpec) and target == "llama.cpp":
         spec = replace(spec, precision="q4_k_m", convert="", kv="")

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import re
 import shlex
-import tomllib
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,8 +16,9 @@ import pytest
 from chipwise.catalog.tools import load_tools
 from chipwise.errors import ChipwiseError
 from chipwise.report.launch.command import Command
+from chipwise.report.launch.spec import Guess, ServeSpec
 from chipwise.report.launch.targets import TARGETS, launch_files
-from report.launch.plans import PLANS, plan_for
+from report.launch.plans import PLANS, RUNTIMES, plan_for, served, trained
 
 KEPT = Path(__file__).parent / "files"
 
@@ -82,19 +83,63 @@ def test_shell_is_well_formed(name: str) -> None:
 
 
 def test_names_are_quoted() -> None:
-    from dataclasses import replace
-
-    from chipwise.report.launch.spec import ServeSpec
-
     spec = plan_for("dense", "sglang")
     assert isinstance(spec, ServeSpec)
     evil = replace(spec, model="a; rm -rf ~ #")
     for target in ("vllm", "sglang", "trtllm", "dynamo"):
-        (serve, *_) = launch_files(replace(evil, runtime=plan_for("dense", target).runtime), target)  # type: ignore[union-attr]
-        assert "'a; rm -rf ~ #'" in serve.text
+        files = launch_files(replace(evil, runtime=plan_for("dense", target).runtime), target)  # type: ignore[union-attr]
+        named = [f for f in files if "rm -rf" in f.text]
+        assert len(named) >= 2
+        assert all("'a; rm -rf ~ #'" in f.text for f in named)
 
 
-def test_the_table_is_toml() -> None:
-    from importlib.resources import files
+@pytest.mark.parametrize("target", ["skypilot", "kubernetes", "terraform"])
+def test_the_settings_file_travels_with_the_command(target: str) -> None:
+    spec = plan_for("dense", "trtllm")
+    text = launch_files(spec, target)[0].text
+    assert 0 < text.index("cat > trtllm.yaml") < text.index("--config trtllm.yaml")
+    assert text.index("dtype: fp8") < text.index("--config trtllm.yaml")
+    with pytest.raises(ChipwiseError, match="takes 2 hosts"):
+        launch_files(replace(spec, machine=replace(spec.machine, devices=16)), target)
 
-    tomllib.loads(files("chipwise").joinpath("catalog/data/launch.toml").read_text("utf-8"))
+
+@pytest.mark.parametrize(
+    ("target", "changes", "words"),
+    [
+        ("vllm", {"kv": "mxfp4"}, "no cache in mxfp4"),
+        ("sglang", {"kv": "int8"}, "no cache in int8"),
+        ("llama.cpp", {"dp": 2}, "the plan has dp 2"),
+        ("neuronx", {"kv": "", "pp": 2}, "the plan has pp 2"),
+        ("neuronx", {"kv": "", "guess": Guess(3, module=False)}, "not told here to guess"),
+        ("vllm", {"prompt_workers": 1}, "launch it --for dynamo"),
+    ],
+)
+def test_what_a_tool_cannot_be_told_is_refused(target: str, changes: dict[str, object], words: str) -> None:
+    with pytest.raises(ChipwiseError, match=words):
+        launch_files(served(runtime=RUNTIMES[target], **changes), target)
+
+
+@pytest.mark.parametrize(
+    ("target", "changes", "words"),
+    [
+        ("megatron", {"precision": "nvfp4"}, "train in nvfp4"),
+        ("torchtitan", {"precision": "fp8"}, "train in fp8"),
+        ("megatron", {"pp": 3, "vp": 1}, "cut evenly into 3"),
+    ],
+)
+def test_training_that_a_tool_cannot_be_told_is_refused(
+    target: str, changes: dict[str, object], words: str
+) -> None:
+    with pytest.raises(ChipwiseError, match=words):
+        launch_files(trained(**changes), target)
+
+
+def test_half_the_layers_again_are_half_of_every_chunk() -> None:
+    """Megatron-LM counts them in each chunk of an interleaved stage: 80 layers in 2 stages of 5 chunks are 8."""
+    (train, _) = launch_files(trained(recomputed=0.5), "megatron")
+    assert "--recompute-method block \\\n  --recompute-num-layers 4 " in train.text
+
+
+def test_without_stages_a_pass_is_a_micro_batch() -> None:
+    (train, _) = launch_files(trained(pp=1, vp=1, dp=8, schedule="", micro_batch=2), "torchtitan")
+    assert "--training.local_batch_size 2 " in train.text

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from chipwise.errors import UsageError, shorten
 from chipwise.units import parse_quantity
 
-__all__ = ["MISSING", "Asked", "ask", "count_of", "pairs", "quantity", "split"]
+__all__ = ["MISSING", "Asked", "ask", "count_of", "pairs", "quantity", "share", "split"]
 
 
 class Asked:
@@ -55,6 +55,15 @@ def pairs(text: str | None, option: str) -> dict[str, str]:
 def quantity(text: str | None, unit: str, option: str, *, low: float, high: float) -> float | None:
     """A quantity in `unit`, None where none was given. Raises `UsageError` out of [low, high]."""
     return None if text is None else parse_quantity(text, unit, option, low=low, high=high)
+
+
+def share(text: str | None, option: str) -> float | None:
+    """A part of a whole, as in `0.3` or `30%`, None where none was given. Raises `UsageError` out of [0, 1]."""
+    if text is None:
+        return None
+    number = text.strip()
+    scale = 0.01 if number.endswith("%") else 1.0
+    return scale * parse_quantity(number.removesuffix("%"), "", option, low=0.0, high=1.0 / scale)
 
 
 def count_of(value: int | None, option: str, what: str, high: int = 1_000_000) -> int | None:

@@ -5,17 +5,22 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
-from chipwise.api.requests.field import MISSING, Asked, ask, count_of, pairs, quantity
+from chipwise.api.requests.field import MISSING, Asked, ask, count_of, pairs, quantity, share
 from chipwise.catalog.pricing import Pricing
-from chipwise.errors import UsageError
+from chipwise.errors import UsageError, shorten
 from chipwise.parallel.layout import Layout
+from chipwise.predict.speculative import Speculation
 from chipwise.units import parse_quantity
+from chipwise.workload.curve import RateCurve, read_curve
+from chipwise.workload.lengths import Lengths as Distribution
+from chipwise.workload.lengths import PrefixCache, read_lengths
 from chipwise.workload.workload import Task, Workload
 
 if TYPE_CHECKING:
+    from chipwise.api.tactics import Tactics
     from chipwise.calibrate.parameters import Parameters
 
-__all__ = ["Lengths", "Money", "Place", "Software", "Targets", "numbers_of"]
+__all__ = ["Lengths", "Money", "Place", "Serving", "Software", "Targets", "numbers_of"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,14 +29,52 @@ class Lengths(Asked):
 
     in_: str = ask("mean prompt tokens", "2000", name="in")
     out: str = ask("mean output tokens", "300")
+    cv: str | None = ask(
+        "spread of lengths, deviation over mean, as in 0.8 or in=1.2,out=0.6; default: all alike"
+    )
+    log: str | None = ask(
+        "a log of requests in place of --in and --out: CSV or JSONL with prompt_tokens, output_tokens",
+        file=True,
+    )
+    prefix_hit: str | None = ask("part of prompt tokens that a prefix cache answers, as in 30%")
+    common_prefix: str | None = ask("tokens that begin every prompt, kept once, as in 1k; needs --prefix-hit")
 
     def workload(self, task: Task) -> Workload:
-        """The workload without load or targets."""
+        """The workload without load or targets. Raises `UsageError` for lengths that cannot be."""
+        spread = self._lengths()
+        alike = not (spread.prompt_cv or spread.output_cv)
         return Workload(
             task=task,
-            prompt_tokens=parse_quantity(self.in_, "", "--in", low=1, high=1e8),
-            output_tokens=parse_quantity(self.out, "", "--out", low=1, high=1e8),
+            prompt_tokens=spread.prompt_tokens,
+            output_tokens=spread.output_tokens,
+            lengths=None if alike else spread,
+            prefix=self._prefix(),
         )
+
+    def _lengths(self) -> Distribution:
+        if self.log is not None:
+            if self.cv is not None:
+                raise UsageError("--log and --cv exclude each other", "the log holds its own spread")
+            return read_lengths(self.log)
+        means = (
+            parse_quantity(self.in_, "", "--in", low=1, high=1e8),
+            parse_quantity(self.out, "", "--out", low=1, high=1e8),
+        )
+        if self.cv is None:
+            return Distribution(*means)
+        both = pairs(self.cv, "--cv") if "=" in self.cv else {"in": self.cv, "out": self.cv}
+        strange = sorted(set(both) - {"in", "out"})
+        if strange:
+            raise UsageError(f"--cv: no lengths are called '{shorten(strange[0])}'", "as in in=1.2,out=0.6")
+        given = {name: parse_quantity(text, "", "--cv", low=0, high=10) for name, text in both.items()}
+        return Distribution(*means, given.get("in", 0.0), given.get("out", 0.0))
+
+    def _prefix(self) -> PrefixCache | None:
+        found = share(self.prefix_hit, "--prefix-hit")
+        common = quantity(self.common_prefix, "", "--common-prefix", low=0, high=1e8)
+        if not found and common:
+            raise UsageError("--common-prefix needs --prefix-hit", "the part of prompt tokens that is found")
+        return PrefixCache(found, common or 0.0) if found else None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,18 +84,30 @@ class Targets(Lengths):
     rate: str | None = ask("requests per second, as in 10/s; default: replicas run full")
     ttft: str | None = ask("target for the mean time to the first token, as in 500ms; serving alone: 2s")
     tpot: str | None = ask("target for the mean time per output token, as in 30ms; serving alone: 50ms")
+    day: str | None = ask(
+        "requests per second over a day in equal slices, as in 2,2,1,4,9, or a file of them; sized for its peak",
+        file=True,
+    )
 
     def workload_of(self, task: Task) -> Workload:
         """The workload with its load and targets; a served one without targets gets the stated ones."""
         ttft, tpot = self.ttft, self.tpot
         if task == "serve":
             ttft, tpot = ttft or "2s", tpot or "50ms"
+        rate = quantity(self.rate, "1/s", "--rate", low=1e-9, high=1e8)
+        curve = self.curve()
+        if curve is not None and (task != "serve" or rate is not None):
+            raise UsageError("--day is a load of its own", "without --rate, and with --task serve")
         return replace(
             self.workload(task),
-            rate_per_s=quantity(self.rate, "1/s", "--rate", low=1e-9, high=1e8),
+            rate_per_s=rate if curve is None else curve.peak,
             ttft_s=quantity(ttft, "s", "--ttft", low=1e-9, high=1e6),
             tpot_s=quantity(tpot, "s", "--tpot", low=1e-9, high=1e6),
         )
+
+    def curve(self) -> RateCurve | None:
+        """The arrivals of a day, None where none were given."""
+        return None if self.day is None else read_curve(self.day)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,7 +115,10 @@ class Software(Asked):
     """What runs the model."""
 
     precision: str | None = ask("another number format than the checkpoint's, as in fp8 or int4")
-    runtime: str | None = ask("serving software; default: the first that supports it")
+    kv: str | None = ask("number format of the cache, as in fp8; default: the checkpoint's, else 16 bit")
+    runtime: str | None = ask(
+        "serving software, or best for the best of all that can; default: the first that can"
+    )
     policy: str | None = ask("figures of the runtime, as in memory_share=0.95,max_sequences=64")
     set_: str | None = ask("figures of the chip, as in hbm=4TB/s,bf16=1.2PFLOPS", name="set")
 
@@ -68,10 +126,48 @@ class Software(Asked):
         """The arguments of the verbs that this stands for."""
         return {
             "precision": self.precision,
+            "kv": self.kv,
             "runtime": self.runtime,
             "policy": pairs(self.policy, "--policy"),
             "changes": pairs(self.set_, "--set"),
         }
+
+
+@dataclass(frozen=True, kw_only=True)
+class Serving(Software):
+    """How that software is run."""
+
+    speculate: str | None = ask(
+        "guess tokens ahead, as in accept=0.7,draft=3; the acceptance is yours to know, with=lookup needs no module"
+    )
+    disaggregate: bool = ask("work off prompts in workers of their own", False)
+    software: str | None = ask(
+        "date or MLPerf round of the software, as in 2025-06 or v5.0; default: the newest"
+    )
+
+    def settings(self) -> dict[str, Any]:
+        """The same, with how it is run."""
+        return {**super().settings(), "tactics": self._tactics()}
+
+    def _tactics(self) -> Tactics:
+        """Raises `UsageError` for values that cannot be."""
+        from chipwise.api.tactics import Tactics
+
+        given = pairs(self.speculate, "--speculate")
+        hint = "as in accept=0.7,draft=3, or with=lookup too"
+        strange = sorted(set(given) - {"accept", "draft", "with"})
+        if strange:
+            raise UsageError(f"--speculate: no part is called '{shorten(strange[0])}'", hint)
+        speculation = None
+        if given:
+            if "accept" not in given:
+                raise UsageError("--speculate: no acceptance, which depends on model, draft and text", hint)
+            accept = share(given["accept"], "accept")
+            draft = parse_quantity(given.get("draft", "3"), "", "draft", low=1, high=64)
+            speculation = Speculation(int(draft), accept or 0.0)
+        if given.get("with", "lookup") != "lookup":
+            raise UsageError(f"--speculate: cannot guess with '{shorten(given['with'])}'", hint)
+        return Tactics(speculation, "with" in given, self.disaggregate, self.software or "")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,7 +197,7 @@ class Place(Asked):
     pp: int = ask("pipeline stages", 1)
     dp: int = ask("attention replicas that share experts", 1)
     ep: int = ask("expert parallelism", 1)
-    concurrency: float | None = ask("requests in flight; default: as many as fit")
+    concurrency: float | None = ask("requests in flight; default: as many as fit, of a local user one")
 
     def layout(self) -> Layout:
         """The degrees as a layout. Raises `UsageError` for a degree, count or load that cannot be."""

@@ -6,11 +6,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from chipwise import api
-from chipwise.api.requests.field import MISSING, ask, count_of, pairs, split
-from chipwise.api.requests.parts import Lengths, Money, Place, Software, Targets, numbers_of
+from chipwise.api.requests.command import about, hinting
+from chipwise.api.requests.field import MISSING, ask, count_of, pairs, share, split
+from chipwise.api.requests.parts import Lengths, Money, Place, Serving, Software, Targets, numbers_of
 from chipwise.catalog.system import parse_have
 from chipwise.errors import UsageError
-from chipwise.report.records import FitReport, PlanReport
+from chipwise.report.explain_records import ExplainReport
+from chipwise.report.records import FitReport, PlanRecord, PlanReport
 from chipwise.search.space import Limits
 from chipwise.units import parse_quantity
 from chipwise.workload.lora import Adapter
@@ -18,6 +20,7 @@ from chipwise.workload.workload import Task
 
 __all__ = [
     "MODEL",
+    "SERIAL",
     "TASK",
     "CompareRequest",
     "EstimateOptions",
@@ -30,17 +33,19 @@ __all__ = [
 ]
 
 MODEL = "a bundled name, a config.json or its folder"
+SERIAL = "part of a request's work that is serial, as in 5%: when is a CPU faster?"
 TASK = "serve many users, batch for throughput, local for one user"
 
 
 @dataclass(frozen=True, kw_only=True)
-class PlanOptions(Money, Software, Targets):
+class PlanOptions(Money, Serving, Targets):
     """What narrows a search for plans."""
 
     chips: str | None = ask("only these, separated by commas", file=True)
     have: str | None = ask("chips that you have, as in 2xrtx-4090,1xrtx-3090")
     max_chips: int | None = ask("at most so many chips in all")
     max_usd_per_h: float | None = ask("at most so many dollars per hour in all")
+    spare: int = ask("replicas beside those that carry the rate, as in 1 for N+1", 0)
     parameters: str | None = ask(
         "parameters that chipwise calibrate wrote; default: those shipped", file=True
     )
@@ -50,11 +55,16 @@ class PlanOptions(Money, Software, Targets):
         count_of(self.max_chips, "--max-chips", "chips")
         if self.max_usd_per_h is not None and not 0 < self.max_usd_per_h < float("inf"):
             raise UsageError(f"--max-usd-per-h {self.max_usd_per_h:g} is out of range", "more than 0")
+        if self.spare and (task != "serve" or (self.rate is None and self.day is None)):
+            raise UsageError("--spare needs a load to carry", "add --rate or --day")
+        if not 0 <= self.spare <= 1000:
+            raise UsageError(f"--spare {self.spare}: not a count of replicas", "0 to 1000")
         most = 8 if task == "local" else 64
         return Limits(
             max_devices=min(most, (self.max_chips or most) * 2),
             max_chips=self.max_chips,
             max_usd_per_h=self.max_usd_per_h,
+            spare=self.spare,
         )
 
 
@@ -69,16 +79,35 @@ class PlanRequest(PlanOptions):
         """The best plan of every chip, ranked. Raises the errors of `api.plan`."""
         if self.have and self.chips:
             raise UsageError("--have and --chips exclude each other", "--have names the chips already")
-        return api.plan(
-            self.model,
-            self.workload_of(self.task),
-            chips=split(self.chips),
-            have=dict(parse_have(self.have)) if self.have is not None else None,
-            limits=self.limits_of(self.task),
-            pricing=self.pricing(),
-            parameters=numbers_of(self.parameters),
-            **self.settings(),
+        have = dict(parse_have(self.have)) if self.have is not None else None
+        workload = self.workload_of(self.task)
+        sized = about(
+            self,
+            FitRequest,
+            chips=",".join(have) if have else self.chips,
+            count=next(iter(have.values())) if have and len(have) == 1 else None,
+            context=f"{workload.context:.10g}",
+            runtime=None if self.runtime == "best" else self.runtime,
         )
+        with hinting("fit", sized):
+            return api.plan(
+                self.model,
+                workload,
+                chips=split(self.chips),
+                have=have,
+                limits=self.limits_of(self.task),
+                curve=self.curve(),
+                pricing=self.pricing(),
+                parameters=numbers_of(self.parameters),
+                **self.settings(),
+            )
+
+    def explained(self, plan: PlanRecord) -> ExplainRequest:
+        """The question that shows one of the plans in full, under the same options."""
+        degrees = {name: getattr(plan.layout, name) for name in ("tp", "pp", "dp", "ep")}
+        load = round(plan.concurrency) if plan.concurrency >= 1 else None
+        placed = {"chip": plan.chip, "concurrency": load, "runtime": plan.runtime, **degrees}
+        return about(self, ExplainRequest, **placed)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,7 +118,7 @@ class CompareRequest(PlanRequest):
 
 
 @dataclass(frozen=True, kw_only=True)
-class EstimateOptions(Money, Software, Lengths, Place):
+class EstimateOptions(Money, Serving, Lengths, Place):
     """One deployment and how it is used."""
 
     task: Task = ask(TASK, "serve")
@@ -106,22 +135,44 @@ class EstimateRequest(EstimateOptions):
 
     def run(self) -> PlanReport:
         """The plan as it is, without targets. Raises the errors of `api.estimate`."""
-        return api.estimate(
-            self.model,
-            self.workload(self.task),
-            self.chip,
-            self.layout(),
-            count=self.count,
-            concurrency=self.concurrency,
-            pricing=self.pricing(),
-            parameters=numbers_of(self.parameters),
-            **self.settings(),
-        )
+        workload, layout = self.workload(self.task), self.layout()
+        sized = about(self, FitRequest, chips=self.chip, context=f"{workload.context:.10g}")
+        with hinting("fit", sized):
+            return api.estimate(
+                self.model,
+                workload,
+                self.chip,
+                layout,
+                count=self.count,
+                concurrency=self.concurrency,
+                pricing=self.pricing(),
+                parameters=numbers_of(self.parameters),
+                **self.settings(),
+            )
+
+    def planned(self) -> PlanRequest:
+        """The question for the best plan on the same chip, under the same options."""
+        return about(self, PlanRequest, chips=self.chip)
 
 
 @dataclass(frozen=True, kw_only=True)
 class ExplainRequest(EstimateRequest):
     """What bounds a plan and what would change it: shares of time and elasticities, memory by kind."""
+
+    serial: str | None = ask(SERIAL)
+
+    def run(self) -> ExplainReport:
+        """The plan, and the crossover to a CPU where a serial part is named. Raises the errors of `api.estimate`."""
+        fraction = share(self.serial, "--serial")
+        report = super().run()
+        if fraction is None:
+            return ExplainReport.of(report, None)
+        from chipwise.api.amdahl import amdahl
+
+        w = report.workload
+        work = 2.0 * report.model.active_params * (w.prompt_tokens + w.output_tokens)
+        changes = pairs(self.set_, "--set")
+        return ExplainReport.of(report, amdahl((self.chip,), fraction, work, changes=changes))
 
 
 @dataclass(frozen=True, kw_only=True)

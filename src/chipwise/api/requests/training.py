@@ -27,7 +27,10 @@ class TrainOptions(Asked):
     counts: str | None = ask("training: chips to try, as in 64,256")
     deadline: str | None = ask("training: at most so long, as in 30d")
     max_usd: float | None = ask("training: at most so many dollars")
-    layout: str | None = ask("training: degrees to keep, as in tp=8,pp=4")
+    layout: str | None = ask(
+        "training: what to keep, as in tp=8,pp=4,schedule=interleaved,recompute=full,offload=1"
+    )
+    method: str | None = ask("training: full, lora or qlora; of finetune lora")
     curves: bool = ask("training: weak and strong scaling too", False)
 
 
@@ -52,7 +55,7 @@ class TrainRequest(Money, TrainOptions):
         counts = [parse_quantity(c, "", "--counts", low=1, high=1e6) for c in split(self.counts)]
         options: dict[str, Any] = {
             "task": self.task,
-            "chips": split(self.chips),
+            "chips": tuple(dict.fromkeys(split(self.chips))),
             "precision": self.precision,
             "changes": pairs(self.set_, "--set"),
             "pricing": self.pricing(),
@@ -62,10 +65,11 @@ class TrainRequest(Money, TrainOptions):
             tokens=parse_quantity(self.tokens, "", "--tokens", low=1, high=1e18),
             seq=int(parse_quantity(self.seq, "", "--seq", low=1, high=1e8)),
             global_batch=self.global_batch,
-            counts=tuple(map(int, counts)),
+            counts=tuple(dict.fromkeys(map(int, counts))),
             deadline_days=None if deadline is None else deadline / DAY_S,
             max_usd=self.max_usd,
-            layout={n: int(parse_quantity(text, "", n, low=1, high=1e6)) for n, text in degrees.items()},
+            layout=degrees,
+            method=self.method,
             curves=self.curves,
             **options,
         )

@@ -4,6 +4,16 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
+from chipwise.api.requests.catalogue import (
+    ChipsRequest,
+    ModelsRequest,
+    OffersRequest,
+    RuntimesRequest,
+    SystemsRequest,
+)
+from chipwise.api.requests.detail import LoadRequest, OperatorsRequest
+from chipwise.api.requests.evidence import CheckClaimRequest, EvidenceMatchRequest, EvidenceRequest
+from chipwise.api.requests.kernel import KernelRequest
 from chipwise.api.requests.planning import (
     CompareRequest,
     EstimateRequest,
@@ -29,5 +39,16 @@ VERBS: dict[str, type[Request]] = {
     "estimate": EstimateRequest,
     "explain": ExplainRequest,
     "compare": CompareRequest,
+    "operators": OperatorsRequest,
+    "load": LoadRequest,
     "train_plan": TrainRequest,
+    "kernel": KernelRequest,
+    "evidence": EvidenceRequest,
+    "evidence_match": EvidenceMatchRequest,
+    "check_claim": CheckClaimRequest,
+    "chips": ChipsRequest,
+    "models": ModelsRequest,
+    "systems": SystemsRequest,
+    "runtimes": RuntimesRequest,
+    "offers": OffersRequest,
 }

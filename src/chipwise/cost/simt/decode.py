@@ -38,6 +38,7 @@ class DecodeParameters:
     | passes | ratio | extra reads and writes of the new q, k, v by the runtime |
     | start_s | s | launch to finish of an empty call, merging of slices included |
     | softness | exponent | of units against memory |
+    | ahead | 0..1 | part of the launch that a host hides by running ahead: queues without captured graphs |
     """
 
     memory_share: Real
@@ -52,6 +53,7 @@ class DecodeParameters:
     passes: Real
     start_s: Real
     softness: Real
+    ahead: Real = 0.0
 
 
 def decode_attention(
@@ -69,7 +71,8 @@ def decode_attention(
     resident: Real = 0.0,
     packed: Real = 1.0,
 ) -> Cost:
-    """t = start_s + passes + <units, memory>_softness.
+    """t = start_s + passes + <units, memory>_softness, less the launch that is hidden: ahead x the shorter of
+    start_s and the rest.
 
     memory: keys and values seen (at most the window) over memory_share x bandwidth; with `resident` = 1 (a
     hot loop) only what the cache does not hold. units: B K blocks, each sequence cut into
@@ -105,5 +108,6 @@ def decode_attention(
         cast(float, p.softness),
     )
     projected = batch * (heads * head_dim + kv_heads * (head_dim + value)) * 2.0
-    extra = {"memory": p.passes * projected / rates.memory_bytes_per_s, "launch": p.start_s}
-    return body + Cost(extra)
+    work = body + Cost({"memory": p.passes * projected / rates.memory_bytes_per_s})
+    hidden = p.ahead * np.minimum(p.start_s, work.total_s)
+    return work + Cost({"launch": p.start_s - hidden}, {"launch": hidden})

@@ -12,7 +12,7 @@ import numpy as np
 
 from chipwise.cost.cost import Cost, soft_maximum
 from chipwise.cost.simt.rates import Rates
-from chipwise.cost.simt.residency import missed
+from chipwise.cost.simt.residency import EXPERTS_FOUND, missed
 from chipwise.cost.simt.routing import Routing
 from chipwise.cost.simt.tiles import waves
 from chipwise.units import Array, Real
@@ -96,10 +96,10 @@ def experts(
         load = np.where(better, load_s > multiply_s, load)
         best = np.minimum(best, seconds)
     weight_bytes = h * (1.0 + up) * hidden * inter * weight
-    cold = 1.0 - resident * (1.0 - missed(weight_bytes, rates.cache_bytes, 0.5, 1.5))
+    cold = 1.0 - resident * (1.0 - missed(weight_bytes, rates.cache_bytes, *EXPERTS_FOUND))
     width = hidden * (4.0 + activation) + inter * (2.0 * up + activation)
     passing = rows * width
-    traffic = weight_bytes * cold + passing * missed(passing, rates.cache_bytes, 0.5, 1.5)
+    traffic = weight_bytes * cold + passing * missed(passing, rates.cache_bytes, *EXPERTS_FOUND)
     body = soft_maximum(
         {
             "compute": np.where(load, 0.0, best),

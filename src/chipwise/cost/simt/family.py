@@ -23,11 +23,12 @@ from chipwise.cost.simt.prompt import PromptParameters, prompt_attention
 from chipwise.cost.simt.quantise import QuantiseParameters, quantise
 from chipwise.cost.simt.rates import Rates
 from chipwise.cost.simt.routing import Routing
+from chipwise.cost.simt.vector import VectorParameters, few_rows
 from chipwise.units import Real
 from chipwise.workload.moe import distinct_experts
 from chipwise.workload.op import Op
 
-__all__ = ["Labels", "SimtParameters", "dtype_label", "narrowing", "simt_time"]
+__all__ = ["ACTIVATION_BYTES", "Labels", "SimtParameters", "dtype_label", "narrowing", "simt_time"]
 
 Labels = tuple[tuple[str, str], ...]
 Values = Mapping[str, Real]
@@ -40,6 +41,17 @@ _NARROW: Mapping[str, str] = {
     "mxfp4": "mxfp4",
     "int8": "sq",
 }
+# Bytes of an activation by label of `dtype_label`, scales of blocks included (nvfp4 one byte for 16 values, mxfp4 one
+# for 32); 8-bit types take one.
+ACTIVATION_BYTES: Mapping[str, float] = {
+    "fp32": 4.0,
+    "b16": 2.0,
+    "int8_wo": 2.0,
+    "int4_wo": 2.0,
+    "w4a16": 2.0,
+    "nvfp4": 0.5625,
+    "mxfp4": 0.53125,
+}
 _LATENT_DIM = 256.0  # one shared key head wider than this is a latent
 _EXPANDED = (192.0, 128.0)  # key and value dims of DeepSeek's expanded prompts
 
@@ -51,12 +63,14 @@ class SimtParameters:
     `find(group, labels)` gives every quantity of a formula ("simt.gemm", ...) for operators with these labels
     (data type, type of the cache, ...), a number or one per chip; `rest` prices what has no formula of its own.
     `launch_s` is what a kernel of a captured graph costs beyond its work; None: operators run on their own, as
-    benchmarks time them, with the time to the first block and from the last one that neighbours hide.
+    benchmarks time them, with the time to the first block and from the last one that neighbours hide. `vector`:
+    the runtime multiplies few rows on the vector lanes.
     """
 
     find: Callable[[str, Labels], Values]
     rest: Efficiency
     launch_s: float | None = None
+    vector: VectorParameters | None = None
 
     def take(self, index: np.ndarray) -> SimtParameters:
         """Of several chips: those at `index`, any shape."""
@@ -79,6 +93,8 @@ class SimtParameters:
         # a quantising kernel was measured as a part of its product: what it adds is its start already
         if self.launch_s is not None and not prefix:
             found["start_s"] = launches * self.launch_s
+            if "ahead" in found:  # that time is what is left of a launch among neighbours
+                found["ahead"] = 0.0
         return kind(**found)
 
 
@@ -129,17 +145,17 @@ def _gemm(op: Op, device: Device, p: SimtParameters) -> Cost:
     group = "simt.gemm"
     if label in ("b16", "fp32", "fp8") and np.any(np.asarray(d["batch"]) > 1):
         group = "simt.batched_gemm"
-    size = {"fp32": 4.0, "b16": 2.0, "int8_wo": 2.0, "int4_wo": 2.0, "nvfp4": 0.5625, "mxfp4": 0.53125}
     operands = Operands(
         weight=op.weight_bytes / weights,
-        activation=size.get(label, 1.0),
+        activation=ACTIVATION_BYTES.get(label, 1.0),
         output=4.0 if label == "fp32" else 2.0,
         # scaled narrow formats are not split over k
         split_limit=16.0 if label in ("b16", "fp32") else 1.0,
     )
     rates = Rates.at(device, device.matrix[op.compute])
     found = p.pick(GemmParameters, group, dtype=label)
-    return gemm(d["m"], d["n"], d["k"], operands, rates, found, batch=d["batch"])
+    tiles = gemm(d["m"], d["n"], d["k"], operands, rates, found, batch=d["batch"])
+    return few_rows(tiles, d["m"], weights, op, device, p.vector) if p.vector else tiles
 
 
 def _experts(op: Op, device: Device, p: SimtParameters) -> Cost:
@@ -148,20 +164,20 @@ def _experts(op: Op, device: Device, p: SimtParameters) -> Cost:
     share = d["local_experts"] / d["experts"]
     hit = np.maximum(distinct_experts(d["tokens"], d["experts"], d["top_k"]) * share, 1e-9)
     routing = Routing(hit, d["tokens"] * d["top_k"] * share)
-    size = {"b16": 2.0, "int4_wo": 2.0, "w4a16": 2.0, "int8_wo": 2.0, "nvfp4": 0.5625, "mxfp4": 0.53125}
     each = d["matrices"] * d["hidden"] * d["inner"]
-    return experts(
+    tiles = experts(
         routing,
         d["tokens"],
         d["hidden"],
         d["inner"],
         d["experts"],
         op.weight_bytes / (hit * each),
-        size.get(label, 1.0),
+        ACTIVATION_BYTES.get(label, 1.0),
         Rates.at(device, device.matrix[op.compute]),
         p.pick(ExpertParameters, "simt.experts", launches=op.launches, dtype=label),
         gated=np.asarray(d["matrices"]) - 2.0,
     )
+    return few_rows(tiles, d["tokens"], hit * each, op, device, p.vector) if p.vector else tiles
 
 
 def _attention(op: Op, device: Device, p: SimtParameters) -> Cost:
@@ -188,6 +204,7 @@ def _attention(op: Op, device: Device, p: SimtParameters) -> Cost:
             cache=cache,
             heads=kind,
             dtype="b16",
+            head_dim="0" if latent else f"{_first(key):.0f}",
         )
         return decode_attention(
             d["batch"],

@@ -12,7 +12,7 @@ import numpy as np
 
 from chipwise.cost.cost import Cost, soft_maximum
 from chipwise.cost.simt.rates import Rates
-from chipwise.cost.simt.residency import missed
+from chipwise.cost.simt.residency import FOUND, missed
 from chipwise.cost.simt.tiles import tiled
 from chipwise.units import Real
 
@@ -57,6 +57,7 @@ class GemmParameters:
     | quantisation | 0..1 | part of the last wave that is lost |
     | cache_share | of the cache | what a working set may fill and still be found |
     | softness | exponent | of the soft maximum of units and memory |
+    | ahead | 0..1 | part of the launch that a host hides by running ahead: queues without captured graphs |
     """
 
     compute_share: Real
@@ -69,6 +70,7 @@ class GemmParameters:
     quantisation: Real
     cache_share: Real
     softness: Real
+    ahead: Real = 0.0
 
 
 def sustained_flops_per_s(rates: Rates, compute_share: Real, joule_per_flop: Real) -> Real:
@@ -89,7 +91,7 @@ def gemm(
     *,
     batch: Real = 1.0,
 ) -> Cost:
-    """t = start_s + <units, memory>_softness.
+    """t = start_s + <units, memory>_softness, less the launch that is hidden: ahead x the shorter of the two.
 
     units: the best tiling (see `tiles.tiled`), times 1 + throttle t / (t + 2 ms). memory: bytes that miss the
     cache over memory_share x bandwidth; weights miss when weight_copies x weights + activations + outputs
@@ -117,7 +119,7 @@ def gemm(
     seconds = unit.seconds * (1.0 + p.throttle * unit.seconds / (unit.seconds + THROTTLE_S))
     weight_bytes = batch * n * k * operands.weight
     passing_bytes = batch * m * (k * operands.activation + n * operands.output)
-    full, empty = 0.25 * p.cache_share, 1.25 * p.cache_share
+    full, empty = (share * p.cache_share for share in FOUND)
     cycle = operands.weight_copies * weight_bytes + passing_bytes
     weights_missed = missed(cycle, rates.cache_bytes, full, empty)
     passing_missed = np.maximum(
@@ -132,4 +134,5 @@ def gemm(
         },
         cast(float, p.softness),
     )
-    return body + Cost({"launch": p.start_s})
+    hidden = p.ahead * np.minimum(p.start_s, body.total_s)
+    return body + Cost({"launch": p.start_s - hidden}, {"launch": hidden})

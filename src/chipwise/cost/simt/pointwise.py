@@ -13,6 +13,9 @@ from chipwise.units import Real
 __all__ = ["PointwiseParameters", "pointwise"]
 
 
+CACHE_FULL = 0.3  # share of the cache up to which a hot loop finds its rows whole: chosen
+
+
 @dataclass(frozen=True, slots=True)
 class PointwiseParameters:
     """`memory_share` of bandwidth; `passes` reads and writes per compulsory one (unfused norms read twice);
@@ -34,7 +37,7 @@ def pointwise(num_bytes: Real, rates: Rates, p: PointwiseParameters, *, resident
     exponentials and few long rows; both within the scatter of measured norms and softmaxes.
     """
     moved = num_bytes * p.passes
-    absent = 1.0 - resident * (1.0 - missed(moved, rates.cache_bytes, 0.3, p.cache_empty))
+    absent = 1.0 - resident * (1.0 - missed(moved, rates.cache_bytes, CACHE_FULL, p.cache_empty))
     body = soft_maximum(
         {
             "on-chip": moved / (p.load_bytes_per_clock * rates.clock_hz * rates.units),

@@ -13,12 +13,13 @@ import numpy as np
 from chipwise.cost.cost import Cost, soft_maximum
 from chipwise.cost.simt.gemm import sustained_flops_per_s
 from chipwise.cost.simt.rates import Rates
-from chipwise.cost.simt.residency import missed
+from chipwise.cost.simt.residency import PROMPT_FOUND, missed
 from chipwise.units import Real
 
 __all__ = ["PromptParameters", "prompt_attention"]
 
 ROWS = 128.0  # queries of one tile
+EDGE = 32.0  # keys of a block at the edge of a tile
 EXPONENTIALS_PER_CLOCK = 16.0  # of one compute unit's special-function lanes
 OVERLAP = 3.0  # softness of products against exponentials: they run in different pipes
 
@@ -83,14 +84,14 @@ def prompt_attention(
     exponential_s = p.exponential_share / (EXPONENTIALS_PER_CLOCK * rates.clock_hz)
     pair_s = (multiply_s**OVERLAP + exponential_s**OVERLAP) ** (1.0 / OVERLAP)
     tiles = batch * heads * np.ceil(q / ROWS)
-    keys = pairs / q + np.where(np.asarray(causal) > 0, np.minimum(ROWS, q) / 2.0, 0.0) + 32.0 * p.edge_blocks
+    keys = pairs / q + np.where(np.asarray(causal) > 0, np.minimum(ROWS, q) / 2.0, 0.0) + EDGE * p.edge_blocks
     mean = tiles * (ROWS * keys * pair_s + p.tile_s) / rates.units
     reach = np.where(np.asarray(window) > 0, window + ROWS, np.inf)
     longest = ROWS * np.minimum(kv, reach) * pair_s + p.tile_s
     seconds = np.maximum(longest, mean + p.tail * longest * (1.0 - np.minimum(longest / mean, 1.0)))
     token_bytes = 2.0 * batch * q * (heads + kv_heads) * (head_dim + value)
     moved = token_bytes + batch * kv * kv_heads * (head_dim + value) * cache_bytes
-    traffic = moved * missed(token_bytes, rates.cache_bytes, 0.175, 0.875)
+    traffic = moved * missed(token_bytes, rates.cache_bytes, *PROMPT_FOUND)
     body = soft_maximum(
         {"compute": seconds, "memory": traffic / (rates.memory_bytes_per_s * p.memory_share)},
         cast(float, p.softness),

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from chipwise.cost.cost import Cost
 from chipwise.cost.simt.rates import Rates
-from chipwise.cost.simt.residency import missed
+from chipwise.cost.simt.residency import FOUND, missed
 from chipwise.units import Real
 
 __all__ = ["QuantiseParameters", "quantise"]
@@ -36,7 +36,7 @@ def quantise(rows: Real, columns: Real, rates: Rates, p: QuantiseParameters, nee
     of products broadcasts. Ignores fusion with the norm before it, which hides most of it.
     """
     moved = 3.0 * rows * columns
-    away = missed(moved, rates.cache_bytes, 0.25, 1.25)
+    away = missed(moved, rates.cache_bytes, *FOUND)
     slow = (away + (1.0 - away) / CACHE_GAIN) / (rates.memory_bytes_per_s * p.memory_share)
     return Cost(
         {

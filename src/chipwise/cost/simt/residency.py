@@ -6,13 +6,22 @@ import numpy as np
 
 from chipwise.units import Real
 
-__all__ = ["missed"]
+__all__ = ["EXPERTS_FOUND", "FOUND", "PROMPT_FOUND", "missed"]
+
+# Shares of the cache up to which a working set is found whole, and from which on not at all. Chosen, not fitted: one
+# cache wide, since replacement is not LRU. Products scale them by the fitted `cache_share`.
+FOUND = (0.25, 1.25)
+EXPERTS_FOUND = (0.5, 1.5)  # weights of experts, and what passes between their two products
+PROMPT_FOUND = (
+    0.175,
+    0.875,
+)  # FOUND x 0.7: prompts and their outputs
 
 
 def missed(working_set_bytes: Real, cache_bytes: Real, full: Real, empty: Real) -> Real:
     """Part of the accesses that go to memory when a loop touches `working_set_bytes` again and again.
 
-    0 up to `full` x cache, 1 from `empty` x cache, linear between: replacement is neither perfect nor LRU.
+    0 up to `full` x cache, 1 from `empty` x cache, linear between.
     An infinite working set (other layers in between) is always missed.
     """
     fill = working_set_bytes / cache_bytes

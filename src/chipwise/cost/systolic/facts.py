@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
 
 import numpy as np
 
@@ -17,6 +18,7 @@ __all__ = ["Arrays"]
 # VMEM: what measured norms reach. The book puts VMEM at about 22 times HBM, some three times that.
 LANES = 1024.0
 BYTES_PER_LANE = 4.0
+NO_BYTES = 1.0  # where the size of on-chip memory is not published, nothing is taken to stay there
 CLOCK_HZ = 1.75e9  # where no clock is published (TPU v6e, v7x): that of TPU v5p
 
 
@@ -45,6 +47,12 @@ class Arrays:
         return self.rows * self.cols * self.count
 
     @classmethod
+    def stack(cls, chips: Sequence[Chip]) -> Arrays:
+        """Several chips, every number an array. Raises `UsageError` as `of` does."""
+        each = [cls.of(chip) for chip in chips]
+        return cls(**{f.name: np.array([getattr(e, f.name) for e in each]) for f in fields(cls)})
+
+    @classmethod
     def of(cls, chip: Chip) -> Arrays:
         """The device of a chip. Raises `UsageError` for a chip whose arrays are not known."""
         unit = chip.matrix_unit
@@ -69,5 +77,5 @@ class Arrays:
             holds_outputs=float(unit.array_holds == "outputs"),
             vector_ops_per_s=ops,
             onchip_bytes_per_s=bytes_per_s,
-            onchip_bytes=(local or chip.sram_bytes or chip.cache_bytes or np.nan) / n,
+            onchip_bytes=(local or chip.sram_bytes or chip.cache_bytes or NO_BYTES) / n,
         )

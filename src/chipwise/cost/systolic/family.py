@@ -6,25 +6,24 @@ on-chip memory while the tile before is worked on. B sequences, H heads, K kv he
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import cast
 
 import numpy as np
 
 from chipwise.cost.cost import Cost, soft_maximum
 from chipwise.cost.device import Device
+from chipwise.cost.products import products
 from chipwise.cost.systolic.array import SystolicArray
 from chipwise.cost.systolic.facts import Arrays
 from chipwise.cost.systolic.physical import output_stationary, weight_stationary
 from chipwise.cost.systolic.schedule import Schedule
 from chipwise.units import Real
-from chipwise.workload.moe import distinct_experts
 from chipwise.workload.op import Op
 
 __all__ = ["SystolicModel", "SystolicParameters", "pace_hz", "product", "systolic_time"]
 
 SUBLANES = 8.0  # rows of a 32-bit register: a compiler pads short dimensions to them
-QUERIES = 128.0  # rows of a tile of prompt attention
 WORD = 2.0  # bytes of an operand at the edge of an array; sums are twice as wide
 
 
@@ -58,10 +57,12 @@ class SystolicParameters:
 
 @dataclass(frozen=True, slots=True)
 class SystolicModel:
-    """What `systolic_time` needs beside a device: its arrays and the fitted numbers."""
+    """What `systolic_time` needs beside a device: its arrays, the fitted numbers, and 1 for `resident` where
+    operators follow each other in a compiled program, 0 where one runs on its own."""
 
     arrays: Arrays
     numbers: SystolicParameters
+    resident: float = 0.0
 
     def take(self, index: np.ndarray) -> SystolicModel:
         """Of several chips: those at `index`, any shape."""
@@ -70,7 +71,7 @@ class SystolicModel:
             columns = {f.name: np.asarray(getattr(value, f.name)) for f in fields(value)}
             return {name: c[index] if c.ndim else float(c) for name, c in columns.items()}
 
-        return SystolicModel(Arrays(**of(self.arrays)), SystolicParameters(**of(self.numbers)))
+        return replace(self, arrays=Arrays(**of(self.arrays)), numbers=SystolicParameters(**of(self.numbers)))
 
 
 def pace_hz(device: Device, arrays: Arrays, dtype: str) -> Real:
@@ -130,38 +131,20 @@ def systolic_time(
 
 def _matrix(op: Op, arrays: Arrays, p: SystolicParameters) -> tuple[Real, Real, Real]:
     """Cycles of the arrays, seconds of vector unit and on-chip memory, and blocks of the kernel's grid."""
-    d = op.dims
-    if op.kind == "gemm":
-        found = product(d["m"], d["n"], d["k"], arrays, p, batch=d["batch"])
-        return found.cycles, _edge_s(found, arrays), 0.0
-    if op.kind == "experts":
-        share = d["local_experts"] / d["experts"]
-        hit = np.maximum(distinct_experts(d["tokens"], d["experts"], d["top_k"]) * share, 1e-9)
-        rows = d["tokens"] * d["top_k"] * share / hit
-        up = product(rows, d["inner"] * (d["matrices"] - 1.0), d["hidden"], arrays, p, batch=hit)
-        down = product(rows, d["hidden"], d["inner"], arrays, p, batch=hit)
-        return up.cycles + down.cycles, _edge_s(up, arrays) + _edge_s(down, arrays), 0.0
+    cycles: Real = 0.0
+    onchip_s: Real = 0.0
+    asked = products(op)
+    for x in asked:
+        found = product(x.m, x.n, x.k, arrays, p, batch=x.batch)
+        cycles, onchip_s = cycles + found.cycles, onchip_s + _edge_s(found, arrays)
     if op.kind == "attention":
-        return _attention(op, arrays, p)
-    return 0.0, p.passes * op.bytes / arrays.onchip_bytes_per_s, 0.0
-
-
-def _attention(op: Op, arrays: Arrays, p: SystolicParameters) -> tuple[Real, Real, Real]:
-    """Scores [q, D] x [D, keys] and weighted sum [q, keys] x [keys, Dv] per sequence and head.
-
-    Heads of a group share their keys: for one new token they are the rows of a product. Tiles of 128 queries
-    work on half a tile of masked keys each; small head dims are padded to the array by the schedule.
-    """
-    d = op.dims
-    q, kv = np.asarray(d["q"], dtype=float), d["kv"]
-    pairs = op.flops / (2.0 * d["batch"] * d["heads"] * (d["head_dim"] + d["value_dim"]))
-    keys = np.minimum(pairs / q + np.minimum(QUERIES, q - 1.0) / 2.0, kv)
-    groups = d["heads"] / d["kv_heads"]
-    rows, batch = q * groups, d["batch"] * d["kv_heads"]
-    scores = product(rows, keys, d["head_dim"], arrays, p, batch=batch)
-    sums = product(rows, d["value_dim"], keys, arrays, p, batch=batch)
-    vector_s = p.pair_ops * batch * rows * keys / arrays.vector_ops_per_s
-    return scores.cycles + sums.cycles, vector_s, batch
+        # scores stay in registers: what counts is the vector unit's work on every (query, key) pair
+        scores = asked[0]
+        pairs = scores.batch * scores.m * scores.n
+        return cycles, p.pair_ops * pairs / arrays.vector_ops_per_s, scores.batch
+    if not asked:
+        onchip_s = p.passes * op.bytes / arrays.onchip_bytes_per_s
+    return cycles, onchip_s, 0.0
 
 
 def _edge_s(s: Schedule, arrays: Arrays) -> Real:

@@ -66,11 +66,6 @@ class Schedule:
         """All words read and written at the edge of the arrays."""
         return self.activation_reads + self.weight_reads + self.partial_reads + self.result_writes
 
-    @property
-    def sram_words_per_mac(self) -> Real:
-        """On-chip traffic per multiply-accumulate: 1 / cols + 2 / rows + 1 / m for full tiles."""
-        return self.sram_words / np.maximum(self.macs, 1.0)
-
     def time_s(self, clock_hz: Real) -> Real:
         """Seconds at one clock."""
         return self.cycles / clock_hz

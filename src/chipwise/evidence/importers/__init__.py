@@ -114,11 +114,7 @@ def _content(path: Path) -> str:
 def _read(content: str, name: str) -> tuple[str, list[Item | str]]:
     if loadgen.recognise(content):
         return loadgen.FORMAT, list(loadgen.read(content, name))
-    try:
-        documents = _documents(content)
-    except (ValueError, RecursionError):
-        raise _SkipError("neither JSON nor a summary of LoadGen, or cut short") from None
-    found: list[Item | str] = []
+    documents, found = _documents(content)
     format_ = ""
     for data in documents:
         if mlcommons.recognise(data):
@@ -138,15 +134,29 @@ def _read(content: str, name: str) -> tuple[str, list[Item | str]]:
     return format_, found
 
 
-def _documents(content: str) -> list[object]:
-    """One JSON document, or one per line (`--append-result`, SGLang)."""
+def _documents(content: str) -> tuple[list[object], list[Item | str]]:
+    """One JSON document, or one per line (`--append-result`, SGLang), and the lines that are none.
+
+    A run that was cut off leaves half a line at the end: the runs before it are kept.
+    """
     try:
-        return [json.loads(content)]
-    except json.JSONDecodeError:
-        lines = [line for line in content.splitlines() if line.strip()]
-        if len(lines) < 2:
-            raise
-        return [json.loads(line) for line in lines]
+        return [json.loads(content)], []
+    except RecursionError:
+        raise _SkipError("JSON nested too deep") from None
+    except ValueError:
+        documents: list[object] = []
+        broken: list[Item | str] = []
+        for number, line in enumerate(content.splitlines(), 1):
+            if not line.strip():
+                continue
+            try:
+                documents.append(json.loads(line))
+            except (ValueError, RecursionError):
+                broken.append(f"line {number}: not JSON, or cut short")
+        # of one document over several lines some lines may be JSON by themselves: "}" is not, but a number is
+        if not any(isinstance(d, dict) for d in documents):
+            raise _SkipError("neither JSON nor a summary of LoadGen, or cut short") from None
+        return documents, broken
 
 
 def _completed(item: Item, given: Given) -> Item:

@@ -6,13 +6,21 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from chipwise.parallel.network import all_to_all, exchange, group_rate
+from chipwise.parallel.network import all_to_all, group_rate
+from chipwise.parallel.topology import fastest
 from chipwise.predict.training.values import Cluster, Rates, Recipe, Spread, Transformer
 from chipwise.units import Real
 
-__all__ = ["LayerTime", "gemm", "head_time", "layer_time", "saved_bytes"]
+__all__ = ["LayerTime", "cheap_bytes", "gemm", "head_time", "layer_time", "saved_bytes"]
 
 TILE = 128.0
+BLOCK_KERNELS = 10.0  # element-wise kernels of a layer that are started one by one
+# Host work, chosen on runs that are bound by it, not fitted: more under tensor parallelism (collectives are launched
+# too), less where software captures graphs.
+TENSOR_HOST = 1.25
+GRAPH_HOST = 0.36
+RING_EXPOSED = 0.1  # of the traffic of ring attention, where the core is long enough to hide it: assumed
+EXPERT_WIDTH = 2048.0  # of the experts that φ is quoted for
 MISALIGNED = 11.0  # unfused cores whose head size is no multiple of 8 fall off the matrix unit
 
 
@@ -76,6 +84,16 @@ def saved_bytes(t: Transformer, s: Spread, recipe: Recipe) -> Real:
     return x * (10.0 * h / tsp + (2.0 * t.mixer_in + 2.0 * t.mixer_out + dense + routed + scores) / s.tp)
 
 
+def cheap_bytes(t: Transformer, s: Spread, recipe: Recipe) -> Real:
+    """Saved bytes per layer that selective recomputation drops: scores where they are written, else outputs of norms
+    and activation functions."""
+    tsp = np.where(np.asarray(s.sequence) > 0, s.tp, 1.0)
+    wide = t.dense_share * t.ffn + t.moe_share * (t.top_k * t.expert_ffn + t.shared_ffn)
+    light = s.tokens * (4.0 * t.hidden / tsp + 2.0 * wide / s.tp)
+    scores = 5.0 * t.core_share * t.heads * s.seq * s.tokens / s.tp
+    return np.where(np.asarray(recipe.flash) > 0, light, scores)
+
+
 def layer_time(t: Transformer, s: Spread, c: Cluster, recipe: Recipe, r: Rates) -> LayerTime:
     """(2)-(9): forward and backward of the mean layer.
 
@@ -93,29 +111,40 @@ def layer_time(t: Transformer, s: Spread, c: Cluster, recipe: Recipe, r: Rates) 
     back = np.where(np.asarray(s.adapter) > 0, 1.0, 2.0)
     core, core_back = _core(t, s, c, recipe, r)
     saved = saved_bytes(t, s, recipe)
-    passes = r.passes * saved / (r.memory * c.memory_bytes_per_s) + 10.0 * r.kernel_s
-    again = s.full * (forward + core + passes) + (1.0 - s.full) * s.selective * core
+    passes = r.passes * saved / (r.memory * c.memory_bytes_per_s) + BLOCK_KERNELS * r.kernel_s
+    cheap = passes * cheap_bytes(t, s, recipe) / saved
+    again = s.full * (forward + core + passes) + (1.0 - s.full) * s.selective * (core + cheap)
     host = r.host_s * (1.0 + s.full / 3.0) + t.moe_share * r.moe_host_s
-    host = host * np.where(np.asarray(tp) > 1, 1.25, 1.0)
+    host = host * np.where(np.asarray(tp) > 1, TENSOR_HOST, 1.0)
     host = np.where(
-        np.asarray(recipe.compiled) > 0, 0.0, host * np.where(np.asarray(recipe.graphs) > 0, 0.36, 1.0)
+        np.asarray(recipe.compiled) > 0, 0.0, host * np.where(np.asarray(recipe.graphs) > 0, GRAPH_HOST, 1.0)
     )
     return LayerTime(
         products_s=forward * (1.0 + back),
         core_s=core + core_back,
-        passes_s=3.0 * passes,
+        passes_s=(1.0 + back) * passes + _unpacked(t, s, c, recipe, r),
         recompute_s=again,
         tp_s=_tensor(t, s, c, recipe, r),
         experts_s=_dispatch(t, s, c, recipe, r),
-        cp_s=_context(t, s, c, r, core + core_back),
+        cp_s=_context(t, s, c, recipe, r, core + core_back),
         host_s=host,
     )
 
 
-def _experts(t: Transformer, s: Spread, c: Cluster, recipe: Recipe, r: Rates) -> Real:
-    """(3) φ x products of the local experts, each with M_e = x κ e / (E t) rows, and the shared ones.
+def _unpacked(t: Transformer, s: Spread, c: Cluster, recipe: Recipe, r: Rates) -> Real:
+    """Frozen weights of less than a byte (QLoRA) are written out in 16 bit before each use: forward, backward, and
+    when recomputed."""
+    params = t.layer_params / s.tp + t.expert_params / np.maximum(s.ep, s.tp)
+    once = params * (recipe.frozen_bytes + 2.0) / (r.memory * c.memory_bytes_per_s)
+    packed = (np.asarray(s.adapter) > 0) & (np.asarray(recipe.frozen_bytes) < 1.0)
+    return np.where(packed, (2.0 + s.full) * once, 0.0)
 
-    One grouped kernel: its weights are all local experts' and its rows are padded per expert.
+
+def _experts(t: Transformer, s: Spread, c: Cluster, recipe: Recipe, r: Rates) -> Real:
+    """(3) Loss x products of the local experts, each with M_e = x κ e / (E t) rows, and the shared ones.
+
+    One grouped kernel: its weights are all local experts' and its rows are padded per expert. What permutation
+    and uneven groups cost weighs more where experts are narrow: 1 + (φ - 1) sqrt(2048 / f).
     """
     if np.ndim(t.moe_share) == 0 and not float(t.moe_share):
         return 0.0
@@ -132,7 +161,8 @@ def _experts(t: Transformer, s: Spread, c: Cluster, recipe: Recipe, r: Rates) ->
     )
     shared = gemm(x, t.expert_gates * t.shared_ffn / s.tp, h, c.narrow, c, r, beta)
     shared = shared + gemm(x, h, t.shared_ffn / s.tp, c.narrow, c, r, beta)
-    return np.where(np.asarray(t.moe_share) > 0, t.moe_share * (r.expert_loss * grouped + shared), 0.0)
+    loss = 1.0 + (r.expert_loss - 1.0) * np.sqrt(EXPERT_WIDTH / np.maximum(t.expert_ffn, 1.0))
+    return np.where(np.asarray(t.moe_share) > 0, t.moe_share * (loss * grouped + shared), 0.0)
 
 
 def _core(t: Transformer, s: Spread, c: Cluster, recipe: Recipe, r: Rates) -> tuple[Real, Real]:
@@ -157,8 +187,7 @@ def _tensor(t: Transformer, s: Spread, c: Cluster, recipe: Recipe, r: Rates) -> 
     """(7) Four all-reduces of 2 x h bytes per layer (or the same bytes as reduce-scatter and all-gather), two
     more if recomputed; exposed share where software can hide them."""
     rate = group_rate(c.network, s.tp, 1.0, r.link, r.net)
-    wire = 2.0 * (s.tp - 1.0) / s.tp * 2.0 * s.tokens * t.hidden
-    one = exchange(wire, s.tp, rate, r.hop_s)
+    one = fastest("all_reduce", 2.0 * s.tokens * t.hidden, s.tp, rate, r.latency)
     exposed = np.where(np.asarray(recipe.fused) > 0, r.tp_exposed, 1.0)
     return (4.0 + 2.0 * s.full) * one * exposed
 
@@ -173,16 +202,21 @@ def _dispatch(t: Transformer, s: Spread, c: Cluster, recipe: Recipe, r: Rates) -
     return np.where(np.asarray(t.moe_share) > 0, t.moe_share * 4.0 * one * exposed, 0.0)
 
 
-def _context(t: Transformer, s: Spread, c: Cluster, r: Rates, core: Real) -> Real:
-    """Ring attention: K and V go round c - 1 times forward and twice as much backward; what the core does not
-    hide, and a tenth of the rest."""
+def _context(t: Transformer, s: Spread, c: Cluster, recipe: Recipe, r: Rates, core: Real) -> Real:
+    """K and V of all ranks meet once forward and twice backward: 3 (c - 1) / c of 2 kv_width c x / t bytes.
+
+    Ring: what the core does not hide, and a tenth of the rest. All-gather: before the core starts, exposed as
+    collectives of tensor parallelism are.
+    """
     rate = group_rate(c.network, s.cp, s.tp, r.link, r.net)
-    wire = 3.0 * (s.cp - 1.0) * 2.0 * t.kv_width * t.core_share * s.tokens / s.tp
-    ring = exchange(wire, s.cp, rate, 3.0 * r.hop_s)
-    return np.maximum(ring - core, 0.0) + 0.1 * ring
+    held = 3.0 * 2.0 * t.kv_width * t.core_share * s.tokens * s.cp / s.tp
+    moved = fastest("all_gather", held, s.cp, rate, r.latency, calls=3.0)
+    ring = np.maximum(moved - core, 0.0) + RING_EXPOSED * moved
+    exposed = np.where(np.asarray(recipe.fused) > 0, r.tp_exposed, 1.0)
+    return np.where(np.asarray(s.gather) > 0, exposed * moved, ring)
 
 
-def head_time(t: Transformer, s: Spread, c: Cluster, recipe: Recipe, r: Rates) -> Real:
+def head_time(t: Transformer, s: Spread, c: Cluster, r: Rates) -> Real:
     """(10) Logits in 16 bit, forward and both gradients, and the loss: 8 V / t + 6 h bytes per token."""
     product = gemm(s.tokens, t.vocab / s.tp, t.hidden, c.wide, c, r, 2.0)
     loss = r.passes * (8.0 * t.vocab / s.tp + 6.0 * t.hidden) * s.tokens / (r.memory * c.memory_bytes_per_s)

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from chipwise.parallel.pipeline import held_micro_batches, stage_layers
-from chipwise.predict.training.layer import saved_bytes
-from chipwise.predict.training.values import Recipe, Spread, Transformer
+from chipwise.predict.training.layer import cheap_bytes, saved_bytes
+from chipwise.predict.training.values import ADAPTER_SHARE, Recipe, Spread, Transformer
 from chipwise.units import Real
 
 __all__ = ["MemoryRates", "MemoryUse", "activation_bytes", "memory_use", "state_bytes"]
@@ -65,7 +65,7 @@ def state_bytes(t: Transformer, s: Spread, recipe: Recipe) -> tuple[Real, Real, 
     # FSDP keeps fp32 shards as its weights
     weight = np.where(fsdp, 0.0, 2.0)
     adapter = np.asarray(s.adapter) > 0
-    trained = np.where(adapter, 0.01, 1.0)
+    trained = np.where(adapter, ADAPTER_SHARE, 1.0)
     cut = dense / z + routed / ze
     whole = dense + routed
     weights = np.where(adapter, recipe.frozen_bytes * np.where(fsdp, cut, whole), weight * whole)
@@ -80,14 +80,11 @@ def state_bytes(t: Transformer, s: Spread, recipe: Recipe) -> tuple[Real, Real, 
 def activation_bytes(t: Transformer, s: Spread, recipe: Recipe) -> Real:
     """(M2) Saved activations of the first stage: micro-batches held x layers x bytes per layer.
 
-    Per layer A = `saved_bytes`; selective recomputation drops the scores 5 a s x / t; full keeps the input, 2 x h
-    / t_sp, and one layer at a time whole.
+    Per layer A = `saved_bytes`; selective recomputation drops `cheap_bytes`; full keeps the input, 2 x h / t_sp,
+    and one layer at a time whole.
     """
     saved = saved_bytes(t, s, recipe)
-    scores = np.where(
-        np.asarray(recipe.flash) > 0, 0.0, 5.0 * t.core_share * t.heads * s.seq * s.tokens / s.tp
-    )
-    kept = saved - s.selective * scores
+    kept = saved - s.selective * cheap_bytes(t, s, recipe)
     tsp = np.where(np.asarray(s.sequence) > 0, s.tp, 1.0)
     layers = stage_layers(t.layers, s.pp, s.vp)
     held = held_micro_batches(s.micro_batches, s.pp, s.vp, s.in_flight)

@@ -6,11 +6,21 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from chipwise.parallel.network import exchange, group_rate
+from chipwise.parallel.network import group_rate
 from chipwise.parallel.pipeline import batch_time, slowest_stage, stage_layers
+from chipwise.parallel.topology import fastest
 from chipwise.predict.training.layer import head_time, layer_time
-from chipwise.predict.training.values import Cluster, Rates, Recipe, Spread, Transformer
+from chipwise.predict.training.values import ADAPTER_SHARE, Cluster, Rates, Recipe, Spread, Transformer
 from chipwise.units import Real
+
+# Of one device's share of its host: two sockets of eight DDR5 channels feed eight devices (assumed).
+HOST_MEMORY_BYTES_PER_S = 40e9
+# Bytes per parameter of Adam in mixed precision: reads the gradient and reads and writes the fp32 weight and both
+# moments (4 + 3 x 8). In host memory the gradient goes out in fp32 and the weight comes back in 16 bit.
+UPDATE_BYTES = 28.0
+OFFLOAD_BYTES = 6.0
+NODE = 8.0  # devices of a host, at most: straggling grows with the number of hosts
+BUCKETS = 8.0  # calls that the gradients of a step are summed in
 
 __all__ = ["StepTime", "rank_params", "step_time"]
 
@@ -58,8 +68,12 @@ def rank_params(t: Transformer, s: Spread) -> tuple[Real, Real]:
 
 
 def step_time(t: Transformer, s: Spread, c: Cluster, recipe: Recipe, r: Rates) -> StepTime:
-    """(11)-(15). T = (m stage + bubble + exposed gradients + optimiser) (1 + j log2 nodes)."""
-    layer, head = layer_time(t, s, c, recipe, r), head_time(t, s, c, recipe, r)
+    """(11)-(15). T = (m stage + bubble + exposed gradients + optimiser) (1 + j log2 nodes).
+
+    The optimiser reads and writes 28 bytes per parameter of the rank; in host memory it sends gradients in fp32 and
+    takes weights back in 16 bit, 6 bytes over the host link.
+    """
+    layer, head = layer_time(t, s, c, recipe, r), head_time(t, s, c, r)
     device, total = layer.device_s, layer.total_s
     hop = _hand_over(t, s, c, r)
     stage = slowest_stage(total, head, t.layers, s.pp, s.vp) + hop
@@ -68,11 +82,15 @@ def step_time(t: Transformer, s: Spread, c: Cluster, recipe: Recipe, r: Rates) -
     computed = batch_time(stage, ramp, m, s.pp, s.vp, s.bubble)
     gradients = _gradients(t, s, c, recipe, r, computed, m)
     held, _ = rank_params(t, s)
-    trained = np.where(np.asarray(s.adapter) > 0, 0.01 * held, held)
+    trained = np.where(np.asarray(s.adapter) > 0, ADAPTER_SHARE * held, held)
     local = trained / np.where(np.asarray(s.zero) >= 1, np.maximum(s.shard, 1.0), 1.0)
-    update = 28.0 * local / (r.memory * c.memory_bytes_per_s) + s.offload * 4.0 * local / c.host_bytes_per_s
+    here = (1.0 - s.offload) * UPDATE_BYTES * local / (r.memory * c.memory_bytes_per_s)
+    away = s.offload * (
+        OFFLOAD_BYTES * local / c.host_bytes_per_s + UPDATE_BYTES * local / HOST_MEMORY_BYTES_PER_S
+    )
+    update = here + away
     update = np.where(np.asarray(recipe.optimiser) > 0, update + r.step_s, 0.0)
-    nodes = np.maximum(s.devices / np.minimum(c.domain, 8.0), 1.0)
+    nodes = np.maximum(s.devices / np.minimum(c.domain, NODE), 1.0)
     body = computed + gradients + update
     # the slowest stage's time by cause: its layers' work, then what is left of it for the head
     count = m * stage_layers(t.layers, s.pp, s.vp)
@@ -113,7 +131,7 @@ def _gradients(
     """
     n = s.dp * s.cp
     held, experts = rank_params(t, s)
-    dense = np.where(np.asarray(s.adapter) > 0, 0.01 * held, held - experts)
+    dense = np.where(np.asarray(s.adapter) > 0, ADAPTER_SHARE * held, held - experts)
     experts = np.where(np.asarray(s.adapter) > 0, 0.0, experts)
     fsdp = np.asarray(s.zero) >= 3
     times = np.where(fsdp & (np.asarray(recipe.regather) > 0), m, 1.0)
@@ -121,24 +139,27 @@ def _gradients(
     # one ring over all ranks: no NICs are pooled
     alone = (np.asarray(recipe.flat) > 0) & np.asarray(n * s.tp > c.domain)
     stride = np.where(alone, c.domain, s.tp)
-    # FSDP gathers frozen weights too
-    weights = np.where(np.asarray(s.adapter) > 0, np.where(fsdp, held * 4.0, 0.0), 0.0)
+    # FSDP gathers frozen weights too, as they are stored
+    weights = np.where(np.asarray(s.adapter) > 0, np.where(fsdp, held * 2.0 * recipe.frozen_bytes, 0.0), 0.0)
+    # gradients summed where they stay, or cut, with weights gathered twice
     moved = np.where(fsdp, 6.0 * times * dense, 4.0 * dense) + weights * times
     group = np.where(fsdp, z, n)
-    rate = group_rate(c.network, group, stride, r.link, r.net)
-    share = (group - 1.0) / group
-    tensors = np.where(fsdp, 3.0 * t.layers / s.pp * times, 8.0)
-    inner = exchange(moved * share, group, rate, r.hop_s * tensors)
+    tensors = np.where(fsdp, 3.0 * t.layers / s.pp * times, BUCKETS)
+    inner = _summed(c, moved, group, stride, r, tensors)
     # copies of the shards: gradients summed across groups
     groups = np.where(fsdp, n / z, 1.0)
-    across = group_rate(c.network, groups, stride * z, r.link, r.net)
-    outer = exchange(4.0 * dense / z * (groups - 1.0) / groups, groups, across, 8.0 * r.hop_s)
+    outer = _summed(c, 4.0 * dense / z, groups, stride * z, r, BUCKETS)
     # experts are copied over what ep leaves of the ranks of a stage
     copies = np.maximum(n * s.tp / np.maximum(s.ep, s.tp), 1.0)
-    wide = group_rate(c.network, copies, np.maximum(s.ep, s.tp), r.link, r.net)
-    routed = exchange(4.0 * experts * (copies - 1.0) / copies, copies, wide, 8.0 * r.hop_s)
+    routed = _summed(c, 4.0 * experts, copies, np.maximum(s.ep, s.tp), r, BUCKETS)
     total = inner + outer + routed
     q = r.fsdp_overlap
     joined = computed * (1.0 + (total / computed) ** q) ** (1.0 / q) - computed
     sent = np.where((np.asarray(recipe.broadcast) > 0) & (np.asarray(s.zero) == 1), r.rank_s * z, 0.0)
     return np.where(fsdp, joined, r.dp_exposed * total + sent)
+
+
+def _summed(c: Cluster, moved: Real, ranks: Real, stride: Real, r: Rates, calls: Real) -> Real:
+    """Seconds of reduce-scatters and all-gathers that together put `moved` (r - 1) / r bytes through a port."""
+    rate = group_rate(c.network, ranks, stride, r.link, r.net)
+    return fastest("all_gather", moved, ranks, rate, r.latency, calls=calls)

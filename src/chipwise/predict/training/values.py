@@ -12,9 +12,12 @@ from typing import Any, TypeVar
 import numpy as np
 
 from chipwise.parallel.network import Network
+from chipwise.parallel.topology import Latency
 from chipwise.units import Array, Real
 
-__all__ = ["Cluster", "Rates", "Recipe", "Spread", "Transformer", "take"]
+__all__ = ["ADAPTER_SHARE", "Cluster", "Rates", "Recipe", "Spread", "Transformer", "take"]
+
+ADAPTER_SHARE = 0.01  # of the weights that adapters train: 2 r / h, rank 32 on a width of 6 thousand
 
 T = TypeVar("T")
 
@@ -115,9 +118,10 @@ class Spread:
     | sequence | | 1: norms and residuals are cut by tp too |
     | full, selective | | share of layers recomputed whole; 1: attention core and softmax recomputed |
     | bubble | | share of the 1F1B bubble that the schedule leaves (zero-bubble: 1/3, V-shaped 0.1) |
-    | in_flight | | 1: 1F1B, at most p micro-batches held; 0: GPipe, all of them |
+    | in_flight | | of p micro-batches, how many wait: 1 1F1B, 1/2 and 1/3 V-shaped; 0: GPipe, all of them |
     | adapter | | 1: LoRA, base weights frozen |
     | offload | | share of the optimiser state kept in host memory |
+    | gather | | 1: context-parallel ranks gather K and V before the core; 0: they pass them round a ring |
     """
 
     tp: Real = 1.0
@@ -138,6 +142,7 @@ class Spread:
     in_flight: Real = 1.0
     adapter: Real = 0.0
     offload: Real = 0.0
+    gather: Real = 0.0
 
     @property
     def devices(self) -> Real:
@@ -236,7 +241,8 @@ class Rates:
     | host_s | h | s | host work per layer and micro-batch, forward and backward |
     | moe_host_s | | s | the same, more for a layer with experts |
     | link, net | η_l, η_n | share | of link and network bandwidth that collectives reach |
-    | hop_s | α | s | per doubling of the ranks of a collective |
+    | hop_s | α | s | to start a collective and per doubling of a tree's ranks; four times across domains |
+    | ring_s | | s | per neighbour that a ring passes |
     | tp_exposed, dp_exposed, pp_exposed | 1 - o | share | of collectives, not hidden |
     | fsdp_overlap | q | exponent | sharpness of the overlap of FSDP traffic with compute; 1: none |
     | expert_loss | φ | factor | permutation, imbalance, grouped products |
@@ -258,6 +264,7 @@ class Rates:
     link: Real = 0.62
     net: Real = 0.8
     hop_s: Real = 7e-6
+    ring_s: Real = 1.2e-6
     tp_exposed: Real = 0.4
     dp_exposed: Real = 0.45
     pp_exposed: Real = 0.85
@@ -269,6 +276,11 @@ class Rates:
     rank_s: Real = 20e-6
     step_s: Real = 10e-3
     straggle: Real = 0.006
+
+    @property
+    def latency(self) -> Latency:
+        """What collectives of `parallel.topology` start and travel with."""
+        return Latency(self.hop_s, self.ring_s, self.hop_s, 4.0 * self.hop_s, self.link, self.net)
 
 
 def take(value: T, index: Any) -> T:

@@ -6,25 +6,33 @@ from collections.abc import Mapping
 
 from chipwise.catalog.tools import Tool, get_tool
 from chipwise.errors import UsageError
+from chipwise.report.launch.bench import PORT, verify
 from chipwise.report.launch.command import comment, script
+from chipwise.report.launch.engines import serve_command, trtllm_settings
 from chipwise.report.launch.markup import Heredoc, Raw, Yaml, hcl, yaml
-from chipwise.report.launch.serving import PORT, serve_command, verify
 from chipwise.report.launch.spec import LaunchFile, ServeSpec, Spec, TrainSpec
 from chipwise.report.launch.training import MEASURED, train_command
 
 __all__ = ["kubernetes", "skypilot", "terraform"]
 
 ENGINES = {"sglang": "sglang", "trtllm": "trtllm", "neuronx": "neuronx"}
-INSTALLS = {"vllm": "vllm", "sglang": '"sglang[all]"', "trtllm": "tensorrt-llm", "neuronx": "vllm"}
+INSTALLS = {
+    "vllm": "pip install vllm=={}\n",
+    "vllm-tpu": "pip install vllm-tpu=={}\n",
+    "sglang": 'pip install "sglang[all]=={}"\n',
+    "trtllm": "pip install tensorrt-llm~={}\n",
+}
+ROCM = "pip install vllm=={} --extra-index-url https://wheels.vllm.ai/rocm/\n"
 IMAGES = {
-    "vllm": "vllm/vllm-openai:v{}",
-    "sglang": "lmsysorg/sglang:v{}",
-    "trtllm": "nvcr.io/nvidia/tensorrt-llm/release:{}",
+    ("vllm", "nvidia"): "vllm/vllm-openai:v{}",
+    ("vllm", "amd"): "vllm/vllm-openai-rocm:v{}",
+    ("sglang", "nvidia"): "lmsysorg/sglang:v{}",
+    ("trtllm", "nvidia"): "nvcr.io/nvidia/tensorrt-llm/release:{}.0",
 }
 TRAINER = "nvcr.io/nvidia/pytorch:25.10-py3"
 DISK_GB = 500
 BASH = "#!/usr/bin/env bash\n"
-VISIBLE = {"nvidia": "CUDA_VISIBLE_DEVICES", "amd": "HIP_VISIBLE_DEVICES", "aws": "NEURON_RT_VISIBLE_CORES"}
+VISIBLE = {"nvidia": "CUDA_VISIBLE_DEVICES", "amd": "HIP_VISIBLE_DEVICES"}
 REGIONS = {"aws": "us-east-1", "gcp": "us-central1"}
 
 
@@ -43,8 +51,8 @@ def skypilot(spec: Spec) -> tuple[LaunchFile, ...]:
         resources["ports"] = PORT
         task |= {
             "service": {"readiness_probe": "/health", "replicas": spec.replicas},
-            "setup": f"pip install {INSTALLS[_engine(spec)]}",
-            "run": str(serve_command(spec, _engine(spec))),
+            **({"setup": install} if (install := _install(spec)) else {}),
+            "run": _hosts(_start(spec)) if machine.hosts > 1 else _start(spec),
         }
         first = LaunchFile("task.yaml", comment(spec, tool) + yaml(task, tool))
         return (first, _check(spec))
@@ -94,19 +102,19 @@ def terraform(spec: Spec) -> tuple[LaunchFile, ...]:
     if isinstance(spec, ServeSpec):
         each = _each(spec, devices)
         count = machine.hosts * -(-spec.replicas // each)
-        command = f"pip install {INSTALLS[_engine(spec)]}\n{_replicas(spec, min(each, spec.replicas))}"
+        command = f"{_install(spec)}{_replicas(spec, min(each, spec.replicas))}"
+        by_hand = LaunchFile("serve.sh", script(spec, get_tool(_engine(spec)), _start(spec)), script=True)
         check = _check(spec)
     else:
-        # a host of several must be told its rank and the first one's address: that is for whoever starts them
-        count, command = machine.hosts, train_command(spec, spec.steps) if machine.hosts == 1 else ""
-        check = _trained(spec, "verify.sh", MEASURED)
+        count, command = machine.hosts, train_command(spec, spec.steps)
+        by_hand, check = _trained(spec, "train.sh", spec.steps), _trained(spec, "verify.sh", MEASURED)
+    # a host of several must be told its rank and the first one's address: that is for whoever starts them
+    command = command if machine.hosts == 1 else ""
     area = region if region not in ("", "all", "any") else REGIONS[provider]
     render = _aws if provider == "aws" else _google
     text = comment(spec, tool) + hcl(render(kind, area, count, command), tool)
     files = (LaunchFile("main.tf", text), check)
-    return (
-        files if command or isinstance(spec, ServeSpec) else (*files, _trained(spec, "train.sh", spec.steps))
-    )
+    return files if command else (*files, by_hand)
 
 
 def _engine(spec: ServeSpec) -> str:
@@ -114,6 +122,30 @@ def _engine(spec: ServeSpec) -> str:
     if spec.runtime not in get_tool(engine).runtimes:
         raise UsageError(f"{spec.runtime} is not started by these files", "plan with --runtime vllm")
     return engine
+
+
+def _install(spec: ServeSpec) -> str:
+    """The command that installs the runtime, "" where the image of the machine must hold it."""
+    rocm = spec.runtime == "vllm" and spec.machine.vendor == "amd"
+    line = ROCM if rocm else INSTALLS.get(spec.runtime, "")
+    return line.format(get_tool(_engine(spec)).version)
+
+
+def _start(spec: ServeSpec) -> str:
+    """What a shell runs to start one replica."""
+    return _settings(spec) + str(serve_command(spec, _engine(spec)))
+
+
+def _settings(spec: ServeSpec) -> str:
+    """The settings file that the engine reads, written by the shell; "" where it reads none."""
+    if _engine(spec) != "trtllm":
+        return ""
+    if spec.machine.hosts > 1:
+        raise UsageError(
+            f"a replica takes {spec.machine.hosts} hosts, which TensorRT-LLM joins by MPI",
+            "launch it --for trtllm",
+        )
+    return f"cat > trtllm.yaml <<'END'\n{trtllm_settings(spec)}END\n"
 
 
 def _each(spec: ServeSpec, devices: int) -> int:
@@ -125,14 +157,14 @@ def _replicas(spec: ServeSpec, count: int) -> str:
     """The command of one replica, or those of several on devices and ports of their own."""
     command = str(serve_command(spec, _engine(spec)))
     if count == 1:
-        return command
+        return _start(spec)
     n, name = spec.machine.devices, VISIBLE[spec.machine.vendor]
     parts = [
         f"{name}={','.join(str(d) for d in range(i * n, (i + 1) * n))} "
         + command.replace(f"--port {PORT}", f"--port {PORT + i}")
         for i in range(count)
     ]
-    return " &\n".join(parts) + " &\nwait"
+    return _settings(spec) + " &\n".join(parts) + " &\nwait"
 
 
 def _check(spec: ServeSpec) -> LaunchFile:
@@ -153,12 +185,18 @@ def _hosts(command: str) -> str:
 
 def _served(spec: ServeSpec, tool: Tool, device: Mapping[str, Yaml]) -> str:
     engine = _engine(spec)
+    image = IMAGES.get((spec.runtime, spec.machine.vendor))
+    if image is None or spec.machine.cpu:
+        raise UsageError(
+            f"no image of {spec.runtime} for {spec.machine.chip} is known",
+            "launch it --for the runtime itself",
+        )
     labels: Yaml = {"app": "chipwise"}
     container: Yaml = {
         "name": "server",
-        "image": IMAGES.get(engine, IMAGES["vllm"]).format(get_tool(engine).version),
+        "image": image.format(get_tool(engine).version),
         "command": ["bash", "-c"],
-        "args": [str(serve_command(spec, engine))],
+        "args": [_start(spec)],
         "ports": [{"containerPort": PORT}],
         "readinessProbe": {"httpGet": {"path": "/health", "port": PORT}},
         "resources": {"limits": device},

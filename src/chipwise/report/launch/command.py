@@ -30,18 +30,25 @@ class Command:
         documented options does not hold."""
         if not when:
             return self
-        if name not in self.tool.options:
-            raise KeyError(f"{name} is no documented option of {self.tool.name} {self.tool.version}")
+        self._documented(name)
         text = name if value is None else f"{name} {value if _plain(value) else shlex.quote(str(value))}"
         return replace(self, parts=(*self.parts, text))
+
+    def on_others(self, name: str) -> Command:
+        """The command with a flag that all hosts but the first are given."""
+        self._documented(name)
+        return replace(self, parts=(*self.parts, f'$([ "$NODE_RANK" = 0 ] || echo {name})'))
 
     def setting(self, name: str, value: object, *, when: bool = True) -> Command:
         """The same for tools that take NAME=VALUE."""
         if not when:
             return self
+        self._documented(name)
+        return replace(self, parts=(*self.parts, f"{name}={value}"))
+
+    def _documented(self, name: str) -> None:
         if name not in self.tool.options:
             raise KeyError(f"{name} is no documented option of {self.tool.name} {self.tool.version}")
-        return replace(self, parts=(*self.parts, f"{name}={value}"))
 
     @property
     def words(self) -> tuple[str, ...]:

@@ -34,8 +34,9 @@ def _body(body: Mapping[str, object], tool: Tool, depth: int) -> str:
         if isinstance(value, Mapping):
             text += f"{lead}{name} {{\n{_body(value, tool, depth + 1)}{lead}}}\n"
         elif isinstance(value, Heredoc):
-            # a dollar sign with a brace is Terraform's, unless it is doubled
-            text += f"{lead}{name} = <<-START\n{value.replace('${', '$${')}\nSTART\n"
+            # a dollar or percent sign with a brace is Terraform's, unless it is doubled
+            plain = value.replace("${", "$${").replace("%{", "%%{")
+            text += f"{lead}{name} = <<-START\n{plain}\nSTART\n"
         else:
             text += f"{lead}{name} = {value if isinstance(value, Raw) else json.dumps(value)}\n"
     return text

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["LaunchFile", "Machine", "Network", "ServeSpec", "Spec", "TrainSpec"]
+__all__ = ["Guess", "LaunchFile", "Machine", "Network", "ServeSpec", "Spec", "TrainSpec"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,13 +20,14 @@ class LaunchFile:
 class Machine:
     """Where one replica, or a whole training run, stands: hosts with so many devices of a chip each.
 
-    `instances` are rented machines by provider: (provider, type, region, devices)."""
+    `instances` are rented machines by provider: (provider, type, region, devices). `cpu`: the host's own processors."""
 
     chip: str
     vendor: str
     devices: int
     per_host: int
     instances: tuple[tuple[str, str, str, int], ...] = ()
+    cpu: bool = False
 
     @property
     def hosts(self) -> int:
@@ -40,10 +41,22 @@ class Machine:
 
 
 @dataclass(frozen=True, slots=True)
+class Guess:
+    """Tokens guessed ahead of every pass, by the model's own `module` for it or by lookup in the prompt."""
+
+    tokens: int
+    module: bool
+
+
+@dataclass(frozen=True, slots=True)
 class ServeSpec:
     """A served model. `convert` is the format that the runtime turns weights into when it loads them, "" where
     the checkpoint holds them as they run; `kv` is "" for the runtime's own; `memory_share`, `sequences` and
-    `budget_tokens` are the policies that the plan was priced with, per device group."""
+    `budget_tokens` are the policies that the plan was priced with, per device group.
+
+    `spare` of the replicas are beyond what carries the load, `prompt_workers` work off prompts for all of them;
+    `cached_tokens` of a prompt are found in the cache; `spread` are standard deviation over mean of prompt and
+    output lengths."""
 
     title: str
     model: str
@@ -68,11 +81,17 @@ class ServeSpec:
     concurrency: int
     rate_per_s: float | None
     expected: tuple[str, ...]
+    guess: Guess | None = None
+    spare: int = 0
+    prompt_workers: int = 0
+    cached_tokens: int = 0
+    spread: tuple[float, float] = (0.0, 0.0)
 
 
 @dataclass(frozen=True, slots=True)
 class Network:
-    """The dimensions of a trained model; no experts: 0."""
+    """The dimensions of a trained model; no experts: 0. `plain`: all layers are alike, of softmax attention with
+    heads of keys and values, and a gated feed-forward layer or routed experts alone."""
 
     layers: int
     hidden: int
@@ -85,11 +104,13 @@ class Network:
     top_k: int
     expert_ffn: int
     tied: bool
+    plain: bool = True
 
 
 @dataclass(frozen=True, slots=True)
 class TrainSpec:
-    """A training run: layout, batch, and the dimensions of the network."""
+    """A training run: layout, batch, and the dimensions of the network. `recomputed` is the share of layers that
+    run again in the backward pass, `offload` that of the optimiser in host memory; `schedule` is "" without stages."""
 
     title: str
     model: str
@@ -103,7 +124,10 @@ class TrainSpec:
     dp: int
     sharding: str
     shard_ranks: int
-    recompute: str
+    selective: bool
+    recomputed: float
+    schedule: str
+    offload: float
     micro_batch: int
     global_batch: int
     seq: int

@@ -9,6 +9,13 @@ from chipwise.report.launch.spec import LaunchFile, TrainSpec
 
 __all__ = ["maxtext", "megatron", "torchrun", "torchtitan", "train_command"]
 
+SCHEDULES = {
+    "1f1b": "1F1B",
+    "interleaved": "Interleaved1F1B",
+    "gpipe": "GPipe",
+    "zero-bubble": "InterleavedZeroBubble",
+    "zb-v": "ZBVZeroBubble",
+}
 MEASURED = 30  # steps of the run that verifies a prediction
 
 
@@ -55,8 +62,25 @@ def _megatron(spec: TrainSpec, steps: int) -> str:
     n = spec.network
     if spec.sharding == "fsdp":
         raise UsageError("the plan cuts weights (fsdp)", "launch it --for torchtitan, or keep zero-1")
+    if spec.schedule not in ("", "1f1b", "interleaved"):
+        raise UsageError(
+            f"{spec.schedule} is no schedule of Megatron-LM",
+            "launch it --for torchtitan, or keep schedule=1f1b",
+        )
+    if n.layers % (spec.pp * spec.vp):
+        raise UsageError(
+            f"{n.layers} layers cannot be cut evenly into {spec.pp * spec.vp} parts",
+            "keep a pp of --layout that divides them",
+        )
+    if not n.plain:
+        raise UsageError(
+            f"{spec.model} is more than these options describe: layers differ, or attention is latent",
+            "launch it --for torchtitan or torchrun",
+        )
     chunk = n.layers // (spec.pp * spec.vp)
+    again = round(chunk * spec.recomputed)
     measuring = steps <= MEASURED
+    _precision(spec, "megatron", ("bf16", "fp8", "mxfp8"))
     command = (
         Command.of("megatron", "pretrain_gpt.py")
         .option("--tensor-model-parallel-size", spec.tp)
@@ -65,7 +89,7 @@ def _megatron(spec: TrainSpec, steps: int) -> str:
         .option("--num-layers-per-virtual-pipeline-stage", chunk, when=spec.vp > 1)
         .option("--context-parallel-size", spec.cp, when=spec.cp > 1)
         .option("--expert-model-parallel-size", spec.ep, when=spec.ep > 1)
-        .option("--use-distributed-optimizer", when=spec.sharding != "none")
+        .option("--use-distributed-optimizer", when=spec.sharding != "none" or spec.offload > 0)
         .option("--overlap-grad-reduce")
         .option("--overlap-param-gather", when=spec.sharding != "none")
         .option("--micro-batch-size", spec.micro_batch)
@@ -73,9 +97,12 @@ def _megatron(spec: TrainSpec, steps: int) -> str:
         .option("--seq-length", spec.seq)
         .option("--max-position-embeddings", spec.seq)
         .option("--train-iters", steps)
-        .option("--recompute-granularity", spec.recompute, when=spec.recompute in ("full", "selective"))
-        .option("--recompute-method", "uniform", when=spec.recompute == "full")
-        .option("--recompute-num-layers", 1, when=spec.recompute == "full")
+        .option("--recompute-granularity", "full" if again else "selective", when=again > 0 or spec.selective)
+        .option("--recompute-method", "uniform" if again == chunk else "block", when=again > 0)
+        .option("--recompute-num-layers", 1 if again == chunk else again, when=again > 0)
+        .option("--use-precision-aware-optimizer", when=spec.offload > 0)
+        .option("--optimizer-cpu-offload", when=spec.offload > 0)
+        .option("--optimizer-offload-fraction", f"{spec.offload:g}", when=spec.offload > 0)
         .option("--num-layers", n.layers)
         .option("--hidden-size", n.hidden)
         .option("--ffn-hidden-size", n.ffn)
@@ -117,27 +144,29 @@ def _torchtitan(spec: TrainSpec, steps: int) -> str:
             f"{tool.name} {tool.version} has no configuration of {spec.model}",
             f"it has {', '.join(tool.models)}",
         )
+    _precision(spec, "torchtitan", ("bf16",))
     module, config = tool.models[spec.model]
-    cut = spec.shard_ranks if spec.sharding == "fsdp" else 1
+    # without its optimiser cut up zero-1 would not fit: weights are cut as well, and kept whole once gathered
+    cut = 1 if spec.sharding == "none" else spec.shard_ranks
     command = (
         Command(tool, "-m torchtitan.train")
         .option("--module", module)
         .option("--config", config)
-        .option("--training.local_batch_size", spec.global_batch // spec.dp)
+        # stages cut it into passes, otherwise gradients of as many passes as it takes are summed
+        .option(
+            "--training.local_batch_size", spec.global_batch // spec.dp if spec.pp > 1 else spec.micro_batch
+        )
         .option("--training.global_batch_size", spec.global_batch)
         .option("--training.seq_len", spec.seq)
         .option("--training.steps", steps)
         .option("--parallelism.data_parallel_replicate_degree", max(spec.dp // cut, 1))
         .option("--parallelism.data_parallel_shard_degree", min(cut, spec.dp))
+        .option("--parallelism.fsdp_reshard_after_forward", "never", when=spec.sharding == "zero-1")
         .option("--parallelism.tensor_parallel_degree", spec.tp)
         .option("--parallelism.context_parallel_degree", spec.cp, when=spec.cp > 1)
         .option("--parallelism.expert_parallel_degree", spec.ep, when=spec.ep > 1)
         .option("--parallelism.pipeline_parallel_degree", spec.pp, when=spec.pp > 1)
-        .option(
-            "--parallelism.pipeline_parallel_schedule",
-            "Interleaved1F1B" if spec.vp > 1 else "1F1B",
-            when=spec.pp > 1,
-        )
+        .option("--parallelism.pipeline_parallel_schedule", SCHEDULES.get(spec.schedule), when=spec.pp > 1)
         .option("--parallelism.pipeline_parallel_microbatch_size", spec.micro_batch, when=spec.pp > 1)
     )
     return f"{_ranks(spec)} \\\n  {command}"
@@ -150,6 +179,7 @@ def _maxtext(spec: TrainSpec, steps: int) -> str:
             f"{tool.name} has no configuration of {spec.model} in the table of options",
             f"it has {', '.join(tool.models)}",
         )
+    _precision(spec, "maxtext", ("bf16", "fp8"))
     (name,) = tool.models[spec.model]
     devices, micro = spec.machine.devices, spec.micro_batch * spec.dp
     cut = spec.shard_ranks if spec.sharding == "fsdp" else 1
@@ -168,7 +198,7 @@ def _maxtext(spec: TrainSpec, steps: int) -> str:
         .setting("ici_context_parallelism", spec.cp, when=spec.cp > 1)
         .setting("ici_expert_parallelism", spec.ep, when=spec.ep > 1)
         .setting("ici_pipeline_parallelism", spec.pp, when=spec.pp > 1)
-        .setting("remat_policy", {"full": "full", "selective": "minimal"}.get(spec.recompute, "none"))
+        .setting("remat_policy", "full" if spec.recomputed else "minimal" if spec.selective else "none")
         .setting("dtype", "bfloat16")
         .setting("quantization", spec.precision, when=spec.precision == "fp8")
         .setting("dataset_type", "synthetic", when=steps <= MEASURED)
@@ -176,6 +206,15 @@ def _maxtext(spec: TrainSpec, steps: int) -> str:
         .setting("steps", steps)
     )
     return str(command)
+
+
+def _precision(spec: TrainSpec, target: str, known: tuple[str, ...]) -> None:
+    """Raises `UsageError` for products that the tool is not told here."""
+    if spec.precision not in known:
+        tool = get_tool(target)
+        raise UsageError(
+            f"{tool.name} is not told here to train in {spec.precision}", f"plan with --precision {known[0]}"
+        )
 
 
 def _pair(spec: TrainSpec, target: str, run: str, check: str = "") -> tuple[LaunchFile, ...]:

@@ -1,0 +1,116 @@
+"""The HTTP server under load: many clients at once for a minute; what was answered, how fast, and whether memory
+grew.
+
+    python -m bench.serve [CLIENTS] [SECONDS]
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import re
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+from statistics import quantiles
+from typing import Any
+
+import httpx
+
+SMALL = "meta-llama/Llama-3.1-8B"
+PLAN = {"model": "meta-llama/Llama-3.1-70B", "rate": "10/s", "ttft": "1s", "tpot": "40ms"}
+
+
+def question(dice: random.Random) -> tuple[str, dict[str, Any]]:
+    """What a client asks: mostly new, sometimes what others ask too, sometimes wrong."""
+    kind = dice.randrange(10)
+    if kind < 4:
+        return "estimate", {"model": SMALL, "chip": "l4", "concurrency": dice.randint(1, 100)}
+    if kind < 7:
+        return "fit", {"model": SMALL, "chips": "l4,h100-sxm5-80gb", "context": dice.randint(1000, 100_000)}
+    if kind < 8:
+        return "plan", PLAN
+    if kind < 9:
+        return "chips", {"search": dice.choice(("nvidia", "amd", "google"))}
+    return dice.choice(
+        (("plan", {"model": "no-such-model"}), ("fit", {"model": SMALL, "chips": "/etc/passwd"}))
+    )
+
+
+async def client(address: str, until: float, seed: int, seen: Counter[str], times: list[float]) -> None:
+    """One client that asks again as soon as it is answered; told to come back, it waits a little."""
+    dice = random.Random(seed)
+    async with httpx.AsyncClient(base_url=address, timeout=120) as http:
+        while time.monotonic() < until:
+            verb, given = question(dice)
+            began = time.monotonic()
+            try:
+                answer = await http.post(f"/api/{verb}", json=given)
+            except httpx.HTTPError as error:
+                seen[type(error).__name__] += 1
+                continue
+            seen[str(answer.status_code)] += 1
+            if answer.status_code == 429:
+                await asyncio.sleep(1.0)
+            else:
+                times.append(time.monotonic() - began)
+
+
+def memory_bytes(pid: int) -> int:
+    """Resident memory of a process and its children; 0 where the system does not tell."""
+    total = 0
+    for status in Path("/proc").glob("[0-9]*/status"):
+        try:
+            text = status.read_text()
+        except OSError:
+            continue
+        parent = re.search(r"^PPid:\s+(\d+)", text, re.M)
+        resident = re.search(r"^VmRSS:\s+(\d+) kB", text, re.M)
+        if resident and parent and pid in (int(parent.group(1)), int(status.parent.name)):
+            total += int(resident.group(1)) * 1024
+    return total
+
+
+async def load(address: str, clients: int, seconds: float, pid: int) -> None:
+    """The load, with memory at its beginning, in the middle and at its end."""
+    seen: Counter[str] = Counter()
+    times: list[float] = []
+    until = time.monotonic() + seconds
+    tasks = [asyncio.create_task(client(address, until, i, seen, times)) for i in range(clients)]
+    for part in range(6):
+        await asyncio.sleep(seconds / 6)
+        done = sum(seen.values())
+        print(
+            f"{(part + 1) * seconds / 6:5.0f} s  {done:7,} answers  {memory_bytes(pid) / 1e6:7.0f} MB  {dict(seen)}"
+        )
+    await asyncio.gather(*tasks)
+    cuts = quantiles(times, n=100)
+    print(f"{len(times) / seconds:.0f} answers/s, median {cuts[49]:.2f} s, 99th percentile {cuts[98]:.2f} s")
+    bad = {status: n for status, n in seen.items() if not status.isdigit() or int(status) >= 500}
+    print(f"failures: {bad or 'none'}")
+
+
+def main() -> None:
+    """Start a server, load it, stop it."""
+    clients = int(sys.argv[1]) if len(sys.argv) > 1 else 200
+    seconds = float(sys.argv[2]) if len(sys.argv) > 2 else 60.0
+    command = [sys.executable, "-m", "chipwise", "web", "--no-open", "--port", "0"]
+    server = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    try:
+        assert server.stderr is not None
+        found = re.search(r"http://\S+?:\d+", server.stderr.readline())
+        assert found
+        for i in range(3):
+            began = time.monotonic()
+            answer = httpx.post(f"{found.group()}/api/plan", json=PLAN | {"in": 2000 + i}, timeout=60)
+            print(f"plan {i + 1}: {answer.status_code} in {time.monotonic() - began:.2f} s")
+        asyncio.run(load(found.group(), clients, seconds, server.pid))
+    finally:
+        server.terminate()
+        server.wait(30)
+
+
+if __name__ == "__main__":
+    main()

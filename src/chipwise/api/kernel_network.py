@@ -1,0 +1,53 @@
+"""Collectives over the fabric and the network of a catalogued system: every algorithm, the fastest one chosen."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+
+import numpy as np
+
+from chipwise.calibrate.parameters import Parameters
+from chipwise.catalog.chip import Chip
+from chipwise.catalog.system import systems_for
+from chipwise.catalog.system_spec import System
+from chipwise.cost.device import Device
+from chipwise.cost.simt.family import SimtParameters
+from chipwise.parallel.collective import CollectiveParameters
+from chipwise.parallel.topology import Exchange, Kind, Latency, exchange_time, system_topology
+
+__all__ = ["across", "joining_system"]
+
+
+def joining_system(chip: Chip, ranks: int) -> System | None:
+    """The first system of a chip that joins so many, inside its fabric or over its network; None: none does."""
+    for system in systems_for(chip.software_id):
+        networked = system.scaleout is not None and system.scaleout.bytes_per_s is not None
+        if not system.mixed and (ranks <= system.chips or networked):
+            return system
+    return None
+
+
+def across(
+    kind: str, num_bytes: float, ranks: int, chip: Chip, system: System, numbers: Parameters
+) -> tuple[Exchange, Exchange]:
+    """(seconds by algorithm, the same of no bytes: what of it is latency) on a system.
+
+    The share of the link that collectives reach is the one fitted to the chip's family: of eight ranks on GPUs.
+    """
+    known: Kind = kind  # type: ignore[assignment]
+    topology = system_topology(system, ranks)
+    p = _latency(chip, numbers, Device.of(chip))
+    return exchange_time(known, num_bytes, ranks, topology, p), exchange_time(known, 0.0, ranks, topology, p)
+
+
+def _latency(chip: Chip, numbers: Parameters, device: Device) -> Latency:
+    costs = numbers.cost(chip.family, "vllm" if chip.family == "simt" else "any", [chip], alone=True)
+    if not isinstance(costs, SimtParameters):
+        o = numbers.overheads(chip.family, "any")
+        return Latency(base_s=o.link_base_s, hop_s=o.link_hop_s, link=np.minimum(o.link_share, 1.0))
+    values = costs.find("collective", (("kind", "all_reduce"), ("algorithm", "ring")))
+    p = CollectiveParameters(
+        **{f.name: float(np.ravel(values[f.name])[0]) for f in fields(CollectiveParameters)}
+    )
+    reached = float(p.link_share) * (min(float(device.domain), 8.0) / 4.0) ** float(p.rank_gain)
+    return Latency(base_s=p.base_s, step_s=p.step_s, link=min(reached, 1.0))

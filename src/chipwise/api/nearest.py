@@ -1,0 +1,66 @@
+"""The nearest published result of a plan: what `plan` shows beside its basis."""
+
+from __future__ import annotations
+
+from datetime import date
+
+from chipwise.api.loaded import describe
+from chipwise.catalog.chips import load_chips
+from chipwise.catalog.snapshot import per_snapshot, today
+from chipwise.errors import ChipwiseError
+from chipwise.evidence.match_axes import ModelFacts, Target
+from chipwise.evidence.nearest import Nearest, nearest_published
+from chipwise.report.records import ModelRecord
+from chipwise.workload.workload import Workload
+
+__all__ = ["Nearest", "facts_of", "model_facts", "nearest"]
+
+
+def nearest(
+    model: str | ModelRecord,
+    chip: str,
+    count: int | None,
+    workload: Workload,
+    *,
+    precision: str = "",
+    runtime: str = "",
+    day: date | None = None,
+) -> Nearest | None:
+    """The published row of MLPerf Inference nearest to a plan: `count` chips of id `chip` running `model` under
+    `workload` at full load, as submissions do. `Nearest.anchored(tokens_per_s)` moves a prediction by what was
+    measured: by nothing where no such model was submitted on this very chip.
+
+    None where no language model was submitted on this chip or a near one, the chip is the user's own, or the
+    model cannot be read. Costs some tens of milliseconds the first time and about 2 afterwards.
+    """
+    facts = facts_of(model) if isinstance(model, ModelRecord) else model_facts(model)
+    hardware = load_chips().get(chip)
+    if facts is None or hardware is None:
+        return None
+    target = Target(
+        model=facts,
+        chip=chip,
+        chips=count,
+        precision=precision or (model.precision if isinstance(model, ModelRecord) else ""),
+        scenario=workload.task,
+        input_tokens=workload.prompt_tokens,
+        output_tokens=workload.output_tokens,
+        runtime=runtime,
+        date=f"{day or today():%Y-%m}",
+        power_w=hardware.tdp_w,
+    )
+    return nearest_published(target, model_facts)
+
+
+def facts_of(m: ModelRecord) -> ModelFacts:
+    """What of a model decides its speed."""
+    return ModelFacts(m.name, m.params, m.active_params, m.kv_bytes_per_token, m.architecture)
+
+
+@per_snapshot
+def model_facts(name: str) -> ModelFacts | None:
+    """The same of a model by name, None where it cannot be read."""
+    try:
+        return facts_of(describe(name))
+    except ChipwiseError:
+        return None

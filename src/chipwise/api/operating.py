@@ -1,0 +1,175 @@
+"""`operators` and `load`: a given plan from inside, and under rising load."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from chipwise.api.estimating import estimate
+from chipwise.api.placing import placed
+from chipwise.calibrate.parameters import Parameters
+from chipwise.catalog.pricing import Pricing
+from chipwise.parallel.layout import Layout
+from chipwise.parallel.shard import shard
+from chipwise.predict.inference import chunk_tokens, in_flight
+from chipwise.predict.pieces import Piece, pieces
+from chipwise.report.operators_records import LoadPoint, LoadReport, OperatorRecord, OperatorsReport
+from chipwise.report.records import PlanRecord
+from chipwise.search.space import Deployment
+from chipwise.workload.lengths import PrefixCache
+from chipwise.workload.step import decode, prefill
+from chipwise.workload.workload import Workload
+
+__all__ = ["load_curve", "operators"]
+
+POINTS = 16
+
+
+def operators(
+    model: str,
+    workload: Workload,
+    chip: str,
+    layout: Layout,
+    *,
+    count: int | None = None,
+    concurrency: float | None = None,
+    pricing: Pricing | None = None,
+    parameters: Parameters | None = None,
+    **software: Any,
+) -> OperatorsReport:
+    """Every operator and exchange of a decode pass and of a pass with a chunk of a prompt, on one device of the plan.
+
+    The arguments are those of `estimate`, and so are its errors. A pass gives every sequence one token: guesses
+    ahead are not taken apart.
+    """
+    shared: dict[str, Any] = {"pricing": pricing, "parameters": parameters, **software}
+    answer = estimate(model, workload, chip, layout, count=count, concurrency=concurrency, **shared)
+    record = answer.plans[0]
+    context, d = placed(model, workload, chip, **shared)
+    costs, overheads = context.rates((d,))
+    sharded = shard(context.found.graph, layout)
+    sequences = record.batch / float(in_flight(workload, layout.pp) * layout.dp)
+    chunk = chunk_tokens(workload, d.policies, workload.prefix)
+    spread, cache = workload.served, workload.prefix or PrefixCache()
+    held = spread.decoding_context if workload.lengths else workload.mean_context
+    long = max(spread.attended_prompt, 1.0)
+    new = cache.new_tokens(long)
+    passes = {"decode": decode(sequences, held), "prefill": prefill(chunk / new, new, long - new)}
+    found = tuple(
+        record
+        for phase, step in passes.items()
+        for record in _records(phase, pieces(sharded, step, d.device, costs, overheads), d)
+    )
+    used = dict.fromkeys(o.dtype for o in found if o.peak_flops_per_s)
+    return OperatorsReport(
+        model=answer.model,
+        workload=answer.workload,
+        plan=record,
+        device=d.chip.id,
+        decode_sequences=sequences,
+        chunk_tokens=chunk,
+        context_tokens=held,
+        decode_s=sum(o.seconds for o in found if o.phase == "decode"),
+        prefill_s=sum(o.seconds for o in found if o.phase == "prefill"),
+        memory_bytes_per_s=float(np.asarray(d.device.memory_bytes_per_s)),
+        peaks_flops_per_s={name: float(np.asarray(d.device.matrix[name])) for name in used},
+        operators=found,
+        assumptions=answer.assumptions,
+    )
+
+
+def load_curve(
+    model: str,
+    workload: Workload,
+    chip: str,
+    layout: Layout,
+    *,
+    count: int | None = None,
+    concurrency: float | None = None,
+    pricing: Pricing | None = None,
+    parameters: Parameters | None = None,
+    ttft_s: float | None = None,
+    tpot_s: float | None = None,
+    **software: Any,
+) -> LoadReport:
+    """One replica at 16 loads from a lone request to as many as fit, or to `concurrency`.
+
+    Loads are spaced evenly on a logarithmic scale. `ttft_s` and `tpot_s` are targets to hold it against; the other
+    arguments are those of `estimate`, and so are its errors.
+    """
+    shared: dict[str, Any] = {"pricing": pricing, "parameters": parameters, **software}
+    answer = estimate(model, workload, chip, layout, count=count, concurrency=concurrency, **shared)
+    full = answer.plans[0]
+    context, d = placed(model, workload, chip, **shared)
+    least = min(float(in_flight(workload, layout.pp) * layout.dp), full.batch)
+    batches = np.unique(np.geomspace(least, full.batch, POINTS))[:-1]
+    # the last is the plan itself
+    records = [*(context.at_batch(d, layout, 1, float(b)) for b in batches), full]
+    room, most = full.memory.cache_tokens, f"at most {d.policies.max_sequences:,} sequences"
+    if concurrency is not None:
+        limit = f"{concurrency:g} requests in flight, as asked"
+    else:
+        limit = most if room is None else f"room for {room:,} tokens of cache, {most}"
+    points = tuple(_point(r) for r in records)
+    good = [p.concurrency for p in points if _meets(p, ttft_s, tpot_s)]
+    return LoadReport(
+        model=answer.model,
+        workload=answer.workload,
+        plan=full,
+        points=points,
+        limit=limit,
+        ttft_s=ttft_s,
+        tpot_s=tpot_s,
+        within=max(good) if good and (ttft_s or tpot_s) else None,
+        assumptions=answer.assumptions,
+    )
+
+
+def _records(phase: str, found: Mapping[str, Piece], d: Deployment) -> tuple[OperatorRecord, ...]:
+    """Longest first; crumbs of rounding below a nanosecond are left out."""
+    whole = sum(p.seconds for p in found.values()) or 1.0
+    kept = sorted((p for p in found.values() if p.seconds > 1e-9), key=lambda p: -p.seconds)
+    return tuple(_record(phase, p, d, whole) for p in kept)
+
+
+def _record(phase: str, p: Piece, d: Deployment, whole: float) -> OperatorRecord:
+    exposed = {name: s for name, s in p.exposed_s.items() if s > 1e-12}
+    matrix = p.kind in ("gemm", "experts", "attention")
+    peak = float(np.asarray(d.device.matrix[p.dtype])) if matrix else 0.0
+    return OperatorRecord(
+        phase=phase,
+        name=p.name,
+        kind=p.kind,
+        repeats=p.repeats,
+        dtype=p.dtype,
+        flops=p.flops,
+        bytes=p.bytes,
+        intensity=p.flops / p.bytes if p.bytes else 0.0,
+        flops_per_s=p.flops / p.seconds,
+        peak_flops_per_s=peak if np.isfinite(peak) else 0.0,
+        seconds=p.seconds,
+        share=p.seconds / whole,
+        bound=max(exposed, key=exposed.__getitem__, default="launch"),
+        exposed_s=exposed,
+    )
+
+
+def _meets(p: LoadPoint, ttft_s: float | None, tpot_s: float | None) -> bool:
+    return p.ttft_s.mid <= (ttft_s or np.inf) and p.tpot_s.mid <= (tpot_s or np.inf)
+
+
+def _point(r: PlanRecord) -> LoadPoint:
+    return LoadPoint(
+        concurrency=r.concurrency,
+        batch=r.batch,
+        requests_per_s=r.requests_per_s,
+        ttft_s=r.ttft_s,
+        tpot_s=r.tpot_s,
+        tokens_per_s=r.tokens_per_s,
+        tokens_per_s_per_user=1.0 / r.tpot_s.mid,
+        usd_per_million_out=r.usd_per_million_out,
+        bound=r.bound,
+        tails=r.tails,
+    )

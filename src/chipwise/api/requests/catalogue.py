@@ -1,0 +1,152 @@
+"""chips, models, systems, runtimes, offers: what one can ask of the catalogue."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import TypeVar
+
+from chipwise.api.loaded import describe, find_chip
+from chipwise.api.requests.field import Asked, ask, count_of, split
+from chipwise.catalog.chip import Chip
+from chipwise.catalog.chips import get_chip, load_chips
+from chipwise.catalog.configs import bundled_configs
+from chipwise.catalog.offer import load_offers, price_range
+from chipwise.catalog.runtime import get_runtime, load_runtimes
+from chipwise.catalog.snapshot import today
+from chipwise.catalog.system import get_system, load_systems
+from chipwise.errors import UnknownNameError
+from chipwise.report.catalogue_records import (
+    ChipRecord,
+    ChipsReport,
+    ModelsReport,
+    OffersReport,
+    RuntimesReport,
+    SystemsReport,
+    chip_record,
+)
+
+__all__ = ["ChipsRequest", "ModelsRequest", "OffersRequest", "RuntimesRequest", "SystemsRequest"]
+
+T = TypeVar("T")
+
+WORDS = "words that all occur in its name, as in nvidia hbm3e"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChipsRequest(Asked):
+    """Chips: all, those that a search finds, or some by name with every figure and its source, side by side."""
+
+    chips: str | None = ask("these in full, separated by commas; default: a line for each", file=True)
+    search: str | None = ask("words that all occur in id, name, vendor, kind or memory, as in nvidia hbm3e")
+    vendor: str | None = ask("of this vendor, as in amd")
+    limit: int = ask("at most so many", 200)
+
+    def run(self) -> ChipsReport:
+        """The chips. Raises `UnknownNameError` for a chip or vendor that does not exist."""
+        if self.chips is not None:
+            named = tuple(_record(find_chip(name), sources=True) for name in split(self.chips))
+            return ChipsReport(named, len(named))
+        vendors = {c.vendor for c in load_chips().values()}
+        if self.vendor is not None and self.vendor.lower() not in vendors:
+            raise UnknownNameError("vendor", self.vendor, vendors, f"one of {', '.join(sorted(vendors))}")
+        of_vendor = (
+            c for c in load_chips().values() if self.vendor in (None, c.vendor) or _same(self.vendor, c)
+        )
+        found = _holding(self.search, of_vendor, _text)
+        return ChipsReport(tuple(map(_record, found[: _most(self.limit)])), len(found))
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelsRequest(Asked):
+    """Models that are known by name: all, those that a search finds, or one in figures with what was assumed."""
+
+    model: str | None = ask("this one alone: a bundled name, a config.json or its folder", file=True)
+    search: str | None = ask("words that all occur in the name, as in qwen3 fp8")
+    limit: int = ask("at most so many", 40)
+
+    def run(self) -> ModelsReport:
+        """The models. Raises `UnknownNameError` for one that does not exist."""
+        if self.model is not None:
+            return ModelsReport((describe(self.model),), 1)
+        names = (name for name, config in bundled_configs().items() if not config.alias)
+        found = _holding(self.search, names, lambda name: name)
+        return ModelsReport(tuple(map(describe, found[: _most(self.limit)])), len(found))
+
+
+@dataclass(frozen=True, kw_only=True)
+class SystemsRequest(Asked):
+    """Machines, pods and slices: chips of a host, what joins them, legal shapes, each figure with its source."""
+
+    system: str | None = ask("this one alone, by its id")
+    chip: str | None = ask("those that hold this chip", file=True)
+
+    def run(self) -> SystemsReport:
+        """The systems. Raises `UnknownNameError` for a system or chip that does not exist."""
+        if self.system is not None:
+            return SystemsReport((get_system(self.system),))
+        wanted = None if self.chip is None else get_chip(self.chip).id
+        table = load_systems().values()
+        return SystemsReport(tuple(s for s in table if wanted in (None, *(held for held, _ in s.members))))
+
+
+@dataclass(frozen=True, kw_only=True)
+class RuntimesRequest(Asked):
+    """Serving software: its policies, and which chip, number format and architecture it runs."""
+
+    runtime: str | None = ask("this one alone, by its id")
+    chip: str | None = ask("those that run on this chip", file=True)
+
+    def run(self) -> RuntimesReport:
+        """The runtimes. Raises `UnknownNameError` for a runtime or chip that does not exist."""
+        if self.runtime is not None:
+            return RuntimesReport((get_runtime(self.runtime),))
+        wanted = None if self.chip is None else get_chip(self.chip).id
+        table = load_runtimes().values()
+        runs = (r for r in table if wanted is None or any(wanted in u.chips for u in r.rules if u.runs))
+        return RuntimesReport(tuple(runs))
+
+
+@dataclass(frozen=True, kw_only=True)
+class OffersRequest(Asked):
+    """Dated list prices of instances for rent, cheapest chip first, and the range for each chip."""
+
+    chip: str | None = ask("of this chip", file=True)
+    provider: str | None = ask("of this provider")
+    limit: int = ask("at most so many", 40)
+
+    def run(self) -> OffersReport:
+        """The offers. Raises `UnknownNameError` for a chip or provider that does not exist."""
+        providers = {o.provider for o in load_offers()}
+        if self.provider is not None and self.provider.lower() not in {p.lower() for p in providers}:
+            raise UnknownNameError("provider", self.provider, providers)
+        wanted = None if self.chip is None else get_chip(self.chip).id
+        named = (self.provider or "").lower()
+        found = [o for o in load_offers() if wanted in (None, o.chip) and named in ("", o.provider.lower())]
+        found.sort(key=lambda o: (o.usd_per_chip_h is None, o.usd_per_chip_h or 0.0, o.chip))
+        shown = tuple(found[: _most(self.limit)])
+        chips = dict.fromkeys(o.chip for o in shown)
+        ranges = (price_range(chip, today()) for chip in chips)
+        return OffersReport(shown, tuple(r for r in ranges if r is not None), len(found))
+
+
+def _record(chip: Chip, *, sources: bool = False) -> ChipRecord:
+    price = price_range(chip.id, today()) if chip.id in load_chips() else None
+    return chip_record(chip, price, sources=sources)
+
+
+def _same(vendor: str | None, chip: Chip) -> bool:
+    return vendor is not None and vendor.lower() == chip.vendor
+
+
+def _text(c: Chip) -> str:
+    return " ".join((c.id, c.name, c.vendor, c.kind, c.family, c.memory.name, *c.aliases))
+
+
+def _holding(words: str | None, items: Iterable[T], text: Callable[[T], str]) -> list[T]:
+    wanted = (words or "").lower().split()
+    return [item for item in items if all(word in text(item).lower() for word in wanted)]
+
+
+def _most(limit: int) -> int:
+    return count_of(limit, "--limit", "lines") or 1

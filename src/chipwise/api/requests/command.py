@@ -1,0 +1,54 @@
+"""A request as the command that asks it, and as another request about the same thing.
+
+Every `next:` line and every hint that names a command is written here, so that it carries the user's own options.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import Field, fields
+from typing import Any, TypeVar
+
+from chipwise.api.requests.field import Asked
+from chipwise.errors import InfeasibleError
+
+__all__ = ["about", "command_line", "hinting"]
+
+R = TypeVar("R", bound=Asked)
+
+
+def about(request: Asked, kind: type[R], **changed: Any) -> R:
+    """The request of another kind that takes over every option which both have, with some `changed`."""
+    own = {f.name for f in fields(request)}  # type: ignore[arg-type]
+    shared = [f.name for f in fields(kind) if f.name in own]  # type: ignore[arg-type]
+    return kind(**{name: getattr(request, name) for name in shared} | changed)
+
+
+def command_line(verb: str, request: Asked) -> str:
+    """The command that asks this, without options at their defaults."""
+    parts = ["chipwise", verb]
+    for f in fields(request):  # type: ignore[arg-type]
+        value = getattr(request, f.name)
+        if f.name == "model":
+            parts.insert(2, str(value))
+        elif value != f.default and value is not None:
+            option = f"--{_outer(f).replace('_', '-')}"
+            parts += [option] if value is True else [option, str(value)]
+    return shlex.join(parts)
+
+
+@contextmanager
+def hinting(verb: str, request: Asked) -> Iterator[None]:
+    """Lets an error that points to a verb name the command with the options of `request`."""
+    try:
+        yield
+    except InfeasibleError as error:
+        if error.see == verb:
+            error.hint = f"{command_line(verb, request)} shows what would mend it"
+        raise
+
+
+def _outer(f: Field[Any]) -> str:
+    return str(f.metadata.get("alias") or f.name)

@@ -1,0 +1,240 @@
+"""What the doors that serve others share: reading a question, and saying what is wrong with one.
+
+The command line names its options itself and may open the user's files. Doors that answer somebody else read
+plain values, take only names that chipwise knows, and turn every complaint into a `Problem`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields, replace
+from functools import cache
+from typing import Any, get_type_hints
+
+from chipwise.api.requests.field import split
+from chipwise.api.requests.verbs import VERBS, Request
+from chipwise.catalog.chips import get_chip, load_chips
+from chipwise.catalog.configs import bundled_configs
+from chipwise.errors import ChipwiseError, InfeasibleError, UnknownNameError, UsageError, shorten
+from chipwise.report.records import SCHEMA_VERSION
+
+__all__ = [
+    "Failure",
+    "Problem",
+    "answer_schema",
+    "answer_type",
+    "problem_of",
+    "read_request",
+    "request_adapter",
+    "request_schema",
+    "warm_names",
+    "written_schema",
+]
+
+KINDS = {2: "unusable-value", 3: "unknown-name", 4: "infeasible", 5: "missing-extra"}
+OPTION = re.compile(r"(?<![\w-])--([a-z][a-z-]*)")
+LISTED = re.compile(r"list them: chipwise (\w+) list")
+SHOWN = re.compile(r"chipwise (\w+) .*?\b(shows|sizes)\b")
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Why a question has no answer: what is wrong, the next step, and names that were perhaps meant.
+
+    `kind`: unusable-value, unknown-name, infeasible (nothing fits, or a target cannot be met) or missing-extra.
+    `reasons` counts candidates by what they fell to, `reachable` are the best figures that can be had.
+    """
+
+    kind: str
+    what: str
+    hint: str = ""
+    nearest: tuple[str, ...] = ()
+    reasons: Mapping[str, int] = field(default_factory=dict)
+    reachable: Mapping[str, float] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        return f"{self.what} ({self.hint})" if self.hint else self.what
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """What stands where an answer would: the problem alone."""
+
+    error: Problem
+    schema_version: str = SCHEMA_VERSION
+
+
+def problem_of(error: ChipwiseError) -> Problem:
+    """An error as a problem; options of the command line become names of fields."""
+    found = error.nearest if isinstance(error, UnknownNameError) else ()
+    kind = KINDS.get(error.exit_code, "unusable-value")
+    plain = kind, _plain(error.what), _plain(error.hint), tuple(found)
+    if isinstance(error, InfeasibleError):
+        return Problem(*plain, error.reasons, error.reachable)
+    return Problem(*plain)
+
+
+@cache
+def request_adapter(verb: str) -> Any:
+    """The pydantic adapter of a verb's question."""
+    from pydantic import TypeAdapter
+
+    return TypeAdapter(VERBS[verb])
+
+
+def answer_type(verb: str) -> Any:
+    """The type of a verb's answer."""
+    return get_type_hints(VERBS[verb].run)["return"]
+
+
+def request_schema(
+    verb: str, template: str = "#/components/schemas/{model}", *, files: bool = False
+) -> dict[str, Any]:
+    """The JSON schema of a verb's question, shared parts under `$defs`, to be referred to by `template`. Without
+    `files` it has no fields that can only name a file."""
+    schema: dict[str, Any] = request_adapter(verb).json_schema(ref_template=template)
+    for f in fields(VERBS[verb]):  # type: ignore[arg-type]
+        if f.metadata.get("file") and f.name not in NAMED and not files:
+            schema["properties"].pop(_outer(f))
+    return schema
+
+
+def answer_schema(verb: str, template: str = "#/components/schemas/{model}") -> dict[str, Any]:
+    """The JSON schema of a verb's answer as it is written."""
+    return written_schema(answer_type(verb), template)
+
+
+def written_schema(kind: Any, template: str) -> dict[str, Any]:
+    """The JSON schema of a record as it is written: a number that is not finite becomes null."""
+    from pydantic import TypeAdapter
+    from pydantic.json_schema import GenerateJsonSchema
+
+    class Written(GenerateJsonSchema):
+        """Schemas of what is written."""
+
+        def float_schema(self, schema: Any) -> dict[str, Any]:
+            """A number, or null where it is not finite."""
+            return {"type": ["number", "null"]}
+
+        def tuple_schema(self, schema: Any) -> dict[str, Any]:
+            """A tuple of equal parts as a list of that length: not every reader knows `prefixItems`."""
+            found: dict[str, Any] = super().tuple_schema(schema)
+            parts = found.get("prefixItems", ())
+            if parts and all(part == parts[0] for part in parts):
+                del found["prefixItems"]
+                found["items"] = parts[0]
+            return found
+
+    return TypeAdapter(kind).json_schema(
+        mode="serialization", ref_template=template, schema_generator=Written
+    )
+
+
+def read_request(verb: str, given: Mapping[str, Any], *, files: bool = False) -> Request:
+    """The question of a verb, by the names of its fields. Without `files` only names that chipwise knows are
+    taken where the command line would open a file.
+
+    Raises `UnknownNameError` for a verb, field, model or chip that does not exist, `UsageError` for a value
+    that cannot be used.
+    """
+    from pydantic import ValidationError
+
+    if verb not in VERBS:
+        raise UnknownNameError("verb", verb, VERBS, f"one of {', '.join(VERBS)}")
+    try:
+        request: Request = request_adapter(verb).validate_python(dict(given))
+    except ValidationError as error:
+        raise _complaint(verb, error.errors(include_url=False, include_context=False)) from None
+    return request if files else _known(request)
+
+
+def warm_names() -> None:
+    """Read the tables that questions are checked against, so that the first one does not wait for them."""
+    for verb in VERBS:
+        request_adapter(verb)
+    bundled_configs()
+    get_chip(next(iter(load_chips())))
+
+
+def _complaint(verb: str, found: list[Any]) -> ChipwiseError:
+    """The first complaint of a schema in the words of the house; a field that does not exist comes first."""
+    known = [_outer(f) for f in fields(VERBS[verb])]  # type: ignore[arg-type]
+    strange = next(
+        (e for e in found if e["type"] in ("unexpected_keyword_argument", "extra_forbidden")), None
+    )
+    if strange is not None:
+        return UnknownNameError(
+            f"field of {verb}", str(strange["loc"][-1]), known, f"it has {', '.join(known)}"
+        )
+    first = found[0]
+    name = ".".join(str(part) for part in first["loc"]) or verb
+    if first["type"] in ("missing", "missing_argument", "missing_keyword_only_argument"):
+        return UsageError(f"{verb} needs '{shorten(name)}'", _help(verb, name))
+    said = shorten(str(first["msg"])).removeprefix("Input ").removeprefix("should be ")
+    value = shorten(repr(first.get("input")), 60)
+    return UsageError(f"{shorten(name)}: cannot use {value}, expected {said}", _help(verb, name))
+
+
+def _known(request: Request) -> Request:
+    """The request with the names of its models and chips resolved. Raises for anything that could be a file."""
+    changed: dict[str, Any] = {}
+    for f in fields(request):  # type: ignore[arg-type]
+        value = getattr(request, f.name)
+        if not f.metadata.get("file") or value is None:
+            continue
+        if f.name not in NAMED:
+            raise UsageError(f"{f.name}: files are not read here", "the command line reads them")
+        changed[f.name] = NAMED[f.name](value)
+    return replace(request, **changed) if changed else request  # type: ignore[type-var]
+
+
+def _model(name: str) -> str:
+    table = bundled_configs()
+    wanted = name.strip().lower()
+    for hits in (
+        [key for key in table if key.lower() == wanted],
+        [key for key in table if key.lower().rsplit("/", 1)[-1] == wanted],
+    ):
+        if len(hits) == 1:
+            return hits[0]
+    raise UnknownNameError("model", name, table, "the verb models lists them; files are not read here")
+
+
+def _chip(name: str) -> str:
+    return get_chip(name).id
+
+
+def _chips(text: str) -> str:
+    return ",".join(map(_chip, split(text)))
+
+
+def _rates(text: str) -> str:
+    """Rates written out, with a comma: text without one could be the name of a file."""
+    words = text.replace(",", " ").split()
+    for word in words:
+        try:
+            float(word)
+        except ValueError:
+            raise UsageError(
+                f"day: '{shorten(word)}' is no rate", "requests per second, files are not read here"
+            ) from None
+    return f"{','.join(words)},"
+
+
+NAMED: dict[str, Callable[[str], str]] = {"model": _model, "chip": _chip, "chips": _chips, "day": _rates}
+"""How each field that may name a file on the command line is read where it may not."""
+
+
+def _outer(f: Any) -> str:
+    return str(f.metadata.get("alias") or f.name)
+
+
+def _help(verb: str, name: str) -> str:
+    return next((str(f.metadata.get("help", "")) for f in fields(VERBS[verb]) if _outer(f) == name), "")  # type: ignore[arg-type]
+
+
+def _plain(text: str) -> str:
+    """`--max-chips` as `max_chips`, a command as the verb that it runs."""
+    text = SHOWN.sub(r"the verb \1 \2", LISTED.sub(r"the verb \1 lists them", text))
+    return OPTION.sub(lambda m: m.group(1).replace("-", "_"), text)

@@ -1,0 +1,134 @@
+"""evidence, evidence_match, check_claim: what one can ask of published results and one's own."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from chipwise.api.requests.field import MISSING, Asked, ask, count_of, split
+from chipwise.api.requests.parts import Targets
+from chipwise.api.requests.planning import MODEL, TASK
+from chipwise.errors import UsageError
+from chipwise.report.catalogue_records import EvidenceReport
+from chipwise.report.evidence_view import NOTICE, ClaimReport, MatchReport
+from chipwise.workload.workload import Task, Workload
+
+__all__ = [
+    "CheckClaimRequest",
+    "ClaimOptions",
+    "EvidenceMatchRequest",
+    "EvidenceRequest",
+    "Judged",
+    "MatchOptions",
+]
+
+
+@dataclass(frozen=True, kw_only=True)
+class EvidenceRequest(Asked):
+    """Published results of MLPerf Inference and your own measurements: search by words, or filter."""
+
+    search: str | None = ask("words that all occur in id, model, chip, submitter, software or notes")
+    benchmark: str | None = ask("as in llama2-70b")
+    chip: str | None = ask("on this chip", file=True)
+    scenario: str | None = ask("Offline, Server, Interactive, SingleStream or MultiStream")
+    round_: str | None = ask("as in v5.1", name="round")
+    submitter: str | None = ask("as in NVIDIA")
+    own: bool = ask("your imported measurements alone", False)
+    best: bool = ask("the best of each chip, count, model, scenario and round alone", False)
+    limit: int = ask("at most so many", 15)
+
+    def run(self) -> EvidenceReport:
+        """The results, those of a search with your own first. Raises `UnknownNameError` for a name in a filter."""
+        from chipwise.api.evidence import Filter, list_evidence, search_evidence
+
+        most = count_of(self.limit, "--limit", "lines")
+        wanted = Filter(self.benchmark, self.chip, self.scenario, self.round_, self.submitter)
+        if self.search is None:
+            found = list_evidence(wanted, own=self.own, best=self.best)
+        else:
+            if wanted != Filter() or self.own or self.best:
+                raise UsageError("--search stands alone", "put the names of the filter among its words")
+            found = search_evidence((self.search,))
+        return EvidenceReport(found[:most], len(found), NOTICE)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Judged(Asked):
+    """A workload that results are held against: mean lengths and targets."""
+
+    in_: str = ask("mean prompt tokens", "2000", name="in")
+    out: str = ask("mean output tokens", "300")
+    ttft: str | None = ask("target for the time to the first token, as in 500ms; serving alone: 2s")
+    tpot: str | None = ask("target for the time per output token, as in 30ms; serving alone: 50ms")
+    task: Task = ask(TASK, "serve")
+    precision: str | None = ask("another number format than the checkpoint's")
+    runtime: str | None = ask("serving software")
+
+    def workload(self) -> Workload:
+        """The workload; a served one without targets gets the stated ones."""
+        targets = Targets(in_=self.in_, out=self.out, ttft=self.ttft, tpot=self.tpot)
+        return targets.workload_of(self.task)
+
+
+@dataclass(frozen=True, kw_only=True)
+class MatchOptions(Judged):
+    """A deployment that results are held against."""
+
+    chip: str = ask("a chip", MISSING, file=True)
+    count: int | None = ask("chips in all")
+    concurrency: float | None = ask("requests in flight; default: as many as fit, of a local user one")
+    limit: int = ask("at most so many results", 5)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClaimOptions(Judged):
+    """A lead, and what is planned instead."""
+
+    result: str = ask("the id of a result, as the verb evidence shows it", MISSING)
+    against: str | None = ask("other chips, separated by commas; default: the best rivals")
+    count: int | None = ask("your chips; default: those of the result")
+
+
+@dataclass(frozen=True, kw_only=True)
+class EvidenceMatchRequest(MatchOptions):
+    """The published results nearest to a plan on eight axes (same, near, different, unknown), and the prediction
+    moved towards them."""
+
+    model: str = ask(MODEL, MISSING, file=True)
+
+    def run(self) -> MatchReport:
+        """The nearest results. Raises `UnknownNameError` for an unknown model or chip."""
+        from chipwise.api.evidence_match import match_evidence
+
+        if self.concurrency is not None and not 0 < self.concurrency < 1e7:
+            raise UsageError(f"--concurrency {self.concurrency:g} is out of range", "more than 0")
+        return match_evidence(
+            self.model,
+            self.workload(),
+            self.chip,
+            count=count_of(self.count, "--count", "chips"),
+            precision=self.precision,
+            runtime=self.runtime,
+            concurrency=self.concurrency,
+            most=count_of(self.limit, "--limit", "lines") or 1,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class CheckClaimRequest(ClaimOptions):
+    """Does the lead of a published result over other chips carry over to your workload, and what reverses it."""
+
+    model: str = ask(MODEL, MISSING, file=True)
+
+    def run(self) -> ClaimReport:
+        """The verdict, axis by axis. Raises `UnknownNameError` for an unknown result, model or chip."""
+        from chipwise.api.evidence_match import claim_evidence
+
+        return claim_evidence(
+            self.result,
+            self.model,
+            self.workload(),
+            count=count_of(self.count, "--count", "chips"),
+            precision=self.precision,
+            runtime=self.runtime,
+            against=split(self.against),
+        )

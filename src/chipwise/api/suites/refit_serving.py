@@ -1,0 +1,52 @@
+"""`python -m chipwise.api.suites.refit_serving serving_points.csv [--write]`: the serving parameters, fitted anew.
+
+Prints the fitted numbers; with --write ships them in calibrate/data/serving.csv and, from errors on cells that a fit
+did not see, the intervals in evidence/data/intervals.csv. To be run again whenever the
+physics has changed: factors are relative to it.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from importlib.resources import files
+from pathlib import Path
+
+from chipwise.api.suites.serving_folds import TIERS, interval_table, out_of_fold, serving_rows
+from chipwise.calibrate.fit_serving import chips_seen, fit_serving
+from chipwise.calibrate.parameters import shipped_parameters
+from chipwise.calibrate.table import write_table
+from chipwise.errors import ChipwiseError, UsageError
+from chipwise.evidence.judge import as_rows
+
+__all__ = ["main"]
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Fit, print what moved, ship on --write."""
+    if not arguments:
+        raise UsageError(
+            "no rows", "python -m chipwise.api.suites.refit_serving serving_points.csv [--write]"
+        )
+    runs, data, refused = serving_rows(arguments[0], shipped_parameters())
+    fit = fit_serving(data)
+    fitted = {**fit.parameters(), **chips_seen(data.labels, fit.passes.rows_hash)}
+    for name, p in fitted.items():
+        print(f"{name:48s} {p.value:10.4g}  prior {p.prior:8.4g}  spread {p.spread:.2f}", file=sys.stderr)
+    if "--write" not in arguments:
+        return
+    keys = sorted({key for key, _ in TIERS.values()})
+    lines = as_rows(interval_table({key: out_of_fold(runs, data, refused, key) for key in keys}))
+    Path(str(files("chipwise.evidence"))).joinpath("data/intervals.csv").write_text(
+        "\n".join(lines) + "\n", "utf-8"
+    )
+    Path(str(files("chipwise.calibrate"))).joinpath("data/serving.csv").write_text(
+        write_table(fitted), "utf-8"
+    )
+
+
+if __name__ == "__main__":
+    try:
+        main(sys.argv[1:])
+    except ChipwiseError as error:
+        sys.exit(f"chipwise: {error}")

@@ -1,0 +1,37 @@
+"""`python -m chipwise.api.suites.refit_training training.csv mlperf_training.csv [--write]`: the numbers of training,
+fitted anew; with --write they are shipped in calibrate/data/training.csv. To be run after every change of the
+physics: the numbers are relative to it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from importlib.resources import files
+from pathlib import Path
+
+from chipwise.api.suites.training import fitted_training
+from chipwise.calibrate.parameters import Parameters
+from chipwise.calibrate.table import write_table
+from chipwise.errors import ChipwiseError, UsageError
+
+__all__ = ["main"]
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Fit, print what moved, ship on --write."""
+    paths = [a for a in arguments if not a.startswith("--")]
+    if not paths:
+        raise UsageError("no rows", "python -m chipwise.api.suites.refit_training training.csv [--write]")
+    fitted = fitted_training(paths, Parameters({})).table
+    for name, p in fitted.items():
+        print(f"{name:52s} {p.value:10.4g}  prior {p.prior:8.4g}  spread {p.spread:.2f}", file=sys.stderr)
+    if "--write" in arguments:
+        folder = Path(str(files("chipwise.calibrate")))
+        folder.joinpath("data/training.csv").write_text(write_table(fitted), "utf-8")
+
+
+if __name__ == "__main__":
+    try:
+        main(sys.argv[1:])
+    except ChipwiseError as error:
+        sys.exit(f"chipwise: {error}")

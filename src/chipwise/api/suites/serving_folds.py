@@ -1,0 +1,278 @@
+"""The suite `serving` out of fold: fits that never saw a row's (architecture, chip) cell, anchors, intervals."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from chipwise.api.suites.serving import readable_runs
+from chipwise.calibrate.fit_serving import ServingRows, fit_serving
+from chipwise.calibrate.parameters import Parameters
+from chipwise.cost.simt.rates import generation
+from chipwise.errors import ChipwiseError, UsageError
+from chipwise.evidence.anchors import Anchors, corrections
+from chipwise.evidence.judge import APART, Factors, Nearness, conformal
+from chipwise.evidence.rows import Row
+from chipwise.evidence.serving_answers import FIGURES, corrected, seconds
+from chipwise.evidence.serving_rows import Pool, ServingRun
+from chipwise.evidence.serving_tables import engines, labels
+from chipwise.evidence.validate import Judged, Summary, Validation, leave_out, ranking, summarise
+from chipwise.units import Array
+
+__all__ = ["Folds", "interval_table", "out_of_fold", "serving_rows", "validate_serving"]
+
+KEYS: Mapping[str, Callable[[ServingRun], Hashable]] = {
+    "cell": lambda r: r.cell,
+    "chip": lambda r: r.chip.id,
+    "model": lambda r: r.architecture,
+    "runtime": lambda r: r.runtime.id,
+    "generation": lambda r: generation(r.chip.id).removesuffix("_ultra"),
+}
+"""What stays together: the split of the table, a whole chip, architecture, runtime or generation of chips."""
+
+TIERS: Mapping[Nearness, tuple[str, str]] = {
+    "own": ("cell", "own"),
+    "chip": ("cell", "predicted"),
+    "vendor": ("chip", "predicted"),
+    "runtime": ("runtime", "predicted"),
+    "generation": ("generation", "predicted"),
+}
+"""Tiers of intervals: the key that is left out, and which of the predictions is judged."""
+
+THROUGHPUT = "tokens_per_s"
+
+Pairs = Mapping[str, Array]
+"""Seconds by figure."""
+
+
+@dataclass(frozen=True)
+class Folds:
+    """Scored rows with what was measured and what fits that never saw their key predicted, in seconds; `own` is
+    the same with one other row of the deployment as an anchor (NaN where there is none)."""
+
+    runs: Sequence[ServingRun]
+    refused: Sequence[str]
+    measured: Pairs
+    predicted: Pairs
+    own: Pairs
+
+
+def serving_rows(path: str, numbers: Parameters) -> tuple[list[ServingRun], ServingRows, list[str]]:
+    """Scored rows of a table with measured columns: what ran, their engines, and the ids of unreadable ones.
+
+    Raises `UsageError` for a table without measured columns.
+    """
+    table, found = readable_runs(path)
+    scored = [(row, run) for row, run in zip(table, found, strict=True) if row.get("score", "1") == "1"]
+    refused = [row["row_id"] for row, run in scored if isinstance(run, ChipwiseError)]
+    kept: list[tuple[Row, ServingRun]] = [(row, run) for row, run in scored if isinstance(run, ServingRun)]
+    if not kept or not all(row.get(metric) for row, _ in kept for metric in FIGURES.values()):
+        raise UsageError(f"{path}: no measured columns", f"needed: {', '.join(FIGURES.values())}")
+    runs = [run for _, run in kept]
+    tpot, ttft = (seconds([row[name] for row, _ in kept]) for name in ("tpot_ms", "ttft_ms"))
+    return runs, ServingRows(engines(runs, numbers), labels(runs), tpot, ttft), refused
+
+
+def out_of_fold(
+    runs: Sequence[ServingRun], data: ServingRows, refused: Sequence[str], key: str = "cell"
+) -> Folds:
+    """Refit without each key in turn and predict its rows, without and with an anchor."""
+    size = len(runs)
+    plain = {figure: np.full(size, np.nan) for figure in FIGURES}
+    own = {figure: np.full(size, np.nan) for figure in FIGURES}
+    for kept, out in leave_out([KEYS[key](r) for r in runs]):
+        fitted = fit_serving(data.take(kept))
+        part = data.take(out)
+        served = part.engines.served(fitted.values(part.labels))
+        for figure, column in plain.items():
+            column[out] = getattr(served, figure)
+        mine = [runs[i] for i in out]
+        for chosen, rows in _one_anchor_each(mine):
+            a = part.take(chosen)
+            anchors = Anchors(
+                [mine[i] for i in chosen], a.engines.served(fitted.values(a.labels)), a.tpot_s, a.ttft_s
+            )
+            r = part.take(rows)
+            answered = corrected(
+                r.engines.served(fitted.values(r.labels)), corrections([mine[i] for i in rows], anchors)
+            )
+            for figure, column in own.items():
+                column[out[rows]] = getattr(answered, figure)
+    return Folds(runs, refused, {"ttft_s": data.ttft_s, "tpot_s": data.tpot_s}, plain, own)
+
+
+def _one_anchor_each(runs: Sequence[ServingRun]) -> list[tuple[NDArray[np.intp], NDArray[np.intp]]]:
+    """(anchor, rows) such that every row of a deployment but the anchor has just that one; the anchors get the
+    next row of their deployment. Chosen by a seed, not by fit."""
+    groups: dict[tuple[object, ...], list[int]] = {}
+    for i, r in enumerate(runs):
+        groups.setdefault(
+            (r.architecture, r.precision.name, r.chip.id, r.stack, r.prefill is None), []
+        ).append(i)
+    first: list[int] = []
+    second: list[int] = []
+    rest: list[int] = []
+    rng = np.random.default_rng(0)
+    for members in groups.values():
+        if len(members) > 1:
+            mixed = [members[i] for i in rng.permutation(len(members))]
+            first.append(mixed[0])
+            second.append(mixed[1])
+            rest += mixed[1:]
+    pairs = ((first, rest), (second, first))
+    return [(np.array(a, dtype=np.intp), np.array(b, dtype=np.intp)) for a, b in pairs if a and b]
+
+
+def interval_table(folds: Mapping[str, Folds]) -> dict[tuple[str, str], Factors]:
+    """Conformal factors by tier; `folds` by the key that they leave out, one for each that `TIERS` names."""
+    table: dict[tuple[str, str], Factors] = {}
+    for figure in (*FIGURES, THROUGHPUT):
+        for nearness, (key, kind) in TIERS.items():
+            found = folds[key]
+            split = np.array([r.prefill is not None for r in found.runs])
+            predicted, measured = (_figure(found, name, figure) for name in (kind, "measured"))
+            for suffix, mask in (("", ~split), (APART, split)):
+                rows = [int(i) for i in np.flatnonzero(mask)]
+                runs = [found.runs[i] for i in rows]
+                table[figure + suffix, nearness] = _factors(runs, predicted[rows], measured[rows])
+    return table
+
+
+def _figure(folds: Folds, kind: str, figure: str) -> Array:
+    """A column of times, or tokens per second of the closed loop: C n_o / (TTFT + n_o TPOT)."""
+    values: Pairs = getattr(folds, kind)
+    if figure != THROUGHPUT:
+        return values[figure]
+    tokens, clients = (
+        np.array([getattr(r, name) for r in folds.runs]) for name in ("output_tokens", "concurrency")
+    )
+    return np.asarray(clients * tokens / (values["ttft_s"] + tokens * values["tpot_s"]))
+
+
+def _factors(runs: Sequence[ServingRun], predicted: Array, measured: Array) -> Factors:
+    known = np.isfinite(predicted)
+    low, high = conformal(measured[known] / predicted[known])
+    cells = len({r.cell for r, k in zip(runs, known, strict=True) if k})
+    return Factors(low, high, int(known.sum()), cells).for_few()
+
+
+def _judged(folds: Folds, kind: str) -> list[Judged]:
+    """Figures with intervals from the residuals of all other cells."""
+    found: list[Judged] = []
+    values: Pairs = getattr(folds, kind)
+    cells = [r.cell for r in folds.runs]
+    split = np.array([r.prefill is not None for r in folds.runs])
+    for figure, metric in FIGURES.items():
+        for kept, out in _tiers(cells, split):
+            others = [folds.runs[i] for i in kept]
+            factors = _factors(others, values[figure][kept], folds.measured[figure][kept])
+            for i in out:
+                mid = float(values[figure][i])
+                if kind == "own" and np.isnan(mid):
+                    continue
+                slices = _slices(folds.runs[i])
+                found.append(
+                    Judged(
+                        folds.runs[i].id,
+                        metric,
+                        mid,
+                        mid * factors.low,
+                        mid * factors.high,
+                        float(folds.measured[figure][i]),
+                        slices,
+                    )
+                )
+    nan = float("nan")
+    if kind == "predicted":
+        found += [
+            Judged(i, m, nan, nan, nan, nan, {"mode": "refused"})
+            for i in folds.refused
+            for m in FIGURES.values()
+        ]
+    return found
+
+
+def _tiers(
+    cells: Sequence[Hashable], split: NDArray[np.bool_]
+) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp]]]:
+    """Rows of other cells and rows of one, aggregated and disaggregated apart."""
+    for kept, out in leave_out(cells):
+        for side in (split, ~split):
+            if side[out].any():
+                yield kept[side[kept]], out[side[out]]
+
+
+def _slices(run: ServingRun) -> dict[str, str]:
+    return {
+        "mode": "disaggregated" if run.prefill else "aggregated",
+        "chip": run.chip.id,
+        "runtime": run.runtime.id,
+        "precision": run.precision.name,
+        "model": run.architecture,
+        "llama fp8": "Llama-70B fp8"
+        if run.architecture.startswith("llama-80") and run.precision.name == "fp8"
+        else "",
+    }
+
+
+def validate_serving(path: str, numbers: Parameters, key: str = "cell") -> Validation:
+    """Errors on keys that no fit had seen, by slice; anchored rows apart. Raises `UsageError` for other keys."""
+    if key not in KEYS:
+        raise UsageError(f"serving is not split by '{key}'", f"one of {', '.join(KEYS)}")
+    runs, data, refused = serving_rows(path, numbers)
+    folds = out_of_fold(runs, data, refused, key)
+    plain, own = _judged(folds, "predicted"), _judged(folds, "own")
+    together = [j for j in plain if j.slices.get("mode") == "aggregated"]
+    tables: dict[str, list[Summary]] = {"by mode": summarise(plain, "mode")}
+    tables["with one measured row of the same deployment as an anchor"] = summarise(own, "mode")
+    for name in ("llama fp8", "chip", "runtime", "precision", "model"):
+        tables[f"aggregated, by {name}"] = summarise(together, name, least=10)
+    what = {"cell": "(architecture, chip) cell", "model": "architecture"}.get(key, key)
+    return Validation(
+        "serving",
+        f"Rows with score = 1; every row predicted by a fit that never saw its {what}. Intervals come from the "
+        "residuals of all other cells. Means of a run; ttft of harnesses that are not documented.",
+        tables,
+        _rankings(folds),
+    )
+
+
+def _rankings(folds: Folds) -> list[str]:
+    """Layouts of one workload: of equal chip counts by TPOT, of unequal ones by tokens per second and chip."""
+    equal: dict[tuple[object, ...], dict[Pool, list[tuple[float, float]]]] = {}
+    unequal: dict[tuple[object, ...], dict[Pool, list[tuple[float, float]]]] = {}
+    for i, r in enumerate(folds.runs):
+        if r.prefill is not None:
+            continue
+        p, m = float(folds.predicted["tpot_s"][i]), float(folds.measured["tpot_s"][i])
+        load = (
+            r.architecture,
+            r.precision.name,
+            r.chip.id,
+            r.stack,
+            r.prompt_tokens,
+            r.output_tokens,
+            r.concurrency,
+        )
+        equal.setdefault((*load, r.pool.devices), {}).setdefault(r.pool, []).append((p, m))
+        total = [
+            r.output_tokens * r.concurrency / (t + r.output_tokens * s) / r.pool.devices
+            for t, s in ((float(folds.predicted["ttft_s"][i]), p), (float(folds.measured["ttft_s"][i]), m))
+        ]
+        unequal.setdefault(load, {}).setdefault(r.pool, []).append((total[0], total[1]))
+    said = []
+    for name, groups in (("equal chip counts, by TPOT", equal), ("by tokens/s per chip", unequal)):
+        # a layout that was measured in several versions counts once, with their mean
+        means = [
+            [
+                (float(np.mean(p)), float(np.mean(m)))
+                for p, m in (zip(*found, strict=True) for found in g.values())
+            ]
+            for g in groups.values()
+        ]
+        pairs, share = ranking(means)
+        said.append(f"layouts of one workload, {name}: {share:.1%} of {pairs:,} pairs in the right order")
+    return said

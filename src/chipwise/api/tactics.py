@@ -1,0 +1,104 @@
+"""How the software is run, beyond its policies: guessing ahead, pools apart, and its age."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from chipwise.calibrate.fit_mlperf import shipped_mlperf, software_speed
+from chipwise.catalog.rounds import software_age
+from chipwise.errors import UsageError
+from chipwise.parallel.layout import Reason
+from chipwise.predict.overheads import Overheads
+from chipwise.predict.parts import PARTS
+from chipwise.predict.speculative import Speculation
+from chipwise.report.records import RefusalRecord
+from chipwise.search.space import Deployment
+from chipwise.workload.graph import Graph
+
+__all__ = ["NEWEST", "Tactics"]
+
+OLDEST = "2023-04"
+NEWEST = "2026-06"
+"""Age of the software that measured passes and published rows are of; nothing is known of later gains."""
+
+
+@dataclass(frozen=True)
+class Tactics:
+    """`speculation`: tokens guessed ahead (None: none), by the model's own module for it or, with `lookup` or where
+    it has none, free by lookup in the prompt. `apart`: prompts are worked off in workers of their own. `software`:
+    a date or MLPerf round whose software it is ("": the newest measured).
+
+    Raises `UnknownNameError` for software of no such date, `UsageError` for one before all that was measured.
+    """
+
+    speculation: Speculation | None = None
+    lookup: bool = False
+    apart: bool = False
+    software: str = ""
+
+    def __post_init__(self) -> None:
+        if self.software and software_age(self.software) < software_age(OLDEST):
+            raise UsageError(
+                f"software of {self.software}: nothing that old was measured", f"{OLDEST} or later"
+            )
+
+    @cached_property
+    def slower(self) -> float:
+        """Passes of software of this age over those of the newest: what submissions to MLPerf on unchanged chips
+        show, at least 1."""
+        if not self.software:
+            return 1.0
+        fitted = shipped_mlperf()
+        then, now = (software_speed(software_age(when), fitted) for when in (self.software, NEWEST))
+        return max(now / then, 1.0)
+
+    def on(self, offered: Sequence[Deployment], graph: Graph) -> tuple[list[Deployment], list[RefusalRecord]]:
+        """Deployments run so, and a refusal for each that cannot be."""
+        found: list[Deployment] = []
+        refused: dict[str, RefusalRecord] = {}
+        drafts = self._drafts(graph)
+        for d in offered:
+            if self.apart and "disaggregated" not in d.runtime.features:
+                why = f"{d.runtime.name} does not work off prompts in workers of their own"
+                refused[d.chip.id] = RefusalRecord(d.chip.id, Reason.NO_RUNTIME.name, why)
+            else:
+                found.append(replace(d, speculation=self.speculation, drafts=drafts, apart=self.apart))
+        able = {d.chip.id for d in found}
+        return found, [r for chip, r in refused.items() if chip not in able]
+
+    def _drafts(self, graph: Graph) -> bool:
+        return self.speculation is not None and not self.lookup and graph.extra("mtp") is not None
+
+    def aged(self, overheads: Overheads, count: int) -> Overheads:
+        """Overheads of so many deployments under software of this age."""
+        if self.slower == 1.0:
+            return overheads
+        slow = np.full(count, self.slower)
+        return replace(overheads, factors={part: overheads.factors.get(part, 1.0) * slow for part in PARTS})
+
+    def notes(self, graph: Graph) -> list[str]:
+        """What they mean, in words."""
+        said = []
+        if self.speculation is not None:
+            s = self.speculation
+            how = "the model's own prediction module" if self._drafts(graph) else "lookup in the prompt, free"
+            said.append(
+                f"speculative decoding: {s.draft_tokens} tokens guessed by {how}, each right with probability "
+                f"{s.acceptance:g} (yours), {s.tokens_per_pass:.2f} tokens a pass"
+            )
+        else:
+            said.append("no speculative decoding")
+        if self.apart:
+            said.append(
+                "prompts in workers of their own, as many as are 80 % busy, caches sent between machines"
+            )
+        if self.software:
+            said.append(
+                f"software of {self.software}: passes take {self.slower:.2f}x as long as with the newest measured "
+                "(submissions to MLPerf on unchanged chips)"
+            )
+        return said

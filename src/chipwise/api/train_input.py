@@ -1,0 +1,136 @@
+"""What is asked of a training plan, checked: each value legal by itself, and the nearest that is where it is not."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from chipwise.errors import UnknownNameError, UsageError
+from chipwise.search.training import Job
+from chipwise.search.training_space import RECOMPUTE, SCHEDULES
+from chipwise.units import parse_quantity
+
+__all__ = ["METHODS", "PRECISIONS", "Ask", "Pins", "asked", "check_counts", "check_layout", "pins_of"]
+
+Pins = Mapping[str, int | str]
+
+# (class of the products' type, flavour of scaling, bytes per operand entry)
+PRECISIONS: Mapping[str, tuple[str, str, float]] = {
+    "bf16": ("16", "", 2.0),
+    "fp8": ("8", "tensor", 1.5),
+    "mxfp8": ("8", "mx", 1.5),
+    "nvfp4": ("4", "nvfp4", 1.5),
+}
+METHODS = ("full", "lora", "qlora")
+DEGREES = ("tp", "pp", "vp", "cp", "ep", "dp", "micro_batch")
+NAMED = {"schedule": SCHEDULES, "recompute": RECOMPUTE}
+PINNABLE = (*DEGREES, "offload", *NAMED)
+DEFAULT_BATCH_TOKENS = 4e6  # of pre-training at scale; of fine-tuning 0.25 M
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """The run that is planned; `method` is one of `METHODS`."""
+
+    tokens: float
+    seq: int
+    batch: int
+    precision: str
+    task: str
+    method: str
+
+    @property
+    def adapter(self) -> bool:
+        """Low-rank adapters on frozen weights."""
+        return self.method != "full"
+
+
+def asked(tokens: float, seq: int, batch: int, precision: str, task: str, method: str | None) -> Ask:
+    """The run, with the defaults that blanks take. Raises `UsageError`, `UnknownNameError`."""
+    if not 1 <= tokens <= 1e17:
+        raise UsageError(f"tokens: {tokens:g} is out of range", "at least 1, as in 15T")
+    if not 1 <= seq <= 10_000_000:
+        raise UsageError(f"seq: {seq} is out of range", "1 to 10 million tokens")
+    if batch < 0 or batch > 10_000_000:
+        raise UsageError(f"global_batch: {batch} is out of range", "sequences per step, at least 1")
+    if precision not in PRECISIONS:
+        raise UnknownNameError("precision", precision, PRECISIONS, f"one of {', '.join(PRECISIONS)}")
+    how = method or ("lora" if task == "finetune" else "full")
+    if how not in METHODS:
+        raise UnknownNameError("method", how, METHODS, f"one of {', '.join(METHODS)}")
+    if how == "qlora" and precision != "bf16":
+        raise UsageError("qlora computes in bf16 on weights of 4 bits", f"not in {precision}: leave it out")
+    if not batch:
+        wanted = (DEFAULT_BATCH_TOKENS if task == "train" else DEFAULT_BATCH_TOKENS / 16) / seq
+        batch = 2 ** max(round(float(np.log2(max(wanted, 1.0)))), 0)
+    return Ask(float(tokens), seq, batch, precision, task, how)
+
+
+def pins_of(layout: Mapping[str, int | str]) -> dict[str, int | str]:
+    """Degrees and choices that the user fixes, by name. Raises `UsageError`, `UnknownNameError`."""
+    found: dict[str, int | str] = {}
+    for name, value in layout.items():
+        if name not in PINNABLE:
+            raise UnknownNameError("degree", name, PINNABLE, f"one of {', '.join(PINNABLE)}")
+        if name in NAMED:
+            if str(value) not in NAMED[name]:
+                raise UnknownNameError(name, str(value), NAMED[name], f"one of {', '.join(NAMED[name])}")
+            found[name] = str(value)
+            continue
+        number = value if isinstance(value, int) else int(parse_quantity(value, "", name, low=0, high=1e6))
+        least, most = (0, 1) if name == "offload" else (1, 10**6)
+        if not least <= number <= most:
+            raise UsageError(
+                f"{name}: {number} is out of range", "0 or 1" if name == "offload" else "at least 1"
+            )
+        found[name] = number
+    return found
+
+
+def check_counts(counts: Sequence[int]) -> None:
+    """Counts of chips that can be had. Raises `UsageError`."""
+    if min(counts) < 1:
+        raise UsageError(f"counts: {min(counts)} is out of range", "at least 1 chip")
+
+
+def check_layout(pins: Pins, job: Job, devices: int) -> None:
+    """What the user fixes goes with the network, the count and the batch. Raises `UsageError`."""
+    t = job.network
+    fixed = {name: int(pins[name]) for name in DEGREES if name in pins}
+    whole = {"tp": ("attention heads", int(float(t.heads))), "ep": ("experts", int(float(t.experts)))}
+    for name, (what, number) in whole.items():
+        if name in fixed and number % fixed[name]:
+            raise UsageError(
+                f"{name} {fixed[name]} does not divide {number} {what}",
+                f"nearest: {_near(fixed[name], number)}",
+            )
+    pp, layers = fixed.get("pp", 1), int(float(t.layers))
+    if pp > layers:
+        raise UsageError(f"pp {pp} is more than {layers} layers", f"at most {layers}")
+    if pp * fixed.get("vp", 1) > layers:
+        raise UsageError(
+            f"pp {pp} x vp {fixed['vp']} is more than {layers} layers", f"vp at most {max(layers // pp, 1)}"
+        )
+    if pp == 1 and pins.get("schedule"):
+        raise UsageError("a pipeline schedule needs stages", "fix pp above 1 too, as in pp=4")
+    degrees = int(np.prod([fixed.get(k, 1) for k in ("tp", "pp", "cp", "dp")]))
+    if devices % degrees:
+        raise UsageError(
+            f"tp x pp x cp x dp = {degrees} does not divide {devices} chips",
+            f"as in {_near(degrees, devices)}",
+        )
+    parts = fixed.get("dp", 1) * fixed.get("micro_batch", 1)
+    if job.global_batch % parts:
+        raise UsageError(
+            f"dp x micro-batch = {parts} does not divide the batch of {job.global_batch}",
+            f"nearest: {_near(parts, job.global_batch)}",
+        )
+
+
+def _near(value: int, number: int) -> str:
+    """The divisors of a number on either side of a value."""
+    divisors = [d for d in range(1, number + 1) if number % d == 0] if number < 10**6 else [1]
+    below, above = max(d for d in divisors if d <= value), min((d for d in divisors if d >= value), default=0)
+    return " or ".join(str(d) for d in dict.fromkeys((below, above)) if d)

@@ -1,0 +1,93 @@
+"""Why there is no plan: what stands in the way, the best that can be had, and the next step."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from chipwise.errors import InfeasibleError
+from chipwise.parallel.layout import Reason
+from chipwise.report.records import RefusalRecord
+from chipwise.search.choose import Refusal
+from chipwise.search.reach import NOWHERE
+from chipwise.units import format_number, format_seconds
+from chipwise.workload.workload import Workload
+
+__all__ = ["no_plan", "refusal_record"]
+
+
+def refusal_record(refusal: Refusal, workload: Workload) -> RefusalRecord:
+    """A chip without a plan: the limit that binds and the best in reach."""
+    reach, why = refusal.reach, refusal.reason
+    detail = why.value
+    if why is Reason.SLO:
+        detail = f"slower than asked at any batch: {_targets(refusal, workload)}"
+    elif why is Reason.BUDGET and reach.requests_per_s > 0 and workload.rate_per_s is not None:
+        detail = f"saturated: at most {format_number(reach.requests_per_s)} requests/s within the limits"
+    finite = {
+        name: value
+        for name in ("ttft_s", "tpot_s", "requests_per_s")
+        if np.isfinite(value := getattr(reach, name)) and value > 0
+    }
+    return RefusalRecord(refusal.deployment.chip.id, why.name, detail, finite)
+
+
+def no_plan(
+    name: str,
+    workload: Workload,
+    rejected: Mapping[Reason, int],
+    refusals: Sequence[Refusal],
+    never: Sequence[RefusalRecord],
+) -> InfeasibleError:
+    """The error for a search without a plan: `refusals` of chips that were tried, `never` of those that could
+    not be."""
+    reasons = {reason.value: n for reason, n in rejected.items() if reason is not Reason.OK}
+    reach = NOWHERE
+    for refusal in refusals:
+        reach = reach.better(refusal.reach)
+    best = {
+        key: value
+        for key in ("ttft_s", "tpot_s", "requests_per_s")
+        if np.isfinite(value := getattr(reach, key)) and value > 0
+    }
+    if rejected.get(Reason.BUDGET) or any(r.reason is Reason.BUDGET for r in refusals):
+        if workload.rate_per_s is not None and reach.requests_per_s > 0:
+            first = max(refusals, key=lambda r: r.reach.requests_per_s)
+            what = (
+                f"{name}: saturated at {format_number(workload.rate_per_s)} requests/s: within the limits at most "
+                f"{format_number(reach.requests_per_s)} requests/s are sustained, on {first.deployment.chip.id}"
+            )
+            hint = "lower --rate, raise --max-chips or --max-usd-per-h, or add chips to --have"
+            return InfeasibleError(what, hint, reasons=reasons, reachable=best)
+        what = f"{name}: no plan within the limits of chips or cost"
+        hint = "raise --max-chips or --max-usd-per-h, or add chips to --have"
+        return InfeasibleError(what, hint, reasons=reasons, reachable=best)
+    if rejected.get(Reason.SLO):
+        slow = [r for r in refusals if r.reason is Reason.SLO]
+        near = min(slow, key=lambda r: _miss(r, workload))
+        what = f"{name}: no plan meets the targets at any batch; nearest is {near.deployment.chip.id}: "
+        hint = "relax the target, or shorten --in"
+        return InfeasibleError(what + _targets(near, workload), hint, reasons=reasons, reachable=best)
+    if rejected.get(Reason.MEMORY):
+        what = f"{name} does not fit on what was asked"
+        return InfeasibleError(what, f"chipwise fit {name} shows what would", reasons=reasons, see="fit")
+    detail = never[0].detail if never else refusals[0].reason.value if refusals else "no chips were given"
+    return InfeasibleError(f"{name}: no plan", detail, reasons=reasons)
+
+
+def _miss(refusal: Refusal, w: Workload) -> float:
+    """By what factor the worse target is missed for itself."""
+    return max(refusal.reach.ttft_s / (w.ttft_s or np.inf), refusal.reach.tpot_s / (w.tpot_s or np.inf))
+
+
+def _targets(refusal: Refusal, w: Workload) -> str:
+    """Which target binds, and the best values."""
+    reach = refusal.reach
+    best = f"best TTFT {format_seconds(reach.ttft_s)}, best TPOT {format_seconds(reach.tpot_s)}"
+    binds = reach.binds(w)
+    if binds:
+        return f"{binds} out of reach ({best})"
+    if np.isfinite(reach.tpot_with_ttft_s):
+        best = f"best TPOT where TTFT is met {format_seconds(reach.tpot_with_ttft_s)}"
+    return f"TTFT and TPOT are each in reach, but not together on one deployment ({best})"

@@ -1,0 +1,191 @@
+"""Effects on the parameters of a formula, shared over hardware and software in a hierarchy.
+
+A parameter q of row i is exp(sum of effects): one for all rows, one for its data type, one for its generation, one for
+its chip, ... Here are their priors, their values, and how they are named when they are shipped; `fit_kernels` fits
+them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from chipwise.calibrate.parameter import Parameter
+from chipwise.units import Array
+
+__all__ = [
+    "SCATTER", "SCATTER_EDGES_S", "Effect", "Effects", "Labels", "Level", "Quantity", "label_codes",
+]  # fmt: skip
+
+Labels = Mapping[str, NDArray[np.str_]]
+"""Texts by name, one per row: chip, generation, dtype, ..."""
+
+SCATTER = 0.12  # one standard deviation of log(time) of a good row: noise floor of kernel timings
+SCATTER_SPREAD = 0.1  # of the logarithm of a scatter: assumed
+# Short kernels scatter more than long ones: one residual spread for each range of predicted time, and again for
+# rows that are alike, where there are enough of them.
+SCATTER_EDGES_S = (1e-5, 1e-4, 1e-3)
+
+_ALIKE = (SCATTER,) * (len(SCATTER_EDGES_S) + 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """An effect for each combination of `attributes` seen in the rows, with prior N(centre, spread)."""
+
+    attributes: tuple[str, ...]
+    spread: float
+    centres: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        """`dtype+generation`."""
+        return "+".join(self.attributes)
+
+
+@dataclass(frozen=True, slots=True)
+class Quantity:
+    """One parameter of a formula: prior `mid` with `spread` (of its logarithm), kept within low..high."""
+
+    mid: float
+    spread: float
+    unit: str
+    levels: tuple[Level, ...] = ()
+    low: float = 0.0
+    high: float = np.inf
+
+    @property
+    def all_levels(self) -> tuple[Level, ...]:
+        """The overall effect first."""
+        return (Level((), self.spread, {"": float(np.log(self.mid))}), *self.levels)
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """One fitted effect on log(parameter): its prior, value and rows, and its standard deviation with the
+    other effects held: what is confounded in all rows alike does not widen their predictions."""
+
+    prior: float
+    value: float
+    spread: float
+    rows: int
+
+    @property
+    def factor(self) -> float:
+        """What the parameter is multiplied by; the parameter itself where the effect is the overall one."""
+        return float(np.exp(self.value))
+
+
+@dataclass(frozen=True)
+class Effects:
+    """All effects of one formula, by (quantity, level, key); rows whose key is unknown get the prior's 0."""
+
+    quantities: Mapping[str, Quantity]
+    table: Mapping[tuple[str, str, str], Effect]
+    scatter: Mapping[str, tuple[float, ...]] = field(default_factory=lambda: {"": _ALIKE})
+    rows_hash: str = ""
+
+    def values(self, labels: Labels) -> dict[str, Array]:
+        """Every quantity for every row."""
+        out: dict[str, Array] = {}
+        for name, quantity in self.quantities.items():
+            total: Array = np.asarray(0.0)
+            for level in quantity.all_levels:
+                keys, codes = label_codes(labels, level.attributes)
+                known = [self.table.get((name, level.name, k)) for k in keys]
+                column = np.array(
+                    [
+                        level.centres.get(k, 0.0) if e is None else e.value
+                        for k, e in zip(keys, known, strict=True)
+                    ]
+                )
+                total = total + column[codes]
+            out[name] = np.clip(np.exp(total), quantity.low, quantity.high)
+        return out
+
+    def keys_of(self, attribute: str) -> list[str]:
+        """Values of an attribute, a generation say, for which any effect was fitted."""
+        places = {
+            level.name: level.attributes.index(attribute)
+            for quantity in self.quantities.values()
+            for level in quantity.levels
+            if attribute in level.attributes
+        }
+        found = {key.split("+")[places[level]] for _, level, key in self.table if level in places}
+        return sorted(found)
+
+    def spreads(self, labels: Labels) -> dict[str, Array]:
+        """One standard deviation of log(quantity) for every row: effects without rows bring their prior's."""
+        out: dict[str, Array] = {}
+        for name, quantity in self.quantities.items():
+            total: Array = np.asarray(0.0)
+            for level in quantity.all_levels:
+                keys, codes = label_codes(labels, level.attributes)
+                known = [self.table.get((name, level.name, k)) for k in keys]
+                column = np.array([level.spread if e is None else e.spread for e in known])
+                total = total + column[codes] ** 2
+            out[name] = np.sqrt(total)
+        return out
+
+    def parameters(self, prefix: str, source: str, least: float = 0.0) -> dict[str, Parameter]:
+        """Named parameters to ship: `prefix.quantity.all`, factors `prefix.quantity.level=key`.
+
+        Factors that the rows moved less than `least` and told little about (more than half of the prior's
+        spread is left) are left out; read back, they count as never measured.
+        """
+        out: dict[str, Parameter] = {}
+        prior_spread = {(q, v.name): v.spread for q, s in self.quantities.items() for v in s.all_levels}
+        for (name, level, key), e in self.table.items():
+            if level and abs(e.value - e.prior) < least and e.spread > 0.5 * prior_spread[name, level]:
+                continue
+            full = f"{prefix}.{name}.all" if not level else f"{prefix}.{name}.{level}={key}"
+            quantity = self.quantities[name]
+            unit = quantity.unit if not level else "factor"
+            value = float(np.exp(e.value))
+            if not quantity.levels:  # nothing is added to it, so that its bounds are known here
+                value = min(max(value, quantity.low), quantity.high)
+            out[full] = Parameter(float(np.exp(e.prior)), value, e.spread, unit, source, self.rows_hash)
+        unit = "standard deviation of log(time), by range of time"
+        for key, sigmas in self.scatter.items():
+            if key and np.allclose(sigmas, self.scatter[""], rtol=SCATTER_SPREAD):
+                continue
+            for i, sigma in enumerate(sigmas):
+                full = f"{prefix}.scatter.{key}.{i}" if key else f"{prefix}.scatter.{i}"
+                out[full] = Parameter(SCATTER, sigma, SCATTER_SPREAD, unit, source, self.rows_hash)
+        return out
+
+    @classmethod
+    def of(cls, table: Mapping[str, Parameter], prefix: str, prior: Mapping[str, Quantity]) -> Effects:
+        """The inverse of `parameters`; what `table` does not hold keeps its prior."""
+        effects: dict[tuple[str, str, str], Effect] = {}
+        scatter = {"": list(_ALIKE)}
+        levels = {(q, v.name) for q, s in prior.items() for v in s.all_levels}
+        start, rows_hash = f"{prefix}.", ""
+        for full, p in table.items():
+            if not full.startswith(start):
+                continue
+            quantity, _, tail = full[len(start) :].partition(".")
+            level, _, key = tail.partition("=") if tail != "all" else ("", "", "")
+            if (quantity, level) in levels:
+                effect = Effect(float(np.log(p.prior)), float(np.log(p.value)), p.spread, 0)
+                effects[quantity, level, key] = effect
+                rows_hash = p.rows
+            elif quantity == "scatter":
+                key, _, place = tail.rpartition(".")
+                scatter.setdefault(key, list(_ALIKE))[int(place)] = p.value
+        return cls(prior, effects, {k: tuple(v) for k, v in scatter.items()}, rows_hash)
+
+
+def label_codes(labels: Labels, attributes: Sequence[str]) -> tuple[list[str], NDArray[np.intp]]:
+    """Distinct combinations of the attributes, and which one each row has."""
+    if not attributes:
+        size = len(next(iter(labels.values())))
+        return [""], np.zeros(size, dtype=np.intp)
+    joined = labels[attributes[0]].astype(str)
+    for name in attributes[1:]:
+        joined = np.char.add(np.char.add(joined, "+"), labels[name].astype(str))
+    keys, codes = np.unique(joined, return_inverse=True)
+    return [str(k) for k in keys], codes.astype(np.intp)

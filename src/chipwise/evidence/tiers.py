@@ -1,0 +1,45 @@
+"""How near anything measured is to a deployment: which tier of intervals its prediction gets."""
+
+from __future__ import annotations
+
+from chipwise.calibrate.fit_serving import PREFIX
+from chipwise.calibrate.parameters import Parameters
+from chipwise.catalog.chip import Chip
+from chipwise.cost.simt.rates import generation
+from chipwise.evidence.judge import Nearness
+
+__all__ = ["tier_of"]
+
+
+def tier_of(chip: Chip, runtime_id: str, numbers: Parameters, *, anchored: bool = False) -> Nearness:
+    """The tier of a deployment priced with `numbers`: what their serving fit had seen of its chip and runtime.
+
+    Architectures do not matter: the tiers hold for those that no fit had seen. `anchored`: a measured row of the
+    user's own corrected the prediction.
+    """
+    if anchored:
+        return "own"
+    software = _seen(numbers, "runtime")
+    if not software:
+        return "kind"
+    known = runtime_id in software
+    if generation(chip.software_id).removesuffix("_ultra") in _seen(numbers, "generation"):
+        if not known:
+            return "runtime"
+        return "chip" if chip.id in _seen(numbers, "chip") else "vendor"
+    # the fit holds GPUs of one vendor
+    return "generation" if known and chip.vendor == "nvidia" and chip.kind == "gpu" else "kind"
+
+
+def _seen(numbers: Parameters, attribute: str) -> frozenset[str]:
+    """Values of an attribute for which the shipped serving fit has an effect."""
+    return numbers.derived(_all_seen).get(attribute, frozenset())
+
+
+def _all_seen(numbers: Parameters) -> dict[str, frozenset[str]]:
+    found: dict[str, set[str]] = {}
+    for name in numbers.table:
+        label, equals, value = name.partition("=")
+        if equals and name.startswith(f"{PREFIX}."):
+            found.setdefault(label.rpartition(".")[2], set()).add(value)
+    return {attribute: frozenset(values) for attribute, values in found.items()}

@@ -1,0 +1,72 @@
+"""Transports: stdin and stdout, or streamable HTTP on the loopback address."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import socket
+import sys
+from collections.abc import Callable
+
+import anyio
+import uvicorn
+from mcp.server.stdio import stdio_server
+
+from chipwise.errors import UsageError
+from chipwise.mcp.server import create_server
+
+__all__ = ["PATH", "serve"]
+
+HOST = "127.0.0.1"
+PATH = "/mcp"
+BODY_BYTES = 262_144
+
+
+def serve(*, http_port: int | None = None, files: bool = False, say: Callable[[str], None] = print) -> None:
+    """Serve until the client leaves, or over HTTP until interrupted. Nothing but the protocol goes to stdout.
+
+    Over HTTP no files are read and requests are taken under loopback names only. Raises `UsageError` for a port
+    that cannot be had.
+    """
+    logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="chipwise: %(message)s")
+    with contextlib.suppress(KeyboardInterrupt):
+        if http_port is None:
+            anyio.run(_stdio, files)
+        else:
+            if files:
+                raise UsageError("--files: files are read for a client on stdin alone", "leave out --http")
+            _http(http_port, say)
+
+
+async def _stdio(files: bool) -> None:
+    server = create_server(files=files)
+    async with stdio_server() as (read, write):
+        await server.run(read, write, server.create_initialization_options())
+
+
+def _http(port: int, say: Callable[[str], None]) -> None:
+    listening = socket.socket()
+    try:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind((HOST, port))
+        listening.listen(128)
+    except OSError as error:
+        listening.close()
+        what = f"cannot listen on {HOST}, port {port}: {error.strerror or error}"
+        raise UsageError(what, "--port takes another one, 0 any that is free") from None
+    say(f"chipwise: http://{HOST}:{listening.getsockname()[1]}{PATH}")
+    app = create_server().streamable_http_app(
+        streamable_http_path=PATH, host=HOST, max_request_body_size=BODY_BYTES, max_sessions=256
+    )
+    config = uvicorn.Config(
+        app,
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        timeout_graceful_shutdown=3,
+        h11_max_incomplete_event_size=16_384,
+        limit_concurrency=500,
+        proxy_headers=False,
+    )
+    with contextlib.closing(listening):
+        uvicorn.Server(config).run(sockets=[listening])

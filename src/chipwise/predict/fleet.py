@@ -1,0 +1,81 @@
+"""Many replicas under arrivals: how many are needed, and what a day costs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from chipwise.units import Real
+from chipwise.workload.curve import RateCurve
+
+__all__ = ["Day", "over_day", "replicas_for"]
+
+PER_MILLION = 1e6
+
+
+def replicas_for(
+    rate_per_s: Real, largest_per_s: Real, spare: int = 0, most_used: float = 1.0
+) -> NDArray[np.int64]:
+    """ceil(rate / (most_used x largest)) + spare: `spare` of them may fail or be updated and the rest carries
+    the rate (N + spare). 0 where nothing is sustained."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        needed = np.ceil(np.asarray(rate_per_s) / (most_used * np.asarray(largest_per_s)) * (1.0 - 1e-9))
+    carried = np.asarray(largest_per_s) > 0
+    return np.where(carried, np.maximum(np.where(carried, needed, 1.0), 1.0) + spare, 0).astype(np.int64)
+
+
+@dataclass(frozen=True)
+class Day:
+    """A fleet under a day's arrivals. Utilisation is the rate over what all replicas sustain, hours are those of
+    the day in which it exceeds that. `scaled_*`: replicas follow the rate, slice by slice, spares included."""
+
+    replicas: int
+    peak_utilisation: float
+    mean_utilisation: float
+    saturated_hours: float
+    requests_per_day: float
+    tokens_per_day: float
+    usd_per_day: float
+    usd_per_m_tokens: float
+    mean_scaled_replicas: float
+    scaled_usd_per_day: float
+    scaled_usd_per_m_tokens: float
+
+
+def over_day(
+    curve: RateCurve,
+    largest_per_s: float,
+    replicas: int,
+    usd_per_replica_h: float,
+    output_tokens: float,
+    spare: int = 0,
+    most_used: float = 1.0,
+) -> Day:
+    """`replicas` that each sustain `largest_per_s`, kept on all day, against replicas that follow the curve.
+
+    Requests beyond what is sustained are not served and not counted as tokens. A fleet that follows the curve
+    starts and stops replicas at once, which real ones do not: its cost is a lower bound.
+    """
+    rates = np.array(curve.rates_per_s)
+    hours = curve.slice_s / 3600.0
+    room = replicas * largest_per_s
+    served = np.minimum(rates, room)
+    requests = float(np.sum(served)) * curve.slice_s
+    tokens = requests * output_tokens
+    scaled = np.minimum(replicas_for(rates, largest_per_s, spare, most_used), replicas)
+    usd, scaled_usd = 24.0 * replicas * usd_per_replica_h, float(np.sum(scaled)) * hours * usd_per_replica_h
+    return Day(
+        replicas=replicas,
+        peak_utilisation=curve.peak / room,
+        mean_utilisation=float(np.mean(served)) / room,
+        saturated_hours=float(np.sum(rates > room * (1.0 + 1e-9))) * hours,
+        requests_per_day=requests,
+        tokens_per_day=tokens,
+        usd_per_day=usd,
+        usd_per_m_tokens=usd / tokens * PER_MILLION,
+        mean_scaled_replicas=float(np.mean(scaled)),
+        scaled_usd_per_day=scaled_usd,
+        scaled_usd_per_m_tokens=scaled_usd / tokens * PER_MILLION,
+    )

@@ -1,0 +1,145 @@
+"""Quantiles of TTFT and TPOT beside their means, as far as a closed form reaches: Poisson arrivals, one queue.
+
+    TTFT   P(T > x) = E_p[P(W > x - fixed - own(p))]; W is 0 with probability 1 - rho, else exponential with the
+           mean W / rho (exact for M/M/1, the limit of heavy traffic for any service: Kingman, 1962); own(p) is
+           linear in the prompt's tokens beyond one pass.
+    TPOT   P(T > x) = E_o[P(gamma > x - floor)] with mean TPOT and variance prompts + batch: prompts of others
+           that fall into a request of o tokens are Poisson, TPOT rho E[S^2] / (E[S] o (1 - rho)^2); the batch of
+           the others swings around its mean with the variance b / (1 - e), e = d log TPOT / d log b (linear birth
+           and death), and its mean over the request's own life with a share of that which falls with the length
+           of the life. The floor is a pass without prompts, less two deviations of the batch. Quantiles of the
+           gamma distribution: Wilson and Hilferty, 1931.
+
+Tested against simulations of the same model, within a fifth: queues up to rho = 0.85, engines up to rho = 0.5. What
+it cannot know: bursts beyond Poisson, preemption when the cache is full, priorities, and closed loops.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from chipwise.predict.inference import Prediction
+from chipwise.units import Array
+from chipwise.workload.lengths import Lengths
+
+__all__ = ["VALID", "Tails", "tails", "ttft_quantile"]
+
+VALID = "Poisson arrivals, at most 90 % of the time on prompts, no preemption; else only a simulation can say"
+
+MOST_BUSY = 0.9
+STEPS = 50  # of bisection: 15 digits of the bracket
+
+
+@dataclass(frozen=True)
+class Tails:
+    """Seconds by quantile (0.5, 0.95, ...), arrays like those of the prediction; NaN where the closed form does
+    not hold (`VALID`)."""
+
+    ttft_s: Mapping[float, Array]
+    tpot_s: Mapping[float, Array]
+
+
+def tails(p: Prediction, lengths: Lengths, shares: Sequence[float] = (0.5, 0.95, 0.99)) -> Tails:
+    """Quantiles at every batch of a prediction of `serve_steady` for open arrivals.
+
+    How the pass grows with the batch is read between neighbours on the grid, so that the batch axis needs two
+    points or more; with one the swing of the batch is left out of TPOT.
+    """
+    scale = lengths.points("prompt") / lengths.prompt_tokens
+    one_pass = np.minimum(p.decode_s, p.own_s)
+    own = one_pass[..., None] + (p.own_s - one_pass)[..., None] * scale
+    fixed = p.ttft_s - p.wait_s - p.own_s
+    known = p.utilisation <= MOST_BUSY
+    nan = float("nan")
+    ttft = {
+        share: np.where(known, ttft_quantile(share, fixed, own, p.utilisation, p.wait_s), nan)
+        for share in shares
+    }
+    prompts, batch, steady = _tpot_variances(p, lengths)
+    tpot = {
+        share: np.where(known & steady, _gamma(share, p.tpot_s, p.decode_s, prompts, batch), nan)
+        for share in shares
+    }
+    return Tails(ttft, tpot)
+
+
+def ttft_quantile(share: float, fixed_s: Array, own_s: Array, utilisation: Array, wait_s: Array) -> Array:
+    """The TTFT that `share` of requests do not exceed. `own_s` [..., slice] holds the request's own prompt for
+    equally likely slices of prompts; `wait_s` is the mean wait at `utilisation`."""
+    rho = np.maximum(utilisation, 1e-12)[..., None]
+    mean = np.maximum(wait_s, 1e-15)[..., None] / rho
+
+    def beyond(x: Array) -> Array:
+        rest = (x - fixed_s)[..., None] - own_s
+        waited = np.where(rest >= 0, rho * np.exp(-np.maximum(rest, 0.0) / mean), 1.0)
+        return np.asarray(np.mean(waited, axis=-1))
+
+    low = fixed_s + np.min(own_s, axis=-1)
+    high = fixed_s + np.max(own_s, axis=-1) + mean[..., 0] * np.log(1.0 / (1.0 - share))
+    return _bisect(beyond, 1.0 - share, low, high)
+
+
+def _tpot_variances(p: Prediction, lengths: Lengths) -> tuple[Array, Array, NDArray[np.bool_]]:
+    """Variances of a request's TPOT by others' prompts and by the batch, for each slice of outputs [..., slice],
+    and where they hold."""
+    outputs = lengths.points("output")
+    squares = 1.0 + lengths.prompt_cv**2
+    # a pass with prompts is longer, and more arrive in it: noise grows by 1 / (1 - rho) along the passes
+    noise = p.tpot_s * p.utilisation * p.service_s * squares / (1.0 - p.utilisation) ** 2
+    prompts = noise[..., None] / outputs
+    if np.shape(p.tpot_s)[-1] < 2:
+        return prompts, np.zeros_like(prompts), np.ones(np.shape(p.tpot_s), dtype=bool)
+    b = np.broadcast_to(p.batch, np.shape(p.tpot_s))
+    slope = _slope(p.decode_s, b) / (1.0 - p.utilisation)
+    elastic = np.clip(_slope(p.tpot_s, b) * b / p.tpot_s, 0.0, None)
+    steady = elastic < MOST_BUSY
+    variance = slope**2 * b / (1.0 - np.minimum(elastic, MOST_BUSY))
+    life = outputs / lengths.output_tokens
+    # mean over a life of u mean lives of a batch that forgets over one of them
+    kept = np.where(life <= 1.0, 1.0 - life / 3.0, (life - 1.0 / 3.0) / life**2)
+    return prompts, variance[..., None] * kept, steady
+
+
+def _slope(values: Array, b: Array) -> Array:
+    rise = np.diff(values, axis=-1) / np.diff(b, axis=-1)
+    ends = np.concatenate([rise[..., :1], rise, rise[..., -1:]], axis=-1)
+    return np.asarray(0.5 * (ends[..., :-1] + ends[..., 1:]))
+
+
+def _gamma(share: float, mean: Array, decode_s: Array, prompts: Array, batch: Array) -> Array:
+    floor = np.minimum(decode_s[..., None] - 2.0 * np.sqrt(batch), mean[..., None] * (1.0 - 1e-9))
+    excess = mean[..., None] - floor
+    # one over the square of the coefficient of variation of what is above the floor
+    shape = excess**2 / np.maximum(prompts + batch, 1e-30)
+
+    def beyond(x: Array) -> Array:
+        over = np.maximum(x[..., None] - floor, 0.0) / excess
+        z = (np.cbrt(over) - 1.0 + 1.0 / (9.0 * shape)) * 3.0 * np.sqrt(shape)
+        return np.asarray(np.mean(_normal_beyond(z), axis=-1))
+
+    return _bisect(beyond, 1.0 - share, np.min(floor, axis=-1), mean + 20.0 * _widest(prompts + batch))
+
+
+def _normal_beyond(z: Array) -> Array:
+    """P(Z > z) of a standard normal variable, to 1e-7 (Abramowitz and Stegun, 26.2.17)."""
+    t = 1.0 / (1.0 + 0.2316419 * np.abs(z))
+    series = t * (0.319381530 + t * (-0.356563782 + t * (1.781477937 + t * (-1.821255978 + t * 1.330274429))))
+    tail = np.exp(-0.5 * z * z) / np.sqrt(2.0 * np.pi) * series
+    return np.asarray(np.where(z >= 0.0, tail, 1.0 - tail))
+
+
+def _widest(variance: Array) -> Array:
+    return np.asarray(np.sqrt(np.max(variance, axis=-1)))
+
+
+def _bisect(beyond: Callable[[Array], Array], share: float, low: Array, high: Array) -> Array:
+    """Where the falling function `beyond` crosses `share`."""
+    for _ in range(STEPS):
+        middle = 0.5 * (low + high)
+        above = beyond(middle) > share
+        low, high = np.where(above, middle, low), np.where(above, high, middle)
+    return np.asarray(0.5 * (low + high))

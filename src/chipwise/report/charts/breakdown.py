@@ -1,0 +1,86 @@
+"""Where the time goes, and what would shorten it."""
+
+from __future__ import annotations
+
+from chipwise.report.charts.spec import RESOURCES, Spec, axis, chart, color, tip
+from chipwise.report.gain import gain
+from chipwise.report.operators_records import OperatorsReport
+from chipwise.report.plan_view import RESOURCE
+from chipwise.report.records import PlanRecord
+
+__all__ = ["elasticities", "operator_bars"]
+
+SHOWN = 12
+
+
+def elasticities(plan: PlanRecord) -> Spec:
+    """Throughput gained when one resource becomes 10 % faster."""
+    rows = [
+        {
+            "resource": name,
+            "what": RESOURCE.get(name, name),
+            "gain": 100 * gain(share),
+            "share": f"{share:.1%}",
+        }
+        for name, share in plan.shares.items()
+        if share >= 0.001
+    ]
+    words = ", ".join(f"{r['what']} +{r['gain']:.2f} %" for r in rows)
+    return chart(
+        f"What 10 % more of one resource gives in tokens per second: {words}.",
+        height={"step": 26},
+        data={"values": rows},
+        mark={"type": "bar", "height": 14, "cornerRadiusEnd": 2},
+        encoding={
+            "y": axis("what", "", "nominal", sort=None, axis={"title": None, "labelLimit": 140}),
+            "x": axis("gain", "% more tokens/s from 10 % more", axis={"tickCount": 4}),
+            "color": {**color(str(r["resource"]) for r in rows), "legend": None},
+            "tooltip": tip({"what": "10 % more", "gain": "% more tokens/s", "share": "share of time"}),
+        },
+    )
+
+
+def operator_bars(report: OperatorsReport, phase: str) -> Spec:
+    """The longest operators of a phase by resource; the rest as one bar."""
+    found = [o for o in report.operators if o.phase == phase]
+    rows = []
+    names: list[str] = []
+    for i, o in enumerate(found):
+        name = o.name if i < SHOWN else "all others"
+        names.append(name)
+        for resource, seconds in o.exposed_s.items():
+            rows.append(
+                {
+                    "operator": name,
+                    "resource": resource,
+                    "order": list(RESOURCES).index(resource) if resource in RESOURCES else 99,
+                    "us": seconds * 1e6,
+                    "repeats": o.repeats,
+                }
+            )
+    whole = sum(o.seconds for o in found) or 1.0
+    words = ", ".join(f"{o.name} {o.seconds / whole:.0%}" for o in found[:5])
+    order = list(dict.fromkeys(names))
+    used = [r for r in RESOURCES if any(row["resource"] == r for row in rows)]
+    what = (
+        "a pass in which every sequence gets a token"
+        if phase == "decode"
+        else "a chunk of a prompt by itself"
+    )
+    return chart(
+        f"Time of operators in {phase} ({what}), {whole * 1e3:.3g} ms in all: {words}.",
+        height={"step": 22},
+        data={"values": rows},
+        mark={"type": "bar", "height": 13},
+        encoding={
+            "y": axis("operator", "", "nominal", sort=order, axis={"title": None, "labelLimit": 140}),
+            "x": axis("us", "µs on one device", aggregate="sum", axis={"tickCount": 5, "format": "~s"}),
+            "color": color(used),
+            "order": {"field": "order"},
+            "tooltip": [
+                {"field": "operator", "title": "operator"},
+                {"field": "resource", "title": "resource"},
+                {"field": "us", "aggregate": "sum", "title": "µs"},
+            ],
+        },
+    )

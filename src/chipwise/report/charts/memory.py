@@ -1,0 +1,82 @@
+"""Memory of a device by use as stacked bars against its capacity."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from chipwise.report.charts.spec import MUTED, SERIES, Spec, axis, chart, tip
+from chipwise.report.records import MemoryRecord
+
+__all__ = ["GROUPS", "memory_bars", "parts_of"]
+
+# What the bars show, in their order; every other use of memory is the runtime's.
+GROUPS = ("weights", "runtime", "cache", "kept free", "missing")
+COLORS = (SERIES[0], SERIES[1], SERIES[2], "#a9b0ba", "#c1272d")
+
+
+def parts_of(memory: MemoryRecord) -> dict[str, float]:
+    """Bytes by group; together they are the capacity, and more where something is missing."""
+    weights = sum(size for name, size in memory.items.items() if name.startswith("weights"))
+    beside = sum(memory.items.values()) - weights
+    room = memory.cache_bytes
+    parts = (weights, beside, max(room, 0.0), memory.withheld_bytes, max(-room, 0.0))
+    return {name: size for name, size in zip(GROUPS, parts, strict=True) if size > 0}
+
+
+def memory_bars(devices: Sequence[tuple[str, MemoryRecord]]) -> Spec:
+    """One bar per device by group, and a line at its capacity."""
+    rows = []
+    for name, memory in devices:
+        capacity = memory.capacity_bytes / 1e9
+        for group, size in parts_of(memory).items():
+            rows.append(
+                {
+                    "device": name,
+                    "use": group,
+                    "order": GROUPS.index(group),
+                    "gb": size / 1e9,
+                    "share": f"{size / memory.capacity_bytes:.1%}",
+                    "capacity": capacity,
+                }
+            )
+    words = "; ".join(
+        f"{name}: "
+        + ", ".join(f"{group} {size / 1e9:.3g}" for group, size in parts_of(memory).items())
+        + f" of {memory.capacity_bytes / 1e9:.4g} GB"
+        for name, memory in devices
+    )
+    y = axis("device", "", "nominal", sort=None, axis={"labelLimit": 180, "title": None})
+    return chart(
+        f"Memory of one device by use, in GB. {words}.",
+        height={"step": 30},
+        data={"values": rows},
+        encoding={"y": y},
+        layer=[
+            {
+                "mark": {"type": "bar", "height": 17},
+                "encoding": {
+                    "x": axis("gb", "GB of one device", stack="zero", axis={"tickCount": 5}),
+                    "color": {
+                        "field": "use",
+                        "type": "nominal",
+                        "scale": {"domain": list(GROUPS), "range": list(COLORS)},
+                        "legend": {"title": None, "orient": "top", "values": _used(rows)},
+                    },
+                    "order": {"field": "order"},
+                    "tooltip": tip({"device": "device", "use": "use", "gb": "GB", "share": "of capacity"}),
+                },
+            },
+            {
+                "mark": {"type": "tick", "thickness": 2, "size": 24, "color": MUTED},
+                "encoding": {
+                    "x": {"field": "capacity", "aggregate": "max", "type": "quantitative"},
+                    "tooltip": [{"field": "capacity", "aggregate": "max", "title": "capacity, GB"}],
+                },
+            },
+        ],
+    )
+
+
+def _used(rows: Sequence[dict[str, object]]) -> list[str]:
+    present = {row["use"] for row in rows}
+    return [group for group in GROUPS if group in present]

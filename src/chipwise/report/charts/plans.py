@@ -1,0 +1,161 @@
+"""Ranked plans as charts: cost against speed, and one figure of several plans side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from chipwise.report.charts.spec import ACCENT, MUTED, Spec, axis, chart, halves, labels, ratio, tip
+from chipwise.report.records import Figure, PlanRecord, PlanReport
+
+__all__ = ["METRICS", "bars", "pareto"]
+
+Metric = tuple[str, str, Callable[[PlanRecord], Figure | None]]
+
+
+def _price(p: PlanRecord) -> Figure | None:
+    return Figure(p.price.mid, p.price.low, p.price.high, "published", False) if p.price else None
+
+
+def _ms(f: Figure) -> Figure:
+    return Figure(f.mid * 1e3, f.low * 1e3, f.high * 1e3, f.basis, f.provisional)
+
+
+METRICS: dict[str, Metric] = {
+    "cost": ("Cost", "dollars per hour", _price),
+    "usd_out": ("Cost of output", "dollars per million output tokens", lambda p: p.usd_per_million_out),
+    "tpot": ("TPOT", "ms per output token", lambda p: _ms(p.tpot_s)),
+    "ttft": ("TTFT", "ms to the first token", lambda p: _ms(p.ttft_s)),
+    "rate": ("Throughput of a chip", "output tokens/s per chip", lambda p: p.tokens_per_s_per_chip),
+}
+
+
+def pareto(report: PlanReport) -> Spec:
+    """Dollars per hour against tokens per second that one user sees, front and intervals.
+
+    Two selections: `brush` (a rectangle) and `pick` (a point, by `rank`).
+    """
+    priced = [(p, p.price.mid) for p in report.plans if p.price]
+    sides = halves([usd for _, usd in priced])
+    rows = [_point(p, usd) | {"half": half} for (p, usd), half in zip(priced, sides, strict=True)]
+    front = sorted((r for r in rows if r["on_front"]), key=lambda r: float(str(r["usd"])))
+    words = ", ".join(f"{r['plan']} at {r['usd']:.3g} $/h and {r['speed']:.3g} tokens/s" for r in front)
+    place = {
+        "x": ratio("usd", "dollars per hour, all chips (log)"),
+        "y": ratio("speed", "tokens/s that one user sees (log)"),
+    }
+    shown = tip(
+        {
+            "plan": "plan",
+            "layout": "layout",
+            "usd": "$/h",
+            "speed": "tokens/s per user",
+            "ttft": "TTFT, ms",
+            "tpot": "TPOT, ms",
+            "bound": "bound by",
+            "basis": "basis",
+        }
+    )
+    picked = {"param": "pick", "empty": False}
+    return chart(
+        f"Cost against speed of {len(rows)} plans; left is cheaper, up is faster. On the front: {words}.",
+        height=340,
+        data={"values": rows},
+        layer=[
+            {
+                "mark": {"type": "line", "interpolate": "step-after", "strokeWidth": 1.5, "opacity": 0.6},
+                "transform": [{"filter": "datum.on_front"}],
+                "encoding": {**place, "order": {"field": "usd"}, "color": {"value": ACCENT}},
+            },
+            {
+                "mark": {"type": "rule", "opacity": 0.22, "strokeWidth": 1.5},
+                "encoding": {**place, "y": axis("slow", ""), "y2": {"field": "fast"}},
+            },
+            {
+                "params": [
+                    {"name": "brush", "select": {"type": "interval"}},
+                    {
+                        "name": "pick",
+                        "select": {"type": "point", "fields": ["rank"], "on": "click", "toggle": False},
+                    },
+                ],
+                "mark": {"type": "point", "filled": True, "cursor": "pointer"},
+                "encoding": {
+                    **place,
+                    "size": {
+                        "condition": {"test": {"or": [picked, "datum.on_front"]}, "value": 130},
+                        "value": 60,
+                    },
+                    "shape": {"condition": {"test": "datum.on_front", "value": "diamond"}, "value": "circle"},
+                    "color": {"condition": {"test": "datum.on_front", "value": ACCENT}, "value": MUTED},
+                    "opacity": {"condition": {"param": "brush", "value": 0.95}, "value": 0.2},
+                    "tooltip": shown,
+                },
+            },
+            *labels(place, "plan", "datum.on_front"),
+        ],
+    )
+
+
+def bars(plans: Sequence[PlanRecord], metric: str) -> Spec:
+    """One figure of `METRICS` of several plans with its interval, in the order of the plans."""
+    title, unit, of = METRICS[metric]
+    found = [(p, of(p)) for p in plans]
+    rows = [
+        {
+            "plan": f"{p.chips}x {p.chip}",
+            "mid": f.mid,
+            "low": f.low,
+            "high": f.high,
+            "basis": f.basis,
+            "bound": p.bound,
+        }
+        for p, f in found
+        if f is not None
+    ]
+    words = "; ".join(f"{r['plan']} {r['mid']:.3g}" for r in rows)
+    y = axis("plan", "", "nominal", sort=None, axis={"labelLimit": 170, "title": None})
+    return chart(
+        f"{title} in {unit}: {words}.",
+        height={"step": 26},
+        data={"values": rows},
+        encoding={"y": y},
+        layer=[
+            {
+                "mark": {"type": "bar", "height": 13, "opacity": 0.85, "cornerRadiusEnd": 2},
+                "encoding": {
+                    "x": axis("mid", unit, axis={"tickCount": 4, "format": "~s"}),
+                    "color": {"value": ACCENT},
+                    "tooltip": tip(
+                        {"plan": "plan", "mid": unit, "low": "low", "high": "high", "basis": "basis"}
+                    ),
+                },
+            },
+            {
+                "mark": {"type": "rule", "strokeWidth": 2},
+                "encoding": {"x": axis("low", unit), "x2": {"field": "high"}},
+            },
+        ],
+    )
+
+
+def _layout(p: PlanRecord) -> str:
+    lone = p.replicas == 1 and not p.prompt_workers
+    text = p.layout.label if lone else f"{p.replicas} x ({p.layout.label})"
+    return f"{text} + {p.prompt_workers} for prompts" if p.prompt_workers else text
+
+
+def _point(p: PlanRecord, usd: float) -> dict[str, str | float | bool]:
+    return {
+        "rank": p.rank,
+        "plan": f"{p.chips}x {p.chip}",
+        "layout": _layout(p),
+        "usd": usd,
+        "speed": 1.0 / p.tpot_s.mid,
+        "slow": 1.0 / p.tpot_s.high,
+        "fast": 1.0 / p.tpot_s.low,
+        "ttft": p.ttft_s.mid * 1e3,
+        "tpot": p.tpot_s.mid * 1e3,
+        "bound": p.bound,
+        "basis": p.tpot_s.basis,
+        "on_front": p.on_front,
+    }

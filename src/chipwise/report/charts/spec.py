@@ -1,0 +1,96 @@
+"""What all charts share: one colour per resource, axes, the frame of a specification."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+__all__ = [
+    "ACCENT",
+    "MUTED",
+    "RESOURCES",
+    "Spec",
+    "axis",
+    "chart",
+    "color",
+    "halves",
+    "labels",
+    "ratio",
+    "tip",
+]
+
+Spec = dict[str, Any]
+
+SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
+
+# After Okabe and Ito: told apart with any common colour blindness, on light ground and on dark.
+RESOURCES: dict[str, str] = {
+    "compute": "#e08e0b",
+    "memory": "#2f86c8",
+    "on-chip": "#10a37f",
+    "network": "#c46a9c",
+    "launch": "#d65f14",
+    "host": "#8b93a0",
+    "bubble": "#6cc0ee",
+    "queue": "#b3a11a",
+    "optimiser": "#8f6fd1",
+    "stragglers": "#5f7480",
+}
+SERIES = ("#2f86c8", "#e08e0b", "#10a37f", "#c46a9c", "#d65f14", "#8b93a0", "#6cc0ee", "#b3a11a")
+ACCENT = "#0f8a80"
+MUTED = "#8b93a0"
+
+
+def chart(description: str, **parts: Any) -> Spec:
+    """A specification as wide as its place, with what it shows in words."""
+    return {"$schema": SCHEMA, "description": description, "width": "container", **parts}
+
+
+def axis(field: str, title: str, kind: str = "quantitative", **more: Any) -> Spec:
+    """One channel: a field, its title with the unit, and its type."""
+    return {"field": field, "type": kind, "title": title, **more}
+
+
+def ratio(field: str, title: str, **more: Any) -> Spec:
+    """A channel of positive numbers on a logarithmic scale."""
+    scale = {"type": "log", "nice": False, "padding": 12}
+    return axis(field, title, scale=scale, axis={"grid": True, "tickCount": 5, "format": "~s"}, **more)
+
+
+def color(names: Iterable[str], field: str = "resource", title: str | None = None) -> Spec:
+    """Colours of categories in a fixed order: those of resources where they are some."""
+    domain = list(dict.fromkeys(names))
+    known = [RESOURCES.get(n, SERIES[i % len(SERIES)]) for i, n in enumerate(domain)]
+    return {
+        "field": field,
+        "type": "nominal",
+        "scale": {"domain": domain, "range": known},
+        "legend": {"title": title, "orient": "top"},
+    }
+
+
+def labels(place: Spec, text: str, where: str) -> list[Spec]:
+    """Names of points, to their right in the left half of the picture and to their left in the right half: a
+    field `half` of the data says which. `where` filters the rows."""
+
+    def side(half: str, align: str, shift: int) -> Spec:
+        return {
+            "mark": {"type": "text", "align": align, "dx": shift, "dy": -9, "fontSize": 11},
+            "transform": [{"filter": f"({where}) && datum.half === '{half}'"}],
+            "encoding": {**place, "text": {"field": text}, "detail": {"field": "half"}},
+        }
+
+    return [side("left", "left", 9), side("right", "right", -9)]
+
+
+def halves(values: Sequence[float]) -> list[str]:
+    """The half of a logarithmic axis that each of some positive numbers lies in."""
+    middle = math.sqrt(min(values) * max(values)) if values else 1.0
+    return ["left" if value <= middle else "right" for value in values]
+
+
+def tip(fields: Mapping[str, str] | Sequence[str]) -> list[Spec]:
+    """Lines of the box that hovering shows: field to title; numbers are cut to four digits."""
+    pairs = fields.items() if isinstance(fields, Mapping) else ((f, f) for f in fields)
+    return [{"field": name, "title": title} for name, title in pairs]

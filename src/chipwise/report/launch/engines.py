@@ -1,0 +1,229 @@
+"""The commands that start one replica with an engine: vLLM (on Neuron too), SGLang, TensorRT-LLM, llama.cpp."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from shlex import quote
+
+from chipwise.catalog.tools import Tool, get_tool
+from chipwise.errors import UsageError
+from chipwise.report.launch.bench import PORT
+from chipwise.report.launch.command import Command
+from chipwise.report.launch.spec import ServeSpec
+
+__all__ = ["fitting", "llama_command", "serve_command", "trtllm_settings", "vllm_options"]
+
+# Formats of the cache as each tool names them.
+CACHES: Mapping[str, Mapping[str, str]] = {
+    "vllm": {
+        "bf16": "bfloat16",
+        "fp16": "float16",
+        "fp8": "fp8",
+        "int8": "int8_per_token_head",
+        "int4": "int4_per_token_head",
+        "nvfp4": "nvfp4",
+    },
+    "sglang": {"bf16": "bf16", "fp8": "fp8_e4m3", "mxfp8": "mxfp8", "nvfp4": "nvfp4"},
+    "trtllm": {"bf16": "auto", "fp16": "auto", "fp8": "fp8", "nvfp4": "nvfp4"},
+    "llama.cpp": {"fp16": "f16", "bf16": "bf16", "fp8": "q8_0", "int8": "q8_0", "int4": "q4_0"},
+    "neuronx": {"bf16": "bfloat16"},
+}
+
+CORES: Mapping[str, int] = {"inferentia2": 2, "trainium1": 2, "trainium2": 4, "trainium3": 4}
+"""NeuronCores of a chip as the runtime counts them: from Trainium2 on two make one."""
+
+
+def fitting(spec: ServeSpec, target: str) -> Tool:
+    """The tool. Raises `UsageError` where the plan was priced for another runtime."""
+    tool = get_tool(target)
+    if spec.runtime not in tool.runtimes:
+        raise UsageError(
+            f"the plan was priced for {spec.runtime}, {tool.name} is another runtime",
+            f"plan with --runtime {tool.runtimes[0]}",
+        )
+    return tool
+
+
+def serve_command(spec: ServeSpec, target: str) -> Command:
+    """The command of one replica. Raises `UsageError` for a plan of another runtime, and for what the engine cannot
+    be told."""
+    fitting(spec, target)
+    if spec.prompt_workers:
+        raise UsageError(
+            "the plan works off prompts in workers of their own",
+            "plan with --runtime vllm and launch it --for dynamo, or plan without --disaggregate",
+        )
+    started = {"sglang": _sglang, "trtllm": _trtllm, "neuronx": _neuronx}.get(target)
+    if started is not None:
+        return started(spec)
+    return vllm_options(Command.of("vllm", f"vllm serve {quote(spec.model)}"), spec).option("--port", PORT)
+
+
+def vllm_options(command: Command, spec: ServeSpec) -> Command:
+    """The options of vLLM; of several hosts each is started with its NODE_RANK, and all but the first without a
+    server."""
+    several, local = spec.machine.hosts > 1, max(1, spec.dp // spec.machine.hosts)
+    if several and spec.dp > 1 and spec.dp % spec.machine.hosts:
+        raise UsageError(
+            f"{spec.dp} replicas of attention cannot be shared out evenly to {spec.machine.hosts} hosts",
+            "plan with another --dp, or fewer chips",
+        )
+    command = (
+        command.option("--tensor-parallel-size", spec.tp, when=spec.tp > 1)
+        .option("--pipeline-parallel-size", spec.pp, when=spec.pp > 1)
+        .option("--data-parallel-size", spec.dp, when=spec.dp > 1)
+        .option("--enable-expert-parallel", when=spec.experts and spec.ep > 1)
+        .option("--max-model-len", spec.length)
+        .option("--gpu-memory-utilization", f"{spec.memory_share:g}")
+        .option("--max-num-seqs", spec.sequences)
+        .option("--max-num-batched-tokens", spec.budget_tokens)
+        .option("--kv-cache-dtype", _cache(spec, "vllm"), when=bool(spec.kv))
+        .option("--quantization", spec.convert, when=bool(spec.convert))
+        .option("--speculative-config", _guessed(spec), when=spec.guess is not None)
+        .option("--data-parallel-size-local", local, when=several and spec.dp > 1)
+        .option("--data-parallel-start-rank", f'"$((NODE_RANK * {local}))"', when=several and spec.dp > 1)
+        .option("--data-parallel-address", '"${HEAD_ADDRESS:?}"', when=several and spec.dp > 1)
+        .option("--nnodes", spec.machine.hosts, when=several and spec.dp == 1)
+        .option("--node-rank", '"${NODE_RANK:?}"', when=several and spec.dp == 1)
+        .option("--master-addr", '"${HEAD_ADDRESS:?}"', when=several and spec.dp == 1)
+    )
+    if several and spec.dp > 1 and command.tool.id == "dynamo":
+        return command.option("--data-parallel-hybrid-lb")  # the frontend stands before the hosts
+    return command.on_others("--headless") if several else command
+
+
+def trtllm_settings(spec: ServeSpec) -> str:
+    """The YAML file of settings of TensorRT-LLM that have no option."""
+    lines = [
+        f"# settings of {get_tool('trtllm').name} that have no option",
+        f"enable_attention_dp: {'true' if spec.dp > 1 else 'false'}",
+    ]
+    if spec.kv:
+        lines += ["kv_cache_config:", f"  dtype: {_cache(spec, 'trtllm')}"]
+    if spec.guess is not None:
+        how = ("MTP", "num_nextn_predict_layers") if spec.guess.module else ("NGram", "max_draft_len")
+        lines += ["speculative_config:", f"  decoding_type: {how[0]}", f"  {how[1]}: {spec.guess.tokens}"]
+    return "\n".join(lines) + "\n"
+
+
+def llama_command(spec: ServeSpec) -> Command:
+    """`llama-server`: slots share the cache; devices share the layers."""
+    fitting(spec, "llama.cpp")
+    _alone(spec, "llama.cpp", "slots and layers alone", dp=spec.dp, ep=spec.ep, hosts=spec.machine.hosts)
+    _no_guess(spec, "llama.cpp")
+    slots = max(1, min(spec.concurrency, spec.sequences))
+    devices, mixed = spec.machine.devices, any(spec.spread)
+    each = -(-(spec.prompt_tokens + spec.output_tokens) // 64) * 64 if mixed else spec.length
+    kv = _cache(spec, "llama.cpp") or "f16"
+    return (
+        Command.of("llama.cpp", "llama-server")
+        .option("--model", f"{spec.model.rpartition('/')[2]}-{spec.precision.upper()}.gguf")
+        .option("--ctx-size", max(each * slots, spec.length))
+        .option("--kv-unified", when=mixed)
+        .option("--parallel", slots)
+        .option("--n-gpu-layers", 0 if spec.machine.cpu else 999)
+        .option("--split-mode", "row" if spec.tp > 1 else "layer", when=devices > 1 and not spec.machine.cpu)
+        .option("--tensor-split", ",".join("1" * devices), when=devices > 1 and not spec.machine.cpu)
+        .option("--cache-type-k", kv)
+        .option("--cache-type-v", kv)
+        .option("--flash-attn", "on")
+        .option("--port", PORT)
+    )
+
+
+def _sglang(spec: ServeSpec) -> Command:
+    guess, several = spec.guess, spec.machine.hosts > 1
+    tokens = guess.tokens if guess else 0
+    return (
+        Command.of("sglang", "python -m sglang.launch_server")
+        .option("--model-path", spec.model)
+        .option("--tp-size", spec.tp * spec.dp)
+        .option("--attn-dp-size", spec.dp, when=spec.dp > 1)
+        .option("--ep-size", spec.ep, when=spec.ep > 1)
+        .option("--pp-size", spec.pp, when=spec.pp > 1)
+        .option("--context-length", spec.length)
+        .option("--mem-fraction-static", f"{spec.memory_share:g}")
+        .option("--max-running-requests", spec.sequences * spec.dp)
+        .option("--chunked-prefill-size", spec.budget_tokens)
+        .option("--kv-cache-dtype", _cache(spec, "sglang"), when=bool(spec.kv))
+        .option("--quantization", spec.convert, when=bool(spec.convert))
+        .option(
+            "--speculative-algorithm", "NEXTN" if guess and guess.module else "NGRAM", when=guess is not None
+        )
+        .option("--speculative-num-steps", tokens, when=guess is not None and guess.module)
+        .option("--speculative-eagle-topk", 1, when=guess is not None and guess.module)
+        # the token before the guesses is verified with them
+        .option("--speculative-num-draft-tokens", tokens + 1, when=guess is not None)
+        .option("--nnodes", spec.machine.hosts, when=several)
+        .option("--node-rank", '"${NODE_RANK:?}"', when=several)
+        .option("--dist-init-addr", '"${HEAD_ADDRESS:?}:20000"', when=several)
+        .option("--port", PORT)
+    )
+
+
+def _trtllm(spec: ServeSpec) -> Command:
+    several = spec.machine.hosts > 1
+    ranks = f'mpirun -n {spec.machine.devices} --hostfile "${{HOSTS:?}}" trtllm-llmapi-launch '
+    return (
+        Command.of("trtllm", f"{ranks if several else ''}trtllm-serve {quote(spec.model)}")
+        .option("--tp_size", spec.tp * spec.dp)
+        .option("--pp_size", spec.pp, when=spec.pp > 1)
+        .option("--ep_size", spec.ep, when=spec.ep > 1)
+        .option("--gpus_per_node", spec.machine.devices_of_host, when=several)
+        .option("--max_batch_size", spec.sequences)
+        .option("--max_num_tokens", spec.budget_tokens)
+        .option("--max_seq_len", spec.length)
+        .option("--kv_cache_free_gpu_memory_fraction", f"{spec.memory_share:g}")
+        .option("--config", "trtllm.yaml")
+        .option("--port", PORT)
+    )
+
+
+def _neuronx(spec: ServeSpec) -> Command:
+    _alone(spec, "neuronx", "tensor parallelism alone", pp=spec.pp, dp=spec.dp, hosts=spec.machine.hosts)
+    _no_guess(spec, "neuronx")
+    _cache(spec, "neuronx")
+    return (
+        Command.of("neuronx", f"vllm serve {quote(spec.model)}")
+        .option("--tensor-parallel-size", spec.tp * CORES.get(spec.machine.chip, 1))
+        .option("--max-model-len", spec.length)
+        .option("--max-num-seqs", spec.sequences)
+        .option("--block-size", spec.block_tokens)
+        .option("--port", PORT)
+    )
+
+
+def _cache(spec: ServeSpec, tool: str) -> str:
+    """The tool's name for the format of the cache, "" for its own. Raises `UsageError` where it has none."""
+    if not spec.kv:
+        return ""
+    if spec.kv not in CACHES[tool]:
+        raise UsageError(
+            f"{get_tool(tool).name} keeps no cache in {spec.kv}",
+            f"plan with --kv {' or '.join(CACHES[tool])}",
+        )
+    return CACHES[tool][spec.kv]
+
+
+def _guessed(spec: ServeSpec) -> str:
+    if spec.guess is None:
+        return ""
+    method = "mtp" if spec.guess.module else "ngram"
+    return json.dumps({"method": method, "num_speculative_tokens": spec.guess.tokens})
+
+
+def _no_guess(spec: ServeSpec, tool: str) -> None:
+    if spec.guess is not None:
+        raise UsageError(
+            f"{get_tool(tool).name} is not told here to guess tokens ahead", "plan without --speculate"
+        )
+
+
+def _alone(spec: ServeSpec, tool: str, takes: str, **degrees: int) -> None:
+    """Raises `UsageError` for a degree above 1 that the tool is not told."""
+    for name, degree in degrees.items():
+        if degree > 1:
+            raise UsageError(
+                f"the plan has {name} {degree}, {get_tool(tool).name} takes {takes}", "plan without it"
+            )

@@ -1,0 +1,158 @@
+"""One plan at one operating point as a record."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from chipwise.catalog.price import split_usd_per_million
+from chipwise.evidence.judge import APART, Estimate, Nearness, judge
+from chipwise.parallel.layout import Layout
+from chipwise.parallel.memory import MemoryAccount
+from chipwise.predict.inference import Prediction
+from chipwise.report.assemble import figure, layout_record, memory_record
+from chipwise.report.records import Figure, PlanRecord, PriceRecord, TailRecord
+from chipwise.search.space import Deployment
+from chipwise.workload.precision import Precision
+from chipwise.workload.workload import Workload
+
+__all__ = ["Fleet", "plan_record"]
+
+JOULE_PER_KWH = 3.6e6
+RESTING = frozenset(("launch", "host", "queue", "bubble"))
+"""Resources that keep a chip waiting: its power falls towards that of an idle one meanwhile."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fleet:
+    """Replicas: those that carry the load, spare ones, and workers for prompts alone. `largest_per_s` is what each
+    can carry (0: what it does)."""
+
+    carrying: int = 1
+    spare: int = 0
+    prompt_workers: int = 0
+    largest_per_s: float = 0.0
+
+    @property
+    def workers(self) -> int:
+        """All of them."""
+        return self.carrying + self.spare + self.prompt_workers
+
+
+def plan_record(
+    deployment: Deployment,
+    layout: Layout,
+    prediction: Prediction,
+    memory: MemoryAccount,
+    workload: Workload,
+    precision: Precision,
+    price: PriceRecord | None,
+    near: Nearness,
+    tails: Mapping[str, TailRecord],
+    fleet: Fleet,
+    idle_power: float,
+) -> PlanRecord:
+    """`prediction` holds a single number in each figure, of one of the replicas that carry the load; `near` says
+    what was measured near the deployment. `idle_power` is that of a chip over its TDP."""
+
+    def one(value: object) -> float:
+        return float(np.asarray(value).reshape(-1)[0])
+
+    layout_ = layout_record(layout)
+    devices = layout_.tp * layout_.pp * layout_.dp
+    package = deployment.chip.devices_per_package
+    chips = fleet.workers * devices // package
+    pools = APART if fleet.prompt_workers else ""
+    capable = one(prediction.requests_per_s) * fleet.carrying
+    # the smallest batch may do more than is asked for: then replicas wait
+    asked = workload.rate_per_s if workload.task == "serve" and workload.rate_per_s else capable
+    requests = min(capable, asked)
+    tokens = judge("tokens_per_s" + pools, requests * workload.output_tokens, near)
+    tpot = judge("tpot_s" + pools, one(prediction.tpot_s), near)
+    per_request = (
+        one(prediction.prefill_s) / layout_.pp,
+        workload.output_tokens * one(prediction.decode_s) * layout_.dp / one(prediction.batch),
+    )
+    into, out = _usd_per_million(price, tokens, requests, per_request, workload)
+    exposed = {k: one(v) for k, v in prediction.cost.exposed.items()}
+    total = sum(exposed.values())
+    shares = {k: v / total for k, v in sorted(exposed.items(), key=lambda kv: -kv[1]) if v > 0}
+    busy = 1.0 - sum(v for k, v in shares.items() if k in RESTING)
+    # whole sequences: a lone one stays alone, although the mean in flight counts the next one's prefill
+    held = max(1.0, float(np.floor(one(prediction.concurrency) / layout_.dp)))
+    return PlanRecord(
+        rank=0,
+        chip=deployment.chip.id,
+        chips=chips,
+        replicas=fleet.carrying + fleet.spare,
+        layout=layout_,
+        precision=precision.name,
+        kv=precision.kv.name,
+        runtime=deployment.runtime.id,
+        batch=one(prediction.batch),
+        concurrency=one(prediction.concurrency),
+        ttft_s=figure(judge("ttft_s" + pools, one(prediction.ttft_s), near)),
+        tpot_s=figure(tpot),
+        decode_s=one(prediction.decode_s),
+        prefill_s=one(prediction.prefill_s),
+        tokens_per_s=figure(tokens),
+        tokens_per_s_per_chip=figure(tokens.scaled(1.0 / chips)),
+        tokens_per_s_per_user=figure(tpot.inverse(1.0)),
+        requests_per_s=requests,
+        largest_requests_per_s=max(fleet.carrying * fleet.largest_per_s, capable),
+        prompt_share=min(one(prediction.utilisation), 1.0),
+        price=price,
+        usd_per_million_in=into,
+        usd_per_million_out=out,
+        kwh_per_million_out=_energy(deployment.chip.tdp_w, chips, tokens, busy, idle_power),
+        bound=next(iter(shares)),
+        shares=shares,
+        memory=memory_record(memory, layout_.dp, held),
+        tails=dict(tails),
+        spare=fleet.spare,
+        prompt_workers=fleet.prompt_workers,
+        note=deployment.note,
+        system=deployment.system.id if deployment.system else "",
+    )
+
+
+def _energy(tdp_w: float | None, chips: int, tokens: Estimate, busy: float, idle: float) -> Figure | None:
+    """Kilowatt-hours of all chips per million output tokens: TDP while chips work, `idle` of it while they wait for
+    launches or the host; low all idle, high all at TDP. Hosts, fans and cooling are left out."""
+    if tdp_w is None:
+        return None
+    full = tdp_w * chips * 1e6 / JOULE_PER_KWH
+    drawn = busy + (1.0 - busy) * idle
+    return Figure(
+        full * drawn / tokens.mid, full * idle / tokens.high, full / tokens.low, "modelled", provisional=True
+    )
+
+
+def _usd_per_million(
+    price: PriceRecord | None,
+    tokens: Estimate,
+    requests_per_s: float,
+    machine_s: tuple[float, float],
+    workload: Workload,
+) -> tuple[Figure | None, Figure | None]:
+    """Dollars per million input and output tokens by the one rule of `catalog.price`: each kind pays for its
+    share of the machine seconds of a request (`machine_s`: prefill, decode), idle time included."""
+    if price is None:
+        return None, None
+    share = machine_s[0] / sum(machine_s)
+
+    def split(usd_per_h: float, faster: float) -> tuple[float, float]:
+        paid_s = 1.0 / (requests_per_s * faster)  # of the whole fleet, per request
+        lengths = workload.prompt_tokens, workload.output_tokens
+        into, out = split_usd_per_million(usd_per_h, paid_s * share, paid_s * (1.0 - share), *lengths)
+        return float(into), float(out)
+
+    mid = split(price.mid, 1.0)
+    low = split(price.low, tokens.high / tokens.mid)
+    high = split(price.high, tokens.low / tokens.mid)
+    into, out = (
+        Figure(*three, tokens.basis, tokens.provisional) for three in zip(mid, low, high, strict=True)
+    )
+    return into, out

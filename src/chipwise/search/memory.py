@@ -1,0 +1,79 @@
+"""The memory account of candidates: the one place where a deployment's bytes are added up."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from chipwise.cost.device import Device
+from chipwise.parallel.layout import Layout
+from chipwise.parallel.memory import MemoryAccount, MemoryItem, account, kv_sequence_bytes
+from chipwise.parallel.shard import shard
+from chipwise.search.space import Deployment, Group
+from chipwise.units import Real
+from chipwise.workload.graph import Graph
+from chipwise.workload.workload import Workload
+
+__all__ = ["account_of", "memory_of", "row_of"]
+
+
+def account_of(
+    graph: Graph, d: Deployment, layout: Layout, context: float, device: Device | None = None
+) -> MemoryAccount:
+    """The account of one device of a deployment with sequences of `context` tokens; broadcasts over the layout.
+
+    `device` replaces that of `d` by a stack of devices, all under its runtime and policies.
+    """
+    device = device or d.device
+    memory = account(
+        shard(graph, layout),
+        d.policies,
+        device.memory_bytes,
+        context,
+        device.reserved_bytes,
+        d.adapter_bytes,
+        pooled=device.family == "dataflow",
+    )
+    module = graph.extra("mtp") if d.drafts else None
+    if module is None:
+        return memory
+    return _beside(memory, MemoryItem("weights: draft", module.weight_bytes / layout.tp, "checkpoint format"))
+
+
+def memory_of(graph: Graph, group: Group, workload: Workload) -> MemoryAccount:
+    """The account of every candidate under a load; arrays [N, 1].
+
+    A running sequence takes up its prompt and the share of its output that the runtime reserves or that is
+    there on average (`Lengths.held`), less what all prompts begin with: that is kept once on every rank.
+    """
+    d, layout, device = group.deployments[0], group.layouts(trailing=1), group.device(trailing=1)
+    held = workload.served.held(d.policies.kv_reserved_share)
+    if workload.prefix is None:
+        return account_of(graph, d, layout, held, device)
+    own = workload.prefix.own_tokens(held, workload.prompt_tokens)
+    memory = account_of(graph, d, layout, own, device)
+    if own >= held:
+        return memory
+    common = kv_sequence_bytes(shard(graph, layout), d.policies, held - own)
+    item = MemoryItem(
+        "common prefix", common, f"cache of {held - own:,.0f} tokens that all prompts begin with"
+    )
+    return _beside(memory, item)
+
+
+def _beside(memory: MemoryAccount, item: MemoryItem) -> MemoryAccount:
+    """An account with one more use of what was left for the cache."""
+    return replace(memory, items=(*memory.items, item), cache_bytes=memory.cache_bytes - item.bytes)
+
+
+def row_of(memory: MemoryAccount, index: int) -> MemoryAccount:
+    """The account of one of several candidates."""
+
+    def one(value: Real) -> float:
+        column = np.asarray(value).reshape(-1)
+        return float(column[index if len(column) > 1 else 0])
+
+    items = tuple(replace(item, bytes=one(item.bytes)) for item in memory.items)
+    names = ("capacity_bytes", "withheld_bytes", "cache_bytes", "sequence_bytes", "context")
+    return replace(memory, items=items, **{name: one(getattr(memory, name)) for name in names})

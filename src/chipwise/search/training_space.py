@@ -1,0 +1,134 @@
+"""Layouts of a training run worth trying, as columns: degrees, pipeline schedule, sharding, recomputation, offload."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from chipwise.predict.training.values import Cluster, Transformer
+
+__all__ = ["COLUMNS", "RECOMPUTE", "SCHEDULES", "Schedule", "layout_rows", "powers"]
+
+Row = tuple[float, ...]
+COLUMNS = (
+    "tp", "pp", "vp", "bubble", "in_flight", "cp", "gather", "ep", "dp", "micro_batch", "zero", "shard", "offload",
+    "full", "selective",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """A pipeline schedule: the share of the 1F1B bubble it leaves, the micro-batches that wait (of p; 0: all), and
+    its virtual stages (0: any above 1)."""
+
+    name: str
+    bubble: float
+    in_flight: float
+    virtual: int
+
+
+# GPipe (Huang et al., 2019); 1F1B and interleaved (Narayanan et al., 2021): the bubble divided by v is in the step
+# time; zero-bubble H1 and V-shaped ZB-V (Qi et al., 2024): weight gradients fill a third and nine tenths of it.
+SCHEDULES: Mapping[str, Schedule] = {
+    s.name: s
+    for s in (
+        Schedule("1f1b", 1.0, 1.0, 1),
+        Schedule("interleaved", 1.0, 1.0, 0),
+        Schedule("gpipe", 1.0, 0.0, 1),
+        Schedule("zero-bubble", 1.0 / 3.0, 1.0, 1),
+        Schedule("zb-v", 0.2, 1.0, 2),
+    )
+}
+
+# (share of layers recomputed whole, attention cores, norms and activation functions recomputed)
+RECOMPUTE: Mapping[str, tuple[float, float]] = {
+    "none": (0.0, 0.0),
+    "selective": (0.0, 1.0),
+    "half": (0.5, 0.0),
+    "full": (1.0, 0.0),
+}
+RING_FROM = 16384  # tokens of a sequence from which context parallelism is tried
+
+
+def layout_rows(
+    t: Transformer,
+    c: Cluster,
+    devices: int,
+    batch: int,
+    seq: int,
+    pins: Mapping[str, int | str],
+) -> Iterator[Row]:
+    """Rows of `COLUMNS`, legal or not.
+
+    tp in powers of two up to the domain (64 at most), stages that divide the rest, every schedule with virtual
+    stages that divide the layers of a stage; context parallelism from 16 k tokens on, round a ring or gathered;
+    experts over all or some ranks of a stage; ZeRO-1, FSDP over all ranks or over those of a domain; micro-batches in
+    powers of two; the optimiser on the device or in host memory; recomputation of nothing, of cores, norms and
+    activation functions, of half of the layers, of all.
+    """
+    domain = int(min(float(c.domain), 64.0))
+
+    def options(name: str, usual: list[int]) -> list[int]:
+        return [int(pins[name])] if name in pins else usual
+
+    experts = int(float(t.experts)) if float(t.moe_share) else 1
+    contexts = [1] if seq < RING_FROM else [1, 2, 4, 8, 16, 32]
+    again = [RECOMPUTE[str(pins["recompute"])]] if "recompute" in pins else list(RECOMPUTE.values())
+    for tp in options("tp", powers(min(domain, devices))):
+        rest = devices // tp if devices % tp == 0 else 1
+        for pp in options("pp", _divisors(rest, int(float(t.layers)))):
+            for cp in options("cp", contexts):
+                dp, over = divmod(devices, tp * pp * cp)
+                if over or int(pins.get("dp", dp)) != dp:
+                    continue
+                whole = max(batch // dp, 1)
+                eps = options("ep", [e for e in powers(experts) if (tp * cp * dp) % e == 0])
+                cuts = _cuts(dp * cp, max(domain // tp, 1), stages=pp)
+                gathers = [0.0, 1.0] if cp > 1 else [0.0]
+                micros = options("micro_batch", powers(min(whole, 64)))
+                homes = [float(int(pins["offload"]))] if "offload" in pins else [0.0, 1.0]
+                for (vp, bubble, held), gather, ep, micro, (zero, shard), home, (
+                    full,
+                    core,
+                ) in itertools.product(_pipelines(t, pp, pins), gathers, eps, micros, cuts, homes, again):
+                    yield (
+                        tp, pp, vp, bubble, held, cp, gather, ep, dp, micro, zero, shard, home, full, core,
+                    )  # fmt: skip
+
+
+def _pipelines(t: Transformer, pp: int, pins: Mapping[str, int | str]) -> list[tuple[float, float, float]]:
+    """(virtual stages, bubble, in flight) of every schedule; one stage has none."""
+    if pp == 1:
+        return [(float(int(pins.get("vp", 1))), 1.0, 1.0)]
+    per_stage = float(t.layers) / pp
+    found = []
+    for s in SCHEDULES.values():
+        if pins.get("schedule", s.name) != s.name:
+            continue
+        chunks = [s.virtual] if s.virtual else [v for v in (2, 4, 8) if per_stage % v == 0]
+        if "vp" in pins:
+            fixed = int(pins["vp"])
+            chunks = [fixed] if fixed == s.virtual or (not s.virtual and fixed > 1) else []
+        found += [(float(v), s.bubble, s.in_flight) for v in chunks]
+    return found
+
+
+def _cuts(ranks: int, near: int, *, stages: int) -> list[tuple[float, float]]:
+    if ranks == 1:
+        return [(0.0, 1.0)]
+    cuts = [(1.0, float(ranks))]
+    if stages == 1:
+        cuts.append((3.0, float(ranks)))
+        if 1 < near < ranks and ranks % near == 0:
+            cuts.append((3.0, float(near)))
+    return cuts
+
+
+def powers(most: int) -> list[int]:
+    """Powers of two up to `most`."""
+    return [2**i for i in range(max(most, 1).bit_length()) if 2**i <= most]
+
+
+def _divisors(number: int, most: int) -> list[int]:
+    return [d for d in range(1, min(number, most) + 1) if number % d == 0]

@@ -1,0 +1,42 @@
+"""The application: API and pages behind one guard, with workers that live as long as it does."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+
+from chipwise.web.api import on_http_error, on_refusal
+from chipwise.web.api import routes as api_routes
+from chipwise.web.jobs import Jobs
+from chipwise.web.limits import Limits, RefusedError
+from chipwise.web.pages import routes as page_routes
+from chipwise.web.security import Access, Guard
+
+__all__ = ["create_app"]
+
+
+def create_app(access: Access | None = None, limits: Limits | None = None) -> Starlette:
+    """The web face as an ASGI application; by default for this machine only."""
+    limits = limits or Limits()
+
+    @asynccontextmanager
+    async def lifespan(app: Starlette) -> AsyncIterator[None]:
+        app.state.jobs = Jobs(limits)
+        await app.state.jobs.start()
+        try:
+            yield
+        finally:
+            await app.state.jobs.stop()
+
+    guard = Middleware(Guard, access=access or Access(), target_bytes=limits.target_bytes)
+    handlers = {RefusedError: on_refusal, HTTPException: on_http_error}
+    return Starlette(
+        routes=[*api_routes(), *page_routes()],
+        middleware=[guard],
+        exception_handlers=handlers,
+        lifespan=lifespan,
+    )

@@ -1,0 +1,5 @@
+"""The pages: every view a plain address with the fields of its question, with JSON and CSV beside it."""
+
+from chipwise.web.pages.routes import routes
+
+__all__ = ["routes"]

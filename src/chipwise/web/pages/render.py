@@ -1,0 +1,77 @@
+"""Templates, and how figures are written in them."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from chipwise.report.records import Figure, PlanRecord
+from chipwise.units import format_bytes, format_count, format_number, format_seconds
+
+__all__ = ["STATIC", "environment", "place"]
+
+HERE = Path(__file__).parents[1]
+STATIC = HERE / "static"
+SECONDS = {"s": 1.0, "ms": 1e3, "µs": 1e6, "ns": 1e9}
+
+
+@cache
+def environment() -> Environment:
+    """The templates with their filters; text from data is always escaped."""
+    found = Environment(
+        loader=FileSystemLoader(HERE / "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    filters: dict[str, Callable[..., Any]] = {
+        "bytes": format_bytes,
+        "count": format_count,
+        "number": format_number,
+        "span_s": _span_s,
+        "span": _span,
+        "layout": _layout,
+        "percent": lambda x, digits=0: f"{100 * x:.{digits}f} %",
+        "json": lambda value: json.dumps(value, separators=(",", ":"), allow_nan=False),
+    }
+    found.filters |= filters
+    found.globals |= {"place": place}
+    return found
+
+
+def place(value: float, low: float, high: float) -> float:
+    """Where a value lies between two others on a logarithmic scale, from 0 to 100."""
+    if not (0 < low < high) or value <= 0:
+        return 50.0
+    return round(100.0 * min(max(math.log(value / low) / math.log(high / low), 0.0), 1.0), 2)
+
+
+def _layout(p: PlanRecord) -> str:
+    """Replicas of a plan and what each is spread over."""
+    carrying = p.replicas - p.spare
+    whole = carrying == 1 and not (p.spare or p.prompt_workers)
+    text = p.layout.label if whole else f"{carrying} × ({p.layout.label})"
+    text += f" + {p.spare} spare" if p.spare else ""
+    text += f" + {p.prompt_workers} for prompts" if p.prompt_workers else ""
+    return text if p.kv in ("bf16", "fp16") else f"{text} · kv {p.kv}"
+
+
+def _span_s(figure: Figure) -> dict[str, str]:
+    """A time and its interval in the unit of the middle one."""
+    unit = format_seconds(figure.mid).split()[-1].replace("us", "µs")
+    by = SECONDS[unit]
+    mid, low, high = (format_number(x * by) for x in (figure.mid, figure.low, figure.high))
+    return {"mid": mid, "low": low, "high": high, "unit": unit}
+
+
+def _span(figure: Any) -> dict[str, str]:
+    """A number and its interval."""
+    mid, low, high = (format_number(x) for x in (figure.mid, figure.low, figure.high))
+    return {"mid": mid, "low": low, "high": high, "unit": ""}

@@ -1,0 +1,131 @@
+"""The addresses of the pages: GET /, GET /<verb> with the fields as query, .csv beside it, and .json of every verb."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, Response
+from starlette.routing import BaseRoute, Mount, Route
+from starlette.staticfiles import StaticFiles
+
+from chipwise.api.requests.doors import problem_of, read_request
+from chipwise.api.requests.verbs import VERBS
+from chipwise.catalog.chips import load_chips
+from chipwise.catalog.configs import bundled_configs
+from chipwise.errors import ChipwiseError
+from chipwise.report.table import render, to_json
+from chipwise.web.api import ask
+from chipwise.web.limits import RefusedError
+from chipwise.web.pages.form import controls, groups
+from chipwise.web.pages.render import STATIC, environment
+from chipwise.web.views import VIEWS, View
+from chipwise.web.views.query import given, named, query_of
+
+__all__ = ["routes"]
+
+Handler = Callable[[Request], Awaitable[Response]]
+
+
+class _Static(StaticFiles):
+    """Scripts and styles; a browser may keep them, and asks whether they have changed."""
+
+    def file_response(self, *args: Any, **kwargs: Any) -> Response:
+        """A file."""
+        response = super().file_response(*args, **kwargs)
+        response.headers["cache-control"] = "no-cache"
+        return response
+
+
+def routes() -> list[BaseRoute]:
+    """All pages."""
+    found: list[BaseRoute] = [Route("/", _page(VIEWS["plan"], home=True))]
+    for view in VIEWS.values():
+        found += [
+            Route(f"/{view.verb}", _page(view)),
+            Route(f"/{view.verb}.csv", _csv(view)),
+        ]
+    found += [Route(f"/{verb}.json", _json(verb)) for verb in VERBS]
+    return [*found, Mount("/static", _Static(directory=STATIC))]
+
+
+def _page(view: View, *, home: bool = False) -> Handler:
+    async def handler(request: Request) -> Response:
+        if "application/json" in request.headers.get("accept", ""):
+            return await _json(view.verb)(request)
+        asked = given(request.query_params.multi_items())
+        whole = "hx-request" not in request.headers
+        first = whole and not asked
+        values = dict(view.example) if first else asked
+        # an address without a question shows the example, and fetches its answer when it is on the screen
+        result = {} if first else await _result(view, request, asked)
+        status = result.get("status", 200)
+        context = {
+            "view": view,
+            "views": VIEWS,
+            "home": home,
+            "values": values,
+            "query": query_of(values),
+            "result": result,
+            "pending": first,
+        }
+        if whole:
+            found = controls(view.request, values)
+            context |= {
+                "front": [found[name] for name in view.front if name in found],
+                "groups": groups(view.request, found, view.front),
+                "models": sorted(bundled_configs()),
+                "chips": sorted(load_chips()),
+            }
+        name = "page.html" if whole else "fragment.html"
+        text = await run_in_threadpool(environment().get_template(name).render, context)
+        headers = {"vary": "HX-Request, Accept"}
+        if (
+            not whole
+            and "request" in result
+            and request.headers.get("hx-target", "").startswith("section#result")
+        ):
+            headers["hx-push-url"] = f"/{view.verb}?{query_of(named(result['request']))}"
+        return HTMLResponse(text, status, headers)
+
+    return handler
+
+
+async def _result(view: View, request: Request, asked: dict[str, str]) -> dict[str, Any]:
+    """What the template of a view is filled with: the answer and what is drawn from it, or what is wrong."""
+    try:
+        question = await run_in_threadpool(read_request, view.verb, asked)
+        record = await ask(request, view.verb, dict(asked))
+    except ChipwiseError as error:
+        return {"problem": problem_of(error), "status": 422}
+    except RefusedError as refused:
+        return {"problem": refused.problem, "status": refused.status}
+    shown = await run_in_threadpool(view.show, question, record)
+    return {"request": question, "record": record, "query": query_of(named(question)), **shown}
+
+
+def _json(verb: str) -> Handler:
+    """The record of a question; without one, that of the example where there is a page with one."""
+
+    async def handler(request: Request) -> Response:
+        asked = given(request.query_params.multi_items())
+        example = VIEWS[verb].example if verb in VIEWS else {}
+        record = await ask(request, verb, dict(asked or example))
+        return Response(to_json(record), media_type="application/json")
+
+    return handler
+
+
+def _csv(view: View) -> Handler:
+    async def handler(request: Request) -> Response:
+        asked = given(request.query_params.multi_items()) or dict(view.example)
+        record = await ask(request, view.verb, dict(asked))
+        out = io.StringIO()
+        render(view.tables(record), record, "csv", out)
+        name = f'attachment; filename="chipwise-{view.verb}.csv"'
+        return Response(out.getvalue(), media_type="text/csv", headers={"content-disposition": name})
+
+    return handler

@@ -1,0 +1,61 @@
+"""Problems as answers of HTTP (RFC 9457)."""
+
+from __future__ import annotations
+
+import json
+import math
+from http import HTTPStatus
+from typing import Any
+
+from starlette.responses import Response
+
+from chipwise.api.requests.doors import Problem
+
+__all__ = ["PROBLEM_SCHEMA", "problem_response"]
+
+PROBLEM_SCHEMA = {
+    "type": "object",
+    "description": "Why there is no answer (RFC 9457): what is wrong, the next step, names perhaps meant.",
+    "properties": {
+        "type": {"type": "string", "description": "kind of the problem, as in urn:chipwise:unknown-name"},
+        "title": {"type": "string", "description": "the status in words"},
+        "status": {"type": "integer"},
+        "detail": {"type": "string", "description": "what is wrong, in one sentence"},
+        "hint": {"type": "string", "description": "the next step"},
+        "nearest": {"type": "array", "items": {"type": "string"}, "description": "names perhaps meant"},
+        "reasons": {
+            "type": "object",
+            "additionalProperties": {"type": "integer"},
+            "description": "candidates by what they fell to",
+        },
+        "reachable": {
+            "type": "object",
+            "additionalProperties": {"type": ["number", "null"]},
+            "description": "the best figures that can be had",
+        },
+    },
+    "required": ["type", "title", "status", "detail", "hint", "nearest"],
+    "additionalProperties": False,
+}
+
+
+def problem_response(status: int, problem: Problem, retry_s: int | None = None) -> Response:
+    """A problem as a response; `retry_s` says when one may ask again."""
+    try:
+        title = HTTPStatus(status).phrase
+    except ValueError:
+        title = "Refused"
+    body: dict[str, Any] = {
+        "type": f"urn:chipwise:{problem.kind}",
+        "title": title,
+        "status": status,
+        "detail": problem.what,
+        "hint": problem.hint,
+        "nearest": list(problem.nearest),
+    }
+    if problem.reasons or problem.reachable:
+        finite = {k: v if math.isfinite(v) else None for k, v in problem.reachable.items()}
+        body |= {"reasons": dict(problem.reasons), "reachable": finite}
+    headers = {"retry-after": str(retry_s)} if retry_s is not None else {}
+    text = json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
+    return Response(text, status, headers, "application/problem+json")

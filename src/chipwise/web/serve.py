@@ -1,0 +1,93 @@
+"""Listening: where, for whom, and the browser that is shown the page."""
+
+from __future__ import annotations
+
+import contextlib
+import ipaddress
+import secrets
+import socket
+import threading
+import webbrowser
+from collections.abc import Callable
+
+import uvicorn
+
+from chipwise.errors import UsageError
+from chipwise.web.app import create_app
+from chipwise.web.security import Access, loopback
+
+__all__ = ["serve"]
+
+
+def serve(
+    host: str,
+    port: int,
+    *,
+    token: str | None = None,
+    names: frozenset[str] = frozenset(),
+    browser: bool = True,
+    say: Callable[[str], None] = print,
+) -> None:
+    """Serve until interrupted. Beyond the loopback address a token is asked for, a new one unless given.
+
+    Raises `UsageError` for an address that cannot be listened on, or a token that is none.
+    """
+    if token is not None and (len(token) < 16 or not token.isascii() or not token.isprintable()):
+        raise UsageError(
+            "--token: too short, or not printable", "at least 16 ASCII characters, or leave it out"
+        )
+    private = loopback(host)
+    token = token or ("" if private else secrets.token_urlsafe(24))
+    listening = _listen(host, port)
+    address = _address(host, listening.getsockname()[1])
+    shown = f"{address}/?token={token}" if token else f"{address}/"
+    say(f"chipwise: {shown}")
+    if not private:
+        say("chipwise: reachable from other machines, without encryption; whoever has the token may ask")
+    config = uvicorn.Config(
+        create_app(Access(host, token, names)),
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        timeout_keep_alive=5,
+        timeout_graceful_shutdown=3,
+        h11_max_incomplete_event_size=16_384,
+        limit_concurrency=1_000,
+        proxy_headers=False,
+    )
+    if browser:
+        opener = threading.Timer(0.5, webbrowser.open, [shown])
+        opener.daemon = True
+        opener.start()
+    with contextlib.closing(listening), contextlib.suppress(KeyboardInterrupt):
+        uvicorn.Server(config).run(sockets=[listening])
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    try:
+        found = socket.getaddrinfo(host.strip("[]"), port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        family, kind, protocol, _, where = found[0]
+        listening = socket.socket(family, kind, protocol)
+    except (OSError, UnicodeError) as error:
+        raise UsageError(f"cannot listen on {host}: {error}", "an address of this machine") from None
+    try:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind(where)
+        listening.listen(128)
+    except OSError as error:
+        listening.close()
+        what = f"cannot listen on {host}, port {port}: {error.strerror or error}"
+        raise UsageError(what, "--port takes another one, 0 any that is free") from None
+    return listening
+
+
+def _address(host: str, port: int) -> str:
+    """What to open: an open address is shown as this machine's."""
+    bare = host.strip("[]")
+    with contextlib.suppress(ValueError):
+        number = ipaddress.ip_address(bare)
+        if number.is_unspecified:
+            bare = socket.gethostname()
+        elif number.version == 6:
+            bare = f"[{bare}]"
+    return f"http://{bare}:{port}"

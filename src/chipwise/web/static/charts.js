@@ -1,0 +1,170 @@
+// Draws every [data-spec] with Vega-Lite; no eval: expressions are interpreted. Exports and selections.
+(() => {
+  "use strict";
+  const views = new Map();
+  const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+
+  function config(room) {
+    const ink = css("--ink"), soft = css("--soft"), line = css("--line"), font = css("--font");
+    return {
+      background: "transparent",
+      font,
+      axis: {
+        labelColor: soft, titleColor: soft, titleFontWeight: 500, titleFontSize: 11.5, labelFontSize: 11,
+        gridColor: line, gridOpacity: 0.5, domainColor: line, tickColor: line, titlePadding: 8,
+      },
+      legend: { labelColor: ink, titleColor: soft, labelFontSize: 11.5, symbolSize: 70, padding: 0, offset: 8, columnPadding: 14,
+        columns: Math.max(2, Math.floor((room - 125) / 90)) },
+      view: { stroke: null },
+      text: { fill: ink },
+      rule: { stroke: ink },
+      tick: { color: ink },
+      point: { strokeWidth: 1 },
+    };
+  }
+
+  // Vega's own tooltip brings a style sheet of its own; this one uses the page's.
+  let box = null;
+  function tooltip(_, event, item, value) {
+    box ??= document.body.appendChild(Object.assign(document.createElement("div"), { className: "tooltip" }));
+    box.setAttribute("aria-hidden", "true");
+    if (value == null || value === "") { box.classList.remove("shown"); return; }
+    box.replaceChildren();
+    const pairs = typeof value === "object" ? Object.entries(value) : [["", value]];
+    for (const [name, shown] of pairs) {
+      const row = box.appendChild(document.createElement("div"));
+      row.appendChild(document.createElement("span")).textContent = name;
+      row.appendChild(document.createElement("b")).textContent = brief(shown);
+    }
+    box.classList.add("shown");
+    const gap = 14, wide = box.offsetWidth, high = box.offsetHeight;
+    const x = event.clientX + gap + wide > innerWidth ? event.clientX - gap - wide : event.clientX + gap;
+    const y = event.clientY + gap + high > innerHeight ? event.clientY - gap - high : event.clientY + gap;
+    box.style.left = `${Math.max(4, x)}px`;
+    box.style.top = `${Math.max(4, y)}px`;
+  }
+  function brief(value) {
+    const number = typeof value === "number" ? value : Number(String(value).replaceAll(",", "").replace("−", "-"));
+    if (value === "" || !Number.isFinite(number)) return String(value);
+    const size = Math.abs(number);
+    if (size >= 1e6) {
+      for (const [step, suffix] of [[1e15, " P"], [1e12, " T"], [1e9, " G"], [1e6, " M"]]) {
+        if (size >= step) return (number / step).toPrecision(3) + suffix;
+      }
+    }
+    return size >= 1000 ? Math.round(number).toLocaleString("en") : String(Number(number.toPrecision(3)));
+  }
+
+  // its warnings are about sizes that it settles by itself
+  const logger = { level: () => logger, warn: () => logger, info: () => logger, debug: () => logger, error: (...what) => { console.error(...what); return logger; } };
+
+  async function draw(figure) {
+    const plot = figure.querySelector(".plot");
+    views.get(figure)?.finalize();
+    plot.replaceChildren();
+    // the one colour that differs between light and dark
+    let text = figure.dataset.spec.replaceAll("#0f8a80", css("--accent"));
+    const room = plot.clientWidth || 600;
+    if (room < 420) text = text.replace(/"labelLimit":\d+/g, '"labelLimit":105');
+    const spec = JSON.parse(text);
+    const compiled = vegaLite.compile(spec, { config: config(room), logger }).spec;
+    const view = new vega.View(vega.parse(compiled, null, { ast: true }), {
+      expr: vegaInterpreter.expressionInterpreter,
+      renderer: "svg",
+      container: plot,
+      hover: true,
+      logLevel: vega.Error,
+    });
+    view.tooltip(tooltip);
+    views.set(figure, view);
+    listen(figure, view);
+    await view.runAsync();
+    const picture = plot.querySelector("svg");
+    picture?.setAttribute("role", "img");
+    picture?.setAttribute("aria-label", spec.description);
+    picture?.removeAttribute("aria-roledescription");
+    // one picture with one name: its marks are read in the table beside it
+    picture?.querySelectorAll("[role]").forEach((mark) => mark.removeAttribute("role"));
+    picture?.querySelectorAll("[aria-label],[aria-roledescription]").forEach((mark) => {
+      mark.removeAttribute("aria-label");
+      mark.removeAttribute("aria-roledescription");
+    });
+    figure.dataset.drawn = "true";
+  }
+
+  // A picked point opens its plan; a brush marks rows.
+  function listen(figure, view) {
+    const signals = view.getState().signals ?? {};
+    if ("pick" in signals) {
+      view.addSignalListener("pick", (_, value) => {
+        const rank = value?.rank?.[0];
+        if (rank != null) document.querySelector(`tr[data-rank="${Number(rank)}"] a.pick`)?.click();
+      });
+    }
+    if ("brush" in signals) {
+      view.addSignalListener("brush", (_, value) => {
+        const spans = value && Object.keys(value).length ? value : null;
+        const data = JSON.parse(figure.dataset.spec).data.values;
+        for (const row of document.querySelectorAll("tr[data-rank]")) {
+          const point = data.find((d) => d.rank === Number(row.dataset.rank));
+          const inside = spans && point && Object.entries(spans).every(([name, ends]) => {
+            const low = Math.min(...ends), high = Math.max(...ends);
+            return point[name] >= low && point[name] <= high;
+          });
+          row.classList.toggle("brushed", Boolean(inside));
+        }
+      });
+    }
+  }
+
+  function fail(figure, error) {
+    figure.querySelector(".plot").textContent = "This chart could not be drawn; its figures are in the table and in JSON.";
+    console.error(error);
+  }
+  function drawAll(root) {
+    const found = [...root.querySelectorAll?.("[data-spec]:not([data-drawn])") ?? []];
+    if (root.matches?.("[data-spec]:not([data-drawn])")) found.push(root);
+    for (const figure of found) {
+      figure.dataset.drawn = "soon";
+      draw(figure).catch((error) => fail(figure, error));
+    }
+  }
+  function redraw() {
+    for (const [figure, view] of views) {
+      if (figure.isConnected) draw(figure).catch((error) => fail(figure, error));
+      else { view.finalize(); views.delete(figure); }
+    }
+  }
+
+  function hand(address, name) {
+    const anchor = document.createElement("a");
+    anchor.href = address;
+    anchor.download = name;
+    anchor.click();
+  }
+  function save(figure, kind) {
+    const name = `chipwise-${figure.dataset.chart}.${kind}`;
+    const canvas = figure.querySelector("canvas");
+    if (canvas) { hand(canvas.toDataURL("image/png"), name); return; }
+    const view = views.get(figure);
+    if (!view) return;
+    const before = view.background();
+    view.background(css("--card"));
+    view.toImageURL(kind, kind === "png" ? 2 : 1).then((address) => {
+      hand(address, name);
+      view.background(before).run();
+    });
+  }
+
+  document.addEventListener("click", (event) => {
+    const button = event.target.closest?.("[data-export]");
+    if (button) save(button.closest("figure"), button.dataset.export);
+  });
+  document.addEventListener("themechange", redraw);
+  let wide = innerWidth;
+  addEventListener("resize", () => { if (Math.abs(innerWidth - wide) > 40) { wide = innerWidth; redraw(); } });
+  drawAll(document);
+  new MutationObserver((changes) => {
+    for (const change of changes) for (const node of change.addedNodes) if (node.nodeType === 1) drawAll(node);
+  }).observe(document.body, { childList: true, subtree: true });
+})();

@@ -1,0 +1,18 @@
+"""What each page shows."""
+
+from chipwise.web.views.chips import CHIPS
+from chipwise.web.views.evidence import CLAIM, MATCH
+from chipwise.web.views.fit import FIT
+from chipwise.web.views.inside import EXPLAIN, LOAD, OPERATORS
+from chipwise.web.views.kernel import KERNEL
+from chipwise.web.views.plan import COMPARE, PLAN
+from chipwise.web.views.train import TRAIN
+from chipwise.web.views.view import View
+
+__all__ = ["VIEWS", "View"]
+
+VIEWS: dict[str, View] = {
+    view.verb: view
+    for view in (PLAN, EXPLAIN, COMPARE, FIT, TRAIN, KERNEL, MATCH, CHIPS, OPERATORS, LOAD, CLAIM)
+}
+"""All views by verb, in the order of the navigation."""

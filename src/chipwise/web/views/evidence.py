@@ -1,0 +1,64 @@
+"""What published results say about a plan, axis by axis, and whether a lead carries over."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from chipwise.api.requests.evidence import CheckClaimRequest, EvidenceMatchRequest
+from chipwise.evidence.match import AXES
+from chipwise.report.evidence_view import NOTICE, ClaimReport, MatchReport, claim_view, match_view
+from chipwise.web.views.query import named
+from chipwise.web.views.view import MODEL, View, link
+
+__all__ = ["CLAIM", "MATCH"]
+
+EXAMPLE = {
+    "model": MODEL,
+    "chip": "h100-sxm5-80gb",
+    "count": "8",
+    "in": "2000",
+    "out": "300",
+    "ttft": "1s",
+    "tpot": "40ms",
+}
+
+
+def _show(question: EvidenceMatchRequest, report: MatchReport) -> dict[str, Any]:
+    asked = {n: v for n, v in named(question).items() if n != "chip"}
+    return {
+        "axes": AXES,
+        "notice": NOTICE,
+        "claims": {
+            m.item.id: link("check_claim", {**asked, "result": m.item.id})
+            for m in report.matches
+            if m.item.per_chip is not None and m.item.chip
+        },
+    }
+
+
+def _show_claim(question: CheckClaimRequest, report: ClaimReport) -> dict[str, Any]:
+    return {"axes": AXES, "notice": NOTICE, "tables": claim_view(report)[1:]}
+
+
+MATCH = View(
+    verb="evidence_match",
+    tab="Evidence",
+    title="How do you know",
+    lead="The published results nearest to a plan, held against it on eight axes, and what they do to the prediction.",
+    example=EXAMPLE,
+    front=("model", "chip", "count", "in", "out", "ttft", "tpot", "precision", "task", "limit"),
+    show=_show,
+    tables=match_view,
+    template="evidence.html",
+)
+CLAIM = View(
+    verb="check_claim",
+    tab="",
+    title="Does a lead carry over",
+    lead="A result that leads a benchmark, brought step by step to your own conditions.",
+    example={"result": "v5.0-03955", "model": MODEL, "count": "8", "in": "2000", "out": "300", "ttft": "1s"},
+    front=("result", "model", "count", "in", "out", "ttft", "tpot", "against"),
+    show=_show_claim,
+    tables=claim_view,
+    template="claim.html",
+)

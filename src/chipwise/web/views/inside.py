@@ -1,0 +1,133 @@
+"""One plan from inside: memory, what bounds it, its operators, and how it behaves under load."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from chipwise.api.requests.detail import LoadRequest, OperatorsRequest
+from chipwise.api.requests.planning import ExplainRequest
+from chipwise.report.charts.breakdown import elasticities, operator_bars
+from chipwise.report.charts.load import CURVES, load_curve
+from chipwise.report.charts.memory import memory_bars
+from chipwise.report.charts.roofline import roofline
+from chipwise.report.figures_view import figures_view
+from chipwise.report.memory_view import memory_view
+from chipwise.report.operators_records import LoadReport, OperatorsReport
+from chipwise.report.operators_view import load_view, operators_view
+from chipwise.report.plan_view import breakdown_view, plan_view
+from chipwise.report.records import PlanReport
+from chipwise.report.table import Table
+from chipwise.web.views.plan import COMMANDS
+from chipwise.web.views.query import named
+from chipwise.web.views.view import MODEL, Chart, View, link
+
+__all__ = ["EXPLAIN", "LOAD", "OPERATORS"]
+
+EXAMPLE = {
+    "model": MODEL,
+    "chip": "h100-sxm5-80gb",
+    "tp": "8",
+    "concurrency": "64",
+    "in": "2000",
+    "out": "300",
+}
+FRONT = ("model", "chip", "tp", "pp", "concurrency", "in", "out", "task")
+
+
+def _show(question: ExplainRequest, report: PlanReport) -> dict[str, Any]:
+    plan = report.plans[0]
+    asked = named(question)
+    name = f"{plan.chips}x {plan.chip}"
+    return {
+        "plan": plan,
+        "charts": [
+            Chart("memory", "Memory of a device", memory_bars([(name, plan.memory)])),
+            Chart(
+                "elasticities",
+                "What would make it faster",
+                elasticities(plan),
+                "Throughput gained when one resource becomes 10 % faster.",
+            ),
+        ],
+        "tables": (figures_view(plan), memory_view(plan.memory, plan.layout.label, plan.runtime)),
+        "more": {
+            "operators": link("operators", asked),
+            "load": link("load", {n: v for n, v in asked.items() if n != "concurrency"}),
+        },
+        "evidence": link("evidence_match", {**asked, "count": plan.chips}) if _has("evidence_match") else "",
+        "foot": [line for line in plan_view(report, "").foot if not line.startswith(COMMANDS)],
+    }
+
+
+def _show_operators(question: OperatorsRequest, report: OperatorsReport) -> dict[str, Any]:
+    return {
+        "charts": [
+            Chart(
+                "roofline",
+                "Roofline with this workload's operators",
+                roofline(report),
+                "Left of the ridge memory sets the pace, right of it arithmetic. The larger a point, the more of its "
+                "phase it takes.",
+                wide=True,
+            ),
+            Chart("operators-decode", "Decode, by operator", operator_bars(report, "decode")),
+            Chart("operators-prefill", "Prefill, by operator", operator_bars(report, "prefill")),
+        ],
+        "tables": (operators_view(report),),
+    }
+
+
+def _show_load(question: LoadRequest, report: LoadReport) -> dict[str, Any]:
+    note = "Line: mean; band: 80 % interval of the prediction; dots: 95 % of requests are faster."
+    return {
+        "charts": [
+            Chart(f"load-{n}", title, load_curve(report, n), note) for n, (title, *_) in CURVES.items()
+        ],
+        "tables": (load_view(report),),
+        "small": True,
+    }
+
+
+def _has(verb: str) -> bool:
+    from chipwise.api.requests.verbs import VERBS
+
+    return verb in VERBS
+
+
+def _tables(report: PlanReport) -> tuple[Table, ...]:
+    return (plan_view(report, ""), *breakdown_view(report.plans[0]))
+
+
+EXPLAIN = View(
+    verb="explain",
+    tab="Plan in detail",
+    title="One plan from inside",
+    lead="Where the memory and the time of a plan go, what would change that, and what more load does to it.",
+    example=EXAMPLE,
+    front=FRONT,
+    show=_show,
+    tables=_tables,
+    template="explain.html",
+)
+OPERATORS = View(
+    verb="operators",
+    tab="",
+    title="Operators of a plan",
+    lead="Every operator and exchange of a decode pass and of a chunk of a prompt, on one device.",
+    example=EXAMPLE,
+    front=FRONT,
+    show=_show_operators,
+    tables=lambda report: (operators_view(report),),
+    template="charts.html",
+)
+LOAD = View(
+    verb="load",
+    tab="",
+    title="A plan under load",
+    lead="Latency and throughput from a lone request to as many as fit.",
+    example={n: v for n, v in EXAMPLE.items() if n != "concurrency"} | {"ttft": "1s", "tpot": "40ms"},
+    front=(*FRONT, "ttft", "tpot"),
+    show=_show_load,
+    tables=lambda report: (load_view(report),),
+    template="charts.html",
+)

@@ -1,0 +1,122 @@
+"""Ranked plans: the table, cost against speed, and what stood in the way of the others."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from chipwise.api.requests.planning import PlanRequest
+from chipwise.report.charts.memory import memory_bars
+from chipwise.report.charts.plans import METRICS, bars, pareto
+from chipwise.report.plan_view import plan_view
+from chipwise.report.records import Figure, PlanRecord, PlanReport
+from chipwise.report.table import Table
+from chipwise.web.views.query import named
+from chipwise.web.views.view import MODEL, Chart, View, link
+
+__all__ = ["COMMANDS", "COMPARE", "PLAN", "inside"]
+
+EXAMPLE = {"model": MODEL, "rate": "10/s", "in": "2000", "out": "300", "ttft": "1s", "tpot": "40ms"}
+FRONT = ("model", "task", "rate", "in", "out", "ttft", "tpot")
+SHOWN = 12
+# lines of the table that speak of the command line, or that the page shows otherwise
+COMMANDS = ("assumed:", "next:", "read:")
+DEGREES = ("tp", "pp", "dp", "ep")
+
+
+def inside(question: Any, plan: PlanRecord) -> dict[str, Any]:
+    """The fields that name one replica of a plan, for the views that look into it."""
+    kept = {n: v for n, v in named(question).items() if n not in ("chips", "have")}
+    degrees = {n: getattr(plan.layout, n) for n in DEGREES if getattr(plan.layout, n) > 1}
+    load = {"concurrency": f"{plan.concurrency:.0f}"} if plan.concurrency >= 1 else {}
+    return {**kept, "chip": plan.chip, "runtime": plan.runtime, **degrees, **load}
+
+
+def _show(question: PlanRequest, report: PlanReport) -> dict[str, Any]:
+    plans = report.plans
+    priced = [p for p in plans if p.price]
+    charts = [
+        Chart(
+            "cost-against-speed",
+            "Cost against speed",
+            pareto(report),
+            "Diamonds: nothing is both cheaper and faster. Click a plan for its details; drag a rectangle to mark "
+            "plans in the table. Bars are 80 % intervals.",
+        )
+    ]
+    if len(priced) < 2:
+        charts = []
+    return {
+        "charts": charts,
+        "scales": _scales(plans),
+        "links": {p.rank: link("explain", inside(question, p)) for p in plans},
+        "compare": link(
+            "compare", {**named(question), "chips": ",".join(p.chip for p in plans[:4]), "have": None}
+        ),
+        "shown": SHOWN,
+        "foot": [
+            line for line in plan_view(report, "", everything=True).foot if not line.startswith(COMMANDS)
+        ],
+    }
+
+
+def _show_compared(question: PlanRequest, report: PlanReport) -> dict[str, Any]:
+    plans = report.plans[:SHOWN]
+    wanted = [n for n in METRICS if any(METRICS[n][2](p) for p in plans)]
+    charts = [Chart(f"compare-{n}", METRICS[n][0], bars(plans, n)) for n in wanted]
+    memory = [(f"{p.chips}x {p.chip}", p.memory) for p in plans]
+    charts.append(Chart("compare-memory", "Memory of a device", memory_bars(memory)))
+    return {**_show(question, report), "side": charts, "sheet": _sheet(plans)}
+
+
+def _sheet(plans: Sequence[PlanRecord]) -> Table:
+    """The catalogue's figures of the chips, side by side."""
+    from chipwise.catalog.chips import get_chip
+    from chipwise.report.chip_view import compare_view
+
+    return compare_view([get_chip(name) for name in dict.fromkeys(p.chip for p in plans)])
+
+
+def _scales(plans: Sequence[PlanRecord]) -> dict[str, tuple[float, float]]:
+    """Ends of the range bars of each column."""
+
+    def ends(figures: Sequence[Figure | None]) -> tuple[float, float]:
+        known = [f for f in figures if f is not None]
+        return (min(f.low for f in known), max(f.high for f in known)) if known else (1.0, 1.0)
+
+    return {
+        "ttft": ends([p.ttft_s for p in plans]),
+        "tpot": ends([p.tpot_s for p in plans]),
+        "usd_out": ends([p.usd_per_million_out for p in plans]),
+        "price": ends(
+            [Figure(p.price.mid, p.price.low, p.price.high, "", False) if p.price else None for p in plans]
+        ),
+    }
+
+
+def _tables(report: PlanReport) -> tuple[Table, ...]:
+    return (plan_view(report, "", everything=True),)
+
+
+PLAN = View(
+    verb="plan",
+    tab="Plan",
+    title="Which chips, how many, arranged how",
+    lead="Every chip that can serve the model at the load you ask for, ranked by what it costs.",
+    example=EXAMPLE,
+    front=FRONT,
+    show=_show,
+    tables=_tables,
+    template="plan.html",
+)
+COMPARE = View(
+    verb="compare",
+    tab="Compare",
+    title="Chips side by side",
+    lead="The best plan of each chip for the same workload: cost, speed, memory, and the sheets they come from.",
+    example={**EXAMPLE, "chips": "h100-sxm5-80gb,h200-sxm-141gb,mi300x,tpu-v6e"},
+    front=("chips", *FRONT),
+    show=_show_compared,
+    tables=_tables,
+    template="compare.html",
+)

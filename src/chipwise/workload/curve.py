@@ -1,0 +1,64 @@
+"""A day's arrivals: the rate of requests in equal slices of 24 hours."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from chipwise.catalog.snapshot import own_bytes, own_exists
+from chipwise.errors import UsageError, shorten
+
+__all__ = ["RateCurve", "read_curve"]
+
+MOST = 24 * 60
+
+
+@dataclass(frozen=True, slots=True)
+class RateCurve:
+    """Requests per second in each of equal slices of a day, 1 to 1440 of them.
+
+    Raises `UsageError` for a curve that is empty, too long, negative or zero throughout.
+    """
+
+    rates_per_s: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        rates = self.rates_per_s
+        if not 1 <= len(rates) <= MOST:
+            raise UsageError(f"a day of {len(rates)} slices", f"1 to {MOST} rates, 24 for one an hour")
+        if not all(0 <= r < 1e9 for r in rates) or not any(r > 0 for r in rates):
+            raise UsageError("rates of a day are out of range", "requests per second, some above zero")
+
+    @property
+    def peak(self) -> float:
+        """Requests per second of the busiest slice."""
+        return max(self.rates_per_s)
+
+    @property
+    def mean(self) -> float:
+        """Requests per second over the day."""
+        return float(np.mean(self.rates_per_s))
+
+    @property
+    def slice_s(self) -> float:
+        """Seconds of one slice."""
+        return 86_400.0 / len(self.rates_per_s)
+
+
+def read_curve(text: str) -> RateCurve:
+    """`2,2,1,4,8,...`, or the name of a file that holds such numbers, separated by commas or white space.
+
+    Raises `UsageError` for text that is neither.
+    """
+    source = text
+    file = Path(text) if len(text) < 4096 and "," not in text else None
+    if file is not None and own_exists(file) and not file.is_dir():
+        source = own_bytes(file).decode("utf-8", errors="replace")
+    words: Sequence[str] = source.replace(",", " ").split()
+    try:
+        return RateCurve(tuple(float(w) for w in words))
+    except ValueError:
+        raise UsageError(f"{shorten(text)} is no curve of rates", "numbers, or a file of them") from None

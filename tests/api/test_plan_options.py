@@ -1,0 +1,205 @@
+"""What one can say about a load and its software, and what each of it must do to a plan."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+import pytest
+
+from chipwise.api.requests.planning import EstimateRequest, ExplainRequest, PlanRequest
+from chipwise.errors import InfeasibleError, UnknownNameError, UsageError
+from chipwise.report.records import PlanRecord
+
+SMALL = "meta-llama/Llama-3.1-8B"
+LARGE = "meta-llama/Llama-3.1-70B"
+CHIP = "h100-sxm5-80gb"
+
+
+def placed(model: str = SMALL, concurrency: float | None = 32, **asked: object) -> PlanRecord:
+    place = {"model": model, "chip": CHIP, "concurrency": concurrency, **asked}
+    (plan,) = EstimateRequest(**place).run().plans  # type: ignore[arg-type]
+    return plan
+
+
+def planned(**asked: object) -> PlanRecord:
+    """The plan of an H100 for 20 requests a second."""
+    load = {} if "day" in asked else {"rate": "20/s"}
+    (plan,) = PlanRequest(model=SMALL, chips=CHIP, **load, **asked).run().plans  # type: ignore[arg-type]
+    return plan
+
+
+def log_of(path: Path, pairs: list[tuple[int, int]]) -> str:
+    with path.open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(("prompt_tokens", "output_tokens"))
+        writer.writerows(pairs)
+    return str(path)
+
+
+def test_spread_lengths_wait_longer_at_the_same_means() -> None:
+    alike, spread, wide = placed(), placed(cv="0.5"), placed(cv="1.5")
+    assert alike.ttft_s.mid < spread.ttft_s.mid < wide.ttft_s.mid
+    assert alike.tails["p99"].ttft_s < spread.tails["p99"].ttft_s < wide.tails["p99"].ttft_s  # type: ignore[operator]
+
+
+def test_a_log_stands_for_its_means_and_spread(tmp_path: Path) -> None:
+    same = log_of(tmp_path / "same.csv", [(2000, 300)] * 5)
+    assert placed(log=same) == placed()
+    mixed = placed(log=log_of(tmp_path / "mixed.csv", [(1000, 300), (3000, 300)] * 20))
+    assert mixed.ttft_s.mid == pytest.approx(placed(cv="in=0.5,out=0").ttft_s.mid, rel=1e-6)
+
+
+def test_a_prefix_cache_saves_prompts_and_memory() -> None:
+    plain, some, most = placed(), placed(prefix_hit="30%"), placed(prefix_hit="0.9")
+    assert plain.prefill_s > some.prefill_s > most.prefill_s
+    assert plain.tpot_s.mid > some.tpot_s.mid > most.tpot_s.mid
+    full = placed(concurrency=None, prefix_hit="50%")
+    shared = placed(concurrency=None, prefix_hit="50%", common_prefix="1k")
+    assert shared.concurrency >= full.concurrency
+    assert shared.memory.items["common prefix"] > 0
+
+
+def test_guesses_pay_only_where_they_are_right() -> None:
+    plain = placed(concurrency=4)
+    tpot = [placed(concurrency=4, speculate=f"accept={a},draft=3").tpot_s.mid for a in (0.0, 0.5, 0.9)]
+    assert tpot[0] > tpot[1] > tpot[2]
+    assert tpot[0] > plain.tpot_s.mid > tpot[2]
+
+
+def test_a_module_that_guesses_takes_time_and_memory() -> None:
+    asked = {"model": "deepseek-ai/DeepSeek-V3", "chip": "b200-sxm", "dp": 8, "ep": 8}
+    free = placed(speculate="accept=0.7,draft=1,with=lookup", **asked)
+    drafted = placed(speculate="accept=0.7,draft=1", **asked)
+    assert drafted.tpot_s.mid > free.tpot_s.mid
+    assert "weights: draft" in drafted.memory.items
+    assert "weights: draft" not in free.memory.items
+
+
+def test_older_software_is_slower_and_the_newest_is_what_was_measured() -> None:
+    tpot = [placed(software=when).tpot_s.mid for when in ("v4.0", "2025-06", "2026-06")]
+    assert tpot[0] > tpot[1] >= tpot[2]
+    assert placed(software="2026-06") == placed()
+
+
+def test_a_spare_replica_changes_nothing_but_the_cost() -> None:
+    plain, safe = planned(), planned(spare=2)
+    assert (safe.replicas, safe.spare) == (plain.replicas + 2, 2)
+    assert (safe.ttft_s, safe.tpot_s, safe.tokens_per_s) == (plain.ttft_s, plain.tpot_s, plain.tokens_per_s)
+    assert safe.price is not None
+    assert plain.price is not None
+    assert safe.price.mid == pytest.approx(plain.price.mid * safe.chips / plain.chips)
+
+
+def test_a_day_is_sized_for_its_peak() -> None:
+    day = planned(day="5,10,20,5")
+    peak = planned()
+    assert (day.chips, day.tpot_s) == (peak.chips, peak.tpot_s)
+    assert day.day is not None
+    assert day.day.saturated_hours == 0
+    assert day.day.requests_per_day == pytest.approx(10 * 86400)
+    assert day.day.mean_utilisation == pytest.approx(day.day.peak_utilisation / 2)
+    assert day.day.scaled_usd_per_day <= day.day.usd_per_day
+
+
+def test_prompts_apart_leave_decoding_alone() -> None:
+    report = PlanRequest(model=LARGE, chips=f"{CHIP},tpu-v6e", rate="20/s", disaggregate=True).run()
+    (apart,) = report.plans
+    assert apart.prompt_workers >= 1
+    devices = apart.layout.tp * apart.layout.pp * apart.layout.dp
+    assert apart.chips == (apart.replicas + apart.prompt_workers) * devices
+    assert apart.tpot_s.mid == apart.decode_s
+    assert apart.requests_per_s >= 20 * (1 - 1e-2)
+    assert [r.chip for r in report.refused] == ["tpu-v6e"]
+
+
+def test_quantiles_are_ordered_around_the_mean() -> None:
+    p = placed()
+    for field in ("ttft_s", "tpot_s"):
+        low, high, highest = (getattr(p.tails[q], field) for q in ("p50", "p95", "p99"))
+        assert low < high < highest
+        assert low < 1.5 * getattr(p, field).mid < 3 * highest
+    assert not placed(task="batch").tails
+
+
+def test_a_smaller_cache_holds_more_where_the_runtime_has_it() -> None:
+    wide, narrow = placed(concurrency=None), placed(concurrency=None, kv="fp8")
+    assert narrow.memory.cache_tokens == pytest.approx(2 * (wide.memory.cache_tokens or 0), rel=0.01)
+    assert (wide.kv, narrow.kv, narrow.precision) == ("bf16", "fp8", "bf16")
+    with pytest.raises(InfeasibleError, match="no fp8 cache"):
+        EstimateRequest(model=SMALL, chip="mi210", kv="fp8").run()
+
+
+def test_a_published_result_stands_beside_a_plan_and_moves_none_of_its_figures() -> None:
+    p = placed(LARGE, tp=4)
+    assert p.nearest is not None
+    assert "MLPerf" in p.nearest.label
+    assert p.nearest.anchored_tokens_per_s / p.tokens_per_s.mid == pytest.approx(1.0, abs=0.5)
+    assert p.nearest.anchored_tokens_per_s != p.tokens_per_s.mid
+
+
+def test_energy_is_between_all_idle_and_all_at_full_power() -> None:
+    p = placed()
+    assert p.kwh_per_million_out is not None
+    assert p.kwh_per_million_out.basis == "modelled"
+    assert p.kwh_per_million_out.mid <= 700 * 1e6 / 3.6e6 / p.tokens_per_s.mid * (1 + 1e-9)
+    assert p.tokens_per_s_per_user.mid == pytest.approx(1 / p.tpot_s.mid)
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"cv": "eleven"},
+        {"cv": "out=0.5,middle=1"},
+        {"prefix_hit": "120%"},
+        {"prefix_hit": "1"},
+        {"common_prefix": "1k"},
+        {"speculate": "draft=3"},
+        {"speculate": "accept=0.7,drafts=3"},
+        {"speculate": "accept=2"},
+        {"speculate": "accept=0.7,with=luck"},
+        {"log": "no/such/file.csv"},
+        {"spare": 1, "rate": None},
+        {"spare": -1},
+        {"software": "2019-01"},
+        {"disaggregate": True, "task": "local", "rate": None},
+        {"day": "1,2,x"},
+        {"day": "0,0"},
+        {"day": "1,2"},
+    ],
+)
+def test_what_cannot_be_is_said_in_one_line(asked: dict[str, object]) -> None:
+    with pytest.raises(UsageError) as caught:
+        PlanRequest(**{"model": SMALL, "chips": CHIP, "rate": "20/s", **asked}).run()  # type: ignore[arg-type]
+    assert "\n" not in str(caught.value)
+    assert caught.value.hint
+
+
+def test_a_load_that_leaves_replicas_idle_pays_for_the_idle_time() -> None:
+    (plan,) = PlanRequest(model=SMALL, chips="l4", rate="0.01/s").run().plans
+    assert plan.requests_per_s == pytest.approx(0.01)
+    assert plan.price is not None
+    assert plan.usd_per_million_in is not None
+    assert plan.usd_per_million_out is not None
+    paid = plan.usd_per_million_in.mid * 2000 + plan.usd_per_million_out.mid * 300
+    assert paid / 1e6 == pytest.approx(plan.price.mid / 3600 / 0.01)
+
+
+def test_software_of_no_date() -> None:
+    with pytest.raises(UnknownNameError):
+        placed(software="yesterday")
+
+
+def test_a_serial_part_turns_to_the_cpu() -> None:
+    found = [ExplainRequest(model=SMALL, chip=CHIP, serial=s).run().amdahl for s in (None, "0%", "50%")]
+    assert found[0] is None
+    assert [a.chips[0].faster for a in found if a] == [CHIP, "epyc-9654"]
+
+
+def test_what_api_says_of_a_load_is_in_the_report() -> None:
+    report = EstimateRequest(model=SMALL, chip=CHIP, cv="0.8", prefix_hit="30%").run()
+    w = report.workload
+    assert (w.prompt_cv, w.output_cv, w.cached_share) == (0.8, 0.8, 0.3)
+    said = " ".join(report.assumptions)
+    assert "30% of prompt tokens" in said
+    assert "0.8 in and 0.8 out" in said

@@ -1,0 +1,133 @@
+from __future__ import annotations
+
+import csv
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from chipwise.api.suites.mlperf import predict_mlperf
+from chipwise.api.suites.mlperf_folds import validate_mlperf
+from chipwise.calibrate.fit_mlperf import shipped_mlperf
+from chipwise.calibrate.parameters import shipped_parameters
+from chipwise.catalog.published import load_inference_results
+from chipwise.errors import UsageError
+from chipwise.evidence.mlperf_anchors import Anchor, correction
+from chipwise.evidence.mlperf_rows import Run, run_of
+from chipwise.evidence.mlperf_tiers import interval, spreads, tier_of
+
+RUN = run_of(load_inference_results()["v5.1-05440"])  # 8x H200, llama2-70b, Server
+
+
+def near(**changes: object) -> Run:
+    return replace(RUN, id="other", **changes)  # type: ignore[arg-type]
+
+
+def test_a_tier_is_what_a_fit_had_seen() -> None:
+    assert tier_of(RUN, {"h200-sxm-141gb", "l4"}) == "chip"
+    assert tier_of(RUN, {"l4"}) == "vendor"
+    assert tier_of(RUN, {"mi300x"}) == "kind"
+    assert tier_of(RUN, set()) == "kind"
+
+
+def test_intervals_hold_80_percent_and_widen_with_distance() -> None:
+    rng = np.random.default_rng(0)
+    seen, far = rng.normal(0, 0.1, 400), rng.normal(0, 0.3, 200)
+    table = spreads([RUN] * 600, ["chip"] * 400 + ["vendor"] * 200, np.concatenate([seen, far]))
+    for tier, rows in (("chip", seen), ("vendor", far)):
+        low, high = interval(RUN, tier, table)  # type: ignore[arg-type]
+        assert 0.75 < np.mean((rows >= low) & (rows <= high)) < 0.85, tier
+    widths = [np.ptp(interval(RUN, tier, table)) for tier in ("chip", "vendor", "kind")]
+    assert widths == sorted(widths)
+
+
+def test_few_rows_are_not_trusted() -> None:
+    table = spreads([RUN] * 5, ["chip"] * 5, np.zeros(5))
+    assert not table
+    assert np.ptp(interval(RUN, "chip", table)) > 1.0
+
+
+def test_an_anchor_of_the_cell_moves_a_run_and_others_do_not() -> None:
+    same = Anchor(near(chips=4), 0.2)
+    shift, used = correction(RUN, [same])
+    assert used == 1
+    assert 0.1 < shift < 0.2
+    assert correction(RUN, [replace(same, run=replace(same.run, id=RUN.id))]) == (0.0, 0)
+    other_chip = near(chip=run_of(load_inference_results()["v5.1-05492"]).chip)
+    assert correction(RUN, [Anchor(other_chip, 0.2)]) == (0.0, 0)
+    assert correction(RUN, [Anchor(near(scenario="Interactive"), 0.2)]) == (0.0, 0)
+
+
+def test_the_same_scenario_comes_before_another() -> None:
+    offline, server = Anchor(near(scenario="Offline"), 0.5), Anchor(near(chips=4), 0.1)
+    assert correction(RUN, [offline, server]) == correction(RUN, [server])
+    assert 0.0 < correction(RUN, [offline])[0] < 0.5
+
+
+def table(path: Path, rows: list[dict[str, str]]) -> str:
+    with path.open("w", newline="", encoding="utf-8") as out:
+        writer = csv.DictWriter(out, list(rows[0]))
+        writer.writeheader()
+        writer.writerows(rows)
+    return str(path)
+
+
+ROW = {
+    "row_id": "a",
+    "round": "v5.1",
+    "chip": "h200-sxm-141gb",
+    "accelerator": "H200-SXM",
+    "variant": "",
+    "power_limit_w": "700",
+    "chips_total": "8",
+    "nodes": "1",
+    "framework": "TensorRT 10.11, CUDA 12.9",
+    "model": "llama2-70b-99.9",
+    "model_base": "llama2-70b",
+    "scenario": "Offline",
+    "weight_precision": "fp8",
+    "unit": "Tokens/s",
+    "submitter": "Someone",
+    "result": "",
+}
+
+
+def test_anchors_of_the_user_move_the_suite(tmp_path: Path) -> None:
+    rows = table(tmp_path / "rows.csv", [ROW])
+    plain = {p.metric: p for p in predict_mlperf(rows)}["result"]
+    assert plain.mid is not None
+    twice = {**ROW, "row_id": "mine", "chips_total": "4", "result": str(plain.mid)}  # twice as fast
+    moved = {p.metric: p for p in predict_mlperf(rows, table(tmp_path / "mine.csv", [twice]))}["result"]
+    assert moved.mid is not None
+    assert 1.4 < moved.mid / plain.mid < 2.0
+    assert moved.basis == "measured"
+    with pytest.raises(UsageError, match="no measured rows"):
+        list(predict_mlperf(rows, rows))
+
+
+def test_a_row_never_anchors_itself(tmp_path: Path) -> None:
+    rows = table(tmp_path / "rows.csv", [ROW])
+    known = table(tmp_path / "known.csv", [{**ROW, "result": "1"}])
+    plain, moved = (list(predict_mlperf(rows, a)) for a in (None, known))
+    assert [p.mid for p in plain] == [p.mid for p in moved]
+
+
+def test_validation_covers_what_was_left_out(truth: Path) -> None:
+    found = validate_mlperf(str(truth / "mlperf_inference.csv"), shipped_parameters())
+    tested = [s for s in found.tables["language models"] if s.rows >= 200]
+    tested += [s for s in found.tables["samples of fixed size"] if s.rows >= 200]
+    assert len(tested) == 4
+    assert all(0.75 <= s.coverage <= 0.85 for s in tested)
+    anchored = {
+        s.name: s for s in found.tables["language models, with one other row of the cell as an anchor"]
+    }
+    plain = {s.name: s for s in found.tables["language models"]}
+    assert all(anchored[n].median < 0.85 * plain[n].median for n in ("Offline", "Server"))
+
+
+def test_what_is_shipped_knows_its_chips() -> None:
+    shipped = shipped_mlperf()
+    assert "h200-sxm-141gb" in shipped.seen["llm"]
+    assert all(math.isfinite(x) for ends in shipped.spread.values() for x in ends)

@@ -1,0 +1,58 @@
+"""Nearness of deployments: what the serving fit has seen of chip and runtime."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from chipwise.calibrate.parameter import Parameter
+from chipwise.calibrate.parameters import Parameters, shipped_parameters
+from chipwise.catalog.chips import get_chip
+from chipwise.evidence.tiers import tier_of
+
+ONE = Parameter(1.0, 1.1, 0.02, "factor", "toy", "")
+SEEN = Parameters(
+    {
+        f"serving.{tail}": ONE
+        for tail in (
+            "pass.whole.runtime=vllm",
+            "seen.chip=h100-sxm5-80gb",
+            "pass.whole.generation=hopper",
+            "pass.whole.family+harness=llama+vllm",
+        )
+    }
+)
+
+
+@pytest.mark.parametrize(
+    ("chip", "runtime", "tier"),
+    [
+        ("h100-sxm5-80gb", "vllm", "chip"),
+        ("h200-sxm-141gb", "vllm", "vendor"),
+        ("h100-sxm5-80gb", "llama.cpp", "runtime"),
+        ("b200-sxm", "vllm", "generation"),
+        ("b200-sxm", "sglang", "kind"),
+        ("mi300x", "vllm", "kind"),
+        ("tpu-v5e", "vllm-tpu", "kind"),
+    ],
+)
+def test_what_was_seen(chip: str, runtime: str, tier: str) -> None:
+    assert tier_of(get_chip(chip), runtime, SEEN) == tier
+
+
+def test_an_anchor_is_nearest_and_nothing_fitted_is_far() -> None:
+    chip = get_chip("h100-sxm5-80gb")
+    assert tier_of(chip, "vllm", SEEN, anchored=True) == "own"
+    assert tier_of(chip, "vllm", Parameters({})) == "kind"
+
+
+def test_a_chip_of_ones_own_is_not_the_measured_one() -> None:
+    mine = replace(get_chip("h100-sxm5-80gb"), id="my-h100", like="h100-sxm5-80gb")
+    assert tier_of(mine, "vllm", SEEN) == "vendor"
+
+
+def test_shipped_numbers_know_the_chips_that_were_measured() -> None:
+    numbers = shipped_parameters()
+    assert tier_of(get_chip("h100-sxm5-80gb"), "vllm", numbers) == "chip"
+    assert tier_of(get_chip("mi300x"), "vllm", numbers) == "kind"

@@ -1,0 +1,214 @@
+"""Every tool over every transport: answers within the schema, short, and errors with the next step."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+from agents import talk, text_of
+from jsonschema import Draft202012Validator
+from mcp.shared.exceptions import MCPError
+
+from chipwise.mcp import server
+from chipwise.mcp.tools import TOOLS, listed
+from mcp import Client
+
+ROOT = Path(__file__).resolve().parents[2]
+MODEL = "Qwen/Qwen3-235B-A22B"
+SMALL = "meta-llama/Llama-3.1-8B"
+CALLS: dict[str, dict[str, Any]] = {
+    "plan": {"model": SMALL, "rate": "10/s", "tpot": "40ms", "in": 1000},
+    "fit": {"model": MODEL, "chips": "h200-sxm-141gb,l4"},
+    "estimate": {"model": SMALL, "chip": "h100-sxm5-80gb", "concurrency": 32},
+    "explain": {"model": MODEL, "chip": "h200-sxm-141gb", "tp": 8},
+    "compare": {"model": SMALL, "chips": "l4,h100-sxm5-80gb"},
+    "train_plan": {"model": SMALL, "tokens": "100B", "counts": "8,64"},
+    "kernel": {"op": "gemm", "chips": "h100-sxm5-80gb,tpu-v5e", "m": 512, "n": 4096, "k": 4096},
+    "evidence": {"search": "h200 llama2-70b server"},
+    "evidence_match": {"model": MODEL, "chip": "h200-sxm-141gb", "count": 8},
+    "check_claim": {"model": MODEL, "result": "v4.0-03001", "tpot": "40ms", "against": "h100-sxm5-80gb"},
+    "chips": {"chips": "mi300x"},
+    "models": {"search": "qwen3 235b"},
+}
+WRONG: dict[str, tuple[str, dict[str, Any], str]] = {
+    "name": ("plan", {"model": "qwen3-235b"}, "Qwen/Qwen3-235B-A22B"),
+    "chip": ("fit", {"model": SMALL, "chips": "h100x"}, "h100"),
+    "field": ("plan", {"model": SMALL, "ratee": 3}, "rate"),
+    "missing": ("kernel", {"op": "gemm", "chips": "l4"}, "needs m, n, k"),
+    "target": ("plan", {"model": SMALL, "chips": "l4", "tpot": "1us"}, "tpot"),
+    "file": ("fit", {"model": "/etc/passwd"}, "files are not read here"),
+    "chip file": ("fit", {"model": SMALL, "chips": "own.toml"}, "unknown chip"),
+    "parameters": ("plan", {"model": SMALL, "parameters": "x.toml"}, "files are not read here"),
+    "type": ("plan", {"model": [1, {}]}, "model"),
+    "nothing": ("plan", {}, "needs 'model'"),
+    "details": ("plan", {"model": SMALL, "details": "yes"}, "true or false"),
+    "huge text": ("plan", {"model": "x" * 100_000}, "unknown model"),
+    "huge number": ("estimate", {"model": SMALL, "chip": "l4", "tp": 10**400}, "tp"),
+    "script": ("plan", {"model": "<script>alert(1)</script>\u0000\u202e"}, "unknown model"),
+    "tool": ("rm", {"path": "/"}, "one of plan"),
+}
+
+
+@dataclass(frozen=True)
+class Heard:
+    """What a client got from a server."""
+
+    tools: dict[str, Any]
+    answers: dict[str, Any]
+    errors: dict[str, Any]
+    details: Any
+    resources: dict[str, str]
+    refused: dict[str, str]
+    name: str
+
+
+async def everything(client: Client) -> Heard:
+    tools = {tool.name: tool for tool in (await client.list_tools()).tools}
+    errors = {name: await client.call_tool(tool, given) for name, (tool, given, _) in WRONG.items()}
+    answers = {name: await client.call_tool(name, given) for name, given in CALLS.items()}
+    details = await client.call_tool("estimate", CALLS["estimate"] | {"details": True})
+    uris = [str(r.uri) for r in (await client.list_resources()).resources]
+    template = (await client.list_resource_templates()).resource_templates[0].uri_template
+    read = {}
+    for uri in (*uris, template.format(id="mi300x")):
+        read[uri] = (await client.read_resource(uri)).contents[0].text  # type: ignore[union-attr]
+    refused = {}
+    for uri in ("chipwise://chips/..%2F..%2Fetc%2Fpasswd", "chipwise://nothing", "file:///etc/passwd"):
+        with pytest.raises(MCPError) as error:
+            await client.read_resource(uri)
+        refused[uri] = str(error.value)
+    assert client.server_info is not None
+    return Heard(tools, answers, errors, details, read, refused, client.server_info.name)
+
+
+@pytest.fixture(scope="module", params=["stdio", "http"])
+def heard(request: pytest.FixtureRequest) -> Heard:
+    return talk(request.param, everything)
+
+
+def test_all_tools_are_listed_and_read_only(heard: Heard) -> None:
+    assert heard.name == "chipwise"
+    assert set(heard.tools) == set(CALLS)
+    for tool in heard.tools.values():
+        assert tool.annotations.read_only_hint is True
+        assert tool.annotations.destructive_hint is False
+        assert 40 < len(tool.description) < 900
+        for field in tool.input_schema["properties"].values():
+            assert field["description"]
+        assert "parameters" not in tool.input_schema["properties"]
+
+
+def test_every_answer_is_within_its_schema_and_short(heard: Heard) -> None:
+    for name, answer in heard.answers.items():
+        assert not answer.is_error, f"{name}: {text_of(answer)}"
+        Draft202012Validator(heard.tools[name].output_schema).validate(answer.structured_content)
+        assert json.loads(text_of(answer)) == answer.structured_content
+        assert len(text_of(answer)) < 10_000, name
+
+
+def test_details_are_the_whole_record(heard: Heard) -> None:
+    Draft202012Validator(heard.tools["estimate"].output_schema).validate(heard.details.structured_content)
+    record = heard.details.structured_content["details"]
+    plan = record["plans"][0]
+    line = heard.details.structured_content["plans"][0]
+    assert record["schema_version"]
+    assert plan["tpot_s"]["mid"] * 1e3 == pytest.approx(line["tpot_ms"]["mid"], rel=0.01)
+    assert heard.answers["estimate"].structured_content["details"] is None
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_an_error_says_the_next_step(heard: Heard, name: str) -> None:
+    answer, wanted = heard.errors[name], WRONG[name][2]
+    assert answer.is_error
+    assert wanted in text_of(answer)
+    assert len(text_of(answer)) < 1200
+    assert "Traceback" not in text_of(answer)
+
+
+def test_resources_hold_what_they_say(heard: Heard) -> None:
+    assert "**TTFT**" in heard.resources["chipwise://glossary"]
+    assert "median" in heard.resources["chipwise://accuracy"]
+    assert "5300" in heard.resources["chipwise://chips/mi300x"]
+    assert all("unknown" in said for said in heard.refused.values())
+
+
+def test_an_evidence_verdict_is_in_the_answer(heard: Heard) -> None:
+    claim = heard.answers["check_claim"].structured_content
+    assert claim["verdict"].startswith(("not advice", "the axes support it"))
+    assert claim["supported"] is False
+    assert len(claim["axes"]) == 8
+    assert claim["rivals"][0]["result"]["chip"] == "h100-sxm5-80gb"
+
+
+def test_long_work_reports_progress(monkeypatch: pytest.MonkeyPatch) -> None:
+    said: list[tuple[float, str]] = []
+
+    async def told(progress: float, total: float | None, message: str | None) -> None:
+        said.append((progress, message or ""))
+
+    async def slow() -> Any:
+        async with Client(server.create_server()) as client:
+            return await client.call_tool("models", {"limit": 500}, progress_callback=told)
+
+    monkeypatch.setattr(server, "TICK_S", 0.05)
+    assert not anyio.run(slow).is_error
+    passed = [progress for progress, _ in said]
+    assert len(passed) > 1
+    assert passed == sorted(set(passed))
+    assert all(message.startswith("models: ") for _, message in said)
+
+
+def test_a_bug_does_not_end_the_server_or_show_its_text(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(verb: str, report: Any, *, details: bool) -> Any:
+        raise RuntimeError("a secret")
+
+    async def call() -> tuple[Any, Any]:
+        async with Client(server.create_server()) as client:
+            bad = await client.call_tool("chips", {})
+            return bad, await client.list_tools()
+
+    monkeypatch.setattr(server, "shortened", broken)
+    bad, tools = anyio.run(call)
+    assert bad.is_error
+    assert "report it" in text_of(bad)
+    assert "secret" not in text_of(bad)
+    assert tools.tools
+
+
+def test_files_are_read_where_that_was_allowed(tmp_path: Path) -> None:
+    config = {"model_type": "llama", "hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 8}
+    config |= {
+        "num_key_value_heads": 4,
+        "intermediate_size": 128,
+        "vocab_size": 256,
+        "torch_dtype": "bfloat16",
+    }
+    file = tmp_path / "own.json"
+    file.write_text(json.dumps(config))
+
+    async def call(files: bool) -> Any:
+        async with Client(server.create_server(files=files)) as client:
+            return await client.call_tool("fit", {"model": str(file), "chips": "l4"})
+
+    assert anyio.run(call, True).structured_content["model"].startswith("own")
+    assert anyio.run(call, False).is_error
+
+
+def test_the_skill_names_every_tool_and_no_field_that_is_none() -> None:
+    text = (ROOT / "SKILL.md").read_text("utf-8")
+    assert [name for name in TOOLS if f"`{name}`" not in text] == []
+    fields = {name for tool in listed() for name in tool.input_schema["properties"]}
+    asked = set(re.findall(r'"(\w+)": (?:"|[A-Z\d])', text))
+    assert asked <= fields | {"command"}
+
+
+def test_the_shipped_accuracy_is_that_of_the_docs() -> None:
+    shipped = resources.files("chipwise.report").joinpath("data", "accuracy.md").read_text("utf-8")
+    documented = (ROOT / "docs" / "accuracy.md").read_text("utf-8")
+    assert shipped == documented, "src/chipwise/report/data/accuracy.md is a link to docs/accuracy.md"

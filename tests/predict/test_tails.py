@@ -1,0 +1,118 @@
+"""Quantiles against brute force: a queue, an engine iteration by iteration, and limits that anyone can check."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from tests.predict.arrivals import engine, waits
+
+from chipwise.catalog.runtime import load_runtimes
+from chipwise.cost.cost import Cost
+from chipwise.predict.inference import Prediction, serve_steady
+from chipwise.predict.serving import Service
+from chipwise.predict.surface import StepSurface, batch_grid
+from chipwise.predict.tails import _normal_beyond, tails, ttft_quantile
+from chipwise.workload.lengths import Lengths
+from chipwise.workload.workload import Workload
+
+BASE_S, SEQUENCE_S, PROMPT_S = 8e-3, 60e-6, 40e-3
+LENGTHS = Lengths(1000.0, 200.0, prompt_cv=0.6, output_cv=0.8)
+WORKLOAD = Workload(prompt_tokens=1000, output_tokens=200)
+GRID = batch_grid(64)
+
+
+def prediction(lengths: Lengths = LENGTHS, at_once: int = 8) -> Prediction:
+    plain = BASE_S + SEQUENCE_S * GRID
+    cost = Cost({"memory": np.stack([plain, plain + PROMPT_S], axis=-1)[..., None]})
+    surface = StepSurface(GRID, np.array([0.0, 1000.0]), cost)
+    policies = replace(load_runtimes()["vllm"].policies, max_batched_tokens=1000 * at_once)
+    return serve_steady(surface, WORKLOAD, 1.0, 1.0, Service(0.0, 0.0), policies, lengths=lengths)
+
+
+def drawn(lengths: Lengths, side: str, size: int, rng: np.random.Generator) -> np.ndarray:
+    mean, cv = getattr(lengths, f"{side}_tokens"), getattr(lengths, f"{side}_cv")
+    sigma = np.sqrt(np.log1p(cv * cv))
+    return np.asarray(mean * rng.lognormal(-0.5 * sigma**2, sigma, size) if cv else np.full(size, mean))
+
+
+@pytest.mark.parametrize("cv", [0.0, 0.6])
+@pytest.mark.parametrize("rho", [0.3, 0.6, 0.85])
+def test_waits_of_one_server(rho: float, cv: float) -> None:
+    rng = np.random.default_rng(1)
+    size = 100_000
+    lengths = Lengths(1000.0, 1.0, prompt_cv=cv)
+    service = PROMPT_S * drawn(lengths, "prompt", size, rng) / 1000.0
+    found = waits(np.cumsum(rng.exponential(PROMPT_S / rho, size)), service) + service
+    wait = rho * PROMPT_S * (1 + cv * cv) / (2 * (1 - rho))
+    own = PROMPT_S * lengths.points("prompt") / 1000.0
+    for share in (0.5, 0.95, 0.99):
+        said = ttft_quantile(share, np.array(0.0), own, np.array(rho), np.array(wait))
+        assert float(said) == pytest.approx(np.quantile(found, share), rel=0.2), share
+
+
+@pytest.mark.parametrize(("point", "at_once"), [(8, 8), (15, 8), (14, 1)])
+def test_an_engine_under_poisson_arrivals(point: int, at_once: int) -> None:
+    p = prediction(at_once=at_once)
+    rate = float(p.requests_per_s[point])
+    rng = np.random.default_rng(7)
+    size = 12_000
+    outputs = np.maximum(np.round(drawn(LENGTHS, "output", size, rng)), 1)
+    prompt_s = PROMPT_S * drawn(LENGTHS, "prompt", size, rng) / 1000.0
+    ttft, tpot = engine(
+        np.cumsum(rng.exponential(1 / rate, size)), outputs, BASE_S, SEQUENCE_S, prompt_s, at_once
+    )
+    kept = slice(size // 10, -size // 10)
+    ttft, tpot = ttft[kept], tpot[kept]
+    # the mean over tokens: each request counts as often as it has tokens
+    mean = float(np.average(tpot, weights=outputs[kept]))
+    assert float(p.tpot_s[point]) == pytest.approx(mean, rel=0.03)
+    assert float(p.ttft_s[point]) == pytest.approx(float(np.mean(ttft)), rel=0.04 if at_once > 1 else 0.1)
+    said = tails(p, LENGTHS)
+    within = 0.12 if at_once > 1 else 0.25
+    for share in (0.5, 0.95, 0.99):
+        assert float(said.ttft_s[share][point]) == pytest.approx(np.quantile(ttft, share), rel=within), share
+        assert float(said.tpot_s[share][point]) == pytest.approx(np.quantile(tpot, share), rel=0.1), share
+
+
+def test_quantiles_rise_and_hold_the_middle() -> None:
+    p = prediction()
+    found = tails(p, LENGTHS, (0.1, 0.5, 0.9, 0.99))
+    for table in (found.ttft_s, found.tpot_s):
+        columns = np.array([table[s] for s in (0.1, 0.5, 0.9, 0.99)])
+        known = np.isfinite(columns[0])
+        assert np.all(np.diff(columns[:, known], axis=0) > 0)
+    middle = found.tpot_s[0.5][:10] / p.tpot_s[:10]
+    assert middle == pytest.approx(np.ones(10), rel=0.1)
+
+
+def test_beyond_its_reach_it_says_nothing() -> None:
+    busy = serve_steady(
+        StepSurface(
+            np.array([1.0, 4000.0]),
+            np.array([0.0, 1000.0]),
+            Cost({"compute": np.array([[1e-3, 1.0], [1e-3, 1.0]])[..., None]}),
+        ),
+        Workload(prompt_tokens=1000, output_tokens=10),
+        1.0,
+        1.0,
+        Service(),
+    )
+    said = tails(busy, Lengths(1000.0, 10.0))
+    assert busy.utilisation[1] > 0.99
+    assert np.isnan(said.ttft_s[0.99][1])
+    assert np.isnan(said.tpot_s[0.99][1])
+
+
+def test_the_normal_tail() -> None:
+    z = np.linspace(-6.0, 6.0, 241)
+    exact = np.array([0.5 * math.erfc(x / math.sqrt(2.0)) for x in z])
+    assert _normal_beyond(z) == pytest.approx(exact, abs=1e-7)
+
+
+def test_without_spread_or_neighbours_a_lone_request_has_no_tail() -> None:
+    lone = prediction(Lengths(1000.0, 1e6))
+    said = tails(lone, Lengths(1000.0, 1e6))
+    assert float(said.tpot_s[0.99][0]) == pytest.approx(float(lone.tpot_s[0]), rel=0.1)

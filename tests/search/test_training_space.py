@@ -1,0 +1,119 @@
+"""Layouts that are tried: pipeline schedules, offload, context parallelism; and that the best of them is the best."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from verdicts import verdict
+
+from chipwise.predict.training.dims import plain
+from chipwise.predict.training.memory import MemoryRates, memory_use
+from chipwise.predict.training.step import step_time
+from chipwise.predict.training.values import Cluster, Rates, Recipe, Spread, take
+from chipwise.search.training import FITS, Job, TrainReason, best, evaluate, layouts
+from chipwise.search.training_space import RECOMPUTE, SCHEDULES
+
+H100 = Cluster(989e12, 989e12, 80e9, 3.35e12, 450e9, 8.0, 50e9, units=132.0)
+SMALL = Job(plain(24, 2048, 16, 8192, 51200), H100, Recipe(), Rates(), MemoryRates(), 32, 2048)
+USUAL = Recipe()
+DEEP = Spread(tp=4.0, pp=8.0, dp=2.0, global_batch=64.0, seq=4096.0, shard=2.0)
+WIDE = plain(80, 8192, 64, 28672, 128256, kv_heads=8, gated=True)
+
+
+def seconds(s: Spread, recipe: Recipe = USUAL) -> float:
+    return float(step_time(WIDE, s, H100, recipe, Rates()).total_s)
+
+
+def held(s: Spread, recipe: Recipe = USUAL) -> float:
+    return float(np.asarray(memory_use(WIDE, s, recipe, MemoryRates()).total_bytes))
+
+
+@pytest.mark.parametrize("devices", [2, 8])
+def test_never_worse_than_exhaustive_enumeration(devices: int) -> None:
+    """Nested loops over every degree and choice, one layout at a time, find nothing faster."""
+    fastest = np.inf
+    degrees = [d for d in range(1, devices + 1) if devices % d == 0]
+    for tp, pp in itertools.product(degrees, degrees):
+        if devices % (tp * pp):
+            continue
+        dp = devices // (tp * pp)
+        cuts = [(0.0, 1.0)] if dp == 1 else [(1.0, dp), (3.0, dp)] if pp == 1 else [(1.0, dp)]
+        shapes = [(1.0, 1.0, 1.0)]
+        if pp > 1:
+            virtual = {k: [k.virtual] if k.virtual else [2, 4, 8] for k in SCHEDULES.values()}
+            shapes = [(float(v), k.bubble, k.in_flight) for k, vs in virtual.items() for v in vs]
+        for (vp, bubble, flight), micro, (zero, shard), home, (full, core) in itertools.product(
+            shapes, (1, 2, 4, 8, 16, 32), cuts, (0.0, 1.0), RECOMPUTE.values()
+        ):
+            s = Spread(
+                tp=float(tp), pp=float(pp), vp=float(vp), bubble=bubble, in_flight=flight, dp=float(dp),
+                micro_batch=float(micro), global_batch=32.0, seq=2048.0, zero=zero, shard=float(shard),
+                full=full, selective=core, offload=home,
+            )  # fmt: skip
+            used = memory_use(SMALL.network, s, SMALL.recipe, SMALL.memory).total_bytes
+            if verdict(SMALL, s) is TrainReason.OK and float(used) <= FITS * 80e9:
+                took = step_time(SMALL.network, s, H100, SMALL.recipe, SMALL.rates).total_s
+                fastest = min(fastest, float(took))
+    priced = evaluate(SMALL, layouts(SMALL, devices))
+    assert priced.seconds[best(priced, 80e9)[0]] <= fastest * (1.0 + 1e-12)
+
+
+def test_schedules_trade_bubble_against_memory() -> None:
+    plain_one = seconds(DEEP)
+    deep = {
+        name: replace(DEEP, vp=float(k.virtual or 2), bubble=k.bubble, in_flight=k.in_flight)
+        for name, k in SCHEDULES.items()
+    }
+    assert seconds(deep["gpipe"]) == pytest.approx(plain_one)
+    assert held(deep["gpipe"]) > held(deep["1f1b"])
+    assert seconds(deep["zb-v"]) < seconds(deep["zero-bubble"]) < plain_one
+    assert seconds(deep["interleaved"]) < plain_one
+    assert held(deep["interleaved"]) > held(deep["1f1b"])
+
+
+def test_a_schedule_that_the_software_lacks_is_masked() -> None:
+    job = replace(SMALL, schedules=("1f1b",))
+    s = Spread(pp=2.0, global_batch=32.0, seq=2048.0, bubble=1.0 / 3.0, zero=0.0)
+    assert verdict(job, s) is TrainReason.SCHEDULE
+    assert verdict(SMALL, s) is TrainReason.OK
+    assert verdict(job, replace(s, bubble=1.0)) is TrainReason.OK
+
+
+def test_pins_keep_schedule_recomputation_and_offload() -> None:
+    spread = layouts(SMALL, 8, {"pp": 2, "schedule": "zero-bubble", "recompute": "full", "offload": 1})
+    assert len(np.asarray(spread.tp))
+    assert np.all(np.asarray(spread.bubble) == SCHEDULES["zero-bubble"].bubble)
+    assert np.all(np.asarray(spread.full) == 1.0)
+    assert np.all(np.asarray(spread.offload) == 1.0)
+
+
+def test_the_optimiser_in_host_memory_frees_the_device_and_takes_longer() -> None:
+    away = replace(DEEP, offload=1.0)
+    assert held(away) < held(DEEP)
+    assert seconds(away) > seconds(DEEP)
+
+
+def test_selective_recomputation_lies_between_none_and_full() -> None:
+    some, whole = replace(DEEP, selective=1.0), replace(DEEP, full=1.0)
+    assert seconds(DEEP) < seconds(some) < seconds(whole)
+    assert held(DEEP) > held(some) > held(whole)
+
+
+def test_a_ring_hides_behind_long_sequences_and_a_gather_behind_nothing() -> None:
+    long = replace(DEEP, pp=1.0, cp=8.0, seq=131072.0)
+    assert seconds(long) < seconds(replace(long, gather=1.0), replace(Recipe(), fused=0.0))
+
+
+def test_frozen_weights_of_four_bits_take_less_memory_and_more_time() -> None:
+    lora = replace(DEEP, adapter=1.0, zero=0.0)
+    nf4 = replace(Recipe(), frozen_bytes=0.53)
+    assert held(lora, nf4) < held(lora)
+    assert seconds(lora, nf4) > seconds(lora)
+
+
+def test_layouts_of_one_device_have_no_pipeline() -> None:
+    one = take(layouts(SMALL, 1), 0)
+    assert float(one.pp) == float(one.vp) == 1.0

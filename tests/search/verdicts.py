@@ -1,0 +1,18 @@
+"""One layout of a training run at a time, for tests that know what is legal."""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+
+import numpy as np
+
+from chipwise.predict.training.values import Spread
+from chipwise.search.training import Job, TrainReason, evaluate
+
+__all__ = ["verdict"]
+
+
+def verdict(job: Job, spread: Spread) -> TrainReason:
+    """Why a layout is no plan, or that it is one; memory included."""
+    columns = {f.name: np.atleast_1d(np.asarray(getattr(spread, f.name), float)) for f in fields(spread)}
+    return list(TrainReason)[int(evaluate(job, replace(spread, **columns)).reason[0])]

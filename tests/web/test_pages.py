@@ -1,0 +1,305 @@
+"""The pages in a browser without network: every view drawn, from form to answer, shared, saved, cancelled."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from browsing import Visit, chromium
+from playwright.sync_api import Browser, expect
+from serving import served
+from starlette.applications import Starlette
+from starlette.testclient import TestClient
+
+from chipwise.api.requests.doors import Problem
+from chipwise.api.requests.verbs import VERBS
+from chipwise.web.limits import RefusedError
+from chipwise.web.pages import routes
+from chipwise.web.pages.form import controls
+from chipwise.web.views import VIEWS
+
+PLAN = "/plan?model=meta-llama/Llama-3.1-8B&rate=5/s&chips=l4,h100-sxm5-80gb,tpu-v6e,mi300x"
+CHARTS = {
+    "plan": {"cost-against-speed"},
+    "compare": {"compare-cost", "compare-tpot", "compare-ttft", "compare-memory"},
+    "explain": {"memory", "elasticities", "roofline", "operators-decode", "operators-prefill", "load-ttft"},
+    "operators": {"roofline", "operators-decode", "operators-prefill"},
+    "load": {"load-ttft", "load-tpot", "load-tokens"},
+    "fit": {"memory"},
+    "train_plan": {"turnaround", "step", "scaling-strong", "scaling-weak"},
+    "kernel": {"kernel-time", "kernel-roofline", "kernel-levels"},
+    "evidence_match": set(),
+    "check_claim": set(),
+    "chips": {"chips"},
+}
+
+Open = Callable[..., Visit]
+
+
+@pytest.fixture(scope="module")
+def site() -> Iterator[str]:
+    with served() as address:
+        yield address
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with chromium() as found:
+        yield found
+
+
+@pytest.fixture
+def visit(browser: Browser, site: str) -> Iterator[Open]:
+    """Opens visits, and fails for anything that went wrong on one of them."""
+    visits: list[Visit] = []
+
+    def call(**context: Any) -> Visit:
+        visits.append(Visit(browser, site, **context))
+        return visits[-1]
+
+    yield call
+    for found in visits:
+        found.close()
+    assert not [wrong for found in visits for wrong in found.wrong]
+
+
+def test_every_view_is_tried() -> None:
+    assert set(CHARTS) == set(VIEWS)
+
+
+@pytest.fixture(scope="module")
+def reader(browser: Browser, site: str) -> Iterator[Visit]:
+    """One visit that goes from view to view."""
+    found = Visit(browser, site)
+    yield found
+    found.close()
+
+
+@pytest.mark.parametrize("verb", CHARTS)
+def test_a_view_is_drawn_and_can_be_used_by_all(reader: Visit, verb: str) -> None:
+    on, page = reader, reader.page
+    page.set_viewport_size({"width": 1280, "height": 900})
+    page.emulate_media(color_scheme="light")
+    on.open(f"/{verb}" if verb != "chips" else "/chips?vendor=google")
+    names = page.eval_on_selector_all("[data-chart]", "all => all.map(f => f.dataset.chart)")
+    assert CHARTS[verb] <= set(names)
+    for plot in page.query_selector_all("[data-spec] .plot"):
+        picture = plot.query_selector("svg")
+        assert picture is not None
+        assert len(picture.get_attribute("aria-label") or "") > 30
+        assert picture.query_selector_all("path, rect, line, text")
+    assert on.faults() == []
+    page.emulate_media(color_scheme="dark")
+    expect(page.locator("html")).to_have_attribute("data-theme", "dark")
+    on.settle()
+    assert on.faults("color-contrast") == []
+    page.set_viewport_size({"width": 360, "height": 740})
+    page.wait_for_timeout(60)
+    on.settle()
+    assert on.too_wide() <= 0
+    assert on.wrong == []
+
+
+def test_from_the_form_to_an_answer_that_can_be_shared(visit: Open) -> None:
+    page = visit().open("/")
+    assert page.input_value("[name=rate]") == "10/s"
+    first = page.inner_text("#result h2")
+    page.fill("[name=chips]", "l4,mi300x") if page.is_visible("[name=chips]") else page.click(
+        "text=More options"
+    )
+    page.fill("[name=chips]", "l4,mi300x")
+    page.fill("[name=rate]", "40/s")
+    page.press("[name=rate]", "Enter")
+    expect(page.locator("tr[data-rank]")).to_have_count(1)
+    second = page.inner_text("#result h2")
+    assert second != first
+    expect(page.locator("#status")).to_contain_text("1 plans")
+    assert "rate=40%2Fs" in page.url
+    other = visit().open(page.url.removeprefix(page.url.split("/plan")[0]))
+    assert other.input_value("[name=rate]") == "40/s"
+    assert other.input_value("[name=chips]") == "l4,mi300x"
+    assert other.inner_text("#result h2") == second
+
+
+def test_a_plan_is_picked_from_table_and_chart(visit: Open) -> None:
+    on = visit()
+    page = on.open(PLAN)
+    page.click("tr[data-rank='2'] a.pick")
+    page.wait_for_selector("#detail [data-chart=roofline]")
+    on.settle()
+    chip = page.inner_text("tr[data-rank='2'] a.pick")
+    assert page.inner_text("#detail h2").startswith(chip)
+    assert page.evaluate("document.activeElement.id") == "detail"
+    page.locator("[data-chart=cost-against-speed] .mark-symbol path").first.click()
+    page.wait_for_selector("tr[data-rank='1'].picked")
+    expect(page.locator("#detail h2").first).to_contain_text(page.inner_text("tr[data-rank='1'] a.pick"))
+    on.settle()
+
+
+def test_a_rectangle_marks_the_plans_in_it(visit: Open) -> None:
+    page = visit().open(PLAN)
+    box = page.locator("[data-chart=cost-against-speed] svg").bounding_box()
+    assert box is not None
+    page.mouse.move(box["x"] + box["width"] * 0.12, box["y"] + 20)
+    page.mouse.down()
+    page.mouse.move(box["x"] + box["width"] * 0.98, box["y"] + box["height"] * 0.8, steps=4)
+    page.mouse.up()
+    assert page.locator("tr.brushed").count() >= 2
+
+
+def test_plans_are_sorted_by_a_figure(visit: Open) -> None:
+    page = visit().open(PLAN)
+    heading = page.locator(".plans th", has_text="TPOT").first
+    for order, turned in (("ascending", False), ("descending", True)):
+        heading.locator("button").click()
+        expect(heading).to_have_attribute("aria-sort", order)
+        cells = page.eval_on_selector_all(
+            "tr[data-rank]", "all => all.map(r => Number(r.cells[5].dataset.value))"
+        )
+        assert len(cells) >= 2
+        assert cells == sorted(cells, reverse=turned)
+
+
+def test_charts_and_tables_are_saved(visit: Open, tmp_path: Path) -> None:
+    page = visit().open(PLAN)
+    for kind, begin in (("svg", b"<svg"), ("png", b"\x89PNG")):
+        with page.expect_download() as download:
+            page.click(f"[data-chart=cost-against-speed] [data-export={kind}]")
+        assert download.value.suggested_filename == f"chipwise-cost-against-speed.{kind}"
+        file = tmp_path / kind
+        download.value.save_as(file)
+        assert file.read_bytes().startswith(begin)
+        assert file.stat().st_size > 3000
+    links = dict(
+        page.eval_on_selector_all("#result .exports a", "all => all.map(a => [a.textContent, a.href])")
+    )
+    record = httpx.get(links["JSON"]).json()
+    rows = list(csv.DictReader(io.StringIO(httpx.get(links["CSV"]).text)))
+    shown = page.locator("tr[data-rank]").count()
+    assert len(record["plans"]) == len(rows) == shown
+    assert httpx.get(links["Link"], headers={"Accept": "application/json"}).json() == record
+
+
+def test_what_moves_can_be_stopped(visit: Open) -> None:
+    still = visit(reduced_motion="reduce").open("/kernel")
+    assert still.locator("[data-flow]").count() == 2
+    assert still.locator("[data-play]").all_inner_texts() == ["Play", "Play"]
+    moving = visit(reduced_motion="no-preference").open("/kernel")
+    slider, button = moving.locator("[data-flow] input").first, moving.locator("[data-play]").first
+    before = slider.input_value()
+    expect(slider).not_to_have_value(before)
+    button.click()
+    expect(button).to_have_text("Play")
+    held = slider.input_value()
+    moving.wait_for_timeout(120)
+    assert slider.input_value() == held
+    slider.focus()
+    slider.press("End")
+    told = moving.inner_text("[data-flow] .phase")
+    record = httpx.get(moving.url.replace("/kernel", "/kernel.json")).json()
+    mapping = record["kernels"][0]["mapping"]
+    with moving.expect_download() as download:
+        moving.locator("[data-flow] [data-export=png]").first.click()
+    assert download.value.suggested_filename.endswith(".png")
+    assert f"{mapping['tiles']:,.0f} tiles in {mapping['waves']:.2f} waves" in told
+
+
+def test_long_work_is_shown_and_cancelled(visit: Open) -> None:
+    on = visit()
+    page = on.open(PLAN)
+    before = page.inner_text("#result h2")
+    page.route("**/plan?*", lambda route: None)  # an answer that does not come
+    page.fill("[name=rate]", "7/s")
+    page.click("#ask button[type=submit]")
+    expect(page.locator("#busy")).to_be_visible()
+    expect(page.locator("#busy .elapsed")).to_contain_text("working")
+    page.click("#busy [data-cancel]")
+    expect(page.locator("#busy")).to_be_hidden()
+    expect(page.locator("#status")).to_have_text("cancelled")
+    assert page.inner_text("#result h2") == before
+
+
+def test_the_keyboard_reaches_everything(visit: Open) -> None:
+    page = visit().open(PLAN)
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.textContent") == "Skip to the answer"
+    page.keyboard.press("Enter")
+    assert page.evaluate("document.activeElement.id") == "answer"
+    page.focus("#theme")
+    page.keyboard.press("Enter")
+    assert page.evaluate("document.documentElement.dataset.theme") == "dark"
+
+
+def test_tables_and_forms_work_without_scripts(visit: Open, site: str) -> None:
+    page = visit(java_script_enabled=False).page
+    page.goto(f"{site}{PLAN}")
+    assert page.locator("tr[data-rank]").count() >= 2
+    page.fill("[name=rate]", "9/s")
+    page.click("#ask button[type=submit]")
+    assert "rate=9%2Fs" in page.url
+    assert page.locator("tr[data-rank]").count() >= 2
+    page.click("tr[data-rank='1'] a.pick")
+    assert page.locator("#result caption").first.inner_text()
+
+
+@pytest.mark.parametrize(
+    ("query", "told"),
+    [
+        ("model=meta-llama/Llama-3.1-70C", "unknown model"),
+        ("model=meta-llama/Llama-3.1-8B&rate=fast", "cannot read"),
+        ("model=meta-llama/Llama-3.1-70B&chips=l4&rate=10/s&ttft=1us", "out of reach"),
+        ("model=<script>alert(1)</script>", "&lt;script&gt;"),
+        ("model=/etc/passwd", "files are not read here"),
+    ],
+)
+def test_what_is_wrong_is_said_on_the_page(site: str, query: str, told: str) -> None:
+    answer = httpx.get(f"{site}/plan?{query}")
+    assert answer.status_code == 422
+    assert told in answer.text
+    assert "<script>alert" not in answer.text
+
+
+def test_a_refusal_is_a_page_too() -> None:
+    class Busy:
+        async def answer(self, *_: Any) -> None:
+            raise RefusedError(429, Problem("busy", "too many questions at once", "ask again soon"), 2)
+
+    app = Starlette(routes=routes())
+    app.state.jobs = Busy()
+    answer = TestClient(app).get(PLAN)
+    assert answer.status_code == 429
+    assert "too many questions at once" in answer.text
+    assert 'id="ask"' in answer.text
+
+
+@pytest.mark.parametrize("verb", VIEWS)
+def test_pages_hold_no_script_or_style_of_their_own(site: str, verb: str) -> None:
+    text = httpx.get(f"{site}/{verb}").text
+    assert text.count("<script") == text.count("<script src=")
+    assert "<style" not in text
+    assert " style=" not in text
+    assert "http://" not in text.replace("http://www.w3.org", "")
+    assert "https://" not in text
+
+
+@pytest.mark.parametrize("verb", VIEWS)
+def test_every_option_is_in_the_form(site: str, verb: str) -> None:
+    text = httpx.get(f"{site}/{verb}").text
+    found = controls(VERBS[verb], {})
+    assert len(found) >= 4
+    for name in found:
+        assert f'name="{name}"' in text
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_every_verb_has_its_twin(site: str, verb: str) -> None:
+    examples = {"estimate": "?model=meta-llama/Llama-3.1-8B&chip=l4"}
+    answer = httpx.get(f"{site}/{verb}.json{examples.get(verb, '')}", timeout=30)
+    assert answer.status_code == 200, answer.text
+    assert json.loads(answer.text)["schema_version"]
