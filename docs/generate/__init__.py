@@ -1,0 +1,1 @@
+"""The generated parts of the documentation: transcripts, tables, references, stories and checked claims."""

@@ -1,0 +1,37 @@
+"""`python -m docs.generate [--check] [PAGE ...]`: bring the generated parts up to date, or fail if they are not."""
+
+from __future__ import annotations
+
+import os
+
+os.environ |= {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
+
+import sys
+from pathlib import Path
+
+from docs.generate.console import on_the_day
+from docs.generate.pages import Problem, pages, refresh
+
+
+def main(arguments: list[str]) -> int:
+    """0 where nothing was stale, or all was brought up to date."""
+    check = "--check" in arguments
+    wanted = {Path(a).resolve() for a in arguments if not a.startswith("-")}
+    chosen = [p for p in pages() if not wanted or p in wanted]
+    found: list[Problem] = []
+    failed = False
+    with on_the_day():
+        for path in chosen:
+            try:
+                problem = refresh(path, write=not check)
+            except ValueError as error:
+                problem, failed = Problem(path.name, str(error)), True
+            if problem is not None:
+                found.append(problem)
+                print(f"{problem.page}: {problem.what}", file=sys.stderr)
+    print(f"{len(chosen)} pages, {len(found)} {'stale' if check else 'changed'}")
+    return 1 if failed or (check and found) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,1 @@
+"""Statements that one reads about hardware, each checked against the catalogue and the predictions."""

@@ -1,0 +1,231 @@
+"""The catalogue as tables: what is known, by whom it is said, and how sure it is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from docs.generate.console import DAY
+
+from chipwise.api.loaded import describe
+from chipwise.catalog.chip import Chip
+from chipwise.catalog.chips import load_chips
+from chipwise.catalog.configs import bundled_configs
+from chipwise.catalog.offer import load_offers, price_range
+from chipwise.catalog.runtime import load_runtimes
+from chipwise.catalog.system import System, load_systems
+from chipwise.report.citations import Citations
+from chipwise.units import format_bytes, format_count
+
+__all__ = [
+    "chips_table",
+    "counts",
+    "models_table",
+    "offers_table",
+    "runtimes_table",
+    "systems_table",
+    "table",
+    "vendors",
+]
+
+GRADES = {"measured": "ᵐ", "datasheet": "", "secondary": "ˢ", "derived": "ᵈ", "assumed": "ᵃ"}
+
+
+def table(columns: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[str] = ()) -> str:
+    """A Markdown table."""
+    rule = ["---:" if name in right else "---" for name in columns]
+    lines = [columns, rule, *([cell.replace("|", "\\|") or "-" for cell in row] for row in rows)]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def chips_table(vendor: str) -> str:
+    """Chips of a vendor: figures with the mark of their grade, and sources as notes."""
+    sources = Citations()
+    columns = (
+        "chip",
+        "year",
+        "memory",
+        "TB/s",
+        "16 bit",
+        "8 bit",
+        "4 bit",
+        "link GB/s",
+        "joins",
+        "W",
+        "sources",
+    )
+    rows = [_chip(c, sources) for c in load_chips().values() if c.vendor == vendor]
+    return f"{table(columns, rows, columns[2:-1])}\n\n{_notes(sources)}"
+
+
+def systems_table(_: str) -> str:
+    """Every machine, pod and slice with its fabric."""
+    sources = Citations()
+    columns = (
+        "system",
+        "form",
+        "chips of a host",
+        "joined",
+        "GB/s per chip",
+        "scale-out",
+        "grade",
+        "sources",
+    )
+    rows = [_system(s, sources) for s in load_systems().values()]
+    return f"{table(columns, rows)}\n\n{_notes(sources)}"
+
+
+def runtimes_table(_: str) -> str:
+    """Serving software with what it keeps of a memory, and how much of it is documented."""
+    sources = Citations()
+    columns = (
+        "runtime",
+        "version",
+        "access",
+        "chips",
+        "memory share",
+        "chunk budget",
+        "prompts",
+        "grade",
+        "sources",
+    )
+    rows = []
+    for r in load_runtimes().values():
+        p = r.policies
+        chips = {chip for rule in r.rules if rule.runs for chip in rule.chips}
+        rows.append(
+            (
+                f"`{r.id}`: {r.name}",
+                r.version,
+                r.access,
+                str(len(chips)),
+                f"{p.memory_share:.2f} of {p.memory_base.replace('_', ' ')}",
+                f"{p.max_batched_tokens:,}",
+                p.prefill,
+                r.default.grade,
+                sources.mark(r.default),
+            )
+        )
+    return f"{table(columns, rows, ('chips', 'chunk budget'))}\n\n{_notes(sources)}"
+
+
+def models_table(_: str) -> str:
+    """Bundled models, further names of the same one left out."""
+    columns = ("model", "parameters", "active", "layers", "precision", "weights", "cache B/token", "context")
+    rows = []
+    for name, config in bundled_configs().items():
+        if config.alias:
+            continue
+        m = describe(name)
+        cache = max(m.kv_bytes_in_window, m.kv_bytes_per_token)
+        rows.append(
+            (
+                f"`{m.name}`",
+                format_count(m.params),
+                format_count(m.active_params),
+                str(m.layers),
+                m.precision,
+                format_bytes(m.weight_bytes),
+                f"{cache:,.0f}",
+                f"{m.max_context:,}",
+            )
+        )
+    origins = sorted({c.origin for c in bundled_configs().values() if not c.alias})
+    said = "".join(f"- {origin}\n" for origin in origins)
+    return (
+        f'{table(columns, rows, columns[1:])}\n\n??? note "Where the dimensions come from"\n\n{_indent(said)}'
+    )
+
+
+def offers_table(_: str) -> str:
+    """Dollars per hour of one chip on demand: the range over providers."""
+    offers = load_offers()
+    columns = ("chip", "$/chip/h on demand", "offers", "oldest", "newest")
+    rows = []
+    for chip in dict.fromkeys(o.chip for o in offers):
+        found = price_range(chip, today=DAY)
+        if found is not None:
+            span = f"{found.low:.2f} to {found.high:.2f}"
+            count = sum(o.chip == chip for o in offers)
+            dates = sorted(o.date for o in offers if o.chip == chip and o.date)
+            rows.append(
+                (f"`{chip}`", span, str(count), dates[0] if dates else "", dates[-1] if dates else "")
+            )
+    return table(columns, rows, columns[1:3])
+
+
+def counts(_: str) -> str:
+    """How much is known."""
+    models = sum(not config.alias for config in bundled_configs().values())
+    return (
+        f"{len(load_chips())} chips, {len(load_systems())} systems, {len(load_runtimes())} runtimes, {models} models "
+        f"and {len(load_offers())} offers are in the catalogue."
+    )
+
+
+def _chip(c: Chip, sources: Citations) -> tuple[str, ...]:
+    def figure(value: float | None, unit: float, name: str) -> str:
+        if value is None:
+            return "-"
+        mark = GRADES[c.provenance(name).grade] if name in c.figures else ""
+        return f"{value / unit:,.4g}{mark}"
+
+    memory = c.memory
+    four = next((t for t in ("nvfp4", "mxfp4", "fp4", "int4") if c.peak(t)), "")
+    eight = next((t for t in ("fp8", "int8") if c.peak(t)), "")
+    wide = next((t for t in ("bf16", "fp16") if c.peak(t)), "")
+
+    def peak(dtype: str) -> str:
+        return figure(c.peak(dtype), 1e12, f"matrix_tflops.{dtype}") if dtype else "-"
+
+    size = "-" if memory.label_bytes is None else f"{format_bytes(memory.label_bytes)} {memory.name}"
+    return (
+        f"`{c.id}`",
+        f"{c.year}" + ("" if c.rentable else ", announced"),
+        size + (GRADES[c.provenance("memory").grade] if "memory" in c.figures else ""),
+        figure(memory.bytes_per_s, 1e12, "memory_GBps"),
+        peak(wide),
+        peak(eight),
+        peak(four),
+        figure(c.scaleup.bytes_per_s if c.scaleup else None, 1e9, "scaleup_GBps"),
+        str(c.scaleup.domain) if c.scaleup else "1",
+        figure(c.tdp_w, 1.0, "tdp_W"),
+        sources.mark(c.default),
+    )
+
+
+def _system(s: System, sources: Citations) -> tuple[str, ...]:
+    speeds = ["?" if t.bytes_per_s is None else f"{t.bytes_per_s / 1e9:g}" for t in s.tiers]
+    shapes = [
+        f"{t.chips} by {t.name}" + (f" ({' x '.join(map(str, t.shape))})" if t.torus else "") for t in s.tiers
+    ]
+    return (
+        f"`{s.id}`",
+        s.form,
+        ", ".join(f"{n} `{chip}`" for chip, n in s.members),
+        "; ".join(shapes),
+        "; ".join(speeds),
+        s.scaleout.kind if s.scaleout else "",
+        s.default.grade,
+        sources.mark(s.default),
+    )
+
+
+def _notes(sources: Citations) -> str:
+    """Sources, folded away."""
+    lines = "\n".join(f"- {_plain(note)}" for note in sources.notes())
+    return f'??? note "Sources"\n\n{_indent(lines)}'
+
+
+def _plain(text: str) -> str:
+    """A note that Markdown takes as text."""
+    return text.replace("[", "\\[", 1).replace("*", "\\*").replace("_", "\\_").replace("<", "&lt;")
+
+
+def _indent(text: str) -> str:
+    return "\n".join(f"    {line}".rstrip() for line in text.splitlines())
+
+
+def vendors() -> list[str]:
+    """All vendors, those with most chips first."""
+    names = [c.vendor for c in load_chips().values()]
+    return sorted(set(names), key=lambda name: (-names.count(name), name))
