@@ -43,9 +43,10 @@ def results() -> Iterator[Result]:
 
 def _load_chips() -> None:
     from chipwise.catalog.chips import load_chips
+    from chipwise.catalog.snapshot import Snapshot, use
 
-    load_chips.cache_clear()
-    load_chips()
+    with use(Snapshot()):  # tables are remembered by snapshot: a new one reads them again
+        load_chips()
 
 
 def main() -> None:

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from chipwise.predict.inference import Prediction
-from chipwise.units import Array
+from chipwise.units import Array, Real
 from chipwise.workload.lengths import Lengths
 
 __all__ = ["VALID", "Tails", "tails", "ttft_quantile"]
@@ -55,19 +55,15 @@ def tails(p: Prediction, lengths: Lengths, shares: Sequence[float] = (0.5, 0.95,
     fixed = p.ttft_s - p.wait_s - p.own_s
     known = p.utilisation <= MOST_BUSY
     nan = float("nan")
-    ttft = {
-        share: np.where(known, ttft_quantile(share, fixed, own, p.utilisation, p.wait_s), nan)
-        for share in shares
-    }
+    # all shares at once, along an axis before those of the prediction
+    axis = np.asarray(shares).reshape(-1, *(1 for _ in np.shape(p.tpot_s)))
+    ttft = np.where(known, ttft_quantile(axis, fixed, own, p.utilisation, p.wait_s), nan)
     prompts, batch, steady = _tpot_variances(p, lengths)
-    tpot = {
-        share: np.where(known & steady, _gamma(share, p.tpot_s, p.decode_s, prompts, batch), nan)
-        for share in shares
-    }
-    return Tails(ttft, tpot)
+    tpot = np.where(known & steady, _gamma(axis, p.tpot_s, p.decode_s, prompts, batch), nan)
+    return Tails(dict(zip(shares, ttft, strict=True)), dict(zip(shares, tpot, strict=True)))
 
 
-def ttft_quantile(share: float, fixed_s: Array, own_s: Array, utilisation: Array, wait_s: Array) -> Array:
+def ttft_quantile(share: Real, fixed_s: Array, own_s: Array, utilisation: Array, wait_s: Array) -> Array:
     """The TTFT that `share` of requests do not exceed. `own_s` [..., slice] holds the request's own prompt for
     equally likely slices of prompts; `wait_s` is the mean wait at `utilisation`."""
     rho = np.maximum(utilisation, 1e-12)[..., None]
@@ -110,7 +106,7 @@ def _slope(values: Array, b: Array) -> Array:
     return np.asarray(0.5 * (ends[..., :-1] + ends[..., 1:]))
 
 
-def _gamma(share: float, mean: Array, decode_s: Array, prompts: Array, batch: Array) -> Array:
+def _gamma(share: Real, mean: Array, decode_s: Array, prompts: Array, batch: Array) -> Array:
     floor = np.minimum(decode_s[..., None] - 2.0 * np.sqrt(batch), mean[..., None] * (1.0 - 1e-9))
     excess = mean[..., None] - floor
     # one over the square of the coefficient of variation of what is above the floor
@@ -136,7 +132,7 @@ def _widest(variance: Array) -> Array:
     return np.asarray(np.sqrt(np.max(variance, axis=-1)))
 
 
-def _bisect(beyond: Callable[[Array], Array], share: float, low: Array, high: Array) -> Array:
+def _bisect(beyond: Callable[[Array], Array], share: Real, low: Array, high: Array) -> Array:
     """Where the falling function `beyond` crosses `share`."""
     for _ in range(STEPS):
         middle = 0.5 * (low + high)
