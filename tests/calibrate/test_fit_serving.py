@@ -98,3 +98,13 @@ def test_plans_get_the_factors_of_their_runtime() -> None:
     assert all(np.shape(v) == (3, 1) for v in at.factors.values())
     for family, runtime in (("systolic", "vllm-tpu"), ("simt", "llama.cpp"), ("cpu", "vllm-cpu")):
         assert not served_overheads(numbers, family, runtime, chips[:1], "llama").factors
+
+
+def test_everything_shipped_is_read_back() -> None:
+    """A name that is shipped and not read would be a factor lost: those of parts of a pass hold dots."""
+    table = shipped_parameters().table
+    shipped = {name for name in table if name.startswith("serving.") and ".seen." not in name}
+    assert any(name.count(".") > 4 for name in shipped)
+    read = ServingFit.of(shipped_parameters()).parameters()
+    assert {name for name in shipped if ".scatter." not in name} <= set(read)
+    assert all(read[name].value == pytest.approx(table[name].value) for name in read if name in table)

@@ -163,11 +163,14 @@ class Effects:
         effects: dict[tuple[str, str, str], Effect] = {}
         scatter = {"": list(_ALIKE)}
         levels = {(q, v.name) for q, s in prior.items() for v in s.all_levels}
+        longest = sorted(prior, key=len, reverse=True)  # names of quantities may hold dots
         start, rows_hash = f"{prefix}.", ""
         for full, p in table.items():
             if not full.startswith(start):
                 continue
-            quantity, _, tail = full[len(start) :].partition(".")
+            rest = full[len(start) :]
+            quantity = next((q for q in longest if rest.startswith(f"{q}.")), rest.partition(".")[0])
+            tail = rest[len(quantity) + 1 :]
             level, _, key = tail.partition("=") if tail != "all" else ("", "", "")
             if (quantity, level) in levels:
                 effect = Effect(float(np.log(p.prior)), float(np.log(p.value)), p.spread, 0)
