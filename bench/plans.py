@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from datetime import date
+
 from bench.timing import median_s
 from chipwise import api
 from chipwise.calibrate.parameters import shipped_parameters
 from chipwise.catalog.chips import load_chips
+from chipwise.catalog.pricing import Pricing
 from chipwise.search.choose import choose
 from chipwise.search.deployments import deployments
 from chipwise.search.evaluate import evaluate
@@ -30,7 +33,7 @@ def _of(model: str) -> tuple[float, float]:
     graph = api.load(model).graph
     numbers = shipped_parameters()
     offered, _ = deployments(graph.model, [c for c in load_chips().values() if c.rentable])
-    prices = {d.chip.id: 2.0 for d in offered}
+    prices = {d.chip.id: Pricing().basis(d.chip.id, date(2026, 11, 21)) for d in offered}
     considered = api.plan(model, WORKLOAD).considered
 
     def search() -> None:

@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from chipwise.api.launching import launch, spec_of
+from chipwise.api.loaded import find_chip, load
 from chipwise.api.requests.planning import EstimateRequest, PlanRequest
 from chipwise.api.requests.training import TrainRequest
 from chipwise.api.saving import save
+from chipwise.catalog.runtime import get_runtime
+from chipwise.catalog.snapshot import use
 from chipwise.errors import UsageError
+from chipwise.parallel.layout import Layout
+from chipwise.parallel.memory import account
+from chipwise.parallel.shard import shard
 from chipwise.report.launch.spec import Guess, ServeSpec, TrainSpec
+from chipwise.report.launch.targets import launch_files
 from chipwise.report.saved import read_saved
 from command_line import Run
 
 MODEL = "meta-llama/Llama-3.1-70B"
+CHIP = "h100-sxm5-80gb"
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +47,11 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> str:
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory: pytest.TempPathFactory) -> str:
     file = str(tmp_path_factory.mktemp("trained") / "a.json")
-    save("train_plan", TrainRequest(model="meta-llama/Llama-3.1-8B", counts="64", tokens="10B"), file)
+    save(
+        "train_plan",
+        TrainRequest(model="meta-llama/Llama-3.1-8B", chips=CHIP, counts="64", tokens="10B"),
+        file,
+    )
     return file
 
 
@@ -63,6 +76,10 @@ def test_a_training_plan(trained: str) -> None:
     (train, verify) = launch(trained, "torchtitan")
     assert f"--parallelism.tensor_parallel_degree {spec.tp}" in train.text
     assert "--training.steps 30" in verify.text
+    plan = read_saved(Path(trained)).report["plans"][0]
+    assert spec.save_steps * plan["step_s"]["mid"] == pytest.approx(
+        plan["checkpoint_s"], abs=plan["step_s"]["mid"]
+    )
 
 
 def test_prompts_apart_lengths_that_differ_and_guesses(tmp_path: Path) -> None:
@@ -93,6 +110,46 @@ def test_prompts_apart_lengths_that_differ_and_guesses(tmp_path: Path) -> None:
     assert "--random-prefix-len 600" in files["verify.sh"]
 
 
+def test_sglang_is_told_what_its_reserve_leaves(tmp_path: Path) -> None:
+    """The share of the free memory that the account of the plan gives to weights and cache."""
+    file = str(tmp_path / "a.json")
+    asked = EstimateRequest(model="meta-llama/Llama-3.1-8B", chip="h100-sxm5-80gb", tp=1, runtime="sglang")
+    save("estimate", asked, file)
+    spec = spec_of(read_saved(Path(file)))
+    assert isinstance(spec, ServeSpec)
+    with use(read_saved(Path(file)).snapshot):
+        chip = find_chip("h100-sxm5-80gb")
+        policies = get_runtime("sglang").policies_on(chip)
+        model = account(
+            shard(load("meta-llama/Llama-3.1-8B").graph, Layout()),
+            policies,
+            chip.memory.usable_bytes or 0.0,
+            1.0,
+        )
+    weights = sum(float(i.bytes) for i in model.items if i.kind.startswith("weights"))
+    free = (chip.memory.usable_bytes or 0.0) - policies.context_bytes
+    assert spec.memory_share < 1.0
+    assert spec.memory_share * free == pytest.approx(weights + float(model.cache_bytes), rel=1e-3)
+    assert f"--mem-fraction-static {spec.memory_share:g} " in launch(file, "sglang")[0].text
+
+
+def test_positions_and_norms_of_ones_own_configuration(tmp_path: Path) -> None:
+    keys = dict(load("meta-llama/Llama-3.1-8B").config.data)
+    (tmp_path / "config.json").write_text(json.dumps(keys | {"rope_theta": 5e5, "rms_norm_eps": 1e-5}))
+    file = str(tmp_path / "a.json")
+    asked = TrainRequest(model=str(tmp_path), counts="64", tokens="10B", layout="tp=2,pp=1", chips="b200-sxm")
+    save("train_plan", asked, file)
+    spec = spec_of(read_saved(Path(file)))
+    assert isinstance(spec, TrainSpec)
+    assert (spec.network.rope_base, spec.network.norm_epsilon) == (5e5, 1e-5)
+    assert not spec.one_queue  # Blackwell
+    text = launch_files(replace(spec, sharding="zero-1"), "megatron")[0].text
+    assert "--rotary-base 500000 " in text
+    assert "--norm-epsilon 1e-05 " in text
+    without = replace(spec.network, rope_base=None)
+    assert "rope_theta" in launch_files(replace(spec, sharding="zero-1", network=without), "megatron")[0].text
+
+
 def test_neuron_counts_cores(tmp_path: Path) -> None:
     file = str(tmp_path / "a.json")
     save("estimate", EstimateRequest(model="meta-llama/Llama-3.1-8B", chip="trainium2", tp=2), file)
@@ -101,7 +158,11 @@ def test_neuron_counts_cores(tmp_path: Path) -> None:
 
 def test_a_network_that_megatron_is_not_told(tmp_path: Path) -> None:
     file = str(tmp_path / "a.json")
-    save("train_plan", TrainRequest(model="deepseek-ai/DeepSeek-V3", counts="512", tokens="10B"), file)
+    save(
+        "train_plan",
+        TrainRequest(model="deepseek-ai/DeepSeek-V3", chips=CHIP, counts="512", tokens="10B"),
+        file,
+    )
     spec = spec_of(read_saved(Path(file)))
     assert isinstance(spec, TrainSpec)
     assert not spec.network.plain

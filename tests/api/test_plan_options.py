@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from chipwise.api.requests.planning import EstimateRequest, ExplainRequest, PlanRequest
+from chipwise.catalog.price import rent_basis
+from chipwise.catalog.snapshot import today
 from chipwise.errors import InfeasibleError, UnknownNameError, UsageError
 from chipwise.report.records import PlanRecord
 
@@ -88,7 +90,9 @@ def test_a_spare_replica_changes_nothing_but_the_cost() -> None:
     assert (safe.ttft_s, safe.tpot_s, safe.tokens_per_s) == (plain.ttft_s, plain.tpot_s, plain.tokens_per_s)
     assert safe.price is not None
     assert plain.price is not None
-    assert safe.price.mid == pytest.approx(plain.price.mid * safe.chips / plain.chips)
+    rent = rent_basis(CHIP, today())
+    assert safe.price.mid > plain.price.mid
+    assert safe.price.mid == pytest.approx(rent.hour(safe.chips).mid)
 
 
 def test_a_day_is_sized_for_its_peak() -> None:

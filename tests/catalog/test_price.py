@@ -2,12 +2,13 @@
 
 import datetime as dt
 import math
+from statistics import median
 
 import numpy as np
 import pytest
 
 from chipwise.catalog.chips import load_chips
-from chipwise.catalog.offer import load_offers, price_range
+from chipwise.catalog.offer import load_offers
 from chipwise.catalog.price import (
     capex_for,
     load_assumptions,
@@ -20,6 +21,7 @@ from chipwise.catalog.price import (
     token_prices_for,
     usd_per_million,
 )
+from chipwise.catalog.pricing import Pricing
 from chipwise.errors import UnknownNameError, UsageError
 
 PLAIN = {"years": 4.0, "utilisation": 1.0, "usd_per_kwh": 0.1, "pue": 1.5}
@@ -149,27 +151,65 @@ def test_token_prices():
 DAY = dt.date(2026, 11, 21)
 
 
-def test_renting_is_the_range_of_the_offers():
-    rent = rent_basis("h100-sxm5-80gb", DAY)
-    found = price_range("h100-sxm5-80gb", DAY)
-    assert (rent.low_usd_per_h, rent.mid_usd_per_h, rent.high_usd_per_h) == (
-        found.low,
-        found.median,
-        found.high,
-    )
-    assert rent.oldest <= rent.newest
-    assert not rent.stale
+def test_whole_machines_are_paid():
+    rent = rent_basis("b200-sxm", DAY)
+    machine = next(o.usd_per_h for o in rent.quotes if o.instance == "p6-b200.48xlarge")
+    four, eight = rent.hour(4, 4), rent.hour(8, 8)
+    assert four.high == eight.high == machine, "four of eight chips cost the machine"
+    by_provider: dict[str, list[float]] = {}
+    for o in rent.quotes:
+        if o.chips == 8 or o.vcpus is None:
+            by_provider.setdefault(o.provider, []).append(o.usd_per_h * math.ceil(4 / o.chips))
+    cheapest = [min(prices) for prices in by_provider.values()]
+    assert (four.low, four.mid) == pytest.approx((min(cheapest), median(cheapest)))
+    assert rent_basis("b200-sxm", DAY, provider="aws").hour(9).billed == 16
+
+
+def test_a_group_is_rented_in_one_machine():
+    rent = rent_basis("trainium1", DAY)
+    assert rent.hour(1, 1).mid < 2.0, "trn1.2xlarge holds one chip"
+    assert (rent.hour(4, 4).low, rent.hour(4, 4).billed) == (21.5, 16)
+    assert rent_basis("trainium1", DAY, spot=True).hour(4, 4).low == pytest.approx(2.15)
+    inferentia = rent_basis("inferentia2", DAY)
+    six, twelve = (next(o.usd_per_h for o in inferentia.quotes if o.chips == n) for n in (6, 12))
+    assert inferentia.hour(4, 4).low == pytest.approx(six)
+    assert twelve < 3 * six
+    assert inferentia.hour(12, 4).low == pytest.approx(twelve), "six chips hold one group of four"
+    # no machine known holds eight: the price per chip stands
+    assert rent_basis("tpu-v6e", DAY).hour(8, 8).mid == pytest.approx(8 * 2.7)
+
+
+def test_renting_broadcasts_and_never_gets_cheaper():
+    for chip in load_chips():
+        try:
+            rent = rent_basis(chip, DAY)
+        except UsageError:
+            continue
+        counts = np.arange(1.0, 65.0) * 4
+        many = rent.hour(counts, 4.0)
+        each = [rent.hour(n, 4) for n in counts]
+        assert many.mid == pytest.approx([h.mid for h in each])
+        assert np.all(np.diff(many.mid) >= -1e-9)
+        assert np.all((many.low <= many.mid) & (many.mid <= many.high) & (many.billed >= counts))
 
 
 def test_renting_from_one_provider():
     rent = rent_basis("h100-sxm5-80gb", DAY, provider="aws")
-    prices = [
-        offer.usd_per_chip_h
-        for offer in load_offers()
-        if offer.provider == "aws" and offer.chip == "h100-sxm5-80gb" and offer.usd_per_chip_h
-    ]
-    assert (rent.low_usd_per_h, rent.high_usd_per_h, rent.offers) == (min(prices), max(prices), len(prices))
-    assert rent_basis("trainium1", DAY, spot=True).low_usd_per_h < rent_basis("trainium1", DAY).low_usd_per_h
+    prices = [o.usd_per_h for o in load_offers() if o.provider == "aws" and o.chip == "h100-sxm5-80gb"]
+    assert set(prices) >= {o.usd_per_h for o in rent.quotes}
+    hour = rent.hour(8, 8)
+    assert hour.low == hour.mid == hour.high, "one provider stands for itself"
+    assert rent.oldest <= rent.newest
+
+
+def test_unknown_providers_and_regions_are_named():
+    with pytest.raises(UnknownNameError, match="unknown provider 'lamda'") as provider:
+        Pricing(provider="lamda")
+    assert "lambda" in provider.value.nearest
+    with pytest.raises(UnknownNameError, match="unknown region of aws 'us-east1'") as region:
+        Pricing(provider="aws", region="us-east1")
+    assert "us-east-1" in region.value.nearest
+    assert Pricing(region="us-east5").basis("tpu-v6e", DAY) is not None
 
 
 def test_what_is_not_for_rent_says_so():

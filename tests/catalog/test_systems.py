@@ -225,6 +225,7 @@ def test_broken_files_are_refused(text, message):
     [
         ("2xrtx-4090,1xrtx-3090", (("rtx-4090", 2), ("rtx-3090", 1))),
         ("8xmi300x", (("mi300x", 8),)),
+        ("rtx-4090", (("rtx-4090", 1),)),
         (" 2 x RTX-4090 , 1×rtx-4090", (("rtx-4090", 3),)),
     ],
 )
@@ -236,7 +237,6 @@ def test_have(text, chips):
     ("text", "error", "message"),
     [
         ("", UsageError, "COUNTxCHIP"),
-        ("rtx-4090", UsageError, "COUNTxCHIP"),
         ("2 rtx-4090", UsageError, "COUNTxCHIP"),
         ("2xrtx-4090,", UsageError, "COUNTxCHIP"),
         ("-1xrtx-4090", UsageError, "COUNTxCHIP"),

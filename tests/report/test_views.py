@@ -8,10 +8,13 @@ from dataclasses import replace
 import pytest
 
 from chipwise import api
+from chipwise.errors import InfeasibleError
 from chipwise.report.fit_view import fit_view
 from chipwise.report.glossary import GLOSSARY
 from chipwise.report.plan_view import breakdown_view, model_line, plan_view
 from chipwise.report.records import Figure, PlanReport
+from chipwise.search.space import Limits
+from chipwise.units import format_number
 from chipwise.workload.workload import Workload
 
 MODEL = "meta-llama/Llama-3.1-70B"
@@ -37,6 +40,48 @@ def test_ten_plans_and_the_rest_by_name(report: PlanReport) -> None:
     assert len(whole.rows) == len(report.plans)
     assert any(f"{len(report.plans) - 10} more chips (--all)" in line for line in short.foot)
     assert not any("--all" in line for line in whole.foot)
+
+
+def test_an_ellipsis_only_where_more_is_left_out(report: PlanReport) -> None:
+    for left, ends in ((1, False), (8, False), (9, True)):
+        some = replace(report, plans=report.plans[: 10 + left])
+        (line,) = (x for x in plan_view(some, "next").foot if "(--all)" in x)
+        assert line.startswith("1 more chip (" if left == 1 else f"{left} more chips (")
+        assert line.endswith("...") is ends
+
+
+def test_the_order_can_be_followed(report: PlanReport) -> None:
+    table = plan_view(report, "next")
+    first = report.plans[0].price
+    assert first is not None
+    assert table.rows[0][2].startswith(f"{format_number(first.mid)} [{format_number(first.low)}-")
+
+    def ranked(some: PlanReport) -> str:
+        (line,) = (x for x in plan_view(some, "next").foot if x.startswith("ranked: "))
+        return line
+
+    assert "middle $/h; prices less than 25% above" in ranked(report)
+    full = replace(report.workload, rate_per_s=None)
+    assert "per output token" in ranked(replace(report, workload=full))
+    unpaid = tuple(replace(p, price=None) for p in report.plans)
+    assert "tokens per second" in ranked(replace(report, plans=unpaid))
+
+
+def test_chips_without_a_price_are_not_above_a_limit() -> None:
+    limits = Limits(max_usd_per_h=60.0)
+    report = api.plan(
+        "Qwen/Qwen3-32B",
+        Workload("serve", 1000, 100, 1.0),
+        chips=["rtx-5090", "h100-sxm5-80gb"],
+        limits=limits,
+        today=dt.date(2026, 8, 1),
+    )
+    (refused,) = report.refused
+    assert (refused.chip, refused.reason) == ("rtx-5090", "NO_PRICE")
+    assert any(line.startswith("no price known: rtx-5090") for line in plan_view(report, "next").foot)
+    with pytest.raises(InfeasibleError, match="no price known for rtx-5090") as error:
+        api.plan("Qwen/Qwen3-32B", Workload("serve", 1000, 100, 1.0), chips=["rtx-5090"], limits=limits)
+    assert "raise --max-usd-per-h" not in str(error.value)
 
 
 def test_every_row_is_as_wide_as_the_header(report: PlanReport) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import math
 from dataclasses import replace
 
@@ -11,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from toys import CHIPS, DENSE, DEPLOYMENTS, LARGE, MIXTURE, RATES
 
+from chipwise.catalog.price import Own, rent_basis
 from chipwise.parallel.layout import Layout, Reason, check_layout
 from chipwise.search.choose import Refusal, choose, pareto
 from chipwise.search.evaluate import evaluate, predict, single
@@ -21,12 +23,20 @@ from chipwise.workload.graph import Graph
 from chipwise.workload.workload import Workload
 
 PRICES = {"h100-sxm5-80gb": 3.0, "a100-sxm4-80gb": 1.5, "l4": 0.7}
+
+
+def per_chip(usd: float) -> Own:
+    """A chip paid at so much an hour, one by one."""
+    return Own(usd * 8760.0, 0.0, 1.0, 1.0, 0.0, 1.0, 0.0, 0.0)
+
+
+PAID = {chip: per_chip(usd) for chip, usd in PRICES.items()}
 LIMITS = Limits(max_devices=8)
 
 
 def choices(graph: Graph, workload: Workload, limits: Limits = LIMITS):  # type: ignore[no-untyped-def]
     (group,) = candidates(graph, DEPLOYMENTS, limits)
-    return choose(evaluate(graph, group, workload, *RATES), workload, PRICES, limits)
+    return choose(evaluate(graph, group, workload, *RATES), workload, PAID, limits)
 
 
 def by_trying_all(
@@ -156,12 +166,26 @@ def test_the_reason_is_that_of_the_closest_candidate() -> None:
 def test_an_unknown_price_is_within_no_budget() -> None:
     (group,) = candidates(DENSE, DEPLOYMENTS, LIMITS)
     e = evaluate(DENSE, group, Workload(), *RATES)
-    found, refusals, _ = choose(e, Workload(), {"l4": 0.7}, replace(LIMITS, max_usd_per_h=100.0))
+    found, refusals, _ = choose(e, Workload(), {"l4": per_chip(0.7)}, replace(LIMITS, max_usd_per_h=100.0))
     assert [c.deployment.chip.id for c in found] == ["l4"]
-    assert {r.reason for r in refusals} == {Reason.BUDGET}
+    assert {r.reason for r in refusals} == {Reason.NO_PRICE}
     unpriced, _, _ = choose(e, Workload(), {}, LIMITS)
     assert len(unpriced) == 3
     assert all(math.isnan(c.usd_per_h) for c in unpriced)
+
+
+def test_whole_machines_count_against_the_limit() -> None:
+    (group,) = candidates(DENSE, DEPLOYMENTS, LIMITS)
+    e = evaluate(DENSE, group, Workload(rate_per_s=0.01), *RATES)
+    rented = {"h100-sxm5-80gb": rent_basis("h100-sxm5-80gb", dt.date(2026, 11, 21), provider="coreweave")}
+    (machine,) = {o.usd_per_h for o in rented["h100-sxm5-80gb"].quotes}
+    for limit, plans in ((machine + 0.01, 1), (machine - 0.01, 0)):
+        limits = replace(LIMITS, max_usd_per_h=limit)
+        found, refusals, _ = choose(e, Workload(rate_per_s=0.01), rented, limits)
+        assert [c.usd_per_h for c in found] == [machine] * plans
+        assert ("h100-sxm5-80gb", Reason.BUDGET) in [
+            (r.deployment.chip.id, r.reason) for r in refusals
+        ] or plans
 
 
 def test_chips_that_the_user_has_are_all_put_to_work() -> None:
@@ -208,12 +232,12 @@ def test_a_refusal_says_what_is_in_reach() -> None:
     (group,) = candidates(DENSE, DEPLOYMENTS, LIMITS)
     asked = Workload(rate_per_s=1e6, ttft_s=2.0, tpot_s=0.05)
     e = evaluate(DENSE, group, asked, *RATES)
-    found, refusals, _ = choose(e, asked, PRICES, replace(LIMITS, max_chips=8))
+    found, refusals, _ = choose(e, asked, PAID, replace(LIMITS, max_chips=8))
     assert not found
     for r in refusals:
         assert r.reason is Reason.BUDGET
         served = replace(asked, rate_per_s=r.reach.requests_per_s * 0.999)
-        again, _, _ = choose(e, served, PRICES, replace(LIMITS, max_chips=8))
+        again, _, _ = choose(e, served, PAID, replace(LIMITS, max_chips=8))
         assert r.deployment.chip.id in {c.deployment.chip.id for c in again}
         assert r.reach.binds(asked) == ""
 

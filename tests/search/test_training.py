@@ -9,12 +9,13 @@ import pytest
 from verdicts import verdict
 
 from chipwise.api.train import train_plan
+from chipwise.api.train_input import USUAL
 from chipwise.errors import InfeasibleError, UnknownNameError, UsageError
 from chipwise.predict.training.dims import plain
 from chipwise.predict.training.memory import MemoryRates, memory_use
 from chipwise.predict.training.step import step_time
 from chipwise.predict.training.values import Cluster, Rates, Recipe, Spread, take
-from chipwise.report.train_view import scaling_view, train_view
+from chipwise.report.train_view import duration, scaling_view, train_view
 from chipwise.search.training import (
     FITS,
     RISKY,
@@ -121,6 +122,48 @@ def test_plans_are_ranked_and_rendered() -> None:
     assert scaling_view(report).rows
 
 
+def test_without_names_the_usual_chips_are_tried_and_named() -> None:
+    report = train_plan(ROW, counts=(64,), tokens=1e11)
+    assert {p.chip for p in report.plans} == set(USUAL)
+    assert any(all(name in line for name in USUAL) for line in report.assumptions)
+    table = train_view(report)
+    at = table.columns.index("basis")
+    bases = {p.chip: row[at] for p, row in zip(report.plans, table.rows, strict=True)}
+    assert (bases["h100-sxm5-80gb"], bases["mi300x"]) == ("calibrated", "modelled")
+
+
+def test_chips_without_bf16_train_in_fp16() -> None:
+    report = train_plan(ROW, chips=("v100",), counts=(64,), tokens=1e11)
+    assert report.plans[0].precision == "fp16"
+    assert any("has no bf16" in line for line in report.assumptions)
+
+
+def test_adapters_count_four_flops() -> None:
+    said = [
+        train_plan(ROW, task="finetune", method=m, counts=(8,), tokens=1e8, chips=("h100",)).assumptions[-1]
+        for m in ("full", "lora")
+    ]
+    assert "6 FLOPs" in said[0]
+    assert "4 FLOPs" in said[1]
+
+
+@pytest.mark.parametrize(
+    ("days", "says"),
+    [(0.0101, "14.5 min"), (3.2 / 24, "3.2 h"), (640.0, "640 d"), (1340.0, "1,340 d"), (1e-4, "8.64 s")],
+)
+def test_durations_are_for_people(days: float, says: str) -> None:
+    assert duration(days) == says
+
+
+def test_hints_do_not_contradict_each_other() -> None:
+    """Two RTX 4090 meet at most and do not hold the model: neither more nor fewer of them help."""
+    with pytest.raises(
+        InfeasibleError, match=r"not on 1 or 2: does not fit, and no more chips meet"
+    ) as raised:
+        train_plan("meta-llama/Llama-3.1-70B", chips=("rtx-4090",), counts=(1, 2, 8), tokens=1e9)
+    assert "more chips, " not in str(raised.value)
+
+
 def test_degrees_can_be_fixed() -> None:
     report = train_plan(ROW, counts=(64,), tokens=1e11, layout={"tp": 2, "pp": 4})
     assert (report.plans[0].layout.tp, report.plans[0].layout.pp) == (2, 4)
@@ -164,7 +207,7 @@ def test_finetuning_freezes_the_weights() -> None:
     ],
 )
 def test_bad_input_is_one_line(arguments: dict[str, object], error: type[Exception], says: str) -> None:
-    asked: dict[str, object] = {"counts": (8,), "tokens": 1e9, **arguments}
+    asked: dict[str, object] = {"chips": ("h100-sxm5-80gb",), "counts": (8,), "tokens": 1e9, **arguments}
     with pytest.raises(error) as raised:
         train_plan(ROW, **asked)  # type: ignore[arg-type]
     assert says in str(raised.value)

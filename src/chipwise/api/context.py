@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date
 
 import numpy as np
@@ -12,6 +12,7 @@ from chipwise.api.loaded import Loaded
 from chipwise.api.tactics import Tactics
 from chipwise.calibrate.fit_serving import served_overheads
 from chipwise.calibrate.parameters import Parameters
+from chipwise.catalog.price import Own, Rent
 from chipwise.catalog.price_tables import load_assumptions
 from chipwise.catalog.pricing import Pricing
 from chipwise.cost.time import CostParameters
@@ -66,14 +67,16 @@ class Context:
         overheads = served_overheads(self.numbers, family, software, chips, architecture)
         return costs, self.tactics.aged(overheads, len(chips))
 
-    def price(self, chip: str, chips: int) -> PriceRecord | None:
-        """What `chips` of a chip cost, None where that is unknown or nothing is paid."""
-        return price_record(self.pricing.basis(chip, self.today), chips) if self.pricing else None
+    def basis(self, chip: str) -> Rent | Own | None:
+        """How a chip is paid, None where that is unknown or nothing is paid. Without a rate replicas run full, and
+        as many as fill a machine: each pays its share."""
+        found = self.pricing.basis(chip, self.today) if self.pricing else None
+        full = self.workload.rate_per_s is None and self.workload.task != "local"
+        return replace(found, filled=True) if full and isinstance(found, Rent) else found
 
-    def usd_per_chip_h(self, chip: str) -> float:
-        """Middle price of a chip, NaN where unknown."""
-        price = self.price(chip, 1)
-        return price.mid if price else float("nan")
+    def price(self, chip: str, chips: int, group: int = 1) -> PriceRecord | None:
+        """What `chips` of a chip cost, every `group` of them in one machine; None as for `basis`."""
+        return price_record(self.basis(chip), chips, group)
 
     def at_batches(
         self,
@@ -115,7 +118,9 @@ class Context:
         for row, fleet in enumerate(fleets):
             d = group.deployments[int(group.which[row])]
             layout = Layout(*(float(np.asarray(group.layout.part(x))[row]) for x in ("tp", "pp", "dp", "ep")))
-            chips = fleet.workers * int(layout.devices) // d.chip.devices_per_package
+            package = d.chip.devices_per_package
+            chips = fleet.workers * int(layout.devices) // package
+            together = max(int(layout.tp * layout.dp) // package, 1)
             record = plan_record(
                 d,
                 layout,
@@ -123,7 +128,7 @@ class Context:
                 row_of(memory, row),
                 self.workload,
                 self.found.graph.model.precision,
-                self.price(d.chip.id, chips),
+                self.price(d.chip.id, chips, together),
                 tier_of(d.chip, d.runtime.id, self.numbers),
                 {name: TailRecord(*(_known(t, row) for t in pair)) for name, pair in quantiles.items()},
                 fleet,

@@ -84,7 +84,8 @@ def match_evidence(
         return MatchReport(target, found, None, "", str(error))
     alone = math.exp(float(curve.log_rate[MIDDLE]) + _chip_factor(goal, curve))
     moved = anchored(alone, found, _predictor(numbers))
-    limits = [f"{n} <= {x:g} s" for n, x in (("TTFT", goal.ttft_s), ("TPOT", goal.tpot_s)) if x is not None]
+    named = (("TTFT", goal.ttft_s), ("TPOT", goal.tpot_s))
+    limits = [f"p99 {n} <= {x:g} s" for n, x in named if x is not None]
     fitted, run = shipped_mlperf(), _as_run(goal)
     tier: Tier = "own" if moved.used else tier_of(run, fitted.seen.get("llm", frozenset()))
     low, high = (moved.value * math.exp(x) for x in interval(run, tier, fitted.spread))

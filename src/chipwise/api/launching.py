@@ -13,6 +13,7 @@ from chipwise.api.requests.parts import Serving
 from chipwise.catalog.chip import Chip
 from chipwise.catalog.offer import load_offers
 from chipwise.catalog.runtime import get_runtime, override
+from chipwise.catalog.runtime_spec import Policies
 from chipwise.catalog.snapshot import use
 from chipwise.catalog.system import get_system
 from chipwise.errors import UsageError
@@ -130,7 +131,7 @@ def _serve(saved: Saved, plan: Mapping[str, Any]) -> ServeSpec:
         length=min(longest, model["max_context"] or longest),
         sequences=policies.max_sequences,
         budget_tokens=policies.max_batched_tokens,
-        memory_share=policies.memory_share,
+        memory_share=_share(policies, chip, tp * pp * dp > 1),
         block_tokens=policies.kv_block_tokens,
         prompt_tokens=round(workload["prompt_tokens"]),
         output_tokens=round(workload["output_tokens"]),
@@ -143,6 +144,17 @@ def _serve(saved: Saved, plan: Mapping[str, Any]) -> ServeSpec:
         cached_tokens=round(workload["cached_share"] * workload["prompt_tokens"]),
         spread=spread,
     )
+
+
+def _share(policies: Policies, chip: Chip, several: bool) -> float:
+    """The share of its base that the runtime is told: what it reserves has no option of its own where the base is
+    the memory before loading (SGLang: 1 - reserved / free, as it sets the share itself)."""
+    capacity = chip.memory.usable_bytes or chip.memory.label_bytes or 0.0
+    outside = policies.context_bytes + (policies.collective_bytes if several else 0.0)
+    free = capacity / chip.devices_per_package - outside
+    if policies.memory_base != "free_before_load" or free <= 0.0:
+        return policies.memory_share
+    return round(max(policies.memory_share - policies.reserved_bytes / free, 0.0), 3)
 
 
 def _guess(request: Mapping[str, Any], graph: Graph) -> Guess | None:
@@ -184,6 +196,9 @@ def _train(saved: Saved, plan: Mapping[str, Any]) -> TrainSpec:
             f"predicted: {_span(plan['step_s'])} a step (80 %), {plan['mfu'] * 100:.0f} % MFU, "
             f"{plan['days']['mid']:.3g} days with failures",
         ),
+        save_steps=max(1, round(plan["checkpoint_s"] / plan["step_s"]["mid"])),
+        # all NVIDIA GPUs with 4-bit units are Blackwell or later
+        one_queue=chip.vendor == "nvidia" and "fp4" not in chip.matrix,
     )
 
 
@@ -193,7 +208,10 @@ def _recomputed(words: str) -> float:
 
 
 def _network(model: str) -> Network:
-    graph = load(model).graph
+    found = load(model)
+    graph, keys = found.graph, found.config.data
+    rope = keys.get("rope_parameters")
+    base = keys.get("rope_theta", rope.get("rope_theta") if isinstance(rope, Mapping) else None)
     t = transformer(graph)
     heads, dim = float(t.heads), float(t.head_dim)
     routed = float(t.top_k) > 0
@@ -210,7 +228,14 @@ def _network(model: str) -> Network:
         expert_ffn=round(float(t.expert_ffn)),
         tied=bool(t.tied),
         plain=_plain(graph.model),
+        rope_base=_number(base),
+        norm_epsilon=_number(keys.get("rms_norm_eps")),
     )
+
+
+def _number(value: object) -> float | None:
+    """A number of a configuration, None for anything else."""
+    return float(value) if isinstance(value, int | float) and value > 0 else None
 
 
 def _plain(model: Model) -> bool:

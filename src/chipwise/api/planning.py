@@ -92,7 +92,7 @@ def plan(
     never = [RefusalRecord(c.id, r.name, why) for c, r, why in refused]
     able, unable = context.tactics.on(offered, found.graph)
     never += unable
-    prices = {d.chip.id: context.usd_per_chip_h(d.chip.id) for d in able}
+    prices = {d.chip.id: context.basis(d.chip.id) for d in able}
     result = search(context, able, limits, prices, effort)
     unmet, rejected = list(result.refusals.values()), result.rejected
     if not result.choices:

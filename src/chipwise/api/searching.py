@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from chipwise.api.context import Context
+from chipwise.catalog.price import Own, Rent
 from chipwise.parallel.layout import Reason
 from chipwise.search.choose import Choice, Refusal, choose
 from chipwise.search.evaluate import evaluate
@@ -50,7 +51,7 @@ def search(
     context: Context,
     offered: Sequence[Deployment],
     limits: Limits,
-    prices_usd_per_h: Mapping[str, float],
+    prices: Mapping[str, Rent | Own | None],
     effort: Effort,
 ) -> Found:
     """Search `offered`, which may hold several runtimes of a chip in order of preference; which of them are tried
@@ -61,7 +62,7 @@ def search(
         for group in candidates(context.found.graph, open_, limits):
             rates = context.rates(group.deployments)
             priced = evaluate(context.found.graph, group, context.workload, *rates)
-            choices, refusals, counts = choose(priced, context.workload, dict(prices_usd_per_h), limits)
+            choices, refusals, counts = choose(priced, context.workload, prices, limits)
             found.considered += priced.plans
             found.rejected += counts
             for choice in choices:

@@ -6,14 +6,14 @@ configuration -> graph -> mean layer -> jobs (chip, count) -> layouts -> step ti
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import date
 from typing import Literal
 
 import numpy as np
 
 from chipwise.api.loaded import find_chip, load
-from chipwise.api.train_input import PRECISIONS, Ask, asked, check_counts, check_layout, pins_of
+from chipwise.api.train_input import PRECISIONS, USUAL, Ask, asked, check_counts, check_layout, pins_of
 from chipwise.calibrate.fit_training import training_effects
 from chipwise.calibrate.parameters import Parameters, shipped_parameters
 from chipwise.calibrate.training_rates import labels_of, rates
@@ -22,7 +22,7 @@ from chipwise.catalog.pricing import Pricing
 from chipwise.catalog.snapshot import today as day
 from chipwise.catalog.system import System, systems_for
 from chipwise.errors import InfeasibleError, UsageError
-from chipwise.evidence.training_answers import plan_tier
+from chipwise.evidence.training_tiers import plan_tier
 from chipwise.predict.training.cluster import chip_generation, cluster, on_system
 from chipwise.predict.training.dims import transformer
 from chipwise.predict.training.memory import MemoryRates
@@ -31,6 +31,7 @@ from chipwise.report.assemble import model_record, price_record
 from chipwise.report.records import RefusalRecord
 from chipwise.report.train_assemble import Failures, TrainCase, plan_record, ranked, scaling_records
 from chipwise.report.train_records import TrainPlanRecord, TrainReport
+from chipwise.report.train_view import duration
 from chipwise.search.training import Job, Priced, TrainReason, best, evaluate, layouts, point, scaling
 from chipwise.search.training_space import SCHEDULES
 
@@ -46,6 +47,12 @@ SCHEDULES_OF = {
     "habana": ("1f1b",),
 }
 NF4_BYTES = 0.53  # per weight, scales of blocks of 64 included (Dettmers et al., 2023)
+# What makes a run lighter than each method.
+LIGHTER = {
+    "full": "adapters (method lora or qlora), or another chip",
+    "lora": "weights of 4 bits (method qlora), or another chip",
+    "qlora": "choose another chip",
+}
 COUNTS = (8, 16, 32, 64, 128, 256, 512, 1024)
 SCALING = (64, 256, 1024, 4096, 16384)
 
@@ -53,7 +60,7 @@ SCALING = (64, 256, 1024, 4096, 16384)
 def train_plan(
     model: str,
     *,
-    chips: Sequence[str] = ("h100-sxm5-80gb",),
+    chips: Sequence[str] = (),
     counts: Sequence[int] = (),
     task: Literal["train", "finetune"] = "train",
     tokens: float = 1e12,
@@ -73,12 +80,12 @@ def train_plan(
 ) -> TrainReport:
     """The best layout of every chip and count, ranked by cost (turnaround where no price is known).
 
-    `counts` of chips (default: powers of two up to 1,024, of fine-tuning up to 64); `global_batch` in
-    sequences, 0: 4 M tokens, of fine-tuning 0.25 M. `method`: full, lora (low-rank adapters on frozen weights;
-    default of `finetune`) or qlora (on weights of 4 bits). `layout` fixes degrees by name (tp, pp, vp, cp, ep, dp,
-    micro_batch), and schedule, recompute and offload. `deadline_days` and `max_usd` drop plans. `curves` adds
-    weak and strong scaling. Raises `UsageError` for input that makes no sense, `InfeasibleError` where no plan is
-    left.
+    `chips`: those named, else `USUAL`. `counts` of chips (default: powers of two up to 1,024, of fine-tuning up to
+    64); `global_batch` in sequences, 0: 4 M tokens, of fine-tuning 0.25 M. `method`: full, lora (low-rank adapters
+    on frozen weights; default of `finetune`) or qlora (on weights of 4 bits). `layout` fixes degrees by name (tp,
+    pp, vp, cp, ep, dp, micro_batch), and schedule, recompute and offload. `deadline_days` and `max_usd` drop plans.
+    `curves` adds weak and strong scaling. Raises `UsageError` for input that makes no sense, `InfeasibleError` where
+    no plan is left.
     """
     found = load(model)
     if found.graph.encoder:
@@ -96,14 +103,20 @@ def train_plan(
     curve = []
     takes_over: dict[str, int] = {}
     considered = 0
-    for name in chips:
+    notes = list(found.notes)
+    if not chips:
+        notes.append(f"chips: only {', '.join(USUAL)} are tried; name others with --chips")
+    for name in chips or USUAL:
         chip = find_chip(name, changes)
         try:
-            job, system, stack = _job(chip, network, ask, numbers)
+            job, system, stack, precision = _job(chip, network, ask, numbers)
         except UsageError as error:
             refused.append(RefusalRecord(chip.id, "NO_COST_MODEL", str(error)))
             continue
-        tier = plan_tier(numbers, stack, chip_generation(chip), routed=bool(float(network.moe_share)))
+        routed = bool(float(network.moe_share))
+        tier = plan_tier(numbers, stack, chip.software_id, chip_generation(chip), routed=routed)
+        if precision != ask.precision:
+            notes.append(f"{chip.id} has no {ask.precision}: {precision}, its losses scaled")
         left_out: dict[TrainReason, list[int]] = {}
         for count in counts:
             check_layout(pins, job, count)
@@ -116,10 +129,10 @@ def train_plan(
                 left_out.setdefault(_blocker(tally), []).append(count)
                 continue
             at = point(job, priced, int(chosen[0]))
-            case = TrainCase(job, at, chip, system, stack, ask.precision, ask.tokens, tier)
-            price = price_record(prices.basis(chip.id, when), count)
+            case = TrainCase(job, at, chip, system, stack, precision, ask.tokens, tier)
+            price = price_record(prices.basis(chip.id, when), count, int(at.spread.tp))
             plans.append(plan_record(case, count, price, failures))
-        refused += [_left_out(chip, job, reason, c) for reason, c in left_out.items()]
+        refused += _left_out(chip, job, left_out, ask.method)
         if curves:
             strong, weak = scaling(job, SCALING), scaling(job, SCALING, weak=True)
             curve += scaling_records(chip.id, "strong", strong) + scaling_records(chip.id, "weak", weak)
@@ -137,12 +150,15 @@ def train_plan(
         network_takes_over=takes_over,
         considered=considered,
         rejected=dict(rejected),
-        assumptions=_assumptions(ask, failures, found.notes),
+        assumptions=_assumptions(ask, failures, notes),
     )
 
 
-def _job(chip: Chip, network: Transformer, ask: Ask, numbers: Parameters) -> tuple[Job, System | None, str]:
-    """What a chip computes and with which numbers. Raises `UsageError` for a chip that cannot."""
+def _job(
+    chip: Chip, network: Transformer, ask: Ask, numbers: Parameters
+) -> tuple[Job, System | None, str, str]:
+    """What a chip computes, with which numbers, on what, by which software, in which type: chips without bf16 take
+    fp16. Raises `UsageError` for a chip that cannot."""
     dtype, flavour, operand = PRECISIONS[ask.precision]
     needed = NEEDS.get(ask.precision)
     if needed and needed not in chip.matrix:
@@ -150,7 +166,8 @@ def _job(chip: Chip, network: Transformer, ask: Ask, numbers: Parameters) -> tup
     if chip.kind not in ("gpu", "tpu", "asic"):
         raise UsageError(f"{chip.id}: training is not timed on a {chip.kind}", "choose a gpu, tpu or asic")
     system = next((s for s in systems_for(chip.software_id) if not s.mixed), None)
-    machine = on_system(chip, system, dtype) if system else cluster(chip, dtype)
+    half = "fp16" if "fp16" in chip.matrix and "bf16" not in chip.matrix else "bf16"
+    machine = on_system(chip, system, dtype, half) if system else cluster(chip, dtype, half=half)
     stack, kind = _stack(chip)
     labels = labels_of(
         dtype,
@@ -182,7 +199,7 @@ def _job(chip: Chip, network: Transformer, ask: Ask, numbers: Parameters) -> tup
         ask.adapter,
         SCHEDULES_OF.get(stack, tuple(SCHEDULES)),
     )
-    return job, system, stack
+    return job, system, stack, half if ask.precision == "bf16" else ask.precision
 
 
 def _stack(chip: Chip) -> tuple[str, str]:
@@ -212,23 +229,36 @@ def _blocker(tally: Counter[TrainReason]) -> TrainReason:
     return tally.most_common(1)[0][0] if tally else TrainReason.PP_LAYERS
 
 
-def _left_out(chip: Chip, job: Job, reason: TrainReason, counts: Sequence[int]) -> RefusalRecord:
-    tried = " ".join(f"{c:,}" for c in counts)
-    detail = f"not on {tried}: {reason.value}"
-    if reason is TrainReason.NO_NETWORK:
-        most = int(float(job.cluster.domain))
-        detail = (
-            f"not on {tried}: {most:,} chips meet on a fabric and no network is known: use at most {most:,}"
-        )
-    return RefusalRecord(chip.id, reason.name, detail)
+def _left_out(
+    chip: Chip, job: Job, left_out: Mapping[TrainReason, Sequence[int]], method: str
+) -> Iterator[RefusalRecord]:
+    """The counts without a plan, by reason; no hint asks for what another rules out."""
+    most, nic = int(float(job.cluster.domain)), float(job.cluster.nic_bytes_per_s)
+    alone = not (np.isfinite(nic) and nic > 0)
+    full = alone and max(left_out.get(TrainReason.MEMORY, (0,))) >= most
+    for reason, counts in left_out.items():
+        why = reason.value
+        if reason is TrainReason.NO_NETWORK:
+            hint = "choose another chip" if full else f"use at most {most:,}"
+            why = f"{most:,} chips meet on a fabric and no network is known: {hint}"
+        elif reason is TrainReason.MEMORY and full:
+            why = f"does not fit, and no more chips meet: {LIGHTER[method]}"
+        elif reason is TrainReason.MEMORY and alone:
+            why = f"does not fit: more chips, at most {most:,}, recomputation, or a smaller micro-batch"
+        *first, last = [f"{c:,}" for c in counts]
+        tried = f"{', '.join(first)} or {last}" if first else last
+        yield RefusalRecord(chip.id, reason.name, f"not on {tried}: {why}")
 
 
 def _nearest(plans: Sequence[TrainPlanRecord], refused: Sequence[RefusalRecord]) -> str:
     """What comes nearest to the limits that nothing meets."""
     if not plans:
-        return refused[0].detail if refused else "allow more chips"
+        if not refused:
+            return "allow more chips"
+        one = len({r.chip for r in refused}) == 1
+        return refused[0].detail if one else f"{refused[0].chip}: {refused[0].detail}"
     soon = min(plans, key=lambda p: p.days.mid)
-    text = f"soonest: {soon.days.mid:.3g} days on {soon.chips:,}x {soon.chip}"
+    text = f"soonest: {duration(soon.days.mid)} on {soon.chips:,}x {soon.chip}"
     priced = [p for p in plans if p.usd is not None]
     if priced:
         cheap = min(priced, key=lambda p: p.usd.mid if p.usd else 0.0)
@@ -246,8 +276,9 @@ def _assumptions(ask: Ask, failures: Failures, notes: Sequence[str]) -> tuple[st
     what = {
         "full": "all weights trained, Adam in fp32",
         "lora": "low-rank adapters on frozen weights, 1 % of them trained",
-        "qlora": "low-rank adapters, 1 % of the weights, on frozen weights of 4 bits (nf4)",
+        "qlora": "low-rank adapters, 1 % of the weights, on frozen weights of 4 bits (nf4), unpacked for every pass",
     }[ask.method]
+    flops, frozen = (4, " (frozen weights need no gradient)") if ask.adapter else (6, "")
     return (
         *notes,
         f"{ask.seq:,} tokens per sequence, {ask.batch:,} sequences per step",
@@ -255,5 +286,5 @@ def _assumptions(ask: Ask, failures: Failures, notes: Sequence[str]) -> tuple[st
         f"a chip fails every {failures.chip_mtbf_h:,.0f} h; {failures.save_s:g} s to save, "
         f"{failures.restart_s:g} s to restart",
         "tensor-parallel collectives overlapped as the usual software does, data loading hidden",
-        "MFU: 6 FLOPs per active parameter and token, all pairs of attention, over the dense peak",
+        f"MFU: {flops} FLOPs per active parameter and token{frozen}, all pairs of attention, over the dense peak",
     )

@@ -12,7 +12,17 @@ from chipwise.search.training import Job
 from chipwise.search.training_space import RECOMPUTE, SCHEDULES
 from chipwise.units import parse_quantity
 
-__all__ = ["METHODS", "PRECISIONS", "Ask", "Pins", "asked", "check_counts", "check_layout", "pins_of"]
+__all__ = [
+    "METHODS",
+    "PRECISIONS",
+    "USUAL",
+    "Ask",
+    "Pins",
+    "asked",
+    "check_counts",
+    "check_layout",
+    "pins_of",
+]
 
 Pins = Mapping[str, int | str]
 
@@ -24,6 +34,9 @@ PRECISIONS: Mapping[str, tuple[str, str, float]] = {
     "nvfp4": ("4", "nvfp4", 1.5),
 }
 METHODS = ("full", "lora", "qlora")
+# Chips tried where none is named: the current accelerators that clouds rent by the server or slice at a known price,
+# with a network and training software.
+USUAL = ("h100-sxm5-80gb", "b200-sxm", "b300-sxm", "mi300x", "tpu-v5p", "tpu-v6e")
 DEGREES = ("tp", "pp", "vp", "cp", "ep", "dp", "micro_batch")
 NAMED = {"schedule": SCHEDULES, "recompute": RECOMPUTE}
 PINNABLE = (*DEGREES, "offload", *NAMED)

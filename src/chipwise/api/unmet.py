@@ -63,6 +63,12 @@ def no_plan(
         what = f"{name}: no plan within the limits of chips or cost"
         hint = "raise --max-chips or --max-usd-per-h, or add chips to --have"
         return InfeasibleError(what, hint, reasons=reasons, reachable=best)
+    unpriced = [r.deployment.chip.id for r in refusals if r.reason is Reason.NO_PRICE]
+    if unpriced:
+        more = f" and {len(unpriced) - 4} more" if len(unpriced) > 4 else ""
+        what = f"{name}: no price known for {', '.join(unpriced[:4])}{more}: no limit of cost can be kept"
+        hint = "leave out --max-usd-per-h, or say what you pay: --price own --owning capex_usd=USD"
+        return InfeasibleError(what, hint, reasons=reasons, reachable=best)
     if rejected.get(Reason.SLO):
         slow = [r for r in refusals if r.reason is Reason.SLO]
         near = min(slow, key=lambda r: _miss(r, workload))

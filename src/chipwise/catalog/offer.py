@@ -29,6 +29,9 @@ PRICE_NOISE = 0.25
 STALE_DAYS = 90
 """Days after which an offer no longer says what a chip costs today."""
 
+JOINED = ("tpu-", "gb200-", "gb300-")
+"""Chips whose machines, rented together, form one scale-up domain: slices of TPUs, racks of NVLink."""
+
 _GIB = 2.0**30
 
 
@@ -64,6 +67,17 @@ class Offer:
     def spot_usd_per_chip_h(self) -> float | None:
         """Spot price of one chip with its share of the host."""
         return self.spot_usd_per_h / self.chips if self.spot_usd_per_h is not None and self.chips else None
+
+    @property
+    def holds_any(self) -> bool:
+        """Whether a group of any size can be rented of it: a price per chip without a stated host (the provider
+        puts as many as asked into one machine), or machines that join into one domain (`JOINED`)."""
+        return (self.chips == 1 and self.vcpus is None) or self.chip.startswith(JOINED)
+
+    @property
+    def regions(self) -> tuple[str, ...]:
+        """The regions that the quote names, none where it names none."""
+        return tuple(filter(None, self.region.split("/")))
 
     @property
     def earliest_day(self) -> dt.date | None:

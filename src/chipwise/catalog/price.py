@@ -11,13 +11,12 @@ from __future__ import annotations
 
 import datetime as dt
 from dataclasses import dataclass
-from statistics import median
 from typing import TypeAlias
 
 import numpy as np
 
 from chipwise.catalog.chips import get_chip
-from chipwise.catalog.offer import load_offers, price_range
+from chipwise.catalog.offer import Offer, load_offers
 from chipwise.catalog.price_tables import (
     ApiPrice,
     Assumption,
@@ -33,6 +32,7 @@ __all__ = [
     "ApiPrice",
     "Assumption",
     "Capex",
+    "Hour",
     "NoPriceError",
     "Own",
     "PriceBasis",
@@ -57,29 +57,67 @@ class NoPriceError(UsageError):
 
 
 @dataclass(frozen=True, slots=True)
-class Rent:
-    """Renting: dollars per chip-hour over the offers counted, and the span of their dates ("" = undated).
+class Hour:
+    """Dollars per hour of all chips of a plan, low, middle and high over providers, and the chips that are
+    paid for at the middle one. Numbers, or arrays that broadcast."""
 
-    `mid_usd_per_h` is the median over providers. `provider`, `region` and `spot` say which offers were
-    counted ("" = all); `stale`: none of them is surely recent. `unit` is the fewest chips of an instance.
+    low: Real
+    mid: Real
+    high: Real
+    billed: Real
+
+
+@dataclass(frozen=True, slots=True)
+class Rent:
+    """Renting from `quotes`, offers with a price; and the span of their dates ("" = undated).
+
+    `provider`, `region` and `spot` say which offers were counted ("" = all); `stale`: none of them is surely
+    recent. `filled`: machines are full of replicas, so that one pays for its share of them alone.
     """
 
     chip: str
-    low_usd_per_h: float
-    mid_usd_per_h: float
-    high_usd_per_h: float
-    offers: int
+    quotes: tuple[Offer, ...]
     oldest: str
     newest: str
     stale: bool
     provider: str = ""
     region: str = ""
     spot: bool = False
-    unit: int = 1
+    filled: bool = False
 
-    def billed(self, chips: int) -> int:
-        """Chips that are paid for when so many are used: whole instances of the smallest kind on offer."""
-        return -(-chips // self.unit) * self.unit
+    def hour(self, chips: Real, group: Real = 1) -> Hour:
+        """What `chips` cost an hour, in whole machines, where every `group` of them shares one machine.
+
+        Machines of an offer: ceil(chips / (whole groups that one holds x group)), not rounded up where they are
+        `filled`. An offer whose machine is
+        smaller than a group is not counted, unless none is larger. Each provider stands for itself by its
+        cheapest offer; the middle is the median over providers. Broadcasts.
+        """
+        n, g = np.broadcast_arrays(np.asarray(chips, dtype=np.float64), np.asarray(group, dtype=np.float64))
+        columns = (-1, *(1,) * n.ndim)
+        size = np.array([float(o.chips or 1) for o in self.quotes]).reshape(columns)
+        usd = np.array([(o.spot_usd_per_h if self.spot else o.usd_per_h) or 0.0 for o in self.quotes])
+        holds_any = np.array([o.holds_any for o in self.quotes]).reshape(columns)
+        small = ~holds_any & (size < g)
+        small &= ~np.all(small, axis=0)
+        used = np.where(holds_any | (size < g), size, np.floor(size / g) * g)
+        machines = n / used if self.filled else np.ceil(n / used * (1.0 - 1e-12))
+        cost = np.where(small, np.inf, machines * usd.reshape(columns))
+        groups = [[i for i, o in enumerate(self.quotes) if o.provider == p] for p in self.providers]
+        cheapest = np.sort(np.array([cost[rows].min(axis=0) for rows in groups]), axis=0)
+        known = np.isfinite(cheapest).sum(axis=0)[None]
+        lower, upper, high = (
+            np.take_along_axis(cheapest, place, axis=0)[0]
+            for place in ((known - 1) // 2, known // 2, known - 1)
+        )
+        billed = np.where(cost == lower, machines * size, np.inf).min(axis=0)
+        found = (cheapest[0], (lower + upper) / 2.0, high, billed)
+        return Hour(*(float(x) if n.ndim == 0 else x for x in found))
+
+    @property
+    def providers(self) -> tuple[str, ...]:
+        """Who offers it, in the order of the table."""
+        return tuple(dict.fromkeys(offer.provider for offer in self.quotes))
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +152,13 @@ class Own:
                 idle_power_share=self.idle_power_share,
             )
         )
+
+    def hour(self, chips: Real, group: Real = 1) -> Hour:
+        """What `chips` cost an hour: owned ones are paid one by one, whatever they are grouped to."""
+        n, _ = np.broadcast_arrays(np.asarray(chips, dtype=np.float64), np.asarray(group))
+        usd = n * self.usd_per_h
+        found = (usd, usd, usd, n)
+        return Hour(*(float(x) if n.ndim == 0 else x for x in found))
 
 
 PriceBasis: TypeAlias = Rent | Own | ApiPrice
@@ -180,41 +225,28 @@ def _per_token(usd: Real, tokens: Real) -> Real:
 def rent_basis(
     chip_id: str, today: dt.date, *, provider: str = "", region: str = "", spot: bool = False
 ) -> Rent:
-    """Renting a chip: the range of the bundled offers, judged on the day `today`.
+    """Renting a chip: the bundled offers that count, judged on the day `today`.
 
-    `provider`, `region` and `spot` narrow the offers. Raises `UsageError` where no offer states a price,
-    saying to give one; `UnknownNameError` for an unknown chip.
+    `provider`, `region` and `spot` narrow the offers; those of a share of a chip and those without their host
+    never count. Raises `UsageError` where no offer states a price, saying to give one; `UnknownNameError` for
+    an unknown chip.
     """
     chip = get_chip(chip_id).id
-    if not (provider or region or spot):
-        known = price_range(chip, today)
-        if known is None:
-            raise _no_offer(chip)
-        span = (known.offers, known.oldest, known.newest, known.stale)
-        unit = min(o.chips for o in load_offers() if o.chip == chip and o.usd_per_chip_h and o.chips)
-        return Rent(chip, known.low, known.median, known.high, *span, unit=unit)
-    prices: dict[str, list[float]] = {}
-    dated: list[tuple[dt.date, str]] = []
-    stale, unit = True, 10**6
-    for offer in load_offers():
-        price = offer.spot_usd_per_chip_h if spot else offer.usd_per_chip_h
-        if offer.chip != chip or price is None or not offer.host_included:
-            continue
-        if provider not in ("", offer.provider) or region not in ("", offer.region):
-            continue
-        prices.setdefault(offer.provider, []).append(price)
-        stale = stale and offer.stale(today)
-        unit = min(unit, offer.chips or unit)
-        if offer.earliest_day is not None:
-            dated.append((offer.earliest_day, offer.date))
-    if not prices:
-        raise _no_offer(" ".join(filter(None, (chip, "spot" * spot, provider, region))))
-    every = [price for group in prices.values() for price in group]
-    oldest, newest = (min(dated)[1], max(dated)[1]) if dated else ("", "")
-    mid = median(median(group) for group in prices.values())
-    return Rent(
-        chip, min(every), mid, max(every), len(every), oldest, newest, stale, provider, region, spot, unit
+    quotes = tuple(
+        o
+        for o in load_offers()
+        if o.chip == chip
+        and o.host_included
+        and (o.spot_usd_per_chip_h if spot else o.usd_per_chip_h) is not None
+        and provider in ("", o.provider)
+        and (not region or region in o.regions)
     )
+    if not quotes:
+        raise _no_offer(" ".join(filter(None, (chip, "spot" * spot, provider, region))))
+    dated = [(o.earliest_day, o.date) for o in quotes if o.earliest_day is not None]
+    oldest, newest = (min(dated)[1], max(dated)[1]) if dated else ("", "")
+    stale = all(o.stale(today) for o in quotes)
+    return Rent(chip, quotes, oldest, newest, stale, provider, region, spot)
 
 
 def _no_offer(what: str) -> NoPriceError:

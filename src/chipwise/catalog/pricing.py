@@ -8,7 +8,9 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from chipwise.catalog.chips import load_chips
+from chipwise.catalog.offer import load_offers
 from chipwise.catalog.price import NoPriceError, Own, Rent, own_basis, rent_basis
+from chipwise.errors import UnknownNameError
 
 __all__ = ["Pricing"]
 
@@ -16,12 +18,26 @@ __all__ = ["Pricing"]
 @dataclass(frozen=True)
 class Pricing:
     """`rent` on demand, `spot`, or `own`. `provider` and `region` narrow offers; `figures` replaces those of
-    owning by name: `capex_usd` of a chip, `power_w`, `years`, `utilisation`, `usd_per_kwh`, `pue`, ..."""
+    owning by name: `capex_usd` of a chip, `power_w`, `years`, `utilisation`, `usd_per_kwh`, `pue`, ...
+
+    Raises `UnknownNameError` for a provider without offers, or a region in which it (or nobody) has one."""
 
     kind: Literal["rent", "spot", "own"] = "rent"
     provider: str = ""
     region: str = ""
     figures: Mapping[str, float] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.provider:
+            providers = {o.provider for o in load_offers()}
+            if self.provider not in providers:
+                raise UnknownNameError("provider", self.provider, providers, "see chipwise offers")
+        if self.region:
+            offers = (o for o in load_offers() if self.provider in ("", o.provider))
+            regions = {region for o in offers for region in o.regions}
+            if self.region not in regions:
+                kind = f"region of {self.provider}" if self.provider else "region"
+                raise UnknownNameError(kind, self.region, regions, "see chipwise offers")
 
     def basis(self, chip_id: str, today: dt.date) -> Rent | Own | None:
         """What a chip costs this user; None where no price is known.

@@ -72,11 +72,12 @@ def systems_for(chip_id: str) -> tuple[System, ...]:
     return tuple(s for s in load_systems().values() if any(chip == wanted for chip, _ in s.members))
 
 
-_HAVE = re.compile(r"(\d+)\s*[xX×*]\s*(\S.*)")
+_HAVE = re.compile(r"(\d+)\s*[xX×*]\s*(\S.*)|([^\W\d_].*)")
 
 
 def parse_have(text: str) -> tuple[tuple[str, int], ...]:
-    """`2xrtx-4090,1xrtx-3090` as ((chip id, count), ...), in that order; a chip named twice is added up.
+    """`2xrtx-4090,rtx-3090` as ((chip id, count), ...), in that order; a chip named twice is added up, one without a
+    count is one.
 
     Raises `UsageError` for an empty text, a count of 0 or a part that is not `COUNTxCHIP`; `UnknownNameError`
     for a chip that does not exist, with the nearest names.
@@ -89,8 +90,9 @@ def parse_have(text: str) -> tuple[tuple[str, int], ...]:
             raise UsageError(
                 f"cannot read '{shown}' as chips", "write COUNTxCHIP, as in 2xrtx-4090,1xrtx-3090"
             )
-        chip = get_chip(match.group(2)).id
-        count = int(match.group(1)) if len(match.group(1)) < 10 else 0
+        chip = get_chip(match.group(2) or match.group(3)).id
+        written = match.group(1) or "1"
+        count = int(written) if len(written) < 10 else 0
         if count < 1:
             raise UsageError(f"cannot count '{shorten(part)}'", "write how many you have, at least 1")
         counts[chip] = counts.get(chip, 0) + count

@@ -23,7 +23,7 @@ from chipwise.predict.training.memory import activation_bytes, state_bytes
 from chipwise.predict.training.result import Convention, step_flops
 from chipwise.units import Array
 
-__all__ = ["TIERS", "answer_training", "interval_of", "plan_tier", "tier_of"]
+__all__ = ["TIERS", "answer_training", "interval_of", "tier_of"]
 
 # Factors (low, high) of the 80 % interval of measured / predicted step time, by tier: the 10 % and 90 %
 # quantiles of residuals of rows that the fit had not seen (workloads in eight folds; `unseen`: whole stacks
@@ -116,14 +116,6 @@ def tier_of(row: Row, case: Case, known: tuple[frozenset[str], frozenset[str]]) 
     kind = "dense" if labels["moe"] == "dense" else "experts"
     noisy = labels["stack"] in ("neuron", "eager", "habana")
     return f"{kind}, {'assumed' if assumed or noisy else 'stated'}"
-
-
-def plan_tier(numbers: Parameters, stack: str, generation: str, *, routed: bool) -> str:
-    """The tier of a plan, whose inputs are all stated: `unseen` where no fit has seen its software or its chips."""
-    stacks, generations = _known(numbers)
-    if stacks and (stack not in stacks or generation not in generations):
-        return "unseen"
-    return "experts, stated" if routed else "dense, stated"
 
 
 def _lines(

@@ -75,6 +75,7 @@ class Reason(Enum):
     MEMORY = "does not fit: more chips or a smaller format"
     SLO = "slower than asked at any batch"
     BUDGET = "above the limit of chips or of cost"
+    NO_PRICE = "no price known, so that no limit of cost can be kept: say what you pay (--owning)"
 
 
 def illegal(graph: Graph, layout: Layout) -> NDArray[np.int64]:

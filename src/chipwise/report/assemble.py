@@ -108,27 +108,23 @@ def whole(value: float) -> int | None:
     return int(value) if np.isfinite(value) else None
 
 
-def price_record(basis: Rent | Own | None, chips: int) -> PriceRecord | None:
-    """What `chips` of a chip cost on that basis, or None where no price is known."""
+def price_record(basis: Rent | Own | None, chips: int, group: int = 1) -> PriceRecord | None:
+    """What `chips` of a chip cost on that basis, every `group` of them in one machine, or None where no price is
+    known."""
     if basis is None:
         return None
+    hour = basis.hour(chips, group)
     if isinstance(basis, Own):
-        usd = basis.usd_per_h * chips
         assumed = f" (assumed: {', '.join(basis.assumed)})" if basis.assumed else ""
-        return PriceRecord(usd, usd, usd, f"owned: capital, power and cooling{assumed}", chips, "", "", False)
-    kind = "spot price" if basis.spot else "on-demand list price"
-    where = " ".join(filter(None, (basis.provider, basis.region)))
-    billed = basis.billed(chips)
-    return PriceRecord(
-        low=basis.low_usd_per_h * billed,
-        mid=basis.mid_usd_per_h * billed,
-        high=basis.high_usd_per_h * billed,
-        billed=billed,
-        basis=f"{kind}, {where or 'range over providers'}",
-        oldest=basis.oldest,
-        newest=basis.newest,
-        stale=basis.stale,
-    )
+        words, dates, stale = f"owned: capital, power and cooling{assumed}", ("", ""), False
+    else:
+        kind = "spot price" if basis.spot else "on-demand list price"
+        where = " ".join(filter(None, (basis.provider, basis.region)))
+        of = "instances that replicas fill" if basis.filled else "whole instances"
+        words = f"{kind} of {of}, {where or 'range over providers'}"
+        dates, stale = (basis.oldest, basis.newest), basis.stale
+    low, mid, high = float(hour.low), float(hour.mid), float(hour.high)
+    return PriceRecord(low, mid, high, words, round(float(hour.billed)), *dates, stale)
 
 
 def rank_plans(plans: list[PlanRecord], workload: Workload) -> tuple[PlanRecord, ...]:

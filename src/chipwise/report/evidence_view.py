@@ -287,7 +287,10 @@ def _anchor_lines(report: MatchReport) -> list[str]:
             f"at full load on {where}: {a.model:,.0f}{span} tok/s by the model alone",
             "not anchored: no such model was measured on this chip",
         ]
-    lines.append("80 % interval, as tested on published rows that no fit had seen")
+    lines.append(
+        "80 % interval, as tested on published rows that no fit had seen; as submissions count: 99 % of requests keep "
+        "the limits, kernels by the model of submissions (chipwise plan counts means, by that of serving software)"
+    )
     return [*lines, report.note] if report.note else lines
 
 

@@ -35,7 +35,7 @@ def figures_view(p: PlanRecord) -> Table:
         rows.append(
             _count("kWh/M tokens out", p.kwh_per_million_out, "chips alone; between all idle and all at TDP")
         )
-    load = f"prompts take {p.prompt_share:.0%} of the time"
+    load = f"prompts take {p.prompt_share:.0%} of the time" if p.prompt_share else "of decoding alone"
     if p.largest_requests_per_s > p.requests_per_s * 1.001:
         load += f"; at most {format_number(p.largest_requests_per_s)} requests/s within the targets"
     foot = [load]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from chipwise.catalog.offer import PRICE_NOISE
 from chipwise.report.figures_view import figures_view
 from chipwise.report.gain import gain
 from chipwise.report.memory_view import memory_view
@@ -14,6 +15,7 @@ from chipwise.units import format_bytes, format_count, format_number, format_sec
 __all__ = ["breakdown_view", "cache_text", "model_line", "plan_view", "span"]
 
 SHOWN = 10
+MORE = 8  # plans not shown that are named
 NAMED = 3  # plans whose nearest published result is spelt out
 RESOURCE = {
     "compute": "FLOPs",
@@ -28,6 +30,7 @@ GROUPS = {
     "SLO": "slower than asked",
     "MEMORY": "does not fit",
     "BUDGET": "above the limit",
+    "NO_PRICE": "no price known",
     "NO_COST_MODEL": "not timed yet",
     "NO_RUNTIME": "no runtime",
     "NO_MEMORY_FIGURE": "capacity or bandwidth not published",
@@ -67,7 +70,7 @@ def plan_view(report: PlanReport, command: str, *, everything: bool = False) -> 
         "basis",
     )
     rows = [_row(p) for p in plans]
-    foot = [_legend(plans)]
+    foot = [_legend(plans), f"ranked: {_ranked(report)}"]
     front = [str(p.rank) for p in report.plans if p.on_front]
     if len(front) > 1:
         foot.append(f"front, no other plan is both cheaper and faster: {', '.join(front)}")
@@ -79,8 +82,9 @@ def plan_view(report: PlanReport, command: str, *, everything: bool = False) -> 
         ties = ", ".join(map(str, first.ties))
         foot.append(f"tie: {ties} may be as good as #1, each lies inside the other's interval")
     if len(plans) < len(report.plans):
-        more = ", ".join(f"{p.chips}x {p.chip}" for p in report.plans[SHOWN : SHOWN + 8])
-        foot.append(f"{len(report.plans) - len(plans)} more chips (--all): {more}, ...")
+        left = report.plans[len(plans) :]
+        more = ", ".join(f"{p.chips}x {p.chip}" for p in left[:MORE]) + (", ..." if len(left) > MORE else "")
+        foot.append(f"{len(left)} more chip{'s' if len(left) > 1 else ''} (--all): {more}")
     foot += _refusals(report.refused)
     notes: dict[str, list[str]] = {}
     for plan in plans:
@@ -159,7 +163,7 @@ def _price(price: PriceRecord | None) -> str:
     stale = "*" if price.stale else ""
     if price.low == price.high:
         return f"{format_number(price.mid)}{stale}"
-    return f"{format_number(price.low)}-{format_number(price.high)}{stale}"
+    return f"{format_number(price.mid)} [{format_number(price.low)}-{format_number(price.high)}]{stale}"
 
 
 def _range(figure: Figure | None) -> str:
@@ -200,7 +204,8 @@ def _day(p: PlanRecord) -> list[str]:
     if p.day is None:
         return []
     d = p.day
-    text = f"day of #{p.rank}: {d.requests_per_day:,.0f} requests, used {d.mean_utilisation:.0%} on average"
+    requests = f"{d.requests_per_day:,.0f} request" + ("" if round(d.requests_per_day) == 1 else "s")
+    text = f"day of #{p.rank}: {requests}, used {d.mean_utilisation:.0%} on average"
     text += f" and {d.peak_utilisation:.0%} at the peak"
     if p.price is not None:
         text += (
@@ -242,6 +247,21 @@ def _asked(report: PlanReport) -> tuple[str, ...]:
     if w.task == "serve":
         asked += [load, ttft, tpot]
     return tuple(asked)
+
+
+def _ranked(report: PlanReport) -> str:
+    """The order of the plans in words (`assemble.rank_plans`)."""
+    w = report.workload
+    if w.task == "local":
+        return "by the time of a whole answer, TTFT and all its tokens, the shortest first"
+    if not any(p.price for p in report.plans):
+        return "by tokens per second of the whole plan, the most first; no price is known"
+    sized = w.task == "serve" and w.rate_per_s is not None
+    by = "middle $/h" if sized else "middle $ per output token, prompts included"
+    equal = (
+        f"prices less than {PRICE_NOISE:.0%} above the cheapest of a run count as equal, the lower TPOT first"
+    )
+    return f"by {by}; {equal}; plans without a price last"
 
 
 def _legend(plans: Sequence[PlanRecord]) -> str:

@@ -9,7 +9,7 @@ import numpy as np
 
 from chipwise.catalog.chip import Chip
 from chipwise.catalog.system_spec import System
-from chipwise.evidence.training_answers import TIERS
+from chipwise.evidence.training_tiers import PlanTier
 from chipwise.predict.training.result import days_for_tokens, goodput, step_flops, young_daly
 from chipwise.predict.training.values import Spread
 from chipwise.report.records import Figure, PriceRecord
@@ -54,7 +54,7 @@ class TrainCase:
     stack: str
     precision: str
     tokens: float
-    tier: str = "dense, stated"
+    tier: PlanTier
 
 
 def layout_record(s: Spread) -> TrainLayoutRecord:
@@ -110,8 +110,7 @@ def plan_record(
 ) -> TrainPlanRecord:
     """The record of one plan, not ranked yet; its interval is that of `case.tier`, tested out of fold."""
     job, at, s = case.job, case.at, case.at.spread
-    low, high = TIERS[case.tier]
-    basis = "modelled" if case.tier == "unseen" else "calibrated"
+    low, high, basis = case.tier.low, case.tier.high, case.tier.basis
     step = Figure(at.seconds, at.seconds * low, at.seconds * high, basis, False)
     rate = Figure(at.tokens_per_s, at.tokens_per_s / high, at.tokens_per_s / low, basis, False)
     good = float(goodput(chips, failures.chip_mtbf_h, failures.save_s, failures.restart_s))

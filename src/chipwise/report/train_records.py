@@ -36,8 +36,8 @@ class TrainLayoutRecord:
 class TrainPlanRecord:
     """A plan and what it is predicted to do.
 
-    `mfu` counts 6 FLOPs per active parameter and token and all pairs of the attention core, over the dense
-    peak of the type that products run in; `hfu` counts what runs, recomputation included. `goodput` is the
+    `mfu` counts 6 FLOPs per active parameter and token (adapters: 4) and all pairs of the attention core, over
+    the dense peak of the type that products run in; `hfu` counts what runs, recomputation included. `goodput` is the
     share of the time that makes progress under failures; `days` and the cost include it. `shares` are parts
     of the step by cause.
     """

@@ -6,23 +6,24 @@ from chipwise.report.plan_view import model_line
 from chipwise.report.records import Figure
 from chipwise.report.table import Table
 from chipwise.report.train_records import TrainPlanRecord, TrainReport
-from chipwise.units import format_bytes, format_count, format_seconds
+from chipwise.units import format_bytes, format_count, format_number, format_seconds
 
-__all__ = ["scaling_view", "train_view"]
+__all__ = ["duration", "scaling_view", "train_view"]
 
 SHOWN = 12
+DAY_S = 86400.0
 
 
 def train_view(report: TrainReport, *, everything: bool = False) -> Table:
     """The ranked plans, turnaround beside cost."""
     plans = report.plans if everything else report.plans[:SHOWN]
-    columns = ("#", "plan", "step", "tokens/s", "MFU", "days", "$", "memory", "bound by")
+    columns = ("#", "plan", "step", "tokens/s", "MFU", "time", "$", "memory", "bound by", "basis")
     foot = []
     front = [str(p.rank) for p in report.plans if p.on_front]
     if len(front) > 1:
         foot.append(f"front, cost against turnaround: {', '.join(front)}")
     if len(plans) < len(report.plans):
-        foot.append(f"{len(report.plans) - len(plans)} more (--all)")
+        foot.append(f"{len(report.plans) - len(plans)} more (--all){_firsts(report)}")
     if report.plans:
         foot.append(_outcome(report.plans[0]))
         foot += [f"why #1: {line}" for line in report.plans[0].why]
@@ -38,12 +39,21 @@ def train_view(report: TrainReport, *, everything: bool = False) -> Table:
     return Table(columns, [_row(p) for p in plans], head, tuple(foot), right, report.plans)
 
 
+def _firsts(report: TrainReport) -> str:
+    """Where each chip comes first, where there are several."""
+    first: dict[str, int] = {}
+    for p in report.plans:
+        first.setdefault(p.chip, p.rank)
+    listed = ", ".join(f"#{rank} {chip}" for chip, rank in first.items())
+    return f"; first of each chip: {listed}" if len(first) > 1 else ""
+
+
 def _outcome(p: TrainPlanRecord) -> str:
     """What a plan comes to besides its step."""
     parts = [
         f"{format_count(p.tokens_per_day)} tokens a day",
         f"HFU {p.hfu:.0%}",
-        f"goodput {p.goodput:.1%} with a checkpoint every {format_seconds(p.checkpoint_s)}",
+        f"goodput {p.goodput:.1%} with a checkpoint every {duration(p.checkpoint_s / DAY_S)}",
     ]
     if p.energy_kwh is not None:
         parts.append(f"at most {format_count(p.energy_kwh)} kWh by the chips' power limits")
@@ -84,11 +94,26 @@ def _row(p: TrainPlanRecord) -> tuple[str, ...]:
         "-" if p.usd is None else _dollars(p.usd),
         f"{format_bytes(p.memory_bytes)} of {format_bytes(p.capacity_bytes)}",
         f"{p.bound} {p.shares[p.bound]:.0%}",
+        p.days.basis,
     )
 
 
 def _range(f: Figure) -> str:
-    return f"{f.mid:.3g} [{f.low:.3g}-{f.high:.3g}]"
+    size, unit = _unit(f.mid)
+    low, mid, high = (format_number(v / size) for v in (f.low, f.mid, f.high))
+    return f"{mid} {unit} [{low}-{high}]"
+
+
+def duration(days: float) -> str:
+    """Days in the unit that people would use: `14.5 min`, `3.2 h`, `640 d`."""
+    size, unit = _unit(days)
+    return f"{format_number(days / size)} {unit}"
+
+
+def _unit(days: float) -> tuple[float, str]:
+    """(days of the unit, its name)."""
+    units = ((2.0, 1.0, "d"), (1.0 / 24.0, 1.0 / 24.0, "h"), (60.0 / DAY_S, 60.0 / DAY_S, "min"))
+    return next(((size, name) for start, size, name in units if days >= start), (1.0 / DAY_S, "s"))
 
 
 def _dollars(f: Figure) -> str:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from chipwise.catalog.price import Own, Rent
 from chipwise.parallel.layout import Reason
 from chipwise.search.evaluate import REASONS, Evaluated
 from chipwise.search.reach import Reach, reach_of
@@ -17,8 +19,9 @@ from chipwise.workload.workload import Workload
 
 __all__ = ["Choice", "Refusal", "choose", "pareto"]
 
-CLOSER = (Reason.NO_MEMORY_FIGURE, Reason.MEMORY, Reason.SLO, Reason.BUDGET)
+CLOSER = (Reason.NO_MEMORY_FIGURE, Reason.MEMORY, Reason.SLO, Reason.BUDGET, Reason.NO_PRICE)
 """Reasons of candidates that came ever closer to being a plan; before them come layouts that are not legal."""
+MOST_REPLICAS = 2**14  # that a limit of dollars is tried with
 _CLOSENESS = np.array([CLOSER.index(r) + 1 if r in CLOSER else 0 for r in REASONS])
 
 
@@ -64,10 +67,10 @@ class Refusal:
 
 
 def choose(
-    evaluated: Evaluated, workload: Workload, prices_usd_per_h: dict[str, float], limits: Limits
+    evaluated: Evaluated, workload: Workload, prices: Mapping[str, Rent | Own | None], limits: Limits
 ) -> tuple[list[Choice], list[Refusal], Counter[Reason]]:
     """The best candidate of every deployment of a group, a refusal for each without one, and how many
-    candidates fell to which reason."""
+    candidates fell to which reason. `prices` say how each chip is paid, None where no price is known."""
     e = evaluated
     point, meets = _best_point(e, workload)
     reason = np.where((e.reason == 0) & ~meets, REASONS.index(Reason.SLO), e.reason)
@@ -88,15 +91,19 @@ def choose(
     prompts = np.ceil(np.nan_to_num(replicas * e.beside[rows, point]) * (1 - 1e-9))
     prompts += limits.spare * (prompts > 0)
     chips = alone * (replicas + limits.spare + prompts)
-    price = np.array([prices_usd_per_h.get(d.chip.id, np.nan) for d in e.group.deployments])[e.group.which]
-    usd_per_h = chips * price
+    layouts = e.group.layouts()
+    # ranks that share a scale-up domain share a machine
+    together = np.maximum(np.asarray(layouts.tp * layouts.dp) / per_package, 1.0)
+    usd_per_h = _usd_per_h(e, prices, chips, together)
     with np.errstate(invalid="ignore"):
-        over = chips > most
+        over, unknown = chips > most, np.zeros(len(point), dtype=bool)
         if limits.max_usd_per_h is not None:
             # an unknown price is no price below the limit
+            unknown = ~over & np.isnan(usd_per_h) & np.isfinite(chips)
             over |= ~(usd_per_h <= limits.max_usd_per_h)
-            most = np.where(np.isfinite(price), np.minimum(most, limits.max_usd_per_h / price), 0.0)
+            most = np.minimum(most, _affordable(e, prices, each, together, limits.max_usd_per_h))
         sustained = np.where(reason == 0, np.maximum(np.floor(most / each) - limits.spare, 0.0) * rate, 0.0)
+    reason = np.where((reason == 0) & unknown, REASONS.index(Reason.NO_PRICE), reason)
     reason = np.where((reason == 0) & over, REASONS.index(Reason.BUDGET), reason)
     goal = _goals(e, workload, point, replicas, each, owned=bool(limits.have))
     place = np.lexsort(goal[::-1])
@@ -132,6 +139,51 @@ def choose(
         {REASONS[code]: int(n) for code, n in zip(*np.unique(reason, return_counts=True), strict=True)}
     )
     return choices, refusals, counts
+
+
+def _usd_per_h(e: Evaluated, prices: Mapping[str, Rent | Own | None], chips: Array, together: Array) -> Array:
+    """Middle price of `chips` of each candidate, every `together` of them in one machine; NaN where unknown."""
+
+    def paid(basis: Rent | Own, count: Array, group: Array) -> Array:
+        return np.asarray(basis.hour(count, group).mid)
+
+    return _by_price(e, prices, chips, together, paid)
+
+
+def _affordable(
+    e: Evaluated, prices: Mapping[str, Rent | Own | None], each: Array, together: Array, limit: float
+) -> Array:
+    """Chips of the most whole replicas, of `each` chips, that cost no more than the limit: more never cost less."""
+
+    def within(basis: Rent | Own, count: Array, group: Array) -> Array:
+        fewest, most = np.zeros(len(count)), np.full(len(count), float(MOST_REPLICAS))
+        while (most - fewest > 1).any():
+            middle = np.floor((fewest + most) / 2)
+            paid = basis.hour(middle * count, group).mid <= limit
+            fewest, most = np.where(paid, middle, fewest), np.where(paid, most, middle)
+        return fewest * count
+
+    return np.nan_to_num(_by_price(e, prices, each, together, within))
+
+
+def _by_price(
+    e: Evaluated,
+    prices: Mapping[str, Rent | Own | None],
+    chips: Array,
+    together: Array,
+    figure: Callable[[Rent | Own, Array, Array], Array],
+) -> Array:
+    """A figure of each candidate that its price, its chips and those in one machine decide; NaN where unknown.
+    Many candidates share these: each pair is worked out once."""
+    found = np.full(len(chips), np.nan)
+    for i, deployment in enumerate(e.group.deployments):
+        basis = prices.get(deployment.chip.id)
+        mine = np.flatnonzero((e.group.which == i) & np.isfinite(chips))
+        if basis is not None and len(mine):
+            pairs = chips[mine] + 1j * together[mine]
+            once, back = np.unique(pairs, return_inverse=True)
+            found[mine] = figure(basis, once.real, once.imag)[back]
+    return found
 
 
 def _closest(reasons: NDArray[np.int64]) -> Reason:

@@ -65,7 +65,7 @@ def trained(**changes: object) -> TrainSpec:
         "title": "meta-llama/Llama-3.1-70B: 64x h100-sxm5-80gb, tp8 pp2 dp4 zero-1, bf16",
         "model": "meta-llama/Llama-3.1-70B",
         "machine": Machine("h100-sxm5-80gb", "nvidia", 64, 8, AWS),
-        "network": Network(80, 8192, 28672, 64, 8, 128, 128256, 0, 0, 0, False),
+        "network": Network(80, 8192, 28672, 64, 8, 128, 128256, 0, 0, 0, False, True, 5e5, 1e-5),
         "tp": 8,
         "pp": 2,
         "vp": 5,
@@ -87,6 +87,8 @@ def trained(**changes: object) -> TrainSpec:
         "expected": (
             "predicted: 30.1 s [26.0 s to 35.2 s] a step (80 %), 44 % MFU, 45.1 days with failures",
         ),
+        "save_steps": 71,
+        "one_queue": True,
     }
     return TrainSpec(**(values | changes))  # type: ignore[arg-type]
 
@@ -140,7 +142,16 @@ PLANS: dict[str, Spec] = {
     ),
     "train": trained(),
     "slice": trained(
-        machine=TPU, tp=4, pp=1, vp=1, dp=16, sharding="fsdp", shard_ranks=16, recomputed=1.0, schedule=""
+        machine=TPU,
+        tp=4,
+        pp=1,
+        vp=1,
+        dp=16,
+        sharding="fsdp",
+        shard_ranks=16,
+        recomputed=1.0,
+        schedule="",
+        one_queue=False,
     ),
 }
 

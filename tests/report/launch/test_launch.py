@@ -125,6 +125,12 @@ def test_what_a_tool_cannot_be_told_is_refused(target: str, changes: dict[str, o
         ("megatron", {"precision": "nvfp4"}, "train in nvfp4"),
         ("torchtitan", {"precision": "fp8"}, "train in fp8"),
         ("megatron", {"pp": 3, "vp": 1}, "cut evenly into 3"),
+        ("maxtext", {"pp": 3, "vp": 1}, "cut evenly into 3"),
+        ("maxtext", {"global_batch": 28}, "a multiple of 2 micro-batches"),
+        ("torchtitan", {"offload": 0.5}, "optimiser in host memory"),
+        ("maxtext", {"offload": 0.5}, "optimiser in host memory"),
+        ("torchtitan", {"vp": 32}, "cut evenly into 64"),
+        ("torchtitan", {"model": "meta-llama/Llama-3.1-405B"}, "train in bf16"),
     ],
 )
 def test_training_that_a_tool_cannot_be_told_is_refused(
@@ -143,3 +149,41 @@ def test_half_the_layers_again_are_half_of_every_chunk() -> None:
 def test_without_stages_a_pass_is_a_micro_batch() -> None:
     (train, _) = launch_files(trained(pp=1, vp=1, dp=8, schedule="", micro_batch=2), "torchtitan")
     assert "--training.local_batch_size 2 " in train.text
+
+
+def test_kernels_are_launched_through_one_queue_only_before_blackwell() -> None:
+    older, newer = (launch_files(trained(one_queue=o), "megatron")[0].text for o in (True, False))
+    assert "export CUDA_DEVICE_MAX_CONNECTIONS=1\ntorchrun" in older
+    assert "CUDA_DEVICE_MAX_CONNECTIONS" not in newer
+
+
+def test_only_the_run_itself_writes_checkpoints() -> None:
+    (train, check) = launch_files(trained(save_steps=12), "megatron")
+    assert "--save-interval 12 " in train.text
+    assert "--save" not in check.text
+
+
+def test_half_the_layers_again_are_all_of_them_where_there_is_nothing_between() -> None:
+    (train, _) = launch_files(trained(recomputed=0.5), "torchtitan")
+    assert "# the plan runs 50% of the layers again" in train.text
+    assert train.text.endswith("activation-checkpoint:full\n")
+
+
+def test_replicas_without_a_cut_optimiser() -> None:
+    assert "shard_optimizer_over_data" not in launch_files(trained(sharding="none"), "maxtext")[0].text
+
+
+@pytest.mark.parametrize(("kv", "split"), [("", "tensor"), ("bf16", "tensor"), ("int8", "row")])
+def test_llama_cpp_cuts_tensors_unless_the_cache_is_quantised(kv: str, split: str) -> None:
+    text = launch_files(served(runtime="llama.cpp", kv=kv), "llama.cpp")[0].text
+    assert f"--split-mode {split} " in text
+    assert ("is deprecated" in text) == (split == "row")
+
+
+def test_nodes_are_chosen_by_a_label_where_it_is_known() -> None:
+    spec = served()
+    other = replace(spec, machine=replace(spec.machine, chip="rtx-4090"))
+    known, unknown = (launch_files(s, "kubernetes")[0].text for s in (spec, other))
+    assert 'nvidia.com/gpu.product: "NVIDIA-H100-80GB-HBM3"' in known
+    assert "nodeSelector:" not in unknown
+    assert "# add a nodeSelector" in unknown

@@ -40,7 +40,9 @@ class TrainRequest(Money, TrainOptions):
 
     model: str = ask(MODEL, MISSING, file=True)
     task: Literal["train", "finetune"] = ask("train from scratch, or fine-tune adapters", "train")
-    chips: str = ask("the chips to try, separated by commas", "h100-sxm5-80gb", file=True)
+    chips: str | None = ask(
+        "the chips to try, separated by commas; default: a few that clouds rent", file=True
+    )
     precision: str = ask("bf16, fp8, mxfp8 or nvfp4", "bf16")
     set_: str | None = ask("figures of the chips, as in hbm=4TB/s,bf16=1.2PFLOPS", name="set")
 

@@ -93,7 +93,7 @@ def cluster(
     return made
 
 
-def on_system(chip: Chip, system: System, dtype: str = "16") -> Cluster:
+def on_system(chip: Chip, system: System, dtype: str = "16", half: str = "bf16") -> Cluster:
     """The same on a system of the catalogue: its outermost fabric and its network."""
     tier = system.tiers[-1] if system.tiers else None
     nic = system.scaleout.bytes_per_s if system.scaleout else None
@@ -102,4 +102,5 @@ def on_system(chip: Chip, system: System, dtype: str = "16") -> Cluster:
         dtype,
         domain=float(tier.chips) if tier else 1.0,
         nic_bytes_per_s=np.nan if nic is None else nic,
+        half=half,
     )

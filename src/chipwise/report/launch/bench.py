@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import math
 
+from chipwise.catalog.tools import get_tool
 from chipwise.report.launch.command import Command
 from chipwise.report.launch.spec import ServeSpec
 
-__all__ = ["PORT", "sglang_bench", "verify"]
+__all__ = ["PORT", "client", "sglang_bench", "verify"]
 
 PORT = 8000
 REQUESTS = 10  # for every request in flight
@@ -38,6 +39,13 @@ def verify(spec: ServeSpec, *, whole: bool = False) -> Command:
         .option("--metric-percentiles", "50,95,99")
         .option("--save-result")
     )
+
+
+def client(spec: ServeSpec) -> tuple[str, ...]:
+    """What must be installed to run vLLM's benchmark beside a runtime that does not bring it."""
+    if spec.runtime.startswith(("vllm", "neuronx")):
+        return ()
+    return (f"the benchmark is vLLM's, a client of any server: pip install vllm=={get_tool('vllm').version}",)
 
 
 def sglang_bench(spec: ServeSpec) -> Command:

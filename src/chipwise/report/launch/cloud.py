@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from chipwise.catalog.tools import Tool, get_tool
 from chipwise.errors import UsageError
-from chipwise.report.launch.bench import PORT, verify
+from chipwise.report.launch.bench import PORT, client, verify
 from chipwise.report.launch.command import comment, script
 from chipwise.report.launch.engines import serve_command, trtllm_settings
 from chipwise.report.launch.markup import Heredoc, Raw, Yaml, hcl, yaml
@@ -29,6 +29,17 @@ IMAGES = {
     ("sglang", "nvidia"): "lmsysorg/sglang:v{}",
     ("trtllm", "nvidia"): "nvcr.io/nvidia/tensorrt-llm/release:{}.0",
 }
+# Labels that NVIDIA's GPU feature discovery gives nodes: the product as nvidia-smi names it, spaces as dashes.
+PRODUCTS = {
+    "h100-sxm5-80gb": "NVIDIA-H100-80GB-HBM3",
+    "h200-sxm-141gb": "NVIDIA-H200",
+    "a100-sxm4-80gb": "NVIDIA-A100-SXM4-80GB",
+    "a100-sxm4-40gb": "NVIDIA-A100-SXM4-40GB",
+    "l40s": "NVIDIA-L40S",
+    "l4": "NVIDIA-L4",
+    "t4": "Tesla-T4",
+}
+SECRET = "hf-token"
 TRAINER = "nvcr.io/nvidia/pytorch:25.10-py3"
 DISK_GB = 500
 BASH = "#!/usr/bin/env bash\n"
@@ -79,11 +90,13 @@ def kubernetes(spec: Spec) -> tuple[LaunchFile, ...]:
                 "launch it --for skypilot, or plan with --max-chips",
             )
         return (
-            LaunchFile("deployment.yaml", comment(spec, tool) + _served(spec, tool, device)),
+            LaunchFile("deployment.yaml", comment(spec, tool, _cluster(spec)) + _served(spec, tool, device)),
             _check(spec),
         )
     return tuple(
-        LaunchFile(f"{name}.yaml", comment(spec, tool) + _job(spec, tool, device, name, steps))
+        LaunchFile(
+            f"{name}.yaml", comment(spec, tool, _cluster(spec)) + _job(spec, tool, device, name, steps)
+        )
         for name, steps in (("job", spec.steps), ("verify", MEASURED))
     )
 
@@ -112,7 +125,10 @@ def terraform(spec: Spec) -> tuple[LaunchFile, ...]:
     command = command if machine.hosts == 1 else ""
     area = region if region not in ("", "all", "any") else REGIONS[provider]
     render = _aws if provider == "aws" else _google
-    text = comment(spec, tool) + hcl(render(kind, area, count, command), tool)
+    inside = (f"no rule opens port {PORT} to the outside: run verify.sh on the machine",)
+    text = comment(spec, tool, inside if isinstance(spec, ServeSpec) else ()) + hcl(
+        render(kind, area, count, command), tool
+    )
     files = (LaunchFile("main.tf", text), check)
     return files if command else (*files, by_hand)
 
@@ -168,7 +184,9 @@ def _replicas(spec: ServeSpec, count: int) -> str:
 
 
 def _check(spec: ServeSpec) -> LaunchFile:
-    return LaunchFile("verify.sh", script(spec, get_tool("vllm"), verify(spec)), script=True)
+    return LaunchFile(
+        "verify.sh", script(spec, get_tool("vllm"), verify(spec), notes=client(spec)), script=True
+    )
 
 
 def _trained(spec: TrainSpec, name: str, steps: int) -> LaunchFile:
@@ -197,12 +215,14 @@ def _served(spec: ServeSpec, tool: Tool, device: Mapping[str, Yaml]) -> str:
         "image": image.format(get_tool(engine).version),
         "command": ["bash", "-c"],
         "args": [_start(spec)],
+        "env": [_token()],
         "ports": [{"containerPort": PORT}],
         "readinessProbe": {"httpGet": {"path": "/health", "port": PORT}},
         "resources": {"limits": device},
         "volumeMounts": [{"name": "shm", "mountPath": "/dev/shm"}],
     }
     pod: Yaml = {
+        **_placed(spec),
         "containers": [container],
         "volumes": [{"name": "shm", "emptyDir": {"medium": "Memory"}}],
     }
@@ -225,6 +245,29 @@ def _served(spec: ServeSpec, tool: Tool, device: Mapping[str, Yaml]) -> str:
     return yaml(deployment, tool) + "---\n" + yaml(service, tool)
 
 
+def _cluster(spec: Spec) -> tuple[str, ...]:
+    """What the cluster must bring."""
+    token = f"a gated model needs a token: kubectl create secret generic {SECRET} --from-literal=token=..."
+    if spec.machine.chip in PRODUCTS:
+        return (
+            token,
+            "nodeSelector is a label of NVIDIA's GPU feature discovery: without it, name your own label",
+        )
+    return (token, f"add a nodeSelector where the cluster has other accelerators than {spec.machine.chip}")
+
+
+def _token() -> Yaml:
+    return {
+        "name": "HF_TOKEN",
+        "valueFrom": {"secretKeyRef": {"name": SECRET, "key": "token", "optional": True}},
+    }
+
+
+def _placed(spec: Spec) -> dict[str, Yaml]:
+    product = PRODUCTS.get(spec.machine.chip)
+    return {"nodeSelector": {"nvidia.com/gpu.product": product}} if product else {}
+
+
 def _job(spec: TrainSpec, tool: Tool, device: Mapping[str, Yaml], name: str, steps: int) -> str:
     labels: Yaml = {"app": f"chipwise-{name}"}
     first = f"chipwise-{name}-0.chipwise-{name}"
@@ -234,12 +277,14 @@ def _job(spec: TrainSpec, tool: Tool, device: Mapping[str, Yaml], name: str, ste
         "image": TRAINER,
         "command": ["bash", "-c"],
         "args": [shell],
+        "env": [_token()],
         "resources": {"limits": device},
         "volumeMounts": [{"name": "shm", "mountPath": "/dev/shm"}],
     }
     pod: Yaml = {
         "restartPolicy": "Never",
         "subdomain": f"chipwise-{name}",
+        **_placed(spec),
         "containers": [container],
         "volumes": [{"name": "shm", "emptyDir": {"medium": "Memory"}}],
     }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 from chipwise.catalog.tools import Tool, get_tool
@@ -64,13 +65,13 @@ def _plain(value: object) -> bool:
     return isinstance(value, int | float) or str(value).startswith('"$')
 
 
-def comment(spec: Spec, tool: Tool, lead: str = "#") -> str:
-    """What a file launches, what is predicted, and of which version its options are."""
-    lines = (spec.title, *spec.expected, f"options of {tool.name} {tool.version}")
-    return "\n".join(f"{lead} {shorten(line, 300)}" for line in lines) + "\n"
+def comment(spec: Spec, tool: Tool, notes: Iterable[str] = ()) -> str:
+    """What a file launches, what is predicted, of which version its options are, and what the user must know."""
+    lines = (spec.title, *spec.expected, f"options of {tool.name} {tool.version}", *notes)
+    return "\n".join(f"# {shorten(line, 300)}" for line in lines) + "\n"
 
 
-def script(spec: Spec, tool: Tool, *commands: object) -> str:
+def script(spec: Spec, tool: Tool, *commands: object, notes: Iterable[str] = ()) -> str:
     """A shell script of commands."""
     body = "\n\n".join(str(c) for c in commands)
-    return f"#!/usr/bin/env bash\n{comment(spec, tool)}set -euo pipefail\n\n{body}\n"
+    return f"#!/usr/bin/env bash\n{comment(spec, tool, notes)}set -euo pipefail\n\n{body}\n"

@@ -12,7 +12,7 @@ from chipwise.report.launch.bench import PORT
 from chipwise.report.launch.command import Command
 from chipwise.report.launch.spec import ServeSpec
 
-__all__ = ["fitting", "llama_command", "serve_command", "trtllm_settings", "vllm_options"]
+__all__ = ["fitting", "llama_command", "llama_notes", "serve_command", "trtllm_settings", "vllm_options"]
 
 # Formats of the cache as each tool names them.
 CACHES: Mapping[str, Mapping[str, str]] = {
@@ -123,13 +123,33 @@ def llama_command(spec: ServeSpec) -> Command:
         .option("--kv-unified", when=mixed)
         .option("--parallel", slots)
         .option("--n-gpu-layers", 0 if spec.machine.cpu else 999)
-        .option("--split-mode", "row" if spec.tp > 1 else "layer", when=devices > 1 and not spec.machine.cpu)
+        .option("--split-mode", _split(spec), when=bool(_split(spec)))
         .option("--tensor-split", ",".join("1" * devices), when=devices > 1 and not spec.machine.cpu)
         .option("--cache-type-k", kv)
         .option("--cache-type-v", kv)
         .option("--flash-attn", "on")
         .option("--port", PORT)
     )
+
+
+def llama_notes(spec: ServeSpec) -> tuple[str, ...]:
+    """What llama.cpp says of the way in which layers are split."""
+    if _split(spec) == "row":
+        return (
+            "--split-mode row is deprecated; tensor, its successor, takes caches of 16 bits: plan with --kv fp16",
+        )
+    if _split(spec) == "tensor":
+        return ("--split-mode tensor is experimental and not there for all architectures: check the answers",)
+    return ()
+
+
+def _split(spec: ServeSpec) -> str:
+    """How layers are spread over devices; "" on one. `tensor` keeps no quantised cache (docs/multi-gpu.md)."""
+    if spec.machine.devices < 2 or spec.machine.cpu:
+        return ""
+    if spec.tp < 2:
+        return "layer"
+    return "tensor" if (_cache(spec, "llama.cpp") or "f16") in ("f16", "bf16") else "row"
 
 
 def _sglang(spec: ServeSpec) -> Command:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 
 from chipwise.catalog.tools import Tool, get_tool
-from chipwise.report.launch.bench import PORT, sglang_bench, verify
+from chipwise.report.launch.bench import PORT, client, sglang_bench, verify
 from chipwise.report.launch.command import Command, script
 from chipwise.report.launch.engines import (
     fitting,
     llama_command,
+    llama_notes,
     serve_command,
     trtllm_settings,
     vllm_options,
@@ -65,7 +66,7 @@ def dynamo(spec: ServeSpec) -> tuple[LaunchFile, ...]:
 
 def llama_cpp(spec: ServeSpec) -> tuple[LaunchFile, ...]:
     """`llama-server`."""
-    return _pair(spec, "llama.cpp", llama_command(spec))
+    return _pair(spec, "llama.cpp", llama_command(spec), notes=llama_notes(spec))
 
 
 def neuronx(spec: ServeSpec) -> tuple[LaunchFile, ...]:
@@ -79,10 +80,12 @@ def _pair(
     serve: Command,
     bench: Command | None = None,
     measured_by: Tool | None = None,
+    notes: tuple[str, ...] = (),
 ) -> tuple[LaunchFile, ...]:
     """The script that serves one replica, and the one that measures it, by default with vLLM's benchmark."""
-    main = script(spec, get_tool(target), f"{_note(spec.replicas, 'replicas')}{serve}")
-    check = script(spec, measured_by or get_tool("vllm"), bench or verify(spec))
+    main = script(spec, get_tool(target), f"{_note(spec.replicas, 'replicas')}{serve}", notes=notes)
+    notes = client(spec) if bench is None else ()
+    check = script(spec, measured_by or get_tool("vllm"), bench or verify(spec), notes=notes)
     return LaunchFile("serve.sh", main, script=True), LaunchFile("verify.sh", check, script=True)
 
 

@@ -52,7 +52,8 @@ class Guess:
 class ServeSpec:
     """A served model. `convert` is the format that the runtime turns weights into when it loads them, "" where
     the checkpoint holds them as they run; `kv` is "" for the runtime's own; `memory_share`, `sequences` and
-    `budget_tokens` are the policies that the plan was priced with, per device group.
+    `budget_tokens` are the policies that the plan was priced with, per device group; `memory_share` is of the base
+    that the runtime takes it of, what it reserves already taken off.
 
     `spare` of the replicas are beyond what carries the load, `prompt_workers` work off prompts for all of them;
     `cached_tokens` of a prompt are found in the cache; `spread` are standard deviation over mean of prompt and
@@ -91,7 +92,8 @@ class ServeSpec:
 @dataclass(frozen=True, slots=True)
 class Network:
     """The dimensions of a trained model; no experts: 0. `plain`: all layers are alike, of softmax attention with
-    heads of keys and values, and a gated feed-forward layer or routed experts alone."""
+    heads of keys and values, and a gated feed-forward layer or routed experts alone. `rope_base` and `norm_epsilon`
+    are those of the configuration; None: it has none."""
 
     layers: int
     hidden: int
@@ -105,12 +107,16 @@ class Network:
     expert_ffn: int
     tied: bool
     plain: bool = True
+    rope_base: float | None = None
+    norm_epsilon: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class TrainSpec:
     """A training run: layout, batch, and the dimensions of the network. `recomputed` is the share of layers that
-    run again in the backward pass, `offload` that of the optimiser in host memory; `schedule` is "" without stages."""
+    run again in the backward pass, `offload` that of the optimiser in host memory; `schedule` is "" without stages.
+    `save_steps` are those between two checkpoints; `one_queue`: a GPU before Blackwell, where kernels overlap with
+    communication in the right order only when they are launched through one queue."""
 
     title: str
     model: str
@@ -135,6 +141,8 @@ class TrainSpec:
     steps: int
     finetune: bool
     expected: tuple[str, ...]
+    save_steps: int
+    one_queue: bool
 
 
 Spec = ServeSpec | TrainSpec

@@ -16,22 +16,38 @@ SCHEDULES = {
     "zero-bubble": "InterleavedZeroBubble",
     "zb-v": "ZBVZeroBubble",
 }
+FLOAT8 = ("llama3_405b",)  # configurations of torchtitan whose products are 8-bit
 MEASURED = 30  # steps of the run that verifies a prediction
 
 
 def torchrun(spec: TrainSpec) -> tuple[LaunchFile, ...]:
     """One process per device; the program and its own options are the user's."""
-    return _pair(spec, "torchrun", f'{_ranks(spec)} \\\n  "${{PROGRAM:?the training program}}"')
+    notes = ("the program is yours: it lays the model out as the title says and stops after STEPS steps",)
+    return _pair(spec, "torchrun", *(_own(spec, steps) for steps in (spec.steps, MEASURED)), notes=notes)
 
 
 def megatron(spec: TrainSpec) -> tuple[LaunchFile, ...]:
     """`pretrain_gpt.py` under torchrun; random tokens where only the step is measured."""
-    return _pair(spec, "megatron", *(_megatron(spec, steps) for steps in (spec.steps, MEASURED)))
+    n = spec.network
+    left = [o for o, v in (("rope_theta", n.rope_base), ("rms_norm_eps", n.norm_epsilon)) if v is None]
+    known = (
+        "--rotary-base and --norm-epsilon are Megatron-LM's own where they are not given: see {} of the model"
+    )
+    notes = (known.format(" and ".join(left)),) if left else ()
+    return _pair(spec, "megatron", *(_megatron(spec, steps) for steps in (spec.steps, MEASURED)), notes=notes)
 
 
 def torchtitan(spec: TrainSpec) -> tuple[LaunchFile, ...]:
     """`torchtitan.train` under torchrun, for the models of its registries."""
-    return _pair(spec, "torchtitan", *(_torchtitan(spec, steps) for steps in (spec.steps, MEASURED)))
+    notes = [
+        "the registry's configuration streams tokens from allenai/c4 and reads the tokenizer in ./assets/hf"
+    ]
+    if 0.0 < spec.recomputed < 1.0:
+        notes.append(
+            f"the plan runs {spec.recomputed:.0%} of the layers again, torchtitan can only do all: slower"
+        )
+    runs = (_torchtitan(spec, steps) for steps in (spec.steps, MEASURED))
+    return _pair(spec, "torchtitan", *runs, notes=tuple(notes))
 
 
 def maxtext(spec: TrainSpec) -> tuple[LaunchFile, ...]:
@@ -58,6 +74,10 @@ def _ranks(spec: TrainSpec) -> Command:
     )
 
 
+def _own(spec: TrainSpec, steps: int) -> str:
+    return f'export STEPS={steps}\n{_ranks(spec)} \\\n  "${{PROGRAM:?the training program}}"'
+
+
 def _megatron(spec: TrainSpec, steps: int) -> str:
     n = spec.network
     if spec.sharding == "fsdp":
@@ -68,10 +88,7 @@ def _megatron(spec: TrainSpec, steps: int) -> str:
             "launch it --for torchtitan, or keep schedule=1f1b",
         )
     if n.layers % (spec.pp * spec.vp):
-        raise UsageError(
-            f"{n.layers} layers cannot be cut evenly into {spec.pp * spec.vp} parts",
-            "keep a pp of --layout that divides them",
-        )
+        raise _uneven(spec, spec.pp * spec.vp)
     if not n.plain:
         raise UsageError(
             f"{spec.model} is more than these options describe: layers differ, or attention is latent",
@@ -112,7 +129,12 @@ def _megatron(spec: TrainSpec, steps: int) -> str:
         .option("--kv-channels", n.head_dim)
         .option("--swiglu")
         .option("--normalization", "RMSNorm")
+        .option("--norm-epsilon", f"{n.norm_epsilon or 0.0:g}", when=n.norm_epsilon is not None)
         .option("--position-embedding-type", "rope")
+        .option("--rotary-base", round(n.rope_base or 0.0), when=n.rope_base is not None)
+        # its own are 0.1
+        .option("--attention-dropout", 0)
+        .option("--hidden-dropout", 0)
         .option("--disable-bias-linear")
         .option("--untie-embeddings-and-output-weights", when=not n.tied)
         .option("--num-experts", n.experts, when=n.experts > 0)
@@ -130,11 +152,16 @@ def _megatron(spec: TrainSpec, steps: int) -> str:
         .option("--tokenizer-model", spec.model, when=not measuring)
         .option("--mock-data", when=measuring)
         .option("--data-path", '"${DATA_PATH:?}"', when=not measuring)
+        .option("--save", '"${CHECKPOINTS:?}"', when=not measuring)
+        .option("--load", '"${CHECKPOINTS:?}"', when=not measuring)
+        .option("--save-interval", spec.save_steps, when=not measuring)
         .option("--lr", "3e-4")
         .option("--log-interval", 1 if measuring else 10)
         .option("--log-throughput")
     )
-    return f"{_ranks(spec)} \\\n  {command}"
+    ordered = spec.one_queue and (spec.tp > 1 or spec.cp > 1)
+    export = "export CUDA_DEVICE_MAX_CONNECTIONS=1\n" if ordered else ""
+    return f"{export}{_ranks(spec)} \\\n  {command}"
 
 
 def _torchtitan(spec: TrainSpec, steps: int) -> str:
@@ -144,8 +171,14 @@ def _torchtitan(spec: TrainSpec, steps: int) -> str:
             f"{tool.name} {tool.version} has no configuration of {spec.model}",
             f"it has {', '.join(tool.models)}",
         )
-    _precision(spec, "torchtitan", ("bf16",))
     module, config = tool.models[spec.model]
+    _in_memory(spec, "torchtitan")
+    _precision(spec, "torchtitan", ("fp8",) if config in FLOAT8 else ("bf16",))
+    parts = spec.pp * spec.vp
+    chunk = -(-spec.network.layers // parts)
+    if spec.vp > 1 and -(-spec.network.layers // chunk) != parts:
+        raise _uneven(spec, parts)
+    again = "full" if spec.recomputed else "selective" if spec.selective else "none"
     # without its optimiser cut up zero-1 would not fit: weights are cut as well, and kept whole once gathered
     cut = 1 if spec.sharding == "none" else spec.shard_ranks
     command = (
@@ -168,6 +201,11 @@ def _torchtitan(spec: TrainSpec, steps: int) -> str:
         .option("--parallelism.pipeline_parallel_degree", spec.pp, when=spec.pp > 1)
         .option("--parallelism.pipeline_parallel_schedule", SCHEDULES.get(spec.schedule), when=spec.pp > 1)
         .option("--parallelism.pipeline_parallel_microbatch_size", spec.micro_batch, when=spec.pp > 1)
+        .option("--parallelism.pipeline_parallel_layers_per_stage", chunk, when=spec.vp > 1)
+        # tables count for no layer, or the number of parts would be another
+        .option("--parallelism.pipeline_parallel_first_stage_less_layers", 0, when=spec.vp > 1)
+        .option("--parallelism.pipeline_parallel_last_stage_less_layers", 0, when=spec.vp > 1)
+        .option(f"activation-checkpoint:{again}")  # a subcommand: last
     )
     return f"{_ranks(spec)} \\\n  {command}"
 
@@ -179,9 +217,21 @@ def _maxtext(spec: TrainSpec, steps: int) -> str:
             f"{tool.name} has no configuration of {spec.model} in the table of options",
             f"it has {', '.join(tool.models)}",
         )
+    _in_memory(spec, "maxtext")
     _precision(spec, "maxtext", ("bf16", "fp8"))
     (name,) = tool.models[spec.model]
     devices, micro = spec.machine.devices, spec.micro_batch * spec.dp
+    passes, chunks = max(spec.global_batch // micro, 1), spec.pp * spec.vp
+    if spec.network.layers % chunks:
+        raise _uneven(spec, chunks)
+    if spec.pp > 1 and passes % spec.pp:
+        raise UsageError(
+            f"{tool.name} runs a multiple of {spec.pp} micro-batches through {spec.pp} stages, the plan has {passes}",
+            "keep another pp of --layout",
+        )
+    at_once = (
+        passes if spec.pp > 1 else 1
+    )  # stages work off all micro-batches of a step, without them one runs
     cut = spec.shard_ranks if spec.sharding == "fsdp" else 1
     command = (
         Command(tool, "python -m MaxText.train MaxText/configs/base.yml")
@@ -189,8 +239,8 @@ def _maxtext(spec: TrainSpec, steps: int) -> str:
         .setting("run_name", "chipwise")
         .setting("base_output_directory", '"${OUTPUT:?where logs go}"')
         .setting("hardware", "tpu" if spec.machine.vendor == "google" else "gpu")
-        .setting("per_device_batch_size", f"{micro / devices:g}")
-        .setting("gradient_accumulation_steps", max(spec.global_batch // micro, 1))
+        .setting("per_device_batch_size", f"{micro * at_once / devices:g}")
+        .setting("gradient_accumulation_steps", passes // at_once)
         .setting("max_target_length", spec.seq)
         .setting("ici_fsdp_parallelism", min(cut, spec.dp))
         .setting("ici_data_parallelism", max(spec.dp // cut, 1))
@@ -198,6 +248,9 @@ def _maxtext(spec: TrainSpec, steps: int) -> str:
         .setting("ici_context_parallelism", spec.cp, when=spec.cp > 1)
         .setting("ici_expert_parallelism", spec.ep, when=spec.ep > 1)
         .setting("ici_pipeline_parallelism", spec.pp, when=spec.pp > 1)
+        .setting("num_layers_per_pipeline_stage", spec.network.layers // chunks, when=spec.pp > 1)
+        .setting("num_pipeline_microbatches", passes, when=spec.pp > 1)
+        .setting("shard_optimizer_over_data", "true", when=spec.sharding == "zero-1" and spec.dp > 1)
         .setting("remat_policy", "full" if spec.recomputed else "minimal" if spec.selective else "none")
         .setting("dtype", "bfloat16")
         .setting("quantization", spec.precision, when=spec.precision == "fp8")
@@ -206,6 +259,22 @@ def _maxtext(spec: TrainSpec, steps: int) -> str:
         .setting("steps", steps)
     )
     return str(command)
+
+
+def _uneven(spec: TrainSpec, parts: int) -> UsageError:
+    return UsageError(
+        f"{spec.network.layers} layers cannot be cut evenly into {parts} parts",
+        "keep a pp of --layout that divides them",
+    )
+
+
+def _in_memory(spec: TrainSpec, target: str) -> None:
+    """Raises `UsageError` for an optimiser in host memory, which the tool is not told here."""
+    if spec.offload > 0:
+        raise UsageError(
+            f"{get_tool(target).name} is not told here to keep the optimiser in host memory",
+            "launch it --for megatron, or plan with --layout offload=0",
+        )
 
 
 def _precision(spec: TrainSpec, target: str, known: tuple[str, ...]) -> None:
@@ -217,10 +286,14 @@ def _precision(spec: TrainSpec, target: str, known: tuple[str, ...]) -> None:
         )
 
 
-def _pair(spec: TrainSpec, target: str, run: str, check: str = "") -> tuple[LaunchFile, ...]:
-    """The script of every host; a short run on random tokens whose logged step time is the prediction's check."""
+def _pair(
+    spec: TrainSpec, target: str, run: str, check: str, *, notes: tuple[str, ...] = ()
+) -> tuple[LaunchFile, ...]:
+    """The script of every host; a short run whose logged step time is the prediction's check."""
     tool = get_tool(target)
     if spec.finetune and target != "torchrun":
         raise UsageError("adapters are trained by a program of your own", "launch it --for torchrun")
-    files = (LaunchFile("train.sh", script(spec, tool, run), script=True),)
-    return (*files, LaunchFile("verify.sh", script(spec, tool, check or run), script=True))
+    return (
+        LaunchFile("train.sh", script(spec, tool, run, notes=notes), script=True),
+        LaunchFile("verify.sh", script(spec, tool, check, notes=notes), script=True),
+    )
