@@ -16,24 +16,7 @@ from chipwise.catalog.published import find_result, load_inference_results, soft
 from chipwise.errors import ChipwiseError, UnknownNameError, UsageError
 from chipwise.evidence.mlperf_features import features
 from chipwise.evidence.mlperf_rows import SLACK, precision_of, read_run, run_of
-
-ROW = {
-    "row_id": "x",
-    "round": "v5.1",
-    "chip": "h200-sxm-141gb",
-    "accelerator": "H200-SXM",
-    "variant": "",
-    "power_limit_w": "700",
-    "chips_total": "8",
-    "nodes": "1",
-    "framework": "TensorRT 10.11, CUDA 12.9",
-    "model": "llama2-70b-99.9",
-    "model_base": "llama2-70b",
-    "scenario": "Offline",
-    "weight_precision": "fp8",
-    "unit": "Tokens/s",
-    "submitter": "Someone",
-}
+from evidence.mlperf import ROW
 
 
 def test_a_row_and_its_published_result_are_the_same_run() -> None:

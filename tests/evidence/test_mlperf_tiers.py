@@ -17,6 +17,7 @@ from chipwise.errors import UsageError
 from chipwise.evidence.mlperf_anchors import Anchor, correction
 from chipwise.evidence.mlperf_rows import Run, run_of
 from chipwise.evidence.mlperf_tiers import interval, spreads, tier_of
+from evidence.mlperf import ROW
 
 RUN = run_of(load_inference_results()["v5.1-05440"])  # 8x H200, llama2-70b, Server
 
@@ -74,28 +75,8 @@ def table(path: Path, rows: list[dict[str, str]]) -> str:
     return str(path)
 
 
-ROW = {
-    "row_id": "a",
-    "round": "v5.1",
-    "chip": "h200-sxm-141gb",
-    "accelerator": "H200-SXM",
-    "variant": "",
-    "power_limit_w": "700",
-    "chips_total": "8",
-    "nodes": "1",
-    "framework": "TensorRT 10.11, CUDA 12.9",
-    "model": "llama2-70b-99.9",
-    "model_base": "llama2-70b",
-    "scenario": "Offline",
-    "weight_precision": "fp8",
-    "unit": "Tokens/s",
-    "submitter": "Someone",
-    "result": "",
-}
-
-
 def test_anchors_of_the_user_move_the_suite(tmp_path: Path) -> None:
-    rows = table(tmp_path / "rows.csv", [ROW])
+    rows = table(tmp_path / "rows.csv", [{**ROW, "result": ""}])
     plain = {p.metric: p for p in predict_mlperf(rows)}["result"]
     assert plain.mid is not None
     twice = {**ROW, "row_id": "mine", "chips_total": "4", "result": str(plain.mid)}  # twice as fast
@@ -108,7 +89,7 @@ def test_anchors_of_the_user_move_the_suite(tmp_path: Path) -> None:
 
 
 def test_a_row_never_anchors_itself(tmp_path: Path) -> None:
-    rows = table(tmp_path / "rows.csv", [ROW])
+    rows = table(tmp_path / "rows.csv", [{**ROW, "result": ""}])
     known = table(tmp_path / "known.csv", [{**ROW, "result": "1"}])
     plain, moved = (list(predict_mlperf(rows, a)) for a in (None, known))
     assert [p.mid for p in plain] == [p.mid for p in moved]

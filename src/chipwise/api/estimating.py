@@ -16,7 +16,7 @@ from chipwise.errors import InfeasibleError, UsageError
 from chipwise.parallel.layout import Layout, Reason, check_layout
 from chipwise.report.assemble import model_record, rank_plans, workload_record
 from chipwise.report.records import PlanReport
-from chipwise.search.evaluate import Evaluated, evaluate, single
+from chipwise.search.evaluate import REASONS, Evaluated, evaluate, single
 from chipwise.workload.workload import Workload
 
 __all__ = ["estimate"]
@@ -106,7 +106,7 @@ def estimate(
 
 
 def _check(priced: Evaluated, what: str, next_step: str) -> None:
-    why = list(Reason)[int(priced.reason[0])]
+    why = REASONS[int(priced.reason[0])]
     if why is Reason.MEMORY:
         missing = float(priced.missing_bytes[0])
         raise InfeasibleError(

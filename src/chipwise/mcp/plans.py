@@ -213,10 +213,7 @@ def _fit(f: FitRecord) -> FitLine:
 
 
 def _name(p: PlanRecord) -> str:
-    lone = p.replicas == 1 and not p.prompt_workers
-    workers = p.layout.label if lone else f"{p.replicas} x ({p.layout.label})"
-    workers += f" + {p.prompt_workers} for prompts" if p.prompt_workers else ""
-    return f"{p.chips}x {p.chip} {workers} {p.precision} on {p.runtime}"
+    return f"{p.chips}x {p.chip} {p.spread} {p.precision} on {p.runtime}"
 
 
 def _bound(p: PlanRecord) -> str:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from chipwise.mcp.short import Range, model_text, range_of, refusals_of, rounded, span
 from chipwise.report.train_records import TrainPlanRecord, TrainReport
+from chipwise.report.train_view import duration
 
 __all__ = ["TrainAnswer", "TrainLine", "train_answer"]
 
@@ -56,8 +57,8 @@ def train_answer(report: TrainReport) -> TrainAnswer:
     if report.plans:
         p = report.plans[0]
         dollars = f", {span(p.usd.low, p.usd.high)} $" if p.usd else ""
-        days = span(p.days.low, p.days.high)
-        verdict = f"#1 {p.chips}x {p.chip} {p.layout.label}: {days} days{dollars}, MFU {p.mfu:.0%}"
+        took = f"{duration(p.days.low)} to {duration(p.days.high)}"
+        verdict = f"#1 {p.chips}x {p.chip} {p.layout.label}: {took}{dollars}, MFU {p.mfu:.0%}"
     return TrainAnswer(
         verdict,
         model_text(report.model),

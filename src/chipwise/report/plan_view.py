@@ -134,13 +134,8 @@ def span(oldest: str, newest: str) -> str:
 
 
 def _row(p: PlanRecord) -> tuple[str, ...]:
-    carrying = p.replicas - p.spare
-    pools = p.prompt_workers or p.spare
-    replicas = f"{carrying} x ({p.layout.label})" if carrying > 1 or pools else p.layout.label
-    replicas += f" + {p.spare} spare" if p.spare else ""
-    replicas += f" + {p.prompt_workers} for prompts" if p.prompt_workers else ""
     cache = "" if p.kv in ("bf16", "fp16") else f"  kv {p.kv}"
-    name = f"{p.chips}x {p.chip}  {replicas}  {p.precision}{cache}  b{p.batch:.0f}"
+    name = f"{p.chips}x {p.chip}  {p.spread}  {p.precision}{cache}  b{p.batch:.0f}"
     return (
         str(p.rank),
         name,

@@ -194,6 +194,16 @@ class PlanRecord:
     on_front: bool = False
     ties: tuple[int, ...] = ()
 
+    @property
+    def spread(self) -> str:
+        """Replicas and what each is cut over: `tp4`, `2 x (tp4) + 1 spare`, `1 x (tp2) + 1 for prompts`."""
+        carrying = self.replicas - self.spare
+        if carrying == 1 and not (self.spare or self.prompt_workers):
+            return self.layout.label
+        spare = f" + {self.spare} spare" if self.spare else ""
+        prompts = f" + {self.prompt_workers} for prompts" if self.prompt_workers else ""
+        return f"{carrying} x ({self.layout.label}){spare}{prompts}"
+
 
 @dataclass(frozen=True, slots=True)
 class RefusalRecord:

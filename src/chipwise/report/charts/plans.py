@@ -138,17 +138,11 @@ def bars(plans: Sequence[PlanRecord], metric: str) -> Spec:
     )
 
 
-def _layout(p: PlanRecord) -> str:
-    lone = p.replicas == 1 and not p.prompt_workers
-    text = p.layout.label if lone else f"{p.replicas} x ({p.layout.label})"
-    return f"{text} + {p.prompt_workers} for prompts" if p.prompt_workers else text
-
-
 def _point(p: PlanRecord, usd: float) -> dict[str, str | float | bool]:
     return {
         "rank": p.rank,
         "plan": f"{p.chips}x {p.chip}",
-        "layout": _layout(p),
+        "layout": p.spread,
         "usd": usd,
         "speed": 1.0 / p.tpot_s.mid,
         "slow": 1.0 / p.tpot_s.high,

@@ -55,11 +55,7 @@ def place(value: float, low: float, high: float) -> float:
 
 def _layout(p: PlanRecord) -> str:
     """Replicas of a plan and what each is spread over."""
-    carrying = p.replicas - p.spare
-    whole = carrying == 1 and not (p.spare or p.prompt_workers)
-    text = p.layout.label if whole else f"{carrying} × ({p.layout.label})"
-    text += f" + {p.spare} spare" if p.spare else ""
-    text += f" + {p.prompt_workers} for prompts" if p.prompt_workers else ""
+    text = p.spread.replace(" x (", " × (")
     return text if p.kv in ("bf16", "fp16") else f"{text} · kv {p.kv}"
 
 

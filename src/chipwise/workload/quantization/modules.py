@@ -131,11 +131,6 @@ class Patterns:
                 self._general.append(text)
 
     @property
-    def by_layer(self) -> frozenset[int]:
-        """Layers that are named by their number."""
-        return frozenset(self._by_layer)
-
-    @property
     def per_layer(self) -> bool:
         """Whether layers can differ."""
         return bool(self._by_layer) or any(isinstance(p, re.Pattern) for p in self._general)
