@@ -23,7 +23,10 @@ from chipwise.predict.training.memory import activation_bytes, state_bytes
 from chipwise.predict.training.result import Convention, step_flops
 from chipwise.units import Array
 
-__all__ = ["TIERS", "answer_training", "interval_of", "tier_of"]
+__all__ = ["NOISY", "TIERS", "answer_training", "interval_of", "tier_of"]
+
+# Software whose rows scatter as those with assumed inputs do.
+NOISY = ("eager", "habana", "neuron", "neuron-nemo")
 
 # Factors (low, high) of the 80 % interval of measured / predicted step time, by tier: the 10 % and 90 %
 # quantiles of residuals of rows that the fit had not seen (workloads in eight folds; `unseen`: whole stacks
@@ -114,7 +117,7 @@ def tier_of(row: Row, case: Case, known: tuple[frozenset[str], frozenset[str]]) 
         return "composed"
     assumed = any(not g.startswith(("micro-batch", "no ")) for g in case.guessed)
     kind = "dense" if labels["moe"] == "dense" else "experts"
-    noisy = labels["stack"] in ("neuron", "eager", "habana")
+    noisy = labels["stack"] in NOISY
     return f"{kind}, {'assumed' if assumed or noisy else 'stated'}"
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from chipwise.calibrate.fit_training import Runs
+from chipwise.calibrate.training_rates import attention_of, unit_of
 from chipwise.evidence.rows import Row
 from chipwise.evidence.training_case import Case
 from chipwise.evidence.training_layout import row_spread
@@ -37,6 +38,8 @@ def read_case(row: Row) -> Case:
         "recipe": stack.flavour,
         "release": stack.release,
         "generation": generation,
+        "unit": unit_of(stack.dtype, generation),
+        "attention": attention_of(stack.name),
         "vendor": chip.vendor,
         "chip": chip.id if exact else f"near-{chip.id}",
         "moe": _routing(row, network),
@@ -77,8 +80,10 @@ def stack_cases(cases: Sequence[Case], rows: Sequence[Row] = ()) -> Runs:
 
 
 def _recipe(row: Row, recipe: Recipe, s: Spread) -> Recipe:
-    """DeepSpeed gathers weights in one ring over all ranks, each over its own NIC."""
-    alone = float(s.zero) >= 3 and "deepspeed" in row.get("framework", "").lower()
+    """DeepSpeed gathers weights in one ring over all ranks, each over its own NIC; on Jean Zay, whose network is known
+    by what such a ring reaches, that is in the number already."""
+    deepspeed = "deepspeed" in row.get("framework", "").lower() and row.get("system") != "Jean Zay"
+    alone = float(s.zero) >= 3 and deepspeed
     return replace(recipe, flat=1.0) if alone else recipe
 
 

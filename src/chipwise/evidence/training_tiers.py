@@ -7,12 +7,11 @@ from dataclasses import dataclass
 
 from chipwise.calibrate.fit_training import training_effects
 from chipwise.calibrate.parameters import Parameters
-from chipwise.evidence.training_answers import TIERS
+from chipwise.evidence.training_answers import NOISY, TIERS
 
 __all__ = ["SEEN", "TWINS", "PlanTier", "Seen", "plan_tier"]
 
 ENOUGH = 0.75  # of a chip's rows in their 80 % interval, below which the interval is too narrow for it
-NOISY = ("eager", "habana", "neuron")  # software whose rows scatter as those with assumed inputs do
 
 
 @dataclass(frozen=True, slots=True)
