@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from chipwise.calibrate.fit_training import Runs
-from chipwise.calibrate.training_rates import attention_of, unit_of
+from chipwise.calibrate.training_rates import attention_of, products_of, unit_of
 from chipwise.evidence.rows import Row
 from chipwise.evidence.training_case import Case
 from chipwise.evidence.training_layout import row_spread
@@ -39,6 +39,7 @@ def read_case(row: Row) -> Case:
         "release": stack.release,
         "generation": generation,
         "unit": unit_of(stack.dtype, generation),
+        "products": products_of(stack.dtype, generation),
         "attention": attention_of(stack.name),
         "vendor": chip.vendor,
         "chip": chip.id if exact else f"near-{chip.id}",

@@ -63,7 +63,9 @@ def row_stack(row: Row, generation: str) -> RowStack:
     in_flight = {"v-half": 1.0 / 2.0, "v-min": 1.0 / 3.0}
     recipe = Recipe(
         operand_bytes={"fp32": 4.0, "16": 2.0}.get(dtype, 1.5),
-        flash=0.0 if kind == "eager" or name == "neuron-nemo" or (name == "neuron" and "bert" in text) else 1.0,
+        flash=0.0
+        if kind == "eager" or name == "neuron-nemo" or (name == "neuron" and "bert" in text)
+        else 1.0,
         fused=1.0 if kind in ("fused", "xla") or "async" in note.lower() else 0.0,
         compiled=1.0 if kind == "xla" else 0.0,
         graphs=1.0 if row.get("benchmark") and "rocm" not in name else 0.0,
