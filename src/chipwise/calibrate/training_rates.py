@@ -113,7 +113,7 @@ QUANTITIES: Mapping[str, Quantity] = {
         "s of host work, more for a layer with experts",
         # capacities that are fixed spare the host waiting for counts of tokens; hosts differ by generation
         (
-            Level(("moe",), 0.6, {"dropped": -1.0}),
+            Level(("moe",), 0.6, {"dropped": -1.0, "captured": -1.0}),
             Level(("generation",), 0.4),
             Level(("stack",), 0.3),
             Level(("release",), 0.15),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import fields, replace
 from typing import Any
@@ -21,6 +22,16 @@ from chipwise.predict.training.cluster import chip_generation
 from chipwise.predict.training.values import Recipe, Spread, Transformer
 
 __all__ = ["read_case", "stack_cases"]
+
+# Model, chip and precision of the recipes of Megatron-Bridge that capture routing in CUDA graphs (cuda_graph_scope of
+# scripts/performance/configs/*/*_workload_base_configs.py, 26.02 to 26.06).
+CAPTURED = (
+    r"qwen3.235b.* gb[23]00",
+    r"qwen3.30b.* (g?b[23]00|h100\S* bf16)",
+    r"deepseek.?v3.* (gb200|gb300\S* bf16)",
+    r"gpt.?oss.* g?b300",
+    r"nemotron.?3.* (gb[23]00|b300)",
+)
 
 
 def read_case(row: Row) -> Case:
@@ -89,7 +100,12 @@ def _recipe(row: Row, recipe: Recipe, s: Spread) -> Recipe:
 
 
 def _routing(row: Row, t: Transformer) -> str:
-    """Dense, experts, or experts that drop tokens beyond their capacity."""
+    """Dense, experts, experts whose routing is captured in CUDA graphs, or that drop tokens beyond their capacity."""
     if not t.moe_share:
         return "dense"
-    return "dropped" if "tokendrop" in row.get("model", "") else "moe"
+    if "tokendrop" in row.get("model", ""):
+        return "dropped"
+    release = row.get("framework", "").partition("Megatron-Bridge ")[2]
+    names = f"{row.get('model', '')} {row.get('chip', '')} {row.get('precision', '')}"
+    captured = release >= "25.11" and any(re.search(p, names, re.IGNORECASE) for p in CAPTURED)
+    return "captured" if captured else "moe"
