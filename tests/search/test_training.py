@@ -15,6 +15,7 @@ from chipwise.predict.training.dims import plain
 from chipwise.predict.training.memory import MemoryRates, memory_use
 from chipwise.predict.training.step import step_time
 from chipwise.predict.training.values import Cluster, Rates, Recipe, Spread, take
+from chipwise.report.train_assemble import Failures
 from chipwise.report.train_view import duration, scaling_view, train_view
 from chipwise.search.training import (
     FITS,
@@ -171,6 +172,55 @@ def test_degrees_can_be_fixed() -> None:
     assert free.plans[0].step_s.mid <= report.plans[0].step_s.mid
 
 
+def test_experts_are_cut_over_ranks_that_there_are() -> None:
+    moe = "mistralai/Mixtral-8x7B-v0.1"
+    with pytest.raises(UsageError, match="4 chips of a stage"):
+        train_plan(moe, chips=("h100",), counts=(16,), tokens=1e9, layout={"pp": 4, "ep": 8})
+
+
+def test_sharding_can_be_fixed() -> None:
+    ask = {"counts": (64,), "tokens": 1e11, "chips": ("h100",)}
+    kept = train_plan(ROW, layout={"zero": 3, "shard": 8}, **ask).plans[0].layout  # type: ignore[arg-type]
+    assert (kept.sharding, kept.shard_ranks) == ("fsdp", 8)
+    two = train_plan(ROW, layout={"zero": 2}, global_batch=64, **ask).plans[0].layout  # type: ignore[arg-type]
+    assert (two.sharding, two.micro_batches) == ("zero-2", 1)
+
+
+def test_a_deadline_asks_for_more_chips_than_the_usual_counts() -> None:
+    ask = {"chips": ("h100",), "tokens": 15e12}
+    with pytest.raises(InfeasibleError, match="global-batch than 1,024"):
+        train_plan("meta-llama/Llama-3.1-405B", deadline_days=30.0, **ask)  # type: ignore[arg-type]
+    plans = train_plan(ROW, deadline_days=10.0, **ask).plans  # type: ignore[arg-type]
+    assert {p.chips for p in plans} == {4096}
+    assert plans[0].days.mid <= 10.0
+
+
+def test_own_chips_cost_nothing_and_are_the_most() -> None:
+    report = train_plan(ROW, have={"h100": 12, "b200-sxm": 4}, tokens=1e11)
+    assert all(p.usd is None for p in report.plans)
+    most = {c: max(p.chips for p in report.plans if p.chip == c) for c in ("h100-sxm5-80gb", "b200-sxm")}
+    assert most == {"h100-sxm5-80gb": 12, "b200-sxm": 4}
+
+
+def test_failures_of_the_user_change_goodput_and_interval() -> None:
+    """Young and Daly by hand: 1,024 chips of 10,000 h fail every 9.77 h; sqrt(2 x 300 s x 35,156 s) - 300 s."""
+    plan = train_plan(ROW, chips=("h100",), counts=(1024,), failures=Failures(10_000.0, 300.0, 600.0)).plans[
+        0
+    ]
+    interval = (2.0 * 300.0 * 10_000.0 * 3600.0 / 1024.0) ** 0.5 - 300.0
+    assert plan.checkpoint_s == pytest.approx(interval)
+    lost = ((interval + 300.0) / 2.0 + 600.0) / (10_000.0 * 3600.0 / 1024.0)
+    assert plan.goodput == pytest.approx((1.0 - lost) * interval / (interval + 300.0))
+
+
+def test_curves_keep_what_is_fixed_and_close_in_on_the_takeover() -> None:
+    report = train_plan(ROW, chips=("h100",), counts=(64,), layout={"tp": 8}, curves=True)
+    assert all(s.label.startswith("tp8") for s in report.scaling)
+    at = report.network_takes_over["h100-sxm5-80gb"]
+    strong = {s.chips: s.network_share for s in report.scaling if s.kind == "strong"}
+    assert strong[at] > 0.5 >= strong[at // 2]
+
+
 def test_finetuning_freezes_the_weights() -> None:
     all_weights = train_plan(ROW, task="finetune", method="full", counts=(8,), tokens=1e8, global_batch=64)
     adapters = train_plan(ROW, task="finetune", counts=(8,), tokens=1e8, global_batch=64)
@@ -193,6 +243,19 @@ def test_finetuning_freezes_the_weights() -> None:
         ({"layout": {"tp": 3}}, UsageError, "nearest: 2 or 4"),
         ({"layout": {"pp": 64}}, UsageError, "at most 32"),
         ({"layout": {"tp": 16}}, UsageError, "does not divide 8 chips"),
+        ({"layout": {"tp": "1.5"}}, UsageError, "as in 1"),
+        ({"layout": {"cp": 3}, "counts": (24,)}, UsageError, "nearest: 2 or 4"),
+        ({"layout": {"ep": 2}}, UsageError, "no experts"),
+        ({"layout": {"vp": 2}}, UsageError, "as in pp=4"),
+        ({"layout": {"zero": 4}}, UsageError, "0 or 1 or 2 or 3"),
+        ({"layout": {"shard": 3}}, UsageError, "nearest: 2 or 4"),
+        ({"layout": {"zero": 0, "shard": 8}}, UsageError, "leave shard out"),
+        ({"layout": {"zero": 2, "pp": 2}}, InfeasibleError, "choose zero 1 or 3"),
+        ({"layout": {"zero": 1, "dp": 1, "tp": 8}}, InfeasibleError, "fix less"),
+        ({"counts": (10_000,)}, InfeasibleError, "as on 9,728 or 10,240"),
+        ({"max_chips": 4}, UsageError, "at most 4"),
+        ({"counts": (), "max_usd_per_h": 0.01}, InfeasibleError, "relax"),
+        ({"failures": Failures(chip_mtbf_h=0.01)}, InfeasibleError, "failures come faster"),
         ({"layout": {"dp": 8, "micro_batch": 3}, "global_batch": 64}, UsageError, "nearest: 16 or 32"),
         ({"layout": {"sp": 2}}, UnknownNameError, "micro_batch"),
         ({"layout": {"offload": 2}}, UsageError, "0 or 1"),

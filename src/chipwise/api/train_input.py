@@ -39,7 +39,8 @@ METHODS = ("full", "lora", "qlora")
 USUAL = ("h100-sxm5-80gb", "b200-sxm", "b300-sxm", "mi300x", "tpu-v5p", "tpu-v6e")
 DEGREES = ("tp", "pp", "vp", "cp", "ep", "dp", "micro_batch")
 NAMED = {"schedule": SCHEDULES, "recompute": RECOMPUTE}
-PINNABLE = (*DEGREES, "offload", *NAMED)
+SHARDING = {"zero": (0, 3), "shard": (1, 10**6), "offload": (0, 1)}
+PINNABLE = (*DEGREES, *SHARDING, *NAMED)
 DEFAULT_BATCH_TOKENS = 4e6  # of pre-training at scale; of fine-tuning 0.25 M
 
 
@@ -92,19 +93,26 @@ def pins_of(layout: Mapping[str, int | str]) -> dict[str, int | str]:
                 raise UnknownNameError(name, str(value), NAMED[name], f"one of {', '.join(NAMED[name])}")
             found[name] = str(value)
             continue
-        number = value if isinstance(value, int) else int(parse_quantity(value, "", name, low=0, high=1e6))
-        least, most = (0, 1) if name == "offload" else (1, 10**6)
+        least, most = SHARDING.get(name, (1, 10**6))
+        number = value if isinstance(value, int) else _whole(value, name)
         if not least <= number <= most:
-            raise UsageError(
-                f"{name}: {number} is out of range", "0 or 1" if name == "offload" else "at least 1"
-            )
+            legal = "at least 1" if most > 3 else " or ".join(str(v) for v in range(least, most + 1))
+            raise UsageError(f"{name}: {number} is out of range", legal)
         found[name] = number
     return found
 
 
+def _whole(text: str, name: str) -> int:
+    """A whole number of what is counted. Raises `UsageError`."""
+    number = parse_quantity(text, "", name, low=0, high=1e6)
+    if number % 1:
+        raise UsageError(f"{name}: {text} is no whole number", f"as in {int(number) or 1}")
+    return int(number)
+
+
 def check_counts(counts: Sequence[int]) -> None:
     """Counts of chips that can be had. Raises `UsageError`."""
-    if min(counts) < 1:
+    if min(counts, default=1) < 1:
         raise UsageError(f"counts: {min(counts)} is out of range", "at least 1 chip")
 
 
@@ -112,7 +120,13 @@ def check_layout(pins: Pins, job: Job, devices: int) -> None:
     """What the user fixes goes with the network, the count and the batch. Raises `UsageError`."""
     t = job.network
     fixed = {name: int(pins[name]) for name in DEGREES if name in pins}
-    whole = {"tp": ("attention heads", int(float(t.heads))), "ep": ("experts", int(float(t.experts)))}
+    whole = {
+        "tp": ("attention heads", int(float(t.heads))),
+        "ep": ("experts", int(float(t.experts))),
+        "cp": ("tokens of a sequence", job.seq),
+    }
+    if fixed.get("ep", 1) > 1 and not float(t.moe_share):
+        raise UsageError(f"ep {fixed['ep']}: the model has no experts", "leave ep out")
     for name, (what, number) in whole.items():
         if name in fixed and number % fixed[name]:
             raise UsageError(
@@ -126,13 +140,28 @@ def check_layout(pins: Pins, job: Job, devices: int) -> None:
         raise UsageError(
             f"pp {pp} x vp {fixed['vp']} is more than {layers} layers", f"vp at most {max(layers // pp, 1)}"
         )
-    if pp == 1 and pins.get("schedule"):
-        raise UsageError("a pipeline schedule needs stages", "fix pp above 1 too, as in pp=4")
+    if pp == 1 and (pins.get("schedule") or fixed.get("vp", 1) > 1):
+        what = "a pipeline schedule needs" if pins.get("schedule") else "virtual stages need"
+        raise UsageError(f"{what} stages", "fix pp above 1 too, as in pp=4")
+    sharding = {name: int(pins[name]) for name in ("zero", "shard") if name in pins}
+    if sharding.get("shard", 1) > 1 and sharding.get("zero") == 0:
+        raise UsageError("zero 0 cuts nothing", "leave shard out, or take zero 1 to 3")
     degrees = int(np.prod([fixed.get(k, 1) for k in ("tp", "pp", "cp", "dp")]))
     if devices % degrees:
         raise UsageError(
             f"tp x pp x cp x dp = {degrees} does not divide {devices} chips",
             f"as in {_near(degrees, devices)}",
+        )
+    ranks = devices // (fixed.get("tp", 1) * pp)
+    if ranks % sharding.get("shard", 1):
+        raise UsageError(
+            f"shard {sharding['shard']} does not divide the {ranks} ranks that hold copies",
+            f"nearest: {_near(sharding['shard'], ranks)}",
+        )
+    if (devices // pp) % fixed.get("ep", 1):
+        raise UsageError(
+            f"ep {fixed['ep']} does not divide the {devices // pp} chips of a stage",
+            f"nearest: {_near(fixed['ep'], devices // pp)}",
         )
     parts = fixed.get("dp", 1) * fixed.get("micro_batch", 1)
     if job.global_batch % parts:

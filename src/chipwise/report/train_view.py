@@ -28,8 +28,13 @@ def train_view(report: TrainReport, *, everything: bool = False) -> Table:
         foot.append(_outcome(report.plans[0]))
         foot += [f"why #1: {line}" for line in report.plans[0].why]
     for chip, count in report.network_takes_over.items():
+        most = max((s.chips for s in report.scaling if s.chip == chip), default=0)
         if count:
-            foot.append(f"{chip}: the network takes over at {count:,} chips")
+            foot.append(
+                f"{chip}: the network takes over at {count:,} chips (over half of a step, strong scaling)"
+            )
+        elif most:
+            foot.append(f"{chip}: up to {most:,} chips the network takes less than half of a step")
     for refusal in report.refused[:6]:
         foot.append(f"{refusal.chip}: {refusal.detail}")
     foot.append(f"assumed: {'; '.join(report.assumptions)}")

@@ -46,7 +46,12 @@ class TrainReason(Enum):
     INTERLEAVED = "virtual stages need micro-batches in multiples of the stages: choose vp 1"
     SCHEDULE = "the software of this chip has no such pipeline schedule: choose 1f1b"
     EXPERTS = "ep does not divide the experts: choose a divisor"
+    EXPERT_RANKS = "ep does not divide the ranks of a stage, tp x cp x dp: choose a divisor"
+    CONTEXT = "cp does not divide the sequence: choose a divisor"
+    GRADIENTS = "zero 2 is timed for one micro-batch a step and one stage: choose zero 1 or 3"
+    PINNED = "no layout keeps all that is fixed: fix less"
     NO_NETWORK = "more devices than one scale-up domain holds, and no network is known: use fewer"
+    FAILURES = "failures come faster than work is saved: fewer chips, or a longer mtbf of --failures"
     MEMORY = "does not fit: more chips, recomputation, or a smaller micro-batch"
 
 
@@ -124,6 +129,10 @@ def _reasons(job: Job, s: Spread, memory: Array) -> NDArray[np.int64]:
     rule(TrainReason.SCHEDULE, np.asarray(s.pp > 1) & ~_has(job.schedules, s))
     if float(t.moe_share):
         rule(TrainReason.EXPERTS, np.asarray(t.experts) % s.ep != 0)
+        rule(TrainReason.EXPERT_RANKS, np.asarray(s.tp * s.cp * s.dp) % s.ep != 0)
+    rule(TrainReason.CONTEXT, np.asarray(s.seq) % s.cp != 0)
+    alone = np.asarray(s.pp <= 1) & np.asarray(s.micro_batches <= 1)
+    rule(TrainReason.GRADIENTS, np.asarray(s.zero == 2) & ~alone)
     networked = np.isfinite(float(c.nic_bytes_per_s)) and float(c.nic_bytes_per_s) > 0
     rule(TrainReason.NO_NETWORK, np.asarray(s.devices > c.domain) & (not networked))
     rule(TrainReason.MEMORY, memory > RISKY * np.asarray(c.memory_bytes))
@@ -172,14 +181,16 @@ def point(job: Job, priced: Priced, index: int) -> Point:
     return Point(round(float(s.devices)), s, total, rate, apart / total, time, memory)
 
 
-def scaling(job: Job, counts: Sequence[int], *, weak: bool = False) -> list[Point]:
+def scaling(
+    job: Job, counts: Sequence[int], *, weak: bool = False, pins: Mapping[str, int | str] | None = None
+) -> list[Point]:
     """Best layouts over counts of devices: strong scaling at the job's batch, weak at a batch that grows with
-    the devices (the job's at the first count). Counts without a legal layout are left out."""
+    the devices (the job's at the first count); `pins` as in `layouts`. Counts without a legal layout are left out."""
     points = []
     for devices in counts:
         grown = job.global_batch * devices // counts[0] if weak else job.global_batch
         part = replace(job, global_batch=max(grown, 1))
-        priced = evaluate(part, layouts(part, devices))
+        priced = evaluate(part, layouts(part, devices, pins))
         chosen = best(priced, float(job.cluster.memory_bytes))
         if len(chosen):
             points.append(point(part, priced, int(chosen[0])))

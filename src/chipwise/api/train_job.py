@@ -1,0 +1,91 @@
+"""The job of a training run on one chip: what is computed, with which numbers, on what, by which software."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from chipwise.api.train_input import PRECISIONS, Ask
+from chipwise.calibrate.fit_training import training_effects
+from chipwise.calibrate.parameters import Parameters
+from chipwise.calibrate.training_rates import labels_of, rates
+from chipwise.catalog.chip import Chip
+from chipwise.catalog.system import System, systems_for
+from chipwise.errors import UsageError
+from chipwise.predict.training.cluster import chip_generation, cluster, on_system
+from chipwise.predict.training.memory import MemoryRates
+from chipwise.predict.training.values import Rates, Recipe, Transformer
+from chipwise.search.training import Job
+from chipwise.search.training_space import SCHEDULES
+
+__all__ = ["job_of"]
+
+NEEDS = {"fp8": "fp8", "mxfp8": "fp8", "nvfp4": "fp4"}
+# Pipeline schedules of the usual software: Megatron-Core, Primus, MaxText (circular pipelines), torchtitan, NxD.
+SCHEDULES_OF = {
+    "nemo": ("1f1b", "interleaved"),
+    "rocm": ("1f1b", "interleaved", "zero-bubble", "zb-v"),
+    "xla": ("gpipe", "interleaved"),
+    "neuron": ("1f1b", "interleaved"),
+    "habana": ("1f1b",),
+}
+NF4_BYTES = 0.53  # per weight, scales of blocks of 64 included (Dettmers et al., 2023)
+
+
+def job_of(
+    chip: Chip, network: Transformer, ask: Ask, numbers: Parameters
+) -> tuple[Job, System | None, str, str]:
+    """What a chip computes, with which numbers, on what, by which software, in which type: chips without bf16 take
+    fp16. Raises `UsageError` for a chip that cannot."""
+    dtype, flavour, operand = PRECISIONS[ask.precision]
+    needed = NEEDS.get(ask.precision)
+    if needed and needed not in chip.matrix:
+        raise UsageError(f"{chip.id} has no {needed} unit", "plan in bf16")
+    if chip.kind not in ("gpu", "tpu", "asic"):
+        raise UsageError(f"{chip.id}: training is not timed on a {chip.kind}", "choose a gpu, tpu or asic")
+    system = next((s for s in systems_for(chip.software_id) if not s.mixed), None)
+    half = "fp16" if "fp16" in chip.matrix and "bf16" not in chip.matrix else "bf16"
+    machine = on_system(chip, system, dtype, half) if system else cluster(chip, dtype, half=half)
+    stack, kind = _stack(chip)
+    labels = labels_of(
+        dtype,
+        kind,
+        stack,
+        chip_generation(chip),
+        chip.software_id,
+        recipe=flavour,
+        moe=bool(network.moe_share),
+    )
+    times, memory = training_effects(numbers)
+    one = {k: float(np.ravel(v)[0]) for k, v in times.values(labels).items()}
+    held = {k: float(np.ravel(v)[0]) for k, v in memory.values(labels).items()}
+    recipe = Recipe(
+        operand_bytes=operand,
+        compiled=1.0 if kind == "xla" else 0.0,
+        regather=0.0 if kind == "xla" else 1.0,
+        frozen_bytes=NF4_BYTES if ask.method == "qlora" else 2.0 if dtype == "16" else 1.0,
+    )
+    made: Rates = rates(one)
+    job = Job(
+        network,
+        machine,
+        recipe,
+        made,
+        MemoryRates(**held),
+        ask.batch,
+        ask.seq,
+        ask.adapter,
+        SCHEDULES_OF.get(stack, tuple(SCHEDULES)),
+    )
+    return job, system, stack, half if ask.precision == "bf16" else ask.precision
+
+
+def _stack(chip: Chip) -> tuple[str, str]:
+    """The usual software of a vendor's chips, as the fit names it."""
+    name = chip.software_id
+    if chip.kind == "tpu":
+        return "xla", "xla"
+    if name.startswith(("trainium", "inferentia")):
+        return "neuron", "xla"
+    if name.startswith("gaudi"):
+        return "habana", "xla"
+    return {"nvidia": ("nemo", "fused"), "amd": ("rocm", "fused")}.get(chip.vendor, ("other", "fsdp"))
