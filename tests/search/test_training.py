@@ -12,7 +12,8 @@ from chipwise.api.train import train_plan
 from chipwise.api.train_input import USUAL
 from chipwise.errors import InfeasibleError, UnknownNameError, UsageError
 from chipwise.predict.training.dims import plain
-from chipwise.predict.training.memory import MemoryRates, memory_use
+from chipwise.predict.training.memory import MemoryRates
+from chipwise.predict.training.stages import fullest
 from chipwise.predict.training.step import step_time
 from chipwise.predict.training.values import Cluster, Rates, Recipe, Spread, take
 from chipwise.report.train_assemble import Failures
@@ -44,7 +45,7 @@ def test_never_worse_than_one_by_one(devices: int) -> None:
     for i in range(0, len(priced), max(len(priced) // 300, 1)):
         s = take(spread, i)
         t = float(step_time(SMALL.network, s, H100, SMALL.recipe, SMALL.rates).total_s)
-        m = float(memory_use(SMALL.network, s, SMALL.recipe, SMALL.memory).total_bytes)
+        m = float(fullest(SMALL.network, s, SMALL.recipe, SMALL.memory).total_bytes)
         assert t == pytest.approx(priced.seconds[i])
         assert m == pytest.approx(priced.memory_bytes[i])
         if priced.reason[i] == 0 and m <= FITS * 80e9:

@@ -10,7 +10,8 @@ import pytest
 from verdicts import verdict
 
 from chipwise.predict.training.dims import plain
-from chipwise.predict.training.memory import MemoryRates, memory_use
+from chipwise.predict.training.memory import MemoryRates
+from chipwise.predict.training.stages import fullest
 from chipwise.predict.training.step import step_time
 from chipwise.predict.training.values import Cluster, Rates, Recipe, Spread, take
 from chipwise.search.training import FITS, Job, TrainReason, best, evaluate, layouts
@@ -28,7 +29,7 @@ def seconds(s: Spread, recipe: Recipe = USUAL) -> float:
 
 
 def held(s: Spread, recipe: Recipe = USUAL) -> float:
-    return float(np.asarray(memory_use(WIDE, s, recipe, MemoryRates()).total_bytes))
+    return float(np.asarray(fullest(WIDE, s, recipe, MemoryRates()).total_bytes))
 
 
 @pytest.mark.parametrize("devices", [2, 8])
@@ -54,7 +55,7 @@ def test_never_worse_than_exhaustive_enumeration(devices: int) -> None:
                 micro_batch=float(micro), global_batch=32.0, seq=2048.0, zero=zero, shard=float(shard),
                 full=full, selective=core, offload=home,
             )  # fmt: skip
-            used = memory_use(SMALL.network, s, SMALL.recipe, SMALL.memory).total_bytes
+            used = fullest(SMALL.network, s, SMALL.recipe, SMALL.memory).total_bytes
             if verdict(SMALL, s) is TrainReason.OK and float(used) <= FITS * 80e9:
                 took = step_time(SMALL.network, s, H100, SMALL.recipe, SMALL.rates).total_s
                 fastest = min(fastest, float(took))

@@ -7,7 +7,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from chipwise.predict.training.memory import memory_use
+from chipwise.parallel.network import group_rate
+from chipwise.predict.training.stages import fullest
 from chipwise.predict.training.step import step_time
 from chipwise.predict.training.values import Cluster, Spread
 from chipwise.search.training import RISKY, Job, Point
@@ -26,11 +27,12 @@ RESOURCES: Mapping[str, tuple[str, ...]] = {
 
 
 def reasons(job: Job, at: Point, shares: Mapping[str, float]) -> tuple[str, ...]:
-    """Largest shares; when gathered weights hide behind compute; what half or twice the tensor parallelism does; and
-    what 10 % more of each resource gives."""
+    """Largest shares; when gathered weights hide behind compute; when tensor parallelism pays, and what half or twice
+    of it does; and what 10 % more of each resource gives."""
     top = sorted(shares.items(), key=lambda i: -i[1])[:2]
     lines = [f"{name} takes {share:.0%} of the step" for name, share in top]
     lines.append(_gathering(job, at.spread))
+    lines.append(_tensor(job, at.spread))
     lines += [line for line in (_other_tp(job, at, 0.5), _other_tp(job, at, 2.0)) if line]
     gains = {name: _gain(job, at, fields) for name, fields in RESOURCES.items()}
     told = ", ".join(f"{name} {gain:+.1%}" for name, gain in gains.items())
@@ -54,6 +56,23 @@ def _gathering(job: Job, s: Spread) -> str:
     )
 
 
+def _tensor(job: Job, s: Spread) -> str:
+    """Four all-reduces of 2 x h bytes per layer, over 6 x p / t FLOPs of its p active parameters: traffic takes
+    (t - 1) 16 h ε P / (6 p B) of the time of the products, whatever the batch. So tensor parallelism pays where it
+    saves more than that: recomputation (a third of the step), a bubble, gradients of fewer ranks."""
+    t, c, r = job.network, job.cluster, job.rates
+    ranks = max(float(s.tp), 2.0)
+    rate = float(np.asarray(group_rate(c.network, ranks, 1.0, r.link, r.net).bytes_per_s))
+    active = float((t.active_params - t.table_params) / t.layers)
+    each = 16.0 * float(t.hidden) * float(r.linear * c.narrow) / (6.0 * active * rate)
+    exposed = float(r.tp_exposed) if float(job.recipe.fused) > 0 else 1.0
+    return (
+        f"traffic of tensor parallelism takes {each:.1%} of the products per rank beyond one, whatever the batch, "
+        f"{exposed:.0%} of it exposed: tp{ranks:.0f} pays where it saves over {each * exposed * (ranks - 1.0):.1%}, "
+        "of recomputation, bubble or gradients"
+    )
+
+
 def _other_tp(job: Job, at: Point, factor: float) -> str:
     """The same with another tp, the data-parallel degree taking the rest."""
     s = at.spread
@@ -63,7 +82,7 @@ def _other_tp(job: Job, at: Point, factor: float) -> str:
         return ""
     other = replace(s, tp=tp, dp=dp, shard=min(float(s.shard) / factor, dp * float(s.cp)))
     took = float(step_time(job.network, other, job.cluster, job.recipe, job.rates).total_s)
-    held = float(np.asarray(memory_use(job.network, other, job.recipe, job.memory).total_bytes))
+    held = float(np.asarray(fullest(job.network, other, job.recipe, job.memory).total_bytes))
     room = float(np.asarray(job.cluster.memory_bytes))
     fits = "" if held <= RISKY * room else f", and {format_bytes(held)} do not fit"
     return f"tp{tp:.0f} instead of tp{float(s.tp):.0f}: {format_seconds(took)} a step{fits}"

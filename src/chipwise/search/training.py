@@ -9,7 +9,8 @@ from enum import Enum
 import numpy as np
 from numpy.typing import NDArray
 
-from chipwise.predict.training.memory import MemoryRates, MemoryUse, memory_use
+from chipwise.predict.training.memory import MemoryRates, MemoryUse
+from chipwise.predict.training.stages import fullest, stage_memory
 from chipwise.predict.training.step import StepTime, step_time
 from chipwise.predict.training.values import Cluster, Rates, Recipe, Spread, Transformer, take
 from chipwise.search.training_space import COLUMNS, SCHEDULES, layout_rows
@@ -104,7 +105,7 @@ def evaluate(job: Job, spread: Spread) -> Priced:
         rows = slice(start, start + CHUNK)
         part = take(spread, rows)
         seconds[rows] = step_time(job.network, part, job.cluster, job.recipe, job.rates).total_s
-        memory[rows] = memory_use(job.network, part, job.recipe, job.memory).total_bytes
+        memory[rows] = fullest(job.network, part, job.recipe, job.memory).total_bytes
         reason[rows] = _reasons(job, part, memory[rows])
     return Priced(spread, seconds, memory, reason)
 
@@ -159,7 +160,8 @@ def best(priced: Priced, capacity_bytes: float, count: int = 1) -> NDArray[np.in
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """The best layout of one count of devices: step time, what of it the network and the pipeline take."""
+    """The best layout of one count of devices: step time, what of it the network and the pipeline take, memory of
+    the fullest stage and of each."""
 
     devices: int
     spread: Spread
@@ -168,6 +170,7 @@ class Point:
     network_share: float
     time: StepTime
     memory: MemoryUse
+    stages: tuple[MemoryUse, ...]
 
 
 def point(job: Job, priced: Priced, index: int) -> Point:
@@ -176,9 +179,10 @@ def point(job: Job, priced: Priced, index: int) -> Point:
     time = step_time(job.network, s, job.cluster, job.recipe, job.rates)
     total = float(time.total_s)
     apart = float(time.tp_s + time.cp_s + time.ep_s + time.pp_s + time.dp_s + time.bubble_s + time.straggle_s)
-    memory = memory_use(job.network, s, job.recipe, job.memory)
+    memory = fullest(job.network, s, job.recipe, job.memory)
+    stages = stage_memory(job.network, s, job.recipe, job.memory)
     rate = float(s.global_batch) * float(s.seq) / total
-    return Point(round(float(s.devices)), s, total, rate, apart / total, time, memory)
+    return Point(round(float(s.devices)), s, total, rate, apart / total, time, memory, stages)
 
 
 def scaling(
