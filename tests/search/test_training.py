@@ -158,11 +158,11 @@ def test_durations_are_for_people(days: float, says: str) -> None:
 
 
 def test_hints_do_not_contradict_each_other() -> None:
-    """Two RTX 4090 meet at most and do not hold the model: neither more nor fewer of them help."""
+    """Four RTX 4090 meet at most and do not hold the model: neither more nor fewer of them help."""
     with pytest.raises(
-        InfeasibleError, match=r"not on 1 or 2: does not fit, and no more chips meet"
+        InfeasibleError, match=r"not on 1 or 4: does not fit, and no more chips meet"
     ) as raised:
-        train_plan("meta-llama/Llama-3.1-70B", chips=("rtx-4090",), counts=(1, 2, 8), tokens=1e9)
+        train_plan("meta-llama/Llama-3.1-70B", chips=("rtx-4090",), counts=(1, 4, 8), tokens=1e9)
     assert "more chips, " not in str(raised.value)
 
 
@@ -267,7 +267,7 @@ def test_finetuning_freezes_the_weights() -> None:
         ({"method": "dora"}, UnknownNameError, "qlora"),
         ({"method": "qlora", "precision": "fp8"}, UsageError, "leave it out"),
         ({"max_usd": 0.01}, InfeasibleError, "cheapest"),
-        ({"chips": ("rtx-4090",), "counts": (8,)}, InfeasibleError, "use at most 2"),
+        ({"chips": ("rtx-4090",), "counts": (8,)}, InfeasibleError, "use at most 4"),
     ],
 )
 def test_bad_input_is_one_line(arguments: dict[str, object], error: type[Exception], says: str) -> None:

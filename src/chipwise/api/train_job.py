@@ -42,7 +42,7 @@ def job_of(
         raise UsageError(f"{chip.id} has no {needed} unit", "plan in bf16")
     if chip.kind not in ("gpu", "tpu", "asic"):
         raise UsageError(f"{chip.id}: training is not timed on a {chip.kind}", "choose a gpu, tpu or asic")
-    system = next((s for s in systems_for(chip.software_id) if not s.mixed), None)
+    system = _system(chip)
     half = "fp16" if "fp16" in chip.matrix and "bf16" not in chip.matrix else "bf16"
     machine = on_system(chip, system, dtype, half) if system else cluster(chip, dtype, half=half)
     stack, kind = _stack(chip)
@@ -89,3 +89,10 @@ def _stack(chip: Chip) -> tuple[str, str]:
     if name.startswith("gaudi"):
         return "habana", "xla"
     return {"nvidia": ("nemo", "fused"), "amd": ("rocm", "fused")}.get(chip.vendor, ("other", "fsdp"))
+
+
+def _system(chip: Chip) -> System | None:
+    """Where a chip trains: the first of its systems that has a network, else the one that joins most."""
+    systems = [s for s in systems_for(chip.software_id) if not s.mixed]
+    joined = (s for s in systems if s.scaleout is not None and s.scaleout.bytes_per_s is not None)
+    return next(joined, max(systems, key=lambda s: s.chips, default=None))

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from chipwise.catalog.chip import Chip
 from chipwise.catalog.system_spec import System
 from chipwise.cost.device import Device
 from chipwise.errors import UsageError
+from chipwise.parallel.network import Wiring
+from chipwise.parallel.topology import wiring
 from chipwise.predict.training.values import Cluster
 
 __all__ = ["chip_generation", "cluster", "on_system"]
@@ -94,13 +98,20 @@ def cluster(
 
 
 def on_system(chip: Chip, system: System, dtype: str = "16", half: str = "bf16") -> Cluster:
-    """The same on a system of the catalogue: its outermost fabric and its network."""
+    """The same on a system of the catalogue: its outermost fabric, its network, and cards that are bridged.
+
+    The speed is that of the outermost fabric, unless the user gave the chip another link."""
     tier = system.tiers[-1] if system.tiers else None
     nic = system.scaleout.bytes_per_s if system.scaleout else None
-    return cluster(
+    made = cluster(
         chip,
         dtype,
         domain=float(tier.chips) if tier else 1.0,
         nic_bytes_per_s=np.nan if nic is None else nic,
         half=half,
     )
+    if tier is None or "link" in chip.own or tier.bytes_per_s is None:
+        return made
+    paths = wiring(system)
+    # an outer ring around a torus leaves most groups on the torus: the chip's own speed stays
+    return replace(made, link_bytes_per_s=tier.bytes_per_s, wiring=paths) if paths != Wiring() else made
