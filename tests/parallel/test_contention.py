@@ -31,7 +31,9 @@ def test_even_wiring_changes_nothing(ranks: float, stride: float) -> None:
     same = group_rate(tree(1.0), ranks, stride, 0.7, 0.8)
     assert (usual.inside, usual.across) == (same.inside, same.across)
     args = (1e6, 8.0, ranks)
-    assert all_to_all(*args, DGX, stride, 0.6, 0.9, 0.0) == all_to_all(*args, tree(1.0), stride, 0.6, 0.9, 0.0)
+    assert all_to_all(*args, DGX, stride, 0.6, 0.9, 0.0) == all_to_all(
+        *args, tree(1.0), stride, 0.6, 0.9, 0.0
+    )
 
 
 def test_strided_groups_share_the_way_between_sockets() -> None:

@@ -214,6 +214,26 @@ def test_failures_of_the_user_change_goodput_and_interval() -> None:
     assert plan.goodput == pytest.approx((1.0 - lost) * interval / (interval + 300.0))
 
 
+def test_a_network_of_ones_own() -> None:
+    """A slower card slows; oversubscription slows what crosses leaves, not rings of neighbours; and a card joins chips
+    that have none."""
+
+    def step(model: str, layout: dict[str, int | str], figures: dict[str, str] | None) -> float:
+        report = train_plan(
+            model, chips=("h100",), counts=(1024,), tokens=1e12, layout=layout, network_figures=figures
+        )
+        return report.plans[0].step_s.mid
+
+    dense, tree = ("meta-llama/Llama-3.1-70B", {"tp": 8, "pp": 8}), {"oversubscription": "8", "leaf": "16"}
+    assert step(*dense, None) == step(*dense, tree) < step(*dense, {"nic": "12.5GB/s"})
+    routed = ("deepseek-ai/DeepSeek-V3", {"tp": 1, "pp": 4, "ep": 256, "recompute": "full"})
+    assert step(*routed, None) < step(*routed, tree)
+    joined = train_plan(
+        ROW, chips=("rtx-4090",), counts=(16,), tokens=1e9, network_figures={"nic": "3GB/s"}, method="qlora"
+    )
+    assert joined.plans[0].chips == 16
+
+
 def test_curves_keep_what_is_fixed_and_close_in_on_the_takeover() -> None:
     report = train_plan(ROW, chips=("h100",), counts=(64,), layout={"tp": 8}, curves=True)
     assert all(s.label.startswith("tp8") for s in report.scaling)
@@ -255,6 +275,8 @@ def test_finetuning_freezes_the_weights() -> None:
         ({"layout": {"zero": 1, "dp": 1, "tp": 8}}, InfeasibleError, "fix less"),
         ({"counts": (10_000,)}, InfeasibleError, "as on 9,728 or 10,240"),
         ({"max_chips": 4}, UsageError, "at most 4"),
+        ({"network_figures": {"nics": "8"}}, UnknownNameError, "did you mean nic"),
+        ({"network_figures": {"oversubscription": "0"}}, UsageError, "out of range"),
         ({"counts": (), "max_usd_per_h": 0.01}, InfeasibleError, "relax"),
         ({"failures": Failures(chip_mtbf_h=0.01)}, InfeasibleError, "failures come faster"),
         ({"layout": {"dp": 8, "micro_batch": 3}, "global_batch": 64}, UsageError, "nearest: 16 or 32"),

@@ -15,7 +15,7 @@ import numpy as np
 
 from chipwise.api.loaded import find_chip, load
 from chipwise.api.train_input import PRECISIONS, USUAL, Ask, Pins, asked, check_counts, check_layout, pins_of
-from chipwise.api.train_job import job_of
+from chipwise.api.train_job import job_of, on_network
 from chipwise.api.train_unmet import blocker, left_out, nearest, tally
 from chipwise.calibrate.parameters import Parameters, shipped_parameters
 from chipwise.catalog.pricing import Pricing
@@ -57,6 +57,7 @@ def train_plan(
     have: Mapping[str, int] | None = None,
     layout: Mapping[str, int | str] | None = None,
     failures: Failures | None = None,
+    network_figures: Mapping[str, str] | None = None,
     pricing: Pricing | None = None,
     curves: bool = False,
     changes: Mapping[str, str] | None = None,
@@ -70,8 +71,9 @@ def train_plan(
     a deadline asks for more; of chips that one has up to all); `global_batch` in sequences, 0: 4 M tokens, of
     fine-tuning 0.25 M. `method`: full, lora (low-rank adapters on frozen weights; default of `finetune`) or qlora (on
     weights of 4 bits). `layout` fixes degrees by name (tp, pp, vp, cp, ep, dp, micro_batch, zero, shard), and
-    schedule, recompute and offload. `deadline_days`, `max_usd` and `max_usd_per_h` drop plans. `curves` adds weak and
-    strong scaling. Raises `UsageError` for input that makes no sense, `InfeasibleError` where no plan is left.
+    schedule, recompute and offload; `network_figures` what is known of the network (nic, oversubscription, leaf).
+    `deadline_days`, `max_usd` and `max_usd_per_h` drop plans. `curves` adds weak and strong scaling. Raises
+    `UsageError` for input that makes no sense, `InfeasibleError` where no plan is left.
     """
     found = load(model)
     if found.graph.encoder:
@@ -98,6 +100,7 @@ def train_plan(
         except UsageError as error:
             refused.append(RefusalRecord(chip.id, "NO_COST_MODEL", str(error)))
             continue
+        job = on_network(job, network_figures or {})
         routed = bool(float(network.moe_share))
         tier = plan_tier(numbers, stack, chip.software_id, chip_generation(chip), routed=routed)
         if precision != ask.precision:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
+
 import numpy as np
 
 from chipwise.api.train_input import PRECISIONS, Ask
@@ -10,14 +13,15 @@ from chipwise.calibrate.parameters import Parameters
 from chipwise.calibrate.training_rates import labels_of, rates
 from chipwise.catalog.chip import Chip
 from chipwise.catalog.system import System, systems_for
-from chipwise.errors import UsageError
+from chipwise.errors import UnknownNameError, UsageError
 from chipwise.predict.training.cluster import chip_generation, cluster, on_system
 from chipwise.predict.training.memory import MemoryRates
 from chipwise.predict.training.values import Rates, Recipe, Transformer
 from chipwise.search.training import Job
 from chipwise.search.training_space import SCHEDULES
+from chipwise.units import parse_quantity
 
-__all__ = ["job_of"]
+__all__ = ["job_of", "on_network"]
 
 NEEDS = {"fp8": "fp8", "mxfp8": "fp8", "nvfp4": "fp4"}
 # Pipeline schedules of the usual software: Megatron-Core, Primus, MaxText (circular pipelines), torchtitan, NxD.
@@ -28,6 +32,8 @@ SCHEDULES_OF = {
     "neuron": ("1f1b", "interleaved"),
     "habana": ("1f1b",),
 }
+# Figures of a network that the user may know better: unit, least, most.
+NETWORK = {"nic": ("B/s", 1e6, 1e13), "oversubscription": ("", 1.0, 100.0), "leaf": ("", 1.0, 1e6)}
 NF4_BYTES = 0.53  # per weight, scales of blocks of 64 included (Dettmers et al., 2023)
 
 
@@ -89,6 +95,23 @@ def _stack(chip: Chip) -> tuple[str, str]:
     if name.startswith("gaudi"):
         return "habana", "xla"
     return {"nvidia": ("nemo", "fused"), "amd": ("rocm", "fused")}.get(chip.vendor, ("other", "fsdp"))
+
+
+def on_network(job: Job, given: Mapping[str, str]) -> Job:
+    """The job on the user's own network: `nic` bytes/s of a chip, one direction; `oversubscription` of leaf switches
+    (links down over links up) and `leaf`, the hosts under one. Raises `UsageError`, `UnknownNameError`."""
+    for name in given:
+        if name not in NETWORK:
+            raise UnknownNameError("figure of the network", name, NETWORK, f"one of {', '.join(NETWORK)}")
+    read = {name: _read(name, text) for name, text in given.items()}
+    c = job.cluster
+    wiring = replace(c.wiring, **{name: v for name, v in read.items() if name != "nic"})
+    return replace(job, cluster=replace(c, nic_bytes_per_s=read.get("nic", c.nic_bytes_per_s), wiring=wiring))
+
+
+def _read(name: str, text: str) -> float:
+    unit, low, high = NETWORK[name]
+    return parse_quantity(text, unit, name, low=low, high=high)
 
 
 def _system(chip: Chip) -> System | None:

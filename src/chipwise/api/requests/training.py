@@ -38,6 +38,10 @@ class TrainOptions(Asked):
         "training: hours between failures of a chip, time to save and to restart; default: "
         "mtbf=50000h,save=60s,restart=10min"
     )
+    network: str | None = ask(
+        "training: the network beyond the fabric, as in nic=25GB/s,oversubscription=3,leaf=16: speed of a chip, one "
+        "direction; links down over links up of a leaf switch, and hosts under it"
+    )
     curves: bool = ask("training: weak and strong scaling too", False)
 
 
@@ -91,6 +95,7 @@ class TrainRequest(Money, TrainOptions):
             max_chips=count_of(self.max_chips, "--max-chips", "chips"),
             have=dict(parse_have(self.have)) if self.have is not None else None,
             failures=self.failing(),
+            network_figures=pairs(self.network, "--network"),
             layout=degrees,
             method=self.method,
             curves=self.curves,
