@@ -14,7 +14,8 @@ from chipwise.calibrate.training_rates import labels_of, rates
 from chipwise.catalog.chip import Chip
 from chipwise.catalog.system import System, systems_for
 from chipwise.errors import UnknownNameError, UsageError
-from chipwise.predict.training.cluster import chip_generation, cluster, on_system
+from chipwise.parallel.network import ALIKE
+from chipwise.predict.training.cluster import Wired, chip_generation, cluster, on_system
 from chipwise.predict.training.memory import MemoryRates
 from chipwise.predict.training.values import Rates, Recipe, Transformer
 from chipwise.search.training import Job
@@ -105,8 +106,10 @@ def on_network(job: Job, given: Mapping[str, str]) -> Job:
             raise UnknownNameError("figure of the network", name, NETWORK, f"one of {', '.join(NETWORK)}")
     read = {name: _read(name, text) for name, text in given.items()}
     c = job.cluster
-    wiring = replace(c.wiring, **{name: v for name, v in read.items() if name != "nic"})
-    return replace(job, cluster=replace(c, nic_bytes_per_s=read.get("nic", c.nic_bytes_per_s), wiring=wiring))
+    known = c.wiring if isinstance(c, Wired) else ALIKE
+    wiring = replace(known, **{name: v for name, v in read.items() if name != "nic"})
+    nic = read.get("nic", c.nic_bytes_per_s)
+    return replace(job, cluster=Wired.of(replace(c, nic_bytes_per_s=nic), wiring))
 
 
 def _read(name: str, text: str) -> float:

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from chipwise.parallel.network import ALIKE, Network
+from chipwise.parallel.network import Network
 from chipwise.parallel.topology import Latency
 from chipwise.units import Array, Real
 
@@ -174,7 +174,6 @@ class Cluster:
     | mesh | | 1: a link between every pair, of which a group of t uses t - 1 |
     | units | n_SM | for waves of tiles; 0: no tiles |
     | host_bytes_per_s | | to host memory, for offload |
-    | wiring | | bridged neighbours, ways that groups share, oversubscription |
     """
 
     wide: Real
@@ -188,19 +187,11 @@ class Cluster:
     mesh: Real = 0.0
     units: Real = 0.0
     host_bytes_per_s: Real = 25e9
-    wiring: Any = ALIKE  # a `Wiring`: the one field that is no number
 
     @property
     def network(self) -> Network:
         """The part that groups of ranks see."""
-        return Network(
-            self.link_bytes_per_s,
-            self.domain,
-            self.nic_bytes_per_s,
-            self.axes,
-            self.mesh,
-            wiring=self.wiring,
-        )
+        return Network(self.link_bytes_per_s, self.domain, self.nic_bytes_per_s, self.axes, self.mesh)
 
 
 @dataclass(frozen=True, slots=True)
