@@ -21,6 +21,7 @@ __all__ = [
     "asked",
     "check_counts",
     "check_layout",
+    "near",
     "pins_of",
 ]
 
@@ -131,7 +132,7 @@ def check_layout(pins: Pins, job: Job, devices: int) -> None:
         if name in fixed and number % fixed[name]:
             raise UsageError(
                 f"{name} {fixed[name]} does not divide {number} {what}",
-                f"nearest: {_near(fixed[name], number)}",
+                f"nearest: {near(fixed[name], number)}",
             )
     pp, layers = fixed.get("pp", 1), int(float(t.layers))
     if pp > layers:
@@ -150,28 +151,28 @@ def check_layout(pins: Pins, job: Job, devices: int) -> None:
     if devices % degrees:
         raise UsageError(
             f"tp x pp x cp x dp = {degrees} does not divide {devices} chips",
-            f"as in {_near(degrees, devices)}",
+            f"as in {near(degrees, devices)}",
         )
     ranks = devices // (fixed.get("tp", 1) * pp)
     if ranks % sharding.get("shard", 1):
         raise UsageError(
             f"shard {sharding['shard']} does not divide the {ranks} ranks that hold copies",
-            f"nearest: {_near(sharding['shard'], ranks)}",
+            f"nearest: {near(sharding['shard'], ranks)}",
         )
     if (devices // pp) % fixed.get("ep", 1):
         raise UsageError(
             f"ep {fixed['ep']} does not divide the {devices // pp} chips of a stage",
-            f"nearest: {_near(fixed['ep'], devices // pp)}",
+            f"nearest: {near(fixed['ep'], devices // pp)}",
         )
     parts = fixed.get("dp", 1) * fixed.get("micro_batch", 1)
     if job.global_batch % parts:
         raise UsageError(
             f"dp x micro-batch = {parts} does not divide the batch of {job.global_batch}",
-            f"nearest: {_near(parts, job.global_batch)}",
+            f"nearest: {near(parts, job.global_batch)}",
         )
 
 
-def _near(value: int, number: int) -> str:
+def near(value: int, number: int) -> str:
     """The divisors of a number on either side of a value."""
     divisors = [d for d in range(1, number + 1) if number % d == 0] if number < 10**6 else [1]
     below, above = max(d for d in divisors if d <= value), min((d for d in divisors if d >= value), default=0)
