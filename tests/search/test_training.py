@@ -179,6 +179,21 @@ def test_experts_are_cut_over_ranks_that_there_are() -> None:
         train_plan(moe, chips=("h100",), counts=(16,), tokens=1e9, layout={"pp": 4, "ep": 8})
 
 
+def test_layers_are_recomputed_by_share() -> None:
+    """More of them take longer and less memory."""
+    plans = [
+        train_plan(ROW, chips=("h100",), counts=(8,), tokens=1e9, layout={**fixed, "recompute": share}).plans[
+            0
+        ]
+        for fixed in ({"tp": 2, "zero": 1, "micro_batch": 1, "offload": 0},)
+        for share in ("none", "30%", "0.6", "full")
+    ]
+    assert [p.layout.recompute for p in plans] == ["none", "30% of layers", "60% of layers", "full"]
+    times, held = [p.step_s.mid for p in plans], [p.memory_bytes for p in plans]
+    assert times == sorted(times)
+    assert held == sorted(held, reverse=True)
+
+
 def test_sharding_can_be_fixed() -> None:
     ask = {"counts": (64,), "tokens": 1e11, "chips": ("h100",)}
     kept = train_plan(ROW, layout={"zero": 3, "shard": 8}, **ask).plans[0].layout  # type: ignore[arg-type]
@@ -265,6 +280,8 @@ def test_finetuning_freezes_the_weights() -> None:
         ({"layout": {"pp": 64}}, UsageError, "at most 32"),
         ({"layout": {"tp": 16}}, UsageError, "does not divide 8 chips"),
         ({"layout": {"tp": "1.5"}}, UsageError, "as in 1"),
+        ({"layout": {"recompute": "some"}}, UnknownNameError, "as in 30%"),
+        ({"layout": {"recompute": "130%"}}, UnknownNameError, "as in 30%"),
         ({"layout": {"cp": 3}, "counts": (24,)}, UsageError, "nearest: 2 or 4"),
         ({"layout": {"ep": 2}}, UsageError, "no experts"),
         ({"layout": {"vp": 2}}, UsageError, "as in pp=4"),

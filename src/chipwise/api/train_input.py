@@ -9,7 +9,7 @@ import numpy as np
 
 from chipwise.errors import UnknownNameError, UsageError
 from chipwise.search.training import Job
-from chipwise.search.training_space import RECOMPUTE, SCHEDULES
+from chipwise.search.training_space import RECOMPUTE, SCHEDULES, recomputed
 from chipwise.units import parse_quantity
 
 __all__ = [
@@ -90,8 +90,8 @@ def pins_of(layout: Mapping[str, int | str]) -> dict[str, int | str]:
         if name not in PINNABLE:
             raise UnknownNameError("degree", name, PINNABLE, f"one of {', '.join(PINNABLE)}")
         if name in NAMED:
-            if str(value) not in NAMED[name]:
-                raise UnknownNameError(name, str(value), NAMED[name], f"one of {', '.join(NAMED[name])}")
+            if not _known(name, str(value)):
+                raise UnknownNameError(name, str(value), NAMED[name], _choices(name))
             found[name] = str(value)
             continue
         least, most = SHARDING.get(name, (1, 10**6))
@@ -101,6 +101,21 @@ def pins_of(layout: Mapping[str, int | str]) -> dict[str, int | str]:
             raise UsageError(f"{name}: {number} is out of range", legal)
         found[name] = number
     return found
+
+
+def _choices(name: str) -> str:
+    besides = ", or a share of the layers, as in 30%" if name == "recompute" else ""
+    return f"one of {', '.join(NAMED[name])}{besides}"
+
+
+def _known(name: str, text: str) -> bool:
+    """Whether a schedule or a recomputation is called so; a share of the layers recomputes those."""
+    if name != "recompute":
+        return text in NAMED[name]
+    try:
+        return bool(recomputed(text))
+    except ValueError:
+        return False
 
 
 def _whole(text: str, name: str) -> int:

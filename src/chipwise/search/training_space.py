@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from chipwise.predict.training.values import Cluster, Transformer
 
-__all__ = ["COLUMNS", "RECOMPUTE", "SCHEDULES", "Schedule", "layout_rows", "powers"]
+__all__ = ["COLUMNS", "RECOMPUTE", "SCHEDULES", "Schedule", "layout_rows", "powers", "recomputed"]
 
 Row = tuple[float, ...]
 COLUMNS = (
@@ -45,7 +45,9 @@ SCHEDULES: Mapping[str, Schedule] = {
 RECOMPUTE: Mapping[str, tuple[float, float]] = {
     "none": (0.0, 0.0),
     "selective": (0.0, 1.0),
+    "quarter": (0.25, 0.0),
     "half": (0.5, 0.0),
+    "three-quarters": (0.75, 0.0),
     "full": (1.0, 0.0),
 }
 VIRTUAL = 16  # virtual stages of one stage that are tried, at most
@@ -67,7 +69,7 @@ def layout_rows(
     round a ring or gathered; experts over all or some ranks of a stage; ZeRO-1, in a single stage also ZeRO-2 (where a
     step is one micro-batch: more would sum cut gradients in each) and FSDP over all ranks or over those of a domain;
     micro-batches of up to 64 sequences; the optimiser on the device or in host memory; recomputation of nothing, of
-    cores, norms and activation functions, of half of the layers, of all.
+    cores, norms and activation functions, of a quarter, half or three quarters of the layers, of all.
     """
     domain = int(min(float(c.domain), 64.0))
     heads = float(t.heads)
@@ -79,7 +81,7 @@ def layout_rows(
 
     experts = int(float(t.experts)) if float(t.moe_share) else 1
     contexts = [1] if seq < RING_FROM else [1, 2, 4, 8, 16, 32]
-    again = [RECOMPUTE[str(pins["recompute"])]] if "recompute" in pins else list(RECOMPUTE.values())
+    again = [recomputed(str(pins["recompute"]))] if "recompute" in pins else list(RECOMPUTE.values())
     for tp in options("tp", wide):
         rest = devices // tp if devices % tp == 0 else 1
         for pp in options("pp", _divisors(rest, int(float(t.layers)))):
@@ -139,6 +141,16 @@ def _cuts(ranks: int, near: int, stages: int, pins: Mapping[str, int | str]) -> 
             spans = [int(pins["shard"])] if ranks % int(pins["shard"]) == 0 else []
         cuts += [(float(kind), float(span)) for span in spans]
     return cuts
+
+
+def recomputed(text: str) -> tuple[float, float]:
+    """The pair of `RECOMPUTE` by name, or of a share of the layers, as in `30%`. Raises `ValueError`."""
+    if text in RECOMPUTE:
+        return RECOMPUTE[text]
+    share = float(text.removesuffix("%")) * (0.01 if text.endswith("%") else 1.0)
+    if not 0.0 <= share <= 1.0:
+        raise ValueError(text)
+    return share, 0.0
 
 
 def powers(most: int) -> list[int]:
