@@ -168,6 +168,17 @@ def test_a_pair_of_a_full_mesh_has_one_link(run: Run) -> None:
     assert four["bytes_per_s"] < 3 * 64e9 < eight["bytes_per_s"] < 7 * 64e9
 
 
+def test_links_that_the_user_gives_count_across_domains_and_on_tori(run: Run) -> None:
+    wide = ("kernel", "collective", "--kind", "all_reduce", "--bytes", "1GB", "--ranks", "64", "--chip")
+
+    def seconds(chip: str, *more: str) -> float:
+        return float(answer(run, *wide, chip, *more)["kernels"][0]["time_s"]["mid"])
+
+    assert seconds("tpu-v5p", "--set", "link=300GB/s") > 1.9 * seconds("tpu-v5p")
+    assert seconds(H100, "--set", "scaleout=25GB/s") > 1.5 * seconds(H100)
+    assert seconds("rtx-4090", "--set", "scaleout=12GB/s") > 0.0
+
+
 def test_every_algorithm_is_listed_and_what_hiding_costs(run: Run) -> None:
     report = answer(run, *REDUCE, "--chip", f"{H100},{V5E}")
     gpu, tpu = (" ".join(k["notes"]) for k in report["kernels"])

@@ -8,10 +8,13 @@ import numpy as np
 import pytest
 from verdicts import verdict
 
+from chipwise.api.loaded import find_chip, load
 from chipwise.api.train import train_plan
-from chipwise.api.train_input import USUAL
+from chipwise.api.train_input import USUAL, asked
+from chipwise.api.train_job import job_of
+from chipwise.calibrate.parameters import shipped_parameters
 from chipwise.errors import InfeasibleError, UnknownNameError, UsageError
-from chipwise.predict.training.dims import plain
+from chipwise.predict.training.dims import plain, transformer
 from chipwise.predict.training.memory import MemoryRates
 from chipwise.predict.training.stages import fullest
 from chipwise.predict.training.step import step_time
@@ -241,12 +244,35 @@ def test_a_network_of_ones_own() -> None:
 
     dense, tree = ("meta-llama/Llama-3.1-70B", {"tp": 8, "pp": 8}), {"oversubscription": "8", "leaf": "16"}
     assert step(*dense, None) == step(*dense, tree) < step(*dense, {"nic": "12.5GB/s"})
+    own = train_plan(
+        dense[0],
+        chips=("h100",),
+        counts=(1024,),
+        layout=dense[1],
+        tokens=1e12,
+        changes={"scaleout": "12.5GB/s"},
+    )
+    assert own.plans[0].step_s.mid == step(*dense, {"nic": "12.5GB/s"})
     routed = ("deepseek-ai/DeepSeek-V3", {"tp": 1, "pp": 4, "ep": 256, "recompute": "full"})
     assert step(*routed, None) < step(*routed, tree)
     joined = train_plan(
         ROW, chips=("rtx-4090",), counts=(16,), tokens=1e9, network_figures={"nic": "3GB/s"}, method="qlora"
     )
     assert joined.plans[0].chips == 16
+
+
+def test_the_closed_form_of_tensor_parallelism_by_hand() -> None:
+    """Llama-3.1-70B on H100: 16 h eP / (6 p B), h 8192, p 0.856 G, with the fitted e and the share of 450 GB/s."""
+    found = load("meta-llama/Llama-3.1-70B")
+    ask = asked(1e12, 4096, 0, "bf16", "train", None)
+    job, *_ = job_of(find_chip("h100", None), transformer(found.graph), ask, shipped_parameters())
+    r = job.rates
+    each = 16.0 * 8192.0 * float(r.linear) * 989e12 / (6.0 * 0.856e9 * float(r.link) * 450e9)
+    said = train_plan(
+        "meta-llama/Llama-3.1-70B", chips=("h100",), counts=(512,), layout={"recompute": "none"}
+    )
+    line = next(w for w in said.plans[0].why if w.startswith("traffic of tensor"))
+    assert f"takes {each:.1%} of the products" in line
 
 
 def test_curves_keep_what_is_fixed_and_close_in_on_the_takeover() -> None:

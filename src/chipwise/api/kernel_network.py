@@ -8,7 +8,7 @@ import numpy as np
 
 from chipwise.calibrate.parameters import Parameters
 from chipwise.catalog.chip import Chip
-from chipwise.catalog.system import systems_for
+from chipwise.catalog.system import systems_for, with_own_links
 from chipwise.catalog.system_spec import System
 from chipwise.cost.device import Device
 from chipwise.cost.simt.family import SimtParameters
@@ -37,7 +37,7 @@ class Across:
 
 def joining_system(chip: Chip, ranks: int) -> System | None:
     """The first system of a chip that joins so many, inside its fabric or over its network; None: none does."""
-    for system in systems_for(chip.software_id):
+    for system in (with_own_links(s, chip) for s in systems_for(chip.software_id)):
         networked = system.scaleout is not None and system.scaleout.bytes_per_s is not None
         if not system.mixed and (ranks <= system.chips or networked):
             return system

@@ -12,7 +12,7 @@ from chipwise.calibrate.fit_training import training_effects
 from chipwise.calibrate.parameters import Parameters
 from chipwise.calibrate.training_rates import labels_of, rates
 from chipwise.catalog.chip import Chip
-from chipwise.catalog.system import System, systems_for
+from chipwise.catalog.system import System, systems_for, with_own_links
 from chipwise.errors import UnknownNameError, UsageError
 from chipwise.parallel.network import ALIKE
 from chipwise.predict.training.cluster import Wired, chip_generation, cluster, on_system
@@ -119,6 +119,6 @@ def _read(name: str, text: str) -> float:
 
 def _system(chip: Chip) -> System | None:
     """Where a chip trains: the first of its systems that has a network, else the one that joins most."""
-    systems = [s for s in systems_for(chip.software_id) if not s.mixed]
+    systems = [with_own_links(s, chip) for s in systems_for(chip.software_id) if not s.mixed]
     joined = (s for s in systems if s.scaleout is not None and s.scaleout.bytes_per_s is not None)
     return next(joined, max(systems, key=lambda s: s.chips, default=None))

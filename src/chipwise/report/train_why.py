@@ -41,14 +41,16 @@ def reasons(job: Job, at: Point, shares: Mapping[str, float]) -> tuple[str, ...]
 
 def _gathering(job: Job, s: Spread) -> str:
     """FSDP moves 6 bytes per gathered parameter and micro-batch; a micro-batch of x tokens computes 6 x FLOPs per
-    active one: compute covers traffic from x = (gathered / active) ε P / bandwidth on."""
+    active one: compute covers traffic from x = (gathered / active) ε P / bandwidth on. Frozen weights move twice in
+    their own type, and compute 4 x FLOPs."""
     t, c, r = job.network, job.cluster, job.rates
     near = float(c.domain) / max(float(s.tp), 1.0)
     inside = float(s.dp * s.cp) <= near
     link = float(r.link * c.link_bytes_per_s)
     net = float(r.net * np.nan_to_num(c.nic_bytes_per_s)) * max(near, 1.0)
     gathered = float(t.layers * t.layer_params + t.table_params) / float(t.active_params)
-    balance = gathered * float(r.linear * c.narrow) / max(link if inside else min(link, net), 1.0)
+    moved = 2.0 * float(job.recipe.frozen_bytes) / 4.0 if job.adapter else 1.0
+    balance = moved * gathered * float(r.linear * c.narrow) / max(link if inside else min(link, net), 1.0)
     side = "above" if float(s.tokens) >= balance else "below"
     return (
         f"{float(s.tokens):,.0f} tokens per rank and micro-batch, {side} the {balance:,.0f} from which compute covers "
@@ -58,13 +60,15 @@ def _gathering(job: Job, s: Spread) -> str:
 
 def _tensor(job: Job, s: Spread) -> str:
     """Four all-reduces of 2 x h bytes per layer, over 6 x p / t FLOPs of its p active parameters: traffic takes
-    (t - 1) 16 h ε P / (6 p B) of the time of the products, whatever the batch. So tensor parallelism pays where it
-    saves more than that: recomputation (a third of the step), a bubble, gradients of fewer ranks."""
+    (t - 1) 16 h ε P / (6 p B) of the time of the products, whatever the batch; of adapters 4 FLOPs in place of 6, of
+    layers that run again two more of either. So tensor parallelism pays where it saves more than that: recomputation
+    (a third of the step), a bubble, gradients of fewer ranks."""
     t, c, r = job.network, job.cluster, job.rates
     ranks = max(float(s.tp), 2.0)
     rate = float(np.asarray(group_rate(c.network, ranks, 1.0, r.link, r.net).bytes_per_s))
     active = float((t.active_params - t.table_params) / t.layers)
-    each = 16.0 * float(t.hidden) * float(r.linear * c.narrow) / (6.0 * active * rate)
+    calls, flops = 4.0 + 2.0 * float(s.full), (4.0 if job.adapter else 6.0) + 2.0 * float(s.full)
+    each = 4.0 * calls * float(t.hidden) * float(r.linear * c.narrow) / (flops * active * rate)
     exposed = float(r.tp_exposed) if float(job.recipe.fused) > 0 else 1.0
     return (
         f"traffic of tensor parallelism takes {each:.1%} of the products per rank beyond one, whatever the batch, "
