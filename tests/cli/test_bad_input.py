@@ -82,6 +82,8 @@ def config(folder: Path, text: str | bytes | dict[str, Any]) -> str:
         (("unknown-command",), "unknown-command"),
         (("--unknown-option",), "--unknown-option"),
         ((*ESTIMATE, "--tp", "0"), "--tp 0"),
+        ((*ESTIMATE, "--tp", "3"), "nearest: tp 2 or 4"),
+        ((*ESTIMATE, "--pp", "33"), "nearest: pp 32"),
         ((*ESTIMATE, "--tp", "-8"), "--tp -8"),
         ((*ESTIMATE, "--tp", "two"), "--tp"),
         ((*ESTIMATE, "--tp", "2.6"), "--tp"),
