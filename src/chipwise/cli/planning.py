@@ -25,7 +25,7 @@ from chipwise.api.requests.planning import (
 )
 from chipwise.api.requests.training import TrainOptions
 from chipwise.cli.options import Answer
-from chipwise.cli.training import plan_training
+from chipwise.cli.training import plan_training, refuse
 from chipwise.errors import InfeasibleError, UsageError
 from chipwise.report.fit_view import fit_view
 from chipwise.report.plan_view import breakdown_view, plan_view
@@ -88,6 +88,7 @@ def plan(
     if options.task in ("train", "finetune"):
         plan_training(model, options.task, options, training, output, everything=all_)
         return
+    refuse(training, TrainOptions, (), options.task)
     _show_plans("plan", PlanRequest(model=model, **vars(options)), output, everything=all_)
 
 
