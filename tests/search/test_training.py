@@ -306,6 +306,7 @@ def test_finetuning_freezes_the_weights() -> None:
         ({"layout": {"pp": 64}}, UsageError, "at most 32"),
         ({"layout": {"tp": 16}}, UsageError, "does not divide 8 chips"),
         ({"layout": {"tp": "1.5"}}, UsageError, "as in 1"),
+        ({"layout": {"tp": 16}, "counts": (16,)}, InfeasibleError, "at most 8"),
         ({"layout": {"recompute": "some"}}, UnknownNameError, "as in 30%"),
         ({"layout": {"recompute": "130%"}}, UnknownNameError, "as in 30%"),
         ({"layout": {"cp": 3}, "counts": (24,)}, UsageError, "nearest: 2 or 4"),

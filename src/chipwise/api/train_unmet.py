@@ -55,6 +55,8 @@ def left_out(
             why = f"does not fit, and no more chips meet: {LIGHTER[method]}"
         elif reason is TrainReason.MEMORY and alone:
             why = f"does not fit: more chips, at most {most:,}, recomputation, or a smaller micro-batch"
+        elif reason is TrainReason.TP_DOMAIN:
+            why = f"tp leaves the scale-up domain: choose at most {most:,}"
         elif reason is TrainReason.BATCH:
             why = f"no layout divides the batch of {job.global_batch:,}: {_divided(job, counts)}"
         *first, last = [f"{c:,}" for c in counts]
