@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from pathlib import Path
@@ -49,7 +49,7 @@ class Parameters:
     @cached_property
     def kernels(self) -> Mapping[str, Effects]:
         """The fitted effects of every group of kernels; priors where there are none."""
-        return {group: Effects.of(self.table, group, prior) for group, prior in PRIORS.items()}
+        return _Kernels(self.table)
 
     @cached_property
     def arrays(self) -> Mapping[str, Effects]:
@@ -131,6 +131,25 @@ class Parameters:
             link_base_s=self.value(f"{family}.link_base", "any.link_base"),
             link_hop_s=self.value(f"{family}.link_hop", "any.link_hop"),
         )
+
+
+class _Kernels(Mapping[str, Effects]):
+    """Effects by group of kernels, each collected when it is first asked for: a question meets a few groups."""
+
+    def __init__(self, table: Mapping[str, Parameter]) -> None:
+        self._table = table
+        self._found: dict[str, Effects] = {}
+
+    def __getitem__(self, group: str) -> Effects:
+        if group not in self._found:
+            self._found[group] = Effects.of(self._table, group, PRIORS[group])
+        return self._found[group]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(PRIORS)
+
+    def __len__(self) -> int:
+        return len(PRIORS)
 
 
 @per_snapshot
