@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import sys
 
+from chipwise.api.requests.parts import TrainOptions
 from chipwise.api.requests.planning import PlanOptions
-from chipwise.api.requests.training import TrainOptions, TrainRequest
+from chipwise.api.requests.training import TrainRequest
 from chipwise.cli.options import Answer
 from chipwise.report.table import render
 

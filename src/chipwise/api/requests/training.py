@@ -5,33 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from chipwise.api.requests.field import MISSING, Asked, ask, pairs, quantity, split
-from chipwise.api.requests.parts import Money
+from chipwise.api.requests.field import MISSING, ask, pairs, quantity, split
+from chipwise.api.requests.parts import Money, TrainOptions
 from chipwise.api.requests.planning import MODEL
 from chipwise.errors import UsageError
 from chipwise.report.train_records import TrainReport
 from chipwise.units import parse_quantity
 
-__all__ = ["TrainOptions", "TrainRequest"]
+__all__ = ["TrainRequest"]
 
 DAY_S = 86400.0
-
-
-@dataclass(frozen=True, kw_only=True)
-class TrainOptions(Asked):
-    """What is trained, how far, and within which limits."""
-
-    tokens: str = ask("training: tokens in all, as in 15T", "1T")
-    seq: str = ask("training: tokens of a sequence", "4096")
-    global_batch: int = ask("training: sequences of a step; 0: 4 M tokens, fine-tuning 0.25 M", 0)
-    counts: str | None = ask("training: chips to try, as in 64,256")
-    deadline: str | None = ask("training: at most so long, as in 30d")
-    max_usd: float | None = ask("training: at most so many dollars")
-    layout: str | None = ask(
-        "training: what to keep, as in tp=8,pp=4,schedule=interleaved,recompute=full,offload=1"
-    )
-    method: str | None = ask("training: full, lora or qlora; of finetune lora")
-    curves: bool = ask("training: weak and strong scaling too", False)
 
 
 @dataclass(frozen=True, kw_only=True)
