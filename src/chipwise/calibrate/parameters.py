@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
@@ -19,6 +18,7 @@ from chipwise.calibrate.systolic_kernels import systolic_effects
 from chipwise.calibrate.table import read_table
 from chipwise.catalog.chip import Chip
 from chipwise.catalog.files import read_text
+from chipwise.catalog.parsed import parse
 from chipwise.catalog.snapshot import per_snapshot, shipped_names, shipped_text
 from chipwise.cost.efficiency import Efficiency
 from chipwise.cost.simt.vector import VectorParameters
@@ -171,7 +171,7 @@ def load_parameters(path: str) -> Parameters:
 
 
 def _read_toml(text: str) -> dict[str, Parameter]:
-    data = tomllib.loads(text)
+    data = parse(text)
     sources = data.pop("sources")
     table: dict[str, Parameter] = {}
     _collect("", data, sources, table)
