@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields
 import numpy as np
 from numpy.typing import NDArray
 
-from chipwise.cost.cost import Cost
+from chipwise.cost.cost import RESOURCES, Cost
 from chipwise.cost.time import CostParameters
 from chipwise.parallel.layout import Layout, Reason, illegal
 from chipwise.parallel.memory import MemoryAccount
@@ -166,7 +166,8 @@ def _take(layout: Layout, mask: NDArray[np.bool_]) -> Layout:
 def _of_none(batches: Array) -> Prediction:
     """The prediction of no candidates at all."""
     nothing = np.empty((0, len(batches)))
-    return Prediction(**{f.name: nothing for f in fields(Prediction) if f.name != "cost"}, cost=Cost())
+    numbers = {f.name: nothing for f in fields(Prediction) if f.name != "cost"}
+    return Prediction(**numbers, cost=Cost(dict.fromkeys(RESOURCES, nothing)))
 
 
 def _scatter(prediction: Prediction, live: NDArray[np.bool_]) -> Prediction:
