@@ -8,13 +8,18 @@ import numpy as np
 import pytest
 from verdicts import verdict
 
+from chipwise.api.loaded import find_chip, load
 from chipwise.api.train import train_plan
-from chipwise.api.train_input import USUAL
+from chipwise.api.train_input import USUAL, asked
+from chipwise.api.train_job import job_of
+from chipwise.calibrate.parameters import shipped_parameters
 from chipwise.errors import InfeasibleError, UnknownNameError, UsageError
-from chipwise.predict.training.dims import plain
-from chipwise.predict.training.memory import MemoryRates, memory_use
+from chipwise.predict.training.dims import plain, transformer
+from chipwise.predict.training.memory import MemoryRates
+from chipwise.predict.training.stages import fullest
 from chipwise.predict.training.step import step_time
 from chipwise.predict.training.values import Cluster, Rates, Recipe, Spread, take
+from chipwise.report.train_assemble import Failures
 from chipwise.report.train_view import duration, scaling_view, train_view
 from chipwise.search.training import (
     FITS,
@@ -43,7 +48,7 @@ def test_never_worse_than_one_by_one(devices: int) -> None:
     for i in range(0, len(priced), max(len(priced) // 300, 1)):
         s = take(spread, i)
         t = float(step_time(SMALL.network, s, H100, SMALL.recipe, SMALL.rates).total_s)
-        m = float(memory_use(SMALL.network, s, SMALL.recipe, SMALL.memory).total_bytes)
+        m = float(fullest(SMALL.network, s, SMALL.recipe, SMALL.memory).total_bytes)
         assert t == pytest.approx(priced.seconds[i])
         assert m == pytest.approx(priced.memory_bytes[i])
         if priced.reason[i] == 0 and m <= FITS * 80e9:
@@ -156,11 +161,11 @@ def test_durations_are_for_people(days: float, says: str) -> None:
 
 
 def test_hints_do_not_contradict_each_other() -> None:
-    """Two RTX 4090 meet at most and do not hold the model: neither more nor fewer of them help."""
+    """Four RTX 4090 meet at most and do not hold the model: neither more nor fewer of them help."""
     with pytest.raises(
-        InfeasibleError, match=r"not on 1 or 2: does not fit, and no more chips meet"
+        InfeasibleError, match=r"not on 1 or 4: does not fit, and no more chips meet"
     ) as raised:
-        train_plan("meta-llama/Llama-3.1-70B", chips=("rtx-4090",), counts=(1, 2, 8), tokens=1e9)
+        train_plan("meta-llama/Llama-3.1-70B", chips=("rtx-4090",), counts=(1, 4, 8), tokens=1e9)
     assert "more chips, " not in str(raised.value)
 
 
@@ -169,6 +174,113 @@ def test_degrees_can_be_fixed() -> None:
     assert (report.plans[0].layout.tp, report.plans[0].layout.pp) == (2, 4)
     free = train_plan(ROW, counts=(64,), tokens=1e11)
     assert free.plans[0].step_s.mid <= report.plans[0].step_s.mid
+
+
+def test_experts_are_cut_over_ranks_that_there_are() -> None:
+    moe = "mistralai/Mixtral-8x7B-v0.1"
+    with pytest.raises(UsageError, match="4 chips of a stage"):
+        train_plan(moe, chips=("h100",), counts=(16,), tokens=1e9, layout={"pp": 4, "ep": 8})
+
+
+def test_layers_are_recomputed_by_share() -> None:
+    """More of them take longer and less memory."""
+    plans = [
+        train_plan(ROW, chips=("h100",), counts=(8,), tokens=1e9, layout={**fixed, "recompute": share}).plans[
+            0
+        ]
+        for fixed in ({"tp": 2, "zero": 1, "micro_batch": 1, "offload": 0},)
+        for share in ("none", "30%", "0.6", "full")
+    ]
+    assert [p.layout.recompute for p in plans] == ["none", "30% of layers", "60% of layers", "full"]
+    times, held = [p.step_s.mid for p in plans], [p.memory_bytes for p in plans]
+    assert times == sorted(times)
+    assert held == sorted(held, reverse=True)
+
+
+def test_sharding_can_be_fixed() -> None:
+    ask = {"counts": (64,), "tokens": 1e11, "chips": ("h100",)}
+    kept = train_plan(ROW, layout={"zero": 3, "shard": 8}, **ask).plans[0].layout  # type: ignore[arg-type]
+    assert (kept.sharding, kept.shard_ranks) == ("fsdp", 8)
+    two = train_plan(ROW, layout={"zero": 2}, global_batch=64, **ask).plans[0].layout  # type: ignore[arg-type]
+    assert (two.sharding, two.micro_batches) == ("zero-2", 1)
+
+
+def test_a_deadline_asks_for_more_chips_than_the_usual_counts() -> None:
+    ask = {"chips": ("h100",), "tokens": 15e12}
+    with pytest.raises(InfeasibleError, match="global-batch than 1,024"):
+        train_plan("meta-llama/Llama-3.1-405B", deadline_days=30.0, **ask)  # type: ignore[arg-type]
+    plans = train_plan(ROW, deadline_days=10.0, **ask).plans  # type: ignore[arg-type]
+    assert {p.chips for p in plans} == {4096}
+    assert plans[0].days.mid <= 10.0
+
+
+def test_own_chips_cost_nothing_and_are_the_most() -> None:
+    report = train_plan(ROW, have={"h100": 12, "b200-sxm": 4}, tokens=1e11)
+    assert all(p.usd is None for p in report.plans)
+    most = {c: max(p.chips for p in report.plans if p.chip == c) for c in ("h100-sxm5-80gb", "b200-sxm")}
+    assert most == {"h100-sxm5-80gb": 12, "b200-sxm": 4}
+
+
+def test_failures_of_the_user_change_goodput_and_interval() -> None:
+    """Young and Daly by hand: 1,024 chips of 10,000 h fail every 9.77 h; sqrt(2 x 300 s x 35,156 s) - 300 s."""
+    plan = train_plan(ROW, chips=("h100",), counts=(1024,), failures=Failures(10_000.0, 300.0, 600.0)).plans[
+        0
+    ]
+    interval = (2.0 * 300.0 * 10_000.0 * 3600.0 / 1024.0) ** 0.5 - 300.0
+    assert plan.checkpoint_s == pytest.approx(interval)
+    lost = ((interval + 300.0) / 2.0 + 600.0) / (10_000.0 * 3600.0 / 1024.0)
+    assert plan.goodput == pytest.approx((1.0 - lost) * interval / (interval + 300.0))
+
+
+def test_a_network_of_ones_own() -> None:
+    """A slower card slows; oversubscription slows what crosses leaves, not rings of neighbours; and a card joins chips
+    that have none."""
+
+    def step(model: str, layout: dict[str, int | str], figures: dict[str, str] | None) -> float:
+        report = train_plan(
+            model, chips=("h100",), counts=(1024,), tokens=1e12, layout=layout, network_figures=figures
+        )
+        return report.plans[0].step_s.mid
+
+    dense, tree = ("meta-llama/Llama-3.1-70B", {"tp": 8, "pp": 8}), {"oversubscription": "8", "leaf": "16"}
+    assert step(*dense, None) == step(*dense, tree) < step(*dense, {"nic": "12.5GB/s"})
+    own = train_plan(
+        dense[0],
+        chips=("h100",),
+        counts=(1024,),
+        layout=dense[1],
+        tokens=1e12,
+        changes={"scaleout": "12.5GB/s"},
+    )
+    assert own.plans[0].step_s.mid == step(*dense, {"nic": "12.5GB/s"})
+    routed = ("deepseek-ai/DeepSeek-V3", {"tp": 1, "pp": 4, "ep": 256, "recompute": "full"})
+    assert step(*routed, None) < step(*routed, tree)
+    joined = train_plan(
+        ROW, chips=("rtx-4090",), counts=(16,), tokens=1e9, network_figures={"nic": "3GB/s"}, method="qlora"
+    )
+    assert joined.plans[0].chips == 16
+
+
+def test_the_closed_form_of_tensor_parallelism_by_hand() -> None:
+    """Llama-3.1-70B on H100: 16 h eP / (6 p B), h 8192, p 0.856 G, with the fitted e and the share of 450 GB/s."""
+    found = load("meta-llama/Llama-3.1-70B")
+    ask = asked(1e12, 4096, 0, "bf16", "train", None)
+    job, *_ = job_of(find_chip("h100", None), transformer(found.graph), ask, shipped_parameters())
+    r = job.rates
+    each = 16.0 * 8192.0 * float(r.linear) * 989e12 / (6.0 * 0.856e9 * float(r.link) * 450e9)
+    said = train_plan(
+        "meta-llama/Llama-3.1-70B", chips=("h100",), counts=(512,), layout={"recompute": "none"}
+    )
+    line = next(w for w in said.plans[0].why if w.startswith("traffic of tensor"))
+    assert f"takes {each:.1%} of the products" in line
+
+
+def test_curves_keep_what_is_fixed_and_close_in_on_the_takeover() -> None:
+    report = train_plan(ROW, chips=("h100",), counts=(64,), layout={"tp": 8}, curves=True)
+    assert all(s.label.startswith("tp8") for s in report.scaling)
+    at = report.network_takes_over["h100-sxm5-80gb"]
+    strong = {s.chips: s.network_share for s in report.scaling if s.kind == "strong"}
+    assert strong[at] > 0.5 >= strong[at // 2]
 
 
 def test_finetuning_freezes_the_weights() -> None:
@@ -193,6 +305,23 @@ def test_finetuning_freezes_the_weights() -> None:
         ({"layout": {"tp": 3}}, UsageError, "nearest: 2 or 4"),
         ({"layout": {"pp": 64}}, UsageError, "at most 32"),
         ({"layout": {"tp": 16}}, UsageError, "does not divide 8 chips"),
+        ({"layout": {"tp": "1.5"}}, UsageError, "as in 1"),
+        ({"layout": {"recompute": "some"}}, UnknownNameError, "as in 30%"),
+        ({"layout": {"recompute": "130%"}}, UnknownNameError, "as in 30%"),
+        ({"layout": {"cp": 3}, "counts": (24,)}, UsageError, "nearest: 2 or 4"),
+        ({"layout": {"ep": 2}}, UsageError, "no experts"),
+        ({"layout": {"vp": 2}}, UsageError, "as in pp=4"),
+        ({"layout": {"zero": 4}}, UsageError, "0 or 1 or 2 or 3"),
+        ({"layout": {"shard": 3}}, UsageError, "nearest: 2 or 4"),
+        ({"layout": {"zero": 0, "shard": 8}}, UsageError, "leave shard out"),
+        ({"layout": {"zero": 2, "pp": 2}}, InfeasibleError, "choose zero 1 or 3"),
+        ({"layout": {"zero": 1, "dp": 1, "tp": 8}}, InfeasibleError, "fix less"),
+        ({"counts": (10_000,)}, InfeasibleError, "as on 9,728 or 10,240"),
+        ({"max_chips": 4}, UsageError, "at most 4"),
+        ({"network_figures": {"nics": "8"}}, UnknownNameError, "did you mean nic"),
+        ({"network_figures": {"oversubscription": "0"}}, UsageError, "out of range"),
+        ({"counts": (), "max_usd_per_h": 0.01}, InfeasibleError, "relax"),
+        ({"failures": Failures(chip_mtbf_h=0.01)}, InfeasibleError, "failures come faster"),
         ({"layout": {"dp": 8, "micro_batch": 3}, "global_batch": 64}, UsageError, "nearest: 16 or 32"),
         ({"layout": {"sp": 2}}, UnknownNameError, "micro_batch"),
         ({"layout": {"offload": 2}}, UsageError, "0 or 1"),
@@ -203,7 +332,7 @@ def test_finetuning_freezes_the_weights() -> None:
         ({"method": "dora"}, UnknownNameError, "qlora"),
         ({"method": "qlora", "precision": "fp8"}, UsageError, "leave it out"),
         ({"max_usd": 0.01}, InfeasibleError, "cheapest"),
-        ({"chips": ("rtx-4090",), "counts": (8,)}, InfeasibleError, "use at most 2"),
+        ({"chips": ("rtx-4090",), "counts": (8,)}, InfeasibleError, "use at most 4"),
     ],
 )
 def test_bad_input_is_one_line(arguments: dict[str, object], error: type[Exception], says: str) -> None:

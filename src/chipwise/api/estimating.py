@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import date
 
 import numpy as np
@@ -13,10 +14,12 @@ from chipwise.api.tactics import Tactics
 from chipwise.calibrate.parameters import Parameters
 from chipwise.catalog.pricing import Pricing
 from chipwise.errors import InfeasibleError, UsageError
-from chipwise.parallel.layout import Layout, Reason, check_layout
+from chipwise.parallel.layout import Layout, Reason, check_layout, illegal
 from chipwise.report.assemble import model_record, rank_plans, workload_record
 from chipwise.report.records import PlanReport
 from chipwise.search.evaluate import REASONS, Evaluated, evaluate, single
+from chipwise.units import Array
+from chipwise.workload.graph import Graph
 from chipwise.workload.workload import Workload
 
 __all__ = ["estimate"]
@@ -64,7 +67,8 @@ def estimate(
     graph, name = found.graph, found.graph.model.name
     reason = check_layout(graph, layout)
     if reason is not Reason.OK:
-        raise UsageError(f"{layout.label()} is not legal for {name}", reason.value)
+        hint = f"{reason.value}{_nearby(graph, layout, reason)}"
+        raise UsageError(f"{layout.label()} is not legal for {name}", hint)
     chips = float(layout.devices) / hardware.devices_per_package
     if count is not None and count != chips:
         hint = f"as in --tp {count * hardware.devices_per_package}, or tp x pp x dp of as many"
@@ -117,3 +121,15 @@ def _check(priced: Evaluated, what: str, next_step: str) -> None:
         )
     if why is not Reason.OK:
         raise UsageError(what, why.value)
+
+
+def _nearby(graph: Graph, layout: Layout, reason: Reason) -> str:
+    """The legal degrees on either side of the one that breaks a rule, the others kept; empty where there are none."""
+    name = reason.name[:2].lower()
+    if name not in ("tp", "pp", "ep"):
+        return ""
+    value = int(getattr(layout, name))
+    tried: Array = np.arange(1.0, min(4 * value, 4096) + 1.0)
+    legal = tried[illegal(graph, replace(layout, **{name: tried})) == 0]
+    near = [int(v) for v in (*legal[legal < value][-1:], *legal[legal > value][:1])]
+    return f"; nearest: {name} {' or '.join(map(str, near))}" if near else ""

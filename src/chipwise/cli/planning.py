@@ -24,7 +24,7 @@ from chipwise.api.requests.planning import (
     PlanOptions,
     PlanRequest,
 )
-from chipwise.cli.options import Answer
+from chipwise.cli.options import Answer, refuse
 from chipwise.errors import InfeasibleError, UsageError
 from chipwise.report.fit_view import fit_view
 from chipwise.report.plan_view import breakdown_view, plan_view
@@ -89,6 +89,7 @@ def plan(
 
         plan_training(model, options.task, options, training, output, everything=all_)
         return
+    refuse(training, TrainOptions, (), options.task)
     _show_plans("plan", PlanRequest(model=model, **vars(options)), output, everything=all_)
 
 

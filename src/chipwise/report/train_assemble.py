@@ -10,6 +10,7 @@ import numpy as np
 from chipwise.catalog.chip import Chip
 from chipwise.catalog.system_spec import System
 from chipwise.evidence.training_tiers import PlanTier
+from chipwise.predict.training.memory import MemoryUse
 from chipwise.predict.training.result import days_for_tokens, goodput, step_flops, young_daly
 from chipwise.predict.training.values import Spread
 from chipwise.report.records import Figure, PriceRecord
@@ -122,7 +123,7 @@ def plan_record(
     shares = {
         name: sum(float(getattr(at.time, part)) for part in parts) / total for name, parts in CAUSES.items()
     }
-    memory = {f.name: float(np.asarray(getattr(at.memory, f.name))) for f in fields(at.memory)}
+    memory, stages = _bytes(at.memory), tuple(map(_bytes, at.stages))
     held, room = float(np.asarray(at.memory.total_bytes)), float(job.cluster.memory_bytes)
     usd = None
     if price is not None:
@@ -163,7 +164,13 @@ def plan_record(
         shares=shares,
         bound=max(shares, key=lambda k: shares[k]),
         why=reasons(job, at, shares),
+        stages=stages,
     )
+
+
+def _bytes(used: MemoryUse) -> dict[str, float]:
+    """By use."""
+    return {f.name: float(np.asarray(getattr(used, f.name))) for f in fields(used)}
 
 
 def ranked(plans: Sequence[TrainPlanRecord]) -> tuple[TrainPlanRecord, ...]:

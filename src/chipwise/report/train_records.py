@@ -39,7 +39,8 @@ class TrainPlanRecord:
     `mfu` counts 6 FLOPs per active parameter and token (adapters: 4) and all pairs of the attention core, over
     the dense peak of the type that products run in; `hfu` counts what runs, recomputation included. `goodput` is the
     share of the time that makes progress under failures; `days` and the cost include it. `shares` are parts
-    of the step by cause.
+    of the step by cause. `memory` are bytes by use of the fullest pipeline stage, `stages` those of each, first to
+    last.
     """
 
     rank: int
@@ -70,6 +71,7 @@ class TrainPlanRecord:
     bound: str
     why: tuple[str, ...]
     on_front: bool = False
+    stages: tuple[dict[str, float], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

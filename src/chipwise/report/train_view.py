@@ -11,6 +11,7 @@ from chipwise.units import format_bytes, format_count, format_number, format_sec
 __all__ = ["duration", "scaling_view", "train_view"]
 
 SHOWN = 12
+MANY = 8  # stages listed one by one
 DAY_S = 86400.0
 
 
@@ -26,10 +27,16 @@ def train_view(report: TrainReport, *, everything: bool = False) -> Table:
         foot.append(f"{len(report.plans) - len(plans)} more (--all){_firsts(report)}")
     if report.plans:
         foot.append(_outcome(report.plans[0]))
+        foot.append(_memory(report.plans[0]))
         foot += [f"why #1: {line}" for line in report.plans[0].why]
     for chip, count in report.network_takes_over.items():
+        most = max((s.chips for s in report.scaling if s.chip == chip), default=0)
         if count:
-            foot.append(f"{chip}: the network takes over at {count:,} chips")
+            foot.append(
+                f"{chip}: the network takes over at {count:,} chips (over half of a step, strong scaling)"
+            )
+        elif most:
+            foot.append(f"{chip}: up to {most:,} chips the network takes less than half of a step")
     for refusal in report.refused[:6]:
         foot.append(f"{refusal.chip}: {refusal.detail}")
     foot.append(f"assumed: {'; '.join(report.assumptions)}")
@@ -58,6 +65,18 @@ def _outcome(p: TrainPlanRecord) -> str:
     if p.energy_kwh is not None:
         parts.append(f"at most {format_count(p.energy_kwh)} kWh by the chips' power limits")
     return f"#1: {', '.join(parts)}"
+
+
+def _memory(p: TrainPlanRecord) -> str:
+    """Memory of the fullest stage by use, and of all stages."""
+    used = [f"{name} {format_bytes(v)}" for name, v in p.memory.items() if v >= 0.5e6]
+    text = f"#1 memory: {', '.join(used)}"
+    if len(p.stages) < 2:
+        return text
+    totals = [format_bytes(sum(stage.values())) for stage in p.stages]
+    if len(totals) > MANY:
+        totals = [*totals[: MANY // 2], "...", *totals[-2:]]
+    return f"{text}; by stage {', '.join(totals)}"
 
 
 def scaling_view(report: TrainReport) -> Table:

@@ -9,7 +9,8 @@ from enum import Enum
 import numpy as np
 from numpy.typing import NDArray
 
-from chipwise.predict.training.memory import MemoryRates, MemoryUse, memory_use
+from chipwise.predict.training.memory import MemoryRates, MemoryUse
+from chipwise.predict.training.stages import fullest, stage_memory
 from chipwise.predict.training.step import StepTime, step_time
 from chipwise.predict.training.values import Cluster, Rates, Recipe, Spread, Transformer, take
 from chipwise.search.training_space import COLUMNS, SCHEDULES, layout_rows
@@ -46,7 +47,12 @@ class TrainReason(Enum):
     INTERLEAVED = "virtual stages need micro-batches in multiples of the stages: choose vp 1"
     SCHEDULE = "the software of this chip has no such pipeline schedule: choose 1f1b"
     EXPERTS = "ep does not divide the experts: choose a divisor"
+    EXPERT_RANKS = "ep does not divide the ranks of a stage, tp x cp x dp: choose a divisor"
+    CONTEXT = "cp does not divide the sequence: choose a divisor"
+    GRADIENTS = "zero 2 is timed for one micro-batch a step and one stage: choose zero 1 or 3"
+    PINNED = "no layout keeps all that is fixed: fix less"
     NO_NETWORK = "more devices than one scale-up domain holds, and no network is known: use fewer"
+    FAILURES = "failures come faster than work is saved: fewer chips, or a longer mtbf of --failures"
     MEMORY = "does not fit: more chips, recomputation, or a smaller micro-batch"
 
 
@@ -99,7 +105,7 @@ def evaluate(job: Job, spread: Spread) -> Priced:
         rows = slice(start, start + CHUNK)
         part = take(spread, rows)
         seconds[rows] = step_time(job.network, part, job.cluster, job.recipe, job.rates).total_s
-        memory[rows] = memory_use(job.network, part, job.recipe, job.memory).total_bytes
+        memory[rows] = fullest(job.network, part, job.recipe, job.memory).total_bytes
         reason[rows] = _reasons(job, part, memory[rows])
     return Priced(spread, seconds, memory, reason)
 
@@ -124,6 +130,10 @@ def _reasons(job: Job, s: Spread, memory: Array) -> NDArray[np.int64]:
     rule(TrainReason.SCHEDULE, np.asarray(s.pp > 1) & ~_has(job.schedules, s))
     if float(t.moe_share):
         rule(TrainReason.EXPERTS, np.asarray(t.experts) % s.ep != 0)
+        rule(TrainReason.EXPERT_RANKS, np.asarray(s.tp * s.cp * s.dp) % s.ep != 0)
+    rule(TrainReason.CONTEXT, np.asarray(s.seq) % s.cp != 0)
+    alone = np.asarray(s.pp <= 1) & np.asarray(s.micro_batches <= 1)
+    rule(TrainReason.GRADIENTS, np.asarray(s.zero == 2) & ~alone)
     networked = np.isfinite(float(c.nic_bytes_per_s)) and float(c.nic_bytes_per_s) > 0
     rule(TrainReason.NO_NETWORK, np.asarray(s.devices > c.domain) & (not networked))
     rule(TrainReason.MEMORY, memory > RISKY * np.asarray(c.memory_bytes))
@@ -150,7 +160,8 @@ def best(priced: Priced, capacity_bytes: float, count: int = 1) -> NDArray[np.in
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """The best layout of one count of devices: step time, what of it the network and the pipeline take."""
+    """The best layout of one count of devices: step time, what of it the network and the pipeline take, memory of
+    the fullest stage and of each."""
 
     devices: int
     spread: Spread
@@ -159,6 +170,7 @@ class Point:
     network_share: float
     time: StepTime
     memory: MemoryUse
+    stages: tuple[MemoryUse, ...]
 
 
 def point(job: Job, priced: Priced, index: int) -> Point:
@@ -167,19 +179,22 @@ def point(job: Job, priced: Priced, index: int) -> Point:
     time = step_time(job.network, s, job.cluster, job.recipe, job.rates)
     total = float(time.total_s)
     apart = float(time.tp_s + time.cp_s + time.ep_s + time.pp_s + time.dp_s + time.bubble_s + time.straggle_s)
-    memory = memory_use(job.network, s, job.recipe, job.memory)
+    memory = fullest(job.network, s, job.recipe, job.memory)
+    stages = stage_memory(job.network, s, job.recipe, job.memory)
     rate = float(s.global_batch) * float(s.seq) / total
-    return Point(round(float(s.devices)), s, total, rate, apart / total, time, memory)
+    return Point(round(float(s.devices)), s, total, rate, apart / total, time, memory, stages)
 
 
-def scaling(job: Job, counts: Sequence[int], *, weak: bool = False) -> list[Point]:
+def scaling(
+    job: Job, counts: Sequence[int], *, weak: bool = False, pins: Mapping[str, int | str] | None = None
+) -> list[Point]:
     """Best layouts over counts of devices: strong scaling at the job's batch, weak at a batch that grows with
-    the devices (the job's at the first count). Counts without a legal layout are left out."""
+    the devices (the job's at the first count); `pins` as in `layouts`. Counts without a legal layout are left out."""
     points = []
     for devices in counts:
         grown = job.global_batch * devices // counts[0] if weak else job.global_batch
         part = replace(job, global_batch=max(grown, 1))
-        priced = evaluate(part, layouts(part, devices))
+        priced = evaluate(part, layouts(part, devices, pins))
         chosen = best(priced, float(job.cluster.memory_bytes))
         if len(chosen):
             points.append(point(part, priced, int(chosen[0])))

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from chipwise.predict.training.values import Cluster, Transformer
 
-__all__ = ["COLUMNS", "RECOMPUTE", "SCHEDULES", "Schedule", "layout_rows", "powers"]
+__all__ = ["COLUMNS", "RECOMPUTE", "SCHEDULES", "Schedule", "layout_rows", "powers", "recomputed"]
 
 Row = tuple[float, ...]
 COLUMNS = (
@@ -45,9 +45,12 @@ SCHEDULES: Mapping[str, Schedule] = {
 RECOMPUTE: Mapping[str, tuple[float, float]] = {
     "none": (0.0, 0.0),
     "selective": (0.0, 1.0),
+    "quarter": (0.25, 0.0),
     "half": (0.5, 0.0),
+    "three-quarters": (0.75, 0.0),
     "full": (1.0, 0.0),
 }
+VIRTUAL = 16  # virtual stages of one stage that are tried, at most
 RING_FROM = 16384  # tokens of a sequence from which context parallelism is tried
 
 
@@ -61,21 +64,25 @@ def layout_rows(
 ) -> Iterator[Row]:
     """Rows of `COLUMNS`, legal or not.
 
-    tp in powers of two up to the domain (64 at most), stages that divide the rest, every schedule with virtual
-    stages that divide the layers of a stage; context parallelism from 16 k tokens on, round a ring or gathered;
-    experts over all or some ranks of a stage; ZeRO-1, FSDP over all ranks or over those of a domain; micro-batches in
-    powers of two; the optimiser on the device or in host memory; recomputation of nothing, of cores, norms and
-    activation functions, of half of the layers, of all.
+    tp up to the domain (64 at most), dividing the heads; stages that divide the rest, every schedule with virtual
+    stages that leave the slowest stage no more layers than it has without; context parallelism from 16 k tokens on,
+    round a ring or gathered; experts over all or some ranks of a stage; ZeRO-1, in a single stage also ZeRO-2 (where a
+    step is one micro-batch: more would sum cut gradients in each) and FSDP over all ranks or over those of a domain;
+    micro-batches of up to 64 sequences; the optimiser on the device or in host memory; recomputation of nothing, of
+    cores, norms and activation functions, of a quarter, half or three quarters of the layers, of all.
     """
     domain = int(min(float(c.domain), 64.0))
+    heads = float(t.heads)
+    usual = set(powers(domain))
+    wide = [d for d in _divisors(devices, domain) if d in usual or heads % d == 0]
 
     def options(name: str, usual: list[int]) -> list[int]:
         return [int(pins[name])] if name in pins else usual
 
     experts = int(float(t.experts)) if float(t.moe_share) else 1
     contexts = [1] if seq < RING_FROM else [1, 2, 4, 8, 16, 32]
-    again = [RECOMPUTE[str(pins["recompute"])]] if "recompute" in pins else list(RECOMPUTE.values())
-    for tp in options("tp", powers(min(domain, devices))):
+    again = [recomputed(str(pins["recompute"]))] if "recompute" in pins else list(RECOMPUTE.values())
+    for tp in options("tp", wide):
         rest = devices // tp if devices % tp == 0 else 1
         for pp in options("pp", _divisors(rest, int(float(t.layers)))):
             for cp in options("cp", contexts):
@@ -83,15 +90,17 @@ def layout_rows(
                 if over or int(pins.get("dp", dp)) != dp:
                     continue
                 whole = max(batch // dp, 1)
-                eps = options("ep", [e for e in powers(experts) if (tp * cp * dp) % e == 0])
-                cuts = _cuts(dp * cp, max(domain // tp, 1), stages=pp)
+                eps = options("ep", [e for e in _divisors(experts, experts) if (tp * cp * dp) % e == 0])
+                cuts = _cuts(dp * cp, max(domain // tp, 1), pp, pins)
                 gathers = [0.0, 1.0] if cp > 1 else [0.0]
-                micros = options("micro_batch", powers(min(whole, 64)))
+                micros = options("micro_batch", _divisors(whole, 64) if batch % dp == 0 else [1])
                 homes = [float(int(pins["offload"]))] if "offload" in pins else [0.0, 1.0]
                 for (vp, bubble, held), gather, ep, micro, (zero, shard), home, (
                     full,
                     core,
                 ) in itertools.product(_pipelines(t, pp, pins), gathers, eps, micros, cuts, homes, again):
+                    if zero == 2.0 and batch != dp * micro and "zero" not in pins:
+                        continue
                     yield (
                         tp, pp, vp, bubble, held, cp, gather, ep, dp, micro, zero, shard, home, full, core,
                     )  # fmt: skip
@@ -100,13 +109,15 @@ def layout_rows(
 def _pipelines(t: Transformer, pp: int, pins: Mapping[str, int | str]) -> list[tuple[float, float, float]]:
     """(virtual stages, bubble, in flight) of every schedule; one stage has none."""
     if pp == 1:
-        return [(float(int(pins.get("vp", 1))), 1.0, 1.0)]
-    per_stage = float(t.layers) / pp
+        return [] if int(pins.get("vp", 1)) > 1 or "schedule" in pins else [(1.0, 1.0, 1.0)]
+    layers = int(float(t.layers))
+    most = -(-layers // pp)
+    even = [v for v in range(2, min(most, VIRTUAL) + 1) if -(-layers // (pp * v)) * v == most]
     found = []
     for s in SCHEDULES.values():
         if pins.get("schedule", s.name) != s.name:
             continue
-        chunks = [s.virtual] if s.virtual else [v for v in (2, 4, 8) if per_stage % v == 0]
+        chunks = [s.virtual] if s.virtual else even
         if "vp" in pins:
             fixed = int(pins["vp"])
             chunks = [fixed] if fixed == s.virtual or (not s.virtual and fixed > 1) else []
@@ -114,15 +125,32 @@ def _pipelines(t: Transformer, pp: int, pins: Mapping[str, int | str]) -> list[t
     return found
 
 
-def _cuts(ranks: int, near: int, *, stages: int) -> list[tuple[float, float]]:
+def _cuts(ranks: int, near: int, stages: int, pins: Mapping[str, int | str]) -> list[tuple[float, float]]:
+    """(ZeRO stage, ranks that it cuts over) of so many copies, of which `near` share a domain."""
+    zero = int(pins["zero"]) if "zero" in pins else None
     if ranks == 1:
-        return [(0.0, 1.0)]
-    cuts = [(1.0, float(ranks))]
-    if stages == 1:
-        cuts.append((3.0, float(ranks)))
-        if 1 < near < ranks and ranks % near == 0:
-            cuts.append((3.0, float(near)))
+        return [] if zero else [(0.0, 1.0)]
+    usual = [1, 2, 3] if stages == 1 else [1]
+    kinds = usual if zero is None else [zero]
+    cuts = []
+    for kind in kinds:
+        spans = [ranks] if kind else [1]
+        if kind == 3 and 1 < near < ranks and ranks % near == 0:
+            spans.append(near)
+        if kind and "shard" in pins:
+            spans = [int(pins["shard"])] if ranks % int(pins["shard"]) == 0 else []
+        cuts += [(float(kind), float(span)) for span in spans]
     return cuts
+
+
+def recomputed(text: str) -> tuple[float, float]:
+    """The pair of `RECOMPUTE` by name, or of a share of the layers, as in `30%`. Raises `ValueError`."""
+    if text in RECOMPUTE:
+        return RECOMPUTE[text]
+    share = float(text.removesuffix("%")) * (0.01 if text.endswith("%") else 1.0)
+    if not 0.0 <= share <= 1.0:
+        raise ValueError(text)
+    return share, 0.0
 
 
 def powers(most: int) -> list[int]:

@@ -222,9 +222,17 @@ class TrainOptions(Asked):
     deadline: str | None = ask("training: at most so long, as in 30d")
     max_usd: float | None = ask("training: at most so many dollars")
     layout: str | None = ask(
-        "training: what to keep, as in tp=8,pp=4,schedule=interleaved,recompute=full,offload=1"
+        "training: what to keep, as in tp=8,pp=4,schedule=interleaved,zero=3,shard=8,recompute=full,offload=1"
     )
     method: str | None = ask("training: full, lora or qlora; of finetune lora")
+    failures: str | None = ask(
+        "training: hours between failures of a chip, time to save and to restart; default: "
+        "mtbf=50000h,save=60s,restart=10min"
+    )
+    network: str | None = ask(
+        "training: the network beyond the fabric, as in nic=25GB/s,oversubscription=3,leaf=16: speed of a chip, one "
+        "direction; links down over links up of a leaf switch, and hosts under it"
+    )
     curves: bool = ask("training: weak and strong scaling too", False)
 
 

@@ -3,11 +3,13 @@ errors out of fold."""
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
+from chipwise.api.suites.training_checks import impossible
 from chipwise.calibrate.fit_training import Runs, fit, memory_of, seconds_of
 from chipwise.calibrate.parameters import Parameters, shipped_parameters
 from chipwise.errors import ChipwiseError, UsageError
@@ -45,7 +47,14 @@ def predict_training(
     """
     table = list(read_rows(rows, NEEDED))
     own = list(read_rows(anchors, NEEDED)) if anchors else []
-    yield from answer_training(table, numbers or shipped_parameters(), own)
+    wrong = [impossible(row) for row in table]
+    sound = [row for row, why in zip(table, wrong, strict=True) if not why]
+    lines = deque(answer_training(sound, numbers or shipped_parameters(), own))
+    for row, why in zip(table, wrong, strict=True):
+        if why:
+            yield Predicted(row["row_id"], "step_time_s", None, refused=why)
+        while lines and lines[0].row_id == row["row_id"]:
+            yield lines.popleft()
 
 
 def fitted_training(paths: Sequence[str], prior: Parameters) -> Parameters:

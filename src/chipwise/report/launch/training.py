@@ -80,8 +80,9 @@ def _own(spec: TrainSpec, steps: int) -> str:
 
 def _megatron(spec: TrainSpec, steps: int) -> str:
     n = spec.network
-    if spec.sharding == "fsdp":
-        raise UsageError("the plan cuts weights (fsdp)", "launch it --for torchtitan, or keep zero-1")
+    if spec.sharding in ("zero-2", "fsdp"):
+        what = "weights (fsdp)" if spec.sharding == "fsdp" else "gradients (zero-2)"
+        raise UsageError(f"the plan cuts {what}", "launch it --for torchtitan, or plan with --layout zero=1")
     if spec.schedule not in ("", "1f1b", "interleaved"):
         raise UsageError(
             f"{spec.schedule} is no schedule of Megatron-LM",
@@ -194,7 +195,9 @@ def _torchtitan(spec: TrainSpec, steps: int) -> str:
         .option("--training.steps", steps)
         .option("--parallelism.data_parallel_replicate_degree", max(spec.dp // cut, 1))
         .option("--parallelism.data_parallel_shard_degree", min(cut, spec.dp))
-        .option("--parallelism.fsdp_reshard_after_forward", "never", when=spec.sharding == "zero-1")
+        .option(
+            "--parallelism.fsdp_reshard_after_forward", "never", when=spec.sharding in ("zero-1", "zero-2")
+        )
         .option("--parallelism.tensor_parallel_degree", spec.tp)
         .option("--parallelism.context_parallel_degree", spec.cp, when=spec.cp > 1)
         .option("--parallelism.expert_parallel_degree", spec.ep, when=spec.ep > 1)
@@ -250,7 +253,9 @@ def _maxtext(spec: TrainSpec, steps: int) -> str:
         .setting("ici_pipeline_parallelism", spec.pp, when=spec.pp > 1)
         .setting("num_layers_per_pipeline_stage", spec.network.layers // chunks, when=spec.pp > 1)
         .setting("num_pipeline_microbatches", passes, when=spec.pp > 1)
-        .setting("shard_optimizer_over_data", "true", when=spec.sharding == "zero-1" and spec.dp > 1)
+        .setting(
+            "shard_optimizer_over_data", "true", when=spec.sharding in ("zero-1", "zero-2") and spec.dp > 1
+        )
         .setting("remat_policy", "full" if spec.recomputed else "minimal" if spec.selective else "none")
         .setting("dtype", "bfloat16")
         .setting("quantization", spec.precision, when=spec.precision == "fp8")
