@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
+from chipwise.catalog.parsed import parse
 from chipwise.catalog.snapshot import per_snapshot, shipped_text
 from chipwise.errors import UnknownNameError
 
@@ -31,7 +31,7 @@ class Tool:
 @per_snapshot
 def load_tools() -> Mapping[str, Tool]:
     """All tools by id."""
-    document = tomllib.loads(shipped_text("catalog/data/launch.toml"))
+    document = parse(shipped_text("catalog/data/launch.toml"))
     return MappingProxyType(
         {
             name: Tool(
