@@ -202,11 +202,12 @@ def test_how_an_answer_was_found_is_no_change_of_it() -> None:
     moved = (
         Change("", "considered", 100, 2000),
         Change("", "rejected.MEMORY", 1, 3),
+        Change("", "workload.rate_per_s", 5.0, 9.0),
         Change("", "largest_batch", 4, 8),
     )
     (table,) = diff_view(DiffReport("a", "b", (Cause("question", (), moved),), moved))
     assert [row[:2] for row in table.rows] == [("the answer", "largest_batch")]
-    assert table.foot == ("and 2 more figures (--format json)",)
+    assert table.foot == ("and 3 more figures (--format json)",)
 
 
 def test_evidence_is_judged_anew_under_other_facts(tmp_path: Path) -> None:

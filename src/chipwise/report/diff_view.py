@@ -36,7 +36,7 @@ LEADING = {
     "days.mid": "days",
     "error": "refused",
 }
-ASIDE = ("considered", "rejected")  # how the answer was found, no part of it
+ASIDE = ("workload", "considered", "rejected")  # what was asked and how the answer was found, no part of it
 WHOLE = "the answer"  # what a figure is of that belongs to no entry
 NAMING = ("rank", "chip", "id", "name", "item.id")  # figures that an entry has as long as it is there
 
