@@ -213,6 +213,24 @@ def test_stages_hold_every_layer_once_and_none_much_more_than_another(layers: in
     assert counts[-1] == min(counts)
 
 
+@pytest.mark.parametrize(("tp", "ep", "cut"), [(4, 16, "1"), (8, 2, "4"), (1, 16, None), (4, 1, None)])
+def test_experts_are_cut_only_where_they_are_fewer_than_devices_of_a_layer(
+    tp: int, ep: int, cut: str | None
+) -> None:
+    """Megatron-LM cuts experts as it cuts layers unless it is told; the plan holds 1 / max(ep, tp) of them."""
+    text = launch_files(deep(tp=tp, ep=ep), "megatron")[0].text
+    said = re.search(r"--expert-tensor-parallel-size (\d+)", text)
+    assert (said and said[1]) == cut
+
+
+@pytest.mark.parametrize(
+    ("sharding", "strategy"), [("fsdp", "optim_grads_params"), ("zero-2", "optim_grads")]
+)
+def test_what_megatron_cuts(sharding: str, strategy: str) -> None:
+    spec = trained(sharding=sharding, pp=1, vp=1, dp=8, shard_ranks=8, schedule="")
+    assert f"--data-parallel-sharding-strategy {strategy} " in launch_files(spec, "megatron")[0].text
+
+
 def test_megatron_cuts_weights_without_one_queue() -> None:
     spec = trained(sharding="fsdp", pp=1, vp=1, dp=8, shard_ranks=8, schedule="")
     text = launch_files(spec, "megatron")[0].text

@@ -130,6 +130,8 @@ def _layout(command: Command, spec: TrainSpec, steps: int) -> Command:
         )
         .option("--context-parallel-size", spec.cp, when=spec.cp > 1)
         .option("--expert-model-parallel-size", spec.ep, when=spec.ep > 1)
+        # experts are spread over the tensor-parallel devices too, and cut only where there are more of these
+        .option("--expert-tensor-parallel-size", max(spec.tp // spec.ep, 1), when=spec.ep > 1 and spec.tp > 1)
         .option("--use-distributed-optimizer", when=zero)
         .option("--use-megatron-fsdp", when=cut)
         .option("--data-parallel-sharding-strategy", CUT[spec.sharding][0] if cut else "", when=cut)
