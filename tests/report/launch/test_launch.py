@@ -139,6 +139,7 @@ def test_what_a_tool_cannot_be_told_is_refused(target: str, changes: dict[str, o
         ("maxtext", {"machine": NEURON}, "does not run on trainium2"),
         ("megatron", {"tuned": "lora"}, "trains lora adapters"),
         ("torchtitan", {"tuned": "full"}, "trains all weights"),
+        ("terraform", {"machine": TPU}, "rented as TPU VMs"),
         ("kubernetes", {"machine": TPU}, "no image of a trainer for tpu-v5p"),
         ("maxtext", {"pp": 3, "vp": 1}, "cut evenly into 3"),
         ("maxtext", {"global_batch": 28}, "a multiple of 2 micro-batches"),

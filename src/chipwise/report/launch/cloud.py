@@ -112,6 +112,8 @@ def kubernetes(spec: Spec) -> tuple[LaunchFile, ...]:
 def terraform(spec: Spec) -> tuple[LaunchFile, ...]:
     """Machines of one provider that start the command when they come up."""
     tool, machine = get_tool("terraform"), spec.machine
+    if machine.vendor == "google":
+        raise UsageError(f"{machine.chip} is rented as TPU VMs or nodes of GKE, no google_compute_instance")
     found = next((i for p in ("aws", "gcp") for i in machine.instances if i[0] == p), None)
     if found is None:
         have = ", ".join(sorted({i[0] for i in machine.instances})) or "none"
