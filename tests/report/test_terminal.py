@@ -76,7 +76,7 @@ def test_nothing_is_broken_or_lost(
     piped, narrow = (shown(tables[name], w, wide) for w in (None, width))
     assert words(narrow) <= words(piped)
     # a block says first what it is about, without the name of that column
-    assert words(piped) - words(narrow) <= {name for table in tables[name] for name in table.columns[:2]}
+    assert words(piped) - words(narrow) <= {name for table in tables[name] for name in table.columns[:3]}
     longest = max(map(len, words(piped)))
     assert max(len(line.rstrip()) for line in narrow.splitlines()) <= max(width, longest + 6)
 
@@ -135,3 +135,14 @@ def test_any_table_keeps_its_words(rows: list[tuple[str, ...]], width: int) -> N
         patch.setenv("TERM", "xterm")
         narrow = shown((table,), width, patch)
     assert {word for row in rows for cell in row for word in cell.split()} <= words(narrow)
+
+
+def test_a_block_begins_with_what_tells_it_from_others(wide: pytest.MonkeyPatch) -> None:
+    names = ("chip", "scaling", "chips", *(f"figure{i}" for i in range(9)))
+    rows = [
+        ("h100", kind, count, *["1,000,000"] * 9) for kind in ("strong", "weak") for count in ("64", "128")
+    ]
+    lines = shown((Table(names, rows),), 80, wide).splitlines()
+    assert [line for line in lines if line.startswith("h100")] == [
+        f"h100   {kind}   {count}" for kind in ("strong", "weak") for count in ("64", "128")
+    ]

@@ -78,7 +78,7 @@ def _grid(table: Table, widths: Sequence[int] | None, console: Console) -> str:
 
 def _blocks(table: Table, width: int, console: Console) -> str:
     """A block for every row: what it is, then the other columns by name, each at the same place in every block."""
-    lead = 2 if table.columns[0] in ("#", "") and len(table.columns) > 1 else 1
+    lead = _lead(table)
     named = [
         [f"{name} {cell}".strip() if cell else "" for cell in cells]
         for name, cells in _by_column(table)[lead:]
@@ -94,6 +94,14 @@ def _blocks(table: Table, width: int, console: Console) -> str:
                     console.print(part, soft_wrap=True)
         console.print()
     return captured.get()
+
+
+def _lead(table: Table) -> int:
+    """How many columns say what a row is: a number and what it numbers, else as few as tell the rows apart."""
+    if table.columns[0] in ("#", ""):
+        return min(2, len(table.columns))
+    apart = (n for n in (1, 2, 3) if len({row[:n] for row in table.rows}) == len(table.rows))
+    return next(apart, 1)
 
 
 def _by_column(table: Table) -> list[tuple[str, list[str]]]:
