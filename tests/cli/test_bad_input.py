@@ -47,10 +47,6 @@ def config(folder: Path, text: str | bytes | dict[str, Any]) -> str:
         ((*PLAN, "--task", "train", "--deadline", "tomorrow"), "with one of ns, us, ms, s, min, h, d)"),
         ((*PLAN, "--in", "5x"), "with one of k, M, B, T)"),
         ((*ESTIMATE, "--tp", "16"), "h100-sxm5-80gb joins 8 (tp x dp at most 8,"),
-        (
-            (*PLAN, "--task", "train", "--layout", "tp=16", "--counts", "64"),
-            "tp 16 leaves the scale-up domain (at most 8 ",
-        ),
         (("chips", "search"), "nothing to search for"),
         ((*PLAN, "--rate", "nan"), "--rate"),
         ((*PLAN, "--in", "-5"), "--in: -5 is out of range"),

@@ -149,9 +149,6 @@ def check_layout(pins: Pins, job: Job, devices: int) -> None:
                 f"{name} {fixed[name]} does not divide {number} {what}",
                 f"nearest: {near(fixed[name], number)}",
             )
-    domain = int(float(job.cluster.domain))
-    if fixed.get("tp", 1) > domain:
-        raise UsageError(f"tp {fixed['tp']} leaves the scale-up domain", f"at most {domain} are joined")
     pp, layers = fixed.get("pp", 1), int(float(t.layers))
     if pp > layers:
         raise UsageError(f"pp {pp} is more than {layers} layers", f"at most {layers}")
