@@ -276,7 +276,8 @@ def test_the_closed_form_of_tensor_parallelism_by_hand() -> None:
 
 
 def test_curves_keep_what_is_fixed_and_close_in_on_the_takeover() -> None:
-    report = train_plan(ROW, chips=("h100",), counts=(64,), layout={"tp": 8}, curves=True)
+    ask = {"counts": (64,), "global_batch": 128, "layout": {"tp": 8}, "curves": True}
+    report = train_plan(ROW, chips=("h100",), **ask)  # type: ignore[arg-type]
     assert all(s.label.startswith("tp8") for s in report.scaling)
     at = report.network_takes_over["h100-sxm5-80gb"]
     strong = {s.chips: s.network_share for s in report.scaling if s.kind == "strong"}

@@ -28,7 +28,7 @@ from chipwise.report.assemble import model_record, price_record
 from chipwise.report.records import RefusalRecord
 from chipwise.report.train_assemble import Failures, TrainCase, plan_record, ranked, scaling_records
 from chipwise.report.train_records import ScalingRecord, TrainPlanRecord, TrainReport
-from chipwise.search.training import Job, Point, TrainReason, best, evaluate, layouts, point, scaling
+from chipwise.search.training import Job, Point, TrainReason, best, point, scaling, search
 
 __all__ = ["PRECISIONS", "train_plan"]
 
@@ -109,7 +109,7 @@ def train_plan(
         tried = _counts(counts, task, max_chips, None if have is None else have[name], pins)
         for count in tried:
             check_layout(pins, job, count)
-            priced = evaluate(job, layouts(job, count, pins))
+            priced = search(job, count, pins)
             considered += len(priced)
             verdicts = tally(priced)
             rejected.update({r.name: n for r, n in verdicts.items() if r is not TrainReason.OK})

@@ -9,11 +9,12 @@ from enum import Enum
 import numpy as np
 from numpy.typing import NDArray
 
+from chipwise.parallel.pipeline import most_virtual
 from chipwise.predict.training.memory import MemoryRates, MemoryUse
 from chipwise.predict.training.stages import fullest, stage_memory
 from chipwise.predict.training.step import StepTime, step_time
 from chipwise.predict.training.values import Cluster, Rates, Recipe, Spread, Transformer, take
-from chipwise.search.training_space import COLUMNS, SCHEDULES, layout_rows
+from chipwise.search.training_space import COLUMNS, SCHEDULES, crossed, frames, variants
 from chipwise.units import Array
 
 __all__ = [
@@ -28,6 +29,7 @@ __all__ = [
     "layouts",
     "point",
     "scaling",
+    "search",
 ]
 
 FITS = 0.88  # of capacity: predicted memory is 7 % off in the median and 17 % at worst of ten
@@ -43,6 +45,7 @@ class TrainReason(Enum):
     TP_WIDTH = "tp does not divide the feed-forward width: choose a divisor"
     TP_DOMAIN = "tp leaves the scale-up domain: choose at most its size"
     PP_LAYERS = "more pipeline stages than layers: choose fewer"
+    VIRTUAL = "a virtual stage without a layer, embedding or head: choose fewer"
     BATCH = "dp x micro-batch does not divide the global batch: choose a divisor"
     INTERLEAVED = "virtual stages need micro-batches in multiples of the stages: choose vp 1"
     SCHEDULE = "the software of this chip has no such pipeline schedule: choose 1f1b"
@@ -86,14 +89,63 @@ class Priced:
 
 
 def layouts(job: Job, devices: int, pins: Mapping[str, int | str] | None = None) -> Spread:
-    """Every layout worth trying on so many devices, legal or not, as columns (`training_space`); `pins` fixes
-    degrees, schedule, recompute or offload by name."""
-    rows = list(layout_rows(job.network, job.cluster, devices, job.global_batch, job.seq, pins or {}))
-    columns = np.array(rows, dtype=float).T if rows else np.empty((len(COLUMNS), 0))
+    """Every layout worth trying on so many devices as columns (`training_space`); `pins` fixes degrees, schedule,
+    sharding, recompute or offload by name."""
+    return _spread(job, crossed(_frames(job, devices, pins or {}), variants(pins or {})))
+
+
+def search(job: Job, devices: int, pins: Mapping[str, int | str] | None = None) -> Priced:
+    """The layouts among which the best of `layouts` is: branch and bound.
+
+    Recomputation and an optimiser in host memory only take time. So every layout is priced without them first; those
+    too full for it and faster than the best that fits are priced with them, if their leanest variant fits at all.
+    """
+    frames, ways = _frames(job, devices, pins or {}), variants(pins or {})
+    first = evaluate(job, _spread(job, crossed(frames, ways[:1])))
+    capacity = float(job.cluster.memory_bytes)
+    fits = (first.reason == 0) & (first.memory_bytes <= FITS * capacity)
+    bound = first.seconds[fits].min() if fits.any() else np.inf
+    full = first.memory_bytes > FITS * capacity
+    legal = (first.reason == 0) | (first.reason == list(TrainReason).index(TrainReason.MEMORY))
+    open_ = np.flatnonzero(full & legal & (first.seconds < bound))
+    if not len(open_) or len(ways) == 1:
+        return first
+    open_ = open_[np.argsort(first.seconds[open_], kind="stable")]
+    found = [first]
+    for start in range(0, len(open_), CHUNK):
+        rows = open_[start : start + CHUNK]
+        rows = rows[first.seconds[rows] < bound]
+        lean = _spread(job, crossed(frames[rows], ways[-1:]))
+        least = fullest(job.network, lean, job.recipe, job.memory).total_bytes
+        rows = rows[least <= RISKY * capacity]
+        if not len(rows):
+            continue
+        more = evaluate(job, _spread(job, crossed(frames[rows], ways[1:])))
+        fits = (more.reason == 0) & (more.memory_bytes <= FITS * capacity)
+        bound = min(bound, more.seconds[fits].min() if fits.any() else np.inf)
+        found.append(more)
+    return _joined(found)
+
+
+def _frames(job: Job, devices: int, pins: Mapping[str, int | str]) -> Array:
+    return frames(job.network, job.cluster, devices, job.global_batch, job.seq, pins, job.schedules)
+
+
+def _spread(job: Job, table: Array) -> Spread:
+    """Rows of `COLUMNS` as a layout each."""
     base = Spread(
         global_batch=float(job.global_batch), seq=float(job.seq), adapter=float(job.adapter), sequence=1.0
     )
-    return replace(base, **dict(zip(COLUMNS, columns, strict=True)))
+    return replace(base, **dict(zip(COLUMNS, np.ascontiguousarray(table.T), strict=True)))
+
+
+def _joined(parts: Sequence[Priced]) -> Priced:
+    """Several tables of layouts as one."""
+    columns = {name: np.concatenate([getattr(p.spread, name) for p in parts]) for name in COLUMNS}
+    rest = (
+        np.concatenate([getattr(p, name) for p in parts]) for name in ("seconds", "memory_bytes", "reason")
+    )
+    return Priced(replace(parts[0].spread, **columns), *rest)
 
 
 def evaluate(job: Job, spread: Spread) -> Priced:
@@ -123,7 +175,8 @@ def _reasons(job: Job, s: Spread, memory: Array) -> NDArray[np.int64]:
     if float(t.dense_share):
         rule(TrainReason.TP_WIDTH, np.asarray(t.ffn) % tp != 0)
     rule(TrainReason.TP_DOMAIN, tp > c.domain)
-    rule(TrainReason.PP_LAYERS, np.asarray(s.pp * s.vp) > t.layers)
+    rule(TrainReason.PP_LAYERS, np.asarray(s.pp) > t.layers)
+    rule(TrainReason.VIRTUAL, np.asarray(s.vp > 1) & np.asarray(s.vp > most_virtual(t.layers, s.pp)))
     rule(TrainReason.BATCH, np.asarray(s.global_batch) % (s.dp * s.micro_batch) != 0)
     uneven = np.asarray(s.micro_batches) % s.pp != 0
     rule(TrainReason.INTERLEAVED, np.asarray(s.vp > 1) & uneven)
@@ -194,7 +247,7 @@ def scaling(
     for devices in counts:
         grown = job.global_batch * devices // counts[0] if weak else job.global_batch
         part = replace(job, global_batch=max(grown, 1))
-        priced = evaluate(part, layouts(part, devices, pins))
+        priced = search(part, devices, pins)
         chosen = best(priced, float(job.cluster.memory_bytes))
         if len(chosen):
             points.append(point(part, priced, int(chosen[0])))
