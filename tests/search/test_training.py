@@ -20,6 +20,7 @@ from chipwise.predict.training.stages import fullest
 from chipwise.predict.training.step import step_time
 from chipwise.predict.training.values import Cluster, Rates, Recipe, Spread, take
 from chipwise.report.train_assemble import Failures
+from chipwise.report.train_shares import waiting
 from chipwise.report.train_view import duration, scaling_view, train_view
 from chipwise.search.training import (
     FITS,
@@ -101,7 +102,7 @@ def test_without_a_network_the_domain_is_the_limit() -> None:
 def test_more_devices_are_faster_and_weak_scaling_holds() -> None:
     strong = scaling(SMALL, (8, 32, 128))
     assert [p.seconds for p in strong] == sorted((p.seconds for p in strong), reverse=True)
-    assert strong[-1].network_share > strong[0].network_share
+    assert strong[-1].waiting_share > strong[0].waiting_share
     weak = scaling(SMALL, (8, 32, 128), weak=True)
     assert weak[-1].seconds < 1.5 * weak[0].seconds
 
@@ -110,7 +111,7 @@ def test_a_point_adds_up() -> None:
     priced = evaluate(SMALL, layouts(SMALL, 8))
     at = point(SMALL, priced, int(best(priced, 80e9)[0]))
     assert at.tokens_per_s == pytest.approx(64 * 4096 / at.seconds)
-    assert 0.0 <= at.network_share < 1.0
+    assert 0.0 <= at.waiting_share < 1.0
 
 
 def test_plans_are_ranked_and_rendered() -> None:
@@ -279,9 +280,31 @@ def test_curves_keep_what_is_fixed_and_close_in_on_the_takeover() -> None:
     ask = {"counts": (64,), "global_batch": 128, "layout": {"tp": 8}, "curves": True}
     report = train_plan(ROW, chips=("h100",), **ask)  # type: ignore[arg-type]
     assert all(s.label.startswith("tp8") for s in report.scaling)
-    at = report.network_takes_over["h100-sxm5-80gb"]
-    strong = {s.chips: s.network_share for s in report.scaling if s.kind == "strong"}
-    assert strong[at] > 0.5 >= strong[at // 2]
+    over = report.takes_over["h100-sxm5-80gb"]
+    strong = {s.chips: waiting(s.shares) for s in report.scaling if s.kind == "strong"}
+    assert strong[over.chips] > 0.5 >= strong[over.chips // 2]
+    assert over.shares[over.cause] == max(over.shares.values())
+    told = next(line for line in train_view(report).foot if "takes over" in line)
+    assert f"the {over.cause} takes over at {over.chips:,} chips" in told
+    assert {"fabric", "network", "bubble", "stragglers"} <= set(scaling_view(report).columns)
+
+
+@pytest.mark.parametrize(
+    ("chip", "apart"), [("tpu-v6e", "fabric"), ("gaudi3", "fabric"), ("mi300x", "network")]
+)
+def test_shares_and_gains_name_one_resource(chip: str, apart: str) -> None:
+    """10 % more of what takes a share s of the step, and of nothing else, gives about s x (1 - 1 / 1.1)."""
+    kept = {"tp": 1, "pp": 1} if apart == "network" else {"tp": 8, "pp": 1}
+    plan = train_plan("meta-llama/Llama-3.1-70B", chips=(chip,), counts=(512,), layout=kept).plans[0]
+    told = plan.why[-1].split("tokens/s: ")[1]
+    gains = {
+        name: float(text.rstrip("%")) / 100 for name, text in (p.rsplit(" ", 1) for p in told.split(", "))
+    }
+    assert set(gains) <= set(plan.shares)
+    assert sum(plan.shares.values()) == pytest.approx(1.0)
+    for name in ("fabric", "network"):
+        assert gains[name] == pytest.approx(plan.shares[name] / 11.0, abs=0.008)
+    assert max(("fabric", "network"), key=lambda name: plan.shares[name]) == apart
 
 
 def test_finetuning_freezes_the_weights() -> None:

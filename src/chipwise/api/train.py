@@ -27,7 +27,8 @@ from chipwise.predict.training.dims import transformer
 from chipwise.report.assemble import model_record, price_record
 from chipwise.report.records import RefusalRecord
 from chipwise.report.train_assemble import Failures, TrainCase, plan_record, ranked, scaling_records
-from chipwise.report.train_records import ScalingRecord, TrainPlanRecord, TrainReport
+from chipwise.report.train_records import ScalingRecord, TakeoverRecord, TrainPlanRecord, TrainReport
+from chipwise.report.train_shares import HALF, takeover
 from chipwise.search.training import Job, Point, TrainReason, best, point, scaling, search
 
 __all__ = ["PRECISIONS", "train_plan"]
@@ -36,7 +37,6 @@ COUNTS = (8, 16, 32, 64, 128, 256, 512, 1024)
 LARGEST = 32768  # chips that a deadline makes the search go up to
 SCALING = (64, 256, 1024, 4096, 16384)
 STANDSTILL = 0.01  # of the time makes progress: below it a run is not planned
-HALF = 0.5  # of a step: from there on the network has taken over
 
 
 def train_plan(
@@ -88,7 +88,7 @@ def train_plan(
     refused: list[RefusalRecord] = []
     rejected: Counter[str] = Counter()
     curve: list[ScalingRecord] = []
-    takes_over: dict[str, int] = {}
+    takes_over: dict[str, TakeoverRecord] = {}
     considered = 0
     notes = list(found.notes)
     if not (chips or have):
@@ -133,8 +133,9 @@ def train_plan(
         refused += left_out(chip, job, without, ask.method)
         if curves:
             strong, weak = _strong(job, pins), scaling(job, SCALING, weak=True, pins=pins)
-            curve += scaling_records(chip.id, "strong", strong) + scaling_records(chip.id, "weak", weak)
-            takes_over[chip.id] = next((p.devices for p in strong if p.network_share > HALF), 0)
+            curve += scaling_records(job, chip.id, "strong", strong)
+            takes_over[chip.id] = takeover([s for s in curve if (s.chip, s.kind) == (chip.id, "strong")])
+            curve += scaling_records(job, chip.id, "weak", weak)
     every = plans
     plans = [p for p in plans if _within(p, deadline_days, max_usd, max_usd_per_h)]
     if not plans:
@@ -146,7 +147,7 @@ def train_plan(
         plans=ranked(plans),
         refused=tuple(refused),
         scaling=tuple(curve),
-        network_takes_over=takes_over,
+        takes_over=takes_over,
         considered=considered,
         rejected=dict(rejected),
         assumptions=_assumptions(ask, failures, notes),
@@ -174,9 +175,9 @@ def _counts(given: Sequence[int], task: str, most: int | None, own: int | None, 
 
 
 def _strong(job: Job, pins: Pins) -> list[Point]:
-    """Strong scaling; where the network takes over between two counts, the one in between too."""
+    """Strong scaling; where waiting takes over between two counts, the one in between too."""
     found = scaling(job, SCALING, pins=pins)
-    after = next((p.devices for p in found if p.network_share > HALF), 0)
+    after = next((p.devices for p in found if p.waiting_share > HALF), 0)
     if after > SCALING[0]:
         found += scaling(job, (after // 2,), pins=pins)
     return sorted(found, key=lambda p: p.devices)

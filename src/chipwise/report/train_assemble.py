@@ -15,23 +15,13 @@ from chipwise.predict.training.result import days_for_tokens, goodput, step_flop
 from chipwise.predict.training.values import Spread
 from chipwise.report.records import Figure, PriceRecord
 from chipwise.report.train_records import ScalingRecord, TrainLayoutRecord, TrainPlanRecord
+from chipwise.report.train_shares import shares
 from chipwise.report.train_why import reasons
 from chipwise.search.choose import pareto
 from chipwise.search.training import FITS, Job, Point
 from chipwise.search.training_space import SCHEDULES
 
 __all__ = ["Failures", "TrainCase", "layout_record", "plan_record", "ranked", "scaling_records"]
-
-# Causes of a step's time as people call them.
-CAUSES = {
-    "compute": ("compute_s", "head_s"),
-    "memory": ("passes_s",),
-    "host": ("host_s",),
-    "network": ("tp_s", "cp_s", "ep_s", "pp_s", "dp_s"),
-    "bubble": ("bubble_s",),
-    "optimiser": ("optimiser_s",),
-    "stragglers": ("straggle_s",),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,10 +109,7 @@ def plan_record(
     days = float(days_for_tokens(case.tokens, s, at.seconds, max(good, 1e-6)))
     took = Figure(days, days * low, days * high, basis, False)
     peak = float(job.cluster.narrow) * chips * at.seconds
-    total = at.seconds
-    shares = {
-        name: sum(float(getattr(at.time, part)) for part in parts) / total for name, parts in CAUSES.items()
-    }
+    parts = shares(job, at)
     memory, stages = _bytes(at.memory), tuple(map(_bytes, at.stages))
     held, room = float(np.asarray(at.memory.total_bytes)), float(job.cluster.memory_bytes)
     usd = None
@@ -161,9 +148,9 @@ def plan_record(
         memory_bytes=held,
         capacity_bytes=room,
         verdict="fits" if held <= FITS * room else "tight",
-        shares=shares,
-        bound=max(shares, key=lambda k: shares[k]),
-        why=reasons(job, at, shares),
+        shares=parts,
+        bound=max(parts, key=lambda k: parts[k]),
+        why=reasons(job, at, parts),
         stages=stages,
     )
 
@@ -182,7 +169,7 @@ def ranked(plans: Sequence[TrainPlanRecord]) -> tuple[TrainPlanRecord, ...]:
     return tuple(replace(plans[i], rank=k + 1, on_front=bool(front[i])) for k, i in enumerate(order))
 
 
-def scaling_records(chip: str, kind: str, points: Sequence[Point]) -> list[ScalingRecord]:
+def scaling_records(job: Job, chip: str, kind: str, points: Sequence[Point]) -> list[ScalingRecord]:
     """A curve; efficiency is throughput per chip over that of the first point."""
     if not points:
         return []
@@ -196,7 +183,7 @@ def scaling_records(chip: str, kind: str, points: Sequence[Point]) -> list[Scali
             p.seconds,
             p.tokens_per_s,
             p.tokens_per_s / p.devices / first,
-            p.network_share,
+            shares(job, p),
         )
         for p in points
     ]

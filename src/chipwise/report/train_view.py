@@ -5,7 +5,8 @@ from __future__ import annotations
 from chipwise.report.plan_view import model_line
 from chipwise.report.records import Figure
 from chipwise.report.table import Table
-from chipwise.report.train_records import TrainPlanRecord, TrainReport
+from chipwise.report.train_records import TakeoverRecord, TrainPlanRecord, TrainReport
+from chipwise.report.train_shares import WAITING
 from chipwise.units import format_bytes, format_count, format_number, format_seconds
 
 __all__ = ["duration", "scaling_view", "train_view"]
@@ -29,14 +30,7 @@ def train_view(report: TrainReport, *, everything: bool = False) -> Table:
         foot.append(_outcome(report.plans[0]))
         foot.append(_memory(report.plans[0]))
         foot += [f"why #1: {line}" for line in report.plans[0].why]
-    for chip, count in report.network_takes_over.items():
-        most = max((s.chips for s in report.scaling if s.chip == chip), default=0)
-        if count:
-            foot.append(
-                f"{chip}: the network takes over at {count:,} chips (over half of a step, strong scaling)"
-            )
-        elif most:
-            foot.append(f"{chip}: up to {most:,} chips the network takes less than half of a step")
+    foot += [_takeover(report, chip, over) for chip, over in report.takes_over.items()]
     for refusal in report.refused[:6]:
         foot.append(f"{refusal.chip}: {refusal.detail}")
     foot.append(f"assumed: {'; '.join(report.assumptions)}")
@@ -79,6 +73,18 @@ def _memory(p: TrainPlanRecord) -> str:
     return f"{text}; by stage {', '.join(totals)}"
 
 
+def _takeover(report: TrainReport, chip: str, over: TakeoverRecord) -> str:
+    """Where waiting takes over in strong scaling, and what chips wait for."""
+    if over.chips:
+        parts = sorted(over.shares.items(), key=lambda i: -i[1])
+        told = ", ".join(f"{name} {share:.0%}" for name, share in parts if share >= 0.005)
+        return (
+            f"{chip}: the {over.cause} takes over at {over.chips:,} chips, strong scaling: {told} of a step"
+        )
+    most = max((s.chips for s in report.scaling if s.chip == chip), default=0)
+    return f"{chip}: up to {most:,} chips at most half of a step is waiting for one another"
+
+
 def scaling_view(report: TrainReport) -> Table:
     """Scaling curves: the best layout of each count."""
     rows = [
@@ -90,12 +96,12 @@ def scaling_view(report: TrainReport) -> Table:
             format_seconds(s.step_s),
             format_count(s.tokens_per_s),
             f"{s.efficiency:.0%}",
-            f"{s.network_share:.0%}",
+            *(f"{s.shares[name]:.0%}" for name in WAITING),
         )
         for s in report.scaling
     ]
-    columns = ("chip", "scaling", "chips", "layout", "step", "tokens/s", "efficiency", "network")
-    right = frozenset(("chips", "step", "tokens/s", "efficiency", "network"))
+    columns = ("chip", "scaling", "chips", "layout", "step", "tokens/s", "efficiency", *WAITING)
+    right = frozenset(("chips", "step", "tokens/s", "efficiency", *WAITING))
     return Table(
         columns, rows, ("scaling at the best layout of each count", ""), right=right, records=report.scaling
     )

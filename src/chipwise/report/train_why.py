@@ -19,8 +19,8 @@ __all__ = ["reasons"]
 FASTER = 1.1
 # What 10 % more of it would give, by the figures of a cluster that it raises.
 RESOURCES: Mapping[str, tuple[str, ...]] = {
-    "FLOP/s": ("wide", "narrow"),
-    "memory bandwidth": ("memory_bytes_per_s",),
+    "compute": ("wide", "narrow"),
+    "memory": ("memory_bytes_per_s",),
     "fabric": ("link_bytes_per_s",),
     "network": ("nic_bytes_per_s",),
 }

@@ -213,14 +213,14 @@ def best(priced: Priced, capacity_bytes: float, count: int = 1) -> NDArray[np.in
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """The best layout of one count of devices: step time, what of it the network and the pipeline take, memory of
-    the fullest stage and of each."""
+    """The best layout of one count of devices: step time, the share of it in which devices wait for one another
+    (communication, bubble, stragglers), memory of the fullest stage and of each."""
 
     devices: int
     spread: Spread
     seconds: float
     tokens_per_s: float
-    network_share: float
+    waiting_share: float
     time: StepTime
     memory: MemoryUse
     stages: tuple[MemoryUse, ...]
