@@ -10,6 +10,7 @@ from verdicts import verdict
 
 from chipwise.api.loaded import find_chip, load
 from chipwise.api.train import train_plan
+from chipwise.api.train_counts import batch_for
 from chipwise.api.train_input import USUAL, asked
 from chipwise.api.train_job import job_of
 from chipwise.calibrate.parameters import shipped_parameters
@@ -224,9 +225,9 @@ def test_own_chips_cost_nothing_and_are_the_most() -> None:
 
 def test_failures_of_the_user_change_goodput_and_interval() -> None:
     """Young and Daly by hand: 1,024 chips of 10,000 h fail every 9.77 h; sqrt(2 x 300 s x 35,156 s) - 300 s."""
-    plan = train_plan(ROW, chips=("h100",), counts=(1024,), failures=Failures(10_000.0, 300.0, 600.0)).plans[
-        0
-    ]
+    plan = train_plan(
+        ROW, chips=("h100",), counts=(1024,), failures=Failures(10_000.0, 300.0, 600.0, 300.0)
+    ).plans[0]
     interval = (2.0 * 300.0 * 10_000.0 * 3600.0 / 1024.0) ** 0.5 - 300.0
     assert plan.checkpoint_s == pytest.approx(interval)
     lost = ((interval + 300.0) / 2.0 + 600.0) / (10_000.0 * 3600.0 / 1024.0)
@@ -274,6 +275,49 @@ def test_the_closed_form_of_tensor_parallelism_by_hand() -> None:
     )
     line = next(w for w in said.plans[0].why if w.startswith("traffic of tensor"))
     assert f"takes {each:.1%} of the products" in line
+
+
+def test_checkpoints_are_written_while_the_run_goes_on() -> None:
+    """Llama 3 405B made progress for over 90 % of the time on 16,384 GPUs; a run that waits for 60 s loses more."""
+    background, waiting_for = Failures(), Failures(block_s=60.0)
+    assert background.goodput(16384) > 0.9 > waiting_for.goodput(16384) > 0.8
+    assert Failures(block_s=1e3).goodput(1024) == waiting_for.goodput(1024)
+    assert background.interval_s(16384) < waiting_for.interval_s(16384)
+    assert Failures(save_s=3600.0).interval_s(16384) == 3600.0
+    report = train_plan(ROW, chips=("h100",), counts=(64,), failures=waiting_for)
+    assert any("in which the run stops" in line for line in report.assumptions)
+
+
+def test_a_fine_tune_is_short_and_starts_at_one_chip() -> None:
+    report = train_plan(ROW, task="finetune", chips=("h100", "tpu-v6e"))
+    assert report.tokens == 1e8
+    assert {p.chips for p in report.plans if p.chip == "h100-sxm5-80gb"} == {1, 2, 4, 8}
+    assert train_plan("meta-llama/Llama-3.1-405B", task="finetune", chips=("h100",)).plans[0].chips == 16
+
+
+def test_packed_weights_are_modelled_on_any_chip() -> None:
+    ask = {"task": "finetune", "chips": ("h100",), "counts": (8,)}
+    packed = train_plan(ROW, method="qlora", **ask).plans[0].step_s  # type: ignore[arg-type]
+    plain_ones = train_plan(ROW, method="lora", **ask).plans[0].step_s  # type: ignore[arg-type]
+    assert (packed.basis, plain_ones.basis) == ("modelled", "calibrated")
+    assert packed.high / packed.mid > 1.4 > plain_ones.high / plain_ones.mid
+
+
+@pytest.mark.parametrize(("chips", "batch"), [(8, 1024), (12, 1008), (100, 1000), (3000, 1125)])
+def test_odd_counts_move_the_batch_and_say_so(chips: int, batch: int) -> None:
+    assert batch_for(1024, chips, {}) == batch
+    report = train_plan(ROW, chips=("tpu-v5p",), counts=(chips,))
+    assert report.plans[0].global_batch == batch
+    said = any(f"{batch:,} sequences per step on {chips:,} chips" in line for line in report.assumptions)
+    assert said == (batch != 1024)
+
+
+def test_a_batch_that_is_given_stays() -> None:
+    assert batch_for(1024, 24, {"tp": 3}) == 1024
+    report = train_plan(ROW, chips=("h100",), counts=(12,), global_batch=1024)
+    assert report.plans[0].global_batch == 1024
+    with pytest.raises(InfeasibleError, match="12 ranks cannot share a batch of 1,024"):
+        train_plan(ROW, chips=("tpu-v5p",), counts=(12,), global_batch=1024)
 
 
 def test_curves_keep_what_is_fixed_and_close_in_on_the_takeover() -> None:
@@ -326,6 +370,8 @@ def test_finetuning_freezes_the_weights() -> None:
         ({"deadline_days": 1e-6}, InfeasibleError, "no plan"),
         ({"chips": ("rtx-4090",), "counts": (64,)}, InfeasibleError, "network"),
         ({"chips": ("a100-sxm4-80gb",), "precision": "fp8"}, InfeasibleError, "no fp8 unit"),
+        ({"chips": ("tpu-v5p",), "precision": "fp8"}, InfeasibleError, "no faster than 16 bit"),
+        ({"chips": ("tpu-v6e",), "task": "finetune", "method": "qlora"}, InfeasibleError, "method lora"),
         ({"layout": {"tp": 3}}, UsageError, "nearest: 2 or 4"),
         ({"layout": {"pp": 64}}, UsageError, "at most 32"),
         ({"layout": {"tp": 16}}, UsageError, "does not divide 8 chips"),
@@ -341,7 +387,7 @@ def test_finetuning_freezes_the_weights() -> None:
         ({"layout": {"zero": 0, "shard": 8}}, UsageError, "leave shard out"),
         ({"layout": {"zero": 2, "pp": 2}}, InfeasibleError, "choose zero 1 or 3"),
         ({"layout": {"zero": 1, "dp": 1, "tp": 8}}, InfeasibleError, "fix less"),
-        ({"counts": (10_000,)}, InfeasibleError, "as on 9,728 or 10,240"),
+        ({"counts": (10_000,), "global_batch": 1024}, InfeasibleError, "as on 9,728 or 10,240"),
         ({"max_chips": 4}, UsageError, "at most 4"),
         ({"network_figures": {"nics": "8"}}, UnknownNameError, "did you mean nic"),
         ({"network_figures": {"oversubscription": "0"}}, UsageError, "out of range"),

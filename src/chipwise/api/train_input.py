@@ -44,6 +44,10 @@ NAMED = {"schedule": SCHEDULES, "recompute": RECOMPUTE}
 SHARDING = {"zero": (0, 3), "shard": (1, 10**6), "offload": (0, 1)}
 PINNABLE = (*DEGREES, *SHARDING, *NAMED)
 DEFAULT_BATCH_TOKENS = 4e6  # of pre-training at scale; of fine-tuning 0.25 M
+DEFAULT_TOKENS = {
+    "train": 1e12,
+    "finetune": 1e8,
+}  # a fine-tune: some 100 thousand examples of a thousand tokens
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +67,9 @@ class Ask:
         return self.method != "full"
 
 
-def asked(tokens: float, seq: int, batch: int, precision: str, task: str, method: str | None) -> Ask:
+def asked(tokens: float | None, seq: int, batch: int, precision: str, task: str, method: str | None) -> Ask:
     """The run, with the defaults that blanks take. Raises `UsageError`, `UnknownNameError`."""
+    tokens = DEFAULT_TOKENS[task] if tokens is None else tokens
     if not 1 <= tokens <= 1e17:
         raise UsageError(f"tokens: {tokens:g} is out of range", "at least 1, as in 15T")
     if not 1 <= seq <= 10_000_000:

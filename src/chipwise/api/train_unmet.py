@@ -59,6 +59,9 @@ def left_out(
             why = f"tp leaves the scale-up domain: choose at most {most:,}"
         elif reason is TrainReason.BATCH:
             why = f"no layout divides the batch of {job.global_batch:,}: {_divided(job, counts)}"
+        odd = [c for c in counts if job.global_batch % (c // (c & -c))]
+        if reason is TrainReason.MEMORY and odd:
+            why += f"; {odd[0]:,} ranks cannot share a batch of {job.global_batch:,}: another --global-batch"
         *first, last = [f"{c:,}" for c in counts]
         tried = f"{', '.join(first)} or {last}" if first else last
         yield RefusalRecord(chip.id, reason.name, f"not on {tried}: {why}")

@@ -27,11 +27,28 @@ __all__ = ["Failures", "TrainCase", "layout_record", "plan_record", "ranked", "s
 @dataclass(frozen=True, slots=True)
 class Failures:
     """Hours between failures of one chip (Llama 3: 419 in 54 days of 16,384 GPUs), and seconds to save a
-    checkpoint and to restart from one (assumed)."""
+    checkpoint, for which of it the run stops, and to restart from one (assumed).
+
+    Checkpoints are asynchronous: the run stops while the state of a device, tens of GB, goes to host memory, and goes
+    on while it is written. `block_s` of at least `save_s` is a run that waits for both.
+    """
 
     chip_mtbf_h: float = 50_000.0
     save_s: float = 60.0
     restart_s: float = 600.0
+    block_s: float = 5.0
+
+    def interval_s(self, chips: int) -> float:
+        """Seconds of work between checkpoints: Young's and Daly's for what stops the run, none before the last is
+        written."""
+        block = min(self.block_s, self.save_s)
+        return max(float(young_daly(block, self.chip_mtbf_h * 3600.0 / chips)), self.save_s)
+
+    def goodput(self, chips: int) -> float:
+        """Share of the time that makes progress; a failure also loses what was still being written."""
+        block = min(self.block_s, self.save_s)
+        lost = self.restart_s + self.save_s - block
+        return float(goodput(chips, self.chip_mtbf_h, block, lost, self.interval_s(chips)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,8 +121,7 @@ def plan_record(
     low, high, basis = case.tier.low, case.tier.high, case.tier.basis
     step = Figure(at.seconds, at.seconds * low, at.seconds * high, basis, False)
     rate = Figure(at.tokens_per_s, at.tokens_per_s / high, at.tokens_per_s / low, basis, False)
-    good = float(goodput(chips, failures.chip_mtbf_h, failures.save_s, failures.restart_s))
-    every = float(young_daly(failures.save_s, failures.chip_mtbf_h * 3600.0 / chips))
+    good, every = failures.goodput(chips), failures.interval_s(chips)
     days = float(days_for_tokens(case.tokens, s, at.seconds, max(good, 1e-6)))
     took = Figure(days, days * low, days * high, basis, False)
     peak = float(job.cluster.narrow) * chips * at.seconds

@@ -17,14 +17,14 @@ from chipwise.units import parse_quantity
 __all__ = ["TrainOptions", "TrainRequest"]
 
 DAY_S = 86400.0
-FAILURES = {"mtbf": "chip_mtbf_h", "save": "save_s", "restart": "restart_s"}
+FAILURES = {"mtbf": "chip_mtbf_h", "save": "save_s", "block": "block_s", "restart": "restart_s"}
 
 
 @dataclass(frozen=True, kw_only=True)
 class TrainOptions(Asked):
     """What is trained, how far, and within which limits."""
 
-    tokens: str = ask("training: tokens in all, as in 15T", "1T")
+    tokens: str | None = ask("training: tokens in all, as in 15T; default: 1T, of finetune 100M")
     seq: str = ask("training: tokens of a sequence", "4096")
     global_batch: int = ask("training: sequences of a step; 0: 4 M tokens, fine-tuning 0.25 M", 0)
     counts: str | None = ask("training: chips to try, as in 64,256")
@@ -35,8 +35,8 @@ class TrainOptions(Asked):
     )
     method: str | None = ask("training: full, lora or qlora; of finetune lora")
     failures: str | None = ask(
-        "training: hours between failures of a chip, time to save and to restart; default: "
-        "mtbf=50000h,save=60s,restart=10min"
+        "training: hours between failures of a chip, time to save, for which of it the run stops (block=60s: all), and "
+        "to restart; default: mtbf=50000h,save=60s,block=5s,restart=10min"
     )
     network: str | None = ask(
         "training: the network beyond the fabric, as in nic=25GB/s,oversubscription=3,leaf=16: speed of a chip, one "
@@ -85,7 +85,7 @@ class TrainRequest(Money, TrainOptions):
         }
         return train_plan(
             self.model,
-            tokens=parse_quantity(self.tokens, "", "--tokens", low=1, high=1e18),
+            tokens=quantity(self.tokens, "", "--tokens", low=1, high=1e18),
             seq=whole(self.seq, "--seq", low=1, high=1e7),
             global_batch=self.global_batch,
             counts=tuple(dict.fromkeys(counts)),
