@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 
@@ -98,13 +98,13 @@ def search(job: Job, devices: int, pins: Mapping[str, int | str] | None = None) 
     """The layouts among which the best of `layouts` is: branch and bound.
 
     Recomputation and an optimiser in host memory only take time. So every layout is priced without them first; those
-    too full for it and faster than the best that fits are priced with them, if their leanest variant fits at all.
+    too full for it and faster than the best that fits are priced with them, if their leanest variant fits at all, and
+    with the smallest share of layers recomputed, in whole percent, that they fit with.
     """
-    frames, ways = _frames(job, devices, pins or {}), variants(pins or {})
-    first = evaluate(job, _spread(job, crossed(frames, ways[:1])))
+    table, ways = _frames(job, devices, pins or {}), variants(pins or {})
+    first = evaluate(job, _spread(job, crossed(table, ways[:1])))
     capacity = float(job.cluster.memory_bytes)
-    fits = (first.reason == 0) & (first.memory_bytes <= FITS * capacity)
-    bound = first.seconds[fits].min() if fits.any() else np.inf
+    bound = _fastest(job, first)
     full = first.memory_bytes > FITS * capacity
     legal = (first.reason == 0) | (first.reason == list(TrainReason).index(TrainReason.MEMORY))
     open_ = np.flatnonzero(full & legal & (first.seconds < bound))
@@ -115,16 +115,41 @@ def search(job: Job, devices: int, pins: Mapping[str, int | str] | None = None) 
     for start in range(0, len(open_), CHUNK):
         rows = open_[start : start + CHUNK]
         rows = rows[first.seconds[rows] < bound]
-        lean = _spread(job, crossed(frames[rows], ways[-1:]))
+        lean = _spread(job, crossed(table[rows], ways[-1:]))
         least = fullest(job.network, lean, job.recipe, job.memory).total_bytes
         rows = rows[least <= RISKY * capacity]
         if not len(rows):
             continue
-        more = evaluate(job, _spread(job, crossed(frames[rows], ways[1:])))
-        fits = (more.reason == 0) & (more.memory_bytes <= FITS * capacity)
-        bound = min(bound, more.seconds[fits].min() if fits.any() else np.inf)
-        found.append(more)
+        more = evaluate(job, _spread(job, crossed(table[rows], ways[1:])))
+        found += [more, *_enough(job, table[rows], ways)]
+        bound = min([bound, *(_fastest(job, p) for p in found[-3:])])
     return _joined(found)
+
+
+def _fastest(job: Job, priced: Priced) -> float:
+    """Seconds of the fastest legal layout that fits comfortably."""
+    fits = (priced.reason == 0) & (priced.memory_bytes <= FITS * float(job.cluster.memory_bytes))
+    return float(priced.seconds[fits].min()) if fits.any() else np.inf
+
+
+def _enough(job: Job, rows: Array, ways: Array) -> Iterator[Priced]:
+    """Layouts with the smallest share of layers recomputed that fits, by bisection, at each home of the optimiser;
+    none where the share is fixed."""
+    if len(np.unique(ways[:, 1])) < 2:
+        return
+    room = FITS * float(job.cluster.memory_bytes)
+    for home in np.unique(ways[:, 0]):
+
+        def at(percent: Array, home: float = home) -> Spread:
+            lean = np.stack([np.full(len(rows), home), percent / 100.0, np.zeros(len(rows))], axis=1)
+            return _spread(job, np.hstack([rows, lean]))
+
+        low, high = np.zeros(len(rows)), np.full(len(rows), 100.0)
+        for _ in range(7):
+            mid = np.ceil((low + high) / 2.0)
+            fits = fullest(job.network, at(mid), job.recipe, job.memory).total_bytes <= room
+            low, high = np.where(fits, low, mid), np.where(fits, mid, high)
+        yield evaluate(job, at(high))
 
 
 def _frames(job: Job, devices: int, pins: Mapping[str, int | str]) -> Array:
