@@ -21,8 +21,9 @@ from chipwise.predict.training.stages import fullest
 from chipwise.predict.training.step import step_time
 from chipwise.predict.training.values import Cluster, Rates, Recipe, Spread, take
 from chipwise.report.train_assemble import Failures
+from chipwise.report.train_notes import kept
 from chipwise.report.train_shares import waiting
-from chipwise.report.train_view import duration, scaling_view, train_view
+from chipwise.report.train_view import duration, layout_views, scaling_view, train_view
 from chipwise.search.training import (
     FITS,
     RISKY,
@@ -124,7 +125,7 @@ def test_plans_are_ranked_and_rendered() -> None:
     assert sum(first.shares.values()) == pytest.approx(1.0)
     assert sum(first.memory.values()) == pytest.approx(first.memory_bytes)
     assert first.days.low < first.days.mid < first.days.high
-    assert any("compute covers" in line for line in first.why)
+    assert any("behind compute" in line or "FSDP" in line for line in first.why)
     assert train_view(report).rows
     assert scaling_view(report).rows
 
@@ -412,3 +413,75 @@ def test_bad_input_is_one_line(arguments: dict[str, object], error: type[Excepti
         train_plan(ROW, **asked)  # type: ignore[arg-type]
     assert says in str(raised.value)
     assert "\n" not in str(raised.value)
+
+
+def test_the_foot_says_how_plans_are_read_ranked_and_limited() -> None:
+    report = train_plan("meta-llama/Llama-3.1-70B", deadline_days=20.0, max_usd=9e5)
+    foot = train_view(report, "chipwise plan ...").foot
+    assert foot[0].startswith("read: ways to cut: ")
+    assert any("middle time at most 20 d, middle $ at most 900 k" in line for line in foot)
+    assert foot[-1] == "next: chipwise plan ..."
+    assert all(p.days.mid <= 20.0 and p.usd is not None and p.usd.mid <= 9e5 for p in report.plans)
+
+
+def test_chips_that_miss_the_limits_are_named_with_what_they_miss() -> None:
+    report = train_plan("meta-llama/Llama-3.1-70B", deadline_days=20.0, max_usd=9e5)
+    shown = {p.chip for p in report.plans}
+    missed = {r.chip: r.detail for r in report.refused if r.reason == "LIMITS"}
+    assert shown | set(missed) == set(USUAL)
+    assert not shown & set(missed)
+    assert "of 900 k $" in missed["tpu-v5p"]
+
+
+def test_the_best_two_of_each_of_many_chips_are_shown() -> None:
+    report = train_plan(ROW)
+    shown = [row[1].split()[1] for row in train_view(report).rows]
+    assert set(shown) == {p.chip for p in report.plans}
+    assert max(shown.count(chip) for chip in set(shown)) == 2
+    front = next(line for line in train_view(report).foot if line.startswith("front"))
+    ranks = {row[0] for row in train_view(report).rows}
+    assert {part for part in front.split(": ")[1].split(", ") if part.isdigit()} <= ranks
+    assert len(train_view(report, everything=True).rows) == len(report.plans)
+
+
+def test_plans_tie_across_chips_where_step_times_cannot_tell() -> None:
+    report = train_plan(ROW)
+    for p in report.plans:
+        for rank in p.ties:
+            q = report.plans[rank - 1]
+            assert q.chip != p.chip
+            assert p.rank == rank or q.usd is not None
+            assert p.usd is not None
+            assert q.usd is not None
+            assert p.usd.mid * p.days.low / p.days.mid <= q.usd.mid <= p.usd.mid * p.days.high / p.days.mid
+
+
+def test_one_layout_is_shown_in_full_and_typed_again() -> None:
+    """Shares and bytes add up; the layout as `--layout` takes it gives the same plan."""
+    report = train_plan("meta-llama/Llama-3.1-70B", chips=("h100",), counts=(256,), tokens=1e11)
+    plan = report.plans[0]
+    times, memory = layout_views(plan)
+    assert sum(r["share"] for r in times.records or ()) == pytest.approx(1.0)
+    assert len(memory.rows) == plan.layout.pp
+    tops = [sum(v for k, v in r.items() if k != "stage") for r in memory.records or ()]
+    assert max(tops) == pytest.approx(plan.memory_bytes)
+    typed = dict(part.split("=") for part in kept(plan.layout).split(","))
+    again = train_plan(
+        "meta-llama/Llama-3.1-70B", chips=("h100",), counts=(256,), tokens=1e11, layout=typed
+    ).plans[0]
+    assert (again.layout, again.step_s) == (plan.layout, plan.step_s)
+
+
+def test_a_run_unlike_what_the_model_is_made_for_says_so() -> None:
+    said = train_plan("microsoft/phi-2", chips=("h100",), counts=(8,), seq=8192).assumptions
+    assert any("more than the 2,048 tokens" in line for line in said)
+    said = train_plan("deepseek-ai/DeepSeek-V3", chips=("h100",), counts=(1024,)).assumptions
+    assert any("trained in bf16, though published in fp8_block" in line for line in said)
+    assert any("over the dense peak of bf16" in line for line in said)
+
+
+def test_what_a_short_run_and_full_memory_say() -> None:
+    plan = train_plan(ROW, task="finetune", chips=("h100",), counts=(8,))
+    assert any("without a checkpoint before its end" in line for line in train_view(plan).foot)
+    whole = train_plan("meta-llama/Llama-3.1-70B", chips=("h100",), counts=(512,), layout={"tp": 4, "pp": 4})
+    assert any("do not fit (95% of 85.0 GB at most)" in line for line in whole.plans[0].why)

@@ -6,16 +6,16 @@ configuration -> graph -> mean layer -> jobs (chip, count) -> layouts -> step ti
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import date
 from typing import Literal
 
-from chipwise.api.loaded import find_chip, load
+from chipwise.api.loaded import Loaded, find_chip, load
 from chipwise.api.train_counts import batch_for, counts_to_try, next_count
 from chipwise.api.train_input import PRECISIONS, USUAL, Ask, Pins, asked, check_counts, check_layout, pins_of
 from chipwise.api.train_job import job_of, on_network
-from chipwise.api.train_unmet import blocker, left_out, nearest, tally
+from chipwise.api.train_unmet import blocker, excess, left_out, missed, nearest, tally
 from chipwise.calibrate.parameters import Parameters, shipped_parameters
 from chipwise.catalog.pricing import Pricing
 from chipwise.catalog.snapshot import today as day
@@ -89,7 +89,7 @@ def train_plan(
     takes_over: dict[str, TakeoverRecord] = {}
     considered = 0
     moved: dict[int, int] = {}
-    notes = list(found.notes)
+    notes = [*found.notes, *_beside(found, ask)]
     if not (chips or have):
         notes.append(f"chips: only {', '.join(USUAL)} are tried; name others with --chips")
     for name in have or chips or USUAL:
@@ -141,7 +141,10 @@ def train_plan(
             takes_over[chip.id] = takeover([s for s in curve if (s.chip, s.kind) == (chip.id, "strong")])
             curve += scaling_records(job, chip.id, "weak", weak)
     every = plans
-    plans = [p for p in plans if _within(p, deadline_days, max_usd, max_usd_per_h)]
+    given = {"days": deadline_days, "usd": max_usd, "usd_per_h": max_usd_per_h}
+    limits = {name: most for name, most in given.items() if most is not None}
+    plans = [p for p in plans if excess(p, limits) <= 1.0]
+    refused += missed(every, limits)
     if not plans:
         raise InfeasibleError(f"{found.graph.model.name}: no plan", nearest(every, refused, ask.batch))
     return TrainReport(
@@ -157,6 +160,7 @@ def train_plan(
         assumptions=_assumptions(
             ask, failures, (*notes, *(f"{n:,} sequences per step on {c:,} chips" for c, n in moved.items()))
         ),
+        limits=limits,
     )
 
 
@@ -169,11 +173,14 @@ def _strong(job: Job, pins: Pins) -> list[Point]:
     return sorted(found, key=lambda p: p.devices)
 
 
-def _within(p: TrainPlanRecord, days: float | None, usd: float | None, usd_per_h: float | None) -> bool:
-    late = days is not None and p.days.mid > days
-    dear = usd is not None and (p.usd is None or p.usd.mid > usd)
-    rent = usd_per_h is not None and (p.price is None or p.price.mid > usd_per_h)
-    return not (late or dear or rent)
+def _beside(found: Loaded, ask: Ask) -> Iterator[str]:
+    """Where the run differs from what the model is published for."""
+    model = found.graph.model
+    if model.max_context and ask.seq > model.max_context:
+        yield f"seq {ask.seq:,} is more than the {model.max_context:,} tokens that {model.name} can read"
+    stored = model_record(found.graph, found.config).precision
+    if not ask.adapter and stored not in (ask.precision, "bf16", "fp16"):
+        yield f"trained in {ask.precision}, though published in {stored}: --precision sets it"
 
 
 def _stopped(failures: Failures) -> str:
@@ -199,5 +206,6 @@ def _assumptions(ask: Ask, failures: Failures, notes: Sequence[str]) -> tuple[st
         f"a chip fails every {failures.chip_mtbf_h:,.0f} h; {failures.save_s:g} s to save, "
         f"{_stopped(failures)}, {failures.restart_s:g} s to restart",
         "tensor-parallel collectives overlapped as the usual software does, data loading hidden",
-        f"MFU: {flops} FLOPs per active parameter and token{frozen}, all pairs of attention, over the dense peak",
+        f"MFU: {flops} FLOPs per active parameter and token{frozen}, all pairs of attention, over the dense "
+        f"peak of {ask.precision}",
     )

@@ -182,7 +182,25 @@ def ranked(plans: Sequence[TrainPlanRecord]) -> tuple[TrainPlanRecord, ...]:
     days = np.array([p.days.mid for p in plans])
     front = pareto(cost, days)
     order = sorted(range(len(plans)), key=lambda i: (np.isnan(cost[i]), np.nan_to_num(cost[i]), days[i]))
-    return tuple(replace(plans[i], rank=k + 1, on_front=bool(front[i])) for k, i in enumerate(order))
+    made = [replace(plans[i], rank=k + 1, on_front=bool(front[i])) for k, i in enumerate(order)]
+    return tuple(replace(p, ties=_ties(p, made)) for p in made)
+
+
+def _ties(p: TrainPlanRecord, plans: Sequence[TrainPlanRecord]) -> tuple[int, ...]:
+    """The first plans of other chips that may cost less than `p`, at middle prices: their intervals of time overlap
+    where each is weighed with its rate. Counts of one chip are off by the same factor, and do not tie."""
+    firsts = {q.chip: q for q in reversed(plans)}
+    return tuple(sorted(q.rank for q in firsts.values() if q.chip != p.chip and _close(p, q)))
+
+
+def _close(p: TrainPlanRecord, q: TrainPlanRecord) -> bool:
+    if (p.usd is None) != (q.usd is None):
+        return False
+    a, b = (x.usd.mid / x.days.mid if x.usd else 1.0 for x in (p, q))
+    return (
+        a * p.days.low <= b * q.days.mid <= a * p.days.high
+        and b * q.days.low <= a * p.days.mid <= b * q.days.high
+    )
 
 
 def scaling_records(job: Job, chip: str, kind: str, points: Sequence[Point]) -> list[ScalingRecord]:

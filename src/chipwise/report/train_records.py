@@ -41,7 +41,8 @@ class TrainPlanRecord:
     share of the time that makes progress under failures; `days` and the cost include it. `shares` are parts
     of the step by cause; of communication that nothing hides, `network` is what shrinks with the bandwidth of
     scale-out links, `fabric` the rest. `memory` are bytes by use of the fullest pipeline stage, `stages` those of each,
-    first to last.
+    first to last. `ties` are the first plans of other chips that may cost less, or be done sooner where no price is
+    known, as far as step times are known.
     """
 
     rank: int
@@ -73,6 +74,7 @@ class TrainPlanRecord:
     why: tuple[str, ...]
     on_front: bool = False
     stages: tuple[dict[str, float], ...] = ()
+    ties: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +104,7 @@ class TakeoverRecord:
 @dataclass(frozen=True, slots=True)
 class TrainReport:
     """The answer to `plan --task train` and `finetune`. `takes_over` names, per chip, where strong
-    scaling ends."""
+    scaling ends. `limits` are those of the question (days, usd, usd_per_h), which middle values keep."""
 
     model: ModelRecord
     task: str
@@ -114,4 +116,5 @@ class TrainReport:
     considered: int
     rejected: dict[str, int]
     assumptions: tuple[str, ...]
+    limits: dict[str, float] = field(default_factory=dict)
     schema_version: str = field(default=SCHEMA_VERSION)

@@ -42,7 +42,7 @@ class TrainOptions(Asked):
         "training: the network beyond the fabric, as in nic=25GB/s,oversubscription=3,leaf=16: speed of a chip, one "
         "direction; links down over links up of a leaf switch, and hosts under it"
     )
-    curves: bool = ask("training: weak and strong scaling too", False)
+    curves: bool = ask("training: weak and strong scaling too; as csv alone", False)
 
 
 @dataclass(frozen=True, kw_only=True)
