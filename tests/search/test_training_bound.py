@@ -105,3 +105,11 @@ def test_what_is_typed_follows_the_rule_of_the_search() -> None:
         check_layout({"pp": 8, "vp": 17}, job, 512)
     with pytest.raises(UsageError, match="pp at most 64"):
         check_layout({"pp": 126, "schedule": "interleaved"}, job, 126)
+
+
+@settings(max_examples=20, deadline=None)
+@given(jobs, counts)
+def test_k_and_v_are_gathered_where_that_is_faster(job: Job, devices: int) -> None:
+    spread = layouts(job, devices)
+    ways = [evaluate(job, replace(spread, gather=np.full(len(spread.tp), how))).seconds for how in (0.0, 1.0)]  # type: ignore[arg-type]
+    assert evaluate(job, spread).seconds == pytest.approx(np.minimum(*ways))

@@ -136,5 +136,5 @@ def unit_of(days: float) -> tuple[float, str]:
 
 
 def dollars(low: float, mid: float, high: float) -> str:
-    """`1.1 M [640 k-3.2 M]`."""
-    return f"{format_count(mid, 2)} [{format_count(low, 2)}-{format_count(high, 2)}]"
+    """`1.08 M [640 k-3.2 M]`."""
+    return f"{format_count(mid)} [{format_count(low, 2)}-{format_count(high, 2)}]"

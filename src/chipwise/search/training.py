@@ -10,11 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from chipwise.parallel.pipeline import most_virtual
+from chipwise.predict.training.layer import layer_time
 from chipwise.predict.training.memory import MemoryRates, MemoryUse
 from chipwise.predict.training.stages import fullest, stage_memory
 from chipwise.predict.training.step import StepTime, step_time
 from chipwise.predict.training.values import Cluster, Rates, Recipe, Spread, Transformer, take
-from chipwise.search.training_space import COLUMNS, SCHEDULES, crossed, frames, variants
+from chipwise.search.training_space import COLUMNS, FRAME, SCHEDULES, crossed, frames, variants
 from chipwise.units import Array
 
 __all__ = [
@@ -102,26 +103,26 @@ def search(job: Job, devices: int, pins: Mapping[str, int | str] | None = None) 
     with the smallest share of layers recomputed, in whole percent, that they fit with.
     """
     table, ways = _frames(job, devices, pins or {}), variants(pins or {})
-    first = evaluate(job, _spread(job, crossed(table, ways[:1])))
+    first = evaluate(job, _spread(job, crossed(table, ways[:, :1])))
     capacity = float(job.cluster.memory_bytes)
     bound = _fastest(job, first)
     full = first.memory_bytes > FITS * capacity
     legal = (first.reason == 0) | (first.reason == list(TrainReason).index(TrainReason.MEMORY))
     open_ = np.flatnonzero(full & legal & (first.seconds < bound))
-    if not len(open_) or len(ways) == 1:
+    if not len(open_) or ways.shape[1] == 1:
         return first
     open_ = open_[np.argsort(first.seconds[open_], kind="stable")]
     found = [first]
     for start in range(0, len(open_), CHUNK):
         rows = open_[start : start + CHUNK]
         rows = rows[first.seconds[rows] < bound]
-        lean = _spread(job, crossed(table[rows], ways[-1:]))
+        lean = _spread(job, crossed(table[:, rows], ways[:, -1:]))
         least = fullest(job.network, lean, job.recipe, job.memory).total_bytes
         rows = rows[least <= RISKY * capacity]
         if not len(rows):
             continue
-        more = evaluate(job, _spread(job, crossed(table[rows], ways[1:])))
-        found += [more, *_enough(job, table[rows], ways)]
+        more = evaluate(job, _spread(job, crossed(table[:, rows], ways[:, 1:])))
+        found += [more, *_enough(job, table[:, rows], ways)]
         bound = min([bound, *(_fastest(job, p) for p in found[-3:])])
     return _joined(found)
 
@@ -135,16 +136,16 @@ def _fastest(job: Job, priced: Priced) -> float:
 def _enough(job: Job, rows: Array, ways: Array) -> Iterator[Priced]:
     """Layouts with the smallest share of layers recomputed that fits, by bisection, at each home of the optimiser;
     none where the share is fixed."""
-    if len(np.unique(ways[:, 1])) < 2:
+    if len(np.unique(ways[1])) < 2:
         return
-    room = FITS * float(job.cluster.memory_bytes)
-    for home in np.unique(ways[:, 0]):
+    size, room = rows.shape[1], FITS * float(job.cluster.memory_bytes)
+    for home in np.unique(ways[0]):
 
         def at(percent: Array, home: float = home) -> Spread:
-            lean = np.stack([np.full(len(rows), home), percent / 100.0, np.zeros(len(rows))], axis=1)
-            return _spread(job, np.hstack([rows, lean]))
+            lean = np.stack([np.full(size, home), percent / 100.0, np.zeros(size)])
+            return _spread(job, np.concatenate([rows, lean], axis=0))
 
-        low, high = np.zeros(len(rows)), np.full(len(rows), 100.0)
+        low, high = np.zeros(size), np.full(size, 100.0)
         for _ in range(7):
             mid = np.ceil((low + high) / 2.0)
             fits = fullest(job.network, at(mid), job.recipe, job.memory).total_bytes <= room
@@ -153,15 +154,35 @@ def _enough(job: Job, rows: Array, ways: Array) -> Iterator[Priced]:
 
 
 def _frames(job: Job, devices: int, pins: Mapping[str, int | str]) -> Array:
-    return frames(job.network, job.cluster, devices, job.global_batch, job.seq, pins, job.schedules)
+    """`frames`; where a sequence is cut, K and V are gathered if that is faster than round the ring: nothing else of
+    a layout changes with it."""
+    table = frames(job.network, job.cluster, devices, job.global_batch, job.seq, pins, job.schedules)
+    tp, cp, micro = (table[FRAME.index(name)] for name in ("tp", "cp", "micro_batch"))
+    cut = np.flatnonzero(cp > 1.0)
+    _, one, which = np.unique(
+        (tp[cut] * 1e6 + cp[cut]) * 1e6 + micro[cut], return_index=True, return_inverse=True
+    )
+    if len(cut):
+        kinds = cut[one]
+        ring = replace(_base(job), tp=tp[kinds], cp=cp[kinds], micro_batch=micro[kinds])
+        took = [
+            layer_time(job.network, replace(ring, gather=how), job.cluster, job.recipe, job.rates).cp_s
+            for how in (0.0, 1.0)
+        ]
+        table[FRAME.index("gather"), cut] = np.asarray(took[1] < took[0])[which]
+    return table
 
 
 def _spread(job: Job, table: Array) -> Spread:
-    """Rows of `COLUMNS` as a layout each."""
-    base = Spread(
+    """`COLUMNS` as a layout each."""
+    return replace(_base(job), **dict(zip(COLUMNS, table, strict=True)))
+
+
+def _base(job: Job) -> Spread:
+    """What all layouts of a job have in common."""
+    return Spread(
         global_batch=float(job.global_batch), seq=float(job.seq), adapter=float(job.adapter), sequence=1.0
     )
-    return replace(base, **dict(zip(COLUMNS, np.ascontiguousarray(table.T), strict=True)))
 
 
 def _joined(parts: Sequence[Priced]) -> Priced:

@@ -58,11 +58,11 @@ MICRO = 64  # sequences of a micro-batch, or half a million tokens
 
 
 def variants(pins: Mapping[str, int | str]) -> Table:
-    """Rows of `LEAN`: what memory can be saved by, at the price of time; the first is the fastest, the last the
+    """Columns of `LEAN`: what memory can be saved by, at the price of time; the first is the fastest, the last the
     leanest."""
     again = [recomputed(str(pins["recompute"]))] if "recompute" in pins else list(RECOMPUTE.values())
     homes = [float(int(pins["offload"]))] if "offload" in pins else [0.0, 1.0]
-    return np.array([(home, *share) for home in homes for share in again])
+    return np.array([(home, *share) for home in homes for share in again]).T
 
 
 def frames(
@@ -74,10 +74,10 @@ def frames(
     pins: Mapping[str, int | str],
     schedules: Collection[str] = SCHEDULES,
 ) -> Table:
-    """Rows of `FRAME`: degrees, schedule, micro-batch and sharding of every layout worth trying; most are legal.
+    """Columns of `FRAME`: degrees, schedule, micro-batch and sharding of every layout worth trying; most are legal.
 
     tp up to the domain, dividing the heads; stages that divide the rest, all schedules of the software with virtual
-    stages while each of their parts holds a layer or a table; context parallelism round a ring or gathered; experts
+    stages while each of their parts holds a layer or a table; context parallelism round a ring; experts
     over all or some ranks of a stage; ZeRO-1, FSDP over all ranks or over those of a domain, in a single stage over any
     group, and there ZeRO-2 (where a step is one micro-batch: more would sum cut gradients in each). What is left out
     is never faster: ZeRO over fewer ranks than there are, or none.
@@ -89,7 +89,7 @@ def frames(
 
     experts = int(float(t.experts)) if float(t.moe_share) else 1
     contexts = [d for d in _divisors(devices, max(CONTEXT, seq // 4096)) if seq % d == 0]
-    found = [np.empty((0, len(FRAME)))]
+    found = [np.empty((len(FRAME), 0))]
     for tp in options("tp", [d for d in _divisors(heads, domain) if devices % d == 0]):
         rest = devices // tp if devices % tp == 0 else 1
         stages = options("pp", _divisors(rest, int(float(t.layers))))
@@ -106,18 +106,19 @@ def frames(
                 for pipeline, micro in itertools.product(_pipelines(t, pp, pins, schedules), micros)
                 if pipeline[0] == 1 or "vp" in pins or batch % (dp * micro * pp) == 0
             ]
-            gathers = [0.0, 1.0] if cp > 1 else [0.0]
-            inner = [(gather, ep, *cut) for gather, ep, cut in itertools.product(gathers, eps, cuts)]
+            inner = [(0.0, ep, *cut) for ep, cut in itertools.product(eps, cuts)]
             if outer and inner:
-                found.append(crossed(np.array(outer, dtype=float), np.array(inner, dtype=float)))
-    rows = np.concatenate(found)
-    size, copies, stage = (rows[:, FRAME.index(name)] for name in ("micro_batch", "dp", "zero"))
-    return rows if "zero" in pins else rows[(stage != 2.0) | (size * copies == batch)]
+                found.append(crossed(np.array(outer, dtype=float).T, np.array(inner, dtype=float).T))
+    every = np.concatenate(found, axis=1)
+    size, copies, stage = (every[FRAME.index(name)] for name in ("micro_batch", "dp", "zero"))
+    return every if "zero" in pins else every[:, (stage != 2.0) | (size * copies == batch)]
 
 
 def crossed(outer: Table, inner: Table) -> Table:
-    """Every row of the one beside every row of the other."""
-    return np.hstack([np.repeat(outer, len(inner), axis=0), np.tile(inner, (len(outer), 1))])
+    """Every column of the one above every column of the other."""
+    return np.concatenate(
+        [np.repeat(outer, inner.shape[1], axis=1), np.tile(inner, (1, outer.shape[1]))], axis=0
+    )
 
 
 def _pipelines(
