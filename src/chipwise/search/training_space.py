@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -177,4 +179,10 @@ def recomputed(text: str) -> tuple[float, float]:
 
 
 def _divisors(number: int, most: int) -> list[int]:
-    return [d for d in range(1, min(number, most) + 1) if number % d == 0]
+    return [d for d in _all_divisors(number) if d <= most]
+
+
+@lru_cache(maxsize=4096)
+def _all_divisors(number: int) -> tuple[int, ...]:
+    small = [d for d in range(1, math.isqrt(number) + 1) if number % d == 0]
+    return tuple(dict.fromkeys((*small, *(number // d for d in reversed(small)))))
