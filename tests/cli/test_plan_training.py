@@ -21,6 +21,17 @@ def test_csv_is_one_table(run: Run, extra: tuple[str, ...], column: str) -> None
     assert all(len(row) == len(rows[0]) for row in rows)
 
 
+@pytest.mark.parametrize(
+    "verb",
+    [("explain", "--chip", "h100"), ("estimate", "--chip", "h100"), ("compare", "--chips", "h100,b200")],
+)
+def test_other_verbs_point_to_plan(run: Run, verb: tuple[str, ...]) -> None:
+    ran = run(verb[0], ROW, *verb[1:], "--task", "train")
+    assert ran.code == 2
+    hint = ran.err.split("(")[1].split(" shows")[0].split()
+    assert run(hint[0], ROW, *hint[1:]).code == 0
+
+
 @pytest.mark.parametrize("task", ["train", "finetune"])
 def test_the_next_command_shows_the_first_plan_in_full(run: Run, task: str) -> None:
     said = run("plan", ROW, "--task", task, "--chips", "h100", "--counts", "4,8", "--max-usd", "1e6").out
