@@ -42,7 +42,12 @@ def config(folder: Path, text: str | bytes | dict[str, Any]) -> str:
     [
         ((*PLAN, "--rate", "abc"), "--rate: cannot read 'abc'"),
         ((*PLAN, "--rate", "0"), "--rate"),
-        ((*PLAN, "--rate", "-1/s"), "--rate"),
+        ((*PLAN, "--rate", "-1/s"), "--rate: -1/s is out of range"),
+        ((*PLAN, "--task", "train", "--tokens", "-5B"), "--tokens: -5B is out of range"),
+        ((*PLAN, "--task", "train", "--deadline", "tomorrow"), "with one of ns, us, ms, s, min, h, d)"),
+        ((*PLAN, "--in", "5x"), "with one of k, M, B, T)"),
+        ((*ESTIMATE, "--tp", "16"), "h100-sxm5-80gb joins 8 (tp x dp at most 8,"),
+        (("chips", "search"), "nothing to search for"),
         ((*PLAN, "--rate", "nan"), "--rate"),
         ((*PLAN, "--in", "-5"), "--in: -5 is out of range"),
         ((*PLAN, "--in", "1e99"), "--in: 1e99 is out of range"),

@@ -18,6 +18,7 @@ from chipwise.parallel.layout import Layout, Reason, check_layout, illegal
 from chipwise.report.assemble import model_record, rank_plans, workload_record
 from chipwise.report.records import PlanReport
 from chipwise.search.evaluate import REASONS, Evaluated, evaluate, single
+from chipwise.search.space import Deployment
 from chipwise.units import Array
 from chipwise.workload.graph import Graph
 from chipwise.workload.workload import Workload
@@ -79,6 +80,7 @@ def estimate(
     priced = evaluate(graph, single(deployment, layout), workload, *context.rates((deployment,)))
     _check(
         priced,
+        deployment,
         f"{name} on {chips:g} x {hardware.id}, {layout.label()}",
         f"chipwise fit {model} --chip {chip}",
     )
@@ -109,7 +111,7 @@ def estimate(
     )
 
 
-def _check(priced: Evaluated, what: str, next_step: str) -> None:
+def _check(priced: Evaluated, deployment: Deployment, what: str, next_step: str) -> None:
     why = REASONS[int(priced.reason[0])]
     if why is Reason.MEMORY:
         missing = float(priced.missing_bytes[0])
@@ -118,6 +120,17 @@ def _check(priced: Evaluated, what: str, next_step: str) -> None:
             f"{next_step} shows what would mend it",
             reasons={why.value: 1},
             see="fit",
+        )
+    if why is Reason.DOMAIN:
+        most = int(deployment.device.domain)
+        joined = (
+            f"{deployment.chip.id} joins {most}"
+            if most > 1
+            else f"{deployment.chip.id} is joined to no other"
+        )
+        raise UsageError(
+            f"{what}: the layout leaves the scale-up domain, {joined}",
+            f"tp x dp at most {most}, or pipeline stages (--pp) over a network" if most > 1 else "one device",
         )
     if why is not Reason.OK:
         raise UsageError(what, why.value)

@@ -33,6 +33,7 @@ DTYPES = ("bf16", "fp16", "fp32", "fp8", "fp8_block", "int8", "nvfp4", "int4", "
 COLLECTIVES = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all", "broadcast", "p2p")
 MEASURED = tuple(kind for kind in COLLECTIVES if kind != "broadcast")
 CLOSED = "closed forms, alone: {}; the time above is the library's own choice, as measured"
+SPELLINGS = {name.replace("_", ""): name for name in COLLECTIVES}
 WEIGHT_ONLY = ("int4", "mxfp4")
 LARGEST = 1_000_000_000
 
@@ -40,6 +41,11 @@ ASSUMED = (
     "weights and caches come from main memory, activations are on chip as far as they fit and the chip keeps them",
     "GPUs: kernels of vLLM, replayed from a graph; dataflow chips: weights in SRAM as far as they fit",
 )
+
+
+def _bare(kind: str) -> str:
+    """A collective's name however it is written: allreduce, All-Reduce, AllReduce."""
+    return kind.lower().replace("-", "").replace("_", "").replace(" ", "")
 
 
 def gemm(
@@ -170,6 +176,7 @@ def collective(
     inside a scale-up domain as measured, on a torus, across domains and where groups share a way by the fastest
     algorithm of `parallel.topology`; `oversubscription`: links down over links up of a leaf switch. Raises as `gemm`.
     """
+    kind = SPELLINGS.get(_bare(kind), kind)
     if kind not in COLLECTIVES:
         raise UnknownNameError("collective", kind, COLLECTIVES, f"one of {', '.join(COLLECTIVES)}")
     if not 2 <= ranks <= 100_000:

@@ -10,6 +10,7 @@ from cyclopts import Parameter
 
 from chipwise.api.requests.command import command_line
 from chipwise.api.requests.field import MISSING, ask
+from chipwise.api.requests.parts import TrainOptions
 from chipwise.api.requests.planning import (
     MODEL,
     SERIAL,
@@ -23,9 +24,7 @@ from chipwise.api.requests.planning import (
     PlanOptions,
     PlanRequest,
 )
-from chipwise.api.requests.training import TrainOptions
-from chipwise.cli.options import Answer
-from chipwise.cli.training import plan_training, refuse
+from chipwise.cli.options import Answer, refuse
 from chipwise.errors import InfeasibleError, UsageError
 from chipwise.report.fit_view import fit_view
 from chipwise.report.plan_view import breakdown_view, plan_view
@@ -89,6 +88,8 @@ def plan(
 ) -> None:
     """Rank chips, counts and layouts for a workload: time, throughput, cost, and what bounds them."""
     if options.task in ("train", "finetune"):
+        from chipwise.cli.training import plan_training
+
         plan_training(model, options.task, options, training, output, everything=all_)
         return
     refuse(training, TrainOptions, (), options.task)

@@ -3,31 +3,20 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import MISSING, fields
-from typing import Any
 
 from chipwise.api.requests.command import about, command_line
+from chipwise.api.requests.parts import TrainOptions
 from chipwise.api.requests.planning import PlanOptions
-from chipwise.api.requests.training import TrainOptions, TrainRequest
-from chipwise.cli.options import Answer
-from chipwise.errors import UsageError
+from chipwise.api.requests.training import TrainRequest
+from chipwise.cli.options import Answer, refuse
 from chipwise.report.table import render
 
-__all__ = ["plan_training", "refuse"]
+__all__ = ["plan_training"]
 
 SHARED = (
     "chips", "have", "max_chips", "max_usd_per_h", "precision", "set_", "price", "provider", "region", "owning",
     "parameters",
 )  # fmt: skip
-
-
-def refuse(options: Any, kind: type, but: tuple[str, ...], task: str) -> None:
-    """Raise `UsageError` for an option of `kind` that was given and that the task does not read."""
-    for f in fields(kind):
-        default = None if f.default is MISSING else f.default
-        if f.name not in but and getattr(options, f.name) != default:
-            name = f"--{f.metadata.get('alias', f.name).replace('_', '-')}"
-            raise UsageError(f"{name} says nothing about --task {task}", "leave it out")
 
 
 def plan_training(

@@ -7,12 +7,11 @@ from dataclasses import dataclass
 
 from chipwise.calibrate.fit_training import training_effects
 from chipwise.calibrate.parameters import Parameters
-from chipwise.evidence.training_answers import TIERS
+from chipwise.evidence.training_answers import NOISY, TIERS
 
 __all__ = ["SEEN", "TWINS", "PlanTier", "Seen", "plan_tier"]
 
 ENOUGH = 0.75  # of a chip's rows in their 80 % interval, below which the interval is too narrow for it
-NOISY = ("eager", "habana", "neuron")  # software whose rows scatter as those with assumed inputs do
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,11 +80,11 @@ def plan_tier(
     known = stack in effects.keys_of("stack") and generation in effects.keys_of("generation")
     kind = "experts" if routed else "dense"
     if packed:
-        return PlanTier(*_joined(f"{kind}, stated", f"{kind}, assumed", "unseen"), "modelled")
+        return PlanTier(*_joined(*(f"{kind}, {how}" for how in ("stated", "assumed", "unseen"))), "modelled")
     seen = SEEN.get(TWINS.get(chip, chip))
     if seen is None or not known:
-        return PlanTier(*_joined(f"{kind}, stated", "unseen"), "modelled")
-    rungs = [f"{kind}, stated", f"{kind}, assumed", "unseen"]
+        return PlanTier(*_joined(f"{kind}, stated", f"{kind}, unseen"), "modelled")
+    rungs = [f"{kind}, {how}" for how in ("stated", "assumed", "unseen")]
     count = 2 if stack in NOISY else 1
     low, high = _joined(*rungs[:count])
     if seen.covered < ENOUGH or seen.median > max(1.0 - low, high - 1.0):

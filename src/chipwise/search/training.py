@@ -53,7 +53,7 @@ class TrainReason(Enum):
     EXPERTS = "ep does not divide the experts: choose a divisor"
     EXPERT_RANKS = "ep does not divide the ranks of a stage, tp x cp x dp: choose a divisor"
     CONTEXT = "cp does not divide the sequence: choose a divisor"
-    GRADIENTS = "zero 2 is timed for one micro-batch a step and one stage: choose zero 1 or 3"
+    GRADIENTS = "zero 2 is timed for one stage: choose zero 1 or 3"
     PINNED = "no layout keeps all that is fixed: fix less"
     NO_NETWORK = "more devices than one scale-up domain holds, and no network is known: use fewer"
     FAILURES = "failures come faster than work is saved: fewer chips, or a longer mtbf of --failures"
@@ -231,8 +231,7 @@ def _reasons(job: Job, s: Spread, memory: Array) -> NDArray[np.int64]:
         rule(TrainReason.EXPERTS, np.asarray(t.experts) % s.ep != 0)
         rule(TrainReason.EXPERT_RANKS, np.asarray(s.tp * s.cp * s.dp) % s.ep != 0)
     rule(TrainReason.CONTEXT, np.asarray(s.seq) % s.cp != 0)
-    alone = np.asarray(s.pp <= 1) & np.asarray(s.micro_batches <= 1)
-    rule(TrainReason.GRADIENTS, np.asarray(s.zero == 2) & ~alone)
+    rule(TrainReason.GRADIENTS, np.asarray(s.zero == 2) & np.asarray(s.pp > 1))
     networked = np.isfinite(float(c.nic_bytes_per_s)) and float(c.nic_bytes_per_s) > 0
     rule(TrainReason.NO_NETWORK, np.asarray(s.devices > c.domain) & (not networked))
     rule(TrainReason.MEMORY, memory > RISKY * np.asarray(c.memory_bytes))

@@ -81,8 +81,7 @@ def frames(
     tp up to the domain, dividing the heads; stages that divide the rest, all schedules of the software with virtual
     stages while each of their parts holds a layer or a table; context parallelism round a ring; experts
     over all or some ranks of a stage; ZeRO-1, FSDP over all ranks or over those of a domain, in a single stage over any
-    group, and there ZeRO-2 (where a step is one micro-batch: more would sum cut gradients in each). What is left out
-    is never faster: ZeRO over fewer ranks than there are, or none.
+    group, and there ZeRO-2. What is left out is never faster: ZeRO over fewer ranks than there are, or none.
     """
     heads, domain = int(float(t.heads)), int(min(float(c.domain), 1e6))
 
@@ -111,9 +110,7 @@ def frames(
             inner = [(0.0, ep, *cut) for ep, cut in itertools.product(eps, cuts)]
             if outer and inner:
                 found.append(crossed(np.array(outer, dtype=float).T, np.array(inner, dtype=float).T))
-    every = np.concatenate(found, axis=1)
-    size, copies, stage = (every[FRAME.index(name)] for name in ("micro_batch", "dp", "zero"))
-    return every if "zero" in pins else every[:, (stage != 2.0) | (size * copies == batch)]
+    return np.concatenate(found, axis=1)
 
 
 def crossed(outer: Table, inner: Table) -> Table:

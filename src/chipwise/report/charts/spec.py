@@ -6,6 +6,8 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from chipwise.units import format_number
+
 __all__ = [
     "ACCENT",
     "MUTED",
@@ -17,6 +19,7 @@ __all__ = [
     "halves",
     "labels",
     "ratio",
+    "said",
     "tip",
 ]
 
@@ -46,6 +49,11 @@ MUTED = "#8b93a0"
 def chart(description: str, **parts: Any) -> Spec:
     """A specification as wide as its place, with what it shows in words."""
     return {"$schema": SCHEMA, "description": description, "width": "container", **parts}
+
+
+def said(value: object) -> str:
+    """A number of a row in words: three digits, no exponent."""
+    return format_number(float(str(value)))
 
 
 def axis(field: str, title: str, kind: str = "quantitative", **more: Any) -> Spec:

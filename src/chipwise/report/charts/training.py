@@ -14,6 +14,7 @@ from chipwise.report.charts.spec import (
     halves,
     labels,
     ratio,
+    said,
     tip,
 )
 from chipwise.report.train_records import TrainReport
@@ -42,7 +43,9 @@ def turnaround(report: TrainReport) -> Spec:
         }
         for (p, usd), half in zip(paid, sides, strict=True)
     ]
-    words = "; ".join(f"{r['plan']} {r['days']:.3g} days, {r['usd']:.3g} $" for r in rows if r["on_front"])
+    words = "; ".join(
+        f"{r['plan']} {said(r['days'])} days, {said(r['usd'])} $" for r in rows if r["on_front"]
+    )
     place = {"x": ratio("usd", "dollars (log)"), "y": ratio("days", "days (log)")}
     return chart(
         f"Cost against turnaround of {len(rows)} training plans. On the front: {words}.",
