@@ -21,6 +21,7 @@ from chipwise.errors import UsageError
 from chipwise.report.launch.spec import Guess, LaunchFile, Machine, ServeSpec, Spec, TrainSpec
 from chipwise.report.launch.targets import launch_files
 from chipwise.report.saved import Saved, read_saved
+from chipwise.report.train_notes import duration
 from chipwise.units import format_seconds
 from chipwise.workload.graph import Graph
 
@@ -193,7 +194,7 @@ def _train(saved: Saved, plan: Mapping[str, Any]) -> TrainSpec:
         tuned=_tuned(report["task"], saved.request.get("method")),
         expected=(
             f"predicted: {_span(plan['step_s'])} a step (80 %), {plan['mfu'] * 100:.0f} % MFU, "
-            f"{plan['days']['mid']:.3g} days with failures",
+            f"{duration(plan['days']['mid'])} with failures",
         ),
         save_steps=max(1, round(plan["checkpoint_s"] / plan["step_s"]["mid"])),
         # all NVIDIA GPUs with 4-bit units are Blackwell or later

@@ -5,18 +5,17 @@ configuration -> graph -> mean layer -> jobs (chip, count) -> layouts -> step ti
 
 from __future__ import annotations
 
-import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import date
 from typing import Literal
 
-import numpy as np
-
-from chipwise.api.loaded import find_chip, load
+from chipwise.api.loaded import Loaded, find_chip, load
+from chipwise.api.train_counts import batch_for, counts_to_try, next_count
 from chipwise.api.train_input import PRECISIONS, USUAL, Ask, Pins, asked, check_counts, check_layout, pins_of
 from chipwise.api.train_job import job_of, on_network
-from chipwise.api.train_unmet import blocker, left_out, nearest, tally
+from chipwise.api.train_unmet import blocker, excess, left_out, missed, nearest, tally
 from chipwise.calibrate.parameters import Parameters, shipped_parameters
 from chipwise.catalog.pricing import Pricing
 from chipwise.catalog.snapshot import today as day
@@ -27,16 +26,14 @@ from chipwise.predict.training.dims import transformer
 from chipwise.report.assemble import model_record, price_record
 from chipwise.report.records import RefusalRecord
 from chipwise.report.train_assemble import Failures, TrainCase, plan_record, ranked, scaling_records
-from chipwise.report.train_records import ScalingRecord, TrainPlanRecord, TrainReport
-from chipwise.search.training import Job, Point, TrainReason, best, evaluate, layouts, point, scaling
+from chipwise.report.train_records import ScalingRecord, TakeoverRecord, TrainPlanRecord, TrainReport
+from chipwise.report.train_shares import HALF, takeover
+from chipwise.search.training import Job, Point, TrainReason, best, point, scaling, search
 
 __all__ = ["PRECISIONS", "train_plan"]
 
-COUNTS = (8, 16, 32, 64, 128, 256, 512, 1024)
-LARGEST = 32768  # chips that a deadline makes the search go up to
 SCALING = (64, 256, 1024, 4096, 16384)
 STANDSTILL = 0.01  # of the time makes progress: below it a run is not planned
-HALF = 0.5  # of a step: from there on the network has taken over
 
 
 def train_plan(
@@ -45,7 +42,7 @@ def train_plan(
     chips: Sequence[str] = (),
     counts: Sequence[int] = (),
     task: Literal["train", "finetune"] = "train",
-    tokens: float = 1e12,
+    tokens: float | None = None,
     seq: int = 4096,
     global_batch: int = 0,
     precision: str = "bf16",
@@ -67,13 +64,14 @@ def train_plan(
     """The best layout of every chip and count, ranked by cost (turnaround where no price is known).
 
     `chips`: those named, else `USUAL`; or `have`, how many of each there are: they cost nothing, and each kind is
-    planned alone. `counts` of chips (default: powers of two from 8 to 1,024, of fine-tuning to 64, on to 32,768 where
-    a deadline asks for more; of chips that one has up to all); `global_batch` in sequences, 0: 4 M tokens, of
-    fine-tuning 0.25 M. `method`: full, lora (low-rank adapters on frozen weights; default of `finetune`) or qlora (on
-    weights of 4 bits). `layout` fixes degrees by name (tp, pp, vp, cp, ep, dp, micro_batch, zero, shard), and
-    schedule, recompute and offload; `network_figures` what is known of the network (nic, oversubscription, leaf).
-    `deadline_days`, `max_usd` and `max_usd_per_h` drop plans. `curves` adds weak and strong scaling. Raises
-    `UsageError` for input that makes no sense, `InfeasibleError` where no plan is left.
+    planned alone. `counts` of chips (default: powers of two from 8 to 1,024, of fine-tuning from 1 to 8, on to 32,768
+    where a deadline asks for more or nothing fits; of chips that one has up to all). `tokens`: 1 T, of fine-tuning
+    100 M. `global_batch` in sequences, 0: 4 M tokens, of fine-tuning 0.25 M, moved to what odd counts of chips share.
+    `method`: full, lora (low-rank adapters on frozen weights; default of `finetune`) or qlora (on weights of 4 bits).
+    `layout` fixes degrees by name (tp, pp, vp, cp, ep, dp, micro_batch, zero, shard), and schedule, recompute and
+    offload; `network_figures` what is known of the network (nic, oversubscription, leaf). `deadline_days`, `max_usd`
+    and `max_usd_per_h` drop plans. `curves` adds weak and strong scaling. Raises `UsageError` for input that makes no
+    sense, `InfeasibleError` where no plan is left.
     """
     found = load(model)
     if found.graph.encoder:
@@ -88,9 +86,10 @@ def train_plan(
     refused: list[RefusalRecord] = []
     rejected: Counter[str] = Counter()
     curve: list[ScalingRecord] = []
-    takes_over: dict[str, int] = {}
+    takes_over: dict[str, TakeoverRecord] = {}
     considered = 0
-    notes = list(found.notes)
+    moved: dict[int, int] = {}
+    notes = [*found.notes, *_beside(found, ask)]
     if not (chips or have):
         notes.append(f"chips: only {', '.join(USUAL)} are tried; name others with --chips")
     for name in have or chips or USUAL:
@@ -101,15 +100,17 @@ def train_plan(
             refused.append(RefusalRecord(chip.id, "NO_COST_MODEL", str(error)))
             continue
         job = on_network(job, network_figures or {})
-        routed = bool(float(network.moe_share))
-        tier = plan_tier(numbers, stack, chip.software_id, chip_generation(chip), routed=routed)
+        kinds = {"routed": bool(float(network.moe_share)), "packed": ask.method == "qlora"}
+        tier = plan_tier(numbers, stack, chip.software_id, chip_generation(chip), **kinds)
         if precision != ask.precision:
             notes.append(f"{chip.id} has no {ask.precision}: {precision}, its losses scaled")
         without: dict[TrainReason, list[int]] = {}
-        tried = _counts(counts, task, max_chips, None if have is None else have[name], pins)
+        tried = counts_to_try(counts, task, max_chips, None if have is None else have[name], pins)
+        usual = job
         for count in tried:
+            job = usual if global_batch else replace(usual, global_batch=batch_for(ask.batch, count, pins))
             check_layout(pins, job, count)
-            priced = evaluate(job, layouts(job, count, pins))
+            priced = search(job, count, pins)
             considered += len(priced)
             verdicts = tally(priced)
             rejected.update({r.name: n for r, n in verdicts.items() if r is not TrainReason.OK})
@@ -126,17 +127,24 @@ def train_plan(
                     plans.append(made)
                 else:
                     without.setdefault(TrainReason.FAILURES, []).append(count)
-            asked_for = bool(counts or have) or deadline_days is None or TrainReason.NO_NETWORK in without
-            if count == tried[-1] and not asked_for and 2 * count <= min(max_chips or LARGEST, LARGEST):
+            if job.global_batch != ask.batch:
+                moved[count] = job.global_batch
+            if count == tried[-1] and not (counts or have or TrainReason.NO_NETWORK in without):
                 days = [p.days.mid for p in plans if p.chip == chip.id]
-                tried += [2 * count] if min(days, default=np.inf) > (deadline_days or 0.0) else []
+                more = next_count(count, days, deadline_days, max_chips)
+                tried += [more] if more else []
+        job = usual
         refused += left_out(chip, job, without, ask.method)
         if curves:
             strong, weak = _strong(job, pins), scaling(job, SCALING, weak=True, pins=pins)
-            curve += scaling_records(chip.id, "strong", strong) + scaling_records(chip.id, "weak", weak)
-            takes_over[chip.id] = next((p.devices for p in strong if p.network_share > HALF), 0)
+            curve += scaling_records(job, chip.id, "strong", strong)
+            takes_over[chip.id] = takeover([s for s in curve if (s.chip, s.kind) == (chip.id, "strong")])
+            curve += scaling_records(job, chip.id, "weak", weak)
     every = plans
-    plans = [p for p in plans if _within(p, deadline_days, max_usd, max_usd_per_h)]
+    given = {"days": deadline_days, "usd": max_usd, "usd_per_h": max_usd_per_h}
+    limits = {name: most for name, most in given.items() if most is not None}
+    plans = [p for p in plans if excess(p, limits) <= 1.0]
+    refused += missed(every, limits)
     if not plans:
         raise InfeasibleError(f"{found.graph.model.name}: no plan", nearest(every, refused, ask.batch))
     return TrainReport(
@@ -146,47 +154,42 @@ def train_plan(
         plans=ranked(plans),
         refused=tuple(refused),
         scaling=tuple(curve),
-        network_takes_over=takes_over,
+        takes_over=takes_over,
         considered=considered,
         rejected=dict(rejected),
-        assumptions=_assumptions(ask, failures, notes),
+        assumptions=_assumptions(
+            ask, failures, (*notes, *(f"{n:,} sequences per step on {c:,} chips" for c, n in moved.items()))
+        ),
+        limits=limits,
     )
 
 
-def _counts(given: Sequence[int], task: str, most: int | None, own: int | None, pins: Pins) -> list[int]:
-    """The counts of one chip to try: those asked for, else powers of two that the fixed degrees divide; of one's own
-    up to all of them.
-
-    Raises `UsageError` where the limits leave none.
-    """
-    degrees = math.prod(int(pins.get(name, 1)) for name in ("tp", "pp", "cp", "dp"))
-    usual: tuple[int, ...] = COUNTS if task == "train" else COUNTS[:4]
-    if own is not None:
-        usual = tuple(dict.fromkeys((*(2**i for i in range(own.bit_length()) if 2**i < own), own)))
-    usual = tuple(c for c in usual if c % degrees == 0) or (degrees,)
-    limit = min(v for v in (most, own, max((*given, *usual))) if v is not None)
-    wanted = [c for c in given or usual if c <= limit]
-    if wanted:
-        return wanted
-    if given:
-        raise UsageError(f"counts: {min(given):,} is more than {limit:,} chips", f"at most {limit:,}")
-    return [limit // degrees * degrees or limit]
-
-
 def _strong(job: Job, pins: Pins) -> list[Point]:
-    """Strong scaling; where the network takes over between two counts, the one in between too."""
+    """Strong scaling; where waiting takes over between two counts, the one in between too."""
     found = scaling(job, SCALING, pins=pins)
-    after = next((p.devices for p in found if p.network_share > HALF), 0)
+    after = next((p.devices for p in found if p.waiting_share > HALF), 0)
     if after > SCALING[0]:
         found += scaling(job, (after // 2,), pins=pins)
     return sorted(found, key=lambda p: p.devices)
 
 
-def _within(p: TrainPlanRecord, days: float | None, usd: float | None, usd_per_h: float | None) -> bool:
-    late = days is not None and p.days.mid > days
-    dear = usd is not None and (p.usd is None or p.usd.mid > usd)
-    rent = usd_per_h is not None and (p.price is None or p.price.mid > usd_per_h)
-    return not (late or dear or rent)
+def _beside(found: Loaded, ask: Ask) -> Iterator[str]:
+    """Where the run differs from what the model is published for."""
+    model = found.graph.model
+    if model.max_context and ask.seq > model.max_context:
+        yield f"seq {ask.seq:,} is more than the {model.max_context:,} tokens that {model.name} can read"
+    stored = model_record(found.graph, found.config).precision
+    if not ask.adapter and stored not in (ask.precision, "bf16", "fp16"):
+        yield f"trained in {ask.precision}, though published in {stored}: --precision sets it"
+
+
+def _stopped(failures: Failures) -> str:
+    """For how long a checkpoint stops the run."""
+    return (
+        "in which the run stops"
+        if failures.block_s >= failures.save_s
+        else f"of which the run stops for {failures.block_s:g} s"
+    )
 
 
 def _assumptions(ask: Ask, failures: Failures, notes: Sequence[str]) -> tuple[str, ...]:
@@ -201,7 +204,8 @@ def _assumptions(ask: Ask, failures: Failures, notes: Sequence[str]) -> tuple[st
         f"{ask.seq:,} tokens per sequence, {ask.batch:,} sequences per step",
         what,
         f"a chip fails every {failures.chip_mtbf_h:,.0f} h; {failures.save_s:g} s to save, "
-        f"{failures.restart_s:g} s to restart",
+        f"{_stopped(failures)}, {failures.restart_s:g} s to restart",
         "tensor-parallel collectives overlapped as the usual software does, data loading hidden",
-        f"MFU: {flops} FLOPs per active parameter and token{frozen}, all pairs of attention, over the dense peak",
+        f"MFU: {flops} FLOPs per active parameter and token{frozen}, all pairs of attention, over the dense "
+        f"peak of {ask.precision}",
     )

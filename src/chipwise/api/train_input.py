@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from chipwise.errors import UnknownNameError, UsageError
+from chipwise.parallel.pipeline import most_virtual
 from chipwise.search.training import Job
 from chipwise.search.training_space import RECOMPUTE, SCHEDULES, recomputed
 from chipwise.units import parse_quantity
@@ -43,6 +44,10 @@ NAMED = {"schedule": SCHEDULES, "recompute": RECOMPUTE}
 SHARDING = {"zero": (0, 3), "shard": (1, 10**6), "offload": (0, 1)}
 PINNABLE = (*DEGREES, *SHARDING, *NAMED)
 DEFAULT_BATCH_TOKENS = 4e6  # of pre-training at scale; of fine-tuning 0.25 M
+DEFAULT_TOKENS = {
+    "train": 1e12,
+    "finetune": 1e8,
+}  # a fine-tune: some 100 thousand examples of a thousand tokens
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +67,9 @@ class Ask:
         return self.method != "full"
 
 
-def asked(tokens: float, seq: int, batch: int, precision: str, task: str, method: str | None) -> Ask:
+def asked(tokens: float | None, seq: int, batch: int, precision: str, task: str, method: str | None) -> Ask:
     """The run, with the defaults that blanks take. Raises `UsageError`, `UnknownNameError`."""
+    tokens = DEFAULT_TOKENS[task] if tokens is None else tokens
     if not 1 <= tokens <= 1e17:
         raise UsageError(f"tokens: {tokens:g} is out of range", "at least 1, as in 15T")
     if not 1 <= seq <= 10_000_000:
@@ -152,9 +158,16 @@ def check_layout(pins: Pins, job: Job, devices: int) -> None:
     pp, layers = fixed.get("pp", 1), int(float(t.layers))
     if pp > layers:
         raise UsageError(f"pp {pp} is more than {layers} layers", f"at most {layers}")
-    if pp * fixed.get("vp", 1) > layers:
+    virtual = int(most_virtual(layers, pp))
+    if pp > 1 and fixed.get("vp", 1) > max(virtual, 1):
         raise UsageError(
-            f"pp {pp} x vp {fixed['vp']} is more than {layers} layers", f"vp at most {max(layers // pp, 1)}"
+            f"vp {fixed['vp']} cuts {layers} layers, embedding and head into {pp * fixed['vp']} parts",
+            f"vp at most {max(virtual, 1)}",
+        )
+    if pp > 1 and virtual < 2 and str(pins.get("schedule")) in ("interleaved", "zb-v"):
+        raise UsageError(
+            f"schedule {pins['schedule']}: {layers} layers on {pp} stages make no virtual stages",
+            f"pp at most {(layers + 2) // 2}, or another schedule",
         )
     if pp == 1 and (pins.get("schedule") or fixed.get("vp", 1) > 1):
         what = "a pipeline schedule needs" if pins.get("schedule") else "virtual stages need"

@@ -35,6 +35,8 @@ SCHEDULES_OF = {
 }
 # Figures of a network that the user may know better: unit, least, most.
 NETWORK = {"nic": ("B/s", 1e6, 1e13), "oversubscription": ("", 1.0, 100.0), "leaf": ("", 1.0, 1e6)}
+# Vendors whose chips bitsandbytes supports (installation guide, v0.50).
+NF4 = ("nvidia", "amd", "intel", "apple")
 NF4_BYTES = 0.53  # per weight, scales of blocks of 64 included (Dettmers et al., 2023)
 
 
@@ -47,6 +49,13 @@ def job_of(
     needed = NEEDS.get(ask.precision)
     if needed and needed not in chip.matrix:
         raise UsageError(f"{chip.id} has no {needed} unit", "plan in bf16")
+    usual = chip.matrix.get("bf16") or chip.matrix.get("fp16")
+    if needed and usual and chip.matrix[needed] <= usual:
+        raise UsageError(
+            f"{chip.id} multiplies {needed} no faster than 16 bit, and scaling costs time", "plan in bf16"
+        )
+    if ask.method == "qlora" and chip.vendor not in NF4:
+        raise UsageError(f"{chip.id}: no software trains on weights of 4 bits (nf4) there", "method lora")
     if chip.kind not in ("gpu", "tpu", "asic"):
         raise UsageError(f"{chip.id}: training is not timed on a {chip.kind}", "choose a gpu, tpu or asic")
     system = _system(chip)
@@ -67,6 +76,7 @@ def job_of(
     held = {k: float(np.ravel(v)[0]) for k, v in memory.values(labels).items()}
     recipe = Recipe(
         operand_bytes=operand,
+        fused=1.0 if chip.scaleup and "bridge" not in chip.scaleup.name else 0.0,
         compiled=1.0 if kind == "xla" else 0.0,
         regather=0.0 if kind == "xla" else 1.0,
         frozen_bytes=NF4_BYTES if ask.method == "qlora" else 2.0 if dtype == "16" else 1.0,

@@ -10,11 +10,12 @@ import numpy as np
 
 from chipwise.catalog.chip import Chip
 from chipwise.report.records import RefusalRecord
+from chipwise.report.train_notes import duration
 from chipwise.report.train_records import TrainPlanRecord
-from chipwise.report.train_view import duration
 from chipwise.search.training import Job, Priced, TrainReason
+from chipwise.units import format_count
 
-__all__ = ["blocker", "left_out", "nearest", "tally"]
+__all__ = ["blocker", "excess", "left_out", "missed", "nearest", "tally"]
 
 # What makes a run lighter than each method.
 LIGHTER = {
@@ -59,6 +60,9 @@ def left_out(
             why = f"tp leaves the scale-up domain: choose at most {most:,}"
         elif reason is TrainReason.BATCH:
             why = f"no layout divides the batch of {job.global_batch:,}: {_divided(job, counts)}"
+        odd = [c for c in counts if job.global_batch % (c // (c & -c))]
+        if reason is TrainReason.MEMORY and odd:
+            why += f"; {odd[0]:,} ranks cannot share a batch of {job.global_batch:,}: another --global-batch"
         *first, last = [f"{c:,}" for c in counts]
         tried = f"{', '.join(first)} or {last}" if first else last
         yield RefusalRecord(chip.id, reason.name, f"not on {tried}: {why}")
@@ -78,6 +82,42 @@ def _divided(job: Job, counts: Sequence[int]) -> str:
         below, above = legal[legal < count][-1:], legal[legal > count][:1]
         near += [int(v) for v in (*below, *above)]
     return f"as on {' or '.join(f'{n:,}' for n in dict.fromkeys(near))}, or another --global-batch"
+
+
+def excess(p: TrainPlanRecord, limits: Mapping[str, float]) -> float:
+    """By which factor a plan's middle values are above the limits (days, usd, usd_per_h); up to 1 it keeps them. What
+    has no price keeps no limit of it."""
+    values = {
+        "days": p.days.mid,
+        "usd": p.usd.mid if p.usd else math.inf,
+        "usd_per_h": p.price.mid if p.price else math.inf,
+    }
+    return max((values[name] / most for name, most in limits.items()), default=0.0)
+
+
+def missed(plans: Sequence[TrainPlanRecord], limits: Mapping[str, float]) -> list[RefusalRecord]:
+    """The chips of which no plan keeps the limits: the plan that comes nearest, and what it misses."""
+    chips: dict[str, list[TrainPlanRecord]] = {}
+    for p in plans:
+        chips.setdefault(p.chip, []).append(p)
+    found = []
+    for chip, own in chips.items():
+        near = min(own, key=lambda p: excess(p, limits))
+        if excess(near, limits) <= 1.0:
+            continue
+        price = near.price.mid if near.price else None
+        said = {
+            "days": f"{duration(near.days.mid)} of {duration(limits.get('days', 0.0))}",
+            "usd": _of(near.usd.mid if near.usd else None, limits.get("usd", 0.0), "$"),
+            "usd_per_h": _of(price, limits.get("usd_per_h", 0.0), "$/h"),
+        }
+        over = [said[name] for name, most in limits.items() if excess(near, {name: most}) > 1.0]
+        found.append(RefusalRecord(chip, "LIMITS", f"nearest on {near.chips:,}: {', '.join(over)}"))
+    return found
+
+
+def _of(value: float | None, most: float, unit: str) -> str:
+    return "no price is known" if value is None else f"{format_count(value)} of {format_count(most)} {unit}"
 
 
 def nearest(plans: Sequence[TrainPlanRecord], refused: Sequence[RefusalRecord], batch: int) -> str:

@@ -64,18 +64,23 @@ class PlanTier:
     basis: str
 
 
-def plan_tier(numbers: Parameters, stack: str, chip: str, generation: str, *, routed: bool) -> PlanTier:
+def plan_tier(
+    numbers: Parameters, stack: str, chip: str, generation: str, *, routed: bool, packed: bool = False
+) -> PlanTier:
     """The interval of a plan, whose inputs are all stated.
 
     Of a chip (or its twin) with rows of its own: that of stated inputs, of noisy software that of assumed ones. The
     next wider one and the quantiles of the chip's own rows join it where less than 75 % of these rows were covered,
     or they were off in the median by more than the interval reaches. Without rows of its own, or of software that no
-    fit has seen: `modelled`, with the interval of chips and software left out. An interval that joins never makes
-    one narrower.
+    fit has seen: `modelled`, with the interval of chips and software left out. `packed` weights (QLoRA), of which no
+    published step time is read, are `modelled` on any chip, with that of assumed inputs too. An interval that joins
+    never makes one narrower.
     """
     effects, _ = training_effects(numbers)
     known = stack in effects.keys_of("stack") and generation in effects.keys_of("generation")
     kind = "experts" if routed else "dense"
+    if packed:
+        return PlanTier(*_joined(*(f"{kind}, {how}" for how in ("stated", "assumed", "unseen"))), "modelled")
     seen = SEEN.get(TWINS.get(chip, chip))
     if seen is None or not known:
         return PlanTier(*_joined(f"{kind}, stated", f"{kind}, unseen"), "modelled")

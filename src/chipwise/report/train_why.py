@@ -19,8 +19,8 @@ __all__ = ["reasons"]
 FASTER = 1.1
 # What 10 % more of it would give, by the figures of a cluster that it raises.
 RESOURCES: Mapping[str, tuple[str, ...]] = {
-    "FLOP/s": ("wide", "narrow"),
-    "memory bandwidth": ("memory_bytes_per_s",),
+    "compute": ("wide", "narrow"),
+    "memory": ("memory_bytes_per_s",),
     "fabric": ("link_bytes_per_s",),
     "network": ("nic_bytes_per_s",),
 }
@@ -51,11 +51,12 @@ def _gathering(job: Job, s: Spread) -> str:
     gathered = float(t.layers * t.layer_params + t.table_params) / float(t.active_params)
     moved = 2.0 * float(job.recipe.frozen_bytes) / 4.0 if job.adapter else 1.0
     balance = moved * gathered * float(r.linear * c.narrow) / max(link if inside else min(link, net), 1.0)
-    side = "above" if float(s.tokens) >= balance else "below"
-    return (
-        f"{float(s.tokens):,.0f} tokens per rank and micro-batch, {side} the {balance:,.0f} from which compute covers "
-        f"gathering of weights over {'the fabric' if inside else 'the network'}"
-    )
+    where, here = "fabric" if inside else "network", f"{balance:,.0f} tokens per rank and micro-batch"
+    if float(s.tokens) >= balance:
+        does = "hides" if float(s.zero) >= 3 else "would hide"
+        return f"FSDP {does} behind compute from {here} on; here {float(s.tokens):,.0f}"
+    does = "waits" if float(s.zero) >= 3 else "would wait"
+    return f"FSDP {does} for the {where} below {here}; here {float(s.tokens):,.0f}"
 
 
 def _tensor(job: Job, s: Spread) -> str:
@@ -88,7 +89,8 @@ def _other_tp(job: Job, at: Point, factor: float) -> str:
     took = float(step_time(job.network, other, job.cluster, job.recipe, job.rates).total_s)
     held = float(np.asarray(fullest(job.network, other, job.recipe, job.memory).total_bytes))
     room = float(np.asarray(job.cluster.memory_bytes))
-    fits = "" if held <= RISKY * room else f", and {format_bytes(held)} do not fit"
+    most = f"{RISKY:.0%} of {format_bytes(room)} at most"
+    fits = "" if held <= RISKY * room else f", and {format_bytes(held)} do not fit ({most})"
     return f"tp{tp:.0f} instead of tp{float(s.tp):.0f}: {format_seconds(took)} a step{fits}"
 
 

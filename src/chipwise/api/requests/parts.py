@@ -215,7 +215,7 @@ class Place(Asked):
 class TrainOptions(Asked):
     """What is trained, how far, and within which limits."""
 
-    tokens: str = ask("training: tokens in all, as in 15T", "1T")
+    tokens: str | None = ask("training: tokens in all, as in 15T; default: 1T, of finetune 100M")
     seq: str = ask("training: tokens of a sequence", "4096")
     global_batch: int = ask("training: sequences of a step; 0: 4 M tokens, fine-tuning 0.25 M", 0)
     counts: str | None = ask("training: chips to try, as in 64,256")
@@ -226,14 +226,14 @@ class TrainOptions(Asked):
     )
     method: str | None = ask("training: full, lora or qlora; of finetune lora")
     failures: str | None = ask(
-        "training: hours between failures of a chip, time to save and to restart; default: "
-        "mtbf=50000h,save=60s,restart=10min"
+        "training: hours between failures of a chip, time to save, for which of it the run stops (block=60s: all), and "
+        "to restart; default: mtbf=50000h,save=60s,block=5s,restart=10min"
     )
     network: str | None = ask(
         "training: the network beyond the fabric, as in nic=25GB/s,oversubscription=3,leaf=16: speed of a chip, one "
         "direction; links down over links up of a leaf switch, and hosts under it"
     )
-    curves: bool = ask("training: weak and strong scaling too", False)
+    curves: bool = ask("training: weak and strong scaling too; as csv alone", False)
 
 
 def numbers_of(file: str | None) -> Parameters | None:

@@ -17,7 +17,7 @@ from chipwise.units import parse_quantity
 __all__ = ["TrainRequest"]
 
 DAY_S = 86400.0
-FAILURES = {"mtbf": "chip_mtbf_h", "save": "save_s", "restart": "restart_s"}
+FAILURES = {"mtbf": "chip_mtbf_h", "save": "save_s", "block": "block_s", "restart": "restart_s"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,7 +60,7 @@ class TrainRequest(Money, TrainOptions):
         }
         return train_plan(
             self.model,
-            tokens=parse_quantity(self.tokens, "", "--tokens", low=1, high=1e18),
+            tokens=quantity(self.tokens, "", "--tokens", low=1, high=1e18),
             seq=whole(self.seq, "--seq", low=1, high=1e7),
             global_batch=self.global_batch,
             counts=tuple(dict.fromkeys(counts)),

@@ -33,6 +33,7 @@ RESOURCES: dict[str, str] = {
     "memory": "#2f86c8",
     "on-chip": "#10a37f",
     "network": "#c46a9c",
+    "fabric": "#a9c46a",
     "launch": "#d65f14",
     "host": "#8b93a0",
     "bubble": "#6cc0ee",

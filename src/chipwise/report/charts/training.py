@@ -18,6 +18,7 @@ from chipwise.report.charts.spec import (
     tip,
 )
 from chipwise.report.train_records import TrainReport
+from chipwise.report.train_shares import WAITING
 
 __all__ = ["scaling", "step_bars", "turnaround"]
 
@@ -87,7 +88,7 @@ def scaling(report: TrainReport, kind: str) -> Spec:
             "chips": s.chips,
             "efficiency": s.efficiency,
             "tokens": s.tokens_per_s,
-            "network": f"{s.network_share:.0%}",
+            "waiting": ", ".join(f"{name} {s.shares[name]:.0%}" for name in WAITING),
             "label": s.label,
         }
         for s in report.scaling
@@ -125,7 +126,7 @@ def scaling(report: TrainReport, kind: str) -> Spec:
                     "chips": "chips",
                     "efficiency": "efficiency",
                     "tokens": "tokens/s",
-                    "network": "network",
+                    "waiting": "waiting for",
                     "label": "layout",
                 }
             ),
