@@ -194,6 +194,13 @@ def test_broadcasts_go_round_or_down_a_tree(run: Run) -> None:
         assert k["bytes_per_s"] < 450e9
 
 
+def test_a_broadcast_needs_a_system_inside_a_domain_too(run: Run) -> None:
+    ask = ("kernel", "collective", "--kind", "broadcast", "--bytes", "1MB", "--ranks", "2")
+    said = run(*ask, "--chip", "rubin-sxm").refused(4)
+    assert "no system of the catalogue has rubin-sxm" in said
+    assert "more than" not in said
+
+
 def test_groups_that_interleave_share_links(run: Run) -> None:
     ask = ("kernel", "collective", "--kind", "all_gather", "--bytes", "1GB", "--chip", H100, "--ranks", "64")
 

@@ -206,9 +206,11 @@ def collective(
         elif at is not None:
             found, notes = price_across(ranks, at, apart), ()
         else:
-            what = (
+            beyond = (
                 f"{span:,} chips are more than the {device.domain:g} of one domain, and no network is known"
             )
+            unknown = f"how its chips are joined is not known: no system of the catalogue has {chip.id}"
+            what = beyond if span > device.domain else unknown
             refused.append(RefusalRecord(chip.id, "DOMAIN", what))
             continue
         notes = (*notes, _behind(chip.family, found.time_s.mid))
