@@ -12,8 +12,8 @@ from chipwise.catalog.system import systems_for, with_own_links
 from chipwise.catalog.system_spec import System
 from chipwise.cost.device import Device
 from chipwise.cost.simt.family import SimtParameters
-from chipwise.parallel.collective import CollectiveParameters
-from chipwise.parallel.topology import Exchange, Kind, Latency, Topology, exchange_time, system_topology
+from chipwise.parallel.collective import CollectiveParameters, Kind
+from chipwise.parallel.topology import Exchange, Latency, Topology, exchange_time, system_topology
 from chipwise.units import scalar
 
 __all__ = ["Across", "across", "direct_link", "joining_system"]

@@ -43,6 +43,11 @@ class Wiring:
         """Whether no link differs."""
         return not (np.any(self.near) or np.any(self.trunk))
 
+    @property
+    def blocking(self) -> bool:
+        """Whether leaf switches have more links down than up."""
+        return bool(np.any(np.asarray(self.oversubscription) > 1.0))
+
 
 ALIKE = Wiring()
 
@@ -110,7 +115,7 @@ def _wired(w: Wiring, rate: Real, ranks: Real, stride: Real) -> Real:
 def _spine(n: Network, ranks: Real, stride: Real, flows: Real) -> Real:
     """Share of its NIC that a rank keeps where `flows` groups cross each leaf's links up; 1 below one leaf."""
     w = n.wiring
-    if np.ndim(w.oversubscription) == 0 and float(w.oversubscription) <= 1.0:
+    if not w.blocking:
         return 1.0
     spans = np.asarray(ranks * stride / n.domain > w.leaf)
     kept = np.minimum(1.0, w.leaf / (w.oversubscription * np.minimum(flows, w.leaf)))
@@ -172,7 +177,7 @@ def all_to_all(
         fabric = _crossing(n, fabric, inside, stride, link)
     sent = np.minimum(copies, domains - 1.0) * payload_bytes
     kept: Real = 1.0
-    if np.ndim(n.wiring.oversubscription) or float(n.wiring.oversubscription) > 1.0:
+    if n.wiring.blocking:
         away = 1.0 - n.wiring.leaf / np.maximum(ranks * stride / n.domain, n.wiring.leaf)
         kept = _spine(n, ranks, stride, np.maximum(away, 1e-9) * n.wiring.leaf)
     wire = np.where(domains > 1, sent / (net * np.maximum(n.nic_bytes_per_s * kept, 1.0)), 0.0)

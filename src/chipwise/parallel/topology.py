@@ -15,14 +15,14 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from chipwise.catalog.system_spec import System, Tier
 from chipwise.errors import UsageError
-from chipwise.parallel.network import Network, Tiered, Wiring, all_to_all, group_rate
+from chipwise.parallel.collective import Kind
+from chipwise.parallel.network import ALIKE, Network, Tiered, Wiring, all_to_all, group_rate
 from chipwise.units import Array, Real
 
 __all__ = [
@@ -35,8 +35,6 @@ __all__ = [
     "system_topology",
     "wiring",
 ]
-
-Kind = Literal["all_reduce", "all_gather", "reduce_scatter", "all_to_all", "broadcast", "p2p"]
 
 SOCKETS_BYTES_PER_S = 60e9  # between two sockets, one direction: three UPI links of 16 to 24 GT/s (assumed)
 BRIDGED = ("bridge", "mesh", "nvswitch", "switched")
@@ -110,7 +108,7 @@ def system_topology(system: System, chips: int) -> Topology:
     axes = float(len(tier.shape)) if tier.torus else 0.0
     mesh = 1.0 if tier.fabric in ("mesh", "partial-mesh") else 0.0
     reduces = 1.0 if tier.fabric == "nvswitch" else 0.0
-    uneven = wiring(system) if tier is system.tiers[-1] else Wiring()
+    uneven = wiring(system) if tier is system.tiers[-1] else ALIKE
     network = Network(tier.bytes_per_s, float(tier.chips), nic, axes, mesh, reduces, uneven)
     if not tier.torus:
         return Topology(network, pair)
@@ -122,9 +120,9 @@ def wiring(system: System) -> Wiring:
     """What is narrower or faster than the outermost fabric: cards bridged in twos or fours, and the way between the
     sockets of a host whose cards meet on PCIe, which all of them share."""
     if not system.tiers:
-        return Wiring()
+        return ALIKE
     inner, outer = system.tiers[0], system.tiers[-1]
-    found = Wiring()
+    found = ALIKE
     if (
         inner is not outer
         and inner.fabric in BRIDGED
