@@ -11,7 +11,7 @@ from chipwise.calibrate.fit_training import Runs, fit, memory_of, seconds_of
 from chipwise.calibrate.parameter import Parameter
 from chipwise.calibrate.parameters import Parameters, shipped_parameters
 from chipwise.calibrate.table import read_table, write_table
-from chipwise.calibrate.training_rates import KEYS, QUANTITIES, labels_of, rates
+from chipwise.calibrate.training_rates import MEMORY, QUANTITIES, labels_of, rates
 from chipwise.predict.training.dims import plain
 from chipwise.predict.training.values import Cluster, Rates, Recipe, Spread
 
@@ -119,8 +119,10 @@ def test_memory_without_rows_is_the_prior() -> None:
     assert np.all(np.asarray(use.total_bytes) > 6e9)
 
 
-def test_labels_name_every_key() -> None:
-    assert set(labels_of("16", "fused", "nemo", "hopper", "h100-sxm5-80gb")) == set(KEYS)
+def test_labels_name_all_that_levels_go_by() -> None:
+    levels = [level for q in (*QUANTITIES.values(), *MEMORY.values()) for level in q.all_levels]
+    asked = {name for level in levels for name in level.attributes}
+    assert set(labels_of("16", "fused", "nemo", "hopper", "h100-sxm5-80gb")) >= asked
     assert set(_believed()) <= set(Rates.__dataclass_fields__)
 
 

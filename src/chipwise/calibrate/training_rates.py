@@ -15,9 +15,7 @@ from numpy.typing import NDArray
 from chipwise.calibrate.effects import Level, Quantity
 from chipwise.predict.training.values import Rates
 
-__all__ = [
-    "MEMORY", "MEMORY_PREFIX", "PREFIX", "QUANTITIES", "attention_of", "labels_of", "products_of", "rates", "unit_of",
-]  # fmt: skip
+__all__ = ["MEMORY", "MEMORY_PREFIX", "PREFIX", "QUANTITIES", "labels_of", "rates", "shared_by"]
 
 PREFIX = "training"
 
@@ -190,10 +188,6 @@ MEMORY: Mapping[str, Quantity] = {
 }
 
 FA2 = ("llm-foundry", "internevo", "torchtitan", "torchtitan-eager", "deepspeed", "other")
-KEYS = (
-    "dtype", "kind", "stack", "attention", "recipe", "release", "generation", "unit", "products", "chip", "moe",
-    "era", "dims", "site",
-)  # fmt: skip
 
 
 def rates(values: Mapping[str, object]) -> Rates:
@@ -202,22 +196,22 @@ def rates(values: Mapping[str, object]) -> Rates:
     return Rates(**values)  # type: ignore[arg-type]
 
 
-def unit_of(dtype: str, generation: str) -> str:
-    """What a product's share of the peak is shared with: narrow types with the matrix unit of their generation (16 bit
-    of Blackwell Ultra is Blackwell's), fp32, which most chips run elsewhere, with fp32 on any chip."""
-    if dtype == "fp32":
-        return "fp32"
-    return generation.removesuffix("-ultra") if dtype == "16" else generation
+def shared_by(dtype: str, stack: str, generation: str) -> dict[str, str]:
+    """What a run shares its figures with.
 
-
-def products_of(dtype: str, generation: str) -> str:
-    """A type on what multiplies it."""
-    return f"{dtype}+{generation if dtype == 'fp32' else unit_of(dtype, generation)}"
-
-
-def attention_of(stack: str) -> str:
-    """Whose fused attention a stack calls: FlashAttention-2 ("fa2") or kernels written for the chip ("native")."""
-    return "fa2" if stack in FA2 else "native"
+    | label | meaning |
+    |---|---|
+    | unit | of narrow types the matrix unit of the generation; of fp32, which many run elsewhere, that of any chip |
+    | products | a type on what multiplies it |
+    | attention | whose fused kernels the stack calls: FlashAttention-2 ("fa2") or the chip's own ("native") |
+    """
+    # 16 bit of Blackwell Ultra is Blackwell's
+    unit = generation.removesuffix("-ultra") if dtype == "16" else generation
+    return {
+        "unit": "fp32" if dtype == "fp32" else unit,
+        "products": f"{dtype}+{unit}",
+        "attention": "fa2" if stack in FA2 else "native",
+    }
 
 
 def labels_of(
@@ -232,10 +226,17 @@ def labels_of(
     moe: bool = False,
 ) -> dict[str, NDArray[np.str_]]:
     """Labels of one case, as the fit wants them."""
-    routed = "moe" if moe else "dense"
-    unit = unit_of(dtype, generation)
-    how = attention_of(stack)
-    made = (generation, unit, products_of(dtype, generation), chip)
-    values = (dtype, kind, stack, how, recipe, release, *made, routed, "late", "known", "any")
-    one = dict(zip(KEYS, values, strict=True))
+    one = {
+        "dtype": dtype,
+        "kind": kind,
+        "stack": stack,
+        "recipe": recipe,
+        "release": release,
+        "generation": generation,
+        "chip": chip,
+        "moe": "moe" if moe else "dense",
+        "era": "late",
+        "dims": "known",
+        "site": "any",
+    } | shared_by(dtype, stack, generation)
     return {key: np.array([value]) for key, value in one.items()}

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from chipwise.calibrate.fit_training import Runs
-from chipwise.calibrate.training_rates import attention_of, products_of, unit_of
+from chipwise.calibrate.training_rates import shared_by
 from chipwise.evidence.rows import Row
 from chipwise.evidence.training_case import Case
 from chipwise.evidence.training_layout import row_spread
@@ -49,9 +49,7 @@ def read_case(row: Row) -> Case:
         "recipe": stack.flavour,
         "release": stack.release,
         "generation": generation,
-        "unit": unit_of(stack.dtype, generation),
-        "products": products_of(stack.dtype, generation),
-        "attention": attention_of(stack.name),
+        **shared_by(stack.dtype, stack.name, generation),
         "vendor": chip.vendor,
         "chip": chip.id if exact else f"near-{chip.id}",
         "moe": _routing(row, network),
