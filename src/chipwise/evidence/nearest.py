@@ -115,6 +115,7 @@ def _moved(found: Sequence[Match]) -> tuple[float, float]:
     return math.log(blend.value), blend.weight
 
 
+@per_snapshot
 def _generating() -> frozenset[str]:
     """The benchmarks of language models."""
     return frozenset(b.name for b in load_benchmarks().values() if b.kind == "llm" and b.model)

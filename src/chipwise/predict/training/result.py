@@ -50,8 +50,8 @@ def goodput(
 ) -> Real:
     """Share of the time that makes progress: failures of any chip stop all of them.
 
-    M = chip_mtbf / chips; each failure loses half an interval and the restart, each interval one save:
-    (1 - (interval / 2 + restart) / M) interval / (interval + save), at least 0. The interval is Young's and
+    M = chip_mtbf / chips; each failure loses half an interval with its save and the restart, each interval one save:
+    (1 - ((interval + save) / 2 + restart) / M) interval / (interval + save), at least 0. The interval is Young's and
     Daly's unless given. Chips that only slow down are in the step time (`straggle_s`).
     """
     mtbf_s = chip_mtbf_h * 3600.0 / chips
