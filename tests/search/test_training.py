@@ -21,9 +21,9 @@ from chipwise.predict.training.stages import fullest
 from chipwise.predict.training.step import step_time
 from chipwise.predict.training.values import Cluster, Rates, Recipe, Spread, take
 from chipwise.report.train_assemble import Failures
-from chipwise.report.train_notes import kept
+from chipwise.report.train_notes import duration, kept
 from chipwise.report.train_shares import waiting
-from chipwise.report.train_view import duration, layout_views, scaling_view, train_view
+from chipwise.report.train_view import layout_views, scaling_view, train_view
 from chipwise.search.training import (
     FITS,
     RISKY,

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from chipwise.api.requests.field import whole
 from chipwise.errors import UnknownNameError, UsageError
 from chipwise.parallel.pipeline import most_virtual
 from chipwise.search.training import Job
-from chipwise.search.training_space import RECOMPUTE, SCHEDULES, recomputed
-from chipwise.units import parse_quantity
+from chipwise.search.training_space import RECOMPUTE, SCHEDULES, divisors, recomputed
 
 __all__ = [
     "METHODS",
@@ -101,7 +101,7 @@ def pins_of(layout: Mapping[str, int | str]) -> dict[str, int | str]:
             found[name] = str(value)
             continue
         least, most = SHARDING.get(name, (1, 10**6))
-        number = value if isinstance(value, int) else _whole(value, name)
+        number = value if isinstance(value, int) else whole(value, name, low=0, high=1e6)
         if not least <= number <= most:
             legal = "at least 1" if most > 3 else " or ".join(str(v) for v in range(least, most + 1))
             raise UsageError(f"{name}: {number} is out of range", legal)
@@ -124,14 +124,6 @@ def _known(name: str, text: str) -> bool:
         return False
 
 
-def _whole(text: str, name: str) -> int:
-    """A whole number of what is counted. Raises `UsageError`."""
-    number = parse_quantity(text, "", name, low=0, high=1e6)
-    if number % 1:
-        raise UsageError(f"{name}: {text} is no whole number", f"as in {int(number) or 1}")
-    return int(number)
-
-
 def check_counts(counts: Sequence[int]) -> None:
     """Counts of chips that can be had. Raises `UsageError`."""
     if min(counts, default=1) < 1:
@@ -142,14 +134,14 @@ def check_layout(pins: Pins, job: Job, devices: int) -> None:
     """What the user fixes goes with the network, the count and the batch. Raises `UsageError`."""
     t = job.network
     fixed = {name: int(pins[name]) for name in DEGREES if name in pins}
-    whole = {
+    exact = {
         "tp": ("attention heads", int(float(t.heads))),
         "ep": ("experts", int(float(t.experts))),
         "cp": ("tokens of a sequence", job.seq),
     }
     if fixed.get("ep", 1) > 1 and not float(t.moe_share):
         raise UsageError(f"ep {fixed['ep']}: the model has no experts", "leave ep out")
-    for name, (what, number) in whole.items():
+    for name, (what, number) in exact.items():
         if name in fixed and number % fixed[name]:
             raise UsageError(
                 f"{name} {fixed[name]} does not divide {number} {what}",
@@ -202,6 +194,6 @@ def check_layout(pins: Pins, job: Job, devices: int) -> None:
 
 def near(value: int, number: int) -> str:
     """The divisors of a number on either side of a value."""
-    divisors = [d for d in range(1, number + 1) if number % d == 0] if number < 10**6 else [1]
-    below, above = max(d for d in divisors if d <= value), min((d for d in divisors if d >= value), default=0)
-    return " or ".join(str(d) for d in dict.fromkeys((below, above)) if d)
+    legal = divisors(number, number)
+    sides = (*[d for d in legal if d <= value][-1:], *[d for d in legal if d >= value][:1])
+    return " or ".join(map(str, dict.fromkeys(sides)))

@@ -13,6 +13,7 @@ from chipwise.report.records import RefusalRecord
 from chipwise.report.train_notes import duration
 from chipwise.report.train_records import TrainPlanRecord
 from chipwise.search.training import Job, Priced, TrainReason
+from chipwise.search.training_space import divisors
 from chipwise.units import format_count
 
 __all__ = ["blocker", "excess", "left_out", "missed", "nearest", "tally"]
@@ -41,13 +42,13 @@ def blocker(tally: Counter[TrainReason]) -> TrainReason:
 
 
 def left_out(
-    chip: Chip, job: Job, left_out: Mapping[TrainReason, Sequence[int]], method: str
+    chip: Chip, job: Job, without: Mapping[TrainReason, Sequence[int]], method: str
 ) -> Iterator[RefusalRecord]:
     """The counts without a plan, by reason; no hint asks for what another rules out."""
     most, nic = int(float(job.cluster.domain)), float(job.cluster.nic_bytes_per_s)
     alone = not (np.isfinite(nic) and nic > 0)
-    full = alone and max(left_out.get(TrainReason.MEMORY, (0,))) >= most
-    for reason, counts in left_out.items():
+    full = alone and max(without.get(TrainReason.MEMORY, (0,))) >= most
+    for reason, counts in without.items():
         why = reason.value
         if reason is TrainReason.NO_NETWORK:
             hint = "choose another chip" if full else f"use at most {most:,}"
@@ -71,12 +72,9 @@ def left_out(
 def _divided(job: Job, counts: Sequence[int]) -> str:
     """The counts next to those asked for that some tp x pp x dp makes, dp a divisor of the batch."""
     t, batch = job.network, job.global_batch
-    domain = int(min(float(job.cluster.domain), 64.0))
-    tps = [d for d in range(1, domain + 1) if float(t.heads) % d == 0]
-    dps = {d for i in range(1, math.isqrt(batch) + 1) if batch % i == 0 for d in (i, batch // i)}
-    legal = np.unique(
-        np.multiply.outer(tps, np.multiply.outer(range(1, int(float(t.layers)) + 1), sorted(dps)))
-    )
+    tps = divisors(int(float(t.heads)), int(min(float(job.cluster.domain), 1e6)))
+    stages, dps = range(1, int(float(t.layers)) + 1), divisors(batch, batch)
+    legal = np.unique(np.multiply.outer(tps, np.multiply.outer(stages, dps)))
     near: list[int] = []
     for count in counts:
         below, above = legal[legal < count][-1:], legal[legal > count][:1]

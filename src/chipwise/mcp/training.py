@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from chipwise.mcp.short import Range, model_text, range_of, refusals_of, rounded, span
+from chipwise.report.train_notes import duration
 from chipwise.report.train_records import TrainPlanRecord, TrainReport
-from chipwise.report.train_view import duration
 
 __all__ = ["TrainAnswer", "TrainLine", "train_answer"]
 

@@ -14,7 +14,7 @@ from chipwise.predict.training.memory import MemoryUse
 from chipwise.predict.training.result import days_for_tokens, goodput, step_flops, young_daly
 from chipwise.predict.training.values import Spread
 from chipwise.report.records import Figure, PriceRecord
-from chipwise.report.train_records import ScalingRecord, TrainLayoutRecord, TrainPlanRecord
+from chipwise.report.train_records import SHARDING, ScalingRecord, TrainLayoutRecord, TrainPlanRecord
 from chipwise.report.train_shares import shares
 from chipwise.report.train_why import reasons
 from chipwise.search.choose import pareto
@@ -69,7 +69,7 @@ def layout_record(s: Spread) -> TrainLayoutRecord:
     """A layout in whole numbers and in words."""
     n = {f: round(float(getattr(s, f))) for f in ("tp", "pp", "vp", "cp", "ep", "dp", "micro_batch", "shard")}
     stage = round(float(s.zero))
-    sharding = {0: "none", 1: "zero-1", 2: "zero-2", 3: "fsdp"}[stage]
+    sharding = SHARDING[stage]
     full = float(s.full)
     recompute = "full" if full >= 1 else f"{full:.0%} of layers" if full else "none"
     if not full and float(s.selective):
@@ -105,12 +105,7 @@ def layout_record(s: Spread) -> TrainLayoutRecord:
 
 def _schedule(s: Spread) -> str:
     """The name of a layout's schedule."""
-    vp, held = float(s.vp), float(s.in_flight)
-    for name, k in SCHEDULES.items():
-        chunks = vp == k.virtual if k.virtual else vp > 1
-        if chunks and abs(float(s.bubble) - k.bubble) < 1e-6 and held == k.in_flight:
-            return name
-    return "1f1b"
+    return next((name for name, kind in SCHEDULES.items() if kind.of(s)), "1f1b")
 
 
 def plan_record(

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from chipwise.report.train_records import TakeoverRecord, TrainLayoutRecord, TrainPlanRecord, TrainReport
+from chipwise.report.train_records import (
+    SHARDING,
+    TakeoverRecord,
+    TrainLayoutRecord,
+    TrainPlanRecord,
+    TrainReport,
+)
 from chipwise.units import format_bytes, format_count, format_number
 
 __all__ = ["dollars", "duration", "footnotes", "kept", "unit_of"]
@@ -12,7 +18,6 @@ __all__ = ["dollars", "duration", "footnotes", "kept", "unit_of"]
 MANY = 8  # stages listed one by one
 REFUSED = 8  # chips without a plan that are named
 DAY_S = 86400.0
-ZERO = {"none": 0, "zero-1": 1, "zero-2": 2, "fsdp": 3}
 
 
 def footnotes(report: TrainReport, shown: Sequence[TrainPlanRecord], command: str) -> list[str]:
@@ -115,7 +120,7 @@ def kept(at: TrainLayoutRecord) -> str:
     """A layout as `--layout` takes it."""
     degrees = {name: getattr(at, name) for name in ("tp", "pp", "vp", "cp", "ep", "dp")}
     parts = [f"{name}={n}" for name, n in degrees.items() if n > 1]
-    parts += [f"micro_batch={at.micro_batch}", f"zero={ZERO[at.sharding]}"]
+    parts += [f"micro_batch={at.micro_batch}", f"zero={SHARDING.index(at.sharding)}"]
     parts += [f"shard={at.shard_ranks}"] if at.sharding == "fsdp" else []
     parts += [f"schedule={at.schedule}"] if at.schedule else []
     return ",".join(

@@ -6,7 +6,16 @@ from dataclasses import dataclass, field
 
 from chipwise.report.records import SCHEMA_VERSION, Figure, ModelRecord, PriceRecord, RefusalRecord
 
-__all__ = ["ScalingRecord", "TakeoverRecord", "TrainLayoutRecord", "TrainPlanRecord", "TrainReport"]
+__all__ = [
+    "SHARDING",
+    "ScalingRecord",
+    "TakeoverRecord",
+    "TrainLayoutRecord",
+    "TrainPlanRecord",
+    "TrainReport",
+]
+
+SHARDING = ("none", "zero-1", "zero-2", "fsdp")  # by stage of ZeRO
 
 
 @dataclass(frozen=True, slots=True)

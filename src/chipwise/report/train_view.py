@@ -7,12 +7,12 @@ from collections import Counter
 from chipwise.report.plan_view import model_line
 from chipwise.report.records import Figure
 from chipwise.report.table import Table
-from chipwise.report.train_notes import dollars, duration, footnotes, unit_of
+from chipwise.report.train_notes import dollars, footnotes, unit_of
 from chipwise.report.train_records import TrainPlanRecord, TrainReport
 from chipwise.report.train_shares import WAITING
 from chipwise.units import format_bytes, format_count, format_number, format_seconds
 
-__all__ = ["duration", "layout_views", "scaling_view", "train_view"]
+__all__ = ["layout_views", "scaling_view", "train_view"]
 
 SHOWN = 12
 OF_EACH = 2  # plans of each chip, where there are several

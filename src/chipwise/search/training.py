@@ -240,12 +240,8 @@ def _reasons(job: Job, s: Spread, memory: Array) -> NDArray[np.int64]:
 
 def _has(schedules: Sequence[str], s: Spread) -> NDArray[np.bool_]:
     """Where a layout's schedule is one of those by name."""
-    vp, bubble, held = np.asarray(s.vp), np.asarray(s.bubble), np.asarray(s.in_flight)
-    known = np.zeros(np.broadcast_shapes(np.shape(s.pp), vp.shape, bubble.shape), dtype=bool)
-    for kind in (SCHEDULES[name] for name in schedules):
-        chunks = vp == kind.virtual if kind.virtual else vp > 1
-        known |= chunks & (np.abs(bubble - kind.bubble) < 1e-6) & ((held > 0) == (kind.in_flight > 0))
-    return known
+    found: NDArray[np.bool_] = np.any([SCHEDULES[name].of(s) for name in schedules], axis=0)
+    return found
 
 
 def best(priced: Priced, capacity_bytes: float, count: int = 1) -> NDArray[np.intp]:

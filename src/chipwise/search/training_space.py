@@ -12,9 +12,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from chipwise.parallel.pipeline import most_virtual, stage_layers
-from chipwise.predict.training.values import Cluster, Transformer
+from chipwise.predict.training.values import Cluster, Spread, Transformer
 
-__all__ = ["COLUMNS", "RECOMPUTE", "SCHEDULES", "Schedule", "crossed", "frames", "recomputed", "variants"]
+__all__ = [
+    "COLUMNS",
+    "RECOMPUTE",
+    "SCHEDULES",
+    "Schedule",
+    "crossed",
+    "divisors",
+    "frames",
+    "recomputed",
+    "variants",
+]
 
 Table = NDArray[np.float64]
 FRAME = ("tp", "pp", "cp", "dp", "vp", "bubble", "in_flight", "micro_batch", "gather", "ep", "zero", "shard")
@@ -31,6 +41,13 @@ class Schedule:
     bubble: float
     in_flight: float
     virtual: int
+
+    def of(self, s: Spread) -> NDArray[np.bool_]:
+        """Where layouts run by it."""
+        chunks = np.asarray(s.vp == self.virtual if self.virtual else s.vp > 1)
+        alike = np.asarray(np.abs(s.bubble - self.bubble) < 1e-6)
+        found: NDArray[np.bool_] = chunks & alike & (np.asarray(s.in_flight > 0) == (self.in_flight > 0))
+        return found
 
 
 # GPipe (Huang et al., 2019); 1F1B and interleaved (Narayanan et al., 2021): the bubble divided by v is in the step
@@ -89,18 +106,18 @@ def frames(
         return [int(pins[name])] if name in pins else usual
 
     experts = int(float(t.experts)) if float(t.moe_share) else 1
-    contexts = [d for d in _divisors(devices, max(CONTEXT, seq // 4096)) if seq % d == 0]
+    contexts = [d for d in divisors(devices, max(CONTEXT, seq // 4096)) if seq % d == 0]
     found = [np.empty((len(FRAME), 0))]
-    for tp in options("tp", [d for d in _divisors(heads, domain) if devices % d == 0]):
+    for tp in options("tp", [d for d in divisors(heads, domain) if devices % d == 0]):
         rest = devices // tp if devices % tp == 0 else 1
-        stages = options("pp", _divisors(rest, int(float(t.layers))))
+        stages = options("pp", divisors(rest, int(float(t.layers))))
         for pp, cp in itertools.product(stages, options("cp", contexts)):
             dp, over = divmod(devices, tp * pp * cp)
             if over or int(pins.get("dp", dp)) != dp:
                 continue
             whole = max(batch // dp, 1) if batch % dp == 0 else 1
-            micros = options("micro_batch", _divisors(whole, max(MICRO, 2**19 // seq)))
-            eps = options("ep", [e for e in _divisors(experts, experts) if (tp * cp * dp) % e == 0])
+            micros = options("micro_batch", divisors(whole, max(MICRO, 2**19 // seq)))
+            eps = options("ep", [e for e in divisors(experts, experts) if (tp * cp * dp) % e == 0])
             cuts = _cuts(dp * cp, max(min(domain, 64) // tp, 1), pp, pins)
             outer = [
                 (tp, pp, cp, dp, *pipeline, micro)
@@ -155,7 +172,7 @@ def _cuts(ranks: int, near: int, stages: int, pins: Mapping[str, int | str]) -> 
         return [] if zero else [(0.0, 1.0)]
     usual = [1, 2, 3] if stages == 1 else [1, 3]
     kinds = usual if zero is None else [zero]
-    groups = _divisors(ranks, ranks)[1:] if stages == 1 else [r for r in (near, ranks) if 1 < r <= ranks]
+    groups = divisors(ranks, ranks)[1:] if stages == 1 else [r for r in (near, ranks) if 1 < r <= ranks]
     cuts = []
     for kind in kinds:
         spans = [1] if not kind else groups if kind == 3 else [ranks]
@@ -175,7 +192,8 @@ def recomputed(text: str) -> tuple[float, float]:
     return share, 0.0
 
 
-def _divisors(number: int, most: int) -> list[int]:
+def divisors(number: int, most: int) -> list[int]:
+    """Those of a number up to `most`, the smallest first."""
     return [d for d in _all_divisors(number) if d <= most]
 
 

@@ -78,6 +78,6 @@ def whole(text: str, option: str, *, low: float, high: float) -> int:
     number = parse_quantity(text, "", option, low=low, high=high)
     if number % 1:
         raise UsageError(
-            f"{option}: {shorten(text)} is no whole number", f"as in {max(int(number), int(low))}"
+            f"{option}: {shorten(text)} is no whole number", f"as in {max(int(number), int(low)) or 1}"
         )
     return int(number)
