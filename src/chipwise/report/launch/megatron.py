@@ -52,12 +52,11 @@ def megatron_command(spec: TrainSpec, steps: int) -> str:
 def megatron_notes(spec: TrainSpec) -> tuple[str, ...]:
     """What the options leave to Megatron-LM or to the reader."""
     n, notes = spec.network, []
-    missing = [o for o, v in (("rope_theta", n.rope), ("rms_norm_eps", n.norm_epsilon)) if v is None]
+    own = {"--rotary-base": ("rope_theta", n.rope), "--norm-epsilon": ("rms_norm_eps", n.norm_epsilon)}
+    missing = {option: key for option, (key, value) in own.items() if value is None}
     if missing:
-        options = " and ".join(
-            o for o, v in (("--rotary-base", n.rope), ("--norm-epsilon", n.norm_epsilon)) if v is None
-        )
-        notes.append(f"{options} are Megatron-LM's own: look up {' and '.join(missing)} of the model")
+        keys = " and ".join(missing.values())
+        notes.append(f"{' and '.join(missing)} are Megatron-LM's own: look up {keys} of the model")
     if n.rope is not None and n.rope.stretch not in ("", "yarn" if n.latent else "llama3"):
         notes.append(
             f"positions are stretched by {n.rope.stretch} in the model's configuration, here they are not"
