@@ -1,0 +1,165 @@
+"""Training plans: what is asked decides which chips, counts and layouts come out."""
+
+from __future__ import annotations
+
+import pytest
+
+from chipwise.api.train import train_plan
+from chipwise.api.train_counts import batch_for
+from chipwise.api.train_input import USUAL
+from chipwise.errors import InfeasibleError
+from chipwise.report.train_assemble import Failures
+from chipwise.report.train_view import train_view
+
+ROW = "meta-llama/Llama-3.1-8B"
+
+
+def test_without_names_the_usual_chips_are_tried_and_named() -> None:
+    report = train_plan(ROW, counts=(64,), tokens=1e11)
+    assert {p.chip for p in report.plans} == set(USUAL)
+    assert any(all(name in line for name in USUAL) for line in report.assumptions)
+    table = train_view(report)
+    at = table.columns.index("basis")
+    bases = {p.chip: row[at] for p, row in zip(report.plans, table.rows, strict=True)}
+    assert (bases["h100-sxm5-80gb"], bases["mi300x"]) == ("calibrated", "modelled")
+
+
+def test_chips_without_bf16_train_in_fp16() -> None:
+    report = train_plan(ROW, chips=("v100",), counts=(64,), tokens=1e11)
+    assert report.plans[0].precision == "fp16"
+    assert any("has no bf16" in line for line in report.assumptions)
+
+
+def test_adapters_count_four_flops() -> None:
+    said = [
+        train_plan(ROW, task="finetune", method=m, counts=(8,), tokens=1e8, chips=("h100",)).assumptions[-1]
+        for m in ("full", "lora")
+    ]
+    assert "6 FLOPs" in said[0]
+    assert "4 FLOPs" in said[1]
+
+
+def test_degrees_can_be_fixed() -> None:
+    report = train_plan(ROW, chips=("h100",), counts=(64,), tokens=1e11, layout={"tp": 2, "pp": 4})
+    assert (report.plans[0].layout.tp, report.plans[0].layout.pp) == (2, 4)
+    free = train_plan(ROW, chips=("h100",), counts=(64,), tokens=1e11)
+    assert free.plans[0].step_s.mid <= report.plans[0].step_s.mid
+
+
+def test_layers_are_recomputed_by_share() -> None:
+    """More of them take longer and less memory."""
+    plans = [
+        train_plan(ROW, chips=("h100",), counts=(8,), tokens=1e9, layout={**fixed, "recompute": share}).plans[
+            0
+        ]
+        for fixed in ({"tp": 2, "zero": 1, "micro_batch": 1, "offload": 0},)
+        for share in ("none", "30%", "0.6", "full")
+    ]
+    assert [p.layout.recompute for p in plans] == ["none", "30% of layers", "60% of layers", "full"]
+    times, held = [p.step_s.mid for p in plans], [p.memory_bytes for p in plans]
+    assert times == sorted(times)
+    assert held == sorted(held, reverse=True)
+
+
+def test_sharding_can_be_fixed() -> None:
+    ask = {"counts": (64,), "tokens": 1e11, "chips": ("h100",)}
+    found = train_plan(ROW, layout={"zero": 3, "shard": 8}, **ask).plans[0].layout  # type: ignore[arg-type]
+    assert (found.sharding, found.shard_ranks) == ("fsdp", 8)
+    two = train_plan(ROW, layout={"zero": 2}, global_batch=64, **ask).plans[0].layout  # type: ignore[arg-type]
+    assert (two.sharding, two.micro_batches) == ("zero-2", 1)
+
+
+def test_own_chips_cost_nothing_and_are_the_most() -> None:
+    report = train_plan(ROW, have={"h100": 12, "b200-sxm": 4}, tokens=1e11)
+    assert all(p.usd is None for p in report.plans)
+    most = {c: max(p.chips for p in report.plans if p.chip == c) for c in ("h100-sxm5-80gb", "b200-sxm")}
+    assert most == {"h100-sxm5-80gb": 12, "b200-sxm": 4}
+
+
+def test_failures_of_the_user_change_goodput_and_interval() -> None:
+    """Young and Daly by hand: 1,024 chips of 10,000 h fail every 9.77 h; sqrt(2 x 300 s x 35,156 s) - 300 s."""
+    plan = train_plan(
+        ROW, chips=("h100",), counts=(1024,), failures=Failures(10_000.0, 300.0, 600.0, 300.0)
+    ).plans[0]
+    interval = (2.0 * 300.0 * 10_000.0 * 3600.0 / 1024.0) ** 0.5 - 300.0
+    assert plan.checkpoint_s == pytest.approx(interval)
+    lost = ((interval + 300.0) / 2.0 + 600.0) / (10_000.0 * 3600.0 / 1024.0)
+    assert plan.goodput == pytest.approx((1.0 - lost) * interval / (interval + 300.0))
+
+
+def test_a_network_of_ones_own() -> None:
+    """A slower card slows; oversubscription slows what crosses leaves, not rings of neighbours; and a card joins chips
+    that have none."""
+
+    def step(model: str, layout: dict[str, int | str], figures: dict[str, str] | None) -> float:
+        report = train_plan(
+            model, chips=("h100",), counts=(1024,), tokens=1e12, layout=layout, network_figures=figures
+        )
+        return report.plans[0].step_s.mid
+
+    dense, tree = ("meta-llama/Llama-3.1-70B", {"tp": 8, "pp": 8}), {"oversubscription": "8", "leaf": "16"}
+    assert step(*dense, None) == step(*dense, tree) < step(*dense, {"nic": "12.5GB/s"})
+    own = train_plan(
+        dense[0],
+        chips=("h100",),
+        counts=(1024,),
+        layout=dense[1],
+        tokens=1e12,
+        changes={"scaleout": "12.5GB/s"},
+    )
+    assert own.plans[0].step_s.mid == step(*dense, {"nic": "12.5GB/s"})
+    routed = ("deepseek-ai/DeepSeek-V3", {"tp": 1, "pp": 4, "ep": 256, "recompute": "full"})
+    assert step(*routed, None) < step(*routed, tree)
+    joined = train_plan(
+        ROW, chips=("rtx-4090",), counts=(16,), tokens=1e9, network_figures={"nic": "3GB/s"}, method="qlora"
+    )
+    assert joined.plans[0].chips == 16
+
+
+def test_a_fine_tune_is_short_and_starts_at_one_chip() -> None:
+    report = train_plan(ROW, task="finetune", chips=("h100", "tpu-v6e"))
+    assert report.tokens == 1e8
+    assert {p.chips for p in report.plans if p.chip == "h100-sxm5-80gb"} == {1, 2, 4, 8}
+    assert train_plan("meta-llama/Llama-3.1-405B", task="finetune", chips=("h100",)).plans[0].chips == 16
+
+
+def test_packed_weights_are_modelled_on_any_chip() -> None:
+    ask = {"task": "finetune", "chips": ("h100",), "counts": (8,)}
+    packed = train_plan(ROW, method="qlora", **ask).plans[0].step_s  # type: ignore[arg-type]
+    plain_ones = train_plan(ROW, method="lora", **ask).plans[0].step_s  # type: ignore[arg-type]
+    assert (packed.basis, plain_ones.basis) == ("modelled", "calibrated")
+    assert packed.high / packed.mid > 1.3 > plain_ones.high / plain_ones.mid
+
+
+@pytest.mark.parametrize(("chips", "batch"), [(8, 1024), (12, 1008), (100, 1000), (3000, 1125)])
+def test_odd_counts_move_the_batch_and_say_so(chips: int, batch: int) -> None:
+    assert batch_for(1024, chips, {}) == batch
+    report = train_plan(ROW, chips=("tpu-v5p",), counts=(chips,))
+    assert report.plans[0].global_batch == batch
+    said = any(f"{batch:,} sequences per step on {chips:,} chips" in line for line in report.assumptions)
+    assert said == (batch != 1024)
+
+
+def test_a_batch_that_is_given_stays() -> None:
+    assert batch_for(1024, 24, {"tp": 3}) == 1024
+    report = train_plan(ROW, chips=("h100",), counts=(12,), global_batch=1024)
+    assert report.plans[0].global_batch == 1024
+    with pytest.raises(InfeasibleError, match="12 ranks cannot share a batch of 1,024"):
+        train_plan(ROW, chips=("tpu-v5p",), counts=(12,), global_batch=1024)
+
+
+def test_finetuning_freezes_the_weights() -> None:
+    adapters, all_weights = (
+        train_plan(ROW, task="finetune", method=m, chips=("h100",), counts=(8,), global_batch=64).plans[0]
+        for m in ("lora", "full")
+    )
+    assert adapters.step_s.mid < all_weights.step_s.mid
+    assert adapters.memory["optimiser"] < all_weights.memory["optimiser"]
+
+
+def test_a_run_unlike_what_the_model_is_made_for_says_so() -> None:
+    said = train_plan("microsoft/phi-2", chips=("h100",), counts=(8,), seq=8192).assumptions
+    assert any("more than the 2,048 tokens" in line for line in said)
+    said = train_plan("deepseek-ai/DeepSeek-V3", chips=("h100",), counts=(1024,)).assumptions
+    assert any("trained in bf16, though published in fp8_block" in line for line in said)
+    assert any("over the dense peak of bf16" in line for line in said)

@@ -1,0 +1,101 @@
+"""Training plans that there are not: one line, and what is legal nearby."""
+
+from __future__ import annotations
+
+import pytest
+
+from chipwise.api.train import train_plan
+from chipwise.api.train_input import USUAL
+from chipwise.errors import InfeasibleError, UnknownNameError, UsageError
+from chipwise.report.train_assemble import Failures
+
+ROW = "meta-llama/Llama-3.1-8B"
+
+
+def test_hints_do_not_contradict_each_other() -> None:
+    """Four RTX 4090 meet at most and do not hold the model: neither more nor fewer of them help."""
+    with pytest.raises(
+        InfeasibleError, match=r"not on 1 or 4: does not fit, and no more chips meet"
+    ) as raised:
+        train_plan("meta-llama/Llama-3.1-70B", chips=("rtx-4090",), counts=(1, 4, 8), tokens=1e9)
+    assert "more chips, " not in str(raised.value)
+
+
+def test_experts_are_cut_over_ranks_that_there_are() -> None:
+    moe = "mistralai/Mixtral-8x7B-v0.1"
+    with pytest.raises(UsageError, match="4 chips of a stage"):
+        train_plan(moe, chips=("h100",), counts=(16,), tokens=1e9, layout={"pp": 4, "ep": 8})
+
+
+def test_a_deadline_asks_for_more_chips_than_the_usual_counts() -> None:
+    ask = {"chips": ("h100",), "tokens": 15e12}
+    with pytest.raises(InfeasibleError, match="global-batch than 1,024"):
+        train_plan("meta-llama/Llama-3.1-405B", deadline_days=30.0, **ask)  # type: ignore[arg-type]
+    plans = train_plan(ROW, deadline_days=10.0, **ask).plans  # type: ignore[arg-type]
+    assert {p.chips for p in plans} == {4096}
+    assert plans[0].days.mid <= 10.0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "says"),
+    [
+        ({"tokens": 0}, UsageError, "at least 1"),
+        ({"seq": 0}, UsageError, "seq"),
+        ({"global_batch": -1}, UsageError, "global_batch"),
+        ({"counts": (0,)}, UsageError, "at least 1 chip"),
+        ({"precision": "fp7"}, UnknownNameError, "fp8"),
+        ({"chips": ("h100-sxm6",)}, UnknownNameError, "did you mean"),
+        ({"deadline_days": 1e-6}, InfeasibleError, "no plan"),
+        ({"chips": ("rtx-4090",), "counts": (64,)}, InfeasibleError, "network"),
+        ({"chips": ("a100-sxm4-80gb",), "precision": "fp8"}, InfeasibleError, "no fp8 unit"),
+        ({"chips": ("tpu-v5p",), "precision": "fp8"}, InfeasibleError, "no faster than 16 bit"),
+        ({"chips": ("tpu-v6e",), "task": "finetune", "method": "qlora"}, InfeasibleError, "method lora"),
+        ({"layout": {"tp": 3}}, UsageError, "nearest: 2 or 4"),
+        ({"layout": {"pp": 64}}, UsageError, "at most 32"),
+        ({"layout": {"tp": 16}}, UsageError, "does not divide 8 chips"),
+        ({"layout": {"tp": "1.5"}}, UsageError, "as in 1"),
+        ({"layout": {"tp": 16}, "counts": (16,)}, InfeasibleError, "at most 8"),
+        ({"layout": {"recompute": "some"}}, UnknownNameError, "as in 30%"),
+        ({"layout": {"recompute": "130%"}}, UnknownNameError, "as in 30%"),
+        ({"layout": {"cp": 3}, "counts": (24,)}, UsageError, "nearest: 2 or 4"),
+        ({"layout": {"ep": 2}}, UsageError, "no experts"),
+        ({"layout": {"vp": 2}}, UsageError, "as in pp=4"),
+        ({"layout": {"zero": 4}}, UsageError, "0 or 1 or 2 or 3"),
+        ({"layout": {"shard": 3}}, UsageError, "nearest: 2 or 4"),
+        ({"layout": {"zero": 0, "shard": 8}}, UsageError, "leave shard out"),
+        ({"layout": {"zero": 2, "pp": 2}}, InfeasibleError, "choose zero 1 or 3"),
+        ({"layout": {"zero": 1, "dp": 1, "tp": 8}}, InfeasibleError, "fix less"),
+        ({"counts": (10_000,), "global_batch": 1024}, InfeasibleError, "as on 9,728 or 10,240"),
+        ({"max_chips": 4}, UsageError, "at most 4"),
+        ({"network_figures": {"nics": "8"}}, UnknownNameError, "did you mean nic"),
+        ({"network_figures": {"oversubscription": "0"}}, UsageError, "out of range"),
+        ({"counts": (), "max_usd_per_h": 0.01}, InfeasibleError, "relax"),
+        ({"failures": Failures(chip_mtbf_h=0.01)}, InfeasibleError, "failures come faster"),
+        ({"layout": {"dp": 8, "micro_batch": 3}, "global_batch": 64}, UsageError, "nearest: 16 or 32"),
+        ({"layout": {"sp": 2}}, UnknownNameError, "micro_batch"),
+        ({"layout": {"offload": 2}}, UsageError, "0 or 1"),
+        ({"layout": {"pp": 8, "vp": 8}}, UsageError, "vp at most 4"),
+        ({"layout": {"pp": 4, "schedule": "zero"}}, UnknownNameError, "did you mean zero-bubble"),
+        ({"layout": {"pp": 1, "schedule": "gpipe"}}, UsageError, "as in pp=4"),
+        ({"layout": {"pp": 4, "schedule": "gpipe"}}, InfeasibleError, "choose 1f1b"),
+        ({"method": "dora"}, UnknownNameError, "qlora"),
+        ({"method": "qlora", "precision": "fp8"}, UsageError, "leave it out"),
+        ({"max_usd": 0.01}, InfeasibleError, "cheapest"),
+        ({"chips": ("rtx-4090",), "counts": (8,)}, InfeasibleError, "use at most 4"),
+    ],
+)
+def test_bad_input_is_one_line(arguments: dict[str, object], error: type[Exception], says: str) -> None:
+    asked: dict[str, object] = {"chips": ("h100-sxm5-80gb",), "counts": (8,), "tokens": 1e9, **arguments}
+    with pytest.raises(error) as raised:
+        train_plan(ROW, **asked)  # type: ignore[arg-type]
+    assert says in str(raised.value)
+    assert "\n" not in str(raised.value)
+
+
+def test_chips_that_miss_the_limits_are_named_with_what_they_miss() -> None:
+    report = train_plan("meta-llama/Llama-3.1-70B", deadline_days=20.0, max_usd=9e5)
+    shown = {p.chip for p in report.plans}
+    missed = {r.chip: r.detail for r in report.refused if r.reason == "LIMITS"}
+    assert shown | set(missed) == set(USUAL)
+    assert not shown & set(missed)
+    assert "of 900 k $" in missed["tpu-v5p"]

@@ -1,0 +1,151 @@
+"""What is said of training plans: tables, lines below them, and the figures that they name."""
+
+from __future__ import annotations
+
+import pytest
+
+from chipwise.api.loaded import find_chip, load
+from chipwise.api.train import train_plan
+from chipwise.api.train_input import asked
+from chipwise.api.train_job import job_of
+from chipwise.calibrate.parameters import shipped_parameters
+from chipwise.predict.training.dims import transformer
+from chipwise.report.train_assemble import Failures
+from chipwise.report.train_notes import duration, kept
+from chipwise.report.train_shares import waiting
+from chipwise.report.train_view import layout_views, scaling_view, train_view
+
+ROW = "meta-llama/Llama-3.1-8B"
+
+
+def test_plans_are_ranked_and_rendered() -> None:
+    report = train_plan(ROW, chips=("h100-sxm5-80gb", "tpu-v5p"), counts=(64,), tokens=1e11, curves=True)
+    assert [p.rank for p in report.plans] == list(range(1, len(report.plans) + 1))
+    first = report.plans[0]
+    assert 0.2 < first.mfu < 0.75
+    assert first.mfu <= first.hfu + 1e-9
+    assert sum(first.shares.values()) == pytest.approx(1.0)
+    assert sum(first.memory.values()) == pytest.approx(first.memory_bytes)
+    assert first.days.low < first.days.mid < first.days.high
+    assert any("behind compute" in line or "FSDP" in line for line in first.why)
+    assert train_view(report).rows
+    assert scaling_view(report).rows
+
+
+@pytest.mark.parametrize(
+    ("days", "says"),
+    [(0.0101, "14.5 min"), (3.2 / 24, "3.2 h"), (640.0, "640 d"), (1340.0, "1,340 d"), (1e-4, "8.64 s")],
+)
+def test_durations_are_for_people(days: float, says: str) -> None:
+    assert duration(days) == says
+
+
+def test_the_closed_form_of_tensor_parallelism_by_hand() -> None:
+    """Llama-3.1-70B on H100: 16 h eP / (6 p B), h 8192, p 0.856 G, with the fitted e and the share of 450 GB/s."""
+    found = load("meta-llama/Llama-3.1-70B")
+    ask = asked(1e12, 4096, 0, "bf16", "train", None)
+    job, *_ = job_of(find_chip("h100", None), transformer(found.graph), ask, shipped_parameters())
+    r = job.rates
+    each = 16.0 * 8192.0 * float(r.linear) * 989e12 / (6.0 * 0.856e9 * float(r.link) * 450e9)
+    said = train_plan(
+        "meta-llama/Llama-3.1-70B", chips=("h100",), counts=(512,), layout={"recompute": "none"}
+    )
+    line = next(w for w in said.plans[0].why if w.startswith("traffic of tensor"))
+    assert f"takes {each:.1%} of the products" in line
+
+
+def test_checkpoints_are_written_while_the_run_goes_on() -> None:
+    """Llama 3 405B made progress for over 90 % of the time on 16,384 GPUs; a run that waits for 60 s loses more."""
+    background, waiting_for = Failures(), Failures(block_s=60.0)
+    assert background.goodput(16384) > 0.9 > waiting_for.goodput(16384) > 0.8
+    assert Failures(block_s=1e3).goodput(1024) == waiting_for.goodput(1024)
+    assert background.interval_s(16384) < waiting_for.interval_s(16384)
+    assert Failures(save_s=3600.0).interval_s(16384) == 3600.0
+    report = train_plan(ROW, chips=("h100",), counts=(64,), failures=waiting_for)
+    assert any("in which the run stops" in line for line in report.assumptions)
+
+
+def test_curves_keep_what_is_fixed_and_close_in_on_the_takeover() -> None:
+    ask = {"counts": (64,), "global_batch": 128, "layout": {"tp": 8}, "curves": True}
+    report = train_plan(ROW, chips=("h100",), **ask)  # type: ignore[arg-type]
+    assert all(s.label.startswith("tp8") for s in report.scaling)
+    over = report.takes_over["h100-sxm5-80gb"]
+    strong = {s.chips: waiting(s.shares) for s in report.scaling if s.kind == "strong"}
+    assert strong[over.chips] > 0.5 >= strong[over.chips // 2]
+    assert over.shares[over.cause] == max(over.shares.values())
+    told = next(line for line in train_view(report).foot if "takes over" in line)
+    assert f"the {over.cause} takes over at {over.chips:,} chips" in told
+    assert {"fabric", "network", "bubble", "stragglers"} <= set(scaling_view(report).columns)
+
+
+@pytest.mark.parametrize(
+    ("chip", "apart"), [("tpu-v6e", "fabric"), ("gaudi3", "fabric"), ("mi300x", "network")]
+)
+def test_shares_and_gains_name_one_resource(chip: str, apart: str) -> None:
+    """10 % more of what takes a share s of the step, and of nothing else, gives about s x (1 - 1 / 1.1)."""
+    pins = {"tp": 1, "pp": 1} if apart == "network" else {"tp": 8, "pp": 1}
+    plan = train_plan("meta-llama/Llama-3.1-70B", chips=(chip,), counts=(512,), layout=pins).plans[0]
+    told = plan.why[-1].split("tokens/s: ")[1]
+    gains = {
+        name: float(text.rstrip("%")) / 100 for name, text in (p.rsplit(" ", 1) for p in told.split(", "))
+    }
+    assert set(gains) <= set(plan.shares)
+    assert sum(plan.shares.values()) == pytest.approx(1.0)
+    for name in ("fabric", "network"):
+        assert gains[name] == pytest.approx(plan.shares[name] / 11.0, abs=0.008)
+    assert max(("fabric", "network"), key=lambda name: plan.shares[name]) == apart
+
+
+def test_the_foot_says_how_plans_are_read_ranked_and_limited() -> None:
+    report = train_plan("meta-llama/Llama-3.1-70B", deadline_days=20.0, max_usd=9e5)
+    foot = train_view(report, "chipwise plan ...").foot
+    assert foot[0].startswith("read: ways to cut: ")
+    assert any("middle time at most 20 d, middle $ at most 900 k" in line for line in foot)
+    assert foot[-1] == "next: chipwise plan ..."
+    assert all(p.days.mid <= 20.0 and p.usd is not None and p.usd.mid <= 9e5 for p in report.plans)
+
+
+def test_the_best_two_of_each_of_many_chips_are_shown() -> None:
+    report = train_plan(ROW)
+    shown = [row[1].split()[1] for row in train_view(report).rows]
+    assert set(shown) == {p.chip for p in report.plans}
+    assert max(shown.count(chip) for chip in set(shown)) == 2
+    front = next(line for line in train_view(report).foot if line.startswith("front"))
+    ranks = {row[0] for row in train_view(report).rows}
+    assert {part for part in front.split(": ")[1].split(", ") if part.isdigit()} <= ranks
+    assert len(train_view(report, everything=True).rows) == len(report.plans)
+
+
+def test_plans_tie_across_chips_where_step_times_cannot_tell() -> None:
+    report = train_plan(ROW)
+    assert any(p.ties for p in report.plans)
+    for p in report.plans:
+        for rank in p.ties:
+            q = report.plans[rank - 1]
+            assert q.chip != p.chip
+            assert p.usd is not None
+            assert q.usd is not None
+            assert p.usd.mid * p.days.low / p.days.mid <= q.usd.mid <= p.usd.mid * p.days.high / p.days.mid
+
+
+def test_one_layout_is_shown_in_full_and_typed_again() -> None:
+    """Shares and bytes add up; the layout as `--layout` takes it gives the same plan."""
+    report = train_plan("meta-llama/Llama-3.1-70B", chips=("h100",), counts=(256,), tokens=1e11)
+    plan = report.plans[0]
+    times, memory = layout_views(plan)
+    assert sum(r["share"] for r in times.records or ()) == pytest.approx(1.0)
+    assert len(memory.rows) == plan.layout.pp
+    tops = [sum(v for k, v in r.items() if k != "stage") for r in memory.records or ()]
+    assert max(tops) == pytest.approx(plan.memory_bytes)
+    typed = dict(part.split("=") for part in kept(plan.layout).split(","))
+    again = train_plan(
+        "meta-llama/Llama-3.1-70B", chips=("h100",), counts=(256,), tokens=1e11, layout=typed
+    ).plans[0]
+    assert (again.layout, again.step_s) == (plan.layout, plan.step_s)
+
+
+def test_what_a_short_run_and_full_memory_say() -> None:
+    plan = train_plan(ROW, task="finetune", chips=("h100",), counts=(8,))
+    assert any("without a checkpoint before its end" in line for line in train_view(plan).foot)
+    whole = train_plan("meta-llama/Llama-3.1-70B", chips=("h100",), counts=(512,), layout={"tp": 4, "pp": 4})
+    assert any("do not fit (95% of 85.0 GB at most)" in line for line in whole.plans[0].why)
