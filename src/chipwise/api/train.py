@@ -95,51 +95,46 @@ def train_plan(
     for name in have or chips or USUAL:
         chip = find_chip(name, changes)
         try:
-            job, system, stack, precision = job_of(chip, network, ask, numbers)
+            usual, system, stack, dtype = job_of(chip, network, ask, numbers)
         except UsageError as error:
             refused.append(RefusalRecord(chip.id, "NO_COST_MODEL", str(error)))
             continue
-        job = on_network(job, network_figures or {})
+        usual = on_network(usual, network_figures or {})
         kinds = {"routed": bool(float(network.moe_share)), "packed": ask.method == "qlora"}
         tier = plan_tier(numbers, stack, chip.software_id, chip_generation(chip), **kinds)
-        if precision != ask.precision:
-            notes.append(f"{chip.id} has no {ask.precision}: {precision}, its losses scaled")
+        if dtype != ask.precision:
+            notes.append(f"{chip.id} has no {ask.precision}: {dtype}, its losses scaled")
         without: dict[TrainReason, list[int]] = {}
         tried = counts_to_try(counts, task, max_chips, None if have is None else have[name], pins)
-        usual = job
         for count in tried:
             job = usual if global_batch else replace(usual, global_batch=batch_for(ask.batch, count, pins))
             check_layout(pins, job, count)
-            priced = search(job, count, pins)
-            considered += len(priced)
-            verdicts = tally(priced)
+            verdicts, at = _searched(job, count, pins)
+            considered += verdicts.total()
             rejected.update({r.name: n for r, n in verdicts.items() if r is not TrainReason.OK})
-            chosen = best(priced, float(job.cluster.memory_bytes))
-            if not len(chosen):
-                without.setdefault(blocker(verdicts), []).append(count)
-            else:
-                at = point(job, priced, int(chosen[0]))
-                case = TrainCase(job, at, chip, system, stack, precision, ask.tokens, tier)
+            made = None
+            if at is not None:
+                case = TrainCase(job, at, chip, system, stack, dtype, ask.tokens, tier)
                 basis = prices.basis(chip.id, when) if prices else None
                 price = price_record(basis, count, int(at.spread.tp)) if basis else None
                 made = plan_record(case, count, price, failures)
-                if made.goodput >= STANDSTILL:
-                    plans.append(made)
-                else:
-                    without.setdefault(TrainReason.FAILURES, []).append(count)
+            if made is not None and made.goodput >= STANDSTILL:
+                plans.append(made)
+            else:
+                why = blocker(verdicts) if made is None else TrainReason.FAILURES
+                without.setdefault(why, []).append(count)
             if job.global_batch != ask.batch:
                 moved[count] = job.global_batch
             if count == tried[-1] and not (counts or have or TrainReason.NO_NETWORK in without):
                 days = [p.days.mid for p in plans if p.chip == chip.id]
                 more = next_count(count, days, deadline_days, max_chips)
                 tried += [more] if more else []
-        job = usual
-        refused += left_out(chip, job, without, ask.method)
+        refused += left_out(chip, usual, without, ask.method)
         if curves:
-            strong, weak = _strong(job, pins), scaling(job, SCALING, weak=True, pins=pins)
-            curve += scaling_records(job, chip.id, "strong", strong)
-            takes_over[chip.id] = takeover([s for s in curve if (s.chip, s.kind) == (chip.id, "strong")])
-            curve += scaling_records(job, chip.id, "weak", weak)
+            strong = scaling_records(usual, chip.id, "strong", _strong(usual, pins))
+            takes_over[chip.id] = takeover(strong)
+            weak = scaling(usual, SCALING, weak=True, pins=pins)
+            curve += [*strong, *scaling_records(usual, chip.id, "weak", weak)]
     every = plans
     given = {"days": deadline_days, "usd": max_usd, "usd_per_h": max_usd_per_h}
     limits = {name: most for name, most in given.items() if most is not None}
@@ -162,6 +157,13 @@ def train_plan(
         ),
         limits=limits,
     )
+
+
+def _searched(job: Job, count: int, pins: Pins) -> tuple[Counter[TrainReason], Point | None]:
+    """How many layouts on so many chips got which verdict, and the best of them; None: none is legal."""
+    priced = search(job, count, pins)
+    chosen = best(priced, float(job.cluster.memory_bytes))
+    return tally(priced), point(job, priced, int(chosen[0])) if len(chosen) else None
 
 
 def _strong(job: Job, pins: Pins) -> list[Point]:
