@@ -7,7 +7,8 @@ from typing import Any
 
 from chipwise.catalog.tools import get_tool
 from chipwise.errors import UsageError
-from chipwise.report.launch.cloud import kubernetes, skypilot, terraform
+from chipwise.report.launch.cloud import skypilot, terraform
+from chipwise.report.launch.kubernetes import kubernetes
 from chipwise.report.launch.serving import dynamo, llama_cpp, neuronx, sglang, trtllm, vllm
 from chipwise.report.launch.spec import LaunchFile, ServeSpec, Spec
 from chipwise.report.launch.training import maxtext, megatron, torchrun, torchtitan
