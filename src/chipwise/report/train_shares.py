@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from chipwise.predict.training.step import StepTime, step_time
+from chipwise.predict.training.step import step_time
 from chipwise.report.train_records import ScalingRecord, TakeoverRecord
 from chipwise.search.training import Job, Point
 
@@ -19,7 +19,6 @@ CAUSES: Mapping[str, tuple[str, ...]] = {
     "optimiser": ("optimiser_s",),
     "stragglers": ("straggle_s",),
 }
-EXCHANGES = ("tp_s", "cp_s", "ep_s", "pp_s", "dp_s")
 WAITING = ("fabric", "network", "bubble", "stragglers")
 HALF = 0.5  # of a step
 STEP = 1e-3  # by which a bandwidth is raised
@@ -32,8 +31,8 @@ def shares(job: Job, at: Point) -> dict[str, float]:
     is the slower tier; the fabric (scale-up) the rest, latencies included.
     """
     faster = replace(job.cluster, nic_bytes_per_s=(1.0 + STEP) * job.cluster.nic_bytes_per_s)
-    exposed = _exchanged(at.time)
-    saved = exposed - _exchanged(step_time(job.network, at.spread, faster, job.recipe, job.rates))
+    exposed = float(at.time.exposed_s)
+    saved = exposed - float(step_time(job.network, at.spread, faster, job.recipe, job.rates).exposed_s)
     across = min(max(saved, 0.0) * (1.0 + STEP) / STEP, exposed)
     found = {
         name: sum(float(getattr(at.time, part)) for part in parts) / at.seconds
@@ -42,11 +41,6 @@ def shares(job: Job, at: Point) -> dict[str, float]:
     found["fabric"], found["network"] = (exposed - across) / at.seconds, across / at.seconds
     order = ("compute", "memory", "host", "fabric", "network", "bubble", "optimiser", "stragglers")
     return {name: found[name] for name in order}
-
-
-def _exchanged(time: StepTime) -> float:
-    """Seconds of communication that nothing hides."""
-    return sum(float(getattr(time, part)) for part in EXCHANGES)
 
 
 def waiting(parts: Mapping[str, float]) -> float:

@@ -272,7 +272,7 @@ def point(job: Job, priced: Priced, index: int) -> Point:
     s = take(priced.spread, index)
     time = step_time(job.network, s, job.cluster, job.recipe, job.rates)
     total = float(time.total_s)
-    apart = float(time.tp_s + time.cp_s + time.ep_s + time.pp_s + time.dp_s + time.bubble_s + time.straggle_s)
+    apart = float(time.exposed_s + time.bubble_s + time.straggle_s)
     memory = fullest(job.network, s, job.recipe, job.memory)
     stages = stage_memory(job.network, s, job.recipe, job.memory)
     rate = float(s.global_batch) * float(s.seq) / total

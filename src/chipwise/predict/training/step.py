@@ -54,6 +54,11 @@ class StepTime:
         b = self.ep_s + self.pp_s + self.bubble_s + self.dp_s + self.optimiser_s + self.straggle_s
         return a + b
 
+    @property
+    def exposed_s(self) -> Real:
+        """Seconds of communication that nothing hides."""
+        return self.tp_s + self.cp_s + self.ep_s + self.pp_s + self.dp_s
+
 
 def rank_params(t: Transformer, s: Spread) -> tuple[Real, Real]:
     """Parameters that one rank works on, and those of its experts among them.
