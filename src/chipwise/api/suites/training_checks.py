@@ -31,11 +31,8 @@ def impossible(row: Row) -> str:
             return f"{name} {row[name]}: not a count (at least 1)"
         given[name] = number
     tp, pp, cp = (given.get(name, 1.0) for name in ("tp", "pp", "cp"))
-    heads, layers, devices = (
-        given.get("heads"),
-        given.get("layers"),
-        _devices(row, given.get("chips_total", 0.0)),
-    )
+    heads, layers = given.get("heads"), given.get("layers")
+    devices = _devices(row, given.get("chips_total", 0.0))
     if heads and heads % tp:
         return f"tp {tp:g} does not divide {heads:g} heads (nearest: {near(int(tp), int(heads))})"
     if layers and pp > layers:

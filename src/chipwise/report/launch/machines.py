@@ -6,19 +6,16 @@ from chipwise.report.launch.markup import Heredoc, Raw
 
 __all__ = ["aws", "google"]
 
+Block = tuple[str, dict[str, object]]
+
 DISK_GB = 500
 BASH = "#!/usr/bin/env bash\n"
 
 
-def aws(kind: str, region: str, count: int, start: str) -> list[tuple[str, dict[str, object]]]:
+def aws(kind: str, region: str, count: int, start: str) -> list[Block]:
     """Instances of AWS that run `start` when they come up."""
     return [
-        (
-            "terraform",
-            {"required_providers": {"aws": Raw('{ source = "hashicorp/aws", version = "~> 6.0" }')}},
-        ),
-        ('variable "image"', {}),
-        ('provider "aws"', {"region": region}),
+        *_provider("aws", "6.0", region),
         (
             'resource "aws_instance" "chipwise"',
             {
@@ -33,15 +30,10 @@ def aws(kind: str, region: str, count: int, start: str) -> list[tuple[str, dict[
     ]
 
 
-def google(kind: str, region: str, count: int, start: str) -> list[tuple[str, dict[str, object]]]:
+def google(kind: str, region: str, count: int, start: str) -> list[Block]:
     """Instances of Google Cloud that run `start` whenever they come up."""
     return [
-        (
-            "terraform",
-            {"required_providers": {"google": Raw('{ source = "hashicorp/google", version = "~> 7.0" }')}},
-        ),
-        ('variable "image"', {}),
-        ('provider "google"', {"region": region}),
+        *_provider("google", "7.0", region),
         (
             'resource "google_compute_instance" "chipwise"',
             {
@@ -55,4 +47,14 @@ def google(kind: str, region: str, count: int, start: str) -> list[tuple[str, di
                 **({"metadata_startup_script": Heredoc(BASH + start)} if start else {}),
             },
         ),
+    ]
+
+
+def _provider(name: str, version: str, region: str) -> list[Block]:
+    """Which provider, in which version, where; and the image, which the user names."""
+    needed = f'{{ source = "hashicorp/{name}", version = "~> {version}" }}'
+    return [
+        ("terraform", {"required_providers": {name: Raw(needed)}}),
+        ('variable "image"', {}),
+        (f'provider "{name}"', {"region": region}),
     ]

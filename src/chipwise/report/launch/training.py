@@ -157,9 +157,8 @@ def _maxtext(spec: TrainSpec, steps: int) -> str:
             f"{tool.name} runs a multiple of {spec.pp} micro-batches through {spec.pp} stages, the plan has {passes}",
             "keep another pp of --layout",
         )
-    at_once = (
-        passes if spec.pp > 1 else 1
-    )  # stages work off all micro-batches of a step, without them one runs
+    # stages work off all micro-batches of a step, without them one runs
+    at_once = passes if spec.pp > 1 else 1
     cut = spec.shard_ranks if spec.sharding == "fsdp" else 1
     command = (
         Command(tool, "python -m MaxText.train MaxText/configs/base.yml")
