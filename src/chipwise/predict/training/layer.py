@@ -90,14 +90,12 @@ def cheap_bytes(t: Transformer, s: Spread, recipe: Recipe) -> Real:
     tsp = np.where(np.asarray(s.sequence) > 0, s.tp, 1.0)
     wide = t.dense_share * t.ffn + t.moe_share * (t.top_k * t.expert_ffn + t.shared_ffn)
     light = s.tokens * (4.0 * t.hidden / tsp + 2.0 * wide / s.tp)
-    scores = 5.0 * t.core_share * t.heads * s.seq * s.tokens / s.tp
-    return np.where(np.asarray(recipe.flash) > 0, light, scores)
+    return np.where(np.asarray(recipe.flash) > 0, light, _score_bytes(t, s))
 
 
-def _score_bytes(t: Transformer, s: Spread, recipe: Recipe) -> Real:
-    """Saved bytes of scores and their dropout, none where the core is fused."""
-    scores = 5.0 * t.core_share * t.heads * s.seq * s.tokens / s.tp
-    return np.where(np.asarray(recipe.flash) > 0, 0.0, scores)
+def _score_bytes(t: Transformer, s: Spread) -> Real:
+    """Saved bytes of scores that are written: softmax 2, its dropout 2 and mask 1 for each."""
+    return 5.0 * t.core_share * t.heads * s.seq * s.tokens / s.tp
 
 
 def layer_time(t: Transformer, s: Spread, c: Cluster, recipe: Recipe, r: Rates) -> LayerTime:
@@ -117,7 +115,8 @@ def layer_time(t: Transformer, s: Spread, c: Cluster, recipe: Recipe, r: Rates) 
     back = np.where(np.asarray(s.adapter) > 0, 1.0, 2.0)
     core, core_back = _core(t, s, c, recipe, r)
     saved = saved_bytes(t, s, recipe)
-    touched = saved + (recipe.score_passes - 1.0) * _score_bytes(t, s, recipe)
+    more = np.where(np.asarray(recipe.flash) > 0, 0.0, recipe.score_passes - 1.0)
+    touched = saved + more * _score_bytes(t, s)
     passes = r.passes * touched / (r.memory * c.memory_bytes_per_s) + BLOCK_KERNELS * r.kernel_s
     cheap = passes * cheap_bytes(t, s, recipe) / saved
     again = s.full * (forward + core + passes) + (1.0 - s.full) * s.selective * (core + cheap)
