@@ -21,6 +21,7 @@ from chipwise.predict.training.values import Rates, Recipe, Transformer
 from chipwise.search.training import Job
 from chipwise.search.training_space import SCHEDULES
 from chipwise.units import parse_quantity
+from chipwise.workload.formats import get_format
 
 __all__ = ["job_of", "on_network"]
 
@@ -37,7 +38,7 @@ SCHEDULES_OF = {
 NETWORK = {"nic": ("B/s", 1e6, 1e13), "oversubscription": ("", 1.0, 100.0), "leaf": ("", 1.0, 1e6)}
 # Vendors whose chips bitsandbytes supports (installation guide, v0.50).
 NF4 = ("nvidia", "amd", "intel", "apple")
-NF4_BYTES = 0.53  # per weight, scales of blocks of 64 included (Dettmers et al., 2023)
+PACKED = "nf4_double"  # 4 bits whose scales are quantised too (Dettmers et al., 2023)
 
 
 def job_of(
@@ -74,12 +75,13 @@ def job_of(
     times, memory = training_effects(numbers)
     one = {k: float(np.ravel(v)[0]) for k, v in times.values(labels).items()}
     held = {k: float(np.ravel(v)[0]) for k, v in memory.values(labels).items()}
+    packed = get_format(PACKED).mean_bits / 8.0
     recipe = Recipe(
         operand_bytes=operand,
         fused=1.0 if chip.scaleup and "bridge" not in chip.scaleup.name else 0.0,
         compiled=1.0 if kind == "xla" else 0.0,
         regather=0.0 if kind == "xla" else 1.0,
-        frozen_bytes=NF4_BYTES if ask.method == "qlora" else 2.0 if dtype == "16" else 1.0,
+        frozen_bytes=packed if ask.method == "qlora" else 2.0 if dtype == "16" else 1.0,
     )
     made: Rates = rates(one)
     job = Job(
