@@ -69,6 +69,8 @@ def validate_training(rows: str, numbers: Parameters, key: str = "workload") -> 
     pooled = [j for j in judged if j.slices["group"] != "vtrain_single" and j.slices["guessed"] == "no"]
     cells = [j for j in judged if j.slices["group"] == "vtrain_single"]
     title, method = _TITLES[key]
+    if any(r.get("benchmark") for r in table):
+        title = f"MLPerf {title}"
     tables = {
         "all": summarise(pooled, "kind"),
         "by publication": summarise(pooled, "group"),
@@ -174,6 +176,9 @@ def _family_means(judged: Sequence[Judged]) -> list[str]:
             if j.slices["kind"] == kind:
                 groups.setdefault(j.slices["group"], []).append(abs(j.error))
         if groups:
+            whole = float(np.mean([e for v in groups.values() for e in v]))
             mean = float(np.mean([np.mean(v) for v in groups.values()]))
-            lines.append(f"{kind}: mean over {len(groups)} publications of their mean error {mean:.1%}")
+            lines.append(
+                f"{kind}: mean error {whole:.1%}; mean over {len(groups)} publications of theirs {mean:.1%}"
+            )
     return lines
