@@ -104,7 +104,9 @@ class Parameters:
 
     def _own(self, runtime: str, chips: Sequence[Chip]) -> OwnKernels | None:
         """What the own kernels of a runtime sustain, None where it calls the libraries that were measured."""
-        packed, half = (self._of_kind(f"runtime.{runtime}.{name}_share", chips) for name in ("packed", "half"))
+        packed, half = (
+            self._of_kind(f"runtime.{runtime}.{name}_share", chips) for name in ("packed", "half")
+        )
         return None if np.isnan(packed).all() and np.isnan(half).all() else OwnKernels(packed, half)
 
     def _of_kind(self, name: str, chips: Sequence[Chip]) -> Array:

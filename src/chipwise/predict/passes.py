@@ -77,18 +77,15 @@ class PassTable:
     def passes(self, factors: Array) -> Passes:
         """Seconds under factors on the parts, [engine, part] or [part]."""
         f = np.broadcast_to(factors, (len(self.chunks), len(PARTS)))
-        # few parts come near their floors: the others are one product
-        low = f < self._least
-        rows, parts = np.flatnonzero(low.any(axis=1)), np.flatnonzero(low.any(axis=0))
-        near = np.ix_(rows, parts)
+        near = np.flatnonzero((f < self._least).any(axis=0))  # few parts come near their floors
 
         def total(name: str) -> Array:
-            table: Array = getattr(self, name)
-            seconds: Array = np.einsum("e...p,ep->e...", table, f)
-            if self.floors is not None and len(rows):
-                here, floor = (x.swapaxes(1, -1)[near] for x in (table, getattr(self.floors, name)))
-                scale = f[near].reshape(*near[0].shape[:1], len(parts), *([1] * (table.ndim - 2)))
-                seconds[rows] += np.maximum(floor - here * scale, 0.0).sum(axis=1)
+            seconds: Array = np.einsum("e...p,ep->e...", getattr(self, name), f)
+            if len(near):
+                table, floor = self._slabs[name]
+                for part in near:
+                    factor = f[:, part, None] if seconds.ndim == 2 else f[:, part]
+                    seconds += np.maximum(floor[part] - table[part] * factor, 0.0)
             return seconds
 
         return Passes(
@@ -96,17 +93,22 @@ class PassTable:
         )
 
     @cached_property
+    def _slabs(self) -> dict[str, tuple[Array, Array]]:
+        """Seconds and floors with the parts first, where there are floors."""
+        if self.floors is None:
+            return {}
+        names = ("decode", "mixed", "alone", "lone")
+        tables = {name: (getattr(self, name), getattr(self.floors, name)) for name in names}
+        return {n: (_parts_first(seconds), _parts_first(floor)) for n, (seconds, floor) in tables.items()}
+
+    @cached_property
     def _least(self) -> Array:
         """The factors [engine, part] below which some pass meets its floor."""
-        size = (len(self.chunks), len(PARTS))
-        if self.floors is None:
-            return np.zeros(size)
-        least = np.zeros(size)
-        for name in ("decode", "mixed", "alone", "lone"):
-            seconds, floor = getattr(self, name), getattr(self.floors, name)
+        least = np.zeros((len(PARTS), len(self.chunks)))
+        for seconds, floor in self._slabs.values():
             share = np.divide(floor, seconds, out=np.zeros_like(floor), where=seconds > 0)
-            least = np.maximum(least, share.max(axis=1) if share.ndim == 3 else share)
-        return least
+            least = np.maximum(least, share.max(axis=-1) if share.ndim == 3 else share)
+        return least.T
 
     def take(self, index: NDArray[np.intp]) -> PassTable:
         """Some of the engines."""
@@ -120,6 +122,10 @@ class PassTable:
         floors = [t.floors for t in found if t.floors is not None]
         columns = (np.concatenate([getattr(t, name) for t in found]) for name in _COLUMNS)
         return cls(found[0].batches, *columns, cls.join(floors) if floors else None)
+
+
+def _parts_first(table: Array) -> Array:
+    return np.ascontiguousarray(np.moveaxis(table, -1, 0))
 
 
 _COLUMNS = ("decode", "mixed", "alone", "chunks", "lone")

@@ -39,7 +39,8 @@ def step_cost(
     Operators run one after the other; exchanges are not hidden behind them. Pipeline stages follow each
     other, so this is the time a token takes; stages work on other batches meanwhile (the caller counts
     them). Every part is multiplied by the factor that served workloads gave it (`Overheads.factors`), but no
-    product and no attention becomes faster than its roofline. Latency of exchanges counts as launch, which faster links do not shorten; network is bytes over bandwidth.
+    product and no attention becomes faster than its roofline. Latency of exchanges counts as launch, which
+    faster links do not shorten; network is bytes over bandwidth.
     """
     total = Cost({"compute": 0.0, "memory": 0.0, "network": 0.0, "launch": 0.0, "host": 0.0})
     factors = overheads.factors
