@@ -112,16 +112,19 @@ class PassTable:
 
     def take(self, index: NDArray[np.intp]) -> PassTable:
         """Some of the engines."""
-        columns = (getattr(self, name)[index] for name in _COLUMNS)
-        return PassTable(self.batches, *columns, None if self.floors is None else self.floors.take(index))
+        columns: dict[str, Array] = {name: getattr(self, name)[index] for name in _COLUMNS}
+        floors = None if self.floors is None else self.floors.take(index)
+        return PassTable(self.batches, **columns, floors=floors)
 
     @classmethod
     def join(cls, tables: Iterable[PassTable]) -> PassTable:
         """Engines of several tables, one after the other; all of them have floors, or none."""
         found = list(tables)
         floors = [t.floors for t in found if t.floors is not None]
-        columns = (np.concatenate([getattr(t, name) for t in found]) for name in _COLUMNS)
-        return cls(found[0].batches, *columns, cls.join(floors) if floors else None)
+        columns: dict[str, Array] = {
+            name: np.concatenate([getattr(t, name) for t in found]) for name in _COLUMNS
+        }
+        return cls(found[0].batches, **columns, floors=cls.join(floors) if floors else None)
 
 
 def _parts_first(table: Array) -> Array:

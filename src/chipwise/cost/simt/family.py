@@ -24,6 +24,7 @@ from chipwise.cost.simt.prompt import PromptParameters, prompt_attention
 from chipwise.cost.simt.quantise import QuantiseParameters, quantise
 from chipwise.cost.simt.rates import Rates
 from chipwise.cost.simt.routing import Routing
+from chipwise.cost.simt.tiles import MANY_ROWS, TILES
 from chipwise.cost.simt.vector import VectorParameters, few_rows
 from chipwise.units import Real
 from chipwise.workload.moe import distinct_experts
@@ -85,7 +86,9 @@ class SimtParameters:
                 known[group, labels] = {k: np.asarray(v)[index] for k, v in values.items()}
             return known[group, labels]
 
-        launch_s = self.launch_s if np.ndim(self.launch_s) == 0 else np.asarray(self.launch_s)[index]
+        launch_s = self.launch_s
+        if isinstance(launch_s, np.ndarray) and launch_s.ndim:
+            launch_s = launch_s[index]
         return replace(self, find=find, launch_s=launch_s, own=self.own and self.own.take(index))
 
     def pick(
@@ -158,7 +161,9 @@ def _gemm(op: Op, device: Device, p: SimtParameters) -> Cost:
     )
     rates = Rates.at(device, device.matrix[op.compute])
     found = _own(op, device, p, p.pick(GemmParameters, group, dtype=label))
-    tiles = gemm(d["m"], d["n"], d["k"], operands, rates, found, batch=d["batch"])
+    # kernels that unpack weights are no faster for fewer rows: published speeds of 8 and 16 rows
+    sizes = MANY_ROWS if p.own else TILES
+    tiles = gemm(d["m"], d["n"], d["k"], operands, rates, found, batch=d["batch"], sizes=sizes)
     return few_rows(tiles, d["m"], weights, op, device, p.vector) if p.vector else tiles
 
 

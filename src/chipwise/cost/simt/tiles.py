@@ -10,20 +10,15 @@ import numpy as np
 
 from chipwise.units import Array, Real
 
-__all__ = ["FEW_ROWS", "TILES", "UnitTime", "tiled", "waves"]
+__all__ = ["FEW_ROWS", "MANY_ROWS", "TILES", "UnitTime", "tiled", "waves"]
 
 # Output tiles of the usual libraries. The instruction has 16 rows (mma.m16n8k16), so that few rows are padded to 16 or
 # 32; such tiles reload their columns too often for more rows than one of them holds, and are not taken there.
 FEW_ROWS: tuple[tuple[int, int], ...] = ((16, 64), (32, 64))
-TILES: tuple[tuple[int, int], ...] = (
-    *FEW_ROWS,
-    (64, 64),
-    (128, 64),
-    (64, 128),
-    (128, 128),
-    (128, 256),
-    (256, 128),
-)
+MANY_ROWS: tuple[tuple[int, int], ...] = (
+    (64, 64), (128, 64), (64, 128), (128, 128), (128, 256), (256, 128),
+)  # fmt: skip
+TILES = FEW_ROWS + MANY_ROWS
 
 # A slice of k must be worth a pipeline; split sums are combined in fp32, written and read once.
 MINIMUM_SLICE = 256.0
