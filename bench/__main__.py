@@ -25,6 +25,9 @@ def results() -> Iterator[Result]:
     model = "meta-llama/Llama-3.1-70B"
     targets = ("--rate", "10/s", "--in", "2000", "--out", "300", "--ttft", "1s", "--tpot", "40ms")
     yield Result("chipwise plan, cold", cold_seconds("plan", model, *targets), "s", 1.0, lower_is_better=True)
+    placed = ("--chip", "h100-sxm5-80gb", "--count", "8", "--tp", "8")
+    estimate = cold_seconds("estimate", model, *placed)
+    yield Result("chipwise estimate, cold", estimate, "s", 0.3, lower_is_better=True)
     yield Result("chipwise fit, cold", cold_seconds("fit", model), "s", 1.0, lower_is_better=True)
     yield Result("chipwise --help, cold", cold_seconds("--help"), "s", 0.2, lower_is_better=True)
     yield Result("page: form to answer", answer_seconds(), "s", 1.0, lower_is_better=True)

@@ -81,7 +81,8 @@ def parse_quantity(text: str, unit: str, name: str, *, low: float = 0.0, high: f
     match = _NUMBER.fullmatch(text.strip())
     suffix = match.group(2) if match else ""
     if match is None or (suffix and suffix not in scales):
-        known = [s for s in scales if s][:6]
+        # one name for each size, as people write it
+        known = list({factor: s for s, factor in reversed(scales.items()) if s}.values())[::-1][:8]
         raise UsageError(
             f"{name}: cannot read '{shorten(text)}'", f"write a number with one of {', '.join(known)}"
         )

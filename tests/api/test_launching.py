@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from chipwise.api.launch_network import network_of
 from chipwise.api.launching import launch, spec_of
 from chipwise.api.loaded import find_chip, load
 from chipwise.api.requests.planning import EstimateRequest, PlanRequest
@@ -19,10 +20,12 @@ from chipwise.errors import UsageError
 from chipwise.parallel.layout import Layout
 from chipwise.parallel.memory import account
 from chipwise.parallel.shard import shard
-from chipwise.report.launch.spec import Guess, ServeSpec, TrainSpec
+from chipwise.report.launch.spec import Guess, Rope, ServeSpec, TrainSpec
 from chipwise.report.launch.targets import launch_files
 from chipwise.report.saved import read_saved
 from command_line import Run
+from report.launch.plans import deep
+from report.launch.plans import trained as trained_spec
 
 MODEL = "meta-llama/Llama-3.1-70B"
 CHIP = "h100-sxm5-80gb"
@@ -134,19 +137,21 @@ def test_sglang_is_told_what_its_reserve_leaves(tmp_path: Path) -> None:
 
 
 def test_positions_and_norms_of_ones_own_configuration(tmp_path: Path) -> None:
-    keys = dict(load("meta-llama/Llama-3.1-8B").config.data)
-    (tmp_path / "config.json").write_text(json.dumps(keys | {"rope_theta": 5e5, "rms_norm_eps": 1e-5}))
+    keys = dict(load("meta-llama/Llama-3.1-8B").config.data) | {"rope_theta": 7e5, "rms_norm_eps": 2e-5}
+    (tmp_path / "config.json").write_text(json.dumps(keys))
     file = str(tmp_path / "a.json")
     asked = TrainRequest(model=str(tmp_path), counts="64", tokens="10B", layout="tp=2,pp=1", chips="b200-sxm")
     save("train_plan", asked, file)
     spec = spec_of(read_saved(Path(file)))
     assert isinstance(spec, TrainSpec)
-    assert (spec.network.rope_base, spec.network.norm_epsilon) == (5e5, 1e-5)
+    assert (spec.network.rope, spec.network.norm_epsilon) == (Rope(7e5, "llama3", 8.0), 2e-5)
     assert not spec.one_queue  # Blackwell
     text = launch_files(replace(spec, sharding="zero-1"), "megatron")[0].text
-    assert "--rotary-base 500000 " in text
-    assert "--norm-epsilon 1e-05 " in text
-    without = replace(spec.network, rope_base=None)
+    assert "--rotary-base 700000 " in text
+    assert "--use-rope-scaling " in text
+    assert "--rope-scaling-factor" not in text  # 8 is Megatron-LM's own
+    assert "--norm-epsilon 2e-05 " in text
+    without = replace(spec.network, rope=None)
     assert "rope_theta" in launch_files(replace(spec, sharding="zero-1", network=without), "megatron")[0].text
 
 
@@ -156,17 +161,61 @@ def test_neuron_counts_cores(tmp_path: Path) -> None:
     assert "--tensor-parallel-size 8 " in launch(file, "neuronx")[0].text
 
 
-def test_a_network_that_megatron_is_not_told(tmp_path: Path) -> None:
+def test_latent_attention_in_stages_that_no_number_divides(tmp_path: Path) -> None:
     file = str(tmp_path / "a.json")
-    save(
-        "train_plan",
-        TrainRequest(model="deepseek-ai/DeepSeek-V3", chips=CHIP, counts="512", tokens="10B"),
-        file,
+    layout = "tp=4,pp=32,ep=16"
+    asked = TrainRequest(
+        model="deepseek-ai/DeepSeek-V3", chips=CHIP, counts="512", tokens="10B", layout=layout
     )
+    save("train_plan", asked, file)
     spec = spec_of(read_saved(Path(file)))
     assert isinstance(spec, TrainSpec)
-    assert not spec.network.plain
-    with pytest.raises(UsageError, match=r"more than these options describe|cut evenly"):
+    assert spec.network == deep().network
+    text = launch_files(replace(spec, sharding="zero-1"), "megatron")[0].text
+    assert "--pipeline-model-parallel-layout 'Et|(t*2|)*29t|tL' " in text
+    assert "--moe-layer-freq '[0]*3+[1]*58' " in text
+
+
+@pytest.mark.parametrize(
+    ("model", "options"),
+    [
+        ("Qwen/Qwen3-30B-A3B", ("--qk-layernorm ", "--rotary-base 1000000 ", "--norm-epsilon 1e-06 ")),
+        ("Qwen/Qwen3-0.6B", ("--qk-layernorm ", "--rotary-base 1000000 ")),
+        ("Qwen/Qwen2.5-7B", ("--add-qkv-bias ",)),
+        ("meta-llama/Llama-3.1-405B", ("--rotary-base 500000 ", "--use-rope-scaling ")),
+        ("mistralai/Mixtral-8x7B-v0.1", ("--rotary-base 1000000 ", "--moe-router-topk 2 ")),
+    ],
+)
+def test_a_network_in_the_options_of_megatron(model: str, options: tuple[str, ...]) -> None:
+    network = network_of(model)
+    text = launch_files(trained_spec(network=network, pp=1, vp=1, schedule=""), "megatron")[0].text
+    assert all(option in text for option in options)
+    assert ("--qk-layernorm" in text) == ("Qwen3" in model)
+
+
+@pytest.mark.parametrize("model", ["openai/gpt-oss-20b", "deepseek-ai/DeepSeek-V3.2", "google/gemma-2-9b"])
+def test_a_network_that_megatron_is_not_told(model: str) -> None:
+    assert not network_of(model).plain
+    with pytest.raises(UsageError, match="more than Megatron-LM's options describe"):
+        launch_files(trained_spec(network=network_of(model)), "megatron")
+
+
+@pytest.mark.parametrize("target", ["skypilot", "kubernetes", "terraform", "torchrun"])
+@pytest.mark.parametrize("method", [None, "qlora", "full"])
+def test_published_weights_are_trained_on(target: str, method: str | None, tmp_path: Path) -> None:
+    """Wrappers never start a run from random weights for a plan that tunes."""
+    file = str(tmp_path / "a.json")
+    asked = TrainRequest(
+        model="meta-llama/Llama-3.1-8B", task="finetune", chips=CHIP, counts="8", tokens="100M", method=method
+    )
+    save("train_plan", asked, file)
+    texts = [f.text for f in launch(file, target)]
+    scripts = [t for t in texts if "torchrun" in t]
+    assert scripts
+    assert all("pretrain_gpt" not in t for t in texts)
+    what = "all weights of" if method == "full" else f"{method or 'lora'} adapters on the weights of"
+    assert all(f"trains {what} meta-llama/Llama-3.1-8B" in t for t in scripts)
+    with pytest.raises(UsageError, match=r"launch it --for torchrun, skypilot, kubernetes, terraform"):
         launch(file, "megatron")
 
 

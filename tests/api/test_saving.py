@@ -19,7 +19,9 @@ from chipwise.catalog.snapshot import Snapshot, use
 from chipwise.errors import UsageError
 from chipwise.evidence.item import own_item
 from chipwise.evidence.store import Store
+from chipwise.report.diff_records import Cause, DiffReport
 from chipwise.report.diff_view import diff_view
+from chipwise.report.difference import Change
 from chipwise.report.saved import read_saved, write_saved
 from command_line import Run
 
@@ -182,6 +184,30 @@ def test_an_answer_without_plans_shows_its_own_figures(tmp_path: Path) -> None:
     save("chips", ChipsRequest(chips="l40s"), files[1])
     (table,) = diff_view(diff(*files))
     assert table.foot == ("new: l40s", "gone: l4")
+
+
+def test_what_a_question_leaves_out_has_its_default(tmp_path: Path) -> None:
+    files = [str(tmp_path / name) for name in ("a.json", "b.json")]
+    for file, changed in zip(files, ({}, {"tokens": "2T", "curves": True, "layout": "pp=1"}), strict=True):
+        save("train_plan", TrainRequest(model=MODEL, chips="h100-sxm5-80gb", counts="8", **changed), file)
+    found = diff(*files)
+    assert set(found.causes[-1].facts) == {
+        "tokens: 1T -> 2T",
+        "curves: False -> True",
+        "layout: not given -> pp=1",
+    }
+
+
+def test_how_an_answer_was_found_is_no_change_of_it() -> None:
+    moved = (
+        Change("", "considered", 100, 2000),
+        Change("", "rejected.MEMORY", 1, 3),
+        Change("", "workload.rate_per_s", 5.0, 9.0),
+        Change("", "largest_batch", 4, 8),
+    )
+    (table,) = diff_view(DiffReport("a", "b", (Cause("question", (), moved),), moved))
+    assert [row[:2] for row in table.rows] == [("the answer", "largest_batch")]
+    assert table.foot == ("and 3 more figures (--format json)",)
 
 
 def test_evidence_is_judged_anew_under_other_facts(tmp_path: Path) -> None:

@@ -57,6 +57,7 @@ COMMANDS = {
         "--chip",
         "h100-sxm5-80gb,tpu-v5e",
     ),
+    "chips search": ("chips", "search", "mac", "studio"),
     "kernel amdahl": ("kernel", "amdahl", "--serial", "1%", "--chip", "h100-sxm5-80gb"),
     "doctor": ("doctor",),
     "glossary": ("glossary",),
@@ -84,6 +85,26 @@ def test_every_command_in_every_format(run: Run, name: str, form: str) -> None:
         assert set(lines[1]) <= set("|-: ")
     else:
         assert len(ran.out.splitlines()) > 2
+
+
+def test_a_limit_of_cost_that_is_too_low_names_the_cheapest(run: Run) -> None:
+    asked = ("plan", "meta-llama/Llama-3.1-70B", "--rate", "5/s")
+    plans = run(*asked, "--all", "--format", "json").json["plans"]
+    cheapest = min((p for p in plans if p["price"]), key=lambda p: p["price"]["mid"])
+    said = run(*asked, "--max-usd-per-h", "1").err
+    assert f"is {cheapest['chips']}x {cheapest['chip']} at {cheapest['price']['mid']:.3g} $/h" in said
+
+
+@pytest.mark.parametrize("kind", ["all_reduce", "allreduce", "All-Reduce", "AllReduce"])
+def test_a_collective_by_any_spelling(run: Run, kind: str) -> None:
+    rest = ("--bytes", "1MB", "--ranks", "8", "--chip", "h100-sxm5-80gb")
+    assert "ring of 8: 14 steps" in run("kernel", "collective", "--kind", kind, *rest).out
+
+
+def test_chips_are_found_by_the_machines_they_are_in(run: Run) -> None:
+    found = run("chips", "search", "mac", "studio", "--format", "json").json["items"]
+    assert {"m2-ultra", "m3-ultra", "m4-max"} <= {c["id"] for c in found}
+    assert {c["vendor"] for c in found} == {"apple"}
 
 
 @pytest.mark.parametrize("name", ["plan", "compare", "fit", "estimate", "explain"])
@@ -245,6 +266,9 @@ def test_a_model_that_does_not_fit_is_an_answer_with_code_4(run: Run) -> None:
         (("glossary", "prefil l"), ()),
         (("predict", "model_param", "--rows", "x", "--out", "y"), ("model_params",)),
         (("estimate", MODEL, "--chip", "h100-sxm5-80gb", "--tp", "3"), ("divisor",)),
+        (("plan", MODEL, "--kv", "q3"), ("one of fp32, bf16,", "fp8")),
+        (("plan", MODEL, "--policy", "foo=1"), ("one of memory_share, reserved_bytes, ",)),
+        (("chips", "search", "mi301x"), ("did you mean", "mi300x")),
         (("estimate", "meta-llama/Llama-3.1-70B", "--chip", "h100-sxm5-80gb"), ("GB short", "chipwise fit")),
     ],
 )

@@ -111,6 +111,11 @@ ON = ("--chip", H100)
         (("collective", "--kind", "all_reduce", "--bytes", "0", "--ranks", "8", *ON), "--bytes"),
         (("collective", "--kind", "all_reduce", "--bytes", "1MB", "--ranks", "1", *ON), "--ranks 1"),
         (("collective", "--kind", "p2p", "--bytes", "1MB", "--ranks", "3", *ON), "p2p"),
+        (("collective", "--kind", "p2p", "--bytes", "1MB", "--ranks", "2", "--apart", "0", *ON), "--apart"),
+        (
+            ("collective", "--kind", "p2p", "--bytes", "1", "--ranks", "2", "--oversubscription", "0.5", *ON),
+            "1 to 100",
+        ),
         (("amdahl", "--serial", "2", *ON), "--serial 2"),
         (("amdahl", "--serial", "nan", *ON), "--serial"),
         (("amdahl", "--serial", "0.1", "--work", "0", *ON), "--work"),
@@ -151,6 +156,58 @@ def test_exchanges_leave_the_domain_over_the_network(run: Run) -> None:
     far = answer(run, *wide, "64", "--chip", H100)["kernels"][0]
     assert "hierarchical" in far["mapping_text"]
     assert far["time_s"]["mid"] > near["time_s"]["mid"]
+
+
+def test_a_pair_of_a_full_mesh_has_one_link(run: Run) -> None:
+    """MI300X: 64 GB/s to each of seven others; a switch gives any pair all of its links."""
+    ask = ("kernel", "collective", "--bytes", "1GB", "--chip", f"{H100},mi300x", "--kind")
+    for kind in ("p2p", "all_reduce"):
+        switch, mesh = answer(run, *ask, kind, "--ranks", "2")["kernels"]
+        assert mesh["bytes_per_s"] < 64e9 < 4.0 * 64e9 < switch["bytes_per_s"]
+    four, eight = (answer(run, *ask, "all_gather", "--ranks", n)["kernels"][1] for n in ("4", "8"))
+    assert four["bytes_per_s"] < 3 * 64e9 < eight["bytes_per_s"] < 7 * 64e9
+
+
+def test_links_that_the_user_gives_count_across_domains_and_on_tori(run: Run) -> None:
+    wide = ("kernel", "collective", "--kind", "all_reduce", "--bytes", "1GB", "--ranks", "64", "--chip")
+
+    def seconds(chip: str, *more: str) -> float:
+        return float(answer(run, *wide, chip, *more)["kernels"][0]["time_s"]["mid"])
+
+    assert seconds("tpu-v5p", "--set", "link=300GB/s") > 1.9 * seconds("tpu-v5p")
+    assert seconds(H100, "--set", "scaleout=25GB/s") > 1.5 * seconds(H100)
+    assert seconds("rtx-4090", "--set", "scaleout=12GB/s") > 0.0
+
+
+def test_every_algorithm_is_listed_and_what_hiding_costs(run: Run) -> None:
+    report = answer(run, *REDUCE, "--chip", f"{H100},{V5E}")
+    gpu, tpu = (" ".join(k["notes"]) for k in report["kernels"])
+    assert all(name in gpu for name in ("one-shot", "ring", "tree", "in-switch"))
+    assert "15% of the units" in gpu
+    assert "free" in tpu
+
+
+def test_broadcasts_go_round_or_down_a_tree(run: Run) -> None:
+    ask = ("kernel", "collective", "--kind", "broadcast", "--bytes", "1GB", "--ranks", "8", "--chip")
+    for k in answer(run, *ask, f"{H100},{V5E},mi300x,l40s")["kernels"]:
+        assert k["bytes"] == 1e9
+        assert k["bytes_per_s"] < 450e9
+
+
+def test_groups_that_interleave_share_links(run: Run) -> None:
+    ask = ("kernel", "collective", "--kind", "all_gather", "--bytes", "1GB", "--chip", H100, "--ranks", "64")
+
+    def seconds(*more: str) -> float:
+        return float(answer(run, *ask, *more)["kernels"][0]["time_s"]["mid"])
+
+    near, far, narrow = (
+        seconds(),
+        seconds("--apart", "128"),
+        seconds("--apart", "128", "--oversubscription", "4"),
+    )
+    assert seconds("--oversubscription", "4") == near
+    assert far > 6.0 * near
+    assert narrow == pytest.approx(2.0 * far, rel=0.02)
 
 
 EXPERTS = (

@@ -36,7 +36,7 @@ def test_only_chips_with_rows_of_their_own_are_calibrated() -> None:
     assert (own.low, own.high) == TIERS["dense, stated"]
     assert (own.basis, other.basis, strange.basis) == ("calibrated", "modelled", "modelled")
     assert twin == own
-    assert (other.low, other.high) == TIERS["unseen"]
+    assert (other.low, other.high) == TIERS["dense, unseen"]
 
 
 @pytest.mark.parametrize("routed", [False, True])

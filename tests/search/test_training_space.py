@@ -10,7 +10,8 @@ import pytest
 from verdicts import verdict
 
 from chipwise.predict.training.dims import plain
-from chipwise.predict.training.memory import MemoryRates, memory_use
+from chipwise.predict.training.memory import MemoryRates
+from chipwise.predict.training.stages import fullest
 from chipwise.predict.training.step import step_time
 from chipwise.predict.training.values import Cluster, Rates, Recipe, Spread, take
 from chipwise.search.training import FITS, Job, TrainReason, best, evaluate, layouts
@@ -28,7 +29,7 @@ def seconds(s: Spread, recipe: Recipe = USUAL) -> float:
 
 
 def held(s: Spread, recipe: Recipe = USUAL) -> float:
-    return float(np.asarray(memory_use(WIDE, s, recipe, MemoryRates()).total_bytes))
+    return float(np.asarray(fullest(WIDE, s, recipe, MemoryRates()).total_bytes))
 
 
 @pytest.mark.parametrize("devices", [2, 8])
@@ -40,10 +41,11 @@ def test_never_worse_than_exhaustive_enumeration(devices: int) -> None:
         if devices % (tp * pp):
             continue
         dp = devices // (tp * pp)
-        cuts = [(0.0, 1.0)] if dp == 1 else [(1.0, dp), (3.0, dp)] if pp == 1 else [(1.0, dp)]
+        cuts = [(1.0, dp), (2.0, dp), (3.0, dp)] if pp == 1 else [(1.0, dp)]
+        cuts = [(0.0, 1.0)] if dp == 1 else cuts
         shapes = [(1.0, 1.0, 1.0)]
         if pp > 1:
-            virtual = {k: [k.virtual] if k.virtual else [2, 4, 8] for k in SCHEDULES.values()}
+            virtual = {k: [k.virtual] if k.virtual else list(range(2, 25)) for k in SCHEDULES.values()}
             shapes = [(float(v), k.bubble, k.in_flight) for k, vs in virtual.items() for v in vs]
         for (vp, bubble, flight), micro, (zero, shard), home, (full, core) in itertools.product(
             shapes, (1, 2, 4, 8, 16, 32), cuts, (0.0, 1.0), RECOMPUTE.values()
@@ -53,12 +55,49 @@ def test_never_worse_than_exhaustive_enumeration(devices: int) -> None:
                 micro_batch=float(micro), global_batch=32.0, seq=2048.0, zero=zero, shard=float(shard),
                 full=full, selective=core, offload=home,
             )  # fmt: skip
-            used = memory_use(SMALL.network, s, SMALL.recipe, SMALL.memory).total_bytes
+            used = fullest(SMALL.network, s, SMALL.recipe, SMALL.memory).total_bytes
             if verdict(SMALL, s) is TrainReason.OK and float(used) <= FITS * 80e9:
                 took = step_time(SMALL.network, s, H100, SMALL.recipe, SMALL.rates).total_s
                 fastest = min(fastest, float(took))
     priced = evaluate(SMALL, layouts(SMALL, devices))
     assert priced.seconds[best(priced, 80e9)[0]] <= fastest * (1.0 + 1e-12)
+
+
+def test_odd_counts_and_batches_have_layouts_of_their_own() -> None:
+    """Twelve heads on six devices, thirty sequences: tp 3 and 6, micro-batches of 3 and 5 are tried and legal."""
+    job = replace(SMALL, network=plain(10, 1536, 12, 6144, 51200), global_batch=30)
+    priced = evaluate(job, layouts(job, 6))
+    legal = priced.reason == 0
+    s = take(priced.spread, np.flatnonzero(legal))
+    assert {1.0, 2.0, 3.0, 6.0} <= set(np.asarray(s.tp).tolist())
+    assert {3.0, 5.0, 15.0} <= set(np.asarray(s.micro_batch).tolist())
+    assert 5.0 in set(np.asarray(s.vp).tolist())
+
+
+def test_stages_that_rounding_evens_out_are_interleaved_too() -> None:
+    """126 layers in 16 stages of 8, two places short: Llama 3 405B ran so, interleaved."""
+    deep = replace(SMALL, network=plain(126, 2048, 16, 8192, 51200), global_batch=64)
+    vp = np.unique(np.asarray(layouts(deep, 16, {"pp": 16}).vp))
+    assert {1.0, 2.0, 4.0, 8.0} == set(vp.tolist())
+
+
+def test_gradients_are_cut_in_one_stage() -> None:
+    s = layouts(SMALL, 8)
+    two = np.asarray(s.zero) == 2.0
+    assert two.any()
+    assert np.all(np.asarray(s.pp)[two] == 1.0)
+    assert np.asarray(s.micro_batches)[two].max() > 1.0
+    many = Spread(dp=8.0, global_batch=32.0, seq=2048.0, zero=2.0, shard=8.0)
+    assert verdict(SMALL, replace(many, micro_batch=4.0)) is TrainReason.OK
+    staged = replace(many, dp=4.0, pp=2.0, shard=4.0)
+    assert verdict(SMALL, staged) is TrainReason.GRADIENTS
+
+
+def test_context_ranks_divide_the_sequence_and_experts_the_ranks() -> None:
+    assert verdict(SMALL, Spread(cp=3.0, global_batch=32.0, seq=2048.0, zero=0.0)) is TrainReason.CONTEXT
+    moe = replace(SMALL.network, experts=8.0, top_k=2.0, expert_ffn=4096.0, moe_share=1.0, dense_share=0.0)
+    spread = Spread(ep=8.0, dp=4.0, global_batch=32.0, seq=2048.0, shard=4.0)
+    assert verdict(replace(SMALL, network=moe), spread) is TrainReason.EXPERT_RANKS
 
 
 def test_schedules_trade_bubble_against_memory() -> None:

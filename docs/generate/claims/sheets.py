@@ -269,7 +269,7 @@ def nvlink() -> Checked:
         verdict,
         because,
         numbers,
-        "chipwise kernel collective all_reduce --bytes 1GB --ranks 8 --chip h100-sxm5-80gb",
+        "chipwise kernel collective --kind all_reduce --bytes 1GB --ranks 8 --chip h100-sxm5-80gb",
     )
 
 

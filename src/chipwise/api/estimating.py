@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import date
 
 import numpy as np
@@ -14,10 +15,13 @@ from chipwise.calibrate.parameters import Parameters
 from chipwise.catalog.pricing import Pricing
 from chipwise.catalog.runtime import Runtime
 from chipwise.errors import InfeasibleError, UsageError
-from chipwise.parallel.layout import Layout, Reason, check_layout
+from chipwise.parallel.layout import Layout, Reason, check_layout, illegal
 from chipwise.report.assemble import model_record, rank_plans, workload_record
 from chipwise.report.records import PlanReport
 from chipwise.search.evaluate import REASONS, Evaluated, evaluate, single
+from chipwise.search.space import Deployment
+from chipwise.units import Array
+from chipwise.workload.graph import Graph
 from chipwise.workload.workload import Workload
 
 __all__ = ["estimate"]
@@ -65,7 +69,8 @@ def estimate(
     graph, name = found.graph, found.graph.model.name
     reason = check_layout(graph, layout)
     if reason is not Reason.OK:
-        raise UsageError(f"{layout.label()} is not legal for {name}", reason.value)
+        hint = f"{reason.value}{_nearby(graph, layout, reason)}"
+        raise UsageError(f"{layout.label()} is not legal for {name}", hint)
     _launchable(layout, deployment.runtime)
     chips = float(layout.devices) / hardware.devices_per_package
     if count is not None and count != chips:
@@ -77,6 +82,7 @@ def estimate(
     priced = evaluate(graph, single(deployment, layout), workload, *context.rates((deployment,)))
     _check(
         priced,
+        deployment,
         f"{name} on {chips:g} x {hardware.id}, {layout.label()}",
         f"chipwise fit {model} --chip {chip}",
     )
@@ -115,7 +121,7 @@ def _launchable(layout: Layout, runtime: Runtime) -> None:
             raise UsageError(f"{runtime.name} does not cut {cut} between devices", hint)
 
 
-def _check(priced: Evaluated, what: str, next_step: str) -> None:
+def _check(priced: Evaluated, deployment: Deployment, what: str, next_step: str) -> None:
     why = REASONS[int(priced.reason[0])]
     if why is Reason.MEMORY:
         missing = float(priced.missing_bytes[0])
@@ -125,5 +131,28 @@ def _check(priced: Evaluated, what: str, next_step: str) -> None:
             reasons={why.value: 1},
             see="fit",
         )
+    if why is Reason.DOMAIN:
+        most = int(deployment.device.domain)
+        joined = (
+            f"{deployment.chip.id} joins {most}"
+            if most > 1
+            else f"{deployment.chip.id} is joined to no other"
+        )
+        raise UsageError(
+            f"{what}: the layout leaves the scale-up domain, {joined}",
+            f"tp x dp at most {most}, or pipeline stages (--pp) over a network" if most > 1 else "one device",
+        )
     if why is not Reason.OK:
         raise UsageError(what, why.value)
+
+
+def _nearby(graph: Graph, layout: Layout, reason: Reason) -> str:
+    """The legal degrees on either side of the one that breaks a rule, the others kept; empty where there are none."""
+    name = reason.name[:2].lower()
+    if name not in ("tp", "pp", "ep"):
+        return ""
+    value = int(getattr(layout, name))
+    tried: Array = np.arange(1.0, min(4 * value, 4096) + 1.0)
+    legal = tried[illegal(graph, replace(layout, **{name: tried})) == 0]
+    near = [int(v) for v in (*legal[legal < value][-1:], *legal[legal > value][:1])]
+    return f"; nearest: {name} {' or '.join(map(str, near))}" if near else ""

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
-from chipwise.api.kernel_network import joining_system
+from chipwise.api.kernel_network import across, joining_system
 from chipwise.api.kernel_price import UNHELD, held, price_across, price_collective, price_operator
 from chipwise.api.kernel_record import exchange_record, lessons, record_of, whole_report
 from chipwise.api.loaded import find_chip
@@ -15,9 +16,10 @@ from chipwise.catalog.chip import Chip
 from chipwise.cost.device import Device
 from chipwise.cost.systolic import im2col
 from chipwise.errors import UnknownNameError, UsageError
+from chipwise.parallel.overlap import behind, stolen_share
 from chipwise.report.kernel_records import KernelReport
 from chipwise.report.records import RefusalRecord
-from chipwise.units import format_bytes
+from chipwise.units import format_bytes, format_seconds, scalar
 from chipwise.workload import op as ops
 from chipwise.workload.formats import FORMATS, Format
 from chipwise.workload.op import Op
@@ -28,7 +30,10 @@ __all__ = [
 ]  # fmt: skip
 
 DTYPES = ("bf16", "fp16", "fp32", "fp8", "fp8_block", "int8", "nvfp4", "int4", "mxfp4")
-COLLECTIVES = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all", "p2p")
+COLLECTIVES = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all", "broadcast", "p2p")
+MEASURED = tuple(kind for kind in COLLECTIVES if kind != "broadcast")
+CLOSED = "closed forms, alone: {}; the time above is the library's own choice, as measured"
+SPELLINGS = {name.replace("_", ""): name for name in COLLECTIVES}
 WEIGHT_ONLY = ("int4", "mxfp4")
 LARGEST = 1_000_000_000
 
@@ -36,6 +41,11 @@ ASSUMED = (
     "weights and caches come from main memory, activations are on chip as far as they fit and the chip keeps them",
     "GPUs: kernels of vLLM, replayed from a graph; dataflow chips: weights in SRAM as far as they fit",
 )
+
+
+def _bare(kind: str) -> str:
+    """A collective's name however it is written: allreduce, All-Reduce, AllReduce."""
+    return kind.lower().replace("-", "").replace("_", "").replace(" ", "")
 
 
 def gemm(
@@ -157,48 +167,75 @@ def collective(
     num_bytes: float,
     ranks: int,
     *,
+    apart: int = 1,
+    oversubscription: float = 1.0,
     changes: Mapping[str, str] | None = None,
     numbers: Parameters | None = None,
 ) -> KernelReport:
-    """One exchange between `ranks` devices: inside a scale-up domain as measured, on a torus and across domains by
-    the fastest algorithm of `parallel.topology`. Raises as `gemm`."""
+    """One exchange between `ranks` chips, `apart` from one to the next (the groups in between do the same at once):
+    inside a scale-up domain as measured, on a torus, across domains and where groups share a way by the fastest
+    algorithm of `parallel.topology`; `oversubscription`: links down over links up of a leaf switch. Raises as `gemm`.
+    """
+    kind = SPELLINGS.get(_bare(kind), kind)
     if kind not in COLLECTIVES:
         raise UnknownNameError("collective", kind, COLLECTIVES, f"one of {', '.join(COLLECTIVES)}")
     if not 2 <= ranks <= 100_000:
         raise UsageError(f"--ranks {ranks}: not a count of ranks", "at least 2")
+    if not 1 <= apart <= 100_000:
+        raise UsageError(f"--apart {apart}: not a distance in chips", "at least 1, that is neighbours")
+    if not 1.0 <= oversubscription <= 100.0:
+        raise UsageError(f"--oversubscription {oversubscription:g} is out of range", "1 to 100")
     if kind == "p2p" and ranks != 2:
         raise UsageError("--kind p2p is between 2 ranks")
     known = numbers or shipped_parameters()
     kernels, refused = [], []
     for chip in chips_of(chips, changes):
-        device = Device.of(chip)
+        device, span = Device.of(chip), ranks * apart
         if not np.isfinite(device.link_bytes_per_s):
             refused.append(RefusalRecord(chip.id, "NO_LINK", "no link between chips is published"))
-        elif ranks > device.domain or chip.family == "systolic":
-            system = joining_system(chip, ranks)
-            if system is None:
-                what = f"{ranks} ranks are more than the {device.domain:g} devices of one domain"
-                what = f"{what}, and no network is known"
-                refused.append(RefusalRecord(chip.id, "DOMAIN", what))
-                continue
-            found = price_across(kind, num_bytes, ranks, chip, device, system, known)
-            kernels.append(exchange_record(found, chip, kind, num_bytes, float(ranks)))
-        else:
+            continue
+        system = joining_system(chip, span)
+        at = None if system is None else across(
+            kind, num_bytes, ranks, chip, system, known, apart=apart, oversubscription=oversubscription
+        )  # fmt: skip
+        even = at is None or at.topology.network.wiring.even
+        inside = span <= device.domain and chip.family != "systolic" and (apart == 1 or even)
+        if inside and kind in MEASURED:
             found = price_collective(kind, num_bytes, float(ranks), chip, device, known)
-            kernels.append(exchange_record(found, chip, kind, num_bytes, float(ranks)))
+            notes = () if at is None or len(at.exchange.by_algorithm) < 2 else (CLOSED.format(at.listed),)
+        elif at is not None:
+            found, notes = price_across(ranks, at, apart), ()
+        else:
+            what = (
+                f"{span:,} chips are more than the {device.domain:g} of one domain, and no network is known"
+            )
+            refused.append(RefusalRecord(chip.id, "DOMAIN", what))
+            continue
+        notes = (*notes, _behind(chip.family, found.time_s.mid))
+        kernels.append(exchange_record(replace(found, notes=notes), chip, kind, num_bytes, float(ranks)))
     name = kind.replace("_", "-")
+    where = "neighbours, alone on their links"
+    if apart > 1:
+        where = f"ranks {apart:,} chips apart; the {apart:,} groups between them do the same at once"
     return whole_report(
         f"{name} of {format_bytes(num_bytes)} between {ranks} ranks",
-        {"bytes": num_bytes, "ranks": float(ranks)},
+        {"bytes": num_bytes, "ranks": float(ranks), "apart": float(apart)},
         "",
         kernels,
         refused,
         (),
-        (
-            "neighbours, alone on their links",
-            "the library's usual algorithm inside a domain, else the fastest",
-        ),
+        (where, "the library's usual algorithm inside a domain, else the fastest"),
     )
+
+
+def _behind(family: str, seconds: float) -> str:
+    """What an exchange costs where compute hides it."""
+    stolen = stolen_share(family)
+    if not stolen:
+        return "behind compute it is free: engines of their own move it"
+    # compute that lasts longer than the exchange, by twice
+    lost = scalar(behind(2.0 * seconds, seconds, stolen)) - 2.0 * seconds
+    return f"behind compute it holds {stolen:.0%} of the units: {format_seconds(lost)} of compute lost"
 
 
 def _report(

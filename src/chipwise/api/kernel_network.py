@@ -2,42 +2,76 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
 from chipwise.calibrate.parameters import Parameters
 from chipwise.catalog.chip import Chip
-from chipwise.catalog.system import systems_for
+from chipwise.catalog.system import systems_for, with_own_links
 from chipwise.catalog.system_spec import System
 from chipwise.cost.device import Device
 from chipwise.cost.simt.family import SimtParameters
 from chipwise.parallel.collective import CollectiveParameters
-from chipwise.parallel.topology import Exchange, Kind, Latency, exchange_time, system_topology
+from chipwise.parallel.topology import Exchange, Kind, Latency, Topology, exchange_time, system_topology
+from chipwise.units import scalar
 
-__all__ = ["across", "joining_system"]
+__all__ = ["Across", "across", "direct_link", "joining_system"]
+
+
+@dataclass(frozen=True, slots=True)
+class Across:
+    """Seconds by algorithm, the same of no bytes (what of it is latency), and where."""
+
+    exchange: Exchange
+    empty: Exchange
+    topology: Topology
+    system: System
+
+    @property
+    def listed(self) -> str:
+        """Every algorithm with its time, the fastest first."""
+        times = sorted(self.exchange.by_algorithm.items(), key=lambda i: scalar(i[1]))
+        return ", ".join(f"{name} {scalar(t) * 1e6:,.0f} us" for name, t in times)
 
 
 def joining_system(chip: Chip, ranks: int) -> System | None:
     """The first system of a chip that joins so many, inside its fabric or over its network; None: none does."""
-    for system in systems_for(chip.software_id):
+    for system in (with_own_links(s, chip) for s in systems_for(chip.software_id)):
         networked = system.scaleout is not None and system.scaleout.bytes_per_s is not None
         if not system.mixed and (ranks <= system.chips or networked):
             return system
     return None
 
 
+def direct_link(device: Device, ranks: float) -> float:
+    """Bytes/s of a rank whose group owns its links: of links wired from chip to chip only those to the others."""
+    direct = np.fmin(device.near_bytes_per_s, device.pairwise_bytes_per_s * max(ranks - 1.0, 1.0))
+    return scalar(np.where(ranks <= device.near_domain, direct, device.link_bytes_per_s))
+
+
 def across(
-    kind: str, num_bytes: float, ranks: int, chip: Chip, system: System, numbers: Parameters
-) -> tuple[Exchange, Exchange]:
-    """(seconds by algorithm, the same of no bytes: what of it is latency) on a system.
+    kind: str,
+    num_bytes: float,
+    ranks: int,
+    chip: Chip,
+    system: System,
+    numbers: Parameters,
+    *,
+    apart: int = 1,
+    oversubscription: float = 1.0,
+) -> Across:
+    """One exchange on a system by every algorithm, its ranks `apart` chips from one another.
 
     The share of the link that collectives reach is the one fitted to the chip's family: of eight ranks on GPUs.
     """
     known: Kind = kind  # type: ignore[assignment]
-    topology = system_topology(system, ranks)
+    topology = system_topology(system, ranks * apart)
+    wiring = replace(topology.network.wiring, oversubscription=oversubscription)
+    topology = replace(topology, network=replace(topology.network, wiring=wiring))
     p = _latency(chip, numbers, Device.of(chip))
-    return exchange_time(known, num_bytes, ranks, topology, p), exchange_time(known, 0.0, ranks, topology, p)
+    found, empty = (exchange_time(known, size, ranks, topology, p, stride=apart) for size in (num_bytes, 0.0))
+    return Across(found, empty, topology, system)
 
 
 def _latency(chip: Chip, numbers: Parameters, device: Device) -> Latency:

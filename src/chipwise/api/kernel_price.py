@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from chipwise.api.kernel_network import across
+from chipwise.api.kernel_network import Across, direct_link
 from chipwise.calibrate.kernel_rows import kernel_rows
 from chipwise.calibrate.kernels import NUMBERS, TEXT, price_all
 from chipwise.calibrate.parameter import Z80
@@ -17,7 +17,6 @@ from chipwise.calibrate.parameters import Parameters
 from chipwise.calibrate.simt_numbers import attention_library
 from chipwise.catalog.chip import Chip
 from chipwise.catalog.runtime import get_runtime, runtimes_for
-from chipwise.catalog.system_spec import System
 from chipwise.cost import dataflow
 from chipwise.cost.anatomy import Anatomy, Level, cpu_anatomy, dataflow_anatomy, gpu_anatomy, systolic_anatomy
 from chipwise.cost.cpu import PRIOR_LOG_SPREAD, CpuModel
@@ -118,7 +117,7 @@ def price_collective(
 ) -> Priced:
     """One exchange inside a scale-up domain: latency under "launch", transfer under "network"."""
     known: Kind = kind  # type: ignore[assignment]
-    link = scalar(device.link_bytes_per_s)
+    link = direct_link(device, ranks)
     spread, basis = WIDE, "modelled"
     if chip.family == "simt":
         row = row_of(chip, op=_KINDS[kind], dtype="bfloat16", kernel="NCCL", framework="nccl", timing="nccl-tests",
@@ -148,21 +147,19 @@ def price_collective(
     )
 
 
-def price_across(
-    kind: str, num_bytes: float, ranks: int, chip: Chip, device: Device, system: System, numbers: Parameters
-) -> Priced:
+def price_across(ranks: int, at: Across, apart: int = 1) -> Priced:
     """One exchange over a system's torus, or over its domains and network: the fastest algorithm."""
-    found, empty = across(kind, num_bytes, ranks, chip, system, numbers)
-    seconds, latency = scalar(found.seconds), scalar(empty.by_algorithm[str(found.algorithm)])
-    times = ", ".join(f"{name} {scalar(t) * 1e6:,.0f} us" for name, t in found.by_algorithm.items())
-    over = f"domains of {device.domain:g}" if ranks > device.domain else "one domain"
+    found, network = at.exchange, at.topology.network
+    seconds, latency = scalar(found.seconds), scalar(at.empty.by_algorithm[str(found.algorithm)])
+    domain = scalar(network.domain)
+    over = f"domains of {domain:,.0f}" if ranks * apart > domain else "one domain"
     return Priced(
         time_s=figure_of(seconds, WIDE, "modelled"),
         exposed_s={"launch": latency, "network": seconds - latency},
         hidden_s={},
         bound="network" if seconds >= 2.0 * latency else "launch",
-        anatomy=Anatomy("link", {"ranks": float(ranks)}, f"{times} over {system.id}, {over}", ()),
-        link_bytes_per_s=scalar(device.link_bytes_per_s),
+        anatomy=Anatomy("link", {"ranks": float(ranks)}, f"{at.listed} over {at.system.id}, {over}", ()),
+        link_bytes_per_s=scalar(network.link_bytes_per_s),
     )
 
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from chipwise.api.launch_network import network_of
 from chipwise.api.loaded import find_chip, load
 from chipwise.api.requests.field import pairs
 from chipwise.api.requests.parts import Serving
@@ -17,13 +18,12 @@ from chipwise.catalog.runtime_spec import Policies
 from chipwise.catalog.snapshot import use
 from chipwise.catalog.system import get_system
 from chipwise.errors import UsageError
-from chipwise.predict.training.dims import transformer
-from chipwise.report.launch.spec import Guess, LaunchFile, Machine, Network, ServeSpec, Spec, TrainSpec
+from chipwise.report.launch.spec import Guess, LaunchFile, Machine, ServeSpec, Spec, TrainSpec
 from chipwise.report.launch.targets import launch_files
 from chipwise.report.saved import Saved, read_saved
+from chipwise.report.train_notes import duration
 from chipwise.units import format_seconds
 from chipwise.workload.graph import Graph
-from chipwise.workload.model import Dense, Model, MoE, SelfAttention
 
 __all__ = ["launch", "spec_of", "write_files"]
 
@@ -173,7 +173,7 @@ def _train(saved: Saved, plan: Mapping[str, Any]) -> TrainSpec:
         title=f"{report['model']['name']}: {plan['chips']}x {chip.id}, {layout['label']}, {plan['precision']}",
         model=_hub(saved, report["model"]["name"]),
         machine=_machine(chip, plan["system"], plan["chips"] * chip.devices_per_package),
-        network=_network(_model(saved)),
+        network=network_of(_model(saved)),
         tp=layout["tp"],
         pp=layout["pp"],
         vp=layout["vp"],
@@ -191,10 +191,10 @@ def _train(saved: Saved, plan: Mapping[str, Any]) -> TrainSpec:
         seq=plan["seq"],
         precision=plan["precision"],
         steps=max(1, math.ceil(report["tokens"] / per_step)),
-        finetune=report["task"] == "finetune",
+        tuned=_tuned(report["task"], saved.request.get("method")),
         expected=(
             f"predicted: {_span(plan['step_s'])} a step (80 %), {plan['mfu'] * 100:.0f} % MFU, "
-            f"{plan['days']['mid']:.3g} days with failures",
+            f"{duration(plan['days']['mid'])} with failures",
         ),
         save_steps=max(1, round(plan["checkpoint_s"] / plan["step_s"]["mid"])),
         # all NVIDIA GPUs with 4-bit units are Blackwell or later
@@ -202,52 +202,15 @@ def _train(saved: Saved, plan: Mapping[str, Any]) -> TrainSpec:
     )
 
 
+def _tuned(task: str, method: str | None) -> str:
+    """How published weights are trained on, "" where training starts from random ones."""
+    how = method or ("lora" if task == "finetune" else "full")
+    return "" if task == "train" and how == "full" else how
+
+
 def _recomputed(words: str) -> float:
     """The share of layers in `none`, `selective`, `full` or `50% of layers`."""
     return float(words.partition("%")[0]) / 100.0 if "%" in words else float(words == "full")
-
-
-def _network(model: str) -> Network:
-    found = load(model)
-    graph, keys = found.graph, found.config.data
-    rope = keys.get("rope_parameters")
-    base = keys.get("rope_theta", rope.get("rope_theta") if isinstance(rope, Mapping) else None)
-    t = transformer(graph)
-    heads, dim = float(t.heads), float(t.head_dim)
-    routed = float(t.top_k) > 0
-    return Network(
-        layers=round(float(t.layers)),
-        hidden=round(float(t.hidden)),
-        ffn=round(float(t.ffn) or float(t.expert_ffn)),
-        heads=round(heads),
-        kv_heads=max(1, round(float(t.kv_width) / (2.0 * dim))),
-        head_dim=round(dim),
-        vocabulary=round(float(t.vocab)),
-        experts=round(float(t.experts)) if routed else 0,
-        top_k=round(float(t.top_k)),
-        expert_ffn=round(float(t.expert_ffn)),
-        tied=bool(t.tied),
-        plain=_plain(graph.model),
-        rope_base=_number(base),
-        norm_epsilon=_number(keys.get("rms_norm_eps")),
-    )
-
-
-def _number(value: object) -> float | None:
-    """A number of a configuration, None for anything else."""
-    return float(value) if isinstance(value, int | float) and value > 0 else None
-
-
-def _plain(model: Model) -> bool:
-    """Whether all layers are alike and of the kind that Megatron-LM's options describe."""
-    if len(model.runs) != 1:
-        return False
-    ((_, layer),) = model.runs
-    f = layer.ffn
-    simple = isinstance(f, Dense) and f.gated
-    routed = isinstance(f, MoE) and f.gated and not (f.shared_width or f.latent or f.branches)
-    usual = layer.norm == "rms" and layer.norms == "before" and layer.streams == 1 and not layer.side
-    return isinstance(layer.mixer, SelfAttention) and (simple or routed) and usual and not layer.depth_mix
 
 
 def _machine(chip: Chip, system: str, devices: int) -> Machine:

@@ -13,11 +13,12 @@ from chipwise.api.context import Context
 from chipwise.api.loaded import check_length, find_chip, load_generating
 from chipwise.api.operate import operate
 from chipwise.api.published import beside_published
-from chipwise.api.searching import RUNTIMES, Effort, search
+from chipwise.api.searching import RUNTIMES, Effort, Found, search
 from chipwise.api.tactics import Tactics
 from chipwise.api.unmet import no_plan, refusal_record
 from chipwise.calibrate.parameters import Parameters, shipped_parameters
 from chipwise.catalog.chips import load_chips
+from chipwise.catalog.price import Own, Rent
 from chipwise.catalog.pricing import Pricing
 from chipwise.catalog.snapshot import today as day
 from chipwise.catalog.system import systems_for
@@ -26,7 +27,7 @@ from chipwise.predict.fleet import Day, over_day
 from chipwise.report.assemble import model_record, rank_plans, workload_record
 from chipwise.report.records import PlanRecord, PlanReport, RefusalRecord
 from chipwise.search.deployments import LOCAL_FORMS, deployments
-from chipwise.search.space import Limits
+from chipwise.search.space import Deployment, Limits
 from chipwise.workload.curve import RateCurve
 from chipwise.workload.workload import Workload
 
@@ -96,8 +97,9 @@ def plan(
     result = search(context, able, limits, prices, effort)
     unmet, rejected = list(result.refusals.values()), result.rejected
     if not result.choices:
-        raise no_plan(found.graph.model.name, workload, rejected, unmet, never)
-    plans = [record for choices in result.together() for record in operate(context, choices)]
+        dearer = _without_cost_limit(context, able, limits, prices, effort)
+        raise no_plan(found.graph.model.name, workload, rejected, unmet, never, dearer)
+    plans = _records(context, result)
     del rejected[Reason.OK]
     if curve is not None:
         plans = [replace(p, day=_day(p, curve, workload)) for p in plans]
@@ -115,6 +117,24 @@ def plan(
             f"at most {limits.max_devices} devices per replica (SRAM only: more)",
         ),
     )
+
+
+def _records(context: Context, found: Found) -> list[PlanRecord]:
+    return [record for choices in found.together() for record in operate(context, choices)]
+
+
+def _without_cost_limit(
+    context: Context,
+    able: Sequence[Deployment],
+    limits: Limits,
+    prices: Mapping[str, Rent | Own | None],
+    effort: Effort,
+) -> PlanRecord | None:
+    """The cheapest plan where only the limit of dollars per hour stands in the way."""
+    if limits.max_usd_per_h is None:
+        return None
+    found = _records(context, search(context, able, replace(limits, max_usd_per_h=None), prices, effort))
+    return min((p for p in found if p.price), key=lambda p: p.price.mid if p.price else 0.0, default=None)
 
 
 def _day(p: PlanRecord, curve: RateCurve, workload: Workload) -> Day:

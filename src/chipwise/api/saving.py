@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import MISSING, dataclass, fields
 from pathlib import Path
 from types import UnionType
 from typing import Any, Literal, Union, cast, get_args, get_origin, get_type_hints
@@ -104,15 +104,23 @@ def diff(before: str, after: str) -> DiffReport:
         day = b.day
         step("day", [f"{a.day} -> {b.day}"], _again(a.verb, request, tables, day))
     if a.request != b.request:
-        asked = [
-            f"{name}: {a.request.get(name)} -> {b.request.get(name)}"
-            for name in dict.fromkeys((*a.request, *b.request))
-            if a.request.get(name) != b.request.get(name)
-        ]
         request = b.request
-        step("question", asked, _again(a.verb, request, b.tables, day))
+        step("question", _asked(a.verb, a.request, b.request), _again(a.verb, request, b.tables, day))
     step(f"model of cost (chipwise {__version__} -> {b.version})", (), b.report)
     return DiffReport(before, after, tuple(causes), changes(a.report, b.report))
+
+
+def _asked(verb: str, before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
+    """How two questions differ. What one of them leaves out has its default, or was not given."""
+    defaults = {_public(f.name): f.default for f in fields(cast(Any, VERBS[verb]))}
+
+    def said(request: Mapping[str, Any], name: str) -> Any:
+        value = request.get(name, defaults.get(name))
+        return "not given" if value is None or value is MISSING else value
+
+    names = dict.fromkeys((*before, *after))
+    told = {name: (said(before, name), said(after, name)) for name in names}
+    return [f"{name}: {old} -> {new}" for name, (old, new) in told.items() if old != new]
 
 
 def request_of(verb: str, given: Mapping[str, Any]) -> Request:

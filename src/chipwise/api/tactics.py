@@ -8,7 +8,6 @@ from functools import cached_property
 
 import numpy as np
 
-from chipwise.calibrate.fit_mlperf import shipped_mlperf, software_speed
 from chipwise.catalog.rounds import software_age
 from chipwise.errors import UsageError
 from chipwise.parallel.layout import Reason
@@ -52,6 +51,8 @@ class Tactics:
         show, at least 1."""
         if not self.software:
             return 1.0
+        from chipwise.calibrate.fit_mlperf import shipped_mlperf, software_speed
+
         fitted = shipped_mlperf()
         then, now = (software_speed(software_age(when), fitted) for when in (self.software, NEWEST))
         return max(now / then, 1.0)

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from chipwise.errors import UnknownNameError, UsageError
+from chipwise.parallel.pipeline import most_virtual
 from chipwise.search.training import Job
-from chipwise.search.training_space import RECOMPUTE, SCHEDULES
+from chipwise.search.training_space import RECOMPUTE, SCHEDULES, recomputed
 from chipwise.units import parse_quantity
 
 __all__ = [
@@ -21,6 +22,7 @@ __all__ = [
     "asked",
     "check_counts",
     "check_layout",
+    "near",
     "pins_of",
 ]
 
@@ -39,8 +41,13 @@ METHODS = ("full", "lora", "qlora")
 USUAL = ("h100-sxm5-80gb", "b200-sxm", "b300-sxm", "mi300x", "tpu-v5p", "tpu-v6e")
 DEGREES = ("tp", "pp", "vp", "cp", "ep", "dp", "micro_batch")
 NAMED = {"schedule": SCHEDULES, "recompute": RECOMPUTE}
-PINNABLE = (*DEGREES, "offload", *NAMED)
+SHARDING = {"zero": (0, 3), "shard": (1, 10**6), "offload": (0, 1)}
+PINNABLE = (*DEGREES, *SHARDING, *NAMED)
 DEFAULT_BATCH_TOKENS = 4e6  # of pre-training at scale; of fine-tuning 0.25 M
+DEFAULT_TOKENS = {
+    "train": 1e12,
+    "finetune": 1e8,
+}  # a fine-tune: some 100 thousand examples of a thousand tokens
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +67,9 @@ class Ask:
         return self.method != "full"
 
 
-def asked(tokens: float, seq: int, batch: int, precision: str, task: str, method: str | None) -> Ask:
+def asked(tokens: float | None, seq: int, batch: int, precision: str, task: str, method: str | None) -> Ask:
     """The run, with the defaults that blanks take. Raises `UsageError`, `UnknownNameError`."""
+    tokens = DEFAULT_TOKENS[task] if tokens is None else tokens
     if not 1 <= tokens <= 1e17:
         raise UsageError(f"tokens: {tokens:g} is out of range", "at least 1, as in 15T")
     if not 1 <= seq <= 10_000_000:
@@ -88,23 +96,45 @@ def pins_of(layout: Mapping[str, int | str]) -> dict[str, int | str]:
         if name not in PINNABLE:
             raise UnknownNameError("degree", name, PINNABLE, f"one of {', '.join(PINNABLE)}")
         if name in NAMED:
-            if str(value) not in NAMED[name]:
-                raise UnknownNameError(name, str(value), NAMED[name], f"one of {', '.join(NAMED[name])}")
+            if not _known(name, str(value)):
+                raise UnknownNameError(name, str(value), NAMED[name], _choices(name))
             found[name] = str(value)
             continue
-        number = value if isinstance(value, int) else int(parse_quantity(value, "", name, low=0, high=1e6))
-        least, most = (0, 1) if name == "offload" else (1, 10**6)
+        least, most = SHARDING.get(name, (1, 10**6))
+        number = value if isinstance(value, int) else _whole(value, name)
         if not least <= number <= most:
-            raise UsageError(
-                f"{name}: {number} is out of range", "0 or 1" if name == "offload" else "at least 1"
-            )
+            legal = "at least 1" if most > 3 else " or ".join(str(v) for v in range(least, most + 1))
+            raise UsageError(f"{name}: {number} is out of range", legal)
         found[name] = number
     return found
 
 
+def _choices(name: str) -> str:
+    besides = ", or a share of the layers, as in 30%" if name == "recompute" else ""
+    return f"one of {', '.join(NAMED[name])}{besides}"
+
+
+def _known(name: str, text: str) -> bool:
+    """Whether a schedule or a recomputation is called so; a share of the layers recomputes those."""
+    if name != "recompute":
+        return text in NAMED[name]
+    try:
+        return bool(recomputed(text))
+    except ValueError:
+        return False
+
+
+def _whole(text: str, name: str) -> int:
+    """A whole number of what is counted. Raises `UsageError`."""
+    number = parse_quantity(text, "", name, low=0, high=1e6)
+    if number % 1:
+        raise UsageError(f"{name}: {text} is no whole number", f"as in {int(number) or 1}")
+    return int(number)
+
+
 def check_counts(counts: Sequence[int]) -> None:
     """Counts of chips that can be had. Raises `UsageError`."""
-    if min(counts) < 1:
+    if min(counts, default=1) < 1:
         raise UsageError(f"counts: {min(counts)} is out of range", "at least 1 chip")
 
 
@@ -112,37 +142,65 @@ def check_layout(pins: Pins, job: Job, devices: int) -> None:
     """What the user fixes goes with the network, the count and the batch. Raises `UsageError`."""
     t = job.network
     fixed = {name: int(pins[name]) for name in DEGREES if name in pins}
-    whole = {"tp": ("attention heads", int(float(t.heads))), "ep": ("experts", int(float(t.experts)))}
+    whole = {
+        "tp": ("attention heads", int(float(t.heads))),
+        "ep": ("experts", int(float(t.experts))),
+        "cp": ("tokens of a sequence", job.seq),
+    }
+    if fixed.get("ep", 1) > 1 and not float(t.moe_share):
+        raise UsageError(f"ep {fixed['ep']}: the model has no experts", "leave ep out")
     for name, (what, number) in whole.items():
         if name in fixed and number % fixed[name]:
             raise UsageError(
                 f"{name} {fixed[name]} does not divide {number} {what}",
-                f"nearest: {_near(fixed[name], number)}",
+                f"nearest: {near(fixed[name], number)}",
             )
     pp, layers = fixed.get("pp", 1), int(float(t.layers))
     if pp > layers:
         raise UsageError(f"pp {pp} is more than {layers} layers", f"at most {layers}")
-    if pp * fixed.get("vp", 1) > layers:
+    virtual = int(most_virtual(layers, pp))
+    if pp > 1 and fixed.get("vp", 1) > max(virtual, 1):
         raise UsageError(
-            f"pp {pp} x vp {fixed['vp']} is more than {layers} layers", f"vp at most {max(layers // pp, 1)}"
+            f"vp {fixed['vp']} cuts {layers} layers, embedding and head into {pp * fixed['vp']} parts",
+            f"vp at most {max(virtual, 1)}",
         )
-    if pp == 1 and pins.get("schedule"):
-        raise UsageError("a pipeline schedule needs stages", "fix pp above 1 too, as in pp=4")
+    if pp > 1 and virtual < 2 and str(pins.get("schedule")) in ("interleaved", "zb-v"):
+        raise UsageError(
+            f"schedule {pins['schedule']}: {layers} layers on {pp} stages make no virtual stages",
+            f"pp at most {(layers + 2) // 2}, or another schedule",
+        )
+    if pp == 1 and (pins.get("schedule") or fixed.get("vp", 1) > 1):
+        what = "a pipeline schedule needs" if pins.get("schedule") else "virtual stages need"
+        raise UsageError(f"{what} stages", "fix pp above 1 too, as in pp=4")
+    sharding = {name: int(pins[name]) for name in ("zero", "shard") if name in pins}
+    if sharding.get("shard", 1) > 1 and sharding.get("zero") == 0:
+        raise UsageError("zero 0 cuts nothing", "leave shard out, or take zero 1 to 3")
     degrees = int(np.prod([fixed.get(k, 1) for k in ("tp", "pp", "cp", "dp")]))
     if devices % degrees:
         raise UsageError(
             f"tp x pp x cp x dp = {degrees} does not divide {devices} chips",
-            f"as in {_near(degrees, devices)}",
+            f"as in {near(degrees, devices)}",
+        )
+    ranks = devices // (fixed.get("tp", 1) * pp)
+    if ranks % sharding.get("shard", 1):
+        raise UsageError(
+            f"shard {sharding['shard']} does not divide the {ranks} ranks that hold copies",
+            f"nearest: {near(sharding['shard'], ranks)}",
+        )
+    if (devices // pp) % fixed.get("ep", 1):
+        raise UsageError(
+            f"ep {fixed['ep']} does not divide the {devices // pp} chips of a stage",
+            f"nearest: {near(fixed['ep'], devices // pp)}",
         )
     parts = fixed.get("dp", 1) * fixed.get("micro_batch", 1)
     if job.global_batch % parts:
         raise UsageError(
             f"dp x micro-batch = {parts} does not divide the batch of {job.global_batch}",
-            f"nearest: {_near(parts, job.global_batch)}",
+            f"nearest: {near(parts, job.global_batch)}",
         )
 
 
-def _near(value: int, number: int) -> str:
+def near(value: int, number: int) -> str:
     """The divisors of a number on either side of a value."""
     divisors = [d for d in range(1, number + 1) if number % d == 0] if number < 10**6 else [1]
     below, above = max(d for d in divisors if d <= value), min((d for d in divisors if d >= value), default=0)

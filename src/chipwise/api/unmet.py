@@ -8,7 +8,7 @@ import numpy as np
 
 from chipwise.errors import InfeasibleError
 from chipwise.parallel.layout import Reason
-from chipwise.report.records import RefusalRecord
+from chipwise.report.records import PlanRecord, RefusalRecord
 from chipwise.search.choose import Refusal
 from chipwise.search.reach import NOWHERE
 from chipwise.units import format_number, format_seconds
@@ -39,9 +39,10 @@ def no_plan(
     rejected: Mapping[Reason, int],
     refusals: Sequence[Refusal],
     never: Sequence[RefusalRecord],
+    dearer: PlanRecord | None = None,
 ) -> InfeasibleError:
     """The error for a search without a plan: `refusals` of chips that were tried, `never` of those that could
-    not be."""
+    not be; `dearer` is the cheapest plan above the limit of cost."""
     reasons = {reason.value: n for reason, n in rejected.items() if reason is not Reason.OK}
     reach = NOWHERE
     for refusal in refusals:
@@ -59,9 +60,14 @@ def no_plan(
                 f"{format_number(reach.requests_per_s)} requests/s are sustained, on {first.deployment.chip.id}"
             )
             hint = "lower --rate, raise --max-chips or --max-usd-per-h, or add chips to --have"
-            return InfeasibleError(what, hint, reasons=reasons, reachable=best)
-        what = f"{name}: no plan within the limits of chips or cost"
-        hint = "raise --max-chips or --max-usd-per-h, or add chips to --have"
+        else:
+            what = f"{name}: no plan within the limits of chips or cost"
+            hint = "raise --max-chips or --max-usd-per-h, or add chips to --have"
+        if dearer is not None and dearer.price is not None:
+            usd = dearer.price.mid
+            what += f"; the cheapest plan without a limit of cost is {dearer.chips}x {dearer.chip} at "
+            what += f"{format_number(usd)} $/h"
+            best |= {"usd_per_h": usd}
         return InfeasibleError(what, hint, reasons=reasons, reachable=best)
     unpriced = [r.deployment.chip.id for r in refusals if r.reason is Reason.NO_PRICE]
     if unpriced:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache, partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -91,10 +92,11 @@ class Effects:
     def values(self, labels: Labels) -> dict[str, Array]:
         """Every quantity for every row."""
         out: dict[str, Array] = {}
+        coded = cache(partial(label_codes, labels))  # levels of most quantities share their attributes
         for name, quantity in self.quantities.items():
             total: Array = np.asarray(0.0)
             for level in quantity.all_levels:
-                keys, codes = label_codes(labels, level.attributes)
+                keys, codes = coded(level.attributes)
                 known = [self.table.get((name, level.name, k)) for k in keys]
                 column = np.array(
                     [
@@ -120,10 +122,11 @@ class Effects:
     def spreads(self, labels: Labels) -> dict[str, Array]:
         """One standard deviation of log(quantity) for every row: effects without rows bring their prior's."""
         out: dict[str, Array] = {}
+        coded = cache(partial(label_codes, labels))
         for name, quantity in self.quantities.items():
             total: Array = np.asarray(0.0)
             for level in quantity.all_levels:
-                keys, codes = label_codes(labels, level.attributes)
+                keys, codes = coded(level.attributes)
                 known = [self.table.get((name, level.name, k)) for k in keys]
                 column = np.array([level.spread if e is None else e.spread for e in known])
                 total = total + column[codes] ** 2

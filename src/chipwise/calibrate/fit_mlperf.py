@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import math
-import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -17,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from chipwise.calibrate.parameters import Parameter
+from chipwise.catalog.parsed import parse
 from chipwise.catalog.snapshot import per_snapshot, shipped_text
 from chipwise.units import Array
 
@@ -83,7 +83,7 @@ class Fitted:
 @per_snapshot
 def shipped_mlperf() -> Fitted:
     """The parameters that come with the package."""
-    data = tomllib.loads(shipped_text("calibrate/data/mlperf.toml"))
+    data = parse(shipped_text("calibrate/data/mlperf.toml"))
     rows = str(data["rows"])
     table = {
         name: Parameter(

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import tomllib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from pathlib import Path
@@ -21,6 +20,7 @@ from chipwise.calibrate.systolic_kernels import systolic_effects
 from chipwise.calibrate.table import read_table
 from chipwise.catalog.chip import Chip
 from chipwise.catalog.files import read_text
+from chipwise.catalog.parsed import parse
 from chipwise.catalog.snapshot import per_snapshot, shipped_names, shipped_text
 from chipwise.cost.efficiency import Efficiency
 from chipwise.cost.simt.own import OwnKernels
@@ -54,7 +54,7 @@ class Parameters:
     @cached_property
     def kernels(self) -> Mapping[str, Effects]:
         """The fitted effects of every group of kernels; priors where there are none."""
-        return {group: Effects.of(self.table, group, prior) for group, prior in PRIORS.items()}
+        return _Kernels(self.table)
 
     @cached_property
     def arrays(self) -> Mapping[str, Effects]:
@@ -157,6 +157,25 @@ class Parameters:
         )
 
 
+class _Kernels(Mapping[str, Effects]):
+    """Effects by group of kernels, each collected when it is first asked for: a question meets a few groups."""
+
+    def __init__(self, table: Mapping[str, Parameter]) -> None:
+        self._table = table
+        self._found: dict[str, Effects] = {}
+
+    def __getitem__(self, group: str) -> Effects:
+        if group not in self._found:
+            self._found[group] = Effects.of(self._table, group, PRIORS[group])
+        return self._found[group]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(PRIORS)
+
+    def __len__(self) -> int:
+        return len(PRIORS)
+
+
 @per_snapshot
 def shipped_parameters() -> Parameters:
     """The parameters that come with the package: those that people edit (TOML) and those that fits write (CSV)."""
@@ -176,7 +195,7 @@ def load_parameters(path: str) -> Parameters:
 
 
 def _read_toml(text: str) -> dict[str, Parameter]:
-    data = tomllib.loads(text)
+    data = parse(text)
     sources = data.pop("sources")
     table: dict[str, Parameter] = {}
     _collect("", data, sources, table)

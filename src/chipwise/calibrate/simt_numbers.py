@@ -105,9 +105,9 @@ def simt_parameters(
             columns = effects[group].values(_labels(group, run, [known[c] for c in new], dict(labels)))
             if dict(labels).get("algorithm") == "direct" and run not in _ALL_REDUCE:
                 columns["direct_s"] = np.array(NEVER_S)
+            each = {k: np.broadcast_to(v, len(new)) for k, v in columns.items()}
             for i, c in enumerate(new):
-                values = {k: float(np.broadcast_to(v, len(new))[i]) for k, v in columns.items()}
-                seen[group, run, c, labels] = values
+                seen[group, run, c, labels] = {k: float(column[i]) for k, column in each.items()}
         rows = [seen[group, run, c.id, labels] for c in chips]
         return {k: np.array([row[k] for row in rows]) for k in rows[0]}
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Literal
 
+from chipwise.catalog.parsed import parse
 from chipwise.catalog.snapshot import per_snapshot, shipped_text
 from chipwise.errors import UnknownNameError
 
@@ -77,7 +77,7 @@ class Benchmark:
 def load_benchmarks() -> Mapping[str, Benchmark]:
     """All benchmarks by the name of their results' `benchmark`; read once."""
     text = shipped_text("catalog/data/published/benchmarks.toml")
-    document = tomllib.loads(text)
+    document = parse(text)
     sources = document.pop("sources")
     return MappingProxyType({name: _benchmark(name, entry, sources) for name, entry in document.items()})
 

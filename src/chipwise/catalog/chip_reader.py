@@ -44,6 +44,7 @@ from chipwise.catalog.chip import (
     Status,
 )
 from chipwise.catalog.guards import GUARDS, check
+from chipwise.catalog.parsed import parse
 from chipwise.catalog.tables import known_keys, read_sources
 from chipwise.errors import UsageError, nearest, shorten
 
@@ -91,7 +92,7 @@ def read_chips(text: str, origin: str) -> dict[str, Chip]:
     figures that violate a guard (see `chipwise.catalog.guards`).
     """
     try:
-        document = tomllib.loads(text)
+        document = parse(text)
     except tomllib.TOMLDecodeError as error:
         raise UsageError(f"{origin}: not valid TOML: {error}") from None
     vendor = document.pop("vendor", None)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from chipwise.catalog.files import read_text
+from chipwise.catalog.parsed import parse
 from chipwise.catalog.snapshot import own_exists, per_snapshot, shipped_text
 from chipwise.errors import UnknownNameError, UsageError, shorten
 
@@ -62,7 +62,7 @@ def bundled_configs() -> Mapping[str, ModelConfig]:
     `like` another begins with the other's."""
     text = shipped_text("catalog/data/models.toml")
     table: dict[str, ModelConfig] = {}
-    for name, entry in tomllib.loads(text).items():
+    for name, entry in parse(text).items():
         origin, also, like = entry.pop("source"), entry.pop("also", ()), entry.pop("like", None)
         keys = {**table[like].data, **entry} if like else entry
         table[name] = ModelConfig(name, keys, origin)

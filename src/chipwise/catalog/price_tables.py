@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import csv
 import io
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Literal
 
 from chipwise.catalog.chip import Provenance, Source
+from chipwise.catalog.parsed import parse
 from chipwise.catalog.snapshot import per_snapshot, shipped_text
 
 __all__ = ["ApiPrice", "Assumption", "Capex", "load_assumptions", "load_capex", "load_token_prices"]
@@ -113,7 +113,7 @@ def load_token_prices() -> tuple[ApiPrice, ...]:
 
 @per_snapshot
 def _ownership() -> dict[str, Any]:
-    return tomllib.loads(shipped_text("catalog/data/ownership.toml"))
+    return parse(shipped_text("catalog/data/ownership.toml"))
 
 
 def _provenance(row: Mapping[str, Any], document: Mapping[str, Any]) -> Provenance:

@@ -26,6 +26,7 @@ __all__ = [
     "TrainingResult",
     "best_results",
     "find_result",
+    "inference_results_of",
     "load_inference_results",
     "load_training_results",
     "select",
@@ -139,6 +140,13 @@ class TrainingResult:
 def load_inference_results() -> Mapping[str, InferenceResult]:
     """All bundled results of MLPerf Inference by id, in the order of the table; read once."""
     return MappingProxyType({r.id: r for r in map(_inference, _rows("mlperf_inference"))})
+
+
+@per_snapshot
+def inference_results_of(benchmarks: frozenset[str]) -> tuple[InferenceResult, ...]:
+    """The results of some benchmarks, in the order of the table; the rows of others are passed over."""
+    place = INFERENCE_COLUMNS.index("model_base")
+    return tuple(_inference(row) for row in _rows("mlperf_inference") if row[place] in benchmarks)
 
 
 @per_snapshot

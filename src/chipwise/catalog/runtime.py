@@ -87,7 +87,8 @@ def override(policies: Policies, changes: Mapping[str, str]) -> Policies:
     values: dict[str, object] = {}
     for name, text in changes.items():
         if name not in POLICY_NAMES:
-            raise UnknownNameError("policy", name, POLICY_NAMES)
+            numbers = (n for n in POLICY_NAMES if not isinstance(getattr(policies, n), str))
+            raise UnknownNameError("policy", name, POLICY_NAMES, f"one of {', '.join(numbers)}")
         old = getattr(policies, name)
         if isinstance(old, str):
             raise UsageError(f"policy {name} is '{old}' and cannot be set", "choose another --runtime")

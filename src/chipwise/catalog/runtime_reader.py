@@ -20,6 +20,7 @@ from collections.abc import Collection, Mapping
 from typing import Any, cast, get_args
 
 from chipwise.catalog.chip import Grade, Provenance, Source
+from chipwise.catalog.parsed import parse
 from chipwise.catalog.runtime_spec import (
     FIGURES,
     Access,
@@ -102,7 +103,7 @@ class RuntimeReader:
 
     def __init__(self, text: str, where: str) -> None:
         try:
-            raw: dict[str, Any] = tomllib.loads(text)
+            raw: dict[str, Any] = parse(text)
         except tomllib.TOMLDecodeError as error:
             raise UsageError(f"{where}: not TOML: {error}") from error
         top = _keys(where, raw, ("formats", "sets", "group", "source", "preset", "runtime"))

@@ -232,5 +232,5 @@ class Runtime:
 
     def _format(self, name: str) -> str:
         if name.lower() not in self.formats:
-            raise UnknownNameError("number format", name, self.formats)
+            raise UnknownNameError("number format", name, self.formats, f"one of {', '.join(self.formats)}")
         return name.lower()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from types import MappingProxyType
 
 from chipwise.catalog.chip import Chip
@@ -31,6 +32,7 @@ __all__ = [
     "parse_have",
     "read_systems",
     "systems_for",
+    "with_own_links",
 ]
 
 
@@ -70,6 +72,18 @@ def systems_for(chip_id: str) -> tuple[System, ...]:
     """The bundled systems that hold a chip. Raises `UnknownNameError` for a chip that does not exist."""
     wanted = get_chip(chip_id).id
     return tuple(s for s in load_systems().values() if any(chip == wanted for chip, _ in s.members))
+
+
+def with_own_links(system: System, chip: Chip) -> System:
+    """The system with the links that the user gave its chip: the outermost fabric, the network."""
+    tiers, scaleout = system.tiers, system.scaleout
+    if "link" in chip.own and chip.scaleup is not None and tiers:
+        speed = chip.scaleup.bytes_per_s
+        pair = chip.scaleup.pairwise_bytes_per_s or speed
+        tiers = (replace(tiers[-1], bytes_per_s=speed, pairwise_bytes_per_s=pair),)
+    if "scaleout" in chip.own:
+        scaleout = ScaleOut("given", chip.scaleout_bytes_per_s)
+    return replace(system, tiers=tiers, scaleout=scaleout)
 
 
 _HAVE = re.compile(r"(\d+)\s*[xX×*]\s*(\S.*)|([^\W\d_].*)")

@@ -29,6 +29,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, cast, get_args
 
 from chipwise.catalog.chip import Chip, Grade, Provenance, Source
+from chipwise.catalog.parsed import parse
 from chipwise.catalog.system_checks import faults
 from chipwise.catalog.system_spec import Fabric, Form, Host, Reserve, ScaleOut, System, Tier, WrapRule
 from chipwise.catalog.system_values import Values
@@ -59,7 +60,7 @@ def read_system_table(text: str, origin: str, chips: Mapping[str, Chip]) -> dict
     `UnknownNameError` for a chip that does not exist.
     """
     try:
-        document = tomllib.loads(text)
+        document = parse(text)
     except tomllib.TOMLDecodeError as error:
         raise UsageError(f"{origin}: not valid TOML: {error}") from None
     sources = read_sources(document.pop("sources", {}), origin)

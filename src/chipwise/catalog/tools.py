@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
+from chipwise.catalog.parsed import parse
 from chipwise.catalog.snapshot import per_snapshot, shipped_text
 from chipwise.errors import UnknownNameError
 
@@ -16,7 +16,8 @@ __all__ = ["Tool", "get_tool", "load_tools"]
 @dataclass(frozen=True, slots=True)
 class Tool:
     """A tool in one version: its options with what they say, where that was read, and the serving runtimes that
-    it starts. `models` and `chips` are its own names for some of ours."""
+    it starts. `vendors` are those on whose chips it runs, empty where its runtimes or chips say it. `models` and
+    `chips` are its own names for some of ours."""
 
     id: str
     name: str
@@ -24,6 +25,7 @@ class Tool:
     source: str
     options: Mapping[str, str]
     runtimes: tuple[str, ...] = ()
+    vendors: tuple[str, ...] = ()
     models: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     chips: Mapping[str, str] = field(default_factory=dict)
 
@@ -31,7 +33,7 @@ class Tool:
 @per_snapshot
 def load_tools() -> Mapping[str, Tool]:
     """All tools by id."""
-    document = tomllib.loads(shipped_text("catalog/data/launch.toml"))
+    document = parse(shipped_text("catalog/data/launch.toml"))
     return MappingProxyType(
         {
             name: Tool(
@@ -41,6 +43,7 @@ def load_tools() -> Mapping[str, Tool]:
                 entry["source"],
                 entry["options"],
                 tuple(entry.get("runtimes", ())),
+                tuple(entry.get("vendors", ())),
                 {model: tuple(names) for model, names in entry.get("models", {}).items()},
                 entry.get("chips", {}),
             )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import os
+import re
 import sys
 from collections.abc import Sequence
 from itertools import pairwise
@@ -23,7 +24,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     from chipwise.cli.app import app
     from chipwise.errors import ChipwiseError
 
-    tokens = list(sys.argv[1:] if arguments is None else arguments)
+    tokens = _with_negatives(list(sys.argv[1:] if arguments is None else arguments))
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # a pipe that cannot carry a sign gets another, not a crash
             stream.reconfigure(errors="replace")
@@ -49,6 +50,18 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except KeyboardInterrupt:
         sys.exit(130)
     sys.exit(0)
+
+
+def _with_negatives(tokens: Sequence[str]) -> list[str]:
+    """Tokens with a negative quantity (`--tokens -5B`) joined to its option, or it would be read as an option."""
+    joined: list[str] = []
+    for token in tokens:
+        value = re.match(r"-\.?\d", token) is not None
+        if value and joined and joined[-1].startswith("--") and "=" not in joined[-1]:
+            joined[-1] += f"={token}"
+        else:
+            joined.append(token)
+    return joined
 
 
 def _json_asked(tokens: Sequence[str]) -> bool:

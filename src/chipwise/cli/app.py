@@ -31,7 +31,7 @@ COMMANDS = {
     "about:doctor": "Check that the installation and its tables are whole.",
     "about:completion": "A script that completes commands and options: source <(chipwise completion bash).",
     "about:glossary": "The words of the field as chipwise uses them.",
-    "catalogue:chips": "Chips: list, show, compare.",
+    "catalogue:chips": "Chips: list, search, show, compare.",
     "catalogue:systems": "Machines, pods and slices: list, show.",
     "catalogue:runtimes": "Serving software: list, show.",
     "catalogue:models": "Bundled models: list, show.",

@@ -10,13 +10,14 @@ from cyclopts import App, Parameter
 
 from chipwise import api
 from chipwise.api.loaded import find_chip
+from chipwise.api.requests.catalogue import ChipsRequest
 from chipwise.catalog.chips import get_chip, load_chips
 from chipwise.catalog.offer import load_offers
 from chipwise.catalog.price import load_token_prices
 from chipwise.catalog.runtime import get_runtime, load_runtimes
 from chipwise.catalog.system import get_system, load_systems
 from chipwise.cli.options import Output
-from chipwise.errors import UnknownNameError, UsageError
+from chipwise.errors import UnknownNameError, UsageError, shorten
 from chipwise.report.catalogue_view import model_view, models_view, offers_view, token_prices_view
 from chipwise.report.chip_view import chip_view, chips_view, compare_view
 from chipwise.report.runtime_view import runtime_view, runtimes_view
@@ -35,6 +36,7 @@ __all__ = [
     "models",
     "offers",
     "runtimes",
+    "search_chips",
     "show_chip",
     "show_model",
     "show_runtime",
@@ -42,7 +44,7 @@ __all__ = [
     "systems",
 ]
 
-chips = App(name="chips", help="Chips: list, show, compare.", help_format="plaintext")
+chips = App(name="chips", help="Chips: list, search, show, compare.", help_format="plaintext")
 systems = App(name="systems", help="Machines, pods and slices: list, show.", help_format="plaintext")
 runtimes = App(name="runtimes", help="Serving software: list, show.", help_format="plaintext")
 models = App(name="models", help="Bundled models: list, show.", help_format="plaintext")
@@ -56,6 +58,19 @@ def list_chips(*, vendor: str | None = None, output: Output = Output()) -> None:
     if vendor is not None and vendor.lower() not in vendors:
         raise UnknownNameError("vendor", vendor, vendors, f"one of {', '.join(sorted(vendors))}")
     found = tuple(c for c in load_chips().values() if vendor is None or c.vendor == vendor.lower())
+    render((chips_view(found),), found, output.format, sys.stdout)
+
+
+@chips.command(name="search")
+def search_chips(*words: str, output: Output = Output()) -> None:  # noqa: B008
+    """Chips in whose id, name, vendor, kind, memory or machines all words occur."""
+    if not words:
+        raise UsageError("nothing to search for", "as in: chipwise chips search mac")
+    hits = {c.id for c in ChipsRequest(search=" ".join(words)).run().chips}
+    found = tuple(c for c in load_chips().values() if c.id in hits)
+    if not found:
+        text = shorten(" ".join(words))
+        raise UnknownNameError("chip", text, load_chips(), "chipwise chips list shows all")
     render((chips_view(found),), found, output.format, sys.stdout)
 
 

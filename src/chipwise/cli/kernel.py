@@ -214,10 +214,13 @@ def collective(
     bytes_: Annotated[str, Parameter(name="--bytes", help="buffer of each rank, as in 64MB")],
     ranks: Annotated[int, whole("devices that take part")],
     where: Where,
+    apart: Annotated[int, whole("chips from one rank to the next, whose groups do the same at once")] = 1,
+    oversubscription: Annotated[float, Parameter(help="links down over links up of leaf switches")] = 1.0,
     output: Output = Output(),  # noqa: B008
 ) -> None:
     """One exchange between the devices of a scale-up domain, or across domains over the network."""
-    _ask("collective", where, output, kind=kind, bytes_=bytes_, ranks=ranks)
+    sizes = {"kind": kind, "bytes_": bytes_, "ranks": ranks}
+    _ask("collective", where, output, **sizes, apart=apart, oversubscription=oversubscription)
 
 
 @kernel.command(name="amdahl")

@@ -10,6 +10,7 @@ from cyclopts import Parameter
 
 from chipwise.api.requests.command import command_line
 from chipwise.api.requests.field import MISSING, ask
+from chipwise.api.requests.parts import TrainOptions
 from chipwise.api.requests.planning import (
     MODEL,
     SERIAL,
@@ -23,18 +24,18 @@ from chipwise.api.requests.planning import (
     PlanOptions,
     PlanRequest,
 )
-from chipwise.api.requests.training import TrainOptions
-from chipwise.cli.options import Answer
-from chipwise.cli.training import plan_training
+from chipwise.cli.options import Answer, refuse
 from chipwise.errors import InfeasibleError, UsageError
 from chipwise.report.fit_view import fit_view
 from chipwise.report.plan_view import breakdown_view, plan_view
 from chipwise.report.table import Table, render
-from chipwise.workload.workload import Task
 
 __all__ = ["compare", "estimate", "explain", "fit", "plan"]
 
 TARGETS = ("rate", "ttft", "tpot")
+EveryTask = Literal["serve", "batch", "local", "train", "finetune"]
+# Training is read here to be pointed to where it is answered.
+Served = Annotated[EveryTask, Parameter(help=TASK, show_choices=False)]
 
 Model = Annotated[str, Parameter(help=MODEL)]
 
@@ -42,7 +43,7 @@ Model = Annotated[str, Parameter(help=MODEL)]
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
 class _Plan(PlanOptions):
-    task: Literal["serve", "batch", "local", "train", "finetune"] = ask(
+    task: EveryTask = ask(
         "serve many users, batch for throughput, local for one user, train or finetune", "serve"
     )
 
@@ -57,12 +58,13 @@ class _Train(TrainOptions):
 @dataclass(frozen=True, kw_only=True)
 class _Compare(PlanOptions):
     chips: str = ask("the chips to compare, separated by commas", MISSING)
-    task: Task = ask(TASK, "serve")
+    task: Served = "serve"
 
 
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
 class _Estimate(EstimateOptions):
+    task: Served = "serve"  # type: ignore[assignment]
     rate: Annotated[str | None, Parameter(show=False)] = None
     ttft: Annotated[str | None, Parameter(show=False)] = None
     tpot: Annotated[str | None, Parameter(show=False)] = None
@@ -86,8 +88,11 @@ def plan(
 ) -> None:
     """Rank chips, counts and layouts for a workload: time, throughput, cost, and what bounds them."""
     if options.task in ("train", "finetune"):
+        from chipwise.cli.training import plan_training
+
         plan_training(model, options.task, options, training, output, everything=all_)
         return
+    refuse(training, TrainOptions, (), options.task)
     _show_plans("plan", PlanRequest(model=model, **vars(options)), output, everything=all_)
 
 
@@ -98,6 +103,7 @@ def compare(
     output: Answer = Answer(),  # noqa: B008
 ) -> None:
     """The best plan of each of some chips, side by side."""
+    _no_training(options.task, f"--chips {options.chips}")
     _show_plans("compare", CompareRequest(model=model, **vars(options)), output, everything=True)
 
 
@@ -155,9 +161,18 @@ def _show_plans(verb: str, request: PlanRequest, output: Answer, *, everything: 
     render(tables, report, output.format, sys.stdout)
 
 
+def _no_training(task: str, where: str) -> None:
+    """Training is planned alone. Raises `UsageError` with what shows it."""
+    if task in ("train", "finetune"):
+        raise UsageError(
+            f"--task {task} is answered by plan", f"plan --task {task} {where} shows it, one layout in full"
+        )
+
+
 def _placed(options: _Estimate) -> dict[str, Any]:
     """The options of one given plan; a target says nothing there."""
     given = dict(vars(options))
+    _no_training(options.task, f"--chips {options.chip} --counts {options.count or 8}")
     for name in TARGETS:
         if given.pop(name) is not None:
             raise UsageError(

@@ -4,26 +4,44 @@ from __future__ import annotations
 
 import sys
 
+from chipwise.api.requests.command import about, command_line
+from chipwise.api.requests.parts import TrainOptions
 from chipwise.api.requests.planning import PlanOptions
-from chipwise.api.requests.training import TrainOptions, TrainRequest
-from chipwise.cli.options import Answer
+from chipwise.api.requests.training import TrainRequest
+from chipwise.cli.options import Answer, refuse
 from chipwise.report.table import render
 
 __all__ = ["plan_training"]
 
-SHARED = ("chips", "precision", "set_", "price", "provider", "region", "owning")
+SHARED = (
+    "chips", "have", "max_chips", "max_usd_per_h", "precision", "set_", "price", "provider", "region", "owning",
+    "parameters",
+)  # fmt: skip
 
 
 def plan_training(
     model: str, task: str, options: PlanOptions, training: TrainOptions, output: Answer, *, everything: bool
 ) -> None:
     """Rank chips, counts and layouts for a training run, and print them."""
-    from chipwise.report.train_view import scaling_view, train_view
+    from chipwise.report.train_notes import kept
+    from chipwise.report.train_view import layout_views, scaling_view, train_view
 
+    refuse(options, PlanOptions, SHARED, task)
     given = {name: getattr(options, name) for name in SHARED if getattr(options, name) is not None}
     request = TrainRequest(model=model, task=task, **given, **vars(training))  # type: ignore[arg-type]
     report = output.of("train_plan", request)
-    tables = [train_view(report, everything=everything)]
+    first = report.plans[0]
+    alone = about(
+        request, TrainRequest, chips=first.chip, counts=str(first.chips), layout=kept(first.layout), have=None,
+        deadline=None, max_usd=None, max_usd_per_h=None, max_chips=None, curves=False,
+    )  # fmt: skip
+    command = f"{command_line('plan', alone)}{' --task train' if task == 'train' else ''}"
+    several = len(report.plans) > 1
+    tables = [train_view(report, command if several else "", everything=everything)]
+    tables += [] if several else layout_views(first)
     if report.scaling:
-        tables.append(scaling_view(report))
+        # one table to a file: with curves CSV holds them alone
+        tables = [scaling_view(report)] if output.format == "csv" else [*tables, scaling_view(report)]
+    elif output.format == "csv":
+        tables = tables[:1]
     render(tables, report, output.format, sys.stdout)

@@ -21,7 +21,10 @@ def validate(
         Parameter(help="measured rows; default: the suite's table in the folder that CHIPWISE_TRUTH names"),
     ] = None,
     folds: Annotated[
-        str | None, Parameter(help="what is left out whole: cell, chip, model, runtime or generation")
+        str | None,
+        Parameter(
+            help="what is left out whole, as the suite has it: cell, chip, model, runtime, stack, vendor, ..."
+        ),
     ] = None,
     out: Annotated[
         str | None, Parameter(help="a Markdown file whose section of the suite is replaced")

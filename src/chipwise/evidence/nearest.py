@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from chipwise.catalog.benchmarks import load_benchmarks
-from chipwise.catalog.published import best_results, load_inference_results
+from chipwise.catalog.published import best_results, inference_results_of
 from chipwise.catalog.snapshot import per_snapshot, shipped_text
 from chipwise.evidence.item import Item, item_of
 from chipwise.evidence.match import Match, anchored, nearest
@@ -69,8 +69,7 @@ def generates(item: Item) -> bool:
     one. What the user measured counts, as benchmarks of serving are of language models."""
     if not item.benchmark:
         return True
-    known = load_benchmarks().get(item.benchmark)
-    return known is not None and known.kind == "llm" and bool(known.model)
+    return item.benchmark in _generating()
 
 
 def nearest_published(target: Target, facts: Callable[[str], ModelFacts | None]) -> Nearest | None:
@@ -116,15 +115,18 @@ def _moved(found: Sequence[Match]) -> tuple[float, float]:
     return math.log(blend.value), blend.weight
 
 
+def _generating() -> frozenset[str]:
+    """The benchmarks of language models."""
+    return frozenset(b.name for b in load_benchmarks().values() if b.kind == "llm" and b.model)
+
+
 @per_snapshot
 def _by_chip() -> Mapping[str, tuple[Item, ...]]:
     """The best published row of every cell and round of language models, by chip."""
     table: dict[str, list[Item]] = {}
-    rows = [r for r in load_inference_results().values() if r.chip and r.tokens_per_s is not None and r.chips]
-    for result in best_results(rows):
-        item = item_of(result)
-        if generates(item):
-            table.setdefault(item.chip, []).append(item)
+    rows = inference_results_of(_generating())
+    for result in best_results(r for r in rows if r.chip and r.tokens_per_s is not None and r.chips):
+        table.setdefault(result.chip, []).append(item_of(result))
     return {chip: tuple(items) for chip, items in table.items()}
 
 

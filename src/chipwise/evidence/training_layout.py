@@ -85,7 +85,7 @@ def row_spread(
         Spread(
             tp=tp,
             pp=pp,
-            vp=(number(row, "vp") or stack.vp or 1.0) if pp > 1 else 1.0,
+            vp=min(number(row, "vp") or stack.vp or 1.0, math.ceil(float(t.layers) / pp)) if pp > 1 else 1.0,
             cp=cp,
             ep=number(row, "ep") or stack.ep or 1.0,
             dp=dp,
@@ -113,7 +113,7 @@ def _usual_seq(row: Row) -> float:
     if "bert" in name and row.get("task") == "fine-tune":
         return 384.0  # questions and answers
     if row.get("chip", "").startswith("gaudi"):
-        return 2048.0  # Optimum Habana's examples
+        return 256.0 if "falcon" in name else 2048.0  # Optimum Habana's examples of language modelling
     return next((seq for pattern, seq in USUAL_SEQ if re.search(pattern, name)), 2048.0)
 
 

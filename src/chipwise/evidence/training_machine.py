@@ -107,7 +107,9 @@ def _joined(row: Row, chips: float, usual: int) -> tuple[float | None, float | N
     elif "torus" in text.lower() or row.get("chip", "").startswith("tpu"):
         domain = max(chips, 1.0)
     elif "nodes of 4" in text:
-        domain, nic = 4.0, 100.0 * GIGABIT
+        # four adapters of 100 Gb/s, of which NCCL used one: an all-reduce over 16 nodes ran at 110 Gb/s per node
+        # (BigScience, experiments/bandwidth)
+        domain, nic = 4.0, 110.0 / 4.0 * GIGABIT
     elif "Jean Zay" in text:
         domain, nic = 8.0, 50.0 * GIGABIT
     elif "DGX-1 " in text or "V100" in row.get("accelerator", ""):

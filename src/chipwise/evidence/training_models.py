@@ -73,9 +73,11 @@ BUNDLED: tuple[tuple[str, str], ...] = (
 # (layers, hidden, heads, ffn, vocab, kv heads, head size or 0, gated): published dimensions of models that
 # have no bundled configuration. NVIDIA NeMo launcher configs; Brown et al. 2020, table 2.1; InternLM reports;
 # BigScience's scripts (experiments/gpt2-meg) and tr11-200B chronicles (width 14,400, layers to fit the stages).
+# GPT3-XL is NeuSight's (scripts/asplos/data/DLmodel_configs/gpt3_xl.json): heads of 128 make it 3,072 wide, where
+# Brown et al. print 2,048.
 TABLE: dict[str, tuple[float, float, float, float, float, float, float, bool]] = {
     r"^gpt3$": (96, 12288, 96, 49152, 51200, 96, 0, False),
-    r"gpt3.?xl": (24, 2048, 16, 8192, 50257, 16, 0, False),
+    r"gpt3.?xl": (24, 3072, 24, 12288, 50257, 24, 0, False),
     r"gpt3.?2\.7b": (32, 2560, 32, 10240, 50257, 32, 0, False),
     r"gpt3.?5b": (24, 4096, 32, 16384, 51200, 32, 0, False),
     r"gpt3.?20b": (44, 6144, 48, 24576, 51200, 48, 0, False),
@@ -145,7 +147,8 @@ def row_network(row: Row) -> tuple[Transformer, tuple[str, ...]]:
         raise UsageError(f"{name}: not a transformer over tokens", "no dimensions are known")
     layers, hidden = number(row, "layers"), number(row, "hidden")
     heads, ffn = number(row, "heads"), number(row, "ffn")
-    if EXPERTS.search(name) or not layers or not hidden:
+    filled = (row.get("dims_filled_in") or "") == "1"  # by whoever made the table, not by the publication
+    if filled or EXPERTS.search(name) or not layers or not hidden:
         known = _by_name(name)
         if known is not None:
             return known, ()
@@ -185,9 +188,17 @@ def row_network(row: Row) -> tuple[Transformer, tuple[str, ...]]:
 def _by_name(name: str) -> Transformer | None:
     for pattern, (layers, hidden, heads, ffn, vocab, kv, d, gated) in TABLE.items():
         if re.search(pattern, name, re.IGNORECASE):
-            encoder = bool(ENCODERS.search(name))
             return plain(
-                layers, hidden, heads, ffn, vocab, kv_heads=kv, head_dim=d, gated=gated, causal=not encoder
+                layers,
+                hidden,
+                heads,
+                ffn,
+                vocab,
+                kv_heads=kv,
+                head_dim=d,
+                gated=gated,
+                causal=not ENCODERS.search(name),
+                tied=not GATED.search(name),
             )
     for pattern, config in BUNDLED:
         if re.search(pattern, name, re.IGNORECASE):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import fields, replace
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from chipwise.calibrate.fit_training import Runs
+from chipwise.calibrate.training_rates import attention_of, products_of, unit_of
 from chipwise.evidence.rows import Row
 from chipwise.evidence.training_case import Case
 from chipwise.evidence.training_layout import row_spread
@@ -20,6 +22,16 @@ from chipwise.predict.training.cluster import chip_generation
 from chipwise.predict.training.values import Recipe, Spread, Transformer
 
 __all__ = ["read_case", "stack_cases"]
+
+# Model, chip and precision of the recipes of Megatron-Bridge that capture routing in CUDA graphs (cuda_graph_scope of
+# scripts/performance/configs/*/*_workload_base_configs.py, 26.02 to 26.06).
+CAPTURED = (
+    r"qwen3.235b.* gb[23]00",
+    r"qwen3.30b.* (g?b[23]00|h100\S* bf16)",
+    r"deepseek.?v3.* (gb200|gb300\S* bf16)",
+    r"gpt.?oss.* g?b300",
+    r"nemotron.?3.* (gb[23]00|b300)",
+)
 
 
 def read_case(row: Row) -> Case:
@@ -37,6 +49,9 @@ def read_case(row: Row) -> Case:
         "recipe": stack.flavour,
         "release": stack.release,
         "generation": generation,
+        "unit": unit_of(stack.dtype, generation),
+        "products": products_of(stack.dtype, generation),
+        "attention": attention_of(stack.name),
         "vendor": chip.vendor,
         "chip": chip.id if exact else f"near-{chip.id}",
         "moe": _routing(row, network),
@@ -77,13 +92,20 @@ def stack_cases(cases: Sequence[Case], rows: Sequence[Row] = ()) -> Runs:
 
 
 def _recipe(row: Row, recipe: Recipe, s: Spread) -> Recipe:
-    """DeepSpeed gathers weights in one ring over all ranks, each over its own NIC."""
-    alone = float(s.zero) >= 3 and "deepspeed" in row.get("framework", "").lower()
+    """DeepSpeed gathers weights in one ring over all ranks, each over its own NIC; on Jean Zay, whose network is known
+    by what such a ring reaches, that is in the number already."""
+    deepspeed = "deepspeed" in row.get("framework", "").lower() and row.get("system") != "Jean Zay"
+    alone = float(s.zero) >= 3 and deepspeed
     return replace(recipe, flat=1.0) if alone else recipe
 
 
 def _routing(row: Row, t: Transformer) -> str:
-    """Dense, experts, or experts that drop tokens beyond their capacity."""
+    """Dense, experts, experts whose routing is captured in CUDA graphs, or that drop tokens beyond their capacity."""
     if not t.moe_share:
         return "dense"
-    return "dropped" if "tokendrop" in row.get("model", "") else "moe"
+    if "tokendrop" in row.get("model", ""):
+        return "dropped"
+    release = row.get("framework", "").partition("Megatron-Bridge ")[2]
+    names = f"{row.get('model', '')} {row.get('chip', '')} {row.get('precision', '')}"
+    captured = release >= "25.11" and any(re.search(p, names, re.IGNORECASE) for p in CAPTURED)
+    return "captured" if captured else "moe"

@@ -41,6 +41,10 @@ class RowStack:
     notes: tuple[str, ...] = ()
 
 
+EARLY_ZERO = ("deepspeed-2021", "hf-deepspeed")  # ZeRO-3 of 2021: every layer waits for its weights
+# Traffic of a softmax that is several operations over that of Megatron's kernels (9 bytes per score): scale, mask, cast
+# to fp32, softmax, cast, dropout move 35; a compiler that joins them up to the softmax and after it, 21.
+SCORE_PASSES = {"eager": 3.9, "hf-deepspeed": 3.9, "neuron": 2.3, "neuron-nemo": 2.3}
 FUSED_GENERATIONS = ("hopper", "blackwell", "blackwell-ultra")
 
 
@@ -62,18 +66,21 @@ def row_stack(row: Row, generation: str) -> RowStack:
     in_flight = {"v-half": 1.0 / 2.0, "v-min": 1.0 / 3.0}
     recipe = Recipe(
         operand_bytes={"fp32": 4.0, "16": 2.0}.get(dtype, 1.5),
-        flash=0.0 if kind == "eager" or (name == "neuron" and "bert" in text) else 1.0,
+        flash=0.0
+        if kind == "eager" or name == "neuron-nemo" or (name == "neuron" and "bert" in text)
+        else 1.0,
+        score_passes=SCORE_PASSES.get(name, 1.0),
         fused=1.0 if kind in ("fused", "xla") or "async" in note.lower() else 0.0,
         compiled=1.0 if kind == "xla" else 0.0,
         graphs=1.0 if row.get("benchmark") and "rocm" not in name else 0.0,
         regather=regather,
-        flat=1.0 if name == "neuron" and not row.get("tp") else 0.0,
+        flat=1.0 if name.startswith("neuron") and not row.get("tp") else 0.0,
         broadcast=1.0 if name == "internevo" and "global" in row.get("sharding", "") else 0.0,
         half_gradients=1.0 if "fp16" in row.get("precision", "").lower() else 0.0,
         frozen_bytes={"8": 1.0, "4": 1.0}.get(dtype, 2.0),
         optimiser=0.0 if row.get("task") == "train step" else 1.0,
     )
-    cores = name == "neuron"
+    cores = name.startswith("neuron")
     return RowStack(
         name,
         kind,
@@ -119,6 +126,9 @@ def _name(row: Row, generation: str) -> tuple[str, str]:
             return "nemo", "fused"
         if "reduce_recompute" in text:
             return "megatron-2022", "eager"
+        if row.get("system") == "Jean Zay" and not (row.get("pp") or row.get("sharding")):
+            # BigScience's experiments/gpt2.md: no stages means ZeRO-3, nothing but a batch Hugging Face's Trainer
+            return ("deepspeed-2021" if row.get("tp") or row.get("dp") else "hf-deepspeed"), "eager"
         return "megatron-2020", "eager"
     if "llm-foundry" in text or "composer" in text:
         return "llm-foundry", "fsdp"
@@ -129,7 +139,11 @@ def _name(row: Row, generation: str) -> tuple[str, str]:
     if "internevo" in text:
         return "internevo", "fsdp"
     if "neuron" in text:
-        return "neuron", "xla"
+        # AWS's tables: decoders with stochastic rounding ran under NeMo Megatron, which writes its scores
+        # (neuronx-nemo-megatron: masked_softmax_fusion and use_emha are off), others under NeuronX Distributed
+        language = re.search("gpt|llama", row.get("model", "").lower())
+        nemo = language and row.get("precision", "").endswith("SR")
+        return "neuron-nemo" if nemo else "neuron", "xla"
     if "habana" in text or generation.startswith("gaudi"):
         return "habana", "xla"
     if "maxtext" in text or "jax" in text or "pathways" in text or "xla" in text:
@@ -200,6 +214,8 @@ def _sharding(row: Row, name: str) -> tuple[float, float, float]:
         "xla-gpu": 3.0,
         "megatron-2020": 0.0,
         "megatron-2022": 0.0,
+        "deepspeed-2021": 3.0,
+        "hf-deepspeed": 3.0,
         "eager": 0.0,
         "habana": 3.0,
     }
@@ -209,7 +225,7 @@ def _sharding(row: Row, name: str) -> tuple[float, float, float]:
 def _recompute(row: Row, name: str) -> tuple[float, float, float]:
     """(share of layers recomputed whole, attention cores recomputed, norms cut by tp)."""
     text = row.get("recompute", "").lower()
-    sequence = 0.0 if name in ("megatron-2020", "eager", "deepspeed") else 1.0
+    sequence = 0.0 if name in ("megatron-2020", "eager", "deepspeed", *EARLY_ZERO) else 1.0
     if "qkv_proj_offloaded" in text:
         return 0.8, 1.0, sequence
     if "full" in text:
@@ -222,9 +238,9 @@ def _recompute(row: Row, name: str) -> tuple[float, float, float]:
         return 0.0, 0.0, 0.0 if name == "megatron-2022" else sequence
     if name == "xla":
         return 1.0, 0.0, sequence
-    if name == "neuron":
+    if name.startswith("neuron"):
         return 0.0, 1.0, sequence
-    if name.startswith("megatron-2"):
+    if name.startswith("megatron-2") or name in EARLY_ZERO:
         return 1.0, 0.0, 0.0
     if name == "habana" and "bert" not in row.get("model", "").lower():
         return 1.0, 0.0, sequence
@@ -249,7 +265,7 @@ def _usual_virtual(row: Row, name: str) -> float:
 def _usual_batch(row: Row, name: str) -> float:
     if row.get("system") == "Jean Zay":
         return 2048.0
-    if name != "neuron":
+    if not name.startswith("neuron"):
         return 0.0
     model, notes = row.get("model", "").lower(), row.get("notes", "")
     nodes = max(float(row.get("chips_total") or 16.0) / 16.0, 1.0)

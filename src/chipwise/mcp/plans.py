@@ -9,6 +9,7 @@ from chipwise.report.explain_records import ExplainReport
 from chipwise.report.gain import gain
 from chipwise.report.kernel_records import AmdahlReport
 from chipwise.report.records import Figure, FitRecord, FitReport, PlanRecord, PlanReport
+from chipwise.units import format_number
 
 __all__ = [
     "FitAnswer",
@@ -229,4 +230,4 @@ def _tail(p: PlanRecord) -> dict[str, float | None]:
 
 
 def _ms(figure: Figure) -> str:
-    return f"{rounded(figure.mid * 1e3):g} [{span(figure.low * 1e3, figure.high * 1e3)}] ms"
+    return f"{format_number(figure.mid * 1e3)} [{span(figure.low * 1e3, figure.high * 1e3)}] ms"

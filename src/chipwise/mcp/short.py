@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from chipwise.report.records import Figure, ModelRecord, RefusalRecord
-from chipwise.units import format_bytes, format_count
+from chipwise.units import format_bytes, format_count, format_number
 
 __all__ = ["Range", "model_text", "range_of", "refusals_of", "rounded", "span"]
 
@@ -23,7 +23,7 @@ def rounded(value: float) -> float:
 
 def span(low: float, high: float) -> str:
     """`11-17`, or the one number."""
-    a, b = f"{rounded(low):g}", f"{rounded(high):g}"
+    a, b = format_number(low, DIGITS), format_number(high, DIGITS)
     return a if a == b else f"{a}-{b}"
 
 

@@ -35,6 +35,7 @@ class TrainLine:
     why: tuple[str, ...]
     basis: str
     on_front: bool
+    ties: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,4 +91,5 @@ def _train(p: TrainPlanRecord) -> TrainLine:
         why=p.why,
         basis=p.step_s.basis,
         on_front=p.on_front,
+        ties=p.ties,
     )

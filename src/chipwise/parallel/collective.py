@@ -19,7 +19,7 @@ from chipwise.units import Real
 
 __all__ = ["Algorithm", "CollectiveParameters", "Kind", "Transfer", "collective", "wire_bytes"]
 
-Kind = Literal["all_reduce", "all_gather", "reduce_scatter", "all_to_all", "p2p"]
+Kind = Literal["all_reduce", "all_gather", "reduce_scatter", "all_to_all", "broadcast", "p2p"]
 Algorithm = Literal["ring", "direct"]
 
 # One direct all-reduce in two phases (scatter and sum, gather) instead of one.
@@ -62,8 +62,9 @@ class CollectiveParameters:
 
 
 def wire_bytes(kind: Kind, num_bytes: Real, ranks: Real) -> Real:
-    """Bytes through one chip's port per direction: all-reduce 2 (r - 1) / r of S, p2p S, others (r - 1) / r."""
-    if kind == "p2p":
+    """Bytes through one chip's port per direction: all-reduce 2 (r - 1) / r of S, p2p and broadcast S, others
+    (r - 1) / r."""
+    if kind in ("p2p", "broadcast"):
         return num_bytes
     moved: Real = (2.0 if kind == "all_reduce" else 1.0) * num_bytes * (ranks - 1.0) / ranks
     return moved

@@ -6,13 +6,20 @@ import numpy as np
 
 from chipwise.units import Real
 
-__all__ = ["batch_time", "held_micro_batches", "slowest_stage", "stage_layers"]
+__all__ = ["batch_time", "held_micro_batches", "most_virtual", "slowest_stage", "stage_layers"]
 
 
 def stage_layers(layers: Real, stages: Real, virtual: Real) -> Real:
     """Most layers on one stage: whole layers per virtual stage, rounded up."""
     chunks = np.maximum(stages * virtual, 1.0)
     return np.where(np.asarray(stages) > 1, np.ceil(layers / chunks - 1e-9) * virtual, layers)
+
+
+def most_virtual(layers: Real, stages: Real) -> Real:
+    """Most virtual stages of one stage: ceil(L / p), while each of the p v parts holds a layer, the embedding or the
+    head: p v <= L + 2. Software counts the two as layers where a model is cut unevenly: 126 layers make 8 x 16 parts.
+    """
+    return np.minimum(np.ceil(layers / stages), np.floor((layers + 2.0) / stages))
 
 
 def slowest_stage(layer_s: Real, head_s: Real, layers: Real, stages: Real, virtual: Real) -> Real:

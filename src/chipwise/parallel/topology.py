@@ -6,15 +6,15 @@ domain, measured) cannot say. The two are not merged: the numbers here are belie
 
 S bytes is the buffer of each rank (all-reduce, all-to-all), the output (all-gather) or the input
 (reduce-scatter), the message (broadcast, p2p). Latency is per hop of a ring and per doubling of a tree; all
-figures broadcast. Contention inside a group is in the bandwidths (`parallel.network`); groups that share a
-link are not told apart.
+figures broadcast. Contention is in the bandwidths (`parallel.network`): of ranks of a group, and of groups that lie
+between each other's ranks and do the same at once.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -22,12 +22,24 @@ from numpy.typing import NDArray
 
 from chipwise.catalog.system_spec import System, Tier
 from chipwise.errors import UsageError
-from chipwise.parallel.network import Network, Tiered, all_to_all, group_rate
+from chipwise.parallel.network import Network, Tiered, Wiring, all_to_all, group_rate
 from chipwise.units import Array, Real
 
-__all__ = ["Exchange", "Latency", "Topology", "algorithms", "exchange_time", "fastest", "system_topology"]
+__all__ = [
+    "Exchange",
+    "Latency",
+    "Topology",
+    "algorithms",
+    "exchange_time",
+    "fastest",
+    "system_topology",
+    "wiring",
+]
 
 Kind = Literal["all_reduce", "all_gather", "reduce_scatter", "all_to_all", "broadcast", "p2p"]
+
+SOCKETS_BYTES_PER_S = 60e9  # between two sockets, one direction: three UPI links of 16 to 24 GT/s (assumed)
+BRIDGED = ("bridge", "mesh", "nvswitch", "switched")
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,11 +110,38 @@ def system_topology(system: System, chips: int) -> Topology:
     axes = float(len(tier.shape)) if tier.torus else 0.0
     mesh = 1.0 if tier.fabric in ("mesh", "partial-mesh") else 0.0
     reduces = 1.0 if tier.fabric == "nvswitch" else 0.0
-    network = Network(tier.bytes_per_s, float(tier.chips), nic, axes, mesh, reduces)
+    uneven = wiring(system) if tier is system.tiers[-1] else Wiring()
+    network = Network(tier.bytes_per_s, float(tier.chips), nic, axes, mesh, reduces, uneven)
     if not tier.torus:
         return Topology(network, pair)
     shape = _slice(system, tier, min(chips, tier.chips))
     return Topology(network, pair, shape, tier.closes(shape))
+
+
+def wiring(system: System) -> Wiring:
+    """What is narrower or faster than the outermost fabric: cards bridged in twos or fours, and the way between the
+    sockets of a host whose cards meet on PCIe, which all of them share."""
+    if not system.tiers:
+        return Wiring()
+    inner, outer = system.tiers[0], system.tiers[-1]
+    found = Wiring()
+    if (
+        inner is not outer
+        and inner.fabric in BRIDGED
+        and (inner.bytes_per_s or 0.0) > (outer.bytes_per_s or 0.0)
+    ):
+        speed = inner.bytes_per_s or 0.0
+        found = replace(
+            found,
+            near=float(inner.chips),
+            near_bytes_per_s=speed,
+            near_pair_bytes_per_s=inner.pairwise_bytes_per_s or speed,
+        )
+    sockets = system.host.sockets or 1
+    if outer.fabric == "pcie" and sockets > 1:
+        side = math.ceil(system.chips_per_host / sockets)
+        found = replace(found, trunk=float(side), trunk_bytes_per_s=SOCKETS_BYTES_PER_S)
+    return found
 
 
 def _slice(system: System, tier: Tier, chips: int) -> tuple[int, ...]:
@@ -157,8 +196,11 @@ def fastest(kind: Kind, num_bytes: Real, ranks: Real, rate: Tiered, p: Latency, 
     return best
 
 
-def exchange_time(kind: Kind, num_bytes: Real, ranks: int, t: Topology, p: Latency | None = None) -> Exchange:
-    """Seconds of one collective of `ranks` neighbours by every algorithm that applies; zero for one rank.
+def exchange_time(
+    kind: Kind, num_bytes: Real, ranks: int, t: Topology, p: Latency | None = None, *, stride: int = 1
+) -> Exchange:
+    """Seconds of one collective of `ranks` chips, `stride` apart (1: neighbours), by every algorithm that applies; zero
+    for one rank. The `stride` groups in between do the same at once.
 
     Rings, trees and sums in the switch as in `algorithms`. Torus: one ring per axis, all axes at work, 2 sum
     (L - 1) steps; an axis that does not close halves its rate.
@@ -167,15 +209,17 @@ def exchange_time(kind: Kind, num_bytes: Real, ranks: int, t: Topology, p: Laten
     size: Array = np.asarray(num_bytes, dtype=float)
     if ranks <= 1:
         return Exchange({"direct": np.zeros(size.shape)})
-    rate = group_rate(t.network, float(ranks), 1.0, p.link, p.net)
-    leaves = ranks > float(t.network.domain)
+    rate = group_rate(t.network, float(ranks), float(stride), p.link, p.net)
+    leaves = ranks * stride > float(t.network.domain)
     if kind == "p2p":
-        over = rate.across if leaves else p.link * t.pair_bytes_per_s
+        over = rate.across if leaves else np.minimum(rate.inside, p.link * t.pair_bytes_per_s)
         return Exchange({"direct": p.base_s + (p.network_s if leaves else 0.0) + size / over})
-    if t.torus and not leaves:
+    if t.torus and not leaves and stride == 1:
         return Exchange({"torus": _torus(kind, size, ranks, t, p)})
     if kind == "all_to_all":
-        moved = all_to_all(size / ranks, ranks - 1.0, float(ranks), t.network, 1.0, p.link, p.net, 0.0)
+        moved = all_to_all(
+            size / ranks, ranks - 1.0, float(ranks), t.network, float(stride), p.link, p.net, 0.0
+        )
         steps = p.network_s * math.log2(ranks) if leaves else (ranks - 1) * p.step_s / 4.0
         return Exchange({"direct": p.base_s + steps + np.asarray(moved)})
     if kind == "broadcast":

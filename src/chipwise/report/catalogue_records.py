@@ -150,6 +150,6 @@ def _figures(chip: Chip) -> tuple[FigureRecord, ...]:
     for name, value in chip.figures.items():
         p = chip.provenance(name)
         said = tuple(f"{s.ref}, {s.date}" if s.date else s.ref for s in p.sources)
-        text = f"{value:g}" if isinstance(value, float) else str(value)
+        text = f"{value:.12g}" if isinstance(value, float) else str(value)
         found.append(FigureRecord(name, text, p.grade, said, p.note))
     return tuple(found)

@@ -8,9 +8,11 @@ from chipwise.catalog.chip import Chip
 from chipwise.catalog.chip_reader import MEASURES
 from chipwise.report.citations import Citations
 from chipwise.report.table import Table
-from chipwise.units import format_bytes
+from chipwise.units import format_bytes, format_number, parse_quantity
 
 __all__ = ["chip_view", "chips_view", "compare_view"]
+
+EXPONENTS = 1e6  # from here on a plain `g` would write them
 
 
 def chips_view(chips: Sequence[Chip]) -> Table:
@@ -22,7 +24,8 @@ def chips_view(chips: Sequence[Chip]) -> Table:
         "memory",
         "GB/s",
         "16-bit TFLOPS",
-        "8-bit",
+        "fp8",
+        "int8 TOPS",
         "link GB/s",
         "joins",
         "W",
@@ -36,7 +39,8 @@ def chips_view(chips: Sequence[Chip]) -> Table:
             "-" if c.memory.usable_bytes is None else format_bytes(c.memory.usable_bytes),
             _number(c.memory.bytes_per_s, 1e9),
             _number(c.peak("bf16") or c.peak("fp16"), 1e12),
-            _number(c.peak("fp8") or c.peak("int8"), 1e12),
+            _number(c.peak("fp8"), 1e12),
+            _number(c.peak("int8"), 1e12),
             _number(c.scaleup.bytes_per_s if c.scaleup else None, 1e9),
             str(c.scaleup.domain) if c.scaleup else "1",
             _number(c.tdp_w, 1.0),
@@ -85,8 +89,12 @@ def compare_view(chips: Sequence[Chip]) -> Table:
 
 
 def _text(value: object) -> str:
-    return f"{value:g}" if isinstance(value, float) else str(value)
+    if isinstance(value, float):
+        return f"{value:g}" if value < EXPONENTS else f"{value:,.0f}"
+    text = str(value)
+    # binary units beside the decimal ones of everything else
+    return f"{text} ({format_bytes(parse_quantity(text, 'B', 'capacity'))})" if text.endswith("GiB") else text
 
 
 def _number(value: float | None, unit: float) -> str:
-    return "-" if value is None else f"{value / unit:,.4g}"
+    return "-" if value is None else format_number(value / unit, 4)

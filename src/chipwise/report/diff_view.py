@@ -36,6 +36,8 @@ LEADING = {
     "days.mid": "days",
     "error": "refused",
 }
+ASIDE = ("workload", "considered", "rejected")  # what was asked and how the answer was found, no part of it
+WHOLE = "the answer"  # what a figure is of that belongs to no entry
 NAMING = ("rank", "chip", "id", "name", "item.id")  # figures that an entry has as long as it is there
 
 
@@ -71,11 +73,13 @@ def _table(changes: Sequence[Change], head: tuple[str, ...]) -> Table:
     known = [c for c in changes if not f"{c.entry} ".startswith(ends)]
     moved = [c for c in known if c.size > LEAST]
     # an answer without any leading figure shows its own
-    shown = [c for c in moved if c.figure in LEADING] or [c for c in moved if c.factor is not None]
+    shown = [c for c in moved if c.figure in LEADING] or [
+        c for c in moved if c.factor is not None and not _aside(c)
+    ]
     first = sorted(shown, key=lambda c: -c.size)[:MOST]
     rows = [
         (
-            c.entry,
+            c.entry or WHOLE,
             LEADING.get(c.figure, c.figure),
             _text(c.figure, c.before),
             _text(c.figure, c.after),
@@ -88,6 +92,10 @@ def _table(changes: Sequence[Change], head: tuple[str, ...]) -> Table:
     more = len(known) - len(rows)
     foot = (*lists, *((f"and {more} more figure{'s' if more > 1 else ''} (--format json)",) if more else ()))
     return Table(COLUMNS if rows else (), rows, head, foot, frozenset(COLUMNS[2:]))
+
+
+def _aside(change: Change) -> bool:
+    return not change.entry and change.figure.partition(".")[0] in ASIDE
 
 
 def _whole(changes: Sequence[Change], end: str) -> list[str]:

@@ -12,6 +12,7 @@ from chipwise.evidence.item import Item
 from chipwise.evidence.match import AXES, Anchored, Match, Target
 from chipwise.report.records import SCHEMA_VERSION
 from chipwise.report.table import Table
+from chipwise.units import format_number
 
 __all__ = [
     "ClaimReport",
@@ -118,7 +119,7 @@ def items_view(items: Sequence[Item], *, most: int | None = None) -> Table:
             i.chip or i.part or "-",
             "-" if i.chips is None else str(i.chips),
             i.precision or "-",
-            f"{i.result:,.4g} {i.unit}",
+            f"{format_number(i.result, 4)} {i.unit}",
             "-" if i.per_chip is None else f"{i.per_chip:,.0f} tok/s",
             i.submitter or i.runtime[:24] or "-",
         )
@@ -148,7 +149,8 @@ def shown_view(shown: Shown) -> tuple[Table, ...]:
         figures.append(("Tokens/s and chip", _cell(shown.item.per_chip)))
     if shown.predicted is not None:
         mid, low, high = shown.predicted
-        figures.append(("predicted by chipwise, 80 %", f"{mid:,.4g} [{low:,.4g} to {high:,.4g}]"))
+        least, middle, most = (format_number(value, 4) for value in (low, mid, high))
+        figures.append(("predicted by chipwise, 80 %", f"{middle} [{least} to {most}]"))
     rows = [(name, _cell(value)) for name, value in fields.items() if value not in (None, "", ())]
     foot = (shown.note,) if shown.note else ()
     return (

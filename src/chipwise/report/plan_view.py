@@ -235,7 +235,7 @@ def _why(p: PlanRecord) -> str:
 def _asked(report: PlanReport) -> tuple[str, ...]:
     w = report.workload
     lengths = f"{w.prompt_tokens:,.10g} tokens in, {w.output_tokens:,.10g} out"
-    load = f"{w.rate_per_s:g} requests/s" if w.rate_per_s else "replicas at full load"
+    load = f"{format_number(w.rate_per_s)} requests/s" if w.rate_per_s else "replicas at full load"
     ttft = f"TTFT {format_seconds(w.ttft_s)}" if w.ttft_s else "no TTFT limit"
     tpot = f"TPOT {format_seconds(w.tpot_s)}" if w.tpot_s else "no TPOT limit"
     asked = [f"{w.task}: {lengths}"]

@@ -10,6 +10,7 @@ from typing import IO, Any, Literal
 
 from chipwise.report.flat import flat_rows
 from chipwise.report.records import SCHEMA_VERSION
+from chipwise.report.terminal import show
 
 __all__ = ["Format", "Table", "render", "to_json"]
 
@@ -82,24 +83,10 @@ def _markdown(table: Table) -> str:
 
 
 def _text(table: Table, out: IO[str]) -> None:
-    from rich.box import SIMPLE_HEAD
     from rich.console import Console
-    from rich.table import Table as RichTable
 
     terminal = out.isatty()
     # a pipe has no width: nothing is cut or wrapped there
     console = Console(file=out, width=None if terminal else 400, highlight=False, emoji=False, markup=False)
-    # captured: rich would end the program when the reader of a pipe has gone
-    with console.capture() as captured:
-        for text in table.head:
-            console.print(text, soft_wrap=True)
-        if table.columns:
-            shown = RichTable(box=SIMPLE_HEAD, pad_edge=False, header_style="bold")
-            for name in table.columns:
-                shown.add_column(name, justify="right" if name in table.right else "left", overflow="fold")
-            for row in table.rows:
-                shown.add_row(*row)
-            console.print(shown)
-        for text in table.foot:
-            console.print(text, soft_wrap=True)
-    out.write(captured.get())
+    # as text: rich would end the program when the reader of a pipe has gone
+    out.write(show(table, console, terminal=terminal))

@@ -10,10 +10,12 @@ import numpy as np
 from chipwise.catalog.chip import Chip
 from chipwise.catalog.system_spec import System
 from chipwise.evidence.training_tiers import PlanTier
+from chipwise.predict.training.memory import MemoryUse
 from chipwise.predict.training.result import days_for_tokens, goodput, step_flops, young_daly
 from chipwise.predict.training.values import Spread
 from chipwise.report.records import Figure, PriceRecord
 from chipwise.report.train_records import ScalingRecord, TrainLayoutRecord, TrainPlanRecord
+from chipwise.report.train_shares import shares
 from chipwise.report.train_why import reasons
 from chipwise.search.choose import pareto
 from chipwise.search.training import FITS, Job, Point
@@ -21,26 +23,32 @@ from chipwise.search.training_space import SCHEDULES
 
 __all__ = ["Failures", "TrainCase", "layout_record", "plan_record", "ranked", "scaling_records"]
 
-# Causes of a step's time as people call them.
-CAUSES = {
-    "compute": ("compute_s", "head_s"),
-    "memory": ("passes_s",),
-    "host": ("host_s",),
-    "network": ("tp_s", "cp_s", "ep_s", "pp_s", "dp_s"),
-    "bubble": ("bubble_s",),
-    "optimiser": ("optimiser_s",),
-    "stragglers": ("straggle_s",),
-}
-
 
 @dataclass(frozen=True, slots=True)
 class Failures:
     """Hours between failures of one chip (Llama 3: 419 in 54 days of 16,384 GPUs), and seconds to save a
-    checkpoint and to restart from one (assumed)."""
+    checkpoint, for which of it the run stops, and to restart from one (assumed).
+
+    Checkpoints are asynchronous: the run stops while the state of a device, tens of GB, goes to host memory, and goes
+    on while it is written. `block_s` of at least `save_s` is a run that waits for both.
+    """
 
     chip_mtbf_h: float = 50_000.0
     save_s: float = 60.0
     restart_s: float = 600.0
+    block_s: float = 5.0
+
+    def interval_s(self, chips: int) -> float:
+        """Seconds of work between checkpoints: Young's and Daly's for what stops the run, none before the last is
+        written."""
+        block = min(self.block_s, self.save_s)
+        return max(float(young_daly(block, self.chip_mtbf_h * 3600.0 / chips)), self.save_s)
+
+    def goodput(self, chips: int) -> float:
+        """Share of the time that makes progress; a failure also loses what was still being written."""
+        block = min(self.block_s, self.save_s)
+        lost = self.restart_s + self.save_s - block
+        return float(goodput(chips, self.chip_mtbf_h, block, lost, self.interval_s(chips)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,16 +121,12 @@ def plan_record(
     low, high, basis = case.tier.low, case.tier.high, case.tier.basis
     step = Figure(at.seconds, at.seconds * low, at.seconds * high, basis, False)
     rate = Figure(at.tokens_per_s, at.tokens_per_s / high, at.tokens_per_s / low, basis, False)
-    good = float(goodput(chips, failures.chip_mtbf_h, failures.save_s, failures.restart_s))
-    every = float(young_daly(failures.save_s, failures.chip_mtbf_h * 3600.0 / chips))
+    good, every = failures.goodput(chips), failures.interval_s(chips)
     days = float(days_for_tokens(case.tokens, s, at.seconds, max(good, 1e-6)))
     took = Figure(days, days * low, days * high, basis, False)
     peak = float(job.cluster.narrow) * chips * at.seconds
-    total = at.seconds
-    shares = {
-        name: sum(float(getattr(at.time, part)) for part in parts) / total for name, parts in CAUSES.items()
-    }
-    memory = {f.name: float(np.asarray(getattr(at.memory, f.name))) for f in fields(at.memory)}
+    parts = shares(job, at)
+    memory, stages = _bytes(at.memory), tuple(map(_bytes, at.stages))
     held, room = float(np.asarray(at.memory.total_bytes)), float(job.cluster.memory_bytes)
     usd = None
     if price is not None:
@@ -160,10 +164,16 @@ def plan_record(
         memory_bytes=held,
         capacity_bytes=room,
         verdict="fits" if held <= FITS * room else "tight",
-        shares=shares,
-        bound=max(shares, key=lambda k: shares[k]),
-        why=reasons(job, at, shares),
+        shares=parts,
+        bound=max(parts, key=lambda k: parts[k]),
+        why=reasons(job, at, parts),
+        stages=stages,
     )
+
+
+def _bytes(used: MemoryUse) -> dict[str, float]:
+    """By use."""
+    return {f.name: float(np.asarray(getattr(used, f.name))) for f in fields(used)}
 
 
 def ranked(plans: Sequence[TrainPlanRecord]) -> tuple[TrainPlanRecord, ...]:
@@ -172,10 +182,28 @@ def ranked(plans: Sequence[TrainPlanRecord]) -> tuple[TrainPlanRecord, ...]:
     days = np.array([p.days.mid for p in plans])
     front = pareto(cost, days)
     order = sorted(range(len(plans)), key=lambda i: (np.isnan(cost[i]), np.nan_to_num(cost[i]), days[i]))
-    return tuple(replace(plans[i], rank=k + 1, on_front=bool(front[i])) for k, i in enumerate(order))
+    made = [replace(plans[i], rank=k + 1, on_front=bool(front[i])) for k, i in enumerate(order)]
+    return tuple(replace(p, ties=_ties(p, made)) for p in made)
 
 
-def scaling_records(chip: str, kind: str, points: Sequence[Point]) -> list[ScalingRecord]:
+def _ties(p: TrainPlanRecord, plans: Sequence[TrainPlanRecord]) -> tuple[int, ...]:
+    """The first plans of other chips that may cost less than `p`, at middle prices: their intervals of time overlap
+    where each is weighed with its rate. Counts of one chip are off by the same factor, and do not tie."""
+    firsts = {q.chip: q for q in reversed(plans)}
+    return tuple(sorted(q.rank for q in firsts.values() if q.chip != p.chip and _close(p, q)))
+
+
+def _close(p: TrainPlanRecord, q: TrainPlanRecord) -> bool:
+    if (p.usd is None) != (q.usd is None):
+        return False
+    a, b = (x.usd.mid / x.days.mid if x.usd else 1.0 for x in (p, q))
+    return (
+        a * p.days.low <= b * q.days.mid <= a * p.days.high
+        and b * q.days.low <= a * p.days.mid <= b * q.days.high
+    )
+
+
+def scaling_records(job: Job, chip: str, kind: str, points: Sequence[Point]) -> list[ScalingRecord]:
     """A curve; efficiency is throughput per chip over that of the first point."""
     if not points:
         return []
@@ -189,7 +217,7 @@ def scaling_records(chip: str, kind: str, points: Sequence[Point]) -> list[Scali
             p.seconds,
             p.tokens_per_s,
             p.tokens_per_s / p.devices / first,
-            p.network_share,
+            shares(job, p),
         )
         for p in points
     ]

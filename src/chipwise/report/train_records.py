@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from chipwise.report.records import SCHEMA_VERSION, Figure, ModelRecord, PriceRecord, RefusalRecord
 
-__all__ = ["ScalingRecord", "TrainLayoutRecord", "TrainPlanRecord", "TrainReport"]
+__all__ = ["ScalingRecord", "TakeoverRecord", "TrainLayoutRecord", "TrainPlanRecord", "TrainReport"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,10 @@ class TrainPlanRecord:
     `mfu` counts 6 FLOPs per active parameter and token (adapters: 4) and all pairs of the attention core, over
     the dense peak of the type that products run in; `hfu` counts what runs, recomputation included. `goodput` is the
     share of the time that makes progress under failures; `days` and the cost include it. `shares` are parts
-    of the step by cause.
+    of the step by cause; of communication that nothing hides, `network` is what shrinks with the bandwidth of
+    scale-out links, `fabric` the rest. `memory` are bytes by use of the fullest pipeline stage, `stages` those of each,
+    first to last. `ties` are the first plans of other chips that may cost less, or be done sooner where no price is
+    known, as far as step times are known.
     """
 
     rank: int
@@ -70,11 +73,13 @@ class TrainPlanRecord:
     bound: str
     why: tuple[str, ...]
     on_front: bool = False
+    stages: tuple[dict[str, float], ...] = ()
+    ties: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class ScalingRecord:
-    """One point of a scaling curve: the best layout of so many chips."""
+    """One point of a scaling curve: the best layout of so many chips. `shares` are parts of the step by cause."""
 
     chip: str
     kind: str
@@ -83,13 +88,23 @@ class ScalingRecord:
     step_s: float
     tokens_per_s: float
     efficiency: float
-    network_share: float
+    shares: dict[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class TakeoverRecord:
+    """The first count of strong scaling where chips wait for one another for more than half of a step (0: none that
+    was tried), what they wait for most, and the shares of all of it: fabric, network, bubble, stragglers."""
+
+    chips: int
+    cause: str
+    shares: dict[str, float]
 
 
 @dataclass(frozen=True, slots=True)
 class TrainReport:
-    """The answer to `plan --task train` and `finetune`. `network_takes_over` names, per chip, the first count of
-    strong scaling where communication and bubbles take more than half of the step; 0: none that was tried."""
+    """The answer to `plan --task train` and `finetune`. `takes_over` names, per chip, where strong
+    scaling ends. `limits` are those of the question (days, usd, usd_per_h), which middle values keep."""
 
     model: ModelRecord
     task: str
@@ -97,8 +112,9 @@ class TrainReport:
     plans: tuple[TrainPlanRecord, ...]
     refused: tuple[RefusalRecord, ...]
     scaling: tuple[ScalingRecord, ...]
-    network_takes_over: dict[str, int]
+    takes_over: dict[str, TakeoverRecord]
     considered: int
     rejected: dict[str, int]
     assumptions: tuple[str, ...]
+    limits: dict[str, float] = field(default_factory=dict)
     schema_version: str = field(default=SCHEMA_VERSION)

@@ -2,62 +2,72 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from chipwise.report.plan_view import model_line
 from chipwise.report.records import Figure
 from chipwise.report.table import Table
+from chipwise.report.train_notes import dollars, duration, footnotes, unit_of
 from chipwise.report.train_records import TrainPlanRecord, TrainReport
+from chipwise.report.train_shares import WAITING
 from chipwise.units import format_bytes, format_count, format_number, format_seconds
 
-__all__ = ["duration", "scaling_view", "train_view"]
+__all__ = ["duration", "layout_views", "scaling_view", "train_view"]
 
 SHOWN = 12
-DAY_S = 86400.0
+OF_EACH = 2  # plans of each chip, where there are several
 
 
-def train_view(report: TrainReport, *, everything: bool = False) -> Table:
-    """The ranked plans, turnaround beside cost."""
-    plans = report.plans if everything else report.plans[:SHOWN]
+def train_view(report: TrainReport, command: str = "", *, everything: bool = False) -> Table:
+    """The ranked plans, turnaround beside cost. `command` shows the first alone, for the last line."""
+    plans = _shown(report, everything)
     columns = ("#", "plan", "step", "tokens/s", "MFU", "time", "$", "memory", "bound by", "basis")
-    foot = []
-    front = [str(p.rank) for p in report.plans if p.on_front]
-    if len(front) > 1:
-        foot.append(f"front, cost against turnaround: {', '.join(front)}")
-    if len(plans) < len(report.plans):
-        foot.append(f"{len(report.plans) - len(plans)} more (--all){_firsts(report)}")
-    if report.plans:
-        foot.append(_outcome(report.plans[0]))
-        foot += [f"why #1: {line}" for line in report.plans[0].why]
-    for chip, count in report.network_takes_over.items():
-        if count:
-            foot.append(f"{chip}: the network takes over at {count:,} chips")
-    for refusal in report.refused[:6]:
-        foot.append(f"{refusal.chip}: {refusal.detail}")
-    foot.append(f"assumed: {'; '.join(report.assumptions)}")
     right = frozenset(("#", "tokens/s", "MFU", "memory"))
-    title = f"{report.task}: {format_count(report.tokens)} tokens"
-    head = (model_line(report.model), title, "")
+    head = (model_line(report.model), f"{report.task}: {format_count(report.tokens)} tokens", "")
+    foot = footnotes(report, plans, command) if plans else []
     return Table(columns, [_row(p) for p in plans], head, tuple(foot), right, report.plans)
 
 
-def _firsts(report: TrainReport) -> str:
-    """Where each chip comes first, where there are several."""
-    first: dict[str, int] = {}
+def _shown(report: TrainReport, everything: bool) -> list[TrainPlanRecord]:
+    """The first plans; of more than two chips the best of each."""
+    if everything or len({p.chip for p in report.plans}) <= 2:
+        return list(report.plans if everything else report.plans[:SHOWN])
+    seen: Counter[str] = Counter()
+    found = []
     for p in report.plans:
-        first.setdefault(p.chip, p.rank)
-    listed = ", ".join(f"#{rank} {chip}" for chip, rank in first.items())
-    return f"; first of each chip: {listed}" if len(first) > 1 else ""
+        seen[p.chip] += 1
+        found += [p] if seen[p.chip] <= OF_EACH else []
+    return found
 
 
-def _outcome(p: TrainPlanRecord) -> str:
-    """What a plan comes to besides its step."""
-    parts = [
-        f"{format_count(p.tokens_per_day)} tokens a day",
-        f"HFU {p.hfu:.0%}",
-        f"goodput {p.goodput:.1%} with a checkpoint every {duration(p.checkpoint_s / DAY_S)}",
-    ]
-    if p.energy_kwh is not None:
-        parts.append(f"at most {format_count(p.energy_kwh)} kWh by the chips' power limits")
-    return f"#1: {', '.join(parts)}"
+def layout_views(p: TrainPlanRecord) -> tuple[Table, Table]:
+    """One layout in full: where the time of a step and the memory of every pipeline stage go."""
+    label = f"{p.chips:,}x {p.chip} ({p.layout.label}, {p.layout.micro_batches:,} micro-batches)"
+    times = Table(
+        ("resource", "share of a step", "time"),
+        [(name, f"{share:.1%}", format_seconds(share * p.step_s.mid)) for name, share in p.shares.items()],
+        (f"where a step of {label} goes", ""),
+        right=frozenset(("share of a step", "time")),
+        records=[{"resource": n, "share": s, "seconds": s * p.step_s.mid} for n, s in p.shares.items()],
+    )
+    stages = p.stages or (p.memory,)
+    uses = [name for name in p.memory if any(stage[name] >= 0.5e6 for stage in stages)]
+    memory = Table(
+        ("stage", *uses, "in all", "of memory"),
+        [
+            (
+                str(i + 1),
+                *(format_bytes(stage[name]) for name in uses),
+                format_bytes(sum(stage.values())),
+                f"{sum(stage.values()) / p.capacity_bytes:.0%}",
+            )
+            for i, stage in enumerate(stages)
+        ],
+        ("memory of a device by pipeline stage, 95 % of it at most", ""),
+        right=frozenset(("stage", *uses, "in all", "of memory")),
+        records=[{"stage": i + 1, **stage} for i, stage in enumerate(stages)],
+    )
+    return times, memory
 
 
 def scaling_view(report: TrainReport) -> Table:
@@ -71,12 +81,12 @@ def scaling_view(report: TrainReport) -> Table:
             format_seconds(s.step_s),
             format_count(s.tokens_per_s),
             f"{s.efficiency:.0%}",
-            f"{s.network_share:.0%}",
+            *(f"{s.shares[name]:.0%}" for name in WAITING),
         )
         for s in report.scaling
     ]
-    columns = ("chip", "scaling", "chips", "layout", "step", "tokens/s", "efficiency", "network")
-    right = frozenset(("chips", "step", "tokens/s", "efficiency", "network"))
+    columns = ("chip", "scaling", "chips", "layout", "step", "tokens/s", "efficiency", *WAITING)
+    right = frozenset(("chips", "step", "tokens/s", "efficiency", *WAITING))
     return Table(
         columns, rows, ("scaling at the best layout of each count", ""), right=right, records=report.scaling
     )
@@ -91,7 +101,7 @@ def _row(p: TrainPlanRecord) -> tuple[str, ...]:
         format_count(p.tokens_per_s.mid),
         f"{p.mfu:.0%}",
         _range(p.days),
-        "-" if p.usd is None else _dollars(p.usd),
+        "-" if p.usd is None else dollars(p.usd.low, p.usd.mid, p.usd.high),
         f"{format_bytes(p.memory_bytes)} of {format_bytes(p.capacity_bytes)}",
         f"{p.bound} {p.shares[p.bound]:.0%}",
         p.days.basis,
@@ -99,22 +109,6 @@ def _row(p: TrainPlanRecord) -> tuple[str, ...]:
 
 
 def _range(f: Figure) -> str:
-    size, unit = _unit(f.mid)
+    size, unit = unit_of(f.mid)
     low, mid, high = (format_number(v / size) for v in (f.low, f.mid, f.high))
     return f"{mid} {unit} [{low}-{high}]"
-
-
-def duration(days: float) -> str:
-    """Days in the unit that people would use: `14.5 min`, `3.2 h`, `640 d`."""
-    size, unit = _unit(days)
-    return f"{format_number(days / size)} {unit}"
-
-
-def _unit(days: float) -> tuple[float, str]:
-    """(days of the unit, its name)."""
-    units = ((2.0, 1.0, "d"), (1.0 / 24.0, 1.0 / 24.0, "h"), (60.0 / DAY_S, 60.0 / DAY_S, "min"))
-    return next(((size, name) for start, size, name in units if days >= start), (1.0 / DAY_S, "s"))
-
-
-def _dollars(f: Figure) -> str:
-    return f"{format_count(f.low, 2)}-{format_count(f.high, 2)}"

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 from numpy.typing import NDArray
 
-from chipwise.cost.cost import Cost
+from chipwise.cost.cost import RESOURCES, Cost
 from chipwise.cost.time import CostParameters
 from chipwise.parallel.layout import Layout, Reason, illegal
 from chipwise.parallel.memory import MemoryAccount
@@ -79,15 +79,12 @@ def evaluate(
     ):
         reason = np.where((reason == 0) & broken, REASONS.index(code), reason)
     live = reason == 0
-    prediction = predict(
-        graph,
-        Group(group.deployments, group.which[live], _take(group.layout, live)),
-        workload,
-        efficiency,
-        overheads,
-    )
-    prediction = _scatter(prediction, live)
     policies = group.deployments[0].policies
+    prediction = _of_none(batch_grid(policies.max_sequences))
+    if live.any():
+        rows = Group(group.deployments, group.which[live], _take(group.layout, live))
+        prediction = predict(graph, rows, workload, efficiency, overheads)
+    prediction = _scatter(prediction, live)
     rank_concurrency = prediction.concurrency / np.asarray(group.layouts(trailing=1).dp)
     with np.errstate(invalid="ignore"):
         allowed = (rank_concurrency <= memory.sequences) & (rank_concurrency <= policies.max_sequences)
@@ -164,6 +161,13 @@ def single(deployment: Deployment, layout: Layout) -> Group:
 
 def _take(layout: Layout, mask: NDArray[np.bool_]) -> Layout:
     return Layout(*(np.asarray(layout.part(p))[mask] for p in ("tp", "pp", "dp", "ep")))
+
+
+def _of_none(batches: Array) -> Prediction:
+    """The prediction of no candidates at all."""
+    nothing = np.empty((0, len(batches)))
+    numbers = {f.name: nothing for f in fields(Prediction) if f.name != "cost"}
+    return Prediction(**numbers, cost=Cost(dict.fromkeys(RESOURCES, nothing)))
 
 
 def _scatter(prediction: Prediction, live: NDArray[np.bool_]) -> Prediction:

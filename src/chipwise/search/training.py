@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 
 import numpy as np
 from numpy.typing import NDArray
 
-from chipwise.predict.training.memory import MemoryRates, MemoryUse, memory_use
+from chipwise.parallel.pipeline import most_virtual
+from chipwise.predict.training.layer import layer_time
+from chipwise.predict.training.memory import MemoryRates, MemoryUse
+from chipwise.predict.training.stages import fullest, stage_memory
 from chipwise.predict.training.step import StepTime, step_time
 from chipwise.predict.training.values import Cluster, Rates, Recipe, Spread, Transformer, take
-from chipwise.search.training_space import COLUMNS, SCHEDULES, layout_rows
+from chipwise.search.training_space import COLUMNS, FRAME, SCHEDULES, crossed, frames, variants
 from chipwise.units import Array
 
 __all__ = [
@@ -27,6 +30,7 @@ __all__ = [
     "layouts",
     "point",
     "scaling",
+    "search",
 ]
 
 FITS = 0.88  # of capacity: predicted memory is 7 % off in the median and 17 % at worst of ten
@@ -42,11 +46,17 @@ class TrainReason(Enum):
     TP_WIDTH = "tp does not divide the feed-forward width: choose a divisor"
     TP_DOMAIN = "tp leaves the scale-up domain: choose at most its size"
     PP_LAYERS = "more pipeline stages than layers: choose fewer"
+    VIRTUAL = "a virtual stage without a layer, embedding or head: choose fewer"
     BATCH = "dp x micro-batch does not divide the global batch: choose a divisor"
     INTERLEAVED = "virtual stages need micro-batches in multiples of the stages: choose vp 1"
     SCHEDULE = "the software of this chip has no such pipeline schedule: choose 1f1b"
     EXPERTS = "ep does not divide the experts: choose a divisor"
+    EXPERT_RANKS = "ep does not divide the ranks of a stage, tp x cp x dp: choose a divisor"
+    CONTEXT = "cp does not divide the sequence: choose a divisor"
+    GRADIENTS = "zero 2 is timed for one stage: choose zero 1 or 3"
+    PINNED = "no layout keeps all that is fixed: fix less"
     NO_NETWORK = "more devices than one scale-up domain holds, and no network is known: use fewer"
+    FAILURES = "failures come faster than work is saved: fewer chips, or a longer mtbf of --failures"
     MEMORY = "does not fit: more chips, recomputation, or a smaller micro-batch"
 
 
@@ -80,14 +90,108 @@ class Priced:
 
 
 def layouts(job: Job, devices: int, pins: Mapping[str, int | str] | None = None) -> Spread:
-    """Every layout worth trying on so many devices, legal or not, as columns (`training_space`); `pins` fixes
-    degrees, schedule, recompute or offload by name."""
-    rows = list(layout_rows(job.network, job.cluster, devices, job.global_batch, job.seq, pins or {}))
-    columns = np.array(rows, dtype=float).T if rows else np.empty((len(COLUMNS), 0))
-    base = Spread(
+    """Every layout worth trying on so many devices as columns (`training_space`); `pins` fixes degrees, schedule,
+    sharding, recompute or offload by name."""
+    return _spread(job, crossed(_frames(job, devices, pins or {}), variants(pins or {})))
+
+
+def search(job: Job, devices: int, pins: Mapping[str, int | str] | None = None) -> Priced:
+    """The layouts among which the best of `layouts` is: branch and bound.
+
+    Recomputation and an optimiser in host memory only take time. So every layout is priced without them first; those
+    too full for it and faster than the best that fits are priced with them, if their leanest variant fits at all, and
+    with the smallest share of layers recomputed, in whole percent, that they fit with.
+    """
+    table, ways = _frames(job, devices, pins or {}), variants(pins or {})
+    first = evaluate(job, _spread(job, crossed(table, ways[:, :1])))
+    capacity = float(job.cluster.memory_bytes)
+    bound = _fastest(job, first)
+    full = first.memory_bytes > FITS * capacity
+    legal = (first.reason == 0) | (first.reason == list(TrainReason).index(TrainReason.MEMORY))
+    open_ = np.flatnonzero(full & legal & (first.seconds < bound))
+    if not len(open_) or ways.shape[1] == 1:
+        return first
+    open_ = open_[np.argsort(first.seconds[open_], kind="stable")]
+    found = [first]
+    for start in range(0, len(open_), CHUNK):
+        rows = open_[start : start + CHUNK]
+        rows = rows[first.seconds[rows] < bound]
+        lean = _spread(job, crossed(table[:, rows], ways[:, -1:]))
+        least = fullest(job.network, lean, job.recipe, job.memory).total_bytes
+        rows = rows[least <= RISKY * capacity]
+        if not len(rows):
+            continue
+        more = evaluate(job, _spread(job, crossed(table[:, rows], ways[:, 1:])))
+        found += [more, *_enough(job, table[:, rows], ways)]
+        bound = min([bound, *(_fastest(job, p) for p in found[-3:])])
+    return _joined(found)
+
+
+def _fastest(job: Job, priced: Priced) -> float:
+    """Seconds of the fastest legal layout that fits comfortably."""
+    fits = (priced.reason == 0) & (priced.memory_bytes <= FITS * float(job.cluster.memory_bytes))
+    return float(priced.seconds[fits].min()) if fits.any() else np.inf
+
+
+def _enough(job: Job, rows: Array, ways: Array) -> Iterator[Priced]:
+    """Layouts with the smallest share of layers recomputed that fits, by bisection, at each home of the optimiser;
+    none where the share is fixed."""
+    if len(np.unique(ways[1])) < 2:
+        return
+    size, room = rows.shape[1], FITS * float(job.cluster.memory_bytes)
+    for home in np.unique(ways[0]):
+
+        def at(percent: Array, home: float = home) -> Spread:
+            lean = np.stack([np.full(size, home), percent / 100.0, np.zeros(size)])
+            return _spread(job, np.concatenate([rows, lean], axis=0))
+
+        low, high = np.zeros(size), np.full(size, 100.0)
+        for _ in range(7):
+            mid = np.ceil((low + high) / 2.0)
+            fits = fullest(job.network, at(mid), job.recipe, job.memory).total_bytes <= room
+            low, high = np.where(fits, low, mid), np.where(fits, mid, high)
+        yield evaluate(job, at(high))
+
+
+def _frames(job: Job, devices: int, pins: Mapping[str, int | str]) -> Array:
+    """`frames`; where a sequence is cut, K and V are gathered if that is faster than round the ring: nothing else of
+    a layout changes with it."""
+    table = frames(job.network, job.cluster, devices, job.global_batch, job.seq, pins, job.schedules)
+    tp, cp, micro = (table[FRAME.index(name)] for name in ("tp", "cp", "micro_batch"))
+    cut = np.flatnonzero(cp > 1.0)
+    _, one, which = np.unique(
+        (tp[cut] * 1e6 + cp[cut]) * 1e6 + micro[cut], return_index=True, return_inverse=True
+    )
+    if len(cut):
+        kinds = cut[one]
+        ring = replace(_base(job), tp=tp[kinds], cp=cp[kinds], micro_batch=micro[kinds])
+        took = [
+            layer_time(job.network, replace(ring, gather=how), job.cluster, job.recipe, job.rates).cp_s
+            for how in (0.0, 1.0)
+        ]
+        table[FRAME.index("gather"), cut] = np.asarray(took[1] < took[0])[which]
+    return table
+
+
+def _spread(job: Job, table: Array) -> Spread:
+    """`COLUMNS` as a layout each."""
+    return replace(_base(job), **dict(zip(COLUMNS, table, strict=True)))
+
+
+def _base(job: Job) -> Spread:
+    """What all layouts of a job have in common."""
+    return Spread(
         global_batch=float(job.global_batch), seq=float(job.seq), adapter=float(job.adapter), sequence=1.0
     )
-    return replace(base, **dict(zip(COLUMNS, columns, strict=True)))
+
+
+def _joined(parts: Sequence[Priced]) -> Priced:
+    """Several tables of layouts as one."""
+    columns = {name: np.concatenate([getattr(p.spread, name) for p in parts]) for name in COLUMNS}
+    rest = (
+        np.concatenate([getattr(p, name) for p in parts]) for name in ("seconds", "memory_bytes", "reason")
+    )
+    return Priced(replace(parts[0].spread, **columns), *rest)
 
 
 def evaluate(job: Job, spread: Spread) -> Priced:
@@ -99,7 +203,7 @@ def evaluate(job: Job, spread: Spread) -> Priced:
         rows = slice(start, start + CHUNK)
         part = take(spread, rows)
         seconds[rows] = step_time(job.network, part, job.cluster, job.recipe, job.rates).total_s
-        memory[rows] = memory_use(job.network, part, job.recipe, job.memory).total_bytes
+        memory[rows] = fullest(job.network, part, job.recipe, job.memory).total_bytes
         reason[rows] = _reasons(job, part, memory[rows])
     return Priced(spread, seconds, memory, reason)
 
@@ -117,13 +221,17 @@ def _reasons(job: Job, s: Spread, memory: Array) -> NDArray[np.int64]:
     if float(t.dense_share):
         rule(TrainReason.TP_WIDTH, np.asarray(t.ffn) % tp != 0)
     rule(TrainReason.TP_DOMAIN, tp > c.domain)
-    rule(TrainReason.PP_LAYERS, np.asarray(s.pp * s.vp) > t.layers)
+    rule(TrainReason.PP_LAYERS, np.asarray(s.pp) > t.layers)
+    rule(TrainReason.VIRTUAL, np.asarray(s.vp > 1) & np.asarray(s.vp > most_virtual(t.layers, s.pp)))
     rule(TrainReason.BATCH, np.asarray(s.global_batch) % (s.dp * s.micro_batch) != 0)
     uneven = np.asarray(s.micro_batches) % s.pp != 0
     rule(TrainReason.INTERLEAVED, np.asarray(s.vp > 1) & uneven)
     rule(TrainReason.SCHEDULE, np.asarray(s.pp > 1) & ~_has(job.schedules, s))
     if float(t.moe_share):
         rule(TrainReason.EXPERTS, np.asarray(t.experts) % s.ep != 0)
+        rule(TrainReason.EXPERT_RANKS, np.asarray(s.tp * s.cp * s.dp) % s.ep != 0)
+    rule(TrainReason.CONTEXT, np.asarray(s.seq) % s.cp != 0)
+    rule(TrainReason.GRADIENTS, np.asarray(s.zero == 2) & np.asarray(s.pp > 1))
     networked = np.isfinite(float(c.nic_bytes_per_s)) and float(c.nic_bytes_per_s) > 0
     rule(TrainReason.NO_NETWORK, np.asarray(s.devices > c.domain) & (not networked))
     rule(TrainReason.MEMORY, memory > RISKY * np.asarray(c.memory_bytes))
@@ -150,15 +258,17 @@ def best(priced: Priced, capacity_bytes: float, count: int = 1) -> NDArray[np.in
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """The best layout of one count of devices: step time, what of it the network and the pipeline take."""
+    """The best layout of one count of devices: step time, the share of it in which devices wait for one another
+    (communication, bubble, stragglers), memory of the fullest stage and of each."""
 
     devices: int
     spread: Spread
     seconds: float
     tokens_per_s: float
-    network_share: float
+    waiting_share: float
     time: StepTime
     memory: MemoryUse
+    stages: tuple[MemoryUse, ...]
 
 
 def point(job: Job, priced: Priced, index: int) -> Point:
@@ -167,19 +277,22 @@ def point(job: Job, priced: Priced, index: int) -> Point:
     time = step_time(job.network, s, job.cluster, job.recipe, job.rates)
     total = float(time.total_s)
     apart = float(time.tp_s + time.cp_s + time.ep_s + time.pp_s + time.dp_s + time.bubble_s + time.straggle_s)
-    memory = memory_use(job.network, s, job.recipe, job.memory)
+    memory = fullest(job.network, s, job.recipe, job.memory)
+    stages = stage_memory(job.network, s, job.recipe, job.memory)
     rate = float(s.global_batch) * float(s.seq) / total
-    return Point(round(float(s.devices)), s, total, rate, apart / total, time, memory)
+    return Point(round(float(s.devices)), s, total, rate, apart / total, time, memory, stages)
 
 
-def scaling(job: Job, counts: Sequence[int], *, weak: bool = False) -> list[Point]:
+def scaling(
+    job: Job, counts: Sequence[int], *, weak: bool = False, pins: Mapping[str, int | str] | None = None
+) -> list[Point]:
     """Best layouts over counts of devices: strong scaling at the job's batch, weak at a batch that grows with
-    the devices (the job's at the first count). Counts without a legal layout are left out."""
+    the devices (the job's at the first count); `pins` as in `layouts`. Counts without a legal layout are left out."""
     points = []
     for devices in counts:
         grown = job.global_batch * devices // counts[0] if weak else job.global_batch
         part = replace(job, global_batch=max(grown, 1))
-        priced = evaluate(part, layouts(part, devices))
+        priced = search(part, devices, pins)
         chosen = best(priced, float(job.cluster.memory_bytes))
         if len(chosen):
             points.append(point(part, priced, int(chosen[0])))

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping
+import math
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
+import numpy as np
+from numpy.typing import NDArray
+
+from chipwise.parallel.pipeline import most_virtual, stage_layers
 from chipwise.predict.training.values import Cluster, Transformer
 
-__all__ = ["COLUMNS", "RECOMPUTE", "SCHEDULES", "Schedule", "layout_rows", "powers"]
+__all__ = ["COLUMNS", "RECOMPUTE", "SCHEDULES", "Schedule", "crossed", "frames", "recomputed", "variants"]
 
-Row = tuple[float, ...]
-COLUMNS = (
-    "tp", "pp", "vp", "bubble", "in_flight", "cp", "gather", "ep", "dp", "micro_batch", "zero", "shard", "offload",
-    "full", "selective",
-)  # fmt: skip
+Table = NDArray[np.float64]
+FRAME = ("tp", "pp", "cp", "dp", "vp", "bubble", "in_flight", "micro_batch", "gather", "ep", "zero", "shard")
+LEAN = ("offload", "full", "selective")
+COLUMNS = (*FRAME, *LEAN)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,68 +50,88 @@ SCHEDULES: Mapping[str, Schedule] = {
 RECOMPUTE: Mapping[str, tuple[float, float]] = {
     "none": (0.0, 0.0),
     "selective": (0.0, 1.0),
+    "quarter": (0.25, 0.0),
     "half": (0.5, 0.0),
+    "three-quarters": (0.75, 0.0),
     "full": (1.0, 0.0),
 }
-RING_FROM = 16384  # tokens of a sequence from which context parallelism is tried
+CONTEXT = 32  # ranks that a sequence is cut over, or one for 4,096 tokens of it
+MICRO = 64  # sequences of a micro-batch, or half a million tokens
 
 
-def layout_rows(
+def variants(pins: Mapping[str, int | str]) -> Table:
+    """Columns of `LEAN`: what memory can be saved by, at the price of time; the first is the fastest, the last the
+    leanest."""
+    again = [recomputed(str(pins["recompute"]))] if "recompute" in pins else list(RECOMPUTE.values())
+    homes = [float(int(pins["offload"]))] if "offload" in pins else [0.0, 1.0]
+    return np.array([(home, *share) for home in homes for share in again]).T
+
+
+def frames(
     t: Transformer,
     c: Cluster,
     devices: int,
     batch: int,
     seq: int,
     pins: Mapping[str, int | str],
-) -> Iterator[Row]:
-    """Rows of `COLUMNS`, legal or not.
+    schedules: Collection[str] = SCHEDULES,
+) -> Table:
+    """Columns of `FRAME`: degrees, schedule, micro-batch and sharding of every layout worth trying; most are legal.
 
-    tp in powers of two up to the domain (64 at most), stages that divide the rest, every schedule with virtual
-    stages that divide the layers of a stage; context parallelism from 16 k tokens on, round a ring or gathered;
-    experts over all or some ranks of a stage; ZeRO-1, FSDP over all ranks or over those of a domain; micro-batches in
-    powers of two; the optimiser on the device or in host memory; recomputation of nothing, of cores, norms and
-    activation functions, of half of the layers, of all.
+    tp up to the domain, dividing the heads; stages that divide the rest, all schedules of the software with virtual
+    stages while each of their parts holds a layer or a table; context parallelism round a ring; experts
+    over all or some ranks of a stage; ZeRO-1, FSDP over all ranks or over those of a domain, in a single stage over any
+    group, and there ZeRO-2. What is left out is never faster: ZeRO over fewer ranks than there are, or none.
     """
-    domain = int(min(float(c.domain), 64.0))
+    heads, domain = int(float(t.heads)), int(min(float(c.domain), 1e6))
 
     def options(name: str, usual: list[int]) -> list[int]:
         return [int(pins[name])] if name in pins else usual
 
     experts = int(float(t.experts)) if float(t.moe_share) else 1
-    contexts = [1] if seq < RING_FROM else [1, 2, 4, 8, 16, 32]
-    again = [RECOMPUTE[str(pins["recompute"])]] if "recompute" in pins else list(RECOMPUTE.values())
-    for tp in options("tp", powers(min(domain, devices))):
+    contexts = [d for d in _divisors(devices, max(CONTEXT, seq // 4096)) if seq % d == 0]
+    found = [np.empty((len(FRAME), 0))]
+    for tp in options("tp", [d for d in _divisors(heads, domain) if devices % d == 0]):
         rest = devices // tp if devices % tp == 0 else 1
-        for pp in options("pp", _divisors(rest, int(float(t.layers)))):
-            for cp in options("cp", contexts):
-                dp, over = divmod(devices, tp * pp * cp)
-                if over or int(pins.get("dp", dp)) != dp:
-                    continue
-                whole = max(batch // dp, 1)
-                eps = options("ep", [e for e in powers(experts) if (tp * cp * dp) % e == 0])
-                cuts = _cuts(dp * cp, max(domain // tp, 1), stages=pp)
-                gathers = [0.0, 1.0] if cp > 1 else [0.0]
-                micros = options("micro_batch", powers(min(whole, 64)))
-                homes = [float(int(pins["offload"]))] if "offload" in pins else [0.0, 1.0]
-                for (vp, bubble, held), gather, ep, micro, (zero, shard), home, (
-                    full,
-                    core,
-                ) in itertools.product(_pipelines(t, pp, pins), gathers, eps, micros, cuts, homes, again):
-                    yield (
-                        tp, pp, vp, bubble, held, cp, gather, ep, dp, micro, zero, shard, home, full, core,
-                    )  # fmt: skip
+        stages = options("pp", _divisors(rest, int(float(t.layers))))
+        for pp, cp in itertools.product(stages, options("cp", contexts)):
+            dp, over = divmod(devices, tp * pp * cp)
+            if over or int(pins.get("dp", dp)) != dp:
+                continue
+            whole = max(batch // dp, 1) if batch % dp == 0 else 1
+            micros = options("micro_batch", _divisors(whole, max(MICRO, 2**19 // seq)))
+            eps = options("ep", [e for e in _divisors(experts, experts) if (tp * cp * dp) % e == 0])
+            cuts = _cuts(dp * cp, max(min(domain, 64) // tp, 1), pp, pins)
+            outer = [
+                (tp, pp, cp, dp, *pipeline, micro)
+                for pipeline, micro in itertools.product(_pipelines(t, pp, pins, schedules), micros)
+                if pipeline[0] == 1 or "vp" in pins or batch % (dp * micro * pp) == 0
+            ]
+            inner = [(0.0, ep, *cut) for ep, cut in itertools.product(eps, cuts)]
+            if outer and inner:
+                found.append(crossed(np.array(outer, dtype=float).T, np.array(inner, dtype=float).T))
+    return np.concatenate(found, axis=1)
 
 
-def _pipelines(t: Transformer, pp: int, pins: Mapping[str, int | str]) -> list[tuple[float, float, float]]:
+def crossed(outer: Table, inner: Table) -> Table:
+    """Every column of the one above every column of the other."""
+    return np.concatenate(
+        [np.repeat(outer, inner.shape[1], axis=1), np.tile(inner, (1, outer.shape[1]))], axis=0
+    )
+
+
+def _pipelines(
+    t: Transformer, pp: int, pins: Mapping[str, int | str], schedules: Collection[str]
+) -> list[tuple[float, float, float]]:
     """(virtual stages, bubble, in flight) of every schedule; one stage has none."""
     if pp == 1:
-        return [(float(int(pins.get("vp", 1))), 1.0, 1.0)]
-    per_stage = float(t.layers) / pp
+        return [] if int(pins.get("vp", 1)) > 1 or "schedule" in pins else [(1.0, 1.0, 1.0)]
+    parts = _virtual(int(float(t.layers)), pp)
     found = []
     for s in SCHEDULES.values():
-        if pins.get("schedule", s.name) != s.name:
+        if pins.get("schedule", s.name) != s.name or (s.name not in schedules and "schedule" not in pins):
             continue
-        chunks = [s.virtual] if s.virtual else [v for v in (2, 4, 8) if per_stage % v == 0]
+        chunks = [s.virtual] if s.virtual else parts
         if "vp" in pins:
             fixed = int(pins["vp"])
             chunks = [fixed] if fixed == s.virtual or (not s.virtual and fixed > 1) else []
@@ -114,21 +139,47 @@ def _pipelines(t: Transformer, pp: int, pins: Mapping[str, int | str]) -> list[t
     return found
 
 
-def _cuts(ranks: int, near: int, *, stages: int) -> list[tuple[float, float]]:
+def _virtual(layers: int, stages: int) -> list[int]:
+    """Virtual stages of one stage: all, but for those that put more layers on it than a larger number does. That
+    one's smaller bubble comes at a hand-over per part, which takes less than a layer."""
+    legal = np.arange(2.0, float(most_virtual(layers, stages)) + 1.0)
+    held = np.asarray(stage_layers(float(layers), float(stages), legal))
+    after = np.minimum.accumulate(held[::-1])[::-1]
+    return [int(v) for v in legal[held <= after]]
+
+
+def _cuts(ranks: int, near: int, stages: int, pins: Mapping[str, int | str]) -> list[tuple[float, float]]:
+    """(ZeRO stage, ranks that it cuts over) of so many copies, of which `near` share a domain."""
+    zero = int(pins["zero"]) if "zero" in pins else None
     if ranks == 1:
-        return [(0.0, 1.0)]
-    cuts = [(1.0, float(ranks))]
-    if stages == 1:
-        cuts.append((3.0, float(ranks)))
-        if 1 < near < ranks and ranks % near == 0:
-            cuts.append((3.0, float(near)))
+        return [] if zero else [(0.0, 1.0)]
+    usual = [1, 2, 3] if stages == 1 else [1, 3]
+    kinds = usual if zero is None else [zero]
+    groups = _divisors(ranks, ranks)[1:] if stages == 1 else [r for r in (near, ranks) if 1 < r <= ranks]
+    cuts = []
+    for kind in kinds:
+        spans = [1] if not kind else groups if kind == 3 else [ranks]
+        if kind and "shard" in pins:
+            spans = [int(pins["shard"])]
+        cuts += [(float(kind), float(span)) for span in dict.fromkeys(spans) if ranks % span == 0]
     return cuts
 
 
-def powers(most: int) -> list[int]:
-    """Powers of two up to `most`."""
-    return [2**i for i in range(max(most, 1).bit_length()) if 2**i <= most]
+def recomputed(text: str) -> tuple[float, float]:
+    """The pair of `RECOMPUTE` by name, or of a share of the layers, as in `30%`. Raises `ValueError`."""
+    if text in RECOMPUTE:
+        return RECOMPUTE[text]
+    share = float(text.removesuffix("%")) * (0.01 if text.endswith("%") else 1.0)
+    if not 0.0 <= share <= 1.0:
+        raise ValueError(text)
+    return share, 0.0
 
 
 def _divisors(number: int, most: int) -> list[int]:
-    return [d for d in range(1, min(number, most) + 1) if number % d == 0]
+    return [d for d in _all_divisors(number) if d <= most]
+
+
+@lru_cache(maxsize=4096)
+def _all_divisors(number: int) -> tuple[int, ...]:
+    small = [d for d in range(1, math.isqrt(number) + 1) if number % d == 0]
+    return tuple(dict.fromkeys((*small, *(number // d for d in reversed(small)))))

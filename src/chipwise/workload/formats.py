@@ -101,7 +101,7 @@ FORMATS: dict[str, Format] = {
 def get_format(name: str) -> Format:
     """The format of that name. Raises `UnknownNameError`."""
     if name not in FORMATS:
-        raise UnknownNameError("number format", name, FORMATS)
+        raise UnknownNameError("number format", name, FORMATS, f"one of {', '.join(FORMATS)}")
     return FORMATS[name]
 
 

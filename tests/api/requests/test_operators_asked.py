@@ -92,6 +92,7 @@ def test_the_catalogue_is_searched_by_words() -> None:
     chips = read_request("chips", {"search": "amd hbm3e"}).run()
     assert {"mi325x", "mi355x"} <= {c.id for c in chips.chips}
     assert not any(c.figures for c in chips.chips)
+    assert "m4-max" in {c.id for c in read_request("chips", {"search": "mac"}).run().chips}
     full = read_request("chips", {"chips": "mi300x"}).run().chips[0]
     assert {f.name: f for f in full.figures}["memory_GBps"].sources
     models = read_request("models", {"search": "qwen3 235b", "limit": 1}).run()

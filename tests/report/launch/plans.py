@@ -1,11 +1,22 @@
 """Plans whose launch files are kept: served by tensor and by expert parallelism, with prompts in workers of their
-own, in stages on two hosts, on Neuron and on a CPU, and trained."""
+own, in stages on two hosts, on Neuron and on a CPU; trained on GPUs, on a slice, with latent attention in uneven
+stages, by adapters, and on Trainium."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from chipwise.report.launch.spec import Guess, Machine, Network, ServeSpec, Spec, TrainSpec
+from chipwise.report.launch.spec import (
+    Guess,
+    Latent,
+    Machine,
+    Network,
+    Rope,
+    Router,
+    ServeSpec,
+    Spec,
+    TrainSpec,
+)
 
 AWS = (("aws", "p5.48xlarge", "us-east-1", 8), ("gcp", "a3-highgpu-8g", "us-central1", 8))
 SERVED = ("predicted: TTFT 170 ms [90 ms to 400 ms], TPOT 24.0 ms [19.0 ms to 30.0 ms] (80 %)",)
@@ -65,7 +76,9 @@ def trained(**changes: object) -> TrainSpec:
         "title": "meta-llama/Llama-3.1-70B: 64x h100-sxm5-80gb, tp8 pp2 dp4 zero-1, bf16",
         "model": "meta-llama/Llama-3.1-70B",
         "machine": Machine("h100-sxm5-80gb", "nvidia", 64, 8, AWS),
-        "network": Network(80, 8192, 28672, 64, 8, 128, 128256, 0, 0, 0, False, True, 5e5, 1e-5),
+        "network": Network(
+            80, 8192, 28672, 64, 8, 128, 128256, 0, 0, 0, False, True, Rope(5e5, "llama3", 8.0), 1e-5
+        ),
         "tp": 8,
         "pp": 2,
         "vp": 5,
@@ -83,7 +96,7 @@ def trained(**changes: object) -> TrainSpec:
         "seq": 8192,
         "precision": "bf16",
         "steps": 119210,
-        "finetune": False,
+        "tuned": "",
         "expected": (
             "predicted: 30.1 s [26.0 s to 35.2 s] a step (80 %), 44 % MFU, 45.1 days with failures",
         ),
@@ -91,6 +104,32 @@ def trained(**changes: object) -> TrainSpec:
         "one_queue": True,
     }
     return TrainSpec(**(values | changes))  # type: ignore[arg-type]
+
+
+def deep(**changes: object) -> TrainSpec:
+    """Latent attention and experts, whose 61 layers no number of stages divides."""
+    values: dict[str, object] = {
+        "title": "deepseek-ai/DeepSeek-V3: 512x h100-sxm5-80gb, tp4 pp32 ep16 dp4 zero-1 b1, bf16",
+        "model": "deepseek-ai/DeepSeek-V3",
+        "machine": Machine("h100-sxm5-80gb", "nvidia", 512, 8, AWS),
+        "network": Network(
+            *(61, 7168, 18432, 128, 128, 192, 129280, 256, 8, 2048, False, True),
+            rope=Rope(1e4, "yarn", 40.0, 1.0, 1.0),
+            norm_epsilon=1e-6,
+            qk_norm=True,
+            latent=Latent(1536, 512, 128, 64, 128),
+            dense_layers=3,
+            shared=2048,
+            router=Router("sigmoid", 2.5, 8, 4, bias=True),
+        ),
+        "tp": 4,
+        "pp": 32,
+        "vp": 1,
+        "ep": 16,
+        "schedule": "1f1b",
+        "selective": False,
+    }
+    return trained(**(values | changes))
 
 
 NEURON = Machine("trainium2", "aws", 64, 64, (("aws", "trn2.48xlarge", "us-east-2", 64),))
@@ -166,6 +205,18 @@ PLANS: dict[str, Spec] = {
         schedule="",
         one_queue=False,
     ),
+    "deep": deep(),
+    "adapters": trained(
+        title="meta-llama/Llama-3.1-70B: 8x h100-sxm5-80gb, tp4 dp2, bf16",
+        machine=Machine("h100-sxm5-80gb", "nvidia", 8, 8, AWS),
+        tp=4,
+        pp=1,
+        vp=1,
+        dp=2,
+        schedule="",
+        tuned="lora",
+    ),
+    "cores": trained(machine=NEURON, tp=8, pp=1, vp=1, dp=8, schedule="", one_queue=False),
 }
 
 

@@ -12,13 +12,16 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from chipwise.catalog.tools import load_tools
 from chipwise.errors import ChipwiseError
 from chipwise.report.launch.command import Command
-from chipwise.report.launch.spec import Guess, ServeSpec
+from chipwise.report.launch.megatron import stages
+from chipwise.report.launch.spec import Guess, Rope, ServeSpec, Spec
 from chipwise.report.launch.targets import TARGETS, launch_files
-from report.launch.plans import PLANS, RUNTIMES, plan_for, served, trained
+from report.launch.plans import NEURON, PLANS, RUNTIMES, TPU, deep, plan_for, served, trained
 
 KEPT = Path(__file__).parent / "files"
 
@@ -124,7 +127,20 @@ def test_what_a_tool_cannot_be_told_is_refused(target: str, changes: dict[str, o
     [
         ("megatron", {"precision": "nvfp4"}, "train in nvfp4"),
         ("torchtitan", {"precision": "fp8"}, "train in fp8"),
-        ("megatron", {"pp": 3, "vp": 1}, "cut evenly into 3"),
+        ("megatron", {"schedule": "zb-v"}, "no schedule of Megatron-LM"),
+        ("megatron", {"sharding": "fsdp"}, "fsdp.* and has stages"),
+        ("megatron", {"sharding": "fsdp", "pp": 1, "offload": 1.0}, "fsdp.* and has the optimiser"),
+        ("megatron", {"sharding": "fsdp", "pp": 1, "shard_ranks": 2}, "over 2 of 4 replicas"),
+        ("megatron", {"machine": TPU}, "does not run on tpu-v5p"),
+        ("torchtitan", {"machine": TPU}, "does not run on tpu-v5p"),
+        ("torchrun", {"machine": TPU}, "does not run on tpu-v5p"),
+        ("megatron", {"machine": NEURON}, "does not run on trainium2"),
+        ("torchtitan", {"machine": NEURON}, "does not run on trainium2"),
+        ("maxtext", {"machine": NEURON}, "does not run on trainium2"),
+        ("megatron", {"tuned": "lora"}, "trains lora adapters"),
+        ("torchtitan", {"tuned": "full"}, "trains all weights"),
+        ("terraform", {"machine": TPU}, "rented as TPU VMs"),
+        ("kubernetes", {"machine": TPU}, "no image of a trainer for tpu-v5p"),
         ("maxtext", {"pp": 3, "vp": 1}, "cut evenly into 3"),
         ("maxtext", {"global_batch": 28}, "a multiple of 2 micro-batches"),
         ("torchtitan", {"offload": 0.5}, "optimiser in host memory"),
@@ -138,6 +154,110 @@ def test_training_that_a_tool_cannot_be_told_is_refused(
 ) -> None:
     with pytest.raises(ChipwiseError, match=words):
         launch_files(trained(**changes), target)
+
+
+@pytest.mark.parametrize("name", PLANS)
+def test_a_refusal_names_the_tools_that_start_the_plan(name: str) -> None:
+    """Each tool that is named starts the plan, and each that starts it is named."""
+    spec = PLANS[name]
+    texts = {target: started(spec, target) for target in TARGETS}
+    able = [target for target, text in texts.items() if not text.startswith("refused: ")]
+    assert able
+    for text in texts.values():
+        if text.startswith("refused: "):
+            said = (
+                text.partition("launch it --for ")[2].rstrip(")").removesuffix(" with a program of your own")
+            )
+            assert said.split(", ") == able
+
+
+def started(spec: Spec, target: str) -> str:
+    try:
+        return launch_files(spec, target)[0].text
+    except ChipwiseError as error:
+        return f"refused: {error}"
+
+
+def test_a_plan_that_no_tool_starts_says_so() -> None:
+    with pytest.raises(ChipwiseError, match=r"plan with --layout schedule=1f1b; launch it --for torchtitan"):
+        launch_files(trained(schedule="zb-v"), "megatron")
+    slice_ = trained(machine=TPU, offload=0.5)
+    with pytest.raises(ChipwiseError, match=r"plan with --layout offload=0; no other tool here starts it"):
+        launch_files(slice_, "maxtext")
+
+
+@pytest.mark.parametrize(
+    ("layers", "pp", "vp", "text"),
+    [
+        (61, 32, 1, "Et|(t*2|)*29t|tL"),
+        (126, 16, 8, "E|(t|)*126L"),
+        (126, 8, 8, "Et|(t*2|)*62tL"),
+        (5, 2, 1, "Et*3|t*2L"),
+        (7, 4, 2, "Et|(t|)*6L"),
+        (3, 8, 1, "E|(t|)*3(|)*3L"),
+    ],
+)
+def test_uneven_stages(layers: int, pp: int, vp: int, text: str) -> None:
+    assert stages(layers, pp, vp) == text
+
+
+@given(layers=st.integers(1, 130), pp=st.integers(2, 32), vp=st.integers(1, 8))
+def test_stages_hold_every_layer_once_and_none_much_more_than_another(layers: int, pp: int, vp: int) -> None:
+    """Read back as Megatron-Core's documentation says: products first of groups, then of letters."""
+    text = re.sub(r"\(([^)]+)\)\*(\d+)", lambda m: m[1] * int(m[2]), stages(layers, pp, vp))
+    parts = re.sub(r"(.)\*(\d+)", lambda m: m[1] * int(m[2]), text).split("|")
+    counts = [part.count("t") for part in parts]
+    assert len(parts) == pp * vp
+    assert (parts[0][0], parts[-1][-1]) == ("E", "L")
+    assert sum(counts) == layers
+    assert max(counts) - min(counts) <= 1
+    assert counts[-1] == min(counts)
+
+
+@pytest.mark.parametrize(("tp", "ep", "cut"), [(4, 16, "1"), (8, 2, "4"), (1, 16, None), (4, 1, None)])
+def test_experts_are_cut_only_where_they_are_fewer_than_devices_of_a_layer(
+    tp: int, ep: int, cut: str | None
+) -> None:
+    """Megatron-LM cuts experts as it cuts layers unless it is told; the plan holds 1 / max(ep, tp) of them."""
+    text = launch_files(deep(tp=tp, ep=ep), "megatron")[0].text
+    said = re.search(r"--expert-tensor-parallel-size (\d+)", text)
+    assert (said and said[1]) == cut
+
+
+@pytest.mark.parametrize(
+    ("sharding", "strategy"), [("fsdp", "optim_grads_params"), ("zero-2", "optim_grads")]
+)
+def test_what_megatron_cuts(sharding: str, strategy: str) -> None:
+    spec = trained(sharding=sharding, pp=1, vp=1, dp=8, shard_ranks=8, schedule="")
+    assert f"--data-parallel-sharding-strategy {strategy} " in launch_files(spec, "megatron")[0].text
+
+
+def test_megatron_cuts_weights_without_one_queue() -> None:
+    spec = trained(sharding="fsdp", pp=1, vp=1, dp=8, shard_ranks=8, schedule="")
+    text = launch_files(spec, "megatron")[0].text
+    assert "--use-megatron-fsdp \\\n  --data-parallel-sharding-strategy optim_grads_params " in text
+    assert "--ckpt-format fsdp_dtensor " in text
+    assert "CUDA_DEVICE_MAX_CONNECTIONS" not in text
+
+
+def test_wrappers_say_what_trains_and_why() -> None:
+    text = launch_files(trained(schedule="zb-v"), "skypilot")[0].text
+    assert "# trained with torchtitan" in text
+    assert "# not by Megatron-LM: zb-v is no schedule" in text
+    assert "-m torchtitan.train" in text
+
+
+def test_what_a_trainer_must_be_told_is_asked_for() -> None:
+    for target, words in (("skypilot", 'envs:\n  PROGRAM: ""'), ("kubernetes", '- name: "PROGRAM"')):
+        assert words in launch_files(PLANS["adapters"], target)[0].text
+    main = launch_files(PLANS["adapters"], "terraform")[0].text
+    assert "PROGRAM" not in main  # nobody could fill it in there: train.sh is started by hand
+
+
+def test_positions_that_megatron_does_not_stretch_are_named() -> None:
+    odd = replace(deep().network, rope=Rope(1e4, "dynamic", 4.0))
+    text = launch_files(deep(network=odd), "megatron")[0].text
+    assert "# positions are stretched by dynamic in the model's configuration" in text
 
 
 def test_half_the_layers_again_are_half_of_every_chunk() -> None:

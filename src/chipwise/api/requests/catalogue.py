@@ -38,7 +38,9 @@ class ChipsRequest(Asked):
     """Chips: all, those that a search finds, or some by name with every figure and its source, side by side."""
 
     chips: str | None = ask("these in full, separated by commas; default: a line for each", file=True)
-    search: str | None = ask("words that all occur in id, name, vendor, kind or memory, as in nvidia hbm3e")
+    search: str | None = ask(
+        "words that all occur in id, name, vendor, kind, memory or machines, as in nvidia hbm3e or mac studio"
+    )
     vendor: str | None = ask("of this vendor, as in amd")
     limit: int = ask("at most so many", 200)
 
@@ -140,7 +142,8 @@ def _same(vendor: str | None, chip: Chip) -> bool:
 
 
 def _text(c: Chip) -> str:
-    return " ".join((c.id, c.name, c.vendor, c.kind, c.family, c.memory.name, *c.aliases))
+    machines = (s.name for s in load_systems().values() if any(held == c.id for held, _ in s.members))
+    return " ".join((c.id, c.name, c.vendor, c.kind, c.family, c.memory.name, *c.aliases, *machines))
 
 
 def _holding(words: str | None, items: Iterable[T], text: Callable[[T], str]) -> list[T]:

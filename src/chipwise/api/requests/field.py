@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from chipwise.errors import UsageError, shorten
 from chipwise.units import parse_quantity
 
-__all__ = ["MISSING", "Asked", "ask", "count_of", "pairs", "quantity", "share", "split"]
+__all__ = ["MISSING", "Asked", "ask", "count_of", "pairs", "quantity", "share", "split", "whole"]
 
 
 class Asked:
@@ -71,3 +71,13 @@ def count_of(value: int | None, option: str, what: str, high: int = 1_000_000) -
     if value is not None and not 1 <= value <= high:
         raise UsageError(f"{option} {value}: not a count of {what}", "at least 1")
     return value
+
+
+def whole(text: str, option: str, *, low: float, high: float) -> int:
+    """A count, as in `4k`. Raises `UsageError` out of [low, high] and for parts of one."""
+    number = parse_quantity(text, "", option, low=low, high=high)
+    if number % 1:
+        raise UsageError(
+            f"{option}: {shorten(text)} is no whole number", f"as in {max(int(number), int(low))}"
+        )
+    return int(number)

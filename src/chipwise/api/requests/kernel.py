@@ -24,7 +24,7 @@ DIMS: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "softmax": (("m", "n"), ()),
     "elementwise": (("m", "n"), ("kind",)),
     "copy": (("bytes_",), ("way",)),
-    "collective": (("kind", "bytes_", "ranks"), ()),
+    "collective": (("kind", "bytes_", "ranks"), ("apart", "oversubscription")),
 }
 """What each operator needs, and what it takes besides."""
 
@@ -68,10 +68,14 @@ class KernelRequest(Asked):
     top_k: int | None = ask("experts: experts that a token takes")
     routing: str | None = ask("experts: random or the other routings that an error lists; default random")
     kind: str | None = ask(
-        "collective: all_reduce, all_gather, reduce_scatter, all_to_all or p2p; elementwise: default add"
+        "collective: all_reduce, all_gather, reduce_scatter, all_to_all, broadcast or p2p; elementwise: default add"
     )
     bytes_: str | None = ask("collective: buffer of each rank, as in 64MB; copy: how much", name="bytes")
     ranks: int | None = ask("collective: devices that take part; experts: ranks that share them out")
+    apart: int | None = ask(
+        "collective: chips from one rank to the next, whose groups share links; default 1"
+    )
+    oversubscription: float | None = ask("collective: links down over links up of leaf switches; default 1")
     way: str | None = ask("copy: default to-chip")
     set_: str | None = ask("figures of the chips, as in hbm=4TB/s,bf16=1.2PFLOPS", name="set")
 

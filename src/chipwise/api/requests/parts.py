@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from chipwise.api.tactics import Tactics
     from chipwise.calibrate.parameters import Parameters
 
-__all__ = ["Lengths", "Money", "Place", "Serving", "Software", "Targets", "numbers_of"]
+__all__ = ["Lengths", "Money", "Place", "Serving", "Software", "Targets", "TrainOptions", "numbers_of"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -209,6 +209,31 @@ class Place(Asked):
         if self.concurrency is not None and not 0 < self.concurrency < 1e7:
             raise UsageError(f"--concurrency {self.concurrency:g} is out of range", "more than 0")
         return Layout(**{name: float(degree) for name, degree in degrees.items()})
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainOptions(Asked):
+    """What is trained, how far, and within which limits."""
+
+    tokens: str | None = ask("training: tokens in all, as in 15T; default: 1T, of finetune 100M")
+    seq: str = ask("training: tokens of a sequence", "4096")
+    global_batch: int = ask("training: sequences of a step; 0: 4 M tokens, fine-tuning 0.25 M", 0)
+    counts: str | None = ask("training: chips to try, as in 64,256")
+    deadline: str | None = ask("training: at most so long, as in 30d")
+    max_usd: float | None = ask("training: at most so many dollars")
+    layout: str | None = ask(
+        "training: what to keep, as in tp=8,pp=4,schedule=interleaved,zero=3,shard=8,recompute=full,offload=1"
+    )
+    method: str | None = ask("training: full, lora or qlora; of finetune lora")
+    failures: str | None = ask(
+        "training: hours between failures of a chip, time to save, for which of it the run stops (block=60s: all), and "
+        "to restart; default: mtbf=50000h,save=60s,block=5s,restart=10min"
+    )
+    network: str | None = ask(
+        "training: the network beyond the fabric, as in nic=25GB/s,oversubscription=3,leaf=16: speed of a chip, one "
+        "direction; links down over links up of a leaf switch, and hosts under it"
+    )
+    curves: bool = ask("training: weak and strong scaling too; as csv alone", False)
 
 
 def numbers_of(file: str | None) -> Parameters | None:

@@ -5,33 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from chipwise.api.requests.field import MISSING, Asked, ask, pairs, quantity, split
-from chipwise.api.requests.parts import Money
+from chipwise.api.requests.field import MISSING, ask, count_of, pairs, quantity, split, whole
+from chipwise.api.requests.parts import Money, TrainOptions, numbers_of
 from chipwise.api.requests.planning import MODEL
-from chipwise.errors import UsageError
+from chipwise.catalog.system import parse_have
+from chipwise.errors import UnknownNameError, UsageError
+from chipwise.report.train_assemble import Failures
 from chipwise.report.train_records import TrainReport
 from chipwise.units import parse_quantity
 
-__all__ = ["TrainOptions", "TrainRequest"]
+__all__ = ["TrainRequest"]
 
 DAY_S = 86400.0
-
-
-@dataclass(frozen=True, kw_only=True)
-class TrainOptions(Asked):
-    """What is trained, how far, and within which limits."""
-
-    tokens: str = ask("training: tokens in all, as in 15T", "1T")
-    seq: str = ask("training: tokens of a sequence", "4096")
-    global_batch: int = ask("training: sequences of a step; 0: 4 M tokens, fine-tuning 0.25 M", 0)
-    counts: str | None = ask("training: chips to try, as in 64,256")
-    deadline: str | None = ask("training: at most so long, as in 30d")
-    max_usd: float | None = ask("training: at most so many dollars")
-    layout: str | None = ask(
-        "training: what to keep, as in tp=8,pp=4,schedule=interleaved,recompute=full,offload=1"
-    )
-    method: str | None = ask("training: full, lora or qlora; of finetune lora")
-    curves: bool = ask("training: weak and strong scaling too", False)
+FAILURES = {"mtbf": "chip_mtbf_h", "save": "save_s", "block": "block_s", "restart": "restart_s"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,35 +29,60 @@ class TrainRequest(Money, TrainOptions):
     chips: str | None = ask(
         "the chips to try, separated by commas; default: a few that clouds rent", file=True
     )
+    have: str | None = ask("chips that you have, as in 64xh100; each kind is planned alone")
+    max_chips: int | None = ask("at most so many chips")
+    max_usd_per_h: float | None = ask("at most so many dollars per hour in all")
     precision: str = ask("bf16, fp8, mxfp8 or nvfp4", "bf16")
+    parameters: str | None = ask(
+        "parameters that chipwise calibrate wrote; default: those shipped", file=True
+    )
     set_: str | None = ask("figures of the chips, as in hbm=4TB/s,bf16=1.2PFLOPS", name="set")
 
     def run(self) -> TrainReport:
         """The best layout of every chip and count, ranked. Raises the errors of `train_plan`."""
         from chipwise.api.train import train_plan
 
-        if self.max_usd is not None and not self.max_usd > 0:
-            raise UsageError(f"--max-usd {self.max_usd:g} is out of range", "more than 0")
+        for option, most in (("--max-usd", self.max_usd), ("--max-usd-per-h", self.max_usd_per_h)):
+            if most is not None and not 0 < most < float("inf"):
+                raise UsageError(f"{option} {most:g} is out of range", "more than 0")
+        if self.have and self.chips:
+            raise UsageError("--have and --chips exclude each other", "--have names the chips already")
         deadline = quantity(self.deadline, "s", "--deadline", low=1.0, high=1e12)
         degrees = pairs(self.layout, "--layout")
-        counts = [parse_quantity(c, "", "--counts", low=1, high=1e6) for c in split(self.counts)]
+        counts = [whole(c, "--counts", low=1, high=1e6) for c in split(self.counts)]
         options: dict[str, Any] = {
             "task": self.task,
             "chips": tuple(dict.fromkeys(split(self.chips))),
             "precision": self.precision,
             "changes": pairs(self.set_, "--set"),
             "pricing": self.pricing(),
+            "parameters": numbers_of(self.parameters),
         }
         return train_plan(
             self.model,
-            tokens=parse_quantity(self.tokens, "", "--tokens", low=1, high=1e18),
-            seq=int(parse_quantity(self.seq, "", "--seq", low=1, high=1e8)),
+            tokens=quantity(self.tokens, "", "--tokens", low=1, high=1e18),
+            seq=whole(self.seq, "--seq", low=1, high=1e7),
             global_batch=self.global_batch,
-            counts=tuple(dict.fromkeys(map(int, counts))),
+            counts=tuple(dict.fromkeys(counts)),
             deadline_days=None if deadline is None else deadline / DAY_S,
             max_usd=self.max_usd,
+            max_usd_per_h=self.max_usd_per_h,
+            max_chips=count_of(self.max_chips, "--max-chips", "chips"),
+            have=dict(parse_have(self.have)) if self.have is not None else None,
+            failures=self.failing(),
+            network_figures=pairs(self.network, "--network"),
             layout=degrees,
             method=self.method,
             curves=self.curves,
             **options,
         )
+
+    def failing(self) -> Failures:
+        """What failures cost. Raises `UsageError`, `UnknownNameError`."""
+        given = pairs(self.failures, "--failures")
+        for name in given:
+            if name not in FAILURES:
+                raise UnknownNameError("figure of failures", name, FAILURES, f"one of {', '.join(FAILURES)}")
+        seconds = {name: parse_quantity(text, "s", name, low=1e-3, high=1e12) for name, text in given.items()}
+        hours = {"mtbf": 3600.0}
+        return Failures(**{FAILURES[name]: v / hours.get(name, 1.0) for name, v in seconds.items()})

@@ -20,6 +20,7 @@ import numpy as np
 from chipwise.api.suites.mlperf import predict_run
 from chipwise.api.suites.mlperf_folds import Folds, fit_rows, out_of_fold, own_residuals
 from chipwise.calibrate.fit_mlperf import Fitted, fit, shipped_mlperf, to_toml
+from chipwise.catalog import parsed
 from chipwise.catalog.benchmarks import load_benchmarks
 from chipwise.catalog.published import load_inference_results
 from chipwise.errors import ChipwiseError, UsageError
@@ -57,6 +58,7 @@ def main(arguments: Sequence[str]) -> None:
         (package / "calibrate" / "data" / "mlperf.toml").write_text(to_toml(fitted, note), encoding="utf-8")
         table = package / "evidence" / "data" / "mlperf_residuals.csv"
         table.write_text("\n".join(_residuals(fitted)) + "\n", encoding="utf-8")
+        parsed.main()
 
 
 def _residuals(fitted: Fitted) -> Iterable[str]:

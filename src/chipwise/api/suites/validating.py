@@ -12,7 +12,7 @@ from chipwise.api.suites.mlperf_folds import validate_mlperf
 from chipwise.api.suites.serving_folds import validate_serving
 from chipwise.api.suites.speed_folds import validate_speeds
 from chipwise.api.suites.systolic_folds import validate_systolic
-from chipwise.api.suites.training import validate_training
+from chipwise.api.suites.training_folds import validate_training
 from chipwise.calibrate.parameters import Parameters, shipped_parameters
 from chipwise.errors import UnknownNameError, UsageError
 from chipwise.evidence.validate import Validation

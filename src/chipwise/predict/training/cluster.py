@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, fields, replace
+
 import numpy as np
 
 from chipwise.catalog.chip import Chip
 from chipwise.catalog.system_spec import System
 from chipwise.cost.device import Device
 from chipwise.errors import UsageError
+from chipwise.parallel.network import ALIKE, Network, Wiring
+from chipwise.parallel.topology import wiring
 from chipwise.predict.training.values import Cluster
 
-__all__ = ["chip_generation", "cluster", "on_system"]
+__all__ = ["Wired", "chip_generation", "cluster", "on_system"]
 
 # Types that products with weights run in, by the precision of a training recipe.
 COMPUTE = {"fp32": "fp32", "16": "bf16", "8": "fp8", "4": "fp4"}
@@ -39,6 +43,24 @@ GENERATIONS: tuple[tuple[str, str], ...] = (
     ("mi32", "cdna3"),
     ("mi35", "cdna4"),
 )
+
+
+@dataclass(frozen=True, slots=True)
+class Wired(Cluster):
+    """A cluster whose links are not all alike."""
+
+    wiring: Wiring = ALIKE
+
+    @property
+    def network(self) -> Network:
+        """The part that groups of ranks see."""
+        link, nic = self.link_bytes_per_s, self.nic_bytes_per_s
+        return Network(link, self.domain, nic, self.axes, self.mesh, wiring=self.wiring)
+
+    @classmethod
+    def of(cls, c: Cluster, wiring: Wiring) -> Wired:
+        """The same cluster with other links."""
+        return cls(**{f.name: getattr(c, f.name) for f in fields(Cluster)}, wiring=wiring)
 
 
 def chip_generation(chip: Chip) -> str:
@@ -93,14 +115,22 @@ def cluster(
     return made
 
 
-def on_system(chip: Chip, system: System, dtype: str = "16", half: str = "bf16") -> Cluster:
-    """The same on a system of the catalogue: its outermost fabric and its network."""
+def on_system(chip: Chip, system: System, dtype: str = "16", half: str = "bf16") -> Wired:
+    """The same on a system of the catalogue: its outermost fabric, its network, and cards that are bridged.
+
+    The speed is that of the outermost fabric, unless the user gave the chip another link."""
     tier = system.tiers[-1] if system.tiers else None
     nic = system.scaleout.bytes_per_s if system.scaleout else None
-    return cluster(
+    made = cluster(
         chip,
         dtype,
         domain=float(tier.chips) if tier else 1.0,
         nic_bytes_per_s=np.nan if nic is None else nic,
         half=half,
     )
+    if tier is None or "link" in chip.own or tier.bytes_per_s is None:
+        return Wired.of(made, ALIKE)
+    paths = wiring(system)
+    # an outer ring around a torus leaves most groups on the torus: the chip's own speed stays
+    made = made if paths == ALIKE else replace(made, link_bytes_per_s=tier.bytes_per_s)
+    return Wired.of(made, paths)

@@ -94,6 +94,12 @@ def cheap_bytes(t: Transformer, s: Spread, recipe: Recipe) -> Real:
     return np.where(np.asarray(recipe.flash) > 0, light, scores)
 
 
+def _score_bytes(t: Transformer, s: Spread, recipe: Recipe) -> Real:
+    """Saved bytes of scores and their dropout, none where the core is fused."""
+    scores = 5.0 * t.core_share * t.heads * s.seq * s.tokens / s.tp
+    return np.where(np.asarray(recipe.flash) > 0, 0.0, scores)
+
+
 def layer_time(t: Transformer, s: Spread, c: Cluster, recipe: Recipe, r: Rates) -> LayerTime:
     """(2)-(9): forward and backward of the mean layer.
 
@@ -111,7 +117,8 @@ def layer_time(t: Transformer, s: Spread, c: Cluster, recipe: Recipe, r: Rates) 
     back = np.where(np.asarray(s.adapter) > 0, 1.0, 2.0)
     core, core_back = _core(t, s, c, recipe, r)
     saved = saved_bytes(t, s, recipe)
-    passes = r.passes * saved / (r.memory * c.memory_bytes_per_s) + BLOCK_KERNELS * r.kernel_s
+    touched = saved + (recipe.score_passes - 1.0) * _score_bytes(t, s, recipe)
+    passes = r.passes * touched / (r.memory * c.memory_bytes_per_s) + BLOCK_KERNELS * r.kernel_s
     cheap = passes * cheap_bytes(t, s, recipe) / saved
     again = s.full * (forward + core + passes) + (1.0 - s.full) * s.selective * (core + cheap)
     host = r.host_s * (1.0 + s.full / 3.0) + t.moe_share * r.moe_host_s

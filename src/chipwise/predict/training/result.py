@@ -40,8 +40,8 @@ def days_for_tokens(tokens: Real, s: Spread, step_s: Real, good: Real = 1.0) -> 
 
 
 def young_daly(save_s: Real, mtbf_s: Real) -> Real:
-    """Seconds of work between checkpoints that lose the least: sqrt(2 save (mtbf + restart part)), Daly's
-    first order sqrt(2 save mtbf) - save, at least the save itself. Source: Young 1974, Daly 2006."""
+    """Seconds of work between checkpoints that lose the least, to first order: sqrt(2 save mtbf) - save, at least the
+    save itself. Source: Young 1974 (the root), Daly 2006 (less the save)."""
     return np.maximum(np.sqrt(2.0 * save_s * mtbf_s) - save_s, save_s)
 
 

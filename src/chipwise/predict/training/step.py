@@ -81,9 +81,7 @@ def step_time(t: Transformer, s: Spread, c: Cluster, recipe: Recipe, r: Rates) -
     ramp = stage_layers(t.layers, s.pp, s.vp) * total + hop
     computed = batch_time(stage, ramp, m, s.pp, s.vp, s.bubble)
     gradients = _gradients(t, s, c, recipe, r, computed, m)
-    held, _ = rank_params(t, s)
-    trained = np.where(np.asarray(s.adapter) > 0, ADAPTER_SHARE * held, held)
-    local = trained / np.where(np.asarray(s.zero) >= 1, np.maximum(s.shard, 1.0), 1.0)
+    local = np.where(np.asarray(s.adapter) > 0, ADAPTER_SHARE, 1.0) * _kept(t, s)
     here = (1.0 - s.offload) * UPDATE_BYTES * local / (r.memory * c.memory_bytes_per_s)
     away = s.offload * (
         OFFLOAD_BYTES * local / c.host_bytes_per_s + UPDATE_BYTES * local / HOST_MEMORY_BYTES_PER_S
@@ -111,6 +109,14 @@ def step_time(t: Transformer, s: Spread, c: Cluster, recipe: Recipe, r: Rates) -
     )
 
 
+def _kept(t: Transformer, s: Spread) -> Real:
+    """Parameters whose optimiser state a rank keeps: ZeRO cuts over z ranks, of experts over as many as hold copies."""
+    held, experts = rank_params(t, s)
+    z = np.where(np.asarray(s.zero) >= 1, np.maximum(s.shard, 1.0), 1.0)
+    copies = np.maximum(s.dp * s.cp * s.tp / np.maximum(s.ep, s.tp), 1.0)
+    return (held - experts) / z + experts / np.minimum(z, copies)
+
+
 def _hand_over(t: Transformer, s: Spread, c: Cluster, r: Rates) -> Real:
     """(11) P2P of a micro-batch between stages, exposed share: two messages of 2 x h / t bytes (cut over tp),
     v times. Inside a scale-up domain where all stages fit into it."""
@@ -125,8 +131,9 @@ def _gradients(
 ) -> Real:
     """(13) Exposed seconds of gradients and, where weights are cut, of weights.
 
-    Wire bytes per rank: copies and ZeRO-1/2 4 P (n - 1) / n; FSDP 6 P per micro-batch, once where software
-    keeps what it gathered. Groups that hold copies of one another (HSDP, slices) add 4 P / z between them.
+    Wire bytes per rank: copies and ZeRO-1 4 P (n - 1) / n; ZeRO-2 2 P per micro-batch and 2 P; FSDP 6 P per
+    micro-batch, once where software keeps what it gathered. Groups that hold copies of one another (HSDP, slices)
+    add 4 P / z between them.
     FSDP overlaps as <T_comp, T_dp>_q - T_comp, the others hide a share.
     """
     n = s.dp * s.cp
@@ -142,7 +149,8 @@ def _gradients(
     # FSDP gathers frozen weights too, as they are stored
     weights = np.where(np.asarray(s.adapter) > 0, np.where(fsdp, held * 2.0 * recipe.frozen_bytes, 0.0), 0.0)
     # gradients summed where they stay, or cut, with weights gathered twice
-    moved = np.where(fsdp, 6.0 * times * dense, 4.0 * dense) + weights * times
+    cut = np.where(np.asarray(s.zero) == 2, 2.0 * m + 2.0, 4.0)
+    moved = np.where(fsdp, 6.0 * times, cut) * dense + weights * times
     group = np.where(fsdp, z, n)
     tensors = np.where(fsdp, 3.0 * t.layers / s.pp * times, BUCKETS)
     inner = _summed(c, moved, group, stride, r, tensors)

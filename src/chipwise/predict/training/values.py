@@ -202,6 +202,7 @@ class Recipe:
     |---|---|
     | operand_bytes | bytes per entry that a product moves, mean over its three operands |
     | flash | 1: attention core fused; 0: scores are written |
+    | score_passes | where scores are written: their traffic over that of a fused softmax and dropout |
     | fused | 1: collectives of tp and cp can hide behind products |
     | compiled | 1: one program per step, no host work per layer (XLA, Neuron) |
     | graphs | 1: CUDA graphs |
@@ -215,6 +216,7 @@ class Recipe:
 
     operand_bytes: Real = 2.0
     flash: Real = 1.0
+    score_passes: Real = 1.0
     fused: Real = 1.0
     compiled: Real = 0.0
     graphs: Real = 0.0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from chipwise.report.charts.spec import ACCENT, MUTED, Spec, axis, chart, halves, labels, ratio, tip
+from chipwise.report.charts.spec import ACCENT, MUTED, Spec, axis, chart, halves, labels, ratio, said, tip
 from chipwise.report.records import Figure, PlanRecord, PlanReport
 
 __all__ = ["METRICS", "bars", "pareto"]
@@ -38,7 +38,7 @@ def pareto(report: PlanReport) -> Spec:
     sides = halves([usd for _, usd in priced])
     rows = [_point(p, usd) | {"half": half} for (p, usd), half in zip(priced, sides, strict=True)]
     front = sorted((r for r in rows if r["on_front"]), key=lambda r: float(str(r["usd"])))
-    words = ", ".join(f"{r['plan']} at {r['usd']:.3g} $/h and {r['speed']:.3g} tokens/s" for r in front)
+    words = ", ".join(f"{r['plan']} at {said(r['usd'])} $/h and {said(r['speed'])} tokens/s" for r in front)
     place = {
         "x": ratio("usd", "dollars per hour, all chips (log)"),
         "y": ratio("speed", "tokens/s that one user sees (log)"),

@@ -6,6 +6,8 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from chipwise.units import format_number
+
 __all__ = [
     "ACCENT",
     "MUTED",
@@ -17,6 +19,7 @@ __all__ = [
     "halves",
     "labels",
     "ratio",
+    "said",
     "tip",
 ]
 
@@ -30,6 +33,7 @@ RESOURCES: dict[str, str] = {
     "memory": "#2f86c8",
     "on-chip": "#10a37f",
     "network": "#c46a9c",
+    "fabric": "#a9c46a",
     "launch": "#d65f14",
     "host": "#8b93a0",
     "bubble": "#6cc0ee",
@@ -45,6 +49,11 @@ MUTED = "#8b93a0"
 def chart(description: str, **parts: Any) -> Spec:
     """A specification as wide as its place, with what it shows in words."""
     return {"$schema": SCHEMA, "description": description, "width": "container", **parts}
+
+
+def said(value: object) -> str:
+    """A number of a row in words: three digits, no exponent."""
+    return format_number(float(str(value)))
 
 
 def axis(field: str, title: str, kind: str = "quantitative", **more: Any) -> Spec:

@@ -14,9 +14,11 @@ from chipwise.report.charts.spec import (
     halves,
     labels,
     ratio,
+    said,
     tip,
 )
 from chipwise.report.train_records import TrainReport
+from chipwise.report.train_shares import WAITING
 
 __all__ = ["scaling", "step_bars", "turnaround"]
 
@@ -41,7 +43,9 @@ def turnaround(report: TrainReport) -> Spec:
         }
         for (p, usd), half in zip(paid, sides, strict=True)
     ]
-    words = "; ".join(f"{r['plan']} {r['days']:.3g} days, {r['usd']:.3g} $" for r in rows if r["on_front"])
+    words = "; ".join(
+        f"{r['plan']} {said(r['days'])} days, {said(r['usd'])} $" for r in rows if r["on_front"]
+    )
     place = {"x": ratio("usd", "dollars (log)"), "y": ratio("days", "days (log)")}
     return chart(
         f"Cost against turnaround of {len(rows)} training plans. On the front: {words}.",
@@ -84,7 +88,7 @@ def scaling(report: TrainReport, kind: str) -> Spec:
             "chips": s.chips,
             "efficiency": s.efficiency,
             "tokens": s.tokens_per_s,
-            "network": f"{s.network_share:.0%}",
+            "waiting": ", ".join(f"{name} {s.shares[name]:.0%}" for name in WAITING),
             "label": s.label,
         }
         for s in report.scaling
@@ -122,7 +126,7 @@ def scaling(report: TrainReport, kind: str) -> Spec:
                     "chips": "chips",
                     "efficiency": "efficiency",
                     "tokens": "tokens/s",
-                    "network": "network",
+                    "waiting": "waiting for",
                     "label": "layout",
                 }
             ),

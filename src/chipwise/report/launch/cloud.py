@@ -7,11 +7,13 @@ from collections.abc import Mapping
 from chipwise.catalog.tools import Tool, get_tool
 from chipwise.errors import UsageError
 from chipwise.report.launch.bench import PORT, client, verify
-from chipwise.report.launch.command import comment, script
+from chipwise.report.launch.command import asked_for, comment, script
 from chipwise.report.launch.engines import serve_command, trtllm_settings
-from chipwise.report.launch.markup import Heredoc, Raw, Yaml, hcl, yaml
+from chipwise.report.launch.machines import aws, google
+from chipwise.report.launch.markup import Own, Yaml, hcl, yaml
+from chipwise.report.launch.ranks import MEASURED
 from chipwise.report.launch.spec import LaunchFile, ServeSpec, Spec, TrainSpec
-from chipwise.report.launch.training import MEASURED, train_command
+from chipwise.report.launch.training import train_command, train_notes, trainer
 
 __all__ = ["kubernetes", "skypilot", "terraform"]
 
@@ -40,9 +42,7 @@ PRODUCTS = {
     "t4": "Tesla-T4",
 }
 SECRET = "hf-token"
-TRAINER = "nvcr.io/nvidia/pytorch:25.10-py3"
-DISK_GB = 500
-BASH = "#!/usr/bin/env bash\n"
+TRAINERS = {"nvidia": "nvcr.io/nvidia/pytorch:25.10-py3"}
 VISIBLE = {"nvidia": "CUDA_VISIBLE_DEVICES", "amd": "HIP_VISIBLE_DEVICES"}
 REGIONS = {"aws": "us-east-1", "gcp": "us-central1"}
 
@@ -67,11 +67,14 @@ def skypilot(spec: Spec) -> tuple[LaunchFile, ...]:
         }
         first = LaunchFile("task.yaml", comment(spec, tool) + yaml(task, tool))
         return (first, _check(spec))
-    task |= {"run": _hosts(train_command(spec, spec.steps))}
-    short = {**task, "run": _hosts(train_command(spec, MEASURED))}
-    return (
-        LaunchFile("task.yaml", comment(spec, tool) + yaml(task, tool)),
-        LaunchFile("verify.yaml", comment(spec, tool) + yaml(short, tool)),
+    name, notes = _trainer(spec)
+    runs = [(file, train_command(spec, name, n)) for file, n in (("task", spec.steps), ("verify", MEASURED))]
+    return tuple(
+        LaunchFile(
+            f"{file}.yaml",
+            comment(spec, tool, notes) + yaml({**task, **_asked(command), "run": _hosts(command)}, tool),
+        )
+        for file, command in runs
     )
 
 
@@ -87,15 +90,20 @@ def kubernetes(spec: Spec) -> tuple[LaunchFile, ...]:
         if machine.hosts > 1:
             raise UsageError(
                 f"a replica takes {machine.hosts} hosts, a Deployment's pod has one",
-                "launch it --for skypilot, or plan with --max-chips",
+                "plan with --max-chips",
             )
         return (
             LaunchFile("deployment.yaml", comment(spec, tool, _cluster(spec)) + _served(spec, tool, device)),
             _check(spec),
         )
+    if machine.vendor not in TRAINERS:
+        raise UsageError(f"no image of a trainer for {machine.chip} is known")
+    trained_by, notes = _trainer(spec)
     return tuple(
         LaunchFile(
-            f"{name}.yaml", comment(spec, tool, _cluster(spec)) + _job(spec, tool, device, name, steps)
+            f"{name}.yaml",
+            comment(spec, tool, (*notes, *_cluster(spec)))
+            + _job(spec, tool, device, name, train_command(spec, trained_by, steps)),
         )
         for name, steps in (("job", spec.steps), ("verify", MEASURED))
     )
@@ -104,6 +112,8 @@ def kubernetes(spec: Spec) -> tuple[LaunchFile, ...]:
 def terraform(spec: Spec) -> tuple[LaunchFile, ...]:
     """Machines of one provider that start the command when they come up."""
     tool, machine = get_tool("terraform"), spec.machine
+    if machine.vendor == "google":
+        raise UsageError(f"{machine.chip} is rented as TPU VMs or nodes of GKE, no google_compute_instance")
     found = next((i for p in ("aws", "gcp") for i in machine.instances if i[0] == p), None)
     if found is None:
         have = ", ".join(sorted({i[0] for i in machine.instances})) or "none"
@@ -119,12 +129,13 @@ def terraform(spec: Spec) -> tuple[LaunchFile, ...]:
         by_hand = LaunchFile("serve.sh", script(spec, get_tool(_engine(spec)), _start(spec)), script=True)
         check = _check(spec)
     else:
-        count, command = machine.hosts, train_command(spec, spec.steps)
+        count, command = machine.hosts, train_command(spec, trainer(spec)[0], spec.steps)
         by_hand, check = _trained(spec, "train.sh", spec.steps), _trained(spec, "verify.sh", MEASURED)
-    # a host of several must be told its rank and the first one's address: that is for whoever starts them
-    command = command if machine.hosts == 1 else ""
+    # a host of several must be told its rank and the first one's address, a trainer where data are: that is for
+    # whoever starts them
+    command = command if machine.hosts == 1 and not asked_for(command) else ""
     area = region if region not in ("", "all", "any") else REGIONS[provider]
-    render = _aws if provider == "aws" else _google
+    render = aws if provider == "aws" else google
     inside = (f"no rule opens port {PORT} to the outside: run verify.sh on the machine",)
     text = comment(spec, tool, inside if isinstance(spec, ServeSpec) else ()) + hcl(
         render(kind, area, count, command), tool
@@ -157,10 +168,7 @@ def _settings(spec: ServeSpec) -> str:
     if _engine(spec) != "trtllm":
         return ""
     if spec.machine.hosts > 1:
-        raise UsageError(
-            f"a replica takes {spec.machine.hosts} hosts, which TensorRT-LLM joins by MPI",
-            "launch it --for trtllm",
-        )
+        raise UsageError(f"a replica takes {spec.machine.hosts} hosts, which TensorRT-LLM joins by MPI")
     return f"cat > trtllm.yaml <<'END'\n{trtllm_settings(spec)}END\n"
 
 
@@ -189,10 +197,29 @@ def _check(spec: ServeSpec) -> LaunchFile:
     )
 
 
-def _trained(spec: TrainSpec, name: str, steps: int) -> LaunchFile:
+def _trainer(spec: TrainSpec) -> tuple[str, tuple[str, ...]]:
+    """The trainer that a wrapper starts, and what its user must know."""
+    name, left = trainer(spec)
+    return name, (
+        f"trained with {get_tool(name).name} {get_tool(name).version}",
+        *left,
+        *train_notes(spec, name),
+    )
+
+
+def _asked(command: str) -> dict[str, Yaml]:
+    """Variables that SkyPilot asks for, because they are empty."""
+    names = asked_for(command)
+    return {"envs": Own(dict.fromkeys(names, ""))} if names else {}
+
+
+def _trained(spec: TrainSpec, file: str, steps: int) -> LaunchFile:
     """The script that every host of a training run starts, with NODE_RANK and HEAD_ADDRESS set."""
-    tool = get_tool("maxtext" if spec.machine.vendor == "google" else "megatron")
-    return LaunchFile(name, script(spec, tool, train_command(spec, steps)), script=True)
+    name, left = trainer(spec)
+    notes = (*left, *train_notes(spec, name))
+    return LaunchFile(
+        file, script(spec, get_tool(name), train_command(spec, name, steps), notes=notes), script=True
+    )
 
 
 def _hosts(command: str) -> str:
@@ -205,10 +232,7 @@ def _served(spec: ServeSpec, tool: Tool, device: Mapping[str, Yaml]) -> str:
     engine = _engine(spec)
     image = IMAGES.get((spec.runtime, spec.machine.vendor))
     if image is None or spec.machine.cpu:
-        raise UsageError(
-            f"no image of {spec.runtime} for {spec.machine.chip} is known",
-            "launch it --for the runtime itself",
-        )
+        raise UsageError(f"no image of {spec.runtime} for {spec.machine.chip} is known")
     labels: Yaml = {"app": "chipwise"}
     container: Yaml = {
         "name": "server",
@@ -268,16 +292,16 @@ def _placed(spec: Spec) -> dict[str, Yaml]:
     return {"nodeSelector": {"nvidia.com/gpu.product": product}} if product else {}
 
 
-def _job(spec: TrainSpec, tool: Tool, device: Mapping[str, Yaml], name: str, steps: int) -> str:
+def _job(spec: TrainSpec, tool: Tool, device: Mapping[str, Yaml], name: str, command: str) -> str:
     labels: Yaml = {"app": f"chipwise-{name}"}
     first = f"chipwise-{name}-0.chipwise-{name}"
-    shell = f'export NODE_RANK="$JOB_COMPLETION_INDEX" HEAD_ADDRESS="{first}"\n{train_command(spec, steps)}'
+    shell = f'export NODE_RANK="$JOB_COMPLETION_INDEX" HEAD_ADDRESS="{first}"\n{command}'
     container: Yaml = {
         "name": "trainer",
-        "image": TRAINER,
+        "image": TRAINERS[spec.machine.vendor],
         "command": ["bash", "-c"],
         "args": [shell],
-        "env": [_token()],
+        "env": [_token(), *({"name": n, "value": ""} for n in asked_for(command))],
         "resources": {"limits": device},
         "volumeMounts": [{"name": "shm", "mountPath": "/dev/shm"}],
     }
@@ -307,49 +331,3 @@ def _job(spec: TrainSpec, tool: Tool, device: Mapping[str, Yaml], name: str, ste
         "spec": {"clusterIP": "None", "selector": labels},
     }
     return yaml(job, tool) + "---\n" + yaml(service, tool)
-
-
-def _aws(kind: str, region: str, count: int, start: str) -> list[tuple[str, dict[str, object]]]:
-    return [
-        (
-            "terraform",
-            {"required_providers": {"aws": Raw('{ source = "hashicorp/aws", version = "~> 6.0" }')}},
-        ),
-        ('variable "image"', {}),
-        ('provider "aws"', {"region": region}),
-        (
-            'resource "aws_instance" "chipwise"',
-            {
-                "count": count,
-                "ami": Raw("var.image"),
-                "instance_type": kind,
-                **({"user_data": Heredoc(BASH + start)} if start else {}),
-                "root_block_device": {"volume_size": DISK_GB},
-                "tags": Raw('{ Name = "chipwise-${count.index}" }'),
-            },
-        ),
-    ]
-
-
-def _google(kind: str, region: str, count: int, start: str) -> list[tuple[str, dict[str, object]]]:
-    return [
-        (
-            "terraform",
-            {"required_providers": {"google": Raw('{ source = "hashicorp/google", version = "~> 7.0" }')}},
-        ),
-        ('variable "image"', {}),
-        ('provider "google"', {"region": region}),
-        (
-            'resource "google_compute_instance" "chipwise"',
-            {
-                "count": count,
-                "name": Raw('"chipwise-${count.index}"'),
-                "machine_type": kind,
-                "zone": f"{region}-a",
-                "boot_disk": {"initialize_params": {"image": Raw("var.image"), "size": DISK_GB}},
-                "network_interface": {"network": "default"},
-                "scheduling": {"on_host_maintenance": "TERMINATE"},
-                **({"metadata_startup_script": Heredoc(BASH + start)} if start else {}),
-            },
-        ),
-    ]

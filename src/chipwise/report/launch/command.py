@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
@@ -10,7 +11,9 @@ from chipwise.catalog.tools import Tool, get_tool
 from chipwise.errors import shorten
 from chipwise.report.launch.spec import Spec
 
-__all__ = ["Command", "comment", "script"]
+__all__ = ["Command", "asked_for", "comment", "script"]
+
+GIVEN = ("NODE_RANK", "HEAD_ADDRESS")
 
 
 @dataclass(frozen=True)
@@ -63,6 +66,12 @@ class Command:
 def _plain(value: object) -> bool:
     """Numbers, and references to variables of the shell, which must not be quoted."""
     return isinstance(value, int | float) or str(value).startswith('"$')
+
+
+def asked_for(command: str) -> tuple[str, ...]:
+    """The variables that a command must be given, rank and address of a host aside."""
+    found = dict.fromkeys(re.findall(r"\$\{(\w+):\?", command))
+    return tuple(name for name in found if name not in GIVEN)
 
 
 def comment(spec: Spec, tool: Tool, notes: Iterable[str] = ()) -> str:

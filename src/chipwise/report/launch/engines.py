@@ -52,7 +52,7 @@ def serve_command(spec: ServeSpec, target: str) -> Command:
     if spec.prompt_workers:
         raise UsageError(
             "the plan works off prompts in workers of their own",
-            "plan with --runtime vllm and launch it --for dynamo, or plan without --disaggregate",
+            "plan with --runtime vllm for dynamo, or without --disaggregate",
         )
     started = {"sglang": _sglang, "trtllm": _trtllm, "neuronx": _neuronx}.get(target)
     if started is not None:

@@ -7,13 +7,17 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from chipwise.catalog.tools import Tool
 
-__all__ = ["Heredoc", "Raw", "Yaml", "hcl", "yaml"]
+__all__ = ["Heredoc", "Own", "Raw", "Yaml", "hcl", "yaml"]
 
 Yaml = Mapping[str, "Yaml"] | Sequence["Yaml"] | str | int | float | bool
 
 
 class Raw(str):
     """An expression that stands as it is."""
+
+
+class Own(dict[str, Yaml]):
+    """A mapping whose names are the user's own, not a tool's."""
 
 
 class Heredoc(str):
@@ -47,7 +51,8 @@ def yaml(node: Yaml, tool: Tool, depth: int = 0) -> str:
     lead, text = "  " * depth, ""
     if isinstance(node, Mapping):
         for name, value in node.items():
-            _known(name, tool)
+            if not isinstance(node, Own):
+                _known(name, tool)
             text += f"{lead}{name}:{_value(value, tool, depth + 1)}"
     elif isinstance(node, Sequence) and not isinstance(node, str):
         for value in node:

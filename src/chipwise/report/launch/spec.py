@@ -4,7 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["Guess", "LaunchFile", "Machine", "Network", "ServeSpec", "Spec", "TrainSpec"]
+__all__ = [
+    "Guess",
+    "Latent",
+    "LaunchFile",
+    "Machine",
+    "Network",
+    "Rope",
+    "Router",
+    "ServeSpec",
+    "Spec",
+    "TrainSpec",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,10 +101,45 @@ class ServeSpec:
 
 
 @dataclass(frozen=True, slots=True)
+class Latent:
+    """Widths of latent attention: of the latents of queries (0: none) and of keys and values, and of a head's parts."""
+
+    q_rank: int
+    kv_rank: int
+    nope_dim: int
+    rope_dim: int
+    value_dim: int
+
+
+@dataclass(frozen=True, slots=True)
+class Rope:
+    """Rotary positions: base of their wavelengths, and how they are stretched by `factor`: "" not at all, "llama3",
+    "yarn" with its factors on attention, or another way by its name."""
+
+    base: float
+    stretch: str = ""
+    factor: float = 1.0
+    mscale: float = 1.0
+    mscale_all: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Router:
+    """How tokens choose experts: `score` is softmax or sigmoid, `scale` a factor on the chosen scores; of so many
+    `groups` of experts a token takes some (1: all are one group); `bias` balances them."""
+
+    score: str = "softmax"
+    scale: float = 1.0
+    groups: int = 1
+    groups_chosen: int = 1
+    bias: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Network:
-    """The dimensions of a trained model; no experts: 0. `plain`: all layers are alike, of softmax attention with
-    heads of keys and values, and a gated feed-forward layer or routed experts alone. `rope_base` and `norm_epsilon`
-    are those of the configuration; None: it has none."""
+    """The dimensions of a trained model; no experts: 0. `plain`: its layers are alike, of softmax or latent attention
+    and a gated feed-forward layer, or after `dense_layers` of these routed experts. `shared` is the width of what every
+    token takes beside its experts. `rope` and `norm_epsilon` are those of the configuration; None: it has none."""
 
     layers: int
     hidden: int
@@ -107,13 +153,20 @@ class Network:
     expert_ffn: int
     tied: bool
     plain: bool = True
-    rope_base: float | None = None
+    rope: Rope | None = None
     norm_epsilon: float | None = None
+    qk_norm: bool = False
+    qkv_bias: bool = False
+    latent: Latent | None = None
+    dense_layers: int = 0
+    shared: int = 0
+    router: Router = Router()
 
 
 @dataclass(frozen=True, slots=True)
 class TrainSpec:
-    """A training run: layout, batch, and the dimensions of the network. `recomputed` is the share of layers that
+    """A training run: layout, batch, and the dimensions of the network. `tuned` is "" from random weights, else how
+    published weights are trained on: full, lora or qlora. `recomputed` is the share of layers that
     run again in the backward pass, `offload` that of the optimiser in host memory; `schedule` is "" without stages.
     `save_steps` are those between two checkpoints; `one_queue`: a GPU before Blackwell, where kernels overlap with
     communication in the right order only when they are launched through one queue."""
@@ -139,7 +192,7 @@ class TrainSpec:
     seq: int
     precision: str
     steps: int
-    finetune: bool
+    tuned: str
     expected: tuple[str, ...]
     save_steps: int
     one_queue: bool

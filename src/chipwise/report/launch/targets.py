@@ -25,11 +25,12 @@ SERVING: Mapping[str, Render] = {
     "neuronx": neuronx,
 }
 TRAINING: Mapping[str, Render] = {
-    "torchrun": torchrun,
     "megatron": megatron,
     "torchtitan": torchtitan,
     "maxtext": maxtext,
+    "torchrun": torchrun,
 }
+READY = {"megatron", "torchtitan", "maxtext"}  # trainers that bring the program
 ANYWHERE: Mapping[str, Render] = {"skypilot": skypilot, "kubernetes": kubernetes, "terraform": terraform}
 TARGETS = (*SERVING, *TRAINING, *ANYWHERE)
 
@@ -37,16 +38,29 @@ TARGETS = (*SERVING, *TRAINING, *ANYWHERE)
 def launch_files(spec: Spec, target: str) -> tuple[LaunchFile, ...]:
     """The files that launch a plan with a tool, and the command that verifies its estimate.
 
-    Raises `UnknownNameError` for an unknown tool, `UsageError` where the tool cannot start the plan.
+    Raises `UnknownNameError` for an unknown tool, `UsageError` where the tool cannot start the plan: why, what plan it
+    could start, and which tools start this one.
     """
-    tool = get_tool(target)
-    fitting = SERVING if isinstance(spec, ServeSpec) else TRAINING
-    render = {**fitting, **ANYWHERE}.get(target)
-    if render is None:
-        does = "serves" if target in SERVING else "trains"
-        plan = "serves" if isinstance(spec, ServeSpec) else "trains"
-        raise UsageError(
-            f"{tool.name} {does}, this plan {plan}",
-            f"launch it --for one of {', '.join((*fitting, *ANYWHERE))}",
-        )
-    return render(spec)
+    tool, renders = get_tool(target), _renders(spec)
+    try:
+        if target not in renders:
+            does, plan = ("serves", "trains") if target in SERVING else ("trains", "serves")
+            raise UsageError(f"{tool.name} {does}, this plan {plan}")
+        return renders[target](spec)
+    except UsageError as error:
+        others = [name for name in renders if name != target and _starts(renders[name], spec)]
+        own = " with a program of your own" if "torchrun" in others and not READY & {*others} else ""
+        here = f"launch it --for {', '.join(others)}{own}" if others else "no other tool here starts it"
+        raise UsageError(error.what, f"{error.hint}; {here}" if error.hint else here) from None
+
+
+def _renders(spec: Spec) -> Mapping[str, Render]:
+    return {**(SERVING if isinstance(spec, ServeSpec) else TRAINING), **ANYWHERE}
+
+
+def _starts(render: Render, spec: Spec) -> bool:
+    try:
+        render(spec)
+    except UsageError:
+        return False
+    return True

@@ -8,7 +8,7 @@ from chipwise.api.requests.training import TrainRequest
 from chipwise.report.charts.training import scaling, step_bars, turnaround
 from chipwise.report.table import Table
 from chipwise.report.train_records import TrainReport
-from chipwise.report.train_view import scaling_view, train_view
+from chipwise.report.train_view import layout_views, scaling_view, train_view
 from chipwise.web.views.view import MODEL, Chart, View
 
 __all__ = ["TRAIN"]
@@ -28,7 +28,8 @@ def _show(question: TrainRequest, report: TrainReport) -> dict[str, Any]:
 
 def _tables(report: TrainReport) -> tuple[Table, ...]:
     first = train_view(report, everything=True)
-    return (first, scaling_view(report)) if report.scaling else (first,)
+    alone = layout_views(report.plans[0]) if len(report.plans) == 1 else ()
+    return (first, *alone, *((scaling_view(report),) if report.scaling else ()))
 
 
 TRAIN = View(

@@ -31,12 +31,12 @@ def assign(
         (Patterns(rule.targets, r.origin) if rule.targets else None, rule.scheme) for rule in q.rules
     )
     default = next((scheme for patterns, scheme in rules if patterns is None), None)
-    memo: dict[tuple[int, int], Chosen] = {}
+    memo: dict[tuple[int, Layer], Chosen] = {}
     chosen: list[Chosen] = []
     lists = [ignored, *(patterns for patterns, _ in rules if patterns)]
     alike = not any(p.per_layer for p in lists)
     for index, layer in enumerate(layers):
-        key = (0 if alike else index, id(layer))
+        key = (0 if alike else index, layer)
         if key not in memo:
             memo[key] = _of_layer(index, layer, rules, ignored, default, r)
         chosen.append(memo[key])

@@ -1,0 +1,58 @@
+"""How many chips of a kind a training plan is tried on, and the sequences of a step that so many divide."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from chipwise.api.train_input import Pins
+from chipwise.errors import UsageError
+
+__all__ = ["batch_for", "counts_to_try", "next_count"]
+
+COUNTS = {"train": (8, 16, 32, 64, 128, 256, 512, 1024), "finetune": (1, 2, 4, 8)}
+LARGEST = 32768  # chips up to which the search goes on where a deadline asks for more, or nothing fits
+NEAR = 16  # a batch is moved by at most about half of a 16th
+
+
+def counts_to_try(
+    given: Sequence[int], task: str, most: int | None, own: int | None, pins: Pins
+) -> list[int]:
+    """The counts of one chip to try: those asked for, else powers of two that the fixed degrees divide; of one's own
+    up to all of them.
+
+    Raises `UsageError` where the limits leave none.
+    """
+    degrees = math.prod(int(pins.get(name, 1)) for name in ("tp", "pp", "cp", "dp"))
+    usual: tuple[int, ...] = COUNTS[task]
+    if own is not None:
+        usual = tuple(dict.fromkeys((*(2**i for i in range(own.bit_length()) if 2**i < own), own)))
+    usual = tuple(c for c in usual if c % degrees == 0) or (degrees,)
+    limit = min(v for v in (most, own, max((*given, *usual))) if v is not None)
+    wanted = [c for c in given or usual if c <= limit]
+    if wanted:
+        return wanted
+    if given:
+        raise UsageError(f"counts: {min(given):,} is more than {limit:,} chips", f"at most {limit:,}")
+    return [limit // degrees * degrees or limit]
+
+
+def next_count(last: int, days: Sequence[float], deadline_days: float | None, most: int | None) -> int | None:
+    """Twice as many chips where none of those tried has a plan (`days` of each), or none that is done in time; None:
+    that is all."""
+    done = min(days, default=math.inf)
+    enough = done <= deadline_days if deadline_days is not None else math.isfinite(done)
+    return None if enough or 2 * last > min(most or LARGEST, LARGEST) else 2 * last
+
+
+def batch_for(batch: int, chips: int, pins: Pins) -> int:
+    """Sequences of a step nearest to the usual `batch`, a power of two, that so many chips can share: a multiple of the
+    data-parallel ranks, or of their odd part where there are more of them, with room for micro-batches."""
+    ranks = chips // math.prod(int(pins.get(name, 1)) for name in ("tp", "pp", "cp")) or 1
+    odd = ranks // (ranks & -ranks)
+    if odd == 1:
+        return batch
+    unit = ranks if ranks <= batch else odd
+    while 2 * unit * NEAR <= batch:
+        unit *= 2
+    return max(round(batch / unit), 1) * unit

@@ -1,0 +1,138 @@
+"""Training plans that there are not: what keeps a count from having one, and what comes nearest."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+
+from chipwise.catalog.chip import Chip
+from chipwise.report.records import RefusalRecord
+from chipwise.report.train_notes import duration
+from chipwise.report.train_records import TrainPlanRecord
+from chipwise.search.training import Job, Priced, TrainReason
+from chipwise.units import format_count
+
+__all__ = ["blocker", "excess", "left_out", "missed", "nearest", "tally"]
+
+# What makes a run lighter than each method.
+LIGHTER = {
+    "full": "adapters (method lora or qlora), or another chip",
+    "lora": "weights of 4 bits (method qlora), or another chip",
+    "qlora": "choose another chip",
+}
+
+
+def tally(priced: Priced) -> Counter[TrainReason]:
+    """How many layouts got which verdict."""
+    codes = list(TrainReason)
+    found, counts = np.unique(priced.reason, return_counts=True)
+    return Counter({codes[int(r)]: int(n) for r, n in zip(found, counts, strict=True)})
+
+
+def blocker(tally: Counter[TrainReason]) -> TrainReason:
+    """What keeps a count from having a plan: no network, else memory, else the commonest verdict."""
+    for reason in (TrainReason.NO_NETWORK, TrainReason.MEMORY):
+        if tally[reason]:
+            return reason
+    return tally.most_common(1)[0][0] if tally else TrainReason.PINNED
+
+
+def left_out(
+    chip: Chip, job: Job, left_out: Mapping[TrainReason, Sequence[int]], method: str
+) -> Iterator[RefusalRecord]:
+    """The counts without a plan, by reason; no hint asks for what another rules out."""
+    most, nic = int(float(job.cluster.domain)), float(job.cluster.nic_bytes_per_s)
+    alone = not (np.isfinite(nic) and nic > 0)
+    full = alone and max(left_out.get(TrainReason.MEMORY, (0,))) >= most
+    for reason, counts in left_out.items():
+        why = reason.value
+        if reason is TrainReason.NO_NETWORK:
+            hint = "choose another chip" if full else f"use at most {most:,}"
+            why = f"{most:,} chips meet on a fabric and no network is known: {hint}"
+        elif reason is TrainReason.MEMORY and full:
+            why = f"does not fit, and no more chips meet: {LIGHTER[method]}"
+        elif reason is TrainReason.MEMORY and alone:
+            why = f"does not fit: more chips, at most {most:,}, recomputation, or a smaller micro-batch"
+        elif reason is TrainReason.TP_DOMAIN:
+            why = f"tp leaves the scale-up domain: choose at most {most:,}"
+        elif reason is TrainReason.BATCH:
+            why = f"no layout divides the batch of {job.global_batch:,}: {_divided(job, counts)}"
+        odd = [c for c in counts if job.global_batch % (c // (c & -c))]
+        if reason is TrainReason.MEMORY and odd:
+            why += f"; {odd[0]:,} ranks cannot share a batch of {job.global_batch:,}: another --global-batch"
+        *first, last = [f"{c:,}" for c in counts]
+        tried = f"{', '.join(first)} or {last}" if first else last
+        yield RefusalRecord(chip.id, reason.name, f"not on {tried}: {why}")
+
+
+def _divided(job: Job, counts: Sequence[int]) -> str:
+    """The counts next to those asked for that some tp x pp x dp makes, dp a divisor of the batch."""
+    t, batch = job.network, job.global_batch
+    domain = int(min(float(job.cluster.domain), 64.0))
+    tps = [d for d in range(1, domain + 1) if float(t.heads) % d == 0]
+    dps = {d for i in range(1, math.isqrt(batch) + 1) if batch % i == 0 for d in (i, batch // i)}
+    legal = np.unique(
+        np.multiply.outer(tps, np.multiply.outer(range(1, int(float(t.layers)) + 1), sorted(dps)))
+    )
+    near: list[int] = []
+    for count in counts:
+        below, above = legal[legal < count][-1:], legal[legal > count][:1]
+        near += [int(v) for v in (*below, *above)]
+    return f"as on {' or '.join(f'{n:,}' for n in dict.fromkeys(near))}, or another --global-batch"
+
+
+def excess(p: TrainPlanRecord, limits: Mapping[str, float]) -> float:
+    """By which factor a plan's middle values are above the limits (days, usd, usd_per_h); up to 1 it keeps them. What
+    has no price keeps no limit of it."""
+    values = {
+        "days": p.days.mid,
+        "usd": p.usd.mid if p.usd else math.inf,
+        "usd_per_h": p.price.mid if p.price else math.inf,
+    }
+    return max((values[name] / most for name, most in limits.items()), default=0.0)
+
+
+def missed(plans: Sequence[TrainPlanRecord], limits: Mapping[str, float]) -> list[RefusalRecord]:
+    """The chips of which no plan keeps the limits: the plan that comes nearest, and what it misses."""
+    chips: dict[str, list[TrainPlanRecord]] = {}
+    for p in plans:
+        chips.setdefault(p.chip, []).append(p)
+    found = []
+    for chip, own in chips.items():
+        near = min(own, key=lambda p: excess(p, limits))
+        if excess(near, limits) <= 1.0:
+            continue
+        price = near.price.mid if near.price else None
+        said = {
+            "days": f"{duration(near.days.mid)} of {duration(limits.get('days', 0.0))}",
+            "usd": _of(near.usd.mid if near.usd else None, limits.get("usd", 0.0), "$"),
+            "usd_per_h": _of(price, limits.get("usd_per_h", 0.0), "$/h"),
+        }
+        over = [said[name] for name, most in limits.items() if excess(near, {name: most}) > 1.0]
+        found.append(RefusalRecord(chip, "LIMITS", f"nearest on {near.chips:,}: {', '.join(over)}"))
+    return found
+
+
+def _of(value: float | None, most: float, unit: str) -> str:
+    return "no price is known" if value is None else f"{format_count(value)} of {format_count(most)} {unit}"
+
+
+def nearest(plans: Sequence[TrainPlanRecord], refused: Sequence[RefusalRecord], batch: int) -> str:
+    """What comes nearest to the limits that nothing meets."""
+    if not plans:
+        if not refused:
+            return "allow more chips"
+        one = len({r.chip for r in refused}) == 1
+        return refused[0].detail if one else f"{refused[0].chip}: {refused[0].detail}"
+    soon = min(plans, key=lambda p: p.days.mid)
+    text = f"soonest: {duration(soon.days.mid)} on {soon.chips:,}x {soon.chip}"
+    priced = [p for p in plans if p.usd is not None]
+    if priced:
+        cheap = min(priced, key=lambda p: p.usd.mid if p.usd else 0.0)
+        text += f"; cheapest: {cheap.usd.mid if cheap.usd else 0.0:,.0f} $ on {cheap.chips:,}x {cheap.chip}"
+    # more chips than sequences of a step only wait for one another
+    larger = f", or take a larger --global-batch than {batch:,}" if soon.chips * 4 >= batch else ""
+    return f"{text}; relax the deadline or the budget{larger}"

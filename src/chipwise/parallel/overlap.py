@@ -1,0 +1,28 @@
+"""Exchanges behind compute: what stays visible, and the units that an exchange takes away meanwhile."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from chipwise.units import Real
+
+__all__ = ["GPU_UNITS", "behind", "stolen_share"]
+
+# Of the multiprocessors of a GPU, those that run the kernels of an exchange: 20 of 132 in the training of DeepSeek-V3
+# (DeepSeek-AI, 2024, section 3.2.2); other GPUs are taken to give as large a part.
+GPU_UNITS = 20.0 / 132.0
+
+
+def stolen_share(family: str) -> float:
+    """Part of a chip's units that an exchange occupies: of GPUs `GPU_UNITS`, of chips whose DMA or network engines move
+    and sum by themselves (systolic arrays, dataflow) none."""
+    return GPU_UNITS if family == "simt" else 0.0
+
+
+def behind(compute_s: Real, exchange_s: Real, stolen: Real) -> Real:
+    """Seconds of compute and an exchange side by side: max(E, C + σ E).
+
+    While the exchange lasts, compute runs on 1 - σ of the units: an exchange that ends first costs σ E more, one that
+    compute cannot cover is all that is seen. Source: the work of compute, C = (1 - σ) E + (T - E).
+    """
+    return np.maximum(exchange_s, compute_s + stolen * np.asarray(exchange_s))

@@ -1,0 +1,78 @@
+"""torchrun: one process per device, and what keeps a plan from a trainer."""
+
+from __future__ import annotations
+
+from chipwise.catalog.tools import get_tool
+from chipwise.errors import UsageError
+from chipwise.report.launch.command import Command
+from chipwise.report.launch.spec import TrainSpec
+
+__all__ = ["MEASURED", "in_memory", "known_precision", "own_program", "ranks", "startable", "uneven"]
+
+MEASURED = 30  # steps of the run that verifies a prediction
+
+
+def ranks(spec: TrainSpec) -> Command:
+    """`torchrun` on every host of the plan."""
+    machine = spec.machine
+    several = machine.hosts > 1
+    return (
+        Command.of("torchrun", "torchrun")
+        .option("--nnodes", machine.hosts)
+        .option("--nproc-per-node", machine.devices_of_host)
+        .option("--node-rank", '"${NODE_RANK:?}"', when=several)
+        .option("--rdzv-backend", "c10d", when=several)
+        .option("--rdzv-endpoint", '"${HEAD_ADDRESS:?}:29500"', when=several)
+        .option("--rdzv-id", "chipwise", when=several)
+    )
+
+
+def own_program(spec: TrainSpec, steps: int) -> str:
+    """A program of the user's own under torchrun."""
+    return f'export STEPS={steps}\n{ranks(spec)} \\\n  "${{PROGRAM:?the training program}}"'
+
+
+def startable(spec: TrainSpec, target: str) -> None:
+    """Raises `UsageError` where a trainer does not run on the plan's chips, or trains other weights."""
+    tool = get_tool(target)
+    if spec.machine.vendor not in tool.vendors or spec.machine.cpu:
+        raise UsageError(
+            f"{tool.name} does not run on {spec.machine.chip}",
+            f"it runs on chips of {', '.join(tool.vendors)}",
+        )
+    if spec.tuned and target != "torchrun":
+        what = "all weights" if spec.tuned == "full" else f"{spec.tuned} adapters"
+        raise UsageError(
+            f"the plan trains {what} of a published model, {tool.name} starts from random weights here",
+            "plan with --task train",
+        )
+
+
+def uneven(spec: TrainSpec, parts: int) -> UsageError:
+    """The refusal of layers that do not divide."""
+    layers = spec.network.layers
+    legal = [str(n) for n in range(2, layers + 1) if layers % n == 0 and n < parts]
+    return UsageError(
+        f"{layers} layers cannot be cut evenly into {parts} parts",
+        f"keep a pp of --layout that divides them: {', '.join(legal)}"
+        if legal
+        else "plan with --layout pp=1",
+    )
+
+
+def in_memory(spec: TrainSpec, target: str) -> None:
+    """Raises `UsageError` for an optimiser in host memory, which the tool is not told here."""
+    if spec.offload > 0:
+        raise UsageError(
+            f"{get_tool(target).name} is not told here to keep the optimiser in host memory",
+            "plan with --layout offload=0",
+        )
+
+
+def known_precision(spec: TrainSpec, target: str, known: tuple[str, ...]) -> None:
+    """Raises `UsageError` for products that the tool is not told here."""
+    if spec.precision not in known:
+        raise UsageError(
+            f"{get_tool(target).name} is not told here to train in {spec.precision}",
+            f"plan with --precision {known[0]}",
+        )

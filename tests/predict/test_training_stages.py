@@ -1,0 +1,94 @@
+"""Memory of pipeline stages: what each schedule makes them hold, and that the fullest one is what counts."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from chipwise.predict.training.dims import plain
+from chipwise.predict.training.memory import MemoryRates, memory_use
+from chipwise.predict.training.stages import fullest, held_on, stage_memory
+from chipwise.predict.training.values import Recipe, Spread
+from chipwise.search.training_space import SCHEDULES
+
+GPT = plain(32, 4096, 32, 16384, 51200, tied=False)
+DEEP = Spread(tp=2.0, pp=4.0, dp=2.0, micro_batch=1.0, global_batch=32.0, seq=2048.0, zero=1.0, shard=2.0)
+RAW = MemoryRates(0.0, 1.0, 1.0)
+WIDE = replace(GPT, vocab=512000.0)
+
+
+def scheduled(name: str) -> Spread:
+    k = SCHEDULES[name]
+    return replace(DEEP, vp=float(k.virtual or 2), bubble=k.bubble, in_flight=k.in_flight)
+
+
+@pytest.mark.parametrize(
+    ("name", "held"),
+    [
+        ("1f1b", (4.0, 3.0, 2.0, 1.0)),
+        ("zero-bubble", (4.0, 3.0, 2.0, 1.0)),
+        ("interleaved", (5.5, 4.5, 3.5, 2.5)),
+        ("gpipe", (16.0, 16.0, 16.0, 16.0)),
+        ("zb-v", (5.5, 5.5, 5.5, 5.5)),  # as much as interleaved: an upper bound
+    ],
+)
+def test_stages_hold_what_their_schedule_warms_up_with(name: str, held: tuple[float, ...]) -> None:
+    """Four stages, sixteen micro-batches; interleaved in halves: 11, 9, 7 and 5 chunks of two."""
+    s = scheduled(name)
+    assert [float(np.asarray(held_on(float(i), s))) for i in range(4)] == list(held)
+
+
+def test_no_stage_holds_more_micro_batches_than_there_are() -> None:
+    few = replace(scheduled("interleaved"), global_batch=4.0)
+    assert float(np.asarray(held_on(0.0, few))) == 2.0
+
+
+@pytest.mark.parametrize("network", [GPT, WIDE], ids=["gpt", "large vocabulary"])
+@pytest.mark.parametrize("name", list(SCHEDULES))
+def test_the_fullest_stage_counts(name: str, network: object) -> None:
+    s, recipe, rates = scheduled(name), Recipe(), MemoryRates()
+    each = [float(np.asarray(m.total_bytes)) for m in stage_memory(network, s, recipe, rates)]  # type: ignore[arg-type]
+    top = float(np.asarray(fullest(network, s, recipe, rates).total_bytes))  # type: ignore[arg-type]
+    assert len(each) == 4
+    assert max(each) == pytest.approx(top)
+
+
+def test_plain_schedules_and_single_stages_are_as_fitted() -> None:
+    rates = MemoryRates()
+    for s in (DEEP, replace(DEEP, pp=1.0), replace(DEEP, bubble=1.0 / 3.0)):
+        usual = memory_use(GPT, s, Recipe(), rates).total_bytes
+        assert float(np.asarray(fullest(GPT, s, Recipe(), rates).total_bytes)) == float(np.asarray(usual))
+
+
+def test_logits_join_what_the_last_stage_holds() -> None:
+    """GPipe: all sixteen micro-batches of eight layers, and 6 bytes for each of 2,048 tokens and entry, halved."""
+    s = scheduled("gpipe")
+    last = stage_memory(GPT, s, Recipe(), RAW)[-1]
+    first = stage_memory(GPT, s, Recipe(), RAW)[0]
+    assert float(np.asarray(last.activations)) == pytest.approx(float(np.asarray(first.activations)))
+    assert float(np.asarray(last.logits)) == 6.0 * 2048.0 * 51200.0 / 2.0
+    assert float(np.asarray(first.logits)) == 0.0
+
+
+def test_a_v_begins_and_ends_on_its_first_stage() -> None:
+    first, *inner = stage_memory(GPT, scheduled("zb-v"), Recipe(), RAW)
+    table = 51200.0 * 4096.0 / 2.0
+    gap = float(np.asarray(first.weights)) - float(np.asarray(inner[0].weights))
+    assert gap == pytest.approx(2.0 * 2.0 * table)
+    assert float(np.asarray(first.logits)) > 0.0
+    assert all(float(np.asarray(m.logits)) == 0.0 for m in inner)
+
+
+def test_arrays_of_layouts_are_as_one_by_one() -> None:
+    every = [scheduled(name) for name in SCHEDULES]
+    many = replace(
+        DEEP,
+        vp=np.array([s.vp for s in every]),
+        bubble=np.array([s.bubble for s in every]),
+        in_flight=np.array([s.in_flight for s in every]),
+    )
+    together = fullest(WIDE, many, Recipe(), MemoryRates()).total_bytes
+    alone = [float(np.asarray(fullest(WIDE, s, Recipe(), MemoryRates()).total_bytes)) for s in every]
+    assert np.asarray(together) == pytest.approx(alone)
