@@ -30,28 +30,20 @@ class Cost:
     """Exposed seconds by resource, and the seconds of each that others hide.
 
     The total is exactly the sum of the exposed seconds. Numbers or arrays; costs add, and a cost times a
-    number is that many of it. `floor` are exposed seconds that no correction goes below, where they are known.
+    number is that many of it.
     """
 
     exposed: Mapping[str, Real] = field(default_factory=dict)
     hidden: Mapping[str, Real] = field(default_factory=dict)
-    floor: Mapping[str, Real] = field(default_factory=dict)
 
     def __add__(self, other: Cost) -> Cost:
-        return Cost(
-            _add(self.exposed, other.exposed), _add(self.hidden, other.hidden), _add(self.floor, other.floor)
-        )
+        return Cost(_add(self.exposed, other.exposed), _add(self.hidden, other.hidden))
 
     def __mul__(self, factor: Real) -> Cost:
-        parts = (self.exposed, self.hidden, self.floor)
-        return Cost(*({name: value * factor for name, value in part.items()} for part in parts))
-
-    def corrected(self, factors: Mapping[str, Real]) -> Cost:
-        """Every resource times its factor, no exposed second below its floor."""
-        exposed = {name: value * factors[name] for name, value in self.exposed.items()}
-        for name, least in self.floor.items():
-            exposed[name] = np.maximum(exposed[name], least)
-        return Cost(exposed, {name: value * factors[name] for name, value in self.hidden.items()})
+        return Cost(
+            {name: value * factor for name, value in self.exposed.items()},
+            {name: value * factor for name, value in self.hidden.items()},
+        )
 
     __rmul__ = __mul__
 

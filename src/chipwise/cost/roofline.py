@@ -10,29 +10,13 @@ from chipwise.cost.efficiency import Efficiency
 from chipwise.units import Real
 from chipwise.workload.op import Op
 
-__all__ = ["held", "roofline", "time"]
+__all__ = ["roofline", "time"]
 
 
 def roofline(op: Op, device: Device) -> Real:
     """Seconds that nothing beats: the larger of FLOPs over peak and compulsory bytes over peak bandwidth."""
     bound: Real = np.maximum(op.flops / _peak(op, device), op.bytes / device.memory_bytes_per_s)
     return bound
-
-
-def held(cost: Cost, op: Op, device: Device) -> Cost:
-    """The cost of an operator between others with its roofline as `floor`: launches aside, resources keep their shares
-    of the time and may shrink together until nothing is left above the roofline, or not at all where none is.
-
-    Activations are on chip, as the operator before has left them: weights and keys and values are read.
-    """
-    read = (op.weight_bytes + op.kv_bytes) / device.memory_bytes_per_s
-    least = np.maximum(op.flops / _peak(op, device), read)
-    body = {name: value for name, value in cost.exposed.items() if name != "launch"}
-    total: Real = 0.0
-    for value in body.values():
-        total = total + value
-    slack = np.minimum(1.0, least / np.where(np.asarray(total) > 0.0, total, np.inf))
-    return Cost(cost.exposed, cost.hidden, {name: value * slack for name, value in body.items()})
 
 
 def time(op: Op, device: Device, efficiency: Efficiency) -> Cost:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -71,19 +70,15 @@ class Engines:
             for name in SERVICE
         }
         found = {f.name: np.full(size, np.nan) for f in fields(Served)}
-        for (rows, part), priced in zip(self._sides, (self._together, self._apart), strict=True):
+        split = self.prefill_servers > 0
+        for rows, priced in ((np.flatnonzero(~split), self._together), (np.flatnonzero(split), self._apart)):
             if len(rows):
+                part = self.take(rows)
                 service = Service(**{name: column[rows] for name, column in numbers.items()})
                 answer = priced(part, factors[rows], service)
                 for name, column in found.items():
                     column[rows] = getattr(answer, name)
         return Served(**found)
-
-    @cached_property
-    def _sides(self) -> tuple[tuple[NDArray[np.intp], Engines], ...]:
-        """Aggregated rows and disaggregated ones, taken once for all the numbers that a fit tries."""
-        split = self.prefill_servers > 0
-        return tuple((rows, self.take(rows)) for rows in (np.flatnonzero(~split), np.flatnonzero(split)))
 
     @staticmethod
     def _together(e: Engines, factors: Array, service: Service) -> Served:

@@ -7,8 +7,7 @@ alone, decoding with a chunk of a prompt, and a chunk alone.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -64,74 +63,46 @@ class Passes:
 @dataclass(frozen=True)
 class PassTable:
     """The same by part: `decode` and `mixed` [engine, batch, part], `alone` and `lone` [engine, part]; see
-    `PARTS`. `floors` is a table of the seconds that no factor goes below (None: there are none)."""
+    `PARTS`."""
 
     batches: Array
     decode: Array
     mixed: Array
     alone: Array
     chunks: Array
-    lone: Array
-    floors: PassTable | None = None
+    lone: Array | None = None
 
     def passes(self, factors: Array) -> Passes:
         """Seconds under factors on the parts, [engine, part] or [part]."""
         f = np.broadcast_to(factors, (len(self.chunks), len(PARTS)))
-        near = np.flatnonzero((f < self._least).any(axis=0))  # few parts come near their floors
-
-        def total(name: str) -> Array:
-            seconds: Array = np.einsum("e...p,ep->e...", getattr(self, name), f)
-            if len(near):
-                table, floor = self._slabs[name]
-                for part in near:
-                    factor = f[:, part, None] if seconds.ndim == 2 else f[:, part]
-                    seconds += np.maximum(floor[part] - table[part] * factor, 0.0)
-            return seconds
-
         return Passes(
-            self.batches, total("decode"), total("mixed"), total("alone"), self.chunks, total("lone")
+            self.batches,
+            np.einsum("ebp,ep->eb", self.decode, f),
+            np.einsum("ebp,ep->eb", self.mixed, f),
+            np.einsum("ep,ep->e", self.alone, f),
+            self.chunks,
+            None if self.lone is None else np.einsum("ep,ep->e", self.lone, f),
         )
-
-    @cached_property
-    def _slabs(self) -> dict[str, tuple[Array, Array]]:
-        """Seconds and floors with the parts first, where there are floors."""
-        if self.floors is None:
-            return {}
-        names = ("decode", "mixed", "alone", "lone")
-        tables = {name: (getattr(self, name), getattr(self.floors, name)) for name in names}
-        return {n: (_parts_first(seconds), _parts_first(floor)) for n, (seconds, floor) in tables.items()}
-
-    @cached_property
-    def _least(self) -> Array:
-        """The factors [engine, part] below which some pass meets its floor."""
-        least = np.zeros((len(PARTS), len(self.chunks)))
-        for seconds, floor in self._slabs.values():
-            share = np.divide(floor, seconds, out=np.zeros_like(floor), where=seconds > 0)
-            least = np.maximum(least, share.max(axis=-1) if share.ndim == 3 else share)
-        return least.T
 
     def take(self, index: NDArray[np.intp]) -> PassTable:
         """Some of the engines."""
-        columns: dict[str, Array] = {name: getattr(self, name)[index] for name in _COLUMNS}
-        floors = None if self.floors is None else self.floors.take(index)
-        return PassTable(self.batches, **columns, floors=floors)
+        lone = None if self.lone is None else self.lone[index]
+        return PassTable(
+            self.batches, self.decode[index], self.mixed[index], self.alone[index], self.chunks[index], lone
+        )
 
     @classmethod
     def join(cls, tables: Iterable[PassTable]) -> PassTable:
-        """Engines of several tables, one after the other; all of them have floors, or none."""
+        """Engines of several tables, one after the other."""
         found = list(tables)
-        floors = [t.floors for t in found if t.floors is not None]
-        columns: dict[str, Array] = {
-            name: np.concatenate([getattr(t, name) for t in found]) for name in _COLUMNS
-        }
-        return cls(found[0].batches, **columns, floors=cls.join(floors) if floors else None)
-
-
-def _parts_first(table: Array) -> Array:
-    return np.ascontiguousarray(np.moveaxis(table, -1, 0))
-
-
-_COLUMNS = ("decode", "mixed", "alone", "chunks", "lone")
+        return cls(
+            found[0].batches,
+            decode=np.concatenate([t.decode for t in found]),
+            mixed=np.concatenate([t.mixed for t in found]),
+            alone=np.concatenate([t.alone for t in found]),
+            chunks=np.concatenate([t.chunks for t in found]),
+            lone=np.concatenate([t.alone if t.lone is None else t.lone for t in found]),
+        )
 
 
 def tabulate(
@@ -167,12 +138,11 @@ def tabulate(
     riding = prefill(part, new, cached)
     shape = (len(prompt), len(batches))
     single = (len(prompt), 1)
-    # seconds and their floors, side by side
-    prompts = _columns(parts_of(riding), single)[:, :, 0]
+    prompts = _columns(parts_of(riding), single)[:, 0]
     spread = np.broadcast_to(np.asarray(replicas, dtype=float), np.shape(prompt_tokens))[:, None]
     lone = prompts
     if np.any(spread > 1.0):
-        shared = _columns(parts_of(prefill(part / spread, new, cached)), single)[:, :, 0]
+        shared = _columns(parts_of(prefill(part / spread, new, cached)), single)[:, 0]
         lone = np.where(_SHARED, shared, prompts)
     alone, together = _columns(parts_of(plain), shape), _columns(parts_of(plain + riding), shape)
     added = together - alone
@@ -180,18 +150,19 @@ def tabulate(
         if draft_of is not None:
             alone = alone + speculation.draft_tokens * _columns(draft_of(decode(b, context)), shape)
         alone = alone / speculation.tokens_per_pass
-    chunks = (1.0 / part)[:, 0]
-    seconds, floors = (
-        PassTable(batches, alone[i], alone[i] + added[i], prompts[i], chunks, lone[i]) for i in (0, 1)
+    return PassTable(
+        batches,
+        alone,
+        alone + added,
+        prompts,
+        (1.0 / part)[:, 0],
+        lone,
     )
-    return replace(seconds, floors=floors)
 
 
 def _columns(parts: Iterable[tuple[str, Cost]], shape: tuple[int, int]) -> Array:
-    """Exposed seconds and their floors by part, [2, *shape, part]. What has no floor has 0."""
-    total = np.zeros((2, *shape, len(PARTS)))
+    total = np.zeros((*shape, len(PARTS)))
     for part, cost in parts:
-        for i, kind in enumerate((cost.exposed, cost.floor)):
-            for resource, seconds in kind.items():
-                total[i, ..., _COLUMN[quantity(part, resource)]] += np.broadcast_to(seconds, shape)
+        for resource, seconds in cost.exposed.items():
+            total[..., _COLUMN[quantity(part, resource)]] += np.broadcast_to(seconds, shape)
     return total

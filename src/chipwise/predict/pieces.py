@@ -57,9 +57,10 @@ def pieces(
     found: dict[str, Piece] = {}
     last: Op | None = None
     for part, cost in step_parts(sharded, step, device, efficiency, overheads):
-        names = {**cost.exposed, **cost.hidden}
-        factors = {name: overheads.factors.get(quantity(part, name), 1.0) for name in names}
-        seconds = {name: scalar(value) for name, value in cost.corrected(factors).exposed.items()}
+        seconds = {
+            name: scalar(value) * scalar(overheads.factors.get(quantity(part, name), 1.0))
+            for name, value in cost.exposed.items()
+        }
         if part in BESIDE and last is not None:
             piece = Piece(f"{last.name}: {part}", part, last.compute, 0.0, 0.0, 0.0, seconds)
         elif left:

@@ -9,7 +9,6 @@ import numpy as np
 from chipwise.cost.cost import Cost
 from chipwise.cost.dataflow import DataflowModel
 from chipwise.cost.device import Device
-from chipwise.cost.roofline import held
 from chipwise.cost.time import CostParameters, narrow, time
 from chipwise.parallel.comm import Comm, Fabric
 from chipwise.parallel.layout import Layout
@@ -27,8 +26,6 @@ __all__ = ["step_cost", "step_parts"]
 NARROW = frozenset(("fp8", "int8", "fp4"))
 # One scale per matrix, known beforehand: the norm or activation before writes narrow values itself.
 STATIC = frozenset(("fp8",))
-# Kinds whose roofline no correction may beat. Element-wise work may: it is fused, and found in caches.
-HELD = frozenset(("gemm", "experts", "attention"))
 
 
 def step_cost(
@@ -38,16 +35,19 @@ def step_cost(
 
     Operators run one after the other; exchanges are not hidden behind them. Pipeline stages follow each
     other, so this is the time a token takes; stages work on other batches meanwhile (the caller counts
-    them). Every part is multiplied by the factor that served workloads gave it (`Overheads.factors`), but no
-    product and no attention becomes faster than its roofline. Latency of exchanges counts as launch, which
-    faster links do not shorten; network is bytes over bandwidth.
+    them). Every part is multiplied by the factor that served workloads gave it (`Overheads.factors`). Latency of
+    exchanges counts as launch, which faster links do not shorten; network is bytes over bandwidth.
     """
     total = Cost({"compute": 0.0, "memory": 0.0, "network": 0.0, "launch": 0.0, "host": 0.0})
     factors = overheads.factors
     for part, cost in step_parts(sharded, step, device, efficiency, overheads):
         if factors:
-            cost = cost.corrected(
-                {name: factors.get(quantity(part, name), 1.0) for name in {**cost.exposed, **cost.hidden}}
+            scales = {
+                name: factors.get(quantity(part, name), 1.0) for name in {**cost.exposed, **cost.hidden}
+            }
+            cost = Cost(
+                {name: seconds * scales[name] for name, seconds in cost.exposed.items()},
+                {name: seconds * scales[name] for name, seconds in cost.hidden.items()},
             )
         if part == "host":
             cost = Cost({"host": cost.exposed["launch"] + cost.exposed["host"]})
@@ -59,14 +59,12 @@ def step_parts(
     sharded: Sharded, step: Step, device: Device, efficiency: CostParameters, overheads: Overheads
 ) -> Iterator[tuple[str, Cost]]:
     """Every operator and exchange of one pass of one replica: its part (see `parts`) and its seconds, repeats
-    included, before any factor, with what factors may leave of it (`Cost.floor`). Latency of exchanges and the
-    host's work per pass are under "launch"."""
+    included, before any factor. Latency of exchanges and the host's work per pass are under "launch"."""
     if isinstance(efficiency, DataflowModel):
         # compilers spread a model evenly over its chips
         efficiency = efficiency.holding(sharded.graph.weight_bytes() / sharded.layout.devices)
     for repeat, op in sharded.ops(step):
-        cost = time(op, device, efficiency)
-        cost = (held(cost, op, device) if op.kind in HELD else cost) * repeat
+        cost = time(op, device, efficiency) * repeat
         yield part_of(op), cost
         if op.kind == "experts":
             yield "imbalance", _imbalance(op, sharded.layout, cost)
