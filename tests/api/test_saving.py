@@ -188,13 +188,13 @@ def test_an_answer_without_plans_shows_its_own_figures(tmp_path: Path) -> None:
 
 def test_what_a_question_leaves_out_has_its_default(tmp_path: Path) -> None:
     files = [str(tmp_path / name) for name in ("a.json", "b.json")]
-    for file, changed in zip(files, ({}, {"seq": "8192", "curves": True, "tokens": "2T"}), strict=True):
+    for file, changed in zip(files, ({}, {"tokens": "2T", "curves": True, "layout": "pp=1"}), strict=True):
         save("train_plan", TrainRequest(model=MODEL, chips="h100-sxm5-80gb", counts="8", **changed), file)
     found = diff(*files)
     assert set(found.causes[-1].facts) == {
-        "seq: 4096 -> 8192",
+        "tokens: 1T -> 2T",
         "curves: False -> True",
-        "tokens: not given -> 2T",
+        "layout: not given -> pp=1",
     }
 
 

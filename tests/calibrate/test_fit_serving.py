@@ -26,7 +26,7 @@ def made() -> tuple[Engines, dict[str, np.ndarray]]:
     decode[:, :, PARTS.index("decode.memory")] = 2e-5 * BATCHES
     mixed = decode.copy()
     mixed[:, :, PARTS.index("gemm.fp8.compute")] += rng.uniform(1e-2, 1e-1, ROWS)[:, None]
-    table = PassTable(BATCHES, decode, mixed, mixed[:, 0], np.ones(ROWS))
+    table = PassTable(BATCHES, decode, mixed, mixed[:, 0], np.ones(ROWS), mixed[:, 0])
     one, zero = np.ones(ROWS), np.zeros(ROWS)
     engines = Engines(
         table, table, 2.0 ** rng.integers(0, 8, ROWS), 500 * one, 1e9 * one, one, zero, zero, zero, zero

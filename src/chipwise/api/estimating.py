@@ -13,6 +13,7 @@ from chipwise.api.published import beside_published
 from chipwise.api.tactics import Tactics
 from chipwise.calibrate.parameters import Parameters
 from chipwise.catalog.pricing import Pricing
+from chipwise.catalog.runtime import Runtime
 from chipwise.errors import InfeasibleError, UsageError
 from chipwise.parallel.layout import Layout, Reason, check_layout, illegal
 from chipwise.report.assemble import model_record, rank_plans, workload_record
@@ -70,6 +71,7 @@ def estimate(
     if reason is not Reason.OK:
         hint = f"{reason.value}{_nearby(graph, layout, reason)}"
         raise UsageError(f"{layout.label()} is not legal for {name}", hint)
+    _launchable(layout, deployment.runtime)
     chips = float(layout.devices) / hardware.devices_per_package
     if count is not None and count != chips:
         hint = f"as in --tp {count * hardware.devices_per_package}, or tp x pp x dp of as many"
@@ -109,6 +111,14 @@ def estimate(
         rejected={},
         assumptions=context.assumptions([record]),
     )
+
+
+def _launchable(layout: Layout, runtime: Runtime) -> None:
+    """Raises `UsageError` where a runtime cannot spread one replica so."""
+    for degree, other, cut in (("tp", "pp", "tensors"), ("pp", "tp", "layers into stages")):
+        if float(layout.part(degree)) > 1 and degree not in runtime.features:
+            hint = f"as in --{other} {layout.devices:g}" if other in runtime.features else "one device each"
+            raise UsageError(f"{runtime.name} does not cut {cut} between devices", hint)
 
 
 def _check(priced: Evaluated, deployment: Deployment, what: str, next_step: str) -> None:

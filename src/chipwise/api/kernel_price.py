@@ -16,6 +16,7 @@ from chipwise.calibrate.parameter import Z80
 from chipwise.calibrate.parameters import Parameters
 from chipwise.calibrate.simt_numbers import attention_library
 from chipwise.catalog.chip import Chip
+from chipwise.catalog.runtime import get_runtime, runtimes_for
 from chipwise.cost import dataflow
 from chipwise.cost.anatomy import Anatomy, Level, cpu_anatomy, dataflow_anatomy, gpu_anatomy, systolic_anatomy
 from chipwise.cost.cpu import PRIOR_LOG_SPREAD, CpuModel
@@ -95,6 +96,8 @@ def price_operator(op: Op, dtype: str, chip: Chip, device: Device, numbers: Para
     cost = time(op, device, model)
     spread, basis = _spread(op, dtype, chip, numbers)
     wanted = "fp4" if op.compute == "fp4" else op.compute
+    if chip.family == "simt" and _runtime(chip) != RUNTIME:
+        notes.append(f"by the kernels of {get_runtime(_runtime(chip)).name}: {RUNTIME} does not run on it")
     if chip.family != "cpu" and wanted not in chip.matrix and wanted not in chip.vector:
         notes.append(f"no unit for {wanted}: priced at the rate of another type")
     exposed = {name: scalar(v) for name, v in cost.exposed.items() if scalar(v) > 0.0}
@@ -162,13 +165,20 @@ def price_across(ranks: int, at: Across, apart: int = 1) -> Priced:
 
 def model_of(op: Op, chip: Chip, numbers: Parameters) -> CostParameters:
     """The numbers that price an operator on one chip."""
-    runtime = RUNTIME if chip.family == "simt" else "any"
-    model = numbers.cost(chip.family, runtime, [chip], alone=True).take(np.zeros((), dtype=np.intp))
+    model = numbers.cost(chip.family, _runtime(chip), [chip], alone=True).take(np.zeros((), dtype=np.intp))
     if isinstance(model, DataflowModel):
         return replace(
             model, resident=min(1.0, scalar(model.fabric.sram_bytes) / max(scalar(op.weight_bytes), 1.0))
         )
     return model
+
+
+def _runtime(chip: Chip) -> str:
+    """Whose kernels price an operator: vLLM's, or on GPUs where it does not run those of the chip's first runtime."""
+    if chip.family != "simt":
+        return "any"
+    able = [r.id for r in runtimes_for(chip)]
+    return RUNTIME if RUNTIME in able or not able else able[0]
 
 
 def _anatomy(op: Op, chip: Chip, device: Device, model: CostParameters) -> Anatomy:
@@ -177,7 +187,8 @@ def _anatomy(op: Op, chip: Chip, device: Device, model: CostParameters) -> Anato
     if isinstance(model, CpuModel):
         return cpu_anatomy(op, device, model)
     if isinstance(model, SimtParameters):
-        p = model.pick(GemmParameters, "simt.gemm", dtype=dtype_label(op)) if op.kind == "gemm" else None
+        tiled = op.kind == "gemm" and not (model.vector and scalar(op.dims["m"]) <= model.vector.rows)
+        p = model.pick(GemmParameters, "simt.gemm", dtype=dtype_label(op)) if tiled else None
         return gpu_anatomy(op, chip, device, p)
     if isinstance(model, DataflowModel):
         return dataflow_anatomy(op, chip, model)

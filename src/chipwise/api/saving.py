@@ -115,7 +115,7 @@ def _asked(verb: str, before: Mapping[str, Any], after: Mapping[str, Any]) -> li
     defaults = {_public(f.name): f.default for f in fields(cast(Any, VERBS[verb]))}
 
     def said(request: Mapping[str, Any], name: str) -> Any:
-        value = request.get(name, defaults.get(name))
+        value = request.get(name, VERBS[verb].implied(request).get(name, defaults.get(name)))
         return "not given" if value is None or value is MISSING else value
 
     names = dict.fromkeys((*before, *after))

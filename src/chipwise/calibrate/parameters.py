@@ -8,6 +8,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
+import numpy as np
+
 from chipwise.calibrate.effects import Effects
 from chipwise.calibrate.families import cpu_model, dataflow_model, systolic_model
 from chipwise.calibrate.fit_speeds import speed_effects
@@ -21,10 +23,13 @@ from chipwise.catalog.files import read_text
 from chipwise.catalog.parsed import parse
 from chipwise.catalog.snapshot import per_snapshot, shipped_names, shipped_text
 from chipwise.cost.efficiency import Efficiency
+from chipwise.cost.simt.own import OwnKernels
+from chipwise.cost.simt.rates import generation
 from chipwise.cost.simt.vector import VectorParameters
 from chipwise.cost.time import CostParameters
 from chipwise.errors import UnknownNameError
 from chipwise.predict.overheads import Overheads
+from chipwise.units import Array
 
 __all__ = ["Parameter", "Parameters", "load_parameters", "shipped_parameters"]
 
@@ -89,7 +94,26 @@ class Parameters:
             return dataflow_model(self.value, self.speeds, chips, alone=alone)
         rest = self.efficiency(family, runtime)
         found = simt_parameters(self.kernels, rest, runtime, chips, alone=alone, memo=self._memo)
-        return replace(found, vector=self._vector(runtime))
+        launch_s = found.launch_s if alone else self._launch_s(runtime, rest.launch_s, chips)
+        return replace(found, launch_s=launch_s, vector=self._vector(runtime), own=self._own(runtime, chips))
+
+    def _launch_s(self, runtime: str, default_s: float, chips: Sequence[Chip]) -> float | Array:
+        """Seconds per kernel, one for all chips or one each, where some have no captured graphs."""
+        each = self._of_kind(f"runtime.{runtime}.launch_of", chips)
+        return default_s if np.isnan(each).all() else np.where(np.isnan(each), default_s, each)
+
+    def _own(self, runtime: str, chips: Sequence[Chip]) -> OwnKernels | None:
+        """What the own kernels of a runtime sustain, None where it calls the libraries that were measured."""
+        packed, half = (
+            self._of_kind(f"runtime.{runtime}.{name}_share", chips) for name in ("packed", "half")
+        )
+        return None if np.isnan(packed).all() and np.isnan(half).all() else OwnKernels(packed, half)
+
+    def _of_kind(self, name: str, chips: Sequence[Chip]) -> Array:
+        """A number per chip, by its generation or else by its vendor; NaN where there is none."""
+        kinds = ((generation(c.software_id), c.vendor.lower()) for c in chips)
+        found = (next((f"{name}.{k}" for k in each if f"{name}.{k}" in self.table), None) for each in kinds)
+        return np.array([np.nan if key is None else self.table[key].value for key in found])
 
     def _vector(self, runtime: str) -> VectorParameters | None:
         """The matrix-vector kernels of a runtime, None where it multiplies few rows by tiles too."""

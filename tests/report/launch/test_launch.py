@@ -111,7 +111,7 @@ def test_the_settings_file_travels_with_the_command(target: str) -> None:
     [
         ("vllm", {"kv": "mxfp4"}, "no cache in mxfp4"),
         ("sglang", {"kv": "int8"}, "no cache in int8"),
-        ("llama.cpp", {"dp": 2}, "the plan has dp 2"),
+        ("llama.cpp", {"tp": 1, "dp": 2}, "the plan has dp 2"),
         ("neuronx", {"kv": "", "pp": 2}, "the plan has pp 2"),
         ("neuronx", {"kv": "", "guess": Guess(3, module=False)}, "not told here to guess"),
         ("vllm", {"prompt_workers": 1}, "launch it --for dynamo"),
@@ -293,11 +293,11 @@ def test_replicas_without_a_cut_optimiser() -> None:
     assert "shard_optimizer_over_data" not in launch_files(trained(sharding="none"), "maxtext")[0].text
 
 
-@pytest.mark.parametrize(("kv", "split"), [("", "tensor"), ("bf16", "tensor"), ("int8", "row")])
-def test_llama_cpp_cuts_tensors_unless_the_cache_is_quantised(kv: str, split: str) -> None:
-    text = launch_files(served(runtime="llama.cpp", kv=kv), "llama.cpp")[0].text
-    assert f"--split-mode {split} " in text
-    assert ("is deprecated" in text) == (split == "row")
+def test_llama_cpp_gives_each_device_the_layers_of_a_stage() -> None:
+    stages = served(runtime="llama.cpp", tp=1, pp=4)
+    assert "--split-mode layer " in launch_files(stages, "llama.cpp")[0].text
+    with pytest.raises(ChipwiseError, match="the plan has tp 4"):
+        launch_files(served(runtime="llama.cpp"), "llama.cpp")
 
 
 def test_nodes_are_chosen_by_a_label_where_it_is_known() -> None:

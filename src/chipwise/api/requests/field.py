@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import MISSING, field
 from typing import Any, ClassVar
 
@@ -15,6 +16,11 @@ class Asked:
     """Base of what is asked. Doors read numbers for text (`"rate": 10`) and refuse unknown names."""
 
     __pydantic_config__: ClassVar = {"extra": "forbid", "coerce_numbers_to_str": True}
+
+    @classmethod
+    def implied(cls, given: Mapping[str, Any]) -> dict[str, Any]:
+        """What fields that were left out mean where it depends on those that were given, by public name."""
+        return {}
 
 
 def ask(help_: str, default: Any = None, *, name: str | None = None, file: bool = False) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -37,6 +38,11 @@ class TrainRequest(Money, TrainOptions):
         "parameters that chipwise calibrate wrote; default: those shipped", file=True
     )
     set_: str | None = ask("figures of the chips, as in hbm=4TB/s,bf16=1.2PFLOPS", name="set")
+
+    @classmethod
+    def implied(cls, given: Mapping[str, Any]) -> dict[str, Any]:
+        """The tokens of the task."""
+        return {"tokens": "100M" if given.get("task") == "finetune" else "1T"}
 
     def run(self) -> TrainReport:
         """The best layout of every chip and count, ranked. Raises the errors of `train_plan`."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Protocol
 
 from chipwise.api.requests.catalogue import (
@@ -31,6 +32,10 @@ class Request(Protocol):
 
     def run(self) -> Any:
         """The answer as a record. Raises `ChipwiseError` where there is none."""
+
+    @classmethod
+    def implied(cls, given: Mapping[str, Any]) -> dict[str, Any]:
+        """What fields that were left out mean where it depends on those that were given, by public name."""
 
 
 VERBS: dict[str, type[Request]] = {

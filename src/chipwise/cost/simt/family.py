@@ -18,11 +18,13 @@ from chipwise.cost.efficiency import Efficiency
 from chipwise.cost.simt.decode import DecodeParameters, decode_attention
 from chipwise.cost.simt.experts import ExpertParameters, experts
 from chipwise.cost.simt.gemm import GemmParameters, Operands, gemm
+from chipwise.cost.simt.own import OwnKernels
 from chipwise.cost.simt.pointwise import PointwiseParameters, pointwise
 from chipwise.cost.simt.prompt import PromptParameters, prompt_attention
 from chipwise.cost.simt.quantise import QuantiseParameters, quantise
 from chipwise.cost.simt.rates import Rates
 from chipwise.cost.simt.routing import Routing
+from chipwise.cost.simt.tiles import MANY_ROWS, TILES
 from chipwise.cost.simt.vector import VectorParameters, few_rows
 from chipwise.units import Real
 from chipwise.workload.moe import distinct_experts
@@ -62,15 +64,17 @@ class SimtParameters:
 
     `find(group, labels)` gives every quantity of a formula ("simt.gemm", ...) for operators with these labels
     (data type, type of the cache, ...), a number or one per chip; `rest` prices what has no formula of its own.
-    `launch_s` is what a kernel of a captured graph costs beyond its work; None: operators run on their own, as
-    benchmarks time them, with the time to the first block and from the last one that neighbours hide. `vector`:
-    the runtime multiplies few rows on the vector lanes.
+    `launch_s` is what a kernel costs beyond its work among others, in a captured graph or in a queue; None:
+    operators run on their own, as benchmarks time them, with the time to the first block and from the last one
+    that neighbours hide. `vector`: the runtime multiplies few rows on the vector lanes. `own`: it multiplies many
+    rows with kernels of its own.
     """
 
     find: Callable[[str, Labels], Values]
     rest: Efficiency
-    launch_s: float | None = None
+    launch_s: Real | None = None
     vector: VectorParameters | None = None
+    own: OwnKernels | None = None
 
     def take(self, index: np.ndarray) -> SimtParameters:
         """Of several chips: those at `index`, any shape."""
@@ -82,7 +86,10 @@ class SimtParameters:
                 known[group, labels] = {k: np.asarray(v)[index] for k, v in values.items()}
             return known[group, labels]
 
-        return replace(self, find=find)
+        launch_s = self.launch_s
+        if isinstance(launch_s, np.ndarray) and launch_s.ndim:
+            launch_s = launch_s[index]
+        return replace(self, find=find, launch_s=launch_s, own=self.own and self.own.take(index))
 
     def pick(
         self, kind: type[Any], group: str, prefix: str = "", launches: float = 1.0, **labels: str
@@ -153,8 +160,10 @@ def _gemm(op: Op, device: Device, p: SimtParameters) -> Cost:
         split_limit=16.0 if label in ("b16", "fp32") else 1.0,
     )
     rates = Rates.at(device, device.matrix[op.compute])
-    found = p.pick(GemmParameters, group, dtype=label)
-    tiles = gemm(d["m"], d["n"], d["k"], operands, rates, found, batch=d["batch"])
+    found = _own(op, device, p, p.pick(GemmParameters, group, dtype=label))
+    # kernels that unpack weights are no faster for fewer rows: published speeds of 8 and 16 rows
+    sizes = MANY_ROWS if p.own else TILES
+    tiles = gemm(d["m"], d["n"], d["k"], operands, rates, found, batch=d["batch"], sizes=sizes)
     return few_rows(tiles, d["m"], weights, op, device, p.vector) if p.vector else tiles
 
 
@@ -165,6 +174,7 @@ def _experts(op: Op, device: Device, p: SimtParameters) -> Cost:
     hit = np.maximum(distinct_experts(d["tokens"], d["experts"], d["top_k"]) * share, 1e-9)
     routing = Routing(hit, d["tokens"] * d["top_k"] * share)
     each = d["matrices"] * d["hidden"] * d["inner"]
+    found = p.pick(ExpertParameters, "simt.experts", launches=op.launches, dtype=label)
     tiles = experts(
         routing,
         d["tokens"],
@@ -174,10 +184,15 @@ def _experts(op: Op, device: Device, p: SimtParameters) -> Cost:
         op.weight_bytes / (hit * each),
         ACTIVATION_BYTES.get(label, 1.0),
         Rates.at(device, device.matrix[op.compute]),
-        p.pick(ExpertParameters, "simt.experts", launches=op.launches, dtype=label),
+        _own(op, device, p, found),
         gated=np.asarray(d["matrices"]) - 2.0,
     )
     return few_rows(tiles, d["tokens"], hit * each, op, device, p.vector) if p.vector else tiles
+
+
+def _own(op: Op, device: Device, p: SimtParameters, found: Any) -> Any:
+    """The numbers of a product in a library, with the share that the runtime's own kernels reach instead."""
+    return replace(found, compute_share=p.own.share(op, device, found.compute_share)) if p.own else found
 
 
 def _attention(op: Op, device: Device, p: SimtParameters) -> Cost:

@@ -13,7 +13,7 @@ import numpy as np
 from chipwise.cost.cost import Cost, soft_maximum
 from chipwise.cost.simt.rates import Rates
 from chipwise.cost.simt.residency import FOUND, missed
-from chipwise.cost.simt.tiles import tiled
+from chipwise.cost.simt.tiles import TILES, tiled
 from chipwise.units import Real
 
 __all__ = ["GemmParameters", "Operands", "gemm", "sustained_flops_per_s"]
@@ -90,6 +90,7 @@ def gemm(
     p: GemmParameters,
     *,
     batch: Real = 1.0,
+    sizes: tuple[tuple[int, int], ...] = TILES,
 ) -> Cost:
     """t = start_s + <units, memory>_softness, less the launch that is hidden: ahead x the shorter of the two.
 
@@ -115,6 +116,7 @@ def gemm(
         p.prologue,
         p.quantisation,
         operands.split_limit,
+        sizes,
     )
     seconds = unit.seconds * (1.0 + p.throttle * unit.seconds / (unit.seconds + THROTTLE_S))
     weight_bytes = batch * n * k * operands.weight

@@ -10,10 +10,15 @@ import numpy as np
 
 from chipwise.units import Array, Real
 
-__all__ = ["TILES", "UnitTime", "tiled", "waves"]
+__all__ = ["FEW_ROWS", "MANY_ROWS", "TILES", "UnitTime", "tiled", "waves"]
 
-# Output tiles of the usual libraries. More sizes, or tiles with fewer rows, bought nothing on measured rows.
-TILES: tuple[tuple[int, int], ...] = ((64, 64), (128, 64), (64, 128), (128, 128), (128, 256), (256, 128))
+# Output tiles of the usual libraries. The instruction has 16 rows (mma.m16n8k16), so that few rows are padded to 16 or
+# 32; such tiles reload their columns too often for more rows than one of them holds, and are not taken there.
+FEW_ROWS: tuple[tuple[int, int], ...] = ((16, 64), (32, 64))
+MANY_ROWS: tuple[tuple[int, int], ...] = (
+    (64, 64), (128, 64), (64, 128), (128, 128), (128, 256), (256, 128),
+)  # fmt: skip
+TILES = FEW_ROWS + MANY_ROWS
 
 # A slice of k must be worth a pipeline; split sums are combined in fp32, written and read once.
 MINIMUM_SLICE = 256.0
@@ -76,6 +81,8 @@ def tiled(
         seconds = seconds + np.where(s > 1.0, s, 0.0) * (
             m * n * batch * (SUM_BYTES / (unit_bytes_per_s * units))
         )
+        if (bm, bn) in FEW_ROWS:
+            seconds = np.where(np.asarray(m) <= bm, seconds, np.inf)
         better = seconds < best
         load = np.where(better, load_s > multiply_s, load)
         best = np.minimum(best, seconds)

@@ -12,7 +12,7 @@ from chipwise.report.launch.bench import PORT
 from chipwise.report.launch.command import Command
 from chipwise.report.launch.spec import ServeSpec
 
-__all__ = ["fitting", "llama_command", "llama_notes", "serve_command", "trtllm_settings", "vllm_options"]
+__all__ = ["fitting", "llama_command", "serve_command", "trtllm_settings", "vllm_options"]
 
 # Formats of the cache as each tool names them.
 CACHES: Mapping[str, Mapping[str, str]] = {
@@ -108,9 +108,10 @@ def trtllm_settings(spec: ServeSpec) -> str:
 
 
 def llama_command(spec: ServeSpec) -> Command:
-    """`llama-server`: slots share the cache; devices share the layers."""
+    """`llama-server`: slots share the cache; devices share the layers, each a stage of the plan."""
     fitting(spec, "llama.cpp")
-    _alone(spec, "llama.cpp", "slots and layers alone", dp=spec.dp, ep=spec.ep, hosts=spec.machine.hosts)
+    cuts = {"tp": spec.tp, "dp": spec.dp, "ep": spec.ep, "hosts": spec.machine.hosts}
+    _alone(spec, "llama.cpp", "slots and layers alone", **cuts)
     _no_guess(spec, "llama.cpp")
     slots = max(1, min(spec.concurrency, spec.sequences))
     devices, mixed = spec.machine.devices, any(spec.spread)
@@ -123,33 +124,13 @@ def llama_command(spec: ServeSpec) -> Command:
         .option("--kv-unified", when=mixed)
         .option("--parallel", slots)
         .option("--n-gpu-layers", 0 if spec.machine.cpu else 999)
-        .option("--split-mode", _split(spec), when=bool(_split(spec)))
+        .option("--split-mode", "layer", when=devices > 1 and not spec.machine.cpu)
         .option("--tensor-split", ",".join("1" * devices), when=devices > 1 and not spec.machine.cpu)
         .option("--cache-type-k", kv)
         .option("--cache-type-v", kv)
         .option("--flash-attn", "on")
         .option("--port", PORT)
     )
-
-
-def llama_notes(spec: ServeSpec) -> tuple[str, ...]:
-    """What llama.cpp says of the way in which layers are split."""
-    if _split(spec) == "row":
-        return (
-            "--split-mode row is deprecated; tensor, its successor, takes caches of 16 bits: plan with --kv fp16",
-        )
-    if _split(spec) == "tensor":
-        return ("--split-mode tensor is experimental and not there for all architectures: check the answers",)
-    return ()
-
-
-def _split(spec: ServeSpec) -> str:
-    """How layers are spread over devices; "" on one. `tensor` keeps no quantised cache (docs/multi-gpu.md)."""
-    if spec.machine.devices < 2 or spec.machine.cpu:
-        return ""
-    if spec.tp < 2:
-        return "layer"
-    return "tensor" if (_cache(spec, "llama.cpp") or "f16") in ("f16", "bf16") else "row"
 
 
 def _sglang(spec: ServeSpec) -> Command:

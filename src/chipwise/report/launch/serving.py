@@ -10,7 +10,6 @@ from chipwise.report.launch.command import Command, script
 from chipwise.report.launch.engines import (
     fitting,
     llama_command,
-    llama_notes,
     serve_command,
     trtllm_settings,
     vllm_options,
@@ -66,7 +65,7 @@ def dynamo(spec: ServeSpec) -> tuple[LaunchFile, ...]:
 
 def llama_cpp(spec: ServeSpec) -> tuple[LaunchFile, ...]:
     """`llama-server`."""
-    return _pair(spec, "llama.cpp", llama_command(spec), notes=llama_notes(spec))
+    return _pair(spec, "llama.cpp", llama_command(spec))
 
 
 def neuronx(spec: ServeSpec) -> tuple[LaunchFile, ...]:
