@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import asdict
+
 import pytest
 
-from chipwise.api.loaded import find_chip, load
 from chipwise.api.train import train_plan
-from chipwise.api.train_input import asked
-from chipwise.api.train_job import job_of
-from chipwise.calibrate.parameters import shipped_parameters
-from chipwise.predict.training.dims import transformer
+from chipwise.report.difference import leaves
 from chipwise.report.train_assemble import Failures
 from chipwise.report.train_notes import duration, kept
 from chipwise.report.train_shares import waiting
@@ -40,18 +39,37 @@ def test_durations_are_for_people(days: float, says: str) -> None:
     assert duration(days) == says
 
 
-def test_the_closed_form_of_tensor_parallelism_by_hand() -> None:
-    """Llama-3.1-70B on H100: 16 h eP / (6 p B), h 8192, p 0.856 G, with the fitted e and the share of 450 GB/s."""
-    found = load("meta-llama/Llama-3.1-70B")
-    ask = asked(1e12, 4096, 0, "bf16", "train", None)
-    job, *_ = job_of(find_chip("h100", None), transformer(found.graph), ask, shipped_parameters())
-    r = job.rates
-    each = 16.0 * 8192.0 * float(r.linear) * 989e12 / (6.0 * 0.856e9 * float(r.link) * 450e9)
-    said = train_plan(
-        "meta-llama/Llama-3.1-70B", chips=("h100",), counts=(512,), layout={"recompute": "none"}
-    )
-    line = next(w for w in said.plans[0].why if w.startswith("traffic of tensor"))
-    assert f"takes {each:.1%} of the products" in line
+def test_what_tensor_parallelism_costs_is_its_share_of_the_step() -> None:
+    """Told for what is used, and for what half and twice of it would take."""
+    ask = {"chips": ("h100",), "counts": (512,)}
+    row = "meta-llama/Llama-3.1-70B"
+    plan = train_plan(row, **ask, layout={"recompute": "none"}).plans[0]  # type: ignore[arg-type]
+    tp = plan.layout.tp
+    assert tp > 1
+    line = next(w for w in plan.why if f"tp{tp} costs" in w)
+    cost = int(line.split("costs ")[1].split("%")[0])
+    assert 0 < cost <= round(100 * plan.shares["fabric"])
+    assert f"tp{tp // 2} instead of tp{tp} takes" in line
+    alone = train_plan(ROW, chips=("h100",), counts=(8,), layout={"tp": 1}).plans[0]
+    assert not any("tp1 costs" in line for line in alone.why)
+    assert any("tp2 instead of tp1 takes" in line and "exposed traffic" in line for line in alone.why)
+
+
+@pytest.mark.parametrize("chip", ["m4-max", "tpu-8i", "h100"])
+def test_one_device_is_told_nothing_of_traffic(chip: str) -> None:
+    """No line on FSDP, tensor parallelism or links, and no figure that is not a number."""
+    report = train_plan("Qwen/Qwen3-0.6B", task="finetune", chips=(chip,), counts=(1,))
+    told = " ".join(report.plans[0].why)
+    assert not any(word in told for word in ("FSDP", "tp2", "fabric", "network", "nan"))
+    figures = [value for _, value in leaves(asdict(report)) if isinstance(value, float)]
+    assert not any(math.isnan(v) for v in figures)
+
+
+def test_fsdp_is_spoken_of_among_data_parallel_ranks() -> None:
+    ask = {"chips": ("h100",), "counts": (8,)}
+    for layout, spoken in (({"dp": 8}, True), ({"tp": 8}, False)):
+        plan = train_plan(ROW, **ask, layout=layout).plans[0]  # type: ignore[arg-type]
+        assert any(line.startswith("FSDP") for line in plan.why) is spoken
 
 
 def test_checkpoints_are_written_while_the_run_goes_on() -> None:
@@ -148,4 +166,16 @@ def test_what_a_short_run_and_full_memory_say() -> None:
     plan = train_plan(ROW, task="finetune", chips=("h100",), counts=(8,))
     assert any("without a checkpoint before its end" in line for line in train_view(plan).foot)
     whole = train_plan("meta-llama/Llama-3.1-70B", chips=("h100",), counts=(512,), layout={"tp": 4, "pp": 4})
-    assert any("do not fit (95% of 85.0 GB at most)" in line for line in whole.plans[0].why)
+    assert any("of 85.0 GB, more than the limit of 95%" in line for line in whole.plans[0].why)
+
+
+def test_plans_in_tight_memory_are_marked_where_both_limits_are_told() -> None:
+    """88 % is aimed at, 95 % is the limit; between them a plan is tight, in the table as in the record."""
+    layout = {"tp": 4, "pp": 4, "micro_batch": 4, "recompute": "none", "offload": 0}
+    report = train_plan("meta-llama/Llama-3.1-70B", chips=("h100",), counts=(64,), layout=layout)
+    plan, view = report.plans[0], train_view(report)
+    assert plan.verdict == "tight"
+    assert 0.88 < plan.memory_bytes / plan.capacity_bytes <= 0.95
+    assert view.rows[0][view.columns.index("memory")].endswith(" of 85.0 GB, tight")
+    assert "88% that is aimed at, 95% is the limit" in view.foot[0]
+    assert "88% is aimed at, 95% is the limit" in layout_views(plan)[1].head[0]

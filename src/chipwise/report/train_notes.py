@@ -11,6 +11,7 @@ from chipwise.report.train_records import (
     TrainPlanRecord,
     TrainReport,
 )
+from chipwise.search.training import FITS, RISKY
 from chipwise.units import format_bytes, format_count, format_number
 
 __all__ = ["dollars", "duration", "footnotes", "kept", "unit_of"]
@@ -62,6 +63,8 @@ def _legend(plans: Sequence[TrainPlanRecord]) -> str:
         "b = sequences of a micro-batch",
         "mid [low-high] = 80 % interval, of $ with the range of prices",
     ]
+    if any(p.verdict == "tight" for p in plans):
+        signs.append(f"tight = memory of more than the {FITS:.0%} that is aimed at, {RISKY:.0%} is the limit")
     return f"read: {'; '.join(signs)}"
 
 

@@ -10,6 +10,7 @@ from chipwise.report.table import Table
 from chipwise.report.train_notes import dollars, footnotes, unit_of
 from chipwise.report.train_records import TrainPlanRecord, TrainReport
 from chipwise.report.train_shares import WAITING
+from chipwise.search.training import FITS, RISKY
 from chipwise.units import format_bytes, format_count, format_number, format_seconds
 
 __all__ = ["layout_views", "scaling_view", "train_view"]
@@ -63,7 +64,7 @@ def layout_views(p: TrainPlanRecord) -> tuple[Table, Table]:
             )
             for i, stage in enumerate(stages)
         ],
-        ("memory of a device by pipeline stage, 95 % of it at most", ""),
+        (f"memory of a device by pipeline stage: {FITS:.0%} is aimed at, {RISKY:.0%} is the limit", ""),
         right=frozenset(("stage", *uses, "in all", "of memory")),
         records=[{"stage": i + 1, **stage} for i, stage in enumerate(stages)],
     )
@@ -102,7 +103,8 @@ def _row(p: TrainPlanRecord) -> tuple[str, ...]:
         f"{p.mfu:.0%}",
         _range(p.days),
         "-" if p.usd is None else dollars(p.usd.low, p.usd.mid, p.usd.high),
-        f"{format_bytes(p.memory_bytes)} of {format_bytes(p.capacity_bytes)}",
+        f"{format_bytes(p.memory_bytes)} of {format_bytes(p.capacity_bytes)}"
+        + (", tight" if p.verdict == "tight" else ""),
         f"{p.bound} {p.shares[p.bound]:.0%}",
         p.days.basis,
     )
