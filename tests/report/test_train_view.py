@@ -11,7 +11,7 @@ from chipwise.api.train import train_plan
 from chipwise.report.difference import leaves
 from chipwise.report.train_assemble import Failures
 from chipwise.report.train_notes import duration, kept
-from chipwise.report.train_shares import waiting
+from chipwise.report.train_shares import OVERHEADS, overhead
 from chipwise.report.train_view import layout_views, scaling_view, train_view
 
 ROW = "meta-llama/Llama-3.1-8B"
@@ -88,12 +88,37 @@ def test_curves_keep_what_is_fixed_and_close_in_on_the_takeover() -> None:
     report = train_plan(ROW, chips=("h100",), **ask)  # type: ignore[arg-type]
     assert all(s.label.startswith("tp8") for s in report.scaling)
     over = report.takes_over["h100-sxm5-80gb"]
-    strong = {s.chips: waiting(s.shares) for s in report.scaling if s.kind == "strong"}
+    strong = {s.chips: overhead(s.shares) for s in report.scaling if s.kind == "strong"}
     assert strong[over.chips] > 0.5 >= strong[over.chips // 2]
     assert over.shares[over.cause] == max(over.shares.values())
     told = next(line for line in train_view(report).foot if "takes over" in line)
     assert f"the {over.cause} takes over at {over.chips:,} chips" in told
-    assert {"fabric", "network", "bubble", "stragglers"} <= set(scaling_view(report).columns)
+    columns = scaling_view(report).columns
+    parts = columns[columns.index("efficiency") + 1 :]
+    assert parts == ("compute+memory", *OVERHEADS)
+    for row in scaling_view(report).rows:
+        assert sum(int(cell.rstrip("%")) for cell in row[-len(parts) :]) == pytest.approx(100, abs=3)
+
+
+def test_what_takes_over_is_all_that_is_no_work() -> None:
+    """Of small experts on thousands of chips the host takes half of a step long before a pipeline is used."""
+    report = train_plan("Qwen/Qwen3-30B-A3B", chips=("b200",), counts=(64,), curves=True)
+    over = report.takes_over["b200-sxm"]
+    strong = {s.chips: s.shares for s in report.scaling if s.kind == "strong"}
+    assert strong[4096]["host"] > 0.5 > strong[4096]["bubble"]
+    assert over.chips < 4096
+    assert over.cause == max(OVERHEADS, key=lambda name: strong[over.chips][name])
+    assert all(parts["compute"] + parts["memory"] >= 0.5 for n, parts in strong.items() if n < over.chips)
+
+
+def test_efficiency_above_one_says_against_what_and_why() -> None:
+    """405B recomputes on 64 H100, which more of them need not."""
+    report = train_plan("meta-llama/Llama-3.1-405B", chips=("h100",), counts=(512,), curves=True)
+    assert any(s.efficiency > 1.1 for s in report.scaling)
+    told = scaling_view(report).foot
+    assert any(
+        "efficiency against 64 chips; above 100%: 64 recompute, more need not" in line for line in told
+    )
 
 
 @pytest.mark.parametrize(

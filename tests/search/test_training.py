@@ -92,7 +92,7 @@ def test_without_a_network_the_domain_is_the_limit() -> None:
 def test_more_devices_are_faster_and_weak_scaling_holds() -> None:
     strong = scaling(SMALL, (8, 32, 128))
     assert [p.seconds for p in strong] == sorted((p.seconds for p in strong), reverse=True)
-    assert strong[-1].waiting_share > strong[0].waiting_share
+    assert strong[-1].overhead_share > strong[0].overhead_share
     weak = scaling(SMALL, (8, 32, 128), weak=True)
     assert weak[-1].seconds < 1.5 * weak[0].seconds
 
@@ -101,4 +101,4 @@ def test_a_point_adds_up() -> None:
     priced = evaluate(SMALL, layouts(SMALL, 8))
     at = point(SMALL, priced, int(best(priced, 80e9)[0]))
     assert at.tokens_per_s == pytest.approx(64 * 4096 / at.seconds)
-    assert 0.0 <= at.waiting_share < 1.0
+    assert 0.0 <= at.overhead_share < 1.0

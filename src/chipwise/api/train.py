@@ -167,9 +167,9 @@ def _searched(job: Job, count: int, pins: Pins) -> tuple[Counter[TrainReason], P
 
 
 def _strong(job: Job, pins: Pins) -> list[Point]:
-    """Strong scaling; where waiting takes over between two counts, the one in between too."""
+    """Strong scaling; where something else than work takes over between two counts, the one in between too."""
     found = scaling(job, SCALING, pins=pins)
-    after = next((p.devices for p in found if p.waiting_share > HALF), 0)
+    after = next((p.devices for p in found if p.overhead_share > HALF), 0)
     if after > SCALING[0]:
         found += scaling(job, (after // 2,), pins=pins)
     return sorted(found, key=lambda p: p.devices)

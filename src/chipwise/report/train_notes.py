@@ -108,15 +108,16 @@ def _memory(p: TrainPlanRecord) -> str:
 
 
 def _takeover(report: TrainReport, chip: str, over: TakeoverRecord) -> str:
-    """Where waiting takes over in strong scaling, and what chips wait for."""
+    """Where something else than compute and memory takes over in strong scaling, and what."""
     if over.chips:
         parts = sorted(over.shares.items(), key=lambda i: -i[1])
         told = ", ".join(f"{name} {share:.0%}" for name, share in parts if share >= 0.005)
+        takes = "take" if over.cause == "stragglers" else "takes"
         return (
-            f"{chip}: the {over.cause} takes over at {over.chips:,} chips, strong scaling: {told} of a step"
+            f"{chip}: the {over.cause} {takes} over at {over.chips:,} chips, strong scaling: {told} of a step"
         )
     most = max((s.chips for s in report.scaling if s.chip == chip), default=0)
-    return f"{chip}: up to {most:,} chips at most half of a step is waiting for one another"
+    return f"{chip}: up to {most:,} chips compute and memory take at least half of a step, strong scaling"
 
 
 def kept(at: TrainLayoutRecord) -> str:

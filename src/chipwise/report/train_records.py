@@ -102,8 +102,9 @@ class ScalingRecord:
 
 @dataclass(frozen=True, slots=True)
 class TakeoverRecord:
-    """The first count of strong scaling where chips wait for one another for more than half of a step (0: none that
-    was tried), what they wait for most, and the shares of all of it: fabric, network, bubble, stragglers."""
+    """The first count of strong scaling where compute and memory take less than half of a step (0: none that was
+    tried), what takes most of the rest, and the shares of all of it: host, fabric, network, bubble, optimiser,
+    stragglers."""
 
     chips: int
     cause: str

@@ -9,7 +9,7 @@ from chipwise.predict.training.step import step_time
 from chipwise.report.train_records import ScalingRecord, TakeoverRecord
 from chipwise.search.training import Job, Point
 
-__all__ = ["HALF", "WAITING", "shares", "takeover", "waiting"]
+__all__ = ["HALF", "OVERHEADS", "overhead", "shares", "takeover"]
 
 CAUSES: Mapping[str, tuple[str, ...]] = {
     "compute": ("compute_s", "head_s"),
@@ -19,7 +19,7 @@ CAUSES: Mapping[str, tuple[str, ...]] = {
     "optimiser": ("optimiser_s",),
     "stragglers": ("straggle_s",),
 }
-WAITING = ("fabric", "network", "bubble", "stragglers")
+OVERHEADS = ("host", "fabric", "network", "bubble", "optimiser", "stragglers")  # all but compute and memory
 HALF = 0.5  # of a step
 STEP = 1e-3  # by which a bandwidth is raised
 
@@ -43,15 +43,15 @@ def shares(job: Job, at: Point) -> dict[str, float]:
     return {name: found[name] for name in order}
 
 
-def waiting(parts: Mapping[str, float]) -> float:
-    """The share of a step in which chips wait for one another."""
-    return sum(parts[name] for name in WAITING)
+def overhead(parts: Mapping[str, float]) -> float:
+    """The share of a step besides compute and memory."""
+    return sum(parts[name] for name in OVERHEADS)
 
 
 def takeover(strong: Sequence[ScalingRecord]) -> TakeoverRecord:
-    """Where chips wait for more than half of a step, in strong scaling; what takes most of it."""
+    """Where compute and memory take less than half of a step, in strong scaling; what takes most of the rest."""
     for s in sorted(strong, key=lambda s: s.chips):
-        if waiting(s.shares) > HALF:
-            parts = {name: s.shares[name] for name in WAITING}
+        if overhead(s.shares) > HALF:
+            parts = {name: s.shares[name] for name in OVERHEADS}
             return TakeoverRecord(s.chips, max(parts, key=lambda name: parts[name]), parts)
     return TakeoverRecord(0, "", {})

@@ -9,13 +9,20 @@ from chipwise.report.records import Figure
 from chipwise.report.table import Table
 from chipwise.report.train_notes import dollars, footnotes, unit_of
 from chipwise.report.train_records import TrainPlanRecord, TrainReport
-from chipwise.report.train_shares import WAITING
+from chipwise.report.train_shares import OVERHEADS, overhead
 from chipwise.search.training import FITS, RISKY
 from chipwise.units import format_bytes, format_count, format_number, format_seconds
 
 __all__ = ["layout_views", "scaling_view", "train_view"]
 
 SHOWN = 12
+ABOVE = 1.005  # efficiency that is printed as more than 100 %
+# What a layout does for want of memory, by its word in the label.
+SPARED = {
+    "recompute": "recompute",
+    "optimiser in host": "keep the optimiser in host memory",
+    "fsdp": "cut weights",
+}
 OF_EACH = 2  # plans of each chip, where there are several
 
 
@@ -72,7 +79,7 @@ def layout_views(p: TrainPlanRecord) -> tuple[Table, Table]:
 
 
 def scaling_view(report: TrainReport) -> Table:
-    """Scaling curves: the best layout of each count."""
+    """Scaling curves: the best layout of each count; parts of a step add up to it."""
     rows = [
         (
             s.chip,
@@ -82,15 +89,37 @@ def scaling_view(report: TrainReport) -> Table:
             format_seconds(s.step_s),
             format_count(s.tokens_per_s),
             f"{s.efficiency:.0%}",
-            *(f"{s.shares[name]:.0%}" for name in WAITING),
+            f"{1.0 - overhead(s.shares):.0%}",
+            *(f"{s.shares[name]:.0%}" for name in OVERHEADS),
         )
         for s in report.scaling
     ]
-    columns = ("chip", "scaling", "chips", "layout", "step", "tokens/s", "efficiency", *WAITING)
-    right = frozenset(("chips", "step", "tokens/s", "efficiency", *WAITING))
-    return Table(
-        columns, rows, ("scaling at the best layout of each count", ""), right=right, records=report.scaling
+    figures = ("efficiency", "compute+memory", *OVERHEADS)
+    columns = ("chip", "scaling", "chips", "layout", "step", "tokens/s", *figures)
+    right = frozenset(("chips", "step", "tokens/s", *figures))
+    foot = tuple(
+        line for chip in dict.fromkeys(s.chip for s in report.scaling) for line in _bases(report, chip)
     )
+    return Table(
+        columns, rows, ("scaling at the best layout of each count", ""), foot, right, records=report.scaling
+    )
+
+
+def _bases(report: TrainReport, chip: str) -> list[str]:
+    """What efficiency is relative to, and why it exceeds that."""
+    lines = []
+    for kind in dict.fromkeys(s.kind for s in report.scaling if s.chip == chip):
+        first, *rest = [s for s in report.scaling if (s.chip, s.kind) == (chip, kind)]
+        above = [s for s in rest if s.efficiency >= ABOVE]
+        text = f"{chip}, {kind}: efficiency against {first.chips:,} chips"
+        if above:
+            spared = [
+                name for sign, name in SPARED.items() if sign in first.label and sign not in above[0].label
+            ]
+            needs = f"{first.chips:,} {' and '.join(spared)}, more need not"
+            text += f"; above 100%: {needs if spared else 'more have room for a faster layout'}"
+        lines.append(text)
+    return lines
 
 
 def _row(p: TrainPlanRecord) -> tuple[str, ...]:

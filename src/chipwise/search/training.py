@@ -254,14 +254,14 @@ def best(priced: Priced, capacity_bytes: float, count: int = 1) -> NDArray[np.in
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """The best layout of one count of devices: step time, the share of it in which devices wait for one another
-    (communication, bubble, stragglers), memory of the fullest stage and of each."""
+    """The best layout of one count of devices: step time, the share of it besides compute and memory (host,
+    communication, bubble, optimiser, stragglers), memory of the fullest stage and of each."""
 
     devices: int
     spread: Spread
     seconds: float
     tokens_per_s: float
-    waiting_share: float
+    overhead_share: float
     time: StepTime
     memory: MemoryUse
     stages: tuple[MemoryUse, ...]
@@ -272,11 +272,11 @@ def point(job: Job, priced: Priced, index: int) -> Point:
     s = take(priced.spread, index)
     time = step_time(job.network, s, job.cluster, job.recipe, job.rates)
     total = float(time.total_s)
-    apart = float(time.exposed_s + time.bubble_s + time.straggle_s)
+    work = float(time.compute_s + time.head_s + time.passes_s)
     memory = fullest(job.network, s, job.recipe, job.memory)
     stages = stage_memory(job.network, s, job.recipe, job.memory)
     rate = float(s.global_batch) * float(s.seq) / total
-    return Point(round(float(s.devices)), s, total, rate, apart / total, time, memory, stages)
+    return Point(round(float(s.devices)), s, total, rate, 1.0 - work / total, time, memory, stages)
 
 
 def scaling(

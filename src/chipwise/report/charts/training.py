@@ -18,7 +18,7 @@ from chipwise.report.charts.spec import (
     tip,
 )
 from chipwise.report.train_records import TrainReport
-from chipwise.report.train_shares import WAITING
+from chipwise.report.train_shares import OVERHEADS
 
 __all__ = ["scaling", "step_bars", "turnaround"]
 
@@ -88,7 +88,7 @@ def scaling(report: TrainReport, kind: str) -> Spec:
             "chips": s.chips,
             "efficiency": s.efficiency,
             "tokens": s.tokens_per_s,
-            "waiting": ", ".join(f"{name} {s.shares[name]:.0%}" for name in WAITING),
+            "besides": ", ".join(f"{name} {s.shares[name]:.0%}" for name in OVERHEADS),
             "label": s.label,
         }
         for s in report.scaling
@@ -126,7 +126,7 @@ def scaling(report: TrainReport, kind: str) -> Spec:
                     "chips": "chips",
                     "efficiency": "efficiency",
                     "tokens": "tokens/s",
-                    "waiting": "waiting for",
+                    "besides": "besides compute and memory",
                     "label": "layout",
                 }
             ),
