@@ -51,7 +51,10 @@ def _scales(unit: str) -> dict[str, float]:
     if unit == "B":
         return {f"{p}B": f for p, f in (_PREFIX | _BINARY).items()}
     if unit == "B/s":
-        return {f"{p}B/s": f for p, f in (_PREFIX | _BINARY).items()}
+        links = {
+            f"{p}{name}": f / 8.0 for p, f in _PREFIX.items() if f > 1.0 for name in ("b/s", "bit/s", "bps")
+        }
+        return {f"{p}B/s": f for p, f in (_PREFIX | _BINARY).items()} | links
     if unit == "FLOP/s":
         return {f"{p}{name}": f for p, f in _PREFIX.items() for name in ("FLOP/s", "FLOPS", "OPS", "OP/s")}
     if unit == "Hz":

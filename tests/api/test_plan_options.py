@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from chipwise.api.requests.planning import EstimateRequest, ExplainRequest, PlanRequest
+from chipwise.api.requests.planning import EstimateRequest, ExplainRequest, FitRequest, PlanRequest
 from chipwise.catalog.price import rent_basis
 from chipwise.catalog.snapshot import today
 from chipwise.errors import InfeasibleError, UnknownNameError, UsageError
@@ -22,6 +22,14 @@ def placed(model: str = SMALL, concurrency: float | None = 32, **asked: object) 
     place = {"model": model, "chip": CHIP, "concurrency": concurrency, **asked}
     (plan,) = EstimateRequest(**place).run().plans  # type: ignore[arg-type]
     return plan
+
+
+def test_figures_as_given_are_among_the_assumptions() -> None:
+    ask = {"model": SMALL, "set_": "hbm=4TB/s"}
+    one = EstimateRequest(chip=CHIP, **ask).run()  # type: ignore[arg-type]
+    fitting = FitRequest(chips=CHIP, **ask).run()  # type: ignore[arg-type]
+    best = PlanRequest(chips=CHIP, task="batch", **ask).run()  # type: ignore[arg-type]
+    assert all("chips: hbm 4TB/s, as given" in r.assumptions for r in (one, fitting, best))
 
 
 def planned(**asked: object) -> PlanRecord:

@@ -21,6 +21,22 @@ def test_hints_do_not_contradict_each_other() -> None:
     assert "more chips, " not in str(raised.value)
 
 
+def test_a_chip_alone_and_a_price_by_the_hour_are_told_as_such() -> None:
+    with pytest.raises(InfeasibleError, match="joined to no other and no network is known: use at most 1"):
+        train_plan(ROW, chips=("m4-max",), counts=(8,), task="finetune")
+    with pytest.raises(InfeasibleError, match=r"cheapest: [\d,]+ \$ at [\d.]+ \$/h on"):
+        train_plan(ROW, chips=("h100",), counts=(64,), max_usd_per_h=1.0)
+
+
+def test_assumptions_are_those_of_the_plans_that_are_shown() -> None:
+    """A batch moved for 3 chips is nothing to a plan of one; figures as given stand there."""
+    own = {"changes": {"hbm": "4TB/s"}, "network_figures": {"nic": "200Gb/s"}}
+    report = train_plan(ROW, chips=("h100",), counts=(1, 3), task="finetune", max_usd_per_h=8.0, **own)  # type: ignore[arg-type]
+    assert {p.chips for p in report.plans} == {1}
+    assert not any("on 3 chips" in line for line in report.assumptions)
+    assert {"chips: hbm 4TB/s, as given", "network: nic 200Gb/s, as given"} <= set(report.assumptions)
+
+
 def test_experts_are_cut_over_ranks_that_there_are() -> None:
     moe = "mistralai/Mixtral-8x7B-v0.1"
     with pytest.raises(UsageError, match="4 chips of a stage"):

@@ -112,6 +112,8 @@ ON = ("--chip", H100)
         (("collective", "--kind", "all_reduce", "--bytes", "1MB", "--ranks", "1", *ON), "--ranks 1"),
         (("collective", "--kind", "p2p", "--bytes", "1MB", "--ranks", "3", *ON), "p2p"),
         (("collective", "--kind", "p2p", "--bytes", "1MB", "--ranks", "2", "--apart", "0", *ON), "--apart"),
+        (("collective", "p2p", "--bytes", "1MB", "--ranks", "2", "--apart", "1000000", *ON), "1 to 100,000"),
+        (("collective", "p2p", "--bytes", "1MB", "--ranks", "200000", *ON), "2 to 100,000"),
         (
             ("collective", "--kind", "p2p", "--bytes", "1", "--ranks", "2", "--oversubscription", "0.5", *ON),
             "1 to 100",
@@ -215,6 +217,42 @@ def test_groups_that_interleave_share_links(run: Run) -> None:
     assert seconds("--oversubscription", "4") == near
     assert far > 6.0 * near
     assert narrow == pytest.approx(2.0 * far, rel=0.02)
+
+
+def test_the_kind_of_a_collective_is_an_argument_or_an_option(run: Run) -> None:
+    more = ("--bytes", "64MB", "--ranks", "8", "--chip", H100)
+    named = run("kernel", "collective", "--kind", "all_reduce", *more).out
+    assert run("kernel", "collective", "all_reduce", *more).out == named
+
+
+def test_the_link_that_limits_an_exchange_is_named_and_never_beaten(run: Run) -> None:
+    """Inside a domain the fabric; ranks of a domain each the cards of all of them; ranks 8 apart 50 GB/s each."""
+
+    def first(kind: str, ranks: str, apart: str) -> Any:
+        ask = ("kernel", "collective", kind, "--bytes", "1GB", "--ranks", ranks, "--apart", apart)
+        return answer(run, *ask, "--chip", H100)["kernels"][0]
+
+    assert first("all_gather", "8", "1")["levels"][0]["name"] == "fabric"
+    for kind, ranks, apart, rate in (
+        ("all_gather", "8", "8", 50e9),
+        ("all_gather", "64", "1", 400e9),
+        ("all_to_all", "8", "8", 50e9),
+        ("p2p", "2", "8", 50e9),
+    ):
+        k = first(kind, ranks, apart)
+        assert k["levels"][0]["name"] == "NIC"
+        assert k["bytes"] / k["levels"][0]["time_s"] == pytest.approx(rate)
+        assert 0.5 < k["share_of_peak"] <= 1.0
+    # of 16 ranks in two domains half of the bytes leave their domain, over 50 GB/s each
+    assert first("all_to_all", "16", "1")["time_s"]["mid"] > 0.5e9 / 50e9
+
+
+def test_figures_as_given_are_among_the_assumptions(run: Run) -> None:
+    ask = (*REDUCE, "--apart", "8", "--oversubscription", "3", "--chip", H100, "--set", "link=400GB/s")
+    said = answer(run, *ask)["assumptions"]
+    assert "leaf switches with 3 links down for one up" in said
+    assert "chips: link 400GB/s, as given" in said
+    assert "chips: hbm 4TB/s, as given" in answer(run, *GEMM, *ON, "--set", "hbm=4TB/s")["assumptions"]
 
 
 EXPERTS = (

@@ -12,6 +12,7 @@ from chipwise.api.placing import placed
 from chipwise.api.published import beside_published
 from chipwise.api.tactics import Tactics
 from chipwise.calibrate.parameters import Parameters
+from chipwise.catalog.override import told
 from chipwise.catalog.pricing import Pricing
 from chipwise.catalog.runtime import Runtime
 from chipwise.errors import InfeasibleError, UsageError
@@ -109,7 +110,7 @@ def estimate(
         refused=(),
         considered=1,
         rejected={},
-        assumptions=context.assumptions([record]),
+        assumptions=(*context.assumptions([record]), *told(changes)),
     )
 
 

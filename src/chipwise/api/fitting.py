@@ -9,6 +9,7 @@ import numpy as np
 
 from chipwise.api.loaded import Loaded, check_length, find_chip, load
 from chipwise.catalog.chips import load_chips
+from chipwise.catalog.override import told
 from chipwise.report.assemble import layout_record, memory_record, model_record, whole
 from chipwise.report.records import FitRecord, FitReport, LayoutRecord, MemoryRecord, RefusalRecord
 from chipwise.search.deployments import deployments, runtime_for
@@ -77,7 +78,7 @@ def fit(
         sequences=sequences,
         fits=tuple(records),
         refused=tuple(refusals),
-        assumptions=(*found.notes, *found.graph.model.assumptions),
+        assumptions=(*found.notes, *found.graph.model.assumptions, *told(changes)),
     )
 
 

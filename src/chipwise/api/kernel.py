@@ -180,9 +180,9 @@ def collective(
     if kind not in COLLECTIVES:
         raise UnknownNameError("collective", kind, COLLECTIVES, f"one of {', '.join(COLLECTIVES)}")
     if not 2 <= ranks <= 100_000:
-        raise UsageError(f"--ranks {ranks}: not a count of ranks", "at least 2")
+        raise UsageError(f"--ranks {ranks}: not a count of ranks", "2 to 100,000")
     if not 1 <= apart <= 100_000:
-        raise UsageError(f"--apart {apart}: not a distance in chips", "at least 1, that is neighbours")
+        raise UsageError(f"--apart {apart}: not a distance in chips", "1 to 100,000, where 1 is neighbours")
     if not 1.0 <= oversubscription <= 100.0:
         raise UsageError(f"--oversubscription {oversubscription:g} is out of range", "1 to 100")
     if kind == "p2p" and ranks != 2:
@@ -219,6 +219,9 @@ def collective(
     where = "neighbours, alone on their links"
     if apart > 1:
         where = f"ranks {apart:,} chips apart; the {apart:,} groups between them do the same at once"
+    blocking = (
+        (f"leaf switches with {oversubscription:g} links down for one up",) if oversubscription > 1.0 else ()
+    )
     return whole_report(
         f"{name} of {format_bytes(num_bytes)} between {ranks} ranks",
         {"bytes": num_bytes, "ranks": float(ranks), "apart": float(apart)},
@@ -226,7 +229,7 @@ def collective(
         kernels,
         refused,
         (),
-        (where, "the library's usual algorithm inside a domain, else the fastest"),
+        (where, "the library's usual algorithm inside a domain, else the fastest", *blocking),
     )
 
 

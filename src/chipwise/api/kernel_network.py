@@ -13,6 +13,7 @@ from chipwise.catalog.system_spec import System
 from chipwise.cost.device import Device
 from chipwise.cost.simt.family import SimtParameters
 from chipwise.parallel.collective import CollectiveParameters, Kind
+from chipwise.parallel.network import group_rate
 from chipwise.parallel.topology import Exchange, Latency, Topology, exchange_time, system_topology
 from chipwise.units import scalar
 
@@ -21,8 +22,9 @@ __all__ = ["Across", "across", "direct_link", "joining_system"]
 
 @dataclass(frozen=True, slots=True)
 class Across:
-    """Seconds by algorithm, the same of no bytes (what of it is latency), and where."""
+    """Seconds of an exchange of `kind` by algorithm, the same of no bytes (what of it is latency), and where."""
 
+    kind: str
     exchange: Exchange
     empty: Exchange
     topology: Topology
@@ -33,6 +35,17 @@ class Across:
         """Every algorithm with its time, the fastest first."""
         times = sorted(self.exchange.by_algorithm.items(), key=lambda i: scalar(i[1]))
         return ", ".join(f"{name} {scalar(t) * 1e6:,.0f} us" for name, t in times)
+
+    def limit(self, ranks: int, apart: int) -> tuple[str, float]:
+        """The link that limits it, and its bytes/s for a rank at full rate: the fabric, or across domains the network
+        cards of the ranks there. Of an all-to-all what leaves the domain goes over the rank's own card."""
+        network = self.topology.network
+        rate, fabric = group_rate(network, ranks, apart, 1.0, 1.0), scalar(network.link_bytes_per_s)
+        together = scalar(rate.together)
+        if self.kind == "all_to_all":
+            together = (ranks - 1.0) / max(ranks - together, 1.0)
+        cards = scalar(rate.across) * together
+        return ("NIC", cards) if bool(rate.leaves) and cards < fabric else ("fabric", fabric)
 
 
 def joining_system(chip: Chip, ranks: int) -> System | None:
@@ -71,7 +84,7 @@ def across(
     topology = replace(topology, network=replace(topology.network, wiring=wiring))
     p = _latency(chip, numbers, Device.of(chip))
     found, empty = (exchange_time(known, size, ranks, topology, p, stride=apart) for size in (num_bytes, 0.0))
-    return Across(found, empty, topology, system)
+    return Across(kind, found, empty, topology, system)
 
 
 def _latency(chip: Chip, numbers: Parameters, device: Device) -> Latency:

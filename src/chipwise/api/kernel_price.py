@@ -68,7 +68,7 @@ _KINDS = {
 
 @dataclass(frozen=True, slots=True)
 class Priced:
-    """A time with its parts; `link_bytes_per_s` of exchanges."""
+    """A time with its parts; of exchanges the `link` that limits them, and its bytes/s."""
 
     time_s: Figure
     exposed_s: dict[str, float]
@@ -77,6 +77,7 @@ class Priced:
     anatomy: Anatomy
     notes: tuple[str, ...] = ()
     link_bytes_per_s: float = 0.0
+    link: str = "fabric"
 
 
 def held(op: Op, chip: Chip) -> bool:
@@ -153,13 +154,15 @@ def price_across(ranks: int, at: Across, apart: int = 1) -> Priced:
     seconds, latency = scalar(found.seconds), scalar(at.empty.by_algorithm[str(found.algorithm)])
     domain = scalar(network.domain)
     over = f"domains of {domain:,.0f}" if ranks * apart > domain else "one domain"
+    link, rate = at.limit(ranks, apart)
     return Priced(
         time_s=figure_of(seconds, WIDE, "modelled"),
         exposed_s={"launch": latency, "network": seconds - latency},
         hidden_s={},
         bound="network" if seconds >= 2.0 * latency else "launch",
         anatomy=Anatomy("link", {"ranks": float(ranks)}, f"{at.listed} over {at.system.id}, {over}", ()),
-        link_bytes_per_s=scalar(network.link_bytes_per_s),
+        link_bytes_per_s=rate,
+        link=link,
     )
 
 

@@ -75,7 +75,7 @@ def exchange_record(p: Priced, chip: Chip, kind: str, num_bytes: float, ranks: f
     wire = scalar(wire_bytes(kind, num_bytes, ranks))  # type: ignore[arg-type]
     link = p.link_bytes_per_s
     seconds = p.time_s.mid
-    level = LevelRecord("link", wire, 0.0, wire / link, "through the port of each chip, one direction")
+    level = LevelRecord(p.link, wire, 0.0, wire / link, "through the port of each chip, one direction")
     return KernelRecord(
         chip=chip.id, family=chip.family, time_s=p.time_s, bound=p.bound, exposed_s=p.exposed_s, hidden_s={},
         flops=0.0, bytes=wire, intensity=0.0, ridge=0.0, roofline_s=wire / link, peak_flops_per_s=0.0,

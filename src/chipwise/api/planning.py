@@ -18,6 +18,7 @@ from chipwise.api.tactics import Tactics
 from chipwise.api.unmet import no_plan, refusal_record
 from chipwise.calibrate.parameters import Parameters, shipped_parameters
 from chipwise.catalog.chips import load_chips
+from chipwise.catalog.override import told
 from chipwise.catalog.price import Own, Rent
 from chipwise.catalog.pricing import Pricing
 from chipwise.catalog.snapshot import today as day
@@ -113,6 +114,7 @@ def plan(
         rejected={reason.value: n for reason, n in rejected.most_common()},
         assumptions=(
             *context.assumptions(plans),
+            *told(changes),
             RUNTIMES[effort],
             f"at most {limits.max_devices} devices per replica (SRAM only: more)",
         ),

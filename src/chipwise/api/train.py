@@ -17,6 +17,7 @@ from chipwise.api.train_input import PRECISIONS, USUAL, Ask, Pins, asked, check_
 from chipwise.api.train_job import job_of, on_network
 from chipwise.api.train_unmet import blocker, excess, left_out, missed, nearest, tally
 from chipwise.calibrate.parameters import Parameters, shipped_parameters
+from chipwise.catalog.override import told
 from chipwise.catalog.pricing import Pricing
 from chipwise.catalog.snapshot import today as day
 from chipwise.errors import InfeasibleError, UsageError
@@ -89,7 +90,7 @@ def train_plan(
     takes_over: dict[str, TakeoverRecord] = {}
     considered = 0
     moved: dict[int, int] = {}
-    notes = [*found.notes, *_beside(found, ask)]
+    notes = [*found.notes, *_beside(found, ask), *told(changes), *told(network_figures, "network")]
     if not (chips or have):
         notes.append(f"chips: only {', '.join(USUAL)} are tried; name others with --chips")
     for name in have or chips or USUAL:
@@ -142,6 +143,8 @@ def train_plan(
     refused += missed(every, limits)
     if not plans:
         raise InfeasibleError(f"{found.graph.model.name}: no plan", nearest(every, refused, ask.batch))
+    shown = {p.chips for p in plans}
+    others = [f"{n:,} sequences per step on {c:,} chips" for c, n in moved.items() if c in shown]
     return TrainReport(
         model=model_record(found.graph, found.config),
         task=ask.task,
@@ -152,9 +155,7 @@ def train_plan(
         takes_over=takes_over,
         considered=considered,
         rejected=dict(rejected),
-        assumptions=_assumptions(
-            ask, failures, (*notes, *(f"{n:,} sequences per step on {c:,} chips" for c, n in moved.items()))
-        ),
+        assumptions=_assumptions(ask, failures, (*notes, *others)),
         limits=limits,
     )
 

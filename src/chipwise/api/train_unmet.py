@@ -14,7 +14,7 @@ from chipwise.report.train_notes import duration
 from chipwise.report.train_records import TrainPlanRecord
 from chipwise.search.training import Job, Priced, TrainReason
 from chipwise.search.training_space import divisors
-from chipwise.units import format_count
+from chipwise.units import format_count, format_number
 
 __all__ = ["blocker", "excess", "left_out", "missed", "nearest", "tally"]
 
@@ -52,7 +52,8 @@ def left_out(
         why = reason.value
         if reason is TrainReason.NO_NETWORK:
             hint = "choose another chip" if full else f"use at most {most:,}"
-            why = f"{most:,} chips meet on a fabric and no network is known: {hint}"
+            meet = f"{most:,} chips meet on a fabric" if most > 1 else "it is joined to no other"
+            why = f"{meet} and no network is known: {hint}"
         elif reason is TrainReason.MEMORY and full:
             why = f"does not fit, and no more chips meet: {LIGHTER[method]}"
         elif reason is TrainReason.MEMORY and alone:
@@ -118,6 +119,10 @@ def _of(value: float | None, most: float, unit: str) -> str:
     return "no price is known" if value is None else f"{format_count(value)} of {format_count(most)} {unit}"
 
 
+def _rate(p: TrainPlanRecord) -> str:
+    return f" at {format_number(p.price.mid)} $/h" if p.price else ""
+
+
 def nearest(plans: Sequence[TrainPlanRecord], refused: Sequence[RefusalRecord], batch: int) -> str:
     """What comes nearest to the limits that nothing meets."""
     if not plans:
@@ -130,7 +135,11 @@ def nearest(plans: Sequence[TrainPlanRecord], refused: Sequence[RefusalRecord], 
     priced = [p for p in plans if p.usd is not None]
     if priced:
         cheap = min(priced, key=lambda p: p.usd.mid if p.usd else 0.0)
-        text += f"; cheapest: {cheap.usd.mid if cheap.usd else 0.0:,.0f} $ on {cheap.chips:,}x {cheap.chip}"
+        text += f"; cheapest: {cheap.usd.mid if cheap.usd else 0.0:,.0f} $"
+        text += f"{_rate(cheap)} on {cheap.chips:,}x {cheap.chip}"
+        slow = min(priced, key=lambda p: p.price.mid if p.price else math.inf)
+        if slow.price and (slow.chip, slow.chips) != (cheap.chip, cheap.chips):
+            text += f"; least by the hour:{_rate(slow).removeprefix(' at')} on {slow.chips:,}x {slow.chip}"
     # more chips than sequences of a step only wait for one another
     larger = f", or take a larger --global-batch than {batch:,}" if soon.chips * 4 >= batch else ""
     return f"{text}; relax the deadline or the budget{larger}"

@@ -10,7 +10,7 @@ from chipwise.catalog.chip import Chip, Link, Provenance, Source
 from chipwise.errors import UnknownNameError
 from chipwise.units import parse_quantity
 
-__all__ = ["SETTABLE", "with_figures"]
+__all__ = ["SETTABLE", "told", "with_figures"]
 
 GIVEN = Provenance((Source("given by the user", None),), "assumed")
 
@@ -26,6 +26,12 @@ SETTABLE: Mapping[str, str] = {
 } | dict.fromkeys(("fp32", "tf32", "bf16", "fp16", "fp8", "int8", "fp4", "int4"), "FLOP/s")
 """What `--set` takes, with the dimension of each: memory capacity and bandwidth (`hbm` is `bandwidth`), links
 per direction, matrix peaks by data type."""
+
+
+def told(changes: Mapping[str, str] | None, what: str = "chips") -> tuple[str, ...]:
+    """The user's own figures of `what` as a line of assumptions; none without any."""
+    given = ", ".join(f"{name} {text}" for name, text in (changes or {}).items())
+    return (f"{what}: {given}, as given",) if given else ()
 
 
 def with_figures(chip: Chip, changes: Mapping[str, str]) -> Chip:

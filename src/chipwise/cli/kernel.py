@@ -209,8 +209,8 @@ def copy(
 
 @kernel.command(name="collective")
 def collective(
-    *,
     kind: Annotated[str, Parameter(help=f"one of {', '.join(api.COLLECTIVES)}")],
+    *,
     bytes_: Annotated[str, Parameter(name="--bytes", help="buffer of each rank, as in 64MB")],
     ranks: Annotated[int, whole("devices that take part")],
     where: Where,

@@ -218,6 +218,10 @@ def exchange_time(
         moved = all_to_all(
             size / ranks, ranks - 1.0, float(ranks), t.network, float(stride), p.link, p.net, 0.0
         )
+        if leaves:
+            # every rank's own bytes cross: unlike routed tokens, none serves several ranks of a domain
+            away = size * (1.0 - float(rate.together) / ranks)
+            moved = np.maximum(moved, away / float(rate.across))
         steps = p.network_s * math.log2(ranks) if leaves else (ranks - 1) * p.step_s / 4.0
         return Exchange({"direct": p.base_s + steps + np.asarray(moved)})
     if kind == "broadcast":

@@ -76,7 +76,7 @@ def _exchanges(report: KernelReport) -> Table:
             _time(k.time_s),
             f"{'latency' if k.bound == 'launch' else k.bound} {k.exposed_s[k.bound] / k.time_s.mid:.0%}",
             format_number(k.bytes_per_s / 1e9),
-            f"{k.share_of_peak:.1%}",
+            f"{k.share_of_peak:.1%} {k.levels[0].name}",
             format_bytes(k.bytes),
             format_seconds(k.roofline_s),
             k.time_s.basis,

@@ -134,3 +134,9 @@ def test_an_answer_has_a_schema(verb: str) -> None:
     assert schema["type"] == "object"
     assert "schema_version" in schema["properties"]
     TypeAdapter(VERBS[verb]).json_schema()
+
+
+@pytest.mark.parametrize("task", ["train", "finetune"])
+def test_a_task_of_training_names_its_verb(task: str) -> None:
+    with pytest.raises(UsageError, match="the verb train_plan does"):
+        read_request("plan", {"model": "meta-llama/Llama-3.1-8B", "task": task, "tokens": "1T"})

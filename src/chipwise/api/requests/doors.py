@@ -33,6 +33,7 @@ __all__ = [
 ]
 
 KINDS = {2: "unusable-value", 3: "unknown-name", 4: "infeasible", 5: "missing-extra"}
+TRAINED = ("train", "finetune")  # tasks that train_plan answers
 OPTION = re.compile(r"(?<![\w-])--([a-z][a-z-]*)")
 LISTED = re.compile(r"list them: chipwise (\w+) list")
 SHOWN = re.compile(r"chipwise (\w+) .*?\b(shows|sizes)\b")
@@ -158,7 +159,11 @@ def warm_names() -> None:
 
 
 def _complaint(verb: str, found: list[Any]) -> ChipwiseError:
-    """The first complaint of a schema in the words of the house; a field that does not exist comes first."""
+    """The first complaint of a schema in the words of the house; a task of another verb comes first, then a field
+    that does not exist."""
+    trained = next((e["input"] for e in found if e["loc"] == ("task",) and e["input"] in TRAINED), None)
+    if trained is not None:
+        return UsageError(f"{verb} does not answer the task {trained}", "the verb train_plan does")
     known = [_outer(f) for f in fields(VERBS[verb])]  # type: ignore[arg-type]
     strange = next(
         (e for e in found if e["type"] in ("unexpected_keyword_argument", "extra_forbidden")), None

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from chipwise.api.requests.field import MISSING, Asked, ask, pairs, split
+from chipwise.catalog.override import told
 from chipwise.errors import UnknownNameError, UsageError
 from chipwise.report.kernel_records import KernelReport
 from chipwise.units import parse_quantity
@@ -101,7 +102,8 @@ class KernelRequest(Asked):
             if self.op == "elementwise" and kind not in more.ELEMENTWISE:
                 known = more.ELEMENTWISE
                 raise UnknownNameError("kind", kind, known, f"one of {', '.join(known)}")
-            return more.rows(chips, kind, **given, changes=changes)
+            report = more.rows(chips, kind, **given, changes=changes)
+            return replace(report, assumptions=(*report.assumptions, *told(changes)))
         answers: dict[str, Callable[..., KernelReport]] = {
             "gemm": api.gemm,
             "conv": api.conv,
@@ -110,7 +112,8 @@ class KernelRequest(Asked):
             "experts": more.experts,
             "copy": more.copy,
         }
-        return answers[self.op](chips, **given, changes=changes)
+        report = answers[self.op](chips, **given, changes=changes)
+        return replace(report, assumptions=(*report.assumptions, *told(changes)))
 
     def _dims(self) -> dict[str, Any]:
         """The sizes that were given. Raises `UsageError` for one that the operator lacks or does not have."""

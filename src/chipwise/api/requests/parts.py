@@ -230,7 +230,7 @@ class TrainOptions(Asked):
         "to restart; default: mtbf=50000h,save=60s,block=5s,restart=10min"
     )
     network: str | None = ask(
-        "training: the network beyond the fabric, as in nic=25GB/s,oversubscription=3,leaf=16: speed of a chip, one "
+        "training: the network beyond the fabric, as in nic=200Gb/s,oversubscription=3,leaf=16: speed of a chip, one "
         "direction; links down over links up of a leaf switch, and hosts under it"
     )
     curves: bool = ask("training: weak and strong scaling too; as csv alone", False)
