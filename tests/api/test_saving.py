@@ -19,8 +19,8 @@ from chipwise.catalog.snapshot import Snapshot, use
 from chipwise.errors import UsageError
 from chipwise.evidence.item import own_item
 from chipwise.evidence.store import Store
-from chipwise.report.diff_records import Cause, DiffReport
-from chipwise.report.diff_view import diff_view
+from chipwise.report.diff_records import Cause, DiffReport, ReplayReport
+from chipwise.report.diff_view import diff_view, replay_view
 from chipwise.report.difference import Change
 from chipwise.report.saved import read_saved, write_saved
 from command_line import Run
@@ -196,6 +196,27 @@ def test_what_a_question_leaves_out_has_its_default(tmp_path: Path) -> None:
         "curves: False -> True",
         "layout: not given -> pp=1",
     }
+
+
+def test_the_first_plans_of_other_counts_are_compared(tmp_path: Path) -> None:
+    """No plan is in both answers: what the question did to the best of each is shown, step, days, $ and MFU."""
+    files = [str(tmp_path / name) for name in ("a.json", "b.json")]
+    asked = [TrainRequest(model=MODEL, chips="h100-sxm5-80gb", counts=counts) for counts in ("64", "128")]
+    reports = [save("train_plan", ask, file).report for ask, file in zip(asked, files, strict=True)]
+    cause = diff(*files).causes[-1]
+    moved = {c.figure: (c.before, c.after) for c in cause.first if c.entry == "#1"}
+    a, b = (r.plans[0] for r in reports)
+    assert moved["mfu"] == (a.mfu, b.mfu)
+    assert moved["usd.mid"] == (a.usd.mid, b.usd.mid)
+    assert moved["plan"][1].startswith("128x h100")
+    (table,) = diff_view(diff(*files))
+    assert {"plan", "step", "days", "$", "MFU"} <= {row[1] for row in table.rows if row[0] == "#1"}
+
+
+def test_one_figure_differs() -> None:
+    one = (Change("", "considered", 1, 2),)
+    (table,) = replay_view(ReplayReport("plan", "2026-01-01", "0", "1", "1", False, one, None))
+    assert table.head[1].endswith("1 figure differs")
 
 
 def test_how_an_answer_was_found_is_no_change_of_it() -> None:

@@ -139,3 +139,12 @@ def test_the_glossary_explains_what_the_tables_say() -> None:
     for word in ("TTFT", "TPOT", "ITL", "MFU", "goodput", "basis", "tie", "front", "tight", "replica"):
         assert GLOSSARY[word]
     assert all(text and text[-1] != "." for text in GLOSSARY.values())
+
+
+@pytest.mark.parametrize(
+    "word",
+    ["HFU", "ZeRO", "FSDP", "stragglers", "virtual stages", "gathered K/V", "offload", "bubble", "recompute"],
+)
+def test_words_of_training_plans_are_explained(word: str) -> None:
+    assert any(word in entry for entry in GLOSSARY)
+    assert "of training" in GLOSSARY["goodput"]

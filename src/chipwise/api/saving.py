@@ -14,7 +14,7 @@ from chipwise.api.requests.verbs import VERBS, Request
 from chipwise.catalog.snapshot import Snapshot, current, today, use
 from chipwise.errors import ChipwiseError, UnknownNameError, UsageError
 from chipwise.report.diff_records import Cause, DiffReport, ReplayReport
-from chipwise.report.difference import changes
+from chipwise.report.difference import changes, first_plans
 from chipwise.report.saved import Saved, digest, read_saved, write_saved
 from chipwise.report.table import to_json
 from chipwise.report.table_changes import table_changes
@@ -86,7 +86,7 @@ def diff(before: str, after: str) -> DiffReport:
         nonlocal report
         moved = changes(report, found)
         if moved or facts:
-            causes.append(Cause(cause, tuple(facts), moved))
+            causes.append(Cause(cause, tuple(facts), moved, first_plans(report, found)))
         report = dict(found)
 
     tables, request, day = dict(a.tables), a.request, a.day

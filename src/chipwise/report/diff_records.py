@@ -28,11 +28,13 @@ class ReplayReport:
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """One thing that is not as it was: the facts that changed, and what they did to the answer."""
+    """One thing that is not as it was: the facts that changed, and what they did to the answer; `first` is how its
+    first plan compares with the one before, where that is another plan."""
 
     cause: str
     facts: tuple[str, ...]
     changes: tuple[Change, ...]
+    first: tuple[Change, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,6 +34,9 @@ LEADING = {
     "verdict": "fits",
     "step_s.mid": "step",
     "days.mid": "days",
+    "usd.mid": "$",
+    "mfu": "MFU",
+    "plan": "plan",
     "error": "refused",
 }
 ASIDE = ("workload", "considered", "rejected")  # what was asked and how the answer was found, no part of it
@@ -48,7 +51,7 @@ def replay_view(report: ReplayReport) -> tuple[Table, ...]:
     )
     if report.identical:
         return (Table((), (), (asked, "the same to the last bit")),)
-    head = (asked, f"made again by chipwise {report.replayed_by}: {len(report.changes)} figures differ")
+    head = (asked, f"made again by chipwise {report.replayed_by}: {_differ(len(report.changes))}")
     return (_table(report.changes, head),)
 
 
@@ -63,11 +66,16 @@ def diff_view(report: DiffReport) -> tuple[Table, ...]:
         head = (cause.cause, *(f"  {fact}" for fact in facts), *((f"  and {rest} more",) if rest else ()))
         if not cause.changes:
             head = (*head, "  moves no figure of the answer")
-        tables.append(_table(cause.changes, head))
+        tables.append(_table(cause.changes, head, cause.first))
     return tuple(tables)
 
 
-def _table(changes: Sequence[Change], head: tuple[str, ...]) -> Table:
+def _differ(count: int) -> str:
+    return f"{count:,} figures differ" if count != 1 else "1 figure differs"
+
+
+def _table(changes: Sequence[Change], head: tuple[str, ...], ahead: Sequence[Change] = ()) -> Table:
+    """The largest changes of leading figures, those of the first plan (`ahead`) above them."""
     came, went = _whole(changes, "before"), _whole(changes, "after")
     ends = tuple(f"{n} " for n in (*came, *went))
     known = [c for c in changes if not f"{c.entry} ".startswith(ends)]
@@ -77,6 +85,7 @@ def _table(changes: Sequence[Change], head: tuple[str, ...]) -> Table:
         c for c in moved if c.factor is not None and not _aside(c)
     ]
     first = sorted(shown, key=lambda c: -c.size)[:MOST]
+    above = [c for c in ahead if c.figure in LEADING and c.figure != "rank"]
     rows = [
         (
             c.entry or WHOLE,
@@ -85,11 +94,10 @@ def _table(changes: Sequence[Change], head: tuple[str, ...]) -> Table:
             _text(c.figure, c.after),
             _moved(c),
         )
-        for c in shown
-        if c in first
+        for c in (*above, *(c for c in shown if c in first))
     ]
     lists = [f"{word}: {_listed(names)}" for word, names in (("new", came), ("gone", went)) if names]
-    more = len(known) - len(rows)
+    more = len(known) - len(rows) + len(above)
     foot = (*lists, *((f"and {more} more figure{'s' if more > 1 else ''} (--format json)",) if more else ()))
     return Table(COLUMNS if rows else (), rows, head, foot, frozenset(COLUMNS[2:]))
 
@@ -115,6 +123,8 @@ def _text(figure: str, value: Any) -> str:
         return "-"
     if isinstance(value, bool) or not isinstance(value, int | float):
         return shorten(str(value), TEXT)
+    if figure == "mfu":
+        return f"{value:.1%}"
     return format_seconds(value) if "_s." in figure and "tokens" not in figure else format_number(value, 4)
 
 

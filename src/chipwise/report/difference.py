@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["Change", "changes", "leaves"]
+__all__ = ["Change", "changes", "first_plans", "leaves"]
 
 # names that tell the entries of a list apart
 KEYS = ("chips", "chip", "count", "layout", "precision", "runtime", "phase", "id", "item")
@@ -46,6 +46,16 @@ def changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[Change
         for key in dict.fromkeys((*old, *new))
         if old.get(key) != new.get(key)
     )
+
+
+def first_plans(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[Change, ...]:
+    """How the first plan of one answer compares with the first of another where those are not one plan, `plan` being
+    its name; empty where they are, or one answer has none."""
+    one, other = (next(iter(record.get("plans") or ()), None) for record in (before, after))
+    if one is None or other is None or _name(one) == _name(other):
+        return ()
+    found = changes({"plan": _name(one), **one}, {"plan": _name(other), **other})
+    return tuple(Change(f"#1 {c.entry}".strip(), c.figure, c.before, c.after) for c in found)
 
 
 def leaves(record: Mapping[str, Any]) -> Iterator[tuple[tuple[str, str], Any]]:
