@@ -11,7 +11,7 @@ from chipwise.api.train import train_plan
 from chipwise.report.difference import leaves
 from chipwise.report.train_assemble import Failures
 from chipwise.report.train_notes import duration, kept
-from chipwise.report.train_shares import OVERHEADS, overhead
+from chipwise.report.train_shares import OVERHEADS, overhead, taking
 from chipwise.report.train_view import layout_views, scaling_view, train_view
 
 ROW = "meta-llama/Llama-3.1-8B"
@@ -109,6 +109,10 @@ def test_what_takes_over_is_all_that_is_no_work() -> None:
     assert over.chips < 4096
     assert over.cause == max(OVERHEADS, key=lambda name: strong[over.chips][name])
     assert all(parts["compute"] + parts["memory"] >= 0.5 for n, parts in strong.items() if n < over.chips)
+
+
+def test_causes_and_verbs_agree() -> None:
+    assert (taking("host"), taking("stragglers")) == ("host takes", "stragglers take")
 
 
 def test_efficiency_above_one_says_against_what_and_why() -> None:

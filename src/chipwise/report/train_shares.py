@@ -9,7 +9,7 @@ from chipwise.predict.training.step import step_time
 from chipwise.report.train_records import ScalingRecord, TakeoverRecord
 from chipwise.search.training import Job, Point
 
-__all__ = ["HALF", "OVERHEADS", "overhead", "shares", "takeover"]
+__all__ = ["HALF", "OVERHEADS", "overhead", "shares", "takeover", "taking"]
 
 CAUSES: Mapping[str, tuple[str, ...]] = {
     "compute": ("compute_s", "head_s"),
@@ -55,3 +55,8 @@ def takeover(strong: Sequence[ScalingRecord]) -> TakeoverRecord:
             parts = {name: s.shares[name] for name in OVERHEADS}
             return TakeoverRecord(s.chips, max(parts, key=lambda name: parts[name]), parts)
     return TakeoverRecord(0, "", {})
+
+
+def taking(cause: str) -> str:
+    """A cause with its verb: `compute takes`, `stragglers take`."""
+    return f"{cause} {'take' if cause == 'stragglers' else 'takes'}"

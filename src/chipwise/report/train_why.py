@@ -10,6 +10,7 @@ import numpy as np
 from chipwise.predict.training.stages import fullest
 from chipwise.predict.training.step import step_time
 from chipwise.predict.training.values import Cluster, Spread
+from chipwise.report.train_shares import taking
 from chipwise.search.training import FITS, RISKY, Job, Point
 from chipwise.units import format_bytes, format_seconds
 
@@ -31,9 +32,7 @@ def reasons(job: Job, at: Point, shares: Mapping[str, float]) -> tuple[str, ...]
     """Largest shares; of several devices from how many tokens on gathered weights hide behind compute, what tensor
     parallelism costs and buys, or would cost; and what 10 % more of each resource gives."""
     top = [item for item in sorted(shares.items(), key=lambda i: -i[1])[:2] if item[1] >= TOLD]
-    lines = [
-        f"{name} {'take' if name == 'stragglers' else 'takes'} {share:.0%} of the step" for name, share in top
-    ]
+    lines = [f"{taking(name)} {share:.0%} of the step" for name, share in top]
     lines += [line for line in (_gathering(job, at.spread), *_tensor(job, at)) if line]
     gains = {name: _gain(job, at, RESOURCES[name]) for name in RESOURCES if at.devices > 1 or name in ALONE}
     told = ", ".join(f"{name} {gain:+.1%}" for name, gain in gains.items())
