@@ -82,6 +82,7 @@ def test_a_deadline_asks_for_more_chips_than_the_usual_counts() -> None:
         ({"method": "qlora", "precision": "fp8"}, UsageError, "leave it out"),
         ({"max_usd": 0.01}, InfeasibleError, "cheapest"),
         ({"chips": ("rtx-4090",), "counts": (8,)}, InfeasibleError, "use at most 4"),
+        ({"chips": ("m4-max",), "counts": (1,), "layout": {"offload": 1}}, InfeasibleError, "offload 0"),
     ],
 )
 def test_bad_input_is_one_line(arguments: dict[str, object], error: type[Exception], says: str) -> None:
@@ -90,6 +91,17 @@ def test_bad_input_is_one_line(arguments: dict[str, object], error: type[Excepti
         train_plan(ROW, **asked)  # type: ignore[arg-type]
     assert says in str(raised.value)
     assert "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize("chip", ["m4-max", "gb10-dgx-spark", "jetson-thor-t5000", "igpu-radeon-8060s"])
+def test_an_optimiser_has_no_host_memory_to_go_to_where_there_is_one_memory(chip: str) -> None:
+    with pytest.raises(InfeasibleError, match="not on 1: does not fit"):
+        train_plan(ROW, task="finetune", method="full", chips=(chip,), counts=(1,))
+
+
+def test_a_processor_on_a_link_has_a_memory_of_its_own() -> None:
+    report = train_plan(ROW, task="finetune", method="full", chips=("gh200-96gb",), counts=(1,))
+    assert report.plans[0].layout.offload == 1
 
 
 def test_chips_that_miss_the_limits_are_named_with_what_they_miss() -> None:

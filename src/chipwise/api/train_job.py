@@ -94,6 +94,7 @@ def job_of(
         ask.seq,
         ask.adapter,
         SCHEDULES_OF.get(stack, tuple(SCHEDULES)),
+        system is not None and system.unified,
     )
     return job, system, stack, half if ask.precision == "bf16" else ask.precision
 
