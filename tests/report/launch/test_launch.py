@@ -146,6 +146,7 @@ def test_what_a_tool_cannot_be_told_is_refused(target: str, changes: dict[str, o
         ("maxtext", {"global_batch": 28}, "a multiple of 2 micro-batches"),
         ("maxtext", {"ep": 8}, "the plan has dp 4"),
         ("maxtext", {"dp": 6, "sharding": "fsdp"}, "over 4 of 6 replicas"),
+        ("torchtitan", {"dp": 6, "sharding": "fsdp"}, "over 4 of 6 replicas"),
         ("torchtitan", {"offload": 0.5}, "optimiser in host memory"),
         ("maxtext", {"offload": 0.5}, "optimiser in host memory"),
         ("torchtitan", {"vp": 32}, "cut evenly into 64"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from chipwise.catalog.tools import get_tool
+from chipwise.catalog.tools import Tool, get_tool
 from chipwise.errors import UsageError
 from chipwise.report.launch.command import Command, script
 from chipwise.report.launch.megatron import megatron_command, megatron_notes
@@ -109,7 +109,9 @@ def _torchtitan(spec: TrainSpec, steps: int) -> str:
         raise uneven(spec, parts)
     again = "full" if spec.recomputed else "selective" if spec.selective else "none"
     # without its optimiser cut up zero-1 would not fit: weights are cut as well, and kept whole once gathered
-    cut = 1 if spec.sharding == "none" else spec.shard_ranks
+    cut = 1 if spec.sharding == "none" else min(spec.shard_ranks, spec.dp)
+    if spec.dp % cut:
+        raise _off_mesh(spec, cut, tool)
     command = (
         Command(tool, "-m torchtitan.train")
         .option("--module", module)
@@ -121,8 +123,8 @@ def _torchtitan(spec: TrainSpec, steps: int) -> str:
         .option("--training.global_batch_size", spec.global_batch)
         .option("--training.seq_len", spec.seq)
         .option("--training.steps", steps)
-        .option("--parallelism.data_parallel_replicate_degree", max(spec.dp // cut, 1))
-        .option("--parallelism.data_parallel_shard_degree", min(cut, spec.dp))
+        .option("--parallelism.data_parallel_replicate_degree", spec.dp // cut)
+        .option("--parallelism.data_parallel_shard_degree", cut)
         .option("--parallelism.fsdp_reshard_after_forward", "never", when=spec.sharding in ZERO)
         .option("--parallelism.tensor_parallel_degree", spec.tp)
         .option("--parallelism.context_parallel_degree", spec.cp, when=spec.cp > 1)
@@ -203,11 +205,16 @@ def _data_axes(spec: TrainSpec) -> tuple[int, int]:
     cut = min(spec.shard_ranks, spec.dp) if spec.sharding == "fsdp" else 1
     fsdp, left = max(cut // spec.ep, 1), spec.dp // spec.ep
     if left % fsdp:
-        raise UsageError(
-            f"weights over {cut} of {spec.dp} replicas make no axis of MaxText's mesh",
-            "keep a shard of --layout that divides its dp",
-        )
+        raise _off_mesh(spec, cut, get_tool("maxtext"))
     return fsdp, left // fsdp
+
+
+def _off_mesh(spec: TrainSpec, cut: int, tool: Tool) -> UsageError:
+    """The refusal of weights cut over ranks that are no whole part of the replicas."""
+    return UsageError(
+        f"weights over {cut} of {spec.dp} replicas make no axis of {tool.name}'s mesh",
+        "keep a shard of --layout that divides its dp",
+    )
 
 
 def _pair(spec: TrainSpec, target: str) -> tuple[LaunchFile, ...]:
