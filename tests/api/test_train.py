@@ -163,3 +163,12 @@ def test_a_run_unlike_what_the_model_is_made_for_says_so() -> None:
     said = train_plan("deepseek-ai/DeepSeek-V3", chips=("h100",), counts=(1024,)).assumptions
     assert any("trained in bf16, though published in fp8_block" in line for line in said)
     assert any("over the dense peak of bf16" in line for line in said)
+
+
+@pytest.mark.parametrize(("model", "tokens"), [("microsoft/phi-2", 2048), (ROW, 4096)])
+def test_sequences_are_as_long_as_usual_and_no_longer_than_the_model_reads(model: str, tokens: int) -> None:
+    report = train_plan(model, chips=("h100",), counts=(8,), tokens=1e9)
+    assert report.plans[0].seq == tokens
+    assert not any("can read" in line for line in report.assumptions)
+    longer = train_plan("microsoft/phi-2", chips=("h100",), counts=(8,), tokens=1e9, seq=4096)
+    assert any("2,048 tokens that" in line for line in longer.assumptions)

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Literal
+
 import pytest
 
 from chipwise.api.train import train_plan
-from chipwise.api.train_input import USUAL
+from chipwise.api.train_chips import check_chip
+from chipwise.api.train_input import USUAL, asked
+from chipwise.catalog.chips import get_chip
 from chipwise.errors import InfeasibleError, UnknownNameError, UsageError
 from chipwise.report.train_assemble import Failures
 
@@ -98,6 +103,10 @@ def test_a_deadline_asks_for_more_chips_than_the_usual_counts() -> None:
         ({"method": "qlora", "precision": "fp8"}, UsageError, "leave it out"),
         ({"max_usd": 0.01}, InfeasibleError, "cheapest"),
         ({"chips": ("rtx-4090",), "counts": (8,)}, InfeasibleError, "use at most 4"),
+        ({"chips": ("rtx-5090",), "precision": "mxfp8"}, InfeasibleError, "data-centre Blackwell alone"),
+        ({"chips": ("tpu-v7x",), "precision": "nvfp4"}, InfeasibleError, "no fp4 unit (plan in fp8 or bf16)"),
+        ({"chips": ("mi355x",), "precision": "nvfp4"}, InfeasibleError, "plan in mxfp8 or fp8"),
+        ({"chips": ("m4-max",), "counts": (1,), "layout": {"offload": 1}}, InfeasibleError, "offload 0"),
     ],
 )
 def test_bad_input_is_one_line(arguments: dict[str, object], error: type[Exception], says: str) -> None:
@@ -106,6 +115,45 @@ def test_bad_input_is_one_line(arguments: dict[str, object], error: type[Excepti
         train_plan(ROW, **asked)  # type: ignore[arg-type]
     assert says in str(raised.value)
     assert "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize("chip", ["h100-sxm5-80gb", "mi300x", "tpu-v7x", "trainium2"])
+def test_units_of_8_bits_take_no_scales_per_block_before_those_of_4(chip: str) -> None:
+    with pytest.raises(InfeasibleError, match=r"scales per block of 32.*plan in fp8 or bf16"):
+        train_plan(ROW, chips=(chip,), counts=(8,), precision="mxfp8")
+
+
+def test_formats_are_planned_where_software_trains_in_them() -> None:
+    for precision, chips in {
+        "mxfp8": {"b200-sxm", "mi355x", "trainium3"},
+        "nvfp4": {"b200-sxm", "gb300-nvl72"},
+    }.items():
+        report = train_plan(ROW, chips=tuple(chips), counts=(8,), tokens=1e9, precision=precision)
+        assert {p.chip for p in report.plans} == chips
+
+
+@pytest.mark.parametrize("chip", ["qaic100-std", "qaic100-ultra", "inferentia1", "inferentia2", "tpu-8i"])
+@pytest.mark.parametrize("task", ["train", "finetune"])
+def test_chips_made_for_inference_are_refused_by_name(chip: str, task: Literal["train", "finetune"]) -> None:
+    with pytest.raises(InfeasibleError, match=f"{chip} is made for inference"):
+        train_plan(ROW, task=task, chips=(chip,), counts=(8,))
+
+
+def test_a_chip_of_ones_own_is_made_for_what_it_is_like() -> None:
+    own = replace(get_chip("trainium1"), id="mine", like="inferentia2")
+    with pytest.raises(UsageError, match="mine is made for inference"):
+        check_chip(own, asked(1e9, 4096, 8, "bf16", "train", None))
+
+
+@pytest.mark.parametrize("chip", ["m4-max", "gb10-dgx-spark", "jetson-thor-t5000", "igpu-radeon-8060s"])
+def test_an_optimiser_has_no_host_memory_to_go_to_where_there_is_one_memory(chip: str) -> None:
+    with pytest.raises(InfeasibleError, match="not on 1: does not fit"):
+        train_plan(ROW, task="finetune", method="full", chips=(chip,), counts=(1,))
+
+
+def test_a_processor_on_a_link_has_a_memory_of_its_own() -> None:
+    report = train_plan(ROW, task="finetune", method="full", chips=("gh200-96gb",), counts=(1,))
+    assert report.plans[0].layout.offload == 1
 
 
 def test_chips_that_miss_the_limits_are_named_with_what_they_miss() -> None:

@@ -55,7 +55,7 @@ def test_what_tensor_parallelism_costs_is_its_share_of_the_step() -> None:
     assert any("tp2 instead of tp1 takes" in line and "exposed traffic" in line for line in alone.why)
 
 
-@pytest.mark.parametrize("chip", ["m4-max", "tpu-8i", "h100"])
+@pytest.mark.parametrize("chip", ["m4-max", "tpu-v5e", "h100"])
 def test_one_device_is_told_nothing_of_traffic(chip: str) -> None:
     """No line on FSDP, tensor parallelism or links, and no figure that is not a number."""
     report = train_plan("Qwen/Qwen3-0.6B", task="finetune", chips=(chip,), counts=(1,))

@@ -102,3 +102,11 @@ def test_a_point_adds_up() -> None:
     at = point(SMALL, priced, int(best(priced, 80e9)[0]))
     assert at.tokens_per_s == pytest.approx(64 * 4096 / at.seconds)
     assert 0.0 <= at.overhead_share < 1.0
+
+
+def test_nothing_leaves_a_memory_that_the_host_shares() -> None:
+    """Where offload is fixed, every layout has that reason; else none is tried."""
+    tight = replace(SMALL, shared_memory=True, cluster=replace(H100, memory_bytes=60e9))
+    assert not np.any(layouts(tight, 8).offload)
+    priced = evaluate(tight, layouts(tight, 8, {"offload": 1}))
+    assert set(priced.reason) == {list(TrainReason).index(TrainReason.SHARED_MEMORY)}

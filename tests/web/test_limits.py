@@ -199,7 +199,8 @@ def test_a_body_that_does_not_arrive(small: str) -> None:
 
 
 def test_two_hundred_at_once(small: str) -> None:
-    """A burst: everybody gets an answer or is told to come back, and the server answers afterwards."""
+    """A burst: everybody gets an answer, is told to come back or, on a machine too busy to send its body in time, that
+    it came too late; and the server answers afterwards."""
 
     async def burst() -> Counter[int]:
         limits = httpx.Limits(max_connections=200)
@@ -212,7 +213,7 @@ def test_two_hundred_at_once(small: str) -> None:
             return Counter(await asyncio.gather(*(one(i) for i in range(200))))
 
     statuses = asyncio.run(burst())
-    assert set(statuses) <= {200, 429}
+    assert set(statuses) <= {200, 408, 429}
     assert statuses[200] >= 21
     assert statuses.total() == 200
     assert httpx.get(f"{small}/healthz").status_code == 200

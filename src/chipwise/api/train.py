@@ -44,7 +44,7 @@ def train_plan(
     counts: Sequence[int] = (),
     task: Literal["train", "finetune"] = "train",
     tokens: float | None = None,
-    seq: int = 4096,
+    seq: int | None = None,
     global_batch: int = 0,
     precision: str = "bf16",
     method: str | None = None,
@@ -67,7 +67,8 @@ def train_plan(
     `chips`: those named, else `USUAL`; or `have`, how many of each there are: they cost nothing, and each kind is
     planned alone. `counts` of chips (default: powers of two from 8 to 1,024, of fine-tuning from 1 to 8, on to 32,768
     where a deadline asks for more or nothing fits; of chips that one has up to all). `tokens`: 1 T, of fine-tuning
-    100 M. `global_batch` in sequences, 0: 4 M tokens, of fine-tuning 0.25 M, moved to what odd counts of chips share.
+    100 M. `seq`: 4,096, or what the model reads where that is less. `global_batch` in sequences, 0: 4 M tokens, of
+    fine-tuning 0.25 M, moved to what odd counts of chips share.
     `method`: full, lora (low-rank adapters on frozen weights; default of `finetune`) or qlora (on weights of 4 bits).
     `layout` fixes degrees by name (tp, pp, vp, cp, ep, dp, micro_batch, zero, shard), and schedule, recompute and
     offload; `network_figures` what is known of the network (nic, oversubscription, leaf). `deadline_days`, `max_usd`
@@ -77,7 +78,9 @@ def train_plan(
     found = load(model)
     if found.graph.encoder:
         raise UsageError(f"{found.graph.model.name} has an encoder, whose training is not timed yet")
-    ask, pins = asked(tokens, seq, global_batch, precision, task, method), pins_of(layout or {})
+    context = found.graph.model.max_context
+    ask = asked(tokens, seq, global_batch, precision, task, method, context)
+    pins = pins_of(layout or {})
     check_counts((*counts, *(have or {}).values()))
     numbers = parameters or shipped_parameters()
     network = transformer(found.graph)

@@ -43,6 +43,7 @@ DEGREES = ("tp", "pp", "vp", "cp", "ep", "dp", "micro_batch")
 NAMED = {"schedule": SCHEDULES, "recompute": RECOMPUTE}
 SHARDING = {"zero": (0, 3), "shard": (1, 10**6), "offload": (0, 1)}
 PINNABLE = (*DEGREES, *SHARDING, *NAMED)
+DEFAULT_SEQ = 4096  # of pre-training; what a model reads where that is less
 DEFAULT_BATCH_TOKENS = 4e6  # of pre-training at scale; of fine-tuning 0.25 M
 DEFAULT_TOKENS = {
     "train": 1e12,
@@ -67,8 +68,18 @@ class Ask:
         return self.method != "full"
 
 
-def asked(tokens: float | None, seq: int, batch: int, precision: str, task: str, method: str | None) -> Ask:
-    """The run, with the defaults that blanks take. Raises `UsageError`, `UnknownNameError`."""
+def asked(
+    tokens: float | None,
+    seq: int | None,
+    batch: int,
+    precision: str,
+    task: str,
+    method: str | None,
+    context: int = 0,
+) -> Ask:
+    """The run, with the defaults that blanks take; `context` is what the model reads at most, 0: not known. Raises
+    `UsageError`, `UnknownNameError`."""
+    seq = min(DEFAULT_SEQ, context or DEFAULT_SEQ) if seq is None else seq
     tokens = DEFAULT_TOKENS[task] if tokens is None else tokens
     if not 1 <= tokens <= 1e17:
         raise UsageError(f"tokens: {tokens:g} is out of range", "at least 1, as in 15T")

@@ -7,13 +7,14 @@ from dataclasses import replace
 
 import numpy as np
 
+from chipwise.api.train_chips import check_chip
 from chipwise.api.train_input import PRECISIONS, Ask
 from chipwise.calibrate.fit_training import training_effects
 from chipwise.calibrate.parameters import Parameters
 from chipwise.calibrate.training_rates import labels_of, rates
 from chipwise.catalog.chip import Chip
 from chipwise.catalog.system import System, systems_for, with_own_links
-from chipwise.errors import UnknownNameError, UsageError
+from chipwise.errors import UnknownNameError
 from chipwise.parallel.network import ALIKE
 from chipwise.predict.training.cluster import Wired, chip_generation, cluster, on_system
 from chipwise.predict.training.memory import MemoryRates
@@ -25,7 +26,6 @@ from chipwise.workload.formats import get_format
 
 __all__ = ["job_of", "on_network"]
 
-NEEDS = {"fp8": "fp8", "mxfp8": "fp8", "nvfp4": "fp4"}
 # Pipeline schedules of the usual software: Megatron-Core, Primus, MaxText (circular pipelines), torchtitan, NxD.
 SCHEDULES_OF = {
     "nemo": ("1f1b", "interleaved"),
@@ -36,8 +36,6 @@ SCHEDULES_OF = {
 }
 # Figures of a network that the user may know better: unit, least, most.
 NETWORK = {"nic": ("B/s", 1e6, 1e13), "oversubscription": ("", 1.0, 100.0), "leaf": ("", 1.0, 1e6)}
-# Vendors whose chips bitsandbytes supports (installation guide, v0.50).
-NF4 = ("nvidia", "amd", "intel", "apple")
 PACKED = "nf4_double"  # 4 bits whose scales are quantised too (Dettmers et al., 2023)
 
 
@@ -46,19 +44,8 @@ def job_of(
 ) -> tuple[Job, System | None, str, str]:
     """What a chip computes, with which numbers, on what, by which software, in which type: chips without bf16 take
     fp16. Raises `UsageError` for a chip that cannot."""
+    check_chip(chip, ask)
     dtype, flavour, operand = PRECISIONS[ask.precision]
-    needed = NEEDS.get(ask.precision)
-    if needed and needed not in chip.matrix:
-        raise UsageError(f"{chip.id} has no {needed} unit", "plan in bf16")
-    usual = chip.matrix.get("bf16") or chip.matrix.get("fp16")
-    if needed and usual and chip.matrix[needed] <= usual:
-        raise UsageError(
-            f"{chip.id} multiplies {needed} no faster than 16 bit, and scaling costs time", "plan in bf16"
-        )
-    if ask.method == "qlora" and chip.vendor not in NF4:
-        raise UsageError(f"{chip.id}: no software trains on weights of 4 bits (nf4) there", "method lora")
-    if chip.kind not in ("gpu", "tpu", "asic"):
-        raise UsageError(f"{chip.id}: training is not timed on a {chip.kind}", "choose a gpu, tpu or asic")
     system = _system(chip)
     half = "fp16" if "fp16" in chip.matrix and "bf16" not in chip.matrix else "bf16"
     machine = on_system(chip, system, dtype, half) if system else cluster(chip, dtype, half=half)
@@ -94,6 +81,7 @@ def job_of(
         ask.seq,
         ask.adapter,
         SCHEDULES_OF.get(stack, tuple(SCHEDULES)),
+        system is not None and system.unified,
     )
     return job, system, stack, half if ask.precision == "bf16" else ask.precision
 

@@ -92,7 +92,8 @@ class Chip:
     operations per second. `figures` holds what the catalogue file says, by key and in the unit of the key
     ("memory_GBps", "matrix_tflops.bf16"); `provenance(figure)` gives the source and grade of one of them.
     `default.note` is the remark on the chip as a whole. `exceptions` gives, by guard, the reason why a true
-    figure violates it. `like` names the bundled chip whose software a user's own chip runs.
+    figure violates it. `like` names the bundled chip whose software a user's own chip runs. `serves_only` says
+    why a chip made for inference is not trained on.
     """
 
     id: str
@@ -124,6 +125,7 @@ class Chip:
     aliases: tuple[str, ...] = ()
     exceptions: Mapping[str, str] = field(default_factory=dict)
     like: str = ""
+    serves_only: str = ""
 
     @property
     def memory(self) -> MemoryTier:

@@ -61,6 +61,7 @@ _TEXTS = (
     "process", "memory_type", "tier2", "unit", "matrix_unit", "host", "scaleup", "scaleup_topology",
     "array_holds",
 )  # fmt: skip
+_REMARKS = ("serves_only",)  # of few chips: no chip lacks them
 _SIZES = ("memory", "cache", "sram")
 _COUNTS = ("units", "devices_per_package", "scaleup_domain", "arrays", "array_rows", "array_cols")
 _NUMBERS = (
@@ -77,7 +78,7 @@ _PEAKS = {
 MEASURES = (*_TEXTS, *_SIZES, *_COUNTS, *_NUMBERS)
 """Keys of single figures that a chip may have."""
 
-_KEYS = (*_IDENTITY, *_TEXTS, *_SIZES, *_COUNTS, *_NUMBERS, *_PEAKS)
+_KEYS = (*_IDENTITY, *_REMARKS, *_TEXTS, *_SIZES, *_COUNTS, *_NUMBERS, *_PEAKS)
 _LARGEST = 1e15
 _ID = re.compile(r"[a-z0-9]+(?:[-.+][a-z0-9+]+)*")
 _SIZE = re.compile(r"(\d+(?:\.\d+)?) (GB|GiB|MB|MiB|TB|TiB)")
@@ -146,7 +147,7 @@ class _Table:
                 if type(value) is not int or value < 1:
                     raise self.fail(f"{key} must be a whole number from 1, not {shorten(repr(value), 40)}")
                 figures[key] = value
-            elif key in _TEXTS or key in _SIZES:
+            elif key in _TEXTS or key in _SIZES or key in _REMARKS:
                 figures[key] = self.text(key)
         self.figures = figures
 
@@ -224,6 +225,7 @@ class _Table:
             like=self.text("like") if "like" in self.table else "",
             aliases=self.texts(self.table, "aliases", self.where),
             exceptions=self.exceptions(),
+            serves_only=self.get("serves_only"),
         )  # fmt: skip
 
     def own(self, default: Provenance) -> dict[str, Provenance]:

@@ -138,6 +138,11 @@ class System:
         return len(self.members) > 1
 
     @property
+    def unified(self) -> bool:
+        """Whether host and chips share one memory, of the sizes that the machine is sold with."""
+        return bool(self.memory_options_bytes)
+
+    @property
     def chips_per_host(self) -> int:
         """Chips in one host."""
         return sum(count for _, count in self.members)

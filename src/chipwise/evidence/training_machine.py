@@ -15,7 +15,7 @@ from chipwise.evidence.training_models import number
 from chipwise.predict.training.cluster import cluster
 from chipwise.predict.training.values import Cluster
 
-__all__ = ["Machine", "row_chip", "row_machine"]
+__all__ = ["Machine", "at_jean_zay", "row_chip", "row_machine"]
 
 # Chips that the catalogue does not hold, by words of the accelerator's name: the nearest that it does.
 NEAREST: tuple[tuple[str, str], ...] = (
@@ -56,6 +56,11 @@ class Machine:
     devices: float
     per_chip: float
     guessed: tuple[str, ...]
+
+
+def at_jean_zay(row: Row) -> bool:
+    """Whether it ran on Jean Zay, whose network, clocks and repeats are known from BigScience's notes."""
+    return row.get("system") == "Jean Zay"
 
 
 def row_chip(row: Row) -> tuple[Chip, bool]:
@@ -110,7 +115,7 @@ def _joined(row: Row, chips: float, usual: int) -> tuple[float | None, float | N
         # four adapters of 100 Gb/s, of which NCCL used one: an all-reduce over 16 nodes ran at 110 Gb/s per node
         # (BigScience, experiments/bandwidth)
         domain, nic = 4.0, 110.0 / 4.0 * GIGABIT
-    elif "Jean Zay" in text:
+    elif at_jean_zay(row):
         domain, nic = 8.0, 50.0 * GIGABIT
     elif "DGX-1 " in text or "V100" in row.get("accelerator", ""):
         domain = min(8.0, float(usual)) if "DGX-2" not in text else 16.0

@@ -9,6 +9,7 @@ import numpy as np
 
 from chipwise.evidence.rows import Row
 from chipwise.evidence.training_case import Case
+from chipwise.evidence.training_machine import at_jean_zay
 from chipwise.evidence.training_models import number
 from chipwise.predict.training.result import step_flops
 from chipwise.units import Array
@@ -64,7 +65,7 @@ def row_weights(rows: Sequence[Row], cases: Sequence[Case]) -> Array:
         sure = 1.0
         if any(g.startswith(("dimensions", "layout", "sequences")) for g in case.guessed):
             sure = 0.4
-        if row.get("system") == "Jean Zay":
+        if at_jean_zay(row):
             sure = 0.15 if row.get("chip", "").startswith("v100") else 0.3 * sure
         if any(g.startswith("global batch") for g in case.guessed) and row.get("step_time_s"):
             sure = 0.0

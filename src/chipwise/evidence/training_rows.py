@@ -14,7 +14,7 @@ from chipwise.calibrate.training_rates import shared_by
 from chipwise.evidence.rows import Row
 from chipwise.evidence.training_case import Case
 from chipwise.evidence.training_layout import row_spread
-from chipwise.evidence.training_machine import row_chip, row_machine
+from chipwise.evidence.training_machine import at_jean_zay, row_chip, row_machine
 from chipwise.evidence.training_measured import measured_of, row_weights
 from chipwise.evidence.training_models import number, row_network
 from chipwise.evidence.training_stack import row_stack
@@ -92,7 +92,7 @@ def stack_cases(cases: Sequence[Case], rows: Sequence[Row] = ()) -> Runs:
 def _recipe(row: Row, recipe: Recipe, s: Spread) -> Recipe:
     """DeepSpeed gathers weights in one ring over all ranks, each over its own NIC; on Jean Zay, whose network is known
     by what such a ring reaches, that is in the number already."""
-    deepspeed = "deepspeed" in row.get("framework", "").lower() and row.get("system") != "Jean Zay"
+    deepspeed = "deepspeed" in row.get("framework", "").lower() and not at_jean_zay(row)
     alone = float(s.zero) >= 3 and deepspeed
     return replace(recipe, flat=1.0) if alone else recipe
 

@@ -36,7 +36,8 @@ __all__ = [
     "wiring",
 ]
 
-SOCKETS_BYTES_PER_S = 60e9  # between two sockets, one direction: three UPI links of 16 to 24 GT/s (assumed)
+# Between two sockets, one direction: about two thirds of three UPI links of 16 GT/s, 32 GB/s each (assumed).
+SOCKETS_BYTES_PER_S = 60e9
 BRIDGED = ("bridge", "mesh", "nvswitch", "switched")
 
 

@@ -57,13 +57,14 @@ class TrainReason(Enum):
     PINNED = "no layout keeps all that is fixed: fix less"
     NO_NETWORK = "more devices than one scale-up domain holds, and no network is known: use fewer"
     FAILURES = "failures come faster than work is saved: fewer chips, or a longer mtbf of --failures"
+    SHARED_MEMORY = "the host has no memory of its own to keep the optimiser in: choose offload 0"
     MEMORY = "does not fit: more chips, recomputation, or a smaller micro-batch"
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
     """What is to be trained, on what, with which software; `cluster` and `rates` are single values. `schedules`:
-    pipeline schedules that the software has."""
+    pipeline schedules that the software has; `shared_memory`: host and chip have one memory, nothing can leave it."""
 
     network: Transformer
     cluster: Cluster
@@ -74,6 +75,7 @@ class Job:
     seq: int
     adapter: bool = False
     schedules: tuple[str, ...] = tuple(SCHEDULES)
+    shared_memory: bool = False
 
 
 @dataclass(frozen=True)
@@ -92,7 +94,7 @@ class Priced:
 def layouts(job: Job, devices: int, pins: Mapping[str, int | str] | None = None) -> Spread:
     """Every layout worth trying on so many devices as columns (`training_space`); `pins` fixes degrees, schedule,
     sharding, recompute or offload by name."""
-    return _spread(job, crossed(_frames(job, devices, pins or {}), variants(pins or {})))
+    return _spread(job, crossed(_frames(job, devices, pins or {}), variants(pins or {}, job.shared_memory)))
 
 
 def search(job: Job, devices: int, pins: Mapping[str, int | str] | None = None) -> Priced:
@@ -102,7 +104,7 @@ def search(job: Job, devices: int, pins: Mapping[str, int | str] | None = None) 
     too full for it and faster than the best that fits are priced with them, if their leanest variant fits at all, and
     with the smallest share of layers recomputed, in whole percent, that they fit with.
     """
-    table, ways = _frames(job, devices, pins or {}), variants(pins or {})
+    table, ways = _frames(job, devices, pins or {}), variants(pins or {}, job.shared_memory)
     first = evaluate(job, _spread(job, crossed(table, ways[:, :1])))
     capacity = float(job.cluster.memory_bytes)
     bound = _fastest(job, first)
@@ -217,6 +219,7 @@ def _reasons(job: Job, s: Spread, memory: Array) -> NDArray[np.int64]:
         found[(found == 0) & broken] = codes.index(reason)
 
     tp = np.asarray(s.tp)
+    rule(TrainReason.SHARED_MEMORY, np.asarray(s.offload > 0) & job.shared_memory)
     rule(TrainReason.TP_HEADS, np.asarray(t.heads) % tp != 0)
     if float(t.dense_share):
         rule(TrainReason.TP_WIDTH, np.asarray(t.ffn) % tp != 0)

@@ -76,11 +76,11 @@ CONTEXT = 32  # ranks that a sequence is cut over, or one for 4,096 tokens of it
 MICRO = 64  # sequences of a micro-batch, or half a million tokens
 
 
-def variants(pins: Mapping[str, int | str]) -> Table:
+def variants(pins: Mapping[str, int | str], shared_memory: bool = False) -> Table:
     """Columns of `LEAN`: what memory can be saved by, at the price of time; the first is the fastest, the last the
-    leanest."""
+    leanest. In a memory shared with the host the optimiser stays where it is."""
     again = [recomputed(str(pins["recompute"]))] if "recompute" in pins else list(RECOMPUTE.values())
-    homes = [float(int(pins["offload"]))] if "offload" in pins else [0.0, 1.0]
+    homes = [float(int(pins["offload"]))] if "offload" in pins else [0.0] if shared_memory else [0.0, 1.0]
     return np.array([(home, *share) for home in homes for share in again]).T
 
 

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import re
 import shlex
@@ -19,7 +20,7 @@ from chipwise.catalog.tools import load_tools
 from chipwise.errors import ChipwiseError
 from chipwise.report.launch.command import Command
 from chipwise.report.launch.megatron import stages
-from chipwise.report.launch.spec import Guess, Rope, ServeSpec, Spec
+from chipwise.report.launch.spec import Guess, Machine, Rope, ServeSpec, Spec
 from chipwise.report.launch.targets import TARGETS, launch_files
 from report.launch.plans import NEURON, PLANS, RUNTIMES, TPU, deep, plan_for, served, trained
 
@@ -143,6 +144,9 @@ def test_what_a_tool_cannot_be_told_is_refused(target: str, changes: dict[str, o
         ("kubernetes", {"machine": TPU}, "no image of a trainer for tpu-v5p"),
         ("maxtext", {"pp": 3, "vp": 1}, "cut evenly into 3"),
         ("maxtext", {"global_batch": 28}, "a multiple of 2 micro-batches"),
+        ("maxtext", {"ep": 8}, "the plan has dp 4"),
+        ("maxtext", {"dp": 6, "sharding": "fsdp"}, "over 4 of 6 replicas"),
+        ("torchtitan", {"dp": 6, "sharding": "fsdp"}, "over 4 of 6 replicas"),
         ("torchtitan", {"offload": 0.5}, "optimiser in host memory"),
         ("maxtext", {"offload": 0.5}, "optimiser in host memory"),
         ("torchtitan", {"vp": 32}, "cut evenly into 64"),
@@ -287,6 +291,51 @@ def test_half_the_layers_again_are_all_of_them_where_there_is_nothing_between() 
     (train, _) = launch_files(trained(recomputed=0.5), "torchtitan")
     assert "# the plan runs 50% of the layers again" in train.text
     assert train.text.endswith("activation-checkpoint:full\n")
+
+
+@pytest.mark.parametrize(("share", "again"), [(0.06, 1), (0.13, 1), (0.3, 2)])
+def test_megatron_runs_the_nearest_number_of_layers_again_and_at_least_one(share: float, again: int) -> None:
+    (train, _) = launch_files(trained(recomputed=share), "megatron")
+    assert (
+        f"--recompute-granularity full \\\n  --recompute-method block \\\n  --recompute-num-layers {again} "
+        in train.text
+    )
+    assert (
+        f"# the plan runs {share:.0%} of the layers again, Megatron-LM {again} of 8 in each part"
+        in train.text
+    )
+
+
+@pytest.mark.parametrize("share", [0.0, 0.5, 1.0])
+def test_a_share_that_megatron_can_be_told_needs_no_note(share: float) -> None:
+    assert "of the layers again" not in launch_files(trained(recomputed=share), "megatron")[0].text
+
+
+@pytest.mark.parametrize(("share", "said"), [(0.13, True), (1.0, False)])
+def test_maxtext_runs_all_layers_again_and_says_so(share: float, said: bool) -> None:
+    text = launch_files(replace(PLANS["slice"], recomputed=share), "maxtext")[0].text  # type: ignore[call-arg]
+    assert "remat_policy=full" in text
+    assert ("# the plan runs 13% of the layers again, MaxText can only do all" in text) == said
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"cp": 2, "dp": 128, "ep": 128, "sharding": "fsdp", "shard_ranks": 256},
+        {"dp": 256, "ep": 16, "sharding": "fsdp", "shard_ranks": 64},
+        {"dp": 256, "ep": 16, "sharding": "fsdp", "shard_ranks": 4},
+        {"tp": 4, "dp": 64, "ep": 8, "sharding": "zero-1", "shard_ranks": 64},
+    ],
+)
+def test_axes_of_maxtext_multiply_to_the_devices(changes: dict[str, object]) -> None:
+    """Experts are spread over an axis of their own: replicas that share them are not counted twice."""
+    alone = {"tp": 1, "pp": 1, "vp": 1, "dp": 256, "schedule": ""}
+    spec = trained(**{**alone, **changes, "machine": Machine("tpu-v6e", "google", 256, 8, ())})
+    text = launch_files(spec, "maxtext")[0].text
+    axes = re.findall(r"ici_(\w+?)_parallelism=(\d+)", text)
+    assert math.prod(int(n) for _, n in axes) == 256
+    assert dict(axes).get("expert", "1") == str(spec.ep)
 
 
 def test_replicas_without_a_cut_optimiser() -> None:

@@ -216,7 +216,9 @@ class TrainOptions(Asked):
     """What is trained, how far, and within which limits."""
 
     tokens: str | None = ask("training: tokens in all, as in 15T; default: 1T, of finetune 100M")
-    seq: str = ask("training: tokens of a sequence", "4096")
+    seq: str | None = ask(
+        "training: tokens of a sequence; default: 4096, or what the model reads if that is less"
+    )
     global_batch: int = ask("training: sequences of a step; 0: 4 M tokens, fine-tuning 0.25 M", 0)
     counts: str | None = ask("training: chips to try, as in 64,256")
     deadline: str | None = ask("training: at most so long, as in 30d")

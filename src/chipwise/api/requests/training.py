@@ -67,7 +67,7 @@ class TrainRequest(Money, TrainOptions):
         return train_plan(
             self.model,
             tokens=quantity(self.tokens, "", "--tokens", low=1, high=1e18),
-            seq=whole(self.seq, "--seq", low=1, high=1e7),
+            seq=None if self.seq is None else whole(self.seq, "--seq", low=1, high=1e7),
             global_batch=self.global_batch,
             counts=tuple(dict.fromkeys(counts)),
             deadline_days=None if deadline is None else deadline / DAY_S,

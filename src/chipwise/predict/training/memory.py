@@ -14,10 +14,15 @@ from chipwise.units import Real
 __all__ = ["MemoryRates", "MemoryUse", "activation_bytes", "memory_use", "state_bytes"]
 
 
+# Of a device that talks to no other: a CUDA context and the allocator's slack, no buffers of collectives (assumed; an
+# 8B with adapters in 16.2 GiB on one card, torchtune's README, leaves 1 GiB beyond weights).
+LONE_BYTES = 1.5e9
+
+
 @dataclass(frozen=True, slots=True)
 class MemoryRates:
-    """What is fitted: bytes of context, libraries and buffers, and how much more than their sum tensors take
-    (fragmentation, temporaries)."""
+    """What is fitted: bytes of context, libraries and buffers where devices exchange anything, and how much more than
+    their sum tensors take (fragmentation, temporaries)."""
 
     base_bytes: Real = 6.0e9
     state: Real = 1.1
@@ -106,4 +111,5 @@ def memory_use(t: Transformer, s: Spread, recipe: Recipe, r: MemoryRates) -> Mem
     shown = np.where(on_last, logits, 0.0)
     state = weights + gradients + optimiser + gathered
     more = (r.state - 1.0) * state + (r.activation - 1.0) * (activations + shown)
-    return MemoryUse(weights, gradients, optimiser, gathered, activations, shown, r.base_bytes + more)
+    base = np.where(np.asarray(s.devices) > 1, r.base_bytes, np.minimum(LONE_BYTES, r.base_bytes))
+    return MemoryUse(weights, gradients, optimiser, gathered, activations, shown, base + more)

@@ -61,6 +61,12 @@ def megatron_notes(spec: TrainSpec) -> tuple[str, ...]:
         notes.append(
             f"positions are stretched by {n.rope.stretch} in the model's configuration, here they are not"
         )
+    again, part = _again(spec)
+    if abs(again / part - spec.recomputed) > 0.005:
+        notes.append(
+            f"the plan runs {spec.recomputed:.0%} of the layers again, "
+            f"Megatron-LM {again} of {part} in each part of a stage"
+        )
     if n.layers % (spec.pp * spec.vp):
         notes.append("--pipeline-model-parallel-layout is experimental in Megatron-Core")
     return tuple(notes)
@@ -148,10 +154,14 @@ def _layout(command: Command, spec: TrainSpec, steps: int) -> Command:
     )
 
 
-def _recompute(command: Command, spec: TrainSpec) -> Command:
-    """Layers that run again are counted in each part of a stage."""
+def _again(spec: TrainSpec) -> tuple[int, int]:
+    """How many layers of each part of a stage run again, at least one where any do, and of how many."""
     part = -(-spec.network.layers // (spec.pp * spec.vp))
-    again = round(part * spec.recomputed)
+    return max(round(part * spec.recomputed), int(spec.recomputed > 0)), part
+
+
+def _recompute(command: Command, spec: TrainSpec) -> Command:
+    again, part = _again(spec)
     return (
         command.option(
             "--recompute-granularity", "full" if again else "selective", when=again > 0 or spec.selective

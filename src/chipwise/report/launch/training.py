@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from chipwise.catalog.tools import get_tool
+from chipwise.catalog.tools import Tool, get_tool
 from chipwise.errors import UsageError
 from chipwise.report.launch.command import Command, script
 from chipwise.report.launch.megatron import megatron_command, megatron_notes
@@ -83,11 +83,14 @@ def train_notes(spec: TrainSpec, target: str) -> tuple[str, ...]:
         return (
             f"the program is yours: it {tuned}lays the model out as the title says and stops after STEPS steps",
         )
+    if target == "megatron":
+        return megatron_notes(spec)
+    share = f"the plan runs {spec.recomputed:.0%} of the layers again, {get_tool(target).name} can only do all: slower"
+    notes = (share,) if 0.0 < spec.recomputed < 1.0 else ()
     if target == "torchtitan":
         first = "the registry's configuration streams tokens from allenai/c4 and reads the tokenizer in ./assets/hf"
-        share = f"the plan runs {spec.recomputed:.0%} of the layers again, torchtitan can only do all: slower"
-        return (first, share) if 0.0 < spec.recomputed < 1.0 else (first,)
-    return megatron_notes(spec) if target == "megatron" else ()
+        return (first, *notes)
+    return notes
 
 
 def _torchtitan(spec: TrainSpec, steps: int) -> str:
@@ -106,7 +109,9 @@ def _torchtitan(spec: TrainSpec, steps: int) -> str:
         raise uneven(spec, parts)
     again = "full" if spec.recomputed else "selective" if spec.selective else "none"
     # without its optimiser cut up zero-1 would not fit: weights are cut as well, and kept whole once gathered
-    cut = 1 if spec.sharding == "none" else spec.shard_ranks
+    cut = 1 if spec.sharding == "none" else min(spec.shard_ranks, spec.dp)
+    if spec.dp % cut:
+        raise _off_mesh(spec, cut, tool)
     command = (
         Command(tool, "-m torchtitan.train")
         .option("--module", module)
@@ -118,8 +123,8 @@ def _torchtitan(spec: TrainSpec, steps: int) -> str:
         .option("--training.global_batch_size", spec.global_batch)
         .option("--training.seq_len", spec.seq)
         .option("--training.steps", steps)
-        .option("--parallelism.data_parallel_replicate_degree", max(spec.dp // cut, 1))
-        .option("--parallelism.data_parallel_shard_degree", min(cut, spec.dp))
+        .option("--parallelism.data_parallel_replicate_degree", spec.dp // cut)
+        .option("--parallelism.data_parallel_shard_degree", cut)
         .option("--parallelism.fsdp_reshard_after_forward", "never", when=spec.sharding in ZERO)
         .option("--parallelism.tensor_parallel_degree", spec.tp)
         .option("--parallelism.context_parallel_degree", spec.cp, when=spec.cp > 1)
@@ -159,7 +164,7 @@ def _maxtext(spec: TrainSpec, steps: int) -> str:
         )
     # stages work off all micro-batches of a step, without them one runs
     at_once = passes if spec.pp > 1 else 1
-    cut = spec.shard_ranks if spec.sharding == "fsdp" else 1
+    fsdp, replicas = _data_axes(spec)
     command = (
         Command(tool, "python -m MaxText.train MaxText/configs/base.yml")
         .setting("model_name", name)
@@ -169,8 +174,8 @@ def _maxtext(spec: TrainSpec, steps: int) -> str:
         .setting("per_device_batch_size", f"{micro * at_once / devices:g}")
         .setting("gradient_accumulation_steps", passes // at_once)
         .setting("max_target_length", spec.seq)
-        .setting("ici_fsdp_parallelism", min(cut, spec.dp))
-        .setting("ici_data_parallelism", max(spec.dp // cut, 1))
+        .setting("ici_fsdp_parallelism", fsdp)
+        .setting("ici_data_parallelism", replicas)
         .setting("ici_tensor_parallelism", spec.tp)
         .setting("ici_context_parallelism", spec.cp, when=spec.cp > 1)
         .setting("ici_expert_parallelism", spec.ep, when=spec.ep > 1)
@@ -186,6 +191,30 @@ def _maxtext(spec: TrainSpec, steps: int) -> str:
         .setting("steps", steps)
     )
     return str(command)
+
+
+def _data_axes(spec: TrainSpec) -> tuple[int, int]:
+    """Lengths of MaxText's axes `fsdp` and `data`. All axes multiply to the devices, `expert` too: replicas that share
+    experts stand on it, and weights beside the experts are cut over it as over `fsdp` (its
+    `expert_shard_attention_option`). Raises `UsageError` for ranks that make no such mesh."""
+    if spec.dp % spec.ep:
+        raise UsageError(
+            f"experts over {spec.ep} ranks are an axis of MaxText's mesh beside tp and cp, the plan has dp {spec.dp}",
+            "keep an ep of --layout that divides its dp",
+        )
+    cut = min(spec.shard_ranks, spec.dp) if spec.sharding == "fsdp" else 1
+    fsdp, left = max(cut // spec.ep, 1), spec.dp // spec.ep
+    if left % fsdp:
+        raise _off_mesh(spec, cut, get_tool("maxtext"))
+    return fsdp, left // fsdp
+
+
+def _off_mesh(spec: TrainSpec, cut: int, tool: Tool) -> UsageError:
+    """The refusal of weights cut over ranks that are no whole part of the replicas."""
+    return UsageError(
+        f"weights over {cut} of {spec.dp} replicas make no axis of {tool.name}'s mesh",
+        "keep a shard of --layout that divides its dp",
+    )
 
 
 def _pair(spec: TrainSpec, target: str) -> tuple[LaunchFile, ...]:
