@@ -116,7 +116,8 @@ def cluster(
 
 
 def on_system(chip: Chip, system: System, dtype: str = "16", half: str = "bf16") -> Wired:
-    """The same on a system of the catalogue: its outermost fabric, its network, and cards that are bridged.
+    """The same on a system of the catalogue: its outermost fabric, its network, cards that are bridged, and the memory
+    that display and operating system leave.
 
     The speed is that of the outermost fabric, unless the user gave the chip another link."""
     tier = system.tiers[-1] if system.tiers else None
@@ -128,6 +129,8 @@ def on_system(chip: Chip, system: System, dtype: str = "16", half: str = "bf16")
         nic_bytes_per_s=np.nan if nic is None else nic,
         half=half,
     )
+    left = float(made.memory_bytes) - system.reserved_bytes(float(made.memory_bytes))
+    made = replace(made, memory_bytes=left)
     if tier is None or "link" in chip.own or tier.bytes_per_s is None:
         return Wired.of(made, ALIKE)
     paths = wiring(system)
