@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from chipwise.catalog.chips import load_chips
-from chipwise.catalog.offer import PRICE_NOISE, Offer, load_offers, price_range, same_price
+from chipwise.catalog.offer import Offer, load_offers, price_range
 
 TRUTH = Path(__file__).parents[2].parent / "shared" / "truth" / "offers.csv"
 TODAY = dt.date(2026, 11, 21)
@@ -118,11 +118,3 @@ def test_shares_and_bare_gpus_do_not_count() -> None:
     t4 = price_range("t4", TODAY)
     assert t4 is not None
     assert t4.low > min(o.usd_per_chip_h or 9 for o in bare)
-
-
-def test_small_differences_are_no_differences() -> None:
-    assert PRICE_NOISE == 0.25
-    assert same_price(2.0, 2.4)
-    assert same_price(2.4, 2.0)
-    assert not same_price(2.0, 2.5)
-    assert same_price(0.0, 0.0)

@@ -80,12 +80,6 @@ def test_a_window_stops_growing() -> None:
     assert found.kv_bytes_per_token() == per_layer * 3
 
 
-def test_a_mix_of_lengths_is_the_sum() -> None:
-    found = network()
-    assert found.kv_bytes_of_all((10, 20, 30)) == found.kv_bytes(60)
-    assert found.kv_bytes_of_all(()) == 0
-
-
 @pytest.mark.parametrize(
     ("context", "page", "tokens"), [(0, 16, 0), (1, 16, 16), (16, 16, 16), (17, 16, 32), (17, 1, 17)]
 )

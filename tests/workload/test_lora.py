@@ -10,7 +10,7 @@ from chipwise.workload.build import build
 from chipwise.workload.formats import FORMATS
 from chipwise.workload.graph import Graph
 from chipwise.workload.load import load_model
-from chipwise.workload.lora import Adapter, adapter_bytes, adapter_flops_per_token, adapter_params
+from chipwise.workload.lora import Adapter, adapter_bytes, adapter_params
 
 SEVEN = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
 
@@ -33,21 +33,18 @@ def test_published_counts(name: str, rank: int, targets: tuple[str, ...], params
     assert adapter_params(graph(name), Adapter(rank, targets)) == params
 
 
-def test_bytes_and_flops_of_a_dense_model() -> None:
+def test_bytes_of_a_dense_model() -> None:
     found = graph("meta-llama/Llama-2-7b-hf")
     adapter = Adapter(8)
     assert adapter_bytes(found, adapter) == 2 * adapter_params(found, adapter)
-    assert adapter_flops_per_token(found, adapter) == 2 * adapter_params(found, adapter)
     assert adapter_bytes(found, Adapter(8, format=FORMATS["fp32"])) == 4 * adapter_params(found, adapter)
 
 
-def test_experts_are_adapted_only_when_asked_and_used_in_part() -> None:
+def test_experts_are_adapted_only_when_asked() -> None:
     found = graph("Qwen/Qwen3-30B-A3B")
     plain, full = Adapter(8, ("all-linear",)), Adapter(8, ("all-linear",), experts=True)
     experts = 48 * 128 * 8 * 3 * (2048 + 768)
     assert adapter_params(found, full) - adapter_params(found, plain) == experts
-    more = adapter_flops_per_token(found, full) - adapter_flops_per_token(found, plain)
-    assert more == pytest.approx(2 * experts * 8 / 128)
 
 
 def test_parameters_grow_with_rank() -> None:

@@ -21,7 +21,7 @@ from statistics import median
 
 from chipwise.catalog.snapshot import per_snapshot, shipped_text
 
-__all__ = ["PRICE_NOISE", "STALE_DAYS", "Offer", "PriceRange", "load_offers", "price_range", "same_price"]
+__all__ = ["PRICE_NOISE", "STALE_DAYS", "Offer", "PriceRange", "load_offers", "price_range"]
 
 PRICE_NOISE = 0.25
 """Relative difference below which two prices count as the same."""
@@ -185,8 +185,3 @@ def price_range(chip_id: str, today: dt.date) -> PriceRange | None:
         newest=max(dated)[1] if dated else "",
         stale_offers=stale,
     )
-
-
-def same_price(a: float, b: float) -> bool:
-    """Whether two prices differ by less than `PRICE_NOISE` of the lower one: too little to rank on."""
-    return abs(a - b) < PRICE_NOISE * min(a, b) or a == b

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import datetime as dt
 from dataclasses import dataclass
-from typing import TypeAlias
 
 import numpy as np
 
@@ -35,7 +34,6 @@ __all__ = [
     "Hour",
     "NoPriceError",
     "Own",
-    "PriceBasis",
     "Rent",
     "capex_for",
     "load_assumptions",
@@ -45,7 +43,6 @@ __all__ = [
     "own_usd_per_h",
     "rent_basis",
     "split_usd_per_million",
-    "token_prices_for",
     "usd_per_million",
 ]
 
@@ -159,10 +156,6 @@ class Own:
         usd = n * self.usd_per_h
         found = (usd, usd, usd, n)
         return Hour(*(float(x) if n.ndim == 0 else x for x in found))
-
-
-PriceBasis: TypeAlias = Rent | Own | ApiPrice
-"""How the hour or the token is paid. It stands beside every cost that is printed."""
 
 
 def own_usd_per_h(
@@ -294,9 +287,3 @@ def capex_for(chip_id: str) -> Capex:
     if not found:
         raise NoPriceError(f"no purchase price was read for {chip}", "give what you pay for it in USD")
     return min(found, key=lambda entry: entry.covers != "machine")
-
-
-def token_prices_for(chip_id: str) -> tuple[ApiPrice, ...]:
-    """Token prices of the vendors who serve from a chip; empty where none sells tokens only."""
-    wanted = get_chip(chip_id).id
-    return tuple(price for price in load_token_prices() if price.chip == wanted)

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-import numpy as np
-
 from chipwise.units import Real
 from chipwise.workload.axes import Sizes
 from chipwise.workload.cache import SCOPES, KVSpec, Scope
@@ -105,10 +103,6 @@ class Graph:
         """Trained parameters of the main stack, tied tables once."""
         return count_entries(self.parts())
 
-    def stored_entries(self) -> int:
-        """What a checkpoint of the main stack counts: parameters, buffers and scale entries."""
-        return count_entries(self.parts(), buffers=True, scales=True)
-
     def active_params(self, *, embedding: bool = False) -> int:
         """Parameters that one token touches: top-k experts, everything else whole. The embedding table is
         counted only when asked (a lookup touches one row), and so are tables beside it; a tied head is counted
@@ -136,13 +130,6 @@ class Graph:
                 if cache.kind in SCOPES[scope]:
                     total = total + repeat * cache.bytes(sizes, context, page)
         return total
-
-    def kv_bytes_of_all(
-        self, contexts: Iterable[float], page: int = 1, *, scope: Scope = "attention"
-    ) -> float:
-        """Cache bytes of a mix of sequences, one of each length given, unsharded."""
-        lengths = np.asarray(tuple(contexts), dtype=float)
-        return float(np.sum(np.broadcast_to(self.kv_bytes(lengths, page, scope=scope), lengths.shape)))
 
     def kv_bytes_per_token(self, *, scope: Scope = "attention") -> float:
         """Marginal cache bytes of one more token once every window is full."""

@@ -14,7 +14,7 @@ from chipwise.workload.formats import FORMATS, Format
 from chipwise.workload.graph import Graph
 from chipwise.workload.tensor import Tensor
 
-__all__ = ["Adapter", "adapter_bytes", "adapter_flops_per_token", "adapter_params"]
+__all__ = ["Adapter", "adapter_bytes", "adapter_params"]
 
 # Targets as adapters name them (PEFT), to the names in a graph; others stand for themselves.
 NAMES: Mapping[str, tuple[str, ...]] = {
@@ -54,7 +54,7 @@ class Adapter:
 def adapter_params(graph: Graph, adapter: Adapter) -> int:
     """Parameters of one adapter: r (n + k) per matrix. Raises `UnknownNameError` for a target that the model
     does not have."""
-    return sum(repeat * copies * one for repeat, copies, one, _ in _matrices(graph, adapter))
+    return sum(repeat * copies * one for repeat, copies, one in _matrices(graph, adapter))
 
 
 def adapter_bytes(graph: Graph, adapter: Adapter) -> float:
@@ -62,21 +62,13 @@ def adapter_bytes(graph: Graph, adapter: Adapter) -> float:
     return adapter_params(graph, adapter) * adapter.format.bits / 8.0
 
 
-def adapter_flops_per_token(graph: Graph, adapter: Adapter) -> float:
-    """FLOPs that serving with an unmerged adapter adds per token, a multiply-add as two. Of experts only
-    those that a token chooses count."""
-    return sum(
-        2.0 * repeat * copies * one * touched for repeat, copies, one, touched in _matrices(graph, adapter)
-    )
-
-
-def _matrices(graph: Graph, adapter: Adapter) -> Iterator[tuple[int, int, int, float]]:
-    """(repeat, copies, parameters of one, share touched) of every matrix with an adapter."""
+def _matrices(graph: Graph, adapter: Adapter) -> Iterator[tuple[int, int, int]]:
+    """(repeat, copies, parameters of one) of every matrix with an adapter."""
     for repeat, block in graph.distinct():
         sizes = Sizes(block.axes)
         for tensor in _chosen(block.tensors, adapter, graph):
             one = adapter.rank * (sizes.whole(tensor.rows) + sizes.whole(tensor.cols))
-            yield repeat, sizes.whole(tensor.copies), one, tensor.touched
+            yield repeat, sizes.whole(tensor.copies), one
 
 
 def _chosen(tensors: Iterable[Tensor], adapter: Adapter, graph: Graph) -> Iterator[Tensor]:

@@ -12,8 +12,6 @@ from chipwise.api.requests.field import MISSING
 
 __all__ = ["given", "named", "query_of"]
 
-ON = frozenset(("on", "true", "1", "yes"))
-
 
 def given(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
     """What was filled in: fields without blanks; of several values of one name the last."""
