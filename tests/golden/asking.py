@@ -1,0 +1,63 @@
+"""Questions as command lines: what a user types, answered in this process on a day that stays the same."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import shlex
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import redirect_stderr, redirect_stdout
+from datetime import date
+from tempfile import TemporaryDirectory
+from typing import Any
+from unittest import mock
+
+from chipwise.catalog.snapshot import Snapshot, use
+from chipwise.cli import main
+
+from .net import Answer
+
+TODAY = Snapshot(day=date(2026, 11, 1))
+"""Prices grow old: all answers are of one day."""
+
+
+def commands(
+    lines: Callable[[], Iterable[str]], pick: Callable[[Any], Answer]
+) -> Callable[[], Iterator[tuple[str, Answer]]]:
+    """What asks command lines, of whose JSON `pick` takes what shall stay."""
+
+    def ask() -> Iterator[tuple[str, Answer]]:
+        for line in lines():
+            found = json.loads(printed(f"{line} --format json"))
+            yield line, pick(found) if "error" not in found else refused(found["error"])
+
+    return ask
+
+
+def refused(error: Any) -> Answer:
+    """Why there is no answer: the kind, candidates by what they fell to, what can be had."""
+    found = {"refused": error["kind"], "reasons": error["reasons"], "reachable": error["reachable"]}
+    return {name: value for name, value in found.items() if value}
+
+
+def printed(line: str, **environment: str) -> str:
+    """What a command prints. It sees no measurements of the user's own."""
+    out = io.StringIO()
+    with TemporaryDirectory() as own, mock.patch.dict(os.environ, environment, CHIPWISE_DATA_DIR=own):
+        for name in ("FORCE_COLOR", "TTY_COMPATIBLE"):
+            os.environ.pop(name, None)
+        with use(TODAY), redirect_stdout(out), redirect_stderr(io.StringIO()) as complaints:
+            try:
+                main(shlex.split(line))
+            except SystemExit as end:
+                assert end.code != 1 and out.getvalue(), f"chipwise {line}: {complaints.getvalue()}"
+    return out.getvalue()
+
+
+def figure(given: Any) -> list[Any] | None:
+    """`mid, low, high, basis` of a figure."""
+    if given is None:
+        return None
+    basis = given["basis"] + (", provisional" if given["provisional"] else "")
+    return [given["mid"], given["low"], given["high"], basis]
