@@ -51,13 +51,13 @@ def printed(line: str, **environment: str) -> str:
             try:
                 main(shlex.split(line))
             except SystemExit as end:
-                assert end.code != 1 and out.getvalue(), f"chipwise {line}: {complaints.getvalue()}"
+                assert end.code == 0 or out.getvalue(), f"chipwise {line}: {complaints.getvalue()}"
     return out.getvalue()
 
 
-def figure(given: Any) -> list[Any] | None:
-    """`mid, low, high, basis` of a figure."""
+def figure(given: Any) -> Answer | None:
+    """A figure with its interval and basis."""
     if given is None:
         return None
     basis = given["basis"] + (", provisional" if given["provisional"] else "")
-    return [given["mid"], given["low"], given["high"], basis]
+    return {"mid": given["mid"], "low": given["low"], "high": given["high"], "basis": basis}

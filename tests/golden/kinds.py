@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
-from . import estimates
+from . import estimates, evidence, fits, kernels, predictions, search, training
 
-KINDS = {module.KIND.name: module.KIND for module in (estimates,)}
+MODULES = (estimates, search, training, kernels, fits, evidence, predictions)
+KINDS = {module.KIND.name: module.KIND for module in MODULES}
