@@ -13,6 +13,8 @@ from tempfile import TemporaryDirectory
 from typing import Any
 from unittest import mock
 
+import pytest
+
 from chipwise.catalog.snapshot import Snapshot, use
 from chipwise.cli import main
 
@@ -41,17 +43,18 @@ def refused(error: Any) -> Answer:
     return {name: value for name, value in found.items() if value}
 
 
-def printed(line: str, **environment: str) -> str:
+def printed(line: str) -> str:
     """What a command prints. It sees no measurements of the user's own."""
-    out = io.StringIO()
-    with TemporaryDirectory() as own, mock.patch.dict(os.environ, environment, CHIPWISE_DATA_DIR=own):
-        for name in ("FORCE_COLOR", "TTY_COMPATIBLE"):
-            os.environ.pop(name, None)
-        with use(TODAY), redirect_stdout(out), redirect_stderr(io.StringIO()) as complaints:
-            try:
-                main(shlex.split(line))
-            except SystemExit as end:
-                assert end.code == 0 or out.getvalue(), f"chipwise {line}: {complaints.getvalue()}"
+    with (
+        TemporaryDirectory() as own,
+        mock.patch.dict(os.environ, CHIPWISE_DATA_DIR=own),
+        use(TODAY),
+        redirect_stdout(io.StringIO()) as out,
+        redirect_stderr(io.StringIO()) as complaints,
+        pytest.raises(SystemExit) as end,
+    ):
+        main(shlex.split(line))
+    assert end.value.code == 0 or out.getvalue(), f"chipwise {line}: {complaints.getvalue()}"
     return out.getvalue()
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from . import estimates, evidence, fits, kernels, predictions, search, training
+from . import estimates, evidence, faces, fits, kernels, predictions, search, training
 
-MODULES = (estimates, search, training, kernels, fits, evidence, predictions)
+MODULES = (estimates, search, training, kernels, fits, evidence, predictions, faces)
 KINDS = {module.KIND.name: module.KIND for module in MODULES}

@@ -15,7 +15,9 @@ from typing import Any
 
 DIGITS = 6
 RTOL = 1.1 * 10.0 ** (1 - DIGITS)  # one unit of the last digit is no change: it may be rounded either way
-ATOL = 1e-14  # below that a figure is what rounding left over: times are nanoseconds, shares count from 1e-9 on
+ATOL = (
+    1e-14  # below that a figure is what rounding left over: times are nanoseconds, shares count from 1e-9 on
+)
 FOLDER = Path(__file__).parent
 
 Answer = dict[str, Any]
@@ -152,7 +154,9 @@ def _changes(question: str, before: Answer, now: Answer) -> Iterator[Change]:
 
 def _leaves(value: Any, name: str = "") -> Iterator[tuple[str, float | str]]:
     """The numbers and words in a group, each with its dotted name."""
-    parts = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else None
+    parts = (
+        value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else None
+    )
     if parts is not None:
         for key, part in parts:
             yield from _leaves(part, f"{name}.{key}" if name else str(key))

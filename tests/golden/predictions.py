@@ -39,9 +39,9 @@ TABLES = (
     Table("kernels", "kernels.parquet", ("op", "chip"), step=40),
     Table("systolic", "systolic.csv", ("dataflow",)),
     Table("token_speeds", "token_speeds.csv", ("vendor",)),
-    Table("serving", "serving_points.csv", ("mode", "backend", "chip"), step=3),
+    Table("serving", "serving_points.csv", ("mode", "chip"), step=3),
     Table("mlperf", "mlperf_inference.csv", ("scenario", "chip"), step=3),
-    Table("training", "training.csv", ("family", "chip"), step=3),
+    Table("training", "training.csv", ("chip",), step=3),
     Table("mlperf_training", "mlperf_training.csv", ("benchmark", "chip")),
 )
 
@@ -84,7 +84,10 @@ def _summary(lines: list[Row]) -> Answer:
     """How many, by basis; geometric means of prediction and interval, and the deviation of the logarithms."""
     if not lines:
         return {"answered": 0}
-    found: Answer = {"answered": len(lines), "basis": dict(sorted(Counter(x["basis"] for x in lines).items()))}
+    found: Answer = {
+        "answered": len(lines),
+        "basis": dict(sorted(Counter(x["basis"] for x in lines).items())),
+    }
     for name in ("predicted", "low", "high"):
         logs = [math.log(v) for x in lines if x[name] and (v := float(x[name])) > 0.0]
         mean = math.fsum(logs) / len(logs) if logs else 0.0

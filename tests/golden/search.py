@@ -40,7 +40,7 @@ plan Qwen/Qwen3-32B --chips h100,mi300x --rate 8/s --prefix-hit 30% --common-pre
 plan meta-llama/Llama-3.1-8B --chips h100,l4,a100-sxm4-80gb --rate 20/s --cv 0.8
 plan openai/gpt-oss-120b --chips h100,mi300x,gaudi3 --rate 10/s --cv in=1.2,out=0.6
 plan meta-llama/Llama-3.1-8B --chips h100,l40s --rate 10/s --price own
-plan meta-llama/Llama-3.1-70B --chips h100 --rate 4/s --price own --owning capex_usd=30000,years=4,usd_per_kwh=0.12,pue=1.3
+plan meta-llama/Llama-3.1-70B --chips h100 --price own --owning capex_usd=30000,years=4,usd_per_kwh=0.12,pue=1.3
 plan meta-llama/Llama-3.1-8B --rate 10/s --price spot
 plan meta-llama/Llama-3.1-70B --chips h100,h200,a100-sxm4-80gb --day 2,2,1,4,9,6
 plan meta-llama/Llama-3.1-8B --chips h100,l4 --rate 50/s --spare 1
@@ -48,7 +48,7 @@ plan meta-llama/Llama-3.1-70B --chips h100,b200-sxm --rate 5/s --precision fp8 -
 plan meta-llama/Llama-3.1-8B --chips h100,h200,b200-sxm --runtime best --rate 20/s
 plan meta-llama/Llama-3.1-70B --chips h100 --runtime trtllm --software v5.0 --rate 5/s
 plan Qwen/Qwen3-235B-A22B --chips h200,mi355x,tpu-v7x,trainium2 --rate 4/s --max-usd-per-h 200
-plan meta-llama/Llama-3.1-8B --chips h100 --set hbm=4TB/s,bf16=1.2PFLOPS --policy memory_share=0.95,max_sequences=64 --rate 9/s
+plan meta-llama/Llama-3.1-8B --chips h100 --set hbm=4TB/s,bf16=1.2PFLOPS --policy memory_share=0.95,max_sequences=64
 plan google-bert/bert-base-uncased --chips h100,l4
 compare deepseek-ai/DeepSeek-V3 --chips h200,b200-sxm,b300-sxm,mi355x --rate 5/s
 compare openai/gpt-oss-20b --chips groq-lpu1,sn40l,wse3-cs3,tpu-v5e,trainium2,gaudi3

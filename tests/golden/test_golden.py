@@ -1,43 +1,122 @@
-"""The golden plans: which changed, and by how much."""
+"""Golden answers: which changed, and by how much; and that they are of many kinds."""
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterator
+
 import pytest
-from plans import answer, cases, changes, stored
+
+from chipwise.api import SUITES
+
+from .kinds import KINDS
+from .net import Answer, Kind, difference
 
 SHOWN = 20
 
 
-def test_no_plan_changed() -> None:
-    before = stored()
-    asked = list(cases())
-    assert [case.key for case in asked] == list(before), "other questions: python -m tests.golden"
-    lines = []
-    for case in asked:
-        different = changes(before[case.key], answer(case))
-        if different:
-            lines.append(f"{case.key}: " + ", ".join(f"{name} {text}" for name, text in different.items()))
-    if lines:
-        shown = "\n".join(lines[:SHOWN])
-        pytest.fail(
-            f"{len(lines)} of {len(asked)} plans changed; if that is meant: python -m tests.golden\n{shown}",
-            pytrace=False,
-        )
+@pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
+def test_no_answer_changed(kind: Kind) -> None:
+    if kind.missing:
+        pytest.skip(kind.missing)
+    stored, now = kind.stored(), kind.answers()
+    found = difference(stored, now)
+    if found:
+        asked = [f"  asked now, without a stored answer: {q}" for q in found.new[:SHOWN]]
+        asked += [f"  stored, no longer asked: {q}" for q in found.gone[:SHOWN]]
+        again = f"if that is meant: python -m tests.golden {kind.name}"
+        pytest.fail("\n".join((f"{found.told(SHOWN)}; {again}", *asked)), pytrace=False)
 
 
-def test_there_are_enough_plans_of_all_kinds() -> None:
-    found = stored().values()
-    plans = [row for row in found if "refused" not in row]
-    assert len(plans) >= 150
-    assert {row["bound"] for row in plans} >= {"compute", "memory"}
+@pytest.mark.parametrize(
+    ("name", "least"),
+    [("estimates", 250), ("search", 40), ("training", 40), ("kernels", 60), ("fits", 30), ("evidence", 20)],
+)
+def test_there_are_enough_answers(name: str, least: int) -> None:
+    stored = KINDS[name].stored()
+    assert len(stored) >= least
+    refused = Counter(row["refused"] for row in stored.values() if isinstance(row.get("refused"), str))
+    assert refused["unknown-name"] == 0, "a question that is misspelt"
+    assert refused.total() < 0.5 * len(stored)
+
+
+def test_deployments_differ_in_what_bounds_and_runs_them() -> None:
+    plans = [row for row in KINDS["estimates"].stored().values() if "refused" not in row]
+    assert {row["bound"] for row in plans} >= {"compute", "memory", "host", "network"}
     assert len({row["runtime"] for row in plans}) >= 5
 
 
-def test_a_change_is_told() -> None:
-    assert changes({"tpot_s": 1.0, "bound": "memory"}, {"tpot_s": 1.05, "bound": "compute"}) == {
-        "bound": "memory -> compute",
-        "tpot_s": "+5.000%",
+def test_every_operator_and_family_is_priced() -> None:
+    stored = KINDS["kernels"].stored()
+    operators = {
+        "gemm",
+        "attention",
+        "conv",
+        "experts",
+        "norm",
+        "softmax",
+        "elementwise",
+        "copy",
+        "collective",
     }
-    assert changes({"a": 0.123456789}, {"a": 0.12345679}) == {}, "rounded either way"
-    assert changes({"a": 0.123456789}, {"a": 0.123456792}) == {"a": "+0.000%"}
-    assert changes({"a": 1.0}, {}) == {"a": "1.0 -> None"}
+    assert {question.split()[1] for question in stored} >= operators
+    formats = {word for question in stored for word in question.split()}
+    assert formats >= {"fp8", "fp8_block", "int8", "nvfp4", "int4", "mxfp4", "fp32", "fp16"}
+    priced = {
+        chip for row in stored.values() for chip, k in row.items() if isinstance(k, dict) and "time_s" in k
+    }
+    assert priced >= {"h100-sxm5-80gb", "mi300x", "tpu-v6e", "trainium2", "epyc-9654", "groq-lpu1", "m4-max"}
+
+
+def test_every_suite_has_a_digest() -> None:
+    stored = KINDS["predictions"].stored()
+
+    assert {question for question in stored if " | " not in question} == set(SUITES)
+    assert all(stored[suite]["answered"] for suite in SUITES)
+
+
+def changed(before: Answer, now: Answer) -> list[str]:
+    return [str(change) for change in difference({"q": before}, {"q": now}).changes]
+
+
+def test_a_change_is_told() -> None:
+    assert changed(
+        {"tpot_s": {"mid": 1.0}, "bound": "memory"}, {"tpot_s": {"mid": 1.05}, "bound": "host"}
+    ) == [
+        "tpot_s.mid 1 -> 1.05 (+5.000%)",
+        "bound memory -> host",
+    ]
+    assert changed({"a": 0.123456}, {"a": 0.123457}) == [], "rounded either way"
+    assert changed({"a": 0.123456}, {"a": 0.12346}) == ["a 0.123456 -> 0.12346 (+0.003%)"]
+    assert changed({"a": 1e-17}, {"a": 3e-17}) == [], "what rounding leaves over"
+    assert changed({"a": 1}, {}) == ["a 1.0 -> None"]
+    assert changed({"a": [1, 2]}, {"a": [2, 1]}) == ["a.0 1 -> 2 (+100.000%)", "a.1 2 -> 1 (-50.000%)"]
+    assert changed({"a": True}, {"a": 1}) == ["a true -> 1.0"]
+    assert changed({"a": {}}, {"a": {"b": 1}}) == ["a.b None -> 1.0"]
+
+
+def test_the_largest_changes_are_told_first() -> None:
+    before = {"a": {"x": 1.0}, "b": {"x": 1.0}, "c": {"x": 1.0}, "d": {"x": 1.0}}
+    found = difference(before, {"a": {"x": 1.1}, "b": {"x": 3.0}, "c": {"x": 1.0}, "e": {"x": 1.0}})
+    assert (found.new, found.gone) == (("e",), ("d",))
+    told = found.told(1).splitlines()
+    assert told[0] == "2 of 4 answers changed, largest 200.000%, 1 new, 1 gone"
+    assert told[1].startswith("  b: x 1 -> 3")
+    assert told[2] == "  and 1 more"
+
+
+def test_an_answer_that_stays_keeps_its_line(tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(Kind, "file", property(lambda kind: tmp_path / f"{kind.name}.jsonl"))
+
+    def asked(*figures: float) -> Kind:
+        def ask() -> Iterator[tuple[str, Answer]]:
+            yield from ((f"q{i}", {"x": x, "flag": True}) for i, x in enumerate(figures))
+
+        return Kind("toy", ask)
+
+    assert asked(0.1234561, 2.0).renew().new == ("q0", "q1")
+    first = asked(0.1).file.read_text("utf-8").splitlines()
+    assert first == ['{"ask": "q0", "x": 0.123456, "flag": true}', '{"ask": "q1", "x": 2, "flag": true}']
+    assert [c.question for c in asked(0.1234569, 2.5).renew().changes] == ["q1"]
+    again = asked(0.1).file.read_text("utf-8").splitlines()
+    assert again == [first[0], '{"ask": "q1", "x": 2.5, "flag": true}']

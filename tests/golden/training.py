@@ -27,7 +27,7 @@ plan meta-llama/Llama-3.1-70B --task train --chips trainium2 --counts 256
 plan meta-llama/Llama-3.1-70B --task train --chips mi300x,mi355x --counts 64
 plan meta-llama/Llama-3.1-70B --task train --chips h100 --counts 128 --layout tp=8,pp=4,schedule=interleaved
 plan meta-llama/Llama-3.1-70B --task train --chips h100 --counts 512 --network nic=200Gb/s,oversubscription=3,leaf=16
-plan meta-llama/Llama-3.1-70B --task train --chips h100 --counts 256 --failures mtbf=20000h,save=120s,block=60s,restart=20min
+plan Qwen/Qwen2.5-72B --task train --chips h100 --counts 256 --failures mtbf=20000h,save=120s,block=60s,restart=20min
 plan meta-llama/Llama-3.1-70B --task train --tokens 100B --chips h100,b200-sxm --deadline 7d
 plan meta-llama/Llama-3.1-70B --task train --tokens 10B --chips h100,mi300x --counts 64,128 --max-usd 50000
 plan meta-llama/Llama-3.1-405B --task train --tokens 15T --chips h100 --counts 16384
