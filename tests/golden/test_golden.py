@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -68,6 +70,12 @@ def test_every_operator_and_family_is_priced() -> None:
     assert priced >= {"h100-sxm5-80gb", "mi300x", "tpu-v6e", "trainium2", "epyc-9654", "groq-lpu1", "m4-max"}
 
 
+def test_without_the_published_tables_the_digest_is_left_out(tmp_path: Path) -> None:
+    away = replace(KINDS["predictions"], needs=tmp_path / "truth")
+    assert away.missing == "predictions needs the published tables in ../shared/truth, beside the checkout"
+    assert [kind.name for kind in KINDS.values() if kind.needs] == ["predictions"]
+
+
 def test_every_suite_has_a_digest() -> None:
     stored = KINDS["predictions"].stored()
 
@@ -105,7 +113,7 @@ def test_the_largest_changes_are_told_first() -> None:
     assert told[2] == "  and 1 more"
 
 
-def test_an_answer_that_stays_keeps_its_line(tmp_path, monkeypatch) -> None:
+def test_an_answer_that_stays_keeps_its_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Kind, "file", property(lambda kind: tmp_path / f"{kind.name}.jsonl"))
 
     def asked(*figures: float) -> Kind:
