@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from datetime import date
 
 import numpy as np
 
 from chipwise.api.loaded import Loaded
 from chipwise.api.tactics import Tactics
-from chipwise.calibrate.fit_serving import served_overheads
+from chipwise.calibrate.fit_serving import harnessed, served_overheads
 from chipwise.calibrate.parameters import Parameters
 from chipwise.catalog.price import Own, Rent
 from chipwise.catalog.price_tables import load_assumptions
@@ -19,16 +19,15 @@ from chipwise.cost.time import CostParameters
 from chipwise.errors import UsageError
 from chipwise.evidence.tiers import tier_of
 from chipwise.parallel.layout import Layout
-from chipwise.predict.inference import Prediction, in_flight, picked
 from chipwise.predict.overheads import Overheads
+from chipwise.predict.passes import Requests
+from chipwise.predict.service import Engines, Loads, Prediction, Service
 from chipwise.predict.tails import VALID, tails
 from chipwise.report.assemble import price_record
 from chipwise.report.plan_assemble import Fleet, plan_record
 from chipwise.report.plan_view import span
 from chipwise.report.records import PlanRecord, PriceRecord, TailRecord
-from chipwise.search.evaluate import predict, single
 from chipwise.search.memory import memory_of, row_of
-from chipwise.search.pools import Workers, prompt_workers
 from chipwise.search.space import Deployment, Group
 from chipwise.units import Array
 from chipwise.workload.workload import Workload
@@ -63,8 +62,7 @@ class Context:
         family, software = deployments[0].device.family, deployments[0].runtime.id
         costs = self.numbers.cost(family, software, [d.chip for d in deployments])
         chips = [d.chip for d in deployments]
-        architecture = self.found.graph.model.architecture
-        overheads = served_overheads(self.numbers, family, software, chips, architecture)
+        overheads = served_overheads(self.numbers, family, software, chips)
         return costs, self.tactics.aged(overheads, len(chips))
 
     def basis(self, chip: str) -> Rent | Own | None:
@@ -78,53 +76,32 @@ class Context:
         """What `chips` of a chip cost, every `group` of them in one machine; None as for `basis`."""
         return price_record(self.basis(chip), chips, group)
 
-    def at_batches(
-        self,
-        group: Group,
-        batches: Array,
-        workers: Workers | None = None,
-        rates: tuple[CostParameters, Overheads] | None = None,
-    ) -> Prediction:
-        """One replica of each candidate with some numbers of decoding sequences in each micro-batch of each rank,
-        [N, batch], without interpolation; `rates` are those of the group's deployments where known."""
-        numbers = rates or self.rates(group.deployments)
-        return predict(self.found.graph, group, self.workload, *numbers, batches, workers)
-
-    def at_batch(self, d: Deployment, layout: Layout, replicas: int, batch: float) -> PlanRecord:
-        """The plan with `batch` sequences decoding in each replica."""
-        group = single(d, layout)
-        micro = batch / float(in_flight(self.workload, layout.pp) * layout.dp)
-        # neighbours say how times grow with the batch
-        grid = micro * np.array([[1.0 - MARGIN, 1.0, 1.0 + MARGIN]])
-        prediction = self.at_batches(group, grid)
-        prompts = 0
-        if d.apart:
-            beside = float(prompt_workers(prediction, group.layouts(trailing=1))[0, 1])
-            prompts = int(np.ceil(replicas * beside * (1.0 - 1e-9)))
-            prediction = self.at_batches(group, grid, Workers(float(prompts), float(replicas)))
-        (record,) = self.records(group, prediction, [1], [Fleet(replicas, prompt_workers=prompts)])
-        return record
+    def loads(self, group: Group, engines: Engines, service: Service) -> Loads:
+        """Engines of candidates of a group ready to be loaded, under the harness that was named."""
+        d = group.deployments[0]
+        held_back = float(d.policies.stream_interval - 1)
+        seen = harnessed(service.take(group.which), self.tactics.harness, d.runtime.id, held_back, self.numbers)
+        return engines.under(seen)
 
     def records(
-        self, group: Group, prediction: Prediction, columns: Sequence[int], fleets: Sequence[Fleet]
+        self, group: Group, loads: Loads, found: Prediction, fleets: Sequence[Fleet]
     ) -> list[PlanRecord]:
-        """The plan of every candidate of a group at one batch (`columns`) of a prediction, [N, batch]; the first
-        and the last batch say how times grow with it."""
-        memory = memory_of(self.found.graph, group, self.workload)
-        around = picked(prediction, np.array([[0, c, -1] for c in columns]))
-        quantiles = self._tails(around)
+        """The plan of every candidate of a group at a load that was found for its engines, [N, 1]."""
+        requests = Requests.of(self.workload, group.deployments[0].policies)
+        memory = memory_of(self.found.graph, group, requests)
+        quantiles = self._tails(loads, found)
         idle = load_assumptions()["idle_power_share"].value
-        found = []
+        records = []
         for row, fleet in enumerate(fleets):
             d = group.deployments[int(group.which[row])]
             layout = Layout(*(float(np.asarray(group.layout.part(x))[row]) for x in ("tp", "pp", "dp", "ep")))
             package = d.chip.devices_per_package
-            chips = fleet.workers * int(layout.devices) // package
+            chips = fleet.devices(layout) // package
             together = max(int(layout.tp * layout.dp) // package, 1)
             record = plan_record(
                 d,
                 layout,
-                around.at(row, 1),
+                found.each(lambda values, row=row: np.asarray(values[row, 0])),
                 row_of(memory, row),
                 self.workload,
                 self.found.graph.model.precision,
@@ -134,15 +111,25 @@ class Context:
                 fleet,
                 idle,
             )
-            found.append(record)
-        return found
+            records.append(record)
+        return records
 
-    def _tails(self, prediction: Prediction) -> dict[str, tuple[Array, Array]]:
-        """Quantiles of TTFT and TPOT at three batches each; none for a lone user or for throughput alone."""
+    def _tails(self, loads: Loads, found: Prediction) -> dict[str, tuple[Array, Array]]:
+        """Quantiles of TTFT and TPOT at a load and its neighbours, which say how times grow with the batch; none for a
+        lone user or for throughput alone."""
         if self.workload.task != "serve":
             return {}
-        found = tails(prediction, self.workload.served, QUANTILES)
-        return {f"p{q * 100:g}": (found.ttft_s[q], found.tpot_s[q]) for q in QUANTILES}
+        slots = loads.engines.slots[:, None]
+        near = loads.at(found.load * np.array([[1.0 - MARGIN, 1.0, 1.0 + MARGIN]]))
+        middle = np.array([False, True, False])
+
+        def beside(name: str) -> Array:
+            return np.where(middle, getattr(found, name), getattr(near, name))
+
+        numbers = {f.name: beside(f.name) for f in fields(Prediction) if f.name != "cost"}
+        numbers["batch"] = numbers["batch"] / slots
+        quantiles = tails(Prediction(**numbers, cost=near.cost), self.workload.served, QUANTILES)
+        return {f"p{q * 100:g}": (quantiles.ttft_s[q], quantiles.tpot_s[q]) for q in QUANTILES}
 
     def _load(self) -> Iterator[str]:
         lengths, prefix = self.workload.served, self.workload.prefix
@@ -163,7 +150,7 @@ class Context:
         notes = [*self.found.notes, *self.found.graph.model.assumptions]
         notes.append("continuous batching")
         notes += [*self._load(), *self.tactics.notes(self.found.graph)]
-        if any(p.tpot_s.provisional or p.ttft_s.provisional for p in plans):
+        if any(p.ttft_s.provisional for p in plans):
             notes.append("intervals of chips and runtimes that were never measured are provisional")
         if any(p.tails for p in plans):
             notes.append(f"p95, p99: {VALID}")

@@ -2,33 +2,73 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
-from datetime import date
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
+from chipwise.api.context import Context
 from chipwise.api.placing import placed
 from chipwise.api.published import beside_published
-from chipwise.api.tactics import Tactics
-from chipwise.calibrate.parameters import Parameters
+from chipwise.calibrate.fit_serving import harnessed
 from chipwise.catalog.override import told
-from chipwise.catalog.pricing import Pricing
 from chipwise.catalog.runtime import Runtime
 from chipwise.errors import InfeasibleError, UsageError
 from chipwise.parallel.layout import Layout, Reason, check_layout, illegal
+from chipwise.parallel.memory import MemoryAccount
+from chipwise.predict.parts import PARTS
+from chipwise.predict.passes import Requests
+from chipwise.predict.service import Loads, Prediction, Service
 from chipwise.report.assemble import model_record, rank_plans, workload_record
+from chipwise.report.plan_assemble import Fleet
 from chipwise.report.records import PlanReport
-from chipwise.search.evaluate import REASONS, Evaluated, evaluate, single
-from chipwise.search.space import Deployment
+from chipwise.search.evaluate import Pools, engines_of
+from chipwise.search.evaluate import prompt_workers as prompt_workers_for
+from chipwise.search.memory import memory_of
+from chipwise.search.space import Deployment, Group
 from chipwise.units import Array
 from chipwise.workload.graph import Graph
 from chipwise.workload.workload import Workload
 
-__all__ = ["estimate"]
+__all__ = ["Asked", "asked", "estimate", "loads_of", "served"]
 
 
-def estimate(
+@dataclass(frozen=True)
+class Asked:
+    """One deployment and its load, read and found legal; the question behind `estimate` and behind every measured row.
+
+    `concurrency` clients or `rate_per_s` requests are of all `replicas`; neither: as many as fit.
+    """
+
+    context: Context
+    deployment: Deployment
+    layout: Layout
+    replicas: int = 1
+    concurrency: float | None = None
+    rate_per_s: float | None = None
+
+    @property
+    def category(self) -> tuple[object, ...]:
+        """What deployments that are priced together share."""
+        d, t = self.deployment, self.context.tactics
+        software = d.runtime.id, d.policies, d.apart, t.prefill is None, d.drafts, d.speculation
+        return id(self.context.found.graph), d.device.family, *software, self.context.workload.task == "local"
+
+    @property
+    def requests(self) -> Requests:
+        """What its mean request asks of an engine."""
+        return Requests.of(self.context.workload, self.deployment.policies)
+
+    @property
+    def name(self) -> str:
+        """Model, chips and layout in words."""
+        chips = float(self.layout.devices) / self.deployment.chip.devices_per_package
+        model = self.context.found.graph.model.name
+        return f"{model} on {chips:g} x {self.deployment.chip.id}, {self.layout.label()}"
+
+
+def asked(
     model: str,
     workload: Workload,
     chip: str,
@@ -36,36 +76,12 @@ def estimate(
     *,
     count: int | None = None,
     concurrency: float | None = None,
-    changes: Mapping[str, str] | None = None,
-    precision: str | None = None,
-    kv: str | None = None,
-    runtime: str | None = None,
-    policy: Mapping[str, str] | None = None,
-    tactics: Tactics | None = None,
-    pricing: Pricing | None = None,
-    today: date | None = None,
-    parameters: Parameters | None = None,
-) -> PlanReport:
-    """A chip, a layout, and how many requests are in flight (default: as many as fit, of a local user one).
-
-    `count` checks the chips of the layout; `changes` replaces figures of the chip, `policy` those of the
-    runtime. Raises `UsageError` for an illegal layout and `InfeasibleError` where it does not fit, saying by
-    how much.
-    """
-    context, deployment = placed(
-        model,
-        workload,
-        chip,
-        changes=changes,
-        precision=precision,
-        kv=kv,
-        runtime=runtime,
-        policy=policy,
-        tactics=tactics,
-        pricing=pricing,
-        today=today,
-        parameters=parameters,
-    )
+    rate_per_s: float | None = None,
+    replicas: int = 1,
+    **software: Any,
+) -> Asked:
+    """The question read and checked; the arguments and errors are those of `estimate`."""
+    context, deployment = placed(model, workload, chip, **software)
     found, hardware = context.found, deployment.chip
     graph, name = found.graph, found.graph.model.name
     reason = check_layout(graph, layout)
@@ -80,38 +96,136 @@ def estimate(
     if chips % 1:
         hint = f"as in --tp {hardware.devices_per_package}: software sees so many devices in one"
         raise UsageError(f"{layout.label()} takes {chips:g} x {hardware.id}, not whole ones", hint)
-    priced = evaluate(graph, single(deployment, layout), workload, *context.rates((deployment,)))
-    _check(
-        priced,
-        deployment,
-        f"{name} on {chips:g} x {hardware.id}, {layout.label()}",
-        f"chipwise fit {model} --chip {chip}",
+    one = Asked(context, deployment, layout, replicas, concurrency, rate_per_s)
+    memory = memory_of(graph, Group.single(deployment, layout), one.requests)
+    _check(memory, deployment, layout, one.name, f"chipwise fit {model} --chip {chip}")
+    if concurrency is None and rate_per_s is None and workload.task == "local":
+        one = replace(one, concurrency=1.0)  # one user; serving and batches fill the machine
+    return one
+
+
+def loads_of(asks: Sequence[Asked], *, by_part: bool = False) -> tuple[Group, Loads]:
+    """The engines of questions of one category, ready to be loaded; tables `by_part` for a fit, without its factors."""
+    first = asks[0].context
+    deployments = tuple(a.deployment for a in asks)
+    columns = (np.array([float(a.layout.part(p)) for a in asks]) for p in ("tp", "pp", "dp", "ep"))
+    group = Group(deployments, np.arange(len(asks)), Layout(*columns))
+    requests = Requests.stack([a.requests for a in asks])
+    costs, overheads = first.rates(deployments)
+    slower = np.array([a.context.tactics.slower / first.tactics.slower for a in asks])
+    if np.any(slower != 1.0):
+        factors = {part: overheads.factors.get(part, 1.0) * slower for part in PARTS}
+        overheads = replace(overheads, factors=factors)
+    memory = memory_of(first.found.graph, group, requests)
+    sequences = np.broadcast_to(np.asarray(memory.sequences), (len(asks), 1))[:, 0]
+    limit = np.minimum(sequences, deployments[0].policies.max_sequences)
+    replicas = np.array([float(a.replicas) for a in asks])
+    pools = None
+    if first.tactics.prefill is not None:
+        prompts = [a.context.tactics.prefill for a in asks]
+        layouts = (np.array([float(x[0].part(p)) for x in prompts if x]) for p in ("tp", "pp", "dp", "ep"))
+        pools = Pools(np.array([float(x[1]) for x in prompts if x]), replicas, Layout(*layouts))
+    local = first.workload.task == "local"
+    engines = engines_of(
+        first.found.graph, group, requests, limit, costs, overheads, pools=pools, local=local, by_part=by_part
     )
-    p = priced.prediction
-    room = min(float(np.max(priced.memory.sequences)), deployment.policies.max_sequences) * float(layout.dp)
-    # beyond the runtime's budget of tokens a pass prompts do not keep up
-    room = min(room, float(np.interp(1.0, p.budget_share[0], p.concurrency[0])))
-    most = max(room, float(p.concurrency[0][0]))
-    if concurrency is None and workload.task == "local":
-        concurrency = min(1.0, most)  # one user; serving and batches fill the machine
-    if concurrency is None:
-        batch = float(np.interp(most, p.concurrency[0], p.batch[0]))
-    elif concurrency > most * (1 + 1e-9):
-        what = f"{concurrency:g} requests in flight are more than the {most:.0f} that fit on {chips:g} x {hardware.id}"
-        raise InfeasibleError(what, "more chips, shorter lengths or a smaller format")
-    else:
-        batch = float(np.interp(concurrency, p.concurrency[0], p.batch[0]))
-    record = context.at_batch(deployment, layout, 1, batch)
-    described = model_record(graph, found.config)
+    engines = replace(engines, replicas=replicas)
+    services = [
+        harnessed(
+            overheads.service,
+            a.context.tactics.harness,
+            a.deployment.runtime.id,
+            float(a.deployment.policies.stream_interval - 1),
+            first.numbers,
+        )
+        for a in asks
+    ]
+    return group, engines.under(Service.stack(services))
+
+
+def served(asks: Sequence[Asked], loads: Loads) -> Prediction:
+    """Questions of one category at the load that each names, [N, 1]."""
+    clients = np.array([[np.nan if a.concurrency is None else a.concurrency] for a in asks])
+    rates = np.array([[np.nan if a.rate_per_s is None else a.rate_per_s] for a in asks])
+    if np.isfinite(clients).all():
+        return loads.closed(clients)
+    if np.isfinite(rates).all():
+        return loads.open(rates)
+    if np.isnan(clients).all() and np.isnan(rates).all():
+        return loads.full()
+    raise ValueError("questions about different kinds of traffic are answered apart")
+
+
+def estimate(
+    model: str,
+    workload: Workload,
+    chip: str,
+    layout: Layout,
+    *,
+    evidence: bool = True,
+    **question: Any,
+) -> PlanReport:
+    """A chip, a layout, and a load: `concurrency` clients that each send their next request when the last has ended, or
+    `rate_per_s` requests that arrive at random, over all `replicas` (default: as many as fit, of a local user one).
+
+    `count` checks the chips of the layout; `changes` replaces figures of the chip, `policy` those of the
+    runtime; the other arguments are those of `asked` and `placed`. With `evidence` the nearest published result stands
+    beside the answer and moves nothing in it. Raises `UsageError` for an illegal layout and `InfeasibleError` where it
+    does not fit or cannot carry the load, saying by how much.
+    """
+    one = asked(model, workload, chip, layout, **question)
+    context, d = one.context, one.deployment
+    prompt_workers = 0
+    if context.tactics.prefill is not None:
+        prompt_workers = context.tactics.prefill[1]
+    elif d.apart:
+        _, loads = loads_of([one])
+        beside = prompt_workers_for(loads.full(), replace(loads.engines, replicas=np.ones(1)))
+        prompt_workers = int(np.ceil(beside[0, 0] * (1.0 - 1e-9)))
+        shared = replace(context.tactics, prefill=(layout, prompt_workers))
+        one = replace(one, context=replace(context, tactics=shared))
+    group, loads = loads_of([one])
+    found = served([one], loads)
+    _carried(one, found, loads)
+    prompts = one.context.tactics.prefill
+    fleet = Fleet(
+        one.replicas, prompt_workers=prompt_workers, prompt_layout=None if prompts is None else prompts[0]
+    )
+    (record,) = context.records(group, loads, found, [fleet])
+    described = model_record(context.found.graph, context.found.config)
+    plans = rank_plans([record], context.workload)
     return PlanReport(
         model=described,
-        workload=workload_record(workload),
-        plans=beside_published(rank_plans([record], workload), described, workload, context.today),
+        workload=workload_record(context.workload),
+        plans=beside_published(plans, described, context.workload, context.today) if evidence else plans,
         refused=(),
         considered=1,
         rejected={},
-        assumptions=(*context.assumptions([record]), *told(changes)),
+        assumptions=(*context.assumptions([record]), *told(question.get("changes"))),
     )
+
+
+def _carried(one: Asked, found: Prediction, loads: Loads) -> None:
+    """Raises `InfeasibleError` where the load is more than the deployment takes. A benchmark client may send more: its
+    requests wait outside."""
+    engines, most = loads.engines, one.deployment.policies.max_sequences
+    rate = one.rate_per_s
+    if rate is not None:
+        carried = float(found.requests_per_s[0, 0])
+        if carried < rate * (1.0 - 1e-6):
+            what = f"{one.name}: at most {carried:.3g} requests/s are carried, {rate:g} were asked"
+            raise InfeasibleError(what, "a lower --rate, more --replicas, or a larger layout")
+        return
+    room = float((engines.limit * engines.ranks * engines.replicas)[0])
+    asked_ = one.concurrency
+    if asked_ is None or asked_ <= room * (1 + 1e-9) or one.context.tactics.harness.id:
+        return
+    what = f"{asked_:g} requests in flight are more than the {room:.0f} that {one.name} holds"
+    if float(engines.limit[0]) >= most:
+        hint = f"{one.deployment.runtime.name} admits {most} at a time: --policy max_sequences={int(np.ceil(asked_))} asks for more"
+    else:
+        hint = "a lower --concurrency, more chips, shorter lengths or a smaller format"
+    raise InfeasibleError(what, hint)
 
 
 def _launchable(layout: Layout, runtime: Runtime) -> None:
@@ -122,29 +236,28 @@ def _launchable(layout: Layout, runtime: Runtime) -> None:
             raise UsageError(f"{runtime.name} does not cut {cut} between devices", hint)
 
 
-def _check(priced: Evaluated, deployment: Deployment, what: str, next_step: str) -> None:
-    why = REASONS[int(priced.reason[0])]
-    if why is Reason.MEMORY:
-        missing = float(priced.missing_bytes[0])
+def _check(memory: MemoryAccount, d: Deployment, layout: Layout, what: str, next_step: str) -> None:
+    """Raises what stands in the way of one deployment: memory, an unknown figure, the scale-up domain."""
+    sized = np.isfinite(float(np.asarray(d.device.memory_bytes)))
+    if not sized or not np.isfinite(float(np.asarray(d.device.memory_bytes_per_s))):
+        raise UsageError(what, Reason.NO_MEMORY_FIGURE.value)
+    domain = float(np.asarray(d.device.domain))
+    networked = np.isfinite(float(np.asarray(d.device.scaleout_bytes_per_s)))
+    if float(layout.tp * layout.dp if networked else layout.devices) > domain:
+        joined = f"{d.chip.id} joins {domain:g}" if domain > 1 else f"{d.chip.id} is joined to no other"
+        raise UsageError(
+            f"{what}: the layout leaves the scale-up domain, {joined}",
+            f"tp x dp at most {domain:g}, or pipeline stages (--pp) over a network" if domain > 1 else "one device",
+        )
+    # a pipeline needs a sequence for each of its micro-batches
+    missing = float(np.max(float(layout.pp) * np.asarray(memory.sequence_bytes) - np.asarray(memory.cache_bytes)))
+    if missing > 0 and not bool(np.all(memory.fits(float(layout.pp)))):
         raise InfeasibleError(
             f"{what}: {missing / 1e9:,.1f} GB short per device",
             f"{next_step} shows what would mend it",
-            reasons={why.value: 1},
+            reasons={Reason.MEMORY.value: 1},
             see="fit",
         )
-    if why is Reason.DOMAIN:
-        most = int(deployment.device.domain)
-        joined = (
-            f"{deployment.chip.id} joins {most}"
-            if most > 1
-            else f"{deployment.chip.id} is joined to no other"
-        )
-        raise UsageError(
-            f"{what}: the layout leaves the scale-up domain, {joined}",
-            f"tp x dp at most {most}, or pipeline stages (--pp) over a network" if most > 1 else "one device",
-        )
-    if why is not Reason.OK:
-        raise UsageError(what, why.value)
 
 
 def _nearby(graph: Graph, layout: Layout, reason: Reason) -> str:

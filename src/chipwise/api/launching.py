@@ -105,7 +105,7 @@ def _serve(saved: Saved, plan: Mapping[str, Any]) -> ServeSpec:
     replicas = max(1, int(plan["replicas"]))
     each = f" in each of {replicas} replicas" if replicas > 1 else ""
     expected = [
-        f"predicted: TTFT {_span(plan['ttft_s'])}, TPOT {_span(plan['tpot_s'])} (80 %), "
+        f"predicted: TTFT {_span(plan['ttft_s'])}, TPOT {_span(plan['tpot_s']) if plan['tpot_s'] else '-'} (80 %), "
         f"{plan['concurrency']:.0f} requests in flight{each}"
     ]
     if precision != own and not convert:

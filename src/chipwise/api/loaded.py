@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 from chipwise.catalog.chip import Chip
@@ -38,7 +39,26 @@ def load(model: str, precision: str | None = None, kv: str | None = None) -> Loa
     Raises `UsageError` for a configuration that cannot be read, `UnknownNameError` for an unknown model or
     format.
     """
-    config = find_config(model)
+    return _loaded(_Read(find_config(model)), precision, kv)
+
+
+class _Read:
+    """A configuration as part of a cache key: by its content, since a file may change between two questions."""
+
+    def __init__(self, config: ModelConfig) -> None:
+        self.config = config
+        self.content = config.name, config.origin, repr(config.data)
+
+    def __hash__(self) -> int:
+        return hash(self.content)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Read) and other.content == self.content
+
+
+@lru_cache(maxsize=256)
+def _loaded(read: _Read, precision: str | None, kv: str | None) -> Loaded:
+    config = read.config
     found = load_model(config)
     notes: list[str] = []
     if precision is not None and precision != found.precision.name:

@@ -13,12 +13,12 @@ from chipwise.calibrate.parameters import Parameters
 from chipwise.catalog.pricing import Pricing
 from chipwise.parallel.layout import Layout
 from chipwise.parallel.shard import shard
-from chipwise.predict.inference import chunk_tokens, in_flight
+from chipwise.predict.passes import Requests
 from chipwise.predict.pieces import Piece, pieces
 from chipwise.report.operators_records import LoadPoint, LoadReport, OperatorRecord, OperatorsReport
 from chipwise.report.records import PlanRecord
+from chipwise.search.evaluate import in_flight
 from chipwise.search.space import Deployment
-from chipwise.workload.lengths import PrefixCache
 from chipwise.workload.step import decode, prefill
 from chipwise.workload.workload import Workload
 
@@ -35,6 +35,8 @@ def operators(
     *,
     count: int | None = None,
     concurrency: float | None = None,
+    rate_per_s: float | None = None,
+    replicas: int = 1,
     pricing: Pricing | None = None,
     parameters: Parameters | None = None,
     **software: Any,
@@ -45,17 +47,16 @@ def operators(
     ahead are not taken apart.
     """
     shared: dict[str, Any] = {"pricing": pricing, "parameters": parameters, **software}
-    answer = estimate(model, workload, chip, layout, count=count, concurrency=concurrency, **shared)
+    load: dict[str, Any] = {"concurrency": concurrency, "rate_per_s": rate_per_s, "replicas": replicas}
+    answer = estimate(model, workload, chip, layout, count=count, **load, **shared)
     record = answer.plans[0]
-    context, d = placed(model, workload, chip, **shared)
+    context, d = placed(model, workload, chip, **software)
     costs, overheads = context.rates((d,))
     sharded = shard(context.found.graph, layout)
-    sequences = record.batch / float(in_flight(workload, layout.pp) * layout.dp)
-    chunk = chunk_tokens(workload, d.policies, workload.prefix)
-    spread, cache = workload.served, workload.prefix or PrefixCache()
-    held = spread.decoding_context if workload.lengths else workload.mean_context
-    long = max(spread.attended_prompt, 1.0)
-    new = cache.new_tokens(long)
+    asked = Requests.of(context.workload, d.policies)
+    sequences = max(record.batch / float(in_flight(workload, layout.pp) * layout.dp), 1.0)
+    chunk, held = float(asked.chunk), float(asked.context)
+    long, new = float(asked.long), float(asked.long_new)
     passes = {"decode": decode(sequences, held), "prefill": prefill(chunk / new, new, long - new)}
     found = tuple(
         record
@@ -88,6 +89,8 @@ def load_curve(
     *,
     count: int | None = None,
     concurrency: float | None = None,
+    rate_per_s: float | None = None,
+    replicas: int = 1,
     pricing: Pricing | None = None,
     parameters: Parameters | None = None,
     ttft_s: float | None = None,
@@ -100,13 +103,18 @@ def load_curve(
     arguments are those of `estimate`, and so are its errors.
     """
     shared: dict[str, Any] = {"pricing": pricing, "parameters": parameters, **software}
-    answer = estimate(model, workload, chip, layout, count=count, concurrency=concurrency, **shared)
+    load: dict[str, Any] = {"concurrency": concurrency, "rate_per_s": rate_per_s, "replicas": replicas}
+    answer = estimate(model, workload, chip, layout, count=count, **load, **shared)
     full = answer.plans[0]
-    context, d = placed(model, workload, chip, **shared)
-    least = min(float(in_flight(workload, layout.pp) * layout.dp), full.batch)
-    batches = np.unique(np.geomspace(least, full.batch, POINTS))[:-1]
+    _, d = placed(model, workload, chip, **software)
+    least = min(float(in_flight(workload, layout.pp) * layout.dp), full.concurrency)
+    loads = np.unique(np.geomspace(least, full.concurrency, POINTS))[:-1]
+    lesser = (
+        estimate(model, workload, chip, layout, count=count, concurrency=float(c) * replicas, replicas=replicas, **shared)
+        for c in loads
+    )
     # the last is the plan itself
-    records = [*(context.at_batch(d, layout, 1, float(b)) for b in batches), full]
+    records = [*(found.plans[0] for found in lesser), full]
     room, most = full.memory.cache_tokens, f"at most {d.policies.max_sequences:,} sequences"
     if concurrency is not None:
         limit = f"{concurrency:g} requests in flight, as asked"
@@ -157,7 +165,8 @@ def _record(phase: str, p: Piece, d: Deployment, whole: float) -> OperatorRecord
 
 
 def _meets(p: LoadPoint, ttft_s: float | None, tpot_s: float | None) -> bool:
-    return p.ttft_s.mid <= (ttft_s or np.inf) and p.tpot_s.mid <= (tpot_s or np.inf)
+    per_token = 0.0 if p.tpot_s is None else p.tpot_s.mid
+    return p.ttft_s.mid <= (ttft_s or np.inf) and per_token <= (tpot_s or np.inf)
 
 
 def _point(r: PlanRecord) -> LoadPoint:
@@ -168,7 +177,7 @@ def _point(r: PlanRecord) -> LoadPoint:
         ttft_s=r.ttft_s,
         tpot_s=r.tpot_s,
         tokens_per_s=r.tokens_per_s,
-        tokens_per_s_per_user=1.0 / r.tpot_s.mid,
+        tokens_per_s_per_user=None if r.tpot_s is None else 1.0 / r.tpot_s.mid,
         usd_per_million_out=r.usd_per_million_out,
         bound=r.bound,
         tails=r.tails,

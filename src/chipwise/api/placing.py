@@ -41,14 +41,15 @@ def placed(
     hardware = find_chip(chip, changes)
     local = workload.task == "local"
     offered, refused = deployments(found.graph.model, (hardware,), runtime, local=local, policy=policy)
+    tactics = tactics or Tactics()
     context = Context(
         found,
-        workload,
+        tactics.drawn(workload),
         parameters or shipped_parameters(),
         today or day(),
         pricing or Pricing(),
         policy or {},
-        tactics or Tactics(),
+        tactics,
     )
     able, unable = context.tactics.on(offered, found.graph)
     if not able:

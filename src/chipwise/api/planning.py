@@ -66,6 +66,8 @@ def plan(
     """
     found = load_generating(model, precision, kv)
     check_length(found, workload.context)
+    tactics = tactics or Tactics()
+    workload = tactics.drawn(workload)
     context = Context(
         found,
         workload,
@@ -73,7 +75,7 @@ def plan(
         today or day(),
         None if have else pricing or Pricing(),
         policy or {},
-        tactics or Tactics(),
+        tactics,
     )
     limits = limits or Limits(max_devices=8 if workload.task == "local" else 64)
     limits = replace(limits, have=dict(have or {}))

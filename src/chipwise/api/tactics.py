@@ -8,15 +8,17 @@ from functools import cached_property
 
 import numpy as np
 
+from chipwise.catalog.harness import NO_HARNESS, Harness
 from chipwise.catalog.rounds import software_age
 from chipwise.errors import UsageError
-from chipwise.parallel.layout import Reason
+from chipwise.parallel.layout import Layout, Reason
 from chipwise.predict.overheads import Overheads
 from chipwise.predict.parts import PARTS
 from chipwise.predict.speculative import Speculation
 from chipwise.report.records import RefusalRecord
 from chipwise.search.space import Deployment
 from chipwise.workload.graph import Graph
+from chipwise.workload.workload import Workload
 
 __all__ = ["NEWEST", "Tactics"]
 
@@ -28,8 +30,9 @@ NEWEST = "2026-06"
 @dataclass(frozen=True)
 class Tactics:
     """`speculation`: tokens guessed ahead (None: none), by the model's own module for it or, with `lookup` or where
-    it has none, free by lookup in the prompt. `apart`: prompts are worked off in workers of their own. `software`:
-    a date or MLPerf round whose software it is ("": the newest measured).
+    it has none, free by lookup in the prompt. `apart`: prompts are worked off in workers of their own; `prefill` says how
+    many of which layout (None: as many of the plan's own as keep up). `software`: a date or MLPerf round whose
+    software it is ("": the newest measured). `harness`: the benchmark client that will measure it.
 
     Raises `UnknownNameError` for software of no such date, `UsageError` for one before all that was measured.
     """
@@ -38,6 +41,8 @@ class Tactics:
     lookup: bool = False
     apart: bool = False
     software: str = ""
+    harness: Harness = NO_HARNESS
+    prefill: tuple[Layout, int] | None = None
 
     def __post_init__(self) -> None:
         if self.software and software_age(self.software) < software_age(OLDEST):
@@ -56,6 +61,17 @@ class Tactics:
         fitted = shipped_mlperf()
         then, now = (software_speed(software_age(when), fitted) for when in (self.software, NEWEST))
         return max(now / then, 1.0)
+
+    def drawn(self, workload: Workload) -> Workload:
+        """The workload with the lengths that the harness really sends: their mean is below the nominal one."""
+        scale = self.harness.mean_length
+        if scale == 1.0:
+            return workload
+        prompt, output = (max(scale * n, 1.0) for n in (workload.prompt_tokens, workload.output_tokens))
+        lengths = workload.lengths
+        if lengths is not None:
+            lengths = replace(lengths, prompt_tokens=prompt, output_tokens=output)
+        return replace(workload, prompt_tokens=prompt, output_tokens=output, lengths=lengths)
 
     def on(self, offered: Sequence[Deployment], graph: Graph) -> tuple[list[Deployment], list[RefusalRecord]]:
         """Deployments run so, and a refusal for each that cannot be."""
@@ -93,10 +109,15 @@ class Tactics:
             )
         else:
             said.append("no speculative decoding")
-        if self.apart:
+        if self.prefill is not None:
+            layout, workers = self.prefill
+            said.append(f"prompts in {workers} workers of their own ({layout.label()}), caches sent between them")
+        elif self.apart:
             said.append(
                 "prompts in workers of their own, as many as are 80 % busy, caches sent between machines"
             )
+        if self.harness.id:
+            said.append(f"measured by {self.harness.name}, as published runs are")
         if self.software:
             said.append(
                 f"software of {self.software}: passes take {self.slower:.2f}x as long as with the newest measured "

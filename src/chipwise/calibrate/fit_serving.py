@@ -2,14 +2,14 @@
 
 Two stages. First factors on the parts of a pass (`predict.parts`) and the interference of prompts, to TPOT;
 then the numbers of a stack that only the first token sees, to TTFT under those passes. Numbers are shared in a
-hierarchy (`fit_kernels`): one value for all rows, and effects by runtime, by generation of chips, by
-architecture under a runtime; an effect without rows is 1. Priors: kernel measurements, hence factors of 1.
+hierarchy (`fit_kernels`): one value for all rows, and effects by runtime and by benchmark client; an effect without
+rows is 1. Priors: kernel measurements, hence factors of 1.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,10 +19,11 @@ from chipwise.calibrate.fit_kernels import Rows, fit
 from chipwise.calibrate.parameter import Parameter
 from chipwise.calibrate.parameters import Parameters
 from chipwise.catalog.chip import Chip
-from chipwise.cost.simt.rates import generation
-from chipwise.predict.engines import Engines
+from chipwise.catalog.harness import Harness
+from chipwise.cost.cost import Cost
 from chipwise.predict.overheads import Overheads
 from chipwise.predict.parts import PARTS
+from chipwise.predict.service import Engines, Prediction, Service
 from chipwise.units import Array, Real
 
 __all__ = ["PREFIX", "ServingFit", "ServingRows", "chips_seen", "fit_serving", "served_overheads"]
@@ -33,62 +34,90 @@ ITERATIONS = 7
 
 Labels = Mapping[str, NDArray[np.str_]]
 
-_RUNTIME, _GENERATION = ("runtime",), ("generation",)
-# Latencies and the host's work belong to a runtime; shares of peaks to a generation of chips.
-_OF_RUNTIME = frozenset(
-    ("launch", "experts.launch", "quantise", "comm.latency", "a2a.latency", "host.iteration", "host.sequence")
-)
+_RUNTIME, _CLIENT = ("runtime",), ("harness", "runtime")
 
-
-def _factor(part: str) -> Quantity:
-    if part in _OF_RUNTIME:
-        return Quantity(1.0, 0.3, "ratio", (Level(_RUNTIME, 0.2),), 0.1, 10.0)
-    return Quantity(1.0, 0.1, "ratio", (Level(_GENERATION, 0.05),), 0.1, 10.0)
-
+GROUPS: Mapping[str, tuple[str, ...]] = {
+    "gemm.memory": tuple(p for p in PARTS if p.startswith("gemm") and p.endswith("memory")),
+    "gemm.compute": tuple(p for p in PARTS if p.startswith("gemm") and p.endswith("compute")),
+    "experts.memory": tuple(p for p in PARTS if p.startswith("experts") and p.endswith("memory")),
+    "experts.compute": (*(p for p in PARTS if p.startswith("experts") and p.endswith("compute")), "imbalance"),
+    "attention": tuple(p for p in PARTS if "decode" in p or "prompt" in p) + ("index", "scan"),
+    "launch": ("launch", "experts.launch", "quantise", "pointwise"),
+    "exchange": tuple(p for p in PARTS if p.startswith(("comm", "a2a"))),
+    "host": ("host.iteration", "host.sequence"),
+}
+"""Parts of a pass that share a factor: what is alike in cause is alike in error. Finer factors did not help on fits
+that had not seen their label (docs/log.md)."""
 
 PASSES: Mapping[str, Quantity] = {
-    **{part: _factor(part) for part in PARTS},
-    # maturity of a stack's kernels for an architecture; a launcher that adds work to every pass; software age
-    "whole": Quantity(
-        1.0,
-        0.2,
-        "ratio",
-        (
-            Level(("family",), 0.05),
-            Level(("family", "harness"), 0.08),
-            Level(_RUNTIME, 0.1),
-            Level(("stack",), 0.3),
-            Level(("period",), 0.05),
-        ),
-        0.1,
-        10.0,
-    ),
-    "interference": Quantity(1.0, 0.2, "ratio of a prompt's own time", (), 0.1, 3.0),
+    **{group: Quantity(1.0, 0.3, "ratio", (), 0.1, 10.0) for group in GROUPS},
+    # what a runtime adds to or takes from every pass
+    "whole": Quantity(1.0, 0.2, "ratio", (Level(_RUNTIME, 0.1),), 0.1, 10.0),
+    "interference": Quantity(1.0, 0.1, "ratio of a prompt's own time", (), 0.1, 3.0),
 }
 
-_MODE = Level(("mode",), 0.5)
-_STACK = (Level(_RUNTIME, 0.5), Level(("harness",), 0.5), _MODE)
 FIRST_TOKEN: Mapping[str, Quantity] = {
-    "request_s": Quantity(0.02, 0.7, "s", _STACK, 1e-4, 1.0),
-    "stream_tokens": Quantity(3.0, 0.7, "tokens", _STACK, 0.05, 60.0),
-    "queue": Quantity(1.0, 0.3, "ratio", (Level(("harness",), 0.3), _MODE), 0.05, 10.0),
-    "burst": Quantity(0.06, 0.4, "ratio", (Level(("harness",), 0.4), _MODE), 2e-3, 1.0),
+    "request_s": Quantity(0.01, 0.7, "s", (Level(_RUNTIME, 0.3), Level(_CLIENT, 0.7)), 1e-4, 1.0),
+    "stream_tokens": Quantity(1.0, 1.0, "tokens", (Level(_CLIENT, 1.0),), 0.01, 60.0),
 }
 
 
 @dataclass(frozen=True)
 class ServingRows:
-    """Measured rows: their engines, along which lines numbers are shared, and means in seconds."""
+    """Measured rows: their engines with tables by part (`together`, and `apart` where prompts have workers of their own:
+    the rows of either are named by `index`), clients of a closed loop, shares of first waves, along which lines numbers
+    are shared, and means in seconds."""
 
-    engines: Engines
+    engines: tuple[Engines, ...]
+    index: tuple[NDArray[np.intp], ...]
+    clients: Array
+    burst: Array
+    slower: Array
     labels: Labels
     tpot_s: Array
     ttft_s: Array
 
+    def __len__(self) -> int:
+        return len(self.clients)
+
     def take(self, index: NDArray[np.intp]) -> ServingRows:
         """Some of the rows."""
+        place = np.full(len(self), -1)
+        place[index] = np.arange(len(index))
+        engines, rows = [], []
+        for e, own in zip(self.engines, self.index, strict=True):
+            kept = np.flatnonzero(place[own] >= 0)
+            if len(kept):
+                engines.append(e.take(kept))
+                rows.append(place[own[kept]])
+        columns = (getattr(self, n)[index] for n in ("clients", "burst", "slower"))
         labels = {name: column[index] for name, column in self.labels.items()}
-        return ServingRows(self.engines.take(index), labels, self.tpot_s[index], self.ttft_s[index])
+        return ServingRows(
+            tuple(engines), tuple(rows), *columns, labels, self.tpot_s[index], self.ttft_s[index]
+        )
+
+    def served(self, values: Mapping[str, Real]) -> Prediction:
+        """Every row under factors on parts and numbers of the stack, [N, 1]; absent ones are the defaults."""
+        size = len(self)
+        factors = np.stack([np.broadcast_to(f, (size,)) for f in part_factors(values).values()], axis=1)
+        factors = factors * self.slower[:, None]
+        plain = Service()
+        names = ("request_s", "interference", "stream_tokens")
+        numbers = {n: np.broadcast_to(np.asarray(values.get(n, getattr(plain, n)), dtype=float), (size,)) for n in names}
+        service = Service(**numbers, burst=self.burst)
+        found: dict[str, Array] = {f.name: np.full((size, 1), np.nan) for f in fields(Prediction) if f.name != "cost"}
+        for engines, rows in zip(self.engines, self.index, strict=True):
+            answer = engines.under(service.take(rows), factors[rows]).closed(self.clients[rows, None])
+            for name, column in found.items():
+                column[rows] = getattr(answer, name)
+        return Prediction(**found, cost=Cost())
+
+
+def part_factors(values: Mapping[str, Real]) -> dict[str, Real]:
+    """The factor of every part: that of its group times that of the runtime; 1 where nothing was fitted."""
+    group_of = {part: group for group, parts in GROUPS.items() for part in parts}
+    whole = np.asarray(values.get("whole", 1.0))
+    return {part: np.asarray(values.get(group_of[part], 1.0)) * whole for part in PARTS}
 
 
 @dataclass(frozen=True)
@@ -137,7 +166,7 @@ def fit_serving(rows: ServingRows) -> ServingFit:
 
 
 def served_overheads(
-    numbers: Parameters, family: str, runtime: str, chips: Sequence[Chip], architecture: str
+    numbers: Parameters, family: str, runtime: str, chips: Sequence[Chip]
 ) -> Overheads:
     """Host and link overheads of a runtime on chips of one family, with the factors that served workloads gave
     the parts of its passes, one per chip. Runtimes and families that were not fitted have none."""
@@ -145,23 +174,35 @@ def served_overheads(
     fitted = numbers.derived(ServingFit.of)
     if family != "simt" or runtime not in fitted.passes.keys_of("runtime"):
         return plain
-    # software of the last quarter that was measured
-    period = max(fitted.passes.keys_of("period"), default="")
-    known = {"runtime": runtime, "stack": runtime, "family": architecture, "period": period}
-    known["harness"] = f"{runtime}, drawn lengths"  # as public benchmarks are run
-    known["mode"] = "together"
-    labels = {name: np.full(len(chips), value) for name, value in known.items()}
-    labels["generation"] = np.array([generation(c.id).removesuffix("_ultra") for c in chips])
+    labels = {"runtime": np.full(len(chips), runtime)}
     values = fitted.passes.values(labels)
-    factors: dict[str, Real] = {part: values[part] * values["whole"] for part in PARTS}
-    first = {name: float(np.mean(column)) for name, column in fitted.first.values(labels).items()}
+    factors = part_factors(values)
+    client = fitted.first.values({**labels, "harness": np.full(len(chips), "")})
     return replace(
         plain,
         factors=factors,
-        request_s=first["request_s"],
-        stream_tokens=first["stream_tokens"],
+        request_s=float(client["request_s"][0]),
         interference=float(np.mean(values["interference"])),
     )
+
+
+def harnessed(
+    service: Service, harness: Harness, runtime: str, held_back: float, numbers: Parameters
+) -> Service:
+    """What a client sees: tokens that the runtime holds back, and under a harness what its runs were found to add."""
+    seen = replace(service, stream_tokens=held_back)
+    if not harness.id:
+        return seen
+    burst = harness.first_wave
+    fitted = numbers.derived(ServingFit.of).first
+    if not harness.server:
+        return replace(seen, request_s=0.0, burst=burst)
+    client = f"{harness.id}+{runtime}"
+    if not any(key == client for _, _, key in fitted.table):
+        return replace(seen, burst=burst)
+    found = fitted.values({"runtime": np.array([runtime]), "harness": np.array([harness.id])})
+    stream = max(float(found["stream_tokens"][0]), held_back)
+    return replace(seen, request_s=float(found["request_s"][0]), stream_tokens=stream, burst=burst)
 
 
 @dataclass(frozen=True)
@@ -174,9 +215,9 @@ class _Stage:
     def rows(self, measured_s: Array, figure: str) -> Rows:
         def model(values: Mapping[str, Real], index: NDArray[np.intp]) -> Array:
             whole = len(index) == len(measured_s) and bool(np.all(index == np.arange(len(index))))
-            engines = self.data.engines if whole else self.data.engines.take(index)
+            rows = self.data if whole else self.data.take(index)
             known = {name: column[index] for name, column in self.known.items()}
-            found: Array = getattr(engines.served({**known, **values}), figure)
+            found: Array = getattr(rows.served({**known, **values}), figure)[:, 0]
             return found
 
         return Rows(self.data.labels, measured_s, model)

@@ -32,7 +32,7 @@ from chipwise.report.table import Table, render
 
 __all__ = ["compare", "estimate", "explain", "fit", "plan"]
 
-TARGETS = ("rate", "ttft", "tpot")
+TARGETS = ("ttft", "tpot")
 EveryTask = Literal["serve", "batch", "local", "train", "finetune"]
 # Training is read here to be pointed to where it is answered.
 Served = Annotated[EveryTask, Parameter(help=TASK, show_choices=False)]
@@ -65,7 +65,6 @@ class _Compare(PlanOptions):
 @dataclass(frozen=True, kw_only=True)
 class _Estimate(EstimateOptions):
     task: Served = "serve"  # type: ignore[assignment]
-    rate: Annotated[str | None, Parameter(show=False)] = None
     ttft: Annotated[str | None, Parameter(show=False)] = None
     tpot: Annotated[str | None, Parameter(show=False)] = None
 
@@ -176,6 +175,6 @@ def _placed(options: _Estimate) -> dict[str, Any]:
     for name in TARGETS:
         if given.pop(name) is not None:
             raise UsageError(
-                f"--{name} is a target, and one given plan is shown as it is", "--concurrency sets its load"
+                f"--{name} is a target, and one given plan is shown as it is", "--concurrency or --rate sets its load"
             )
     return given

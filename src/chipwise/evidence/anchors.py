@@ -6,16 +6,14 @@ factor per deployment on every pass (kernel choice), so that one measured row re
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from chipwise.evidence.serving_rows import ServingRun
-from chipwise.predict.serving import Served
 from chipwise.units import Array
 
-__all__ = ["Anchors", "Corrections", "corrections"]
+__all__ = ["Anchors", "Corrections", "Run", "corrections"]
 
 # Variance of log(measured / predicted) within a deployment over that between deployments: (0.06 / 0.15)^2 for
 # time per token; times to the first token differ as much within as between.
@@ -26,11 +24,23 @@ OCTAVES = 3.0  # of concurrency, prompt or output, over which an anchor loses e 
 
 
 @dataclass(frozen=True)
+class Run:
+    """What ran: `deployment` is what must be the same for a row to correct another, `layout` and `load` (concurrency,
+    prompt and output tokens) say how near it is."""
+
+    id: str
+    deployment: Hashable
+    layout: Hashable
+    load: tuple[float, float, float]
+
+
+@dataclass(frozen=True)
 class Anchors:
     """Measured rows: what ran, what was predicted for them, what was measured (seconds, NaN = not)."""
 
-    runs: Sequence[ServingRun]
-    predicted: Served
+    runs: Sequence[Run]
+    predicted_tpot_s: Array
+    predicted_ttft_s: Array
     tpot_s: Array
     ttft_s: Array
 
@@ -45,28 +55,28 @@ class Corrections:
     used: Array
 
 
-def corrections(runs: Sequence[ServingRun], anchors: Anchors) -> Corrections:
+def corrections(runs: Sequence[Run], anchors: Anchors) -> Corrections:
     """Shrunk means of log(measured / predicted) over the anchors of each row's deployment:
     x = sum w r / (sum w + noise), w falling with the distance of layout, load and lengths.
 
     An anchor never corrects the row that it is: rows are told apart by their id.
     """
-    by_deployment: dict[tuple[str, ...], list[int]] = {}
+    by_deployment: dict[Hashable, list[int]] = {}
     for i, run in enumerate(anchors.runs):
-        by_deployment.setdefault(_deployment(run), []).append(i)
-    ratio = np.log(anchors.tpot_s / anchors.predicted.tpot_s)
+        by_deployment.setdefault(run.deployment, []).append(i)
+    ratio = np.log(anchors.tpot_s / anchors.predicted_tpot_s)
     size = len(runs)
     passes, first, used = np.ones(size), np.ones(size), np.zeros(size)
     for row, run in enumerate(runs):
         near = [
-            i for i in by_deployment.get(_deployment(run), ()) if anchors.runs[i].id != run.id or not run.id
+            i for i in by_deployment.get(run.deployment, ()) if anchors.runs[i].id != run.id or not run.id
         ]
         near = [i for i in near if np.isfinite(ratio[i])]
         if not near:
             continue
         weight = np.array([_worth(run, anchors.runs[i]) for i in near])
         x = float(weight @ ratio[near] / (weight.sum() + OWN_NOISE))
-        scaled = anchors.predicted.ttft_s[near] * np.exp(x)
+        scaled = anchors.predicted_ttft_s[near] * np.exp(x)
         rest = np.log(anchors.ttft_s[near] / scaled)
         known = np.isfinite(rest)
         passes[row] = np.exp(x)
@@ -76,20 +86,6 @@ def corrections(runs: Sequence[ServingRun], anchors: Anchors) -> Corrections:
     return Corrections(passes, first, used)
 
 
-def _deployment(run: ServingRun) -> tuple[str, ...]:
-    return (
-        run.architecture,
-        run.precision.name,
-        run.chip.id,
-        run.stack,
-        "apart" if run.prefill else "together",
-    )
-
-
-def _worth(run: ServingRun, other: ServingRun) -> float:
-    same = run.pool == other.pool and run.prefill == other.prefill
-    apart = sum(
-        abs(np.log2(getattr(run, name) / getattr(other, name)))
-        for name in ("concurrency", "prompt_tokens", "output_tokens")
-    )
-    return float((1.0 if same else OTHER_LAYOUT) * np.exp(-apart / OCTAVES))
+def _worth(run: Run, other: Run) -> float:
+    apart = sum(abs(np.log2(mine / its)) for mine, its in zip(run.load, other.load, strict=True))
+    return float((1.0 if run.layout == other.layout else OTHER_LAYOUT) * np.exp(-apart / OCTAVES))

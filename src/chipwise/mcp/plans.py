@@ -49,7 +49,7 @@ class PlanLine:
     usd_per_h: Range | None
     usd_per_million_out: Range | None
     ttft_ms: Range
-    tpot_ms: Range
+    tpot_ms: Range | None
     tokens_per_s: Range
     tokens_per_s_per_chip: float
     requests_per_s: float
@@ -121,7 +121,7 @@ def plans_answer(report: PlanReport) -> PlansAnswer:
     shown = report.plans[:SHOWN]
     dollars = f", {span(first.price.low, first.price.high)} $/h" if first.price else ", no known price"
     verdict = (
-        f"#1 {_name(first)}{dollars}: TPOT {_ms(first.tpot_s)}, TTFT {_ms(first.ttft_s)}, bound by {_bound(first)}; "
+        f"#1 {_name(first)}{dollars}: {_tpot(first)}TTFT {_ms(first.ttft_s)}, bound by {_bound(first)}; "
         f"{len(report.plans)} of {len(report.plans) + len(report.refused)} chips have a plan"
     )
     if first.ties:
@@ -174,7 +174,7 @@ def _plan(p: PlanRecord) -> PlanLine:
         usd_per_h=Range.of(p.price.low, p.price.mid, p.price.high) if p.price else None,
         usd_per_million_out=range_of(p.usd_per_million_out) if p.usd_per_million_out else None,
         ttft_ms=range_of(p.ttft_s, 1e3),
-        tpot_ms=range_of(p.tpot_s, 1e3),
+        tpot_ms=None if p.tpot_s is None else range_of(p.tpot_s, 1e3),
         tokens_per_s=range_of(p.tokens_per_s),
         tokens_per_s_per_chip=rounded(p.tokens_per_s_per_chip.mid),
         requests_per_s=rounded(p.requests_per_s),
@@ -185,8 +185,8 @@ def _plan(p: PlanRecord) -> PlanLine:
         ten_percent_more_gives={name: f"+{gain(share):.1%}" for name, share in p.shares.items()},
         memory=p.memory.verdict,
         memory_gb={name: rounded(size / 1e9) for name, size in p.memory.items.items()},
-        basis=p.tpot_s.basis,
-        provisional=p.tpot_s.provisional,
+        basis=p.pace.basis,
+        provisional=p.pace.provisional,
         on_front=p.on_front,
         ties_with=p.ties[:NAMED],
         nearest_measurement=f"{p.nearest.label} ({p.nearest.result}): {p.nearest.verdict}"
@@ -227,6 +227,10 @@ def _tail(p: PlanRecord) -> dict[str, float | None]:
         return {}
     times = {"ttft": tail.ttft_s, "tpot": tail.tpot_s}
     return {name: None if seconds is None else rounded(seconds * 1e3) for name, seconds in times.items()}
+
+
+def _tpot(p: PlanRecord) -> str:
+    return "" if p.tpot_s is None else f"TPOT {_ms(p.tpot_s)}, "
 
 
 def _ms(figure: Figure) -> str:

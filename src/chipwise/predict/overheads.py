@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from chipwise.predict.serving import Service
+from chipwise.predict.service import Service
 from chipwise.units import Real
 
 __all__ = ["Overheads"]
@@ -15,8 +15,8 @@ __all__ = ["Overheads"]
 
 @dataclass(frozen=True, slots=True)
 class Overheads:
-    """Host work per iteration, per running sequence and per request; share and latencies of the links; tokens
-    held back before the first is sent, and how much of others' prompts a decoding request feels.
+    """Host work per iteration, per running sequence and per request; share and latencies of the links; and how much
+    of others' prompts a decoding request feels.
 
     `factors` correct parts of a pass (`predict.parts`) as fitted to served workloads; absent ones are 1.
     """
@@ -28,13 +28,12 @@ class Overheads:
     link_base_s: float
     link_hop_s: float
     factors: Mapping[str, Real] = field(default_factory=dict)
-    stream_tokens: float = 0.0
     interference: float = 1.0
 
     @property
     def service(self) -> Service:
-        """What a first token waits for beside passes."""
-        return Service(self.request_s, self.stream_tokens, self.interference)
+        """What a first token waits for beside passes, without any harness."""
+        return Service(self.request_s, self.interference)
 
     def take(self, index: np.ndarray) -> Overheads:
         """Of several chips: those at `index`, any shape."""

@@ -1,168 +1,319 @@
-"""Passes of serving engines by part, tabulated over the decoding batch: what the closed forms interpolate.
+"""Passes of serving engines, tabulated over the decoding batch: what the service model interpolates.
 
-An engine is one replica of a deployment under one mix of lengths. Three kinds of pass are tabulated: decoding
-alone, decoding with a chunk of a prompt, and a chunk alone.
+An engine is one replica of a deployment under one mix of requests. Tabulated are passes that decode, what prompts
+add to such a pass, and passes of prompts alone.
+
+Legend: N engines, G batches, A coarse batches, P names (parts of a pass, or resources).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields
 
 import numpy as np
 from numpy.typing import NDArray
 
-from chipwise.cost.cost import Cost
+from chipwise.catalog.runtime import Policies
+from chipwise.cost.cost import RESOURCES, Cost
 from chipwise.predict.parts import PARTS, quantity
 from chipwise.predict.speculative import Speculation, verification
 from chipwise.units import Array, Real
 from chipwise.workload.step import Step, decode, prefill
+from chipwise.workload.workload import Workload
 
-__all__ = ["BATCHES", "PassTable", "Passes", "tabulate"]
+__all__ = ["BATCHES", "PassTable", "Passes", "Requests", "tabulate"]
 
-BATCHES: Array = np.array([2.0**i for i in range(13)])
-"""Decoding sequences of one rank: octaves, between which a pass is close to linear."""
+PartsOf = Callable[[Step], Iterable[tuple[str, Cost]]]
 
-_COLUMN = {name: i for i, name in enumerate(PARTS)}
-_SHARED = np.array([name.startswith(("experts", "imbalance")) for name in PARTS])
+
+def _batches(largest: int) -> Array:
+    """1, 2, 3 ... 8, 10, 12, 14, 16, 20 ... `largest`: whole numbers, four to an octave from 4 on."""
+    grid, step = [1.0, 2.0, 3.0], 1
+    while grid[-1] < largest:
+        grid += [float(step * i) for i in (4, 5, 6, 7)]
+        step *= 2
+    return np.array([b for b in grid if b <= largest])
+
+
+BATCHES: Array = _batches(4096)
+"""Decoding sequences of one micro-batch of one rank: four to an octave, between which a pass is close to linear."""
+_COARSE: Array = np.array([1.0, 8.0, 64.0, 512.0, 4096.0])  # what prompts add changes slowly with the batch
+_STEEPEST = 1e-12  # seconds: keeps ratios of passes that take no time finite
+
+
+@dataclass(frozen=True)
+class Requests:
+    """What one mean request asks of an engine; columns [N] or numbers.
+
+    | field | unit | meaning |
+    |---|---|---|
+    | prompt, output | tokens | mean lengths |
+    | new | tokens | of its prompt that are computed (not in the prefix cache) |
+    | long, long_new | tokens | a prompt that attends like the mean square, and what of it is computed |
+    | context | tokens | held on average while it decodes |
+    | held, common | tokens | of cache that it takes up while it runs; and those that begin every prompt, kept once |
+    | budget | tokens | that one pass takes |
+    | spread | ratio | 1 + (coefficient of variation of prompts)^2 |
+    """
+
+    prompt: Real
+    output: Real
+    new: Real
+    long: Real
+    long_new: Real
+    context: Real
+    held: Real
+    common: Real
+    budget: Real
+    spread: Real
+
+    @classmethod
+    def of(cls, workload: Workload, policies: Policies) -> Requests:
+        """The mean request of a workload under the budget of a runtime."""
+        lengths, prefix = workload.served, workload.prefix
+        long = lengths.attended_prompt
+        new, long_new = lengths.prompt_tokens, long
+        if prefix is not None:
+            new, long_new = prefix.new_tokens(new), prefix.new_tokens(long)
+        held = lengths.held(policies.kv_reserved_share)
+        own = held if prefix is None else prefix.own_tokens(held, lengths.prompt_tokens)
+        return cls(
+            lengths.prompt_tokens,
+            lengths.output_tokens,
+            new,
+            long,
+            long_new,
+            lengths.decoding_context,
+            own,
+            held - own,
+            float(policies.max_batched_tokens),
+            1.0 + lengths.prompt_cv**2,
+        )
+
+    @classmethod
+    def stack(cls, many: Sequence[Requests]) -> Requests:
+        """Columns of several."""
+        return cls(*(np.array([getattr(r, f.name) for r in many], dtype=float) for f in fields(cls)))
+
+    @property
+    def decodes(self) -> Real:
+        """Passes after the first token: n_o - 1."""
+        return np.asarray(self.output) - 1.0
+
+    @property
+    def chunk(self) -> Real:
+        """Tokens of a prompt that one pass takes."""
+        return np.minimum(self.new, self.budget)
 
 
 @dataclass(frozen=True)
 class Passes:
-    """Seconds of passes of engines: `decode_s` and `mixed_s` [engine, batch], `alone_s` [engine].
+    """Seconds of passes, and of what they ask. `decode_s` [N, G]; `added_s` [N, G, 2] by one chunk of a prompt, and
+    by prompts that fill the budget; `prompt_s` [N, 3] of prompts alone: one chunk, a full budget, and one chunk
+    while the other attention replicas have none.
 
-    `chunks` is the number of passes that one prompt takes (fractions where several share one: never below the
-    share of the budget that it fills). `lone_s` [engine] is a chunk alone while the other attention replicas
-    have no prompt: they lend their experts (None: there are none, as long as `alone_s`).
+    Monotone by what an engine can always do: pad a batch (a smaller one is no slower) or split it (twice the
+    batch takes no more than twice the time). A full budget takes no less than a chunk, and alone no more than its chunks.
     """
 
-    batches: Array
     decode_s: Array
-    mixed_s: Array
-    alone_s: Array
-    chunks: Array
-    lone_s: Array | None = None
+    added_s: Array
+    prompt_s: Array
 
-    def at(self, batch: Array, engine: NDArray[np.intp]) -> tuple[Array, Array]:
-        """(`decode_s`, `mixed_s`) at a batch of each of the engines named, linear between grid points."""
-        grid, size = self.batches, len(self.batches)
-        where = np.minimum(np.maximum(batch, grid[0]), grid[-1])
-        left = np.minimum(np.searchsorted(grid, where, side="right") - 1, size - 2)
-        share = (where - grid[left]) / (grid[left + 1] - grid[left])
-        cell = engine * size + left
-        return self._between(self.decode_s, cell, share), self._between(self.mixed_s, cell, share)
+    def at(self, batch: Array) -> tuple[Array, Array, Array]:
+        """Decode pass, and what a chunk and a full budget add, at `batch` [N, K] of each engine; linear between the
+        grid's points, ends beyond it. Below a batch of 1 somebody decodes only part of the time: what a prompt adds
+        then tends to a pass of its own."""
+        low, high, share = _between(batch)
+        rows = np.arange(len(self.decode_s))[:, None]
 
-    @staticmethod
-    def _between(table: Array, cell: NDArray[np.intp], share: Array) -> Array:
-        flat = table.reshape(-1)
-        low = flat[cell]
-        value: Array = low + share * (flat[cell + 1] - low)
-        return value
+        def mixed(table: Array) -> Array:
+            value: Array = table[rows, low] * (1.0 - share) + table[rows, high] * share
+            return value
+
+        decode_s = mixed(self.decode_s)
+        here = np.minimum(batch, 1.0)
+        chunk = here * mixed(self.added_s[..., 0]) + (1.0 - here) * self.prompt_s[:, 0, None]
+        full = here * mixed(self.added_s[..., 1]) + (1.0 - here) * self.prompt_s[:, 1, None]
+        return decode_s, chunk, full
 
 
 @dataclass(frozen=True)
 class PassTable:
-    """The same by part: `decode` and `mixed` [engine, batch, part], `alone` and `lone` [engine, part]; see
-    `PARTS`."""
+    """Passes by name: `decode` [N, G, P], `added` [N, A, 2, P], `prompt` [N, 3, P]; see `Passes` and `tabulate`.
 
-    batches: Array
+    `alone`: the runtime gives prompts passes of their own, so that they add just those to decode passes.
+    """
+
+    names: tuple[str, ...]
     decode: Array
-    mixed: Array
-    alone: Array
-    chunks: Array
-    lone: Array | None = None
+    added: Array
+    prompt: Array
+    alone: NDArray[np.bool_]
+    requests: Requests
 
-    def passes(self, factors: Array) -> Passes:
-        """Seconds under factors on the parts, [engine, part] or [part]."""
-        f = np.broadcast_to(factors, (len(self.chunks), len(PARTS)))
-        return Passes(
-            self.batches,
-            np.einsum("ebp,ep->eb", self.decode, f),
-            np.einsum("ebp,ep->eb", self.mixed, f),
-            np.einsum("ep,ep->e", self.alone, f),
-            self.chunks,
-            None if self.lone is None else np.einsum("ep,ep->e", self.lone, f),
+    def __len__(self) -> int:
+        return len(self.prompt)
+
+    def passes(self, factors: Array | None = None) -> Passes:
+        """Seconds; with `factors` [N, P] on the names."""
+        f = np.ones((len(self), len(self.names))) if factors is None else factors
+        decode_s = np.einsum("ngp,np->ng", self.decode, f)
+        added = np.einsum("nacp,np->nac", self.added, f)
+        prompt_s = np.einsum("ncp,np->nc", self.prompt, f)
+        # split, then pad
+        decode_s = np.minimum.accumulate(decode_s / BATCHES, axis=1) * BATCHES
+        decode_s = np.minimum.accumulate(decode_s[:, ::-1], axis=1)[:, ::-1]
+        low, high, share = _within(_COARSE, BATCHES)
+        added_s = added[:, low] * (1.0 - share)[:, None] + added[:, high] * share[:, None]
+        one = np.maximum(prompt_s[:, 0], _STEEPEST)
+        many = np.broadcast_to(np.asarray(self.requests.budget / self.requests.chunk), (len(self),))
+        prompt_s = np.stack(
+            [one, np.clip(prompt_s[:, 1], one, one * many), np.minimum(prompt_s[:, 2], one)], axis=-1
         )
+        added_s = np.where(self.alone[:, None, None], prompt_s[:, None, :2], np.maximum(added_s, _STEEPEST))
+        added_s[..., 1] = np.maximum(added_s[..., 0], added_s[..., 1])
+        return Passes(decode_s, added_s, prompt_s)
+
+    def shares(self, batch: Array, decoding: Array, chunks: Array, full: Array) -> dict[str, Array]:
+        """Seconds by name [N, K] of `decoding` passes at `batch` with `chunks` single chunks and `full` budgets in them,
+        not ordered as `Passes` are: parts of a whole, to be scaled to it."""
+        low, high, share = _between(batch)
+        rows = np.arange(len(self))[:, None]
+        weight = share[..., None]
+        pass_ = self.decode[rows, low] * (1.0 - weight) + self.decode[rows, high] * weight
+        here = np.minimum(batch, 1.0)[..., None]
+        near, far, part = _within(_COARSE, np.clip(batch, 1.0, _COARSE[-1]))
+        weight = part[..., None]
+        total = pass_ * decoding[..., None]
+        for column, count in ((0, chunks), (1, full)):
+            riding = self.added[rows, near, column] * (1 - weight) + self.added[rows, far, column] * weight
+            own = self.prompt[:, None, column]
+            added = np.where(self.alone[:, None, None], own, here * riding + (1.0 - here) * own)
+            total = total + count[..., None] * added
+        return {name: total[..., i] for i, name in enumerate(self.names)}
 
     def take(self, index: NDArray[np.intp]) -> PassTable:
         """Some of the engines."""
-        lone = None if self.lone is None else self.lone[index]
+        size = len(self)
+        columns = (np.broadcast_to(getattr(self.requests, f.name), (size,))[index] for f in fields(Requests))
         return PassTable(
-            self.batches, self.decode[index], self.mixed[index], self.alone[index], self.chunks[index], lone
+            self.names,
+            self.decode[index],
+            self.added[index],
+            self.prompt[index],
+            self.alone[index],
+            Requests(*columns),
         )
 
     @classmethod
     def join(cls, tables: Iterable[PassTable]) -> PassTable:
         """Engines of several tables, one after the other."""
         found = list(tables)
+
+        def column(name: str) -> Array:
+            return np.concatenate(
+                [np.broadcast_to(np.asarray(getattr(t.requests, name), dtype=float), (len(t),)) for t in found]
+            )
+
         return cls(
-            found[0].batches,
-            decode=np.concatenate([t.decode for t in found]),
-            mixed=np.concatenate([t.mixed for t in found]),
-            alone=np.concatenate([t.alone for t in found]),
-            chunks=np.concatenate([t.chunks for t in found]),
-            lone=np.concatenate([t.alone if t.lone is None else t.lone for t in found]),
+            found[0].names,
+            *(np.concatenate([getattr(t, name) for t in found]) for name in ("decode", "added", "prompt", "alone")),
+            Requests(*(column(f.name) for f in fields(Requests))),
         )
 
 
-def tabulate(
-    parts_of: Callable[[Step], Iterable[tuple[str, Cost]]],
-    prompt_tokens: Array,
-    output_tokens: Array,
-    budget_tokens: Array,
-    cached_tokens: Real = 0.0,
-    batches: Array = BATCHES,
-    speculation: Speculation | None = None,
-    draft_of: Callable[[Step], Iterable[tuple[str, Cost]]] | None = None,
-    replicas: Real = 1.0,
-) -> PassTable:
-    """Tabulate engines that share a graph and every category; their numbers are columns [engine].
+_SHARED = ("experts", "imbalance")  # parts that all attention replicas of an engine work on together
 
-    `parts_of` prices a step whose numbers are [engine, 1] against its own columns. Prompts have
-    `prompt_tokens` of which `cached_tokens` are found in the prefix cache; the others are worked off in chunks
-    of at most `budget_tokens` a pass. Decoding sequences hold the prompt and half of the output on average.
+
+def tabulate(
+    parts_of: PartsOf,
+    size: int,
+    requests: Requests,
+    *,
+    alone: bool,
+    factors: Mapping[str, Real] | None = None,
+    ranks: Real = 1.0,
+    speculation: Speculation | None = None,
+    draft_of: PartsOf | None = None,
+) -> PassTable:
+    """Tabulate `size` engines that share a graph and every category.
+
+    `parts_of` prices a step whose numbers are [N, G] against its own columns [N, 1]. With `factors` on parts
+    (numbers or [N, 1]) the table is by resource, for plans; without (None) by part, for fits. `ranks` attention
+    replicas share their experts: a prompt on one of them alone is `lone`.
 
     With `speculation` a decode pass verifies k guessed tokens after k passes of the draft (`draft_of`, free
     where there is none: lookup in the prompt), and the table holds its share of one token that comes out.
     """
-    prompt, output, budget, cached = (
-        np.broadcast_to(np.asarray(x, dtype=float), np.shape(prompt_tokens))[:, None]
-        for x in (prompt_tokens, output_tokens, budget_tokens, cached_tokens)
-    )
-    new = np.maximum(prompt - cached, 1.0)
-    chunk = np.minimum(new, budget)
-    part = chunk / new
-    context = prompt + output / 2.0
-    b = batches[None, :]
-    plain = verification(b, context, speculation.draft_tokens) if speculation else decode(b, context)
-    riding = prefill(part, new, cached)
-    shape = (len(prompt), len(batches))
-    single = (len(prompt), 1)
-    prompts = _columns(parts_of(riding), single)[:, 0]
-    spread = np.broadcast_to(np.asarray(replicas, dtype=float), np.shape(prompt_tokens))[:, None]
-    lone = prompts
+    names = PARTS if factors is None else RESOURCES
+
+    def fold(parts: Iterable[tuple[str, Cost]], columns: int, shared: bool | None = None) -> Array:
+        total = np.zeros((size, columns, len(names)))
+        for part, cost in parts:
+            if shared is not None and part.startswith(_SHARED) is not shared:
+                continue
+            for resource, seconds in cost.exposed.items():
+                entry = quantity(part, resource)
+                if factors is None:
+                    place, times = _PART[entry], seconds
+                else:
+                    place = _RESOURCE["host" if part == "host" else resource]
+                    times = seconds * factors.get(entry, 1.0)
+                total[..., place] += times
+        return total
+
+    def column(value: Real) -> Real:
+        return np.asarray(value, dtype=float).reshape(-1, 1)
+
+    r, b = requests, BATCHES[None, :]
+    context, long_new, cached = column(r.context), column(r.long_new), column(np.subtract(r.long, r.long_new))
+    chunk, budget = column(r.chunk), column(r.budget)
+
+    def prompts(tokens: Real) -> Step:
+        return prefill(tokens / long_new, long_new, cached)
+
+    def decoding(batch: Real) -> Step:
+        return verification(batch, context, speculation.draft_tokens) if speculation else decode(batch, context)
+
+    several = bool(np.any(budget > chunk * (1.0 + 1e-9)))
+    wanted = (chunk, budget) if several else (chunk,)
+    own = [fold(parts_of(prompts(tokens)), 1) for tokens in wanted]
+    lone = own[0]
+    spread = column(ranks)
     if np.any(spread > 1.0):
-        shared = _columns(parts_of(prefill(part / spread, new, cached)), single)[:, 0]
-        lone = np.where(_SHARED, shared, prompts)
-    alone, together = _columns(parts_of(plain), shape), _columns(parts_of(plain + riding), shape)
-    added = together - alone
+        lone = fold(parts_of(prompts(chunk / spread)), 1, True) + fold(parts_of(prompts(chunk)), 1, False)
+    plain = fold(parts_of(decoding(b)), len(BATCHES))
+    if alone:
+        added = [np.broadcast_to(x, (size, len(_COARSE), len(names))) for x in own]
+    else:
+        coarse = _COARSE[None, :]
+        below = plain[:, np.searchsorted(BATCHES, _COARSE)]
+        added = [fold(parts_of(decoding(coarse) + prompts(tokens)), len(_COARSE)) - below for tokens in wanted]
     if speculation:
         if draft_of is not None:
-            alone = alone + speculation.draft_tokens * _columns(draft_of(decode(b, context)), shape)
-        alone = alone / speculation.tokens_per_pass
+            plain = plain + speculation.draft_tokens * fold(draft_of(decode(b, context)), len(BATCHES))
+        plain = plain / speculation.tokens_per_pass
     return PassTable(
-        batches,
-        alone,
-        alone + added,
-        prompts,
-        (1.0 / part)[:, 0],
-        lone,
+        tuple(names),
+        plain,
+        np.stack([added[0], added[-1]], axis=2),
+        np.concatenate([own[0], own[-1], lone], axis=1),
+        np.full(size, alone),
+        requests,
     )
 
 
-def _columns(parts: Iterable[tuple[str, Cost]], shape: tuple[int, int]) -> Array:
-    total = np.zeros((*shape, len(PARTS)))
-    for part, cost in parts:
-        for resource, seconds in cost.exposed.items():
-            total[..., _COLUMN[quantity(part, resource)]] += np.broadcast_to(seconds, shape)
-    return total
+_PART = {name: i for i, name in enumerate(PARTS)}
+_RESOURCE = {name: i for i, name in enumerate(RESOURCES)}
+
+
+def _within(grid: Array, where: Array) -> tuple[NDArray[np.intp], NDArray[np.intp], Array]:
+    """Neighbours on a grid, and how far towards the upper one."""
+    left = np.clip(np.searchsorted(grid, where, side="right") - 1, 0, len(grid) - 2)
+    return left, left + 1, (where - grid[left]) / (grid[left + 1] - grid[left])
+
+
+def _between(batch: Array) -> tuple[NDArray[np.intp], NDArray[np.intp], Array]:
+    return _within(BATCHES, np.clip(batch, 1.0, BATCHES[-1]))

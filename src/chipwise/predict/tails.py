@@ -22,7 +22,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from chipwise.predict.inference import Prediction
+from chipwise.predict.service import Prediction
 from chipwise.units import Array, Real
 from chipwise.workload.lengths import Lengths
 
@@ -44,7 +44,7 @@ class Tails:
 
 
 def tails(p: Prediction, lengths: Lengths, shares: Sequence[float] = (0.5, 0.95, 0.99)) -> Tails:
-    """Quantiles at every batch of a prediction of `serve_steady` for open arrivals.
+    """Quantiles at every batch of a prediction for open arrivals.
 
     How the pass grows with the batch is read between neighbours on the grid, so that the batch axis needs two
     points or more; with one the swing of the batch is left out of TPOT.
@@ -58,6 +58,9 @@ def tails(p: Prediction, lengths: Lengths, shares: Sequence[float] = (0.5, 0.95,
     # all shares at once, along an axis before those of the prediction
     axis = np.asarray(shares).reshape(-1, *(1 for _ in np.shape(p.tpot_s)))
     ttft = np.where(known, ttft_quantile(axis, fixed, own, p.utilisation, p.wait_s), nan)
+    if not np.any(p.tpot_s > 0):  # a single token: there is no time per further one
+        never = np.full(np.shape(ttft), nan)
+        return Tails(dict(zip(shares, ttft, strict=True)), dict(zip(shares, never, strict=True)))
     prompts, batch, steady = _tpot_variances(p, lengths)
     tpot = np.where(known & steady, _gamma(axis, p.tpot_s, p.decode_s, prompts, batch), nan)
     return Tails(dict(zip(shares, ttft, strict=True)), dict(zip(shares, tpot, strict=True)))
@@ -85,13 +88,14 @@ def _tpot_variances(p: Prediction, lengths: Lengths) -> tuple[Array, Array, NDAr
     outputs = lengths.points("output")
     squares = 1.0 + lengths.prompt_cv**2
     # a pass with prompts is longer, and more arrive in it: noise grows by 1 / (1 - rho) along the passes
-    noise = p.tpot_s * p.utilisation * p.service_s * squares / (1.0 - p.utilisation) ** 2
+    rest = np.maximum(1.0 - p.utilisation, 1.0 - MOST_BUSY)  # beyond that nothing is answered
+    noise = p.tpot_s * p.utilisation * p.service_s * squares / rest**2
     prompts = noise[..., None] / outputs
     if np.shape(p.tpot_s)[-1] < 2:
         return prompts, np.zeros_like(prompts), np.ones(np.shape(p.tpot_s), dtype=bool)
     b = np.broadcast_to(p.batch, np.shape(p.tpot_s))
-    slope = _slope(p.decode_s, b) / (1.0 - p.utilisation)
-    elastic = np.clip(_slope(p.tpot_s, b) * b / p.tpot_s, 0.0, None)
+    slope = _slope(p.decode_s, b) / rest
+    elastic = np.clip(_slope(p.tpot_s, b) * b / np.maximum(p.tpot_s, 1e-12), 0.0, None)
     steady = elastic < MOST_BUSY
     variance = slope**2 * b / (1.0 - np.minimum(elastic, MOST_BUSY))
     life = outputs / lengths.output_tokens
@@ -101,7 +105,8 @@ def _tpot_variances(p: Prediction, lengths: Lengths) -> tuple[Array, Array, NDAr
 
 
 def _slope(values: Array, b: Array) -> Array:
-    rise = np.diff(values, axis=-1) / np.diff(b, axis=-1)
+    width = np.diff(b, axis=-1)
+    rise = np.divide(np.diff(values, axis=-1), width, out=np.zeros(np.shape(width)), where=width > 0)
     ends = np.concatenate([rise[..., :1], rise, rise[..., -1:]], axis=-1)
     return np.asarray(0.5 * (ends[..., :-1] + ends[..., 1:]))
 

@@ -145,7 +145,7 @@ def rank_plans(plans: list[PlanRecord], workload: Workload) -> tuple[PlanRecord,
         cost = np.array([p.price.mid if p.price else np.inf for p in plans])
     else:
         cost = np.array([np.inf if goal is None else goal.mid for goal, _ in pairs])
-    front = pareto(cost, np.array([p.tpot_s.mid for p in plans])) if plans else ()
+    front = pareto(cost, np.array([p.pace.mid for p in plans])) if plans else ()
     ranked = []
     for i, (goal, plan) in enumerate(pairs):
         ties = tuple(j + 1 for j, (other, _) in enumerate(pairs) if j != i and _tie(goal, other))
@@ -165,13 +165,15 @@ def _by_speed_within_noise(pairs: list[Ranked]) -> list[Ranked]:
             runs[-1].append(pair)
         else:
             runs.append([pair])
-    return [pair for run in runs for pair in sorted(run, key=lambda p: p[1].tpot_s.mid)]
+    return [pair for run in runs for pair in sorted(run, key=lambda p: p[1].pace.mid)]
 
 
 def _goal(plan: PlanRecord, w: Workload, *, paid: bool) -> Figure | None:
     if w.task == "local":
-        t, out = plan.tpot_s, w.output_tokens
         first = plan.ttft_s
+        if plan.tpot_s is None:
+            return first
+        t, out = plan.tpot_s, w.output_tokens - 1.0
         return Figure(
             first.mid + out * t.mid,
             first.low + out * t.low,

@@ -22,9 +22,7 @@ def figures_view(p: PlanRecord) -> Table:
             "ttft_s",
             "arrival to first token: queue, own prompt in its passes, host, stream",
         ),
-        _time("TPOT", p.tpot_s, p, "tpot_s", "per further token, others' prompts in between included"),
-        ("TPOT without prompts", format_seconds(p.decode_s), *[""] * 5, "a pass of decoding alone"),
-        _count("tokens/s per user", p.tokens_per_s_per_user, "1 / TPOT"),
+        *_further(p),
         _count("tokens/s per chip", p.tokens_per_s_per_chip, "output tokens"),
         _count("tokens/s in all", p.tokens_per_s, f"{format_number(p.requests_per_s)} requests/s"),
     ]
@@ -57,6 +55,17 @@ def _title(p: PlanRecord) -> str:
     return (
         f"{p.chips}x {p.chip}  {p.layout.label}  {p.precision}  {p.runtime}  {p.concurrency:,.0f} in flight"
     )
+
+
+def _further(p: PlanRecord) -> list[tuple[str, ...]]:
+    """Times of tokens after the first, where there are any."""
+    if p.tpot_s is None or p.tokens_per_s_per_user is None:
+        return []
+    return [
+        _time("TPOT", p.tpot_s, p, "tpot_s", "per further token, others' prompts in between included"),
+        ("TPOT without prompts", format_seconds(p.decode_s), *[""] * 5, "a pass of decoding alone"),
+        _count("tokens/s per user", p.tokens_per_s_per_user, "1 / TPOT"),
+    ]
 
 
 def _time(name: str, f: Figure, p: PlanRecord, field: str, text: str) -> tuple[str, ...]:

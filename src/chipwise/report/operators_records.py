@@ -75,9 +75,9 @@ class LoadPoint:
     batch: float
     requests_per_s: float
     ttft_s: Figure
-    tpot_s: Figure
+    tpot_s: Figure | None
     tokens_per_s: Figure
-    tokens_per_s_per_user: float
+    tokens_per_s_per_user: float | None
     usd_per_million_out: Figure | None
     bound: str
     tails: dict[str, TailRecord]

@@ -63,9 +63,9 @@ def load_view(report: LoadReport) -> Table:
             format_number(p.concurrency),
             format_number(p.requests_per_s),
             _time(p.ttft_s),
-            _time(p.tpot_s),
+            "-" if p.tpot_s is None else _time(p.tpot_s),
             format_number(p.tokens_per_s.mid, 4),
-            format_number(p.tokens_per_s_per_user),
+            "-" if p.tokens_per_s_per_user is None else format_number(p.tokens_per_s_per_user),
             "-" if p.usd_per_million_out is None else format_number(p.usd_per_million_out.mid),
             p.bound,
         )

@@ -11,7 +11,7 @@ from chipwise.catalog.price import split_usd_per_million
 from chipwise.evidence.judge import APART, Estimate, Nearness, judge
 from chipwise.parallel.layout import Layout
 from chipwise.parallel.memory import MemoryAccount
-from chipwise.predict.inference import Prediction
+from chipwise.predict.service import Prediction
 from chipwise.report.assemble import figure, layout_record, memory_record
 from chipwise.report.records import Figure, PlanRecord, PriceRecord, TailRecord
 from chipwise.search.space import Deployment
@@ -27,18 +27,20 @@ RESTING = frozenset(("launch", "host", "queue", "bubble"))
 
 @dataclass(frozen=True, slots=True)
 class Fleet:
-    """Replicas: those that carry the load, spare ones, and workers for prompts alone. `largest_per_s` is what each
-    can carry (0: what it does)."""
+    """Replicas: those that carry the load, spare ones, and workers for prompts alone, which may have a layout of their
+    own. `largest_per_s` is what each replica can carry (0: what it does)."""
 
     carrying: int = 1
     spare: int = 0
     prompt_workers: int = 0
     largest_per_s: float = 0.0
+    prompt_layout: Layout | None = None
 
-    @property
-    def workers(self) -> int:
-        """All of them."""
-        return self.carrying + self.spare + self.prompt_workers
+    def devices(self, layout: Layout) -> int:
+        """Devices of all of them, replicas in a layout."""
+        prompts = self.prompt_layout or layout
+        replicas = (self.carrying + self.spare) * int(layout.devices)
+        return replicas + self.prompt_workers * int(np.asarray(prompts.devices).reshape(-1)[0])
 
 
 def plan_record(
@@ -54,26 +56,28 @@ def plan_record(
     fleet: Fleet,
     idle_power: float,
 ) -> PlanRecord:
-    """`prediction` holds a single number in each figure, of one of the replicas that carry the load; `near` says
+    """`prediction` holds a single number in each figure, of all replicas that carry the load; `near` says
     what was measured near the deployment. `idle_power` is that of a chip over its TDP."""
 
     def one(value: object) -> float:
         return float(np.asarray(value).reshape(-1)[0])
 
     layout_ = layout_record(layout)
-    devices = layout_.tp * layout_.pp * layout_.dp
     package = deployment.chip.devices_per_package
-    chips = fleet.workers * devices // package
+    chips = fleet.devices(layout) // package
     pools = APART if fleet.prompt_workers else ""
-    capable = one(prediction.requests_per_s) * fleet.carrying
-    # the smallest batch may do more than is asked for: then replicas wait
-    asked = workload.rate_per_s if workload.task == "serve" and workload.rate_per_s else capable
-    requests = min(capable, asked)
+    requests = one(prediction.requests_per_s)
     tokens = judge("tokens_per_s" + pools, requests * workload.output_tokens, near)
-    tpot = judge("tpot_s" + pools, one(prediction.tpot_s), near)
+    tpot = None
+    if workload.output_tokens > 1.0:
+        tpot = judge("tpot_s" + pools, one(prediction.tpot_s), near)
     per_request = (
         one(prediction.prefill_s) / layout_.pp,
-        workload.output_tokens * one(prediction.decode_s) * layout_.dp / one(prediction.batch),
+        workload.output_tokens
+        * one(prediction.decode_s)
+        * layout_.dp
+        * fleet.carrying
+        / max(one(prediction.batch), 1e-9),
     )
     into, out = _usd_per_million(price, tokens, requests, per_request, workload)
     exposed = {k: one(v) for k, v in prediction.cost.exposed.items()}
@@ -81,7 +85,7 @@ def plan_record(
     shares = {k: v / total for k, v in sorted(exposed.items(), key=lambda kv: -kv[1]) if v > 0}
     busy = 1.0 - sum(v for k, v in shares.items() if k in RESTING)
     # whole sequences: a lone one stays alone, although the mean in flight counts the next one's prefill
-    held = max(1.0, float(np.floor(one(prediction.concurrency) / layout_.dp)))
+    held = max(1.0, float(np.floor(one(prediction.resident))))
     return PlanRecord(
         rank=0,
         chip=deployment.chip.id,
@@ -91,17 +95,17 @@ def plan_record(
         precision=precision.name,
         kv=precision.kv.name,
         runtime=deployment.runtime.id,
-        batch=one(prediction.batch),
-        concurrency=one(prediction.concurrency),
+        batch=one(prediction.batch) / fleet.carrying,
+        concurrency=one(prediction.concurrency) / fleet.carrying,
         ttft_s=figure(judge("ttft_s" + pools, one(prediction.ttft_s), near)),
-        tpot_s=figure(tpot),
+        tpot_s=None if tpot is None else figure(tpot),
         decode_s=one(prediction.decode_s),
         prefill_s=one(prediction.prefill_s),
         tokens_per_s=figure(tokens),
         tokens_per_s_per_chip=figure(tokens.scaled(1.0 / chips)),
-        tokens_per_s_per_user=figure(tpot.inverse(1.0)),
+        tokens_per_s_per_user=None if tpot is None else figure(tpot.inverse(1.0)),
         requests_per_s=requests,
-        largest_requests_per_s=max(fleet.carrying * fleet.largest_per_s, capable),
+        largest_requests_per_s=max(fleet.carrying * fleet.largest_per_s, requests),
         prompt_share=min(one(prediction.utilisation), 1.0),
         price=price,
         usd_per_million_in=into,

@@ -143,12 +143,12 @@ def _row(p: PlanRecord) -> tuple[str, ...]:
         _range(p.usd_per_million_in),
         _range(p.usd_per_million_out),
         _time(p.ttft_s),
-        _time(p.tpot_s),
+        "-" if p.tpot_s is None else _time(p.tpot_s),
         f"{p.tokens_per_s_per_chip.mid:,.0f}",
-        format_number(p.tokens_per_s_per_user.mid, 2),
+        "-" if p.tokens_per_s_per_user is None else format_number(p.tokens_per_s_per_user.mid, 2),
         f"{p.bound} {p.shares[p.bound]:.0%}",
         p.runtime,
-        p.tpot_s.basis,
+        p.pace.basis,
     )
 
 

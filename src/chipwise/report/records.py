@@ -152,7 +152,7 @@ class PlanRecord:
 
     `precision` is that of the weights, `kv` that of the cache. `replicas` count `spare` ones, without which the
     load is carried too; `largest_requests_per_s` is what they sustain within the targets; `prompt_workers` work
-    off prompts for all of them (0: there is one pool). `tpot_s` includes the share of other requests' prompts,
+    off prompts for all of them (0: there is one pool). `tpot_s` includes the share of other requests' prompts (None: an answer of one token),
     `decode_s` does not; `prompt_share` is the share of time that goes into prompts. `tails` by quantile ("p95"),
     `day` where a curve of rates was given.
     """
@@ -168,12 +168,12 @@ class PlanRecord:
     batch: float
     concurrency: float
     ttft_s: Figure
-    tpot_s: Figure
+    tpot_s: Figure | None
     decode_s: float
     prefill_s: float
     tokens_per_s: Figure
     tokens_per_s_per_chip: Figure
-    tokens_per_s_per_user: Figure
+    tokens_per_s_per_user: Figure | None
     requests_per_s: float
     largest_requests_per_s: float
     prompt_share: float
@@ -193,6 +193,11 @@ class PlanRecord:
     system: str = ""
     on_front: bool = False
     ties: tuple[int, ...] = ()
+
+    @property
+    def pace(self) -> Figure:
+        """What a user waits for: time per token, or where the answer is a single one the time to it."""
+        return self.ttft_s if self.tpot_s is None else self.tpot_s
 
     @property
     def spread(self) -> str:

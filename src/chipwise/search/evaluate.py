@@ -1,44 +1,56 @@
-"""Price a group of candidates as arrays: memory, steps, steady state, masks."""
+"""Price a group of candidates as arrays: memory, passes, service, masks."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from chipwise.cost.cost import RESOURCES, Cost
+from chipwise.cost.device import Device
 from chipwise.cost.time import CostParameters
 from chipwise.parallel.layout import Layout, Reason, illegal
 from chipwise.parallel.memory import MemoryAccount
-from chipwise.parallel.shard import shard
-from chipwise.predict.apart import prompt_alone
-from chipwise.predict.inference import Prediction, in_flight, serve_steady, served_surface
+from chipwise.parallel.shard import Sharded, shard
 from chipwise.predict.overheads import Overheads
+from chipwise.predict.passes import BATCHES, PartsOf, PassTable, Requests, tabulate
+from chipwise.predict.service import Engines, Prediction, transfer_s
 from chipwise.predict.speculative import draft_graph
-from chipwise.predict.step import step_cost
-from chipwise.predict.surface import batch_grid
+from chipwise.predict.step import step_parts
 from chipwise.search.memory import memory_of
-from chipwise.search.pools import Workers, prompt_workers, serve_pools, transfer
-from chipwise.search.space import Deployment, Group
-from chipwise.units import Array
+from chipwise.search.space import Group
+from chipwise.units import Array, Real
 from chipwise.workload.graph import Graph
-from chipwise.workload.step import Step
 from chipwise.workload.workload import Workload
 
-__all__ = ["REASONS", "Evaluated", "evaluate", "predict", "single"]
+__all__ = ["REASONS", "Evaluated", "Pools", "engines_of", "evaluate", "in_flight", "prompt_workers"]
 
 REASONS = list(Reason)
+
+BUSY = 0.8
+"""Share of time that workers for prompts should work: the wait is then about twice the prompt's own time."""
+
+
+@dataclass(frozen=True)
+class Pools:
+    """Workers of a deployment with prompts in one pool and decoding in another; columns [N]. `layout` is that of
+    the workers for prompts, `decode` counts the others."""
+
+    prompt: Array
+    decode: Array
+    layout: Layout
 
 
 @dataclass(frozen=True)
 class Evaluated:
-    """A group with its predictions on the batch grid.
+    """A group with its engines and their predictions on the grid of batches.
 
     `reason` indexes `list(Reason)` per candidate; `allowed` [N, batch] marks batches that fit in memory and in
     the runtime's limit of sequences. `missing_bytes` per device are short of what the smallest batch takes, 0
     where it fits. `beside` [N, batch] are workers for prompts beside each decode worker, 0 where there is one pool.
-    `rates` are the numbers that it was priced with.
+    `rates` are the numbers that it was priced with. `engines` are those of the candidates that are legal and fit, `row`
+    says where each candidate's is (-1: nowhere).
     """
 
     group: Group
@@ -49,18 +61,33 @@ class Evaluated:
     missing_bytes: Array
     beside: Array
     rates: tuple[CostParameters, Overheads]
+    engines: Engines | None
+    row: NDArray[np.intp]
 
     @property
     def plans(self) -> int:
         """Candidate plans priced: layouts times batches."""
         return int(self.allowed.size)
 
+    def engines_at(self, rows: NDArray[np.intp]) -> Engines:
+        """The engines of some candidates, all of which are legal and fit."""
+        if self.engines is None:
+            raise ValueError("no candidate is legal and fits")
+        return self.engines.take(self.row[rows])
+
+
+def in_flight(workload: Workload, stages: Real) -> Real:
+    """Micro-batches that a pipeline works on: one per stage, or one where a lone user waits for each token."""
+    return stages * 0.0 + 1.0 if workload.task == "local" else stages
+
 
 def evaluate(
     graph: Graph, group: Group, workload: Workload, efficiency: CostParameters, overheads: Overheads
 ) -> Evaluated:
     """Predictions, masks and reasons of all candidates of a group."""
-    memory = memory_of(graph, group, workload)
+    policies = group.deployments[0].policies
+    requests = Requests.of(workload, policies)
+    memory = memory_of(graph, group, requests)
     reason = illegal(graph, group.layouts())
     # a pipeline needs a sequence for each of its micro-batches
     smallest = in_flight(workload, group.layouts(trailing=1).pp)
@@ -79,109 +106,130 @@ def evaluate(
     ):
         reason = np.where((reason == 0) & broken, REASONS.index(code), reason)
     live = reason == 0
-    policies = group.deployments[0].policies
-    prediction = _of_none(batch_grid(policies.max_sequences))
-    if live.any():
-        rows = Group(group.deployments, group.which[live], _take(group.layout, live))
-        prediction = predict(graph, rows, workload, efficiency, overheads)
-    prediction = _scatter(prediction, live)
-    rank_concurrency = prediction.concurrency / np.asarray(group.layouts(trailing=1).dp)
+    row = np.where(live, np.cumsum(live) - 1, -1)
+    rates = (efficiency, overheads)
+    nothing = np.full((len(live), len(BATCHES)), np.nan)
+    if not live.any():
+        none = Prediction(
+            **{f.name: nothing for f in fields(Prediction) if f.name != "cost"}, cost=Cost(dict.fromkeys(RESOURCES, nothing))
+        )
+        masks = np.zeros(nothing.shape, dtype=bool)
+        return Evaluated(group, none, memory, reason, masks, missing, np.zeros(nothing.shape), rates, None, row)
+    rows = Group(group.deployments, group.which[live], _take(group.layout, live))
+    kept = np.asarray(memory.sequences)
+    limit = np.minimum(np.broadcast_to(kept, (len(live), 1))[live, 0], policies.max_sequences)
+    engines = engines_of(graph, rows, requests, limit, efficiency, overheads, local=workload.task == "local")
+    beside = np.zeros(nothing.shape)
+    if group.deployments[0].apart:
+        one = engines.under(overheads.service.take(rows.which)).over_batches()
+        beside[live] = prompt_workers(one, engines)
+        engines = replace(
+            engines, prompt_servers=np.maximum(beside[live], 1.0) * (engines.ranks * engines.stages)[:, None]
+        )
+    prediction = engines.under(overheads.service.take(rows.which)).over_batches()
+    table = prediction.each(lambda values: _scattered(values, live))
     with np.errstate(invalid="ignore"):
-        allowed = (rank_concurrency <= memory.sequences) & (rank_concurrency <= policies.max_sequences)
-        allowed &= prediction.budget_share <= 1.0
+        allowed = (table.resident <= np.broadcast_to(kept, (len(live), 1))) & (table.resident <= policies.max_sequences)
+        allowed &= table.budget_share <= 1.0
     # the smallest batch is always allowed where it fits
     allowed[:, 0] |= fits
-    apart = group.deployments[0].apart
-    beside = prompt_workers(prediction, group.layouts(trailing=1)) if apart else np.zeros(allowed.shape)
     return Evaluated(
-        group, prediction, memory, reason, allowed & live[:, None], missing, beside, (efficiency, overheads)
+        group, table, memory, reason, allowed & live[:, None], missing, beside, rates, engines, row
     )
 
 
-def predict(
+def engines_of(
     graph: Graph,
     group: Group,
-    workload: Workload,
+    requests: Requests,
+    limit: Array,
     efficiency: CostParameters,
     overheads: Overheads,
-    batches: Array | None = None,
-    workers: Workers | None = None,
-) -> Prediction:
-    """Steady state of every candidate of a group; arrays [N, batch]. `efficiency` holds a number for all
-    deployments of the group, or one for each.
+    *,
+    pools: Pools | None = None,
+    local: bool = False,
+    by_part: bool = False,
+) -> Engines:
+    """The engines of all candidates of a group; `requests` are numbers or columns [N], `limit` [N] requests fit on each
+    attention replica. `efficiency` and `overheads` hold a number for all deployments of the group, or one for each.
 
-    `batches` are decoding sequences of one micro-batch of one rank, [batch] or [N, batch]; by default a grid up
-    to the runtime's limit. `workers` of both pools where prompts are worked off apart; by default one decode
-    worker and as many for prompts as keep up with it.
+    Where prompts have workers of their own these are `pools`; by default one decode worker beside a worker of the same
+    layout. `local`: pipeline stages do not work on several batches at a time. `by_part`: tables for a fit, without
+    the factors of `overheads`.
     """
     d = group.deployments[0]
-    policies = d.policies
-    device, layout = group.device(trailing=3), group.layouts(trailing=3)
-    sharded = shard(graph, layout)
-    at = group.which.reshape(-1, 1, 1, 1)
-    each, own = efficiency.take(at), overheads.take(at)
+    flat = group.layouts()
+    size = len(group.which)
+    at = group.which.reshape(-1, 1)
+    device, each, own = group.device(trailing=1), efficiency.take(at), overheads.take(at)
+    factors = None if by_part else own.factors
+    experts = any("E" in block.axes for _, block in graph.distinct())
 
-    def cost_of(step: Step) -> Cost:
-        return step_cost(sharded, step, device, each, own)
+    def table(layout: Layout) -> PassTable:
+        sharded = shard(graph, layout)
+        draft_of = _parts(shard(draft_graph(graph), layout), device, each, own) if d.drafts else None
+        return tabulate(
+            _parts(sharded, device, each, own),
+            size,
+            requests,
+            alone=d.policies.prefill == "alone",
+            factors=factors,
+            ranks=np.asarray(layout.dp).reshape(-1) if experts else 1.0,
+            speculation=d.speculation,
+            draft_of=draft_of,
+        )
 
-    draft_of = None
-    if d.drafts:
-        draft = shard(draft_graph(graph), layout)
+    def column(value: Real) -> Array:
+        return np.array(np.broadcast_to(np.asarray(value, dtype=float), (size,)))
 
-        def draft_of(step: Step) -> Cost:
-            return step_cost(draft, step, device, each, own)
-
-    grid = batch_grid(policies.max_sequences) if batches is None else batches
-    lengths, prefix = workload.lengths, workload.prefix
-    surface = served_surface(
-        cost_of,
-        grid,
-        workload,
-        policies,
-        lengths=lengths,
-        prefix=prefix,
-        speculation=d.speculation,
-        draft_of=draft_of,
+    ranks, stages = column(flat.dp), column(1.0 if local else flat.pp)
+    engines = Engines(
+        table(group.layouts(trailing=1)),
+        np.ones(size) if pools is None else column(pools.decode),
+        ranks,
+        ranks if experts else np.ones(size),
+        stages,
+        column(limit),
     )
-    flat = group.layouts(trailing=1)
-    if d.apart:
-        prompt = prompt_alone(cost_of, workload, policies, lengths=lengths, prefix=prefix)
-        sent = transfer(graph, group, workload, overheads)
-        return serve_pools(surface, prompt, sent, workload, flat, overheads.service, workers)
-    return serve_steady(
-        surface, workload, flat.pp, flat.dp, overheads.service, policies, lengths=lengths, prefix=prefix
-    )
+    if not d.apart:
+        return engines
+    workers = pools or Pools(np.ones(size), np.ones(size), flat)
+    layout = workers.layout
+    shaped = Layout(*(np.asarray(layout.part(p)).reshape(-1, 1) for p in ("tp", "pp", "dp", "ep")))
+    servers = column(workers.prompt) * column(layout.dp) * column(layout.pp)
+    sent = _transfer_s(graph, group, requests, layout, overheads)
+    return replace(engines, prompts=table(shaped), prompt_servers=servers[:, None], transfer_s=column(sent))
 
 
-def single(deployment: Deployment, layout: Layout) -> Group:
-    """A group of one candidate."""
-    columns = (np.array([float(layout.part(p))]) for p in ("tp", "pp", "dp", "ep"))
-    return Group((deployment,), np.zeros(1, dtype=np.int64), Layout(*columns))
+def _parts(sharded: Sharded, device: Device, costs: CostParameters, overheads: Overheads) -> PartsOf:
+    return lambda step: step_parts(sharded, step, device, costs, overheads)
+
+
+def _transfer_s(graph: Graph, group: Group, requests: Requests, prompt: Layout, overheads: Overheads) -> Real:
+    """Seconds to send the cache of a prompt from one worker to another, [N].
+
+    Over the network between machines where one is known, else over the links between chips.
+    """
+    device, layout = group.device(), group.layouts()
+    network = np.asarray(device.scaleout_bytes_per_s)
+    port = np.where(np.isfinite(network), network, np.asarray(device.link_bytes_per_s))
+    port = np.where(np.isfinite(port), port, 1.0)  # a lone chip without any link: no second worker either
+    size = graph.kv_bytes(np.asarray(requests.prompt, dtype=float))
+    return transfer_s(size, prompt.tp * prompt.pp, layout.tp * layout.pp, port, overheads.link_share)
+
+
+def prompt_workers(prediction: Prediction, engines: Engines) -> Array:
+    """Workers for prompts that keep up with one decode worker, X S / (busy x ranks x stages); [N, K]."""
+    servers = (engines.ranks * engines.stages)[:, None]
+    return np.asarray(prediction.requests_per_s * prediction.prefill_s / (BUSY * servers))
 
 
 def _take(layout: Layout, mask: NDArray[np.bool_]) -> Layout:
     return Layout(*(np.asarray(layout.part(p))[mask] for p in ("tp", "pp", "dp", "ep")))
 
 
-def _of_none(batches: Array) -> Prediction:
-    """The prediction of no candidates at all."""
-    nothing = np.empty((0, len(batches)))
-    numbers = {f.name: nothing for f in fields(Prediction) if f.name != "cost"}
-    return Prediction(**numbers, cost=Cost(dict.fromkeys(RESOURCES, nothing)))
-
-
-def _scatter(prediction: Prediction, live: NDArray[np.bool_]) -> Prediction:
+def _scattered(values: Array, live: NDArray[np.bool_]) -> Array:
     """Rows of the live candidates in a table of all, the others NaN."""
-
-    def spread(values: object) -> Array:
-        rows = np.asarray(values, dtype=float)
-        table = np.full((len(live), rows.shape[-1]), np.nan)
-        table[live] = rows
-        return table
-
-    cost = Cost(
-        {k: spread(v) for k, v in prediction.cost.exposed.items()},
-        {k: spread(v) for k, v in prediction.cost.hidden.items()},
-    )
-    numbers = {n: spread(getattr(prediction, n)) for n in prediction.__dataclass_fields__ if n != "cost"}
-    return Prediction(**numbers, cost=cost)
+    table = np.full((len(live), values.shape[-1]), np.nan)
+    table[live] = values
+    return table

@@ -10,16 +10,16 @@ from chipwise.cost.device import Device
 from chipwise.parallel.layout import Layout
 from chipwise.parallel.memory import MemoryAccount, MemoryItem, account, kv_sequence_bytes
 from chipwise.parallel.shard import shard
+from chipwise.predict.passes import Requests
 from chipwise.search.space import Deployment, Group
 from chipwise.units import Real
 from chipwise.workload.graph import Graph
-from chipwise.workload.workload import Workload
 
 __all__ = ["account_of", "memory_of", "row_of"]
 
 
 def account_of(
-    graph: Graph, d: Deployment, layout: Layout, context: float, device: Device | None = None
+    graph: Graph, d: Deployment, layout: Layout, context: Real, device: Device | None = None
 ) -> MemoryAccount:
     """The account of one device of a deployment with sequences of `context` tokens; broadcasts over the layout.
 
@@ -41,25 +41,19 @@ def account_of(
     return _beside(memory, MemoryItem("weights: draft", module.weight_bytes / layout.tp, "checkpoint format"))
 
 
-def memory_of(graph: Graph, group: Group, workload: Workload) -> MemoryAccount:
-    """The account of every candidate under a load; arrays [N, 1].
+def memory_of(graph: Graph, group: Group, requests: Requests) -> MemoryAccount:
+    """The account of every candidate under requests, numbers or a column for each candidate; arrays [N, 1].
 
     A running sequence takes up its prompt and the share of its output that the runtime reserves or that is
     there on average (`Lengths.held`), less what all prompts begin with: that is kept once on every rank.
     """
     d, layout, device = group.deployments[0], group.layouts(trailing=1), group.device(trailing=1)
-    held = workload.served.held(d.policies.kv_reserved_share)
-    if workload.prefix is None:
-        return account_of(graph, d, layout, held, device)
-    own = workload.prefix.own_tokens(held, workload.prompt_tokens)
-    memory = account_of(graph, d, layout, own, device)
-    if own >= held:
+    held, common = (np.asarray(x, dtype=float).reshape(-1, 1) for x in (requests.held, requests.common))
+    memory = account_of(graph, d, layout, held, device)
+    if not np.any(common > 0):
         return memory
-    common = kv_sequence_bytes(shard(graph, layout), d.policies, held - own)
-    item = MemoryItem(
-        "common prefix", common, f"cache of {held - own:,.0f} tokens that all prompts begin with"
-    )
-    return _beside(memory, item)
+    kept = kv_sequence_bytes(shard(graph, layout), d.policies, common)
+    return _beside(memory, MemoryItem("common prefix", kept, "cache of tokens that all prompts begin with"))
 
 
 def _beside(memory: MemoryAccount, item: MemoryItem) -> MemoryAccount:

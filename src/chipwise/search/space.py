@@ -72,6 +72,11 @@ class Group:
     which: NDArray[np.int64]
     layout: Layout
 
+    @classmethod
+    def single(cls, deployment: Deployment, layout: Layout) -> Group:
+        """A group of one candidate."""
+        return cls((deployment,), np.zeros(1, dtype=np.int64), layout.arrays())
+
     def device(self, *, trailing: int = 0) -> Device:
         """Devices of all candidates, shaped [N, 1, ...] with `trailing` ones."""
         stack = Device.stack([d.device for d in self.deployments])

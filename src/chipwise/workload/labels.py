@@ -8,7 +8,7 @@ from dataclasses import replace
 from chipwise.errors import UnknownNameError
 from chipwise.workload.formats import FORMATS
 from chipwise.workload.gguf import GGUF, gguf
-from chipwise.workload.model import Model
+from chipwise.workload.model import Model, MoE
 from chipwise.workload.precision import LARGE, Precision, uniform
 
 __all__ = ["LABELS", "parse_precision"]
@@ -28,6 +28,7 @@ LABELS: Mapping[str, str] = {
     "w4a8": "4-bit integers in groups of 128, 8-bit float activations",
     "mxfp4": "4-bit floats, one exponent per 32, weights and activations",
     "mxfp4_weights": "4-bit floats, one exponent per 32, 16-bit activations",
+    "mxfp4_mxfp8": "4-bit floats, one exponent per 32, 8-bit activations of that kind",
     "nvfp4": "4-bit floats, one 8-bit scale per 16, weights and activations",
     "nvfp4_weights": "4-bit floats, one 8-bit scale per 16, 16-bit activations",
     "nf4": "4-bit table of bitsandbytes, 16-bit activations",
@@ -72,7 +73,8 @@ SAME = {
 def parse_precision(text: str, model: Model) -> Precision:
     """The precision of that label for a model: all large matrices alike, or a GGUF mix.
 
-    Tables, router and norms stay 16 bit, except in a GGUF mix. The name of the model's own checkpoint gives
+    Tables, router and norms stay 16 bit, except in a GGUF mix; so does attention beside experts of less than 8 bit, as
+    in the published 4-bit checkpoints of mixtures of experts. The name of the model's own checkpoint gives
     that back unchanged. Raises `UnknownNameError` with the nearest labels.
     """
     label = "_".join(text.strip().lower().replace("-", "_").replace(".", "_").split())
@@ -85,9 +87,14 @@ def parse_precision(text: str, model: Model) -> Precision:
         return gguf(label, model)
     own = model.precision.base
     wide = own.name if own.bits == 16 else "bf16"
-    if label == "w4a8":
-        return replace(
-            uniform("int4", base=wide), name=label, activations=dict.fromkeys(LARGE, FORMATS["fp8"])
-        )
     stored = label.removesuffix("_weights")
-    return replace(uniform(stored, weights_only=stored != label, base=wide), name=label)
+    mixed = {"w4a8": ("int4", "fp8"), "mxfp4_mxfp8": ("mxfp4", "mxfp8")}.get(label)
+    if mixed is not None:
+        weights, activations = mixed
+        found = replace(uniform(weights, base=wide), activations=dict.fromkeys(LARGE, FORMATS[activations]))
+    else:
+        found = uniform(stored, weights_only=stored != label, base=wide)
+    experts = any(isinstance(layer.ffn, MoE) for _, layer in model.runs)
+    if experts and found.weight("expert").bits < 8:
+        found = found.without(("attention",))
+    return replace(found, name=label)

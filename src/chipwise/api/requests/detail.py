@@ -27,6 +27,8 @@ class _Inside(EstimateOptions):
             "layout": self.layout(),
             "count": self.count,
             "concurrency": self.concurrency,
+            "rate_per_s": self.arrivals(),
+            "replicas": self.replicas,
             "pricing": self.pricing(),
             "parameters": numbers_of(self.parameters),
             **self.settings(),

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
-from chipwise.api.requests.field import MISSING, Asked, ask, count_of, pairs, quantity, share
+from chipwise.api.requests.field import MISSING, Asked, ask, count_of, pairs, quantity, share, whole
+from chipwise.catalog.harness import get_harness
 from chipwise.catalog.pricing import Pricing
 from chipwise.errors import UsageError, shorten
 from chipwise.parallel.layout import Layout
@@ -141,8 +142,14 @@ class Serving(Software):
         "guess tokens ahead, as in accept=0.7,draft=3; the acceptance is yours to know, with=lookup needs no module"
     )
     disaggregate: bool = ask("work off prompts in workers of their own", False)
+    prefill: str | None = ask(
+        "separate workers for prompts and their layout, as in workers=2,tp=4; default: as many as keep up"
+    )
     software: str | None = ask(
         "date or MLPerf round of the software, as in 2025-06 or v5.0; default: the newest"
+    )
+    harness: str | None = ask(
+        "benchmark client whose figures to predict, as in vllm-bench or inferencex; default: none"
     )
 
     def settings(self) -> dict[str, Any]:
@@ -167,7 +174,27 @@ class Serving(Software):
             speculation = Speculation(int(draft), accept or 0.0)
         if given.get("with", "lookup") != "lookup":
             raise UsageError(f"--speculate: cannot guess with '{shorten(given['with'])}'", hint)
-        return Tactics(speculation, "with" in given, self.disaggregate, self.software or "")
+        prefill = self._prefill()
+        return Tactics(
+            speculation,
+            "with" in given,
+            self.disaggregate or prefill is not None,
+            self.software or "",
+            get_harness(self.harness),
+            prefill,
+        )
+
+    def _prefill(self) -> tuple[Layout, int] | None:
+        given = pairs(self.prefill, "--prefill")
+        if not given:
+            return None
+        known = ("workers", "tp", "pp", "dp", "ep")
+        strange = sorted(set(given) - set(known))
+        if strange:
+            raise UsageError(f"--prefill: no part is called '{shorten(strange[0])}'", "as in workers=2,tp=4")
+        counts = {name: whole(text, f"--prefill {name}", low=1, high=100_000) for name, text in given.items()}
+        workers = counts.pop("workers", 1)
+        return Layout(**{name: float(n) for name, n in counts.items()}), workers
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -197,11 +224,16 @@ class Place(Asked):
     pp: int = ask("pipeline stages", 1)
     dp: int = ask("attention replicas that share experts", 1)
     ep: int = ask("expert parallelism", 1)
-    concurrency: float | None = ask("requests in flight; default: as many as fit, of a local user one")
+    replicas: int = ask("replicas of the layout that share the load", 1)
+    concurrency: float | None = ask(
+        "clients that each send their next request when the last has ended; default: as many as fit, of a local user one"
+    )
+    rate: str | None = ask("requests per second that arrive at random, as in 10/s, in place of --concurrency")
 
     def layout(self) -> Layout:
         """The degrees as a layout. Raises `UsageError` for a degree, count or load that cannot be."""
         count_of(self.count, "--count", "chips")
+        count_of(self.replicas, "--replicas", "replicas", 100_000)
         degrees = {name: getattr(self, name) for name in ("tp", "pp", "dp", "ep")}
         for name, degree in degrees.items():
             if not 1 <= degree <= 100_000:
@@ -209,6 +241,12 @@ class Place(Asked):
         if self.concurrency is not None and not 0 < self.concurrency < 1e7:
             raise UsageError(f"--concurrency {self.concurrency:g} is out of range", "more than 0")
         return Layout(**{name: float(degree) for name, degree in degrees.items()})
+
+    def arrivals(self) -> float | None:
+        """Requests per second, None where clients or capacity set the load. Raises `UsageError` for two loads."""
+        if self.rate is not None and self.concurrency is not None:
+            raise UsageError("--rate and --concurrency are two loads", "open arrivals or a number of clients")
+        return quantity(self.rate, "1/s", "--rate", low=1e-9, high=1e8)
 
 
 @dataclass(frozen=True, kw_only=True)

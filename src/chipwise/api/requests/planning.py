@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from chipwise import api
 from chipwise.api.requests.command import about, hinting
@@ -122,6 +122,7 @@ class EstimateOptions(Money, Serving, Lengths, Place):
     """One deployment and how it is used."""
 
     task: Task = ask(TASK, "serve")
+    evidence: Literal["all", "none"] = ask("published results shown beside the answer, which they never move", "all")
     parameters: str | None = ask(
         "parameters that chipwise calibrate wrote; default: those shipped", file=True
     )
@@ -145,6 +146,9 @@ class EstimateRequest(EstimateOptions):
                 layout,
                 count=self.count,
                 concurrency=self.concurrency,
+                rate_per_s=self.arrivals(),
+                replicas=self.replicas,
+                evidence=self.evidence == "all",
                 pricing=self.pricing(),
                 parameters=numbers_of(self.parameters),
                 **self.settings(),

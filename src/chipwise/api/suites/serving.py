@@ -1,83 +1,303 @@
-"""The suite `serving`: measured serving rows -> time to the first token and per further token."""
+"""The suite `serving`: a measured row becomes the question that a user would ask, and takes the same answer.
+
+Works on tables with the columns of `serving_points.csv`. Nothing here reads a measured figure but `measured_runs`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
 
-from chipwise.calibrate.parameters import Parameters, shipped_parameters
-from chipwise.catalog.configs import ModelConfig, find_config
-from chipwise.errors import ChipwiseError
+from chipwise.api.estimating import Asked, asked, loads_of, served
+from chipwise.api.loaded import load
+from chipwise.api.requests.command import command_line
+from chipwise.api.requests.parts import numbers_of
+from chipwise.api.requests.planning import EstimateRequest
+from chipwise.calibrate.parameters import Parameters
+from chipwise.catalog.chip import Chip
+from chipwise.catalog.chips import get_chip
+from chipwise.catalog.harness import harness_of
+from chipwise.catalog.runtime import Runtime, get_runtime
+from chipwise.errors import ChipwiseError, InfeasibleError, UsageError, shorten
+from chipwise.evidence.anchors import Anchors, Run, corrections
+from chipwise.evidence.judge import APART, judge
 from chipwise.evidence.rows import Predicted, Row, read_rows
-from chipwise.evidence.serving_answers import FIGURES, answer, seconds
-from chipwise.evidence.serving_rows import ServingRun, read_run
+from chipwise.evidence.tiers import tier_of
 from chipwise.units import Array
+from chipwise.workload.formats import FORMATS
+from chipwise.workload.model import Model, MoE
 
-__all__ = ["measured_runs", "predict_serving", "readable_runs"]
+__all__ = ["FIGURES", "ServingRun", "answer", "measured_runs", "predict_serving", "question_of", "readable_runs"]
 
 NEEDED = ("row_id", "chip", "backend", "isl", "osl", "concurrency")
+FIGURES: Mapping[str, str] = {"ttft_s": "ttft_ms", "tpot_s": "tpot_ms"}
+"""Figures of a prediction and the columns of the table that they answer."""
+
+CLIENT = "aiperf"  # closed loops of equal requests, where a table does not say which client it was
+STREAMED = re.compile(r"mtp|eagle|speculat|medusa|draft", re.I)
+DATE = re.compile(r"\d{4}-\d\d")
+TIGHT = "memory_share=0.97"
+"""Policy of a run that could not have run with its runtime's defaults, and ran."""
+
+
+@dataclass(frozen=True)
+class ServingRun:
+    """A row as the question that it asks, read and checked."""
+
+    id: str
+    question: EstimateRequest
+    asked: Asked
+
+    @property
+    def cell(self) -> tuple[str, str]:
+        """Architecture and chip: what stays together when a fit is tested."""
+        return self.architecture, self.asked.deployment.chip.id
+
+    @property
+    def architecture(self) -> str:
+        """Checkpoints of one architecture and size share a name: DeepSeek-R1 is V3."""
+        model = self.asked.context.found.graph.model
+        return f"{model.architecture}-{model.layers}x{model.hidden}"
+
+    @property
+    def apart(self) -> bool:
+        """Whether prompts have workers of their own."""
+        return self.asked.deployment.apart
+
+    @property
+    def run(self) -> Run:
+        """The same as anchors compare it."""
+        a, q = self.asked, self.question
+        deployment = (*self.cell, q.precision, a.deployment.runtime.id, q.harness, self.apart)
+        w = a.context.workload
+        return Run(self.id, deployment, (a.layout, q.prefill, a.replicas), (a.concurrency or 1.0, w.prompt_tokens, w.output_tokens))
 
 
 def predict_serving(
-    rows: str, anchors: str | None = None, numbers: Parameters | None = None
+    rows: str, anchors: str | None = None, numbers: Parameters | None = None, commands: dict[str, str] | None = None
 ) -> Iterator[Predicted]:
     """`ttft_ms` and `tpot_ms` of every row with 80 % intervals; measured columns are not read.
 
     `anchors` is a table of the same form with measured columns, of runs that the user owns: rows of the same
-    deployment correct the prediction. A row that cannot be answered becomes a line with the reason.
+    deployment correct the prediction. `commands` takes the command line that gives the same answer, by row. A row
+    that cannot be answered becomes a line with the reason.
     """
-    parameters = numbers or shipped_parameters()
-    table, found = readable_runs(rows)
-    own = measured_runs(anchors) if anchors else None
+    table, found = readable_runs(rows, numbers)
     runs = [run for run in found if isinstance(run, ServingRun)]
-    answers = answer(runs, parameters, own) if runs else None
-    at = -1
+    answers = {run.id: times for run, times in zip(runs, answer(runs), strict=True)}
+    used: dict[str, float] = {}
+    if anchors is not None and runs:
+        own, tpot, ttft = measured_runs(anchors, numbers)
+        known = answer(own)
+        predicted = (np.array([times[figure] for times in known]) for figure in ("tpot_s", "ttft_s"))
+        by = corrections([r.run for r in runs], Anchors([r.run for r in own], *predicted, tpot, ttft))
+        for i, run in enumerate(runs):
+            tpot_s, ttft_s = (answers[run.id][figure] for figure in ("tpot_s", "ttft_s"))
+            answers[run.id] = {"tpot_s": tpot_s * by.passes[i], "ttft_s": ttft_s * by.passes[i] * by.first[i]}
+            used[run.id] = float(by.used[i])
     for row, run in zip(table, found, strict=True):
-        if not isinstance(run, ServingRun) or answers is None:
+        if not isinstance(run, ServingRun):
             for metric in FIGURES.values():
                 yield Predicted(row["row_id"], metric, None, refused=str(run))
             continue
-        at += 1
-        near = answers.nearness[at]
-        basis = {"own": "measured", "chip": "calibrated"}.get(near, "modelled")
+        if commands is not None:
+            commands[row["row_id"]] = command_line("estimate", run.question)
+        d = run.asked.deployment
+        near = tier_of(d.chip, d.runtime.id, run.asked.context.numbers, anchored=bool(used.get(run.id)))
         for figure, metric in FIGURES.items():
-            mid, low, high = (round(1e3 * x, 4) for x in answers.interval(figure, at))
-            yield Predicted(row["row_id"], metric, mid, low, high, basis)
+            e = judge(figure + (APART if run.apart else ""), answers[run.id][figure], near)
+            if figure == "tpot_s" and run.asked.context.workload.output_tokens <= 1.0:
+                yield Predicted(row["row_id"], metric, None, refused="one token: there is no time per further one")
+                continue
+            yield Predicted(row["row_id"], metric, 1e3 * e.mid, 1e3 * e.low, 1e3 * e.high, e.basis)
 
 
-def readable_runs(path: str) -> tuple[list[Row], list[ServingRun | ChipwiseError]]:
-    """Rows of a table and what they mean, or why they cannot be read."""
+def answer(runs: Sequence[ServingRun]) -> list[dict[str, float]]:
+    """Seconds to the first token and per further one of every row, by the code that answers `estimate`."""
+    found: list[dict[str, float]] = [{} for _ in runs]
+    for members in by_category(runs):
+        asks = [runs[i].asked for i in members]
+        _, loads = loads_of(asks)
+        times = served(asks, loads)
+        for place, i in enumerate(members):
+            found[i] = {figure: float(getattr(times, figure)[place, 0]) for figure in FIGURES}
+    return found
+
+
+def by_category(runs: Sequence[ServingRun]) -> Iterator[list[int]]:
+    """Places of rows that are priced together."""
+    groups: dict[tuple[object, ...], list[int]] = {}
+    for i, run in enumerate(runs):
+        groups.setdefault(run.asked.category, []).append(i)
+    yield from groups.values()
+
+
+def readable_runs(path: str, numbers: Parameters | None = None) -> tuple[list[Row], list[ServingRun | ChipwiseError]]:
+    """Rows of a table and what they ask, or why they cannot be read."""
     folder = Path(path).parent / "models"
-    configs: dict[str, ModelConfig] = {}
     table: list[Row] = list(read_rows(path, NEEDED))
     found: list[ServingRun | ChipwiseError] = []
     for row in table:
         try:
-            name = row.get("config_file", "")
-            if name and name not in configs:
-                configs[name] = find_config(str(folder / name))
-            found.append(read_run(row, configs.get(name)))
+            found.append(_read(row, folder, numbers))
         except ChipwiseError as error:
             found.append(error)
     return table, found
 
 
-def measured_runs(path: str) -> tuple[list[ServingRun], Array, Array]:
+def _read(row: Row, folder: Path, numbers: Parameters | None) -> ServingRun:
+    question = question_of(row, folder)
+    try:
+        return ServingRun(row["row_id"], question, _asked(question, numbers))
+    except InfeasibleError:
+        tight = replace(question, policy=TIGHT)
+        return ServingRun(row["row_id"], tight, _asked(tight, numbers))
+
+
+def _asked(q: EstimateRequest, numbers: Parameters | None) -> Asked:
+    return asked(
+        q.model,
+        q.workload(q.task),
+        q.chip,
+        q.layout(),
+        concurrency=q.concurrency,
+        replicas=q.replicas,
+        parameters=numbers or numbers_of(q.parameters),
+        **q.settings(),
+    )
+
+
+def measured_runs(path: str, numbers: Parameters | None = None) -> tuple[list[ServingRun], Array, Array]:
     """Readable rows with measured columns: runs, seconds per token, seconds to the first token."""
-    table, found = readable_runs(path)
+    table, found = readable_runs(path, numbers)
     kept = [(row, run) for row, run in zip(table, found, strict=True) if isinstance(run, ServingRun)]
-    kept = [(row, run) for row, run in kept if _numbers(row)]
+    kept = [(row, run) for row, run in kept if _seconds(row.get("tpot_ms", "")) > 0]
     runs = [run for _, run in kept]
-    tpot, ttft = (seconds([row.get(name, "") for row, _ in kept]) for name in ("tpot_ms", "ttft_ms"))
+    tpot, ttft = (np.array([_seconds(row.get(name, "")) for row, _ in kept]) for name in ("tpot_ms", "ttft_ms"))
     return runs, tpot, ttft
 
 
-def _numbers(row: Row) -> bool:
-    """Whether a row holds a measured time per token."""
+def _seconds(text: str) -> float:
+    """Milliseconds as seconds, NaN where blank or no number."""
     try:
-        values = [float(row[name]) for name in FIGURES.values() if row.get(name)]
+        return float(text) / 1e3 if text else float("nan")
     except ValueError:
-        return False
-    return bool(row.get("tpot_ms")) and bool(np.all(np.array(values) > 0))
+        return float("nan")
+
+
+def question_of(row: Row, folder: Path) -> EstimateRequest:
+    """The question of a row; measured columns are not read.
+
+    Raises `UsageError` for a row that lacks a column, names no chip of the catalogue or no workers, or has a
+    layout that cannot be; `UnknownNameError` for an unknown chip or runtime.
+    """
+    name = row.get("config_file", "")
+    if not name:
+        raise UsageError(f"{shorten(row.get('model', 'row'))}: no config_file", "the model is read from a config.json")
+    if not row["chip"]:
+        raise UsageError("the chip is not in the catalogue", "chipwise chips list")
+    if STREAMED.search(row.get("precision", "")):
+        raise UsageError("speculative decoding is named without an acceptance rate")
+    chip, runtime = get_chip(row["chip"]), get_runtime(row["backend"])
+    path = str(folder / name)
+    model = _model(path)
+    disagg = row.get("mode", "agg") == "disagg"
+    pool = _degrees(row, "decode_" if disagg else "")
+    prompts = _degrees(row, "prefill_") if disagg else None
+    precision, kv = _formats(model, row.get("gemm_quant", ""), row.get("moe_quant", ""), chip, runtime)
+    harness = harness_of(row.get("source", ""))
+    date = DATE.match(row.get("measured_date", ""))
+    replicas = pool.pop("workers")
+    return EstimateRequest(
+        model=path,
+        chip=chip.id,
+        **pool,
+        replicas=replicas,
+        prefill=None if prompts is None else ",".join(f"{k}={v}" for k, v in prompts.items()),
+        concurrency=_clients(row, replicas, pool["dp"]),
+        in_=f"{_number(row, 'isl'):.10g}",
+        out=f"{_number(row, 'osl'):.10g}",
+        precision=precision,
+        kv=kv,
+        runtime=runtime.id,
+        software=date[0] if date else None,
+        harness=CLIENT if harness is None else harness.id,
+        evidence="none",
+    )
+
+
+@lru_cache(maxsize=256)
+def _model(path: str) -> Model:
+    return load(path).graph.model
+
+
+def _number(row: Row, name: str, least: float = 1.0) -> float:
+    try:
+        value = float(row[name])
+    except (KeyError, ValueError):
+        raise UsageError(f"{name} cannot be read", "as in serving_points.csv") from None
+    if not least <= value <= 1e8:
+        raise UsageError(f"{name} = {value:g} is out of range", f"at least {least:g}")
+    return value
+
+
+def _clients(row: Row, replicas: int, dp: int) -> float:
+    """The concurrency, or where it is blank what all decode workers run at a time."""
+    if row["concurrency"]:
+        return _number(row, "concurrency")
+    return (_number(row, "decode_batch") if row.get("decode_batch") else 1.0) * replicas * dp
+
+
+def _degrees(row: Row, prefix: str) -> dict[str, int]:
+    """Degrees of a pool and its workers; blank degrees are 1."""
+
+    def degree(name: str) -> int:
+        value = int(_number(row, prefix + name, 0.0)) if row.get(prefix + name) else 1
+        if value > 4096:
+            raise UsageError(f"{prefix}{name} = {value} is out of range", "at most 4096")
+        return max(value, 1)
+
+    tp, pp, dp, ep = degree("tp"), degree("pp"), degree("attention_dp"), degree("moe_ep")
+    if (tp * dp) % ep:
+        raise UsageError(f"experts in {ep} groups on {tp * dp} devices", "moe_ep divides tp x attention_dp")
+    if prefix and not row.get(prefix + "workers"):
+        raise UsageError("the number of workers is not known")
+    return {"workers": degree("workers") if prefix else 1, "tp": tp, "pp": pp, "dp": dp, "ep": ep}
+
+
+def _formats(model: Model, gemm: str, moe: str, chip: Chip, runtime: Runtime) -> tuple[str | None, str]:
+    """What a row's labels mean for a checkpoint: --precision (None: as stored) and --kv.
+
+    A checkpoint that is quantised to as few bits keeps its own formats (gpt-oss is mxfp4 whatever the label). Where the
+    chip has no 4-bit units, activations stay 16 bit; where it has, those of MXFP4 experts are narrowed to 8 bit. The
+    cache is 8 bit in TensorRT-LLM with quantised checkpoints; in vLLM and SGLang it is so from 4-bit units on (inferred
+    from memory limits: not recorded).
+    """
+    label = moe or gemm
+    moes = any(isinstance(layer.ffn, MoE) for _, layer in model.runs)
+    stored = model.precision.weight("expert" if moes else "ffn")
+    narrow = "fp4" in chip.matrix
+    if not label or (stored.bits <= min(_format(x)[1] for x in (label, gemm) if x) and stored.name != "int4"):
+        precision = None
+        bits, wide = stored.bits, not model.precision.activations
+        if stored.name == "mxfp4" and wide and narrow:
+            precision = "mxfp4_mxfp8"
+        elif stored.compute == "fp4" and not narrow and not wide:
+            precision = f"{stored.name}_weights"
+    else:
+        name, bits = _format(label)
+        precision = name if narrow or FORMATS[name].compute != "fp4" else f"{name}_weights"
+    small = bits < 16 and (runtime.id == "trtllm" or narrow)
+    return precision, "fp8" if small else "bf16"
+
+
+def _format(label: str) -> tuple[str, float]:
+    name = {"fp4": "nvfp4"}.get(label, label)
+    if name not in FORMATS:
+        raise UsageError(f"precision {shorten(label)} is not read", f"one of {', '.join(FORMATS)}")
+    return name, FORMATS[name].bits

@@ -8,30 +8,31 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from chipwise.api.suites.serving import readable_runs
+from chipwise.api.estimating import loads_of
+from chipwise.api.suites.serving import FIGURES, ServingRun, by_category, readable_runs
 from chipwise.calibrate.fit_serving import ServingRows, fit_serving
 from chipwise.calibrate.parameters import Parameters
+from chipwise.catalog.harness import get_harness
 from chipwise.cost.simt.rates import generation
 from chipwise.errors import ChipwiseError, UsageError
 from chipwise.evidence.anchors import Anchors, corrections
 from chipwise.evidence.judge import APART, Factors, Nearness, conformal
 from chipwise.evidence.rows import Row
-from chipwise.evidence.serving_answers import FIGURES, corrected, seconds
-from chipwise.evidence.serving_rows import Pool, ServingRun
-from chipwise.evidence.serving_tables import engines, labels
 from chipwise.evidence.validate import Judged, Summary, Validation, leave_out, ranking, summarise
+from chipwise.predict.service import Engines
 from chipwise.units import Array
 
 __all__ = ["Folds", "interval_table", "out_of_fold", "serving_rows", "validate_serving"]
 
 KEYS: Mapping[str, Callable[[ServingRun], Hashable]] = {
     "cell": lambda r: r.cell,
-    "chip": lambda r: r.chip.id,
+    "chip": lambda r: r.asked.deployment.chip.id,
     "model": lambda r: r.architecture,
-    "runtime": lambda r: r.runtime.id,
-    "generation": lambda r: generation(r.chip.id).removesuffix("_ultra"),
+    "runtime": lambda r: r.asked.deployment.runtime.id,
+    "generation": lambda r: generation(r.asked.deployment.chip.id).removesuffix("_ultra"),
+    "harness": lambda r: r.question.harness,
 }
-"""What stays together: the split of the table, a whole chip, architecture, runtime or generation of chips."""
+"""What stays together: the split of the table, a whole chip, architecture, runtime, generation of chips or harness."""
 
 TIERS: Mapping[Nearness, tuple[str, str]] = {
     "own": ("cell", "own"),
@@ -65,15 +66,47 @@ def serving_rows(path: str, numbers: Parameters) -> tuple[list[ServingRun], Serv
 
     Raises `UsageError` for a table without measured columns.
     """
-    table, found = readable_runs(path)
+    table, found = readable_runs(path, numbers)
     scored = [(row, run) for row, run in zip(table, found, strict=True) if row.get("score", "1") == "1"]
     refused = [row["row_id"] for row, run in scored if isinstance(run, ChipwiseError)]
     kept: list[tuple[Row, ServingRun]] = [(row, run) for row, run in scored if isinstance(run, ServingRun)]
     if not kept or not all(row.get(metric) for row, _ in kept for metric in FIGURES.values()):
         raise UsageError(f"{path}: no measured columns", f"needed: {', '.join(FIGURES.values())}")
     runs = [run for _, run in kept]
-    tpot, ttft = (seconds([row[name] for row, _ in kept]) for name in ("tpot_ms", "ttft_ms"))
-    return runs, ServingRows(engines(runs, numbers), labels(runs), tpot, ttft), refused
+    tpot, ttft = (
+        np.array([float(row[name]) / 1e3 for row, _ in kept]) for name in ("tpot_ms", "ttft_ms")
+    )
+    engines, places = _engines(runs)
+
+    def column(of: Callable[[ServingRun], float]) -> Array:
+        return np.array([of(r) for r in runs], dtype=float)
+
+    data = ServingRows(
+        engines,
+        places,
+        clients=column(lambda r: r.asked.concurrency or 1.0),
+        burst=column(lambda r: get_harness(r.question.harness).first_wave),
+        slower=column(lambda r: r.asked.context.tactics.slower),
+        labels={
+            "runtime": np.array([r.asked.deployment.runtime.id for r in runs]),
+            "chip": np.array([r.asked.deployment.chip.id for r in runs]),
+            "generation": np.array([generation(r.asked.deployment.chip.id).removesuffix("_ultra") for r in runs]),
+            "harness": np.array([str(r.question.harness) for r in runs]),
+        },
+        tpot_s=tpot,
+        ttft_s=ttft,
+    )
+    return runs, data, refused
+
+
+def _engines(runs: Sequence[ServingRun]) -> tuple[tuple[Engines, ...], tuple[NDArray[np.intp], ...]]:
+    """Engines of all rows by part, those with one pool and those with two, and which rows they are of."""
+    found: dict[bool, list[tuple[Engines, list[int]]]] = {}
+    for members in by_category(runs):
+        _, loads = loads_of([runs[i].asked for i in members], by_part=True)
+        found.setdefault(runs[members[0]].apart, []).append((loads.engines, members))
+    engines = tuple(Engines.join([e for e, _ in parts]) for parts in found.values())
+    return engines, tuple(np.array([i for _, members in parts for i in members]) for parts in found.values())
 
 
 def out_of_fold(
@@ -86,32 +119,31 @@ def out_of_fold(
     for kept, out in leave_out([KEYS[key](r) for r in runs]):
         fitted = fit_serving(data.take(kept))
         part = data.take(out)
-        served = part.engines.served(fitted.values(part.labels))
+        served = part.served(fitted.values(part.labels))
         for figure, column in plain.items():
-            column[out] = getattr(served, figure)
-        mine = [runs[i] for i in out]
-        for chosen, rows in _one_anchor_each(mine):
-            a = part.take(chosen)
+            column[out] = getattr(served, figure)[:, 0]
+        mine = [runs[i].run for i in out]
+        for chosen, rows in _one_anchor_each([runs[i] for i in out]):
+            known, rest = out[chosen], out[rows]
             anchors = Anchors(
-                [mine[i] for i in chosen], a.engines.served(fitted.values(a.labels)), a.tpot_s, a.ttft_s
+                [mine[i] for i in chosen],
+                plain["tpot_s"][known],
+                plain["ttft_s"][known],
+                data.tpot_s[known],
+                data.ttft_s[known],
             )
-            r = part.take(rows)
-            answered = corrected(
-                r.engines.served(fitted.values(r.labels)), corrections([mine[i] for i in rows], anchors)
-            )
-            for figure, column in own.items():
-                column[out[rows]] = getattr(answered, figure)
+            by = corrections([mine[i] for i in rows], anchors)
+            own["tpot_s"][rest] = plain["tpot_s"][rest] * by.passes
+            own["ttft_s"][rest] = plain["ttft_s"][rest] * by.passes * by.first
     return Folds(runs, refused, {"ttft_s": data.ttft_s, "tpot_s": data.tpot_s}, plain, own)
 
 
 def _one_anchor_each(runs: Sequence[ServingRun]) -> list[tuple[NDArray[np.intp], NDArray[np.intp]]]:
     """(anchor, rows) such that every row of a deployment but the anchor has just that one; the anchors get the
     next row of their deployment. Chosen by a seed, not by fit."""
-    groups: dict[tuple[object, ...], list[int]] = {}
+    groups: dict[Hashable, list[int]] = {}
     for i, r in enumerate(runs):
-        groups.setdefault(
-            (r.architecture, r.precision.name, r.chip.id, r.stack, r.prefill is None), []
-        ).append(i)
+        groups.setdefault(r.run.deployment, []).append(i)
     first: list[int] = []
     second: list[int] = []
     rest: list[int] = []
@@ -132,7 +164,7 @@ def interval_table(folds: Mapping[str, Folds]) -> dict[tuple[str, str], Factors]
     for figure in (*FIGURES, THROUGHPUT):
         for nearness, (key, kind) in TIERS.items():
             found = folds[key]
-            split = np.array([r.prefill is not None for r in found.runs])
+            split = np.array([r.apart for r in found.runs])
             predicted, measured = (_figure(found, name, figure) for name in (kind, "measured"))
             for suffix, mask in (("", ~split), (APART, split)):
                 rows = [int(i) for i in np.flatnonzero(mask)]
@@ -142,14 +174,13 @@ def interval_table(folds: Mapping[str, Folds]) -> dict[tuple[str, str], Factors]
 
 
 def _figure(folds: Folds, kind: str, figure: str) -> Array:
-    """A column of times, or tokens per second of the closed loop: C n_o / (TTFT + n_o TPOT)."""
+    """A column of times, or tokens per second of the closed loop: C n_o / (TTFT + (n_o - 1) TPOT)."""
     values: Pairs = getattr(folds, kind)
     if figure != THROUGHPUT:
         return values[figure]
-    tokens, clients = (
-        np.array([getattr(r, name) for r in folds.runs]) for name in ("output_tokens", "concurrency")
-    )
-    return np.asarray(clients * tokens / (values["ttft_s"] + tokens * values["tpot_s"]))
+    tokens = np.array([r.asked.context.workload.output_tokens for r in folds.runs])
+    clients = np.array([r.asked.concurrency or 1.0 for r in folds.runs])
+    return np.asarray(clients * tokens / (values["ttft_s"] + (tokens - 1.0) * values["tpot_s"]))
 
 
 def _factors(runs: Sequence[ServingRun], predicted: Array, measured: Array) -> Factors:
@@ -164,7 +195,7 @@ def _judged(folds: Folds, kind: str) -> list[Judged]:
     found: list[Judged] = []
     values: Pairs = getattr(folds, kind)
     cells = [r.cell for r in folds.runs]
-    split = np.array([r.prefill is not None for r in folds.runs])
+    split = np.array([r.apart for r in folds.runs])
     for figure, metric in FIGURES.items():
         for kept, out in _tiers(cells, split):
             others = [folds.runs[i] for i in kept]
@@ -206,15 +237,14 @@ def _tiers(
 
 
 def _slices(run: ServingRun) -> dict[str, str]:
+    d, precision = run.asked.deployment, run.asked.context.found.graph.model.precision.name
     return {
-        "mode": "disaggregated" if run.prefill else "aggregated",
-        "chip": run.chip.id,
-        "runtime": run.runtime.id,
-        "precision": run.precision.name,
+        "mode": "disaggregated" if run.apart else "aggregated",
+        "chip": d.chip.id,
+        "runtime": d.runtime.id,
+        "precision": precision,
         "model": run.architecture,
-        "llama fp8": "Llama-70B fp8"
-        if run.architecture.startswith("llama-80") and run.precision.name == "fp8"
-        else "",
+        "llama fp8": "Llama-70B fp8" if run.architecture.startswith("llama-80") and precision == "fp8" else "",
     }
 
 
@@ -242,27 +272,21 @@ def validate_serving(path: str, numbers: Parameters, key: str = "cell") -> Valid
 
 def _rankings(folds: Folds) -> list[str]:
     """Layouts of one workload: of equal chip counts by TPOT, of unequal ones by tokens per second and chip."""
-    equal: dict[tuple[object, ...], dict[Pool, list[tuple[float, float]]]] = {}
-    unequal: dict[tuple[object, ...], dict[Pool, list[tuple[float, float]]]] = {}
+    equal: dict[Hashable, dict[Hashable, list[tuple[float, float]]]] = {}
+    unequal: dict[Hashable, dict[Hashable, list[tuple[float, float]]]] = {}
     for i, r in enumerate(folds.runs):
-        if r.prefill is not None:
+        if r.apart:
             continue
         p, m = float(folds.predicted["tpot_s"][i]), float(folds.measured["tpot_s"][i])
-        load = (
-            r.architecture,
-            r.precision.name,
-            r.chip.id,
-            r.stack,
-            r.prompt_tokens,
-            r.output_tokens,
-            r.concurrency,
-        )
-        equal.setdefault((*load, r.pool.devices), {}).setdefault(r.pool, []).append((p, m))
+        run, output = r.run, r.asked.context.workload.output_tokens
+        devices = float(r.asked.layout.devices)
+        load = (run.deployment, run.load)
+        equal.setdefault((load, devices), {}).setdefault(run.layout, []).append((p, m))
         total = [
-            r.output_tokens * r.concurrency / (t + r.output_tokens * s) / r.pool.devices
+            output * run.load[0] / (t + output * s) / devices
             for t, s in ((float(folds.predicted["ttft_s"][i]), p), (float(folds.measured["ttft_s"][i]), m))
         ]
-        unequal.setdefault(load, {}).setdefault(r.pool, []).append((total[0], total[1]))
+        unequal.setdefault(load, {}).setdefault(run.layout, []).append((total[0], total[1]))
     said = []
     for name, groups in (("equal chip counts, by TPOT", equal), ("by tokens/s per chip", unequal)):
         # a layout that was measured in several versions counts once, with their mean

@@ -17,7 +17,7 @@ def _scaled(figure: Figure, by: float) -> tuple[float, float, float]:
 
 CURVES: dict[str, tuple[str, str, Callable[[LoadPoint], tuple[float, float, float]]]] = {
     "ttft": ("Time to the first token", "TTFT, ms", lambda p: _scaled(p.ttft_s, 1e3)),
-    "tpot": ("Time per output token", "TPOT, ms", lambda p: _scaled(p.tpot_s, 1e3)),
+    "tpot": ("Time per output token", "TPOT, ms", lambda p: _scaled(p.tpot_s or p.ttft_s, 1e3)),
     "tokens": ("Throughput of the replica", "output tokens/s", lambda p: _scaled(p.tokens_per_s, 1.0)),
 }
 

@@ -23,7 +23,7 @@ def _ms(f: Figure) -> Figure:
 METRICS: dict[str, Metric] = {
     "cost": ("Cost", "dollars per hour", _price),
     "usd_out": ("Cost of output", "dollars per million output tokens", lambda p: p.usd_per_million_out),
-    "tpot": ("TPOT", "ms per output token", lambda p: _ms(p.tpot_s)),
+    "tpot": ("TPOT", "ms per output token", lambda p: _ms(p.pace)),
     "ttft": ("TTFT", "ms to the first token", lambda p: _ms(p.ttft_s)),
     "rate": ("Throughput of a chip", "output tokens/s per chip", lambda p: p.tokens_per_s_per_chip),
 }
@@ -144,12 +144,12 @@ def _point(p: PlanRecord, usd: float) -> dict[str, str | float | bool]:
         "plan": f"{p.chips}x {p.chip}",
         "layout": p.spread,
         "usd": usd,
-        "speed": 1.0 / p.tpot_s.mid,
-        "slow": 1.0 / p.tpot_s.high,
-        "fast": 1.0 / p.tpot_s.low,
+        "speed": 1.0 / p.pace.mid,
+        "slow": 1.0 / p.pace.high,
+        "fast": 1.0 / p.pace.low,
         "ttft": p.ttft_s.mid * 1e3,
-        "tpot": p.tpot_s.mid * 1e3,
+        "tpot": p.pace.mid * 1e3,
         "bound": p.bound,
-        "basis": p.tpot_s.basis,
+        "basis": p.pace.basis,
         "on_front": p.on_front,
     }

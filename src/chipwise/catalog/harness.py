@@ -1,0 +1,74 @@
+"""Benchmark clients and what they add to the traffic that they are named after: facts of `data/harnesses.toml`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Literal
+
+from chipwise.catalog.parsed import parse
+from chipwise.catalog.snapshot import per_snapshot, shipped_text
+from chipwise.errors import UnknownNameError, UsageError
+
+__all__ = ["NO_HARNESS", "Harness", "get_harness", "harness_of", "load_harnesses"]
+
+
+@dataclass(frozen=True, slots=True)
+class Harness:
+    """A benchmark client. `waves` requests are sent by each client in a run; lengths are drawn evenly from `shortest`
+    of the nominal length to all of it; `server`: requests pass HTTP and a tokeniser."""
+
+    id: str
+    name: str
+    start: Literal["burst", "poisson"]
+    waves: float
+    shortest: float
+    server: bool
+    source: str
+    date: str
+    named_by: tuple[str, ...] = ()
+
+    @property
+    def first_wave(self) -> float:
+        """Share of a run that waits like half of a common start: 1 / (2 waves), 0 for arrivals at a rate."""
+        return 0.5 / self.waves if self.start == "burst" and self.id else 0.0
+
+    @property
+    def mean_length(self) -> float:
+        """Mean over nominal lengths."""
+        return 0.5 * (1.0 + self.shortest)
+
+
+NO_HARNESS = Harness("", "users, not a benchmark", "poisson", 1.0, 1.0, True, "", "")
+"""What every plan assumes."""
+
+
+@per_snapshot
+def load_harnesses() -> Mapping[str, Harness]:
+    """All bundled harnesses by id."""
+    table = parse(shipped_text("catalog/data/harnesses.toml"))
+    found = {
+        id: Harness(id=id, **{**row, "named_by": tuple(row.get("named_by", ()))}) for id, row in table.items()
+    }
+    for h in found.values():
+        if h.start not in ("burst", "poisson") or not h.waves >= 1 or not 0 < h.shortest <= 1:
+            raise UsageError(f"harnesses.toml: {h.id}: a value is out of range", "see the head of the file")
+    return MappingProxyType(found)
+
+
+def get_harness(name: str | None) -> Harness:
+    """The harness of that id; without one none. Raises `UnknownNameError`, naming the nearest."""
+    if not name or name == "none":
+        return NO_HARNESS
+    known = load_harnesses()
+    if name not in known:
+        raise UnknownNameError("harness", name, known)
+    return known[name]
+
+
+def harness_of(source: str) -> Harness | None:
+    """The harness that the source of a table of measurements names; None where it names none."""
+    words = set(re.split(r"[^a-z0-9_]+", source.lower()))
+    return next((h for h in load_harnesses().values() if words & set(h.named_by)), None)

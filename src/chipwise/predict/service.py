@@ -1,0 +1,402 @@
+"""From passes to service: what a user waits for the first token and for each further one, under any traffic.
+
+One model for open and closed arrivals, prompts beside decoding or in workers of their own; measured rows and plans
+ask it alike.
+
+Legend: N engines, K loads. A *slot* is one micro-batch of one attention replica: it works on requests of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from chipwise.cost.cost import Cost
+from chipwise.predict.passes import BATCHES, Passes, PassTable
+from chipwise.units import Array, Real
+
+__all__ = ["Engines", "Prediction", "Service", "shared_wait_s", "transfer_s"]
+
+FULL = 0.999  # of a budget or of a pool: the load that is still answered
+LEAST = 1e-9  # requests per pass: a load next to nothing
+HALVINGS = 44  # of the logarithm of the load between these: 12 digits
+
+
+@dataclass(frozen=True)
+class Service:
+    """What a first token waits for beside passes, and what a benchmark client adds; columns [N] or numbers.
+
+    | field | unit | meaning |
+    |---|---|---|
+    | request_s | s | HTTP, tokeniser and scheduling before the first token |
+    | interference | ratio | of what prompts should add to others' passes: what they do add |
+    | stream_tokens | tokens | held back before the client sees the first (tokens streamed in groups) |
+    | burst | ratio | share of the run that is its first wave: all clients start at once |
+
+    The last two are artefacts of a harness: 0 in every plan.
+    """
+
+    request_s: Real = 0.02
+    interference: Real = 1.0
+    stream_tokens: Real = 0.0
+    burst: Real = 0.0
+
+    @classmethod
+    def stack(cls, many: Sequence[Service]) -> Service:
+        """Columns of several."""
+        return cls(*(np.array([float(np.asarray(getattr(s, f.name))) for s in many]) for f in fields(cls)))
+
+    def take(self, index: NDArray[np.intp]) -> Service:
+        """Some of the rows."""
+        columns = (np.asarray(getattr(self, f.name)) for f in fields(self))
+        return Service(*(c[index] if c.ndim else c for c in columns))
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """What engines do at loads, arrays [N, K]; figures are of all replicas of an engine together.
+
+    `load` are requests that end in a pass of a slot (`Loads`), `batch` counts decoding sequences, `concurrency` all requests that clients have open. `tpot_s` is the mean time
+    per token after the first, shares of others' prompts included (`decode_s`: without them); 0 where there
+    is one token only. `ttft_s` = request_s + `own_s` + `wait_s` + `outside_s` + what a harness adds; `outside_s` is spent
+    waiting for room in the engine. `prefill_s` is the machine time of a prompt, `utilisation` the share of time that passes
+    spend on prompts, `service_s` what a prompt takes of one slot, `budget_share` the share of the budget of tokens, or of
+    the time of workers for prompts, that is taken. `resident` are requests inside an engine, for each attention replica.
+    `cost` is machine time per output token (per request where it is the only one): its shares say what bounds the throughput.
+    """
+
+    load: Array
+    batch: Array
+    concurrency: Array
+    resident: Array
+    requests_per_s: Array
+    tokens_per_s: Array
+    ttft_s: Array
+    tpot_s: Array
+    decode_s: Array
+    prefill_s: Array
+    utilisation: Array
+    wait_s: Array
+    own_s: Array
+    outside_s: Array
+    service_s: Array
+    budget_share: Array
+    cost: Cost
+
+    def each(self, pick: Callable[[Array], Array]) -> Prediction:
+        """Another choice of engines and loads, by one function on every array."""
+        numbers = {f.name: pick(getattr(self, f.name)) for f in fields(self) if f.name != "cost"}
+        return Prediction(**numbers, cost=Cost({k: pick(np.asarray(v)) for k, v in self.cost.exposed.items()}))
+
+
+def transfer_s(cache_bytes: Real, senders: Real, receivers: Real, bytes_per_s: Real, share: Real) -> Real:
+    """Seconds to send the cache of a request: every device of the smaller side moves its part at `share` of its
+    own port. Ignores overlap with later layers of the prompt."""
+    seconds: Real = cache_bytes / (np.minimum(senders, receivers) * share * bytes_per_s)
+    return seconds
+
+
+def shared_wait_s(service_s: Real, servers: Real, utilisation: Real, spread: Real = 1.0) -> Array:
+    """Mean wait for one of c alike servers, Poisson arrivals: (1 + c_s^2) / 2 S / c u^(sqrt(2 (c + 1)) - 1) /
+    (1 - u), infinite from u = 1 on; `spread` is 1 + c_s^2.
+
+    Source: Sakasegawa, "An approximation formula for L_q = alpha rho^beta / (1 - rho)", 1977; exact for c = 1.
+    """
+    u, c = np.asarray(utilisation, dtype=float), np.asarray(servers, dtype=float)
+    idle = np.maximum(1.0 - u, 0.0)
+    with np.errstate(divide="ignore"):
+        wait = 0.5 * spread * np.asarray(service_s) / c * u ** (np.sqrt(2.0 * (c + 1.0)) - 1.0) / idle
+    return np.asarray(wait)
+
+
+@dataclass(frozen=True)
+class Engines:
+    """Engines and how they are built; columns [N].
+
+    `table` holds the passes (of the pool that decodes, where prompts have one of their own, whose passes are in
+    `prompts`). `replicas` work alike; each has `ranks` attention replicas, `coupled` of which wait for each other in every
+    layer (they share experts), and `stages` micro-batches in flight. `limit` requests fit on each attention
+    replica. `prompt_servers` [N, 1 or K] ranks of the prompt pool work on requests of their own (0: no pool), the cache of a
+    request is sent in `transfer_s`.
+    """
+
+    table: PassTable
+    replicas: Array
+    ranks: Array
+    coupled: Array
+    stages: Array
+    limit: Array
+    prompts: PassTable | None = None
+    prompt_servers: Array | None = None
+    transfer_s: Array | None = None
+
+    def __len__(self) -> int:
+        return len(self.table)
+
+    def take(self, index: NDArray[np.intp]) -> Engines:
+        """Some of the engines."""
+        columns = {f.name: getattr(self, f.name) for f in fields(self)}
+        return Engines(**{k: None if v is None else v[index] if isinstance(v, np.ndarray) else v.take(index) for k, v in columns.items()})
+
+    @classmethod
+    def join(cls, many: Sequence[Engines]) -> Engines:
+        """Engines of several, one after the other; all with a pool for prompts, or none."""
+
+        def column(name: str) -> Array:
+            return np.concatenate([getattr(e, name) for e in many])
+
+        tables = {n: PassTable.join([getattr(e, n) for e in many]) for n in ("table", "prompts") if getattr(many[0], n) is not None}
+        names = [f.name for f in fields(cls) if f.name not in ("table", "prompts") and getattr(many[0], f.name) is not None]
+        return cls(**tables, **{n: column(n) for n in names})
+
+    @property
+    def slots(self) -> Array:
+        """Micro-batches that decode requests of their own, in all replicas."""
+        return self.replicas * self.ranks * self.stages
+
+    def under(self, service: Service, factors: Array | None = None) -> Loads:
+        """The engines ready to be loaded; `factors` [N, part] where the table is by part."""
+        prompts = None if self.prompts is None else self.prompts.passes(factors)
+        return Loads(self, self.table.passes(factors), prompts, service)
+
+
+@dataclass(frozen=True)
+class Loads:
+    """Engines with their passes in seconds, under any load.
+
+    The load of a slot is m, the requests that end in a pass: everything follows from it explicitly, and rates and
+    requests in flight rise with it, so that a given rate or number of clients has one answer.
+
+        B = m (n_o - 1) decode,  q = m n_i f prompt tokens ride     f = 1 - 1 / C for C clients: not one's own; else 1
+        P = t(B) + interference A       pass;  TPOT = P;  X = m / P requests a second;  Z = (n_o - 1) P
+    with A what prompts add. One chunk of c tokens adds a1 to a pass, prompts that fill the budget of F tokens a2:
+        A = a1 (pi l + x (1 - l)),  x = q / c <= 1;      a1 + (a2 - a1) (q - c) / (F - c) up to F, then in proportion
+    A pass waits for the slowest of the s = stages x coupled ranks slots that go in step, pi = 1 - (1 - x)^s; l is
+    the part of a chunk's time that is left while the other ranks have none.
+
+    Prompts that arrive in one pass ride together in the next (gated service: Takagi, Queueing Analysis, volume
+    1, 1991); the first token then takes
+        TTFT = request_s + own + W,  own = k a1 + ceil(k) t(B),  k = n_i / c chunks (alone: k a1)
+        W = (b / 2 + rho min(1, F / n_i)) (P + h s (1 + c_v^2) / (1 - h^2)) + wait for the budget
+    where rho = A / P, h = X a2 n_i / F <= rho is that share where prompts fill the budget (as a backlog does), s a prompt's
+    share of A, and b how often a request meets a pass that runs: always beside other clients, never alone, 1 - e^-L of
+    Poisson arrivals with L in flight; the term of h is no more than P, where prompts come in crowds that scatter
+    little. The budget is a queue with F / n_i places.
+
+    In pools of their own prompts take `prompt_servers`, each one at a time (`shared_wait_s`), and then their transfer;
+    P = t(B). A prompt takes less while the other ranks of its worker have none.
+
+    C clients beyond what fits wait outside: by Little's law TTFT = C / X - Z. Means throughout; burstiness beyond Poisson
+    and preemption are ignored.
+    """
+
+    engines: Engines
+    passes: Passes
+    prompts: Passes | None
+    service: Service
+
+    def closed(self, clients: Array) -> Prediction:
+        """`clients` [N, K] in all, each sending its next request when the last has ended."""
+        c = np.broadcast_to(np.asarray(clients, dtype=float), (len(self.engines), np.shape(clients)[-1]))
+        others = np.maximum(1.0 - 1.0 / np.maximum(c, 1.0), 0.0)
+        per_slot = c / self.engines.slots[:, None]
+
+        def over(m: Array) -> NDArray[np.bool_]:
+            at = self._at(m, others, c)
+            return np.asarray((at.rate * (at.cycle_s) > per_slot) | self._crowded(at))
+
+        return self._seen(self._solved(over, np.shape(c)), others, c)
+
+    def open(self, rate_per_s: Array) -> Prediction:
+        """Poisson arrivals of `rate_per_s` [N, K] in all. Beyond what fits: as many as do."""
+        rate = np.broadcast_to(np.asarray(rate_per_s, dtype=float), (len(self.engines), np.shape(rate_per_s)[-1]))
+        per_slot = rate / self.engines.slots[:, None]
+        one = np.ones(np.shape(rate))
+
+        def over(m: Array) -> NDArray[np.bool_]:
+            at = self._at(m, one, None)
+            return np.asarray((at.rate > per_slot) | self._crowded(at))
+
+        return self._seen(self._solved(over, np.shape(rate)), one, None)
+
+    def full(self) -> Prediction:
+        """As many requests as fit, each followed by the next."""
+        most = self.engines.limit * self.engines.replicas * self.engines.ranks
+        found = self.closed(most[:, None])
+        # those that wait outside for room do not count
+        return self.closed(found.concurrency - found.requests_per_s * found.outside_s)
+
+    def over_batches(self) -> Prediction:
+        """Poisson arrivals at every batch of the grid, in memory or not; of single tokens at as many prompts a
+        pass. Rates are NaN where prompts or tokens overflow a pass."""
+        decodes = self._column("decodes")
+        m = BATCHES[None, :] / np.maximum(decodes, 1.0)
+        found = self._seen(np.minimum(m, self._most()), np.ones(np.shape(m)), None)
+        return found.each(lambda values: np.where(m <= self._most(), values, np.nan))
+
+    def at(self, requests_per_pass: Array) -> Prediction:
+        """Poisson arrivals at m [N, K] requests per pass of a slot."""
+        return self._seen(requests_per_pass, np.ones(np.shape(requests_per_pass)), None)
+
+    def _column(self, name: str) -> Array:
+        value = np.asarray(getattr(self.engines.table.requests, name), dtype=float)
+        return np.broadcast_to(value, (len(self.engines),))[:, None]
+
+    def _most(self) -> Array:
+        """Requests per pass of a slot that the grid, the budget, and workers for prompts bear."""
+        decodes, new, budget = (self._column(n) for n in ("decodes", "new", "budget"))
+        most = np.where(decodes > 0, BATCHES[-1] / np.maximum(decodes, 1e-9), np.inf)
+        riding = ~self.engines.table.alone[:, None]
+        if self.prompts is None:
+            full = FULL * budget / (new + np.where(riding, decodes, 0.0))
+            most = np.minimum(most, np.where(riding | (decodes == 0), full, np.inf))
+        return most
+
+    def _crowded(self, at: _At) -> NDArray[np.bool_]:
+        inside = at.rate * (at.cycle_s - at.request_s) * self.engines.stages[:, None]
+        return np.asarray((inside > self.engines.limit[:, None] * (1.0 + 1e-9)) | (at.taken > FULL))
+
+    def _solved(self, over: Callable[[Array], NDArray[np.bool_]], shape: tuple[int, ...]) -> Array:
+        low = np.full(shape, np.log(LEAST))
+        high = np.broadcast_to(np.log(self._most()), shape)
+        for _ in range(HALVINGS):
+            middle = 0.5 * (low + high)
+            above = over(np.exp(middle))
+            low, high = np.where(above, low, middle), np.where(above, middle, high)
+        return np.exp(low)
+
+    def _at(self, m: Array, others: Array, clients: Array | None) -> _At:
+        e, r = self.engines, self._column
+        s = {f.name: np.asarray(getattr(self.service, f.name), dtype=float).reshape(-1, 1) for f in fields(Service)}
+        decodes, new, chunk, budget, spread = (r(n) for n in ("decodes", "new", "chunk", "budget", "spread"))
+        b = m * decodes
+        t, one, full = self.passes.at(b)
+        chunks = new / chunk
+        here = np.minimum(b, 1.0)
+        beside = 1.0 if clients is None else np.clip(clients / e.slots[:, None] * e.stages[:, None] - 1.0, 0.0, 1.0)
+        if self.prompts is not None and e.prompt_servers is not None and e.transfer_s is not None:
+            servers = e.prompt_servers
+            p = self.prompts.prompt_s
+            own, lone = chunks * p[:, :1], chunks * p[:, 2:]
+            rate = m / t
+            taken = rate * e.slots[:, None] * own / servers
+            wait = shared_wait_s(own, servers, np.minimum(taken * others, FULL), spread)
+            own = lone + (own - lone) * np.minimum(taken, 1.0) + e.transfer_s[:, None]
+            running = beside if clients is not None else 1.0 - np.exp(-b)
+            wait = wait + 0.5 * running * t
+            cycle = s["request_s"] + own + wait + decodes * t
+            zero = np.zeros(np.shape(t))
+            return _At(m, b, t, t, rate, own, wait, s["request_s"], cycle, taken, taken, zero, zero, chunks * p[:, :1])
+        x = m * chunks * others
+        slots = (e.stages * e.coupled)[:, None]
+        lone_part = (self.passes.prompt_s[:, 2] / self.passes.prompt_s[:, 0])[:, None]
+        first = np.minimum(x, 1.0)
+        any_ = 1.0 - (1.0 - first) ** slots
+        ratio = budget / chunk
+        filled = np.clip((x - 1.0) / np.maximum(ratio - 1.0, 1e-9), 0.0, 1.0) * (ratio > 1.0 + 1e-9)
+        beyond = np.maximum(x / ratio, 1.0)
+        single = any_ * lone_part + first * (1.0 - lone_part)
+        stall = s["interference"] * (one * single * (1.0 - filled) + full * filled) * beyond
+        # without decoding an engine rests between prompts
+        decoding = np.minimum(decodes, 1.0)
+        pass_s = decoding * t + (1.0 - decoding) * one * np.maximum(1.0 - x, 0.0) + stall
+        rate = m / pass_s
+        riding = ~e.table.alone[:, None]
+        own = chunks * one + np.where(riding, np.ceil(chunks) * t * here * decoding, 0.0)
+        rho = stall / pass_s * np.minimum(1.0, decoding + x)
+        part = chunks * stall / np.maximum(x, 1e-12) / slots
+        at_once = budget / new
+        # a backlog is worked off in full budgets, however prompts are spread before
+        heavy = np.minimum(s["interference"] * rate * others * full * new / budget, rho)
+        scatter = heavy * part * spread / np.maximum(1.0 - heavy * heavy, 1e-6)
+        met = pass_s + np.minimum(scatter, pass_s)
+        inside = rate * (own + decodes * pass_s)
+        running = beside if clients is not None else 1.0 - np.exp(-inside)
+        wait = (0.5 * running + rho * np.minimum(at_once, 1.0)) * met
+        used = np.where(riding, (m * new + b) / budget, np.where(decodes > 0, b / budget, m * new / budget))
+        held = pass_s * np.maximum(1.0 / at_once, 1.0)
+        queue = shared_wait_s(held, np.maximum(at_once, 1.0), np.minimum(m * new / budget * others, FULL), spread)
+        wait = wait + np.where(riding, queue, 0.0)
+        cycle = s["request_s"] + own + wait + decodes * pass_s
+        return _At(m, b, t, pass_s, rate, own, wait, s["request_s"], cycle, used, rho, first * (1 - filled), filled * beyond, part)
+
+    def _seen(self, m: Array, others: Array, clients: Array | None) -> Prediction:
+        e = self.engines
+        at = self._at(m, others, clients)
+        slots, decodes = e.slots[:, None], self._column("decodes")
+        rate = at.rate * slots
+        outside = np.zeros(np.shape(rate)) if clients is None else np.maximum(clients / rate - at.cycle_s, 0.0)
+        s = {n: np.asarray(getattr(self.service, n), dtype=float).reshape(-1, 1) for n in ("stream_tokens", "burst")}
+        first_wave = 0.0
+        if clients is not None:
+            of_slot = np.minimum(clients, (e.limit * e.replicas * e.ranks)[:, None]) / slots
+            if self.prompts is None:
+                first_wave = s["burst"] * of_slot * at.part_s * e.stages[:, None]
+            else:
+                first_wave = s["burst"] * of_slot * slots * at.part_s / np.asarray(e.prompt_servers)
+        ttft = at.request_s + at.own_s + at.wait_s + outside + first_wave + s["stream_tokens"] * at.pass_s
+        shape = np.shape(rate)
+        decoding = np.broadcast_to(decodes > 0, shape)
+        return Prediction(
+            load=np.broadcast_to(m, shape),
+            batch=at.batch * slots,
+            concurrency=rate * (at.cycle_s + outside),
+            resident=at.rate * (at.cycle_s - at.request_s) * e.stages[:, None],
+            requests_per_s=rate,
+            tokens_per_s=rate * (decodes + 1.0),
+            ttft_s=ttft,
+            tpot_s=np.where(decoding, at.pass_s, 0.0),
+            decode_s=np.where(decoding, at.decode_s, 0.0),
+            prefill_s=np.broadcast_to(self._prompt_s(), shape),
+            utilisation=np.broadcast_to(at.rho, shape),
+            wait_s=at.wait_s,
+            own_s=np.broadcast_to(at.own_s, shape),
+            outside_s=outside,
+            service_s=at.part_s,
+            budget_share=np.broadcast_to(at.taken, shape),
+            cost=self._machine_time(at),
+        )
+
+    def _prompt_s(self) -> Array:
+        passes = self.passes if self.prompts is None else self.prompts
+        return (self._column("new") / self._column("chunk")) * passes.prompt_s[:, :1]
+
+    def _machine_time(self, at: _At) -> Cost:
+        """Seconds of the machine per output token by resource, scaled to the pass; empty for tables by part."""
+        table = self.engines.table
+        if "compute" not in table.names:
+            return Cost()
+        decodes = self._column("decodes")
+        tokens = at.m * np.maximum(decodes, 1.0) * self.engines.ranks[:, None] * self.engines.stages[:, None]
+        decoding = np.broadcast_to(np.minimum(decodes, 1.0), np.shape(at.m))
+        found = table.shares(at.batch, decoding, at.chunks, at.budgets)
+        total = sum(found.values())
+        scale = at.pass_s / np.maximum(total, 1e-30) / tokens
+        exposed = {name: values * scale for name, values in found.items()}
+        if (pool := self.engines.prompts) is not None:
+            each = self._column("new") / self._column("chunk") / np.maximum(decodes, 1.0)
+            exposed = {n: v + pool.prompt[:, :1, pool.names.index(n)] * each for n, v in exposed.items()}
+        return Cost({name: values for name, values in exposed.items() if np.any(values > 0)})
+
+
+@dataclass(frozen=True)
+class _At:
+    """A load of every slot, [N, K]: see `Loads`. `chunks` single chunks and `budgets` full ones ride in a mean pass."""
+
+    m: Array
+    batch: Array
+    decode_s: Array
+    pass_s: Array
+    rate: Array
+    own_s: Array
+    wait_s: Array
+    request_s: Array
+    cycle_s: Array
+    taken: Array
+    rho: Array
+    chunks: Array
+    budgets: Array
+    part_s: Array
