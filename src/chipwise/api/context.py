@@ -80,7 +80,9 @@ class Context:
         """Engines of candidates of a group ready to be loaded, under the harness that was named."""
         d = group.deployments[0]
         held_back = float(d.policies.stream_interval - 1)
-        seen = harnessed(service.take(group.which), self.tactics.harness, d.runtime.id, held_back, self.numbers)
+        seen = harnessed(
+            service.take(group.which), self.tactics.harness, d.runtime.id, held_back, self.numbers
+        )
         return engines.under(seen)
 
     def records(
@@ -93,6 +95,10 @@ class Context:
         idle = load_assumptions()["idle_power_share"].value
         records = []
         for row, fleet in enumerate(fleets):
+
+            def of_row(values: Array, row: int = row) -> Array:
+                return np.asarray(values[row, 0])
+
             d = group.deployments[int(group.which[row])]
             layout = Layout(*(float(np.asarray(group.layout.part(x))[row]) for x in ("tp", "pp", "dp", "ep")))
             package = d.chip.devices_per_package
@@ -101,7 +107,7 @@ class Context:
             record = plan_record(
                 d,
                 layout,
-                found.each(lambda values, row=row: np.asarray(values[row, 0])),
+                found.each(of_row),
                 row_of(memory, row),
                 self.workload,
                 self.found.graph.model.precision,
@@ -124,7 +130,7 @@ class Context:
         middle = np.array([False, True, False])
 
         def beside(name: str) -> Array:
-            return np.where(middle, getattr(found, name), getattr(near, name))
+            return np.asarray(np.where(middle, getattr(found, name), getattr(near, name)))
 
         numbers = {f.name: beside(f.name) for f in fields(Prediction) if f.name != "cost"}
         numbers["batch"] = numbers["batch"] / slots

@@ -222,7 +222,8 @@ def _carried(one: Asked, found: Prediction, loads: Loads) -> None:
         return
     what = f"{asked_:g} requests in flight are more than the {room:.0f} that {one.name} holds"
     if float(engines.limit[0]) >= most:
-        hint = f"{one.deployment.runtime.name} admits {most} at a time: --policy max_sequences={int(np.ceil(asked_))} asks for more"
+        more = f"--policy max_sequences={int(np.ceil(asked_))}"
+        hint = f"{one.deployment.runtime.name} admits {most} at a time: {more} asks for more"
     else:
         hint = "a lower --concurrency, more chips, shorter lengths or a smaller format"
     raise InfeasibleError(what, hint)
@@ -247,10 +248,14 @@ def _check(memory: MemoryAccount, d: Deployment, layout: Layout, what: str, next
         joined = f"{d.chip.id} joins {domain:g}" if domain > 1 else f"{d.chip.id} is joined to no other"
         raise UsageError(
             f"{what}: the layout leaves the scale-up domain, {joined}",
-            f"tp x dp at most {domain:g}, or pipeline stages (--pp) over a network" if domain > 1 else "one device",
+            f"tp x dp at most {domain:g}, or pipeline stages (--pp) over a network"
+            if domain > 1
+            else "one device",
         )
     # a pipeline needs a sequence for each of its micro-batches
-    missing = float(np.max(float(layout.pp) * np.asarray(memory.sequence_bytes) - np.asarray(memory.cache_bytes)))
+    missing = float(
+        np.max(float(layout.pp) * np.asarray(memory.sequence_bytes) - np.asarray(memory.cache_bytes))
+    )
     if missing > 0 and not bool(np.all(memory.fits(float(layout.pp)))):
         raise InfeasibleError(
             f"{what}: {missing / 1e9:,.1f} GB short per device",

@@ -110,7 +110,16 @@ def load_curve(
     least = min(float(in_flight(workload, layout.pp) * layout.dp), full.concurrency)
     loads = np.unique(np.geomspace(least, full.concurrency, POINTS))[:-1]
     lesser = (
-        estimate(model, workload, chip, layout, count=count, concurrency=float(c) * replicas, replicas=replicas, **shared)
+        estimate(
+            model,
+            workload,
+            chip,
+            layout,
+            count=count,
+            concurrency=float(c) * replicas,
+            replicas=replicas,
+            **shared,
+        )
         for c in loads
     )
     # the last is the plan itself

@@ -30,9 +30,9 @@ NEWEST = "2026-06"
 @dataclass(frozen=True)
 class Tactics:
     """`speculation`: tokens guessed ahead (None: none), by the model's own module for it or, with `lookup` or where
-    it has none, free by lookup in the prompt. `apart`: prompts are worked off in workers of their own; `prefill` says how
-    many of which layout (None: as many of the plan's own as keep up). `software`: a date or MLPerf round whose
-    software it is ("": the newest measured). `harness`: the benchmark client that will measure it.
+    it has none, free by lookup in the prompt. `apart`: prompts are worked off in workers of their own; `prefill`
+    says how many of which layout (None: as many of the plan's own as keep up). `software`: a date or MLPerf round
+    whose software it is ("": the newest measured). `harness`: the benchmark client that will measure it.
 
     Raises `UnknownNameError` for software of no such date, `UsageError` for one before all that was measured.
     """
@@ -111,13 +111,15 @@ class Tactics:
             said.append("no speculative decoding")
         if self.prefill is not None:
             layout, workers = self.prefill
-            said.append(f"prompts in {workers} workers of their own ({layout.label()}), caches sent between them")
+            said.append(
+                f"prompts in {workers} workers of their own ({layout.label()}), caches sent between them"
+            )
         elif self.apart:
             said.append(
                 "prompts in workers of their own, as many as are 80 % busy, caches sent between machines"
             )
         if self.harness.id:
-            said.append(f"measured by {self.harness.name}, as published runs are")
+            said.append(f"measured by {self.harness.label}, as published runs are")
         if self.software:
             said.append(
                 f"software of {self.software}: passes take {self.slower:.2f}x as long as with the newest measured "

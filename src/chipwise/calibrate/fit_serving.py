@@ -26,7 +26,9 @@ from chipwise.predict.parts import PARTS
 from chipwise.predict.service import Engines, Prediction, Service
 from chipwise.units import Array, Real
 
-__all__ = ["PREFIX", "ServingFit", "ServingRows", "chips_seen", "fit_serving", "served_overheads"]
+__all__ = [
+    "GROUPS", "PREFIX", "ServingFit", "ServingRows", "chips_seen", "fit_serving", "harnessed", "served_overheads",
+]  # fmt: skip
 
 PREFIX = "serving"
 SOURCE = "published serving measurements with vLLM, SGLang and TensorRT-LLM on NVIDIA chips; fitted (2026-11)"
@@ -40,17 +42,22 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
     "gemm.memory": tuple(p for p in PARTS if p.startswith("gemm") and p.endswith("memory")),
     "gemm.compute": tuple(p for p in PARTS if p.startswith("gemm") and p.endswith("compute")),
     "experts.memory": tuple(p for p in PARTS if p.startswith("experts") and p.endswith("memory")),
-    "experts.compute": (*(p for p in PARTS if p.startswith("experts") and p.endswith("compute")), "imbalance"),
-    "attention": tuple(p for p in PARTS if "decode" in p or "prompt" in p) + ("index", "scan"),
+    "experts.compute": (
+        *(p for p in PARTS if p.startswith("experts") and p.endswith("compute")),
+        "imbalance",
+    ),
+    "attention": (*(p for p in PARTS if "decode" in p or "prompt" in p), "index", "scan"),
     "launch": ("launch", "experts.launch", "quantise", "pointwise"),
     "exchange": tuple(p for p in PARTS if p.startswith(("comm", "a2a"))),
-    "host": ("host.iteration", "host.sequence"),
+    "host.iteration": ("host.iteration",),
+    "host.sequence": ("host.sequence",),
 }
 """Parts of a pass that share a factor: what is alike in cause is alike in error. Finer factors did not help on fits
 that had not seen their label (docs/log.md)."""
 
 PASSES: Mapping[str, Quantity] = {
     **{group: Quantity(1.0, 0.3, "ratio", (), 0.1, 10.0) for group in GROUPS},
+    "launch": Quantity(1.0, 0.3, "ratio", (Level(_RUNTIME, 0.2),), 0.1, 10.0),
     # what a runtime adds to or takes from every pass
     "whole": Quantity(1.0, 0.2, "ratio", (Level(_RUNTIME, 0.1),), 0.1, 10.0),
     "interference": Quantity(1.0, 0.1, "ratio of a prompt's own time", (), 0.1, 3.0),
@@ -64,9 +71,9 @@ FIRST_TOKEN: Mapping[str, Quantity] = {
 
 @dataclass(frozen=True)
 class ServingRows:
-    """Measured rows: their engines with tables by part (`together`, and `apart` where prompts have workers of their own:
-    the rows of either are named by `index`), clients of a closed loop, shares of first waves, along which lines numbers
-    are shared, and means in seconds."""
+    """Measured rows: their engines with tables by part (those with one pool and those with two; `index` names the
+    rows of either), clients of a closed loop, shares of first waves, how much slower passes of old software are,
+    along which lines numbers are shared, and means in seconds."""
 
     engines: tuple[Engines, ...]
     index: tuple[NDArray[np.intp], ...]
@@ -90,10 +97,15 @@ class ServingRows:
             if len(kept):
                 engines.append(e.take(kept))
                 rows.append(place[own[kept]])
-        columns = (getattr(self, n)[index] for n in ("clients", "burst", "slower"))
-        labels = {name: column[index] for name, column in self.labels.items()}
         return ServingRows(
-            tuple(engines), tuple(rows), *columns, labels, self.tpot_s[index], self.ttft_s[index]
+            tuple(engines),
+            tuple(rows),
+            clients=self.clients[index],
+            burst=self.burst[index],
+            slower=self.slower[index],
+            labels={name: column[index] for name, column in self.labels.items()},
+            tpot_s=self.tpot_s[index],
+            ttft_s=self.ttft_s[index],
         )
 
     def served(self, values: Mapping[str, Real]) -> Prediction:
@@ -103,9 +115,14 @@ class ServingRows:
         factors = factors * self.slower[:, None]
         plain = Service()
         names = ("request_s", "interference", "stream_tokens")
-        numbers = {n: np.broadcast_to(np.asarray(values.get(n, getattr(plain, n)), dtype=float), (size,)) for n in names}
+        numbers = {
+            n: np.broadcast_to(np.asarray(values.get(n, getattr(plain, n)), dtype=float), (size,))
+            for n in names
+        }
         service = Service(**numbers, burst=self.burst)
-        found: dict[str, Array] = {f.name: np.full((size, 1), np.nan) for f in fields(Prediction) if f.name != "cost"}
+        found: dict[str, Array] = {
+            f.name: np.full((size, 1), np.nan) for f in fields(Prediction) if f.name != "cost"
+        }
         for engines, rows in zip(self.engines, self.index, strict=True):
             answer = engines.under(service.take(rows), factors[rows]).closed(self.clients[rows, None])
             for name, column in found.items():
@@ -165,9 +182,7 @@ def fit_serving(rows: ServingRows) -> ServingFit:
     return ServingFit(passes, first)
 
 
-def served_overheads(
-    numbers: Parameters, family: str, runtime: str, chips: Sequence[Chip]
-) -> Overheads:
+def served_overheads(numbers: Parameters, family: str, runtime: str, chips: Sequence[Chip]) -> Overheads:
     """Host and link overheads of a runtime on chips of one family, with the factors that served workloads gave
     the parts of its passes, one per chip. Runtimes and families that were not fitted have none."""
     plain = numbers.overheads(family, runtime)

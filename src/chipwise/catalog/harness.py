@@ -21,7 +21,7 @@ class Harness:
     of the nominal length to all of it; `server`: requests pass HTTP and a tokeniser."""
 
     id: str
-    name: str
+    label: str
     start: Literal["burst", "poisson"]
     waves: float
     shortest: float
@@ -50,7 +50,8 @@ def load_harnesses() -> Mapping[str, Harness]:
     """All bundled harnesses by id."""
     table = parse(shipped_text("catalog/data/harnesses.toml"))
     found = {
-        id: Harness(id=id, **{**row, "named_by": tuple(row.get("named_by", ()))}) for id, row in table.items()
+        name: Harness(id=name, label=row.pop("name"), named_by=tuple(row.pop("named_by", ())), **row)
+        for name, row in table.items()
     }
     for h in found.values():
         if h.start not in ("burst", "poisson") or not h.waves >= 1 or not 0 < h.shortest <= 1:

@@ -175,6 +175,7 @@ def _placed(options: _Estimate) -> dict[str, Any]:
     for name in TARGETS:
         if given.pop(name) is not None:
             raise UsageError(
-                f"--{name} is a target, and one given plan is shown as it is", "--concurrency or --rate sets its load"
+                f"--{name} is a target, and one given plan is shown as it is",
+                "--concurrency or --rate sets its load",
             )
     return given

@@ -48,7 +48,9 @@ class Layout:
 
     def arrays(self) -> Layout:
         """The same as columns of at least one row."""
-        return Layout(*(np.atleast_1d(np.asarray(self.part(p), dtype=float)) for p in ("tp", "pp", "dp", "ep")))
+        return Layout(
+            *(np.atleast_1d(np.asarray(self.part(p), dtype=float)) for p in ("tp", "pp", "dp", "ep"))
+        )
 
     def label(self) -> str:
         """`tp8 ep8`: degrees above one of a single layout; `whole` if there are none."""

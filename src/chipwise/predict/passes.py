@@ -114,7 +114,8 @@ class Passes:
     while the other attention replicas have none.
 
     Monotone by what an engine can always do: pad a batch (a smaller one is no slower) or split it (twice the
-    batch takes no more than twice the time). A full budget takes no less than a chunk, and alone no more than its chunks.
+    batch takes no more than twice the time). A full budget takes no less than a chunk, and alone no more than its
+    chunks.
     """
 
     decode_s: Array
@@ -177,8 +178,8 @@ class PassTable:
         return Passes(decode_s, added_s, prompt_s)
 
     def shares(self, batch: Array, decoding: Array, chunks: Array, full: Array) -> dict[str, Array]:
-        """Seconds by name [N, K] of `decoding` passes at `batch` with `chunks` single chunks and `full` budgets in them,
-        not ordered as `Passes` are: parts of a whole, to be scaled to it."""
+        """Seconds by name [N, K] of `decoding` passes at `batch` with `chunks` single chunks and `full` budgets in
+        them, not ordered as `Passes` are: parts of a whole, to be scaled to it."""
         low, high, share = _between(batch)
         rows = np.arange(len(self))[:, None]
         weight = share[..., None]
@@ -214,13 +215,19 @@ class PassTable:
 
         def column(name: str) -> Array:
             return np.concatenate(
-                [np.broadcast_to(np.asarray(getattr(t.requests, name), dtype=float), (len(t),)) for t in found]
+                [
+                    np.broadcast_to(np.asarray(getattr(t.requests, name), dtype=float), (len(t),))
+                    for t in found
+                ]
             )
 
         return cls(
             found[0].names,
-            *(np.concatenate([getattr(t, name) for t in found]) for name in ("decode", "added", "prompt", "alone")),
-            Requests(*(column(f.name) for f in fields(Requests))),
+            decode=np.concatenate([t.decode for t in found]),
+            added=np.concatenate([t.added for t in found]),
+            prompt=np.concatenate([t.prompt for t in found]),
+            alone=np.concatenate([t.alone for t in found]),
+            requests=Requests(*(column(f.name) for f in fields(Requests))),
         )
 
 
@@ -275,7 +282,9 @@ def tabulate(
         return prefill(tokens / long_new, long_new, cached)
 
     def decoding(batch: Real) -> Step:
-        return verification(batch, context, speculation.draft_tokens) if speculation else decode(batch, context)
+        return (
+            verification(batch, context, speculation.draft_tokens) if speculation else decode(batch, context)
+        )
 
     several = bool(np.any(budget > chunk * (1.0 + 1e-9)))
     wanted = (chunk, budget) if several else (chunk,)
@@ -290,7 +299,9 @@ def tabulate(
     else:
         coarse = _COARSE[None, :]
         below = plain[:, np.searchsorted(BATCHES, _COARSE)]
-        added = [fold(parts_of(decoding(coarse) + prompts(tokens)), len(_COARSE)) - below for tokens in wanted]
+        added = [
+            fold(parts_of(decoding(coarse) + prompts(tokens)), len(_COARSE)) - below for tokens in wanted
+        ]
     if speculation:
         if draft_of is not None:
             plain = plain + speculation.draft_tokens * fold(draft_of(decode(b, context)), len(BATCHES))
@@ -306,7 +317,7 @@ def tabulate(
 
 
 _PART = {name: i for i, name in enumerate(PARTS)}
-_RESOURCE = {name: i for i, name in enumerate(RESOURCES)}
+_RESOURCE: dict[str, int] = {name: i for i, name in enumerate(RESOURCES)}
 
 
 def _within(grid: Array, where: Array) -> tuple[NDArray[np.intp], NDArray[np.intp], Array]:

@@ -9,7 +9,7 @@ Legend: N engines, K loads. A *slot* is one micro-batch of one attention replica
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 
 import numpy as np
 from numpy.typing import NDArray
@@ -59,13 +59,16 @@ class Service:
 class Prediction:
     """What engines do at loads, arrays [N, K]; figures are of all replicas of an engine together.
 
-    `load` are requests that end in a pass of a slot (`Loads`), `batch` counts decoding sequences, `concurrency` all requests that clients have open. `tpot_s` is the mean time
-    per token after the first, shares of others' prompts included (`decode_s`: without them); 0 where there
-    is one token only. `ttft_s` = request_s + `own_s` + `wait_s` + `outside_s` + what a harness adds; `outside_s` is spent
-    waiting for room in the engine. `prefill_s` is the machine time of a prompt, `utilisation` the share of time that passes
-    spend on prompts, `service_s` what a prompt takes of one slot, `budget_share` the share of the budget of tokens, or of
-    the time of workers for prompts, that is taken. `resident` are requests inside an engine, for each attention replica.
-    `cost` is machine time per output token (per request where it is the only one): its shares say what bounds the throughput.
+    `load` are requests that end in a pass of a slot (`Loads`), `batch` counts decoding sequences, `concurrency` all
+    requests that clients have open, `resident` those inside an engine, for each attention replica. `tpot_s` is the
+    mean time per token after the first, shares of others' prompts included (`decode_s`: without them); 0 where there
+    is one token only. `ttft_s` = request_s + `own_s` + `wait_s` + `outside_s` + what a harness adds; `outside_s` is
+    spent waiting for room in the engine.
+
+    `prefill_s` is the machine time of a prompt, `utilisation` the share of time that passes spend on prompts,
+    `service_s` what a prompt takes of one slot, `budget_share` the share of the budget of tokens, or of the time of
+    workers for prompts, that is taken. `cost` is machine time per output token (per request where it is the only
+    one): its shares say what bounds the throughput.
     """
 
     load: Array
@@ -89,7 +92,9 @@ class Prediction:
     def each(self, pick: Callable[[Array], Array]) -> Prediction:
         """Another choice of engines and loads, by one function on every array."""
         numbers = {f.name: pick(getattr(self, f.name)) for f in fields(self) if f.name != "cost"}
-        return Prediction(**numbers, cost=Cost({k: pick(np.asarray(v)) for k, v in self.cost.exposed.items()}))
+        return Prediction(
+            **numbers, cost=Cost({k: pick(np.asarray(v)) for k, v in self.cost.exposed.items()})
+        )
 
 
 def transfer_s(cache_bytes: Real, senders: Real, receivers: Real, bytes_per_s: Real, share: Real) -> Real:
@@ -116,11 +121,11 @@ def shared_wait_s(service_s: Real, servers: Real, utilisation: Real, spread: Rea
 class Engines:
     """Engines and how they are built; columns [N].
 
-    `table` holds the passes (of the pool that decodes, where prompts have one of their own, whose passes are in
-    `prompts`). `replicas` work alike; each has `ranks` attention replicas, `coupled` of which wait for each other in every
-    layer (they share experts), and `stages` micro-batches in flight. `limit` requests fit on each attention
-    replica. `prompt_servers` [N, 1 or K] ranks of the prompt pool work on requests of their own (0: no pool), the cache of a
-    request is sent in `transfer_s`.
+    `table` holds the passes: of the pool that decodes, where prompts have one of their own, whose passes are in
+    `prompts`. `replicas` work alike; each has `ranks` attention replicas, `coupled` of which wait for each other in
+    every layer (they share experts), and `stages` micro-batches in flight. `limit` requests fit on each attention
+    replica. `prompt_servers` [N, 1 or K] ranks of the prompt pool work on requests of their own, the cache of a
+    request is sent in `transfer_s`; None: there is one pool.
     """
 
     table: PassTable
@@ -138,19 +143,26 @@ class Engines:
 
     def take(self, index: NDArray[np.intp]) -> Engines:
         """Some of the engines."""
-        columns = {f.name: getattr(self, f.name) for f in fields(self)}
-        return Engines(**{k: None if v is None else v[index] if isinstance(v, np.ndarray) else v.take(index) for k, v in columns.items()})
+        apart = self.prompts is not None
+        return Engines(
+            self.table.take(index),
+            **{name: getattr(self, name)[index] for name in _COLUMNS},
+            prompts=self.prompts.take(index) if self.prompts is not None else None,
+            prompt_servers=self.prompt_servers[index] if apart and self.prompt_servers is not None else None,
+            transfer_s=self.transfer_s[index] if apart and self.transfer_s is not None else None,
+        )
 
     @classmethod
     def join(cls, many: Sequence[Engines]) -> Engines:
         """Engines of several, one after the other; all with a pool for prompts, or none."""
-
-        def column(name: str) -> Array:
-            return np.concatenate([getattr(e, name) for e in many])
-
-        tables = {n: PassTable.join([getattr(e, n) for e in many]) for n in ("table", "prompts") if getattr(many[0], n) is not None}
-        names = [f.name for f in fields(cls) if f.name not in ("table", "prompts") and getattr(many[0], f.name) is not None]
-        return cls(**tables, **{n: column(n) for n in names})
+        apart = many[0].prompts is not None
+        return cls(
+            PassTable.join([e.table for e in many]),
+            **{name: np.concatenate([getattr(e, name) for e in many]) for name in _COLUMNS},
+            prompts=PassTable.join([e.prompts for e in many if e.prompts is not None]) if apart else None,
+            prompt_servers=np.concatenate([np.asarray(e.prompt_servers) for e in many]) if apart else None,
+            transfer_s=np.concatenate([np.asarray(e.transfer_s) for e in many]) if apart else None,
+        )
 
     @property
     def slots(self) -> Array:
@@ -161,6 +173,9 @@ class Engines:
         """The engines ready to be loaded; `factors` [N, part] where the table is by part."""
         prompts = None if self.prompts is None else self.prompts.passes(factors)
         return Loads(self, self.table.passes(factors), prompts, service)
+
+
+_COLUMNS = ("replicas", "ranks", "coupled", "stages", "limit")
 
 
 @dataclass(frozen=True)
@@ -181,16 +196,16 @@ class Loads:
     1, 1991); the first token then takes
         TTFT = request_s + own + W,  own = k a1 + ceil(k) t(B),  k = n_i / c chunks (alone: k a1)
         W = (b / 2 + rho min(1, F / n_i)) (P + h s (1 + c_v^2) / (1 - h^2)) + wait for the budget
-    where rho = A / P, h = X a2 n_i / F <= rho is that share where prompts fill the budget (as a backlog does), s a prompt's
-    share of A, and b how often a request meets a pass that runs: always beside other clients, never alone, 1 - e^-L of
-    Poisson arrivals with L in flight; the term of h is no more than P, where prompts come in crowds that scatter
-    little. The budget is a queue with F / n_i places.
+    where rho = A / P, h = X a2 n_i / F <= rho is that share where prompts fill the budget (as a backlog does), s a
+    prompt's share of A, and b how often a request meets a pass that runs: always beside other clients, never alone,
+    1 - e^-L of Poisson arrivals with L in flight; the term of h is no more than P, where prompts come in crowds that
+    scatter little. The budget is a queue with F / n_i places.
 
-    In pools of their own prompts take `prompt_servers`, each one at a time (`shared_wait_s`), and then their transfer;
-    P = t(B). A prompt takes less while the other ranks of its worker have none.
+    In pools of their own prompts take `prompt_servers`, each one at a time (`shared_wait_s`), and then their
+    transfer; P = t(B). A prompt takes less while the other ranks of its worker have none.
 
-    C clients beyond what fits wait outside: by Little's law TTFT = C / X - Z. Means throughout; burstiness beyond Poisson
-    and preemption are ignored.
+    C clients beyond what fits wait outside: by Little's law TTFT = C / X - Z. Means throughout; burstiness beyond
+    Poisson and preemption are ignored.
     """
 
     engines: Engines
@@ -212,7 +227,9 @@ class Loads:
 
     def open(self, rate_per_s: Array) -> Prediction:
         """Poisson arrivals of `rate_per_s` [N, K] in all. Beyond what fits: as many as do."""
-        rate = np.broadcast_to(np.asarray(rate_per_s, dtype=float), (len(self.engines), np.shape(rate_per_s)[-1]))
+        rate = np.broadcast_to(
+            np.asarray(rate_per_s, dtype=float), (len(self.engines), np.shape(rate_per_s)[-1])
+        )
         per_slot = rate / self.engines.slots[:, None]
         one = np.ones(np.shape(rate))
 
@@ -266,17 +283,24 @@ class Loads:
             middle = 0.5 * (low + high)
             above = over(np.exp(middle))
             low, high = np.where(above, low, middle), np.where(above, middle, high)
-        return np.exp(low)
+        return np.asarray(np.exp(low))
 
     def _at(self, m: Array, others: Array, clients: Array | None) -> _At:
         e, r = self.engines, self._column
-        s = {f.name: np.asarray(getattr(self.service, f.name), dtype=float).reshape(-1, 1) for f in fields(Service)}
+        s = {
+            f.name: np.asarray(getattr(self.service, f.name), dtype=float).reshape(-1, 1)
+            for f in fields(Service)
+        }
         decodes, new, chunk, budget, spread = (r(n) for n in ("decodes", "new", "chunk", "budget", "spread"))
         b = m * decodes
         t, one, full = self.passes.at(b)
         chunks = new / chunk
         here = np.minimum(b, 1.0)
-        beside = 1.0 if clients is None else np.clip(clients / e.slots[:, None] * e.stages[:, None] - 1.0, 0.0, 1.0)
+        beside = (
+            1.0
+            if clients is None
+            else np.clip(clients / e.slots[:, None] * e.stages[:, None] - 1.0, 0.0, 1.0)
+        )
         if self.prompts is not None and e.prompt_servers is not None and e.transfer_s is not None:
             servers = e.prompt_servers
             p = self.prompts.prompt_s
@@ -289,7 +313,22 @@ class Loads:
             wait = wait + 0.5 * running * t
             cycle = s["request_s"] + own + wait + decodes * t
             zero = np.zeros(np.shape(t))
-            return _At(m, b, t, t, rate, own, wait, s["request_s"], cycle, taken, taken, zero, zero, chunks * p[:, :1])
+            return _At(
+                m,
+                b,
+                t,
+                t,
+                rate,
+                own,
+                wait,
+                s["request_s"],
+                cycle,
+                taken,
+                taken,
+                zero,
+                zero,
+                chunks * p[:, :1],
+            )
         x = m * chunks * others
         slots = (e.stages * e.coupled)[:, None]
         lone_part = (self.passes.prompt_s[:, 2] / self.passes.prompt_s[:, 0])[:, None]
@@ -318,19 +357,41 @@ class Loads:
         wait = (0.5 * running + rho * np.minimum(at_once, 1.0)) * met
         used = np.where(riding, (m * new + b) / budget, np.where(decodes > 0, b / budget, m * new / budget))
         held = pass_s * np.maximum(1.0 / at_once, 1.0)
-        queue = shared_wait_s(held, np.maximum(at_once, 1.0), np.minimum(m * new / budget * others, FULL), spread)
+        queue = shared_wait_s(
+            held, np.maximum(at_once, 1.0), np.minimum(m * new / budget * others, FULL), spread
+        )
         wait = wait + np.where(riding, queue, 0.0)
         cycle = s["request_s"] + own + wait + decodes * pass_s
-        return _At(m, b, t, pass_s, rate, own, wait, s["request_s"], cycle, used, rho, first * (1 - filled), filled * beyond, part)
+        return _At(
+            m,
+            b,
+            t,
+            pass_s,
+            rate,
+            own,
+            wait,
+            s["request_s"],
+            cycle,
+            used,
+            rho,
+            first * (1 - filled),
+            filled * beyond,
+            part,
+        )
 
     def _seen(self, m: Array, others: Array, clients: Array | None) -> Prediction:
         e = self.engines
         at = self._at(m, others, clients)
         slots, decodes = e.slots[:, None], self._column("decodes")
         rate = at.rate * slots
-        outside = np.zeros(np.shape(rate)) if clients is None else np.maximum(clients / rate - at.cycle_s, 0.0)
-        s = {n: np.asarray(getattr(self.service, n), dtype=float).reshape(-1, 1) for n in ("stream_tokens", "burst")}
-        first_wave = 0.0
+        outside = (
+            np.zeros(np.shape(rate)) if clients is None else np.maximum(clients / rate - at.cycle_s, 0.0)
+        )
+        s = {
+            n: np.asarray(getattr(self.service, n), dtype=float).reshape(-1, 1)
+            for n in ("stream_tokens", "burst")
+        }
+        first_wave: Real = 0.0
         if clients is not None:
             of_slot = np.minimum(clients, (e.limit * e.replicas * e.ranks)[:, None]) / slots
             if self.prompts is None:

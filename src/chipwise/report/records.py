@@ -152,9 +152,9 @@ class PlanRecord:
 
     `precision` is that of the weights, `kv` that of the cache. `replicas` count `spare` ones, without which the
     load is carried too; `largest_requests_per_s` is what they sustain within the targets; `prompt_workers` work
-    off prompts for all of them (0: there is one pool). `tpot_s` includes the share of other requests' prompts (None: an answer of one token),
-    `decode_s` does not; `prompt_share` is the share of time that goes into prompts. `tails` by quantile ("p95"),
-    `day` where a curve of rates was given.
+    off prompts for all of them (0: there is one pool). `tpot_s` includes the share of other requests' prompts
+    (None: an answer of one token), `decode_s` does not; `prompt_share` is the share of time that goes into
+    prompts. `tails` by quantile ("p95"), `day` where a curve of rates was given.
     """
 
     rank: int

@@ -111,10 +111,13 @@ def evaluate(
     nothing = np.full((len(live), len(BATCHES)), np.nan)
     if not live.any():
         none = Prediction(
-            **{f.name: nothing for f in fields(Prediction) if f.name != "cost"}, cost=Cost(dict.fromkeys(RESOURCES, nothing))
+            **{f.name: nothing for f in fields(Prediction) if f.name != "cost"},
+            cost=Cost(dict.fromkeys(RESOURCES, nothing)),
         )
         masks = np.zeros(nothing.shape, dtype=bool)
-        return Evaluated(group, none, memory, reason, masks, missing, np.zeros(nothing.shape), rates, None, row)
+        return Evaluated(
+            group, none, memory, reason, masks, missing, np.zeros(nothing.shape), rates, None, row
+        )
     rows = Group(group.deployments, group.which[live], _take(group.layout, live))
     kept = np.asarray(memory.sequences)
     limit = np.minimum(np.broadcast_to(kept, (len(live), 1))[live, 0], policies.max_sequences)
@@ -129,7 +132,9 @@ def evaluate(
     prediction = engines.under(overheads.service.take(rows.which)).over_batches()
     table = prediction.each(lambda values: _scattered(values, live))
     with np.errstate(invalid="ignore"):
-        allowed = (table.resident <= np.broadcast_to(kept, (len(live), 1))) & (table.resident <= policies.max_sequences)
+        allowed = (table.resident <= np.broadcast_to(kept, (len(live), 1))) & (
+            table.resident <= policies.max_sequences
+        )
         allowed &= table.budget_share <= 1.0
     # the smallest batch is always allowed where it fits
     allowed[:, 0] |= fits

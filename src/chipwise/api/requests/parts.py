@@ -226,7 +226,7 @@ class Place(Asked):
     ep: int = ask("expert parallelism", 1)
     replicas: int = ask("replicas of the layout that share the load", 1)
     concurrency: float | None = ask(
-        "clients that each send their next request when the last has ended; default: as many as fit, of a local user one"
+        "clients that each wait for their answer before they send again; default: as many as fit, of a local user one"
     )
     rate: str | None = ask("requests per second that arrive at random, as in 10/s, in place of --concurrency")
 

@@ -122,7 +122,9 @@ class EstimateOptions(Money, Serving, Lengths, Place):
     """One deployment and how it is used."""
 
     task: Task = ask(TASK, "serve")
-    evidence: Literal["all", "none"] = ask("published results shown beside the answer, which they never move", "all")
+    evidence: Literal["all", "none"] = ask(
+        "published results shown beside the answer, which they never move", "all"
+    )
     parameters: str | None = ask(
         "parameters that chipwise calibrate wrote; default: those shipped", file=True
     )

@@ -32,7 +32,15 @@ from chipwise.units import Array
 from chipwise.workload.formats import FORMATS
 from chipwise.workload.model import Model, MoE
 
-__all__ = ["FIGURES", "ServingRun", "answer", "measured_runs", "predict_serving", "question_of", "readable_runs"]
+__all__ = [
+    "FIGURES",
+    "ServingRun",
+    "answer",
+    "measured_runs",
+    "predict_serving",
+    "question_of",
+    "readable_runs",
+]
 
 NEEDED = ("row_id", "chip", "backend", "isl", "osl", "concurrency")
 FIGURES: Mapping[str, str] = {"ttft_s": "ttft_ms", "tpot_s": "tpot_ms"}
@@ -75,11 +83,19 @@ class ServingRun:
         a, q = self.asked, self.question
         deployment = (*self.cell, q.precision, a.deployment.runtime.id, q.harness, self.apart)
         w = a.context.workload
-        return Run(self.id, deployment, (a.layout, q.prefill, a.replicas), (a.concurrency or 1.0, w.prompt_tokens, w.output_tokens))
+        return Run(
+            self.id,
+            deployment,
+            (a.layout, q.prefill, a.replicas),
+            (a.concurrency or 1.0, w.prompt_tokens, w.output_tokens),
+        )
 
 
 def predict_serving(
-    rows: str, anchors: str | None = None, numbers: Parameters | None = None, commands: dict[str, str] | None = None
+    rows: str,
+    anchors: str | None = None,
+    numbers: Parameters | None = None,
+    commands: dict[str, str] | None = None,
 ) -> Iterator[Predicted]:
     """`ttft_ms` and `tpot_ms` of every row with 80 % intervals; measured columns are not read.
 
@@ -94,17 +110,21 @@ def predict_serving(
     if anchors is not None and runs:
         own, tpot, ttft = measured_runs(anchors, numbers)
         known = answer(own)
-        predicted = (np.array([times[figure] for times in known]) for figure in ("tpot_s", "ttft_s"))
-        by = corrections([r.run for r in runs], Anchors([r.run for r in own], *predicted, tpot, ttft))
+        before = {figure: np.array([times[figure] for times in known]) for figure in FIGURES}
+        by = corrections(
+            [r.run for r in runs],
+            Anchors([r.run for r in own], before["tpot_s"], before["ttft_s"], tpot, ttft),
+        )
         for i, run in enumerate(runs):
             tpot_s, ttft_s = (answers[run.id][figure] for figure in ("tpot_s", "ttft_s"))
             answers[run.id] = {"tpot_s": tpot_s * by.passes[i], "ttft_s": ttft_s * by.passes[i] * by.first[i]}
             used[run.id] = float(by.used[i])
-    for row, run in zip(table, found, strict=True):
-        if not isinstance(run, ServingRun):
+    for row, read in zip(table, found, strict=True):
+        if not isinstance(read, ServingRun):
             for metric in FIGURES.values():
-                yield Predicted(row["row_id"], metric, None, refused=str(run))
+                yield Predicted(row["row_id"], metric, None, refused=str(read))
             continue
+        run = read
         if commands is not None:
             commands[row["row_id"]] = command_line("estimate", run.question)
         d = run.asked.deployment
@@ -112,7 +132,9 @@ def predict_serving(
         for figure, metric in FIGURES.items():
             e = judge(figure + (APART if run.apart else ""), answers[run.id][figure], near)
             if figure == "tpot_s" and run.asked.context.workload.output_tokens <= 1.0:
-                yield Predicted(row["row_id"], metric, None, refused="one token: there is no time per further one")
+                yield Predicted(
+                    row["row_id"], metric, None, refused="one token: there is no time per further one"
+                )
                 continue
             yield Predicted(row["row_id"], metric, 1e3 * e.mid, 1e3 * e.low, 1e3 * e.high, e.basis)
 
@@ -137,7 +159,9 @@ def by_category(runs: Sequence[ServingRun]) -> Iterator[list[int]]:
     yield from groups.values()
 
 
-def readable_runs(path: str, numbers: Parameters | None = None) -> tuple[list[Row], list[ServingRun | ChipwiseError]]:
+def readable_runs(
+    path: str, numbers: Parameters | None = None
+) -> tuple[list[Row], list[ServingRun | ChipwiseError]]:
     """Rows of a table and what they ask, or why they cannot be read."""
     folder = Path(path).parent / "models"
     table: list[Row] = list(read_rows(path, NEEDED))
@@ -178,7 +202,9 @@ def measured_runs(path: str, numbers: Parameters | None = None) -> tuple[list[Se
     kept = [(row, run) for row, run in zip(table, found, strict=True) if isinstance(run, ServingRun)]
     kept = [(row, run) for row, run in kept if _seconds(row.get("tpot_ms", "")) > 0]
     runs = [run for _, run in kept]
-    tpot, ttft = (np.array([_seconds(row.get(name, "")) for row, _ in kept]) for name in ("tpot_ms", "ttft_ms"))
+    tpot, ttft = (
+        np.array([_seconds(row.get(name, "")) for row, _ in kept]) for name in ("tpot_ms", "ttft_ms")
+    )
     return runs, tpot, ttft
 
 
@@ -198,7 +224,9 @@ def question_of(row: Row, folder: Path) -> EstimateRequest:
     """
     name = row.get("config_file", "")
     if not name:
-        raise UsageError(f"{shorten(row.get('model', 'row'))}: no config_file", "the model is read from a config.json")
+        raise UsageError(
+            f"{shorten(row.get('model', 'row'))}: no config_file", "the model is read from a config.json"
+        )
     if not row["chip"]:
         raise UsageError("the chip is not in the catalogue", "chipwise chips list")
     if STREAMED.search(row.get("precision", "")):
@@ -216,7 +244,10 @@ def question_of(row: Row, folder: Path) -> EstimateRequest:
     return EstimateRequest(
         model=path,
         chip=chip.id,
-        **pool,
+        tp=pool["tp"],
+        pp=pool["pp"],
+        dp=pool["dp"],
+        ep=pool["ep"],
         replicas=replicas,
         prefill=None if prompts is None else ",".join(f"{k}={v}" for k, v in prompts.items()),
         concurrency=_clients(row, replicas, pool["dp"]),

@@ -73,9 +73,7 @@ def serving_rows(path: str, numbers: Parameters) -> tuple[list[ServingRun], Serv
     if not kept or not all(row.get(metric) for row, _ in kept for metric in FIGURES.values()):
         raise UsageError(f"{path}: no measured columns", f"needed: {', '.join(FIGURES.values())}")
     runs = [run for _, run in kept]
-    tpot, ttft = (
-        np.array([float(row[name]) / 1e3 for row, _ in kept]) for name in ("tpot_ms", "ttft_ms")
-    )
+    tpot, ttft = (np.array([float(row[name]) / 1e3 for row, _ in kept]) for name in ("tpot_ms", "ttft_ms"))
     engines, places = _engines(runs)
 
     def column(of: Callable[[ServingRun], float]) -> Array:
@@ -90,7 +88,9 @@ def serving_rows(path: str, numbers: Parameters) -> tuple[list[ServingRun], Serv
         labels={
             "runtime": np.array([r.asked.deployment.runtime.id for r in runs]),
             "chip": np.array([r.asked.deployment.chip.id for r in runs]),
-            "generation": np.array([generation(r.asked.deployment.chip.id).removesuffix("_ultra") for r in runs]),
+            "generation": np.array(
+                [generation(r.asked.deployment.chip.id).removesuffix("_ultra") for r in runs]
+            ),
             "harness": np.array([str(r.question.harness) for r in runs]),
         },
         tpot_s=tpot,
@@ -244,7 +244,9 @@ def _slices(run: ServingRun) -> dict[str, str]:
         "runtime": d.runtime.id,
         "precision": precision,
         "model": run.architecture,
-        "llama fp8": "Llama-70B fp8" if run.architecture.startswith("llama-80") and precision == "fp8" else "",
+        "llama fp8": "Llama-70B fp8"
+        if run.architecture.startswith("llama-80") and precision == "fp8"
+        else "",
     }
 
 
