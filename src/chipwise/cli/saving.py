@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
@@ -48,7 +47,7 @@ def launch(
     """Files that start a saved plan with a tool, and the benchmark that verifies its estimate."""
     files = api_launch(saved, for_, plan)
     if out is not None:
-        for path in write_files(files, Path(out)):
+        for path in write_files(files, out):
             print(path)
         return
     for file in files:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import csv
-import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from chipwise.catalog.files import writing
 from chipwise.errors import MissingExtraError, UsageError, shorten
 
 __all__ = ["Predicted", "Row", "read_rows", "write_predictions"]
@@ -56,29 +55,14 @@ def write_predictions(predictions: Iterable[Predicted], path: str) -> int:
 
     Raises `UsageError` where the file cannot be written.
     """
-    try:
-        target = Path(path).resolve()
-        usable = target.is_file() or not target.exists()
-    except (OSError, ValueError, RuntimeError):
-        usable = False
-    if not usable:
-        raise UsageError(f"{path}: not a file", "give the name of a CSV file to write")
-    draft = target.with_name(f"{target.name}.{os.getpid()}.part")
     count = 0
-    try:
-        with draft.open("w", newline="", encoding="utf-8") as out:
-            writer = csv.writer(out, lineterminator="\n")
-            writer.writerow(COLUMNS)
-            for p in predictions:
-                numbers = ("" if x is None else str(x) for x in (p.mid, p.low, p.high))
-                writer.writerow((p.row_id, p.metric, *numbers, p.basis, p.refused))
-                count += 1
-        draft.replace(target)
-    except OSError as error:
-        raise UsageError(f"{path}: cannot be written", error.strerror or "check the path") from None
-    finally:
-        with contextlib.suppress(OSError):
-            draft.unlink()
+    with writing(path) as out:
+        writer = csv.writer(out, lineterminator="\n")
+        writer.writerow(COLUMNS)
+        for p in predictions:
+            numbers = ("" if x is None else str(x) for x in (p.mid, p.low, p.high))
+            writer.writerow((p.row_id, p.metric, *numbers, p.basis, p.refused))
+            count += 1
     return count
 
 

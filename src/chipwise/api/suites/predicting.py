@@ -12,6 +12,7 @@ from chipwise.api.suites.speeds import predict_speeds
 from chipwise.api.suites.training import predict_training
 from chipwise.calibrate.parameters import Parameters
 from chipwise.catalog.configs import ModelConfig, find_config
+from chipwise.catalog.files import output_file
 from chipwise.errors import ChipwiseError, UnknownNameError, UsageError
 from chipwise.evidence.rows import Predicted, Row, read_rows, write_predictions
 from chipwise.evidence.systolic_rows import systolic_row
@@ -89,8 +90,7 @@ def predict_suite(
     """
     if suite not in SUITES:
         raise UnknownNameError("suite", suite, SUITES, f"one of {', '.join(SUITES)}")
-    if Path(out).resolve() == Path(rows).resolve():
-        raise UsageError(f"{out}: --out would replace the rows", "give another file")
+    output_file(out, rows, anchors)  # before the work is done
     if anchors is not None and suite not in ANCHORED:
         raise UsageError(f"{suite} takes no anchors", f"--anchors is for {', '.join(ANCHORED)}")
     if parameters is not None and (anchors is not None or suite not in PRICED):
