@@ -246,7 +246,7 @@ def _model(saved: Saved) -> str:
 def _hub(saved: Saved, name: str) -> str:
     """What a tool is told to load: the user's own folder, or the name on the hub."""
     given = Path(_model(saved))
-    if str(given) not in saved.tables:
+    if not {str(given), str(given / "config.json")} & saved.tables.keys():
         return name
     return str(given.parent if given.name == "config.json" else given)
 

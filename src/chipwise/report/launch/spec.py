@@ -222,7 +222,9 @@ def check_spec(spec: Spec) -> None:
 def _check(name: str, value: object) -> None:
     if is_dataclass(value):
         for part in fields(value):
-            _check(part.name, getattr(value, part.name))
+            found = getattr(value, part.name)
+            if found is not None or "None" not in str(part.type):
+                _check(part.name, found)
     elif isinstance(value, tuple):
         for part in value:
             _check(name, part)
@@ -239,5 +241,5 @@ def _check(name: str, value: object) -> None:
                 f"{name}: {shorten(repr(value), 30)} is not between {low} and {high:.0e}",
                 "save the plan again",
             )
-    elif value is not None:
+    else:
         raise UsageError(f"{name}: '{shorten(str(value))}' is of another kind", "save the plan again")
