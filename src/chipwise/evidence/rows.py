@@ -10,7 +10,7 @@ from pathlib import Path
 from chipwise.catalog.files import writing
 from chipwise.errors import MissingExtraError, UsageError, shorten
 
-__all__ = ["Predicted", "Row", "read_rows", "write_predictions"]
+__all__ = ["Part", "Predicted", "Row", "read_rows", "write_predictions"]
 
 Row = Mapping[str, str]
 
@@ -30,6 +30,19 @@ class Predicted:
     refused: str = ""
 
 
+class Part(str):
+    """The path of a table of which only some `rows` are read, as if the file held no others."""
+
+    rows: tuple[Row, ...]
+
+    @staticmethod
+    def of(path: str, rows: Iterable[Row]) -> Part:
+        """These rows of the table at a path."""
+        part = Part(path)
+        part.rows = tuple(rows)
+        return part
+
+
 def read_rows(path: str, required: Iterable[str]) -> Iterator[dict[str, str]]:
     """The rows of a CSV or Parquet file as text, blanks for nulls.
 
@@ -37,9 +50,12 @@ def read_rows(path: str, required: Iterable[str]) -> Iterator[dict[str, str]]:
     Parquet without pyarrow.
     """
     file = Path(path)
-    if not file.is_file():
+    if isinstance(path, Part):
+        rows: Iterator[dict[str, str]] = map(dict, path.rows)
+    elif not file.is_file():
         raise UsageError(f"no such file: {path}", "give the rows as .csv or .parquet")
-    rows = _parquet(file) if file.suffix.lower() == ".parquet" else _csv(file)
+    else:
+        rows = _parquet(file) if file.suffix.lower() == ".parquet" else _csv(file)
     first = next(rows, None)
     if first is None:
         raise UsageError(f"{path}: holds no rows")
