@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+import contextlib
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -57,6 +57,8 @@ METRICS: Mapping[str, tuple[str, ...]] = {
     "mlperf_training": ("step_time_s",),
 }
 """What a row is refused under, where it is not the name of the suite."""
+
+LARGEST = 1e18  # figure of a row that can be meant
 
 
 def _each(suite: str, answer: Callable[[Row, ModelConfig | None], Answer]) -> Suite:
@@ -136,11 +138,10 @@ def every_row(suite: str, answer: Suite, rows: str) -> list[Predicted]:
     except (ArithmeticError, LookupError, TypeError, ValueError, AttributeError, RuntimeWarning) as error:
         table = rows.rows if isinstance(rows, Part) else tuple(read_rows(rows, ()))
         if len(table) == 1:
-            why = f"it cannot be computed: {shorten(str(error) or type(error).__name__, 200)}"
-            names = METRICS.get(suite, (suite,))
+            why = f"it cannot be computed: {shorten(str(error) or type(error).__name__, 200)} ({_check(table[0])})"
             return [
-                Predicted(table[0]["row_id"], name, None, refused=f"{why} (check its figures)")
-                for name in names
+                Predicted(table[0]["row_id"], name, None, refused=why)
+                for name in METRICS.get(suite, (suite,))
             ]
     half = len(table) // 2
     parts = (Part.of(rows, table[:half]), Part.of(rows, table[half:]))
@@ -156,12 +157,23 @@ def _anchored(suite: str, rows: str, anchors: str) -> list[Predicted]:
     return every_row(suite, lambda part: ANCHORED[suite](part, sound), rows)
 
 
+def _check(row: Row) -> str:
+    """Which figures of a row to look at: those that no machine and no measurement has."""
+    odd = []
+    for name, cell in row.items():
+        with contextlib.suppress(ValueError):
+            if not 0.0 <= float(cell) < LARGEST:
+                odd.append(f"{name} {shorten(cell, 20)}")
+    return f"check {', '.join(odd[:4])}" if odd else "check its figures"
+
+
 def _finite(line: Predicted) -> Predicted:
+    """A line whose figures can be; otherwise its refusal."""
     figures = (line.mid, line.low, line.high)
-    if all(x is None or 0.0 <= x < math.inf for x in figures):
+    if all(x is None or 0.0 <= x < LARGEST**2 for x in figures):
         return line
     return Predicted(
-        line.row_id, line.metric, None, refused="its answer is no finite figure (check its figures)"
+        line.row_id, line.metric, None, refused="its answer is beyond all bounds (check its figures)"
     )
 
 
