@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import platform
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import MISSING, dataclass, fields
 from pathlib import Path
 from types import UnionType
 from typing import Any, Literal, Union, cast, get_args, get_origin, get_type_hints
+
+import numpy as np
 
 from chipwise import __version__
 from chipwise.api.requests.doors import answer_type
@@ -54,7 +57,7 @@ def save(verb: str, request: Request, path: str) -> Answered:
 
 
 def replay(path: str) -> ReplayReport:
-    """Make a saved answer again from its own tables, and say whether it is the same to the last bit.
+    """Make a saved answer again from its own tables, and say whether it is the same to nine digits.
 
     Raises `UsageError` for a file that is no saved answer.
     """
@@ -71,6 +74,8 @@ def replay(path: str) -> ReplayReport:
         identical=not found,
         changes=found,
         report=again.report,
+        saved_with=dict(saved.made_with),
+        replayed_with=dict(again.saved.made_with),
     )
 
 
@@ -222,7 +227,10 @@ def _ask(verb: str, given: Mapping[str, Any], snapshot: Snapshot) -> Answered:
     with use(snapshot):
         report = request_of(verb, given).run()
     read = snapshot.given if snapshot.read is None else snapshot.read
-    saved = Saved(verb, given, snapshot.day or today(), read, json.loads(to_json(report)))
+    made_with = {"python": platform.python_version(), "numpy": np.__version__}
+    saved = Saved(
+        verb, given, snapshot.day or today(), read, json.loads(to_json(report)), made_with=made_with
+    )
     return Answered(report, saved)
 
 

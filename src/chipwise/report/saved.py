@@ -12,7 +12,7 @@ import json
 import zipfile
 import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -34,7 +34,8 @@ HOW = "chipwise plan MODEL --save FILE writes one"
 
 @dataclass(frozen=True)
 class Saved:
-    """`verb` with `request` (fields by their public names) asked on `day` with `tables`, answered by `report`."""
+    """`verb` with `request` (fields by their public names) asked on `day` with `tables`, answered by `report`;
+    `made_with` are the versions of Python and NumPy that worked it out, empty where the file does not say."""
 
     verb: str
     request: Mapping[str, Any]
@@ -42,6 +43,7 @@ class Saved:
     tables: Mapping[str, bytes]
     report: Mapping[str, Any]
     version: str = __version__
+    made_with: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def snapshot(self) -> Snapshot:
@@ -65,6 +67,7 @@ def write_saved(saved: Saved, path: str | Path) -> None:
         "format": FORMAT,
         "schema_version": SCHEMA_VERSION,
         "chipwise": saved.version,
+        "made_with": dict(saved.made_with),
         "verb": saved.verb,
         "request": dict(saved.request),
         "day": saved.day.isoformat(),
@@ -98,8 +101,18 @@ def read_saved(path: Path) -> Saved:
             tables=tables,
             report=dict(document["report"]),
             version=str(document["chipwise"]),
+            made_with={str(name): str(version) for name, version in document.get("made_with", {}).items()},
         )
-    except (KeyError, TypeError, ValueError, EOFError, RuntimeError, zipfile.BadZipFile, zlib.error):
+    except (
+        KeyError,
+        TypeError,
+        ValueError,
+        AttributeError,
+        EOFError,
+        RuntimeError,
+        zipfile.BadZipFile,
+        zlib.error,
+    ):
         raise UsageError(f"{path}: a damaged saved answer", HOW) from None
     if digest(tables) != document.get("catalogue"):
         raise UsageError(f"{path}: its tables were changed after it was saved", "save it again")
