@@ -138,7 +138,8 @@ def _fits(value: object, kind: str) -> bool:
         return value in get_args(Origin)
     if isinstance(value, bool) or (isinstance(value, float) and not math.isfinite(value)):
         return False
-    return isinstance(value, {"str": str, "int": int, "float": (int, float)}[kind.partition(" ")[0]])
+    types: Mapping[str, tuple[type, ...]] = {"str": (str,), "int": (int,), "float": (int, float)}
+    return isinstance(value, types[kind.partition(" ")[0]])
 
 
 def own_item(format_: str, values: Mapping[str, Any]) -> Item:

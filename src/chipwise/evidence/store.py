@@ -83,7 +83,9 @@ class Store:
         if not self.path.exists():
             return b""
         with self._open() as base:
-            bodies = [str(body).replace("\n", " ") for (body,) in base.execute("select body from items order by id")]
+            bodies = [
+                str(body).replace("\n", " ") for (body,) in base.execute("select body from items order by id")
+            ]
         return "\n".join(bodies).encode()
 
     def _item(self, line: str) -> Item:

@@ -54,7 +54,7 @@ def replay_view(report: ReplayReport) -> tuple[Table, ...]:
     )
     if report.identical:
         return (Table((), (), (asked, SAME)),)
-    head = (
+    head: tuple[str, ...] = (
         asked,
         f"made again by chipwise {report.replayed_by}: {_differ(len(report.changes))} by more than {WITHIN}",
     )

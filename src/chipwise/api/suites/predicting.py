@@ -22,7 +22,7 @@ from chipwise.evidence.rows import Part, Predicted, Row, read_rows, write_predic
 from chipwise.evidence.systolic_rows import systolic_row
 from chipwise.workload.counts import count_row, kv_row
 
-__all__ = ["SUITES", "predict_suite"]
+__all__ = ["SUITES", "every_row", "predict_suite"]
 
 
 Answer = Mapping[str, float | None]
