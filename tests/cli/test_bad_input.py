@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -316,3 +318,27 @@ def test_a_row_that_cannot_be_answered_is_a_line_with_the_reason(run: Run, tmp_p
     assert [line.partition(",")[0] for line in lines] == ["row_id", "p00", "p01", "p02"]
     assert "no such file" in lines[1]
     assert "not valid JSON" in lines[2]
+
+
+@pytest.mark.parametrize("closed", [(1,), (2,), (1, 2), (0, 1, 2)])
+@pytest.mark.parametrize(("word", "code"), [("l4", 0), ("l4-of-nobody", 3)])
+def test_closed_streams_lead_nowhere(closed: tuple[int, ...], word: str, code: int, tmp_path: Path) -> None:
+    """Nothing is written to whatever file is opened next, and the exit code is what it would be."""
+    said = [open(tmp_path / f"{n}", "w+b") for n in (1, 2)]  # noqa: SIM115 - closed below
+
+    def close() -> None:
+        for number in closed:
+            os.close(number)
+
+    done = subprocess.run(
+        [sys.executable, "-m", "chipwise", "chips", "show", word],
+        stdout=said[0], stderr=said[1], preexec_fn=close, cwd=tmp_path,
+    )  # fmt: skip
+    for file in said:
+        file.close()
+    texts = {n: (tmp_path / f"{n}").read_text() for n in (1, 2)}
+    assert done.returncode == code
+    for number, text in texts.items():
+        wanted = number not in closed and (number == 1) == (code == 0)
+        assert bool(text) == wanted
+        assert "Traceback" not in text

@@ -4,6 +4,7 @@ import sqlite3
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ import pytest
 from chipwise.errors import UnknownNameError, UsageError
 from chipwise.evidence.item import Item, own_item
 from chipwise.evidence.store import Store, data_dir
+from command_line import Run
 
 
 def item(n: int) -> Item:
@@ -91,6 +93,37 @@ def test_a_file_that_is_no_store_or_of_a_later_version_is_left_alone(tmp_path: P
     base.close()
     with pytest.raises(UsageError, match="later chipwise"):
         Store(tmp_path).items()
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        '{"a":1}', "[]", "3", "null", "not json", "", b"\xff\xfe", 7, "[" * 100_000,
+        '{"id":"i","origin":"own","format":"f","model":"m","result":"fast","unit":"u"}',
+        '{"id":"i","origin":"stolen","format":"f","model":"m","result":1,"unit":"u"}',
+        '{"id":"i","origin":"own","format":"f","model":"m","result":NaN,"unit":"u"}',
+        '{"id":"i","origin":"own","format":"f","model":"m","result":1,"unit":"u","notes":"text"}',
+        '{"id":"i","origin":"own","format":"f","model":"m","result":1,"unit":"u","chips":"8"}',
+        '{"id":"i","origin":"own","format":"f","model":"m","result":1,"unit":"u","chips":true}',
+    ],
+)  # fmt: skip
+def test_an_item_of_another_shape_is_named(
+    body: object, tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CHIPWISE_DATA_DIR", str(tmp_path))
+    store = Store()
+    store.add([item(0), item(1)])
+    with sqlite3.connect(store.path) as base:
+        base.execute("update items set body = ? where id = ?", (body, min(item(0).id, item(1).id)))
+    base.close()
+    assert "cannot be read: " in run("evidence", "list", "--own").refused(2)
+
+
+def test_what_is_kept_comes_back(tmp_path: Path) -> None:
+    whole = replace(item(0), chips=8, power_limit_w=700, notes=("a\u2028b", "c\nd"))
+    store = Store(tmp_path)
+    store.add([whole, item(1)])
+    assert set(store.items()) == {whole, item(1)}
 
 
 def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from chipwise.calibrate.parameters import Parameters, shipped_parameters
 from chipwise.calibrate.refit_kernels import refit_kernels
 from chipwise.calibrate.table import write_table
 from chipwise.catalog.chips import load_chips
+from chipwise.catalog.files import output_file, writing
 from chipwise.errors import UsageError
 from chipwise.evidence.columns import read_columns
 
@@ -34,8 +35,7 @@ def calibrate_kernels_file(rows: str, out: str, numbers: Parameters | None = Non
 
     Raises `UsageError` for a table without usable rows, or a file that cannot be written.
     """
-    if Path(out).resolve() == Path(rows).resolve():
-        raise UsageError(f"{out}: --out would replace the rows", "give another file")
+    output_file(out, rows)  # before the work is done
     known = numbers or shipped_parameters()
     columns = read_columns(rows, TEXT, (*NUMBERS, METRIC), ("chip", "op", METRIC))
     chips = load_chips()
@@ -49,10 +49,8 @@ def calibrate_kernels_file(rows: str, out: str, numbers: Parameters | None = Non
     source = f"fitted on {int(usable.sum())} rows of {Path(rows).name}, {date.today()}"
     fitted = refit_kernels(columns, chips, known, source)
     after = price_kernels(columns, chips, Parameters({**known.table, **fitted}).kernels).mid_s
-    try:
-        Path(out).write_text(write_table(fitted), "utf-8")
-    except OSError as error:
-        raise UsageError(f"{out}: cannot be written", error.strerror or "check the path") from None
+    with writing(out, rows) as file:
+        file.write(write_table(fitted))
     measured = columns[METRIC] * 1e-6
 
     def off(seconds: np.ndarray) -> float:

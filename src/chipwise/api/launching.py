@@ -11,16 +11,18 @@ from chipwise.api.launch_network import network_of
 from chipwise.api.loaded import find_chip, load
 from chipwise.api.requests.field import pairs
 from chipwise.api.requests.parts import Serving
+from chipwise.api.saving import check_answer, open_saved, reading
 from chipwise.catalog.chip import Chip
+from chipwise.catalog.files import create
 from chipwise.catalog.offer import load_offers
 from chipwise.catalog.runtime import get_runtime, override
 from chipwise.catalog.runtime_spec import Policies
 from chipwise.catalog.snapshot import use
 from chipwise.catalog.system import get_system
-from chipwise.errors import UsageError
+from chipwise.errors import UsageError, shorten
 from chipwise.report.launch.spec import Guess, LaunchFile, Machine, ServeSpec, Spec, TrainSpec
 from chipwise.report.launch.targets import launch_files
-from chipwise.report.saved import Saved, read_saved
+from chipwise.report.saved import Saved
 from chipwise.report.train_notes import duration
 from chipwise.units import format_seconds
 from chipwise.workload.graph import Graph
@@ -39,16 +41,17 @@ def launch(path: str, target: str, rank: int = 1) -> tuple[LaunchFile, ...]:
     Raises `UsageError` for a file that holds no such plan or a tool that cannot start it, `UnknownNameError`
     for an unknown tool.
     """
-    return launch_files(spec_of(read_saved(Path(path)), rank), target)
+    return launch_files(spec_of(open_saved(path), rank), target)
 
 
 def spec_of(saved: Saved, rank: int = 1) -> Spec:
     """What launch files need of a saved plan, read under the facts that it was saved with."""
+    check_answer(saved)
     try:
         return _spec(saved, rank)
-    except (KeyError, TypeError, AttributeError) as error:
+    except (LookupError, TypeError, AttributeError, ValueError, ArithmeticError) as error:
         raise UsageError(
-            f"a saved plan of another kind: {error}", "save it again with this version"
+            f"a saved plan of another kind: {shorten(str(error))}", "save it again with this version"
         ) from None
 
 
@@ -61,28 +64,32 @@ def _spec(saved: Saved, rank: int) -> Spec:
     plan = next((p for p in plans if p["rank"] == rank), None)
     if plan is None:
         raise UsageError(f"no plan {rank} in it", f"1 to {len(plans)}")
-    with use(saved.snapshot):
+    with use(saved.snapshot), reading(saved.tables):
         return _train(saved, plan) if saved.verb == "train_plan" else _serve(saved, plan)
 
 
-def write_files(files: tuple[LaunchFile, ...], folder: Path) -> tuple[Path, ...]:
-    """Write all files to a folder, or none. Raises `UsageError` where one is there already or cannot be written."""
-    paths = tuple(folder / f.name for f in files)
-    there = [p for p in paths if p.exists()]
-    if there:
-        raise UsageError(f"{there[0]} is there already", "name another --out")
+def write_files(files: tuple[LaunchFile, ...], folder: str | Path) -> tuple[Path, ...]:
+    """Write all files to a folder, or none; each is new, and nothing is written through a link.
+
+    Raises `UsageError` where one is there already or cannot be written.
+    """
+    if not str(folder):
+        raise UsageError("'': not a folder to write to", "name one: --out FOLDER")
+    paths = tuple(Path(folder) / f.name for f in files)
     written: list[Path] = []
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        Path(folder).mkdir(parents=True, exist_ok=True)
         for path, file in zip(paths, files, strict=True):
-            written.append(path)
-            path.write_text(file.text, encoding="utf-8")
-            if file.script:
-                path.chmod(path.stat().st_mode | 0o111)
-    except OSError as error:
+            with create(path, executable=file.script) as out:
+                written.append(path)
+                out.write(file.text)
+    except (OSError, ValueError) as error:
         for path in written:
             path.unlink(missing_ok=True)
-        raise UsageError(f"{folder}: cannot be written", error.strerror or "check the path") from None
+        if isinstance(error, FileExistsError) and len(written) < len(paths) and Path(folder).is_dir():
+            raise UsageError(f"{paths[len(written)]} is there already", "name another --out") from None
+        why = getattr(error, "strerror", None) or "check the path"
+        raise UsageError(f"{folder}: cannot be written", why) from None
     return paths
 
 
@@ -239,7 +246,7 @@ def _model(saved: Saved) -> str:
 def _hub(saved: Saved, name: str) -> str:
     """What a tool is told to load: the user's own folder, or the name on the hub."""
     given = Path(_model(saved))
-    if str(given) not in saved.tables:
+    if not {str(given), str(given / "config.json")} & saved.tables.keys():
         return name
     return str(given.parent if given.name == "config.json" else given)
 

@@ -3,23 +3,29 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+import platform
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import MISSING, dataclass, fields
 from pathlib import Path
 from types import UnionType
 from typing import Any, Literal, Union, cast, get_args, get_origin, get_type_hints
 
+import numpy as np
+
 from chipwise import __version__
+from chipwise.api.requests.doors import answer_type
 from chipwise.api.requests.verbs import VERBS, Request
+from chipwise.catalog.files import output_file
 from chipwise.catalog.snapshot import Snapshot, current, today, use
-from chipwise.errors import ChipwiseError, UnknownNameError, UsageError
+from chipwise.errors import ChipwiseError, UnknownNameError, UsageError, shorten
 from chipwise.report.diff_records import Cause, DiffReport, ReplayReport
 from chipwise.report.difference import changes, first_plans
-from chipwise.report.saved import Saved, digest, read_saved, write_saved
+from chipwise.report.saved import Saved, digest, foreign, read_saved, write_saved
 from chipwise.report.table import to_json
 from chipwise.report.table_changes import table_changes
 
-__all__ = ["Answered", "diff", "replay", "request_of", "save"]
+__all__ = ["Answered", "check_answer", "diff", "open_saved", "reading", "replay", "request_of", "save"]
 
 # Tables by what a change of them means; the first prefix that fits.
 GROUPS: Mapping[str, tuple[str, ...]] = {
@@ -44,18 +50,20 @@ def save(verb: str, request: Request, path: str) -> Answered:
 
     Raises the errors of the verb, and `UsageError` where the file cannot be written.
     """
+    output_file(path)  # before the work is done
     answered = _ask(verb, _fields(request), Snapshot(current().given, today(), read={}))
-    write_saved(answered.saved, Path(path))
+    write_saved(answered.saved, path)
     return answered
 
 
 def replay(path: str) -> ReplayReport:
-    """Make a saved answer again from its own tables, and say whether it is the same to the last bit.
+    """Make a saved answer again from its own tables, and say whether it is the same to nine digits.
 
     Raises `UsageError` for a file that is no saved answer.
     """
-    saved = read_saved(Path(path))
-    again = _ask(saved.verb, saved.request, saved.snapshot)
+    saved = open_saved(path)
+    with reading(saved.tables):
+        again = _ask(saved.verb, saved.request, saved.snapshot)
     found = changes(saved.report, again.saved.report)
     return ReplayReport(
         verb=saved.verb,
@@ -66,6 +74,8 @@ def replay(path: str) -> ReplayReport:
         identical=not found,
         changes=found,
         report=again.report,
+        saved_with=dict(saved.made_with),
+        replayed_with=dict(again.saved.made_with),
     )
 
 
@@ -76,7 +86,7 @@ def diff(before: str, after: str) -> DiffReport:
     which answered), each kind of table, the day, the question. The changes of a step are those of its cause,
     given the causes before it. Raises `UsageError` for files that are no saved answers of one verb.
     """
-    a, b = read_saved(Path(before)), read_saved(Path(after))
+    a, b = open_saved(before), open_saved(after)
     if a.verb != b.verb:
         raise UsageError(f"{before} answers {a.verb} and {after} {b.verb}", "compare answers of one verb")
     causes: list[Cause] = []
@@ -142,6 +152,53 @@ def request_of(verb: str, given: Mapping[str, Any]) -> Request:
         raise UsageError(f"{verb}: a field is missing", "it was saved by another version") from None
 
 
+def open_saved(path: str) -> Saved:
+    """A saved answer whose question and answer are of their verb's types. Raises `UsageError` for any other file."""
+    saved = read_saved(Path(path))
+    request_of(saved.verb, saved.request)
+    check_answer(saved)
+    return saved
+
+
+@contextmanager
+def reading(tables: Mapping[str, bytes]) -> Iterator[None]:
+    """Where tables of a saved answer are read that are not the installed ones, whatever goes wrong in reading them is
+    their fault: raises `UsageError`. Under the installed tables it would be a bug, and is raised as it is."""
+    try:
+        yield
+    except (LookupError, TypeError, AttributeError, ValueError, ArithmeticError, EOFError, OSError) as error:
+        others = foreign(tables)
+        if not others:
+            raise
+        raise UsageError(
+            f"the saved tables cannot be read by this version, {shorten(str(error))} in one of: "
+            f"{', '.join(n.rpartition('/')[2] for n in others)}",
+            "save the answer again",
+        ) from None
+
+
+def check_answer(saved: Saved) -> None:
+    """Raises `UsageError` where a field of a saved answer is not of the type that the answer of its verb has.
+
+    Fields that an earlier version did not write may be missing; a number that was not finite was written as null.
+    """
+    from pydantic import TypeAdapter, ValidationError
+
+    if saved.verb not in VERBS:
+        raise UnknownNameError("verb", saved.verb, VERBS)
+    try:
+        TypeAdapter(answer_type(saved.verb)).validate_json(json.dumps(saved.report), strict=True)
+    except ValidationError as error:
+        for found in error.errors(include_url=False, include_context=False):
+            infinite = found["type"] == "float_type" and found["input"] is None
+            if found["type"] != "missing" and not infinite:
+                where = shorten(".".join(map(str, found["loc"])))
+                raise UsageError(
+                    f"the saved answer's {where}: cannot use {shorten(repr(found['input']), 40)}",
+                    "the file was changed after it was saved: save it again",
+                ) from None
+
+
 def _fits(value: Any, hint: Any) -> bool:
     """Whether a value read from JSON is one of a field's type."""
     members = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
@@ -160,7 +217,8 @@ def _fits(value: Any, hint: Any) -> bool:
 def _again(verb: str, request: Mapping[str, Any], tables: Mapping[str, bytes], day: Any) -> Mapping[str, Any]:
     """The answer of other facts; an error, as it reads, where there is none."""
     try:
-        return _ask(verb, request, Snapshot(tables, day)).saved.report
+        with reading(tables):
+            return _ask(verb, request, Snapshot(tables, day)).saved.report
     except ChipwiseError as error:
         return {"error": str(error)}
 
@@ -169,7 +227,10 @@ def _ask(verb: str, given: Mapping[str, Any], snapshot: Snapshot) -> Answered:
     with use(snapshot):
         report = request_of(verb, given).run()
     read = snapshot.given if snapshot.read is None else snapshot.read
-    saved = Saved(verb, given, snapshot.day or today(), read, json.loads(to_json(report)))
+    made_with = {"python": platform.python_version(), "numpy": np.__version__}
+    saved = Saved(
+        verb, given, snapshot.day or today(), read, json.loads(to_json(report)), made_with=made_with
+    )
     return Answered(report, saved)
 
 

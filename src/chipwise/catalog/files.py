@@ -1,14 +1,25 @@
-"""Reading the user's own files without being surprised by what they are."""
+"""Reading and writing the user's own files without being surprised by what they are."""
 
 from __future__ import annotations
 
+import contextlib
+import os
+import secrets
+import signal
 import stat
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from types import FrameType
+from typing import TextIO
 
 from chipwise.catalog.snapshot import current, own_bytes
-from chipwise.errors import UsageError
+from chipwise.errors import UsageError, shorten
 
-__all__ = ["read_text"]
+__all__ = ["create", "output_file", "read_text", "writing"]
+
+ENDING = [n for n in ("SIGTERM", "SIGHUP") if hasattr(signal, n)]  # signals that end a program at once
 
 
 def read_text(path: Path, most_bytes: int, what: str) -> str:
@@ -16,9 +27,9 @@ def read_text(path: Path, most_bytes: int, what: str) -> str:
 
     Raises `UsageError` for a file that is missing, too large, no regular file, no text or not readable.
     """
-    if str(path) in current().given:
-        return own_bytes(path).decode("utf-8")
     try:
+        if str(path) in current().given:
+            return own_bytes(path).decode("utf-8")
         info = path.stat()
         if not stat.S_ISREG(info.st_mode):
             raise UsageError(f"{path}: not a file", f"expected {what}")
@@ -36,3 +47,80 @@ def read_text(path: Path, most_bytes: int, what: str) -> str:
         raise UsageError(
             f"{path}: cannot be read", getattr(error, "strerror", None) or "check the path"
         ) from None
+
+
+def output_file(path: str | Path, *inputs: str | None) -> Path:
+    """The file that an option of output names, its links followed: a regular file or a name that is free, and none of
+    the `inputs` that are read. Raises `UsageError` for anything else: a folder, a pipe, a device, a link to nothing.
+    """
+    given = Path(path)
+    try:
+        target = given.resolve()
+        usable = bool(str(path)) and (
+            target.is_file() or not (os.path.lexists(given) or os.path.lexists(target))
+        )
+        same = [name for name in inputs if name and Path(name).resolve() == target]
+    except (OSError, ValueError, RuntimeError):  # a NUL or too long a name; links in a circle
+        usable, same = False, []
+    if not usable:
+        raise UsageError(
+            f"{shorten(str(path)) or repr('')}: cannot be written, it is not a file",
+            "name a regular file, or one that is not there yet",
+        )
+    if same:
+        raise UsageError(
+            f"{shorten(str(path))}: would replace {shorten(same[0])}, which is read", "name another file"
+        )
+    return target
+
+
+@contextmanager
+def writing(path: str | Path, *inputs: str | None) -> Iterator[TextIO]:
+    """An open text file that takes the place of the named one when all is written; if it is not, because of an error
+    or a signal that ends the program, nothing has changed. An existing file keeps its permissions.
+
+    Raises `UsageError` as `output_file` does, and where the file cannot be written.
+    """
+    target = output_file(path, *inputs)
+    draft = target.with_name(f".{secrets.token_hex(8)}.part")
+    try:
+        with _undone_when_ended():
+            try:
+                with create(draft) as out:
+                    yield out
+                if target.exists():
+                    draft.chmod(stat.S_IMODE(target.stat().st_mode))
+                draft.replace(target)
+            finally:
+                with contextlib.suppress(OSError):
+                    draft.unlink(missing_ok=True)
+    except OSError as error:
+        raise UsageError(
+            f"{shorten(str(path))}: cannot be written", error.strerror or "check the path"
+        ) from None
+
+
+def create(path: Path, *, executable: bool = False) -> TextIO:
+    """A new text file, open to be written. Raises `FileExistsError` where anything has its name, a link to nothing
+    included, and other kinds of `OSError`."""
+    number = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o777 if executable else 0o666)
+    return os.fdopen(number, "w", encoding="utf-8", newline="")
+
+
+@contextmanager
+def _undone_when_ended() -> Iterator[None]:
+    """Signals that end the program at once let `finally` run before; only the main thread hears of them."""
+
+    def end(number: int, _: FrameType | None) -> None:
+        raise SystemExit(128 + number)
+
+    numbers = [getattr(signal, name) for name in ENDING]
+    alone = threading.current_thread() is not threading.main_thread()
+    taken = [] if alone else [n for n in numbers if signal.getsignal(n) is signal.SIG_DFL]
+    for number in taken:
+        signal.signal(number, end)
+    try:
+        yield
+    finally:
+        for number in taken:
+            signal.signal(number, signal.SIG_DFL)

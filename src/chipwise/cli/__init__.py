@@ -24,6 +24,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     from chipwise.cli.app import app
     from chipwise.errors import ChipwiseError
 
+    _open_streams()
     tokens = _with_negatives(list(sys.argv[1:] if arguments is None else arguments))
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # a pipe that cannot carry a sign gets another, not a crash
@@ -50,6 +51,17 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except KeyboardInterrupt:
         sys.exit(130)
     sys.exit(0)
+
+
+def _open_streams() -> None:
+    """Streams that were closed (`>&-`) lead nowhere, instead of into the next file that is opened."""
+    for number, name in ((1, "stdout"), (2, "stderr")):
+        if getattr(sys, name) is None:
+            opened = os.open(os.devnull, os.O_WRONLY)
+            if opened != number:
+                os.dup2(opened, number)
+                os.close(opened)
+            setattr(sys, name, open(number, "w", encoding="utf-8", closefd=False))  # noqa: SIM115 - open to the end
 
 
 def _with_negatives(tokens: Sequence[str]) -> list[str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
@@ -13,7 +12,7 @@ from chipwise.api.launching import launch as api_launch
 from chipwise.api.launching import write_files
 from chipwise.cli.options import Output
 from chipwise.errors import InfeasibleError
-from chipwise.report.diff_view import diff_view, replay_view
+from chipwise.report.diff_view import diff_view, likely_cause, replay_view
 from chipwise.report.launch.targets import TARGETS
 from chipwise.report.table import render
 
@@ -23,12 +22,14 @@ File = Annotated[str, Parameter(help="a file that --save wrote")]
 
 
 def replay(saved: File, *, output: Output = Output()) -> None:  # noqa: B008
-    """Make a saved answer again from the facts saved with it; the same to the last bit, or what differs."""
+    """Make a saved answer again from the facts saved with it; the same to nine digits, or what differs."""
     report = api.replay(saved)
     render(replay_view(report), report, output.format, sys.stdout)
     if not report.identical:
         raise InfeasibleError(
-            "the answer is another one", f"this is chipwise {report.replayed_by}, saved by {report.saved_by}"
+            "the answer is another one",
+            f"this is chipwise {report.replayed_by}, saved by {report.saved_by}"
+            + (f"; {cause}" if (cause := likely_cause(report)) else ""),
         )
 
 
@@ -48,7 +49,7 @@ def launch(
     """Files that start a saved plan with a tool, and the benchmark that verifies its estimate."""
     files = api_launch(saved, for_, plan)
     if out is not None:
-        for path in write_files(files, Path(out)):
+        for path in write_files(files, out):
             print(path)
         return
     for file in files:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from chipwise.errors import MissingExtraError, UsageError, shorten
-from chipwise.evidence.rows import read_rows
+from chipwise.evidence.rows import Part, read_rows
 
 __all__ = ["read_columns"]
 
@@ -18,15 +18,20 @@ Columns = dict[str, NDArray[Any]]
 
 
 def read_columns(
-    path: str, text: Sequence[str], numbers: Sequence[str], required: Iterable[str] = ()
+    path: str,
+    text: Sequence[str],
+    numbers: Sequence[str],
+    required: Iterable[str] = (),
+    refused: dict[int, str] | None = None,
 ) -> Columns:
     """Columns of a CSV or Parquet file by name: `text` as strings, `numbers` as floats, blanks as "" and NaN.
 
-    Columns that the file lacks are blank. Raises `UsageError` for a file that cannot be read, lacks a required
-    column or has text where a number belongs; `MissingExtraError` for Parquet without pyarrow.
+    Columns that the file lacks are blank. Rows with text where a number belongs are added to `refused` with the
+    reason, the number being NaN. Raises `UsageError` for a file that cannot be read, lacks a required column or,
+    without `refused`, has such a row; `MissingExtraError` for Parquet without pyarrow.
     """
     file = Path(path)
-    if file.suffix.lower() == ".parquet" and file.is_file():
+    if file.suffix.lower() == ".parquet" and file.is_file() and not isinstance(path, Part):
         found = _parquet(file, text, numbers)
     else:
         rows = list(read_rows(path, ()))
@@ -39,17 +44,27 @@ def read_columns(
         raise UsageError(f"{path}: holds no rows")
     columns: Columns = {name: found.get(name, np.full(size, "")).astype(str) for name in text}
     for name in numbers:
-        columns[name] = _numbers(found.get(name, np.full(size, "")), name, path)
+        columns[name] = _numbers(found.get(name, np.full(size, "")), name, path, refused)
     return columns
 
 
-def _numbers(values: NDArray[Any], name: str, path: str) -> NDArray[np.float64]:
+def _numbers(
+    values: NDArray[Any], name: str, path: str, refused: dict[int, str] | None
+) -> NDArray[np.float64]:
     if values.dtype.kind in "fiub":
         return values.astype(float)
     try:
         return np.where(values == "", "nan", values).astype(float)
     except ValueError as error:
-        raise UsageError(f"{path}: column {name} holds text", shorten(str(error))) from None
+        if refused is None:
+            raise UsageError(f"{path}: column {name} holds text", shorten(str(error))) from None
+    out = np.full(len(values), np.nan)
+    for i, value in enumerate(values.tolist()):
+        try:
+            out[i] = float(value) if value != "" else np.nan
+        except ValueError:
+            refused.setdefault(i, f"{name} '{shorten(str(value), 40)}' is no number")
+    return out
 
 
 def _parquet(file: Path, text: Sequence[str], numbers: Sequence[str]) -> Columns:

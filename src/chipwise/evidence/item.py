@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
-from typing import Any, Literal
+from dataclasses import MISSING, asdict, dataclass, field, fields
+from typing import Any, Literal, get_args
 
 from chipwise.catalog.benchmarks import load_benchmarks
 from chipwise.catalog.published import InferenceResult
@@ -111,10 +112,34 @@ def to_json(item: Item) -> str:
 
 
 def from_json(text: str) -> Item:
-    """The item of a line of JSON; keys that this version does not know are left out."""
-    known = {f.name for f in fields(Item)}
-    table: dict[str, Any] = {k: v for k, v in json.loads(text).items() if k in known}
+    """The item of a line of JSON; keys that this version does not know are left out.
+
+    Raises `ValueError` for a line that is none: another document, a field missing or of another type.
+    """
+    document = json.loads(text)
+    if not isinstance(document, dict):
+        raise ValueError("not an item")
+    known = {f.name: str(f.type) for f in fields(Item)}
+    table: dict[str, Any] = {k: v for k, v in document.items() if k in known}
+    missing = sorted({f.name for f in fields(Item) if f.default is MISSING} - table.keys() - {"notes"})
+    wrong = [name for name, value in table.items() if not _fits(value, known[name])]
+    if missing or wrong:
+        raise ValueError(f"no {missing[0]}" if missing else f"{wrong[0]} is of another type")
     return Item(**{**table, "notes": tuple(table.get("notes", ()))})
+
+
+def _fits(value: object, kind: str) -> bool:
+    """Whether a value of JSON is of a field's type, as it is written in `Item`."""
+    if value is None:
+        return "None" in kind
+    if kind.startswith("tuple"):
+        return isinstance(value, list) and all(isinstance(v, str) for v in value)
+    if kind == "Origin":
+        return value in get_args(Origin)
+    if isinstance(value, bool) or (isinstance(value, float) and not math.isfinite(value)):
+        return False
+    types: Mapping[str, tuple[type, ...]] = {"str": (str,), "int": (int,), "float": (int, float)}
+    return isinstance(value, types[kind.partition(" ")[0]])
 
 
 def own_item(format_: str, values: Mapping[str, Any]) -> Item:

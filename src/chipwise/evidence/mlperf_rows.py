@@ -5,6 +5,7 @@ Works on published results of the catalogue and on rows of a file alike. Nothing
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -125,8 +126,12 @@ def read_run(row: Row) -> Run:
         raise UsageError(f"no column {error.args[0]}", "as in mlperf_inference.csv") from None
     except (ValueError, OverflowError):
         raise UsageError("chips_total, nodes or power_limit_w is no number") from None
-    if not 0 < chips < 10**7 or nodes < 1:
+    if not (0 < chips < 10**7 and 0 < nodes < 10**7):
         raise UsageError(f"chips_total {chips} or nodes {nodes} is out of range")
+    if power is not None and not 0.0 < power < math.inf:
+        raise UsageError(
+            f"power_limit_w {power:g} is out of range", "watts of one chip, blank where it has no limit"
+        )
     stack = (row.get("framework", ""), row.get("variant", ""))
     return _run(
         row.get("row_id", ""), chip, (chips, nodes), names, row.get("weight_precision", ""), stack, power

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
 import csv
-import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from chipwise.catalog.files import writing
 from chipwise.errors import MissingExtraError, UsageError, shorten
 
-__all__ = ["Predicted", "Row", "read_rows", "write_predictions"]
+__all__ = ["Part", "Predicted", "Row", "read_rows", "write_predictions"]
 
 Row = Mapping[str, str]
 
@@ -31,6 +30,19 @@ class Predicted:
     refused: str = ""
 
 
+class Part(str):
+    """The path of a table of which only some `rows` are read, as if the file held no others."""
+
+    rows: tuple[Row, ...]
+
+    @staticmethod
+    def of(path: str, rows: Iterable[Row]) -> Part:
+        """These rows of the table at a path."""
+        part = Part(path)
+        part.rows = tuple(rows)
+        return part
+
+
 def read_rows(path: str, required: Iterable[str]) -> Iterator[dict[str, str]]:
     """The rows of a CSV or Parquet file as text, blanks for nulls.
 
@@ -38,9 +50,12 @@ def read_rows(path: str, required: Iterable[str]) -> Iterator[dict[str, str]]:
     Parquet without pyarrow.
     """
     file = Path(path)
-    if not file.is_file():
+    if isinstance(path, Part):
+        rows: Iterator[dict[str, str]] = map(dict, path.rows)
+    elif not file.is_file():
         raise UsageError(f"no such file: {path}", "give the rows as .csv or .parquet")
-    rows = _parquet(file) if file.suffix.lower() == ".parquet" else _csv(file)
+    else:
+        rows = _parquet(file) if file.suffix.lower() == ".parquet" else _csv(file)
     first = next(rows, None)
     if first is None:
         raise UsageError(f"{path}: holds no rows")
@@ -56,29 +71,14 @@ def write_predictions(predictions: Iterable[Predicted], path: str) -> int:
 
     Raises `UsageError` where the file cannot be written.
     """
-    try:
-        target = Path(path).resolve()
-        usable = target.is_file() or not target.exists()
-    except (OSError, ValueError, RuntimeError):
-        usable = False
-    if not usable:
-        raise UsageError(f"{path}: not a file", "give the name of a CSV file to write")
-    draft = target.with_name(f"{target.name}.{os.getpid()}.part")
     count = 0
-    try:
-        with draft.open("w", newline="", encoding="utf-8") as out:
-            writer = csv.writer(out, lineterminator="\n")
-            writer.writerow(COLUMNS)
-            for p in predictions:
-                numbers = ("" if x is None else str(x) for x in (p.mid, p.low, p.high))
-                writer.writerow((p.row_id, p.metric, *numbers, p.basis, p.refused))
-                count += 1
-        draft.replace(target)
-    except OSError as error:
-        raise UsageError(f"{path}: cannot be written", error.strerror or "check the path") from None
-    finally:
-        with contextlib.suppress(OSError):
-            draft.unlink()
+    with writing(path) as out:
+        writer = csv.writer(out, lineterminator="\n")
+        writer.writerow(COLUMNS)
+        for p in predictions:
+            numbers = ("" if x is None else str(x) for x in (p.mid, p.low, p.high))
+            writer.writerow((p.row_id, p.metric, *numbers, p.basis, p.refused))
+            count += 1
     return count
 
 

@@ -14,7 +14,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 from chipwise.catalog.snapshot import current
-from chipwise.errors import UnknownNameError, UsageError
+from chipwise.errors import UnknownNameError, UsageError, shorten
 from chipwise.evidence.item import Item, from_json, to_json
 
 __all__ = ["Store", "data_dir"]
@@ -72,24 +72,37 @@ class Store:
 
     def items(self) -> tuple[Item, ...]:
         """Everything that was imported, in order of id; empty where there is no store yet."""
-        return tuple(map(from_json, self._known()))
+        return tuple(map(self._item, self._known()))
 
     def _known(self) -> list[str]:
         """The items as lines of JSON: those of the saved answer that is made again, else those of the store."""
-        return current().content(KEPT, self._lines).decode().splitlines()
+        text = current().content(KEPT, self._lines).decode(errors="replace")
+        return text.split("\n") if text else []
 
     def _lines(self) -> bytes:
         if not self.path.exists():
             return b""
         with self._open() as base:
-            bodies = [body for (body,) in base.execute("select body from items order by id")]
+            bodies = [
+                str(body).replace("\n", " ") for (body,) in base.execute("select body from items order by id")
+            ]
         return "\n".join(bodies).encode()
+
+    def _item(self, line: str) -> Item:
+        """The item of a line. Raises `UsageError` where it is of another shape than this version's."""
+        try:
+            return from_json(line)
+        except (ValueError, RecursionError) as error:
+            raise UsageError(
+                f"{self.path}: evidence '{shorten(line, 60)}' cannot be read: {error}",
+                "move the file away and import the results again",
+            ) from None
 
     def get(self, name: str) -> Item:
         """The item of an id or of the beginning of one. Raises `UnknownNameError`."""
         # most stores are large and most ids whole: only lines that can hold it are read
         lines = [line for line in self._known() if name in line]
-        found = [i for i in map(from_json, lines) if i.id.startswith(name)]
+        found = [i for i in map(self._item, lines) if i.id.startswith(name)]
         exact = [i for i in found if i.id == name]
         if exact or len(found) == 1:
             return (exact or found)[0]

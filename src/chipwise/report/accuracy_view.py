@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 
+from chipwise.catalog.files import output_file, writing
 from chipwise.errors import UsageError
 from chipwise.evidence.validate import Summary, Validation
 
@@ -39,8 +39,8 @@ def write_section(found: Validation, path: str) -> None:
 
     Raises `UsageError` for a file that cannot be read or written.
     """
+    file = output_file(path)
     begin, end = (f"<!-- {found.suite}: {word} -->" for word in ("begin", "end"))
-    file = Path(path)
     try:
         text = file.read_text("utf-8") if file.exists() else "# Accuracy\n"
         section = f"{begin}\n{accuracy_section(found)}{end}\n"
@@ -49,9 +49,10 @@ def write_section(found: Validation, path: str) -> None:
             text = head + section + rest.partition(end)[2].lstrip("\n")
         else:
             text = f"{text.rstrip()}\n\n{section}"
-        file.write_text(text, "utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"{path}: cannot be written", str(error)) from None
+        raise UsageError(f"{path}: cannot be read", str(error)) from None
+    with writing(path) as out:
+        out.write(text)
 
 
 def _table(rows: Sequence[Summary]) -> Iterator[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from chipwise.report.difference import Change
+from chipwise.report.difference import TOLERANCE, Change
 from chipwise.report.records import SCHEMA_VERSION
 
 __all__ = ["Cause", "DiffReport", "ReplayReport"]
@@ -13,7 +13,8 @@ __all__ = ["Cause", "DiffReport", "ReplayReport"]
 
 @dataclass(frozen=True, slots=True)
 class ReplayReport:
-    """A saved answer made again: `identical` to the last bit, or what differs."""
+    """A saved answer made again: `identical` if no figure differs by more than `tolerance` (relative), else what does.
+    `saved_with` and `replayed_with` are the versions of Python and NumPy; files of earlier versions do not say."""
 
     verb: str
     day: str
@@ -23,6 +24,9 @@ class ReplayReport:
     identical: bool
     changes: tuple[Change, ...]
     report: Any
+    tolerance: float = TOLERANCE
+    saved_with: dict[str, str] = field(default_factory=dict)
+    replayed_with: dict[str, str] = field(default_factory=dict)
     schema_version: str = field(default=SCHEMA_VERSION)
 
 

@@ -7,11 +7,11 @@ from typing import Any
 
 from chipwise.errors import shorten
 from chipwise.report.diff_records import DiffReport, ReplayReport
-from chipwise.report.difference import Change
+from chipwise.report.difference import TOLERANCE, Change
 from chipwise.report.table import Table
 from chipwise.units import format_number, format_seconds
 
-__all__ = ["diff_view", "replay_view"]
+__all__ = ["diff_view", "likely_cause", "replay_view"]
 
 LEAST = 5e-4  # what a table shows
 MOST = 12  # changes of one cause
@@ -40,6 +40,9 @@ LEADING = {
     "error": "refused",
 }
 ASIDE = ("workload", "considered", "rejected")  # what was asked and how the answer was found, no part of it
+WITHIN = f"{TOLERANCE:.0e}".replace("e-0", "e-")
+SAME = f"identical (every figure within {WITHIN})"
+NAMES = {"python": "Python", "numpy": "NumPy"}
 WHOLE = "the answer"  # what a figure is of that belongs to no entry
 NAMING = ("rank", "chip", "id", "name", "item.id")  # figures that an entry has as long as it is there
 
@@ -50,15 +53,27 @@ def replay_view(report: ReplayReport) -> tuple[Table, ...]:
         f"{report.verb} of {report.day}, catalogue {report.catalogue}, saved by chipwise {report.saved_by}"
     )
     if report.identical:
-        return (Table((), (), (asked, "the same to the last bit")),)
-    head = (asked, f"made again by chipwise {report.replayed_by}: {_differ(len(report.changes))}")
+        return (Table((), (), (asked, SAME)),)
+    head: tuple[str, ...] = (
+        asked,
+        f"made again by chipwise {report.replayed_by}: {_differ(len(report.changes))} by more than {WITHIN}",
+    )
+    if cause := likely_cause(report):
+        head = (*head, cause)
     return (_table(report.changes, head),)
+
+
+def likely_cause(report: ReplayReport) -> str:
+    """Which versions differ between saving and making again, as a sentence; "" where none is known to."""
+    pairs = [(NAMES.get(n, n), report.saved_with.get(n), new) for n, new in report.replayed_with.items()]
+    others = [f"{name} {shorten(old, 20)} -> {new}" for name, old, new in pairs if old and old != new]
+    return f"likely cause: {', '.join(others)}" if others else ""
 
 
 def diff_view(report: DiffReport) -> tuple[Table, ...]:
     """A table for every cause: the facts that changed above it, what they moved in it."""
     if not report.changes and not report.causes:
-        return (Table((), (), (f"{report.before} and {report.after}: the same to the last bit",)),)
+        return (Table((), (), (f"{report.before} and {report.after}: {SAME}",)),)
     tables = []
     for cause in report.causes:
         facts = cause.facts[:MOST]

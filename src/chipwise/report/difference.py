@@ -7,11 +7,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["Change", "changes", "first_plans", "leaves"]
+__all__ = ["TOLERANCE", "Change", "changes", "first_plans", "leaves"]
 
 # names that tell the entries of a list apart
 KEYS = ("chips", "chip", "count", "layout", "precision", "runtime", "phase", "id", "item")
 HIDDEN = ("schema_version",)
+TOLERANCE = 1e-9
+"""Relative difference below which two figures are the same: versions of Python and NumPy add in another order."""
+ROUNDING = 1e-15  # of a figure that is zero but for rounding
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,13 +42,22 @@ class Change:
 
 
 def changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[Change, ...]:
-    """All leaves of two answers that differ, in the order of the answers. Equal numbers are bit-identical."""
+    """All leaves of two answers that differ, in the order of the answers; numbers by more than `TOLERANCE`."""
     old, new = dict(leaves(before)), dict(leaves(after))
     return tuple(
         Change(*key, old.get(key), new.get(key))
         for key in dict.fromkeys((*old, *new))
-        if old.get(key) != new.get(key)
+        if not _same(old.get(key), new.get(key))
     )
+
+
+def _same(one: Any, other: Any) -> bool:
+    """Whether two leaves are equal: counts and words exactly, other numbers but for rounding."""
+    if one == other:
+        return True
+    numbers = all(isinstance(n, int | float) and not isinstance(n, bool) for n in (one, other))
+    counts = isinstance(one, int) and isinstance(other, int)
+    return numbers and not counts and math.isclose(one, other, rel_tol=TOLERANCE, abs_tol=ROUNDING)
 
 
 def first_plans(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[Change, ...]:

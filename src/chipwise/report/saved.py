@@ -3,35 +3,39 @@
 from __future__ import annotations
 
 import base64
-import binascii
-import contextlib
+import csv
 import datetime as dt
+import gzip
 import hashlib
 import io
 import json
-import os
 import zipfile
+import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 from chipwise import __version__
-from chipwise.catalog.files import read_text
+from chipwise.catalog.files import read_text, writing
+from chipwise.catalog.parsed import parse
 from chipwise.catalog.snapshot import Snapshot
 from chipwise.errors import UsageError, shorten
 from chipwise.report.records import SCHEMA_VERSION
 
-__all__ = ["Saved", "digest", "read_saved", "write_saved"]
+__all__ = ["Saved", "digest", "foreign", "read_saved", "write_saved"]
 
 FORMAT = "chipwise-saved"
 MOST_BYTES = 64_000_000
+SHIPPED = ("catalog/data/", "calibrate/data/", "evidence/data/")
 HOW = "chipwise plan MODEL --save FILE writes one"
 
 
 @dataclass(frozen=True)
 class Saved:
-    """`verb` with `request` (fields by their public names) asked on `day` with `tables`, answered by `report`."""
+    """`verb` with `request` (fields by their public names) asked on `day` with `tables`, answered by `report`;
+    `made_with` are the versions of Python and NumPy that worked it out, empty where the file does not say."""
 
     verb: str
     request: Mapping[str, Any]
@@ -39,6 +43,7 @@ class Saved:
     tables: Mapping[str, bytes]
     report: Mapping[str, Any]
     version: str = __version__
+    made_with: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def snapshot(self) -> Snapshot:
@@ -55,12 +60,14 @@ def digest(tables: Mapping[str, bytes]) -> str:
     return whole.hexdigest()[:16]
 
 
-def write_saved(saved: Saved, path: Path) -> None:
-    """Write to a file, wholly or not at all. Raises `UsageError` where that cannot be."""
+def write_saved(saved: Saved, path: str | Path) -> None:
+    """Write to a file, wholly or not at all. Raises `UsageError` where that cannot be, and for a file that the answer
+    itself was made of."""
     document = {
         "format": FORMAT,
         "schema_version": SCHEMA_VERSION,
         "chipwise": saved.version,
+        "made_with": dict(saved.made_with),
         "verb": saved.verb,
         "request": dict(saved.request),
         "day": saved.day.isoformat(),
@@ -69,21 +76,15 @@ def write_saved(saved: Saved, path: Path) -> None:
         "tables": base64.b64encode(_packed(saved.tables)).decode(),
     }
     text = json.dumps(document, indent=1, allow_nan=False) + "\n"
-    beside = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        beside.write_text(text, encoding="utf-8")
-        beside.replace(path)
-    except OSError as error:
-        with contextlib.suppress(OSError):
-            beside.unlink(missing_ok=True)
-        raise UsageError(f"{path}: cannot be written", error.strerror or "check the path") from None
+    with writing(path, *(name for name in saved.tables if not name.startswith(SHIPPED))) as out:
+        out.write(text)
 
 
 def read_saved(path: Path) -> Saved:
     """A saved answer. Raises `UsageError` for a file that is none, is damaged, or was made by a later version."""
     text = read_text(path, MOST_BYTES, "a saved answer")
     try:
-        document = json.loads(text)
+        document = json.loads(text, parse_constant=_no_number)
     except (ValueError, RecursionError):
         raise UsageError(f"{path}: not a saved answer", HOW) from None
     if not isinstance(document, dict) or document.get("format") != FORMAT:
@@ -100,12 +101,57 @@ def read_saved(path: Path) -> Saved:
             tables=tables,
             report=dict(document["report"]),
             version=str(document["chipwise"]),
+            made_with={str(name): str(version) for name, version in document.get("made_with", {}).items()},
         )
-    except (KeyError, TypeError, ValueError, binascii.Error, zipfile.BadZipFile, RuntimeError):
+    except (
+        KeyError,
+        TypeError,
+        ValueError,
+        AttributeError,
+        EOFError,
+        RuntimeError,
+        zipfile.BadZipFile,
+        zlib.error,
+    ):
         raise UsageError(f"{path}: a damaged saved answer", HOW) from None
     if digest(tables) != document.get("catalogue"):
         raise UsageError(f"{path}: its tables were changed after it was saved", "save it again")
+    for name in foreign(tables):
+        try:
+            _parse(name, tables[name])
+        except (ValueError, EOFError, OSError, csv.Error, zlib.error):
+            raise UsageError(f"{path}: its table {shorten(name)} is damaged", "save it again") from None
     return saved
+
+
+def foreign(tables: Mapping[str, bytes]) -> tuple[str, ...]:
+    """The tables of chipwise among some that do not say what the installed ones say."""
+    return tuple(n for n in sorted(tables) if n.startswith(SHIPPED) and tables[n] != _installed(n))
+
+
+def _installed(name: str) -> bytes | None:
+    file = files("chipwise").joinpath(name)
+    return file.read_bytes() if ".." not in name.split("/") and file.is_file() else None
+
+
+def _parse(name: str, content: bytes) -> None:
+    """Raises what a parser raises for a table that is none of its kind, `ValueError` for one that unpacks to too
+    much."""
+    if name.endswith(".gz"):
+        with gzip.GzipFile(fileobj=io.BytesIO(content)) as packed:
+            content = packed.read(MOST_BYTES + 1)
+        if len(content) > MOST_BYTES:
+            raise ValueError("too large")
+    text = content.decode("utf-8")
+    if name.endswith(".toml"):
+        parse(text)
+    elif name.removesuffix(".gz").endswith(".csv"):
+        for _ in csv.reader(io.StringIO(text), strict=True):
+            pass
+
+
+def _no_number(text: str) -> float:
+    raise ValueError(f"{text} is no number of JSON")
 
 
 def _packed(tables: Mapping[str, bytes]) -> bytes:

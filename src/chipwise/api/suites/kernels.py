@@ -23,7 +23,8 @@ def predict_kernels(path: str, numbers: Parameters | None = None) -> Iterator[Pr
     "calibrated" where the formula was fitted on chips of the same generation, else "modelled".
     Raises `UsageError` for a table that cannot be read.
     """
-    columns = read_columns(path, ("row_id", *TEXT), NUMBERS, ("row_id", "chip", "op"))
+    refused: dict[int, str] = {}
+    columns = read_columns(path, ("row_id", *TEXT), NUMBERS, ("row_id", "chip", "op"), refused)
     chips = load_chips()
     times = price_all(columns, chips, numbers or shipped_parameters())
     rows = zip(
@@ -35,7 +36,10 @@ def predict_kernels(path: str, numbers: Parameters | None = None) -> Iterator[Pr
         *(np.round(1e6 * t, 4).tolist() for t in (times.mid_s, times.low_s, times.high_s)),
         strict=True,
     )
-    for row_id, chip, op, answered, calibrated, mid, low, high in rows:
+    for i, (row_id, chip, op, answered, calibrated, mid, low, high) in enumerate(rows):
+        if i in refused:
+            yield Predicted(row_id, METRIC, None, refused=refused[i])
+            continue
         if answered:
             yield Predicted(row_id, METRIC, mid, low, high, "calibrated" if calibrated else "modelled")
             continue

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+
+import numpy as np
 
 from chipwise.api.suites.kernels import predict_kernels
 from chipwise.api.suites.mlperf import predict_mlperf
@@ -12,12 +16,13 @@ from chipwise.api.suites.speeds import predict_speeds
 from chipwise.api.suites.training import predict_training
 from chipwise.calibrate.parameters import Parameters
 from chipwise.catalog.configs import ModelConfig, find_config
-from chipwise.errors import ChipwiseError, UnknownNameError, UsageError
-from chipwise.evidence.rows import Predicted, Row, read_rows, write_predictions
+from chipwise.catalog.files import output_file
+from chipwise.errors import ChipwiseError, UnknownNameError, UsageError, shorten
+from chipwise.evidence.rows import Part, Predicted, Row, read_rows, write_predictions
 from chipwise.evidence.systolic_rows import systolic_row
 from chipwise.workload.counts import count_row, kv_row
 
-__all__ = ["SUITES", "predict_suite"]
+__all__ = ["SUITES", "every_row", "predict_suite"]
 
 
 Answer = Mapping[str, float | None]
@@ -42,6 +47,18 @@ def _systolic(row: Row, _: ModelConfig | None) -> Answer:
 
 Suite = Callable[[str], Iterator[Predicted]]
 """Rows file -> predictions, in the order of the rows."""
+
+METRICS: Mapping[str, tuple[str, ...]] = {
+    "kernels": ("latency_us",),
+    "mlperf": ("result",),
+    "serving": ("ttft_ms", "tpot_ms"),
+    "token_speeds": ("tokens_per_s_per_user",),
+    "training": ("step_time_s",),
+    "mlperf_training": ("step_time_s",),
+}
+"""What a row is refused under, where it is not the name of the suite."""
+
+LARGEST = 1e18  # figure of a row that can be meant
 
 
 def _each(suite: str, answer: Callable[[Row, ModelConfig | None], Answer]) -> Suite:
@@ -89,8 +106,7 @@ def predict_suite(
     """
     if suite not in SUITES:
         raise UnknownNameError("suite", suite, SUITES, f"one of {', '.join(SUITES)}")
-    if Path(out).resolve() == Path(rows).resolve():
-        raise UsageError(f"{out}: --out would replace the rows", "give another file")
+    output_file(out, rows, anchors)  # before the work is done
     if anchors is not None and suite not in ANCHORED:
         raise UsageError(f"{suite} takes no anchors", f"--anchors is for {', '.join(ANCHORED)}")
     if parameters is not None and (anchors is not None or suite not in PRICED):
@@ -98,10 +114,67 @@ def predict_suite(
             f"{suite} takes no parameters here", f"--parameters is for {', '.join(PRICED)}, without anchors"
         )
     if parameters is not None:
-        answers = list(PRICED[suite](rows, parameters))
+        answers = every_row(suite, lambda part: PRICED[suite](part, parameters), rows)
+    elif anchors is None:
+        answers = every_row(suite, SUITES[suite], rows)
     else:
-        answers = list(SUITES[suite](rows) if anchors is None else ANCHORED[suite](rows, anchors))
+        answers = _anchored(suite, rows, anchors)
     return write_predictions(answers, out), sum(1 for a in answers if a.refused)
+
+
+def every_row(suite: str, answer: Suite, rows: str) -> list[Predicted]:
+    """The lines of every row of a table, whatever the others hold: where an answer cannot be computed the table is
+    halved until the row that is the cause stands alone, and that row is refused.
+
+    A figure that overflows, divides by zero or is not finite is no answer. Raises `UsageError` for a table that cannot
+    be read.
+    """
+    try:
+        with warnings.catch_warnings(), np.errstate(divide="raise", over="raise", invalid="raise"):
+            warnings.simplefilter("error", RuntimeWarning)
+            return [_finite(line) for line in answer(rows)]
+    except ChipwiseError:
+        raise
+    except (ArithmeticError, LookupError, TypeError, ValueError, AttributeError, RuntimeWarning) as error:
+        table = rows.rows if isinstance(rows, Part) else tuple(read_rows(rows, ()))
+        if len(table) == 1:
+            why = f"it cannot be computed: {shorten(str(error) or type(error).__name__, 200)} ({_check(table[0])})"
+            return [
+                Predicted(table[0]["row_id"], name, None, refused=why)
+                for name in METRICS.get(suite, (suite,))
+            ]
+    half = len(table) // 2
+    parts = (Part.of(rows, table[:half]), Part.of(rows, table[half:]))
+    return [line for part in parts for line in every_row(suite, answer, part)]
+
+
+def _anchored(suite: str, rows: str, anchors: str) -> list[Predicted]:
+    """The lines of every row with anchors; an anchor that itself has no answer anchors nothing."""
+    found = every_row(suite, SUITES[suite], anchors)
+    refused = {line.row_id for line in found if line.refused}
+    own = [row for row in read_rows(anchors, ("row_id",)) if row["row_id"] not in refused]
+    sound = Part.of(anchors, own) if own and refused else anchors
+    return every_row(suite, lambda part: ANCHORED[suite](part, sound), rows)
+
+
+def _check(row: Row) -> str:
+    """Which figures of a row to look at: those that no machine and no measurement has."""
+    odd = []
+    for name, cell in row.items():
+        with contextlib.suppress(ValueError):
+            if not 0.0 <= float(cell) < LARGEST:
+                odd.append(f"{name} {shorten(cell, 20)}")
+    return f"check {', '.join(odd[:4])}" if odd else "check its figures"
+
+
+def _finite(line: Predicted) -> Predicted:
+    """A line whose figures can be; otherwise its refusal."""
+    figures = (line.mid, line.low, line.high)
+    if all(x is None or 0.0 <= x < LARGEST**2 for x in figures):
+        return line
+    return Predicted(
+        line.row_id, line.metric, None, refused="its answer is beyond all bounds (check its figures)"
+    )
 
 
 def _answers(

@@ -93,13 +93,12 @@ def _each(spec: ServeSpec, devices: int) -> int:
 
 def _replicas(spec: ServeSpec, count: int) -> str:
     """The command of one replica, or those of several on devices and ports of their own."""
-    command = str(serve_command(spec, engine_of(spec)))
     if count == 1:
         return start(spec)
     n, name = spec.machine.devices, VISIBLE[spec.machine.vendor]
     parts = [
         f"{name}={','.join(str(d) for d in range(i * n, (i + 1) * n))} "
-        + command.replace(f"--port {PORT}", f"--port {PORT + i}")
+        + str(serve_command(spec, engine_of(spec), PORT + i))
         for i in range(count)
     ]
     return settings(spec) + " &\n".join(parts) + " &\nwait"

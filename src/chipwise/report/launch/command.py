@@ -11,9 +11,35 @@ from chipwise.catalog.tools import Tool, get_tool
 from chipwise.errors import shorten
 from chipwise.report.launch.spec import Spec
 
-__all__ = ["Command", "asked_for", "comment", "script"]
+__all__ = ["Command", "Env", "asked_for", "comment", "here_document", "script", "terminator"]
 
 GIVEN = ("NODE_RANK", "HEAD_ADDRESS")
+# what a shell reads as text whatever it holds, and (in a group) a variable that must be set
+TOKENS = re.compile(r"""'[^']*'|"'"|\$\{(\w+):\?""")
+
+
+@dataclass(frozen=True, slots=True)
+class Env:
+    """A variable of the environment, the only thing in a command that the shell expands: the script stops where it is
+    not set and says what is `needed`. `then` is text behind its value (a port); `times` multiplies it.
+
+    Raises `ValueError` for anything but plain words in it.
+    """
+
+    name: str
+    needed: str = ""
+    then: str = ""
+    times: int = 0
+
+    def __post_init__(self) -> None:
+        plain = re.fullmatch(r"[A-Z_]+", self.name) and re.fullmatch(r"[\w :]*", self.needed + self.then)
+        if not plain or type(self.times) is not int:
+            raise ValueError(f"{self} is not the name of a variable")
+
+    def __str__(self) -> str:
+        if self.times:
+            return f'"$(({self.name} * {self.times}))"'
+        return f'"${{{self.name}:?{self.needed}}}{self.then}"'
 
 
 @dataclass(frozen=True)
@@ -25,9 +51,9 @@ class Command:
     parts: tuple[str, ...] = field(default=())
 
     @staticmethod
-    def of(tool: str, program: str) -> Command:
-        """A command of a tool by id."""
-        return Command(get_tool(tool), program)
+    def of(tool: str, program: str, *arguments: object) -> Command:
+        """A command of a tool by id: `program` as the shell reads it, then arguments that stand for themselves."""
+        return Command(get_tool(tool), " ".join((program, *map(_word, arguments))))
 
     def option(self, name: str, value: object = None, *, when: bool = True) -> Command:
         """The command with an option more; a flag has no value. Raises `KeyError` for one that the table of
@@ -35,7 +61,7 @@ class Command:
         if not when:
             return self
         self._documented(name)
-        text = name if value is None else f"{name} {value if _plain(value) else shlex.quote(str(value))}"
+        text = name if value is None else f"{name} {_word(value)}"
         return replace(self, parts=(*self.parts, text))
 
     def on_others(self, name: str) -> Command:
@@ -48,7 +74,7 @@ class Command:
         if not when:
             return self
         self._documented(name)
-        return replace(self, parts=(*self.parts, f"{name}={value}"))
+        return replace(self, parts=(*self.parts, f"{name}={_word(value)}"))
 
     def _documented(self, name: str) -> None:
         if name not in self.tool.options:
@@ -63,15 +89,29 @@ class Command:
         return " \\\n  ".join(self.words)
 
 
-def _plain(value: object) -> bool:
-    """Numbers, and references to variables of the shell, which must not be quoted."""
-    return isinstance(value, int | float) or str(value).startswith('"$')
+def _word(value: object) -> str:
+    """One word of a command: variables are expanded, everything else stands for itself."""
+    return str(value) if isinstance(value, Env) else shlex.quote(str(value))
 
 
 def asked_for(command: str) -> tuple[str, ...]:
-    """The variables that a command must be given, rank and address of a host aside."""
-    found = dict.fromkeys(re.findall(r"\$\{(\w+):\?", command))
+    """The variables that a command must be given, rank and address of a host aside. What is quoted names none."""
+    found = dict.fromkeys(m[1] for m in TOKENS.finditer(command) if m[1])
     return tuple(name for name in found if name not in GIVEN)
+
+
+def here_document(file: str, text: str) -> str:
+    """The command that writes a text of whole lines to a file, whatever it holds."""
+    end = terminator("END", text)
+    return f"cat > {shlex.quote(file)} <<'{end}'\n{text}{end}\n"
+
+
+def terminator(word: str, text: str) -> str:
+    """`word`, made longer until no line of a text is it."""
+    lines = {line.strip() for line in text.splitlines()}
+    while word in lines:
+        word += "_"
+    return word
 
 
 def comment(spec: Spec, tool: Tool, notes: Iterable[str] = ()) -> str:

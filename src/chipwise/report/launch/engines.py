@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from shlex import quote
 
 from chipwise.catalog.tools import Tool, get_tool
 from chipwise.errors import UsageError
 from chipwise.report.launch.bench import PORT
-from chipwise.report.launch.command import Command
+from chipwise.report.launch.command import Command, Env
 from chipwise.report.launch.spec import ServeSpec
 
 __all__ = ["fitting", "llama_command", "serve_command", "trtllm_settings", "vllm_options"]
@@ -45,7 +44,7 @@ def fitting(spec: ServeSpec, target: str) -> Tool:
     return tool
 
 
-def serve_command(spec: ServeSpec, target: str) -> Command:
+def serve_command(spec: ServeSpec, target: str, port: int = PORT) -> Command:
     """The command of one replica. Raises `UsageError` for a plan of another runtime, and for what the engine cannot
     be told."""
     fitting(spec, target)
@@ -56,8 +55,8 @@ def serve_command(spec: ServeSpec, target: str) -> Command:
         )
     started = {"sglang": _sglang, "trtllm": _trtllm, "neuronx": _neuronx}.get(target)
     if started is not None:
-        return started(spec)
-    return vllm_options(Command.of("vllm", f"vllm serve {quote(spec.model)}"), spec).option("--port", PORT)
+        return started(spec, port)
+    return vllm_options(Command.of("vllm", "vllm serve", spec.model), spec).option("--port", port)
 
 
 def vllm_options(command: Command, spec: ServeSpec) -> Command:
@@ -82,11 +81,11 @@ def vllm_options(command: Command, spec: ServeSpec) -> Command:
         .option("--quantization", spec.convert, when=bool(spec.convert))
         .option("--speculative-config", _guessed(spec), when=spec.guess is not None)
         .option("--data-parallel-size-local", local, when=several and spec.dp > 1)
-        .option("--data-parallel-start-rank", f'"$((NODE_RANK * {local}))"', when=several and spec.dp > 1)
-        .option("--data-parallel-address", '"${HEAD_ADDRESS:?}"', when=several and spec.dp > 1)
+        .option("--data-parallel-start-rank", Env("NODE_RANK", times=local), when=several and spec.dp > 1)
+        .option("--data-parallel-address", Env("HEAD_ADDRESS"), when=several and spec.dp > 1)
         .option("--nnodes", spec.machine.hosts, when=several and spec.dp == 1)
-        .option("--node-rank", '"${NODE_RANK:?}"', when=several and spec.dp == 1)
-        .option("--master-addr", '"${HEAD_ADDRESS:?}"', when=several and spec.dp == 1)
+        .option("--node-rank", Env("NODE_RANK"), when=several and spec.dp == 1)
+        .option("--master-addr", Env("HEAD_ADDRESS"), when=several and spec.dp == 1)
     )
     if several and spec.dp > 1 and command.tool.id == "dynamo":
         return command.option("--data-parallel-hybrid-lb")  # the frontend stands before the hosts
@@ -133,7 +132,7 @@ def llama_command(spec: ServeSpec) -> Command:
     )
 
 
-def _sglang(spec: ServeSpec) -> Command:
+def _sglang(spec: ServeSpec, port: int) -> Command:
     guess, several = spec.guess, spec.machine.hosts > 1
     tokens = guess.tokens if guess else 0
     return (
@@ -157,17 +156,26 @@ def _sglang(spec: ServeSpec) -> Command:
         # the token before the guesses is verified with them
         .option("--speculative-num-draft-tokens", tokens + 1, when=guess is not None)
         .option("--nnodes", spec.machine.hosts, when=several)
-        .option("--node-rank", '"${NODE_RANK:?}"', when=several)
-        .option("--dist-init-addr", '"${HEAD_ADDRESS:?}:20000"', when=several)
-        .option("--port", PORT)
+        .option("--node-rank", Env("NODE_RANK"), when=several)
+        .option("--dist-init-addr", Env("HEAD_ADDRESS", then=":20000"), when=several)
+        .option("--port", port)
     )
 
 
-def _trtllm(spec: ServeSpec) -> Command:
+def _trtllm(spec: ServeSpec, port: int) -> Command:
     several = spec.machine.hosts > 1
-    ranks = f'mpirun -n {spec.machine.devices} --hostfile "${{HOSTS:?}}" trtllm-llmapi-launch '
+    mpi = (
+        "mpirun",
+        "-n",
+        spec.machine.devices,
+        "--hostfile",
+        Env("HOSTS"),
+        "trtllm-llmapi-launch",
+        "trtllm-serve",
+    )
+    program, *ranks = mpi if several else ("trtllm-serve",)
     return (
-        Command.of("trtllm", f"{ranks if several else ''}trtllm-serve {quote(spec.model)}")
+        Command.of("trtllm", str(program), *ranks, spec.model)
         .option("--tp_size", spec.tp * spec.dp)
         .option("--pp_size", spec.pp, when=spec.pp > 1)
         .option("--ep_size", spec.ep, when=spec.ep > 1)
@@ -177,21 +185,21 @@ def _trtllm(spec: ServeSpec) -> Command:
         .option("--max_seq_len", spec.length)
         .option("--kv_cache_free_gpu_memory_fraction", f"{spec.memory_share:g}")
         .option("--config", "trtllm.yaml")
-        .option("--port", PORT)
+        .option("--port", port)
     )
 
 
-def _neuronx(spec: ServeSpec) -> Command:
+def _neuronx(spec: ServeSpec, port: int) -> Command:
     _alone(spec, "neuronx", "tensor parallelism alone", pp=spec.pp, dp=spec.dp, hosts=spec.machine.hosts)
     _no_guess(spec, "neuronx")
     _cache(spec, "neuronx")
     return (
-        Command.of("neuronx", f"vllm serve {quote(spec.model)}")
+        Command.of("neuronx", "vllm serve", spec.model)
         .option("--tensor-parallel-size", spec.tp * CORES.get(spec.machine.chip, 1))
         .option("--max-model-len", spec.length)
         .option("--max-num-seqs", spec.sequences)
         .option("--block-size", spec.block_tokens)
-        .option("--port", PORT)
+        .option("--port", port)
     )
 
 

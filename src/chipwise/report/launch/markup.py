@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 
 from chipwise.catalog.tools import Tool
+from chipwise.report.launch.command import terminator
 
 __all__ = ["Heredoc", "Own", "Raw", "Yaml", "hcl", "yaml"]
 
@@ -38,12 +40,23 @@ def _body(body: Mapping[str, object], tool: Tool, depth: int) -> str:
         if isinstance(value, Mapping):
             text += f"{lead}{name} {{\n{_body(value, tool, depth + 1)}{lead}}}\n"
         elif isinstance(value, Heredoc):
-            # a dollar or percent sign with a brace is Terraform's, unless it is doubled
-            plain = value.replace("${", "$${").replace("%{", "%%{")
-            text += f"{lead}{name} = <<-START\n{plain}\nSTART\n"
+            plain = _inert(value)
+            end = terminator("START", plain)
+            text += f"{lead}{name} = <<-{end}\n{plain}\n{end}\n"
         else:
-            text += f"{lead}{name} = {value if isinstance(value, Raw) else json.dumps(value)}\n"
+            text += f"{lead}{name} = {value if isinstance(value, Raw) else _inert(json.dumps(value))}\n"
     return text
+
+
+def _inert(text: str) -> str:
+    """A text in which Terraform expands nothing: a dollar or percent sign with a brace is its own, unless it is
+    doubled; of several signs the text is an expression."""
+
+    def kept(found: re.Match[str]) -> str:
+        signs = found[1]
+        return f"{signs * 2}{{" if len(signs) == 1 else f'${{"{signs}"}}{{'
+
+    return re.sub(r"(\$+|%+)\{", kept, text)
 
 
 def yaml(node: Yaml, tool: Tool, depth: int = 0) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import groupby
 
 from chipwise.errors import UsageError
-from chipwise.report.launch.command import Command
+from chipwise.report.launch.command import Command, Env
 from chipwise.report.launch.ranks import MEASURED, known_precision, ranks
 from chipwise.report.launch.spec import Network, TrainSpec
 
@@ -34,9 +34,9 @@ def megatron_command(spec: TrainSpec, steps: int) -> str:
         .option("--vocab-size", spec.network.vocabulary, when=measuring)
         .option("--tokenizer-model", spec.model, when=not measuring)
         .option("--mock-data", when=measuring)
-        .option("--data-path", '"${DATA_PATH:?}"', when=not measuring)
-        .option("--save", '"${CHECKPOINTS:?}"', when=not measuring)
-        .option("--load", '"${CHECKPOINTS:?}"', when=not measuring)
+        .option("--data-path", Env("DATA_PATH"), when=not measuring)
+        .option("--save", Env("CHECKPOINTS"), when=not measuring)
+        .option("--load", Env("CHECKPOINTS"), when=not measuring)
         .option("--save-interval", spec.save_steps, when=not measuring)
         .option("--ckpt-format", "fsdp_dtensor", when=cut)
         .option("--lr", "3e-4")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from chipwise.catalog.tools import get_tool
 from chipwise.errors import UsageError
-from chipwise.report.launch.command import Command
+from chipwise.report.launch.command import Command, Env
 from chipwise.report.launch.spec import TrainSpec
 
 __all__ = ["MEASURED", "in_memory", "known_precision", "own_program", "ranks", "startable", "uneven"]
@@ -20,16 +20,16 @@ def ranks(spec: TrainSpec) -> Command:
         Command.of("torchrun", "torchrun")
         .option("--nnodes", machine.hosts)
         .option("--nproc-per-node", machine.devices_of_host)
-        .option("--node-rank", '"${NODE_RANK:?}"', when=several)
+        .option("--node-rank", Env("NODE_RANK"), when=several)
         .option("--rdzv-backend", "c10d", when=several)
-        .option("--rdzv-endpoint", '"${HEAD_ADDRESS:?}:29500"', when=several)
+        .option("--rdzv-endpoint", Env("HEAD_ADDRESS", then=":29500"), when=several)
         .option("--rdzv-id", "chipwise", when=several)
     )
 
 
 def own_program(spec: TrainSpec, steps: int) -> str:
     """A program of the user's own under torchrun."""
-    return f'export STEPS={steps}\n{ranks(spec)} \\\n  "${{PROGRAM:?the training program}}"'
+    return f"export STEPS={steps:d}\n{ranks(spec)} \\\n  {Env('PROGRAM', 'the training program')}"
 
 
 def startable(spec: TrainSpec, target: str) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass
+
+from chipwise.errors import UsageError, shorten
 
 __all__ = [
     "Guess",
@@ -15,7 +17,12 @@ __all__ = [
     "ServeSpec",
     "Spec",
     "TrainSpec",
+    "check_spec",
 ]
+
+DEGREES = ("devices", "per_host", "tp", "pp", "vp", "cp", "ep", "dp", "shard_ranks", "micro_batch", "layers")
+MOST_DEVICES = 1_000_000
+LARGEST = 1e18  # of any figure
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,3 +206,40 @@ class TrainSpec:
 
 
 Spec = ServeSpec | TrainSpec
+
+
+def check_spec(spec: Spec) -> None:
+    """Raises `UsageError` for a plan that no file may hold: a name with a control character or one that a tool would
+    take for an option, a figure below zero, not finite or beyond all machines, a degree below 1."""
+    if spec.model.startswith("-"):
+        raise UsageError(
+            f"model: '{shorten(spec.model)}' begins like an option",
+            "give the folder another name, or ./ before it",
+        )
+    _check("plan", spec)
+
+
+def _check(name: str, value: object) -> None:
+    if is_dataclass(value):
+        for part in fields(value):
+            found = getattr(value, part.name)
+            if found is not None or "None" not in str(part.type):
+                _check(part.name, found)
+    elif isinstance(value, tuple):
+        for part in value:
+            _check(name, part)
+    elif isinstance(value, str):
+        if not value.isprintable():
+            raise UsageError(
+                f"{name}: '{shorten(value)}' holds a control character",
+                "give the model or its folder another name",
+            )
+    elif isinstance(value, int | float):
+        low, high = (1, MOST_DEVICES) if name in DEGREES else (0, LARGEST)
+        if not low <= value <= high:  # nor is what is no number
+            raise UsageError(
+                f"{name}: {shorten(repr(value), 30)} is not between {low} and {high:.0e}",
+                "save the plan again",
+            )
+    else:
+        raise UsageError(f"{name}: '{shorten(str(value))}' is of another kind", "save the plan again")

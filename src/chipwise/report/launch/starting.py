@@ -5,7 +5,7 @@ from __future__ import annotations
 from chipwise.catalog.tools import get_tool
 from chipwise.errors import UsageError
 from chipwise.report.launch.bench import client, verify
-from chipwise.report.launch.command import script
+from chipwise.report.launch.command import here_document, script
 from chipwise.report.launch.engines import serve_command, trtllm_settings
 from chipwise.report.launch.spec import LaunchFile, ServeSpec, TrainSpec
 from chipwise.report.launch.training import train_notes, trainer
@@ -49,7 +49,7 @@ def settings(spec: ServeSpec) -> str:
         return ""
     if spec.machine.hosts > 1:
         raise UsageError(f"a replica takes {spec.machine.hosts} hosts, which TensorRT-LLM joins by MPI")
-    return f"cat > trtllm.yaml <<'END'\n{trtllm_settings(spec)}END\n"
+    return here_document("trtllm.yaml", trtllm_settings(spec))
 
 
 def verification(spec: ServeSpec) -> LaunchFile:

@@ -10,7 +10,7 @@ from chipwise.errors import UsageError
 from chipwise.report.launch.cloud import skypilot, terraform
 from chipwise.report.launch.kubernetes import kubernetes
 from chipwise.report.launch.serving import dynamo, llama_cpp, neuronx, sglang, trtllm, vllm
-from chipwise.report.launch.spec import LaunchFile, ServeSpec, Spec
+from chipwise.report.launch.spec import LaunchFile, ServeSpec, Spec, check_spec
 from chipwise.report.launch.training import maxtext, megatron, torchrun, torchtitan
 
 __all__ = ["TARGETS", "launch_files"]
@@ -40,8 +40,9 @@ def launch_files(spec: Spec, target: str) -> tuple[LaunchFile, ...]:
     """The files that launch a plan with a tool, and the command that verifies its estimate.
 
     Raises `UnknownNameError` for an unknown tool, `UsageError` where the tool cannot start the plan: why, what plan it
-    could start, and which tools start this one.
+    could start, and which tools start this one, or where no file may hold what the plan says.
     """
+    check_spec(spec)
     tool, renders = get_tool(target), _renders(spec)
     try:
         if target not in renders:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 from chipwise.catalog.tools import Tool, get_tool
 from chipwise.errors import UsageError
-from chipwise.report.launch.command import Command, script
+from chipwise.report.launch.command import Command, Env, script
 from chipwise.report.launch.megatron import megatron_command, megatron_notes
 from chipwise.report.launch.ranks import (
     MEASURED,
@@ -169,7 +169,7 @@ def _maxtext(spec: TrainSpec, steps: int) -> str:
         Command(tool, "python -m MaxText.train MaxText/configs/base.yml")
         .setting("model_name", name)
         .setting("run_name", "chipwise")
-        .setting("base_output_directory", '"${OUTPUT:?where logs go}"')
+        .setting("base_output_directory", Env("OUTPUT", "where logs go"))
         .setting("hardware", "tpu" if spec.machine.vendor == "google" else "gpu")
         .setting("per_device_batch_size", f"{micro * at_once / devices:g}")
         .setting("gradient_accumulation_steps", passes // at_once)
