@@ -19,7 +19,6 @@ from chipwise.calibrate.fit_kernels import Rows, fit
 from chipwise.calibrate.parameter import Parameter
 from chipwise.calibrate.parameters import Parameters
 from chipwise.catalog.chip import Chip
-from chipwise.cost.simt.rates import generation
 from chipwise.predict.engines import Engines
 from chipwise.predict.overheads import Overheads
 from chipwise.predict.parts import PARTS
@@ -151,7 +150,7 @@ def served_overheads(
     known["harness"] = f"{runtime}, drawn lengths"  # as public benchmarks are run
     known["mode"] = "together"
     labels = {name: np.full(len(chips), value) for name, value in known.items()}
-    labels["generation"] = np.array([generation(c.id).removesuffix("_ultra") for c in chips])
+    labels["generation"] = np.array([c.base_generation for c in chips])
     values = fitted.passes.values(labels)
     factors: dict[str, Real] = {part: values[part] * values["whole"] for part in PARTS}
     first = {name: float(np.mean(column)) for name, column in fitted.first.values(labels).items()}

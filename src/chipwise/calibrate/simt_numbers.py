@@ -12,7 +12,6 @@ from chipwise.calibrate.effects import Effects
 from chipwise.catalog.chip import Chip
 from chipwise.cost.efficiency import Efficiency
 from chipwise.cost.simt.family import Labels, SimtParameters
-from chipwise.cost.simt.rates import generation
 from chipwise.units import Array
 
 __all__ = ["Memo", "attention_library", "expert_library", "latent_library", "simt_parameters"]
@@ -95,7 +94,7 @@ def simt_parameters(
     """The numbers of `runtime` on `chips`, one per chip, from fitted effects. Kernels are launched by graphs:
     those of a model, or, `alone`, one that runs again and again on its own. `memo` remembers across calls."""
     run = RUNTIMES.get(runtime, runtime)
-    known = {c.id: c for c in chips}
+    known = {c.software_id: c for c in chips}
     seen: Memo = {} if memo is None else memo
 
     @cache
@@ -108,7 +107,7 @@ def simt_parameters(
             each = {k: np.broadcast_to(v, len(new)) for k, v in columns.items()}
             for i, c in enumerate(new):
                 seen[group, run, c, labels] = {k: float(column[i]) for k, column in each.items()}
-        rows = [seen[group, run, c.id, labels] for c in chips]
+        rows = [seen[group, run, c.software_id, labels] for c in chips]
         return {k: np.array([row[k] for row in rows]) for k in rows[0]}
 
     return SimtParameters(find, rest, None if alone else rest.launch_s)
@@ -118,12 +117,12 @@ def _labels(
     group: str, runtime: str, chips: Sequence[Chip], said: Mapping[str, str]
 ) -> dict[str, NDArray[np.str_]]:
     """Labels of one kind of operator on several chips."""
-    gens = [generation(c.id) for c in chips]
+    gens = [c.generation for c in chips]
     latent = group == "simt.latent_decode"
     common = {"launch": "graph", "runtime": _LATENT_AS.get(runtime, runtime) if latent else runtime, **said}
     return {
-        "chip": np.array([c.id for c in chips]),
-        "vendor": np.array([c.vendor.lower() for c in chips]),
+        "chip": np.array([c.software_id for c in chips]),
+        "vendor": np.array([c.software_vendor for c in chips]),
         "generation": np.array(gens),
         "library": np.array([_library(group, runtime, g, said) for g in gens]),
         "fabric": np.array(["link" if c.scaleup and c.scaleup.bytes_per_s else "pcie" for c in chips]),

@@ -12,7 +12,6 @@ from chipwise.calibrate.parameters import Parameters
 from chipwise.catalog.runtime import Policies
 from chipwise.cost.cost import Cost
 from chipwise.cost.device import Device
-from chipwise.cost.simt.rates import generation
 from chipwise.evidence.serving_rows import Pool, ServingRun, graph_of
 from chipwise.parallel.layout import Layout
 from chipwise.parallel.memory import account
@@ -45,7 +44,7 @@ def labels(runs: Sequence[ServingRun]) -> dict[str, NDArray[np.str_]]:
         "runtime": column(lambda r: r.runtime.id),
         "stack": column(lambda r: r.stack),
         "chip": column(lambda r: r.chip.id),
-        "generation": column(lambda r: generation(r.chip.id).removesuffix("_ultra")),
+        "generation": column(lambda r: r.chip.base_generation),
         "family": column(lambda r: r.model.architecture),
         "period": column(lambda r: r.period),
         "harness": column(lambda r: r.harness),
@@ -63,7 +62,7 @@ class _Engine:
     @property
     def category(self) -> tuple[object, ...]:
         r = self.run
-        return id(r.model), r.precision, r.runtime.id, generation(r.chip.id)
+        return id(r.model), r.precision, r.runtime.id, r.chip.generation
 
 
 def engines(runs: Sequence[ServingRun], numbers: Parameters) -> Engines:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from chipwise.calibrate.fit_serving import PREFIX
 from chipwise.calibrate.parameters import Parameters
 from chipwise.catalog.chip import Chip
-from chipwise.cost.simt.rates import generation
 from chipwise.evidence.judge import Nearness
 
 __all__ = ["tier_of"]
@@ -23,12 +22,12 @@ def tier_of(chip: Chip, runtime_id: str, numbers: Parameters, *, anchored: bool 
     if not software:
         return "kind"
     known = runtime_id in software
-    if generation(chip.software_id).removesuffix("_ultra") in _seen(numbers, "generation"):
+    if chip.base_generation in _seen(numbers, "generation"):
         if not known:
             return "runtime"
-        return "chip" if chip.id in _seen(numbers, "chip") else "vendor"
+        return "chip" if chip.software_id in _seen(numbers, "chip") else "vendor"
     # the fit holds GPUs of one vendor
-    return "generation" if known and chip.vendor == "nvidia" and chip.kind == "gpu" else "kind"
+    return "generation" if known and chip.software_vendor == "nvidia" and chip.kind == "gpu" else "kind"
 
 
 def _seen(numbers: Parameters, attribute: str) -> frozenset[str]:

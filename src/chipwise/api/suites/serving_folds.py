@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from chipwise.api.suites.serving import readable_runs
 from chipwise.calibrate.fit_serving import ServingRows, fit_serving
 from chipwise.calibrate.parameters import Parameters
-from chipwise.cost.simt.rates import generation
 from chipwise.errors import ChipwiseError, UsageError
 from chipwise.evidence.anchors import Anchors, corrections
 from chipwise.evidence.judge import APART, Factors, Nearness, conformal
@@ -29,7 +28,7 @@ KEYS: Mapping[str, Callable[[ServingRun], Hashable]] = {
     "chip": lambda r: r.chip.id,
     "model": lambda r: r.architecture,
     "runtime": lambda r: r.runtime.id,
-    "generation": lambda r: generation(r.chip.id).removesuffix("_ultra"),
+    "generation": lambda r: r.chip.base_generation,
 }
 """What stays together: the split of the table, a whole chip, architecture, runtime or generation of chips."""
 
