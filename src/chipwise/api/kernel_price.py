@@ -14,9 +14,8 @@ from chipwise.calibrate.kernel_rows import kernel_rows
 from chipwise.calibrate.kernels import NUMBERS, TEXT, price_all
 from chipwise.calibrate.parameter import Z80
 from chipwise.calibrate.parameters import Parameters
-from chipwise.calibrate.simt_numbers import attention_library
 from chipwise.catalog.chip import Chip
-from chipwise.catalog.runtime import get_runtime, runtimes_for
+from chipwise.catalog.runtime import get_runtime, kernel_library, runtimes_for
 from chipwise.cost import dataflow
 from chipwise.cost.anatomy import Anatomy, Level, cpu_anatomy, dataflow_anatomy, gpu_anatomy, systolic_anatomy
 from chipwise.cost.cpu import PRIOR_LOG_SPREAD, CpuModel
@@ -212,7 +211,7 @@ def _spread(op: Op, dtype: str, chip: Chip, numbers: Parameters) -> tuple[float,
                    k=d["k"], batch=d["batch"])  # fmt: skip
     else:
         name = "attention_decode" if d["q"] == 1 else "attention_prefill"
-        library = attention_library(RUNTIME, chip.generation)
+        library = kernel_library("attention", RUNTIME, chip.generation)
         sizes = {"q_len": d["q"], "kv_len": d["kv"]} | {n: d[n] for n in _HEADS}
         kernel = _KERNEL.get(library, library)
         row = row_of(chip, op=name, dtype="bfloat16", kv_dtype=kind, kernel=kernel, framework=RUNTIME,

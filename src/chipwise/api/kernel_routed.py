@@ -6,8 +6,8 @@ import numpy as np
 
 from chipwise.api.kernel_price import RUNTIME, Priced, figure_of, measured_row, model_of, row_of
 from chipwise.calibrate.parameters import Parameters
-from chipwise.calibrate.simt_numbers import expert_library
 from chipwise.catalog.chip import Chip
+from chipwise.catalog.runtime import kernel_library
 from chipwise.cost.anatomy import Anatomy, Level
 from chipwise.cost.device import Device
 from chipwise.cost.simt.experts import GROUP_TILES, ExpertParameters, experts
@@ -78,7 +78,7 @@ def price_experts(
         rates = Rates.at(device, device.matrix[op.compute])
         each = scalar(op.weight_bytes) / (scalar(routing.distinct) * 3.0 * d["hidden"] * d["inter"])
         cost = experts(routing, d["tokens"], d["hidden"], d["inter"], d["experts"], each, narrow, rates, p)
-        library = expert_library(RUNTIME, chip.generation, label)
+        library = kernel_library("experts", RUNTIME, chip.generation, label)
         row = row_of(chip, op="moe", dtype=_DTYPE.get(dtype, dtype), kernel=library, framework=RUNTIME,
                      timing="cuda-graph replay", tokens=d["tokens"], hidden=d["hidden"], inter=d["inter"],
                      experts=d["experts"], topk=d["top-k"], tp=1.0, ep=d["ranks"],
