@@ -16,9 +16,10 @@ from types import ModuleType
 import pytest
 
 import chipwise
+from chipwise.calibrate.fit_training import training_effects
+from chipwise.calibrate.parameters import shipped_parameters
 from chipwise.catalog.chips import load_chips
 from chipwise.catalog.runtime import load_runtimes
-from chipwise.catalog.trainer import load_trainers
 
 ROOT = Path(__file__).resolve().parents[1]
 SRC = ROOT / "src" / "chipwise"
@@ -237,17 +238,17 @@ STILL_NAMED: dict[str, str] = {
     "evidence/training_answers.py": TRAINING,
     "evidence/training_layout.py": TRAINING,
     "evidence/training_machine.py": TRAINING,
-    "evidence/training_rows.py": TRAINING,
     "evidence/training_stack.py": TRAINING,
     "evidence/training_tiers.py": TRAINING,
 }
 
 
 def ids() -> set[str]:
-    """Chips, generations, vendors, runtimes and trainers of the catalogue."""
+    """Chips, generations, vendors and runtimes of the catalogue, and the trainers that were fitted."""
     chips = load_chips().values()
     of_chips = {name for c in chips for name in (c.id, c.generation, c.base_generation, c.vendor)}
-    return (of_chips | set(load_runtimes()) | set(load_trainers())) - WORDS
+    trainers = {name for part in training_effects(shipped_parameters()) for name in part.keys_of("stack")}
+    return (of_chips | set(load_runtimes()) | trainers) - WORDS
 
 
 def texts(path: Path) -> set[str]:

@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from chipwise.calibrate.effects import Level, Quantity
-from chipwise.catalog.trainer import load_trainers
 from chipwise.predict.training.values import Rates
 
 __all__ = ["MEMORY", "MEMORY_PREFIX", "PREFIX", "QUANTITIES", "labels_of", "rates", "shared_by"]
@@ -32,12 +31,15 @@ _DTYPE = {
 # in 8 bit; few training runs say it again.
 _AMD = {"16+cdna3": -0.56, "16+cdna4": -0.53, "8+cdna3": -0.17, "8+cdna4": -0.27}
 
-# log(passes) by how a stack runs elementwise operations: joined by hand, one by one, split over four times the width.
-_ELEMENTWISE = {"joined": -0.4, "single": 0.3, "split": 0.6, "usual": 0.0}
-_PASSES = {t.id: p for t in load_trainers().values() if (p := _ELEMENTWISE[t.elementwise])}
-
-# log(exponent) of the overlap of stacks that wait for the weights of every layer
-_WAITING = {t.id: -0.34 for t in load_trainers().values() if t.waits == "layer"}
+# Megatron of 2020 fused bias, activation and dropout; PyTorch that runs operation by operation fuses nothing;
+# Hugging Face's GPT-2 wrote its activation as eight operations over four times the width.
+_PASSES = {
+    "megatron-2020": -0.4,
+    "megatron-2022": -0.4,
+    "deepspeed-2021": -0.4,
+    "eager": 0.3,
+    "hf-deepspeed": 0.6,
+}
 
 QUANTITIES: Mapping[str, Quantity] = {
     "linear": Quantity(
@@ -63,7 +65,8 @@ QUANTITIES: Mapping[str, Quantity] = {
         1.4,
         0.10,
         "exponent of the overlap of FSDP traffic",
-        (Level(("stack",), 0.2, _WAITING),),
+        # ZeRO-3 of 2021 synchronised every layer
+        (Level(("stack",), 0.2, {"deepspeed-2021": -0.34, "hf-deepspeed": -0.34}),),
         low=1.0,
         high=8.0,
     ),
@@ -185,6 +188,8 @@ MEMORY: Mapping[str, Quantity] = {
     ),
 }
 
+FA2 = ("llm-foundry", "internevo", "torchtitan", "torchtitan-eager", "deepspeed", "other")
+
 
 def rates(values: Mapping[str, object]) -> Rates:
     """The quantities as the equations take them; what no training row tells (`memory`, `kernel_s`, `hop_s`) keeps the
@@ -206,7 +211,7 @@ def shared_by(dtype: str, stack: str, generation: str) -> dict[str, str]:
     return {
         "unit": "fp32" if dtype == "fp32" else unit,
         "products": f"{dtype}+{unit}",
-        "attention": load_trainers()[stack].attention,
+        "attention": "fa2" if stack in FA2 else "native",
     }
 
 

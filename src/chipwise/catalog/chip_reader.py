@@ -22,6 +22,8 @@ memory_GBps = 2000
 matrix_tflops = { bf16 = 300 }
 own = [{ figures = ["memory_GBps"], grade = "assumed", note = "stacks x pins" }]
 ```
+A chip of the user's own may be `like = "h100-sxm5-80gb"`: it takes `INHERITED` from that bundled chip, whatever it says
+of them itself.
 """
 
 from __future__ import annotations
