@@ -7,7 +7,9 @@ from dataclasses import replace
 
 import pytest
 
+from chipwise.calibrate.fit_training import training_effects
 from chipwise.calibrate.parameters import Parameter, Parameters, shipped_parameters
+from chipwise.catalog.chips import load_chips
 from chipwise.catalog.runtime import load_runtimes
 from chipwise.errors import UnknownNameError
 
@@ -87,3 +89,11 @@ def test_an_unknown_name_is_an_error_with_the_nearest() -> None:
 
 def test_shipped_parameters_are_read_once() -> None:
     assert shipped_parameters() is SHIPPED
+
+
+def test_fitted_numbers_name_generations_of_the_catalogue() -> None:
+    known = {c.generation for c in load_chips().values()}
+    labels = {g for group in SHIPPED.kernels.values() for g in group.keys_of("generation")}
+    labels |= {g for part in training_effects(SHIPPED) for g in part.keys_of("generation")}
+    assert labels <= known
+    assert "blackwell_ultra" in labels

@@ -255,6 +255,11 @@ own = [{ figures = ["memory_GBps"], grade = "assumed", note = "stacks x pins" }]
 """
 
 
+def test_a_matrix_instruction_is_one_that_formulas_know() -> None:
+    with pytest.raises(UsageError, match="instruction must be wgmma or tcgen05, not 'mfma'"):
+        read_chips(GOOD.replace('family = "simt"', 'family = "simt"\ninstruction = "mfma"'), "own.toml")
+
+
 def test_a_users_chip() -> None:
     chip = read_chips(GOOD, "mine.toml")["a1"]
     assert chip.vendor == "acme"
@@ -319,3 +324,19 @@ def test_an_alias_of_two_chips_is_refused() -> None:
     twice += twice[twice.index("[a1]") :].replace("[a1]", "[a2]")
     with pytest.raises(UsageError, match="'a' names both a1 and a2"):
         read_chips(twice, "mine.toml")
+
+
+def test_chips_that_run_the_same_kernels_share_a_generation() -> None:
+    chips = load_chips()
+    assert {chips[c].generation for c in ("h100-pcie-80gb", "h200-nvl", "gh200-96gb")} == {"hopper"}
+    assert chips["gb300-nvl72"].generation == "blackwell_ultra"
+    assert chips["gb300-nvl72"].base_generation == chips["b200-sxm"].base_generation == "blackwell"
+    assert chips["rtx-5090"].base_generation == "blackwell_rtx"
+    assert chips["tpu-v5e"].generation == "tpu-v5e", "kernels that no other chip runs"
+    for chip in chips.values():
+        assert chip.base_generation in {c.generation for c in chips.values()}, chip.id
+
+
+def test_every_gpu_with_kernels_of_its_vendor_has_a_generation() -> None:
+    alone = {c.id for c in load_chips().values() if c.family == "simt" and c.generation == c.id}
+    assert {c for c in alone if not re.match(r"m\d|igpu|gaudi", c)} == set()

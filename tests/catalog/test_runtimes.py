@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import subprocess
 import sys
+import tomllib
 from collections import Counter
 
 import pytest
@@ -14,11 +15,13 @@ from chipwise.catalog.runtime import (
     Policies,
     Runtime,
     get_runtime,
+    kernel_library,
     load_runtimes,
     read_runtimes,
     runtimes_for,
 )
-from chipwise.catalog.runtime_spec import FIGURES
+from chipwise.catalog.runtime_spec import FIGURES, Operator
+from chipwise.catalog.snapshot import shipped_text
 from chipwise.errors import UnknownNameError, UsageError
 from chipwise.units import GIB
 from chipwise.workload.formats import FORMATS
@@ -392,3 +395,37 @@ def test_loading_pulls_in_nothing_heavy() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize(
+    ("operator", "runtime", "chip", "dtype", "library"),
+    [
+        ("attention", "vllm", "h100-sxm5-80gb", "", "fa3"),
+        ("attention", "vllm-legacy", "v100-sxm2-16gb", "", "fa2"),
+        ("attention", "sglang", "b200-sxm", "", "trtllm_mha"),
+        ("attention", "sglang", "rtx-5090", "", "flashinfer"),
+        ("attention", "trtllm", "h100-sxm5-80gb", "", "trtllm"),
+        ("attention", "llama.cpp", "rtx-4090", "", ""),
+        ("latent_attention", "vllm", "gb300-nvl72", "", "trtllm_mla"),
+        ("experts", "vllm", "mi300x", "b16", "fmoe"),
+        ("experts", "sglang", "b200-sxm", "int4_wo", "trtllm"),
+        ("experts", "vllm", "b200-sxm", "int4_wo", "marlin"),
+        ("experts", "any", "h100-sxm5-80gb", "w4a16", "triton"),
+        ("experts", "any", "a100-sxm4-80gb", "w4a16", "marlin"),
+        ("experts", "sglang", "h100-sxm5-80gb", "fp8_block", "triton"),
+        ("experts", "sglang", "h100-sxm5-80gb", "fp8", "cutlass"),
+        ("all_reduce", "vllm-legacy", "v100-sxm2-16gb", "", "vLLM_custom_graph"),
+        ("all_reduce", "llama.cpp", "rtx-4090", "", ""),
+    ],
+)
+def test_whose_kernels_run_an_operator(
+    operator: Operator, runtime: str, chip: str, dtype: str, library: str
+) -> None:
+    assert kernel_library(operator, runtime, get_chip(chip).generation, dtype) == library
+
+
+def test_rows_of_kernels_name_generations_of_the_catalogue() -> None:
+    table = tomllib.loads(shipped_text("catalog/data/runtimes.toml"))
+    named = {g for row in table["kernel"] for g in row.get("generations", ())}
+    assert named
+    assert named <= {chip.generation for chip in load_chips().values()}

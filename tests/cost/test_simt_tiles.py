@@ -1,4 +1,4 @@
-"""Tiles, waves, residency and generations by hand-worked numbers."""
+"""Tiles, waves, and residency by hand-worked numbers."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 
 from chipwise.catalog.chips import load_chips
 from chipwise.cost.simt.gemm import sustained_flops_per_s
-from chipwise.cost.simt.rates import GENERATIONS, Rates, generation
+from chipwise.cost.simt.rates import Rates
 from chipwise.cost.simt.residency import missed
 from chipwise.cost.simt.tiles import tiled, waves
 
@@ -69,20 +69,3 @@ def test_rates_are_those_of_one_device() -> None:
 def test_a_type_without_a_unit_is_widened() -> None:
     a100 = load_chips()["a100-sxm4-80gb"]
     assert Rates.of(a100, "fp4").flops_per_s == Rates.of(a100, "bf16").flops_per_s
-
-
-def test_every_simt_chip_has_a_generation() -> None:
-    lost = {c for c, chip in load_chips().items() if chip.family == "simt" and not generation(c)}
-    # integrated parts and CPUs' graphics share nothing with the measured ones
-    assert {c for c in lost if not c.startswith(("m1", "m2", "m3", "m4", "m5", "igpu", "jetson"))} <= {
-        "gaudi2",
-        "gaudi3",
-    }
-
-
-def test_generations_do_not_overlap() -> None:
-    prefixes = [p for group in GENERATIONS.values() for p in group]
-    for chip in load_chips():
-        groups = {g for g, ps in GENERATIONS.items() if chip.startswith(ps)}
-        assert len(groups) <= 1, chip
-    assert len(prefixes) == len(set(prefixes))

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from chipwise.calibrate.parameters import shipped_parameters
-from chipwise.calibrate.simt_numbers import attention_library, expert_library
 from chipwise.catalog.chips import get_chip
 from chipwise.cost.device import Device
 from chipwise.cost.roofline import time as roofline_time
@@ -113,16 +112,6 @@ def test_narrowing_costs_little_beside_its_product() -> None:
 )
 def test_products_are_named_as_in_the_table(weight: str, activation: str, label: str) -> None:
     assert dtype_label(gemm(1, 64, 64, FORMATS[weight], FORMATS[activation])) == label
-
-
-def test_runtimes_call_the_libraries_of_a_generation() -> None:
-    assert attention_library("vllm", "hopper") == attention_library("sglang", "hopper") == "fa3"
-    assert attention_library("vllm", "blackwell") == "trtllm_mha"
-    assert attention_library("vllm", "ampere") == "fa2"
-    assert attention_library("trtllm", "hopper") == "trtllm"
-    assert attention_library("llama.cpp", "ada") == "other"
-    assert expert_library("vllm", "cdna3", "b16") == "fmoe"
-    assert expert_library("sglang", "hopper", "fp8_block") == "triton"
 
 
 def test_an_empty_selection_is_priced() -> None:

@@ -47,9 +47,10 @@ def test_an_anchor_is_nearest_and_nothing_fitted_is_far() -> None:
     assert tier_of(chip, "vllm", Parameters({})) == "kind"
 
 
-def test_a_chip_of_ones_own_is_not_the_measured_one() -> None:
+def test_a_chip_of_ones_own_is_as_near_as_what_it_is_like() -> None:
     mine = replace(get_chip("h100-sxm5-80gb"), id="my-h100", like="h100-sxm5-80gb")
-    assert tier_of(mine, "vllm", SEEN) == "vendor"
+    assert tier_of(mine, "vllm", SEEN) == "chip"
+    assert tier_of(replace(mine, like="", base_generation="my-h100"), "vllm", SEEN) == "generation"
 
 
 def test_shipped_numbers_know_the_chips_that_were_measured() -> None:

@@ -14,9 +14,8 @@ from chipwise.calibrate.kernel_rows import kernel_rows
 from chipwise.calibrate.kernels import NUMBERS, TEXT, price_all
 from chipwise.calibrate.parameter import Z80
 from chipwise.calibrate.parameters import Parameters
-from chipwise.calibrate.simt_numbers import attention_library
 from chipwise.catalog.chip import Chip
-from chipwise.catalog.runtime import get_runtime, runtimes_for
+from chipwise.catalog.runtime import get_runtime, kernel_library, runtimes_for
 from chipwise.cost import dataflow
 from chipwise.cost.anatomy import Anatomy, Level, cpu_anatomy, dataflow_anatomy, gpu_anatomy, systolic_anatomy
 from chipwise.cost.cpu import PRIOR_LOG_SPREAD, CpuModel
@@ -24,7 +23,6 @@ from chipwise.cost.dataflow import DataflowModel, Fabric
 from chipwise.cost.device import Device
 from chipwise.cost.simt.family import SimtParameters, dtype_label
 from chipwise.cost.simt.gemm import GemmParameters
-from chipwise.cost.simt.rates import generation
 from chipwise.cost.systolic import SystolicModel
 from chipwise.cost.time import CostParameters, time
 from chipwise.parallel.collective import CollectiveParameters, Kind
@@ -213,7 +211,7 @@ def _spread(op: Op, dtype: str, chip: Chip, numbers: Parameters) -> tuple[float,
                    k=d["k"], batch=d["batch"])  # fmt: skip
     else:
         name = "attention_decode" if d["q"] == 1 else "attention_prefill"
-        library = attention_library(RUNTIME, generation(chip.software_id))
+        library = kernel_library("attention", RUNTIME, chip.generation)
         sizes = {"q_len": d["q"], "kv_len": d["kv"]} | {n: d[n] for n in _HEADS}
         kernel = _KERNEL.get(library, library)
         row = row_of(chip, op=name, dtype="bfloat16", kv_dtype=kind, kernel=kernel, framework=RUNTIME,

@@ -6,13 +6,13 @@ import numpy as np
 
 from chipwise.api.kernel_price import RUNTIME, Priced, figure_of, measured_row, model_of, row_of
 from chipwise.calibrate.parameters import Parameters
-from chipwise.calibrate.simt_numbers import expert_library
 from chipwise.catalog.chip import Chip
+from chipwise.catalog.runtime import kernel_library
 from chipwise.cost.anatomy import Anatomy, Level
 from chipwise.cost.device import Device
 from chipwise.cost.simt.experts import GROUP_TILES, ExpertParameters, experts
 from chipwise.cost.simt.family import ACTIVATION_BYTES, SimtParameters, dtype_label
-from chipwise.cost.simt.rates import Rates, generation
+from chipwise.cost.simt.rates import Rates
 from chipwise.cost.simt.routing import Routing, balanced, power_law, uniform
 from chipwise.cost.time import time
 from chipwise.units import scalar
@@ -78,7 +78,7 @@ def price_experts(
         rates = Rates.at(device, device.matrix[op.compute])
         each = scalar(op.weight_bytes) / (scalar(routing.distinct) * 3.0 * d["hidden"] * d["inter"])
         cost = experts(routing, d["tokens"], d["hidden"], d["inter"], d["experts"], each, narrow, rates, p)
-        library = expert_library(RUNTIME, generation(chip.software_id), label)
+        library = kernel_library("experts", RUNTIME, chip.generation, label)
         row = row_of(chip, op="moe", dtype=_DTYPE.get(dtype, dtype), kernel=library, framework=RUNTIME,
                      timing="cuda-graph replay", tokens=d["tokens"], hidden=d["hidden"], inter=d["inter"],
                      experts=d["experts"], topk=d["top-k"], tp=1.0, ep=d["ranks"],

@@ -31,7 +31,6 @@ __all__ = ["launch", "spec_of", "write_files"]
 
 SERVED = ("plan", "compare", "estimate", "explain")
 BLOCK = 1024  # tokens that the longest sequence is rounded up to
-CONVERTING = ("vllm", "sglang")  # runtimes that turn 16-bit weights into fp8 when they load them
 DEVIATIONS = 4.0  # of lengths above their mean that there is room for
 
 
@@ -103,7 +102,7 @@ def _serve(saved: Saved, plan: Mapping[str, Any]) -> ServeSpec:
     found = load(_model(saved))
     own = found.graph.model.precision.name
     precision = plan["precision"]
-    convert = precision if precision == "fp8" != own and plan["runtime"] in CONVERTING else ""
+    convert = precision if precision != own and precision in get_runtime(plan["runtime"]).converts else ""
     spread = (workload["prompt_cv"], workload["output_cv"])
     means = (workload["prompt_tokens"], workload["output_tokens"])
     room = sum(mean * (1.0 + DEVIATIONS * cv) for mean, cv in zip(means, spread, strict=True))

@@ -22,7 +22,6 @@ from chipwise.catalog.pricing import Pricing
 from chipwise.catalog.snapshot import today as day
 from chipwise.errors import InfeasibleError, UsageError
 from chipwise.evidence.training_tiers import plan_tier
-from chipwise.predict.training.cluster import chip_generation
 from chipwise.predict.training.dims import transformer
 from chipwise.report.assemble import model_record, price_record
 from chipwise.report.records import RefusalRecord
@@ -105,7 +104,7 @@ def train_plan(
             continue
         usual = on_network(usual, network_figures or {})
         kinds = {"routed": bool(float(network.moe_share)), "packed": ask.method == "qlora"}
-        tier = plan_tier(numbers, stack, chip.software_id, chip_generation(chip), **kinds)
+        tier = plan_tier(numbers, stack, chip.software_id, chip.generation, **kinds)
         if dtype != ask.precision:
             notes.append(f"{chip.id} has no {ask.precision}: {dtype}, its losses scaled")
         without: dict[TrainReason, list[int]] = {}

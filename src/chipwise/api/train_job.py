@@ -16,7 +16,7 @@ from chipwise.catalog.chip import Chip
 from chipwise.catalog.system import System, systems_for, with_own_links
 from chipwise.errors import UnknownNameError
 from chipwise.parallel.network import ALIKE
-from chipwise.predict.training.cluster import Wired, chip_generation, cluster, on_system
+from chipwise.predict.training.cluster import Wired, cluster, on_system
 from chipwise.predict.training.memory import MemoryRates
 from chipwise.predict.training.values import Rates, Recipe, Transformer
 from chipwise.search.training import Job
@@ -54,7 +54,7 @@ def job_of(
         dtype,
         kind,
         stack,
-        chip_generation(chip),
+        chip.generation,
         chip.software_id,
         recipe=flavour,
         moe=bool(network.moe_share),

@@ -47,7 +47,6 @@ from chipwise.cost.simt import (
     decode_attention,
     experts,
     gemm,
-    generation,
     pointwise,
     power_law,
     prompt_attention,
@@ -90,9 +89,9 @@ def kernel_rows(columns: Columns, chips: Mapping[str, Chip]) -> Rows:
 def _common(columns: Columns, chips: Mapping[str, Chip]) -> dict[str, NDArray[np.str_]]:
     chip = text_of(columns, "chip")
     return {
-        "chip": chip,
-        "vendor": mapped(chip, lambda c: chips[c].vendor.lower()),
-        "generation": mapped(chip, generation),
+        "chip": mapped(chip, lambda c: chips[c].software_id),
+        "vendor": mapped(chip, lambda c: chips[c].software_vendor),
+        "generation": mapped(chip, lambda c: chips[c].generation),
         "runtime": mapped(text_of(columns, "framework"), lambda f: RUNTIMES.get(f, f)),
         "launch": mapped(text_of(columns, "timing"), lambda t: first_of(t, TIMINGS, "other")),
     }

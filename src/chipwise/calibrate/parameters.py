@@ -24,7 +24,6 @@ from chipwise.catalog.parsed import parse
 from chipwise.catalog.snapshot import per_snapshot, shipped_names, shipped_text
 from chipwise.cost.efficiency import Efficiency
 from chipwise.cost.simt.own import OwnKernels
-from chipwise.cost.simt.rates import generation
 from chipwise.cost.simt.vector import VectorParameters
 from chipwise.cost.time import CostParameters
 from chipwise.errors import UnknownNameError
@@ -111,7 +110,7 @@ class Parameters:
 
     def _of_kind(self, name: str, chips: Sequence[Chip]) -> Array:
         """A number per chip, by its generation or else by its vendor; NaN where there is none."""
-        kinds = ((generation(c.software_id), c.vendor.lower()) for c in chips)
+        kinds = ((c.generation, c.software_vendor) for c in chips)
         found = (next((f"{name}.{k}" for k in each if f"{name}.{k}" in self.table), None) for each in kinds)
         return np.array([np.nan if key is None else self.table[key].value for key in found])
 

@@ -13,7 +13,6 @@ from chipwise.calibrate.kernels import calibrate_kernels, kernel_parameters
 from chipwise.calibrate.parameter import Parameter
 from chipwise.calibrate.parameters import Parameters
 from chipwise.catalog.chip import Chip
-from chipwise.cost.simt.rates import generation
 
 __all__ = ["refit_kernels"]
 
@@ -28,7 +27,7 @@ def refit_kernels(
 ) -> dict[str, Parameter]:
     """Parameters of the groups of operators that `columns` hold measurements of (`latency_us`), to replace those
     of `numbers`, which are their prior. Pure; rows of chips or types without a formula are passed over."""
-    mine = {generation(c) for c in np.unique(text_of(columns, "chip")).tolist()}
+    mine = {chips[c].generation for c in np.unique(text_of(columns, "chip")).tolist() if c in chips}
     priors = {
         group: _prior(effects, mine.isdisjoint(effects.keys_of("generation")))
         for group, effects in numbers.kernels.items()

@@ -158,7 +158,8 @@ def systolic_rows(columns: Columns, chips: Mapping[str, Chip], op: str) -> Rows:
         columns["latency_us"].astype(float) * 1e-6 if "latency_us" in columns else np.full(size, np.nan)
     )
     weight = np.clip(measured / _FULL_WEIGHT_S, _LEAST_WEIGHT, 1.0) if op == "gemm" else None
-    return Rows({"chip": names}, measured, model, weight)
+    fitted_as = np.array([chips[name].software_id for name in names], dtype=np.str_)
+    return Rows({"chip": fitted_as}, measured, model, weight)
 
 
 def _operator(columns: Columns, op: str) -> tuple[Op, dict[str, Array]]:

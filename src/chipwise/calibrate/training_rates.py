@@ -207,7 +207,7 @@ def shared_by(dtype: str, stack: str, generation: str) -> dict[str, str]:
     | attention | whose fused kernels the stack calls: FlashAttention-2 ("fa2") or the chip's own ("native") |
     """
     # 16 bit of Blackwell Ultra is Blackwell's
-    unit = generation.removesuffix("-ultra") if dtype == "16" else generation
+    unit = generation.removesuffix("_ultra") if dtype == "16" else generation
     return {
         "unit": "fp32" if dtype == "fp32" else unit,
         "products": f"{dtype}+{unit}",

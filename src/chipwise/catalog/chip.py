@@ -92,8 +92,13 @@ class Chip:
     operations per second. `figures` holds what the catalogue file says, by key and in the unit of the key
     ("memory_GBps", "matrix_tflops.bf16"); `provenance(figure)` gives the source and grade of one of them.
     `default.note` is the remark on the chip as a whole. `exceptions` gives, by guard, the reason why a true
-    figure violates it. `like` names the bundled chip whose software a user's own chip runs. `serves_only` says
-    why a chip made for inference is not trained on.
+    figure violates it. `serves_only` says why a chip made for inference is not trained on.
+
+    What kernels and fitted numbers are shared along: `generation` (chips that run the same kernels; its own id
+    where it shares them with none), `base_generation` (that whose 16-bit units and serving stacks it has too:
+    Blackwell's for Blackwell Ultra), `software_vendor` (whose libraries it runs). `instruction` is the matrix
+    instruction of its kernels, in PTX's words ("wgmma"; "" where operands pass through registers). `like` names
+    the bundled chip whose software a user's own chip runs: these facts are the other chip's then.
     """
 
     id: str
@@ -126,6 +131,10 @@ class Chip:
     exceptions: Mapping[str, str] = field(default_factory=dict)
     like: str = ""
     serves_only: str = ""
+    generation: str = ""
+    base_generation: str = ""
+    software_vendor: str = ""
+    instruction: str = ""
 
     @property
     def memory(self) -> MemoryTier:
@@ -134,7 +143,7 @@ class Chip:
 
     @property
     def software_id(self) -> str:
-        """The id by which runtimes know it."""
+        """The id by which runtimes, systems and fitted numbers know it: that of the chip it is like, or its own."""
         return self.like or self.id
 
     @property

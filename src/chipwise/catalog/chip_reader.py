@@ -22,6 +22,8 @@ memory_GBps = 2000
 matrix_tflops = { bf16 = 300 }
 own = [{ figures = ["memory_GBps"], grade = "assumed", note = "stacks x pins" }]
 ```
+A chip of the user's own may be `like = "h100-sxm5-80gb"`: it takes `INHERITED` from that bundled chip, whatever it says
+of them itself.
 """
 
 from __future__ import annotations
@@ -29,6 +31,7 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, cast, get_args
 
 from chipwise.catalog.chip import (
@@ -61,7 +64,11 @@ _TEXTS = (
     "process", "memory_type", "tier2", "unit", "matrix_unit", "host", "scaleup", "scaleup_topology",
     "array_holds",
 )  # fmt: skip
-_REMARKS = ("serves_only",)  # of few chips: no chip lacks them
+_REMARKS = ("serves_only", "generation", "base_generation", "instruction")  # no chip lacks them
+INHERITED = ("generation", "base_generation", "software_vendor", "instruction", "serves_only")
+"""Facts about the software of a chip: that of the chip it is like."""
+
+INSTRUCTIONS = ("wgmma", "tcgen05")
 _SIZES = ("memory", "cache", "sram")
 _COUNTS = ("units", "devices_per_package", "scaleup_domain", "arrays", "array_rows", "array_cols")
 _NUMBERS = (
@@ -85,8 +92,9 @@ _SIZE = re.compile(r"(\d+(?:\.\d+)?) (GB|GiB|MB|MiB|TB|TiB)")
 _BYTES = {"MB": 1e6, "GB": 1e9, "TB": 1e12, "MiB": 2.0**20, "GiB": 2.0**30, "TiB": 2.0**40}
 
 
-def read_chips(text: str, origin: str) -> dict[str, Chip]:
-    """All chips of a TOML text by id; `origin` names the text in messages.
+def read_chips(text: str, origin: str, bundled: Mapping[str, Chip] | None = None) -> dict[str, Chip]:
+    """All chips of a TOML text by id; `origin` names the text in messages. `bundled` are the chips that they
+    may be `like`, by id.
 
     Raises `UsageError`, naming file, chip and key, for text that is no such table: an unknown or missing
     key, a value of the wrong type or out of range, a source that is not listed, a name given twice, or
@@ -111,10 +119,22 @@ def read_chips(text: str, origin: str) -> dict[str, Chip]:
             )
         if not _ID.fullmatch(name):
             raise UsageError(f"{where}: an id is made of a-z, 0-9, '-', '.' and '+'")
-        chips[name] = chip = _Table(table, where, sources).chip(name, vendor)
+        chips[name] = chip = _as_like(_Table(table, where, sources).chip(name, vendor), bundled or {}, where)
         check(chip, where)
     names_of(chips, origin)
     return chips
+
+
+def _as_like(chip: Chip, bundled: Mapping[str, Chip], where: str) -> Chip:
+    """The chip with the facts of the bundled one whose software it runs."""
+    if not chip.like:
+        return chip
+    other = bundled.get(names_of(bundled, "the catalogue").get(chip.like, chip.like))
+    if other is None:
+        close = nearest(chip.like, bundled)
+        hint = f"did you mean {', '.join(close)}?" if close else "list them: chipwise chips list"
+        raise UsageError(f"{where}: like names no chip of the catalogue: '{shorten(chip.like, 40)}'", hint)
+    return replace(chip, like=other.id, **{name: getattr(other, name) for name in INHERITED})
 
 
 def names_of(chips: Mapping[str, Chip], origin: str) -> dict[str, str]:
@@ -180,6 +200,9 @@ class _Table:
             raise self.fail(
                 f"array_holds must be weights or outputs, not '{shorten(self.get('array_holds'), 40)}'"
             )
+        if self.get("instruction") not in ("", *INSTRUCTIONS):
+            known = " or ".join(INSTRUCTIONS)
+            raise self.fail(f"instruction must be {known}, not '{shorten(self.get('instruction'), 40)}'")
         domain = cast(int, figures.get("scaleup_domain", 1))
         scaleup = None
         if domain > 1 or "scaleup" in figures or "scaleup_GBps" in figures:
@@ -226,6 +249,10 @@ class _Table:
             aliases=self.texts(self.table, "aliases", self.where),
             exceptions=self.exceptions(),
             serves_only=self.get("serves_only"),
+            generation=self.get("generation") or name,
+            base_generation=self.get("base_generation") or self.get("generation") or name,
+            software_vendor=vendor,
+            instruction=self.get("instruction"),
         )  # fmt: skip
 
     def own(self, default: Provenance) -> dict[str, Provenance]:

@@ -47,4 +47,4 @@ def get_chip(name: str) -> Chip:
 
 def read_chip_file(path: Path) -> Mapping[str, Chip]:
     """The chips of a user's TOML file. Raises `UsageError` for a file or an entry that cannot be read."""
-    return read_chips(read_text(path, 1_000_000, "a TOML file of chips"), str(path))
+    return read_chips(read_text(path, 1_000_000, "a TOML file of chips"), str(path), load_chips())

@@ -18,6 +18,7 @@ from chipwise.catalog.runtime_spec import (
 from chipwise.catalog.runtime_spec import (
     Feature,
     MemoryBase,
+    Operator,
     Policies,
     PolicyTier,
     Rule,
@@ -39,6 +40,8 @@ __all__ = [
     "State",
     "Support",
     "get_runtime",
+    "kernel_library",
+    "kernels_of",
     "load_runtimes",
     "override",
     "read_runtimes",
@@ -55,9 +58,30 @@ def read_runtimes(text: str, origin: str) -> Mapping[str, Runtime]:
 
 
 @per_snapshot
+def _shipped() -> RuntimeReader:
+    return RuntimeReader(shipped_text("catalog/data/runtimes.toml"), "runtimes.toml")
+
+
+@per_snapshot
 def load_runtimes() -> Mapping[str, Runtime]:
     """All bundled runtimes by id, the better default for a chip before the worse."""
-    return read_runtimes(shipped_text("catalog/data/runtimes.toml"), "runtimes.toml")
+    return MappingProxyType(_shipped().runtimes)
+
+
+def kernel_library(operator: Operator, runtime: str, generation: str, dtype: str = "") -> str:
+    """Whose kernels a runtime runs an operator with, on chips of a generation; "" where none is known.
+
+    `runtime` may be one without kernels of its own (vLLM of old), or none of the catalogue: "any".
+    """
+    rows = _shipped().kernels
+    runs = kernels_of(runtime)
+    return next((row.library for row in rows if row.fits(operator, runs, generation, dtype)), "")
+
+
+def kernels_of(runtime: str) -> str:
+    """The runtime whose kernels a runtime runs: another's, or its own."""
+    known = load_runtimes().get(runtime)
+    return (known.kernels_of if known else "") or runtime
 
 
 def get_runtime(name: str) -> Runtime:

@@ -5,7 +5,9 @@
 [group]                 chips that software treats alike
 [source]                name -> ref, and date unless it is general knowledge
 [preset.NAME]           policy figures that runtimes share: `like = "NAME"`; assumed unless they say otherwise
+[[kernel]]              operator, library, and runtimes, generations, types (left out = all): the first that fits
 [runtime.ID]            name, version, access, source, grade, note
+                        kernels_of, latent_as, converts, made_for, published_as: see `Runtime`
 [runtime.ID.policies]   figure = value, or { is = value, source = ..., grade = ..., note = ... }
 [[runtime.ID.tier]]     from_bytes, chips, except, and the figures that differ there
 [[runtime.ID.on]]       chips, native, mixed ("int4/fp8": weights/activations), weights_only, kv, half
@@ -25,7 +27,9 @@ from chipwise.catalog.runtime_spec import (
     FIGURES,
     Access,
     Feature,
+    KernelRow,
     MemoryBase,
+    Operator,
     Policies,
     PolicyTier,
     Rule,
@@ -106,7 +110,7 @@ class RuntimeReader:
             raw: dict[str, Any] = parse(text)
         except tomllib.TOMLDecodeError as error:
             raise UsageError(f"{where}: not TOML: {error}") from error
-        top = _keys(where, raw, ("formats", "sets", "group", "source", "preset", "runtime"))
+        top = _keys(where, raw, ("formats", "sets", "group", "source", "preset", "runtime"), ("kernel",))
         self.formats = {name: _text(f"formats.{name}", kind) for name, kind in top["formats"].items()}
         self.sets = {name: _texts(f"sets.{name}", items, self.formats) for name, items in top["sets"].items()}
         self.groups = {name: _texts(f"group.{name}", chips) for name, chips in top["group"].items()}
@@ -118,7 +122,9 @@ class RuntimeReader:
             name: self._figures(f"preset.{name}", _keys(f"preset.{name}", table, (), FIGURES), assumed)
             for name, table in top["preset"].items()
         }
+        self.names = frozenset(top["runtime"])
         self.runtimes = {name: self._runtime(name, table) for name, table in top["runtime"].items()}
+        self.kernels = tuple(self._kernel(f"kernel[{i}]", row) for i, row in enumerate(top.get("kernel", [])))
 
     def _source(self, name: str, entry: object) -> Source:
         where = f"source.{name}"
@@ -198,6 +204,16 @@ class RuntimeReader:
             )
         return rule
 
+    def _kernel(self, where: str, entry: object) -> KernelRow:
+        table = _keys(where, entry, ("operator", "library"), ("runtimes", "generations", "types"))
+        return KernelRow(
+            cast(Operator, _text(f"{where}.operator", table["operator"], get_args(Operator))),
+            _text(f"{where}.library", table["library"]),
+            frozenset(_texts(f"{where}.runtimes", table.get("runtimes", []), self.names)),
+            frozenset(_texts(f"{where}.generations", table.get("generations", []))),
+            frozenset(_texts(f"{where}.types", table.get("types", []))),
+        )
+
     def _policies(
         self, where: str, entry: object, default: Provenance
     ) -> tuple[dict[str, Any], dict[str, Provenance]]:
@@ -215,7 +231,9 @@ class RuntimeReader:
         where = f"runtime.{name}"
         lists = ("architectures", "features")
         needed = ("name", "version", "access", "source", "grade", "policies", "on", *lists)
-        table = _keys(where, entry, needed, ("note", "tier"))
+        others = ("kernels_of", "latent_as")
+        table = _keys(where, entry, needed, ("note", "tier", *others, "converts", "made_for", "published_as"))
+        like = {key: _text(f"{where}.{key}", table[key], self.names) for key in others if key in table}
         default = self._cited(where, table)
         values, own = self._policies(f"{where}.policies", table["policies"], default)
         named: dict[str, frozenset[str]] = {}
@@ -241,4 +259,8 @@ class RuntimeReader:
             own=own,
             formats=self.formats,
             listed_chips=self.listed,
+            converts=frozenset(_texts(f"{where}.converts", table.get("converts", []), self.formats)),
+            made_for=frozenset(_texts(f"{where}.made_for", table.get("made_for", []), self.formats.values())),
+            published_as=_text(f"{where}.published_as", table.get("published_as", "")),
+            **like,
         )

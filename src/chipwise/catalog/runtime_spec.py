@@ -13,7 +13,9 @@ __all__ = [
     "FIGURES",
     "Access",
     "Feature",
+    "KernelRow",
     "MemoryBase",
+    "Operator",
     "Policies",
     "PolicyTier",
     "Rule",
@@ -25,6 +27,7 @@ __all__ = [
 Access = Literal["public", "vendor", "internal"]
 MemoryBase = Literal["total", "free_before_load", "free_after_load"]
 State = Literal["yes", "weights_only", "no", "unknown"]
+Operator = Literal["attention", "latent_attention", "experts", "all_reduce"]
 Feature = Literal["tp", "pp", "ep", "cp", "attention_dp", "lora", "disaggregated"]
 
 _SIXTEEN = ("bf16", "fp16", "fp32")
@@ -120,6 +123,26 @@ class Rule:
 
 
 @dataclass(frozen=True, slots=True)
+class KernelRow:
+    """Whose kernels run an operator, on some runtimes, generations of chips and data types; empty = all."""
+
+    operator: Operator
+    library: str
+    runtimes: frozenset[str]
+    generations: frozenset[str]
+    types: frozenset[str]
+
+    def fits(self, operator: Operator, runtime: str, generation: str, dtype: str) -> bool:
+        """Whether the row speaks of them."""
+        return (
+            self.operator == operator
+            and (not self.runtimes or runtime in self.runtimes)
+            and (not self.generations or generation in self.generations)
+            and (not self.types or dtype in self.types)
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class Support:
     """Whether a combination runs. `compute` is the type in which the products are then calculated."""
 
@@ -135,7 +158,12 @@ class Support:
 
 @dataclass(frozen=True, slots=True)
 class Runtime:
-    """A serving stack. `access` other than `public`: users cannot launch it themselves, see `note`."""
+    """A serving stack. `access` other than `public`: users cannot launch it themselves, see `note`.
+
+    `kernels_of` is the runtime whose kernels it runs, `latent_as` the one whose measured kernels of latent attention
+    stand for its own. `converts` are formats that it turns 16-bit weights into when it loads them, `made_for` classes
+    of formats that it was made for. `published_as` is what published results call it where that is not its id.
+    """
 
     id: str
     name: str
@@ -151,6 +179,11 @@ class Runtime:
     own: Mapping[str, Provenance] = field(default_factory=dict)
     formats: Mapping[str, str] = field(default_factory=dict)
     listed_chips: frozenset[str] = frozenset()
+    kernels_of: str = ""
+    latent_as: str = ""
+    converts: frozenset[str] = frozenset()
+    made_for: frozenset[str] = frozenset()
+    published_as: str = ""
 
     def policies_on(self, chip: Chip) -> Policies:
         """The policies on one chip: the defaults with every tier that applies, later tiers winning."""

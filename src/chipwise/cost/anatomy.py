@@ -18,7 +18,7 @@ from chipwise.cost.dataflow import DataflowModel
 from chipwise.cost.device import Device
 from chipwise.cost.products import products
 from chipwise.cost.simt.gemm import GemmParameters
-from chipwise.cost.simt.rates import Rates, generation
+from chipwise.cost.simt.rates import Rates
 from chipwise.cost.simt.tiles import TILES, tiled, waves
 from chipwise.cost.systolic.family import WORD, SystolicModel, pace_hz, product
 from chipwise.units import scalar
@@ -38,9 +38,8 @@ QUERIES = 128.0
 # One matrix instruction: rows, columns, whether operands come straight from shared memory, and whether sums
 # stay in registers (PTX ISA: mma.m16n8k16; wgmma.m64n256k16 on Hopper; tcgen05 with tensor memory on Blackwell).
 _INSTRUCTION: Mapping[str, tuple[float, float, bool, bool]] = {
-    "hopper": (64.0, 256.0, True, True),
-    "blackwell": (128.0, 256.0, True, False),
-    "blackwell_ultra": (128.0, 256.0, True, False),
+    "wgmma": (64.0, 256.0, True, True),
+    "tcgen05": (128.0, 256.0, True, False),
 }
 _PLAIN = (16.0, 8.0, False, True)
 _DEPTH = 16.0
@@ -98,7 +97,7 @@ def gpu_anatomy(op: Op, chip: Chip, device: Device, p: GemmParameters | None) ->
     full = waves(rounds, 1.0)
     filled = m * n * batch / (tiles * bm * bn)
     macs = batch * m * n * k
-    im, in_, direct, sums = _INSTRUCTION.get(generation(chip.id), _PLAIN)
+    im, in_, direct, sums = _INSTRUCTION.get(chip.instruction, _PLAIN)
     if direct:
         reads = a / min(in_, bn) + w / im
         operands = "" if sums else "sums stay in tensor memory; "

@@ -10,6 +10,7 @@ from typing import Literal
 
 from chipwise.catalog.benchmarks import load_benchmarks
 from chipwise.catalog.chips import load_chips
+from chipwise.catalog.runtime import load_runtimes
 from chipwise.evidence.item import Item
 
 __all__ = [
@@ -227,8 +228,9 @@ def runtime_axis(t: Target, item: Item) -> Axis:
 
 
 def _stem(runtime: str) -> str:
-    stem = _plain(runtime.partition("-")[0])
-    return {"trtllm": "tensorrt"}.get(stem, stem)
+    name = runtime.partition("-")[0]
+    known = load_runtimes().get(name)
+    return _plain((known.published_as if known else "") or name)
 
 
 def _plain(name: str) -> str:

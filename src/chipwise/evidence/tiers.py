@@ -5,7 +5,7 @@ from __future__ import annotations
 from chipwise.calibrate.fit_serving import PREFIX
 from chipwise.calibrate.parameters import Parameters
 from chipwise.catalog.chip import Chip
-from chipwise.cost.simt.rates import generation
+from chipwise.catalog.chips import load_chips
 from chipwise.evidence.judge import Nearness
 
 __all__ = ["tier_of"]
@@ -23,17 +23,23 @@ def tier_of(chip: Chip, runtime_id: str, numbers: Parameters, *, anchored: bool 
     if not software:
         return "kind"
     known = runtime_id in software
-    if generation(chip.software_id).removesuffix("_ultra") in _seen(numbers, "generation"):
+    if chip.base_generation in _seen(numbers, "generation"):
         if not known:
             return "runtime"
-        return "chip" if chip.id in _seen(numbers, "chip") else "vendor"
-    # the fit holds GPUs of one vendor
-    return "generation" if known and chip.vendor == "nvidia" and chip.kind == "gpu" else "kind"
+        return "chip" if chip.software_id in _seen(numbers, "chip") else "vendor"
+    kin = known and chip.kind == "gpu" and chip.software_vendor in numbers.derived(_vendors)
+    return "generation" if kin else "kind"
 
 
 def _seen(numbers: Parameters, attribute: str) -> frozenset[str]:
     """Values of an attribute for which the shipped serving fit has an effect."""
     return numbers.derived(_all_seen).get(attribute, frozenset())
+
+
+def _vendors(numbers: Parameters) -> frozenset[str]:
+    """Vendors of the GPUs that the serving fit holds."""
+    seen = _seen(numbers, "generation")
+    return frozenset(c.software_vendor for c in load_chips().values() if c.base_generation in seen)
 
 
 def _all_seen(numbers: Parameters) -> dict[str, frozenset[str]]:

@@ -18,7 +18,6 @@ from chipwise.evidence.training_machine import at_jean_zay, row_chip, row_machin
 from chipwise.evidence.training_measured import measured_of, row_weights
 from chipwise.evidence.training_models import number, row_network
 from chipwise.evidence.training_stack import row_stack
-from chipwise.predict.training.cluster import chip_generation
 from chipwise.predict.training.values import Recipe, Spread, Transformer
 
 __all__ = ["read_case", "stack_cases"]
@@ -38,7 +37,7 @@ def read_case(row: Row) -> Case:
     """One row of `training` or `mlperf_training`. Raises `UsageError` saying what it lacks."""
     network, notes = row_network(row)
     chip, exact = row_chip(row)
-    generation = chip_generation(chip)
+    generation = chip.generation
     stack = row_stack(row, generation)
     machine = row_machine(row, chip, stack.dtype, exact=exact, cores=stack.cores)
     spread, assumed = row_spread(row, network, stack, machine.cluster, machine.devices)

@@ -46,7 +46,7 @@ EARLY_ZERO = ("deepspeed-2021", "hf-deepspeed")  # ZeRO-3 of 2021: every layer w
 # Traffic of a softmax that is several operations over that of Megatron's kernels (9 bytes per score): scale, mask, cast
 # to fp32, softmax, cast, dropout move 35; a compiler that joins them up to the softmax and after it, 21.
 SCORE_PASSES = {"eager": 3.9, "hf-deepspeed": 3.9, "neuron": 2.3, "neuron-nemo": 2.3}
-FUSED_GENERATIONS = ("hopper", "blackwell", "blackwell-ultra")
+FUSED_GENERATIONS = ("hopper", "blackwell", "blackwell_ultra")
 
 
 def row_stack(row: Row, generation: str) -> RowStack:

@@ -13,7 +13,6 @@ from chipwise.api.suites.serving import FIGURES, ServingRun, by_category, readab
 from chipwise.calibrate.fit_serving import ServingRows, fit_serving
 from chipwise.calibrate.parameters import Parameters
 from chipwise.catalog.harness import get_harness
-from chipwise.cost.simt.rates import generation
 from chipwise.errors import ChipwiseError, UsageError
 from chipwise.evidence.anchors import Anchors, corrections
 from chipwise.evidence.judge import APART, Factors, Nearness, conformal
@@ -29,7 +28,7 @@ KEYS: Mapping[str, Callable[[ServingRun], Hashable]] = {
     "chip": lambda r: r.asked.deployment.chip.id,
     "model": lambda r: r.architecture,
     "runtime": lambda r: r.asked.deployment.runtime.id,
-    "generation": lambda r: generation(r.asked.deployment.chip.id).removesuffix("_ultra"),
+    "generation": lambda r: r.asked.deployment.chip.base_generation,
     "harness": lambda r: r.question.harness,
 }
 """What stays together: the split of the table, a whole chip, architecture, runtime, generation of chips or harness."""
@@ -88,9 +87,7 @@ def serving_rows(path: str, numbers: Parameters) -> tuple[list[ServingRun], Serv
         labels={
             "runtime": np.array([r.asked.deployment.runtime.id for r in runs]),
             "chip": np.array([r.asked.deployment.chip.id for r in runs]),
-            "generation": np.array(
-                [generation(r.asked.deployment.chip.id).removesuffix("_ultra") for r in runs]
-            ),
+            "generation": np.array([r.asked.deployment.chip.base_generation for r in runs]),
             "harness": np.array([str(r.question.harness) for r in runs]),
         },
         tpot_s=tpot,

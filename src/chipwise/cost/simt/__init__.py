@@ -11,11 +11,10 @@ from chipwise.cost.simt.gemm import GemmParameters, Operands, gemm
 from chipwise.cost.simt.pointwise import PointwiseParameters, pointwise
 from chipwise.cost.simt.prompt import PromptParameters, prompt_attention
 from chipwise.cost.simt.quantise import QuantiseParameters, quantise
-from chipwise.cost.simt.rates import GENERATIONS, Rates, generation
+from chipwise.cost.simt.rates import Rates
 from chipwise.cost.simt.routing import Routing, balanced, power_law, uniform
 
 __all__ = [
-    "GENERATIONS",
     "DecodeParameters",
     "ExpertParameters",
     "GemmParameters",
@@ -31,7 +30,6 @@ __all__ = [
     "dtype_label",
     "experts",
     "gemm",
-    "generation",
     "narrowing",
     "pointwise",
     "power_law",

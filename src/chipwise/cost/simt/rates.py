@@ -1,4 +1,4 @@
-"""What the kernel formulas read of a chip, and the generation that fitted numbers are shared over."""
+"""What the kernel formulas read of a chip."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from chipwise.catalog.chip import Chip
 from chipwise.cost.device import Device
 from chipwise.units import Real
 
-__all__ = ["GENERATIONS", "Rates", "generation"]
+__all__ = ["Rates"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,32 +69,3 @@ def _peak(chip: Chip, dtype: str) -> float:
         if rate:
             return rate
     return float(np.nan)
-
-
-# Chips that run the same kernels: fitted numbers are shared along these lines.
-GENERATIONS: Mapping[str, tuple[str, ...]] = {
-    "volta": ("v100-",),
-    "turing": ("t4",),
-    "ampere": ("a100-", "a30", "a10", "a40", "rtx-3090", "rtx-a6000", "jetson-agx-orin"),
-    "ada": ("l4", "l40s", "rtx-4080", "rtx-4090", "rtx-6000-ada"),
-    "hopper": ("h100-", "h200-", "gh200-"),
-    "blackwell": ("b200-", "gb200-"),
-    "blackwell_ultra": ("b300-", "gb300-"),
-    "blackwell_rtx": ("rtx-5090", "rtx-pro-6000", "gb10-", "jetson-thor"),
-    "rubin": ("rubin-",),
-    "cdna1": ("mi100",),
-    "cdna2": ("mi210", "mi250"),
-    "cdna3": ("mi300", "mi325"),
-    "cdna4": ("mi350", "mi355"),
-    "cdna5": ("mi455",),
-    "rdna3": ("rx-7900", "igpu-radeon"),
-    "xe2": ("arc-",),
-}
-
-
-def generation(chip_id: str) -> str:
-    """The generation of a chip by its id, "" if it is none of these."""
-    for name, prefixes in GENERATIONS.items():
-        if chip_id.startswith(prefixes):
-            return name
-    return ""

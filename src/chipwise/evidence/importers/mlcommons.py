@@ -12,6 +12,7 @@ from typing import Any
 
 from chipwise.catalog.benchmarks import load_benchmarks
 from chipwise.catalog.chips import get_chip
+from chipwise.catalog.parts import load_bins
 from chipwise.catalog.published import ROUNDS
 from chipwise.evidence.importers.parts import chip_of
 from chipwise.evidence.importers.values import RefusedError, number, positive, text, whole
@@ -87,8 +88,7 @@ def _item(row: Mapping[str, Any], file: str) -> Item:
     part = text(_get(row, "part"))
     power = _power(part, text(_get(row, "platform")), note)
     chip = chip_of(part)
-    if power and chip == "h200-sxm-141gb" and power >= 1000:
-        notes.append("custom thermal solution: H200 at 1000 W, about 10 % faster than the 700 W part")
+    notes += [b.note for b in load_bins() if chip == b.chip and power and power >= b.from_w]
     precision = _precision(text(_get(row, "precision")), chip, benchmark, notes)
     known = load_benchmarks().get(benchmark)
     return own_item(

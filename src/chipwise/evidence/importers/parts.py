@@ -6,6 +6,7 @@ import re
 from functools import cache
 
 from chipwise.catalog.chips import get_chip
+from chipwise.catalog.parts import load_parts
 from chipwise.catalog.published import load_inference_results
 from chipwise.errors import UnknownNameError
 
@@ -18,22 +19,6 @@ MAKERS = re.compile(
 NOISE = re.compile(
     r"-(cts|nps\d|spx|trt|pg\d+|\d+w|aarch64)\b|\b\d+ ?gb( hbm\w*)?\b|-\d+gb|\(.*?\)|\bhbm\w*|\bx\d+\b", re.I
 )
-FORMS = (
-    (re.compile(r"rtx[ -]?pro[ -]?6000.*(server|bse)", re.I), "rtx-pro-6000-server"),
-    (re.compile(r"gh200.*144", re.I), "gh200-144gb"),
-    (re.compile(r"gh200", re.I), "gh200-96gb"),
-    (re.compile(r"gb300", re.I), "gb300-nvl72"),
-    (re.compile(r"gb200", re.I), "gb200-nvl72"),
-    (re.compile(r"h100.*nvl", re.I), "h100-nvl-94gb"),
-    (re.compile(r"h200.*nvl", re.I), "h200-nvl"),
-    (re.compile(r"h100.*(sxm|hbm3)", re.I), "h100-sxm5-80gb"),
-    (re.compile(r"h200", re.I), "h200-sxm-141gb"),
-    (re.compile(r"h100.*pcie", re.I), "h100-pcie-80gb"),
-    (re.compile(r"a100.*sxm.*80", re.I), "a100-sxm4-80gb"),
-    (re.compile(r"a100.*pcie.*80", re.I), "a100-pcie-80gb"),
-    (re.compile(r"\bb300", re.I), "b300-sxm"),
-    (re.compile(r"\bb200", re.I), "b200-sxm"),
-)
 
 
 def chip_of(name: str) -> str:
@@ -43,7 +28,7 @@ def chip_of(name: str) -> str:
     known = _published().get(_plain(name))
     if known is not None:
         return known
-    for pattern, chip in FORMS:
+    for pattern, chip in load_parts().items():
         if pattern.search(name):
             return chip
     shorter = NOISE.sub(" ", MAKERS.sub(" ", name)).strip(" -")

@@ -14,35 +14,11 @@ from chipwise.parallel.network import ALIKE, Network, Wiring
 from chipwise.parallel.topology import wiring
 from chipwise.predict.training.values import Cluster
 
-__all__ = ["Wired", "chip_generation", "cluster", "on_system"]
+__all__ = ["Wired", "cluster", "on_system"]
 
 # Types that products with weights run in, by the precision of a training recipe.
 COMPUTE = {"fp32": "fp32", "16": "bf16", "8": "fp8", "4": "fp4"}
 HOST_BYTES_PER_S = 25e9  # PCIe 4 x16, as sustained, where a chip names no host link
-
-GENERATIONS: tuple[tuple[str, str], ...] = (
-    ("v100", "volta"),
-    ("t4", "turing"),
-    ("a100", "ampere"),
-    ("a10", "ampere"),
-    ("a30", "ampere"),
-    ("a40", "ampere"),
-    ("rtx-30", "ampere"),
-    ("l4", "ada"),
-    ("rtx-40", "ada"),
-    ("h100", "hopper"),
-    ("h200", "hopper"),
-    ("gh200", "hopper"),
-    ("b200", "blackwell"),
-    ("gb200", "blackwell"),
-    ("b300", "blackwell-ultra"),
-    ("gb300", "blackwell-ultra"),
-    ("mi100", "cdna1"),
-    ("mi2", "cdna2"),
-    ("mi30", "cdna3"),
-    ("mi32", "cdna3"),
-    ("mi35", "cdna4"),
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,12 +37,6 @@ class Wired(Cluster):
     def of(cls, c: Cluster, wiring: Wiring) -> Wired:
         """The same cluster with other links."""
         return cls(**{f.name: getattr(c, f.name) for f in fields(Cluster)}, wiring=wiring)
-
-
-def chip_generation(chip: Chip) -> str:
-    """The architecture that a chip's efficiency is shared by: `hopper`, `cdna3`, else its own id."""
-    name = chip.software_id
-    return next((g for start, g in GENERATIONS if name.startswith(start)), name)
 
 
 def cluster(

@@ -1,0 +1,133 @@
+"""A chip of one's own that is like one of the catalogue gives the very same answers."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, is_dataclass
+from datetime import date
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from chipwise.api import estimate
+from chipwise.api.kernel import attention, collective, gemm
+from chipwise.api.kernel_more import experts
+from chipwise.api.train import train_plan
+from chipwise.catalog.chip_reader import INHERITED
+from chipwise.catalog.chips import get_chip, load_chips, read_chip_file
+from chipwise.errors import ChipwiseError, UsageError
+from chipwise.parallel.layout import Layout
+from chipwise.workload.workload import Workload
+
+DAY = date(2026, 11, 21)
+MINE = "a-chip-of-my-own"
+SMALL = "Qwen/Qwen2.5-0.5B"
+CHAT = Workload(task="local", prompt_tokens=1000, output_tokens=300)
+
+# Offers and published results name chips of the catalogue: what one has oneself has no price and no row of its own.
+OF_OTHERS = {
+    "price",
+    "usd",
+    "usd_per_million_in",
+    "usd_per_million_out",
+    "on_front",
+    "nearest",
+    "assumptions",
+}
+
+QUESTIONS: Mapping[str, Callable[[str], object]] = {
+    "estimate": lambda chip: estimate(SMALL, CHAT, chip, Layout(), concurrency=4.0, today=DAY),
+    "two": lambda chip: estimate(SMALL, CHAT, chip, Layout(tp=2.0), concurrency=4.0, today=DAY),
+    "train": lambda chip: train_plan(SMALL, chips=(chip,), counts=(1,), tokens=1e9, today=DAY),
+    "train 8": lambda chip: train_plan(SMALL, chips=(chip,), counts=(8,), tokens=1e9, today=DAY),
+    "gemm": lambda chip: gemm((chip,), 512, 4096, 4096),
+    "decode": lambda chip: attention((chip,), batch=8, kv=2048, heads=32, kv_heads=8),
+    "prompt": lambda chip: attention((chip,), q=2048, kv=2048, heads=32, kv_heads=8),
+    "all-reduce": lambda chip: collective((chip,), "all-reduce", 1e7, 4),
+    "experts": lambda chip: experts((chip,), 64, 4096, 1536, 128, 8),
+}
+
+
+def table_of(name: str) -> str:
+    """The file of a bundled chip with that chip alone."""
+    for file in (resources.files("chipwise") / "catalog/data/chips").iterdir():
+        text = file.read_text("utf-8")
+        head, *tables = re.split(r"^(?=\[)", text, flags=re.MULTILINE)
+        mine = [t for t in tables if re.match(rf'\["?{re.escape(name)}"?[\].]', t)]
+        if mine:
+            sources = next(t for t in tables if t.startswith("[sources]"))
+            return (
+                head
+                + sources
+                + "".join(re.sub(r'\["?' + re.escape(name) + '"?', f"[{MINE}", t, count=1) for t in mine)
+            )
+    raise AssertionError(name)
+
+
+def copy_of(name: str, folder: Path, like: str = "") -> str:
+    """A TOML file of the same figures under another id; what is inherited is left out."""
+    lines = table_of(name).splitlines()
+    kept = [
+        x for x in lines if x.partition(" = ")[0] not in INHERITED and 'figures = ["serves_only"]' not in x
+    ]
+    path = folder / "mine.toml"
+    text = "\n".join(kept).replace(f"[{MINE}]", f'[{MINE}]\nlike = "{like or name}"')
+    path.write_text(text, "utf-8")
+    return str(path)
+
+
+def figures(ask: Callable[[str], object], chip: str, name: str) -> Any:
+    """Everything that an answer says but prices and what others measured, with the name of the chip taken out."""
+    try:
+        return told(ask(chip), name)
+    except ChipwiseError as error:
+        return named(str(error), name)
+
+
+def told(value: Any, name: str) -> Any:
+    """A record as plain values."""
+    if is_dataclass(value) and not isinstance(value, type):
+        return told(asdict(value), name)
+    if isinstance(value, Mapping):
+        return {k: v if k == "system" else told(v, name) for k, v in value.items() if k not in OF_OTHERS}
+    if isinstance(value, list | tuple):
+        return [told(v, name) for v in value]
+    return named(value, name) if isinstance(value, str) else value
+
+
+def named(text: str, name: str) -> str:
+    """A text in which the chip has the other name."""
+    return re.sub(rf"(?<![\w-]){re.escape(name)}(?![\w-])", MINE, text)
+
+
+@pytest.mark.parametrize("chip", load_chips())
+def test_a_copy_gives_the_same_answers_to_the_last_digit(chip: str, tmp_path: Path) -> None:
+    copy = copy_of(chip, tmp_path)
+    for name, ask in QUESTIONS.items():
+        assert figures(ask, copy, MINE) == figures(ask, chip, chip), name
+
+
+def test_a_chip_has_the_software_of_what_it_is_like_whoever_makes_it(tmp_path: Path) -> None:
+    path = Path(copy_of("h100-sxm5-80gb", tmp_path, like="h100"))
+    path.write_text(path.read_text("utf-8").replace('vendor = "nvidia"', 'vendor = "acme"', 1), "utf-8")
+    mine, theirs = read_chip_file(path)[MINE], get_chip("h100-sxm5-80gb")
+    assert mine.like == mine.software_id == theirs.id
+    assert mine.vendor == "acme"
+    assert [getattr(mine, name) for name in INHERITED] == [getattr(theirs, name) for name in INHERITED]
+    assert figures(QUESTIONS["gemm"], str(path), MINE) == figures(QUESTIONS["gemm"], theirs.id, theirs.id)
+
+
+def test_a_chip_like_none_shares_with_none(tmp_path: Path) -> None:
+    path = Path(copy_of("h100-sxm5-80gb", tmp_path))
+    path.write_text(path.read_text("utf-8").replace('like = "h100-sxm5-80gb"', ""), "utf-8")
+    mine = read_chip_file(path)[MINE]
+    assert mine.generation == mine.base_generation == mine.software_id == MINE
+
+
+def test_a_chip_like_an_unknown_one_is_refused(tmp_path: Path) -> None:
+    path = Path(copy_of("h100-sxm5-80gb", tmp_path, like="h1000-sxm5"))
+    with pytest.raises(UsageError, match="like names no chip of the catalogue: 'h1000-sxm5'"):
+        read_chip_file(path)
