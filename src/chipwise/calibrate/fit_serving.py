@@ -27,7 +27,7 @@ from chipwise.predict.service import Engines, Prediction, Service
 from chipwise.units import Array, Real
 
 __all__ = [
-    "GROUPS", "PREFIX", "ServingFit", "ServingRows", "chips_seen", "fit_serving", "harnessed", "served_overheads",
+    "LAUNCHED", "PREFIX", "ServingFit", "ServingRows", "chips_seen", "fit_serving", "harnessed", "served_overheads",
 ]  # fmt: skip
 
 PREFIX = "serving"
@@ -38,29 +38,14 @@ Labels = Mapping[str, NDArray[np.str_]]
 
 _RUNTIME, _CLIENT = ("runtime",), ("harness", "runtime")
 
-GROUPS: Mapping[str, tuple[str, ...]] = {
-    "gemm.memory": tuple(p for p in PARTS if p.startswith("gemm") and p.endswith("memory")),
-    "gemm.compute": tuple(p for p in PARTS if p.startswith("gemm") and p.endswith("compute")),
-    "experts.memory": tuple(p for p in PARTS if p.startswith("experts") and p.endswith("memory")),
-    "experts.compute": (
-        *(p for p in PARTS if p.startswith("experts") and p.endswith("compute")),
-        "imbalance",
-    ),
-    "attention": (*(p for p in PARTS if "decode" in p or "prompt" in p), "index", "scan"),
-    "launch": ("launch", "experts.launch", "quantise", "pointwise"),
-    "exchange": tuple(p for p in PARTS if p.startswith(("comm", "a2a"))),
-    "host.iteration": ("host.iteration",),
-    "host.sequence": ("host.sequence",),
-}
-"""Parts of a pass that share a factor: what is alike in cause is alike in error. Finer factors did not help on fits
-that had not seen their label (docs/log.md)."""
+LAUNCHED = frozenset(("launch", "experts.launch", "quantise", "pointwise"))
+"""Parts whose time is mostly that of starting kernels: how well a runtime captures and fuses them differs."""
 
 PASSES: Mapping[str, Quantity] = {
-    **{group: Quantity(1.0, 0.3, "ratio", (), 0.1, 10.0) for group in GROUPS},
-    "launch": Quantity(1.0, 0.3, "ratio", (Level(_RUNTIME, 0.2),), 0.1, 10.0),
-    # what a runtime adds to or takes from every pass
+    # what a runtime adds to or takes from every pass, and from its launches besides; factors on products, experts,
+    # attention or exchanges made rows worse that a fit had not seen (docs/log.md)
     "whole": Quantity(1.0, 0.2, "ratio", (Level(_RUNTIME, 0.1),), 0.1, 10.0),
-    "interference": Quantity(1.0, 0.1, "ratio of a prompt's own time", (), 0.1, 3.0),
+    "launch": Quantity(1.0, 0.3, "ratio", (Level(_RUNTIME, 0.2),), 0.1, 10.0),
 }
 
 FIRST_TOKEN: Mapping[str, Quantity] = {
@@ -131,10 +116,10 @@ class ServingRows:
 
 
 def part_factors(values: Mapping[str, Real]) -> dict[str, Real]:
-    """The factor of every part: that of its group times that of the runtime; 1 where nothing was fitted."""
-    group_of = {part: group for group, parts in GROUPS.items() for part in parts}
+    """The factor of every part: that of the runtime, and on launches its own; 1 where nothing was fitted."""
     whole = np.asarray(values.get("whole", 1.0))
-    return {part: np.asarray(values.get(group_of[part], 1.0)) * whole for part in PARTS}
+    launch = whole * np.asarray(values.get("launch", 1.0))
+    return {part: launch if part in LAUNCHED else whole for part in PARTS}
 
 
 @dataclass(frozen=True)
