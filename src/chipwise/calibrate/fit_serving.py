@@ -1,6 +1,6 @@
 """Fits what a serving stack needs beyond its kernels to measured time per token and time to the first token.
 
-Two stages. First factors on the parts of a pass (`predict.parts`) and the interference of prompts, to TPOT;
+Two stages. First factors on the parts of a pass (`predict.parts`), to TPOT;
 then the numbers of a stack that only the first token sees, to TTFT under those passes. Numbers are shared in a
 hierarchy (`fit_kernels`): one value for all rows, and effects by runtime and by benchmark client; an effect without
 rows is 1. Priors: kernel measurements, hence factors of 1.
@@ -49,8 +49,10 @@ PASSES: Mapping[str, Quantity] = {
 }
 
 FIRST_TOKEN: Mapping[str, Quantity] = {
-    "request_s": Quantity(0.01, 0.7, "s", (Level(_RUNTIME, 0.3), Level(_CLIENT, 0.7)), 1e-4, 1.0),
-    "stream_tokens": Quantity(1.0, 1.0, "tokens", (Level(_CLIENT, 1.0),), 0.01, 60.0),
+    "request_s": Quantity(0.01, 0.7, "s", (Level(_CLIENT, 0.4),), 1e-4, 1.0),
+    "stream_tokens": Quantity(1.0, 1.0, "tokens", (Level(_CLIENT, 0.5),), 0.01, 60.0),
+    # of the wait of a first wave, if clients started at once and all prompts queued: how a runtime works it off
+    "burst": Quantity(1.0, 0.5, "ratio", (Level(_RUNTIME, 0.4),), 0.02, 40.0),
 }
 
 
@@ -99,12 +101,12 @@ class ServingRows:
         factors = np.stack([np.broadcast_to(f, (size,)) for f in part_factors(values).values()], axis=1)
         factors = factors * self.slower[:, None]
         plain = Service()
-        names = ("request_s", "interference", "stream_tokens")
+        names = ("request_s", "stream_tokens")
         numbers = {
             n: np.broadcast_to(np.asarray(values.get(n, getattr(plain, n)), dtype=float), (size,))
             for n in names
         }
-        service = Service(**numbers, burst=self.burst)
+        service = Service(**numbers, burst=self.burst * np.asarray(values.get("burst", 1.0)))
         found: dict[str, Array] = {
             f.name: np.full((size, 1), np.nan) for f in fields(Prediction) if f.name != "cost"
         }
@@ -182,7 +184,6 @@ def served_overheads(numbers: Parameters, family: str, runtime: str, chips: Sequ
         plain,
         factors=factors,
         request_s=float(client["request_s"][0]),
-        interference=float(np.mean(values["interference"])),
     )
 
 
@@ -193,16 +194,15 @@ def harnessed(
     seen = replace(service, stream_tokens=held_back)
     if not harness.id:
         return seen
-    burst = harness.first_wave
     fitted = numbers.derived(ServingFit.of).first
-    if not harness.server:
-        return replace(seen, request_s=0.0, burst=burst)
-    client = f"{harness.id}+{runtime}"
-    if not any(key == client for _, _, key in fitted.table):
-        return replace(seen, burst=burst)
     found = fitted.values({"runtime": np.array([runtime]), "harness": np.array([harness.id])})
+    seen = replace(seen, burst=harness.first_wave * float(found["burst"][0]))
+    if not harness.server:
+        return replace(seen, request_s=0.0)
+    if not any(key == f"{harness.id}+{runtime}" for _, _, key in fitted.table):
+        return seen
     stream = max(float(found["stream_tokens"][0]), held_back)
-    return replace(seen, request_s=float(found["request_s"][0]), stream_tokens=stream, burst=burst)
+    return replace(seen, request_s=float(found["request_s"][0]), stream_tokens=stream)
 
 
 @dataclass(frozen=True)

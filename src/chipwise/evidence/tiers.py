@@ -23,7 +23,7 @@ def tier_of(chip: Chip, runtime_id: str, numbers: Parameters, *, anchored: bool 
     if not software:
         return "kind"
     known = runtime_id in software
-    if chip.base_generation in _seen(numbers, "generation"):
+    if chip.base_generation in numbers.derived(_generations):
         if not known:
             return "runtime"
         return "chip" if chip.software_id in _seen(numbers, "chip") else "vendor"
@@ -36,10 +36,16 @@ def _seen(numbers: Parameters, attribute: str) -> frozenset[str]:
     return numbers.derived(_all_seen).get(attribute, frozenset())
 
 
+def _generations(numbers: Parameters) -> frozenset[str]:
+    """Generations of the chips that the serving fit holds."""
+    chips = load_chips()
+    return frozenset(chips[name].base_generation for name in _seen(numbers, "chip") if name in chips)
+
+
 def _vendors(numbers: Parameters) -> frozenset[str]:
     """Vendors of the GPUs that the serving fit holds."""
-    seen = _seen(numbers, "generation")
-    return frozenset(c.software_vendor for c in load_chips().values() if c.base_generation in seen)
+    chips = load_chips()
+    return frozenset(chips[name].software_vendor for name in _seen(numbers, "chip") if name in chips)
 
 
 def _all_seen(numbers: Parameters) -> dict[str, frozenset[str]]:

@@ -15,8 +15,7 @@ __all__ = ["Overheads"]
 
 @dataclass(frozen=True, slots=True)
 class Overheads:
-    """Host work per iteration, per running sequence and per request; share and latencies of the links; and how much
-    of others' prompts a decoding request feels.
+    """Host work per iteration, per running sequence and per request; share and latencies of the links.
 
     `factors` correct parts of a pass (`predict.parts`) as fitted to served workloads; absent ones are 1.
     """
@@ -28,12 +27,11 @@ class Overheads:
     link_base_s: float
     link_hop_s: float
     factors: Mapping[str, Real] = field(default_factory=dict)
-    interference: float = 1.0
 
     @property
     def service(self) -> Service:
         """What a first token waits for beside passes, without any harness."""
-        return Service(self.request_s, self.interference)
+        return Service(self.request_s)
 
     def take(self, index: np.ndarray) -> Overheads:
         """Of several chips: those at `index`, any shape."""

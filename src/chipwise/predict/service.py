@@ -32,7 +32,6 @@ class Service:
     | field | unit | meaning |
     |---|---|---|
     | request_s | s | HTTP, tokeniser and scheduling before the first token |
-    | interference | ratio | of what prompts should add to others' passes: what they do add |
     | stream_tokens | tokens | held back before the client sees the first (tokens streamed in groups) |
     | burst | ratio | share of the run that is its first wave: all clients start at once |
 
@@ -40,7 +39,6 @@ class Service:
     """
 
     request_s: Real = 0.02
-    interference: Real = 1.0
     stream_tokens: Real = 0.0
     burst: Real = 0.0
 
@@ -186,7 +184,7 @@ class Loads:
     requests in flight rise with it, so that a given rate or number of clients has one answer.
 
         B = m (n_o - 1) decode,  q = m n_i f prompt tokens ride     f = 1 - 1 / C for C clients: not one's own; else 1
-        P = t(B) + interference A       pass;  TPOT = P;  X = m / P requests a second;  Z = (n_o - 1) P
+        P = t(B) + A       pass;  TPOT = P;  X = m / P requests a second;  Z = (n_o - 1) P
     with A what prompts add. One chunk of c tokens adds a1 to a pass, prompts that fill the budget of F tokens a2:
         A = a1 (pi l + x (1 - l)),  x = q / c <= 1;      a1 + (a2 - a1) (q - c) / (F - c) up to F, then in proportion
     A pass waits for the slowest of the s = stages x coupled ranks slots that go in step, pi = 1 - (1 - x)^s; l is
@@ -338,7 +336,7 @@ class Loads:
         filled = np.clip((x - 1.0) / np.maximum(ratio - 1.0, 1e-9), 0.0, 1.0) * (ratio > 1.0 + 1e-9)
         beyond = np.maximum(x / ratio, 1.0)
         single = any_ * lone_part + first * (1.0 - lone_part)
-        stall = s["interference"] * (one * single * (1.0 - filled) + full * filled) * beyond
+        stall = (one * single * (1.0 - filled) + full * filled) * beyond
         # without decoding an engine rests between prompts
         decoding = np.minimum(decodes, 1.0)
         pass_s = decoding * t + (1.0 - decoding) * one * np.maximum(1.0 - x, 0.0) + stall
@@ -349,7 +347,7 @@ class Loads:
         part = chunks * stall / np.maximum(x, 1e-12) / slots
         at_once = budget / new
         # a backlog is worked off in full budgets, however prompts are spread before
-        heavy = np.minimum(s["interference"] * rate * others * full * new / budget, rho)
+        heavy = np.minimum(rate * others * full * new / budget, rho)
         scatter = heavy * part * spread / np.maximum(1.0 - heavy * heavy, 1e-6)
         met = pass_s + np.minimum(scatter, pass_s)
         inside = rate * (own + decodes * pass_s)
