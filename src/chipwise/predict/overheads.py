@@ -7,6 +7,8 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from chipwise.parallel.collective import CollectiveParameters
+from chipwise.parallel.network import TREE_STEPS
 from chipwise.predict.serving import Service
 from chipwise.units import Real
 
@@ -30,6 +32,14 @@ class Overheads:
     factors: Mapping[str, Real] = field(default_factory=dict)
     stream_tokens: float = 0.0
     interference: float = 1.0
+
+    @property
+    def links(self) -> CollectiveParameters:
+        """Numbers of exchanges of chips without measured ones: shares and latencies believed of the family, which add
+        up; a doubling of ranks takes as many steps as in a tree."""
+        step_s = self.link_hop_s / TREE_STEPS
+        share = min(self.link_share, 1.0)
+        return CollectiveParameters(share, share, self.link_base_s, step_s, 1.0, share, self.link_hop_s)
 
     @property
     def service(self) -> Service:
