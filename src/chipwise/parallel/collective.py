@@ -62,6 +62,7 @@ KINDS: tuple[Kind, ...] = ("all_reduce", "all_gather", "reduce_scatter", "all_to
 # Largest buffer that runtimes sum by kernels of their own (vLLM's symmetric memory on eight H100, all_reduce_utils.py);
 # beyond it they call the library.
 DIRECT_BYTES = 64.0 * 2**20
+LEAST_S = 1e-15  # of a latency, for ratios
 # One direct all-reduce in two phases (scatter and sum, gather) instead of one.
 TWO_PHASES = 1.7
 
@@ -127,7 +128,9 @@ class Traffic:
     @property
     def least_s(self) -> Real:
         """Seconds at full rate."""
-        return np.where(np.asarray(self.num_bytes) > 0, self.num_bytes / self.level.bytes_per_s, 0.0)
+        seconds: Real = self.num_bytes / self.level.bytes_per_s
+        # without a network nothing is known of what leaves a domain; nothing may leave all the same
+        return np.where(np.asarray(self.num_bytes) > 0, seconds, 0.0) if self.level.network else seconds
 
 
 def wire_bytes(kind: Kind, num_bytes: Real, ranks: Real) -> Real:
@@ -233,6 +236,9 @@ def dispatch(
 
 def _seconds(kind: Kind, tiers: tuple[Traffic, ...], p: CollectiveParameters, calls: Real) -> Transfer:
     """L and X of all tiers, joined; nothing for one rank."""
+    alone = np.asarray(tiers[-1].level.ranks) <= 1.0
+    if np.all(alone):
+        return Transfer(np.zeros(alone.shape), np.zeros(alone.shape))
     latency: Real = p.base_s
     moved: Real = 0.0
     for t in tiers:
@@ -240,7 +246,6 @@ def _seconds(kind: Kind, tiers: tuple[Traffic, ...], p: CollectiveParameters, ca
         latency = latency + (p.net_s if t.level.network else p.step_s) * t.steps
         moved = np.maximum(moved, t.least_s / share)
     found = _joined(calls * latency, moved, p.sharpness)
-    alone = np.asarray(tiers[-1].level.ranks) <= 1.0
     return Transfer(np.where(alone, 0.0, found.latency_s), np.where(alone, 0.0, found.transfer_s))
 
 
@@ -275,10 +280,11 @@ def _for_all(n: Network, level: Level, ranks: Real, stride: Real) -> Level:
 
 def _joined(latency: Real, transfer: Real, q: Real) -> Transfer:
     """(L^q + X^q)^(1/q), shared out as L^q to X^q."""
-    a, b = latency**q, transfer**q
-    both = a + b
-    total = both ** (1.0 / q)
-    return Transfer(total * a / both, total * b / both)
+    start = np.maximum(latency, LEAST_S)
+    ratio = (transfer / start) ** q
+    total = start * (1.0 + ratio) ** (1.0 / q)
+    first = total / (1.0 + ratio)
+    return Transfer(first, total - first)
 
 
 def _faster(one: Transfer, other: Transfer) -> Transfer:

@@ -165,8 +165,9 @@ def _gradients(
     outer = _summed(c, 4.0 * dense / z, groups, stride * z, r, BUCKETS)
     # experts are copied over what ep leaves of the ranks of a stage
     copies = np.maximum(n * s.tp / np.maximum(s.ep, s.tp), 1.0)
-    routed = _summed(c, 4.0 * experts, copies, np.maximum(s.ep, s.tp), r, BUCKETS)
-    total = inner + outer + routed
+    total = inner + outer
+    if np.ndim(t.moe_share) or float(t.moe_share):
+        total = total + _summed(c, 4.0 * experts, copies, np.maximum(s.ep, s.tp), r, BUCKETS)
     q = r.fsdp_overlap
     joined = computed * (1.0 + (total / computed) ** q) ** (1.0 / q) - computed
     sent = np.where((np.asarray(recipe.broadcast) > 0) & (np.asarray(s.zero) == 1), r.rank_s * z, 0.0)
