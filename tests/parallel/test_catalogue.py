@@ -73,39 +73,50 @@ def test_more_bytes_more_bandwidth_and_the_wire(system: System) -> None:
                 assert carried == pytest.approx(wire_bytes(kind, SIZES, ranks)), (kind, ranks)
 
 
-@pytest.mark.parametrize("system", joined(), ids=lambda s: s.id)
+def edges(system: System) -> list[float]:
+    """Sizes of groups at which they outgrow a tier."""
+    groups = counts(system)
+    n = system_network(system, groups[-1])
+    domain = float(np.asarray(n.domain))
+    near = float(np.asarray(n.wiring.near))
+    return [near] * (0.0 < near < domain) + [domain] * (groups[-1] > domain)
+
+
+@pytest.mark.parametrize("system", [s for s in joined() if edges(s)], ids=lambda s: s.id)
 def test_a_group_that_outgrows_a_tier_neither_jumps_nor_gains(system: System) -> None:
     known, groups = numbers(system), counts(system)
     n = system_network(system, groups[-1])
     domain = float(np.asarray(n.domain))
-    far = groups[-1] > domain
-    edges = [float(np.asarray(n.wiring.near))] * bool(n.wiring.near) + [domain] * far
     for kind in KINDS:
         p = known[kind]
-        for edge in edges:
+        for edge in edges(system):
             at, beyond = (
                 np.asarray(exchange(kind, SIZES, edge * f, n, p).total_s) for f in (1.0, 1.0 + 1e-9)
             )
             assert beyond == pytest.approx(at, rel=1e-4), (kind, edge)
-        if far and kind != "all_to_all":
+        if groups[-1] > domain and kind != "all_to_all":
             wider = [
                 np.asarray(exchange(kind, SIZES, domain * f, n, p).total_s) for f in (1.0, 2.0, 4.0, 16.0)
             ]
             assert np.all(np.diff(wider, axis=0) >= 0.0), kind
 
 
-@pytest.mark.parametrize("system", joined(), ids=lambda s: s.id)
-def test_serving_and_kernels_meet_on_the_same_links(system: System) -> None:
-    """A device's figures and its system's tiers say the same of neighbours inside a domain that is no torus."""
+def plain(system: System) -> bool:
+    """One tier that is no torus, one device per package, no way between sockets, and no figure of the chip's own before
+    its system's."""
+    one = len(system.tiers) == 1 and not system.tiers[0].torus and not system_network(system, 1).wiring.trunk
     chip = load_chips()[system.chip]
-    tier = system.tiers[-1]
-    if tier.torus or len(system.tiers) > 1 or chip.devices_per_package > 1 or system.host.sockets != 1:
-        return
-    p = numbers(system)["all_reduce"]
-    ranks = float(tier.chips)
+    return one and chip.devices_per_package == 1 and not {"link", "pairwise", "host"} & set(chip.own)
+
+
+@pytest.mark.parametrize("system", [s for s in joined() if plain(s)], ids=lambda s: s.id)
+def test_serving_and_kernels_meet_on_the_same_links(system: System) -> None:
+    """A device's figures and its system's tiers say the same of neighbours inside a domain."""
+    chip, count = load_chips()[system.chip], system.tiers[-1].chips
     device = device_network(Device.of(chip, system=system))
-    one, other = (
-        np.asarray(exchange("all_reduce", SIZES, ranks, n, p).total_s)
-        for n in (device, system_network(system, tier.chips))
-    )
-    assert one == pytest.approx(other)
+    for kind, p in numbers(system).items():
+        one, other = (
+            np.asarray(exchange(kind, SIZES, float(count), n, p).total_s)  # type: ignore[arg-type]
+            for n in (device, system_network(system, count))
+        )
+        assert one == pytest.approx(other), kind

@@ -202,7 +202,7 @@ def collective(
             what = beyond if span > device.domain else unknown
             refused.append(RefusalRecord(chip.id, "DOMAIN", what))
             continue
-        found = price_exchange(kind, num_bytes, ranks, chip, at, known, apart=apart)  # type: ignore[arg-type]
+        found = price_exchange(kind, num_bytes, ranks, chip, at, known, apart=apart)
         found = replace(found, notes=(_behind(chip.family, found.time_s.mid),))
         kernels.append(exchange_record(found, chip, kind, num_bytes, float(ranks)))
     name = kind.replace("_", "-")

@@ -69,7 +69,7 @@ TWO_PHASES = 1.7
 
 @dataclass(frozen=True, slots=True)
 class Comm:
-    """One exchange of a sharded graph: `num_bytes` as above, of its group of `ranks`; `axis` is the part of the layout
+    """One exchange of a sharded graph: `payload_bytes` is S of its group of `ranks`; `axis` is the part of the layout
     that it serves."""
 
     kind: Kind

@@ -120,6 +120,10 @@ def system_network(system: System, chips: int) -> Network:
     axes = float(len(tier.shape)) if tier.torus else 0.0
     mesh = 1.0 if tier.fabric in ("mesh", "partial-mesh") else 0.0
     uneven = wiring(system) if tier is system.tiers[-1] else ALIKE
+    pair = tier.pairwise_bytes_per_s
+    if mesh and pair and not uneven.near:  # what a group has is known by its links, not only by their sum
+        mesh, size = 0.0, float(tier.chips)
+        uneven = replace(uneven, near=size, near_bytes_per_s=tier.bytes_per_s, near_pair_bytes_per_s=pair)
     network = Network(tier.bytes_per_s, float(tier.chips), nic, axes, mesh, uneven)
     if not tier.torus:
         return network
