@@ -127,7 +127,8 @@ def _hand_over(t: Transformer, s: Spread, c: Cluster, r: Rates) -> Real:
     sent = s.vp * 4.0 * s.tokens * t.hidden / s.tp
     ranks = np.minimum(s.pp, 2.0)
     p = r.of("p2p")
-    stride = np.maximum(s.devices / 2.0, 1.0)
+    # a stage's neighbour is in the next domain, at most: over the network where a replica outgrows one
+    stride = np.where(np.asarray(s.devices <= c.domain), 1.0, c.domain)
     one = exchange("p2p", sent, ranks, c.network, p, stride=stride, calls=2.0 * s.vp).total_s
     return r.pp_exposed * one
 
