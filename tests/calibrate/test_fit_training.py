@@ -12,10 +12,12 @@ from chipwise.calibrate.parameter import Parameter
 from chipwise.calibrate.parameters import Parameters, shipped_parameters
 from chipwise.calibrate.table import read_table, write_table
 from chipwise.calibrate.training_rates import MEMORY, QUANTITIES, labels_of, rates
+from chipwise.catalog.chips import get_chip
 from chipwise.predict.training.dims import plain
 from chipwise.predict.training.values import Cluster, Rates, Recipe, Spread
 
-NOTHING = Parameters({})
+# All but what training is fitted to: exchanges are priced by the numbers of kernels.
+NOTHING = Parameters({n: p for n, p in shipped_parameters().table.items() if not n.startswith("training.")})
 
 
 def runs(count: int = 24) -> Runs:
@@ -45,7 +47,13 @@ def runs(count: int = 24) -> Runs:
         zeros + 1.0,
     )
     made = replace(made, network=_columns(t, count))
-    slow = replace(rates({k: np.full(count, v) for k, v in _believed().items()}), linear=np.full(count, 0.54))
+    slow = replace(
+        rates(
+            {k: np.full(count, v) for k, v in _believed().items()},
+            shipped_parameters().links(get_chip("h100-sxm5-80gb")),
+        ),
+        linear=np.full(count, 0.54),
+    )
     from chipwise.predict.training.step import step_time
 
     seconds = step_time(made.network, made.spread, made.cluster, made.recipe, slow).total_s
@@ -81,7 +89,7 @@ def test_the_fit_finds_a_slow_matrix_unit() -> None:
 
 
 def test_other_parameters_are_passed_on() -> None:
-    other = Parameters({"any.memory": Parameter(0.8, 0.8, 0.1, "share", "test")})
+    other = Parameters({**NOTHING.table, "any.memory": Parameter(0.8, 0.8, 0.1, "share", "test")})
     fitted = fit(runs(), other)
     assert fitted.table["any.memory"] == other.table["any.memory"]
 

@@ -98,7 +98,7 @@ def test_a_limit_of_cost_that_is_too_low_names_the_cheapest(run: Run) -> None:
 @pytest.mark.parametrize("kind", ["all_reduce", "allreduce", "All-Reduce", "AllReduce"])
 def test_a_collective_by_any_spelling(run: Run, kind: str) -> None:
     rest = ("--bytes", "1MB", "--ranks", "8", "--chip", "h100-sxm5-80gb")
-    assert "ring of 8: 14 steps" in run("kernel", "collective", "--kind", kind, *rest).out
+    assert "8 ranks: 14 steps" in run("kernel", "collective", "--kind", kind, *rest).out
 
 
 def test_chips_are_found_by_the_machines_they_are_in(run: Run) -> None:

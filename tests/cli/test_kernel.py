@@ -156,7 +156,9 @@ def test_exchanges_leave_the_domain_over_the_network(run: Run) -> None:
     wide = ("kernel", "collective", "--kind", "all_reduce", "--bytes", "64MB", "--ranks")
     near = answer(run, *wide, "8", "--chip", H100)["kernels"][0]
     far = answer(run, *wide, "64", "--chip", H100)["kernels"][0]
-    assert "hierarchical" in far["mapping_text"]
+    assert far["mapping_text"].startswith(
+        "8 ranks: 14 steps, 112 MB through each port; 8 domains: 14 steps, 14.0 MB"
+    )
     assert far["time_s"]["mid"] > near["time_s"]["mid"]
 
 
@@ -181,10 +183,9 @@ def test_links_that_the_user_gives_count_across_domains_and_on_tori(run: Run) ->
     assert seconds("rtx-4090", "--set", "scaleout=12GB/s") > 0.0
 
 
-def test_every_algorithm_is_listed_and_what_hiding_costs(run: Run) -> None:
+def test_what_hiding_costs_is_said(run: Run) -> None:
     report = answer(run, *REDUCE, "--chip", f"{H100},{V5E}")
     gpu, tpu = (" ".join(k["notes"]) for k in report["kernels"])
-    assert all(name in gpu for name in ("one-shot", "ring", "tree", "in-switch"))
     assert "15% of the units" in gpu
     assert "free" in tpu
 
@@ -196,11 +197,11 @@ def test_broadcasts_go_round_or_down_a_tree(run: Run) -> None:
         assert k["bytes_per_s"] < 450e9
 
 
-def test_a_broadcast_needs_a_system_inside_a_domain_too(run: Run) -> None:
-    ask = ("kernel", "collective", "--kind", "broadcast", "--bytes", "1MB", "--ranks", "2")
-    said = run(*ask, "--chip", "rubin-sxm").refused(4)
-    assert "no system of the catalogue has rubin-sxm" in said
-    assert "more than" not in said
+def test_without_a_system_chips_of_one_domain_meet_on_their_own_links(run: Run) -> None:
+    ask = ("kernel", "collective", "--kind", "broadcast", "--bytes", "1GB", "--ranks")
+    (alone,) = answer(run, *ask, "2", "--chip", "rubin-sxm")["kernels"]
+    assert 1e9 / alone["time_s"]["mid"] < alone["bytes"] / alone["levels"][0]["time_s"]
+    assert "no network is known" in run(*ask, "1000", "--chip", "rubin-sxm").refused(4)
 
 
 def test_groups_that_interleave_share_links(run: Run) -> None:
@@ -216,7 +217,7 @@ def test_groups_that_interleave_share_links(run: Run) -> None:
     )
     assert seconds("--oversubscription", "4") == near
     assert far > 6.0 * near
-    assert narrow == pytest.approx(2.0 * far, rel=0.02)
+    assert narrow == pytest.approx(2.0 * far, rel=0.04)
 
 
 def test_the_kind_of_a_collective_is_an_argument_or_an_option(run: Run) -> None:
@@ -226,7 +227,7 @@ def test_the_kind_of_a_collective_is_an_argument_or_an_option(run: Run) -> None:
 
 
 def test_the_link_that_limits_an_exchange_is_named_and_never_beaten(run: Run) -> None:
-    """Inside a domain the fabric; ranks of a domain each the cards of all of them; ranks 8 apart 50 GB/s each."""
+    """Inside a domain the fabric; ranks of a domain the cards of all of them; ranks 8 apart 50 GB/s each."""
 
     def first(kind: str, ranks: str, apart: str) -> Any:
         ask = ("kernel", "collective", kind, "--bytes", "1GB", "--ranks", ranks, "--apart", apart)
@@ -235,7 +236,7 @@ def test_the_link_that_limits_an_exchange_is_named_and_never_beaten(run: Run) ->
     assert first("all_gather", "8", "1")["levels"][0]["name"] == "fabric"
     for kind, ranks, apart, rate in (
         ("all_gather", "8", "8", 50e9),
-        ("all_gather", "64", "1", 400e9),
+        ("all_gather", "64", "1", 450e9),  # 63 / 64 of the bytes in the time of 7 / 64 over a card
         ("all_to_all", "8", "8", 50e9),
         ("p2p", "2", "8", 50e9),
     ):

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from chipwise.catalog.configs import find_config
-from chipwise.parallel.comm import Comm
+from chipwise.parallel.collective import Comm
 from chipwise.parallel.layout import Layout
 from chipwise.parallel.shard import shard
 from chipwise.workload.build import build

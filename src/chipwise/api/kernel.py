@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from chipwise.api.kernel_network import across, joining_system
-from chipwise.api.kernel_price import UNHELD, held, price_across, price_collective, price_operator
+from chipwise.api.kernel_network import joined
+from chipwise.api.kernel_price import UNHELD, held, price_exchange, price_operator
 from chipwise.api.kernel_record import exchange_record, lessons, record_of, whole_report
 from chipwise.api.loaded import find_chip
 from chipwise.calibrate.parameters import Parameters, shipped_parameters
@@ -16,6 +16,7 @@ from chipwise.catalog.chip import Chip
 from chipwise.cost.device import Device
 from chipwise.cost.systolic import im2col
 from chipwise.errors import UnknownNameError, UsageError
+from chipwise.parallel.collective import KINDS
 from chipwise.parallel.overlap import behind, stolen_share
 from chipwise.report.kernel_records import KernelReport
 from chipwise.report.records import RefusalRecord
@@ -30,9 +31,7 @@ __all__ = [
 ]  # fmt: skip
 
 DTYPES = ("bf16", "fp16", "fp32", "fp8", "fp8_block", "int8", "nvfp4", "int4", "mxfp4")
-COLLECTIVES = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all", "broadcast", "p2p")
-MEASURED = tuple(kind for kind in COLLECTIVES if kind != "broadcast")
-CLOSED = "closed forms, alone: {}; the time above is the library's own choice, as measured"
+COLLECTIVES = KINDS
 SPELLINGS = {name.replace("_", ""): name for name in COLLECTIVES}
 WEIGHT_ONLY = ("int4", "mxfp4")
 LARGEST = 1_000_000_000
@@ -172,9 +171,9 @@ def collective(
     changes: Mapping[str, str] | None = None,
     numbers: Parameters | None = None,
 ) -> KernelReport:
-    """One exchange between `ranks` chips, `apart` from one to the next (the groups in between do the same at once):
-    inside a scale-up domain as measured, on a torus, across domains and where groups share a way by the fastest
-    algorithm of `parallel.topology`; `oversubscription`: links down over links up of a leaf switch. Raises as `gemm`.
+    """One exchange between `ranks` chips, `apart` from one to the next (the groups in between do the same at once), by
+    `parallel.collective` over the fabric and the network of a catalogued system; `oversubscription`: links down over
+    links up of a leaf switch. Raises as `gemm`.
     """
     kind = SPELLINGS.get(_bare(kind), kind)
     if kind not in COLLECTIVES:
@@ -194,18 +193,8 @@ def collective(
         if not np.isfinite(device.link_bytes_per_s):
             refused.append(RefusalRecord(chip.id, "NO_LINK", "no link between chips is published"))
             continue
-        system = joining_system(chip, span)
-        at = None if system is None else across(
-            kind, num_bytes, ranks, chip, system, known, apart=apart, oversubscription=oversubscription
-        )  # fmt: skip
-        even = at is None or at.topology.network.wiring.even
-        inside = span <= device.domain and chip.family != "systolic" and (apart == 1 or even)
-        if inside and kind in MEASURED:
-            found = price_collective(kind, num_bytes, float(ranks), chip, device, known)
-            notes = () if at is None or len(at.exchange.by_algorithm) < 2 else (CLOSED.format(at.listed),)
-        elif at is not None:
-            found, notes = price_across(ranks, at, apart), ()
-        else:
+        at = joined(chip, span, oversubscription)
+        if at is None:
             beyond = (
                 f"{span:,} chips are more than the {device.domain:g} of one domain, and no network is known"
             )
@@ -213,8 +202,9 @@ def collective(
             what = beyond if span > device.domain else unknown
             refused.append(RefusalRecord(chip.id, "DOMAIN", what))
             continue
-        notes = (*notes, _behind(chip.family, found.time_s.mid))
-        kernels.append(exchange_record(replace(found, notes=notes), chip, kind, num_bytes, float(ranks)))
+        found = price_exchange(kind, num_bytes, ranks, chip, at, known, apart=apart)
+        found = replace(found, notes=(_behind(chip.family, found.time_s.mid),))
+        kernels.append(exchange_record(found, chip, kind, num_bytes, float(ranks)))
     name = kind.replace("_", "-")
     where = "neighbours, alone on their links"
     if apart > 1:
@@ -229,7 +219,7 @@ def collective(
         kernels,
         refused,
         (),
-        (where, "the library's usual algorithm inside a domain, else the fastest", *blocking),
+        (where, "the usual library, tier by tier from the inside", *blocking),
     )
 
 

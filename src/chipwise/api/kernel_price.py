@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from chipwise.api.kernel_network import Across, direct_link
-from chipwise.calibrate.kernel_rows import kernel_rows
+from chipwise.api.kernel_network import Joined, limit
 from chipwise.calibrate.kernels import NUMBERS, TEXT, price_all
 from chipwise.calibrate.parameter import Z80
 from chipwise.calibrate.parameters import Parameters
@@ -25,10 +24,7 @@ from chipwise.cost.simt.family import SimtParameters, dtype_label
 from chipwise.cost.simt.gemm import GemmParameters
 from chipwise.cost.systolic import SystolicModel
 from chipwise.cost.time import CostParameters, time
-from chipwise.parallel.collective import CollectiveParameters, Kind
-from chipwise.parallel.collective import collective as exchange
-from chipwise.parallel.comm import Comm, comm_time
-from chipwise.parallel.comm import Fabric as Links
+from chipwise.parallel.collective import Kind, exchange, traffic, wire_bytes
 from chipwise.report.records import Figure
 from chipwise.units import scalar
 from chipwise.workload.op import Op
@@ -41,8 +37,7 @@ __all__ = [
     "held",
     "measured_row",
     "model_of",
-    "price_across",
-    "price_collective",
+    "price_exchange",
     "price_operator",
     "row_of",
 ]
@@ -111,55 +106,28 @@ def price_operator(op: Op, dtype: str, chip: Chip, device: Device, numbers: Para
     )
 
 
-def price_collective(
-    kind: str, num_bytes: float, ranks: float, chip: Chip, device: Device, numbers: Parameters
+def price_exchange(
+    kind: Kind, num_bytes: float, ranks: int, chip: Chip, at: Joined, numbers: Parameters, *, apart: int = 1
 ) -> Priced:
-    """One exchange inside a scale-up domain: latency under "launch", transfer under "network"."""
-    known: Kind = kind  # type: ignore[assignment]
-    link = direct_link(device, ranks)
+    """One exchange of ranks `apart` chips from one another by the usual library: latency under "launch", transfer under
+    "network". The interval is that of measured ones inside a domain."""
+    tiers = traffic(kind, num_bytes, ranks, at.network, apart)
+    found = exchange(kind, num_bytes, ranks, at.network, numbers.links(chip)[kind], stride=apart)
+    latency, transfer = scalar(found.latency_s), scalar(found.transfer_s)
     spread, basis = WIDE, "modelled"
-    if chip.family == "simt":
+    if chip.family == "simt" and kind in _KINDS and ranks * apart <= scalar(at.network.domain):
         row = row_of(chip, op=_KINDS[kind], dtype="bfloat16", kernel="NCCL", framework="nccl", timing="nccl-tests",
-                   bytes=num_bytes, ranks=ranks)  # fmt: skip
-        labels = kernel_rows(row, {chip.id: chip}).labels
-        values = numbers.kernels["collective"].values(labels)
-        p = CollectiveParameters(**{f.name: values[f.name] for f in fields(CollectiveParameters)})
-        found = exchange(known, num_bytes, ranks, link, p)
-        latency, transfer = scalar(found.latency_s), scalar(found.transfer_s)
+                   bytes=num_bytes, ranks=float(ranks))  # fmt: skip
         spread, basis = measured_row(row, chip, numbers)
-    else:
-        o = numbers.overheads(chip.family, "any")
-        fabric = Links(link, o.link_share, o.link_base_s, o.link_hop_s)
-        latency, transfer = (scalar(v) for v in comm_time(Comm(known, num_bytes, ranks, "tp"), fabric))
-    steps = {"all_reduce": 2 * (ranks - 1), "p2p": 1.0}.get(kind, ranks - 1)
-    topology = (chip.scaleup.topology or chip.scaleup.name) if chip.scaleup else "host bus"
-    text = f"ring of {ranks:.0f}: {steps:.0f} steps of {num_bytes / ranks / 1e6:,.3g} MB over {topology}"
-    if kind == "p2p":
-        text = f"one message over {topology}"
+    link, least_s = limit(tiers)
+    steps = sum(scalar(t.steps) for t in tiers)
     return Priced(
         time_s=figure_of(latency + transfer, spread, basis),
         exposed_s={"launch": latency, "network": transfer},
         hidden_s={},
         bound="network" if transfer >= latency else "launch",
-        anatomy=Anatomy("link", {"steps": steps}, text, ()),
-        link_bytes_per_s=link,
-    )
-
-
-def price_across(ranks: int, at: Across, apart: int = 1) -> Priced:
-    """One exchange over a system's torus, or over its domains and network: the fastest algorithm."""
-    found, network = at.exchange, at.topology.network
-    seconds, latency = scalar(found.seconds), scalar(at.empty.by_algorithm[str(found.algorithm)])
-    domain = scalar(network.domain)
-    over = f"domains of {domain:,.0f}" if ranks * apart > domain else "one domain"
-    link, rate = at.limit(ranks, apart)
-    return Priced(
-        time_s=figure_of(seconds, WIDE, "modelled"),
-        exposed_s={"launch": latency, "network": seconds - latency},
-        hidden_s={},
-        bound="network" if seconds >= 2.0 * latency else "launch",
-        anatomy=Anatomy("link", {"ranks": float(ranks)}, f"{at.listed} over {at.system.id}, {over}", ()),
-        link_bytes_per_s=rate,
+        anatomy=Anatomy("link", {"ranks": float(ranks), "steps": steps}, at.described(tiers), ()),
+        link_bytes_per_s=scalar(wire_bytes(kind, num_bytes, ranks)) / least_s,
         link=link,
     )
 

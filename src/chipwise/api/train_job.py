@@ -70,7 +70,7 @@ def job_of(
         regather=0.0 if kind == "xla" else 1.0,
         frozen_bytes=packed if ask.method == "qlora" else 2.0 if dtype == "16" else 1.0,
     )
-    made: Rates = rates(one)
+    made: Rates = rates(one, numbers.links(chip))
     job = Job(
         network,
         machine,

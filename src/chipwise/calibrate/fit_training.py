@@ -14,6 +14,8 @@ from chipwise.calibrate.fit_kernels import Rows
 from chipwise.calibrate.parameter import Parameter
 from chipwise.calibrate.parameters import Parameters
 from chipwise.calibrate.training_rates import MEMORY, MEMORY_PREFIX, PREFIX, QUANTITIES, rates
+from chipwise.catalog.chips import get_chip
+from chipwise.parallel.collective import CollectiveParameters, Kind
 from chipwise.predict.training.memory import MemoryRates, MemoryUse, memory_use
 from chipwise.predict.training.step import StepTime, step_time
 from chipwise.predict.training.values import Cluster, Recipe, Spread, Transformer
@@ -71,7 +73,7 @@ def fit(runs: Runs, prior: Parameters) -> Parameters:
     table: dict[str, Parameter] = {n: p for n, p in prior.table.items() if not n.startswith(PREFIX + ".")}
     timed = np.flatnonzero(np.isfinite(runs.seconds))
     if len(timed):
-        table |= engine.fit(_time_rows(runs.take(timed)), QUANTITIES).parameters(PREFIX, SOURCE, LEAST)
+        table |= engine.fit(_time_rows(runs.take(timed), prior), QUANTITIES).parameters(PREFIX, SOURCE, LEAST)
     weighed = np.flatnonzero(np.isfinite(runs.memory_bytes))
     if len(weighed):
         found = engine.fit(_memory_rows(runs.take(weighed)), MEMORY)
@@ -93,7 +95,7 @@ def _effects(numbers: Parameters, prefix: str, prior: Any) -> Effects:
 def seconds_of(runs: Runs, numbers: Parameters) -> StepTime:
     """Step time of every run by cause."""
     times, _ = training_effects(numbers)
-    r = rates(times.values(runs.labels))
+    r = rates(times.values(runs.labels), _links(runs, numbers))
     return step_time(runs.network, runs.spread, runs.cluster, runs.recipe, r)
 
 
@@ -104,10 +106,29 @@ def memory_of(runs: Runs, numbers: Parameters) -> MemoryUse:
     return memory_use(runs.network, runs.spread, runs.recipe, r)
 
 
-def _time_rows(runs: Runs) -> Rows:
+def _links(runs: Runs, numbers: Parameters) -> dict[Kind, CollectiveParameters]:
+    """Numbers of exchanges of the chip of every run, or of the one that stands for it."""
+    names, codes = np.unique(runs.labels["chip"], return_inverse=True)
+    each = [numbers.links(get_chip(str(name).removeprefix("near-"))) for name in names]
+    return {
+        kind: CollectiveParameters(
+            **{
+                f.name: np.array([getattr(e[kind], f.name) for e in each])[codes]
+                for f in fields(CollectiveParameters)
+            }
+        )
+        for kind in each[0]
+    }
+
+
+def _time_rows(runs: Runs, numbers: Parameters) -> Rows:
+    links = _links(runs, numbers)
+
     def model(values: Any, index: NDArray[np.intp]) -> Array:
-        part = runs if len(index) == len(runs) else runs.take(index)
-        found: Real = step_time(part.network, part.spread, part.cluster, part.recipe, rates(values)).total_s
+        whole = len(index) == len(runs)
+        part = runs if whole else runs.take(index)
+        r = rates(values, links if whole else {kind: _taken(p, index) for kind, p in links.items()})
+        found: Real = step_time(part.network, part.spread, part.cluster, part.recipe, r).total_s
         return np.asarray(found)
 
     return Rows(runs.labels, runs.seconds, model, runs.weight)

@@ -7,13 +7,15 @@ exchanges of experts.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from chipwise.calibrate.kernel_labels import KINDS, Columns, mapped, number_of, text_of
 from chipwise.catalog.chip import Chip
-from chipwise.parallel.collective import CollectiveParameters, collective
+from chipwise.parallel.collective import DIRECT_BYTES, CollectiveParameters, direct_all_reduce, exchange
+from chipwise.parallel.network import Network
 from chipwise.units import Array, Real
 
 __all__ = ["exchange_rows"]
@@ -29,27 +31,34 @@ def exchange_rows(columns: Columns, chips: Mapping[str, Chip]) -> tuple[Model, d
     kind = mapped(text_of(columns, "op"), lambda o: KINDS[o])
     kernel = text_of(columns, "kernel")
     notes = text_of(columns, "notes")
-    exchange = np.char.find(kernel, "deepep/") >= 0
-    direct = np.array([any(p in k for p in ("graph", "eager", "TRTLLM")) for k in kernel])
+    routed = np.char.find(kernel, "deepep/") >= 0
+    size = number_of(columns, "bytes", 1.0)
+    eager = np.char.find(kernel, "eager") >= 0
+    captured = (np.char.find(kernel, "graph") >= 0) | (np.char.find(kernel, "TRTLLM") >= 0)
+    # larger buffers than a runtime's own kernels take go to the library, which cannot sum integers in the switch
+    own = captured & ((size <= DIRECT_BYTES) | (np.char.find(kernel, "MNNVL") >= 0))
+    direct = own | eager
+    library = np.where(captured & ~own, "NCCL", np.where(kernel == "", "other", kernel))
+    whole = (text_of(columns, "dtype") == "int8") & np.isin(kind, ["all_reduce", "reduce_scatter"])
+    library = np.where(whole & (library == "NCCL"), "NCCL_int8", library)
     chip = text_of(columns, "chip")
     fast = np.array([_has_fabric(chips[c]) for c in chip])
     # the pairs of A40 ran at the rate of PCIe, linked or not
     fast &= np.char.find(notes, "a40_pairwise") < 0
     # messages between hosts, and pairs of links with PCIe between them, leave the domain
     ranks = np.maximum(number_of(columns, "ranks", 2.0), 2.0)
-    outside = ranks > mapped(notes, _per_node).astype(float)
-    outside |= (np.char.find(notes, "pairwise") >= 0) & (ranks > 2.0)
-    links = [_link(chips[c], f and not o) for c, f, o in zip(chip, fast, outside, strict=True)]
+    pairs = np.char.find(notes, "pairwise") >= 0
+    domain = np.minimum(mapped(notes, _per_node).astype(float), np.where(pairs, 2.0, np.inf))
     topk, tokens = number_of(columns, "topk", 1.0), number_of(columns, "tokens")
     per_token = 2.0 * number_of(columns, "hidden") * np.minimum(topk, ranks)
-    dims = {
-        "num_bytes": np.where(exchange, tokens * per_token, number_of(columns, "bytes", 1.0)),
-        "ranks": ranks,
-        "link_bytes_per_s": np.array(links),
-    }
+    network = Network(
+        link_bytes_per_s=np.array([_link(chips[c], f) for c, f in zip(chip, fast, strict=True)]),
+        domain=domain,
+        nic_bytes_per_s=np.array([_card(chips[c], p) for c, p in zip(chip, pairs, strict=True)]),
+    )
+    sizes = np.where(routed, tokens * per_token, size)
 
     def model(values: Mapping[str, Real], i: Index) -> Array:
-        d = {name: column[i] for name, column in dims.items()}
         out = np.empty(len(i))
         groups = np.char.add(kind[i], np.where(direct[i], "+direct", "+ring"))
         for group in np.unique(groups):
@@ -58,16 +67,23 @@ def exchange_rows(columns: Columns, chips: Mapping[str, Chip]) -> tuple[Model, d
             p = CollectiveParameters(
                 **{f: np.broadcast_to(values[f], len(i))[at] for f in CollectiveParameters.__slots__}
             )
-            dims_at = {field: column[at] for field, column in d.items()}
-            out[at] = collective(name, **dims_at, p=p, algorithm=algorithm).total_s  # type: ignore[arg-type]
+            rows = i[at]
+            n = replace(
+                network,
+                **{f: getattr(network, f)[rows] for f in ("link_bytes_per_s", "domain", "nic_bytes_per_s")},
+            )
+            if algorithm == "direct":
+                out[at] = direct_all_reduce(sizes[rows], ranks[rows], n, p).total_s
+            else:
+                out[at] = exchange(name, sizes[rows], ranks[rows], n, p).total_s  # type: ignore[arg-type]
         return out
 
-    library = np.where(kernel == "", "other", kernel)
-    fabric = np.where(outside, "outside", np.where(fast, "link", "pcie"))
+    fabric = np.where(fast, "link", "pcie")
     labels = {
-        "kind": np.where(exchange, "exchange", kind),
+        "kind": np.where(routed, "exchange", kind),
         "library": library,
-        "fabric": np.where(exchange, "exchange", fabric),
+        "fabric": np.where(routed, "exchange", fabric),
+        "routed": np.where(routed, chip, "no"),
     }
     return model, labels
 
@@ -85,3 +101,8 @@ def _has_fabric(chip: Chip) -> bool:
 def _link(chip: Chip, fast: bool) -> float:
     link = chip.scaleup if fast else chip.host
     return float(link.bytes_per_s) if link is not None and link.bytes_per_s else PCIE_BYTES_PER_S
+
+
+def _card(chip: Chip, pairs: bool) -> float:
+    """What joins domains: the network, or of pairs the host's bus."""
+    return (None if pairs else chip.scaleout_bytes_per_s) or _link(chip, False)

@@ -14,7 +14,8 @@ from chipwise.calibrate.parameters import Parameters
 from chipwise.catalog.chip import Chip
 from chipwise.cost.device import Device
 from chipwise.cost.roofline import roofline, time
-from chipwise.parallel.comm import Comm, Fabric, comm_time
+from chipwise.parallel.collective import CollectiveParameters, exchange
+from chipwise.parallel.network import Network
 from chipwise.units import Array, Real
 from chipwise.workload.op import Op, causal_pairs
 
@@ -52,13 +53,12 @@ def _price(
     device = Device.of(chip)
     if kind in KINDS:
         ranks = np.maximum(number_of(rows, "ranks", 2.0), 2.0)
-        fabric = Fabric(device.link_bytes_per_s, 1.0, 0.0, 0.0)
-        if numbers is not None:
-            o = numbers.overheads(chip.family, "any")
-            fabric = Fabric(device.link_bytes_per_s, o.link_share, o.link_base_s, o.link_hop_s)
-        comm = Comm(KINDS[kind], number_of(rows, "bytes", np.nan), ranks, "tp")  # type: ignore[arg-type]
-        latency, transfer = comm_time(comm, fabric)
-        return np.asarray(latency + transfer)
+        network = Network(device.link_bytes_per_s, np.inf, np.nan)
+        naive = CollectiveParameters(1.0, 1.0, 0.0, 0.0, 1.0)
+        kind = KINDS[kind]
+        p = naive if numbers is None else numbers.links(chip)[kind]  # type: ignore[index]
+        found = exchange(kind, number_of(rows, "bytes", np.nan), ranks, network, p)  # type: ignore[arg-type]
+        return np.asarray(found.total_s)
     op = _op(kind, dtype, kv, rows)
     if op is None:
         return float(np.nan)

@@ -296,24 +296,27 @@ POINTWISE: Mapping[str, Quantity] = {
     "softness": _SOFT,
 }
 
+# Shares of the link by what joins the ranks; exchanges of experts, each library's own, by chip too.
+_FABRIC = (
+    _level("fabric", spread=0.5),
+    _level("kind", "fabric", spread=0.2),
+    _level("library", spread=0.2),
+)
+
 COLLECTIVE: Mapping[str, Quantity] = {
     "link_share": Quantity(
-        0.6,
+        0.75,
         0.2,
-        "share of link",
+        "share of link, many ranks",
         (
-            _level("fabric", spread=0.6),
-            _level("kind", "fabric", spread=0.2),
+            *_FABRIC,
             _level("generation", "fabric", spread=0.2),
-            _level("chip", "fabric", spread=0.1),
-            _level("library", spread=0.2),
+            _level("routed", spread=0.2),
         ),
         0.01,
         1.0,
     ),
-    "rank_gain": Quantity(
-        0.2, 0.7, "exponent", (_level("kind", spread=0.5), _level("fabric", spread=0.5)), 0.0, 1.0
-    ),
+    "pair_share": Quantity(0.6, 0.2, "share of link, two ranks", _FABRIC, 0.01, 1.0),
     "base_s": Quantity(
         5e-6,
         0.5,
@@ -322,20 +325,19 @@ COLLECTIVE: Mapping[str, Quantity] = {
             _level("fabric", spread=0.5),
             _level("library", spread=0.5),
             _level("generation", "fabric", spread=0.2),
-            _level("chip", "fabric", spread=0.1),
-            _level("kind", spread=0.3),
+            _level("routed", spread=0.2),
         ),
     ),
     "step_s": Quantity(
-        1.5e-6,
+        1e-6,
         0.5,
         "s",
         (
             _level("fabric", spread=0.5),
             _level("library", spread=0.3),
             _level("generation", "fabric", spread=0.3),
-            _level("chip", "fabric", spread=0.1),
             _level("kind", spread=0.3),
+            _level("routed", spread=0.2),
         ),
     ),
     "direct_s": Quantity(
@@ -348,9 +350,10 @@ COLLECTIVE: Mapping[str, Quantity] = {
             _level("library", "chip", spread=0.3),
         ),
     ),
-    "sharpness": Quantity(
-        0.8, 0.2, "exponent", (_level("library", spread=0.2), _level("fabric", spread=0.3)), 0.4, 5.0
-    ),
+    "sharpness": Quantity(0.7, 0.2, "exponent", (_level("library", spread=0.2),), 0.4, 5.0),
+    # what was measured between hosts ran over misconfigured cards or buses: it says little of others
+    "net_share": Quantity(0.8, 0.1, "share of network card", (_level("library", spread=1.0),), 0.01, 1.0),
+    "net_s": Quantity(8e-6, 0.3, "s", (_level("library", spread=1.0),)),
 }
 
 PRIORS: Mapping[str, Mapping[str, Quantity]] = {

@@ -27,6 +27,8 @@ from chipwise.cost.simt.own import OwnKernels
 from chipwise.cost.simt.vector import VectorParameters
 from chipwise.cost.time import CostParameters
 from chipwise.errors import UnknownNameError
+from chipwise.parallel.collective import KINDS, CollectiveParameters, Kind
+from chipwise.predict.exchange import exchange_numbers
 from chipwise.predict.overheads import Overheads
 from chipwise.units import Array
 
@@ -139,6 +141,12 @@ class Parameters:
             launch_s=self.value(f"runtime.{runtime}.launch", f"{family}.launch", "any.launch"),
             softness=of("softness"),
         )
+
+    def links(self, chip: Chip) -> dict[Kind, CollectiveParameters]:
+        """Numbers of exchanges of a chip by the usual library, by kind."""
+        costs = self.cost(chip.family, "any", [chip], alone=True).take(np.zeros((), dtype=np.intp))
+        overheads = self.overheads(chip.family, "any")
+        return {kind: exchange_numbers(kind, costs, overheads) for kind in KINDS}
 
     def overheads(self, family: str, runtime: str) -> Overheads:
         """Host and network overheads of a runtime on a family."""

@@ -67,6 +67,7 @@ def _labels(
         "generation": np.array(gens),
         "library": np.array([_library(group, runtime, g, said) for g in gens]),
         "fabric": np.array(["link" if c.scaleup and c.scaleup.bytes_per_s else "pcie" for c in chips]),
+        "routed": np.full(len(chips), "no"),
         **{k: np.full(len(chips), v) for k, v in common.items()},
     }
 

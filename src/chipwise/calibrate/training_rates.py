@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from chipwise.calibrate.effects import Level, Quantity
+from chipwise.parallel.collective import CollectiveParameters, Kind
 from chipwise.predict.training.values import Rates
 
 __all__ = ["MEMORY", "MEMORY_PREFIX", "PREFIX", "QUANTITIES", "labels_of", "rates", "shared_by"]
@@ -120,14 +121,6 @@ QUANTITIES: Mapping[str, Quantity] = {
             Level(("recipe",), 0.2),
         ),
     ),
-    "link": Quantity(
-        0.75,
-        0.10,
-        "share of scale-up bandwidth",
-        (Level(("kind",), 0.1), Level(("generation",), 0.15)),
-        high=1.0,
-    ),
-    "net": Quantity(0.80, 0.15, "share of network bandwidth", (Level(("stack",), 0.25),), high=1.0),
     "tp_exposed": Quantity(
         0.30, 0.3, "exposed share of tensor-parallel collectives", (Level(("stack",), 0.3),), high=1.0
     ),
@@ -191,10 +184,10 @@ MEMORY: Mapping[str, Quantity] = {
 FA2 = ("llm-foundry", "internevo", "torchtitan", "torchtitan-eager", "deepspeed", "other")
 
 
-def rates(values: Mapping[str, object]) -> Rates:
-    """The quantities as the equations take them; what no training row tells (`memory`, `kernel_s`, `hop_s`) keeps the
-    default of `Rates`."""
-    return Rates(**values)  # type: ignore[arg-type]
+def rates(values: Mapping[str, object], links: Mapping[Kind, CollectiveParameters]) -> Rates:
+    """The quantities as the equations take them, and the numbers of exchanges as they were measured alone; what no
+    training row tells (`memory`, `kernel_s`) keeps the default of `Rates`."""
+    return Rates(**values, links=links)  # type: ignore[arg-type]
 
 
 def shared_by(dtype: str, stack: str, generation: str) -> dict[str, str]:

@@ -8,14 +8,35 @@ part of. Everything broadcasts.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
-from chipwise.units import Array, Real
+from chipwise.catalog.system_spec import System, Tier
+from chipwise.errors import UsageError
+from chipwise.units import Real
 
-__all__ = ["ALIKE", "Network", "Tiered", "Wiring", "all_to_all", "group_rate", "hops"]
+__all__ = [
+    "ALIKE",
+    "TREE_STEPS",
+    "Level",
+    "Network",
+    "Wiring",
+    "leaf_share",
+    "levels",
+    "system_network",
+    "trunk_rate",
+    "wiring",
+]
 
+# Between two sockets, one direction: about two thirds of three UPI links of 16 GT/s, 32 GB/s each (assumed).
+SOCKETS_BYTES_PER_S = 60e9
+BRIDGED = ("bridge", "mesh", "nvswitch", "switched")
+NEIGHBOURS = 32.0  # devices of a torus that lie along one axis, at most
+# Steps of a ring that one hop of a tree takes: both are as fast at nine ranks, beyond which NCCL takes trees (assumed).
+TREE_STEPS = 2.5
 LEAF = 32.0  # domains under one leaf switch: half of the 64 ports of a switch of 400 Gb/s
 
 
@@ -39,11 +60,6 @@ class Wiring:
     oversubscription: Real = 1.0
 
     @property
-    def even(self) -> bool:
-        """Whether no link differs."""
-        return not (np.any(self.near) or np.any(self.trunk))
-
-    @property
     def blocking(self) -> bool:
         """Whether leaf switches have more links down than up."""
         return bool(np.any(np.asarray(self.oversubscription) > 1.0))
@@ -55,61 +71,139 @@ ALIKE = Wiring()
 @dataclass(frozen=True, slots=True)
 class Network:
     """One direction, per device. `axes` > 0: a torus of so many dimensions; `mesh` 1: a link between every
-    pair, of which a group of n uses n - 1; `reduces` 1: the switch sums (NVLink SHARP)."""
+    pair, of which a group of n uses n - 1.
+
+    Of a slice of a torus that is known: `rings`, its axes of more than one device, those that do not close counted
+    half; `hops` along all of them; `longest` of them, and whether it is `closed`. Zeros: groups as they come.
+    """
 
     link_bytes_per_s: Real
     domain: Real
     nic_bytes_per_s: Real
     axes: Real = 0.0
     mesh: Real = 0.0
-    reduces: Real = 0.0
     wiring: Wiring = ALIKE
+    rings: Real = 0.0
+    hops: Real = 0.0
+    longest: Real = 0.0
+    closed: bool = True
 
 
 @dataclass(frozen=True, slots=True)
-class Tiered:
-    """Bytes/s of a rank inside its domain and across domains, ranks of the group per domain, and neighbours that
-    a piece passes on its way round: r - 1, on a torus the sum over its axes."""
+class Level:
+    """One tier as a group of ranks meets it: ranks of the group that are together up to it, bytes/s of a rank at full
+    rate, steps that a piece takes round the tier's parts; whether its links run from chip to chip, so that a group uses
+    as many as it has, and whether it is the network between domains."""
 
-    inside: Real
-    across: Real
-    together: Real
-    leaves: Array
+    ranks: Real
+    bytes_per_s: Real
     steps: Real
-
-    @property
-    def bytes_per_s(self) -> Real:
-        """What a hierarchical collective runs at: the slower tier; all NICs of a domain work for the group, so
-        that a rank moves `together` times what its own NIC does."""
-        return np.where(self.leaves, np.minimum(self.inside, self.across * self.together), self.inside)
+    direct: NDArray[np.bool_] | bool = False
+    network: bool = False
 
 
-def group_rate(n: Network, ranks: Real, stride: Real, link: Real, net: Real) -> Tiered:
-    """Bandwidth of a group of `ranks`, `stride` apart; `link` and `net` are the shares that collectives reach.
+def system_network(system: System, chips: int) -> Network:
+    """The fabric that `chips` chips of a system meet on. On a torus the most cube-like slice on offer.
 
-    Torus: a group of neighbours owns one axis, Λ / axes; a group further apart owns the others, all of them
-    where its neighbours are alone. Full mesh: Λ (n - 1) / (Ω - 1) for a group of n. Groups that are side by
-    side share the NICs of a domain: together = Ω / stride. The rest is `Wiring`: groups that cross to the other
-    side of a domain share the way there, min(stride, trunk) of them; groups whose ranks lie s domains apart cross
-    from leaf to leaf, min(s, leaf) of them over the leaf / oversubscription links up of a rail.
+    Raises `UsageError` where more chips are asked for than the fabric holds and no network joins several.
     """
-    rate = n.link_bytes_per_s * _part(n, ranks, stride)
-    if not n.wiring.even:
-        rate = _wired(n.wiring, rate, ranks, stride)
-    leaves = np.asarray(ranks * stride > n.domain)
+    tier = system.tier(chips) or (system.tiers[-1] if system.tiers else None)
+    nic = (system.scaleout.bytes_per_s if system.scaleout else None) or math.nan
+    if tier is None or tier.bytes_per_s is None:
+        if chips > 1 and not math.isfinite(nic):
+            raise UsageError(f"{system.id} joins no chips at a published speed", "use one chip")
+        return Network(nic, 1.0, nic)
+    if chips > system.chips and not math.isfinite(nic):
+        raise UsageError(
+            f"{system.id} joins {system.chips:,} chips, not {chips:,}", f"use at most {system.chips:,}"
+        )
+    axes = float(len(tier.shape)) if tier.torus else 0.0
+    mesh = 1.0 if tier.fabric in ("mesh", "partial-mesh") else 0.0
+    uneven = wiring(system) if tier is system.tiers[-1] else ALIKE
+    pair = tier.pairwise_bytes_per_s
+    if mesh and pair and not uneven.near:  # what a group has is known by its links, not only by their sum
+        mesh, size = 0.0, float(tier.chips)
+        uneven = replace(uneven, near=size, near_bytes_per_s=tier.bytes_per_s, near_pair_bytes_per_s=pair)
+    network = Network(tier.bytes_per_s, float(tier.chips), nic, axes, mesh, uneven)
+    if not tier.torus:
+        return network
+    shape = _slice(system, tier, min(chips, tier.chips))
+    wide = [(length, closed) for length, closed in zip(shape, tier.closes(shape), strict=True) if length > 1]
+    if not wide:
+        return network
+    longest, closed = max(wide)
+    return replace(
+        network,
+        rings=sum(1.0 if around else 0.5 for _, around in wide),
+        hops=float(sum(length - 1 for length, _ in wide)),
+        longest=float(longest),
+        closed=closed,
+    )
+
+
+def wiring(system: System) -> Wiring:
+    """What is narrower or faster than the outermost fabric: cards bridged in twos or fours, and the way between the
+    sockets of a host whose cards meet on PCIe, which all of them share."""
+    if not system.tiers:
+        return ALIKE
+    inner, outer = system.tiers[0], system.tiers[-1]
+    found = ALIKE
+    if (
+        inner is not outer
+        and inner.fabric in BRIDGED
+        and (inner.bytes_per_s or 0.0) > (outer.bytes_per_s or 0.0)
+    ):
+        speed = inner.bytes_per_s or 0.0
+        found = replace(
+            found,
+            near=float(inner.chips),
+            near_bytes_per_s=speed,
+            near_pair_bytes_per_s=inner.pairwise_bytes_per_s or speed,
+        )
+    sockets = system.host.sockets or 1
+    if outer.fabric == "pcie" and sockets > 1:
+        side = math.ceil(system.chips_per_host / sockets)
+        found = replace(found, trunk=float(side), trunk_bytes_per_s=SOCKETS_BYTES_PER_S)
+    return found
+
+
+def _slice(system: System, tier: Tier, chips: int) -> tuple[int, ...]:
+    """The legal slice of that many chips whose axes differ least; the next larger where there is none."""
+    axes = len(tier.shape)
+    shapes = [s[:axes] for s in system.slices() if len(s) >= axes]
+    enough = [s for s in shapes if math.prod(s) >= chips] or [tier.shape]
+    return min(enough, key=lambda s: (math.prod(s), max(s), s))
+
+
+def levels(n: Network, ranks: Real, stride: Real = 1.0) -> tuple[Level, ...]:
+    """What a group of `ranks`, `stride` apart, meets on its way out: bridged neighbours where there are any, the fabric
+    of a domain, the network between domains; a tier that joins no more than the one before has nothing to do.
+
+    Torus: a slice that is known owns its axes; else a group of neighbours owns one axis, Λ / axes, a group further
+    apart the others, all of them where its neighbours are alone. Full mesh: Λ (n - 1) / (Ω - 1) for a group of n. The
+    rest is `Wiring`: groups that cross to the other side of a domain share the way there, min(stride, trunk) of them;
+    groups whose ranks lie s domains apart cross from leaf to leaf, min(s, leaf) of them over the leaf /
+    oversubscription links up of a rail. A rank uses its own card: those of a domain work for the group together.
+    """
+    w = n.wiring
     together = np.maximum(np.minimum(ranks, n.domain / stride), 1.0)
+    rate = n.link_bytes_per_s * _part(n, together, stride)
+    if np.any(w.trunk):
+        shared = w.trunk_bytes_per_s / np.minimum(stride, np.maximum(w.trunk, 1.0))
+        crosses = (np.asarray(w.trunk) > 0) & np.asarray(together * stride > w.trunk)
+        rate = np.where(crosses, np.minimum(rate, shared), rate)
     nic = n.nic_bytes_per_s * _spine(n, ranks, stride, np.maximum(stride / n.domain, 1.0))
-    return Tiered(link * rate, net * nic, together, leaves, _steps(n, ranks))
-
-
-def _wired(w: Wiring, rate: Real, ranks: Real, stride: Real) -> Real:
-    """Bytes/s inside a domain of unequal links: bridged neighbours, and a way that groups share."""
-    span = np.asarray(ranks * stride)
-    near = np.minimum(w.near_bytes_per_s, w.near_pair_bytes_per_s * np.maximum(ranks - 1.0, 1.0))
-    shared = w.trunk_bytes_per_s / np.minimum(stride, np.maximum(w.trunk, 1.0))
-    crosses = np.asarray(w.trunk) > 0
-    rate = np.where(crosses & (span > w.trunk), np.minimum(rate, shared), rate)
-    return np.where((np.asarray(w.near) > 0) & (span <= w.near), near, rate)
+    network = Level(ranks, nic, _rounds(ranks / together), network=True)
+    paired = (np.asarray(n.mesh) > 0) | (np.asarray(n.axes) > 0)
+    if not np.any(w.near):
+        return Level(together, rate, _hops(n, together, stride), paired), network
+    close = np.clip(w.near / stride, 1.0, together)
+    near = np.minimum(w.near_bytes_per_s, w.near_pair_bytes_per_s * np.maximum(close - 1.0, 1.0))
+    return (
+        Level(close, near, _rounds(close), np.asarray(w.near_pair_bytes_per_s) < w.near_bytes_per_s),
+        Level(together, rate, _hops(n, together / close, stride), paired),
+        network,
+    )
 
 
 def _spine(n: Network, ranks: Real, stride: Real, flows: Real) -> Real:
@@ -122,13 +216,28 @@ def _spine(n: Network, ranks: Real, stride: Real, flows: Real) -> Real:
     return np.where(spans, kept, 1.0)
 
 
-def _steps(n: Network, ranks: Real) -> Real:
-    ring = np.maximum(ranks, 1.0) - 1.0
+def leaf_share(n: Network, ranks: Real, stride: Real) -> Real:
+    """Share of its NIC that a rank keeps in an all-to-all, whose bytes for other leaves share the links up."""
+    if not n.wiring.blocking:
+        return 1.0
+    away = 1.0 - n.wiring.leaf / np.maximum(ranks * stride / n.domain, n.wiring.leaf)
+    own = _spine(n, ranks, stride, np.maximum(stride / n.domain, 1.0))
+    return np.minimum(_spine(n, ranks, stride, np.maximum(away, 1e-9) * n.wiring.leaf) / own, 1.0)
+
+
+def _rounds(parts: Real) -> Real:
+    """Steps of a ring of so many parts, or of a tree where it takes fewer: min(n - 1, 2.5 log2 n)."""
+    return np.minimum(parts - 1.0, TREE_STEPS * np.log2(parts))
+
+
+def _hops(n: Network, ranks: Real, stride: Real) -> Real:
+    """Steps inside a domain; on a torus as many as its axes are long."""
     if np.ndim(n.axes) == 0 and not float(n.axes):
-        return ring
+        return _rounds(ranks)
     axes = np.maximum(n.axes, 1.0)
-    grid = axes * (np.maximum(ranks, 1.0) ** (1.0 / axes) - 1.0)
-    return np.where((np.asarray(n.axes) > 0) & (np.asarray(ranks) > 32), grid, ring)
+    grid = np.where(np.asarray(ranks) > NEIGHBOURS, axes * (ranks ** (1.0 / axes) - 1.0), ranks - 1.0)
+    grid = np.where((np.asarray(n.hops) > 0) & (np.asarray(stride) == 1), n.hops, grid)
+    return np.where(np.asarray(n.axes) > 0, grid, _rounds(ranks))
 
 
 def _part(n: Network, ranks: Real, stride: Real) -> Real:
@@ -136,64 +245,19 @@ def _part(n: Network, ranks: Real, stride: Real) -> Real:
         return 1.0
     axes = np.maximum(n.axes, 1.0)
     far = np.asarray(stride) > 1
-    torus = np.where(
-        far, np.maximum(axes - 1.0, 1.0) / axes, np.where(np.asarray(ranks) > 32, 1.0, 1.0 / axes)
-    )
+    alone = np.where(np.asarray(n.rings) > 0, n.rings, np.where(np.asarray(ranks) > NEIGHBOURS, axes, 1.0))
+    torus = np.where(far, np.maximum(axes - 1.0, 1.0), alone) / axes
     mesh = np.clip(
         (ranks - 1.0) / np.maximum(n.domain - 1.0, 1.0), 1.0 / np.maximum(n.domain - 1.0, 1.0), 1.0
     )
     return np.where(np.asarray(n.axes) > 0, torus, np.where(np.asarray(n.mesh) > 0, mesh, 1.0))
 
 
-def hops(ranks: Real) -> Real:
-    """Doublings of a group: log2, 0 for one rank."""
-    return np.log2(np.maximum(ranks, 1.0))
-
-
-def all_to_all(
-    payload_bytes: Real,
-    copies: Real,
-    ranks: Real,
-    n: Network,
-    stride: Real,
-    link: Real,
-    net: Real,
-    hop_s: Real,
-) -> Real:
-    """Seconds of an all-to-all where each rank sends `payload_bytes` to `copies` of the `ranks` on average.
-
-    Inside a domain every copy but the rank's own crosses the fabric. Across domains a token crosses to a
-    domain once, min(copies, domains - 1), over the rank's own NIC, and is spread there over the fabric. What goes to
-    the other side of a domain shares the way there with all that its side sends; what goes to other leaves shares
-    their links up.
-    """
-    inside = np.minimum(ranks, np.maximum(n.domain / stride, 1.0))
-    domains = ranks / inside
-    apart = (ranks - 1.0) / ranks
-    fabric = np.minimum(copies, ranks) * payload_bytes * apart
-    if n.wiring.even:
-        fabric = fabric / (link * n.link_bytes_per_s * _part(n, inside, stride))
-    else:
-        fabric = _crossing(n, fabric, inside, stride, link)
-    sent = np.minimum(copies, domains - 1.0) * payload_bytes
-    kept: Real = 1.0
-    if n.wiring.blocking:
-        away = 1.0 - n.wiring.leaf / np.maximum(ranks * stride / n.domain, n.wiring.leaf)
-        kept = _spine(n, ranks, stride, np.maximum(away, 1e-9) * n.wiring.leaf)
-    wire = np.where(domains > 1, sent / (net * np.maximum(n.nic_bytes_per_s * kept, 1.0)), 0.0)
-    return np.where(np.asarray(ranks) > 1, np.maximum(fabric, wire) + hop_s * hops(ranks), 0.0)
-
-
-def _crossing(n: Network, sent: Real, ranks: Real, stride: Real, link: Real) -> Real:
-    """Seconds of an all-to-all in a domain of unequal links: each port's bytes, or those that `trunk` devices send to
-    the (ranks - side) / (ranks - 1) of the group on the other side."""
+def trunk_rate(n: Network, ranks: Real, stride: Real) -> Real:
+    """Bytes/s of a rank in an all-to-all over the way between the sides of a domain: `trunk` devices send
+    (ranks - side) / (ranks - 1) of what they send to the other side."""
     w = n.wiring
-    near = (np.asarray(w.near) > 0) & np.asarray(ranks * stride <= w.near)
-    own = np.where(
-        near, _wired(w, n.link_bytes_per_s, ranks, stride), n.link_bytes_per_s * _part(n, ranks, stride)
-    )
     side = np.maximum(w.trunk / stride, 1.0)
     other = np.maximum(ranks - side, 0.0) / np.maximum(ranks - 1.0, 1.0)
     crosses = (np.asarray(w.trunk) > 0) & np.asarray(ranks * stride > w.trunk)
-    shared = np.where(crosses, w.trunk * other * sent / np.maximum(w.trunk_bytes_per_s, 1.0), 0.0)
-    return np.maximum(sent / own, shared) / link
+    return np.where(crosses, w.trunk_bytes_per_s / np.maximum(w.trunk * other, 1e-9), np.inf)

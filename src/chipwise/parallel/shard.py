@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from chipwise.parallel.comm import Comm
+from chipwise.parallel.collective import Comm
 from chipwise.parallel.layout import AXIS_SPLIT, Layout
 from chipwise.units import Real
 from chipwise.workload.axes import Sizes

@@ -1,4 +1,4 @@
-"""One exchange between ranks with the numbers of the chips' family: where `cost` and `parallel` meet."""
+"""Which numbers an exchange takes, and which network it meets: where `cost` and `parallel` meet."""
 
 from __future__ import annotations
 
@@ -6,46 +6,59 @@ from dataclasses import fields
 
 import numpy as np
 
+from chipwise.cost.device import Device
 from chipwise.cost.simt.family import SimtParameters
 from chipwise.cost.time import CostParameters
-from chipwise.parallel.collective import CollectiveParameters, Transfer, collective
-from chipwise.parallel.comm import Comm, Fabric, comm_time
+from chipwise.parallel.collective import CollectiveParameters, Comm, Kind, Transfer, exchange
+from chipwise.parallel.layout import Layout
+from chipwise.parallel.network import ALIKE, Network, Wiring
+from chipwise.predict.overheads import Overheads
 from chipwise.units import Real
 
-__all__ = ["exchange_time"]
-
-# Exchanges of experts and between stages have kernels of their own, which were not measured inside one domain.
-_MEASURED = frozenset(("all_reduce", "all_gather", "reduce_scatter"))
+__all__ = ["comm_time", "device_network", "exchange_numbers"]
 
 
-def exchange_time(comm: Comm, fabric: Fabric, costs: CostParameters) -> tuple[Real, Real]:
-    """(latency seconds, transfer seconds) of one exchange inside a domain; both zero for a single rank.
+def exchange_numbers(
+    kind: Kind, costs: CostParameters, overheads: Overheads, *, direct: bool = False
+) -> CollectiveParameters:
+    """Of GPUs those fitted to measured collectives of NCCL and its like, or, `direct`, of the runtime's own all-reduce;
+    of other families what is believed of their links."""
+    if not isinstance(costs, SimtParameters):
+        return overheads.links
+    values = costs.find("collective", (("kind", kind), ("algorithm", "direct" if direct else "ring")))
+    return CollectiveParameters(**{f.name: values[f.name] for f in fields(CollectiveParameters)})
 
-    GPUs: the collectives fitted to measured ones, all-reduce by the better of the runtime's own kernel and the
-    ring; the share of the link and the latencies of `fabric` are not read. Else `comm_time`.
+
+def device_network(d: Device) -> Network:
+    """What a device's figures say: neighbours that meet faster or over links of their own, a fabric, a network.
+
+    Devices without a link exchange nothing, and without a network none leaves its domain: there the rates only keep the
+    arithmetic finite.
     """
-    if not isinstance(costs, SimtParameters) or comm.kind not in _MEASURED:
-        return comm_time(comm, fabric)
-    ring = _priced(comm, fabric, costs, "ring")
-    if comm.kind != "all_reduce":
-        return ring.latency_s, ring.transfer_s
-    direct = _priced(comm, fabric, costs, "direct")
-    better = np.asarray(direct.total_s < ring.total_s)
-    return (
-        np.where(better, direct.latency_s, ring.latency_s),
-        np.where(better, direct.transfer_s, ring.transfer_s),
-    )
+    link = np.where(np.isfinite(d.link_bytes_per_s), d.link_bytes_per_s, 1.0)
+    nic = np.where(np.isfinite(d.scaleout_bytes_per_s), d.scaleout_bytes_per_s, link)
+    near = np.where(np.isfinite(d.near_bytes_per_s), d.near_bytes_per_s, link)
+    pair = np.where(np.isfinite(d.pairwise_bytes_per_s), d.pairwise_bytes_per_s, near)
+    alike = (np.asarray(d.near_domain) >= d.domain) & (pair >= near)
+    paths = ALIKE if np.all(alike) else Wiring(d.near_domain, near, pair)
+    return Network(link, d.domain, nic, wiring=paths)
 
 
-def _priced(comm: Comm, fabric: Fabric, costs: SimtParameters, algorithm: str) -> Transfer:
-    values = costs.find("collective", (("kind", comm.kind), ("algorithm", algorithm)))
-    found = CollectiveParameters(**{f.name: values[f.name] for f in fields(CollectiveParameters)})
-    direct = algorithm == "direct"
-    return collective(
+def comm_time(
+    comm: Comm, layout: Layout, network: Network, costs: CostParameters, overheads: Overheads
+) -> tuple[Real, Real]:
+    """(latency seconds, transfer seconds) of one exchange of a layout; both zero for a single rank. Stages of a replica
+    that outgrows its domain hand over through the network."""
+    numbers = exchange_numbers(comm.kind, costs, overheads)
+    own = comm.kind == "all_reduce" and isinstance(costs, SimtParameters)
+    stride = np.asarray(layout.devices) / 2.0 if comm.axis == "pp" else 1.0
+    found: Transfer = exchange(
         comm.kind,
         comm.payload_bytes,
         comm.ranks,
-        fabric.bytes_per_s,
-        found,
-        algorithm="direct" if direct else "ring",
+        network,
+        numbers,
+        stride=stride,
+        direct=exchange_numbers(comm.kind, costs, overheads, direct=True) if own else None,
     )
+    return found.latency_s, found.transfer_s

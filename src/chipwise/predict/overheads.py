@@ -7,6 +7,8 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from chipwise.parallel.collective import CollectiveParameters
+from chipwise.parallel.network import TREE_STEPS
 from chipwise.predict.service import Service
 from chipwise.units import Real
 
@@ -27,6 +29,14 @@ class Overheads:
     link_base_s: float
     link_hop_s: float
     factors: Mapping[str, Real] = field(default_factory=dict)
+
+    @property
+    def links(self) -> CollectiveParameters:
+        """Numbers of exchanges of chips without measured ones: shares and latencies believed of the family, which add
+        up; a doubling of ranks takes as many steps as in a tree."""
+        step_s = self.link_hop_s / TREE_STEPS
+        share = min(self.link_share, 1.0)
+        return CollectiveParameters(share, share, self.link_base_s, step_s, 1.0, share, self.link_hop_s)
 
     @property
     def service(self) -> Service:

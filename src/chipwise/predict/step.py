@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import numpy as np
-
 from chipwise.cost.cost import Cost
 from chipwise.cost.dataflow import DataflowModel
 from chipwise.cost.device import Device
 from chipwise.cost.time import CostParameters, narrow, time
-from chipwise.parallel.comm import Comm, Fabric
 from chipwise.parallel.layout import Layout
 from chipwise.parallel.shard import Sharded
-from chipwise.predict.exchange import exchange_time
+from chipwise.predict.exchange import comm_time, device_network
 from chipwise.predict.overheads import Overheads
 from chipwise.predict.parts import part_of, quantity
 from chipwise.units import Real
@@ -70,9 +67,9 @@ def step_parts(
             yield "imbalance", _imbalance(op, sharded.layout, cost)
         if op.kind == "gemm" and op.compute in NARROW and op.weight not in STATIC:
             yield "quantise", narrow(op, device, efficiency) * repeat
+    network = device_network(device)
     for repeat, comm in sharded.comms(step):
-        fabric = _fabric(comm, sharded.layout, device, overheads)
-        latency, transfer = exchange_time(comm, fabric, efficiency)
+        latency, transfer = comm_time(comm, sharded.layout, network, efficiency, overheads)
         yield comm.kind, Cost({"launch": latency * repeat, "network": transfer * repeat})
     # every stage has a host process of its own, which works for each micro-batch
     passes = sharded.layout.pp * overheads.iteration_s
@@ -92,20 +89,3 @@ def _imbalance(op: Op, layout: Layout, even: Cost) -> Cost:
             "on-chip": (rows - 1.0) * even.exposed.get("on-chip", none),
         }
     )
-
-
-def _fabric(comm: Comm, layout: Layout, device: Device, o: Overheads) -> Fabric:
-    """The link that an exchange runs on: chip to chip as far as the inner tier reaches, then the outer one;
-    stages use the network where a replica is larger than its domain."""
-    ranks = np.asarray(comm.ranks)
-    direct = np.fmin(device.near_bytes_per_s, device.pairwise_bytes_per_s * np.maximum(ranks - 1.0, 1.0))
-    if comm.axis == "pp":
-        inside = np.asarray(layout.devices) <= device.domain
-        rate = np.where(inside, np.fmin(direct, device.link_bytes_per_s), device.scaleout_bytes_per_s)
-    else:
-        rate = np.where(ranks <= device.near_domain, direct, device.link_bytes_per_s)
-        # groups larger than the domain meet over the network
-        rate = np.where(ranks <= device.domain, rate, np.fmin(rate, device.scaleout_bytes_per_s))
-    # devices without a link exchange nothing; the rate only keeps the arithmetic finite
-    rate = np.where(np.isfinite(rate), rate, 1.0)
-    return Fabric(rate, o.link_share, o.link_base_s, o.link_hop_s)

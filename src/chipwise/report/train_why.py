@@ -48,8 +48,8 @@ def _gathering(job: Job, s: Spread) -> str:
         return ""
     near = float(c.domain) / max(float(s.tp), 1.0)
     inside = float(s.dp * s.cp) <= near
-    link = float(r.link * c.link_bytes_per_s)
-    net = float(r.net * np.nan_to_num(c.nic_bytes_per_s)) * max(near, 1.0)
+    link = float(r.of("all_gather").link_share * c.link_bytes_per_s)
+    net = float(r.of("all_gather").net_share * np.nan_to_num(c.nic_bytes_per_s)) * max(near, 1.0)
     gathered = float(t.layers * t.layer_params + t.table_params) / float(t.active_params)
     moved = 2.0 * float(job.recipe.frozen_bytes) / 4.0 if job.adapter else 1.0
     balance = moved * gathered * float(r.linear * c.narrow) / max(link if inside else min(link, net), 1.0)

@@ -10,8 +10,7 @@ from chipwise.catalog.chip import Chip
 from chipwise.catalog.system_spec import System
 from chipwise.cost.device import Device
 from chipwise.errors import UsageError
-from chipwise.parallel.network import ALIKE, Network, Wiring
-from chipwise.parallel.topology import wiring
+from chipwise.parallel.network import ALIKE, Network, Wiring, wiring
 from chipwise.predict.training.values import Cluster
 
 __all__ = ["Wired", "cluster", "on_system"]

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from chipwise.parallel.network import all_to_all, group_rate
-from chipwise.parallel.topology import fastest
+from chipwise.parallel.collective import dispatch, exchange
 from chipwise.predict.training.values import Cluster, Rates, Recipe, Spread, Transformer
 from chipwise.units import Real
 
@@ -198,8 +197,7 @@ def _core(t: Transformer, s: Spread, c: Cluster, recipe: Recipe, r: Rates) -> tu
 def _tensor(t: Transformer, s: Spread, c: Cluster, recipe: Recipe, r: Rates) -> Real:
     """(7) Four all-reduces of 2 x h bytes per layer (or the same bytes as reduce-scatter and all-gather), two
     more if recomputed; exposed share where software can hide them."""
-    rate = group_rate(c.network, s.tp, 1.0, r.link, r.net)
-    one = fastest("all_reduce", 2.0 * s.tokens * t.hidden, s.tp, rate, r.latency)
+    one = exchange("all_reduce", 2.0 * s.tokens * t.hidden, s.tp, c.network, r.of("all_reduce")).total_s
     exposed = np.where(np.asarray(recipe.fused) > 0, r.tp_exposed, 1.0)
     return (4.0 + 2.0 * s.full) * one * exposed
 
@@ -209,7 +207,10 @@ def _dispatch(t: Transformer, s: Spread, c: Cluster, recipe: Recipe, r: Rates) -
     if np.ndim(t.moe_share) == 0 and not float(t.moe_share):
         return 0.0
     payload = s.tokens / s.tp * 2.0 * t.expert_width
-    one = all_to_all(payload, t.top_k, s.ep, c.network, 1.0, r.all_to_all, r.all_to_all_net, r.hop_s)
+    p = replace(
+        r.of("all_to_all"), link_share=r.all_to_all, pair_share=r.all_to_all, net_share=r.all_to_all_net
+    )
+    one = dispatch(payload, t.top_k, s.ep, c.network, p).total_s
     exposed = np.where(np.asarray(recipe.fused) > 0, 0.5 + 0.5 * r.tp_exposed, 1.0)
     return np.where(np.asarray(t.moe_share) > 0, t.moe_share * 4.0 * one * exposed, 0.0)
 
@@ -220,9 +221,9 @@ def _context(t: Transformer, s: Spread, c: Cluster, recipe: Recipe, r: Rates, co
     Ring: what the core does not hide, and a tenth of the rest. All-gather: before the core starts, exposed as
     collectives of tensor parallelism are.
     """
-    rate = group_rate(c.network, s.cp, s.tp, r.link, r.net)
     held = 3.0 * 2.0 * t.kv_width * t.core_share * s.tokens * s.cp / s.tp
-    moved = fastest("all_gather", held, s.cp, rate, r.latency, calls=3.0)
+    p = r.of("all_gather")
+    moved = exchange("all_gather", held, s.cp, c.network, p, stride=s.tp, calls=3.0).total_s
     ring = np.maximum(moved - core, 0.0) + RING_EXPOSED * moved
     exposed = np.where(np.asarray(recipe.fused) > 0, r.tp_exposed, 1.0)
     return np.where(np.asarray(s.gather) > 0, exposed * moved, ring)

@@ -6,9 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from chipwise.parallel.network import group_rate
+from chipwise.parallel.collective import exchange
 from chipwise.parallel.pipeline import batch_time, slowest_stage, stage_layers
-from chipwise.parallel.topology import fastest
 from chipwise.predict.training.layer import head_time, layer_time
 from chipwise.predict.training.values import ADAPTER_SHARE, Cluster, Rates, Recipe, Spread, Transformer
 from chipwise.units import Real
@@ -125,10 +124,13 @@ def _kept(t: Transformer, s: Spread) -> Real:
 def _hand_over(t: Transformer, s: Spread, c: Cluster, r: Rates) -> Real:
     """(11) P2P of a micro-batch between stages, exposed share: two messages of 2 x h / t bytes (cut over tp),
     v times. Inside a scale-up domain where all stages fit into it."""
-    inside = np.asarray(s.devices <= c.domain)
-    rate = np.where(inside, r.link * c.link_bytes_per_s, r.net * c.nic_bytes_per_s)
-    wire = r.pp_exposed * s.vp * 4.0 * s.tokens * t.hidden / s.tp
-    return np.where(np.asarray(s.pp) > 1, wire / np.maximum(rate, 1.0), 0.0)
+    sent = s.vp * 4.0 * s.tokens * t.hidden / s.tp
+    ranks = np.minimum(s.pp, 2.0)
+    p = r.of("p2p")
+    # a stage's neighbour is in the next domain, at most: over the network where a replica outgrows one
+    stride = np.where(np.asarray(s.devices <= c.domain), 1.0, c.domain)
+    one = exchange("p2p", sent, ranks, c.network, p, stride=stride, calls=2.0 * s.vp).total_s
+    return r.pp_exposed * one
 
 
 def _gradients(
@@ -164,8 +166,9 @@ def _gradients(
     outer = _summed(c, 4.0 * dense / z, groups, stride * z, r, BUCKETS)
     # experts are copied over what ep leaves of the ranks of a stage
     copies = np.maximum(n * s.tp / np.maximum(s.ep, s.tp), 1.0)
-    routed = _summed(c, 4.0 * experts, copies, np.maximum(s.ep, s.tp), r, BUCKETS)
-    total = inner + outer + routed
+    total = inner + outer
+    if np.ndim(t.moe_share) or float(t.moe_share):
+        total = total + _summed(c, 4.0 * experts, copies, np.maximum(s.ep, s.tp), r, BUCKETS)
     q = r.fsdp_overlap
     joined = computed * (1.0 + (total / computed) ** q) ** (1.0 / q) - computed
     sent = np.where((np.asarray(recipe.broadcast) > 0) & (np.asarray(s.zero) == 1), r.rank_s * z, 0.0)
@@ -174,5 +177,6 @@ def _gradients(
 
 def _summed(c: Cluster, moved: Real, ranks: Real, stride: Real, r: Rates, calls: Real) -> Real:
     """Seconds of reduce-scatters and all-gathers that together put `moved` (r - 1) / r bytes through a port."""
-    rate = group_rate(c.network, ranks, stride, r.link, r.net)
-    return fastest("all_gather", moved, ranks, rate, r.latency, calls=calls)
+    return exchange(
+        "all_gather", moved, ranks, c.network, r.of("all_gather"), stride=stride, calls=calls
+    ).total_s

@@ -5,14 +5,14 @@ Symbols in brackets are those of the equations in `step` and `memory`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, fields, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, TypeVar
 
 import numpy as np
 
+from chipwise.parallel.collective import CollectiveParameters, Kind
 from chipwise.parallel.network import Network
-from chipwise.parallel.topology import Latency
 from chipwise.units import Array, Real
 
 __all__ = ["ADAPTER_SHARE", "Cluster", "Rates", "Recipe", "Spread", "Transformer", "take"]
@@ -242,9 +242,6 @@ class Rates:
     | kernel_s | t0 | s | per kernel |
     | host_s | h | s | host work per layer and micro-batch, forward and backward |
     | moe_host_s | | s | the same, more for a layer with experts |
-    | link, net | η_l, η_n | share | of link and network bandwidth that collectives reach |
-    | hop_s | α | s | to start a collective and per doubling of a tree's ranks; four times across domains |
-    | ring_s | | s | per neighbour that a ring passes |
     | tp_exposed, dp_exposed, pp_exposed | 1 - o | share | of collectives, not hidden |
     | fsdp_overlap | q | exponent | sharpness of the overlap of FSDP traffic with compute; 1: none |
     | expert_loss | φ | factor | permutation, imbalance, grouped products |
@@ -253,6 +250,7 @@ class Rates:
     | rank_s | | s | per rank of a ZeRO-1 group that sends weights rank by rank |
     | step_s | | s | once per step |
     | straggle | j | | more time per doubling of the nodes |
+    | links | | | numbers of single collectives by kind, as measured: not fitted to steps; absent ones are the priors |
     """
 
     linear: Real = 0.72
@@ -263,10 +261,6 @@ class Rates:
     kernel_s: Real = 5e-6
     host_s: Real = 1.3e-3
     moe_host_s: Real = 3e-3
-    link: Real = 0.62
-    net: Real = 0.8
-    hop_s: Real = 7e-6
-    ring_s: Real = 1.2e-6
     tp_exposed: Real = 0.4
     dp_exposed: Real = 0.45
     pp_exposed: Real = 0.85
@@ -278,11 +272,11 @@ class Rates:
     rank_s: Real = 20e-6
     step_s: Real = 10e-3
     straggle: Real = 0.006
+    links: Mapping[Kind, CollectiveParameters] = field(default_factory=dict)
 
-    @property
-    def latency(self) -> Latency:
-        """What collectives of `parallel.topology` start and travel with."""
-        return Latency(self.hop_s, self.ring_s, self.hop_s, 4.0 * self.hop_s, self.link, self.net)
+    def of(self, kind: Kind) -> CollectiveParameters:
+        """Numbers of one kind of exchange."""
+        return self.links.get(kind, CollectiveParameters())
 
 
 def take(value: T, index: Any) -> T:
