@@ -11,7 +11,7 @@ import numpy as np
 from chipwise.api.context import Context
 from chipwise.api.placing import placed
 from chipwise.api.published import beside_published
-from chipwise.calibrate.fit_serving import harnessed
+from chipwise.calibrate.fit_serving import harnessed, knows_client
 from chipwise.catalog.override import told
 from chipwise.catalog.runtime import Runtime
 from chipwise.errors import InfeasibleError, UsageError
@@ -189,7 +189,10 @@ def estimate(
     _carried(one, found, loads)
     prompts = one.context.tactics.prefill
     fleet = Fleet(
-        one.replicas, prompt_workers=prompt_workers, prompt_layout=None if prompts is None else prompts[0]
+        one.replicas,
+        prompt_workers=prompt_workers,
+        prompt_layout=None if prompts is None else prompts[0],
+        harnessed=knows_client(context.numbers, context.tactics.harness.id, d.runtime.id),
     )
     (record,) = context.records(group, loads, found, [fleet])
     described = model_record(context.found.graph, context.found.config)

@@ -16,7 +16,7 @@ from chipwise.report.assemble import model_record
 from chipwise.report.records import ModelRecord
 from chipwise.workload.build import build
 from chipwise.workload.graph import Graph
-from chipwise.workload.labels import parse_precision
+from chipwise.workload.labels import format_name, parse_precision
 from chipwise.workload.load import load_model
 
 __all__ = ["Loaded", "check_length", "describe", "find_chip", "load", "load_generating", "models"]
@@ -64,8 +64,8 @@ def _loaded(read: _Read, precision: str | None, kv: str | None) -> Loaded:
     if precision is not None and precision != found.precision.name:
         found = found.at_precision(parse_precision(precision, found))
         notes.append(CHANGED.format(precision))
-    if kv is not None and kv != found.precision.kv.name:
-        found = found.with_kv(kv)
+    if kv is not None and format_name(kv) != found.precision.kv.name:
+        found = found.with_kv(format_name(kv))
         notes.append(CHANGED.format(f"{kv} cache"))
     return Loaded(config, build(found), tuple(notes))
 

@@ -27,7 +27,7 @@ from chipwise.predict.service import Engines, Prediction, Service
 from chipwise.units import Array, Real
 
 __all__ = [
-    "LAUNCHED", "PREFIX", "ServingFit", "ServingRows", "chips_seen", "fit_serving", "harnessed", "served_overheads",
+    "LAUNCHED", "PREFIX", "ServingFit", "ServingRows", "chips_seen", "fit_serving", "harnessed", "knows_client", "served_overheads",
 ]  # fmt: skip
 
 PREFIX = "serving"
@@ -49,7 +49,8 @@ PASSES: Mapping[str, Quantity] = {
 }
 
 FIRST_TOKEN: Mapping[str, Quantity] = {
-    "request_s": Quantity(0.01, 0.7, "s", (Level(_CLIENT, 0.4),), 1e-4, 1.0),
+    # without a benchmark client close to its prior: what clients add is theirs
+    "request_s": Quantity(0.01, 0.1, "s", (Level(_CLIENT, 0.8),), 1e-4, 1.0),
     "stream_tokens": Quantity(1.0, 1.0, "tokens", (Level(_CLIENT, 0.5),), 0.01, 60.0),
     # of the wait of a first wave, if clients started at once and all prompts queued: how a runtime works it off
     "burst": Quantity(1.0, 0.5, "ratio", (Level(_RUNTIME, 0.4),), 0.02, 40.0),
@@ -199,10 +200,16 @@ def harnessed(
     seen = replace(seen, burst=harness.first_wave * float(found["burst"][0]))
     if not harness.server:
         return replace(seen, request_s=0.0)
-    if not any(key == f"{harness.id}+{runtime}" for _, _, key in fitted.table):
+    if not knows_client(numbers, harness.id, runtime):
         return seen
     stream = max(float(found["stream_tokens"][0]), held_back)
     return replace(seen, request_s=float(found["request_s"][0]), stream_tokens=stream)
+
+
+def knows_client(numbers: Parameters, harness: str, runtime: str) -> bool:
+    """Whether runs of a runtime under a benchmark client were fitted."""
+    table = numbers.derived(ServingFit.of).first.table
+    return any(key == f"{harness}+{runtime}" for _, _, key in table)
 
 
 @dataclass(frozen=True)

@@ -85,11 +85,14 @@ def kernels_of(runtime: str) -> str:
 
 
 def get_runtime(name: str) -> Runtime:
-    """The runtime of that id. Raises `UnknownNameError`, naming the nearest."""
+    """The runtime of that id or other name, case ignored. Raises `UnknownNameError`, naming the nearest."""
     runtimes = load_runtimes()
-    if name not in runtimes:
+    if name in runtimes:
+        return runtimes[name]
+    named = {other.lower(): r for r in runtimes.values() for other in (r.id, *r.also)}
+    if name.lower() not in named:
         raise UnknownNameError("runtime", name, runtimes)
-    return runtimes[name]
+    return named[name.lower()]
 
 
 def runtimes_for(chip: Chip) -> tuple[Runtime, ...]:

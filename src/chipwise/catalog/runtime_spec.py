@@ -162,7 +162,8 @@ class Runtime:
 
     `kernels_of` is the runtime whose kernels it runs, `latent_as` the one whose measured kernels of latent attention
     stand for its own. `converts` are formats that it turns 16-bit weights into when it loads them, `made_for` classes
-    of formats that it was made for. `published_as` is what published results call it where that is not its id.
+    of formats that it was made for. `published_as` is what published results call it where that is not its id;
+    `also` are other names of it, and of software that it stands in for.
     """
 
     id: str
@@ -184,6 +185,7 @@ class Runtime:
     converts: frozenset[str] = frozenset()
     made_for: frozenset[str] = frozenset()
     published_as: str = ""
+    also: tuple[str, ...] = ()
 
     def policies_on(self, chip: Chip) -> Policies:
         """The policies on one chip: the defaults with every tier that applies, later tiers winning."""

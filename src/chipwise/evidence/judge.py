@@ -18,6 +18,7 @@ from chipwise.units import Array
 
 __all__ = [
     "APART",
+    "USERS",
     "Basis",
     "Estimate",
     "Factors",
@@ -39,6 +40,9 @@ had to do without a cell, a chip, a runtime, a generation."""
 
 APART = " apart"
 """Suffix of figures of disaggregated pools, which scatter more."""
+
+USERS = " of users"
+"""Suffix of figures without a benchmark client that was fitted: judged by other people's benchmarks, which no fit saw."""
 
 COVERAGE = 0.8
 ENOUGH_ROWS, ENOUGH_CELLS = 200, 15
@@ -122,17 +126,27 @@ class Factors:
         return Factors(float(self.low**power), float(self.high**power), self.rows, self.cells)
 
 
-def conformal(ratios: Array, coverage: float = COVERAGE) -> tuple[float, float]:
+def conformal(ratios: Array, coverage: float = COVERAGE, weight: Array | None = None) -> tuple[float, float]:
     """Ends that hold `coverage` of new ratios measured / predicted, the same share left out on either side.
+
+    With `weight` rows count by it, so that a benchmarker with many rows does not stand for all
+    (weighted conformal prediction: Tibshirani et al., 2019).
 
     Quantiles at (n + 1) (1 +- coverage) / 2 of n sorted residuals (split conformal prediction: Lei et al.,
     2018, theorem 2.2), which hold exactly for exchangeable rows; rows of one cell are not, so that real
     coverage scatters more than n suggests.
     """
-    ordered = np.sort(np.asarray(ratios, dtype=float))
-    n = len(ordered)
+    ratios = np.asarray(ratios, dtype=float)
+    n = len(ratios)
     if n == 0:
         return 0.0, float("inf")
+    if weight is not None:
+        order = np.argsort(ratios)
+        shares = np.cumsum(weight[order]) / (np.sum(weight) + np.max(weight))
+        side = (1.0 - coverage) / 2.0
+        below, above = int(np.searchsorted(shares, side)), int(np.searchsorted(shares, 1.0 - side))
+        return float(ratios[order[max(below - 1, 0)]]), float(ratios[order[min(above, n - 1)]])
+    ordered = np.sort(ratios)
     below = int(np.floor((n + 1) * (1.0 - coverage) / 2.0)) - 1
     above = int(np.ceil((n + 1) * (1.0 + coverage) / 2.0)) - 1
     return float(ordered[max(below, 0)]), float(ordered[min(above, n - 1)])
@@ -159,8 +173,13 @@ def tier_factors(
     Raises `KeyError` for a figure that is not judged.
     """
     known = shipped_factors() if table is None else table
-    if not any(name == figure for name, _ in known):
-        figure = figure.removesuffix(APART)
+    if APART in figure and USERS in figure:
+        plain = figure.removesuffix(USERS), figure.replace(APART, "")
+        mine, its = (tier_factors(name, nearness, known) for name in plain)
+        return mine.at_least(its)
+    for suffix in (USERS, APART):
+        if not any(name == figure for name, _ in known):
+            figure = figure.removesuffix(suffix)
     order: tuple[Nearness, ...] = get_args(Nearness)
     widest: Factors | None = None
     for tier in order[: order.index(nearness) + 1]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from chipwise.catalog.price import split_usd_per_million
-from chipwise.evidence.judge import APART, Estimate, Nearness, judge
+from chipwise.evidence.judge import APART, USERS, Estimate, Nearness, judge
 from chipwise.parallel.layout import Layout
 from chipwise.parallel.memory import MemoryAccount
 from chipwise.predict.service import Prediction
@@ -28,13 +28,15 @@ RESTING = frozenset(("launch", "host", "queue", "bubble"))
 @dataclass(frozen=True, slots=True)
 class Fleet:
     """Replicas: those that carry the load, spare ones, and workers for prompts alone, which may have a layout of their
-    own. `largest_per_s` is what each replica can carry (0: what it does)."""
+    own. `largest_per_s` is what each replica can carry (0: what it does); `harnessed`: under a benchmark client whose
+    runs were fitted."""
 
     carrying: int = 1
     spare: int = 0
     prompt_workers: int = 0
     largest_per_s: float = 0.0
     prompt_layout: Layout | None = None
+    harnessed: bool = False
 
     def devices(self, layout: Layout) -> int:
         """Devices of all of them, replicas in a layout."""
@@ -65,7 +67,7 @@ def plan_record(
     layout_ = layout_record(layout)
     package = deployment.chip.devices_per_package
     chips = fleet.devices(layout) // package
-    pools = APART if fleet.prompt_workers else ""
+    pools = (APART if fleet.prompt_workers else "") + ("" if fleet.harnessed else USERS)
     requests = one(prediction.requests_per_s)
     tokens = judge("tokens_per_s" + pools, requests * workload.output_tokens, near)
     tpot = None

@@ -11,7 +11,7 @@ from chipwise.workload.gguf import GGUF, gguf
 from chipwise.workload.model import Model, MoE
 from chipwise.workload.precision import LARGE, Precision, uniform
 
-__all__ = ["LABELS", "parse_precision"]
+__all__ = ["LABELS", "format_name", "parse_precision"]
 
 LABELS: Mapping[str, str] = {
     "fp32": "32-bit floats",
@@ -42,6 +42,8 @@ SAME = {
     "bfloat16": "bf16",
     "float16": "fp16",
     "half": "fp16",
+    "bfp8": "fp8",
+    "bfp4": "mxfp4",
     "f16": "fp16",
     "float32": "fp32",
     "f32": "fp32",
@@ -70,6 +72,12 @@ SAME = {
 }
 
 
+def format_name(text: str) -> str:
+    """The name of a format by any of its spellings; a text that is none is given back."""
+    label = "_".join(text.strip().lower().replace("-", "_").replace(".", "_").split())
+    return SAME.get(label, label)
+
+
 def parse_precision(text: str, model: Model) -> Precision:
     """The precision of that label for a model: all large matrices alike, or a GGUF mix.
 
@@ -77,8 +85,7 @@ def parse_precision(text: str, model: Model) -> Precision:
     in the published 4-bit checkpoints of mixtures of experts. The name of the model's own checkpoint gives
     that back unchanged. Raises `UnknownNameError` with the nearest labels.
     """
-    label = "_".join(text.strip().lower().replace("-", "_").replace(".", "_").split())
-    label = SAME.get(label, label)
+    label = format_name(text)
     if label == model.precision.name.lower():
         return model.precision
     if label not in LABELS:

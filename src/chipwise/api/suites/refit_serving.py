@@ -1,7 +1,8 @@
-"""`python -m chipwise.api.suites.refit_serving serving_points.csv [--write]`: the serving parameters, fitted anew.
+"""`python -m chipwise.api.suites.refit_serving serving_points.csv [published_serving.csv ...] [--write]`.
 
-Prints the fitted numbers; with --write ships them in calibrate/data/serving.csv and, from errors on cells that a fit
-did not see, the intervals in evidence/data/intervals.csv. To be run again whenever the
+Fits the serving parameters anew and prints them; with --write ships them in calibrate/data/serving.csv and intervals in
+evidence/data/intervals.csv: those under a fitted benchmark client from errors on cells that a fit did not see, those
+of plans without one from published figures of other benchmarkers, which no fit sees. To be run again whenever the
 physics has changed: factors are relative to it.
 """
 
@@ -12,7 +13,15 @@ from collections.abc import Sequence
 from importlib.resources import files
 from pathlib import Path
 
-from chipwise.api.suites.serving_folds import TIERS, interval_table, out_of_fold, serving_rows
+from chipwise.api.suites.serving_folds import (
+    TIERS,
+    interval_table,
+    out_of_fold,
+    serving_rows,
+    stranger_coverage,
+    stranger_table,
+    strangers,
+)
 from chipwise.calibrate.fit_serving import chips_seen, fit_serving
 from chipwise.calibrate.parameters import shipped_parameters
 from chipwise.calibrate.table import write_table
@@ -24,24 +33,30 @@ __all__ = ["main"]
 
 def main(arguments: Sequence[str]) -> None:
     """Fit, print what moved, ship on --write."""
-    if not arguments:
+    tables = [a for a in arguments if not a.startswith("-")]
+    if not tables:
         raise UsageError(
-            "no rows", "python -m chipwise.api.suites.refit_serving serving_points.csv [--write]"
+            "no rows",
+            "python -m chipwise.api.suites.refit_serving serving_points.csv published_serving.csv [--write]",
         )
-    runs, data, refused = serving_rows(arguments[0], shipped_parameters())
+    runs, data, refused = serving_rows(tables[0], shipped_parameters())
     fit = fit_serving(data)
     fitted = {**fit.parameters(), **chips_seen(data.labels, fit.passes.rows_hash)}
     for name, p in fitted.items():
         print(f"{name:48s} {p.value:10.4g}  prior {p.prior:8.4g}  spread {p.spread:.2f}", file=sys.stderr)
     if "--write" not in arguments:
         return
+    shipped = Path(str(files("chipwise.calibrate"))).joinpath("data/serving.csv")
+    shipped.write_text(write_table(fitted), "utf-8")
     keys = sorted({key for key, _ in TIERS.values()})
-    lines = as_rows(interval_table({key: out_of_fold(runs, data, refused, key) for key in keys}))
+    table = interval_table({key: out_of_fold(runs, data, refused, key) for key in keys})
+    found = [s for path in tables[1:] for s in strangers(path, str(shipped))]
+    for (figure, near), (share, rows) in sorted(stranger_coverage(found).items()):
+        said = f"holds {share:.0%} of {rows} rows of a benchmarker left out"
+        print(f"{figure:14s} {near:12s} {said}", file=sys.stderr)
+    lines = as_rows(table | stranger_table(found))
     Path(str(files("chipwise.evidence"))).joinpath("data/intervals.csv").write_text(
         "\n".join(lines) + "\n", "utf-8"
-    )
-    Path(str(files("chipwise.calibrate"))).joinpath("data/serving.csv").write_text(
-        write_table(fitted), "utf-8"
     )
 
 

@@ -18,6 +18,7 @@ from chipwise.api.loaded import load
 from chipwise.api.requests.command import command_line
 from chipwise.api.requests.parts import numbers_of
 from chipwise.api.requests.planning import EstimateRequest
+from chipwise.calibrate.fit_serving import knows_client
 from chipwise.calibrate.parameters import Parameters
 from chipwise.catalog.chip import Chip
 from chipwise.catalog.chips import get_chip
@@ -25,7 +26,7 @@ from chipwise.catalog.harness import harness_of
 from chipwise.catalog.runtime import Runtime, get_runtime
 from chipwise.errors import ChipwiseError, InfeasibleError, UsageError, shorten
 from chipwise.evidence.anchors import Anchors, Run, corrections
-from chipwise.evidence.judge import APART, judge
+from chipwise.evidence.judge import APART, USERS, judge
 from chipwise.evidence.rows import Predicted, Row, read_rows
 from chipwise.evidence.tiers import tier_of
 from chipwise.units import Array
@@ -130,7 +131,9 @@ def predict_serving(
         d = run.asked.deployment
         near = tier_of(d.chip, d.runtime.id, run.asked.context.numbers, anchored=bool(used.get(run.id)))
         for figure, metric in FIGURES.items():
-            e = judge(figure + (APART if run.apart else ""), answers[run.id][figure], near)
+            client = run.asked.context.tactics.harness.id
+            suffix = "" if knows_client(run.asked.context.numbers, client, d.runtime.id) else USERS
+            e = judge(figure + (APART if run.apart else "") + suffix, answers[run.id][figure], near)
             if figure == "tpot_s" and run.asked.context.workload.output_tokens <= 1.0:
                 yield Predicted(
                     row["row_id"], metric, None, refused="one token: there is no time per further one"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -9,19 +10,27 @@ import numpy as np
 from numpy.typing import NDArray
 
 from chipwise.api.estimating import loads_of
+from chipwise.api.suites.published import FIGURES as PUBLISHED
+from chipwise.api.suites.published import predict_published
 from chipwise.api.suites.serving import FIGURES, ServingRun, by_category, readable_runs
 from chipwise.calibrate.fit_serving import ServingRows, fit_serving
-from chipwise.calibrate.parameters import Parameters
+from chipwise.calibrate.parameters import Parameters, load_parameters
+from chipwise.catalog.chips import get_chip
 from chipwise.catalog.harness import get_harness
+from chipwise.catalog.runtime import get_runtime
 from chipwise.errors import ChipwiseError, UsageError
 from chipwise.evidence.anchors import Anchors, corrections
-from chipwise.evidence.judge import APART, Factors, Nearness, conformal
-from chipwise.evidence.rows import Row
+from chipwise.evidence.judge import APART, USERS, Factors, Nearness, conformal
+from chipwise.evidence.rows import Row, read_rows
+from chipwise.evidence.tiers import tier_of
 from chipwise.evidence.validate import Judged, Summary, Validation, leave_out, ranking, summarise
 from chipwise.predict.service import Engines
 from chipwise.units import Array
 
-__all__ = ["Folds", "interval_table", "out_of_fold", "serving_rows", "validate_serving"]
+__all__ = [
+    "Folds", "Stranger", "interval_table", "out_of_fold", "serving_rows", "stranger_coverage", "stranger_table",
+    "strangers", "validate_serving",
+]  # fmt: skip
 
 KEYS: Mapping[str, Callable[[ServingRun], Hashable]] = {
     "cell": lambda r: r.cell,
@@ -43,6 +52,7 @@ TIERS: Mapping[Nearness, tuple[str, str]] = {
 """Tiers of intervals: the key that is left out, and which of the predictions is judged."""
 
 THROUGHPUT = "tokens_per_s"
+FEW_ROWS = 4.0  # a benchmarker with so many rows counts half of one with very many
 
 Pairs = Mapping[str, Array]
 """Seconds by figure."""
@@ -168,6 +178,65 @@ def interval_table(folds: Mapping[str, Folds]) -> dict[tuple[str, str], Factors]
                 runs = [found.runs[i] for i in rows]
                 table[figure + suffix, nearness] = _factors(runs, predicted[rows], measured[rows])
     return table
+
+
+@dataclass(frozen=True)
+class Stranger:
+    """A published figure that no fit saw: which figure, how near the fit was, who measured it, on what, and measured
+    over predicted in the sense that more is a larger figure."""
+
+    figure: str
+    nearness: Nearness
+    benchmarker: str
+    chip: str
+    ratio: float
+
+
+def strangers(path: str, parameters: str) -> list[Stranger]:
+    """Residuals of a table of published figures, through the answers that users get under a file of parameters."""
+    numbers = load_parameters(parameters)
+    rows = {row.get("row_id") or row["id"]: row for row in read_rows(path, ("metric", "value"))}
+    found: list[Stranger] = []
+    for p in predict_published(path, parameters=parameters):
+        if p.mid is None:
+            continue
+        row = rows[p.row_id]
+        chip = get_chip(row["chip"])
+        near = tier_of(chip, get_runtime(row["runtime"]).id, numbers)
+        who = " ".join(row["source"].split()[:2]).split("@")[0]
+        found.append(Stranger(PUBLISHED[p.metric][0], near, who, chip.id, float(row["value"]) / p.mid))
+    return found
+
+
+def stranger_table(found: Sequence[Stranger]) -> dict[tuple[str, str], Factors]:
+    """Conformal factors by tier for plans without a benchmark client: each benchmarker counts about alike."""
+    groups: dict[tuple[str, str], list[Stranger]] = {}
+    for s in found:
+        groups.setdefault((s.figure + USERS, s.nearness), []).append(s)
+    return {key: _of_strangers(members) for key, members in groups.items()}
+
+
+def stranger_coverage(found: Sequence[Stranger]) -> dict[tuple[str, str], tuple[float, int]]:
+    """Share of rows inside intervals made without their benchmarker, by figure and tier; and how many rows."""
+    inside: dict[tuple[str, str], list[bool]] = {}
+    for key in {(s.figure, s.nearness) for s in found}:
+        members = [s for s in found if (s.figure, s.nearness) == key]
+        for who in {s.benchmarker for s in members}:
+            others = [s for s in members if s.benchmarker != who]
+            if others:
+                f = _of_strangers(others)
+                held = [f.low <= s.ratio <= f.high for s in members if s.benchmarker == who]
+                inside.setdefault(key, []).extend(held)
+    return {key: (float(np.mean(held)), len(held)) for key, held in inside.items()}
+
+
+def _of_strangers(members: Sequence[Stranger]) -> Factors:
+    ratios = np.array([s.ratio for s in members])
+    rows_of = Counter(s.benchmarker for s in members)
+    weight = np.array([1.0 / (rows_of[s.benchmarker] + FEW_ROWS) for s in members])
+    low, high = conformal(ratios, weight=weight)
+    cells = len({(s.benchmarker, s.chip) for s in members})
+    return Factors(low, high, len(members), cells).for_few()
 
 
 def _figure(folds: Folds, kind: str, figure: str) -> Array:

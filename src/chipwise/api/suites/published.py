@@ -1,0 +1,165 @@
+"""The suite `published`: figures of vendors, runtimes and users, asked through `estimate` as a user would ask.
+
+Works on tables with the columns of `published_serving.csv`: one figure a row, of the metric that the row names.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+
+from chipwise.api.requests.command import command_line
+from chipwise.api.requests.planning import EstimateRequest
+from chipwise.catalog.chip import Chip
+from chipwise.catalog.chips import get_chip
+from chipwise.catalog.runtime import get_runtime
+from chipwise.errors import ChipwiseError, InfeasibleError, UsageError, shorten
+from chipwise.evidence.rows import Predicted, Row, read_rows
+from chipwise.report.records import Figure, PlanRecord
+
+__all__ = ["FIGURES", "figure_of", "predict_published", "published_question"]
+
+NEEDED = ("model", "chip", "tp", "runtime", "isl", "osl", "metric")
+DATE = re.compile(r"\d{4}-\d\d")
+
+Read = Callable[[PlanRecord, float, float], Figure | None]
+"""Plan, chips and output tokens -> the figure in the unit of its metric."""
+
+
+def _times(figure: Figure | None, factor: float) -> Figure | None:
+    if figure is None:
+        return None
+    low, high = figure.low * factor, figure.high * factor
+    return Figure(figure.mid * factor, low, high, figure.basis, figure.provisional)
+
+
+def _latency(p: PlanRecord, _: float, output: float) -> Figure | None:
+    if p.tpot_s is None:
+        return p.ttft_s
+    rest, first = _times(p.tpot_s, output - 1.0), p.ttft_s
+    if rest is None:
+        return None
+    return Figure(
+        first.mid + rest.mid, first.low + rest.low, first.high + rest.high, rest.basis, rest.provisional
+    )
+
+
+def _pass(p: PlanRecord, _: float, __: float) -> Figure | None:
+    """A pass that decodes alone, as uncertain as the time per token."""
+    return None if p.tpot_s is None else _times(p.tpot_s, 1e3 * p.decode_s / p.tpot_s.mid)
+
+
+def _decoded(p: PlanRecord, chips: float, _: float) -> Figure | None:
+    if p.tpot_s is None:
+        return None
+    t, rate = p.tpot_s, p.batch * p.replicas / p.decode_s / chips
+    return Figure(rate, rate * t.mid / t.high, rate * t.mid / t.low, t.basis, t.provisional)
+
+
+FIGURES: Mapping[str, tuple[str, Read]] = {
+    "tokens_out_per_s": ("tokens_per_s", lambda p, _, __: p.tokens_per_s),
+    "tokens_out_per_s_per_chip": ("tokens_per_s", lambda p, chips, _: _times(p.tokens_per_s, 1.0 / chips)),
+    "requests_per_s": ("tokens_per_s", lambda p, _, out: _times(p.tokens_per_s, 1.0 / out)),
+    "ttft_ms": ("ttft_s", lambda p, _, __: _times(p.ttft_s, 1e3)),
+    "ttft_osl1_ms": ("ttft_s", lambda p, _, __: _times(p.ttft_s, 1e3)),
+    "tpot_ms": ("tpot_s", lambda p, _, __: _times(p.tpot_s, 1e3)),
+    "latency_s": ("tpot_s", _latency),
+    "decode_pass_ms": ("tpot_s", _pass),
+    "decode_tokens_out_per_s_per_chip": ("tpot_s", _decoded),
+}
+"""By metric of a row: which figure's interval it takes, and how it is read from a plan."""
+
+
+def predict_published(
+    rows: str, commands: dict[str, str] | None = None, parameters: str | None = None
+) -> Iterator[Predicted]:
+    """The figure of every row in the unit of its metric; measured columns are not read.
+
+    `parameters` is a file of parameters in place of those shipped; `commands` takes the command line that gives the same answer, by row. A row that cannot be answered becomes a
+    line with the reason.
+    """
+    for row in read_rows(rows, NEEDED):
+        name, metric = row.get("row_id") or row.get("id", ""), row["metric"]
+        try:
+            question = replace(published_question(row), parameters=parameters)
+            question, plan = _answered(question)
+            figure = figure_of(row, plan)
+        except ChipwiseError as error:
+            yield Predicted(name, metric, None, refused=str(error))
+            continue
+        if commands is not None:
+            commands[name] = command_line("estimate", question)
+        yield Predicted(name, metric, figure.mid, figure.low, figure.high, figure.basis)
+
+
+def figure_of(row: Row, plan: PlanRecord) -> Figure:
+    """The figure that a row asks for. Raises `UsageError` for a metric that no plan has."""
+    if row["metric"] not in FIGURES:
+        raise UsageError(f"metric {shorten(row['metric'])} is not read", f"one of {', '.join(FIGURES)}")
+    found = FIGURES[row["metric"]][1](plan, _number(row, "chips"), _number(row, "osl"))
+    if found is None:
+        raise UsageError("one token: there is no time per further one")
+    return found
+
+
+def _answered(question: EstimateRequest) -> tuple[EstimateRequest, PlanRecord]:
+    """The answer; what ran ran, so that a load above the runtime's default of sequences asks for more of them, and a
+    batch above what memory holds waits outside."""
+    wide = f"max_sequences={question.concurrency:.0f}" if question.concurrency else None
+    tries = [question]
+    if wide:
+        tries += [replace(question, policy=wide), replace(question, policy=wide, harness="vllm-bench")]
+    first: InfeasibleError | None = None
+    for one in tries:
+        try:
+            return one, one.run().plans[0]
+        except InfeasibleError as error:
+            first = first or error
+    raise first or UsageError("nothing was asked")
+
+
+def published_question(row: Row) -> EstimateRequest:
+    """The question of a row. Raises `UsageError` or `UnknownNameError` for what no plan has."""
+    if not row["chip"]:
+        raise UsageError("the chip is not in the catalogue", "chipwise chips list")
+    chip, runtime = get_chip(row["chip"]), get_runtime(row["runtime"])
+    tp, pp, dp, ep = (int(_number(row, name)) if row.get(name) else 1 for name in ("tp", "pp", "dp", "ep"))
+    load = row.get("concurrency_or_batch", "")
+    date = DATE.match(row.get("date", ""))
+    rate = row.get("request_rate", "")
+    return EstimateRequest(
+        model=row["model"],
+        chip=chip.id,
+        tp=_devices(chip, _number(row, "chips"), tp, pp * dp),
+        pp=pp,
+        dp=dp,
+        ep=ep,
+        concurrency=float(load) if load and not rate else None,
+        rate=f"{_number(row, 'request_rate', 1e-9):.10g}/s" if rate else None,
+        in_=f"{_number(row, 'isl'):.10g}",
+        out=f"{_number(row, 'osl'):.10g}",
+        precision=row.get("precision") or None,
+        kv=row.get("kv_precision") or None,
+        runtime=runtime.id,
+        software=date[0] if date else None,
+        evidence="none",
+    )
+
+
+def _devices(chip: Chip, chips: float, tp: int, others: int) -> int:
+    """Tensor parallelism in devices of the catalogue; sources count cores or dies of some chips."""
+    devices = chips * chip.devices_per_package
+    if tp * others > devices and devices / others >= 1:
+        return int(devices / others)
+    return tp
+
+
+def _number(row: Row, name: str, least: float = 1e-9) -> float:
+    try:
+        value = float(row[name])
+    except (KeyError, ValueError):
+        raise UsageError(f"{name} cannot be read", "as in published_serving.csv") from None
+    if not least <= value <= 1e9:
+        raise UsageError(f"{name} = {value:g} is out of range", f"at least {least:g}")
+    return value
