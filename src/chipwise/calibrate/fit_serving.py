@@ -27,7 +27,8 @@ from chipwise.predict.service import Engines, Prediction, Service
 from chipwise.units import Array, Real
 
 __all__ = [
-    "LAUNCHED", "PREFIX", "ServingFit", "ServingRows", "chips_seen", "fit_serving", "harnessed", "knows_client", "served_overheads",
+    "LAUNCHED", "PREFIX", "ServingFit", "ServingRows", "chips_seen", "fit_serving", "harnessed", "knows_client",
+    "part_factors", "served_overheads",
 ]  # fmt: skip
 
 PREFIX = "serving"

@@ -42,7 +42,8 @@ APART = " apart"
 """Suffix of figures of disaggregated pools, which scatter more."""
 
 USERS = " of users"
-"""Suffix of figures without a benchmark client that was fitted: judged by other people's benchmarks, which no fit saw."""
+"""Suffix of figures without a benchmark client that was fitted: judged by other people's benchmarks, which no fit
+saw."""
 
 COVERAGE = 0.8
 ENOUGH_ROWS, ENOUGH_CELLS = 200, 15
@@ -126,27 +127,17 @@ class Factors:
         return Factors(float(self.low**power), float(self.high**power), self.rows, self.cells)
 
 
-def conformal(ratios: Array, coverage: float = COVERAGE, weight: Array | None = None) -> tuple[float, float]:
+def conformal(ratios: Array, coverage: float = COVERAGE) -> tuple[float, float]:
     """Ends that hold `coverage` of new ratios measured / predicted, the same share left out on either side.
-
-    With `weight` rows count by it, so that a benchmarker with many rows does not stand for all
-    (weighted conformal prediction: Tibshirani et al., 2019).
 
     Quantiles at (n + 1) (1 +- coverage) / 2 of n sorted residuals (split conformal prediction: Lei et al.,
     2018, theorem 2.2), which hold exactly for exchangeable rows; rows of one cell are not, so that real
     coverage scatters more than n suggests.
     """
-    ratios = np.asarray(ratios, dtype=float)
-    n = len(ratios)
+    ordered = np.sort(np.asarray(ratios, dtype=float))
+    n = len(ordered)
     if n == 0:
         return 0.0, float("inf")
-    if weight is not None:
-        order = np.argsort(ratios)
-        shares = np.cumsum(weight[order]) / (np.sum(weight) + np.max(weight))
-        side = (1.0 - coverage) / 2.0
-        below, above = int(np.searchsorted(shares, side)), int(np.searchsorted(shares, 1.0 - side))
-        return float(ratios[order[max(below - 1, 0)]]), float(ratios[order[min(above, n - 1)]])
-    ordered = np.sort(ratios)
     below = int(np.floor((n + 1) * (1.0 - coverage) / 2.0)) - 1
     above = int(np.ceil((n + 1) * (1.0 + coverage) / 2.0)) - 1
     return float(ordered[max(below, 0)]), float(ordered[min(above, n - 1)])

@@ -76,8 +76,8 @@ def predict_published(
 ) -> Iterator[Predicted]:
     """The figure of every row in the unit of its metric; measured columns are not read.
 
-    `parameters` is a file of parameters in place of those shipped; `commands` takes the command line that gives the same answer, by row. A row that cannot be answered becomes a
-    line with the reason.
+    `commands` takes the command line that gives the same answer, by row; `parameters` is a file of parameters in
+    place of those shipped. A row that cannot be answered becomes a line with the reason.
     """
     for row in read_rows(rows, NEEDED):
         name, metric = row.get("row_id") or row.get("id", ""), row["metric"]

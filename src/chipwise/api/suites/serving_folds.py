@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -52,7 +51,7 @@ TIERS: Mapping[Nearness, tuple[str, str]] = {
 """Tiers of intervals: the key that is left out, and which of the predictions is judged."""
 
 THROUGHPUT = "tokens_per_s"
-FEW_ROWS = 4.0  # a benchmarker with so many rows counts half of one with very many
+FEW_ROWS = 20  # of a tier: below, its interval is that of the next nearer one, widened
 
 Pairs = Mapping[str, Array]
 """Seconds by figure."""
@@ -209,11 +208,11 @@ def strangers(path: str, parameters: str) -> list[Stranger]:
 
 
 def stranger_table(found: Sequence[Stranger]) -> dict[tuple[str, str], Factors]:
-    """Conformal factors by tier for plans without a benchmark client: each benchmarker counts about alike."""
+    """Conformal factors by tier for plans without a benchmark client; tiers with few rows have none of their own."""
     groups: dict[tuple[str, str], list[Stranger]] = {}
     for s in found:
         groups.setdefault((s.figure + USERS, s.nearness), []).append(s)
-    return {key: _of_strangers(members) for key, members in groups.items()}
+    return {key: _of_strangers(members) for key, members in groups.items() if len(members) >= FEW_ROWS}
 
 
 def stranger_coverage(found: Sequence[Stranger]) -> dict[tuple[str, str], tuple[float, int]]:
@@ -231,12 +230,8 @@ def stranger_coverage(found: Sequence[Stranger]) -> dict[tuple[str, str], tuple[
 
 
 def _of_strangers(members: Sequence[Stranger]) -> Factors:
-    ratios = np.array([s.ratio for s in members])
-    rows_of = Counter(s.benchmarker for s in members)
-    weight = np.array([1.0 / (rows_of[s.benchmarker] + FEW_ROWS) for s in members])
-    low, high = conformal(ratios, weight=weight)
-    cells = len({(s.benchmarker, s.chip) for s in members})
-    return Factors(low, high, len(members), cells).for_few()
+    low, high = conformal(np.array([s.ratio for s in members]))
+    return Factors(low, high, len(members), len({(s.benchmarker, s.chip) for s in members}))
 
 
 def _figure(folds: Folds, kind: str, figure: str) -> Array:
