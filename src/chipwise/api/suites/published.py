@@ -71,13 +71,11 @@ FIGURES: Mapping[str, tuple[str, Read]] = {
 """By metric of a row: which figure's interval it takes, and how it is read from a plan."""
 
 
-def predict_published(
-    rows: str, commands: dict[str, str] | None = None, parameters: str | None = None
-) -> Iterator[Predicted]:
+def predict_published(rows: str, parameters: str | None = None) -> Iterator[Predicted]:
     """The figure of every row in the unit of its metric; measured columns are not read.
 
-    `commands` takes the command line that gives the same answer, by row; `parameters` is a file of parameters in
-    place of those shipped. A row that cannot be answered becomes a line with the reason.
+    `parameters` is a file of parameters in place of those shipped. A row that cannot be answered becomes a line with
+    the reason.
     """
     for row in read_rows(rows, NEEDED):
         name, metric = row.get("row_id") or row.get("id", ""), row["metric"]
@@ -88,9 +86,8 @@ def predict_published(
         except ChipwiseError as error:
             yield Predicted(name, metric, None, refused=str(error))
             continue
-        if commands is not None:
-            commands[name] = command_line("estimate", question)
-        yield Predicted(name, metric, figure.mid, figure.low, figure.high, figure.basis)
+        command = command_line("estimate", question)
+        yield Predicted(name, metric, figure.mid, figure.low, figure.high, figure.basis, "", command)
 
 
 def figure_of(row: Row, plan: PlanRecord) -> Figure:

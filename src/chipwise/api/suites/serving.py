@@ -93,16 +93,12 @@ class ServingRun:
 
 
 def predict_serving(
-    rows: str,
-    anchors: str | None = None,
-    numbers: Parameters | None = None,
-    commands: dict[str, str] | None = None,
+    rows: str, anchors: str | None = None, numbers: Parameters | None = None
 ) -> Iterator[Predicted]:
     """`ttft_ms` and `tpot_ms` of every row with 80 % intervals; measured columns are not read.
 
     `anchors` is a table of the same form with measured columns, of runs that the user owns: rows of the same
-    deployment correct the prediction. `commands` takes the command line that gives the same answer, by row. A row
-    that cannot be answered becomes a line with the reason.
+    deployment correct the prediction. A row that cannot be answered becomes a line with the reason.
     """
     table, found = readable_runs(rows, numbers)
     runs = [run for run in found if isinstance(run, ServingRun)]
@@ -126,8 +122,7 @@ def predict_serving(
                 yield Predicted(row["row_id"], metric, None, refused=str(read))
             continue
         run = read
-        if commands is not None:
-            commands[row["row_id"]] = command_line("estimate", run.question)
+        command = "" if used.get(run.id) or numbers else command_line("estimate", run.question)
         d = run.asked.deployment
         near = tier_of(d.chip, d.runtime.id, run.asked.context.numbers, anchored=bool(used.get(run.id)))
         for figure, metric in FIGURES.items():
@@ -139,7 +134,9 @@ def predict_serving(
                     row["row_id"], metric, None, refused="one token: there is no time per further one"
                 )
                 continue
-            yield Predicted(row["row_id"], metric, 1e3 * e.mid, 1e3 * e.low, 1e3 * e.high, e.basis)
+            yield Predicted(
+                row["row_id"], metric, 1e3 * e.mid, 1e3 * e.low, 1e3 * e.high, e.basis, "", command
+            )
 
 
 def answer(runs: Sequence[ServingRun]) -> list[dict[str, float]]:
