@@ -198,8 +198,8 @@ class Loads:
         W = (b / 2 + rho min(1, F / n_i)) (P + h s (1 + c_v^2) / (1 - h^2)) + wait for the budget
     where rho = A / P, h = X a2 n_i / F <= rho is that share where prompts fill the budget (as a backlog does), s a
     prompt's share of A, and b how often a request meets a pass that runs: always beside other clients, never alone,
-    1 - e^-L of Poisson arrivals with L in flight; the term of h is no more than P, where prompts come in crowds that
-    scatter little. The budget is a queue with F / n_i places.
+    1 - e^-L of Poisson arrivals with L in flight; of clients that wait for their answers the term of h is no more
+    than P, as their prompts come in crowds that scatter little. The budget is a queue with F / n_i places.
 
     In pools of their own prompts take `prompt_servers`, each one at a time (`shared_wait_s`), and then their
     transfer; P = t(B). A prompt takes less while the other ranks of its worker have none.
@@ -351,7 +351,7 @@ class Loads:
         # a backlog is worked off in full budgets, however prompts are spread before
         heavy = np.minimum(s["interference"] * rate * others * full * new / budget, rho)
         scatter = heavy * part * spread / np.maximum(1.0 - heavy * heavy, 1e-6)
-        met = pass_s + np.minimum(scatter, pass_s)
+        met = pass_s + (scatter if clients is None else np.minimum(scatter, pass_s))
         inside = rate * (own + decodes * pass_s)
         running = beside if clients is not None else 1.0 - np.exp(-inside)
         wait = (0.5 * running + rho * np.minimum(at_once, 1.0)) * met
