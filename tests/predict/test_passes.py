@@ -111,11 +111,11 @@ def test_a_prompt_goes_in_chunks_of_the_budget() -> None:
     assert float(np.asarray(requests(prompt=100.0, budget=250.0).chunk)) == 100
 
 
-def test_between_points_passes_are_linear_and_below_one_somebody_decodes_some_of_the_time() -> None:
+def test_between_points_passes_are_linear_and_below_one_they_hold_one() -> None:
     p = table().passes()
     t, one, _ = p.at(np.array([[9.0, 1.0, 0.25]]))
     assert t[0] == pytest.approx(BASE_S + SEQUENCE_S * np.array([9.0, 1.0, 1.0]))
-    assert one[0] == pytest.approx(1000 * TOKEN_S + BASE_S * np.array([0.0, 0.0, 0.75]))
+    assert one[0] == pytest.approx(1000 * TOKEN_S)
 
 
 # ------------------------------------------------------------ lengths and caches
