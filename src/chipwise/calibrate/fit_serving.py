@@ -27,7 +27,8 @@ from chipwise.predict.service import Engines, Prediction, Service
 from chipwise.units import Array, Real
 
 __all__ = [
-    "GROUPS", "PREFIX", "ServingFit", "ServingRows", "chips_seen", "fit_serving", "harnessed", "served_overheads",
+    "GROUPS", "PREFIX", "ServingFit", "ServingRows", "chips_seen", "fit_serving", "harnessed", "part_factors",
+    "served_overheads",
 ]  # fmt: skip
 
 PREFIX = "serving"

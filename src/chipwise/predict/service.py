@@ -18,7 +18,7 @@ from chipwise.cost.cost import Cost
 from chipwise.predict.passes import BATCHES, Passes, PassTable
 from chipwise.units import Array, Real
 
-__all__ = ["Engines", "Prediction", "Service", "shared_wait_s", "transfer_s"]
+__all__ = ["Engines", "Loads", "Prediction", "Service", "shared_wait_s", "transfer_s"]
 
 FULL = 0.999  # of a budget or of a pool: the load that is still answered
 LEAST = 1e-9  # requests per pass: a load next to nothing
@@ -455,6 +455,8 @@ class Loads:
         # a lone client's single token is all of a prompt
         chunks = np.where(decodes > 0, at.chunks, np.maximum(at.chunks, LEAST))
         found = table.shares(at.batch, decoding, chunks, at.budgets)
+        # what a prompt hides of the pass that it rides in is not given back
+        found = {name: np.maximum(values, 0.0) for name, values in found.items()}
         total = sum(found.values())
         scale = at.m / at.rate / np.maximum(total, 1e-30) / tokens
         exposed = {name: values * scale for name, values in found.items()}

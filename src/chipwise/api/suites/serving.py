@@ -36,6 +36,7 @@ __all__ = [
     "FIGURES",
     "ServingRun",
     "answer",
+    "by_category",
     "measured_runs",
     "predict_serving",
     "question_of",
