@@ -17,7 +17,8 @@ CASES = pytest.mark.parametrize("given", [DENSE, EXPERTS, ARRAY])
 def test_operators_add_up_to_the_step(given: dict[str, object]) -> None:
     report = OperatorsRequest(**given).run()
     decode = [o for o in report.operators if o.phase == "decode"]
-    assert report.decode_s == pytest.approx(report.plan.decode_s, rel=1e-6)
+    # the plan's is interpolated between batches
+    assert report.decode_s == pytest.approx(report.plan.decode_s, rel=0.02)
     assert sum(o.share for o in decode) == pytest.approx(1.0)
     for o in report.operators:
         assert sum(o.exposed_s.values()) == pytest.approx(o.seconds, rel=1e-6)
@@ -37,7 +38,8 @@ def test_more_load_gives_more_throughput_and_slower_answers() -> None:
     report = LoadRequest(**DENSE | {"concurrency": None}).run()
     first, last = report.points[0], report.points[-1]
     full = EstimateRequest(**DENSE | {"concurrency": None}).run().plans[0]
-    assert first.batch == 1.0
+    assert first.concurrency == pytest.approx(1.0)
+    assert 0.9 < first.batch < 1, "some of the time goes to its prompt"
     assert last.tpot_s == full.tpot_s
     assert last.tokens_per_s == full.tokens_per_s
     assert [p.concurrency for p in report.points] == sorted(p.concurrency for p in report.points)

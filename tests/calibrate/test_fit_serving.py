@@ -5,45 +5,80 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from chipwise.calibrate.fit_serving import ServingFit, ServingRows, fit_serving, served_overheads
+from chipwise.calibrate.fit_serving import (
+    LAUNCHED,
+    ServingFit,
+    ServingRows,
+    fit_serving,
+    harnessed,
+    part_factors,
+    served_overheads,
+)
+from chipwise.calibrate.parameter import Parameter
 from chipwise.calibrate.parameters import Parameters, shipped_parameters
 from chipwise.calibrate.table import read_table, write_table
 from chipwise.catalog.chips import get_chip
-from chipwise.predict.engines import Engines
+from chipwise.catalog.harness import NO_HARNESS, get_harness, load_harnesses
 from chipwise.predict.parts import PARTS
-from chipwise.predict.passes import BATCHES, PassTable
+from chipwise.predict.passes import BATCHES, PassTable, Requests
+from chipwise.predict.service import Engines, Service
 
 ROWS = 60
+APART = 6  # of the rows have workers for prompts of their own
 
 
-def made() -> tuple[Engines, dict[str, np.ndarray]]:
-    """Engines of two runtimes whose passes are one part that reads weights and one that starts kernels."""
-    rng = np.random.default_rng(2)
-    decode = np.zeros((ROWS, len(BATCHES), len(PARTS)))
-    weights = rng.uniform(2e-3, 2e-2, ROWS)
-    decode[:, :, PARTS.index("gemm.w8.memory")] = weights[:, None]
-    decode[:, :, PARTS.index("launch")] = rng.uniform(1e-3, 8e-3, ROWS)[:, None]
+def passes(size: int, rng: np.random.Generator) -> PassTable:
+    """Passes of one part that reads weights, one that starts kernels and one that reads caches."""
+    decode = np.zeros((size, len(BATCHES), len(PARTS)))
+    decode[:, :, PARTS.index("gemm.w8.memory")] = rng.uniform(2e-3, 2e-2, size)[:, None]
+    decode[:, :, PARTS.index("launch")] = rng.uniform(1e-3, 8e-3, size)[:, None]
     decode[:, :, PARTS.index("decode.memory")] = 2e-5 * BATCHES
-    mixed = decode.copy()
-    mixed[:, :, PARTS.index("gemm.fp8.compute")] += rng.uniform(1e-2, 1e-1, ROWS)[:, None]
-    table = PassTable(BATCHES, decode, mixed, mixed[:, 0], np.ones(ROWS), mixed[:, 0])
-    one, zero = np.ones(ROWS), np.zeros(ROWS)
-    engines = Engines(
-        table, table, 2.0 ** rng.integers(0, 8, ROWS), 500 * one, 1e9 * one, one, zero, zero, zero, zero
+    added = np.zeros((size, 5, 2, len(PARTS)))
+    work = rng.uniform(1e-2, 1e-1, size)[:, None, None]
+    added[..., PARTS.index("gemm.fp8.compute")] = work * np.array([1.0, 8.0])
+    prompt = added[:, 0, [0, 1, 0]] + decode[:, :1]
+    one = np.ones(size)
+    asked = Requests(
+        1000 * one, 500 * one, 1000 * one, 1000 * one, 1000 * one, 1250 * one, one, 0 * one, 8000 * one, one
     )
-    runtime = np.where(np.arange(ROWS) % 2, "vllm", "trtllm")
-    labels = {
-        name: np.full(ROWS, name) for name in ("generation", "family", "period", "harness", "mode", "chip")
-    }
-    return engines, {**labels, "runtime": runtime, "stack": runtime}
+    return PassTable(tuple(PARTS), decode, added, prompt, np.zeros(size, dtype=bool), asked)
+
+
+def engines(size: int, rng: np.random.Generator, workers: float | None = None) -> Engines:
+    one = np.ones(size)
+    pools = (
+        {}
+        if workers is None
+        else {
+            "prompts": passes(size, rng),
+            "prompt_servers": workers * one[:, None],
+            "transfer_s": 0.01 * one,
+        }
+    )
+    return Engines(passes(size, rng), one, one, one, one, 1e9 * one, **pools)  # type: ignore[arg-type]
+
+
+TRUE = {"launch": 1.6, "request_s": 0.08, "stream_tokens": 10.0}
 
 
 @pytest.fixture(scope="module")
 def rows() -> ServingRows:
-    engines, labels = made()
-    slow = np.where(labels["runtime"] == "vllm", 1.6, 1.0)
-    served = engines.served({"launch": slow, "request_s": 0.08, "stream_tokens": 10.0})
-    return ServingRows(engines, labels, served.tpot_s, served.ttft_s)
+    """Rows of two runtimes, of which vLLM is slow to start kernels."""
+    rng = np.random.default_rng(2)
+    runtime = np.where(np.arange(ROWS) % 2, "vllm", "trtllm")
+    known = np.arange(ROWS)
+    blank = ServingRows(
+        (engines(ROWS - APART, rng), engines(APART, rng, 4.0)),
+        (known[:-APART], known[-APART:]),
+        clients=2.0 ** rng.integers(0, 8, ROWS),
+        burst=np.full(ROWS, 0.05),
+        slower=np.ones(ROWS),
+        labels={"runtime": runtime, **{n: np.full(ROWS, n) for n in ("chip", "generation", "harness")}},
+        tpot_s=np.ones(ROWS),
+        ttft_s=np.ones(ROWS),
+    )
+    made = blank.served(TRUE | {"launch": np.where(runtime == "vllm", 1.6, 1.0)})
+    return ServingRows(**{**vars(blank), "tpot_s": made.tpot_s[:, 0], "ttft_s": made.ttft_s[:, 0]})
 
 
 @pytest.fixture(scope="module")
@@ -52,13 +87,13 @@ def fitted(rows: ServingRows) -> ServingFit:
 
 
 def test_the_fit_explains_what_made_the_rows(rows: ServingRows, fitted: ServingFit) -> None:
-    served = rows.engines.served(fitted.values(rows.labels))
-    assert np.median(np.abs(served.tpot_s / rows.tpot_s - 1)) < 0.02
-    assert np.median(np.abs(served.ttft_s / rows.ttft_s - 1)) < 0.05
-    launch = fitted.passes.values(rows.labels)["launch"]
-    assert np.mean(launch[rows.labels["runtime"] == "vllm"]) > 1.2 * np.mean(
-        launch[rows.labels["runtime"] == "trtllm"]
-    )
+    values = fitted.values(rows.labels)
+    served = rows.served(values)
+    assert np.median(np.abs(served.tpot_s[:, 0] / rows.tpot_s - 1)) < 0.02
+    assert np.median(np.abs(served.ttft_s[:, 0] / rows.ttft_s - 1)) < 0.05
+    launch = values["launch"] * values["whole"]
+    slow = rows.labels["runtime"] == "vllm"
+    assert np.mean(launch[slow]) > 1.2 * np.mean(launch[~slow])
 
 
 def test_it_is_pure(rows: ServingRows, fitted: ServingFit) -> None:
@@ -68,9 +103,20 @@ def test_it_is_pure(rows: ServingRows, fitted: ServingFit) -> None:
     }
 
 
-def test_parts_without_rows_keep_their_prior(fitted: ServingFit, rows: ServingRows) -> None:
-    values = fitted.passes.values(rows.labels)
-    assert values["experts.fp4.compute"] == pytest.approx(np.ones(ROWS), abs=1e-6)
+def test_some_rows_are_answered_as_all_are(rows: ServingRows) -> None:
+    chosen = np.array([ROWS - 1, 3, 20, ROWS - 2])
+    some, whole = rows.take(chosen).served(TRUE), rows.served(TRUE)
+    assert some.ttft_s == pytest.approx(whole.ttft_s[chosen])
+    assert len(rows.take(np.array([1, 2])).engines) == 1
+
+
+def test_every_part_has_one_factor() -> None:
+    assert set(PARTS) >= LAUNCHED
+    found = part_factors({"launch": 2.0, "whole": 3.0})
+    assert list(found) == list(PARTS)
+    assert found["launch"] == found["experts.launch"] == found["quantise"] == 6.0
+    assert found["gemm.w8.memory"] == 3.0
+    assert set(part_factors({}).values()) == {1.0}
 
 
 def test_parameters_are_written_and_read_back(rows: ServingRows, fitted: ServingFit) -> None:
@@ -85,26 +131,68 @@ def test_parameters_are_written_and_read_back(rows: ServingRows, fitted: Serving
 def test_nothing_fitted_is_all_priors(rows: ServingRows) -> None:
     values = ServingFit.of(Parameters({})).values(rows.labels)
     assert float(np.max(np.asarray(values["whole"]))) == 1
-    assert float(np.max(np.asarray(values["request_s"]))) == pytest.approx(0.02)
+    assert float(np.max(np.asarray(values["interference"]))) == 1
 
 
 def test_plans_get_the_factors_of_their_runtime() -> None:
     numbers = shipped_parameters()
     chips = [get_chip("h100-sxm5-80gb"), get_chip("b200-sxm")]
-    served = served_overheads(numbers, "simt", "vllm", chips, "llama")
+    served = served_overheads(numbers, "simt", "vllm", chips)
     assert set(served.factors) == set(PARTS)
-    assert all(np.shape(v) == (2,) and np.all(np.asarray(v) > 0) for v in served.factors.values())
+    assert all(np.all(np.asarray(v) > 0) for v in served.factors.values())
     at = served.take(np.array([[1], [0], [0]]))
     assert all(np.shape(v) == (3, 1) for v in at.factors.values())
     for family, runtime in (("systolic", "vllm-tpu"), ("simt", "llama.cpp"), ("cpu", "vllm-cpu")):
-        assert not served_overheads(numbers, family, runtime, chips[:1], "llama").factors
+        assert not served_overheads(numbers, family, runtime, chips[:1]).factors
+
+
+# ------------------------------------------------------------------- harnesses
+
+
+def client(name: str, **table: float) -> Service:
+    """What clients of vLLM see under a harness, of which a fit says no more than `table`."""
+    numbers = Parameters({n: Parameter(v, v, 0.1, "", "fit", "") for n, v in table.items()})
+    return harnessed(Service(0.03), get_harness(name), "vllm", 2.0, numbers)
+
+
+def test_without_a_harness_only_the_runtime_holds_tokens_back() -> None:
+    assert client("none") == Service(0.03, stream_tokens=2.0)
+    assert get_harness(None) is NO_HARNESS
+
+
+def test_a_burst_at_the_start_is_a_share_of_the_run() -> None:
+    assert client("aiperf").burst == pytest.approx(1 / 20)
+    assert client("poisson-bench").burst == 0
+    assert client("vllm-bench").request_s == 0.03
+
+
+def test_without_a_server_there_is_nothing_before_the_engine() -> None:
+    assert client("trtllm-bench").request_s == 0
+
+
+def test_what_a_fit_found_of_a_client_is_seen_under_it_alone() -> None:
+    fitted = {
+        "serving.first.stream_tokens.all": 1.0,
+        "serving.first.stream_tokens.harness+runtime=inferencex+vllm": 5.0,
+        "serving.first.request_s.all": 0.01,
+        "serving.first.request_s.harness+runtime=inferencex+vllm": 4.0,
+    }
+    found = client("inferencex", **fitted)
+    assert found.stream_tokens == pytest.approx(5.0)
+    assert found.request_s == pytest.approx(0.04)
+    assert client("aiperf", **fitted).stream_tokens == 2.0
+
+
+def test_every_harness_says_where_it_was_read() -> None:
+    for name, h in load_harnesses().items():
+        assert h.source and h.date, name
+        assert 0.5 < h.mean_length <= 1, name
 
 
 def test_everything_shipped_is_read_back() -> None:
     """A name that is shipped and not read would be a factor lost: those of parts of a pass hold dots."""
     table = shipped_parameters().table
     shipped = {name for name in table if name.startswith("serving.") and ".seen." not in name}
-    assert any(name.count(".") > 4 for name in shipped)
     read = ServingFit.of(shipped_parameters()).parameters()
     assert {name for name in shipped if ".scatter." not in name} <= set(read)
     assert all(read[name].value == pytest.approx(table[name].value) for name in read if name in table)

@@ -3,33 +3,26 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 
 import numpy as np
 import pytest
-from tests.predict.arrivals import engine, waits
+from tests.predict.arrivals import Engine, waits
+from tests.predict.tabulated import engines, requests, table, toy
 
-from chipwise.catalog.runtime import load_runtimes
-from chipwise.cost.cost import Cost
-from chipwise.predict.inference import Prediction, serve_steady
-from chipwise.predict.serving import Service
-from chipwise.predict.surface import StepSurface, batch_grid
+from chipwise.predict.passes import BATCHES
+from chipwise.predict.service import Prediction, Service
 from chipwise.predict.tails import _normal_beyond, tails, ttft_quantile
 from chipwise.workload.lengths import Lengths
-from chipwise.workload.workload import Workload
 
 BASE_S, SEQUENCE_S, PROMPT_S = 8e-3, 60e-6, 40e-3
 LENGTHS = Lengths(1000.0, 200.0, prompt_cv=0.6, output_cv=0.8)
-WORKLOAD = Workload(prompt_tokens=1000, output_tokens=200)
-GRID = batch_grid(64)
 
 
 def prediction(lengths: Lengths = LENGTHS, at_once: int = 8) -> Prediction:
-    plain = BASE_S + SEQUENCE_S * GRID
-    cost = Cost({"memory": np.stack([plain, plain + PROMPT_S], axis=-1)[..., None]})
-    surface = StepSurface(GRID, np.array([0.0, 1000.0]), cost)
-    policies = replace(load_runtimes()["vllm"].policies, max_batched_tokens=1000 * at_once)
-    return serve_steady(surface, WORKLOAD, 1.0, 1.0, Service(0.0, 0.0), policies, lengths=lengths)
+    asked = requests(1000.0, lengths.output_tokens, 1000.0 * at_once, 1.0 + lengths.prompt_cv**2)
+    passes = table(asked, parts_of=toy(BASE_S, SEQUENCE_S, PROMPT_S / 1000))
+    p = engines(passes).under(Service(0.0)).over_batches()
+    return p.each(lambda values: values[0, : int(np.searchsorted(BATCHES, 64.0)) + 1])
 
 
 def drawn(lengths: Lengths, side: str, size: int, rng: np.random.Generator) -> np.ndarray:
@@ -61,9 +54,8 @@ def test_an_engine_under_poisson_arrivals(point: int, at_once: int) -> None:
     size = 12_000
     outputs = np.maximum(np.round(drawn(LENGTHS, "output", size, rng)), 1)
     prompt_s = PROMPT_S * drawn(LENGTHS, "prompt", size, rng) / 1000.0
-    ttft, tpot = engine(
-        np.cumsum(rng.exponential(1 / rate, size)), outputs, BASE_S, SEQUENCE_S, prompt_s, at_once
-    )
+    engine = Engine(BASE_S, SEQUENCE_S, at_once)
+    ttft, tpot = engine.open(np.cumsum(rng.exponential(1 / rate, size)), outputs, prompt_s)
     kept = slice(size // 10, -size // 10)
     ttft, tpot = ttft[kept], tpot[kept]
     # the mean over tokens: each request counts as often as it has tokens
@@ -89,21 +81,20 @@ def test_quantiles_rise_and_hold_the_middle() -> None:
 
 
 def test_beyond_its_reach_it_says_nothing() -> None:
-    busy = serve_steady(
-        StepSurface(
-            np.array([1.0, 4000.0]),
-            np.array([0.0, 1000.0]),
-            Cost({"compute": np.array([[1e-3, 1.0], [1e-3, 1.0]])[..., None]}),
-        ),
-        Workload(prompt_tokens=1000, output_tokens=10),
-        1.0,
-        1.0,
-        Service(),
-    )
+    passes = table(requests(1000.0, 10.0, 1e6), parts_of=toy(1e-3, 0.0, 1e-3))
+    busy = engines(passes).under(Service()).over_batches().each(lambda values: values[0, [0, 40]])
     said = tails(busy, Lengths(1000.0, 10.0))
     assert busy.utilisation[1] > 0.99
     assert np.isnan(said.ttft_s[0.99][1])
     assert np.isnan(said.tpot_s[0.99][1])
+
+
+def test_a_single_token_has_no_time_per_further_one() -> None:
+    passes = table(requests(1000.0, 1.0), parts_of=toy(BASE_S, SEQUENCE_S, PROMPT_S / 1000))
+    p = engines(passes).under(Service(0.0)).open(np.array([[2.0, 4.0, 6.0]])).each(lambda values: values[0])
+    said = tails(p, Lengths(1000.0, 1.0))
+    assert np.isnan(said.tpot_s[0.5]).all()
+    assert np.all(said.ttft_s[0.99] > said.ttft_s[0.5])
 
 
 def test_the_normal_tail() -> None:

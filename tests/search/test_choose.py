@@ -10,15 +10,16 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from toys import CHIPS, DENSE, DEPLOYMENTS, LARGE, MIXTURE, RATES
+from toys import CHIPS, DENSE, DEPLOYMENTS, LARGE, MIXTURE, RATES, loads
 
 from chipwise.catalog.price import Own, rent_basis
 from chipwise.parallel.layout import Layout, Reason, check_layout
+from chipwise.predict.passes import Requests
 from chipwise.search.choose import Refusal, choose, pareto
-from chipwise.search.evaluate import evaluate, predict, single
+from chipwise.search.evaluate import evaluate
 from chipwise.search.memory import memory_of
 from chipwise.search.reach import Reach
-from chipwise.search.space import Deployment, Limits, candidates, layouts_for
+from chipwise.search.space import Deployment, Group, Limits, candidates, layouts_for
 from chipwise.workload.graph import Graph
 from chipwise.workload.workload import Workload
 
@@ -46,18 +47,18 @@ def by_trying_all(
     best: tuple[tuple[float, float], tuple[Layout, float, float]] | None = None
     for row in layouts_for(graph, d, limits):
         layout = Layout(*(float(x) for x in row))
-        group = single(d, layout)
-        memory = memory_of(graph, group, w)
+        group = Group.single(d, layout)
+        memory = memory_of(graph, group, Requests.of(w, d.policies))
         stages = 1.0 if w.task == "local" else layout.pp
         if check_layout(graph, layout) is not Reason.OK or layout.tp * layout.dp > d.device.domain:
             continue
         if not memory.fits(stages).all():
             continue
-        p = predict(graph, group, w, *RATES)
+        p = loads(graph, group, w).over_batches()
         point = None
         for j in range(len(p.batch[0])):
-            held = p.concurrency[0, j] / layout.dp
-            if j and (held > float(np.asarray(memory.sequences).item()) or held > d.policies.max_sequences):
+            held = p.resident[0, j]
+            if j and not held <= min(float(np.asarray(memory.sequences).item()), d.policies.max_sequences):
                 continue
             if w.task == "local" and j:
                 continue

@@ -6,12 +6,12 @@ from dataclasses import fields, replace
 
 import numpy as np
 import pytest
-from toys import DENSE, DEPLOYMENTS, LARGE, MIXTURE, RATES, deployment
+from toys import DENSE, DEPLOYMENTS, LARGE, MIXTURE, RATES, deployment, loads
 
 from chipwise.parallel.layout import Layout, Reason, check_layout
-from chipwise.predict.inference import Prediction
-from chipwise.search.evaluate import REASONS, Evaluated, evaluate, predict, single
-from chipwise.search.space import Deployment, Limits, candidates
+from chipwise.predict.service import Prediction
+from chipwise.search.evaluate import REASONS, Evaluated, evaluate
+from chipwise.search.space import Deployment, Group, Limits, candidates
 from chipwise.workload.graph import Graph
 from chipwise.workload.workload import Workload
 
@@ -35,7 +35,7 @@ def test_arrays_equal_one_by_one(graph: Graph, task: str) -> None:
     e = priced(graph, workload=workload)
     for i in range(len(e.reason)):
         alone = evaluate(
-            graph, single(e.group.deployments[e.group.which[i]], layout_of(e, i)), workload, *RATES
+            graph, Group.single(e.group.deployments[e.group.which[i]], layout_of(e, i)), workload, *RATES
         )
         assert REASONS[e.reason[i]] is REASONS[alone.reason[0]], i
         assert np.array_equal(e.allowed[i], alone.allowed[0]), i
@@ -44,11 +44,10 @@ def test_arrays_equal_one_by_one(graph: Graph, task: str) -> None:
             assert np.allclose(found, expected, rtol=1e-12, equal_nan=True), (i, name)
         for resource, seconds in e.prediction.cost.exposed.items():
             assert np.allclose(
-                np.asarray(seconds)[i],
-                alone.prediction.cost.exposed[resource],
+                np.nan_to_num(np.asarray(seconds)[i]),
+                np.nan_to_num(alone.prediction.cost.exposed.get(resource, 0.0)),
                 rtol=1e-9,
                 atol=1e-15,
-                equal_nan=True,
             )
 
 
@@ -77,17 +76,18 @@ def test_refused_candidates_have_no_figures() -> None:
     assert dead.any()
     assert not dead.all()
     assert np.isnan(e.prediction.tpot_s[dead]).all()
-    assert np.isfinite(e.prediction.tpot_s[~dead]).all()
+    assert np.isfinite(e.prediction.tpot_s[e.allowed]).all()
+    assert e.allowed[~dead][:, 0].all()
     assert not e.allowed[dead].any()
 
 
 def test_batches_are_allowed_that_fit_in_memory_and_runtime() -> None:
     e = priced(DENSE)
     live = e.reason == 0
-    dp = np.asarray(e.group.layout.dp)[:, None]
-    held = e.prediction.concurrency / dp
-    fits = (held <= np.asarray(e.memory.sequences)) & (held <= 64)
-    fits[:, 0] |= live  # the smallest batch of a plan that fits
+    held = e.prediction.resident
+    with np.errstate(invalid="ignore"):
+        fits = (held <= np.asarray(e.memory.sequences)) & (held <= 64)
+    fits[:, 0] |= live  # of a plan that fits: as many as have room
     assert np.array_equal(e.allowed, fits & live[:, None])
     assert e.allowed[live][:, 0].all()
     assert e.plans == e.allowed.size == len(e.reason) * len(e.prediction.tpot_s[0])
@@ -98,7 +98,7 @@ def test_a_pipeline_needs_a_sequence_for_each_stage() -> None:
     d = deployment("l4")
     workload = Workload(prompt_tokens=230_000, output_tokens=100)
     for task, reason in (("serve", Reason.MEMORY), ("local", Reason.OK)):
-        e = evaluate(DENSE, single(d, Layout(pp=4.0)), replace(workload, task=task), *RATES)  # type: ignore[arg-type]
+        e = evaluate(DENSE, Group.single(d, Layout(pp=4.0)), replace(workload, task=task), *RATES)  # type: ignore[arg-type]
         assert float(np.asarray(e.memory.sequences).item()) == 1
         assert REASONS[e.reason[0]] is reason
         needed = 4 if task == "serve" else 1
@@ -131,21 +131,34 @@ def unusual(**changes: float) -> Deployment:
     ],
 )
 def test_what_a_chip_cannot_do(deployment_: Deployment, layout: Layout, reason: Reason) -> None:
-    e = evaluate(DENSE, single(deployment_, layout), WORKLOAD, *RATES)
+    e = evaluate(DENSE, Group.single(deployment_, layout), WORKLOAD, *RATES)
     assert REASONS[e.reason[0]] is reason
 
 
-def test_a_batch_of_ones_choice() -> None:
-    group = single(DEPLOYMENTS[0], Layout())
-    grid = predict(DENSE, group, WORKLOAD, *RATES)
-    index = int(np.argmax(grid.batch[0] == 16))
-    one = predict(DENSE, group, WORKLOAD, *RATES, np.array([16.0]))
-    assert one.tpot_s[0, 0] == pytest.approx(grid.tpot_s[0, index])
-    assert grid.batch[0, -1] <= DEPLOYMENTS[0].policies.max_sequences
+def test_the_grid_is_that_of_the_service_model() -> None:
+    group = Group.single(DEPLOYMENTS[0], Layout(2.0))
+    e = evaluate(DENSE, group, WORKLOAD, *RATES)
+    grid = loads(DENSE, group, WORKLOAD).over_batches()
+    assert np.array_equal(e.prediction.tpot_s, grid.tpot_s, equal_nan=True)
+    assert np.array_equal(e.engines_at(np.array([0])).limit, np.array([64.0]))
+
+
+def test_a_pipeline_that_is_barely_filled_promises_no_more_than_has_room() -> None:
+    """One sequence for each of four stages: even the smallest batch would have more in flight."""
+    group = Group.single(deployment("l4"), Layout(pp=4.0))
+    workload = Workload(prompt_tokens=80_000, output_tokens=2000)
+    e = evaluate(DENSE, group, workload, *RATES)
+    assert REASONS[e.reason[0]] is Reason.OK
+    room = float(np.asarray(e.memory.sequences).item())
+    assert 4 <= room < 8
+    assert e.prediction.resident[0, 0] <= room * (1 + 1e-6)
+    rate = e.prediction.requests_per_s[0, :1]
+    carried = loads(DENSE, group, workload).open(rate[None, :])
+    assert carried.requests_per_s[0, 0] == pytest.approx(rate[0], rel=0.1)
 
 
 def test_a_group_without_a_legal_candidate_is_priced_to_nothing() -> None:
-    e = evaluate(LARGE, single(deployment("l4"), Layout()), WORKLOAD, *RATES)
+    e = evaluate(LARGE, Group.single(deployment("l4"), Layout()), WORKLOAD, *RATES)
     assert REASONS[e.reason[0]] is Reason.MEMORY
     assert not e.allowed.any()
     assert np.isnan(e.prediction.tpot_s).all()

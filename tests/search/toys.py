@@ -4,15 +4,22 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
+
 from chipwise.calibrate.parameters import shipped_parameters
 from chipwise.catalog.chips import get_chip
 from chipwise.catalog.runtime import get_runtime
 from chipwise.cost.device import Device
-from chipwise.search.space import Deployment
+from chipwise.predict.passes import Requests
+from chipwise.predict.service import Loads
+from chipwise.search.evaluate import engines_of
+from chipwise.search.memory import memory_of
+from chipwise.search.space import Deployment, Group
 from chipwise.workload.build import build
 from chipwise.workload.graph import Graph
 from chipwise.workload.model import FFN, Dense, Layer, Model, MoE, SelfAttention
 from chipwise.workload.precision import uniform
+from chipwise.workload.workload import Workload
 
 CHIPS = ("h100-sxm5-80gb", "a100-sxm4-80gb", "l4")
 RATES = (
@@ -36,6 +43,16 @@ def deployment(chip: str, *, max_sequences: int = 64) -> Deployment:
     runtime, found = get_runtime("vllm"), get_chip(chip)
     policies = replace(runtime.policies_on(get_chip("h100-sxm5-80gb")), max_sequences=max_sequences)
     return Deployment(found, Device.of(found), runtime, policies)
+
+
+def loads(graph: Graph, group: Group, workload: Workload) -> Loads:
+    """The engine of a group of one, ready to be loaded."""
+    policies = group.deployments[0].policies
+    requests = Requests.of(workload, policies)
+    room = np.asarray(memory_of(graph, group, requests).sequences).reshape(1)
+    limit = np.minimum(room, policies.max_sequences)
+    local = workload.task == "local"
+    return engines_of(graph, group, requests, limit, *RATES, local=local).under(RATES[1].service)
 
 
 DEPLOYMENTS = tuple(deployment(chip) for chip in CHIPS)

@@ -123,9 +123,8 @@ class Passes:
     prompt_s: Array
 
     def at(self, batch: Array) -> tuple[Array, Array, Array]:
-        """Decode pass, and what a chunk and a full budget add, at `batch` [N, K] of each engine; linear between the
-        grid's points, ends beyond it. Below a batch of 1 somebody decodes only part of the time: what a prompt adds
-        then tends to a pass of its own."""
+        """Decode pass, and what a chunk and a full budget add to one, at `batch` [N, K] of each engine; linear between
+        the grid's points, ends beyond it."""
         low, high, share = _between(batch)
         rows = np.arange(len(self.decode_s))[:, None]
 
@@ -133,11 +132,7 @@ class Passes:
             value: Array = table[rows, low] * (1.0 - share) + table[rows, high] * share
             return value
 
-        decode_s = mixed(self.decode_s)
-        here = np.minimum(batch, 1.0)
-        chunk = here * mixed(self.added_s[..., 0]) + (1.0 - here) * self.prompt_s[:, 0, None]
-        full = here * mixed(self.added_s[..., 1]) + (1.0 - here) * self.prompt_s[:, 1, None]
-        return decode_s, chunk, full
+        return mixed(self.decode_s), mixed(self.added_s[..., 0]), mixed(self.added_s[..., 1])
 
 
 @dataclass(frozen=True)
@@ -178,13 +173,13 @@ class PassTable:
         return Passes(decode_s, added_s, prompt_s)
 
     def shares(self, batch: Array, decoding: Array, chunks: Array, full: Array) -> dict[str, Array]:
-        """Seconds by name [N, K] of `decoding` passes at `batch` with `chunks` single chunks and `full` budgets in
-        them, not ordered as `Passes` are: parts of a whole, to be scaled to it."""
+        """Seconds by name [N, K] of `decoding` (0 to 1) passes at `batch` with `chunks` single chunks and `full` budgets in
+        them (0: prompts alone), not ordered as `Passes` are: parts of a whole, to be scaled to it."""
         low, high, share = _between(batch)
         rows = np.arange(len(self))[:, None]
         weight = share[..., None]
         pass_ = self.decode[rows, low] * (1.0 - weight) + self.decode[rows, high] * weight
-        here = np.minimum(batch, 1.0)[..., None]
+        here = decoding[..., None]
         near, far, part = _within(_COARSE, np.clip(batch, 1.0, _COARSE[-1]))
         weight = part[..., None]
         total = pass_ * decoding[..., None]

@@ -18,10 +18,11 @@ from chipwise.cost.cost import Cost
 from chipwise.predict.passes import BATCHES, Passes, PassTable
 from chipwise.units import Array, Real
 
-__all__ = ["Engines", "Prediction", "Service", "shared_wait_s", "transfer_s"]
+__all__ = ["Engines", "Loads", "Prediction", "Service", "shared_wait_s", "transfer_s"]
 
 FULL = 0.999  # of a budget or of a pool: the load that is still answered
 LEAST = 1e-9  # requests per pass: a load next to nothing
+MOST = 1e9  # requests per pass: a load that nothing but workers for prompts bounds
 HALVINGS = 44  # of the logarithm of the load between these: 12 digits
 
 
@@ -196,8 +197,8 @@ class Loads:
         W = (b / 2 + rho min(1, F / n_i)) (P + h s (1 + c_v^2) / (1 - h^2)) + wait for the budget
     where rho = A / P, h = X a2 n_i / F <= rho is that share where prompts fill the budget (as a backlog does), s a
     prompt's share of A, and b how often a request meets a pass that runs: always beside other clients, never alone,
-    1 - e^-L of Poisson arrivals with L in flight; the term of h is no more than P, where prompts come in crowds that
-    scatter little. The budget is a queue with F / n_i places.
+    1 - e^-L of Poisson arrivals with L in flight; of clients that wait for their answers the term of h is no more
+    than P, as their prompts come in crowds that scatter little. The budget is a queue with F / n_i places.
 
     In pools of their own prompts take `prompt_servers`, each one at a time (`shared_wait_s`), and then their
     transfer; P = t(B). A prompt takes less while the other ranks of its worker have none.
@@ -214,7 +215,8 @@ class Loads:
     def closed(self, clients: Array) -> Prediction:
         """`clients` [N, K] in all, each sending its next request when the last has ended."""
         c = np.broadcast_to(np.asarray(clients, dtype=float), (len(self.engines), np.shape(clients)[-1]))
-        others = np.maximum(1.0 - 1.0 / np.maximum(c, 1.0), 0.0)
+        room = (self.engines.limit * self.engines.replicas * self.engines.ranks)[:, None]
+        others = np.maximum(1.0 - 1.0 / np.maximum(np.minimum(c, room), 1.0), 0.0)
         per_slot = c / self.engines.slots[:, None]
 
         def over(m: Array) -> NDArray[np.bool_]:
@@ -263,11 +265,11 @@ class Loads:
     def _most(self) -> Array:
         """Requests per pass of a slot that the grid, the budget, and workers for prompts bear."""
         decodes, new, budget = (self._column(n) for n in ("decodes", "new", "budget"))
-        most = np.where(decodes > 0, BATCHES[-1] / np.maximum(decodes, 1e-9), np.inf)
+        most = np.where(decodes > 0, BATCHES[-1] / np.maximum(decodes, 1e-9), MOST)
         riding = ~self.engines.table.alone[:, None]
         if self.prompts is None:
             full = FULL * budget / (new + np.where(riding, decodes, 0.0))
-            most = np.minimum(most, np.where(riding | (decodes == 0), full, np.inf))
+            most = np.minimum(most, np.where(riding | (decodes == 0), full, MOST))
         return most
 
     def _crowded(self, at: _At) -> NDArray[np.bool_]:
@@ -291,7 +293,7 @@ class Loads:
         }
         decodes, new, chunk, budget, spread = (r(n) for n in ("decodes", "new", "chunk", "budget", "spread"))
         b = m * decodes
-        t, one, full = self.passes.at(b)
+        t, riding_one, riding_full = self.passes.at(b)
         chunks = new / chunk
         here = np.minimum(b, 1.0)
         beside = (
@@ -327,29 +329,46 @@ class Loads:
                 zero,
                 chunks * p[:, :1],
             )
-        x = m * chunks * others
+        # who decodes sees prompts in a pass that decodes; a prompt may find the engine without any
+        decoding = np.minimum(decodes, 1.0)
+        alone_one, alone_full = self.passes.prompt_s[:, :1], self.passes.prompt_s[:, 1:2]
+        one = decoding * riding_one + (1.0 - decoding) * alone_one
+        full = decoding * riding_full + (1.0 - decoding) * alone_full
         slots = (e.stages * e.coupled)[:, None]
         lone_part = (self.passes.prompt_s[:, 2] / self.passes.prompt_s[:, 0])[:, None]
-        first = np.minimum(x, 1.0)
-        any_ = 1.0 - (1.0 - first) ** slots
         ratio = budget / chunk
-        filled = np.clip((x - 1.0) / np.maximum(ratio - 1.0, 1e-9), 0.0, 1.0) * (ratio > 1.0 + 1e-9)
-        beyond = np.maximum(x / ratio, 1.0)
-        single = any_ * lone_part + first * (1.0 - lone_part)
-        stall = (one * single * (1.0 - filled) + full * filled) * beyond
+
+        def stalled(x: Array) -> tuple[Array, Array, Array]:
+            """What x chunks a pass add to it; single chunks and full budgets among them."""
+            first = np.minimum(x, 1.0)
+            any_ = 1.0 - (1.0 - first) ** slots
+            filled = np.clip((x - 1.0) / np.maximum(ratio - 1.0, 1e-9), 0.0, 1.0) * (ratio > 1.0 + 1e-9)
+            beyond = np.maximum(x / ratio, 1.0)
+            single = any_ * lone_part + first * (1.0 - lone_part)
+            added = (one * single * (1.0 - filled) + full * filled) * beyond
+            return added, first * (1.0 - filled), filled * beyond
+
+        x = m * chunks * others
+        stall, singles, budgets = stalled(x)
         # without decoding an engine rests between prompts
-        decoding = np.minimum(decodes, 1.0)
         pass_s = decoding * t + (1.0 - decoding) * one * np.maximum(1.0 - x, 0.0) + stall
         rate = m / pass_s
+        if clients is not None:
+            # nobody waits for his own prompt twice, but it takes the engine's time like all others
+            inside = np.minimum(clients, (e.limit * e.replicas * e.ranks)[:, None])
+            each = np.maximum(inside / e.slots[:, None], 1.0)
+            busy = 1.0 - (1.0 - np.minimum(b / each, 1.0)) ** each
+            rate = np.minimum(rate, m / np.maximum(busy * t + stalled(m * chunks)[0], 1e-15))
         riding = ~e.table.alone[:, None]
-        own = chunks * one + np.where(riding, np.ceil(chunks) * t * here * decoding, 0.0)
+        own_one = here * riding_one + (1.0 - here) * alone_one
+        own = chunks * own_one + np.where(riding, np.ceil(chunks) * t * here * decoding, 0.0)
         rho = stall / pass_s * np.minimum(1.0, decoding + x)
         part = chunks * stall / np.maximum(x, 1e-12) / slots
         at_once = budget / new
         # a backlog is worked off in full budgets, however prompts are spread before
         heavy = np.minimum(rate * others * full * new / budget, rho)
         scatter = heavy * part * spread / np.maximum(1.0 - heavy * heavy, 1e-6)
-        met = pass_s + np.minimum(scatter, pass_s)
+        met = pass_s + (scatter if clients is None else np.minimum(scatter, pass_s))
         inside = rate * (own + decodes * pass_s)
         running = beside if clients is not None else 1.0 - np.exp(-inside)
         wait = (0.5 * running + rho * np.minimum(at_once, 1.0)) * met
@@ -372,8 +391,8 @@ class Loads:
             cycle,
             used,
             rho,
-            first * (1 - filled),
-            filled * beyond,
+            singles,
+            budgets,
             part,
         )
 
@@ -424,16 +443,20 @@ class Loads:
         return (self._column("new") / self._column("chunk")) * passes.prompt_s[:, :1]
 
     def _machine_time(self, at: _At) -> Cost:
-        """Seconds of the machine per output token by resource, scaled to the pass; empty for tables by part."""
+        """Seconds of the machine per output token by resource, of all its time; empty for tables by part."""
         table = self.engines.table
         if "compute" not in table.names:
             return Cost()
         decodes = self._column("decodes")
         tokens = at.m * np.maximum(decodes, 1.0) * self.engines.ranks[:, None] * self.engines.stages[:, None]
         decoding = np.broadcast_to(np.minimum(decodes, 1.0), np.shape(at.m))
-        found = table.shares(at.batch, decoding, at.chunks, at.budgets)
+        # a lone client's single token is all of a prompt
+        chunks = np.where(decodes > 0, at.chunks, np.maximum(at.chunks, LEAST))
+        found = table.shares(at.batch, decoding, chunks, at.budgets)
+        # what a prompt hides of the pass that it rides in is not given back
+        found = {name: np.maximum(values, 0.0) for name, values in found.items()}
         total = sum(found.values())
-        scale = at.pass_s / np.maximum(total, 1e-30) / tokens
+        scale = at.m / at.rate / np.maximum(total, 1e-30) / tokens
         exposed = {name: values * scale for name, values in found.items()}
         if (pool := self.engines.prompts) is not None:
             each = self._column("new") / self._column("chunk") / np.maximum(decodes, 1.0)

@@ -1,6 +1,6 @@
 """Quantiles of TTFT and TPOT beside their means, as far as a closed form reaches: Poisson arrivals, one queue.
 
-    TTFT   P(T > x) = E_p[P(W > x - fixed - own(p))]; W is 0 with probability 1 - rho, else exponential with the
+    TTFT   P(T > x) = E_p[P(W > x - fixed - own(p))]; fixed includes half a pass; W is 0 with probability 1 - rho, else exponential with the
            mean W / rho (exact for M/M/1, the limit of heavy traffic for any service: Kingman, 1962); own(p) is
            linear in the prompt's tokens beyond one pass.
     TPOT   P(T > x) = E_o[P(gamma > x - floor)] with mean TPOT and variance prompts + batch: prompts of others
@@ -52,12 +52,14 @@ def tails(p: Prediction, lengths: Lengths, shares: Sequence[float] = (0.5, 0.95,
     scale = lengths.points("prompt") / lengths.prompt_tokens
     one_pass = np.minimum(p.decode_s, p.own_s)
     own = one_pass[..., None] + (p.own_s - one_pass)[..., None] * scale
-    fixed = p.ttft_s - p.wait_s - p.own_s
+    # the pass that runs when a request arrives is nearly always there: the mean of what is left of it
+    half = np.minimum(-0.5 * np.expm1(-p.resident) * p.tpot_s, p.wait_s)
+    fixed, wait = p.ttft_s - p.wait_s - p.own_s + half, p.wait_s - half
     known = p.utilisation <= MOST_BUSY
     nan = float("nan")
     # all shares at once, along an axis before those of the prediction
     axis = np.asarray(shares).reshape(-1, *(1 for _ in np.shape(p.tpot_s)))
-    ttft = np.where(known, ttft_quantile(axis, fixed, own, p.utilisation, p.wait_s), nan)
+    ttft = np.where(known, ttft_quantile(axis, fixed, own, p.utilisation, wait), nan)
     if not np.any(p.tpot_s > 0):  # a single token: there is no time per further one
         never = np.full(np.shape(ttft), nan)
         return Tails(dict(zip(shares, ttft, strict=True)), dict(zip(shares, never, strict=True)))

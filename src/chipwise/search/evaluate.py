@@ -129,18 +129,32 @@ def evaluate(
         engines = replace(
             engines, prompt_servers=np.maximum(beside[live], 1.0) * (engines.ranks * engines.stages)[:, None]
         )
-    prediction = engines.under(overheads.service.take(rows.which)).over_batches()
-    table = prediction.each(lambda values: _scattered(values, live))
+    loads = engines.under(overheads.service.take(rows.which))
+    prediction = loads.over_batches()
     with np.errstate(invalid="ignore"):
-        allowed = (table.resident <= np.broadcast_to(kept, (len(live), 1))) & (
-            table.resident <= policies.max_sequences
-        )
-        allowed &= table.budget_share <= 1.0
-    # the smallest batch is always allowed where it fits
-    allowed[:, 0] |= fits
-    return Evaluated(
-        group, table, memory, reason, allowed & live[:, None], missing, beside, rates, engines, row
+        within = (prediction.resident <= limit[:, None]) & (prediction.budget_share <= 1.0)
+    # where not even the smallest batch has room for all that are in flight with it: as many as have
+    short, full = ~within[:, :1] & (np.arange(len(BATCHES)) == 0), loads.full()
+    prediction = Prediction(
+        **{
+            f.name: np.where(short, getattr(full, f.name), getattr(prediction, f.name))
+            for f in fields(Prediction)
+            if f.name != "cost"
+        },
+        cost=Cost(
+            {
+                name: np.where(
+                    short, full.cost.exposed.get(name, 0.0), prediction.cost.exposed.get(name, 0.0)
+                )
+                for name in dict.fromkeys((*prediction.cost.exposed, *full.cost.exposed))
+            }
+        ),
     )
+    within[:, 0] = True
+    table = prediction.each(lambda values: _scattered(values, live))
+    allowed = np.zeros(nothing.shape, dtype=bool)
+    allowed[live] = within
+    return Evaluated(group, table, memory, reason, allowed, missing, beside, rates, engines, row)
 
 
 def engines_of(

@@ -105,9 +105,10 @@ class PlanRequest(PlanOptions):
     def explained(self, plan: PlanRecord) -> ExplainRequest:
         """The question that shows one of the plans in full, under the same options."""
         degrees = {name: getattr(plan.layout, name) for name in ("tp", "pp", "dp", "ep")}
-        load = round(plan.concurrency) if plan.concurrency >= 1 else None
-        placed = {"chip": plan.chip, "concurrency": load, "runtime": plan.runtime, **degrees}
-        return about(self, ExplainRequest, **placed)
+        load: dict[str, Any] = {"replicas": plan.replicas - plan.spare}
+        if self.rate is None:
+            load = {"concurrency": round(plan.concurrency) if plan.concurrency >= 1 else None}
+        return about(self, ExplainRequest, chip=plan.chip, runtime=plan.runtime, **load, **degrees)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -112,8 +112,8 @@ def predict_suite(
     """Predict every row of a suite into a CSV; returns (lines written, rows refused).
 
     `anchors` names measured rows that the user owns; `parameters` replace the shipped ones; `commands` names a CSV
-    for the command line of each answered row that gives the same figures. A row that cannot be answered becomes a line with the reason. Raises `UnknownNameError` for an unknown suite, `UsageError` for
-    unreadable rows.
+    for the command line of each answered row that gives the same figures. A row that cannot be answered becomes a
+    line with the reason. Raises `UnknownNameError` for an unknown suite, `UsageError` for unreadable rows.
     """
     if suite not in SUITES:
         raise UnknownNameError("suite", suite, SUITES, f"one of {', '.join(SUITES)}")

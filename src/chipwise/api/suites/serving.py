@@ -37,6 +37,7 @@ __all__ = [
     "FIGURES",
     "ServingRun",
     "answer",
+    "by_category",
     "measured_runs",
     "predict_serving",
     "question_of",
