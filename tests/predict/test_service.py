@@ -15,7 +15,7 @@ from chipwise.predict.passes import BATCHES
 from chipwise.predict.service import Engines, Loads, Prediction, Service, shared_wait_s, transfer_s
 from chipwise.units import Array, Real
 
-PLAIN = Service(0.02, 1.0)
+PLAIN = Service(0.02)
 NUMBERS = tuple(f.name for f in fields(Prediction) if f.name != "cost")
 A, F = 1000 * TOKEN_S, 8000 * TOKEN_S  # seconds of one prompt, and of a budget full of them
 
@@ -185,7 +185,7 @@ def test_rows_together_equal_rows_one_by_one() -> None:
         (engines(table(requests(500.0, 1.0), alone=True), ranks=2.0, coupled=2.0), 3.0),
         (engines(table(parts_of=toy(2 * BASE_S)), limit=16.0), 300.0),
     ]
-    services = [Service(0.01 * i, 1.0 - 0.1 * i, float(i), 0.02 * i) for i in range(4)]
+    services = [Service(0.01 * i, float(i), 0.02 * i) for i in range(4)]
     joined = Engines.join([e for e, _ in kinds]).under(Service.stack(services))
     clients = np.array([[c] for _, c in kinds])
     for verb in ("closed", "open"):
@@ -274,7 +274,7 @@ def any_engines(draw: st.DrawFn) -> tuple[Loads, float]:
         "limit": draw(st.sampled_from([16.0, 256.0, 1e6])),
     }
     workers = draw(st.sampled_from([None, 1.0, 4.0]))
-    service = Service(draw(st.floats(0.0, 0.1)), draw(st.floats(0.3, 1.5)))
+    service = Service(draw(st.floats(0.0, 0.1)))
     return engines(passes, workers=workers, transfer_s=0.01, **built).under(service), output
 
 
