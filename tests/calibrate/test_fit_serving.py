@@ -131,7 +131,6 @@ def test_parameters_are_written_and_read_back(rows: ServingRows, fitted: Serving
 def test_nothing_fitted_is_all_priors(rows: ServingRows) -> None:
     values = ServingFit.of(Parameters({})).values(rows.labels)
     assert float(np.max(np.asarray(values["whole"]))) == 1
-    assert float(np.max(np.asarray(values["interference"]))) == 1
 
 
 def test_plans_get_the_factors_of_their_runtime() -> None:
