@@ -38,15 +38,23 @@ def passes(size: int, rng: np.random.Generator) -> PassTable:
     added[..., PARTS.index("gemm.fp8.compute")] = work * np.array([1.0, 8.0])
     prompt = added[:, 0, [0, 1, 0]] + decode[:, :1]
     one = np.ones(size)
-    asked = Requests(1000 * one, 500 * one, 1000 * one, 1000 * one, 1000 * one, 1250 * one, one, 0 * one, 8000 * one, one)
+    asked = Requests(
+        1000 * one, 500 * one, 1000 * one, 1000 * one, 1000 * one, 1250 * one, one, 0 * one, 8000 * one, one
+    )
     return PassTable(tuple(PARTS), decode, added, prompt, np.zeros(size, dtype=bool), asked)
 
 
 def engines(size: int, rng: np.random.Generator, workers: float | None = None) -> Engines:
     one = np.ones(size)
-    pools = {} if workers is None else {
-        "prompts": passes(size, rng), "prompt_servers": workers * one[:, None], "transfer_s": 0.01 * one
-    }
+    pools = (
+        {}
+        if workers is None
+        else {
+            "prompts": passes(size, rng),
+            "prompt_servers": workers * one[:, None],
+            "transfer_s": 0.01 * one,
+        }
+    )
     return Engines(passes(size, rng), one, one, one, one, 1e9 * one, **pools)  # type: ignore[arg-type]
 
 

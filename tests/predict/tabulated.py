@@ -55,9 +55,7 @@ def table(
     parts_of: Callable[[Step], Iterator[tuple[str, Cost]]] | None = None,
 ) -> PassTable:
     """The passes of a toy by resource."""
-    return tabulate(
-        parts_of or toy(), size, asked or requests(), alone=alone, ranks=ranks, factors={}
-    )
+    return tabulate(parts_of or toy(), size, asked or requests(), alone=alone, ranks=ranks, factors={})
 
 
 def engines(
@@ -77,9 +75,7 @@ def engines(
     def column(value: Real) -> np.ndarray:
         return np.array(np.broadcast_to(np.asarray(value, dtype=float), (len(passes),)))
 
-    found = Engines(
-        passes, column(replicas), column(ranks), column(coupled), column(stages), column(limit)
-    )
+    found = Engines(passes, column(replicas), column(ranks), column(coupled), column(stages), column(limit))
     if workers is None:
         return found
     return replace(

@@ -96,7 +96,9 @@ def test_a_toy_by_hand() -> None:
     assert p.decode_s[0] == pytest.approx(BASE_S + SEQUENCE_S * BATCHES)
     assert p.added_s[0, :, 0] == pytest.approx(1000 * TOKEN_S)
     assert p.added_s[0, :, 1] == pytest.approx(4000 * TOKEN_S)
-    assert p.prompt_s[0] == pytest.approx([BASE_S + 1000 * TOKEN_S, BASE_S + 4000 * TOKEN_S, BASE_S + 1000 * TOKEN_S])
+    assert p.prompt_s[0] == pytest.approx(
+        [BASE_S + 1000 * TOKEN_S, BASE_S + 4000 * TOKEN_S, BASE_S + 1000 * TOKEN_S]
+    )
 
 
 def test_prompts_in_passes_of_their_own_pay_for_the_weights() -> None:
