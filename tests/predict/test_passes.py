@@ -239,7 +239,7 @@ def test_any_table_becomes_passes_in_order(decode_s: list[float], chunk_s: float
 def test_the_batch_grid() -> None:
     assert BATCHES[:13].tolist() == [1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20]
     assert BATCHES[-1] == 4096
-    assert np.all(BATCHES == np.round(BATCHES))
+    assert np.all(np.round(BATCHES) == BATCHES)
     assert np.max(BATCHES[4:] / BATCHES[3:-1]) <= 1.25
 
 

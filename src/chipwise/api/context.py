@@ -27,6 +27,7 @@ from chipwise.report.assemble import price_record
 from chipwise.report.plan_assemble import Fleet, plan_record
 from chipwise.report.plan_view import span
 from chipwise.report.records import PlanRecord, PriceRecord, TailRecord
+from chipwise.search.evaluate import Bounds, bounds_of
 from chipwise.search.memory import memory_of, row_of
 from chipwise.search.space import Deployment, Group
 from chipwise.units import Array
@@ -91,6 +92,7 @@ class Context:
         """The plan of every candidate of a group at a load that was found for its engines, [N, 1]."""
         requests = Requests.of(self.workload, group.deployments[0].policies)
         memory = memory_of(self.found.graph, group, requests)
+        bounds = bounds_of(self.found.graph, group, loads.engines, found)
         quantiles = self._tails(loads, found)
         idle = load_assumptions()["idle_power_share"].value
         records = []
@@ -108,6 +110,7 @@ class Context:
                 d,
                 layout,
                 found.each(of_row),
+                Bounds(*(np.asarray(getattr(bounds, f.name)[row]) for f in fields(Bounds))),
                 row_of(memory, row),
                 self.workload,
                 self.found.graph.model.precision,

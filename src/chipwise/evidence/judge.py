@@ -183,15 +183,24 @@ def tier_factors(
     return widest or Factors(*PROVISIONAL[figure])
 
 
-def judge(figure: str, mid: float, nearness: Nearness = "kind", *, basis: Basis | None = None) -> Estimate:
+def judge(
+    figure: str,
+    mid: float,
+    nearness: Nearness = "kind",
+    *,
+    basis: Basis | None = None,
+    least: float = 0.0,
+    most: float = float("inf"),
+) -> Estimate:
     """The estimate of one figure ("tpot_s", "ttft_s", "tokens_per_s") of a prediction: `evidence.tiers` says how
-    near anything measured was."""
+    near anything measured was. No end of the interval is beyond what physics leaves, `least` to `most`."""
     factors = tier_factors(figure, nearness)
     said: Basis = basis or (
         "measured" if nearness == "own" else "calibrated" if nearness == "chip" else "modelled"
     )
     low, high = min(factors.low, 1.0 - 1e-9), max(factors.high, 1.0 + 1e-9)
-    return Estimate(mid, mid * low, mid * high, said, provisional=not factors.tested)
+    ends = max(mid * low, min(least, mid)), min(mid * high, max(most, mid))
+    return Estimate(mid, *ends, said, provisional=not factors.tested)
 
 
 def as_rows(table: Mapping[tuple[str, str], Factors]) -> Iterable[str]:

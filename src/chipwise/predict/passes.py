@@ -114,7 +114,7 @@ class Passes:
     while the other attention replicas have none.
 
     Monotone by what an engine can always do: pad a batch (a smaller one is no slower) or split it (twice the
-    batch takes no more than twice the time). A full budget takes no less than a chunk, and alone no more than its
+    batch takes no more than twice the time). A full budget takes no less than a chunk, and no more than its
     chunks.
     """
 
@@ -169,7 +169,7 @@ class PassTable:
             [one, np.clip(prompt_s[:, 1], one, one * many), np.minimum(prompt_s[:, 2], one)], axis=-1
         )
         added_s = np.where(self.alone[:, None, None], prompt_s[:, None, :2], np.maximum(added_s, _STEEPEST))
-        added_s[..., 1] = np.maximum(added_s[..., 0], added_s[..., 1])
+        added_s[..., 1] = np.clip(added_s[..., 1], added_s[..., 0], added_s[..., 0] * many[:, None])
         return Passes(decode_s, added_s, prompt_s)
 
     def shares(self, batch: Array, decoding: Array, chunks: Array, full: Array) -> dict[str, Array]:

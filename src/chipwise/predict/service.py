@@ -186,6 +186,7 @@ class Loads:
 
         B = m (n_o - 1) decode,  q = m n_i f prompt tokens ride     f = 1 - 1 / C for C clients: not one's own; else 1
         P = t(B) + A       pass;  TPOT = P;  X = m / P requests a second;  Z = (n_o - 1) P
+        X <= m / (min(B, 1) t(B) + A(f = 1))           one's own prompt takes the engine's time too
     with A what prompts add. One chunk of c tokens adds a1 to a pass, prompts that fill the budget of F tokens a2:
         A = a1 (pi l + x (1 - l)),  x = q / c <= 1;      a1 + (a2 - a1) (q - c) / (F - c) up to F, then in proportion
     A pass waits for the slowest of the s = stages x coupled ranks slots that go in step, pi = 1 - (1 - x)^s; l is
@@ -355,10 +356,7 @@ class Loads:
         rate = m / pass_s
         if clients is not None:
             # nobody waits for his own prompt twice, but it takes the engine's time like all others
-            inside = np.minimum(clients, (e.limit * e.replicas * e.ranks)[:, None])
-            each = np.maximum(inside / e.slots[:, None], 1.0)
-            busy = 1.0 - (1.0 - np.minimum(b / each, 1.0)) ** each
-            rate = np.minimum(rate, m / np.maximum(busy * t + stalled(m * chunks)[0], 1e-15))
+            rate = np.minimum(rate, m / np.maximum(here * t + stalled(m * chunks)[0], 1e-15))
         riding = ~e.table.alone[:, None]
         own_one = here * riding_one + (1.0 - here) * alone_one
         own = chunks * own_one + np.where(riding, np.ceil(chunks) * t * here * decoding, 0.0)

@@ -14,6 +14,7 @@ from chipwise.parallel.memory import MemoryAccount
 from chipwise.predict.service import Prediction
 from chipwise.report.assemble import figure, layout_record, memory_record
 from chipwise.report.records import Figure, PlanRecord, PriceRecord, TailRecord
+from chipwise.search.evaluate import Bounds
 from chipwise.search.space import Deployment
 from chipwise.workload.precision import Precision
 from chipwise.workload.workload import Workload
@@ -49,6 +50,7 @@ def plan_record(
     deployment: Deployment,
     layout: Layout,
     prediction: Prediction,
+    bounds: Bounds,
     memory: MemoryAccount,
     workload: Workload,
     precision: Precision,
@@ -58,7 +60,7 @@ def plan_record(
     fleet: Fleet,
     idle_power: float,
 ) -> PlanRecord:
-    """`prediction` holds a single number in each figure, of all replicas that carry the load; `near` says
+    """`prediction` and `bounds` hold a single number in each figure, of all replicas that carry the load; `near` says
     what was measured near the deployment. `idle_power` is that of a chip over its TDP."""
 
     def one(value: object) -> float:
@@ -69,10 +71,11 @@ def plan_record(
     chips = fleet.devices(layout) // package
     pools = (APART if fleet.prompt_workers else "") + ("" if fleet.harnessed else USERS)
     requests = one(prediction.requests_per_s)
-    tokens = judge("tokens_per_s" + pools, requests * workload.output_tokens, near)
+    fastest = one(bounds.requests_per_s) * workload.output_tokens
+    tokens = judge("tokens_per_s" + pools, requests * workload.output_tokens, near, most=fastest)
     tpot = None
     if workload.output_tokens > 1.0:
-        tpot = judge("tpot_s" + pools, one(prediction.tpot_s), near)
+        tpot = judge("tpot_s" + pools, one(prediction.tpot_s), near, least=one(bounds.tpot_s))
     per_request = (
         one(prediction.prefill_s) / layout_.pp,
         workload.output_tokens
@@ -99,7 +102,7 @@ def plan_record(
         runtime=deployment.runtime.id,
         batch=one(prediction.batch) / fleet.carrying,
         concurrency=one(prediction.concurrency) / fleet.carrying,
-        ttft_s=figure(judge("ttft_s" + pools, one(prediction.ttft_s), near)),
+        ttft_s=figure(judge("ttft_s" + pools, one(prediction.ttft_s), near, least=one(bounds.ttft_s))),
         tpot_s=None if tpot is None else figure(tpot),
         decode_s=one(prediction.decode_s),
         prefill_s=one(prediction.prefill_s),

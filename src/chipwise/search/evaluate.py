@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from chipwise.cost.cost import RESOURCES, Cost
 from chipwise.cost.device import Device
+from chipwise.cost.roofline import roofline
 from chipwise.cost.time import CostParameters
 from chipwise.parallel.layout import Layout, Reason, illegal
 from chipwise.parallel.memory import MemoryAccount
@@ -16,15 +17,26 @@ from chipwise.parallel.shard import Sharded, shard
 from chipwise.predict.overheads import Overheads
 from chipwise.predict.passes import BATCHES, PartsOf, PassTable, Requests, tabulate
 from chipwise.predict.service import Engines, Prediction, transfer_s
-from chipwise.predict.speculative import draft_graph
+from chipwise.predict.speculative import draft_graph, verification
 from chipwise.predict.step import step_parts
 from chipwise.search.memory import memory_of
 from chipwise.search.space import Group
 from chipwise.units import Array, Real
 from chipwise.workload.graph import Graph
+from chipwise.workload.step import Step, decode, prefill
 from chipwise.workload.workload import Workload
 
-__all__ = ["REASONS", "Evaluated", "Pools", "engines_of", "evaluate", "in_flight", "prompt_workers"]
+__all__ = [
+    "REASONS",
+    "Bounds",
+    "Evaluated",
+    "Pools",
+    "bounds_of",
+    "engines_of",
+    "evaluate",
+    "in_flight",
+    "prompt_workers",
+]
 
 REASONS = list(Reason)
 
@@ -218,6 +230,45 @@ def engines_of(
     servers = column(workers.prompt) * column(layout.dp) * column(layout.pp)
     sent = _transfer_s(graph, group, requests, layout, overheads)
     return replace(engines, prompts=table(shaped), prompt_servers=servers[:, None], transfer_s=column(sent))
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """What nothing beats at a load, arrays [N]: seconds per token, seconds to the first one, requests per second."""
+
+    tpot_s: Array
+    ttft_s: Array
+    requests_per_s: Array
+
+
+def bounds_of(graph: Graph, group: Group, engines: Engines, found: Prediction) -> Bounds:
+    """Rooflines of passes at the load of `found` [N, 1]: FLOPs over peak and compulsory bytes over bandwidth of every
+    operator, no launch, exchange or host. Prompts that share a pass read weights once: of their time only the FLOPs
+    bound a rate. Workers for prompts are not bounded."""
+    sharded, device = shard(graph, group.layouts(trailing=1)), group.device(trailing=1)
+    r, speculation = engines.table.requests, group.deployments[0].speculation
+    context, new, long, long_new, decodes = (
+        np.asarray(x, dtype=float).reshape(-1, 1) for x in (r.context, r.new, r.long, r.long_new, r.decodes)
+    )
+
+    def seconds(step: Step, on: Device) -> Array:
+        total = sum(
+            (times * roofline(op, on) for times, op in sharded.ops(step)), np.zeros((len(engines), 1))
+        )
+        return np.asarray(total)[:, 0]
+
+    batch = np.maximum(found.batch / engines.slots[:, None], 1.0)
+    if speculation:
+        step = verification(batch, context, speculation.draft_tokens)
+        pass_s = seconds(step, device) / speculation.tokens_per_pass
+    else:
+        pass_s = seconds(decode(batch, context), device)
+    prompt = prefill(new / long_new, long_new, long - long_new)
+    apart = engines.prompts is not None
+    first_s = seconds(prompt, device) * (not apart)
+    work_s = seconds(prompt, replace(device, memory_bytes_per_s=np.inf)) * (not apart)
+    busy_s = decodes[:, 0] / batch[:, 0] * pass_s + work_s
+    return Bounds(pass_s, first_s, engines.slots / np.maximum(busy_s, 1e-30))
 
 
 def _parts(sharded: Sharded, device: Device, costs: CostParameters, overheads: Overheads) -> PartsOf:

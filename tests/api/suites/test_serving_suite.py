@@ -240,16 +240,15 @@ def sampled(truth: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[str,
 
 def test_a_row_takes_the_answer_of_its_question(sampled: tuple[str, list[ServingRun]]) -> None:
     path, runs = sampled
-    commands: dict[str, str] = {}
-    said = {(p.row_id, p.metric): p for p in predict_serving(path, commands=commands)}
+    said = {(p.row_id, p.metric): p for p in predict_serving(path)}
     for run in runs:
         (plan,) = run.question.run().plans
-        assert commands[run.id] == command_line("estimate", run.question)
         for figure, metric in FIGURES.items():
             mine, sold = said[run.id, metric], getattr(plan, figure)
             if sold is None:
                 assert mine.mid is None
                 continue
+            assert mine.command == command_line("estimate", run.question)
             found = [1e-3 * (x or 0.0) for x in (mine.mid, mine.low, mine.high)]
             assert found == pytest.approx([sold.mid, sold.low, sold.high], rel=1e-9), (run.id, metric)
             assert mine.basis == sold.basis
@@ -292,7 +291,7 @@ def test_scored_serving_rows_are_answered_and_near(truth: Path) -> None:
             abs(p.mid / float(rows[p.row_id][metric]) - 1) for p in found if p.metric == metric and p.mid
         ]
         assert np.median(errors) < most
-    assert {p.basis for p in found} == {"calibrated"}
+    assert {p.basis for p in found if p.mid is not None} == {"calibrated"}
 
 
 def test_token_speeds_are_right_within_a_factor(truth: Path) -> None:

@@ -29,6 +29,7 @@ from chipwise.evidence.anchors import Anchors, Run, corrections
 from chipwise.evidence.judge import APART, USERS, judge
 from chipwise.evidence.rows import Predicted, Row, read_rows
 from chipwise.evidence.tiers import tier_of
+from chipwise.search.evaluate import bounds_of
 from chipwise.units import Array
 from chipwise.workload.formats import FORMATS
 from chipwise.workload.model import Model, MoE
@@ -103,7 +104,9 @@ def predict_serving(
     """
     table, found = readable_runs(rows, numbers)
     runs = [run for run in found if isinstance(run, ServingRun)]
-    answers = {run.id: times for run, times in zip(runs, answer(runs), strict=True)}
+    found_times, least = _bounded(runs)
+    answers = {run.id: times for run, times in zip(runs, found_times, strict=True)}
+    floors = {run.id: times for run, times in zip(runs, least, strict=True)}
     used: dict[str, float] = {}
     if anchors is not None and runs:
         own, tpot, ttft = measured_runs(anchors, numbers)
@@ -129,7 +132,8 @@ def predict_serving(
         for figure, metric in FIGURES.items():
             client = run.asked.context.tactics.harness.id
             suffix = "" if knows_client(run.asked.context.numbers, client, d.runtime.id) else USERS
-            e = judge(figure + (APART if run.apart else "") + suffix, answers[run.id][figure], near)
+            name = figure + (APART if run.apart else "") + suffix
+            e = judge(name, answers[run.id][figure], near, least=floors[run.id][figure])
             if figure == "tpot_s" and run.asked.context.workload.output_tokens <= 1.0:
                 yield Predicted(
                     row["row_id"], metric, None, refused="one token: there is no time per further one"
@@ -142,14 +146,22 @@ def predict_serving(
 
 def answer(runs: Sequence[ServingRun]) -> list[dict[str, float]]:
     """Seconds to the first token and per further one of every row, by the code that answers `estimate`."""
+    return _bounded(runs)[0]
+
+
+def _bounded(runs: Sequence[ServingRun]) -> tuple[list[dict[str, float]], list[dict[str, float]]]:
+    """The same, and what nothing beats."""
     found: list[dict[str, float]] = [{} for _ in runs]
+    least: list[dict[str, float]] = [{} for _ in runs]
     for members in by_category(runs):
         asks = [runs[i].asked for i in members]
-        _, loads = loads_of(asks)
+        group, loads = loads_of(asks)
         times = served(asks, loads)
+        bounds = bounds_of(asks[0].context.found.graph, group, loads.engines, times)
         for place, i in enumerate(members):
             found[i] = {figure: float(getattr(times, figure)[place, 0]) for figure in FIGURES}
-    return found
+            least[i] = {figure: float(getattr(bounds, figure)[place]) for figure in FIGURES}
+    return found, least
 
 
 def by_category(runs: Sequence[ServingRun]) -> Iterator[list[int]]:

@@ -1,0 +1,218 @@
+"""What holds of every answer, over the catalogue: 300 questions drawn once and for all, and what may change between two."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+
+import numpy as np
+import pytest
+
+from chipwise.api.requests.planning import EstimateRequest
+from chipwise.catalog.chips import get_chip, load_chips
+from chipwise.cost.device import Device
+from chipwise.errors import ChipwiseError, InfeasibleError
+from chipwise.report.records import Figure, PlanRecord
+
+DRAWN = 300
+MODELS = (
+    "meta-llama/Llama-3.1-8B",
+    "meta-llama/Llama-3.1-70B",
+    "Qwen/Qwen3-32B",
+    "Qwen/Qwen3-30B-A3B",
+    "openai/gpt-oss-120b",
+    "deepseek-ai/DeepSeek-V3",
+)
+RUNTIMES = ("vllm", "sglang", "trtllm", "llama.cpp")
+FORMATS = (None, None, "fp8", "bf16", "int4")
+
+
+def drawn() -> list[EstimateRequest]:
+    """Chip, runtime, format, layout, lengths and load, independent of each other: many cannot be."""
+    rng = np.random.default_rng(13)
+    chips = [c.id for c in load_chips().values() if c.rentable]
+    found = []
+    for _ in range(DRAWN):
+        load: dict[str, object] = [
+            {},
+            {"concurrency": float(np.round(2 ** rng.uniform(0, 8), 1))},
+            {"rate": f"{2 ** rng.uniform(-4, 4):.3f}/s"},
+        ][rng.integers(3)]
+        found.append(
+            EstimateRequest(
+                model=str(rng.choice(MODELS[: 1 if rng.random() < 0.4 else None])),
+                chip=str(rng.choice(chips)),
+                runtime=None if rng.random() < 0.7 else str(rng.choice(RUNTIMES)),
+                precision=FORMATS[rng.integers(len(FORMATS))],
+                tp=int(2 ** rng.integers(0, 4)),
+                pp=int(rng.choice([1, 1, 1, 2, 4])),
+                replicas=int(rng.choice([1, 1, 3])),
+                in_=str(int(2 ** rng.uniform(4, 14))),
+                out=str(int(rng.choice([1, 2, 3, 30, 300, 3000]))),
+                evidence="none",
+                **load,  # type: ignore[arg-type]
+            )
+        )
+    return found
+
+
+QUESTIONS = drawn()
+
+
+@cache
+def ask(question: EstimateRequest) -> PlanRecord | ChipwiseError:
+    """The plan, or why there is none."""
+    try:
+        return question.run().plans[0]
+    except ChipwiseError as error:
+        return error
+
+
+def answered() -> list[tuple[EstimateRequest, PlanRecord]]:
+    """All questions that have an answer."""
+    pairs = ((q, ask(q)) for q in QUESTIONS)
+    return [(q, plan) for q, plan in pairs if isinstance(plan, PlanRecord)]
+
+
+def named(q: EstimateRequest) -> str:
+    return " ".join(f"{k}={v}" for k, v in vars(q).items() if v not in (None, "", 1, False))
+
+
+def test_enough_of_the_questions_have_an_answer() -> None:
+    plans = answered()
+    assert len(plans) > DRAWN / 4
+    assert len({p.chip for _, p in plans}) > 25
+    assert len({p.runtime for _, p in plans}) > 5
+    refused = [e for q in QUESTIONS if not isinstance(e := ask(q), PlanRecord)]
+    assert all(str(e) for e in refused)
+
+
+def test_figures_are_numbers_and_hold_their_middle() -> None:
+    for q, p in answered():
+        for name in ("ttft_s", "tpot_s", "tokens_per_s", "tokens_per_s_per_chip", "tokens_per_s_per_user"):
+            f: Figure | None = getattr(p, name)
+            assert (f is None) == (q.out == "1" and name in ("tpot_s", "tokens_per_s_per_user")), named(q)
+            assert f is None or 0 < f.low <= f.mid <= f.high < np.inf, (name, named(q))
+
+
+def test_parts_add_up() -> None:
+    for q, p in answered():
+        assert sum(p.shares.values()) == pytest.approx(1.0), named(q)
+        assert all(share >= 0 for share in p.shares.values())
+        assert p.bound == max(p.shares, key=lambda name: p.shares[name])
+        assert p.tokens_per_s.mid == pytest.approx(p.requests_per_s * float(q.out)), named(q)
+        assert p.tokens_per_s_per_chip.mid * p.chips == pytest.approx(p.tokens_per_s.mid)
+
+
+def test_the_answered_load_is_the_asked_load() -> None:
+    for q, p in answered():
+        if q.rate is not None:
+            assert p.requests_per_s == pytest.approx(float(q.rate.removesuffix("/s")), rel=1e-6), named(q)
+        if q.concurrency is not None:
+            assert p.concurrency * p.replicas == pytest.approx(q.concurrency, rel=1e-5), named(q)
+            per_token = 0.0 if p.tpot_s is None else p.tpot_s.mid
+            seconds = p.ttft_s.mid + (float(q.out) - 1) * per_token
+            # tokens that a runtime holds back are seen late, not made late
+            assert p.requests_per_s * seconds >= q.concurrency * (1 - 1e-5), named(q)
+
+
+@cache
+def active_params(model: str) -> float:
+    return next(float(q.run().model.active_params) for q, _ in answered() if q.model == model)
+
+
+def peak_flops(p: PlanRecord) -> float:
+    """The largest dense rate of one chip in any format."""
+    chip = get_chip(p.chip)
+    rates = [float(np.asarray(v)) for v in Device.of(chip).matrix.values()]
+    return max(r for r in rates if np.isfinite(r)) * chip.devices_per_package
+
+
+def test_nothing_beats_the_peak_rate_of_the_chips() -> None:
+    """Two operations for each active parameter and token, and no more per second than all chips have."""
+    for q, p in answered():
+        per_request = 2.0 * active_params(q.model) * (float(q.in_) + float(q.out) - 1.0)
+        # embedding tables are looked up: a twentieth of small models
+        needed = 0.85 * per_request / float(q.out)
+        most = p.chips * peak_flops(p) / needed
+        assert p.tokens_per_s.mid <= most, named(q)
+        assert p.tokens_per_s.high <= most, f"upper end: {named(q)}"
+
+
+def test_no_pass_is_faster_than_memory() -> None:
+    """One sequence of a dense model reads all weights for each token."""
+    for q, p in answered():
+        if p.tpot_s is None or "A3B" in q.model or "gpt-oss" in q.model or "DeepSeek" in q.model:
+            continue
+        chip = get_chip(p.chip)
+        weights = (
+            sum(v for k, v in p.memory.items.items() if k.startswith("weights")) * p.layout.tp * p.layout.pp
+        )
+        device = Device.of(chip)
+        rate = float(np.asarray(device.memory_bytes_per_s)) * p.layout.tp
+        # the table of embeddings is looked up, up to an eighth of the smallest model
+        floor = 0.85 * weights / rate
+        assert p.tpot_s.mid >= floor, named(q)
+        assert p.tpot_s.low >= floor, f"lower end: {named(q)}"
+
+
+SOME = 8
+"""Every eighth answered question is asked again with something changed."""
+
+
+def again(q: EstimateRequest, **change: object) -> PlanRecord | None:
+    found = ask(replace(q, **change))  # type: ignore[arg-type]
+    assert isinstance(found, PlanRecord | InfeasibleError), named(q)
+    return found if isinstance(found, PlanRecord) else None
+
+
+def test_a_lower_load_is_never_slower() -> None:
+    for q, p in answered()[::SOME]:
+        load: dict[str, object]
+        if q.rate is not None:
+            load = {"rate": f"{0.6 * float(q.rate.removesuffix('/s')):.9f}/s"}
+        else:
+            load = {"concurrency": max(0.6 * p.concurrency * p.replicas, 1.0)}
+            if p.concurrency * p.replicas < 1.01:
+                continue
+        less = again(q, **load)
+        assert less is not None, named(q)
+        assert less.ttft_s.mid <= p.ttft_s.mid * (1 + 1e-6), named(q)
+        if p.tpot_s is not None and less.tpot_s is not None:
+            assert less.tpot_s.mid <= p.tpot_s.mid * (1 + 1e-6), named(q)
+        assert less.tokens_per_s.mid <= p.tokens_per_s.mid * (1 + 1e-6), named(q)
+
+
+def test_more_bandwidth_is_never_slower() -> None:
+    for q, p in answered()[::SOME]:
+        known = float(np.asarray(Device.of(get_chip(p.chip)).memory_bytes_per_s))
+        per_chip = known * get_chip(p.chip).devices_per_package
+        load: dict[str, object] = {"runtime": p.runtime}
+        if q.rate is None:
+            load["concurrency"] = p.concurrency * p.replicas
+        same, more = (again(q, set_=f"hbm={x * per_chip / 1e12:.9f}TB/s", **load) for x in (1.0, 1.5))
+        assert same is not None and more is not None, named(q)
+        assert more.tokens_per_s.mid >= same.tokens_per_s.mid * (1 - 5e-3), named(
+            q
+        )  # between points of the grid
+        # who is answered sooner asks sooner: more of the prompts meet each other, but a whole answer is never later
+        whole = [
+            x.ttft_s.mid + (0.0 if x.tpot_s is None else (float(q.out) - 1) * x.tpot_s.mid)
+            for x in (same, more)
+        ]
+        assert whole[1] <= whole[0] * (1 + 5e-3), named(q)
+
+
+def test_stages_are_never_worth_more_than_their_number() -> None:
+    """Against one stage at its share of the clients: what memory leaves room for aside."""
+    asked = 0
+    for q, p in answered():
+        if q.pp == 1 or q.rate is not None or q.concurrency is None:
+            continue
+        one = again(q, pp=1, concurrency=q.concurrency / q.pp) if q.concurrency >= q.pp else None
+        if one is None:
+            continue
+        asked += 1
+        assert p.tokens_per_s.mid <= q.pp * one.tokens_per_s.mid * (1 + 1e-6), named(q)
+        assert p.chips == q.pp * one.chips
+    assert asked >= 3
