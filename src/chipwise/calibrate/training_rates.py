@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
-from numpy.typing import NDArray
 
 from chipwise.calibrate.effects import Level, Quantity
+from chipwise.catalog.trainer import Trainer
 from chipwise.predict.training.values import Rates
 
-__all__ = ["MEMORY", "MEMORY_PREFIX", "PREFIX", "QUANTITIES", "labels_of", "rates", "shared_by"]
+__all__ = ["MEMORY", "MEMORY_PREFIX", "PREFIX", "QUANTITIES", "labels_of", "rates"]
 
 PREFIX = "training"
 
@@ -36,9 +36,10 @@ _AMD = {"16+cdna3": -0.56, "16+cdna4": -0.53, "8+cdna3": -0.17, "8+cdna4": -0.27
 _PASSES = {
     "megatron-2020": -0.4,
     "megatron-2022": -0.4,
+    "megatron-deepspeed": -0.4,
     "deepspeed-2021": -0.4,
-    "eager": 0.3,
-    "hf-deepspeed": 0.6,
+    "pytorch": 0.3,
+    "transformers-2021": 0.6,
 }
 
 QUANTITIES: Mapping[str, Quantity] = {
@@ -50,12 +51,8 @@ QUANTITIES: Mapping[str, Quantity] = {
             Level(("dtype",), 0.08, _DTYPE),
             Level(("unit",), 0.10, {"volta": -0.15}),
             Level(("products",), 0.20, _AMD),
-            Level(("chip",), 0.05),
             Level(("recipe",), 0.15, {"row": -0.45, "block": -0.08}),
             Level(("stack",), 0.05),
-            Level(("release",), 0.04),
-            Level(("site",), 0.20),
-            Level(("dims",), 0.20, {"known": 0.0}),
         ),
         high=1.0,
     ),
@@ -66,7 +63,7 @@ QUANTITIES: Mapping[str, Quantity] = {
         0.10,
         "exponent of the overlap of FSDP traffic",
         # ZeRO-3 of 2021 synchronised every layer
-        (Level(("stack",), 0.2, {"deepspeed-2021": -0.34, "hf-deepspeed": -0.34}),),
+        (Level(("stack",), 0.2, {"deepspeed-2021": -0.34, "transformers-2021": -0.34}),),
         low=1.0,
         high=8.0,
     ),
@@ -110,13 +107,10 @@ QUANTITIES: Mapping[str, Quantity] = {
         4e-3,
         0.3,
         "s of host work, more for a layer with experts",
-        # capacities that are fixed spare the host waiting for counts of tokens; hosts differ by generation
+        # hosts differ by generation
         (
-            Level(("moe",), 0.6, {"dropped": -1.0, "captured": -1.0}),
             Level(("generation",), 0.4),
             Level(("stack",), 0.3),
-            Level(("release",), 0.15),
-            Level(("era",), 0.4),
             Level(("recipe",), 0.2),
         ),
     ),
@@ -152,7 +146,6 @@ QUANTITIES: Mapping[str, Quantity] = {
         (
             Level(("stack",), 0.15),
             Level(("generation",), 0.10),
-            Level(("release",), 0.10),
             Level(("dtype",), 0.10),
         ),
         low=1.0,
@@ -188,56 +181,34 @@ MEMORY: Mapping[str, Quantity] = {
     ),
 }
 
-FA2 = ("llm-foundry", "internevo", "torchtitan", "torchtitan-eager", "deepspeed", "other")
-
-
 def rates(values: Mapping[str, object]) -> Rates:
     """The quantities as the equations take them; what no training row tells (`memory`, `kernel_s`, `hop_s`) keeps the
     default of `Rates`."""
     return Rates(**values)  # type: ignore[arg-type]
 
 
-def shared_by(dtype: str, stack: str, generation: str) -> dict[str, str]:
-    """What a run shares its figures with.
+def labels_of(dtype: str, recipe: str, trainer: Trainer, generation: str, *, moe: bool) -> dict[str, str]:
+    """What a run shares its fitted numbers with.
 
     | label | meaning |
     |---|---|
-    | unit | of narrow types the matrix unit of the generation; of fp32, which many run elsewhere, that of any chip |
+    | dtype, recipe | type of the products, and how 8-bit types are scaled |
+    | kind, stack | kind and id of the trainer |
+    | generation, unit | of the chip; unit: of fp32, which many run elsewhere, that of any chip |
     | products | a type on what multiplies it |
-    | attention | whose fused kernels the stack calls: FlashAttention-2 ("fa2") or the chip's own ("native") |
+    | attention | whose fused kernels the trainer calls: FlashAttention-2 ("fa2") or the chip's own ("native") |
+    | moe | dense or moe |
     """
     # 16 bit of Blackwell Ultra is Blackwell's
     unit = generation.removesuffix("-ultra") if dtype == "16" else generation
     return {
+        "dtype": dtype,
+        "recipe": recipe,
+        "kind": trainer.kind,
+        "stack": trainer.id,
+        "generation": generation,
         "unit": "fp32" if dtype == "fp32" else unit,
         "products": f"{dtype}+{unit}",
-        "attention": "fa2" if stack in FA2 else "native",
-    }
-
-
-def labels_of(
-    dtype: str,
-    kind: str,
-    stack: str,
-    generation: str,
-    chip: str,
-    *,
-    recipe: str = "",
-    release: str = "none",
-    moe: bool = False,
-) -> dict[str, NDArray[np.str_]]:
-    """Labels of one case, as the fit wants them."""
-    one = {
-        "dtype": dtype,
-        "kind": kind,
-        "stack": stack,
-        "recipe": recipe,
-        "release": release,
-        "generation": generation,
-        "chip": chip,
+        "attention": trainer.attention,
         "moe": "moe" if moe else "dense",
-        "era": "late",
-        "dims": "known",
-        "site": "any",
-    } | shared_by(dtype, stack, generation)
-    return {key: np.array([value]) for key, value in one.items()}
+    }
