@@ -56,9 +56,9 @@ class Site:
         usual: dict[str, int | str] = {}
         if self.named and self.trainer.usual_recompute:
             usual["recompute"] = self.trainer.usual_recompute
-        staged = int(pins.get("pp", 1)) > 1 and "vp" not in pins
-        if self.named and self.trainer.usual_schedule and staged:
-            usual["schedule"] = self.trainer.usual_schedule
+        if self.named and self.trainer.usual_schedule and int(pins.get("pp", 1)) > 1:
+            virtual = int(pins.get("vp", 1)) > 1
+            usual["schedule"] = "interleaved" if virtual else self.trainer.usual_schedule
         return {**usual, **pins}
 
     @property

@@ -20,7 +20,7 @@ from chipwise.predict.training.step import StepTime, step_time
 from chipwise.predict.training.values import Cluster, Recipe, Spread, Transformer
 from chipwise.units import Array, Real
 
-__all__ = ["Runs", "fit", "memory_of", "seconds_of", "seen_pairs", "training_effects"]
+__all__ = ["Runs", "fit", "fitted_count", "memory_of", "seconds_of", "seen_pairs", "training_effects"]
 
 T = TypeVar("T")
 SOURCE = "fitted on published training runs of 2020-2026 (step times and peak memory; rows are not shipped)"
@@ -91,6 +91,12 @@ def seen_pairs(numbers: Parameters) -> frozenset[str]:
 
 def _seen(numbers: Parameters) -> frozenset[str]:
     return frozenset(name.removeprefix(SEEN) for name in numbers.table if name.startswith(SEEN))
+
+
+def fitted_count(numbers: Parameters) -> int:
+    """How many numbers of training were fitted: all but the scatter of rows and the lists of what was seen."""
+    own = (name for name in numbers.table if name.startswith(f"{PREFIX}."))
+    return sum(1 for name in own if not name.startswith(SEEN) and ".scatter." not in name)
 
 
 def training_effects(numbers: Parameters) -> tuple[Effects, Effects]:

@@ -30,7 +30,8 @@ class Trainer:
     | chips | vendor, kind or beginning of the id of the chips that it is the usual trainer of |
     | schedules | pipeline schedules that it has; none named: all |
     | zero | stages of ZeRO that it runs; none named: all |
-    | usual_zero, usual_recompute, usual_schedule | what its configurations set unless told |
+    | usual_zero, usual_recompute, usual_schedule | what its configurations set unless told; schedule: without virtual
+    stages |
     | accumulates | whether a step without stages takes several micro-batches |
     | flash, score_passes | attention core fused; else traffic of its softmax over that of one fused kernel |
     | attention | whose fused kernels it calls: FlashAttention-2 ("fa2") or the chip's own ("native") |

@@ -11,17 +11,18 @@ from chipwise.calibrate.fit_training import seen_pairs
 from chipwise.calibrate.parameters import Parameters
 from chipwise.catalog.snapshot import per_snapshot, shipped_text
 
-__all__ = ["COLUMNS", "TABLE", "Tier", "tier_name", "tier_of", "tiers"]
+__all__ = ["CALIBRATED", "TABLE", "Tier", "tier_name", "tier_of", "tiers", "write_tiers"]
 
 TABLE = "evidence/data/training_tiers.csv"
 COLUMNS = ("tier", "low", "high", "basis", "rows", "covered")
+CALIBRATED = 0.7  # of the rows of publications that no fit had seen, at least, in the 80 % interval
 
 
 @dataclass(frozen=True, slots=True)
 class Tier:
     """Factors of the 80 % interval of measured / predicted: the 10 % and the 90 % quantile of residuals that no fit
     behind them had seen; `rows` of them, and the share of them that the interval `covered` with whole publications
-    left out. `calibrated` where that is at least 0.7, else `modelled`."""
+    left out. `calibrated` where that is at least `CALIBRATED`, else `modelled`."""
 
     low: float
     high: float
@@ -38,6 +39,16 @@ def tiers() -> Mapping[str, Tier]:
         r["tier"]: Tier(float(r["low"]), float(r["high"]), r["basis"], int(r["rows"]), float(r["covered"]))
         for r in rows
     }
+
+
+def write_tiers(found: Mapping[str, Tier]) -> str:
+    """The table as text."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(COLUMNS)
+    for name, t in sorted(found.items()):
+        writer.writerow((name, f"{t.low:.3f}", f"{t.high:.3f}", t.basis, t.rows, f"{t.covered:.2f}"))
+    return text.getvalue()
 
 
 def tier_name(pair: str, seen: Collection[str], *, routed: bool, packed: bool = False) -> str:

@@ -10,27 +10,123 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from chipwise.api.requests.command import command_line
 from chipwise.api.requests.training import TrainRequest
 from chipwise.api.suites.training_checks import impossible
-from chipwise.api.train import situate
+from chipwise.api.train import situate, train_plan
 from chipwise.calibrate.fit_training import Runs, fit
-from chipwise.calibrate.parameters import Parameters, shipped_parameters
+from chipwise.calibrate.parameters import Parameters
 from chipwise.errors import ChipwiseError, UsageError
 from chipwise.evidence.rows import Predicted, Row, read_rows
 from chipwise.evidence.training_measured import measured_of, row_weights
 from chipwise.evidence.training_rows import Run, read_run
+from chipwise.evidence.training_targets import SPREAD, target_of
+from chipwise.evidence.training_tiers import tiers
 from chipwise.predict.training.values import Cluster, Recipe, Spread, Transformer
+from chipwise.report.records import Figure
+from chipwise.report.train_records import TrainPlanRecord
 
-__all__ = ["Measured", "fitted_training", "measured_runs", "predict_training", "request_of"]
+__all__ = [
+    "Measured",
+    "answered",
+    "fitted_training",
+    "lines_of",
+    "measured_runs",
+    "predict_training",
+    "request_of",
+    "training_commands",
+]
 
 T = TypeVar("T")
 ROUNDS = 2
+STEP_ONLY = "train step"  # task of rows that time forward and backward alone
+NO_FAILURES = "mtbf=100000000h"  # of a benchmark, whose runs that fail are not published
+MINUTES = 1440.0  # of a day
 NEEDED = ("row_id", "chip", "chips_total")
 
 
 def request_of(run: Run) -> TrainRequest:
-    """The question of a row."""
-    return TrainRequest(task="train", **run.fields)
+    """The question of a row; of a benchmark over the tokens to its target, evaluation counted as tokens too."""
+    fields = dict(run.fields)
+    target = target_of(run.row)
+    if target is not None:
+        seq = float(fields["seq"])
+        fields["tokens"] = f"{target.samples * (1.0 + target.evaluation) * seq:.0f}"
+        fields["failures"] = NO_FAILURES
+    return TrainRequest(task="train", **fields)
+
+
+def predict_training(rows: str, numbers: Parameters | None = None) -> Iterator[Predicted]:
+    """Every measured column that the answer to a row's question says, with 80 % intervals; measured columns are not
+    read. A row that cannot be answered becomes a line with the reason."""
+    for row in read_rows(rows, NEEDED):
+        try:
+            run = _read(row, rows)
+            plan = answered(run, numbers)
+        except ChipwiseError as error:
+            yield Predicted(row["row_id"], "step_time_s", None, refused=str(error))
+            continue
+        yield from lines_of(run, plan)
+
+
+def training_commands(rows: str, answers: Sequence[Predicted]) -> Iterator[tuple[str, str]]:
+    """(row_id, command) of every row that was answered."""
+    known = {p.row_id for p in answers if p.mid is not None}
+    for row in read_rows(rows, NEEDED):
+        if row["row_id"] in known:
+            line = command_line("plan", request_of(_read(row, rows)))
+            yield row["row_id"], f"{line} --task train"
+
+
+def answered(run: Run, numbers: Parameters | None = None) -> TrainPlanRecord:
+    """The plan that answers the question of a row, as `plan --task train` gives it; `numbers` replace those shipped.
+    Raises the errors of `train_plan`."""
+    given = {} if numbers is None else {"parameters": numbers}
+    return train_plan(**(request_of(run).arguments() | given)).plans[0]
+
+
+def lines_of(run: Run, plan: TrainPlanRecord) -> Iterator[Predicted]:
+    """What a plan says of the measured columns of a row."""
+    name, basis = run.row["row_id"], plan.step_s.basis
+
+    def line(metric: str, figure: Figure, scale: float = 1.0) -> Predicted:
+        ends = (figure.low * scale, figure.high * scale)
+        return Predicted(name, metric, figure.mid * scale, *ends, figure.basis)
+
+    if run.row.get("task") == STEP_ONLY:
+        yield line("fwd_bwd_time_s", plan.step_s, 1.0 - plan.shares["optimiser"])
+        return
+    yield line("step_time_s", plan.step_s)
+    yield line("samples_per_s", plan.tokens_per_s, 1.0 / plan.seq)
+    target = target_of(run.row)
+    if target is not None:
+        ends = (target.samples / SPREAD, target.samples * SPREAD)
+        yield Predicted(name, "samples_to_target", target.samples, *ends, "published")
+        yield line("time_to_train_min", plan.days, MINUTES)
+    yield line("tokens_per_s_per_chip", plan.tokens_per_s, 1.0 / plan.chips)
+    for metric, value in (
+        ("tflops_per_chip", plan.tflops_per_chip),
+        ("mfu_pct", 100.0 * plan.mfu),
+        ("hfu_pct", 100.0 * plan.hfu),
+    ):
+        yield line(metric, plan.tokens_per_s, value / plan.tokens_per_s.mid)
+    low, high = (getattr(tiers()["memory"], side) for side in ("low", "high"))
+    used = plan.memory
+    state = sum(used[part] for part in ("weights", "gradients", "optimiser", "gathered"))
+    for metric, value in (
+        ("memory_gb", plan.memory_bytes),
+        ("activation_memory_gb", used["activations"]),
+        ("state_memory_gb", state),
+    ):
+        yield Predicted(name, metric, value / 1e9, value * low / 1e9, value * high / 1e9, basis)
+
+
+def _read(row: Row, rows: str) -> Run:
+    """The question of a row of a file. Raises `UsageError` for one that describes no run."""
+    wrong = impossible(row)
+    if wrong:
+        raise UsageError(wrong)
+    return read_run(row, Path(rows).parent)
 
 
 @dataclass(frozen=True)
@@ -49,10 +145,9 @@ def measured_runs(paths: Sequence[str], numbers: Parameters) -> Measured:
     for path in paths:
         for row in read_rows(path, NEEDED):
             try:
-                run = read_run(row, Path(path).parent)
-                if not impossible(row):
-                    placed.append(situate(request_of(run).arguments(), numbers))
-                    kept.append(run)
+                run = _read(row, path)
+                placed.append(situate(request_of(run).arguments(), numbers))
+                kept.append(run)
             except ChipwiseError:
                 continue
     if not kept:
@@ -66,7 +161,7 @@ def _columns(runs: Sequence[Run], placed: Sequence[Any]) -> Runs:
         "spread": _stacked(Spread, [at.spread for _, at in placed]),
         "cluster": _stacked(Cluster, [site.job.cluster for site, _ in placed]),
         "recipe": _stacked(Recipe, [
-            replace(site.job.recipe, optimiser=0.0) if run.row.get("fwd_bwd_time_s") else site.job.recipe
+            replace(site.job.recipe, optimiser=0.0) if run.row.get("task") == STEP_ONLY else site.job.recipe
             for run, (site, _) in zip(runs, placed, strict=True)
         ]),
     }
@@ -76,7 +171,8 @@ def _columns(runs: Sequence[Run], placed: Sequence[Any]) -> Runs:
     ]
     first = placed[0][0].labels
     return Runs(
-        labels={key: np.array([site.labels[key] for site, _ in placed]) for key in first},
+        labels={key: np.array([site.labels[key] for site, _ in placed]) for key in first}
+        | {"vendor": np.array([site.chip.vendor for site, _ in placed])},
         seconds=np.array([m[0] for m in measured]),
         memory_bytes=np.array([m[1] for m in measured]),
         weight=row_weights(runs),
@@ -98,7 +194,3 @@ def fitted_training(paths: Sequence[str], prior: Parameters) -> Parameters:
         numbers = fit(columns.take(np.flatnonzero(columns.weight > 0)), prior)
     return numbers
 
-
-def predict_training(rows: str, numbers: Parameters | None = None) -> Iterator[Predicted]:
-    """x"""
-    return iter(())
