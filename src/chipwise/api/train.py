@@ -14,12 +14,13 @@ from typing import Any, Literal
 from chipwise.api.loaded import Loaded, find_chip, load
 from chipwise.api.train_counts import batch_for, counts_to_try, next_count
 from chipwise.api.train_input import PRECISIONS, USUAL, Ask, Pins, asked, check_counts, check_layout, pins_of
-from chipwise.api.train_job import Site, TrainSoftware, site_of
+from chipwise.api.train_job import Site, TrainSoftware, network_of, site_of
 from chipwise.api.train_unmet import blocker, excess, left_out, missed, nearest, tally
 from chipwise.calibrate.parameters import Parameters, shipped_parameters
 from chipwise.catalog.override import told
 from chipwise.catalog.pricing import Pricing
 from chipwise.catalog.snapshot import today as day
+from chipwise.catalog.trainer import get_trainer
 from chipwise.errors import InfeasibleError, UsageError
 from chipwise.evidence.training_tiers import Tier, tier_of
 from chipwise.predict.training.dims import transformer
@@ -87,7 +88,7 @@ def train_plan(
     check_counts((*counts, *(have or {}).values()))
     numbers = parameters or shipped_parameters()
     network = transformer(found.graph)
-    software = TrainSoftware(trainer, network_figures or {}, known_to_run)
+    software = TrainSoftware(_trainer(trainer), network_of(network_figures or {}), known_to_run)
     failures = failures or Failures()
     when, prices = today or day(), None if have else pricing or Pricing()
     plans: list[TrainPlanRecord] = []
@@ -174,7 +175,8 @@ def situate(arguments: Mapping[str, Any], numbers: Parameters) -> tuple[Site, Po
     names = ("tokens", "seq", "global_batch", "precision", "task", "method")
     ask = asked(*(arguments[name] for name in names), found.graph.model.max_context)
     chip = find_chip(arguments["chips"][0], arguments["changes"])
-    own = TrainSoftware(arguments["trainer"], arguments["network_figures"], arguments["known_to_run"])
+    wired = network_of(arguments["network_figures"])
+    own = TrainSoftware(_trainer(arguments["trainer"]), wired, arguments["known_to_run"])
     site = site_of(chip, transformer(found.graph), ask, numbers, own)
     pins, count = site.pinned(pins_of(arguments["layout"])), arguments["counts"][0]
     job = _batched(site, ask, count, pins, fixed=bool(arguments["global_batch"]))
@@ -183,6 +185,11 @@ def situate(arguments: Mapping[str, Any], numbers: Parameters) -> tuple[Site, Po
     if at is None:
         raise InfeasibleError(f"{found.graph.model.name}: no plan", blocker(verdicts).value)
     return site, at
+
+
+def _trainer(name: str | None) -> str | None:
+    """The id of a trainer by what it is called. Raises `UnknownNameError`."""
+    return None if name is None else get_trainer(name).id
 
 
 def _batched(site: Site, ask: Ask, count: int, pins: Pins, *, fixed: bool) -> Job:

@@ -10,7 +10,7 @@ from chipwise.errors import UsageError
 __all__ = ["check_chip", "precisions_of"]
 
 # Type of the unit that multiplies a format narrower than 16 bit.
-UNITS = {"fp8": "fp8", "fp8-row": "fp8", "fp8-block": "fp8", "mxfp8": "fp8", "nvfp4": "fp4"}
+UNITS = {"fp8": "fp8", "mxfp8": "fp8", "nvfp4": "fp4"}
 WIDE = ("fp32", "fp16")  # what every chip computes in, one way or another
 # Vendors whose chips bitsandbytes supports (installation guide, v0.50).
 NF4 = ("nvidia", "amd", "intel", "apple")

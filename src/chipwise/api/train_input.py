@@ -28,16 +28,14 @@ __all__ = [
 
 Pins = Mapping[str, int | str]
 
-# (class of the products' type, flavour of scaling, bytes per operand entry)
-PRECISIONS: Mapping[str, tuple[str, str, float]] = {
-    "fp32": ("fp32", "", 4.0),
-    "fp16": ("16", "", 2.0),
-    "bf16": ("16", "", 2.0),
-    "fp8": ("8", "tensor", 1.5),
-    "fp8-row": ("8", "row", 1.5),
-    "fp8-block": ("8", "block", 1.5),
-    "mxfp8": ("8", "mx", 1.5),
-    "nvfp4": ("4", "nvfp4", 1.5),
+# (class of the products' type, bytes per operand entry)
+PRECISIONS: Mapping[str, tuple[str, float]] = {
+    "fp32": ("fp32", 4.0),
+    "fp16": ("16", 2.0),
+    "bf16": ("16", 2.0),
+    "fp8": ("8", 1.5),
+    "mxfp8": ("8", 1.5),
+    "nvfp4": ("4", 1.5),
 }
 METHODS = ("full", "lora", "qlora")
 # Chips tried where none is named: the current accelerators that clouds rent by the server or slice at a known price,

@@ -25,7 +25,7 @@ from chipwise.search.training_space import ANY, Software
 from chipwise.units import parse_quantity
 from chipwise.workload.formats import get_format
 
-__all__ = ["Site", "TrainSoftware", "site_of"]
+__all__ = ["Site", "TrainSoftware", "network_of", "site_of"]
 
 # Figures of a network that the user may know better: unit, least, most.
 NETWORK = {
@@ -74,7 +74,7 @@ class TrainSoftware:
     leaf switches (links down over links up) and `leaf`, the hosts under one; and that the run is `known` to exist."""
 
     trainer: str | None = None
-    network: Mapping[str, str] = field(default_factory=dict)
+    network: Mapping[str, float] = field(default_factory=dict)
     known: bool = False
 
 
@@ -87,18 +87,18 @@ def site_of(
 ) -> Site:
     """What a chip computes, with which numbers, on what, by which trainer, in which type: chips without bf16 take fp16.
 
-    Raises `UsageError` for a chip that cannot, `UnknownNameError` for an unknown trainer or figure.
+    Raises `UsageError` for a chip that cannot, `UnknownNameError` for an unknown trainer.
     """
     check_chip(chip, ask)
     trainer = given.trainer
     software = get_trainer(trainer) if trainer else usual_trainer(chip)
-    dtype, flavour, operand = PRECISIONS[ask.precision]
+    dtype, operand = PRECISIONS[ask.precision]
     system = _system(chip)
     fp16 = ask.precision == "fp16" or ("fp16" in chip.matrix and "bf16" not in chip.matrix)
     half = "fp16" if fp16 else "bf16"
     machine = on_system(chip, system, dtype, half) if system else cluster(chip, dtype, half=half)
     machine = _shared(_on_network(machine, given.network), software.devices_of(chip))
-    labels = labels_of(dtype, flavour, software, chip_generation(chip), moe=bool(network.moe_share))
+    labels = labels_of(dtype, software, chip_generation(chip), moe=bool(network.moe_share))
     columns = {name: np.array([text]) for name, text in labels.items()}
     times, memory = training_effects(numbers)
     one = {k: float(np.ravel(v)[0]) for k, v in times.values(columns).items()}
@@ -121,7 +121,8 @@ def site_of(
     stages = software.zero or ANY.zero
     if trainer and software.usual_zero is not None:
         stages = (software.usual_zero,)
-    ways = Software(software.schedules or ANY.schedules, stages, software.accumulates)
+    once = bool(trainer) and not software.accumulates
+    ways = Software(software.schedules or ANY.schedules, stages, not once)
     job = Job(
         network,
         machine,
@@ -140,12 +141,16 @@ def site_of(
     return Site(job, chip, system, software, precision, labels, trainer is not None)
 
 
-def _on_network(c: Cluster, given: Mapping[str, str]) -> Wired:
-    """The cluster on the user's own network."""
+def network_of(given: Mapping[str, str]) -> dict[str, float]:
+    """Figures of the network as numbers. Raises `UsageError`, `UnknownNameError`."""
     for name in given:
         if name not in NETWORK:
             raise UnknownNameError("figure of the network", name, NETWORK, f"one of {', '.join(NETWORK)}")
-    read = {name: _read(name, text) for name, text in given.items()}
+    return {name: _read(name, text) for name, text in given.items()}
+
+
+def _on_network(c: Cluster, read: Mapping[str, float]) -> Wired:
+    """The cluster on the user's own network."""
     known = c.wiring if isinstance(c, Wired) else ALIKE
     own = {"nic": "nic_bytes_per_s", "domain": "domain"}
     wiring = replace(known, **{name: v for name, v in read.items() if name not in own})

@@ -30,8 +30,6 @@ PRECISIONS: tuple[tuple[str, str], ...] = (
     (r"fp16", "fp16"),
     (r"fp4", "nvfp4"),
     (r"mx", "mxfp8"),
-    (r"fp8.*(paren|block|sub)", "fp8-block"),
-    (r"fp8.*row", "fp8-row"),
     (r"fp8", "fp8"),
     (r"fp32|tf32", "fp32"),
 )

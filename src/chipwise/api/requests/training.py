@@ -33,7 +33,7 @@ class TrainRequest(Money, TrainOptions):
     have: str | None = ask("chips that you have, as in 64xh100; each kind is planned alone")
     max_chips: int | None = ask("at most so many chips")
     max_usd_per_h: float | None = ask("at most so many dollars per hour in all")
-    precision: str = ask("bf16, fp16, fp32, fp8, fp8-row, fp8-block, mxfp8 or nvfp4", "bf16")
+    precision: str = ask("bf16, fp16, fp32, fp8, mxfp8 or nvfp4", "bf16")
     parameters: str | None = ask(
         "parameters that chipwise calibrate wrote; default: those shipped", file=True
     )

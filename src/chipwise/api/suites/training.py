@@ -87,7 +87,7 @@ def answered(run: Run, numbers: Parameters | None = None) -> TrainPlanRecord:
 
 def lines_of(run: Run, plan: TrainPlanRecord) -> Iterator[Predicted]:
     """What a plan says of the measured columns of a row."""
-    name, basis = run.row["row_id"], plan.step_s.basis
+    name = run.row["row_id"]
 
     def line(metric: str, figure: Figure, scale: float = 1.0) -> Predicted:
         ends = (figure.low * scale, figure.high * scale)
@@ -110,7 +110,7 @@ def lines_of(run: Run, plan: TrainPlanRecord) -> Iterator[Predicted]:
         ("hfu_pct", 100.0 * plan.hfu),
     ):
         yield line(metric, plan.tokens_per_s, value / plan.tokens_per_s.mid)
-    low, high = (getattr(tiers()["memory"], side) for side in ("low", "high"))
+    held = tiers()["memory"]
     used = plan.memory
     state = sum(used[part] for part in ("weights", "gradients", "optimiser", "gathered"))
     for metric, value in (
@@ -118,7 +118,7 @@ def lines_of(run: Run, plan: TrainPlanRecord) -> Iterator[Predicted]:
         ("activation_memory_gb", used["activations"]),
         ("state_memory_gb", state),
     ):
-        yield Predicted(name, metric, value / 1e9, value * low / 1e9, value * high / 1e9, basis)
+        yield Predicted(name, metric, value / 1e9, value * held.low / 1e9, value * held.high / 1e9, held.basis)
 
 
 def _read(row: Row, rows: str) -> Run:

@@ -69,9 +69,10 @@ def validate_training(rows: str, numbers: Parameters, key: str = "workload") -> 
     if key not in KEYS:
         raise UnknownNameError("key", key, KEYS, f"one of {', '.join(KEYS)}")
     measured = measured_runs([rows], numbers)
-    index = _with_relatives(measured, key) if key in ("stack", "chip") else range(len(measured.runs))
-    kept = set(index)
-    judged = [j for out in _out_of_fold(measured, key) if out.index in kept for j in _judged(measured, out)]
+    wanted = [True] * len(measured.runs)
+    if key in ("stack", "chip"):
+        wanted = _with_relatives(measured, key)
+    judged = [j for out in _out_of_fold(measured, key, wanted) for j in _judged(measured, out)]
     pooled = [j for j in judged if j.slices["group"] != "vtrain_single" and j.slices["guessed"] == "no"]
     cells = [j for j in judged if j.slices["group"] == "vtrain_single"]
     title, method = _TITLES[key]
@@ -97,13 +98,11 @@ def measured_tiers(measured: Measured) -> dict[str, Tier]:
     """Intervals by tier, from residuals out of fold: of pairs of trainer and generation that a fit has seen those
     without workloads, of others those without publications, trainers and chips; memory without workloads. What a tier
     covers is counted without publications."""
+    wanted = [not row_group(r.row).startswith("vtrain") and not unknown_batch(r) for r in measured.runs]
     residuals: dict[str, list[float]] = {}
     without: dict[str, list[float]] = {}
     for key in ("workload", "family", "stack", "chip"):
-        for out in _out_of_fold(measured, key):
-            run = measured.runs[out.index]
-            if row_group(run.row).startswith("vtrain") or unknown_batch(run):
-                continue
+        for out in _out_of_fold(measured, key, wanted):
             for name, log in _residuals(measured, out):
                 unseen = name.endswith("not seen")
                 if unseen if key != "workload" else not unseen:
@@ -131,8 +130,8 @@ def _residuals(measured: Measured, out: _Out) -> Iterator[tuple[str, float]]:
         yield "memory", float(np.log(columns.memory_bytes[i] / 1e9 / memory.mid))
 
 
-def _out_of_fold(measured: Measured, key: str) -> Iterator[_Out]:
-    """Every row as `plan` answers it with numbers that were fitted without the row's key."""
+def _out_of_fold(measured: Measured, key: str, wanted: Sequence[bool]) -> Iterator[_Out]:
+    """Every row that is wanted, as `plan` answers it with numbers that were fitted without the row's key."""
     runs, columns = measured.runs, measured.columns
     keys = [KEYS[key](run, _labels(columns, i)) for i, run in enumerate(runs)]
     for kept, left in leave_out(keys, FOLDS if key == "workload" else 0):
@@ -142,6 +141,8 @@ def _out_of_fold(measured: Measured, key: str) -> Iterator[_Out]:
         numbers = fit(columns.take(used), Parameters({}))
         seen = seen_pairs(numbers)
         for i in left:
+            if not wanted[i]:
+                continue
             labels = _labels(columns, i)
             pair = f"{labels['stack']}+{labels['generation']}"
             packed = runs[i].fields["method"] == "qlora"
@@ -157,13 +158,13 @@ def _labels(columns: Runs, i: int) -> dict[str, str]:
     return {name: str(column[i]) for name, column in columns.labels.items()}
 
 
-def _with_relatives(measured: Measured, key: str) -> list[int]:
-    """Rows whose vendor has more than one value of the key."""
+def _with_relatives(measured: Measured, key: str) -> list[bool]:
+    """Which rows are of a vendor that has more than one value of the key."""
     seen: dict[str, set[str]] = {}
     every = [(run, _labels(measured.columns, i)) for i, run in enumerate(measured.runs)]
     for run, labels in every:
         seen.setdefault(labels["vendor"], set()).add(KEYS[key](run, labels))
-    return [i for i, (_, labels) in enumerate(every) if len(seen[labels["vendor"]]) > 1]
+    return [len(seen[labels["vendor"]]) > 1 for _, labels in every]
 
 
 def _judged(measured: Measured, out: _Out) -> Iterator[Judged]:
