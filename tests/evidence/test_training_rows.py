@@ -1,4 +1,4 @@
-"""Rows of training runs as questions: what they say, what their publications are known to have done, what is refused."""
+"""Rows of training runs as questions: what they say, what their publications did, and what is refused."""
 
 from __future__ import annotations
 
@@ -70,7 +70,11 @@ def test_a_row_is_read_as_it_says() -> None:
     found = fields(GPT)
     assert found["model"].startswith("transformer:layers=48,hidden=8192,heads=64,ffn=32768,vocab=51200")
     assert found["layout"] == "tp=8,pp=2,cp=1,micro_batch=1,recompute=full,offload=0"
-    assert (found["trainer"], found["precision"], found["network"]) == ("megatron-2020", "fp16", "nic=200Gb/s")
+    assert (found["trainer"], found["precision"], found["network"]) == (
+        "megatron-2020",
+        "fp16",
+        "nic=200Gb/s",
+    )
     assert read_run(GPT).assumed == ()
     s = spread(GPT)
     assert (s.tp, s.pp, s.dp, s.full, s.zero) == (8.0, 2.0, 32.0, 1.0, 0.0)
@@ -143,7 +147,15 @@ def test_what_is_blank_stays_open_and_is_said() -> None:
 
 def test_batches_and_lengths_in_rounded_figures() -> None:
     assert fields({**GPT, "global_batch": "1540"})["global_batch"] == 1536
-    row = {**GPT, "seq_len": "1048580", "cp": "16", "tp": "8", "pp": "1", "global_batch": "4", "model": "GPT x"}
+    row = {
+        **GPT,
+        "seq_len": "1048580",
+        "cp": "16",
+        "tp": "8",
+        "pp": "1",
+        "global_batch": "4",
+        "model": "GPT x",
+    }
     assert fields(row)["seq"] == "1048576"
 
 

@@ -73,10 +73,11 @@ def train_plan(
     fine-tuning 0.25 M, moved to what odd counts of chips share.
     `method`: full, lora (low-rank adapters on frozen weights; default of `finetune`) or qlora (on weights of 4 bits).
     `layout` fixes degrees by name (tp, pp, vp, cp, ep, dp, micro_batch, zero, shard), and schedule, recompute, offload
-    and sequence; degrees count devices as software sees them. `trainer`: the usual one of each chip, tuned; one that is
-    named keeps what its configurations set. `known_to_run`: of a run that exists neither memory nor a tp beyond the
-    fabric refuses a layout; the one that needs the least memory is taken where none is predicted to fit. `network_figures` what is known of the network (nic,
-    domain, oversubscription, leaf). `deadline_days`, `max_usd` and `max_usd_per_h` drop plans. `curves` adds weak and strong scaling. Raises `UsageError` for input that makes no
+    and sequence; degrees count devices as software sees them. `trainer`: the usual one of each chip, tuned; one that
+    is named keeps what its configurations set. `known_to_run`: of a run that exists neither memory nor a tp beyond the
+    fabric refuses a layout; the one that needs the least memory is taken where none is predicted to fit.
+    `network_figures` what is known of the network (nic, domain, oversubscription, leaf). `deadline_days`, `max_usd`
+    and `max_usd_per_h` drop plans. `curves` adds weak and strong scaling. Raises `UsageError` for input that makes no
     sense, `InfeasibleError` where no plan is left.
     """
     found = load(model)
@@ -173,13 +174,14 @@ def situate(arguments: Mapping[str, Any], numbers: Parameters) -> tuple[Site, Po
     answer takes. Raises the errors of `train_plan`."""
     found = load(arguments["model"])
     names = ("tokens", "seq", "global_batch", "precision", "task", "method")
-    ask = asked(*(arguments[name] for name in names), found.graph.model.max_context)
+    tokens, seq, batch, precision, task, method = (arguments[name] for name in names)
+    ask = asked(tokens, seq, batch, precision, task, method, found.graph.model.max_context)
     chip = find_chip(arguments["chips"][0], arguments["changes"])
     wired = network_of(arguments["network_figures"])
     own = TrainSoftware(_trainer(arguments["trainer"]), wired, arguments["known_to_run"])
     site = site_of(chip, transformer(found.graph), ask, numbers, own)
     pins, count = site.pinned(pins_of(arguments["layout"])), arguments["counts"][0]
-    job = _batched(site, ask, count, pins, fixed=bool(arguments["global_batch"]))
+    job = _batched(site, ask, count, pins, fixed=bool(batch))
     check_layout(pins, job, count * site.devices)
     verdicts, at = _searched(job, count * site.devices, pins)
     if at is None:

@@ -37,7 +37,6 @@ _PRODUCTS = {"16+cdna3": -0.56, "16+cdna4": -0.53, "8+cdna3": -0.17, "8+cdna4": 
 _PASSES = {
     "megatron-2020": -0.4,
     "megatron-2022": -0.4,
-    "megatron-deepspeed": -0.4,
     "deepspeed-2021": -0.4,
     "pytorch": 0.3,
     "transformers-2021": 0.6,

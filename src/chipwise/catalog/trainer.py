@@ -89,8 +89,10 @@ def load_trainers() -> Mapping[str, Trainer]:
         figures = {**shared, **entry}
         for key in figures:
             if key not in known:
-                raise UsageError(f"{TABLE}: {name}: unknown key '{key}'", f"one of {', '.join(sorted(known))}")
-        lists = {k: tuple(v) if isinstance(v, list) else v for k, v in figures.items()}
+                raise UsageError(
+                    f"{TABLE}: {name}: unknown key '{key}'", f"one of {', '.join(sorted(known))}"
+                )
+        lists: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in figures.items()}
         found[name] = Trainer(id=name, **lists)
     return MappingProxyType(found)
 
@@ -119,4 +121,3 @@ def usual_trainer(chip: Chip) -> Trainer:
         return any(c in names or chip.software_id.startswith(c) for c in t.chips)
 
     return next((t for t in load_trainers().values() if fits(t)), get_trainer("pytorch-fsdp"))
-

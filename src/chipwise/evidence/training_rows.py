@@ -70,7 +70,9 @@ def read_run(row: Row, folder: Path | None = None) -> Run:
     """
     said = _said(row)
     if "refuse" in said:
-        raise UsageError(f"{_name(row)}: {said['refuse']}", "training of transformers over tokens is predicted")
+        raise UsageError(
+            f"{_name(row)}: {said['refuse']}", "training of transformers over tokens is predicted"
+        )
     chips = number(row, "chips_total")
     if chips is None:
         raise UsageError(f"{row.get('row_id', 'row')}: no chips_total", "say how many chips")
@@ -166,7 +168,9 @@ def _model(row: Row, said: Mapping[str, str], folder: Path | None) -> tuple[str,
         if known is not None:
             return known, ()
         if routed:
-            raise UsageError(f"{name}: its experts are not known", "name a bundled model: chipwise models list")
+            raise UsageError(
+                f"{name}: its experts are not known", "name a bundled model: chipwise models list"
+            )
     return _by_dimensions(row, said, layers, hidden)
 
 
@@ -220,7 +224,14 @@ def _shape(params: float, layers: float | None, hidden: float | None) -> tuple[f
 
 
 def _variant(
-    params: float, layers: float, hidden: float, heads: float, kv_heads: float, ffn: float, vocab: float, likely: bool
+    params: float,
+    layers: float,
+    hidden: float,
+    heads: float,
+    kv_heads: float,
+    ffn: float,
+    vocab: float,
+    likely: bool,
 ) -> tuple[bool, float]:
     """Gated or not, and head size: what reproduces the parameter count best; ties go to what the family usually has.
 
@@ -241,6 +252,7 @@ def _layout(
     row: Row, said: Mapping[str, str], trainer: Trainer, devices: int
 ) -> tuple[dict[str, int | str], int | None, tuple[str, ...]]:
     """(what is pinned, sequences of a step, what stays open) of a row, its degrees and batch."""
+
     def degree(name: str) -> int | None:
         value = number(row, name) or (float(said[name]) if said.get(name) else None)
         return None if value is None else int(value)
@@ -318,8 +330,10 @@ def _sharding(row: Row, trainer: Trainer, stages: int, ranks: int | None) -> dic
     zero, shard = found
     if zero == 3 and stages > 1 and trainer.kind == "fused":
         return {"zero": 1}
-    cut = shard and ranks and ranks % shard == 0 and shard < ranks
-    return {"zero": zero} | ({"shard": shard} if cut else {})
+    pins: dict[str, int | str] = {"zero": zero}
+    if shard and ranks and ranks % shard == 0 and shard < ranks:
+        pins["shard"] = shard
+    return pins
 
 
 def _network(row: Row, said: Mapping[str, str], chips: float, usual: int) -> dict[str, str]:

@@ -64,8 +64,8 @@ class TrainReason(Enum):
 @dataclass(frozen=True, slots=True)
 class Job:
     """What is to be trained, on what, with which software; `cluster` and `rates` are single values. `sequence`: norms
-    are cut by tensor parallelism too; `shared_memory`: host and chip have one memory, nothing can leave it; `known`: the
-    run exists, so that neither memory nor a tp beyond the fabric refuses a layout."""
+    are cut by tensor parallelism too; `shared_memory`: host and chip have one memory, nothing can leave it; `known`:
+    the run exists, so that neither memory nor a tp beyond the fabric refuses a layout."""
 
     network: Transformer
     cluster: Cluster

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
@@ -118,7 +117,9 @@ def lines_of(run: Run, plan: TrainPlanRecord) -> Iterator[Predicted]:
         ("activation_memory_gb", used["activations"]),
         ("state_memory_gb", state),
     ):
-        yield Predicted(name, metric, value / 1e9, value * held.low / 1e9, value * held.high / 1e9, held.basis)
+        yield Predicted(
+            name, metric, value / 1e9, value * held.low / 1e9, value * held.high / 1e9, held.basis
+        )
 
 
 def _read(row: Row, rows: str) -> Run:
@@ -160,10 +161,15 @@ def _columns(runs: Sequence[Run], placed: Sequence[Any]) -> Runs:
         "network": _stacked(Transformer, [site.job.network for site, _ in placed]),
         "spread": _stacked(Spread, [at.spread for _, at in placed]),
         "cluster": _stacked(Cluster, [site.job.cluster for site, _ in placed]),
-        "recipe": _stacked(Recipe, [
-            replace(site.job.recipe, optimiser=0.0) if run.row.get("task") == STEP_ONLY else site.job.recipe
-            for run, (site, _) in zip(runs, placed, strict=True)
-        ]),
+        "recipe": _stacked(
+            Recipe,
+            [
+                replace(site.job.recipe, optimiser=0.0)
+                if run.row.get("task") == STEP_ONLY
+                else site.job.recipe
+                for run, (site, _) in zip(runs, placed, strict=True)
+            ],
+        ),
     }
     measured = [
         measured_of(run.row, site.job.network, at.spread, site.trainer.counts)
@@ -193,4 +199,3 @@ def fitted_training(paths: Sequence[str], prior: Parameters) -> Parameters:
         columns = measured_runs(paths, numbers).columns
         numbers = fit(columns.take(np.flatnonzero(columns.weight > 0)), prior)
     return numbers
-

@@ -85,7 +85,9 @@ def validate_training(rows: str, numbers: Parameters, key: str = "workload") -> 
         "by chip": summarise(pooled, "chip", 5),
     }
     if key == "vendor":
-        tables |= {"dense, by vendor": summarise([j for j in pooled if j.slices["kind"] == "dense"], "vendor")}
+        tables |= {
+            "dense, by vendor": summarise([j for j in pooled if j.slices["kind"] == "dense"], "vendor")
+        }
     elif key == "stack":
         tables |= {"by software": summarise(pooled, "stack", 5)}
     elif key == "workload":
@@ -191,15 +193,15 @@ def _judged(measured: Measured, out: _Out) -> Iterator[Judged]:
         ("memory_gb", memory, columns.memory_bytes[i], 1e-9),
     ):
         if np.isfinite(value):
-            figures = [np.nan if x is None else x for x in (p.mid, p.low, p.high)]
-            yield Judged(name, metric, *figures, float(value) * scale, slices)
+            mid, low, high = (np.nan if x is None else x for x in (p.mid, p.low, p.high))
+            yield Judged(name, metric, mid, low, high, float(value) * scale, slices)
 
 
 def _budget(measured: Measured) -> str:
     """Fitted numbers of step time and memory against the workloads that they were fitted on."""
     columns, runs = measured.columns, measured.runs
     used = np.flatnonzero(columns.weight > 0)
-    cells = len({workload_key(runs[i].row) for i in used})
+    cells = len({workload_key(runs[int(i)].row) for i in used})
     count = fitted_count(fit(columns.take(used), Parameters({})))
     return f"{count} fitted numbers on {cells} workloads"
 

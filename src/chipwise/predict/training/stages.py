@@ -35,8 +35,9 @@ def held_on(stage: Real, s: Spread) -> Real:
 def _vee(s: Spread) -> NDArray[np.bool_]:
     """Where a schedule is V-shaped."""
     balanced = np.asarray((s.in_flight > 0.0) & (s.in_flight < 1.0))
-    found: NDArray[np.bool_] = np.asarray(s.vp == 2.0) & (np.asarray(s.bubble < VEE) | balanced)
-    return found & np.asarray(s.pp > 1.0)
+    alike = np.asarray(s.vp == 2.0) & np.asarray(s.pp > 1.0)
+    found: NDArray[np.bool_] = alike & (np.asarray(s.bubble < VEE) | balanced)
+    return found
 
 
 def fullest(t: Transformer, s: Spread, recipe: Recipe, r: MemoryRates) -> MemoryUse:
