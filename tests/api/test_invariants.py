@@ -1,4 +1,5 @@
-"""What holds of every answer, over the catalogue: 300 questions drawn once and for all, and what may change between two."""
+"""What holds of every answer, over the catalogue: 300 questions drawn once and for all, and what may change between
+two."""
 
 from __future__ import annotations
 
@@ -191,7 +192,8 @@ def test_more_bandwidth_is_never_slower() -> None:
         if q.rate is None:
             load["concurrency"] = p.concurrency * p.replicas
         same, more = (again(q, set_=f"hbm={x * per_chip / 1e12:.9f}TB/s", **load) for x in (1.0, 1.5))
-        assert same is not None and more is not None, named(q)
+        assert same is not None, named(q)
+        assert more is not None, named(q)
         assert more.tokens_per_s.mid >= same.tokens_per_s.mid * (1 - 5e-3), named(
             q
         )  # between points of the grid

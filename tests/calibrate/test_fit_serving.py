@@ -184,7 +184,8 @@ def test_what_a_fit_found_of_a_client_is_seen_under_it_alone() -> None:
 
 def test_every_harness_says_where_it_was_read() -> None:
     for name, h in load_harnesses().items():
-        assert h.source and h.date, name
+        assert h.source, name
+        assert h.date, name
         assert 0.5 < h.mean_length <= 1, name
 
 

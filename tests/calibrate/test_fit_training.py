@@ -13,6 +13,7 @@ from chipwise.calibrate.parameters import Parameters, shipped_parameters
 from chipwise.calibrate.table import read_table, write_table
 from chipwise.calibrate.training_rates import MEMORY, QUANTITIES, labels_of, rates
 from chipwise.catalog.chips import get_chip
+from chipwise.catalog.trainer import get_trainer
 from chipwise.predict.training.dims import plain
 from chipwise.predict.training.values import Cluster, Rates, Recipe, Spread
 
@@ -33,8 +34,8 @@ def runs(count: int = 24) -> Runs:
         seq=2048.0 + zeros,
         full=rng.integers(0, 2, count) * 1.0,
     )
-    one = labels_of("16", "fused", "nemo", "hopper", "h100-sxm5-80gb")
-    labels = {k: np.repeat(v, count) for k, v in one.items()}
+    one = labels_of("16", get_trainer("nemo"), "hopper", moe=False)
+    labels = {k: np.repeat(np.array([v]), count) for k, v in one.items()}
     machine = Cluster(989e12, 989e12, 80e9, 3.35e12, 450e9, 8.0, 50e9, units=132.0)
     made = Runs(
         t,
@@ -130,7 +131,7 @@ def test_memory_without_rows_is_the_prior() -> None:
 def test_labels_name_all_that_levels_go_by() -> None:
     levels = [level for q in (*QUANTITIES.values(), *MEMORY.values()) for level in q.all_levels]
     asked = {name for level in levels for name in level.attributes}
-    assert set(labels_of("16", "fused", "nemo", "hopper", "h100-sxm5-80gb")) >= asked
+    assert set(labels_of("16", get_trainer("nemo"), "hopper", moe=False)) >= asked
     assert set(_believed()) <= set(Rates.__dataclass_fields__)
 
 

@@ -196,3 +196,33 @@ def test_any_text_is_an_object_or_a_usage_error(text: str) -> None:
 def test_any_name_is_a_configuration_or_an_error_of_ours(name: str) -> None:
     with contextlib.suppress(UsageError, UnknownNameError):
         assert find_config(name).data
+
+
+def test_a_transformer_by_its_dimensions_is_the_model_of_these() -> None:
+    from chipwise.api.loaded import describe
+
+    text = "transformer:layers=32,hidden=4096,heads=32,kv_heads=8,ffn=14336,vocab=128256"
+    assert describe(text).params == describe("meta-llama/Llama-3.1-8B").params
+    dense = "transformer:layers=32,hidden=4096,heads=32,kv_heads=8,ffn=14336,vocab=32000"
+    assert describe(f"{dense},experts=8,top_k=2").params == describe("mistralai/Mixtral-8x7B-v0.1").params
+    assert describe(f"{dense},tied=1").params == describe(dense).params - 32000 * 4096
+
+
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [
+        ("transformer:", "without a name"),
+        ("transformer:layers=4", "without hidden, heads, ffn, vocab"),
+        ("transformer:layer=4", "did you mean layers"),
+        ("transformer:layers=4.5", "not a whole number"),
+        ("transformer:layers=4,layers=5", "twice"),
+        ("transformer:layers=4,hidden=64,heads=4,ffn=64,vocab=9,top_k=2", "add experts"),
+        ("transformer:layers=4,hidden=64,heads=3,ffn=64,vocab=9", "give head_dim too"),
+    ],
+)
+def test_dimensions_that_make_no_transformer_are_named(text: str, what: str) -> None:
+    from chipwise.api.loaded import load
+    from chipwise.errors import ChipwiseError
+
+    with pytest.raises(ChipwiseError, match=what):
+        load(text)

@@ -16,6 +16,7 @@ FOLDERS = (
     "catalog/data/systems",
     "catalog/data/published",
     "calibrate/data",
+    "evidence/data",
 )
 TABLES = [name for folder in FOLDERS for name in shipped_names(folder, ".toml")]
 

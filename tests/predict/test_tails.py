@@ -72,8 +72,8 @@ def test_an_engine_under_poisson_arrivals(point: int, at_once: int) -> None:
 def test_quantiles_rise_and_hold_the_middle() -> None:
     p = prediction()
     found = tails(p, LENGTHS, (0.1, 0.5, 0.9, 0.99))
-    for table in (found.ttft_s, found.tpot_s):
-        columns = np.array([table[s] for s in (0.1, 0.5, 0.9, 0.99)])
+    for times in (found.ttft_s, found.tpot_s):
+        columns = np.array([times[s] for s in (0.1, 0.5, 0.9, 0.99)])
         known = np.isfinite(columns[0])
         assert np.all(np.diff(columns[:, known], axis=0) > 0)
     middle = found.tpot_s[0.5][:10] / p.tpot_s[:10]

@@ -16,6 +16,7 @@ from chipwise.predict.training.dims import plain
 from chipwise.predict.training.memory import MemoryRates
 from chipwise.predict.training.values import Cluster, Rates, Recipe
 from chipwise.search.training import FITS, Job, TrainReason, best, evaluate, layouts, search
+from chipwise.search.training_space import Software
 
 H100 = Cluster(989e12, 989e12, 80e9, 3.35e12, 450e9, 8.0, 50e9, units=132.0)
 SLICE = replace(H100, domain=256.0, link_bytes_per_s=90e9, memory_bytes=32e9)
@@ -29,7 +30,7 @@ jobs = st.builds(
         MemoryRates(),
         batch,
         seq,
-        schedules=schedules,
+        software=Software(schedules),
     ),
     st.sampled_from([7, 24, 35, 61, 94, 126]),
     st.sampled_from([1024, 3072, 8192, 16384]),

@@ -15,7 +15,7 @@ from chipwise.predict.training.stages import fullest
 from chipwise.predict.training.step import step_time
 from chipwise.predict.training.values import Cluster, Rates, Recipe, Spread, take
 from chipwise.search.training import FITS, Job, TrainReason, best, evaluate, layouts
-from chipwise.search.training_space import RECOMPUTE, SCHEDULES
+from chipwise.search.training_space import RECOMPUTE, SCHEDULES, Software
 
 H100 = Cluster(989e12, 989e12, 80e9, 3.35e12, 450e9, 8.0, 50e9, units=132.0)
 SMALL = Job(plain(24, 2048, 16, 8192, 51200), H100, Recipe(), Rates(), MemoryRates(), 32, 2048)
@@ -114,7 +114,7 @@ def test_schedules_trade_bubble_against_memory() -> None:
 
 
 def test_a_schedule_that_the_software_lacks_is_masked() -> None:
-    job = replace(SMALL, schedules=("1f1b",))
+    job = replace(SMALL, software=Software(("1f1b",)))
     s = Spread(pp=2.0, global_batch=32.0, seq=2048.0, bubble=1.0 / 3.0, zero=0.0)
     assert verdict(job, s) is TrainReason.SCHEDULE
     assert verdict(SMALL, s) is TrainReason.OK

@@ -9,19 +9,20 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import date
-from typing import Literal
+from typing import Any, Literal
 
 from chipwise.api.loaded import Loaded, find_chip, load
 from chipwise.api.train_counts import batch_for, counts_to_try, next_count
 from chipwise.api.train_input import PRECISIONS, USUAL, Ask, Pins, asked, check_counts, check_layout, pins_of
-from chipwise.api.train_job import job_of, on_network
+from chipwise.api.train_job import Site, TrainSoftware, network_of, site_of
 from chipwise.api.train_unmet import blocker, excess, left_out, missed, nearest, tally
 from chipwise.calibrate.parameters import Parameters, shipped_parameters
 from chipwise.catalog.override import told
 from chipwise.catalog.pricing import Pricing
 from chipwise.catalog.snapshot import today as day
+from chipwise.catalog.trainer import get_trainer
 from chipwise.errors import InfeasibleError, UsageError
-from chipwise.evidence.training_tiers import plan_tier
+from chipwise.evidence.training_tiers import Tier, tier_of
 from chipwise.predict.training.dims import transformer
 from chipwise.report.assemble import model_record, price_record
 from chipwise.report.records import RefusalRecord
@@ -30,7 +31,7 @@ from chipwise.report.train_records import ScalingRecord, TakeoverRecord, TrainPl
 from chipwise.report.train_shares import HALF, takeover
 from chipwise.search.training import Job, Point, TrainReason, best, point, scaling, search
 
-__all__ = ["PRECISIONS", "train_plan"]
+__all__ = ["PRECISIONS", "situate", "train_plan"]
 
 SCALING = (64, 256, 1024, 4096, 16384)
 STANDSTILL = 0.01  # of the time makes progress: below it a run is not planned
@@ -53,6 +54,8 @@ def train_plan(
     max_chips: int | None = None,
     have: Mapping[str, int] | None = None,
     layout: Mapping[str, int | str] | None = None,
+    trainer: str | None = None,
+    known_to_run: bool = False,
     failures: Failures | None = None,
     network_figures: Mapping[str, str] | None = None,
     pricing: Pricing | None = None,
@@ -69,8 +72,11 @@ def train_plan(
     100 M. `seq`: 4,096, or what the model reads where that is less. `global_batch` in sequences, 0: 4 M tokens, of
     fine-tuning 0.25 M, moved to what odd counts of chips share.
     `method`: full, lora (low-rank adapters on frozen weights; default of `finetune`) or qlora (on weights of 4 bits).
-    `layout` fixes degrees by name (tp, pp, vp, cp, ep, dp, micro_batch, zero, shard), and schedule, recompute and
-    offload; `network_figures` what is known of the network (nic, oversubscription, leaf). `deadline_days`, `max_usd`
+    `layout` fixes degrees by name (tp, pp, vp, cp, ep, dp, micro_batch, zero, shard), and schedule, recompute, offload
+    and sequence; degrees count devices as software sees them. `trainer`: the usual one of each chip, tuned; one that
+    is named keeps what its configurations set. `known_to_run`: of a run that exists neither memory nor a tp beyond the
+    fabric refuses a layout; the one that needs the least memory is taken where none is predicted to fit.
+    `network_figures` what is known of the network (nic, domain, oversubscription, leaf). `deadline_days`, `max_usd`
     and `max_usd_per_h` drop plans. `curves` adds weak and strong scaling. Raises `UsageError` for input that makes no
     sense, `InfeasibleError` where no plan is left.
     """
@@ -83,6 +89,7 @@ def train_plan(
     check_counts((*counts, *(have or {}).values()))
     numbers = parameters or shipped_parameters()
     network = transformer(found.graph)
+    software = TrainSoftware(_trainer(trainer), network_of(network_figures or {}), known_to_run)
     failures = failures or Failures()
     when, prices = today or day(), None if have else pricing or Pricing()
     plans: list[TrainPlanRecord] = []
@@ -98,28 +105,28 @@ def train_plan(
     for name in have or chips or USUAL:
         chip = find_chip(name, changes)
         try:
-            usual, system, stack, dtype = job_of(chip, network, ask, numbers)
+            site = site_of(chip, network, ask, numbers, software)
         except UsageError as error:
             refused.append(RefusalRecord(chip.id, "NO_COST_MODEL", str(error)))
             continue
-        usual = on_network(usual, network_figures or {})
-        kinds = {"routed": bool(float(network.moe_share)), "packed": ask.method == "qlora"}
-        tier = plan_tier(numbers, stack, chip.software_id, chip.generation, **kinds)
+        usual, dtype, kept = site.job, site.precision, site.pinned(pins)
+        tier = tier_of(numbers, site.labels, packed=ask.method == "qlora")
         if dtype != ask.precision:
             notes.append(f"{chip.id} has no {ask.precision}: {dtype}, its losses scaled")
         without: dict[TrainReason, list[int]] = {}
         tried = counts_to_try(counts, task, max_chips, None if have is None else have[name], pins)
         for count in tried:
-            job = usual if global_batch else replace(usual, global_batch=batch_for(ask.batch, count, pins))
-            check_layout(pins, job, count)
-            verdicts, at = _searched(job, count, pins)
+            job, devices = _batched(site, ask, count, kept, fixed=bool(global_batch)), count * site.devices
+            check_layout(kept, job, devices)
+            verdicts, at = _searched(job, devices, kept)
             considered += verdicts.total()
             rejected.update({r.name: n for r, n in verdicts.items() if r is not TrainReason.OK})
             made = None
             if at is not None:
-                case = TrainCase(job, at, chip, system, stack, dtype, ask.tokens, tier)
+                case = _case(site, job, at, ask, tier)
                 basis = prices.basis(chip.id, when) if prices else None
-                price = price_record(basis, count, int(at.spread.tp)) if basis else None
+                domain = max(int(at.spread.tp) // site.devices, 1)
+                price = price_record(basis, count, domain) if basis else None
                 made = plan_record(case, count, price, failures)
             if made is not None and made.goodput >= STANDSTILL:
                 plans.append(made)
@@ -134,9 +141,9 @@ def train_plan(
                 tried += [more] if more else []
         refused += left_out(chip, usual, without, ask.method)
         if curves:
-            strong = scaling_records(usual, chip.id, "strong", _strong(usual, pins))
+            strong = scaling_records(usual, chip.id, "strong", _strong(usual, kept))
             takes_over[chip.id] = takeover(strong)
-            weak = scaling(usual, SCALING, weak=True, pins=pins)
+            weak = scaling(usual, SCALING, weak=True, pins=kept)
             curve += [*strong, *scaling_records(usual, chip.id, "weak", weak)]
     every = plans
     given = {"days": deadline_days, "usd": max_usd, "usd_per_h": max_usd_per_h}
@@ -162,11 +169,55 @@ def train_plan(
     )
 
 
-def _searched(job: Job, count: int, pins: Pins) -> tuple[Counter[TrainReason], Point | None]:
-    """How many layouts on so many chips got which verdict, and the best of them; None: none is legal."""
-    priced = search(job, count, pins)
-    chosen = best(priced, float(job.cluster.memory_bytes))
+def situate(arguments: Mapping[str, Any], numbers: Parameters) -> tuple[Site, Point]:
+    """Of a question about one count of one chip (arguments of `train_plan`): where it runs, and the layout that the
+    answer takes. Raises the errors of `train_plan`."""
+    found = load(arguments["model"])
+    names = ("tokens", "seq", "global_batch", "precision", "task", "method")
+    tokens, seq, batch, precision, task, method = (arguments[name] for name in names)
+    ask = asked(tokens, seq, batch, precision, task, method, found.graph.model.max_context)
+    chip = find_chip(arguments["chips"][0], arguments["changes"])
+    wired = network_of(arguments["network_figures"])
+    own = TrainSoftware(_trainer(arguments["trainer"]), wired, arguments["known_to_run"])
+    site = site_of(chip, transformer(found.graph), ask, numbers, own)
+    pins, count = site.pinned(pins_of(arguments["layout"])), arguments["counts"][0]
+    job = _batched(site, ask, count, pins, fixed=bool(batch))
+    check_layout(pins, job, count * site.devices)
+    verdicts, at = _searched(job, count * site.devices, pins)
+    if at is None:
+        raise InfeasibleError(f"{found.graph.model.name}: no plan", blocker(verdicts).value)
+    return site, at
+
+
+def _trainer(name: str | None) -> str | None:
+    """The id of a trainer by what it is called. Raises `UnknownNameError`."""
+    return None if name is None else get_trainer(name).id
+
+
+def _batched(site: Site, ask: Ask, count: int, pins: Pins, *, fixed: bool) -> Job:
+    """The job with the sequences of a step that so many chips share; `fixed`: those that were asked for."""
+    if fixed:
+        return site.job
+    ways = site.job.software
+    return replace(
+        site.job,
+        global_batch=batch_for(ask.batch, count * site.devices, pins, accumulates=ways.accumulates),
+    )
+
+
+def _searched(job: Job, devices: int, pins: Pins) -> tuple[Counter[TrainReason], Point | None]:
+    """How many layouts on so many devices got which verdict, and the best of them; None: none is legal."""
+    priced = search(job, devices, pins)
+    chosen = best(priced, float(job.cluster.memory_bytes), known=job.known)
     return tally(priced), point(job, priced, int(chosen[0])) if len(chosen) else None
+
+
+def _case(site: Site, job: Job, at: Point, ask: Ask, tier: Tier) -> TrainCase:
+    """The best layout of a job, with all that its record says."""
+    t = site.trainer
+    return TrainCase(
+        job, at, site.chip, site.system, t.id, site.precision, ask.tokens, tier, site.devices, t.counts
+    )
 
 
 def _strong(job: Job, pins: Pins) -> list[Point]:
@@ -210,7 +261,7 @@ def _assumptions(ask: Ask, failures: Failures, notes: Sequence[str]) -> tuple[st
         what,
         f"a chip fails every {failures.chip_mtbf_h:,.0f} h; {failures.save_s:g} s to save, "
         f"{_stopped(failures)}, {failures.restart_s:g} s to restart",
-        "tensor-parallel collectives overlapped as the usual software does, data loading hidden",
+        "tensor-parallel collectives overlapped as the software does, data loading hidden",
         f"MFU: {flops} FLOPs per active parameter and token{frozen}, all pairs of attention, over the dense "
         f"peak of {ask.precision}",
     )

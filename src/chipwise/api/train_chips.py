@@ -9,7 +9,9 @@ from chipwise.errors import UsageError
 
 __all__ = ["check_chip", "precisions_of"]
 
-UNITS = {"fp8": "fp8", "mxfp8": "fp8", "nvfp4": "fp4"}  # type of the unit that multiplies a format
+# Type of the unit that multiplies a format narrower than 16 bit.
+UNITS = {"fp8": "fp8", "mxfp8": "fp8", "nvfp4": "fp4"}
+WIDE = ("fp32", "fp16")  # what every chip computes in, one way or another
 # Vendors whose chips bitsandbytes supports (installation guide, v0.50).
 NF4 = ("nvidia", "amd", "intel", "apple")
 
@@ -23,7 +25,7 @@ def check_chip(chip: Chip, ask: Ask) -> None:
         raise UsageError(f"{chip.id} is made for inference: {served}", "choose another chip")
     if ask.method == "qlora" and chip.vendor not in NF4:
         raise UsageError(f"{chip.id}: no software trains on weights of 4 bits (nf4) there", "method lora")
-    if ask.precision in precisions_of(chip):
+    if ask.precision in (*WIDE, *precisions_of(chip)):
         return
     unit = UNITS[ask.precision]
     why = f"{chip.id} has no {unit} unit"
@@ -35,7 +37,8 @@ def check_chip(chip: Chip, ask: Ask) -> None:
 
 
 def precisions_of(chip: Chip) -> tuple[str, ...]:
-    """The precisions that a chip trains in, the widest first: those that it multiplies faster than 16 bit."""
+    """The precisions of at most 16 bit that a chip trains in, the widest first: those that it multiplies faster than
+    16 bit."""
     usual = chip.matrix.get("bf16") or chip.matrix.get("fp16") or 0.0
     narrow = (p for p, unit in UNITS.items() if chip.matrix.get(unit, 0.0) > usual and not _unscaled(chip, p))
     return ("bf16", *narrow)

@@ -45,14 +45,19 @@ def next_count(last: int, days: Sequence[float], deadline_days: float | None, mo
     return None if enough or 2 * last > min(most or LARGEST, LARGEST) else 2 * last
 
 
-def batch_for(batch: int, chips: int, pins: Pins) -> int:
-    """Sequences of a step nearest to the usual `batch`, a power of two, that so many chips can share: a multiple of the
-    data-parallel ranks, or of their odd part where there are more of them, with room for micro-batches."""
-    ranks = chips // math.prod(int(pins.get(name, 1)) for name in ("tp", "pp", "cp")) or 1
+def batch_for(batch: int, devices: int, pins: Pins, *, accumulates: bool = True) -> int:
+    """Sequences of a step nearest to the usual `batch`, a power of two, that so many devices can share: a multiple of
+    the data-parallel ranks, or of their odd part where there are more of them, with room for micro-batches. Where the
+    micro-batch is fixed and software takes one per step, it makes the batch."""
+    ranks = devices // math.prod(int(pins.get(name, 1)) for name in ("tp", "pp", "cp")) or 1
+    if not accumulates and "micro_batch" in pins and int(pins.get("pp", 1)) == 1:
+        return int(pins["micro_batch"]) * ranks
+    ranks *= int(pins.get("micro_batch", 1))
+    fixed = "micro_batch" in pins or all(name in pins for name in ("tp", "pp", "cp"))
     odd = ranks // (ranks & -ranks)
     if odd == 1:
-        return batch
-    unit = ranks if ranks <= batch else odd
+        return max(batch, ranks) if fixed else batch
+    unit = ranks if ranks <= batch or fixed else odd
     while 2 * unit * NEAR <= batch:
         unit *= 2
     return max(round(batch / unit), 1) * unit

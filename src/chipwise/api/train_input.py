@@ -28,12 +28,14 @@ __all__ = [
 
 Pins = Mapping[str, int | str]
 
-# (class of the products' type, flavour of scaling, bytes per operand entry)
-PRECISIONS: Mapping[str, tuple[str, str, float]] = {
-    "bf16": ("16", "", 2.0),
-    "fp8": ("8", "tensor", 1.5),
-    "mxfp8": ("8", "mx", 1.5),
-    "nvfp4": ("4", "nvfp4", 1.5),
+# (class of the products' type, bytes per operand entry)
+PRECISIONS: Mapping[str, tuple[str, float]] = {
+    "fp32": ("fp32", 4.0),
+    "fp16": ("16", 2.0),
+    "bf16": ("16", 2.0),
+    "fp8": ("8", 1.5),
+    "mxfp8": ("8", 1.5),
+    "nvfp4": ("4", 1.5),
 }
 METHODS = ("full", "lora", "qlora")
 # Chips tried where none is named: the current accelerators that clouds rent by the server or slice at a known price,
@@ -41,7 +43,7 @@ METHODS = ("full", "lora", "qlora")
 USUAL = ("h100-sxm5-80gb", "b200-sxm", "b300-sxm", "mi300x", "tpu-v5p", "tpu-v6e")
 DEGREES = ("tp", "pp", "vp", "cp", "ep", "dp", "micro_batch")
 NAMED = {"schedule": SCHEDULES, "recompute": RECOMPUTE}
-SHARDING = {"zero": (0, 3), "shard": (1, 10**6), "offload": (0, 1)}
+SHARDING = {"zero": (0, 3), "shard": (1, 10**6), "offload": (0, 1), "sequence": (0, 1)}
 PINNABLE = (*DEGREES, *SHARDING, *NAMED)
 DEFAULT_SEQ = 4096  # of pre-training; what a model reads where that is less
 DEFAULT_BATCH_TOKENS = 4e6  # of pre-training at scale; of fine-tuning 0.25 M
@@ -92,8 +94,8 @@ def asked(
     how = method or ("lora" if task == "finetune" else "full")
     if how not in METHODS:
         raise UnknownNameError("method", how, METHODS, f"one of {', '.join(METHODS)}")
-    if how == "qlora" and precision != "bf16":
-        raise UsageError("qlora computes in bf16 on weights of 4 bits", f"not in {precision}: leave it out")
+    if how == "qlora" and PRECISIONS[precision][0] != "16":
+        raise UsageError("qlora computes in 16 bit on weights of 4 bits", f"not in {precision}: leave it out")
     if not batch:
         wanted = (DEFAULT_BATCH_TOKENS if task == "train" else DEFAULT_BATCH_TOKENS / 16) / seq
         batch = 2 ** max(round(float(np.log2(max(wanted, 1.0)))), 0)

@@ -3,113 +3,166 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from chipwise.api.train_chips import check_chip
-from chipwise.api.train_input import PRECISIONS, Ask
+from chipwise.api.train_input import PRECISIONS, Ask, Pins
 from chipwise.calibrate.fit_training import training_effects
 from chipwise.calibrate.parameters import Parameters
 from chipwise.calibrate.training_rates import labels_of, rates
 from chipwise.catalog.chip import Chip
 from chipwise.catalog.system import System, systems_for, with_own_links
+from chipwise.catalog.trainer import Trainer, get_trainer, usual_trainer
 from chipwise.errors import UnknownNameError
 from chipwise.parallel.network import ALIKE
 from chipwise.predict.training.cluster import Wired, cluster, on_system
 from chipwise.predict.training.memory import MemoryRates
-from chipwise.predict.training.values import Rates, Recipe, Transformer
+from chipwise.predict.training.values import Cluster, Recipe, Transformer
 from chipwise.search.training import Job
-from chipwise.search.training_space import SCHEDULES
+from chipwise.search.training_space import ANY, Software
 from chipwise.units import parse_quantity
 from chipwise.workload.formats import get_format
 
-__all__ = ["job_of", "on_network"]
+__all__ = ["Site", "TrainSoftware", "network_of", "site_of"]
 
-# Pipeline schedules of the usual software: Megatron-Core, Primus, MaxText (circular pipelines), torchtitan, NxD.
-SCHEDULES_OF = {
-    "nemo": ("1f1b", "interleaved"),
-    "rocm": ("1f1b", "interleaved", "zero-bubble", "zb-v"),
-    "xla": ("gpipe", "interleaved"),
-    "neuron": ("1f1b", "interleaved"),
-    "habana": ("1f1b",),
-}
 # Figures of a network that the user may know better: unit, least, most.
-NETWORK = {"nic": ("B/s", 1e6, 1e13), "oversubscription": ("", 1.0, 100.0), "leaf": ("", 1.0, 1e6)}
+NETWORK = {
+    "nic": ("B/s", 1e6, 1e13),
+    "domain": ("", 1.0, 1e6),
+    "oversubscription": ("", 1.0, 100.0),
+    "leaf": ("", 1.0, 1e6),
+}
+SHARED = ("wide", "narrow", "memory_bytes", "memory_bytes_per_s", "link_bytes_per_s", "nic_bytes_per_s")
 PACKED = "nf4_double"  # 4 bits whose scales are quantised too (Dettmers et al., 2023)
 
 
-def job_of(
-    chip: Chip, network: Transformer, ask: Ask, numbers: Parameters
-) -> tuple[Job, System | None, str, str]:
-    """What a chip computes, with which numbers, on what, by which software, in which type: chips without bf16 take
-    fp16. Raises `UsageError` for a chip that cannot."""
+@dataclass(frozen=True, slots=True)
+class Site:
+    """Where and with what a run is planned: the job of a chip, its machine, the trainer, the type of its products, the
+    labels that chose its fitted numbers, and whether the trainer was named."""
+
+    job: Job
+    chip: Chip
+    system: System | None
+    trainer: Trainer
+    precision: str
+    labels: Mapping[str, str]
+    named: bool
+
+    def pinned(self, pins: Pins) -> Pins:
+        """What the user pins, and what the configurations of a trainer that was named set besides."""
+        usual: dict[str, int | str] = {}
+        if self.named and self.trainer.usual_recompute:
+            usual["recompute"] = self.trainer.usual_recompute
+        if self.named and self.trainer.usual_schedule and int(pins.get("pp", 1)) > 1:
+            virtual = int(pins.get("vp", 1)) > 1
+            usual["schedule"] = "interleaved" if virtual else self.trainer.usual_schedule
+        return {**usual, **pins}
+
+    @property
+    def devices(self) -> int:
+        """Devices that layouts count in one chip."""
+        return self.trainer.devices_of(self.chip)
+
+
+@dataclass(frozen=True, slots=True)
+class TrainSoftware:
+    """What the user says of software and place: the trainer (None: the usual one of each chip, tuned); figures of the
+    network: `nic` bytes/s of a chip, one direction, `domain`, the chips that meet on the fabric, `oversubscription` of
+    leaf switches (links down over links up) and `leaf`, the hosts under one; and that the run is `known` to exist."""
+
+    trainer: str | None = None
+    network: Mapping[str, float] = field(default_factory=dict)
+    known: bool = False
+
+
+def site_of(
+    chip: Chip,
+    network: Transformer,
+    ask: Ask,
+    numbers: Parameters,
+    given: TrainSoftware,
+) -> Site:
+    """What a chip computes, with which numbers, on what, by which trainer, in which type: chips without bf16 take fp16.
+
+    Raises `UsageError` for a chip that cannot, `UnknownNameError` for an unknown trainer.
+    """
     check_chip(chip, ask)
-    dtype, flavour, operand = PRECISIONS[ask.precision]
+    trainer = given.trainer
+    software = get_trainer(trainer) if trainer else usual_trainer(chip)
+    dtype, operand = PRECISIONS[ask.precision]
     system = _system(chip)
-    half = "fp16" if "fp16" in chip.matrix and "bf16" not in chip.matrix else "bf16"
+    fp16 = ask.precision == "fp16" or ("fp16" in chip.matrix and "bf16" not in chip.matrix)
+    half = "fp16" if fp16 else "bf16"
     machine = on_system(chip, system, dtype, half) if system else cluster(chip, dtype, half=half)
-    stack, kind = _stack(chip)
-    labels = labels_of(
-        dtype,
-        kind,
-        stack,
-        chip.generation,
-        chip.software_id,
-        recipe=flavour,
-        moe=bool(network.moe_share),
-    )
+    machine = _shared(_on_network(machine, given.network), software.devices_of(chip))
+    labels = labels_of(dtype, software, chip.generation, moe=bool(network.moe_share))
+    columns = {name: np.array([text]) for name, text in labels.items()}
     times, memory = training_effects(numbers)
-    one = {k: float(np.ravel(v)[0]) for k, v in times.values(labels).items()}
-    held = {k: float(np.ravel(v)[0]) for k, v in memory.values(labels).items()}
+    one = {k: float(np.ravel(v)[0]) for k, v in times.values(columns).items()}
+    held = {k: float(np.ravel(v)[0]) for k, v in memory.values(columns).items()}
     packed = get_format(PACKED).mean_bits / 8.0
+    joined = chip.scaleup is not None and "bridge" not in chip.scaleup.name
     recipe = Recipe(
         operand_bytes=operand,
-        fused=1.0 if chip.scaleup and "bridge" not in chip.scaleup.name else 0.0,
-        compiled=1.0 if kind == "xla" else 0.0,
-        regather=0.0 if kind == "xla" else 1.0,
-        frozen_bytes=packed if ask.method == "qlora" else 2.0 if dtype == "16" else 1.0,
+        flash=float(software.flash),
+        score_passes=software.score_passes,
+        fused=float(software.overlaps and joined),
+        compiled=float(software.compiled),
+        graphs=float(software.graphs),
+        regather=float(software.regather and not software.compiled),
+        flat=float(software.flat),
+        broadcast=float(software.broadcast),
+        half_gradients=float(half == "fp16"),
+        frozen_bytes=packed if ask.method == "qlora" else 1.0 if dtype in ("8", "4") else 2.0,
     )
-    made: Rates = rates(one, numbers.links(chip))
+    stages = software.zero or ANY.zero
+    if trainer and software.usual_zero is not None:
+        stages = (software.usual_zero,)
+    once = bool(trainer) and not software.accumulates
+    ways = Software(software.schedules or ANY.schedules, stages, not once)
     job = Job(
         network,
         machine,
         recipe,
-        made,
+        rates(one, numbers.links(chip)),
         MemoryRates(**held),
         ask.batch,
         ask.seq,
         ask.adapter,
-        SCHEDULES_OF.get(stack, tuple(SCHEDULES)),
+        ways,
+        software.sequence,
         system is not None and system.unified,
+        given.known,
     )
-    return job, system, stack, half if ask.precision == "bf16" else ask.precision
+    precision = half if dtype == "16" else ask.precision
+    return Site(job, chip, system, software, precision, labels, trainer is not None)
 
 
-def _stack(chip: Chip) -> tuple[str, str]:
-    """The usual software of a vendor's chips, as the fit names it."""
-    name = chip.software_id
-    if chip.kind == "tpu":
-        return "xla", "xla"
-    if name.startswith(("trainium", "inferentia")):
-        return "neuron", "xla"
-    if name.startswith("gaudi"):
-        return "habana", "xla"
-    return {"nvidia": ("nemo", "fused"), "amd": ("rocm", "fused")}.get(chip.vendor, ("other", "fsdp"))
-
-
-def on_network(job: Job, given: Mapping[str, str]) -> Job:
-    """The job on the user's own network: `nic` bytes/s of a chip, one direction; `oversubscription` of leaf switches
-    (links down over links up) and `leaf`, the hosts under one. Raises `UsageError`, `UnknownNameError`."""
+def network_of(given: Mapping[str, str]) -> dict[str, float]:
+    """Figures of the network as numbers. Raises `UsageError`, `UnknownNameError`."""
     for name in given:
         if name not in NETWORK:
             raise UnknownNameError("figure of the network", name, NETWORK, f"one of {', '.join(NETWORK)}")
-    read = {name: _read(name, text) for name, text in given.items()}
-    c = job.cluster
+    return {name: _read(name, text) for name, text in given.items()}
+
+
+def _on_network(c: Cluster, read: Mapping[str, float]) -> Wired:
+    """The cluster on the user's own network."""
     known = c.wiring if isinstance(c, Wired) else ALIKE
-    wiring = replace(known, **{name: v for name, v in read.items() if name != "nic"})
-    nic = read.get("nic", c.nic_bytes_per_s)
-    return replace(job, cluster=Wired.of(replace(c, nic_bytes_per_s=nic), wiring))
+    own = {"nic": "nic_bytes_per_s", "domain": "domain"}
+    wiring = replace(known, **{name: v for name, v in read.items() if name not in own})
+    return Wired.of(replace(c, **{own[name]: v for name, v in read.items() if name in own}), wiring)
+
+
+def _shared(c: Wired, devices: int) -> Wired:
+    """The cluster whose chips are several devices each: every one has its share of all, and more meet on the fabric."""
+    if devices == 1:
+        return c
+    parts = {name: getattr(c, name) / devices for name in SHARED}
+    return replace(c, **parts, domain=c.domain * devices)
 
 
 def _read(name: str, text: str) -> float:

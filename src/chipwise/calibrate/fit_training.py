@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, fields, replace
 from typing import Any, TypeVar
 
@@ -21,10 +22,11 @@ from chipwise.predict.training.step import StepTime, step_time
 from chipwise.predict.training.values import Cluster, Recipe, Spread, Transformer
 from chipwise.units import Array, Real
 
-__all__ = ["Runs", "fit", "memory_of", "seconds_of", "training_effects"]
+__all__ = ["Runs", "fit", "fitted_count", "memory_of", "seconds_of", "seen_pairs", "training_effects"]
 
 T = TypeVar("T")
 SOURCE = "fitted on published training runs of 2020-2026 (step times and peak memory; rows are not shipped)"
+SEEN = f"{PREFIX}.seen.pair="
 LEAST = 0.003  # factors nearer to one than this are left out of the shipped table
 
 
@@ -78,11 +80,33 @@ def fit(runs: Runs, prior: Parameters) -> Parameters:
     if len(weighed):
         found = engine.fit(_memory_rows(runs.take(weighed)), MEMORY)
         table |= found.parameters(MEMORY_PREFIX, SOURCE, LEAST)
+    pairs = np.char.add(np.char.add(runs.labels["stack"], "+"), runs.labels["generation"])[timed]
+    for pair, rows in sorted(Counter(map(str, pairs)).items()):
+        table[f"{SEEN}{pair}"] = Parameter(0.0, float(rows), 0.0, "rows of a trainer on a generation", SOURCE)
     return Parameters(table)
+
+
+def seen_pairs(numbers: Parameters) -> frozenset[str]:
+    """Trainers on generations of chips, as in `nemo+hopper`, of which step times are behind the numbers."""
+    return numbers.derived(_seen)
+
+
+def _seen(numbers: Parameters) -> frozenset[str]:
+    return frozenset(name.removeprefix(SEEN) for name in numbers.table if name.startswith(SEEN))
+
+
+def fitted_count(numbers: Parameters) -> int:
+    """How many numbers of training were fitted: all but the scatter of rows and the lists of what was seen."""
+    own = (name for name in numbers.table if name.startswith(f"{PREFIX}."))
+    return sum(1 for name in own if not name.startswith(SEEN) and ".scatter." not in name)
 
 
 def training_effects(numbers: Parameters) -> tuple[Effects, Effects]:
     """Effects on time and on memory in a table of parameters; priors where it has none."""
+    return numbers.derived(_both)
+
+
+def _both(numbers: Parameters) -> tuple[Effects, Effects]:
     return _effects(numbers, PREFIX, QUANTITIES), _effects(numbers, MEMORY_PREFIX, MEMORY)
 
 

@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
-from numpy.typing import NDArray
 
 from chipwise.calibrate.effects import Level, Quantity
+from chipwise.catalog.trainer import Trainer
 from chipwise.parallel.collective import CollectiveParameters, Kind
 from chipwise.predict.training.values import Rates
 
-__all__ = ["MEMORY", "MEMORY_PREFIX", "PREFIX", "QUANTITIES", "labels_of", "rates", "shared_by"]
+__all__ = ["MEMORY", "MEMORY_PREFIX", "PREFIX", "QUANTITIES", "labels_of", "rates"]
 
 PREFIX = "training"
 
@@ -30,7 +30,8 @@ _DTYPE = {
 # A share in training is 0.87 of that of a lone large product, where both are known (A100, H100). AMD's libraries reach
 # less of their peaks than others, by the kernels of this package: 0.47 (MI300X), 0.49 (MI355X) in 16 bit, 0.55 and 0.49
 # in 8 bit; few training runs say it again.
-_AMD = {"16+cdna3": -0.56, "16+cdna4": -0.53, "8+cdna3": -0.17, "8+cdna4": -0.27}
+# Volta's reach less of theirs too, without asynchronous copies.
+_PRODUCTS = {"16+cdna3": -0.56, "16+cdna4": -0.53, "8+cdna3": -0.17, "8+cdna4": -0.27, "16+volta": -0.15}
 
 # Megatron of 2020 fused bias, activation and dropout; PyTorch that runs operation by operation fuses nothing;
 # Hugging Face's GPT-2 wrote its activation as eight operations over four times the width.
@@ -38,8 +39,8 @@ _PASSES = {
     "megatron-2020": -0.4,
     "megatron-2022": -0.4,
     "deepspeed-2021": -0.4,
-    "eager": 0.3,
-    "hf-deepspeed": 0.6,
+    "pytorch": 0.3,
+    "transformers-2021": 0.6,
 }
 
 QUANTITIES: Mapping[str, Quantity] = {
@@ -49,139 +50,60 @@ QUANTITIES: Mapping[str, Quantity] = {
         "share of dense peak, products with weights, at sustained clocks",
         (
             Level(("dtype",), 0.08, _DTYPE),
-            Level(("unit",), 0.10, {"volta": -0.15}),
-            Level(("products",), 0.20, _AMD),
-            Level(("chip",), 0.05),
-            Level(("recipe",), 0.15, {"row": -0.45, "block": -0.08}),
-            Level(("stack",), 0.05),
-            Level(("release",), 0.04),
-            Level(("site",), 0.20),
-            Level(("dims",), 0.20, {"known": 0.0}),
+            Level(("products",), 0.15, _PRODUCTS),
+            Level(("stack",), 0.10),
         ),
         high=1.0,
     ),
     "straggle": Quantity(0.004, 0.4, "more time per doubling of the nodes"),
     "tail": Quantity(0.2, 0.5, "waves of tiles that a product takes longer"),
-    "fsdp_overlap": Quantity(
-        1.4,
-        0.10,
-        "exponent of the overlap of FSDP traffic",
-        # ZeRO-3 of 2021 synchronised every layer
-        (Level(("stack",), 0.2, {"deepspeed-2021": -0.34, "hf-deepspeed": -0.34}),),
-        low=1.0,
-        high=8.0,
-    ),
+    "fsdp_overlap": Quantity(1.4, 0.10, "exponent of the overlap of FSDP traffic", low=1.0, high=8.0),
     "core": Quantity(
         0.36,
         0.10,
         "share of 16-bit peak, fused attention core",
         # FlashAttention-2 was written for Ampere and reaches 35 % of a Hopper, kernels of its own twice that (Shah et
         # al., 2024)
-        (
-            Level(("generation",), 0.15),
-            Level(("attention", "generation"), 0.15, {"fa2+hopper": -0.5}),
-            Level(("stack",), 0.10),
-        ),
+        (Level(("attention", "generation"), 0.15, {"fa2+hopper": -0.5}),),
         high=0.9,
     ),
-    "unfused": Quantity(
-        0.60,
-        0.15,
-        "share of 16-bit peak, attention core that writes scores",
-        (Level(("kind",), 0.3), Level(("stack",), 0.2)),
-        high=0.9,
-    ),
+    "unfused": Quantity(0.60, 0.15, "share of 16-bit peak, attention core that writes scores", high=0.9),
     "passes": Quantity(
-        2.3,
-        0.15,
-        "passes over saved activations, forward",
-        (
-            Level(("kind",), 0.20),
-            Level(("stack",), 0.12, _PASSES),
-            Level(("moe",), 0.15),
-        ),
+        2.3, 0.15, "passes over saved activations, forward", (Level(("stack",), 0.12, _PASSES),)
     ),
-    "host_s": Quantity(
-        1.5e-3,
-        0.2,
-        "s of host work per layer and micro-batch, forward and backward",
-        (Level(("kind",), 0.3, {"eager": 0.5, "fused": -0.3}), Level(("stack",), 0.3)),
-    ),
+    "host_s": Quantity(1.5e-3, 0.2, "s of host work per layer and micro-batch, forward and backward"),
+    # hosts differ by generation
     "moe_host_s": Quantity(
         4e-3,
         0.3,
         "s of host work, more for a layer with experts",
-        # capacities that are fixed spare the host waiting for counts of tokens; hosts differ by generation
-        (
-            Level(("moe",), 0.6, {"dropped": -1.0, "captured": -1.0}),
-            Level(("generation",), 0.4),
-            Level(("stack",), 0.3),
-            Level(("release",), 0.15),
-            Level(("era",), 0.4),
-            Level(("recipe",), 0.2),
-        ),
+        (Level(("generation",), 0.4), Level(("stack",), 0.3)),
     ),
-    "tp_exposed": Quantity(
-        0.30, 0.3, "exposed share of tensor-parallel collectives", (Level(("stack",), 0.3),), high=1.0
-    ),
-    "dp_exposed": Quantity(
-        0.50,
-        0.2,
-        "exposed share of gradient traffic",
-        (Level(("kind",), 0.3, {"eager": 0.5}), Level(("stack",), 0.2)),
-        high=1.0,
-    ),
-    "pp_exposed": Quantity(
-        0.30,
-        0.3,
-        "exposed share of traffic between stages",
-        (Level(("kind",), 0.3, {"eager": 0.3}),),
-        high=1.0,
-    ),
+    "tp_exposed": Quantity(0.30, 0.3, "exposed share of tensor-parallel collectives", high=1.0),
+    "dp_exposed": Quantity(0.50, 0.2, "exposed share of gradient traffic", high=1.0),
+    "pp_exposed": Quantity(0.30, 0.3, "exposed share of traffic between stages", high=1.0),
     "expert_loss": Quantity(
         1.5,
         0.15,
         "factor on grouped products: permutation, imbalance, small groups",
-        (
-            Level(("stack",), 0.15),
-            Level(("generation",), 0.10),
-            Level(("release",), 0.10),
-            Level(("dtype",), 0.10),
-        ),
+        (Level(("stack",), 0.15), Level(("generation",), 0.10)),
         low=1.0,
     ),
-    "all_to_all": Quantity(
-        0.55, 0.2, "share of link bandwidth, all-to-all", (Level(("generation",), 0.15),), high=2.0
-    ),
-    "all_to_all_net": Quantity(
-        0.9,
-        0.3,
-        "share of network bandwidth, all-to-all",
-        (Level(("generation",), 0.2), Level(("stack",), 0.2)),
-        high=4.0,
-    ),
+    "all_to_all": Quantity(0.55, 0.2, "share of link bandwidth, all-to-all", high=2.0),
+    "all_to_all_net": Quantity(0.9, 0.3, "share of network bandwidth, all-to-all", high=4.0),
     "rank_s": Quantity(1e-3, 1.0, "s per rank of a ZeRO-1 group that sends weights rank by rank"),
-    "step_s": Quantity(12e-3, 0.4, "s once per step", (Level(("kind",), 0.4), Level(("stack",), 0.4))),
+    "step_s": Quantity(12e-3, 0.4, "s once per step"),
 }
 
 MEMORY_PREFIX = "training.memory"
 
 MEMORY: Mapping[str, Quantity] = {
-    "base_bytes": Quantity(
-        6e9, 0.3, "bytes of context, libraries and communication buffers", (Level(("stack",), 0.15),)
-    ),
+    "base_bytes": Quantity(6e9, 0.3, "bytes of context, libraries and communication buffers"),
     "state": Quantity(
-        1.1,
-        0.08,
-        "factor on weights, gradients and optimiser state",
-        (Level(("kind",), 0.08), Level(("stack",), 0.15)),
+        1.1, 0.08, "factor on weights, gradients and optimiser state", (Level(("kind",), 0.08),)
     ),
-    "activation": Quantity(
-        1.05, 0.08, "factor on activations and logits", (Level(("kind",), 0.08), Level(("stack",), 0.15))
-    ),
+    "activation": Quantity(1.05, 0.08, "factor on activations and logits", (Level(("stack",), 0.15),)),
 }
-
-FA2 = ("llm-foundry", "internevo", "torchtitan", "torchtitan-eager", "deepspeed", "other")
 
 
 def rates(values: Mapping[str, object], links: Mapping[Kind, CollectiveParameters]) -> Rates:
@@ -190,47 +112,27 @@ def rates(values: Mapping[str, object], links: Mapping[Kind, CollectiveParameter
     return Rates(**values, links=links)  # type: ignore[arg-type]
 
 
-def shared_by(dtype: str, stack: str, generation: str) -> dict[str, str]:
-    """What a run shares its figures with.
+def labels_of(dtype: str, trainer: Trainer, generation: str, *, moe: bool) -> dict[str, str]:
+    """What a run shares its fitted numbers with.
 
     | label | meaning |
     |---|---|
-    | unit | of narrow types the matrix unit of the generation; of fp32, which many run elsewhere, that of any chip |
-    | products | a type on what multiplies it |
-    | attention | whose fused kernels the stack calls: FlashAttention-2 ("fa2") or the chip's own ("native") |
+    | dtype | type of the products |
+    | kind, stack | kind and id of the trainer |
+    | generation | of the chip |
+    | products | a type on the generation that multiplies it; of fp32, which many run elsewhere, on any |
+    | attention | whose fused kernels the trainer calls: FlashAttention-2 ("fa2") or the chip's own ("native") |
+    | moe | dense or moe |
     """
     # 16 bit of Blackwell Ultra is Blackwell's
     unit = generation.removesuffix("_ultra") if dtype == "16" else generation
+    unit = "any" if dtype == "fp32" else unit
     return {
-        "unit": "fp32" if dtype == "fp32" else unit,
-        "products": f"{dtype}+{unit}",
-        "attention": "fa2" if stack in FA2 else "native",
-    }
-
-
-def labels_of(
-    dtype: str,
-    kind: str,
-    stack: str,
-    generation: str,
-    chip: str,
-    *,
-    recipe: str = "",
-    release: str = "none",
-    moe: bool = False,
-) -> dict[str, NDArray[np.str_]]:
-    """Labels of one case, as the fit wants them."""
-    one = {
         "dtype": dtype,
-        "kind": kind,
-        "stack": stack,
-        "recipe": recipe,
-        "release": release,
+        "kind": trainer.kind,
+        "stack": trainer.id,
         "generation": generation,
-        "chip": chip,
+        "products": f"{dtype}+{unit}",
+        "attention": trainer.attention,
         "moe": "moe" if moe else "dense",
-        "era": "late",
-        "dims": "known",
-        "site": "any",
-    } | shared_by(dtype, stack, generation)
-    return {key: np.array([value]) for key, value in one.items()}
+    }

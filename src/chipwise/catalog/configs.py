@@ -1,4 +1,5 @@
-"""Model configurations: a `config.json` by path or folder, or one of the bundled table by name."""
+"""Model configurations: a `config.json` by path or folder, one of the bundled table by name, or a transformer by its
+dimensions."""
 
 from __future__ import annotations
 
@@ -13,8 +14,30 @@ from chipwise.catalog.files import read_text
 from chipwise.catalog.parsed import parse
 from chipwise.catalog.snapshot import own_exists, per_snapshot, shipped_text
 from chipwise.errors import UnknownNameError, UsageError, shorten
+from chipwise.units import parse_quantity
 
-__all__ = ["ModelConfig", "bundled_configs", "find_config", "parse_config"]
+__all__ = ["BY_DIMENSIONS", "ModelConfig", "bundled_configs", "find_config", "parse_config"]
+
+BY_DIMENSIONS = "transformer:"
+"""What a model begins with that is given by its dimensions."""
+
+# Key of a dimension -> key of a configuration, and the largest value.
+DIMENSIONS: Mapping[str, tuple[str, float]] = {
+    "layers": ("num_hidden_layers", 1e4),
+    "hidden": ("hidden_size", 1e6),
+    "heads": ("num_attention_heads", 1e5),
+    "kv_heads": ("num_key_value_heads", 1e5),
+    "head_dim": ("head_dim", 65_536),
+    "ffn": ("intermediate_size", 1e7),
+    "vocab": ("vocab_size", 1e8),
+    "experts": ("num_experts", 1e5),
+    "top_k": ("num_experts_per_tok", 1e5),
+    "shared_ffn": ("shared_expert_intermediate_size", 1e7),
+    "context": ("max_position_embeddings", 1e9),
+}
+SWITCHES = {"gated": True, "tied": False, "causal": True}  # and what each is unless it is said
+NEEDED_DIMENSIONS = ("layers", "hidden", "heads", "ffn", "vocab")
+DIMENSIONS_EXAMPLE = "transformer:layers=40,hidden=5120,heads=40,kv_heads=8,ffn=13824,vocab=152064"
 
 # Published configs are under 1 MB, the long ones because they list every layer that is not quantised.
 MAX_BYTES = 8_000_000
@@ -34,11 +57,14 @@ class ModelConfig:
 
 
 def find_config(name: str) -> ModelConfig:
-    """The configuration at a path, in a folder, or bundled under a name (case is ignored, and so is the
-    organisation where the rest is unique).
+    """The configuration at a path, in a folder, bundled under a name (case is ignored, and so is the organisation
+    where the rest is unique), or of a transformer by its dimensions, `transformer:layers=...,hidden=...`.
 
-    Raises `UsageError` for a file that is no configuration, `UnknownNameError` for an unknown name.
+    Raises `UsageError` for a file that is no configuration or dimensions that make no transformer,
+    `UnknownNameError` for an unknown name or dimension.
     """
+    if name.startswith(BY_DIMENSIONS):
+        return _by_dimensions(name)
     looks_like_path = name.startswith((".", "~", os.sep)) or name.endswith(".json")
     path = Path(name)
     try:
@@ -94,6 +120,43 @@ def parse_config(text: str, name: str, origin: str) -> ModelConfig:
     if not isinstance(data, dict):
         raise UsageError(f"{origin}: not a model configuration", "expected one JSON object")
     return ModelConfig(name, data, origin)
+
+
+def _by_dimensions(text: str) -> ModelConfig:
+    """The configuration of `transformer:layers=40,hidden=5120,...`, in 16 bit.
+
+    Needed: layers, hidden, heads, ffn, vocab. As they follow: kv_heads (heads), head_dim (hidden / heads). With
+    experts, which need top_k, ffn is the width of one expert and shared_ffn that of all shared ones. `gated` 1: three
+    matrices per feed-forward; `tied` 1: the head is the embedding table; `causal` 0: every token sees all others;
+    `context`: most tokens that the model reads.
+    """
+    keys: dict[str, Any] = {"model_type": "transformer", "torch_dtype": "bfloat16"}
+    given: dict[str, float] = {}
+    known = (*DIMENSIONS, *SWITCHES)
+    for part in text.removeprefix(BY_DIMENSIONS).split(","):
+        key, _, value = (piece.strip() for piece in part.partition("="))
+        if not key:
+            raise UsageError("a dimension without a name", f"as in {DIMENSIONS_EXAMPLE}")
+        if key not in known:
+            raise UnknownNameError("dimension", shorten(key), known, f"as in {DIMENSIONS_EXAMPLE}")
+        if key in given:
+            raise UsageError(f"dimension '{key}' is given twice", "keep the one that is meant")
+        if not value:
+            raise UsageError(f"dimension '{key}' has no value", f"as in {DIMENSIONS_EXAMPLE}")
+        most = DIMENSIONS[key][1] if key in DIMENSIONS else 1.0
+        given[key] = number = parse_quantity(value, "", key, low=1.0 if key in DIMENSIONS else 0.0, high=most)
+        if number % 1:
+            raise UsageError(f"{key}: {shorten(value)} is not a whole number", f"as in {DIMENSIONS_EXAMPLE}")
+    absent = [key for key in NEEDED_DIMENSIONS if key not in given]
+    if absent:
+        raise UsageError(f"a transformer without {', '.join(absent)}", f"as in {DIMENSIONS_EXAMPLE}")
+    for key, other in (("experts", "top_k"), ("top_k", "experts"), ("shared_ffn", "experts")):
+        if key in given and other not in given:
+            raise UsageError(f"{key} without {other}", f"add {other}, as in experts=8,top_k=2")
+    keys |= {DIMENSIONS[key][0]: int(number) for key, number in given.items() if key in DIMENSIONS}
+    keys |= {key: bool(given.get(key, usual)) for key, usual in SWITCHES.items()}
+    name = f"transformer {keys['num_hidden_layers']}x{keys['hidden_size']}"
+    return ModelConfig(name, keys, "dimensions as given")
 
 
 def _read_path(path: Path) -> ModelConfig:

@@ -8,25 +8,22 @@ from collections.abc import Sequence
 import numpy as np
 
 from chipwise.evidence.rows import Row
-from chipwise.evidence.training_case import Case
-from chipwise.evidence.training_machine import at_jean_zay
-from chipwise.evidence.training_models import number
-from chipwise.predict.training.result import step_flops
+from chipwise.evidence.training_rows import Run, number
+from chipwise.predict.training.result import Convention, step_flops
+from chipwise.predict.training.values import Spread, Transformer
 from chipwise.units import Array
 
-__all__ = ["measured_of", "row_group", "row_weights", "workload_key"]
+__all__ = ["measured_of", "row_group", "row_weights", "unknown_batch", "workload_key"]
 
-# Publications whose FLOP/s count recomputation, and say nothing else about time.
-HARDWARE_FLOPS = ("megatron_jan2021", "megatron_sc21", "bigscience")
 KEY = ("model", "benchmark", "chip", "accelerator", "chips_total", "seq_len", "global_batch", "precision")
 
 
-def measured_of(row: Row, case: Case) -> tuple[float, float]:
+def measured_of(row: Row, network: Transformer, spread: Spread, counts: Convention) -> tuple[float, float]:
     """(seconds of a step, bytes of a device), NaN where not measured.
 
-    Time first, then rates; FLOP/s only where nothing else is published, by the convention of the source.
+    Time first, then rates; FLOP/s only where nothing else is published, as the trainer counts them.
     """
-    s, chips = case.spread, number(row, "chips_total") or 1.0
+    s, chips = spread, number(row, "chips_total") or 1.0
     memory = (number(row, "memory_gb") or np.nan) * 1e9
     seconds = number(row, "step_time_s") or number(row, "fwd_bwd_time_s")
     if seconds is None and (rate := number(row, "samples_per_s")):
@@ -34,9 +31,7 @@ def measured_of(row: Row, case: Case) -> tuple[float, float]:
     if seconds is None and (rate := number(row, "tokens_per_s_per_chip")):
         seconds = float(s.global_batch * s.seq) / (rate * chips)
     if seconds is None and (rate := number(row, "tflops_per_chip")):
-        convention = "hardware" if row.get("family") in HARDWARE_FLOPS else "model"
-        flops = float(step_flops(case.network, s, "hardware" if convention == "hardware" else "model"))
-        seconds = flops / (rate * 1e12 * chips)
+        seconds = float(step_flops(network, s, counts)) / (rate * 1e12 * chips)
     return (np.nan if seconds is None else seconds), memory
 
 
@@ -53,23 +48,24 @@ def row_group(row: Row) -> str:
     return family
 
 
-def row_weights(rows: Sequence[Row], cases: Sequence[Case]) -> Array:
-    """A row's pull: rows of one workload and of a large publication share theirs (by the square root), guessed
+def row_weights(runs: Sequence[Run]) -> Array:
+    """A row's pull: rows of one workload and of a large publication share theirs (by the square root), assumed
     inputs count 0.4; runs on Jean Zay 0.3, V100s there 0.15 (the same test differed by 16 % in the median, by 40 %
-    between allocations). vTrain's rows count nothing:
-    those of one node are composed from about 32 layer times, and all of them are what others are judged by."""
-    keys = [(row_group(r), workload_key(r)) for r in rows]
+    between allocations). vTrain's rows count nothing: those of one node are composed from about 32 layer times, and
+    all of them are what others are judged by. Nor does a step time of an unknown batch."""
+    keys = [(row_group(r.row), workload_key(r.row)) for r in runs]
     workloads, groups = Counter(keys), Counter(g for g, _ in keys)
     out = []
-    for row, case, key in zip(rows, cases, keys, strict=True):
-        sure = 1.0
-        if any(g.startswith(("dimensions", "layout", "sequences")) for g in case.guessed):
-            sure = 0.4
-        if at_jean_zay(row):
-            sure = 0.15 if row.get("chip", "").startswith("v100") else 0.3 * sure
-        if any(g.startswith("global batch") for g in case.guessed) and row.get("step_time_s"):
-            sure = 0.0
-        if key[0].startswith("vtrain"):
+    for run, key in zip(runs, keys, strict=True):
+        sure = 0.4 if set(run.assumed) & {"dimensions", "layout", "sequences"} else 1.0
+        if run.row.get("system") == "Jean Zay":
+            sure = 0.15 if run.row.get("chip", "").startswith("v100") else 0.3 * sure
+        if unknown_batch(run) or key[0].startswith("vtrain"):
             sure = 0.0
         out.append(sure / workloads[key] ** 0.5 / max(1.0, groups[key[0]] / 40.0) ** 0.5)
     return np.array(out)
+
+
+def unknown_batch(run: Run) -> bool:
+    """Whether a step time is published without its batch: it says nothing about speed."""
+    return "global batch" in run.assumed and bool(run.row.get("step_time_s"))

@@ -1,108 +1,347 @@
-"""Rows of training measurements -> what a step is computed from, with the defaults that blanks take."""
+"""Rows of training runs as the questions that a user would ask: the fields of `plan --task train`."""
 
 from __future__ import annotations
 
+import csv
+import io
+import math
 import re
-from collections.abc import Sequence
-from dataclasses import fields, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from chipwise.calibrate.fit_training import Runs
-from chipwise.calibrate.training_rates import shared_by
+from chipwise.catalog.chips import get_chip
+from chipwise.catalog.configs import BY_DIMENSIONS
+from chipwise.catalog.parsed import parse
+from chipwise.catalog.snapshot import per_snapshot, shipped_text
+from chipwise.catalog.trainer import Trainer, get_trainer, trainer_called, usual_trainer
+from chipwise.errors import UsageError
 from chipwise.evidence.rows import Row
-from chipwise.evidence.training_case import Case
-from chipwise.evidence.training_layout import row_spread
-from chipwise.evidence.training_machine import at_jean_zay, row_chip, row_machine
-from chipwise.evidence.training_measured import measured_of, row_weights
-from chipwise.evidence.training_models import number, row_network
-from chipwise.evidence.training_stack import row_stack
-from chipwise.predict.training.values import Recipe, Spread, Transformer
 
-__all__ = ["read_case", "stack_cases"]
+__all__ = ["Run", "number", "read_run"]
 
-# Model, chip and precision of the recipes of Megatron-Bridge that capture routing in CUDA graphs (cuda_graph_scope of
-# scripts/performance/configs/*/*_workload_base_configs.py, 26.02 to 26.06).
-CAPTURED = (
-    r"qwen3.235b.* gb[23]00",
-    r"qwen3.30b.* (g?b[23]00|h100\S* bf16)",
-    r"deepseek.?v3.* (gb200|gb300\S* bf16)",
-    r"gpt.?oss.* g?b300",
-    r"nemotron.?3.* (gb[23]00|b300)",
+RULES = "evidence/data/training_runs.toml"
+MODELS = "evidence/data/training_models.csv"
+
+# Words of a precision -> precision of the question; the first that is found decides.
+PRECISIONS: tuple[tuple[str, str], ...] = (
+    (r"^$|autocast|bf16|^amp_b", "bf16"),
+    (r"fp16", "fp16"),
+    (r"fp4", "nvfp4"),
+    (r"mx", "mxfp8"),
+    (r"fp8", "fp8"),
+    (r"fp32|tf32", "fp32"),
 )
+RECOMPUTE: tuple[tuple[str, str], ...] = (
+    (r"full", "full"),
+    (r"selective|minimal", "selective"),
+    (r"none", "none"),
+)
+ROUNDED = 0.01  # batches that are published in rounded figures are off by less
+EXPERTS = r"moe|mixtral|deepseek|oss|a\d+b|\dx\d+b|llama.?4|kimi|switch|maverick|scout|nemotron.?3"
 
 
-def read_case(row: Row) -> Case:
-    """One row of `training` or `mlperf_training`. Raises `UsageError` saying what it lacks."""
-    network, notes = row_network(row)
-    chip, exact = row_chip(row)
-    generation = chip.generation
-    stack = row_stack(row, generation)
-    machine = row_machine(row, chip, stack.dtype, exact=exact, cores=stack.cores)
-    spread, assumed = row_spread(row, network, stack, machine.cluster, machine.devices)
-    labels = {
-        "dtype": stack.dtype,
-        "kind": stack.kind,
-        "stack": stack.name,
-        "recipe": stack.flavour,
-        "release": stack.release,
-        "generation": generation,
-        **shared_by(stack.dtype, stack.name, generation),
-        "vendor": chip.vendor,
-        "chip": chip.id if exact else f"near-{chip.id}",
-        "moe": _routing(row, network),
-        "era": "late" if stack.release >= "26.06" and stack.release[0] == "2" else "early",
-        "dims": "guessed" if notes and not number(row, "hidden") else "known",
-        "site": stack.site,
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A row as a question: `fields` are those of `plan --task train`, `assumed` what neither the row nor its
+    publication says about the network, the batch or the layout."""
+
+    row: Row
+    fields: Mapping[str, Any]
+    assumed: tuple[str, ...] = field(default=())
+
+
+def number(row: Row, column: str) -> float | None:
+    """A positive number of a row; None where it is blank. Raises `UsageError`."""
+    text = (row.get(column) or "").strip()
+    try:
+        value = float(text) if text else 0.0
+    except ValueError:
+        raise UsageError(f"{column} is '{text[:40]}'", "expected a number") from None
+    return value if value > 0 else None
+
+
+def read_run(row: Row, folder: Path | None = None) -> Run:
+    """The question that a row of `training` or `mlperf_training` asks; `config_file` is looked up in `folder`.
+
+    What is blank in the row and in what its publication is known to have done stays open: the answer chooses it, as
+    for any user. Memory refuses nothing: the run exists. Raises `UsageError` saying what the row lacks.
+    """
+    said = _said(row)
+    if "refuse" in said:
+        raise UsageError(
+            f"{_name(row)}: {said['refuse']}", "training of transformers over tokens is predicted"
+        )
+    chips = number(row, "chips_total")
+    if chips is None:
+        raise UsageError(f"{row.get('row_id', 'row')}: no chips_total", "say how many chips")
+    chip = get_chip(row.get("chip") or said.get("chip") or _no_chip(row))
+    framework = row.get("framework", "")
+    named = get_trainer(said["trainer"]) if "trainer" in said else trainer_called(framework)
+    trainer = named or usual_trainer(chip)
+    devices = int(chips) * trainer.devices_of(chip)
+    model, notes = _model(row, said, folder)
+    layout, batch, open_ = _layout(row, said, trainer, devices)
+    per_chip = said.get("batch_per_chip")
+    if batch is None and ("global_batch" in said or per_chip):
+        batch = int(said["global_batch"]) if "global_batch" in said else round(float(per_chip or 0) * chips)
+    seq = number(row, "seq_len") or (float(said["seq"]) if "seq" in said else None)
+    if seq and int(seq) % int(layout.get("cp", 1)):  # published in rounded figures
+        seq = round(seq / int(layout["cp"])) * float(layout["cp"])
+    fields: dict[str, Any] = {
+        "model": model,
+        "chips": chip.id,
+        "counts": str(int(chips)),
+        "precision": said.get("precision") or _precision(row),
+        "method": said.get("method") or "full",
+        "layout": ",".join(f"{k}={v}" for k, v in layout.items()),
+        "known_to_run": True,
     }
-    return Case(
-        row_id=row.get("row_id", ""),
-        network=network,
-        spread=spread,
-        cluster=machine.cluster,
-        recipe=_recipe(row, stack.recipe, spread),
-        labels=labels,
-        devices_per_chip=machine.per_chip,
-        notes=stack.notes,
-        guessed=(*notes, *machine.guessed, *assumed),
+    network = _network(row, said, chips, chip.scaleup.domain if chip.scaleup else 1)
+    given = {
+        "trainer": named.id if named else None,
+        "seq": None if seq is None else str(int(seq)),
+        "global_batch": None if batch is None else batch,
+        "network": ",".join(f"{k}={v}" for k, v in network.items()) or None,
+        "set_": said.get("set"),
+    }
+    fields |= {k: v for k, v in given.items() if v is not None}
+    notes += tuple(what for what, value in (("sequences", seq), ("global batch", batch)) if value is None)
+    return Run(row, fields, (*notes, *open_))
+
+
+@per_snapshot
+def _rules() -> tuple[tuple[dict[str, re.Pattern[str]], dict[str, str]], ...]:
+    return tuple(
+        ({column: re.compile(text) for column, text in rule["where"].items()}, rule["say"])
+        for rule in parse(shipped_text(RULES))["rule"]
     )
 
 
-def stack_cases(cases: Sequence[Case], rows: Sequence[Row] = ()) -> Runs:
-    """Columns of cases; with their rows, what was measured too."""
-    parts: dict[str, Any] = {}
-    for name in ("network", "spread", "cluster", "recipe"):
-        values = [getattr(c, name) for c in cases]
-        columns = {f.name: np.array([float(getattr(v, f.name)) for v in values]) for f in fields(values[0])}
-        parts[name] = replace(values[0], **columns)
-    labels = {key: np.array([c.labels[key] for c in cases]) for key in cases[0].labels}
-    unknown = np.full(len(cases), np.nan)
-    measured = [measured_of(r, c) for r, c in zip(rows, cases, strict=True)] if rows else []
-    return Runs(
-        labels=labels,
-        seconds=np.array([m[0] for m in measured]) if rows else unknown,
-        memory_bytes=np.array([m[1] for m in measured]) if rows else unknown,
-        weight=row_weights(rows, cases) if rows else np.ones(len(cases)),
-        **parts,
+@per_snapshot
+def _models() -> tuple[tuple[re.Pattern[str], str], ...]:
+    table = csv.DictReader(io.StringIO(shipped_text(MODELS)))
+    return tuple((re.compile(r["name"]), r["model"]) for r in table)
+
+
+def _said(row: Row) -> dict[str, str]:
+    """What is known of a row's publication, by field."""
+    found: dict[str, str] = {}
+    for where, say in _rules():
+        hits = [pattern.search((row.get(column) or "").lower()) for column, pattern in where.items()]
+        if all(hits):
+            groups = [g for hit in hits if hit for g in hit.groups() if g]
+            for name, text in say.items():
+                found.setdefault(name, text.replace("{1}", groups[0]) if groups else text)
+    return found
+
+
+def _name(row: Row) -> str:
+    return row.get("model") or row.get("benchmark") or ""
+
+
+def _no_chip(row: Row) -> str:
+    raise UsageError(f"no chip for '{row.get('accelerator', '')[:60]}'", "name one: chipwise chips list")
+
+
+def _precision(row: Row) -> str:
+    text = row.get("precision", "").lower()
+    found = next((name for pattern, name in PRECISIONS if re.search(pattern, text)), None)
+    if found is None:
+        raise UsageError(f"precision '{text[:40]}' is not read", "one of fp32, fp16, bf16, fp8, mxfp8, nvfp4")
+    return found
+
+
+def _model(row: Row, said: Mapping[str, str], folder: Path | None) -> tuple[str, tuple[str, ...]]:
+    """The network of a row: a configuration, a name, or dimensions; and what had to be assumed about it."""
+    if row.get("config_file"):
+        return str((folder or Path()) / row["config_file"]), ()
+    if "model" in said:
+        return said["model"], ()
+    name = _name(row)
+    layers, hidden = number(row, "layers"), number(row, "hidden")
+    filled = (row.get("dims_filled_in") or "") == "1"  # by whoever made the table, not by the publication
+    routed = bool(re.search(EXPERTS, name.lower()))
+    if filled or (routed and not number(row, "experts")) or not layers or not hidden:
+        known = next((model for pattern, model in _models() if pattern.search(name.lower())), None)
+        if known is not None:
+            return known, ()
+        if routed:
+            raise UsageError(
+                f"{name}: its experts are not known", "name a bundled model: chipwise models list"
+            )
+    return _by_dimensions(row, said, layers, hidden)
+
+
+def _by_dimensions(
+    row: Row, said: Mapping[str, str], layers: float | None, hidden: float | None
+) -> tuple[str, tuple[str, ...]]:
+    params = number(row, "params") or _params_in_name(_name(row))
+    notes: tuple[str, ...] = ()
+    if not layers or not hidden:
+        if not params:
+            raise UsageError(f"{_name(row)}: no dimensions", "fill layers, hidden, heads and ffn")
+        layers, hidden = _shape(params, layers, hidden)
+        notes = ("dimensions",)
+    encoder, likely = said.get("encoder") == "1", said.get("gated") == "1"
+    heads = number(row, "heads") or max(round(hidden / 128.0), 1)
+    kv_heads = number(row, "kv_heads") or heads
+    vocab = number(row, "vocab") or (30522.0 if encoder else 51200.0)
+    ffn = number(row, "ffn")
+    width = ffn or (round(hidden * 8.0 / 3.0) if likely else 4.0 * hidden)
+    gated, head_dim = likely, hidden / heads
+    if params and ffn and not number(row, "experts"):
+        gated, head_dim = _variant(params, layers, hidden, heads, kv_heads, width, vocab, likely)
+    parts = {"layers": layers, "hidden": hidden, "heads": heads, "ffn": width, "vocab": vocab}
+    if kv_heads != heads:
+        parts["kv_heads"] = kv_heads
+    if head_dim != hidden / heads or hidden % heads:
+        parts["head_dim"] = round(head_dim)
+    if number(row, "experts"):
+        parts |= {"experts": number(row, "experts") or 1.0, "top_k": number(row, "topk") or 2.0}
+    parts |= {} if gated else {"gated": 0}
+    parts |= {} if likely else {"tied": 1}
+    parts |= {"causal": 0} if encoder else {}
+    return BY_DIMENSIONS + ",".join(f"{k}={v:.0f}" for k, v in parts.items()), notes
+
+
+def _params_in_name(name: str) -> float | None:
+    match = re.search(r"(\d+(?:\.\d+)?)\s*([bm])\b", name, re.IGNORECASE)
+    if match is None:
+        return None
+    return float(match.group(1)) * (1e9 if match.group(2).lower() == "b" else 1e6)
+
+
+def _shape(params: float, layers: float | None, hidden: float | None) -> tuple[float, float]:
+    """12 L h^2 = params; where both are unknown, h = 115 L, the mean of published GPTs above 10 B."""
+    if hidden:
+        return max(round(params / (12.0 * hidden**2)), 1), hidden
+    if layers:
+        return layers, max(round((params / (12.0 * layers)) ** 0.5 / 128.0), 1) * 128.0
+    depth = (params / (12.0 * 115.0**2)) ** (1.0 / 3.0)
+    return max(round(depth), 1), max(round(115.0 * depth / 128.0), 1) * 128.0
+
+
+def _variant(
+    params: float,
+    layers: float,
+    hidden: float,
+    heads: float,
+    kv_heads: float,
+    ffn: float,
+    vocab: float,
+    likely: bool,
+) -> tuple[bool, float]:
+    """Gated or not, and head size: what reproduces the parameter count best; ties go to what the family usually has.
+
+    GPT-like models have heads of hidden / heads; what their count holds more are learned positions.
+    """
+    sizes = dict.fromkeys((hidden / heads, 128.0, 256.0) if likely else (hidden / heads,))
+
+    def miss(choice: tuple[bool, float]) -> float:
+        gated, d = choice
+        layer = hidden * ((2.0 * heads + 2.0 * kv_heads) * d + (3.0 if gated else 2.0) * ffn)
+        unlikely = (0.03 if gated != likely else 0.0) + (0.01 if d != hidden / heads else 0.0)
+        return abs((layers * layer + vocab * hidden) / params - 1.0) + unlikely
+
+    return min(((gated, d) for gated in (likely, not likely) for d in sizes), key=miss)
+
+
+def _layout(
+    row: Row, said: Mapping[str, str], trainer: Trainer, devices: int
+) -> tuple[dict[str, int | str], int | None, tuple[str, ...]]:
+    """(what is pinned, sequences of a step, what stays open) of a row, its degrees and batch."""
+
+    def degree(name: str) -> int | None:
+        value = number(row, name) or (float(said[name]) if said.get(name) else None)
+        return None if value is None else int(value)
+
+    tp, pp, cp, ep, dp = (degree(name) for name in ("tp", "pp", "cp", "ep", "dp"))
+    micro, batch = number(row, "micro_batch"), number(row, "global_batch")
+    accumulate = number(row, "grad_accum") if row.get("benchmark") else None
+    if tp is None and pp is None and dp is None and micro and batch == micro * devices:
+        tp = pp = 1  # every device takes one micro-batch of a step
+    if accumulate and batch:
+        micro = micro or max(batch / (accumulate * devices), 1.0)
+        dp = int(min(batch / (accumulate * micro), devices))
+        if tp and pp and cp is None and devices % (dp * tp * pp) == 0:
+            cp = devices // (dp * tp * pp)
+    pins: dict[str, int | str] = {}
+    whole = tp is not None and pp is not None
+    if whole:
+        cp = cp or 1
+    pins |= {name: value for name, value in (("tp", tp), ("pp", pp), ("cp", cp)) if value is not None}
+    split = math.prod(int(value) for value in pins.values())
+    if not whole and dp and devices % (dp * split) == 0:
+        pins["dp"] = dp
+    if ep and ep > 1:
+        pins["ep"] = ep
+    ranks = devices // split if whole and devices % split == 0 else None
+    if ranks and batch and batch % ranks:
+        near = max(round(batch / ranks), 1) * ranks
+        if abs(near / batch - 1.0) < ROUNDED:
+            batch = float(near)
+        elif batch < ranks:  # fewer sequences than replicas: more devices share one than is said
+            pins = {k: v for k, v in pins.items() if k != "cp" and number(row, k)}
+            ranks, whole = None, False
+    local = int(micro) if micro else None
+    if local and batch is None and not trainer.accumulates and ranks:
+        batch = float(local * ranks)
+    if pp and pp > 1:
+        if "schedule" in said:
+            pins["schedule"] = said["schedule"]
+        elif degree("vp"):
+            pins["vp"] = degree("vp") or 1
+    if local and (trainer.accumulates or (pp or 1) > 1):
+        local = local if trainer.accumulates else 1
+        if batch is None or ranks is None or int(batch) % (local * ranks) == 0:
+            pins["micro_batch"] = local
+    pins |= _sharding(row, trainer, pp or 1, ranks)
+    recompute = said.get("recompute") or next(
+        (name for pattern, name in RECOMPUTE if re.search(pattern, row.get("recompute", "").lower())), None
     )
+    if recompute:
+        pins["recompute"] = recompute
+    if "sequence" in said:
+        pins["sequence"] = int(said["sequence"])
+    open_ = () if whole or trainer.zero == (3,) else ("layout",)
+    return pins | {"offload": 0}, None if batch is None else int(batch), open_
 
 
-def _recipe(row: Row, recipe: Recipe, s: Spread) -> Recipe:
-    """DeepSpeed gathers weights in one ring over all ranks, each over its own NIC; on Jean Zay, whose network is known
-    by what such a ring reaches, that is in the number already."""
-    deepspeed = "deepspeed" in row.get("framework", "").lower() and not at_jean_zay(row)
-    alone = float(s.zero) >= 3 and deepspeed
-    return replace(recipe, flat=1.0) if alone else recipe
+def _sharding(row: Row, trainer: Trainer, stages: int, ranks: int | None) -> dict[str, int | str]:
+    """Stage of ZeRO and ranks that it cuts over, as publications write them: FULL_SHARD, ZeRO-1 size 4, 32."""
+    text = row.get("sharding", "").lower()
+    if ranks == 1 or not text:
+        return {}
+    found: tuple[int, int] | None = None
+    degree = re.match(r"(\d+)", text)
+    if "full_shard" in text or text == "fsdp":
+        found = 3, 0
+    elif "grad_op" in text:
+        found = 2, 0
+    elif "zero" in text:
+        size, stage = re.search(r"\((\d+)\)|size (\d+)", text), re.search(r"zero-(\d)", text)
+        found = int(stage.group(1)) if stage else 1, int(size.group(1) or size.group(2)) if size else 0
+    elif degree and int(degree.group(1)) > 1:
+        found = 3, 0 if trainer.zero == (3,) else int(degree.group(1))
+    if found is None:
+        return {}
+    zero, shard = found
+    if zero == 3 and stages > 1 and trainer.kind == "fused":
+        return {"zero": 1}
+    pins: dict[str, int | str] = {"zero": zero}
+    if shard and ranks and ranks % shard == 0 and shard < ranks:
+        pins["shard"] = shard
+    return pins
 
 
-def _routing(row: Row, t: Transformer) -> str:
-    """Dense, experts, experts whose routing is captured in CUDA graphs, or that drop tokens beyond their capacity."""
-    if not t.moe_share:
-        return "dense"
-    if "tokendrop" in row.get("model", ""):
-        return "dropped"
-    release = row.get("framework", "").partition("Megatron-Bridge ")[2]
-    names = f"{row.get('model', '')} {row.get('chip', '')} {row.get('precision', '')}"
-    captured = release >= "25.11" and any(re.search(p, names, re.IGNORECASE) for p in CAPTURED)
-    return "captured" if captured else "moe"
+def _network(row: Row, said: Mapping[str, str], chips: float, usual: int) -> dict[str, str]:
+    """Speed beyond the fabric and chips on it, where row or publication says more than the catalogue."""
+    found = {name: said[name] for name in ("nic", "domain") if name in said}
+    if "slices" in said:
+        found["domain"] = f"{chips / float(said['slices']):.0f}"
+    per_node = number(row, "chips_per_node")
+    if per_node and "domain" not in found and per_node < usual < 72:
+        found["domain"] = f"{per_node:.0f}"
+    return found

@@ -173,8 +173,8 @@ class PassTable:
         return Passes(decode_s, added_s, prompt_s)
 
     def shares(self, batch: Array, decoding: Array, chunks: Array, full: Array) -> dict[str, Array]:
-        """Seconds by name [N, K] of `decoding` (0 to 1) passes at `batch` with `chunks` single chunks and `full` budgets in
-        them (0: prompts alone), not ordered as `Passes` are: parts of a whole, to be scaled to it."""
+        """Seconds by name [N, K] of `decoding` (0 to 1) passes at `batch` with `chunks` single chunks and `full`
+        budgets in them (0: prompts alone), not ordered as `Passes` are: parts of a whole, to be scaled to it."""
         low, high, share = _between(batch)
         rows = np.arange(len(self))[:, None]
         weight = share[..., None]

@@ -1,8 +1,8 @@
 """Quantiles of TTFT and TPOT beside their means, as far as a closed form reaches: Poisson arrivals, one queue.
 
-    TTFT   P(T > x) = E_p[P(W > x - fixed - own(p))]; fixed includes half a pass; W is 0 with probability 1 - rho, else exponential with the
-           mean W / rho (exact for M/M/1, the limit of heavy traffic for any service: Kingman, 1962); own(p) is
-           linear in the prompt's tokens beyond one pass.
+    TTFT   P(T > x) = E_p[P(W > x - fixed - own(p))]; fixed includes half a pass; W is 0 with probability 1 - rho,
+           else exponential with the mean W / rho (exact for M/M/1, the limit of heavy traffic for any service:
+           Kingman, 1962); own(p) is linear in the prompt's tokens beyond one pass.
     TPOT   P(T > x) = E_o[P(gamma > x - floor)] with mean TPOT and variance prompts + batch: prompts of others
            that fall into a request of o tokens are Poisson, TPOT rho E[S^2] / (E[S] o (1 - rho)^2); the batch of
            the others swings around its mean with the variance b / (1 - e), e = d log TPOT / d log b (linear birth

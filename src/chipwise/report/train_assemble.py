@@ -9,16 +9,16 @@ import numpy as np
 
 from chipwise.catalog.chip import Chip
 from chipwise.catalog.system_spec import System
-from chipwise.evidence.training_tiers import PlanTier
+from chipwise.evidence.training_tiers import Tier
 from chipwise.predict.training.memory import MemoryUse
-from chipwise.predict.training.result import days_for_tokens, goodput, step_flops, young_daly
+from chipwise.predict.training.result import Convention, days_for_tokens, goodput, step_flops, young_daly
 from chipwise.predict.training.values import Spread
 from chipwise.report.records import Figure, PriceRecord
 from chipwise.report.train_records import SHARDING, ScalingRecord, TrainLayoutRecord, TrainPlanRecord
 from chipwise.report.train_shares import shares
 from chipwise.report.train_why import reasons
 from chipwise.search.choose import pareto
-from chipwise.search.training import FITS, Job, Point
+from chipwise.search.training import FITS, RISKY, Job, Point
 from chipwise.search.training_space import SCHEDULES
 
 __all__ = ["Failures", "TrainCase", "layout_record", "plan_record", "ranked", "scaling_records"]
@@ -53,7 +53,8 @@ class Failures:
 
 @dataclass(frozen=True, slots=True)
 class TrainCase:
-    """A job on a chip with its best layout."""
+    """A job on a chip with its best layout; `devices` of it that layouts count, `counts`: how the trainer counts the
+    FLOPs that it logs."""
 
     job: Job
     at: Point
@@ -62,7 +63,9 @@ class TrainCase:
     stack: str
     precision: str
     tokens: float
-    tier: PlanTier
+    tier: Tier
+    devices: int = 1
+    counts: Convention = "model"
 
 
 def layout_record(s: Spread) -> TrainLayoutRecord:
@@ -119,7 +122,7 @@ def plan_record(
     good, every = failures.goodput(chips), failures.interval_s(chips)
     days = float(days_for_tokens(case.tokens, s, at.seconds, max(good, 1e-6)))
     took = Figure(days, days * low, days * high, basis, False)
-    peak = float(job.cluster.narrow) * chips * at.seconds
+    peak = float(job.cluster.narrow) * chips * case.devices * at.seconds
     parts = shares(job, at)
     memory, stages = _bytes(at.memory), tuple(map(_bytes, at.stages))
     held, room = float(np.asarray(at.memory.total_bytes)), float(job.cluster.memory_bytes)
@@ -149,6 +152,7 @@ def plan_record(
         tokens_per_day=at.tokens_per_s * 86400.0 * good,
         mfu=float(step_flops(job.network, s, "model")) / peak,
         hfu=float(step_flops(job.network, s, "hardware")) / peak,
+        tflops_per_chip=float(step_flops(job.network, s, case.counts)) / (1e12 * chips * at.seconds),
         goodput=good,
         checkpoint_s=every,
         days=took,
@@ -158,7 +162,7 @@ def plan_record(
         memory=memory,
         memory_bytes=held,
         capacity_bytes=room,
-        verdict="fits" if held <= FITS * room else "tight",
+        verdict="fits" if held <= FITS * room else "tight" if held <= RISKY * room else "over",
         shares=parts,
         bound=max(parts, key=lambda k: parts[k]),
         why=reasons(job, at, parts),

@@ -46,7 +46,9 @@ class TrainPlanRecord:
     """A plan and what it is predicted to do.
 
     `mfu` counts 6 FLOPs per active parameter and token (adapters: 4) and all pairs of the attention core, over
-    the dense peak of the type that products run in; `hfu` counts what runs, recomputation included. `goodput` is the
+    the dense peak of the type that products run in; `hfu` counts what runs, recomputation included;
+    `tflops_per_chip` counts as the trainer does that logs it. `verdict`: fits, tight, or over where the memory of a run
+    that is known to fit is predicted too large. `goodput` is the
     share of the time that makes progress under failures; `days` and the cost include it. `shares` are parts
     of the step by cause; of communication that nothing hides, `network` is what shrinks with the bandwidth of
     scale-out links, `fabric` the rest. `memory` are bytes by use of the fullest pipeline stage, `stages` those of each,
@@ -68,6 +70,7 @@ class TrainPlanRecord:
     tokens_per_day: float
     mfu: float
     hfu: float
+    tflops_per_chip: float
     goodput: float
     checkpoint_s: float
     days: Figure

@@ -133,7 +133,7 @@ def _row(p: TrainPlanRecord) -> tuple[str, ...]:
         _range(p.days),
         "-" if p.usd is None else dollars(p.usd.low, p.usd.mid, p.usd.high),
         f"{format_bytes(p.memory_bytes)} of {format_bytes(p.capacity_bytes)}"
-        + (", tight" if p.verdict == "tight" else ""),
+        + (f", {p.verdict}" if p.verdict != "fits" else ""),
         f"{p.bound} {p.shares[p.bound]:.0%}",
         p.days.basis,
     )

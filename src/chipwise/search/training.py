@@ -15,7 +15,7 @@ from chipwise.predict.training.memory import MemoryRates, MemoryUse
 from chipwise.predict.training.stages import fullest, stage_memory
 from chipwise.predict.training.step import StepTime, step_time
 from chipwise.predict.training.values import Cluster, Rates, Recipe, Spread, Transformer, take
-from chipwise.search.training_space import COLUMNS, FRAME, SCHEDULES, crossed, frames, variants
+from chipwise.search.training_space import ANY, COLUMNS, FRAME, SCHEDULES, Software, crossed, frames, variants
 from chipwise.units import Array
 
 __all__ = [
@@ -63,8 +63,9 @@ class TrainReason(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """What is to be trained, on what, with which software; `cluster` and `rates` are single values. `schedules`:
-    pipeline schedules that the software has; `shared_memory`: host and chip have one memory, nothing can leave it."""
+    """What is to be trained, on what, with which software; `cluster` and `rates` are single values. `sequence`: norms
+    are cut by tensor parallelism too; `shared_memory`: host and chip have one memory, nothing can leave it; `known`:
+    the run exists, so that neither memory nor a tp beyond the fabric refuses a layout."""
 
     network: Transformer
     cluster: Cluster
@@ -74,8 +75,10 @@ class Job:
     global_batch: int
     seq: int
     adapter: bool = False
-    schedules: tuple[str, ...] = tuple(SCHEDULES)
+    software: Software = ANY
+    sequence: bool = True
     shared_memory: bool = False
+    known: bool = False
 
 
 @dataclass(frozen=True)
@@ -158,7 +161,7 @@ def _enough(job: Job, rows: Array, ways: Array) -> Iterator[Priced]:
 def _frames(job: Job, devices: int, pins: Mapping[str, int | str]) -> Array:
     """`frames`; where a sequence is cut, K and V are gathered if that is faster than round the ring: nothing else of
     a layout changes with it."""
-    table = frames(job.network, job.cluster, devices, job.global_batch, job.seq, pins, job.schedules)
+    table = frames(job.network, job.cluster, devices, job.global_batch, job.seq, pins, job.software)
     tp, cp, micro = (table[FRAME.index(name)] for name in ("tp", "cp", "micro_batch"))
     cut = np.flatnonzero(cp > 1.0)
     _, one, which = np.unique(
@@ -183,7 +186,10 @@ def _spread(job: Job, table: Array) -> Spread:
 def _base(job: Job) -> Spread:
     """What all layouts of a job have in common."""
     return Spread(
-        global_batch=float(job.global_batch), seq=float(job.seq), adapter=float(job.adapter), sequence=1.0
+        global_batch=float(job.global_batch),
+        seq=float(job.seq),
+        adapter=float(job.adapter),
+        sequence=float(job.sequence),
     )
 
 
@@ -223,13 +229,14 @@ def _reasons(job: Job, s: Spread, memory: Array) -> NDArray[np.int64]:
     rule(TrainReason.TP_HEADS, np.asarray(t.heads) % tp != 0)
     if float(t.dense_share):
         rule(TrainReason.TP_WIDTH, np.asarray(t.ffn) % tp != 0)
-    rule(TrainReason.TP_DOMAIN, tp > c.domain)
+    if not job.known:
+        rule(TrainReason.TP_DOMAIN, tp > c.domain)
     rule(TrainReason.PP_LAYERS, np.asarray(s.pp) > t.layers)
     rule(TrainReason.VIRTUAL, np.asarray(s.vp > 1) & np.asarray(s.vp > most_virtual(t.layers, s.pp)))
     rule(TrainReason.BATCH, np.asarray(s.global_batch) % (s.dp * s.micro_batch) != 0)
     uneven = np.asarray(s.micro_batches) % s.pp != 0
     rule(TrainReason.INTERLEAVED, np.asarray(s.vp > 1) & uneven)
-    rule(TrainReason.SCHEDULE, np.asarray(s.pp > 1) & ~_has(job.schedules, s))
+    rule(TrainReason.SCHEDULE, np.asarray(s.pp > 1) & ~_has(job.software.schedules, s))
     if float(t.moe_share):
         rule(TrainReason.EXPERTS, np.asarray(t.experts) % s.ep != 0)
         rule(TrainReason.EXPERT_RANKS, np.asarray(s.tp * s.cp * s.dp) % s.ep != 0)
@@ -247,10 +254,14 @@ def _has(schedules: Sequence[str], s: Spread) -> NDArray[np.bool_]:
     return found
 
 
-def best(priced: Priced, capacity_bytes: float, count: int = 1) -> NDArray[np.intp]:
-    """The fastest legal layouts: those that fit comfortably first, tight ones only where none does."""
+def best(priced: Priced, capacity_bytes: float, count: int = 1, *, known: bool = False) -> NDArray[np.intp]:
+    """The fastest legal layouts: those that fit comfortably first, tight ones only where none does. Of a run that is
+    `known` to fit, the one that needs the least memory where none is predicted to."""
     legal = priced.reason == 0
     roomy = legal & (priced.memory_bytes <= FITS * capacity_bytes)
+    if known and not legal.any():
+        over = np.flatnonzero(priced.reason == list(TrainReason).index(TrainReason.MEMORY))
+        return over[np.lexsort((priced.seconds[over], priced.memory_bytes[over]))[:count]]
     chosen = np.flatnonzero(roomy if roomy.any() else legal)
     return chosen[np.argsort(priced.seconds[chosen], kind="stable")[:count]]
 

@@ -15,10 +15,12 @@ from chipwise.parallel.pipeline import most_virtual, stage_layers
 from chipwise.predict.training.values import Cluster, Spread, Transformer
 
 __all__ = [
+    "ANY",
     "COLUMNS",
     "RECOMPUTE",
     "SCHEDULES",
     "Schedule",
+    "Software",
     "crossed",
     "divisors",
     "frames",
@@ -34,8 +36,8 @@ COLUMNS = (*FRAME, *LEAN)
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """A pipeline schedule: the share of the 1F1B bubble it leaves, the micro-batches that wait (of p; 0: all), and
-    its virtual stages (0: any above 1)."""
+    """A pipeline schedule: the share of the 1F1B bubble it leaves, times its virtual stages (0: any above 1), and the
+    micro-batches that wait (of p; 0: all)."""
 
     name: str
     bubble: float
@@ -46,12 +48,14 @@ class Schedule:
         """Where layouts run by it."""
         chunks = np.asarray(s.vp == self.virtual if self.virtual else s.vp > 1)
         alike = np.asarray(np.abs(s.bubble - self.bubble) < 1e-6)
-        found: NDArray[np.bool_] = chunks & alike & (np.asarray(s.in_flight > 0) == (self.in_flight > 0))
+        waiting = np.asarray(np.abs(s.in_flight - self.in_flight) < 1e-6)
+        found: NDArray[np.bool_] = chunks & alike & waiting
         return found
 
 
 # GPipe (Huang et al., 2019); 1F1B and interleaved (Narayanan et al., 2021): the bubble divided by v is in the step
-# time; zero-bubble H1 and V-shaped ZB-V (Qi et al., 2024): weight gradients fill a third and nine tenths of it.
+# time; zero-bubble H1 and V-shaped ZB-V (Qi et al., 2024): weight gradients fill a third and nine tenths of it; V-half
+# and V-min hold a half and a third of the micro-batches (Qi et al., 2024b).
 SCHEDULES: Mapping[str, Schedule] = {
     s.name: s
     for s in (
@@ -60,6 +64,8 @@ SCHEDULES: Mapping[str, Schedule] = {
         Schedule("gpipe", 1.0, 0.0, 1),
         Schedule("zero-bubble", 1.0 / 3.0, 1.0, 1),
         Schedule("zb-v", 0.2, 1.0, 2),
+        Schedule("v-half", 1.0, 1.0 / 2.0, 2),
+        Schedule("v-min", 1.6, 1.0 / 3.0, 2),
     )
 }
 
@@ -72,6 +78,19 @@ RECOMPUTE: Mapping[str, tuple[float, float]] = {
     "three-quarters": (0.75, 0.0),
     "full": (1.0, 0.0),
 }
+
+
+@dataclass(frozen=True, slots=True)
+class Software:
+    """What a trainer can run: pipeline schedules, stages of ZeRO, and whether a step without stages takes several
+    micro-batches."""
+
+    schedules: tuple[str, ...] = tuple(SCHEDULES)
+    zero: tuple[int, ...] = (0, 1, 2, 3)
+    accumulates: bool = True
+
+
+ANY = Software()
 CONTEXT = 32  # ranks that a sequence is cut over, or one for 4,096 tokens of it
 MICRO = 64  # sequences of a micro-batch, or half a million tokens
 
@@ -91,7 +110,7 @@ def frames(
     batch: int,
     seq: int,
     pins: Mapping[str, int | str],
-    schedules: Collection[str] = SCHEDULES,
+    software: Software = ANY,
 ) -> Table:
     """Columns of `FRAME`: degrees, schedule, micro-batch and sharding of every layout worth trying; most are legal.
 
@@ -116,12 +135,13 @@ def frames(
             if over or int(pins.get("dp", dp)) != dp:
                 continue
             whole = max(batch // dp, 1) if batch % dp == 0 else 1
-            micros = options("micro_batch", divisors(whole, max(MICRO, 2**19 // seq)))
+            once = pp == 1 and not software.accumulates and "micro_batch" not in pins
+            micros = [whole] if once else options("micro_batch", divisors(whole, max(MICRO, 2**19 // seq)))
             eps = options("ep", [e for e in divisors(experts, experts) if (tp * cp * dp) % e == 0])
-            cuts = _cuts(dp * cp, max(min(domain, 64) // tp, 1), pp, pins)
+            cuts = _cuts(dp * cp, max(min(domain, 64) // tp, 1), pp, pins, software.zero)
             outer = [
                 (tp, pp, cp, dp, *pipeline, micro)
-                for pipeline, micro in itertools.product(_pipelines(t, pp, pins, schedules), micros)
+                for pipeline, micro in itertools.product(_pipelines(t, pp, pins, software.schedules), micros)
                 if pipeline[0] == 1 or "vp" in pins or batch % (dp * micro * pp) == 0
             ]
             inner = [(0.0, ep, *cut) for ep, cut in itertools.product(eps, cuts)]
@@ -165,12 +185,16 @@ def _virtual(layers: int, stages: int) -> list[int]:
     return [int(v) for v in legal[held <= after]]
 
 
-def _cuts(ranks: int, near: int, stages: int, pins: Mapping[str, int | str]) -> list[tuple[float, float]]:
-    """(ZeRO stage, ranks that it cuts over) of so many copies, of which `near` share a domain."""
+def _cuts(
+    ranks: int, near: int, stages: int, pins: Mapping[str, int | str], known: Collection[int]
+) -> list[tuple[float, float]]:
+    """(ZeRO stage, ranks that it cuts over) of so many copies, of which `near` share a domain; `known` are the stages
+    of the software."""
     zero = int(pins["zero"]) if "zero" in pins else None
     if ranks == 1:
         return [] if zero else [(0.0, 1.0)]
     usual = [1, 2, 3] if stages == 1 else [1, 3]
+    usual = [kind for kind in usual if kind in known] or [*known]
     kinds = usual if zero is None else [zero]
     groups = divisors(ranks, ranks)[1:] if stages == 1 else [r for r in (near, ranks) if 1 < r <= ranks]
     cuts = []

@@ -1,5 +1,5 @@
-"""Suites `serving` and `token_speeds`: what rows ask, what is refused and why, the published tables, and `validate` where
-it has nothing to do."""
+"""Suites `serving` and `token_speeds`: what rows ask, what is refused and why, the published tables, and `validate`
+where it has nothing to do."""
 
 from __future__ import annotations
 
@@ -182,7 +182,8 @@ def test_measured_columns_are_never_read(tmp_path: Path) -> None:
 
 def test_an_answer_of_one_token_has_no_time_per_further_one(tmp_path: Path) -> None:
     ttft, tpot = predict_serving(written(tmp_path, "a.csv", {"osl": "1"}))
-    assert ttft.mid and ttft.mid > 0
+    assert ttft.mid is not None
+    assert ttft.mid > 0
     assert tpot.mid is None
     assert "one token" in tpot.refused
 

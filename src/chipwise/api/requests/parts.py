@@ -262,16 +262,25 @@ class TrainOptions(Asked):
     deadline: str | None = ask("training: at most so long, as in 30d")
     max_usd: float | None = ask("training: at most so many dollars")
     layout: str | None = ask(
-        "training: what to keep, as in tp=8,pp=4,schedule=interleaved,zero=3,shard=8,recompute=full,offload=1"
+        "training: what to keep, as in tp=8,pp=4,schedule=interleaved,zero=3,shard=8,recompute=full,offload=1,"
+        "sequence=0"
     )
     method: str | None = ask("training: full, lora or qlora; of finetune lora")
+    trainer: str | None = ask(
+        "training: the software, as in nemo or torchtitan, with what its configurations set; default: the usual one of "
+        "the chip, tuned"
+    )
+    known_to_run: bool = ask(
+        "training: the run exists, so that predicted memory refuses no layout of it", False
+    )
     failures: str | None = ask(
         "training: hours between failures of a chip, time to save, for which of it the run stops (block=60s: all), and "
         "to restart; default: mtbf=50000h,save=60s,block=5s,restart=10min"
     )
     network: str | None = ask(
-        "training: the network beyond the fabric, as in nic=200Gb/s,oversubscription=3,leaf=16: speed of a chip, one "
-        "direction; links down over links up of a leaf switch, and hosts under it"
+        "training: the network, as in nic=200Gb/s,domain=8,oversubscription=3,leaf=16: speed of a chip beyond the "
+        "fabric, one direction; chips that meet on the fabric; links down over links up of a leaf switch, and hosts "
+        "under it"
     )
     curves: bool = ask("training: weak and strong scaling too; as csv alone", False)
 

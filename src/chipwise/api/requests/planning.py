@@ -32,7 +32,9 @@ __all__ = [
     "PlanRequest",
 ]
 
-MODEL = "a bundled name, a config.json or its folder"
+MODEL = (
+    "a bundled name, a config.json or its folder, or dimensions as in transformer:layers=40,hidden=5120,..."
+)
 SERIAL = "part of a request's work that is serial, as in 5%: when is a CPU faster?"
 TASK = "serve many users, batch for throughput, local for one user"
 

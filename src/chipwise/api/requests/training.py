@@ -33,7 +33,7 @@ class TrainRequest(Money, TrainOptions):
     have: str | None = ask("chips that you have, as in 64xh100; each kind is planned alone")
     max_chips: int | None = ask("at most so many chips")
     max_usd_per_h: float | None = ask("at most so many dollars per hour in all")
-    precision: str = ask("bf16, fp8, mxfp8 or nvfp4", "bf16")
+    precision: str = ask("bf16, fp16, fp32, fp8, mxfp8 or nvfp4", "bf16")
     parameters: str | None = ask(
         "parameters that chipwise calibrate wrote; default: those shipped", file=True
     )
@@ -48,40 +48,42 @@ class TrainRequest(Money, TrainOptions):
         """The best layout of every chip and count, ranked. Raises the errors of `train_plan`."""
         from chipwise.api.train import train_plan
 
+        return train_plan(**self.arguments())
+
+    def arguments(self) -> dict[str, Any]:
+        """What is asked, as the arguments of `train_plan`. Raises `UsageError`, `UnknownNameError`."""
         for option, most in (("--max-usd", self.max_usd), ("--max-usd-per-h", self.max_usd_per_h)):
             if most is not None and not 0 < most < float("inf"):
                 raise UsageError(f"{option} {most:g} is out of range", "more than 0")
         if self.have and self.chips:
             raise UsageError("--have and --chips exclude each other", "--have names the chips already")
         deadline = quantity(self.deadline, "s", "--deadline", low=1.0, high=1e12)
-        degrees = pairs(self.layout, "--layout")
         counts = [whole(c, "--counts", low=1, high=1e6) for c in split(self.counts)]
-        options: dict[str, Any] = {
+        return {
+            "model": self.model,
             "task": self.task,
             "chips": tuple(dict.fromkeys(split(self.chips))),
+            "counts": tuple(dict.fromkeys(counts)),
+            "have": dict(parse_have(self.have)) if self.have is not None else None,
+            "tokens": quantity(self.tokens, "", "--tokens", low=1, high=1e18),
+            "seq": None if self.seq is None else whole(self.seq, "--seq", low=1, high=1e7),
+            "global_batch": self.global_batch,
             "precision": self.precision,
+            "method": self.method,
+            "layout": pairs(self.layout, "--layout"),
+            "trainer": self.trainer,
+            "known_to_run": self.known_to_run,
+            "deadline_days": None if deadline is None else deadline / DAY_S,
+            "max_usd": self.max_usd,
+            "max_usd_per_h": self.max_usd_per_h,
+            "max_chips": count_of(self.max_chips, "--max-chips", "chips"),
+            "failures": self.failing(),
+            "network_figures": pairs(self.network, "--network"),
             "changes": pairs(self.set_, "--set"),
             "pricing": self.pricing(),
             "parameters": numbers_of(self.parameters),
+            "curves": self.curves,
         }
-        return train_plan(
-            self.model,
-            tokens=quantity(self.tokens, "", "--tokens", low=1, high=1e18),
-            seq=None if self.seq is None else whole(self.seq, "--seq", low=1, high=1e7),
-            global_batch=self.global_batch,
-            counts=tuple(dict.fromkeys(counts)),
-            deadline_days=None if deadline is None else deadline / DAY_S,
-            max_usd=self.max_usd,
-            max_usd_per_h=self.max_usd_per_h,
-            max_chips=count_of(self.max_chips, "--max-chips", "chips"),
-            have=dict(parse_have(self.have)) if self.have is not None else None,
-            failures=self.failing(),
-            network_figures=pairs(self.network, "--network"),
-            layout=degrees,
-            method=self.method,
-            curves=self.curves,
-            **options,
-        )
 
     def failing(self) -> Failures:
         """What failures cost. Raises `UsageError`, `UnknownNameError`."""

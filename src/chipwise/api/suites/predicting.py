@@ -84,8 +84,6 @@ SUITES: dict[str, Suite] = {
 ANCHORED: dict[str, Callable[[str, str], Iterator[Predicted]]] = {
     "serving": predict_serving,
     "mlperf": predict_mlperf,
-    "training": predict_training,
-    "mlperf_training": predict_training,
 }
 """Suites that measured rows of the user's own may correct: rows file, anchors file -> predictions."""
 
@@ -97,7 +95,7 @@ PRICED: dict[str, Callable[[str, Parameters], Iterator[Predicted]]] = {
 """Suites that other parameters than the shipped ones may price: rows file, parameters -> predictions."""
 
 
-COMMANDED = ("serving", "published")
+COMMANDED = ("serving", "published", "training", "mlperf_training")
 """Suites whose rows are questions that a user can ask on the command line."""
 
 

@@ -1,6 +1,6 @@
-"""`python -m chipwise.api.suites.refit_training training.csv mlperf_training.csv [--write]`: the numbers of training,
-fitted anew; with --write they are shipped in calibrate/data/training.csv. To be run after every change of the
-physics: the numbers are relative to it."""
+"""`python -m chipwise.api.suites.refit_training training.csv mlperf_training.csv [--write]`: the numbers of training
+and the intervals of their answers, made anew; with --write they are shipped in calibrate/data/training.csv and
+evidence/data/training_tiers.csv. To be run after every change of the physics: the numbers are relative to it."""
 
 from __future__ import annotations
 
@@ -9,10 +9,12 @@ from collections.abc import Sequence
 from importlib.resources import files
 from pathlib import Path
 
-from chipwise.api.suites.training import fitted_training
+from chipwise.api.suites.training import fitted_training, measured_runs
+from chipwise.api.suites.training_folds import measured_tiers
 from chipwise.calibrate.parameters import Parameters
 from chipwise.calibrate.table import write_table
 from chipwise.errors import ChipwiseError, UsageError
+from chipwise.evidence.training_tiers import TABLE, write_tiers
 
 __all__ = ["main"]
 
@@ -25,9 +27,12 @@ def main(arguments: Sequence[str]) -> None:
     fitted = fitted_training(paths, Parameters({})).table
     for name, p in fitted.items():
         print(f"{name:52s} {p.value:10.4g}  prior {p.prior:8.4g}  spread {p.spread:.2f}", file=sys.stderr)
+    found = measured_tiers(measured_runs(paths, Parameters(fitted)))
+    print(write_tiers(found), file=sys.stderr)
     if "--write" in arguments:
-        folder = Path(str(files("chipwise.calibrate")))
-        folder.joinpath("data/training.csv").write_text(write_table(fitted), "utf-8")
+        package = Path(str(files("chipwise")))
+        package.joinpath("calibrate/data/training.csv").write_text(write_table(fitted), "utf-8")
+        package.joinpath(TABLE).write_text(write_tiers(found), "utf-8")
 
 
 if __name__ == "__main__":

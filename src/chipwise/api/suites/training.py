@@ -1,66 +1,192 @@
-"""The suites `training` and `mlperf_training`: rows of measured runs -> step times, rates, memory."""
+"""The suites `training` and `mlperf_training`: a row becomes the question of a user, and takes its answer."""
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import Any, TypeVar
 
 import numpy as np
 
+from chipwise.api.requests.command import command_line
+from chipwise.api.requests.training import TrainRequest
 from chipwise.api.suites.training_checks import impossible
+from chipwise.api.train import situate, train_plan
 from chipwise.calibrate.fit_training import Runs, fit
-from chipwise.calibrate.parameters import Parameters, shipped_parameters
+from chipwise.calibrate.parameters import Parameters
 from chipwise.errors import ChipwiseError, UsageError
 from chipwise.evidence.rows import Predicted, Row, read_rows
-from chipwise.evidence.training_answers import answer_training
-from chipwise.evidence.training_case import Case
-from chipwise.evidence.training_rows import read_case, stack_cases
+from chipwise.evidence.training_measured import measured_of, row_weights
+from chipwise.evidence.training_rows import Run, read_run
+from chipwise.evidence.training_targets import SPREAD, target_of
+from chipwise.evidence.training_tiers import tiers
+from chipwise.predict.training.values import Cluster, Recipe, Spread, Transformer
+from chipwise.report.records import Figure
+from chipwise.report.train_records import TrainPlanRecord
 
-__all__ = ["fitted_training", "measured_runs", "predict_training"]
+__all__ = [
+    "Measured",
+    "answered",
+    "fitted_training",
+    "lines_of",
+    "measured_runs",
+    "predict_training",
+    "request_of",
+]
 
+T = TypeVar("T")
+ROUNDS = 2
+STEP_ONLY = "train step"  # task of rows that time forward and backward alone
+NO_FAILURES = "mtbf=100000000h"  # of a benchmark, whose runs that fail are not published
+MINUTES = 1440.0  # of a day
 NEEDED = ("row_id", "chip", "chips_total")
 
 
-def predict_training(
-    rows: str, anchors: str | None = None, numbers: Parameters | None = None
-) -> Iterator[Predicted]:
-    """Every measured column that physics can give, with 80 % intervals; measured columns are not read.
-
-    `anchors` is a table of the same form with measured columns, of runs that the user owns. A row that cannot
-    be answered becomes a line with the reason.
-    """
-    table = list(read_rows(rows, NEEDED))
-    own = list(read_rows(anchors, NEEDED)) if anchors else []
-    wrong = [impossible(row) for row in table]
-    sound = [row for row, why in zip(table, wrong, strict=True) if not why]
-    lines = deque(answer_training(sound, numbers or shipped_parameters(), own))
-    for row, why in zip(table, wrong, strict=True):
-        if why:
-            yield Predicted(row["row_id"], "step_time_s", None, refused=why)
-        while lines and lines[0].row_id == row["row_id"]:
-            yield lines.popleft()
+def request_of(run: Run) -> TrainRequest:
+    """The question of a row; of a benchmark over the tokens to its target, evaluation counted as tokens too."""
+    fields = dict(run.fields)
+    target = target_of(run.row)
+    if target is not None:
+        seq = float(fields["seq"])
+        fields["tokens"] = f"{target.samples * (1.0 + target.evaluation) * seq:.0f}"
+        fields["failures"] = NO_FAILURES
+    return TrainRequest(task="train", **fields)
 
 
-def fitted_training(paths: Sequence[str], prior: Parameters) -> Parameters:
-    """`prior` with the numbers of training fitted to all rows of the tables that count."""
-    _, _, runs = measured_runs(paths)
-    return fit(runs.take(np.flatnonzero(runs.weight > 0)), prior)
+def predict_training(rows: str, numbers: Parameters | None = None) -> Iterator[Predicted]:
+    """Every measured column that the answer to a row's question says, with 80 % intervals; measured columns are not
+    read. A row that cannot be answered becomes a line with the reason."""
+    for row in read_rows(rows, NEEDED):
+        try:
+            run = _read(row, rows)
+            plan = answered(run, numbers)
+        except ChipwiseError as error:
+            yield Predicted(row["row_id"], "step_time_s", None, refused=str(error))
+            continue
+        command = "" if numbers else f"{command_line('plan', request_of(run))} --task train"
+        yield from (replace(line, command=command) for line in lines_of(run, plan))
 
 
-def measured_runs(paths: Sequence[str]) -> tuple[list[Row], list[Case], Runs]:
-    """Rows that can be read, of tables with measured columns. Raises `UsageError` where there are none."""
-    table: list[Row] = []
-    cases: list[Case] = []
+def answered(run: Run, numbers: Parameters | None = None) -> TrainPlanRecord:
+    """The plan that answers the question of a row, as `plan --task train` gives it; `numbers` replace those shipped.
+    Raises the errors of `train_plan`."""
+    given = {} if numbers is None else {"parameters": numbers}
+    return train_plan(**(request_of(run).arguments() | given)).plans[0]
+
+
+def lines_of(run: Run, plan: TrainPlanRecord) -> Iterator[Predicted]:
+    """What a plan says of the measured columns of a row."""
+    name = run.row["row_id"]
+
+    def line(metric: str, figure: Figure, scale: float = 1.0) -> Predicted:
+        ends = (figure.low * scale, figure.high * scale)
+        return Predicted(name, metric, figure.mid * scale, *ends, figure.basis)
+
+    if run.row.get("task") == STEP_ONLY:
+        yield line("fwd_bwd_time_s", plan.step_s, 1.0 - plan.shares["optimiser"])
+        return
+    yield line("step_time_s", plan.step_s)
+    yield line("samples_per_s", plan.tokens_per_s, 1.0 / plan.seq)
+    target = target_of(run.row)
+    if target is not None:
+        ends = (target.samples / SPREAD, target.samples * SPREAD)
+        yield Predicted(name, "samples_to_target", target.samples, *ends, "published")
+        yield line("time_to_train_min", plan.days, MINUTES)
+    yield line("tokens_per_s_per_chip", plan.tokens_per_s, 1.0 / plan.chips)
+    for metric, value in (
+        ("tflops_per_chip", plan.tflops_per_chip),
+        ("mfu_pct", 100.0 * plan.mfu),
+        ("hfu_pct", 100.0 * plan.hfu),
+    ):
+        yield line(metric, plan.tokens_per_s, value / plan.tokens_per_s.mid)
+    held = tiers()["memory"]
+    used = plan.memory
+    state = sum(used[part] for part in ("weights", "gradients", "optimiser", "gathered"))
+    for metric, value in (
+        ("memory_gb", plan.memory_bytes),
+        ("activation_memory_gb", used["activations"]),
+        ("state_memory_gb", state),
+    ):
+        yield Predicted(
+            name, metric, value / 1e9, value * held.low / 1e9, value * held.high / 1e9, held.basis
+        )
+
+
+def _read(row: Row, rows: str) -> Run:
+    """The question of a row of a file. Raises `UsageError` for one that describes no run."""
+    wrong = impossible(row)
+    if wrong:
+        raise UsageError(wrong)
+    return read_run(row, Path(rows).parent)
+
+
+@dataclass(frozen=True)
+class Measured:
+    """Runs that were read from tables: their questions, and the columns that a fit wants."""
+
+    runs: Sequence[Run]
+    columns: Runs
+
+
+def measured_runs(paths: Sequence[str], numbers: Parameters) -> Measured:
+    """Rows that can be answered, of tables with measured columns, with the layouts that `numbers` choose where rows
+    leave them open. Raises `UsageError` where there are none."""
+    kept: list[Run] = []
+    placed = []
     for path in paths:
         for row in read_rows(path, NEEDED):
             try:
-                cases.append(read_case(row))
+                run = _read(row, path)
+                placed.append(situate(request_of(run).arguments(), numbers))
+                kept.append(run)
             except ChipwiseError:
                 continue
-            table.append(row)
-    if not table:
+    if not kept:
         raise UsageError(f"{', '.join(paths)}: no row can be read", "is it a table of training runs?")
-    runs = stack_cases(cases, table)
-    if not np.isfinite(runs.seconds).any():
-        raise UsageError(f"{', '.join(paths)}: no measured columns", "needed: step_time_s or a rate")
-    return table, cases, runs
+    return Measured(kept, _columns(kept, placed))
+
+
+def _columns(runs: Sequence[Run], placed: Sequence[Any]) -> Runs:
+    parts: dict[str, Any] = {
+        "network": _stacked(Transformer, [site.job.network for site, _ in placed]),
+        "spread": _stacked(Spread, [at.spread for _, at in placed]),
+        "cluster": _stacked(Cluster, [site.job.cluster for site, _ in placed]),
+        "recipe": _stacked(
+            Recipe,
+            [
+                replace(site.job.recipe, optimiser=0.0)
+                if run.row.get("task") == STEP_ONLY
+                else site.job.recipe
+                for run, (site, _) in zip(runs, placed, strict=True)
+            ],
+        ),
+    }
+    measured = [
+        measured_of(run.row, site.job.network, at.spread, site.trainer.counts)
+        for run, (site, at) in zip(runs, placed, strict=True)
+    ]
+    first = placed[0][0].labels
+    return Runs(
+        labels={key: np.array([site.labels[key] for site, _ in placed]) for key in first}
+        | {"vendor": np.array([site.chip.vendor for site, _ in placed])},
+        seconds=np.array([m[0] for m in measured]),
+        memory_bytes=np.array([m[1] for m in measured]),
+        weight=row_weights(runs),
+        **parts,
+    )
+
+
+def _stacked(kind: type[T], values: Sequence[T]) -> T:
+    """Frozen values of numbers as one of columns."""
+    return kind(**{f.name: np.array([float(getattr(v, f.name)) for v in values]) for f in fields(kind)})  # type: ignore[arg-type]
+
+
+def fitted_training(paths: Sequence[str], prior: Parameters) -> Parameters:
+    """`prior` with the numbers of training fitted to all rows of the tables that count. Layouts that rows leave open
+    are those that the numbers choose: chosen, fitted, chosen anew, fitted."""
+    numbers = prior
+    for _ in range(ROUNDS):
+        columns = measured_runs(paths, numbers).columns
+        numbers = fit(columns.take(np.flatnonzero(columns.weight > 0)), prior)
+    return numbers

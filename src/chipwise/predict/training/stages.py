@@ -34,7 +34,9 @@ def held_on(stage: Real, s: Spread) -> Real:
 
 def _vee(s: Spread) -> NDArray[np.bool_]:
     """Where a schedule is V-shaped."""
-    found: NDArray[np.bool_] = np.asarray(s.vp == 2.0) & np.asarray(s.bubble < VEE) & np.asarray(s.pp > 1.0)
+    balanced = np.asarray((s.in_flight > 0.0) & (s.in_flight < 1.0))
+    alike = np.asarray(s.vp == 2.0) & np.asarray(s.pp > 1.0)
+    found: NDArray[np.bool_] = alike & (np.asarray(s.bubble < VEE) | balanced)
     return found
 
 

@@ -150,8 +150,8 @@ def _gradients(
     fsdp = np.asarray(s.zero) >= 3
     times = np.where(fsdp & (np.asarray(recipe.regather) > 0), m, 1.0)
     z = np.where(np.asarray(s.zero) >= 1, np.clip(s.shard, 1.0, n), n)
-    # one ring over all ranks: no NICs are pooled
-    alone = (np.asarray(recipe.flat) > 0) & np.asarray(n * s.tp > c.domain)
+    # one ring over all ranks: no NICs are pooled, but where tensor parallelism splits a host
+    alone = (np.asarray(recipe.flat) > 0) & np.asarray(n > c.domain) & (np.asarray(s.tp) <= 1)
     stride = np.where(alone, c.domain, s.tp)
     # FSDP gathers frozen weights too, as they are stored
     weights = np.where(np.asarray(s.adapter) > 0, np.where(fsdp, held * 2.0 * recipe.frozen_bytes, 0.0), 0.0)

@@ -14,6 +14,7 @@ from chipwise.workload.families import (
     dbrx,
     deepseek,
     deepseek_v4,
+    dimensions,
     encoder_decoder,
     ernie,
     falcon,
@@ -48,6 +49,7 @@ Layers = tuple[list[Layer], bool] | Network
 """The layers in order and whether the head is tied to the embedding; or a network with parts beside them."""
 
 FAMILIES: dict[str, Callable[[Reader], Layers]] = {
+    "transformer": dimensions.read,
     "llama": llama.read_llama,
     "mistral": llama.read_llama,
     "qwen2": llama.read_qwen2,
