@@ -7,7 +7,8 @@
 [preset.NAME]           policy figures that runtimes share: `like = "NAME"`; assumed unless they say otherwise
 [[kernel]]              operator, library, and runtimes, generations, types (left out = all): the first that fits
 [runtime.ID]            name, version, access, source, grade, note
-                        kernels_of, latent_as, converts, made_for, published_as, also: see `Runtime`
+                        kernels_of, latent_as, converts, made_for, published_as, also, narrow_cache:
+                        see `Runtime`
 [runtime.ID.policies]   figure = value, or { is = value, source = ..., grade = ..., note = ... }
 [[runtime.ID.tier]]     from_bytes, chips, except, and the figures that differ there
 [[runtime.ID.on]]       chips, native, mixed ("int4/fp8": weights/activations), weights_only, kv, half
@@ -233,7 +234,10 @@ class RuntimeReader:
         needed = ("name", "version", "access", "source", "grade", "policies", "on", *lists)
         others = ("kernels_of", "latent_as")
         table = _keys(
-            where, entry, needed, ("note", "tier", *others, "converts", "made_for", "published_as", "also")
+            where,
+            entry,
+            needed,
+            ("note", "tier", *others, "converts", "made_for", "published_as", "also", "narrow_cache"),
         )
         like = {key: _text(f"{where}.{key}", table[key], self.names) for key in others if key in table}
         default = self._cited(where, table)
@@ -263,6 +267,9 @@ class RuntimeReader:
             listed_chips=self.listed,
             converts=frozenset(_texts(f"{where}.converts", table.get("converts", []), self.formats)),
             made_for=frozenset(_texts(f"{where}.made_for", table.get("made_for", []), self.formats.values())),
+            narrow_cache=frozenset(
+                _texts(f"{where}.narrow_cache", table.get("narrow_cache", []), self.formats)
+            ),
             also=tuple(_texts(f"{where}.also", table.get("also", []))),
             published_as=_text(f"{where}.published_as", table.get("published_as", "")),
             **like,

@@ -163,7 +163,8 @@ class Runtime:
     `kernels_of` is the runtime whose kernels it runs, `latent_as` the one whose measured kernels of latent attention
     stand for its own. `converts` are formats that it turns 16-bit weights into when it loads them, `made_for` classes
     of formats that it was made for. `published_as` is what published results call it where that is not its id;
-    `also` are other names of it, and of software that it stands in for.
+    `also` are other names of it, and of software that it stands in for. `narrow_cache` are formats of checkpoints
+    beside which it keeps the cache in 8 bit.
     """
 
     id: str
@@ -186,6 +187,7 @@ class Runtime:
     made_for: frozenset[str] = frozenset()
     published_as: str = ""
     also: tuple[str, ...] = ()
+    narrow_cache: frozenset[str] = frozenset()
 
     def policies_on(self, chip: Chip) -> Policies:
         """The policies on one chip: the defaults with every tier that applies, later tiers winning."""

@@ -327,7 +327,7 @@ def _formats(model: Model, gemm: str, moe: str, chip: Chip, runtime: Runtime) ->
     stored = model.precision.weight("expert" if moes else "ffn")
     narrow = "fp4" in chip.matrix
     if not label or (stored.bits <= min(_format(x)[1] for x in (label, gemm) if x) and stored.name != "int4"):
-        precision = None
+        precision, stored_as = None, stored.name
         bits, wide = stored.bits, not model.precision.activations
         if stored.name == "mxfp4" and wide and narrow:
             precision = "mxfp4_mxfp8"
@@ -335,8 +335,9 @@ def _formats(model: Model, gemm: str, moe: str, chip: Chip, runtime: Runtime) ->
             precision = f"{stored.name}_weights"
     else:
         name, bits = _format(label)
+        stored_as = name
         precision = name if narrow or FORMATS[name].compute != "fp4" else f"{name}_weights"
-    small = bits < 16 and (runtime.id == "trtllm" or narrow)
+    small = bits < 16 and (stored_as in runtime.narrow_cache or narrow)
     return precision, "fp8" if small else "bf16"
 
 
