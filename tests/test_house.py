@@ -204,7 +204,6 @@ ROOMS_OF_FACTS = ("catalog/", "report/launch/")
 # Files that still name a machine or its software, and why. The list only gets shorter: a file on it that names none
 # fails.
 SPOKEN = "an example or a default that people see"
-SERVING = "one service model and one suite replace it (DESIGN 2)"
 TRAINING = "what published tables left out becomes rows (HOUSE 9), with training on Layout (HOUSE 6)"
 KERNELS = "`kernel` by a registry (HOUSE 8)"
 MLPERF = "MLPerf on the kernel path (HOUSE 10)"
@@ -217,24 +216,15 @@ STILL_NAMED: dict[str, str] = {
     "web/views/train.py": SPOKEN,
     "report/charts/chips.py": "colours of vendors, the same on every picture",
     "api/launching.py": "the setting of one queue moves to report/launch",
-    "api/kernel_network.py": KERNELS,
     "api/kernel_price.py": KERNELS,
     "calibrate/kernel_labels.py": KERNELS,
     "calibrate/kernel_rows.py": KERNELS,
     "api/suites/mlperf_rates.py": MLPERF,
     "evidence/mlperf_features.py": MLPERF,
     "evidence/mlperf_rows.py": MLPERF,
-    "evidence/serving_rows.py": SERVING,
-    "evidence/serving_tables.py": SERVING,
     "api/train_chips.py": TRAINING,
     "api/train_input.py": TRAINING,
-    "api/train_job.py": TRAINING,
     "calibrate/training_rates.py": "priors of a fit, by the labels that it has",
-    "evidence/training_answers.py": TRAINING,
-    "evidence/training_layout.py": TRAINING,
-    "evidence/training_machine.py": TRAINING,
-    "evidence/training_stack.py": TRAINING,
-    "evidence/training_tiers.py": TRAINING,
 }
 
 
