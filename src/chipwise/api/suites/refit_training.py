@@ -11,8 +11,9 @@ from pathlib import Path
 
 from chipwise.api.suites.training import fitted_training, measured_runs
 from chipwise.api.suites.training_folds import measured_tiers
-from chipwise.calibrate.parameters import Parameters
+from chipwise.calibrate.parameters import shipped_parameters
 from chipwise.calibrate.table import write_table
+from chipwise.calibrate.training_rates import PREFIX
 from chipwise.errors import ChipwiseError, UsageError
 from chipwise.evidence.training_tiers import TABLE, write_tiers
 
@@ -24,10 +25,11 @@ def main(arguments: Sequence[str]) -> None:
     paths = [a for a in arguments if not a.startswith("--")]
     if not paths:
         raise UsageError("no rows", "python -m chipwise.api.suites.refit_training training.csv [--write]")
-    fitted = fitted_training(paths, Parameters({})).table
+    numbers = fitted_training(paths, shipped_parameters())
+    fitted = {name: p for name, p in numbers.table.items() if name.startswith(f"{PREFIX}.")}
     for name, p in fitted.items():
         print(f"{name:52s} {p.value:10.4g}  prior {p.prior:8.4g}  spread {p.spread:.2f}", file=sys.stderr)
-    found = measured_tiers(measured_runs(paths, Parameters(fitted)))
+    found = measured_tiers(measured_runs(paths, numbers))
     print(write_tiers(found), file=sys.stderr)
     if "--write" in arguments:
         package = Path(str(files("chipwise")))

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from chipwise.api.suites.training import Measured, answered, lines_of, measured_runs
 from chipwise.calibrate.fit_training import Runs, fit, fitted_count, seen_pairs
-from chipwise.calibrate.parameters import Parameters
+from chipwise.calibrate.parameters import Parameters, shipped_parameters
 from chipwise.errors import ChipwiseError, UnknownNameError
 from chipwise.evidence.rows import Predicted
 from chipwise.evidence.training_measured import row_group, unknown_batch, workload_key
@@ -140,7 +140,7 @@ def _out_of_fold(measured: Measured, key: str, wanted: Sequence[bool]) -> Iterat
         used: NDArray[np.intp] = kept[columns.weight[kept] > 0]
         if not len(used):
             continue  # a table of one vendor has nothing to leave
-        numbers = fit(columns.take(used), Parameters({}))
+        numbers = fit(columns.take(used), shipped_parameters())
         seen = seen_pairs(numbers)
         for i in left:
             if not wanted[i]:
@@ -202,7 +202,7 @@ def _budget(measured: Measured) -> str:
     columns, runs = measured.columns, measured.runs
     used = np.flatnonzero(columns.weight > 0)
     cells = len({workload_key(runs[int(i)].row) for i in used})
-    count = fitted_count(fit(columns.take(used), Parameters({})))
+    count = fitted_count(fit(columns.take(used), shipped_parameters()))
     return f"{count} fitted numbers on {cells} workloads"
 
 
