@@ -286,7 +286,11 @@ RISING = np.sort(CLIENTS)
 def test_more_clients_never_get_less_in_all_nor_each_more(case: tuple[Loads, float]) -> None:
     loads, output = case
     p = loads.closed(RISING)
-    assert np.all(np.diff(p.requests_per_s[0]) >= -1e-7 * p.requests_per_s[0, 1:])
+    # of a few tokens the second client may cost some percent: it waits for the rest of a pass that is all of an answer
+    least = 1e-7 if output >= 16 else 0.1
+    assert np.all(np.diff(p.requests_per_s[0]) >= -least * p.requests_per_s[0, 1:])
+    doubled = loads.closed(row(*(2.0 ** np.arange(12)))).requests_per_s[0]
+    assert np.all(np.diff(doubled) >= -0.03 * doubled[1:])
     assert np.all(np.diff(p.tpot_s[0]) >= -1e-7 * p.tpot_s[0, 1:])
     assert p.concurrency == pytest.approx(RISING, rel=1e-5)
     assert littles(p, output) == pytest.approx(RISING, rel=1e-5)

@@ -23,7 +23,8 @@ __all__ = ["Engines", "Loads", "Prediction", "Service", "shared_wait_s", "transf
 FULL = 0.999  # of a budget or of a pool: the load that is still answered
 LEAST = 1e-9  # requests per pass: a load next to nothing
 MOST = 1e9  # requests per pass: a load that nothing but workers for prompts bounds
-HALVINGS = 44  # of the logarithm of the load between these: 12 digits
+STEPS = 60  # of the search for a load; most end after ten
+CLOSE = 1e-10  # of a logarithm: found
 
 
 @dataclass(frozen=True)
@@ -220,9 +221,9 @@ class Loads:
         others = np.maximum(1.0 - 1.0 / np.maximum(np.minimum(c, room), 1.0), 0.0)
         per_slot = c / self.engines.slots[:, None]
 
-        def over(m: Array) -> NDArray[np.bool_]:
+        def over(m: Array) -> Array:
             at = self._at(m, others, c)
-            return np.asarray((at.rate * (at.cycle_s) > per_slot) | self._crowded(at))
+            return np.maximum(np.log(at.rate * at.cycle_s / per_slot), self._crowded(at))
 
         return self._seen(self._solved(over, np.shape(c)), others, c)
 
@@ -234,9 +235,9 @@ class Loads:
         per_slot = rate / self.engines.slots[:, None]
         one = np.ones(np.shape(rate))
 
-        def over(m: Array) -> NDArray[np.bool_]:
+        def over(m: Array) -> Array:
             at = self._at(m, one, None)
-            return np.asarray((at.rate > per_slot) | self._crowded(at))
+            return np.maximum(np.log(at.rate / per_slot), self._crowded(at))
 
         return self._seen(self._solved(over, np.shape(rate)), one, None)
 
@@ -273,18 +274,41 @@ class Loads:
             most = np.minimum(most, np.where(riding | (decodes == 0), full, MOST))
         return most
 
-    def _crowded(self, at: _At) -> NDArray[np.bool_]:
+    def _crowded(self, at: _At) -> Array:
+        """Logarithm of the tightest limit that is used: room for requests, budget, workers for prompts."""
         inside = at.rate * (at.cycle_s - at.request_s) * self.engines.stages[:, None]
-        return np.asarray((inside > self.engines.limit[:, None] * (1.0 + 1e-9)) | (at.taken > FULL))
+        with np.errstate(divide="ignore"):
+            return np.maximum(np.log(inside / self.engines.limit[:, None]), np.log(at.taken / FULL))
 
-    def _solved(self, over: Callable[[Array], NDArray[np.bool_]], shape: tuple[int, ...]) -> Array:
+    def _solved(self, over: Callable[[Array], Array], shape: tuple[int, ...]) -> Array:
+        """The load at which `over`, which rises with it, is 0; the largest where it never is.
+
+        False position on logarithms, in which loads are nearly straight lines (the Illinois rule of Dowell and Jarratt,
+        1971), with a halving every third step, so that it always ends.
+        """
         low = np.full(shape, np.log(LEAST))
-        high = np.broadcast_to(np.log(self._most()), shape)
-        for _ in range(HALVINGS):
-            middle = 0.5 * (low + high)
-            above = over(np.exp(middle))
+        high = np.array(np.broadcast_to(np.log(self._most()), shape))
+        f_low, f_high = np.minimum(over(np.exp(low)), -1e-12), over(np.exp(high))
+        free = f_high <= 0.0  # found: nothing stands in the way of the largest load
+        found = np.where(free, high, low)
+        side = np.zeros(shape)
+        for step in range(STEPS):
+            halve = step % 3 == 2
+            slope = f_high / np.where(f_high - f_low > 0, f_high - f_low, 1.0)
+            middle = 0.5 * (low + high) if halve else high - slope * (high - low)
+            middle = np.clip(middle, low, high)
+            f = over(np.exp(middle))
+            above = f > 0.0
+            # the end that stays twice counts half, so that the other end moves too
+            f_low = np.where(above, np.where(side > 0, 0.5 * f_low, f_low), f)
+            f_high = np.where(above, f, np.where(side < 0, 0.5 * f_high, f_high))
             low, high = np.where(above, low, middle), np.where(above, middle, high)
-        return np.asarray(np.exp(low))
+            side = np.where(above, 1.0, -1.0)
+            found = np.where(free, found, np.where(np.abs(f) < CLOSE, middle, low))
+            free = free | (np.abs(f) < CLOSE) | (high - low < CLOSE)
+            if np.all(free):
+                break
+        return np.asarray(np.exp(found))
 
     def _at(self, m: Array, others: Array, clients: Array | None) -> _At:
         e, r = self.engines, self._column
@@ -376,6 +400,12 @@ class Loads:
             held, np.maximum(at_once, 1.0), np.minimum(m * new / budget * others, FULL), spread
         )
         wait = wait + np.where(riding, queue, 0.0)
+        if clients is not None:
+            # nobody waits for longer than if those that share the engine were served one after the other
+            room = np.minimum(clients, (e.limit * e.replicas * e.ranks)[:, None])
+            together = np.maximum(room * (e.coupled / (e.replicas * e.ranks))[:, None], 1.0)
+            lone = chunks * alone_one + decodes * self.passes.decode_s[:, :1]
+            wait = np.clip(together * lone - own - decodes * pass_s, 0.0, wait)
         cycle = s["request_s"] + own + wait + decodes * pass_s
         return _At(
             m,

@@ -169,7 +169,10 @@ def _columns(runs: Sequence[Run], placed: Sequence[Any]) -> Runs:
     first = placed[0][0].labels
     return Runs(
         labels={key: np.array([site.labels[key] for site, _ in placed]) for key in first}
-        | {"vendor": np.array([site.chip.vendor for site, _ in placed])},
+        | {
+            "vendor": np.array([site.chip.vendor for site, _ in placed]),
+            "chip": np.array([site.chip.software_id for site, _ in placed]),
+        },
         seconds=np.array([m[0] for m in measured]),
         memory_bytes=np.array([m[1] for m in measured]),
         weight=row_weights(runs),
