@@ -1,87 +1,72 @@
-"""Rows of measured collectives -> formula: which ranks met over which links, and how many bytes.
-
-Notes and kernel names of the table say what the chip does not: pairs that run over PCIe, hosts, direct algorithms,
-exchanges of experts.
-"""
+"""Questions about collectives -> labels of their fitted numbers, and seconds by `parallel.collective`."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
 
 import numpy as np
 from numpy.typing import NDArray
 
-from chipwise.calibrate.kernel_labels import KINDS, Columns, mapped, number_of, text_of
+from chipwise.calibrate.kernel_questions import Questions
 from chipwise.catalog.chip import Chip
+from chipwise.cost.cost import Cost
+from chipwise.cost.device import Device
 from chipwise.parallel.collective import CollectiveParameters, collective
 from chipwise.units import Array, Real
 
-__all__ = ["exchange_rows"]
-
-Index = NDArray[np.intp]
-Model = Callable[[Mapping[str, Real], Index], Array]
+__all__ = ["FORMULA_OF", "exchange_cost", "exchange_labels", "link_of"]
 
 PCIE_BYTES_PER_S = 16e9  # nominal PCIe 3 x16, one direction: where a chip names no host link
+FORMULA_OF = {"expert_exchange": "all_to_all"}
+"""Kinds with kernels, and fitted numbers, of their own -> the kind whose formula they have."""
 
 
-def exchange_rows(columns: Columns, chips: Mapping[str, Chip]) -> tuple[Model, dict[str, NDArray[np.str_]]]:
-    """The formula of rows of collectives and its labels: kind, library, fabric."""
-    kind = mapped(text_of(columns, "op"), lambda o: KINDS[o])
-    kernel = text_of(columns, "kernel")
-    notes = text_of(columns, "notes")
-    exchange = np.char.find(kernel, "deepep/") >= 0
-    direct = np.array([any(p in k for p in ("graph", "eager", "TRTLLM")) for k in kernel])
-    chip = text_of(columns, "chip")
-    fast = np.array([_has_fabric(chips[c]) for c in chip])
-    # the pairs of A40 ran at the rate of PCIe, linked or not
-    fast &= np.char.find(notes, "a40_pairwise") < 0
-    # messages between hosts, and pairs of links with PCIe between them, leave the domain
-    ranks = np.maximum(number_of(columns, "ranks", 2.0), 2.0)
-    outside = ranks > mapped(notes, _per_node).astype(float)
-    outside |= (np.char.find(notes, "pairwise") >= 0) & (ranks > 2.0)
-    links = [_link(chips[c], f and not o) for c, f, o in zip(chip, fast, outside, strict=True)]
-    topk, tokens = number_of(columns, "topk", 1.0), number_of(columns, "tokens")
-    per_token = 2.0 * number_of(columns, "hidden") * np.minimum(topk, ranks)
-    dims = {
-        "num_bytes": np.where(exchange, tokens * per_token, number_of(columns, "bytes", 1.0)),
-        "ranks": ranks,
-        "link_bytes_per_s": np.array(links),
+def exchange_labels(asked: Questions, fabric: NDArray[np.str_]) -> dict[str, NDArray[np.str_]]:
+    """kind, library and fabric of every question; `fabric` is what joins its chips where nothing else is said."""
+    experts = np.isin(asked["kind"], list(FORMULA_OF))
+    said = np.where((asked["fabric"] == "") | (asked["fabric"] == "link"), fabric, asked["fabric"])
+    return {
+        "kind": np.where(experts, "exchange", asked["kind"]),
+        "library": np.where(asked["library"] == "", "NCCL", asked["library"]),
+        "fabric": np.where(experts, "exchange", said),
     }
 
-    def model(values: Mapping[str, Real], i: Index) -> Array:
-        d = {name: column[i] for name, column in dims.items()}
-        out = np.empty(len(i))
-        groups = np.char.add(kind[i], np.where(direct[i], "+direct", "+ring"))
-        for group in np.unique(groups):
-            at = np.flatnonzero(groups == group)
-            name, algorithm = str(group).split("+")
-            p = CollectiveParameters(
-                **{f: np.broadcast_to(values[f], len(i))[at] for f in CollectiveParameters.__slots__}
-            )
-            dims_at = {field: column[at] for field, column in d.items()}
-            out[at] = collective(name, **dims_at, p=p, algorithm=algorithm).total_s  # type: ignore[arg-type]
-        return out
 
-    library = np.where(kernel == "", "other", kernel)
-    fabric = np.where(outside, "outside", np.where(fast, "link", "pcie"))
-    labels = {
-        "kind": np.where(exchange, "exchange", kind),
-        "library": library,
-        "fabric": np.where(exchange, "exchange", fabric),
-    }
-    return model, labels
+def exchange_cost(asked: Questions, chips: Sequence[Chip], values: Mapping[str, Real]) -> Cost:
+    """Latency under "launch", transfer under "network"; `chips` are those of each question."""
+    size = len(asked["op"])
+    latency, transfer = np.empty(size), np.empty(size)
+    link = link_of(asked, chips)
+    groups = np.char.add(np.char.add(asked["kind"], "+"), asked["algorithm"])
+    for group in np.unique(groups).tolist():
+        at = np.flatnonzero(groups == group)
+        name, algorithm = group.split("+")
+        p = CollectiveParameters(
+            **{f.name: np.broadcast_to(values[f.name], size)[at] for f in fields(CollectiveParameters)}
+        )
+        kind = FORMULA_OF.get(name, name)
+        found = collective(kind, asked["bytes"][at], asked["ranks"][at], link[at], p=p, algorithm=algorithm)
+        latency[at], transfer[at] = found.latency_s, found.transfer_s
+    return Cost({"launch": latency, "network": transfer})
 
 
-def _per_node(notes: str) -> str:
-    """Devices per node, where the notes say so."""
-    tail = notes.partition("devices_per_node=")[2].split(" ")[0]
-    return tail or "inf"
+def link_of(asked: Questions, chips: Sequence[Chip]) -> Array:
+    """Bytes/s of a rank, one direction: the fabric of its chip as far as it is wired to the others, else the bus."""
+    keys = zip(chips, asked["fabric"].tolist(), asked["ranks"].tolist(), strict=True)
+    memo: dict[tuple[str, str, float], float] = {}
+    out = []
+    for chip, fabric, ranks in keys:
+        key = (chip.id, fabric, ranks)
+        if key not in memo:
+            memo[key] = _link(chip, fabric, ranks)
+        out.append(memo[key])
+    return np.array(out)
 
 
-def _has_fabric(chip: Chip) -> bool:
-    return chip.scaleup is not None and chip.scaleup.bytes_per_s is not None
-
-
-def _link(chip: Chip, fast: bool) -> float:
-    link = chip.scaleup if fast else chip.host
-    return float(link.bytes_per_s) if link is not None and link.bytes_per_s else PCIE_BYTES_PER_S
+def _link(chip: Chip, fabric: str, ranks: float) -> float:
+    if fabric in ("", "link") and chip.scaleup is not None and chip.scaleup.bytes_per_s is not None:
+        device = Device.of(chip)
+        direct = np.fmin(device.near_bytes_per_s, device.pairwise_bytes_per_s * max(ranks - 1.0, 1.0))
+        return float(np.where(ranks <= device.near_domain, direct, device.link_bytes_per_s))
+    return float(chip.host.bytes_per_s) if chip.host and chip.host.bytes_per_s else PCIE_BYTES_PER_S

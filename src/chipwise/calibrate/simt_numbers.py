@@ -15,7 +15,10 @@ from chipwise.cost.simt.family import Labels, SimtParameters
 from chipwise.cost.simt.rates import generation
 from chipwise.units import Array
 
-__all__ = ["Memo", "attention_library", "expert_library", "latent_library", "simt_parameters"]
+__all__ = [
+    "Memo", "attention_library", "chip_labels", "expert_library", "latent_library", "library_facts", "library_of",
+    "measured_runtime", "simt_parameters",
+]  # fmt: skip
 
 RUNTIMES = {"vllm-legacy": "vllm"}
 """Runtimes that run another's kernels."""
@@ -47,6 +50,7 @@ _ALL_REDUCE: Mapping[str, str] = {
     "sglang": "SGLang_CustomAllReduce_graph",
     "trtllm": "TRTLLM",
 }
+_PACKS = ("trtllm/trtllm", 32.0)  # heads per kv head that TensorRT-LLM's decode kernels pack
 NEVER_S = 1.0  # start of an all-reduce kernel that a runtime does not have
 _LATENT_AS = {"vllm": "sglang"}  # no measured rows: the same kernel libraries
 
@@ -102,9 +106,9 @@ def simt_parameters(
     def find(group: str, labels: Labels) -> Mapping[str, Array]:
         new = [c for c in known if (group, run, c, labels) not in seen]
         if new:
-            columns = effects[group].values(_labels(group, run, [known[c] for c in new], dict(labels)))
-            if dict(labels).get("algorithm") == "direct" and run not in _ALL_REDUCE:
-                columns["direct_s"] = np.array(NEVER_S)
+            each_label = _labels(group, run, [known[c] for c in new], dict(labels))
+            algorithm = dict(labels).get("algorithm", "ring")
+            columns = effects[group].values(each_label) | library_facts(group, each_label, algorithm)
             each = {k: np.broadcast_to(v, len(new)) for k, v in columns.items()}
             for i, c in enumerate(new):
                 seen[group, run, c, labels] = {k: float(column[i]) for k, column in each.items()}
@@ -114,34 +118,58 @@ def simt_parameters(
     return SimtParameters(find, rest, None if alone else rest.launch_s)
 
 
+def chip_labels(chips: Sequence[Chip]) -> dict[str, NDArray[np.str_]]:
+    """What fitted numbers tell chips apart by."""
+    return {
+        "chip": np.array([c.id for c in chips]),
+        "vendor": np.array([c.vendor.lower() for c in chips]),
+        "generation": np.array([generation(c.id) for c in chips]),
+        "fabric": np.array(["link" if c.scaleup and c.scaleup.bytes_per_s else "pcie" for c in chips]),
+    }
+
+
+def measured_runtime(group: str, runtime: str) -> str:
+    """The runtime whose measured rows stand for those of `runtime` in a group of operators."""
+    run = RUNTIMES.get(runtime, runtime)
+    return _LATENT_AS.get(run, run) if group == "simt.latent_decode" else run
+
+
+def library_facts(
+    group: str, labels: Mapping[str, NDArray[np.str_]], algorithm: str = "ring"
+) -> dict[str, Array]:
+    """Quantities of a formula that no fit tells: what a library's kernels can do at all."""
+    if group == "simt.decode":
+        return {"widest": np.where(labels["library"] == _PACKS[0], _PACKS[1], np.inf)}
+    if group == "collective" and algorithm == "direct":
+        known = np.isin(labels["runtime"], list(_ALL_REDUCE))
+        return {} if known.all() else {"direct_s": np.array(NEVER_S)}
+    return {}
+
+
+def library_of(group: str, runtime: str, gen: str, dtype: str = "", algorithm: str = "ring") -> str:
+    """The library that a runtime takes by default for a group of operators, as fitted numbers name it."""
+    run = RUNTIMES.get(runtime, runtime)
+    if group == "simt.prompt":
+        return attention_library(run, gen)
+    if group == "simt.decode":
+        return f"{run}/{attention_library(run, gen)}"
+    if group == "simt.latent_prompt":
+        return latent_library(run, gen)
+    if group == "simt.latent_decode":
+        return f"{_LATENT_AS.get(run, run)}/{latent_library(run, gen)}"
+    if group == "simt.experts":
+        return expert_library(run, gen, dtype)
+    if group == "collective":
+        return _ALL_REDUCE.get(run, "NCCL") if algorithm == "direct" else "NCCL"
+    return "fused"
+
+
 def _labels(
     group: str, runtime: str, chips: Sequence[Chip], said: Mapping[str, str]
 ) -> dict[str, NDArray[np.str_]]:
     """Labels of one kind of operator on several chips."""
-    gens = [generation(c.id) for c in chips]
-    latent = group == "simt.latent_decode"
-    common = {"launch": "graph", "runtime": _LATENT_AS.get(runtime, runtime) if latent else runtime, **said}
-    return {
-        "chip": np.array([c.id for c in chips]),
-        "vendor": np.array([c.vendor.lower() for c in chips]),
-        "generation": np.array(gens),
-        "library": np.array([_library(group, runtime, g, said) for g in gens]),
-        "fabric": np.array(["link" if c.scaleup and c.scaleup.bytes_per_s else "pcie" for c in chips]),
-        **{k: np.full(len(chips), v) for k, v in common.items()},
-    }
-
-
-def _library(group: str, runtime: str, gen: str, said: Mapping[str, str]) -> str:
-    if group == "simt.prompt":
-        return attention_library(runtime, gen)
-    if group == "simt.decode":
-        return f"{runtime}/{attention_library(runtime, gen)}"
-    if group == "simt.latent_prompt":
-        return latent_library(runtime, gen)
-    if group == "simt.latent_decode":
-        return f"{_LATENT_AS.get(runtime, runtime)}/{latent_library(runtime, gen)}"
-    if group == "simt.experts":
-        return expert_library(runtime, gen, said["dtype"])
-    if group == "collective":
-        return _ALL_REDUCE.get(runtime, "NCCL") if said["algorithm"] == "direct" else "NCCL"
-    return "fused"
+    of = chip_labels(chips)
+    algorithm, dtype = said.get("algorithm", "ring"), said.get("dtype", "")
+    library = [library_of(group, runtime, g, dtype, algorithm) for g in of["generation"].tolist()]
+    common = {"launch": "graph", "runtime": measured_runtime(group, runtime), **said}
+    return {**of, "library": np.array(library), **{k: np.full(len(chips), v) for k, v in common.items()}}

@@ -5,13 +5,13 @@ from __future__ import annotations
 import contextlib
 import csv
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from chipwise.errors import MissingExtraError, UsageError, shorten
 
-__all__ = ["Predicted", "Row", "read_rows", "write_predictions"]
+__all__ = ["Predicted", "Row", "read_rows", "write_predictions", "write_table"]
 
 Row = Mapping[str, str]
 
@@ -52,7 +52,15 @@ def read_rows(path: str, required: Iterable[str]) -> Iterator[dict[str, str]]:
 
 
 def write_predictions(predictions: Iterable[Predicted], path: str) -> int:
-    """Write predictions as CSV; the file appears whole or not at all. Returns the number of lines.
+    """Write predictions as CSV; returns the number of lines. Raises as `write_table`."""
+    numbers = ((p, ("" if x is None else str(x) for x in (p.mid, p.low, p.high))) for p in predictions)
+    return write_table(
+        COLUMNS, ((p.row_id, p.metric, *each, p.basis, p.refused) for p, each in numbers), path
+    )
+
+
+def write_table(columns: Sequence[str], lines: Iterable[Sequence[str]], path: str) -> int:
+    """Write lines of text as CSV; the file appears whole or not at all. Returns the number of lines.
 
     Raises `UsageError` where the file cannot be written.
     """
@@ -68,10 +76,9 @@ def write_predictions(predictions: Iterable[Predicted], path: str) -> int:
     try:
         with draft.open("w", newline="", encoding="utf-8") as out:
             writer = csv.writer(out, lineterminator="\n")
-            writer.writerow(COLUMNS)
-            for p in predictions:
-                numbers = ("" if x is None else str(x) for x in (p.mid, p.low, p.high))
-                writer.writerow((p.row_id, p.metric, *numbers, p.basis, p.refused))
+            writer.writerow(columns)
+            for line in lines:
+                writer.writerow(line)
                 count += 1
         draft.replace(target)
     except OSError as error:

@@ -6,8 +6,8 @@ from dataclasses import fields
 
 import numpy as np
 
+from chipwise.cost.price import CostParameters
 from chipwise.cost.simt.family import SimtParameters
-from chipwise.cost.time import CostParameters
 from chipwise.parallel.collective import CollectiveParameters, Transfer, collective
 from chipwise.parallel.comm import Comm, Fabric, comm_time
 from chipwise.units import Real

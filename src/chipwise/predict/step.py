@@ -9,7 +9,7 @@ import numpy as np
 from chipwise.cost.cost import Cost
 from chipwise.cost.dataflow import DataflowModel
 from chipwise.cost.device import Device
-from chipwise.cost.time import CostParameters, narrow, time
+from chipwise.cost.price import CostParameters, narrow, price
 from chipwise.parallel.comm import Comm, Fabric
 from chipwise.parallel.layout import Layout
 from chipwise.parallel.shard import Sharded
@@ -64,7 +64,7 @@ def step_parts(
         # compilers spread a model evenly over its chips
         efficiency = efficiency.holding(sharded.graph.weight_bytes() / sharded.layout.devices)
     for repeat, op in sharded.ops(step):
-        cost = time(op, device, efficiency) * repeat
+        cost = price(op, device, efficiency) * repeat
         yield part_of(op), cost
         if op.kind == "experts":
             yield "imbalance", _imbalance(op, sharded.layout, cost)

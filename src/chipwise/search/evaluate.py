@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from chipwise.cost.cost import RESOURCES, Cost
-from chipwise.cost.time import CostParameters
+from chipwise.cost.price import CostParameters
 from chipwise.parallel.layout import Layout, Reason, illegal
 from chipwise.parallel.memory import MemoryAccount
 from chipwise.parallel.shard import shard

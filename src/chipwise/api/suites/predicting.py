@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
-from chipwise.api.suites.kernels import predict_kernels
+from chipwise.api.suites.kernels import kernel_commands, predict_kernels
 from chipwise.api.suites.mlperf import predict_mlperf
 from chipwise.api.suites.serving import predict_serving
 from chipwise.api.suites.speeds import predict_speeds
@@ -13,7 +13,7 @@ from chipwise.api.suites.training import predict_training
 from chipwise.calibrate.parameters import Parameters
 from chipwise.catalog.configs import ModelConfig, find_config
 from chipwise.errors import ChipwiseError, UnknownNameError, UsageError
-from chipwise.evidence.rows import Predicted, Row, read_rows, write_predictions
+from chipwise.evidence.rows import Predicted, Row, read_rows, write_predictions, write_table
 from chipwise.evidence.systolic_rows import systolic_row
 from chipwise.workload.counts import count_row, kv_row
 
@@ -78,13 +78,25 @@ PRICED: dict[str, Callable[[str, Parameters], Iterator[Predicted]]] = {
 """Suites that other parameters than the shipped ones may price: rows file, parameters -> predictions."""
 
 
+COMMANDED: dict[str, Callable[[str, list[Predicted]], Iterator[tuple[str, str]]]] = {
+    "kernels": kernel_commands,
+}
+"""Suites whose rows are questions one can type: rows file, answers -> row_id and command of every answered row."""
+
+
 def predict_suite(
-    suite: str, rows: str, out: str, anchors: str | None = None, parameters: Parameters | None = None
+    suite: str,
+    rows: str,
+    out: str,
+    anchors: str | None = None,
+    parameters: Parameters | None = None,
+    commands: str | None = None,
 ) -> tuple[int, int]:
     """Predict every row of a suite into a CSV; returns (lines written, rows refused).
 
-    `anchors` names measured rows that the user owns; `parameters` replace the shipped ones. A row that cannot
-    be answered becomes a line with the reason. Raises `UnknownNameError` for an unknown suite, `UsageError` for
+    `anchors` names measured rows that the user owns; `parameters` replace the shipped ones;
+    `commands` names a CSV for row_id and the command line that gives the same figures. A row that cannot be
+    answered becomes a line with the reason. Raises `UnknownNameError` for an unknown suite, `UsageError` for
     unreadable rows.
     """
     if suite not in SUITES:
@@ -93,6 +105,8 @@ def predict_suite(
         raise UsageError(f"{out}: --out would replace the rows", "give another file")
     if anchors is not None and suite not in ANCHORED:
         raise UsageError(f"{suite} takes no anchors", f"--anchors is for {', '.join(ANCHORED)}")
+    if commands is not None and suite not in COMMANDED:
+        raise UsageError(f"{suite} has no command lines", f"--commands is for {', '.join(COMMANDED)}")
     if parameters is not None and (anchors is not None or suite not in PRICED):
         raise UsageError(
             f"{suite} takes no parameters here", f"--parameters is for {', '.join(PRICED)}, without anchors"
@@ -101,6 +115,8 @@ def predict_suite(
         answers = list(PRICED[suite](rows, parameters))
     else:
         answers = list(SUITES[suite](rows) if anchors is None else ANCHORED[suite](rows, anchors))
+    if commands is not None:
+        write_table(("row_id", "command"), COMMANDED[suite](rows, answers), commands)
     return write_predictions(answers, out), sum(1 for a in answers if a.refused)
 
 
