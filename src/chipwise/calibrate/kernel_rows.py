@@ -14,6 +14,7 @@ from chipwise.calibrate.kernel_questions import DTYPES, KINDS, Questions, alike,
 from chipwise.calibrate.simt_numbers import (
     attention_library,
     chip_labels,
+    kernel_type,
     latent_library,
     library_facts,
     library_of,
@@ -199,7 +200,12 @@ def _labels(asked: Questions, chips: Mapping[str, Chip], group: str) -> dict[str
         library = np.where(asked["causal"] > 0, library, np.char.add(library, "_encoder"))
         found["library"] = np.char.add(np.char.add(runtime, "/"), library) if decoding else library
         return found
-    found["dtype"] = dtype
+    kinds: dict[tuple[str, str], str] = {}
+    for pair in set(zip(dtype.tolist(), asked["chip"].tolist(), strict=True)):
+        kinds[pair] = kernel_type(pair[0], chips[pair[1]], group)
+    found["dtype"] = dtype = np.array(
+        [kinds[p] for p in zip(dtype.tolist(), asked["chip"].tolist(), strict=True)]
+    )
     keys4 = zip(
         asked["library"].tolist(), runtime.tolist(), of["generation"].tolist(), dtype.tolist(), strict=True
     )

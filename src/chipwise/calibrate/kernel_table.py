@@ -109,7 +109,11 @@ _ATTENTION_BY_KERNEL = (
     ("torch_flow", "trtllm"),
     ("default", "trtllm"),
 )
+# FlashInfer's CUTLASS experts with one scale per tensor were timed on Hopper at a third of the rate that the same
+# library reaches with scales per block, and that engines serve, which may tune its tactics at start: a library of its
+# own, which no runtime takes by default.
 _EXPERTS_BY_KERNEL = (
+    ("modeloptfp8moe_flashinfer_cutlass", "cutlass_untuned"),
     ("marlin", "marlin"),
     ("flashinfer_trtllm", "trtllm"),
     ("cutlass", "cutlass"),

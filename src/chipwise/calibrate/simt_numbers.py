@@ -16,8 +16,8 @@ from chipwise.cost.simt.rates import generation
 from chipwise.units import Array
 
 __all__ = [
-    "Memo", "attention_library", "chip_labels", "expert_library", "latent_library", "library_facts", "library_of",
-    "measured_runtime", "simt_parameters",
+    "Memo", "attention_library", "chip_labels", "expert_library", "kernel_type", "latent_library", "library_facts",
+    "library_of", "measured_runtime", "simt_parameters",
 ]  # fmt: skip
 
 RUNTIMES = {"vllm-legacy": "vllm"}
@@ -49,6 +49,16 @@ _ALL_REDUCE: Mapping[str, str] = {
     "vllm": "vLLM_custom_graph",
     "sglang": "SGLang_CustomAllReduce_graph",
     "trtllm": "TRTLLM",
+}
+_TYPED = ("simt.gemm", "simt.batched_gemm", "simt.experts")
+# Types of products: the unit that they need, and the type they have on chips without it.
+_NEEDS: Mapping[str, tuple[str, str]] = {
+    "fp8": ("fp8", "int8_wo"),
+    "fp8_block": ("fp8", "int8_wo"),
+    "int8": ("int8", "int8_wo"),
+    "nvfp4": ("fp4", "int4_wo"),
+    "mxfp4": ("fp4", "int4_wo"),
+    "w4a8": ("fp8", "int4_wo"),
 }
 _PACKS = ("trtllm/trtllm", 32.0)  # heads per kv head that TensorRT-LLM's decode kernels pack
 NEVER_S = 1.0  # start of an all-reduce kernel that a runtime does not have
@@ -146,6 +156,15 @@ def library_facts(
     return {}
 
 
+def kernel_type(dtype: str, chip: Chip, group: str) -> str:
+    """What the kernels of a chip make of a type: where its matrix unit has none for it, weights are widened to 16 bit
+    and multiplied so (Marlin and its like)."""
+    needs, widened = _NEEDS.get(dtype, ("", ""))
+    if not needs or needs in chip.matrix:
+        return dtype
+    return "w4a16" if widened == "int4_wo" and group == "simt.experts" else widened
+
+
 def library_of(group: str, runtime: str, gen: str, dtype: str = "", algorithm: str = "ring") -> str:
     """The library that a runtime takes by default for a group of operators, as fitted numbers name it."""
     run = RUNTIMES.get(runtime, runtime)
@@ -170,6 +189,11 @@ def _labels(
     """Labels of one kind of operator on several chips."""
     of = chip_labels(chips)
     algorithm, dtype = said.get("algorithm", "ring"), said.get("dtype", "")
-    library = [library_of(group, runtime, g, dtype, algorithm) for g in of["generation"].tolist()]
     common = {"launch": "graph", "runtime": measured_runtime(group, runtime), **said}
-    return {**of, "library": np.array(library), **{k: np.full(len(chips), v) for k, v in common.items()}}
+    found = {**of, **{k: np.full(len(chips), v) for k, v in common.items()}}
+    if dtype and group in _TYPED:
+        found["dtype"] = np.array([kernel_type(dtype, c, group) for c in chips])
+    types = found.get("dtype", np.full(len(chips), dtype)).tolist()
+    gens = of["generation"].tolist()
+    library = [library_of(group, runtime, g, t, algorithm) for g, t in zip(gens, types, strict=True)]
+    return {**found, "library": np.array(library)}

@@ -68,6 +68,8 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
 # Short products are mostly what the compiler put around them.
 _FULL_WEIGHT_S = 100e-6
 _LEAST_WEIGHT = 0.2
+# Shapes that the fit did not see scatter more than those it saw (five parts by shape, left out in turn).
+_UNSEEN_SHAPES = 1.2
 
 
 class Priced(NamedTuple):
@@ -109,7 +111,7 @@ def price_systolic(asked: Questions, chips: Mapping[str, Chip], effects: Mapping
         found = effects.get(group) or Effects({n: PRIORS[n] for n in names}, {})
         rows = systolic_rows(taken(asked, index), chips, group, effects)
         log_mid[index] = np.log(rows.predict(found))
-        spread[index] = Z80 * log_spread(rows, found)
+        spread[index] = Z80 * _UNSEEN_SHAPES * log_spread(rows, found)
         calibrated[index] = np.isin(rows.labels["chip"], [k[2] for k in found.table if k[1] == "chip"])
     return Priced(np.exp(log_mid), np.exp(log_mid - spread), np.exp(log_mid + spread), calibrated)
 
