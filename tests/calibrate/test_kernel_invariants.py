@@ -62,9 +62,10 @@ FEW_WAVES = {"t4": 1.09, "a30": 1.09}
 SLOWER: Mapping[tuple[str, str, str], float] = {
     ("gemm", "bf16", "fp8"): 2.4,
     ("gemm", "bf16", "fp8_block"): 3.2,
-    ("gemm", "bf16", "int8"): 3.9,
+    ("gemm", "bf16", "int8"): 3.4,
     ("gemm", "bf16", "int8_wo"): 4.2,
     ("gemm", "bf16", "int4"): 4.4,
+    ("gemm", "fp32", "bf16"): 1.7,
     ("experts", "bf16", "fp8_block"): 1.2,
     ("experts", "bf16", "int4"): 4.4,
     ("experts", "bf16", "mxfp4"): 2.0,

@@ -55,6 +55,7 @@ GEMM: Mapping[str, Quantity] = {
             _level("vendor", "dtype", spread=0.4),
             _level("generation", "dtype", spread=0.1),
             _level("runtime", "dtype", spread=0.15),
+            _level("chip", "dtype", spread=0.1),
         ),
         0.01,
         1.0,
@@ -95,8 +96,11 @@ PROMPT: Mapping[str, Quantity] = {
         0.2,
         _SHARE,
         (
+            _level("generation", "dtype", spread=0.3),
             _level("library", "dtype", "cache", spread=0.3),
             _level("library", "generation", spread=0.2),
+            _level("chip", spread=0.1),
+            _level("library", "head_dim", spread=0.2),
             # libraries ship a kernel of its own for each type and head dimension of a generation, or fall back
             _level("library", "generation", "dtype", "cache", spread=0.2),
             _level("library", "generation", "dtype", "head_dim", spread=0.3),
