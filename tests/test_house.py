@@ -204,9 +204,9 @@ ROOMS_OF_FACTS = ("catalog/", "report/launch/")
 # Files that still name a machine or its software, and why. The list only gets shorter: a file on it that names none
 # fails.
 SPOKEN = "an example or a default that people see"
-SERVING = "one service model and one suite replace it (DESIGN 2)"
+SERVING = "what a runtime keeps in memory becomes a field of its row (HOUSE 9)"
 TRAINING = "what published tables left out becomes rows (HOUSE 9), with training on Layout (HOUSE 6)"
-KERNELS = "`kernel` by a registry (HOUSE 8)"
+KERNELS = "names that tables of measured kernels use"
 MLPERF = "MLPerf on the kernel path (HOUSE 10)"
 STILL_NAMED: dict[str, str] = {
     "api/amdahl.py": SPOKEN,
@@ -217,15 +217,12 @@ STILL_NAMED: dict[str, str] = {
     "web/views/train.py": SPOKEN,
     "report/charts/chips.py": "colours of vendors, the same on every picture",
     "api/launching.py": "the setting of one queue moves to report/launch",
-    "api/kernel_network.py": KERNELS,
-    "api/kernel_price.py": KERNELS,
-    "calibrate/kernel_labels.py": KERNELS,
-    "calibrate/kernel_rows.py": KERNELS,
+    "calibrate/kernel_questions.py": SPOKEN,
+    "calibrate/kernel_table.py": KERNELS,
     "api/suites/mlperf_rates.py": MLPERF,
     "evidence/mlperf_features.py": MLPERF,
     "evidence/mlperf_rows.py": MLPERF,
-    "evidence/serving_rows.py": SERVING,
-    "evidence/serving_tables.py": SERVING,
+    "api/suites/serving.py": SERVING,
     "api/train_chips.py": TRAINING,
     "api/train_input.py": TRAINING,
     "api/train_job.py": TRAINING,

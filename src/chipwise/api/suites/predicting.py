@@ -97,8 +97,11 @@ PRICED: dict[str, Callable[[str, Parameters], Iterator[Predicted]]] = {
 """Suites that other parameters than the shipped ones may price: rows file, parameters -> predictions."""
 
 
-COMMANDED = ("serving", "published")
+COMMANDED = ("kernels", "serving", "published")
 """Suites whose rows are questions that a user can ask on the command line."""
+
+SPELT: dict[str, Suite] = {"kernels": lambda rows: predict_kernels(rows, commands=True)}
+"""Suites of so many rows that their commands are only put together where they are asked for."""
 
 
 def predict_suite(
@@ -131,7 +134,8 @@ def predict_suite(
     if parameters is not None:
         answers = every_row(suite, lambda part: PRICED[suite](part, parameters), rows)
     elif anchors is None:
-        answers = every_row(suite, SUITES[suite], rows)
+        spelt = SPELT if commands is not None else {}
+        answers = every_row(suite, spelt.get(suite, SUITES[suite]), rows)
     else:
         answers = _anchored(suite, rows, anchors)
     written = write_predictions(answers, out)
