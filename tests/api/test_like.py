@@ -37,6 +37,9 @@ OF_OTHERS = {
     "assumptions",
 }
 
+OF_SYSTEMS = {"system", "mapping_text"}
+"""What names a system, which may have the name of its chip."""
+
 QUESTIONS: Mapping[str, Callable[[str], object]] = {
     "estimate": lambda chip: estimate(SMALL, CHAT, chip, Layout(), concurrency=4.0, today=DAY),
     "two": lambda chip: estimate(SMALL, CHAT, chip, Layout(tp=2.0), concurrency=4.0, today=DAY),
@@ -102,7 +105,7 @@ def told(value: Any, name: str) -> Any:
     if is_dataclass(value) and not isinstance(value, type):
         return told(asdict(value), name)
     if isinstance(value, Mapping):
-        return {k: v if k == "system" else told(v, name) for k, v in value.items() if k not in OF_OTHERS}
+        return {k: v if k in OF_SYSTEMS else told(v, name) for k, v in value.items() if k not in OF_OTHERS}
     if isinstance(value, list | tuple):
         return [told(v, name) for v in value]
     return named(value, name) if isinstance(value, str) else value

@@ -137,7 +137,7 @@ def systolic_rows(
     each, codes = np.unique(names, return_inverse=True)
     devices = Device.stack([Device.of(chips[name]) for name in each.tolist()])
     arrays = Arrays.stack([chips[name] for name in each.tolist()])
-    before = [parameters_of(told, name) for name in each.tolist()]
+    before = [parameters_of(told, chips[name].software_id) for name in each.tolist()]
     same = {f.name: np.array([getattr(p, f.name) for p in before]) for f in fields(SystolicParameters)}
     parts = [(at, op_of(taken(asked, at)), run_of(taken(asked, at))) for at in alike(asked)]
 
