@@ -205,7 +205,7 @@ ROOMS_OF_FACTS = ("catalog/", "report/launch/")
 # fails.
 SPOKEN = "an example or a default that people see"
 TRAINING = "what published tables left out becomes rows (HOUSE 9), with training on Layout (HOUSE 6)"
-KERNELS = "`kernel` by a registry (HOUSE 8)"
+KERNELS = "names that tables of measured kernels use"
 MLPERF = "MLPerf on the kernel path (HOUSE 10)"
 STILL_NAMED: dict[str, str] = {
     "api/amdahl.py": SPOKEN,
@@ -216,9 +216,8 @@ STILL_NAMED: dict[str, str] = {
     "web/views/train.py": SPOKEN,
     "report/charts/chips.py": "colours of vendors, the same on every picture",
     "api/launching.py": "the setting of one queue moves to report/launch",
-    "api/kernel_price.py": KERNELS,
-    "calibrate/kernel_labels.py": KERNELS,
-    "calibrate/kernel_rows.py": KERNELS,
+    "calibrate/kernel_questions.py": SPOKEN,
+    "calibrate/kernel_table.py": KERNELS,
     "api/suites/mlperf_rates.py": MLPERF,
     "evidence/mlperf_features.py": MLPERF,
     "evidence/mlperf_rows.py": MLPERF,

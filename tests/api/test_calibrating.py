@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from chipwise import api
 from chipwise.api.calibrating import calibrate_kernels_file
-from chipwise.calibrate.kernels import NUMBERS, TEXT, price_kernels
+from chipwise.calibrate.kernel_table import NUMBERS, TEXT, asked_of
+from chipwise.calibrate.kernels import price_kernels
 from chipwise.calibrate.parameters import load_parameters, shipped_parameters
 from chipwise.catalog.chips import load_chips
 from chipwise.errors import UsageError
@@ -35,7 +36,7 @@ def table(chip: str, shapes: int) -> dict[str, NDArray[Any]]:
 
 
 def shipped_us(columns: dict[str, NDArray[Any]]) -> NDArray[np.float64]:
-    return 1e6 * price_kernels(columns, load_chips(), shipped_parameters().kernels).mid_s
+    return 1e6 * price_kernels(asked_of(columns), load_chips(), shipped_parameters().kernels).mid_s
 
 
 def write(path: Path, columns: dict[str, NDArray[Any]], latency_us: NDArray[np.float64]) -> str:
@@ -55,10 +56,10 @@ def test_a_slow_chip_is_learnt_from_fifteen_shapes(tmp_path: Path) -> None:
     assert found.after < 0.05
     numbers = load_parameters(str(tmp_path / "fitted.csv"))
     unseen = table("a100-sxm4-80gb", 40)
-    ratio = 1e6 * price_kernels(unseen, load_chips(), numbers.kernels).mid_s / shipped_us(unseen)
+    ratio = 1e6 * price_kernels(asked_of(unseen), load_chips(), numbers.kernels).mid_s / shipped_us(unseen)
     assert np.median(ratio) == pytest.approx(SLOWER, rel=0.05)
     other = table("b200-sxm", 40)
-    ratio = 1e6 * price_kernels(other, load_chips(), numbers.kernels).mid_s / shipped_us(other)
+    ratio = 1e6 * price_kernels(asked_of(other), load_chips(), numbers.kernels).mid_s / shipped_us(other)
     assert np.median(ratio) == pytest.approx(1, abs=0.1), "another chip hardly moves"
 
 

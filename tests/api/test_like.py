@@ -13,8 +13,7 @@ from typing import Any
 import pytest
 
 from chipwise.api import estimate
-from chipwise.api.kernel import attention, collective, gemm
-from chipwise.api.kernel_more import experts
+from chipwise.api.requests.kernel import KernelRequest
 from chipwise.api.train import train_plan
 from chipwise.catalog.chip_reader import INHERITED
 from chipwise.catalog.chips import get_chip, load_chips, read_chip_file
@@ -38,16 +37,30 @@ OF_OTHERS = {
     "assumptions",
 }
 
+OF_SYSTEMS = {"system", "mapping_text"}
+"""What names a system, which may have the name of its chip."""
+
 QUESTIONS: Mapping[str, Callable[[str], object]] = {
     "estimate": lambda chip: estimate(SMALL, CHAT, chip, Layout(), concurrency=4.0, today=DAY),
     "two": lambda chip: estimate(SMALL, CHAT, chip, Layout(tp=2.0), concurrency=4.0, today=DAY),
     "train": lambda chip: train_plan(SMALL, chips=(chip,), counts=(1,), tokens=1e9, today=DAY),
     "train 8": lambda chip: train_plan(SMALL, chips=(chip,), counts=(8,), tokens=1e9, today=DAY),
-    "gemm": lambda chip: gemm((chip,), 512, 4096, 4096),
-    "decode": lambda chip: attention((chip,), batch=8, kv=2048, heads=32, kv_heads=8),
-    "prompt": lambda chip: attention((chip,), q=2048, kv=2048, heads=32, kv_heads=8),
-    "all-reduce": lambda chip: collective((chip,), "all-reduce", 1e7, 4),
-    "experts": lambda chip: experts((chip,), 64, 4096, 1536, 128, 8),
+    "gemm": lambda chip: KernelRequest(op="gemm", chips=chip, m=512, n=4096, k=4096).run(),
+    "decode": lambda chip: KernelRequest(
+        op="attention", chips=chip, batch=8, kv=2048, heads=32, kv_heads=8
+    ).run(),
+    "prompt": lambda chip: KernelRequest(
+        op="attention", chips=chip, q=2048, kv=2048, heads=32, kv_heads=8
+    ).run(),
+    "all-reduce": lambda chip: KernelRequest(
+        op="collective", chips=chip, kind="all-reduce", bytes_="10MB", ranks=4
+    ).run(),
+    "as measured": lambda chip: KernelRequest(
+        op="collective", chips=chip, kind="all-reduce", bytes_="10MB", ranks=4, library="NCCL"
+    ).run(),
+    "experts": lambda chip: KernelRequest(
+        op="experts", chips=chip, tokens=64, hidden=4096, inter=1536, experts=128, top_k=8
+    ).run(),
 }
 
 
@@ -92,7 +105,7 @@ def told(value: Any, name: str) -> Any:
     if is_dataclass(value) and not isinstance(value, type):
         return told(asdict(value), name)
     if isinstance(value, Mapping):
-        return {k: v if k == "system" else told(v, name) for k, v in value.items() if k not in OF_OTHERS}
+        return {k: v if k in OF_SYSTEMS else told(v, name) for k, v in value.items() if k not in OF_OTHERS}
     if isinstance(value, list | tuple):
         return [told(v, name) for v in value]
     return named(value, name) if isinstance(value, str) else value

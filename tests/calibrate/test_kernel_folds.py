@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from chipwise.api.suites.validating import validate
 from chipwise.calibrate.kernel_folds import FEW, few_of, fold_of, out_of_fold
-from chipwise.calibrate.kernels import NUMBERS, TEXT, price_kernels
+from chipwise.calibrate.kernel_table import NUMBERS, TEXT, asked_of
+from chipwise.calibrate.kernels import price_kernels
 from chipwise.calibrate.parameters import shipped_parameters
 from chipwise.catalog.chips import load_chips
 from chipwise.errors import UnknownNameError
@@ -33,7 +34,7 @@ def table(shapes: int = 60, noise: float = 0.05) -> dict[str, NDArray[Any]]:
         ("op", "gemm"), ("framework", "vllm"), ("dtype", "bfloat16"), ("timing", "cuda-graph replay")
     ):  # fmt: skip
         columns[name] = np.full(size, value)
-    true = price_kernels(columns, load_chips(), shipped_parameters().kernels).mid_s
+    true = price_kernels(asked_of(columns), load_chips(), shipped_parameters().kernels).mid_s
     return {**columns, "latency_us": 1.5e6 * true * np.exp(noise * rng.standard_normal(size))}
 
 

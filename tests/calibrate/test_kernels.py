@@ -10,8 +10,10 @@ import pytest
 from numpy.typing import NDArray
 
 from chipwise.calibrate.effects import Effects
-from chipwise.calibrate.kernel_rows import OPS, kernel_rows, known
-from chipwise.calibrate.kernels import GROUPS, calibrate_kernels, price_kernels
+from chipwise.calibrate.kernel_priors import PRIORS
+from chipwise.calibrate.kernel_rows import groups_of, kernel_rows, known
+from chipwise.calibrate.kernel_table import OPS, asked_of
+from chipwise.calibrate.kernels import calibrate_kernels, price_kernels
 from chipwise.catalog.chips import load_chips
 
 TRUTH = Path(__file__).parents[2].parent / "shared" / "truth" / "kernels.parquet"
@@ -64,9 +66,10 @@ EXAMPLES = {
 def test_priors_alone_price_every_operator(op: str) -> None:
     """Without a single row the answer is sane: within a factor of five of the roofline, never below it."""
     chips = load_chips()
-    row = EXAMPLES[op]
+    row = asked_of(EXAMPLES[op])
     assert known(row, chips).all()
-    seconds = float(kernel_rows(row, chips).predict(Effects(OPS[op][1], {}))[0])
+    group = str(groups_of(row)[0])
+    seconds = float(kernel_rows(row, chips, group).predict(Effects(PRIORS[group], {}))[0])
     floor = {
         "gemm": 2 * 4096 * 8192 * 8192 / 989.4e12,
         "attention_prefill": 4 * 4 * 32 * 128 * 4096 * 4097 / 2 / 989.4e12,
@@ -81,16 +84,17 @@ def test_priors_alone_price_every_operator(op: str) -> None:
         assert floor < seconds < 5 * floor
 
 
-def test_every_operator_belongs_to_one_group() -> None:
-    grouped = [op for ops in GROUPS.values() for op in ops]
-    assert sorted(grouped) == sorted(OPS)
+def test_every_operator_has_a_formula_with_priors() -> None:
+    found = {op: str(groups_of(asked_of(row))[0]) for op, row in EXAMPLES.items()}
+    assert set(found) == set(OPS)
+    assert set(found.values()) == set(PRIORS)
 
 
 def test_other_families_and_unknown_chips_are_left_out() -> None:
     chips = load_chips()
     for chip in ("tpu-v6e", "", "no-such-chip"):
-        assert not known(EXAMPLES["gemm"] | {"chip": np.array([chip])}, chips).any()
-    times = price_kernels(EXAMPLES["gemm"] | {"chip": np.array(["tpu-v6e"])}, chips, {})
+        assert not known(asked_of(EXAMPLES["gemm"] | {"chip": np.array([chip])}), chips).any()
+    times = price_kernels(asked_of(EXAMPLES["gemm"] | {"chip": np.array(["tpu-v6e"])}), chips, {})
     assert np.isnan(times.mid_s).all()
 
 
@@ -118,7 +122,7 @@ def test_unseen_shapes_of_the_truth_table() -> None:
     train = {k: v[~unseen] for k, v in full.items()}
     test = {k: v[unseen] for k, v in full.items()}
     chips = load_chips()
-    times = price_kernels(test, chips, calibrate_kernels(train, chips))
+    times = price_kernels(asked_of(test), chips, calibrate_kernels(asked_of(train), chips))
     answered = ~np.isnan(times.mid_s)
     measured = test["latency_us"] * 1e-6
     error = np.abs(times.mid_s / measured - 1)

@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from chipwise.calibrate.kernel_questions import questions, taken
+from chipwise.calibrate.kernel_table import NUMBERS, TEXT, asked_of
 from chipwise.calibrate.parameters import shipped_parameters
 from chipwise.calibrate.systolic_kernels import (
     GROUPS,
@@ -21,8 +23,6 @@ from chipwise.calibrate.systolic_kernels import (
 from chipwise.catalog.chips import load_chips
 from chipwise.evidence.columns import read_columns
 
-TEXT = ("op", "chip", "dtype", "kernel")
-NUMBERS = ("m", "n", "k", "batch", "heads", "kv_heads", "head_dim", "q_len", "kv_len", "window", "latency_us")
 CHIPS = load_chips()
 
 # Median and 90 % of the absolute error on shapes that the fit did not see, a little above what was reached
@@ -38,15 +38,14 @@ BOUNDS = {
 @pytest.fixture(scope="module")
 def measured(truth: Path) -> dict[str, NDArray[Any]]:
     pytest.importorskip("pyarrow", reason="needs the parquet extra")
-    columns = read_columns(str(truth / "kernels.parquet"), TEXT, NUMBERS, ("op", "chip"))
-    mine = np.flatnonzero(columns["chip"] == "tpu-v6e")
-    return {name: values[mine] for name, values in columns.items()}
+    columns = read_columns(str(truth / "kernels.parquet"), TEXT, (*NUMBERS, "latency_us"), ("op", "chip"))
+    return asked_of(taken(columns, np.flatnonzero(columns["chip"] == "tpu-v6e")))
 
 
 def folds(columns: dict[str, NDArray[Any]]) -> NDArray[np.int_]:
     """Five parts by a hash of the shape."""
     shape = zip(
-        *(columns[name].astype(str) for name in ("op", "m", "n", "k", "batch", "q_len", "kv_len")),
+        *(columns[name].astype(str) for name in ("source", "m", "n", "k", "batch", "q", "kv")),
         strict=True,
     )
     return np.array([zlib.crc32("|".join(part).encode()) % 5 for part in shape])
@@ -63,7 +62,7 @@ def test_shapes_that_the_fit_did_not_see(measured: dict[str, NDArray[Any]]) -> N
         inside[fold == i] = (found.low_s <= seconds[fold == i]) & (seconds[fold == i] <= found.high_s)
     assert np.all(np.isfinite(mid))
     for op, (median, ninety) in BOUNDS.items():
-        rows = measured["op"] == op
+        rows = measured["source"] == op
         error = np.abs(mid[rows] / seconds[rows] - 1)
         assert np.median(error) < median, op
         assert np.quantile(error, 0.9) < ninety, op
@@ -79,12 +78,8 @@ def test_what_ships_is_what_these_rows_give(measured: dict[str, NDArray[Any]]) -
 
 def test_other_chips_inherit_with_a_wider_interval() -> None:
     effects = systolic_effects(shipped_parameters().table)
-    row: dict[str, NDArray[Any]] = {
-        name: np.array([np.nan, np.nan]) for name in NUMBERS if name != "latency_us"
-    }
-    row |= {"op": np.array(["gemm"] * 2), "dtype": np.array(["bfloat16"] * 2), "kernel": np.array(["", ""])}
-    row |= {name: np.array([4096.0, 4096.0]) for name in "mnk"}
-    found = price_systolic(row | {"chip": np.array(["tpu-v6e", "tpu-v5e"])}, CHIPS, effects)
+    row = questions(2, m=4096.0, n=4096.0, k=4096.0, chip=np.array(["tpu-v6e", "tpu-v5e"]))
+    found = price_systolic(row, CHIPS, effects)
     width = found.high_s / found.low_s
     assert width[1] > 1.1 * width[0]
     assert found.calibrated.tolist() == [True, False]
@@ -93,13 +88,11 @@ def test_other_chips_inherit_with_a_wider_interval() -> None:
 
 
 def test_chips_of_other_families_are_left_alone() -> None:
-    row: dict[str, NDArray[Any]] = {name: np.array([1.0]) for name in NUMBERS}
-    row |= {"op": np.array(["gemm"]), "dtype": np.array(["bfloat16"]), "kernel": np.array([""])}
-    found = price_systolic(row | {"chip": np.array(["h100-sxm5-80gb"])}, CHIPS, {})
+    found = price_systolic(questions(chip="h100-sxm5-80gb"), CHIPS, {})
     assert np.isnan(found.mid_s).all()
 
 
 def test_every_group_ships() -> None:
     table = shipped_parameters().table
-    for group in GROUPS.values():
+    for group in GROUPS:
         assert any(name.startswith(f"{group}.") and table[name].rows for name in table), group

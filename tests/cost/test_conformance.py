@@ -16,8 +16,8 @@ from chipwise.catalog.chips import get_chip
 from chipwise.cost.cost import RESOURCES, Cost
 from chipwise.cost.dataflow import DataflowModel
 from chipwise.cost.device import Device
+from chipwise.cost.price import price as dispatch
 from chipwise.cost.roofline import roofline, time
-from chipwise.cost.time import time as dispatch
 from chipwise.units import Array, Real
 from chipwise.workload.axes import Axis, Sizes
 from chipwise.workload.formats import FORMATS

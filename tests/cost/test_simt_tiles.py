@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from chipwise.catalog.chips import load_chips
-from chipwise.cost.simt.gemm import sustained_flops_per_s
+from chipwise.cost.simt.gemm import GemmParameters, Operands, gemm
 from chipwise.cost.simt.rates import Rates
 from chipwise.cost.simt.residency import missed
 from chipwise.cost.simt.tiles import tiled, waves
@@ -48,11 +48,16 @@ def test_an_endless_working_set_always_misses() -> None:
     assert missed(np.inf, 50e6, 0.1, 0.6) == 1.0
 
 
-def test_the_power_limit_binds_small_boards_only() -> None:
-    small = Rates(121e12, 300e9, 48e6, 58.0, 2e9, 72.0)
-    large = Rates(121e12, 300e9, 48e6, 58.0, 2e9, 700.0)
-    assert sustained_flops_per_s(small, 0.8, 0.8e-12) < 0.75 * 121e12
-    assert sustained_flops_per_s(large, 0.8, 0.8e-12) == pytest.approx(0.8 * 121e12, rel=1e-3)
+def test_the_power_limit_binds_small_boards_at_work() -> None:
+    """A full product of a board of 72 W waits for its energy; one tile on one of 58 units does not."""
+    p = GemmParameters(0.8, 0.8, 64.0, 100.0, 0.0, 0.8e-12, 0.0, 0.5, 0.6, 8.0)
+
+    def seconds(size: float, power_w: float) -> float:
+        board = Rates(121e12, 300e9, 48e6, 58.0, 2e9, power_w)
+        return float(np.asarray(gemm(size, size, 8192.0, Operands(split_limit=1.0), board, p).total_s))
+
+    assert seconds(8192.0, 72.0) > 1.2 * seconds(8192.0, 700.0)
+    assert seconds(64.0, 72.0) == pytest.approx(seconds(64.0, 700.0), rel=1e-3)
 
 
 def test_rates_are_those_of_one_device() -> None:

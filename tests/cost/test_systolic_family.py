@@ -17,6 +17,7 @@ IDEAL = SystolicParameters(
     memory_share=1.0,
     cache_share=1.0,
     block_s=0.0,
+    prompt_block_s=0.0,
     pair_ops=1.0,
     passes=1.0,
     start_s=0.0,

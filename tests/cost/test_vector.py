@@ -11,8 +11,8 @@ from chipwise.calibrate.parameters import shipped_parameters
 from chipwise.catalog.chips import get_chip
 from chipwise.cost.cost import Cost
 from chipwise.cost.device import Device
+from chipwise.cost.price import price
 from chipwise.cost.simt.family import SimtParameters
-from chipwise.cost.time import time
 from chipwise.units import Real
 from chipwise.workload.formats import FORMATS
 from chipwise.workload.op import gemm
@@ -26,7 +26,7 @@ def cost(chip: str, runtime: str, rows: Real, weight: str = "int4", **changes: o
     assert isinstance(numbers, SimtParameters)
     numbers = replace(numbers, **changes)  # type: ignore[arg-type]
     op = gemm(rows, 4096.0, 4096.0, FORMATS[weight], FORMATS["fp16"])
-    return time(op, Device.of(found), numbers)
+    return price(op, Device.of(found), numbers)
 
 
 @pytest.mark.parametrize("chip", CHIPS)

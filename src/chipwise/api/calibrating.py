@@ -9,7 +9,9 @@ from typing import NamedTuple
 import numpy as np
 
 from chipwise.api.suites.kernels import METRIC
-from chipwise.calibrate.kernels import NUMBERS, TEXT, price_kernels
+from chipwise.calibrate.kernel_questions import taken
+from chipwise.calibrate.kernel_table import NUMBERS, TEXT, asked_of
+from chipwise.calibrate.kernels import price_kernels
 from chipwise.calibrate.parameters import Parameters, shipped_parameters
 from chipwise.calibrate.refit_kernels import refit_kernels
 from chipwise.calibrate.table import write_table
@@ -39,19 +41,20 @@ def calibrate_kernels_file(rows: str, out: str, numbers: Parameters | None = Non
     known = numbers or shipped_parameters()
     columns = read_columns(rows, TEXT, (*NUMBERS, METRIC), ("chip", "op", METRIC))
     chips = load_chips()
-    before = price_kernels(columns, chips, known.kernels).mid_s
+    asked = asked_of(columns)
+    before = price_kernels(asked, chips, known.kernels).mid_s
     usable = np.isfinite(before) & (columns[METRIC] > 0)
     if not usable.any():
         raise UsageError(
             f"{rows}: no row that a kernel formula prices", "chips and operators as in predict kernels"
         )
-    columns = {name: values[usable] for name, values in columns.items()}
+    asked = taken(asked, usable)
     source = f"fitted on {int(usable.sum())} rows of {Path(rows).name}, {date.today()}"
-    fitted = refit_kernels(columns, chips, known, source)
-    after = price_kernels(columns, chips, Parameters({**known.table, **fitted}).kernels).mid_s
+    fitted = refit_kernels(asked, chips, known, source)
+    after = price_kernels(asked, chips, Parameters({**known.table, **fitted}).kernels).mid_s
     with writing(out, rows) as file:
         file.write(write_table(fitted))
-    measured = columns[METRIC] * 1e-6
+    measured = asked[METRIC] * 1e-6
 
     def off(seconds: np.ndarray) -> float:
         return float(np.median(np.abs(seconds / measured - 1.0)))

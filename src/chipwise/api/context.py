@@ -15,7 +15,7 @@ from chipwise.calibrate.parameters import Parameters
 from chipwise.catalog.price import Own, Rent
 from chipwise.catalog.price_tables import load_assumptions
 from chipwise.catalog.pricing import Pricing
-from chipwise.cost.time import CostParameters
+from chipwise.cost.price import CostParameters
 from chipwise.errors import UsageError
 from chipwise.evidence.tiers import tier_of
 from chipwise.parallel.layout import Layout

@@ -1,108 +1,98 @@
-"""Rows of measured collectives -> formula: which ranks met over which links, and how many bytes.
-
-Notes and kernel names of the table say what the chip does not: pairs that run over PCIe, hosts, direct algorithms,
-exchanges of experts.
-"""
+"""Questions about collectives -> labels of their fitted numbers, the network they meet on, and seconds by
+`parallel.collective`."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import fields, replace
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from chipwise.calibrate.kernel_labels import KINDS, Columns, mapped, number_of, text_of
+from chipwise.calibrate.kernel_questions import Questions
 from chipwise.catalog.chip import Chip
-from chipwise.parallel.collective import DIRECT_BYTES, CollectiveParameters, direct_all_reduce, exchange
+from chipwise.cost.cost import Cost
+from chipwise.cost.device import Device
+from chipwise.parallel.collective import (
+    CollectiveParameters,
+    Kind,
+    Traffic,
+    direct_all_reduce,
+    exchange,
+    traffic,
+)
 from chipwise.parallel.network import Network
-from chipwise.units import Array, Real
+from chipwise.predict.exchange import device_network
+from chipwise.units import Real
 
-__all__ = ["exchange_rows"]
+__all__ = ["FABRICS", "exchange_cost", "exchange_labels", "exchange_tiers", "network_of"]
 
-Index = NDArray[np.intp]
-Model = Callable[[Mapping[str, Real], Index], Array]
+FABRICS = ("link", "pcie", "pairs")
+"""What joins the ranks of a question: the fabric of their chips, the host's bus, or links between two with the bus
+between pairs."""
 
 PCIE_BYTES_PER_S = 16e9  # nominal PCIe 3 x16, one direction: where a chip names no host link
+CARDS = 8.0  # that meet on the bus of one host
+_FORMULA_OF: Mapping[str, Kind] = {"expert_exchange": "all_to_all"}  # by kernels and numbers of its own
 
 
-def exchange_rows(columns: Columns, chips: Mapping[str, Chip]) -> tuple[Model, dict[str, NDArray[np.str_]]]:
-    """The formula of rows of collectives and its labels: kind, library, fabric."""
-    kind = mapped(text_of(columns, "op"), lambda o: KINDS[o])
-    kernel = text_of(columns, "kernel")
-    notes = text_of(columns, "notes")
-    routed = np.char.find(kernel, "deepep/") >= 0
-    size = number_of(columns, "bytes", 1.0)
-    eager = np.char.find(kernel, "eager") >= 0
-    captured = (np.char.find(kernel, "graph") >= 0) | (np.char.find(kernel, "TRTLLM") >= 0)
-    # larger buffers than a runtime's own kernels take go to the library, which cannot sum integers in the switch
-    own = captured & ((size <= DIRECT_BYTES) | (np.char.find(kernel, "MNNVL") >= 0))
-    direct = own | eager
-    library = np.where(captured & ~own, "NCCL", np.where(kernel == "", "other", kernel))
-    whole = (text_of(columns, "dtype") == "int8") & np.isin(kind, ["all_reduce", "reduce_scatter"])
-    library = np.where(whole & (library == "NCCL"), "NCCL_int8", library)
-    chip = text_of(columns, "chip")
-    fast = np.array([_has_fabric(chips[c]) for c in chip])
-    # the pairs of A40 ran at the rate of PCIe, linked or not
-    fast &= np.char.find(notes, "a40_pairwise") < 0
-    # messages between hosts, and pairs of links with PCIe between them, leave the domain
-    ranks = np.maximum(number_of(columns, "ranks", 2.0), 2.0)
-    pairs = np.char.find(notes, "pairwise") >= 0
-    domain = np.minimum(mapped(notes, _per_node).astype(float), np.where(pairs, 2.0, np.inf))
-    topk, tokens = number_of(columns, "topk", 1.0), number_of(columns, "tokens")
-    per_token = 2.0 * number_of(columns, "hidden") * np.minimum(topk, ranks)
-    network = Network(
-        link_bytes_per_s=np.array([_link(chips[c], f) for c, f in zip(chip, fast, strict=True)]),
-        domain=domain,
-        nic_bytes_per_s=np.array([_card(chips[c], p) for c, p in zip(chip, pairs, strict=True)]),
-    )
-    sizes = np.where(routed, tokens * per_token, size)
-
-    def model(values: Mapping[str, Real], i: Index) -> Array:
-        out = np.empty(len(i))
-        groups = np.char.add(kind[i], np.where(direct[i], "+direct", "+ring"))
-        for group in np.unique(groups):
-            at = np.flatnonzero(groups == group)
-            name, algorithm = str(group).split("+")
-            p = CollectiveParameters(
-                **{f: np.broadcast_to(values[f], len(i))[at] for f in CollectiveParameters.__slots__}
-            )
-            rows = i[at]
-            n = replace(
-                network,
-                **{f: getattr(network, f)[rows] for f in ("link_bytes_per_s", "domain", "nic_bytes_per_s")},
-            )
-            if algorithm == "direct":
-                out[at] = direct_all_reduce(sizes[rows], ranks[rows], n, p).total_s
-            else:
-                out[at] = exchange(name, sizes[rows], ranks[rows], n, p).total_s  # type: ignore[arg-type]
-        return out
-
-    fabric = np.where(fast, "link", "pcie")
-    labels = {
-        "kind": np.where(routed, "exchange", kind),
-        "library": library,
-        "fabric": np.where(routed, "exchange", fabric),
+def exchange_labels(
+    asked: Questions, chip: NDArray[np.str_], fabric: NDArray[np.str_]
+) -> dict[str, NDArray[np.str_]]:
+    """kind, library, fabric and routed of every question; `chip` and `fabric` are those of its chips."""
+    routed = np.isin(asked["kind"], list(_FORMULA_OF))
+    return {
+        "kind": np.where(routed, "exchange", asked["kind"]),
+        "library": np.where(asked["library"] == "", "NCCL", asked["library"]),
+        "fabric": np.where(routed, "exchange", np.where(asked["fabric"] == "pcie", "pcie", fabric)),
         "routed": np.where(routed, chip, "no"),
     }
-    return model, labels
 
 
-def _per_node(notes: str) -> str:
-    """Devices per node, where the notes say so."""
-    tail = notes.partition("devices_per_node=")[2].split(" ")[0]
-    return tail or "inf"
+def network_of(asked: Questions, chips: Sequence[Chip]) -> Network:
+    """What the ranks of every question meet on, `chips` being those of each: as many as `domain` says, or as the fabric
+    joins; beyond it the network cards, or, where ranks meet on a bus, the bus again."""
+    each = {chip.id: chip for chip in chips}
+    codes = np.array([list(each).index(chip.id) for chip in chips], dtype=np.intp)
+    device = Device.stack([Device.of(chip) for chip in each.values()]).take(codes)
+    bus = np.array([_bus(chip) for chip in each.values()])[codes]
+    fabric = np.array([bool(c.scaleup and c.scaleup.bytes_per_s) for c in each.values()])[codes]
+    slow = (asked["fabric"] == "pcie") | ~fabric
+    pairs = asked["fabric"] == "pairs"
+    own = np.isfinite(device.scaleout_bytes_per_s) & (asked["fabric"] != "pcie") & ~pairs
+    joined = np.where(pairs, 2.0, np.where(slow, np.fmax(device.domain, CARDS), device.domain))
+    found = device_network(device)
+    w = found.wiring
+    alike = slow | (np.asarray(w.near_pair_bytes_per_s) >= w.near_bytes_per_s)
+    return replace(
+        found,
+        link_bytes_per_s=np.where(slow, bus, found.link_bytes_per_s),
+        domain=np.minimum(asked["domain"], joined),
+        nic_bytes_per_s=np.where(own, device.scaleout_bytes_per_s, bus),
+        wiring=w if np.all(alike) else replace(w, near=np.where(alike, 0.0, w.near)),
+    )
 
 
-def _has_fabric(chip: Chip) -> bool:
-    return chip.scaleup is not None and chip.scaleup.bytes_per_s is not None
+def exchange_cost(asked: Questions, network: Network, values: Mapping[str, Real]) -> Cost:
+    """Latency under "launch", transfer under "network", of questions that are `alike`."""
+    p = CollectiveParameters(**{f.name: values[f.name] for f in fields(CollectiveParameters)})
+    if str(asked["algorithm"][0]) == "direct":
+        found = direct_all_reduce(asked["bytes"], asked["ranks"], network, p)
+    else:
+        found = exchange(_kind(asked), asked["bytes"], asked["ranks"], network, p)
+    return Cost({"launch": found.latency_s, "network": found.transfer_s})
 
 
-def _link(chip: Chip, fast: bool) -> float:
-    link = chip.scaleup if fast else chip.host
-    return float(link.bytes_per_s) if link is not None and link.bytes_per_s else PCIE_BYTES_PER_S
+def exchange_tiers(asked: Questions, network: Network) -> tuple[Traffic, ...]:
+    """Bytes and steps of questions that are `alike`, tier by tier."""
+    return traffic(_kind(asked), asked["bytes"], asked["ranks"], network)
 
 
-def _card(chip: Chip, pairs: bool) -> float:
-    """What joins domains: the network, or of pairs the host's bus."""
-    return (None if pairs else chip.scaleout_bytes_per_s) or _link(chip, False)
+def _kind(asked: Questions) -> Kind:
+    name = str(asked["kind"][0])
+    return _FORMULA_OF.get(name, cast(Kind, name))
+
+
+def _bus(chip: Chip) -> float:
+    return float(chip.host.bytes_per_s) if chip.host and chip.host.bytes_per_s else PCIE_BYTES_PER_S

@@ -8,15 +8,11 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from chipwise.calibrate.kernel_labels import Columns, text_of
 from chipwise.calibrate.kernel_priors import PRIORS
-from chipwise.calibrate.kernels import (
-    GROUPS,
-    KernelTimes,
-    calibrate_kernels,
-    kernel_parameters,
-    price_all,
-)
+from chipwise.calibrate.kernel_questions import taken
+from chipwise.calibrate.kernel_rows import groups_of
+from chipwise.calibrate.kernel_table import Columns, asked_of, text_of
+from chipwise.calibrate.kernels import KernelTimes, calibrate_kernels, kernel_parameters, price_measured
 from chipwise.calibrate.parameter import Parameter
 from chipwise.calibrate.parameters import Parameters
 from chipwise.calibrate.refit_kernels import refit_kernels
@@ -81,21 +77,21 @@ def out_of_fold(
     """
     fold = fold_of(columns, key, folds)
     shown = few_of(columns) if key == "few" else np.zeros(len(fold), dtype=bool)
-    op = columns["op"].astype(str)
-    priced = [np.full(len(op), np.nan) for _ in range(3)]
-    calibrated = np.zeros(len(op), dtype=bool)
+    asked = asked_of(columns)
+    group = groups_of(asked)
+    priced = [np.full(len(fold), np.nan) for _ in range(3)]
+    calibrated = np.zeros(len(fold), dtype=bool)
     for each in np.unique(fold):
         out = fold == each
         # groups that have no rows here need no fit
-        wanted = [o for ops in GROUPS.values() if np.isin(op[out], ops).any() for o in ops]
-        train = ~out & np.isin(op, wanted)
-        effects = calibrate_kernels({k: v[train] for k, v in columns.items()}, chips)
+        wanted = np.unique(group[out]).tolist()
+        effects = calibrate_kernels(taken(asked, np.flatnonzero(~out)), chips, only=wanted)
         fitted = _with(numbers, kernel_parameters(effects, "fold"))
         if key == "few":
-            rows = {k: v[out & shown] for k, v in columns.items()}
+            rows = taken(asked, np.flatnonzero(out & shown))
             known = _with(numbers, {**fitted.table, **refit_kernels(rows, chips, fitted, "few")})
             fitted, out = known, out & ~shown
-        times = price_all({k: v[out] for k, v in columns.items()}, chips, fitted)
+        times = price_measured(taken(asked, np.flatnonzero(out)), chips, fitted)
         for column, found in zip(priced, (times.mid_s, times.low_s, times.high_s), strict=True):
             column[out] = found
         calibrated[out] = times.calibrated

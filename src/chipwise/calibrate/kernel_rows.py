@@ -1,302 +1,261 @@
-"""Rows of a kernel table -> formulas: which formula, which dims, which labels.
-
-The table has the columns of the kernel suite: one row per measured kernel, blanks as NaN or "".
-"""
+"""Questions about operators -> what fits and prices need: labels, and seconds by `cost.price`."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from chipwise.calibrate.effects import Quantity
 from chipwise.calibrate.fit_kernels import Rows
-from chipwise.calibrate.kernel_exchanges import exchange_rows
-from chipwise.calibrate.kernel_labels import (
-    ATTENTION_BY_KERNEL,
-    EXPERTS_BY_KERNEL,
-    KINDS,
-    RUNTIMES,
-    TIMINGS,
-    TYPES,
-    WIDEST_GROUP,
-    Columns,
-    causal_of,
-    first_of,
-    mapped,
-    number_of,
-    text_of,
-    type_column,
-    types_of,
+from chipwise.calibrate.kernel_exchanges import exchange_cost, exchange_labels, exchange_tiers, network_of
+from chipwise.calibrate.kernel_questions import DTYPES, KINDS, Questions, alike, op_of, run_of, taken
+from chipwise.calibrate.simt_numbers import (
+    chip_labels,
+    kernel_type,
+    library_facts,
+    library_of,
+    measured_runtime,
 )
-from chipwise.calibrate.kernel_priors import COLLECTIVE, DECODE, EXPERTS, GEMM, POINTWISE, PROMPT
 from chipwise.catalog.chip import Chip
-from chipwise.cost.simt import (
-    DecodeParameters,
-    ExpertParameters,
-    GemmParameters,
-    Operands,
-    PointwiseParameters,
-    PromptParameters,
-    QuantiseParameters,
-    Rates,
-    Routing,
-    balanced,
-    decode_attention,
-    experts,
-    gemm,
-    pointwise,
-    power_law,
-    prompt_attention,
-    quantise,
-    uniform,
-)
+from chipwise.cost.cost import Cost
+from chipwise.cost.device import Device
+from chipwise.cost.efficiency import PEAKS
+from chipwise.cost.price import narrow, price
+from chipwise.cost.roofline import roofline
+from chipwise.cost.simt.family import SimtParameters, dtype_label, group_of
+from chipwise.parallel.network import Network
 from chipwise.units import Array, Real
-from chipwise.workload.op import causal_pairs
+from chipwise.workload.op import Op
 
-__all__ = ["OPS", "kernel_rows", "known"]
+if TYPE_CHECKING:
+    from chipwise.calibrate.parameters import Parameters
+
+__all__ = ["Kernels", "groups_of", "kernel_rows", "known", "roofline_s"]
 
 Index = NDArray[np.intp]
-Model = Callable[[Mapping[str, Real], Index], Array]
+Values = Mapping[str, Real]
 
 
-def known(columns: Columns, chips: Mapping[str, Chip]) -> NDArray[np.bool_]:
-    """Rows whose chip is a SIMT chip of the catalogue and whose operator and data type have a formula."""
-    simt = {c for c, chip in chips.items() if chip.family == "simt"}
-    op = columns["op"].astype(str)
-    good = np.isin(columns["chip"].astype(str), list(simt)) & np.isin(op, list(OPS))
-    types = np.isin(types_of(columns), list(TYPES))
-    free = np.isin(op, ["softmax", *KINDS])
-    return np.asarray(good & (types | free))
+def known(asked: Questions, chips: Mapping[str, Chip]) -> NDArray[np.bool_]:
+    """Questions about a SIMT chip of `chips` and an operator and type with a formula."""
+    simt = [c for c, chip in chips.items() if chip.family == "simt"]
+    good = np.isin(asked["chip"], simt) & np.isin(asked["op"], KINDS) & np.isin(asked["dtype"], list(DTYPES))
+    return np.asarray(good & ~((asked["op"] == "collective") & np.isnan(asked["bytes"])))
 
 
-def kernel_rows(columns: Columns, chips: Mapping[str, Chip]) -> Rows:
-    """The rows of one operator (all of column `op` equal, all `known`) as a formula with labels.
+def groups_of(asked: Questions) -> NDArray[np.str_]:
+    """The formula of every question, under the name of its fitted numbers; "" for operators without one."""
+    out = np.full(len(asked["op"]), "", dtype="U24")
+    for at in alike(asked):
+        op = str(asked["op"][at[0]])
+        if op == "collective":
+            out[at] = op
+        elif op in KINDS and str(asked["dtype"][at[0]]) in DTYPES:
+            out[at] = group_of(op_of(taken(asked, at[:1])))
+    return out
 
-    `latency_us` may be missing: measured times are NaN then.
+
+def kernel_rows(
+    asked: Questions, chips: Mapping[str, Chip], group: str, numbers: Parameters | None = None
+) -> Rows:
+    """Questions of one group (all `known`) as labels and a formula; without `latency_us` measured times are NaN.
+
+    `numbers` bring what a runtime's own kernels do (local runtimes); fits to measured libraries need none.
     """
-    op = str(columns["op"][0])
-    size = len(columns["op"])
-    model, labels = OPS[op][0](columns, chips)
-    latency = columns["latency_us"].astype(float) if "latency_us" in columns else np.full(size, np.nan)
-    every = {**_common(columns, chips), **labels}
+    size = len(asked["op"])
+    kernels = Kernels(asked, chips, group, numbers)
+    latency = asked.get("latency_us", np.full(size, np.nan))
+    labels = kernels.labels
     # kinds of exchange differ in how far they scatter, and so do generations of chips with their stacks
-    return Rows(every, latency * 1e-6, model, alike=every["kind" if "kind" in every else "generation"])
-
-
-def _common(columns: Columns, chips: Mapping[str, Chip]) -> dict[str, NDArray[np.str_]]:
-    chip = text_of(columns, "chip")
-    return {
-        "chip": mapped(chip, lambda c: chips[c].software_id),
-        "vendor": mapped(chip, lambda c: chips[c].software_vendor),
-        "generation": mapped(chip, lambda c: chips[c].generation),
-        "runtime": mapped(text_of(columns, "framework"), lambda f: RUNTIMES.get(f, f)),
-        "launch": mapped(text_of(columns, "timing"), lambda t: first_of(t, TIMINGS, "other")),
-    }
-
-
-def _rates(columns: Columns, chips: Mapping[str, Chip], dtypes: NDArray[np.str_]) -> Rates:
-    """Rates of every row: its chip with its data type."""
-    pairs = np.char.add(np.char.add(text_of(columns, "chip"), " "), dtypes)
-    keys, codes = np.unique(pairs, return_inverse=True)
-    each = [Rates.of(chips[str(k).split(" ")[0]], str(k).split(" ")[1]) for k in keys]
-
-    def column(name: str) -> Array:
-        return np.array([getattr(r, name) for r in each], dtype=float)[codes]
-
-    return Rates(**{name: column(name) for name in Rates.__slots__})
-
-
-def _take(value: Any, index: Index) -> Any:
-    """The rows at `index` of a value that holds arrays: dict or dataclass with slots."""
-    if isinstance(value, dict):
-        return {k: v[index] for k, v in value.items()}
-    return type(value)(**{name: getattr(value, name)[index] for name in value.__slots__})
-
-
-def _pick(parameters: type[Any], values: Mapping[str, Real], prefix: str = "") -> Any:
-    return parameters(**{name: values[prefix + name] for name in parameters.__slots__})
-
-
-def _gemm(columns: Columns, chips: Mapping[str, Chip]) -> tuple[Model, dict[str, NDArray[np.str_]]]:
-    types = types_of(columns)
-    rates = _rates(columns, chips, mapped(types, lambda t: TYPES[t][1]))
-    runtime = text_of(columns, "framework")
-    timing = text_of(columns, "timing")
-    replay = np.char.find(timing, "cuda-graph") >= 0
-    # up to six copies of the weights in turn, except where the source says one
-    single = (runtime == "vllm") & np.isin(types, ["fp8_block", "nvfp4"])
-    rotated = np.char.find(timing, "rotating") >= 0
-    profiled = np.char.find(timing, "profiler") >= 0
-    copies = np.where(replay & ~single, 5.0, np.where(rotated | profiled, np.inf, 1.0))
-    operands = Operands(
-        weight=type_column(types, 2),
-        activation=type_column(types, 3),
-        output=type_column(types, 4),
-        weight_copies=copies,
-        activations_cached=np.where(rotated, 0.0, 1.0),
-        split_limit=type_column(types, 6),
+    return Rows(
+        labels, latency * 1e-6, kernels.seconds, alike=labels["kind" if "kind" in labels else "generation"]
     )
-    dims = {name: number_of(columns, name, 1.0) for name in ("m", "n", "k", "batch")}
-    dims["quantises"] = type_column(types, 5) * replay
-
-    def model(values: Mapping[str, Real], i: Index) -> Array:
-        d, r = _take(dims, i), _take(rates, i)
-        product = gemm(
-            d["m"], d["n"], d["k"], _take(operands, i), r, _pick(GemmParameters, values), batch=d["batch"]
-        )
-        before = quantise(d["m"], d["k"], r, _pick(QuantiseParameters, values, "quantise_"), d["quantises"])
-        return np.asarray((product + before).total_s)
-
-    return model, {"dtype": mapped(types, lambda t: TYPES[t][0])}
 
 
-def _attention_labels(columns: Columns) -> dict[str, NDArray[np.str_]]:
-    library = mapped(text_of(columns, "kernel"), lambda k: first_of(k, ATTENTION_BY_KERNEL, "other"))
-    runtime = mapped(text_of(columns, "framework"), lambda f: RUNTIMES.get(f, f))
-    cache = text_of(columns, "kv_dtype")
-    types = text_of(columns, "dtype")
-    encoder = ~causal_of(columns)
-    library = np.where(encoder, np.char.add(library, "_encoder"), library)
-    same = number_of(columns, "heads") == number_of(columns, "kv_heads")
-    return {
-        "library": np.char.add(np.char.add(runtime, "/"), library),
-        "dtype": np.where(types == "fp8", "fp8", "b16"),
-        "cache": np.where(np.where(cache == "", types, cache) == "fp8", "fp8", "b16"),
-        "head_dim": number_of(columns, "head_dim").astype(int).astype(str),
-        "heads": np.where(same, "mha", "gqa"),
-    }
+class Kernels:
+    """Questions of one group on SIMT chips, ready to be priced again and again with other numbers."""
+
+    def __init__(
+        self, asked: Questions, chips: Mapping[str, Chip], group: str, numbers: Parameters | None = None
+    ) -> None:
+        self._asked, self._chips, self._group, self._numbers = asked, chips, group, numbers
+        self.labels = _labels(asked, chips, group)
+        self._prepared: tuple[bytes, list[_Part]] = (b"", [])
+
+    def costs(self, values: Values, index: Index) -> Iterator[tuple[Index, Cost]]:
+        """Seconds by resource of the questions at `index`, a part at a time: positions in `index`, and their cost.
+        `values` are every quantity of the group's formula, a number or one per position."""
+        key = index.tobytes()
+        if key != self._prepared[0]:
+            self._prepared = (key, list(self._parts(index)))
+        for part in self._prepared[1]:
+            at = part.at
+            here = {name: np.asarray(v)[at] if np.ndim(v) else v for name, v in values.items()} | part.facts
+            if isinstance(part.of, Network):
+                yield at, exchange_cost(part.asked, part.of, here)
+                continue
+            numbers = SimtParameters(_same(here), PEAKS, None, *part.own)
+            cost = price(part.of, part.device, numbers, run_of(part.asked))
+            if np.any(part.asked["quantised"]):
+                cost = cost + narrow(part.of, part.device, numbers) * part.asked["quantised"]
+            yield at, cost
+
+    def seconds(self, values: Values, index: Index) -> Array:
+        """Seconds of the questions at `index`."""
+        out = np.empty(len(index))
+        for at, cost in self.costs(values, index):
+            out[at] = cost.total_s
+        return out
+
+    @property
+    def vector_rows(self) -> float:
+        """Most rows of a product that the runtime of the first question multiplies on the vector lanes."""
+        part = next(self._parts(np.zeros(1, dtype=np.intp)))
+        return part.own[0].rows if part.own and part.own[0] is not None else 0.0
+
+    @property
+    def network(self) -> Network:
+        """What the ranks of the questions, which are about a collective, meet on."""
+        return network_of(self._asked, [self._chips[name] for name in self._asked["chip"].tolist()])
+
+    def _parts(self, index: Index) -> Iterator[_Part]:
+        asked = taken(self._asked, index)
+        names, codes = np.unique(asked["chip"], return_inverse=True)
+        chips = [self._chips[str(name)] for name in names.tolist()]
+        devices = Device.stack([Device.of(chip) for chip in chips])
+        own = _own_kernels(asked["runtime"], self._numbers)
+        for same in alike(asked):
+            for runtime in np.unique(own[same]).tolist():
+                at = same[own[same] == runtime]
+                part = taken(asked, at)
+                labels = {name: column[index[at]] for name, column in self.labels.items()}
+                facts = library_facts(self._group, labels)
+                if self._group == "collective":
+                    network = network_of(part, [chips[i] for i in codes[at]])
+                    yield _Part(at, part, network, devices, facts)
+                    continue
+                model: tuple[Any, ...] = ()
+                if runtime and self._numbers is not None:
+                    found = self._numbers.cost("simt", runtime, chips, alone=True)
+                    assert isinstance(found, SimtParameters)
+                    model = (found.vector, found.own and found.own.take(codes[at]))
+                yield _Part(at, part, op_of(part), devices.take(codes[at]), facts, model)
 
 
-def _prompt(columns: Columns, chips: Mapping[str, Chip]) -> tuple[Model, dict[str, NDArray[np.str_]]]:
-    labels = _attention_labels(columns)
-    labels["library"] = np.array([x.split("/", 1)[1] for x in labels["library"].tolist()])
-    latent = text_of(columns, "op") == "mla_prefill"
-    rates = _rates(columns, chips, np.where(labels["dtype"] == "fp8", "fp8", "bf16"))
-    causal = causal_of(columns)
-    q, kv = number_of(columns, "q_len", 1.0), number_of(columns, "kv_len", 1.0)
-    window = number_of(columns, "window")
-    heads = number_of(columns, "heads", 1.0)
-    dims = {
-        "batch": number_of(columns, "batch", 1.0),
-        "q": q,
-        "kv": kv,
-        "heads": heads,
-        # prompts of latent attention expand the cache to full heads of 192 and 128
-        "kv_heads": np.where(latent, heads, number_of(columns, "kv_heads", 1.0)),
-        "head_dim": np.where(latent, 192.0, number_of(columns, "head_dim", 128.0)),
-        "value_dim": np.where(latent, 128.0, number_of(columns, "head_dim", 128.0)),
-        "pairs": np.where(causal, causal_pairs(q, kv, window), q * kv),
-        "cache_bytes": np.where(labels["cache"] == "fp8", 1.0, 2.0),
-        "window": window,
-        "causal": causal.astype(float),
-    }
+class _Part:
+    """Questions that one call of a formula answers: about an operator, or an exchange on a network."""
 
-    def model(values: Mapping[str, Real], i: Index) -> Array:
-        cost = prompt_attention(**_take(dims, i), rates=_take(rates, i), p=_pick(PromptParameters, values))
-        return np.asarray(cost.total_s)
+    __slots__ = ("asked", "at", "device", "facts", "of", "own")
 
-    return model, labels
+    def __init__(
+        self,
+        at: Index,
+        asked: Questions,
+        of: Op | Network,
+        device: Device,
+        facts: Mapping[str, Array],
+        own: tuple[Any, ...] = (),
+    ) -> None:
+        self.at, self.asked, self.of, self.device = at, asked, of, device
+        self.facts, self.own = dict(facts), own
 
 
-def _decode(columns: Columns, chips: Mapping[str, Chip]) -> tuple[Model, dict[str, NDArray[np.str_]]]:
-    labels = _attention_labels(columns)
-    latent = text_of(columns, "op") == "mla_decode"
-    rates = _rates(columns, chips, np.full(len(latent), "bf16"))
-    width = number_of(columns, "head_dim", 128.0)
-    dims = {
-        "batch": number_of(columns, "batch", 1.0),
-        "kv": number_of(columns, "kv_len", 1.0),
-        "heads": number_of(columns, "heads", 1.0),
-        # all heads share one latent of 512 + 64, whose values are part of its keys
-        "kv_heads": np.where(latent, 1.0, number_of(columns, "kv_heads", 1.0)),
-        "head_dim": np.where(latent, 576.0, width),
-        "value_dim": np.where(latent, 0.0, width),
-        "cache_bytes": np.where(labels["cache"] == "fp8", 1.0, 2.0),
-        "window": number_of(columns, "window"),
-        "resident": (np.char.find(text_of(columns, "timing"), "cuda-graph") >= 0).astype(float),
-    }
-    wide = dims["heads"] > WIDEST_GROUP * dims["kv_heads"]
-    dims["packed"] = np.where(wide & (labels["library"] == "trtllm/trtllm") & ~latent, 0.0, 1.0)
-
-    def model(values: Mapping[str, Real], i: Index) -> Array:
-        cost = decode_attention(**_take(dims, i), rates=_take(rates, i), p=_pick(DecodeParameters, values))
-        return np.asarray(cost.total_s)
-
-    return model, labels
+def _same(values: Values) -> Callable[[str, Any], Values]:
+    """These values, whatever is asked: the operators of a part have their labels already."""
+    return lambda group, labels: values
 
 
-def _experts(columns: Columns, chips: Mapping[str, Chip]) -> tuple[Model, dict[str, NDArray[np.str_]]]:
-    types = types_of(columns)
-    rates = _rates(columns, chips, mapped(types, lambda t: TYPES[t][1]))
-    kernel = text_of(columns, "kernel")
-    spread = text_of(columns, "distribution")
-    law = np.char.find(spread, "power_law_") >= 0
-    exponent = np.array([float(s[10:]) if found else 1.1 for s, found in zip(spread, law, strict=True)])
-    dims = {
-        "tokens": number_of(columns, "tokens", 1.0),
-        "hidden": number_of(columns, "hidden", 1.0),
-        "inter": number_of(columns, "inter", 1.0) / number_of(columns, "tp", 1.0),
-        "num_experts": number_of(columns, "experts", 1.0),
-        "weight": type_column(types, 2),
-        "activation": type_column(types, 3),
-        "gated": 1.0 - (np.char.find(kernel, "nongated") >= 0),
-        "resident": (np.char.find(text_of(columns, "timing"), "cuda-graph") >= 0).astype(float),
-    }
-    top_k, ranks = number_of(columns, "topk", 1.0), number_of(columns, "ep", 1.0)
-    even, law_f = (spread == "balanced"), law
-
-    def model(values: Mapping[str, Real], i: Index) -> Array:
-        d = _take(dims, i)
-        where = (d["tokens"], d["num_experts"], top_k[i], ranks[i])
-        options = (
-            balanced(*where),
-            uniform(*where),
-            power_law(*where, exponent=exponent[i], crowding=values["crowding"]),
-        )
-        choice = np.where(even[i], 0, np.where(law_f[i], 2, 1))
-        routing = Routing(
-            np.choose(choice, [o.distinct for o in options]), np.choose(choice, [o.rows for o in options])
-        )
-        cost = experts(routing, **d, rates=_take(rates, i), p=_pick(ExpertParameters, values))
-        return np.asarray(cost.total_s)
-
-    library = mapped(kernel, lambda k: first_of(k, EXPERTS_BY_KERNEL, k or "other"))
-    return model, {"dtype": mapped(types, lambda t: TYPES[t][0]), "library": library}
+def _own_kernels(runtimes: NDArray[np.str_], numbers: Parameters | None) -> NDArray[np.str_]:
+    """Of every question the runtime where it has kernels of its own, else ""."""
+    if numbers is None:
+        return np.full(len(runtimes), "")
+    keys, codes = np.unique(runtimes, return_inverse=True)
+    own = [k if numbers.has_own_kernels(k) else "" for k in keys.tolist()]
+    return np.array(own)[codes]
 
 
-def _pointwise(columns: Columns, chips: Mapping[str, Chip]) -> tuple[Model, dict[str, NDArray[np.str_]]]:
-    op = text_of(columns, "op")
-    rates = _rates(columns, chips, np.full(len(op), "bf16"))
-    # every source runs the kernel again and again on the same buffers
-    dims = {"num_bytes": number_of(columns, "bytes", 1.0), "resident": np.ones(len(op))}
+def _labels(asked: Questions, chips: Mapping[str, Chip], group: str) -> dict[str, NDArray[np.str_]]:
+    names, codes = np.unique(asked["chip"], return_inverse=True)
+    of = {k: v[codes] for k, v in chip_labels([chips[str(name)] for name in names.tolist()]).items()}
+    runtime = _mapped(asked["runtime"], lambda r: measured_runtime(group, r))
+    found = {**of, "runtime": runtime, "launch": asked["launch"].astype(str)}
+    if group == "collective":
+        return found | exchange_labels(asked, of["chip"], of["fabric"])
+    dtype = _dtypes(asked)
+    if group.endswith(("prompt", "decode")):
+        latent, decoding = group.startswith("simt.latent"), group.endswith("decode")
+        width = asked["head_dim"].astype(int).astype(str)
+        found["cache"] = np.where(dtype == "fp8", "fp8", "b16")
+        found["dtype"] = np.where((asked["compute"] == "fp8") & (not decoding), "fp8", "b16")
+        found["head_dim"] = np.full(len(width), "0") if latent else width
+        found["heads"] = np.where((asked["heads"] == asked["kv_heads"]) & (not latent), "mha", "gqa")
+        library = _libraries(asked, group, of["generation"], found["dtype"])
+        found["library"] = np.where(asked["causal"] > 0, library, np.char.add(library, "_encoder"))
+        return found
+    kinds: dict[tuple[str, str], str] = {}
+    for pair in set(zip(dtype.tolist(), asked["chip"].tolist(), strict=True)):
+        kinds[pair] = kernel_type(pair[0], chips[pair[1]], group)
+    found["dtype"] = dtype = np.array(
+        [kinds[p] for p in zip(dtype.tolist(), asked["chip"].tolist(), strict=True)]
+    )
+    found["library"] = _libraries(asked, group, of["generation"], dtype)
+    return found
 
-    def model(values: Mapping[str, Real], i: Index) -> Array:
-        cost = pointwise(**_take(dims, i), rates=_take(rates, i), p=_pick(PointwiseParameters, values))
-        return np.asarray(cost.total_s)
 
-    return model, {"library": np.where(op == "elementwise", text_of(columns, "kernel"), op)}
+def _libraries(
+    asked: Questions, group: str, generations: NDArray[np.str_], dtype: NDArray[np.str_]
+) -> NDArray[np.str_]:
+    """The library of every question, as fitted numbers name it: the one that was named, else the runtime's own."""
+    memo: dict[tuple[str, str, str, str], str] = {}
+    columns = (asked["library"], asked["runtime"], generations, dtype)
+    keys = list(zip(*(column.tolist() for column in columns), strict=True))
+    for key in set(keys):
+        said, runtime, generation, kind = key
+        if said and group in ("simt.decode", "simt.latent_decode"):
+            said = f"{measured_runtime(group, runtime)}/{said}"
+        memo[key] = said or library_of(group, runtime, generation, kind)
+    return np.array([memo[key] for key in keys])
 
 
-Adapter = Callable[[Columns, Mapping[str, Chip]], tuple[Model, dict[str, NDArray[np.str_]]]]
+def _dtypes(asked: Questions) -> NDArray[np.str_]:
+    """What fitted numbers call the type of a product, or of a cache."""
+    out = np.full(len(asked["op"]), "b16", dtype="U12")
+    for at in alike(asked):
+        one = taken(asked, at[:1])
+        if one["op"][0] == "attention":
+            out[at] = "fp8" if DTYPES[str(one["dtype"][0])][0].bits < 12.0 else "b16"
+        elif one["op"][0] in ("gemm", "experts"):
+            out[at] = dtype_label(op_of(one))
+    return out
 
-OPS: Mapping[str, tuple[Adapter, Mapping[str, Quantity]]] = {
-    "gemm": (_gemm, GEMM),
-    "batched_gemm": (_gemm, GEMM),
-    "attention_prefill": (_prompt, PROMPT),
-    "mla_prefill": (_prompt, PROMPT),
-    "attention_decode": (_decode, DECODE),
-    "mla_decode": (_decode, DECODE),
-    "moe": (_experts, EXPERTS),
-    "layernorm": (_pointwise, POINTWISE),
-    "softmax": (_pointwise, POINTWISE),
-    "elementwise": (_pointwise, POINTWISE),
-    "allreduce": (exchange_rows, COLLECTIVE),
-    "allgather": (exchange_rows, COLLECTIVE),
-    "reducescatter": (exchange_rows, COLLECTIVE),
-    "alltoall": (exchange_rows, COLLECTIVE),
-    "p2p": (exchange_rows, COLLECTIVE),
-}
-"""Formula and priors of each operator of the kernel suite."""
+
+def _mapped(values: NDArray[np.str_], function: Any) -> NDArray[np.str_]:
+    keys, codes = np.unique(values, return_inverse=True)
+    return np.array([function(str(k)) for k in keys.tolist()])[codes]
+
+
+def roofline_s(asked: Questions, chips: Mapping[str, Chip]) -> Array:
+    """Seconds of every question by peaks and nothing else: operations, compulsory bytes, bytes on one link. NaN for
+    other chips and operators."""
+    out = np.full(len(asked["op"]), np.nan)
+    here = (
+        np.isin(asked["chip"], list(chips))
+        & np.isin(asked["op"], KINDS)
+        & np.isin(asked["dtype"], list(DTYPES))
+    )
+    for same in alike(asked):
+        at = same[here[same]]
+        if not len(at):
+            continue
+        part = taken(asked, at)
+        each = [chips[name] for name in part["chip"].tolist()]
+        if part["op"][0] == "collective":
+            tiers = exchange_tiers(part, network_of(part, each))
+            out[at] = np.max([np.broadcast_to(tier.least_s, len(at)) for tier in tiers], axis=0)
+            continue
+        names, codes = np.unique(part["chip"], return_inverse=True)
+        devices = Device.stack([Device.of(chips[str(name)]) for name in names.tolist()])
+        out[at] = roofline(op_of(part), devices.take(codes))
+    return out

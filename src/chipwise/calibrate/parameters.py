@@ -23,9 +23,9 @@ from chipwise.catalog.files import read_text
 from chipwise.catalog.parsed import parse
 from chipwise.catalog.snapshot import per_snapshot, shipped_names, shipped_text
 from chipwise.cost.efficiency import Efficiency
+from chipwise.cost.price import CostParameters
 from chipwise.cost.simt.own import OwnKernels
 from chipwise.cost.simt.vector import VectorParameters
-from chipwise.cost.time import CostParameters
 from chipwise.errors import UnknownNameError
 from chipwise.parallel.collective import KINDS, CollectiveParameters, Kind
 from chipwise.predict.exchange import exchange_numbers
@@ -85,7 +85,7 @@ class Parameters:
     def cost(
         self, family: str, runtime: str, chips: Sequence[Chip], *, alone: bool = False
     ) -> CostParameters:
-        """What `cost.time` needs for chips of one family under a runtime: a number per chip where they differ,
+        """What `cost.price` needs for chips of one family under a runtime: a number per chip where they differ,
         to be taken along with a stack of their devices. `alone`: an operator on its own, not one of a model."""
         if family == "systolic":
             return systolic_model(self.arrays, chips, alone=alone)
@@ -94,9 +94,20 @@ class Parameters:
         if family == "dataflow":
             return dataflow_model(self.value, self.speeds, chips, alone=alone)
         rest = self.efficiency(family, runtime)
+        if family != "simt":
+            return rest
         found = simt_parameters(self.kernels, rest, runtime, chips, alone=alone, memo=self._memo)
         launch_s = found.launch_s if alone else self._launch_s(runtime, rest.launch_s, chips)
         return replace(found, launch_s=launch_s, vector=self._vector(runtime), own=self._own(runtime, chips))
+
+    def has_own_kernels(self, runtime: str) -> bool:
+        """Whether a runtime multiplies by kernels of its own, beside those of the measured libraries."""
+        starts = (
+            f"runtime.{runtime}.vector_",
+            f"runtime.{runtime}.packed_share",
+            f"runtime.{runtime}.half_share",
+        )
+        return any(name.startswith(starts) for name in self.table)
 
     def _launch_s(self, runtime: str, default_s: float, chips: Sequence[Chip]) -> float | Array:
         """Seconds per kernel, one for all chips or one each, where some have no captured graphs."""

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from chipwise.calibrate.effects import Effects, Level, Quantity
-from chipwise.calibrate.kernel_labels import Columns, text_of
+from chipwise.calibrate.kernel_questions import Questions
 from chipwise.calibrate.kernels import calibrate_kernels, kernel_parameters
 from chipwise.calibrate.parameter import Parameter
 from chipwise.calibrate.parameters import Parameters
@@ -23,16 +23,16 @@ LEVEL_SHARE = 0.2  # of the spread that an effect on more than a chip had before
 
 
 def refit_kernels(
-    columns: Columns, chips: Mapping[str, Chip], numbers: Parameters, source: str
+    asked: Questions, chips: Mapping[str, Chip], numbers: Parameters, source: str
 ) -> dict[str, Parameter]:
-    """Parameters of the groups of operators that `columns` hold measurements of (`latency_us`), to replace those
+    """Parameters of the groups of operators that `asked` holds measurements of (`latency_us`), to replace those
     of `numbers`, which are their prior. Pure; rows of chips or types without a formula are passed over."""
-    mine = {chips[c].generation for c in np.unique(text_of(columns, "chip")).tolist() if c in chips}
+    mine = {chips[c].generation for c in np.unique(asked["chip"]).tolist() if c in chips}
     priors = {
         group: _prior(effects, mine.isdisjoint(effects.keys_of("generation")))
         for group, effects in numbers.kernels.items()
     }
-    found = calibrate_kernels(columns, chips, priors)
+    found = calibrate_kernels(asked, chips, priors)
     merged = {
         group: replace(fitted, table={**numbers.kernels[group].table, **fitted.table})
         for group, fitted in found.items()

@@ -15,8 +15,21 @@ from chipwise.cost.efficiency import Efficiency
 from chipwise.cost.simt.family import Labels, SimtParameters
 from chipwise.units import Array
 
-__all__ = ["Memo", "simt_parameters"]
+__all__ = [
+    "Memo", "chip_labels", "kernel_type", "library_facts", "library_of", "measured_runtime", "simt_parameters",
+]  # fmt: skip
 
+_TYPED = ("simt.gemm", "simt.batched_gemm", "simt.experts")
+# Types of products: the unit that they need, and the type they have on chips without it.
+_NEEDS: Mapping[str, tuple[str, str]] = {
+    "fp8": ("fp8", "int8_wo"),
+    "fp8_block": ("fp8", "int8_wo"),
+    "int8": ("int8", "int8_wo"),
+    "nvfp4": ("fp4", "int4_wo"),
+    "mxfp4": ("fp4", "int4_wo"),
+    "w4a8": ("fp8", "int4_wo"),
+}
+_PACKS = ("trtllm/trtllm", 32.0)  # heads per kv head that TensorRT-LLM's decode kernels pack
 NEVER_S = 1.0  # start of an all-reduce kernel that a runtime does not have
 
 Memo = dict[tuple[str, str, str, Labels], dict[str, float]]
@@ -35,59 +48,93 @@ def simt_parameters(
     """The numbers of `runtime` on `chips`, one per chip, from fitted effects. Kernels are launched by graphs:
     those of a model, or, `alone`, one that runs again and again on its own. `memo` remembers across calls."""
     run = kernels_of(runtime)
-    known = {c.software_id: c for c in chips}
+    known = {_alike(c): c for c in chips}
     seen: Memo = {} if memo is None else memo
 
     @cache
     def find(group: str, labels: Labels) -> Mapping[str, Array]:
         new = [c for c in known if (group, run, c, labels) not in seen]
         if new:
-            columns = effects[group].values(_labels(group, run, [known[c] for c in new], dict(labels)))
-            if dict(labels).get("algorithm") == "direct" and not kernel_library("all_reduce", run, ""):
-                columns["direct_s"] = np.array(NEVER_S)
+            each_label = _labels(group, run, [known[c] for c in new], dict(labels))
+            algorithm = dict(labels).get("algorithm", "ring")
+            columns = effects[group].values(each_label) | library_facts(group, each_label, algorithm)
             each = {k: np.broadcast_to(v, len(new)) for k, v in columns.items()}
             for i, c in enumerate(new):
                 seen[group, run, c, labels] = {k: float(column[i]) for k, column in each.items()}
-        rows = [seen[group, run, c.software_id, labels] for c in chips]
+        rows = [seen[group, run, _alike(c), labels] for c in chips]
         return {k: np.array([row[k] for row in rows]) for k in rows[0]}
 
     return SimtParameters(find, rest, None if alone else rest.launch_s)
+
+
+def _alike(chip: Chip) -> str:
+    """One name for chips that the same numbers hold of: one software, units for the same types, joined alike."""
+    return f"{chip.software_id} {' '.join(sorted(chip.matrix))} {bool(chip.scaleup and chip.scaleup.bytes_per_s)}"
+
+
+def chip_labels(chips: Sequence[Chip]) -> dict[str, NDArray[np.str_]]:
+    """What fitted numbers tell chips apart by."""
+    return {
+        "chip": np.array([c.software_id for c in chips]),
+        "vendor": np.array([c.software_vendor for c in chips]),
+        "generation": np.array([c.generation for c in chips]),
+        "fabric": np.array(["link" if c.scaleup and c.scaleup.bytes_per_s else "pcie" for c in chips]),
+    }
+
+
+def measured_runtime(group: str, runtime: str) -> str:
+    """The runtime whose measured rows stand for those of `runtime` in a group of operators."""
+    run = kernels_of(runtime)
+    known = load_runtimes().get(run)
+    return (known.latent_as if known and group == "simt.latent_decode" else "") or run
+
+
+def library_facts(
+    group: str, labels: Mapping[str, NDArray[np.str_]], algorithm: str = "ring"
+) -> dict[str, Array]:
+    """Quantities of a formula that no fit tells: what a library's kernels can do at all."""
+    if group == "simt.decode":
+        return {"widest": np.where(labels["library"] == _PACKS[0], _PACKS[1], np.inf)}
+    if group == "collective" and algorithm == "direct":
+        known = all(kernel_library("all_reduce", run, "") for run in set(labels["runtime"].tolist()))
+        return {} if known else {"direct_s": np.array(NEVER_S)}
+    return {}
+
+
+def kernel_type(dtype: str, chip: Chip, group: str) -> str:
+    """What the kernels of a chip make of a type: where its matrix unit has none for it, weights are widened to 16 bit
+    and multiplied so (Marlin and its like)."""
+    needs, widened = _NEEDS.get(dtype, ("", ""))
+    if not needs or needs in chip.matrix:
+        return dtype
+    return "w4a16" if widened == "int4_wo" and group == "simt.experts" else widened
+
+
+def library_of(group: str, runtime: str, gen: str, dtype: str = "", algorithm: str = "ring") -> str:
+    """The library that a runtime takes by default for a group of operators, as fitted numbers name it."""
+    if group in ("simt.prompt", "simt.decode", "simt.latent_prompt", "simt.latent_decode"):
+        found = (
+            kernel_library("latent_attention" if "latent" in group else "attention", runtime, gen) or "other"
+        )
+        return f"{measured_runtime(group, runtime)}/{found}" if group.endswith("decode") else found
+    if group == "simt.experts":
+        return kernel_library("experts", runtime, gen, dtype)
+    if group == "collective":
+        return (kernel_library("all_reduce", runtime, gen) if algorithm == "direct" else "") or "NCCL"
+    return "fused"
 
 
 def _labels(
     group: str, runtime: str, chips: Sequence[Chip], said: Mapping[str, str]
 ) -> dict[str, NDArray[np.str_]]:
     """Labels of one kind of operator on several chips."""
-    gens = [c.generation for c in chips]
-    named = _latent_as(runtime) if group == "simt.latent_decode" else runtime
-    common = {"launch": "graph", "runtime": named, **said}
-    return {
-        "chip": np.array([c.software_id for c in chips]),
-        "vendor": np.array([c.software_vendor for c in chips]),
-        "generation": np.array(gens),
-        "library": np.array([_library(group, runtime, g, said) for g in gens]),
-        "fabric": np.array(["link" if c.scaleup and c.scaleup.bytes_per_s else "pcie" for c in chips]),
-        "routed": np.full(len(chips), "no"),
-        **{k: np.full(len(chips), v) for k, v in common.items()},
-    }
-
-
-def _latent_as(runtime: str) -> str:
-    """The runtime whose measured rows of latent attention stand for those of another."""
-    known = load_runtimes().get(runtime)
-    return (known.latent_as if known else "") or runtime
-
-
-def _library(group: str, runtime: str, gen: str, said: Mapping[str, str]) -> str:
-    if group in ("simt.prompt", "simt.decode"):
-        found = kernel_library("attention", runtime, gen) or "other"
-        return found if group == "simt.prompt" else f"{runtime}/{found}"
-    if group in ("simt.latent_prompt", "simt.latent_decode"):
-        found = kernel_library("latent_attention", runtime, gen) or "other"
-        return found if group == "simt.latent_prompt" else f"{_latent_as(runtime)}/{found}"
-    if group == "simt.experts":
-        return kernel_library("experts", runtime, gen, said["dtype"])
-    if group == "collective":
-        own = kernel_library("all_reduce", runtime, gen) if said["algorithm"] == "direct" else ""
-        return own or "NCCL"
-    return "fused"
+    of = chip_labels(chips)
+    algorithm, dtype = said.get("algorithm", "ring"), said.get("dtype", "")
+    common = {"launch": "graph", "runtime": measured_runtime(group, runtime), "routed": "no", **said}
+    found = {**of, **{k: np.full(len(chips), v) for k, v in common.items()}}
+    if dtype and group in _TYPED:
+        found["dtype"] = np.array([kernel_type(dtype, c, group) for c in chips])
+    types = found.get("dtype", np.full(len(chips), dtype)).tolist()
+    gens = of["generation"].tolist()
+    library = [library_of(group, runtime, g, t, algorithm) for g, t in zip(gens, types, strict=True)]
+    return {**found, "library": np.array(library)}

@@ -1,15 +1,15 @@
-"""Measured kernels of systolic chips: rows -> formula, priors, fit, prices.
+"""Measured kernels of systolic chips: questions -> formula, priors, fit, prices.
 
-Each operator fits the few numbers that it can tell: products compute_share, load_rows, memory_share and
-softness; prompts pair_ops; new tokens cache_share and block_s; norms passes and start_s. `parameters_of` puts
-them together for any operator of any such chip. Effects of one chip are kept apart from those of all, so that a
-chip without rows inherits and gets a wider interval.
+Each operator fits the few numbers that it can tell: norms passes and start_s; products compute_share, load_rows,
+memory_share and softness; new tokens cache_share and block_s; prompts pair_ops and prompt_block_s. `parameters_of` puts
+them together for any operator of any such chip, and every row is priced with all of them. Effects of one chip are
+kept apart from those of all, so that a chip without rows inherits and gets a wider interval.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import fields
+from collections.abc import Iterator, Mapping
+from dataclasses import fields, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -17,14 +17,16 @@ from numpy.typing import NDArray
 
 from chipwise.calibrate.effects import Effects, Level, Quantity
 from chipwise.calibrate.fit_kernels import Rows, fit, log_spread
-from chipwise.calibrate.kernel_labels import Columns, number_of, text_of
+from chipwise.calibrate.kernel_questions import Questions, alike, op_of, run_of, taken
 from chipwise.calibrate.parameter import Z80, Parameter
 from chipwise.catalog.chip import Chip
 from chipwise.cost.device import Device
+from chipwise.cost.price import price
+from chipwise.cost.run import Run
 from chipwise.cost.systolic.facts import Arrays
-from chipwise.cost.systolic.family import SystolicParameters, systolic_time
+from chipwise.cost.systolic.family import SystolicModel, SystolicParameters
 from chipwise.units import Array, Real
-from chipwise.workload.op import Op, attention, gemm, pointwise
+from chipwise.workload.op import Op
 
 __all__ = [
     "GROUPS",
@@ -36,14 +38,6 @@ __all__ = [
     "systolic_effects",
     "systolic_rows",
 ]
-
-GROUPS: Mapping[str, str] = {
-    "gemm": "systolic.gemm",
-    "attention_prefill": "systolic.prompt",
-    "attention_decode": "systolic.decode",
-    "layernorm": "systolic.norm",
-}
-"""Operators of the table and the name under which their parameters ship."""
 
 _CHIP = (Level(("chip",), 0.2),)
 _KERNEL = (Level(("chip",), 0.4),)  # of the attention kernel, not of the chip: another one may do far better
@@ -57,22 +51,25 @@ PRIORS: Mapping[str, Quantity] = {
     "memory_share": Quantity(0.85, 0.1, "share of HBM bandwidth", _CHIP, 0.05, 1.0),
     "cache_share": Quantity(0.5, 0.5, "share of HBM bandwidth", _KERNEL, 0.02, 1.0),
     "block_s": Quantity(3e-7, 0.7, "s per sequence and kv head", _KERNEL),
+    "prompt_block_s": Quantity(3e-7, 0.7, "s per sequence and kv head", _KERNEL),
     "pair_ops": Quantity(40.0, 0.7, "vector operations per query, key and head", _KERNEL),
     "passes": Quantity(1.0, 0.3, "on-chip passes", _CHIP, 0.1, 10.0),
     "start_s": Quantity(1e-6, 0.5, "s per operator of a compiled program", _KERNEL),
     "softness": Quantity(4.0, 0.3, "exponent", (), 1.0, 20.0),
 }
-_FITTED: Mapping[str, tuple[str, ...]] = {
-    "gemm": ("compute_share", "load_rows", "memory_share", "start_s", "softness"),
-    "attention_prefill": ("pair_ops", "block_s"),
-    "attention_decode": ("cache_share", "block_s"),
-    "layernorm": ("passes", "start_s"),
+GROUPS: Mapping[str, tuple[str, ...]] = {
+    "systolic.norm": ("passes", "start_s"),
+    "systolic.gemm": ("compute_share", "load_rows", "memory_share", "softness"),
+    "systolic.decode": ("cache_share", "block_s"),
+    "systolic.prompt": ("pair_ops", "prompt_block_s"),
 }
-# Which operator tells a number where several do.
-_TOLD_BY = {"block_s": "attention_decode", "start_s": "layernorm"}
+"""Operators under the name of their parameters, and what each tells: every number once, in the order of fitting."""
+
 # Short products are mostly what the compiler put around them.
 _FULL_WEIGHT_S = 100e-6
 _LEAST_WEIGHT = 0.2
+# Shapes that the fit did not see scatter more than those it saw (five parts by shape, left out in turn).
+_UNSEEN_SHAPES = 1.2
 
 
 class Priced(NamedTuple):
@@ -85,36 +82,36 @@ class Priced(NamedTuple):
     calibrated: NDArray[np.bool_]
 
 
-def calibrate_systolic(columns: Columns, chips: Mapping[str, Chip]) -> dict[str, Effects]:
-    """Effects by group of every operator with measured rows of systolic chips. Pure."""
+def calibrate_systolic(asked: Questions, chips: Mapping[str, Chip]) -> dict[str, Effects]:
+    """Effects by group of every operator with measured rows of systolic chips; each group is fitted with what those
+    before it told. Pure."""
     out: dict[str, Effects] = {}
-    for op, group in GROUPS.items():
-        index = _index(columns, chips, op)
+    for group, names in GROUPS.items():
+        index = _index(asked, chips, group)
         if len(index):
-            rows = systolic_rows({k: v[index] for k, v in columns.items()}, chips, op)
-            out[group] = fit(rows, {name: PRIORS[name] for name in _FITTED[op]})
+            rows = systolic_rows(taken(asked, index), chips, group, out)
+            out[group] = fit(rows, {name: PRIORS[name] for name in names})
     return out
 
 
 def systolic_effects(table: Mapping[str, Parameter]) -> dict[str, Effects]:
     """The effects among the parameters that ship; priors where there are none."""
-    return {g: Effects.of(table, g, {n: PRIORS[n] for n in _FITTED[op]}) for op, g in GROUPS.items()}
+    return {g: Effects.of(table, g, {n: PRIORS[n] for n in names}) for g, names in GROUPS.items()}
 
 
-def price_systolic(columns: Columns, chips: Mapping[str, Chip], effects: Mapping[str, Effects]) -> Priced:
-    """Every row of a systolic chip priced. `latency_us` is not read."""
-    size = len(columns["op"])
+def price_systolic(asked: Questions, chips: Mapping[str, Chip], effects: Mapping[str, Effects]) -> Priced:
+    """Every question about a systolic chip priced. `latency_us` is not read."""
+    size = len(asked["op"])
     log_mid, spread = np.full(size, np.nan), np.full(size, np.nan)
     calibrated = np.zeros(size, dtype=bool)
-    inputs = {k: v for k, v in columns.items() if k != "latency_us"}
-    for op, group in GROUPS.items():
-        index = _index(inputs, chips, op)
+    for group, names in GROUPS.items():
+        index = _index(asked, chips, group)
         if not len(index):
             continue
-        found = effects.get(group) or Effects({n: PRIORS[n] for n in _FITTED[op]}, {})
-        rows = systolic_rows({k: v[index] for k, v in inputs.items()}, chips, op)
+        found = effects.get(group) or Effects({n: PRIORS[n] for n in names}, {})
+        rows = systolic_rows(taken(asked, index), chips, group, effects)
         log_mid[index] = np.log(rows.predict(found))
-        spread[index] = Z80 * log_spread(rows, found)
+        spread[index] = Z80 * _UNSEEN_SHAPES * log_spread(rows, found)
         calibrated[index] = np.isin(rows.labels["chip"], [k[2] for k in found.table if k[1] == "chip"])
     return Priced(np.exp(log_mid), np.exp(log_mid - spread), np.exp(log_mid + spread), calibrated)
 
@@ -123,94 +120,61 @@ def parameters_of(effects: Mapping[str, Effects], chip: str) -> SystolicParamete
     """All numbers for one chip, fitted where an operator told them, else the prior."""
     labels = {"chip": np.array([chip])}
     values = {name: quantity.mid for name, quantity in PRIORS.items()}
-    for op, names in _FITTED.items():
-        if GROUPS[op] in effects:
-            found = effects[GROUPS[op]].values(labels)
-            values |= {n: float(found[n].item()) for n in names if _TOLD_BY.get(n, op) == op}
+    for group, names in GROUPS.items():
+        if group in effects:
+            found = effects[group].values(labels)
+            values |= {n: float(found[n].item()) for n in names}
     return SystolicParameters(**values)
 
 
-def systolic_rows(columns: Columns, chips: Mapping[str, Chip], op: str) -> Rows:
-    """Rows of one operator with its formula; without `latency_us` they can be priced, not fitted."""
-    size = len(columns["op"])
-    names = columns["chip"].astype(str)
-    priced, context = _operator(columns, op)
-    known = {name: (Device.of(chips[name]), Arrays.of(chips[name])) for name in np.unique(names)}
-    prior = {f.name: PRIORS[f.name].mid for f in fields(SystolicParameters)}
+def systolic_rows(
+    asked: Questions, chips: Mapping[str, Chip], group: str, told: Mapping[str, Effects]
+) -> Rows:
+    """Questions of one group with their formula: the numbers that `told` holds, the prior of others, and those of
+    the group as they are passed. Without `latency_us` they can be priced, not fitted."""
+    size = len(asked["op"])
+    names = asked["chip"].astype(str)
+    each, codes = np.unique(names, return_inverse=True)
+    devices = Device.stack([Device.of(chips[name]) for name in each.tolist()])
+    arrays = Arrays.stack([chips[name] for name in each.tolist()])
+    before = [parameters_of(told, chips[name].software_id) for name in each.tolist()]
+    same = {f.name: np.array([getattr(p, f.name) for p in before]) for f in fields(SystolicParameters)}
+    parts = [(at, op_of(taken(asked, at)), run_of(taken(asked, at))) for at in alike(asked)]
 
-    def model(values: Mapping[str, Real], at: NDArray[np.intp]) -> Array:
-        out = np.empty(len(at))
-        for name, (device, arrays) in known.items():
-            mine = np.flatnonzero(names[at] == name)
-            some = at[mine]
-            p = {k: np.broadcast_to(np.asarray(v), len(at))[mine] for k, v in (prior | dict(values)).items()}
-            cost = systolic_time(
-                _take(priced, some),
-                device,
-                arrays,
-                SystolicParameters(**p),
-                **{k: v[some] for k, v in context.items()},
-            )
-            out[mine] = cost.total_s
+    def model(values: Mapping[str, Real], index: NDArray[np.intp]) -> Array:
+        whole = np.array_equal(index, np.arange(size))
+        out = np.empty(len(index))
+        mine = {name: column[codes[index]] for name, column in same.items()} | dict(values)
+        for at, op, run in parts if whole else _parts(asked, index):
+            here = {k: np.broadcast_to(np.asarray(v), len(index))[at] for k, v in mine.items()}
+            chip = codes[index[at]]
+            model = SystolicModel(arrays, SystolicParameters(**same)).take(chip)
+            model = replace(model, numbers=SystolicParameters(**here))
+            out[at] = price(op, devices.take(chip), model, run).total_s
         return out
 
-    measured = (
-        columns["latency_us"].astype(float) * 1e-6 if "latency_us" in columns else np.full(size, np.nan)
+    measured = asked["latency_us"] * 1e-6 if "latency_us" in asked else np.full(size, np.nan)
+    weight = (
+        np.clip(measured / _FULL_WEIGHT_S, _LEAST_WEIGHT, 1.0)
+        if group == "systolic.gemm" and "latency_us" in asked
+        else None
     )
-    weight = np.clip(measured / _FULL_WEIGHT_S, _LEAST_WEIGHT, 1.0) if op == "gemm" else None
-    fitted_as = np.array([chips[name].software_id for name in names], dtype=np.str_)
+    fitted_as = np.array([chips[name].software_id for name in names.tolist()], dtype=np.str_)
     return Rows({"chip": fitted_as}, measured, model, weight)
 
 
-def _operator(columns: Columns, op: str) -> tuple[Op, dict[str, Array]]:
-    """Rows of one operator as one operator of arrays, and where it finds its operands."""
-
-    size = len(columns["op"])
-    if op == "gemm":
-        # An output projection follows attention, which leaves HBM idle: its weights are fetched meanwhile.
-        after = (text_of(columns, "kernel") == "o_proj").astype(float)
-        return gemm(
-            number_of(columns, "m", 1.0), number_of(columns, "n", 1.0), number_of(columns, "k", 1.0)
-        ), {"fetched": after}
-    if op == "layernorm":
-        return pointwise(number_of(columns, "m", 1.0) * number_of(columns, "n", 1.0), 2.0), {
-            "resident": np.ones(size)
-        }
-    q = number_of(columns, "q_len", 1.0) if op == "attention_prefill" else np.ones(size)
-    found = attention(
-        number_of(columns, "batch", 1.0),
-        q,
-        number_of(columns, "kv_len", 1.0),
-        number_of(columns, "heads", 1.0),
-        number_of(columns, "kv_heads", 1.0),
-        number_of(columns, "head_dim", 128.0),
-        window=number_of(columns, "window", 0.0),
-    )
-    return found, {}
+def _parts(asked: Questions, index: NDArray[np.intp]) -> Iterator[tuple[NDArray[np.intp], Op, Run]]:
+    some = taken(asked, index)
+    return ((at, op_of(taken(some, at)), run_of(taken(some, at))) for at in alike(some))
 
 
-def _index(columns: Columns, chips: Mapping[str, Chip], op: str) -> NDArray[np.intp]:
+def _index(asked: Questions, chips: Mapping[str, Chip], group: str) -> NDArray[np.intp]:
+    """Questions of a group about chips with arrays; 16-bit ones, since no others were measured."""
     systolic = [c for c, chip in chips.items() if chip.family == "systolic" and chip.matrix_unit.arrays]
-    usable = np.isin(columns["chip"].astype(str), systolic) & (columns["op"].astype(str) == op)
-    # the tables hold 16-bit rows of these chips only
-    return np.flatnonzero(usable & np.isin(columns["dtype"].astype(str), ("bfloat16", "float16")))
-
-
-def _take(op: Op, at: NDArray[np.intp]) -> Op:
-    """Some of the members of an operator of arrays."""
-
-    def some(value: Real) -> Real:
-        return np.asarray(value)[at] if np.ndim(value) else value
-
-    return Op(
-        kind=op.kind,
-        name=op.name,
-        compute=op.compute,
-        flops=some(op.flops),
-        weight=op.weight,
-        weight_bytes=some(op.weight_bytes),
-        activation_bytes=some(op.activation_bytes),
-        kv_bytes=some(op.kv_bytes),
-        launches=op.launches,
-        dims={k: some(v) for k, v in op.dims.items()},
-    )
+    usable = np.isin(asked["chip"], systolic) & np.isin(asked["dtype"], ("bf16", "fp16"))
+    if group in ("systolic.prompt", "systolic.decode"):
+        decoding = (asked["q"] == 1.0) & (asked["prompt"] == 0.0)
+        usable &= (asked["op"] == "attention") & (decoding == (group == "systolic.decode"))
+    else:
+        usable &= asked["op"] == group.removeprefix("systolic.")
+    return np.flatnonzero(usable)

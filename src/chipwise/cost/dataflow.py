@@ -127,7 +127,7 @@ PRIORS = StageNumbers()
 
 @dataclass(frozen=True)
 class DataflowModel:
-    """What `cost.time` needs for a stage.
+    """What `cost.price` needs for a stage.
 
     `resident` is the share of weights that stay in SRAM, `held_bytes` what all weights of the model take on a
     device (0: the operator is alone on it). In a model both follow from its layout: `holding`.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-__all__ = ["Efficiency"]
+__all__ = ["PEAKS", "Efficiency"]
 
 
 @dataclass(frozen=True)
@@ -31,3 +31,17 @@ class Efficiency:
     def take(self, _: object) -> Efficiency:
         """The same for any selection of chips: nothing here differs between chips of a family."""
         return self
+
+
+PEAKS = Efficiency(
+    compute=dict.fromkeys(("fp32", "bf16", "fp16", "fp8", "int8", "int4", "fp4"), 1.0),
+    attention_compute=1.0,
+    expert_compute=1.0,
+    memory=1.0,
+    expert_memory=1.0,
+    cache_memory=1.0,
+    pass_memory=1.0,
+    launch_s=0.0,
+    softness=16.0,
+)
+"""The roofline itself, its corner rounded by 4 %: for what no fit knows."""

@@ -7,8 +7,8 @@ from dataclasses import fields
 import numpy as np
 
 from chipwise.cost.device import Device
+from chipwise.cost.price import CostParameters
 from chipwise.cost.simt.family import SimtParameters
-from chipwise.cost.time import CostParameters
 from chipwise.parallel.collective import CollectiveParameters, Comm, Kind, Transfer, exchange
 from chipwise.parallel.layout import Layout
 from chipwise.parallel.network import ALIKE, Network, Wiring

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from chipwise.cost.device import Device
-from chipwise.cost.time import CostParameters
+from chipwise.cost.price import CostParameters
 from chipwise.parallel.shard import Sharded
 from chipwise.predict.overheads import Overheads
 from chipwise.predict.parts import quantity

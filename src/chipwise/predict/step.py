@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from chipwise.cost.cost import Cost
 from chipwise.cost.dataflow import DataflowModel
 from chipwise.cost.device import Device
-from chipwise.cost.time import CostParameters, narrow, time
+from chipwise.cost.price import CostParameters, narrow, price
 from chipwise.parallel.layout import Layout
 from chipwise.parallel.shard import Sharded
 from chipwise.predict.exchange import comm_time, device_network
@@ -61,7 +61,7 @@ def step_parts(
         # compilers spread a model evenly over its chips
         efficiency = efficiency.holding(sharded.graph.weight_bytes() / sharded.layout.devices)
     for repeat, op in sharded.ops(step):
-        cost = time(op, device, efficiency) * repeat
+        cost = price(op, device, efficiency) * repeat
         yield part_of(op), cost
         if op.kind == "experts":
             yield "imbalance", _imbalance(op, sharded.layout, cost)

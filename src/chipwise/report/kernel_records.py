@@ -53,9 +53,10 @@ class KernelRecord:
 
 @dataclass(frozen=True, slots=True)
 class KernelReport:
-    """The answer to `kernel`."""
+    """The answer to `kernel`; `seconds` is the time on the first chip."""
 
     operator: str
+    seconds: float
     dims: dict[str, float]
     dtype: str
     kernels: tuple[KernelRecord, ...]

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from chipwise.cost.cost import RESOURCES, Cost
 from chipwise.cost.device import Device
+from chipwise.cost.price import CostParameters
 from chipwise.cost.roofline import roofline
-from chipwise.cost.time import CostParameters
 from chipwise.parallel.layout import Layout, Reason, illegal
 from chipwise.parallel.memory import MemoryAccount
 from chipwise.parallel.shard import Sharded, shard

@@ -136,6 +136,7 @@ def attention(
             "value_dim": value,
             "window": window,
             "top_k": top_k,
+            "causal": 1.0 if causal else 0.0,
         },
     )
 

@@ -1,36 +1,184 @@
-"""kernel: what one can ask of one operator."""
+"""kernel: what one can ask of one operator, and the table of operators that verb and command line are made of."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal
 
-from chipwise.api.requests.field import MISSING, Asked, ask, pairs, split
+from chipwise.api.requests.field import MISSING, Asked, ask, pairs
+from chipwise.calibrate.kernel_exchanges import FABRICS
+from chipwise.calibrate.kernel_questions import DTYPES, EXCHANGES, ROUTINGS, ROW_WORK
 from chipwise.catalog.override import told
-from chipwise.errors import UnknownNameError, UsageError
+from chipwise.cost.copies import WAYS
+from chipwise.errors import UsageError
 from chipwise.report.kernel_records import KernelReport
-from chipwise.units import parse_quantity
 
-__all__ = ["KernelRequest", "Op"]
+__all__ = ["ELEMENTWISE", "OPERATORS", "KernelRequest", "Op", "Operator"]
 
 Op = Literal["gemm", "attention", "conv", "experts", "norm", "softmax", "elementwise", "copy", "collective"]
 
-DIMS: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
-    "gemm": (("m", "n", "k"), ("batch",)),
-    "attention": (("kv", "heads"), ("q", "batch", "kv_heads", "head_dim", "window")),
-    "conv": (("size", "channels", "filters"), ("kernel", "stride", "pad", "images")),
-    "experts": (("tokens", "hidden", "inter", "experts", "top_k"), ("ranks", "routing")),
-    "norm": (("m", "n"), ()),
-    "softmax": (("m", "n"), ()),
-    "elementwise": (("m", "n"), ("kind",)),
-    "copy": (("bytes_",), ("way",)),
-    "collective": (("kind", "bytes_", "ranks"), ("apart", "oversubscription")),
-}
-"""What each operator needs, and what it takes besides."""
+ELEMENTWISE = tuple(kind for kind in ROW_WORK if kind not in ("norm", "softmax"))
+"""Kinds of element-wise work."""
 
-TYPED = ("gemm", "attention", "conv", "experts")
-"""Operators with a choice of data types."""
+LAUNCHES = ("graph", "eager", "profiler", "tuner", "loop", "collective", "other")
+
+
+@dataclass(frozen=True)
+class Operator:
+    """One operator: what it is, the options that it needs (name: help), and those it takes besides, with their
+    defaults (None: a default that depends on the chip or on other options)."""
+
+    help: str
+    needed: Mapping[str, str]
+    besides: Mapping[str, tuple[str, Any]] = field(default_factory=dict)
+
+    @property
+    def options(self) -> dict[str, str]:
+        """Every option with its help."""
+        return {**self.needed, **{name: text for name, (text, _) in self.besides.items()}}
+
+    @property
+    def listed(self) -> str:
+        """Every option by name."""
+        return ", ".join(name.rstrip("_") for name in self.options)
+
+
+_DTYPE = f"one of {', '.join(DTYPES)}"
+_WHOSE: Mapping[str, tuple[str, Any]] = {
+    "runtime": ("whose kernels, e.g. sglang; default vllm, or what runs on the chip", None),
+    "library": ("kernels of this library, e.g. fa3, marlin, NCCL; default: what the runtime takes", None),
+    "launch": (f"how calls are started: {', '.join(LAUNCHES)}", "graph"),
+}
+_COPIES = (
+    "equal weights or caches that take turns, 1 for a hot loop; default: never used again, as in a model"
+)
+_FEW_BYTES = "bytes read and written; default: by rows, values and kind"
+OPERATORS: Mapping[str, Operator] = {
+    "gemm": Operator(
+        "C[m, n] = A[m, k] x W[k, n]: tiles and waves, or folds, fill and drain.",
+        {"m": "rows: tokens", "n": "output features", "k": "input features"},
+        {
+            "dtype": (_DTYPE, "bf16"),
+            "batch": ("independent products", 1),
+            **_WHOSE,
+            "copies": (_COPIES, None),
+            "rotating": ("inputs and outputs take turns too, and come from memory", False),
+            "quantised": ("the call writes its input in the narrow type first", False),
+            "fetched": ("weights arrive while the operator before runs (systolic chips)", False),
+        },
+    ),
+    "conv": Operator(
+        "A convolution, unfolded to a product (im2col).",
+        {"size": "height and width of the image", "channels": "input channels", "filters": "output channels"},
+        {
+            "kernel": ("height and width of a filter", 3),
+            "stride": ("step of the filter", 1),
+            "pad": ("rows and columns added on each side", 1),
+            "images": ("images at once", 1),
+            "dtype": (_DTYPE, "bf16"),
+        },
+    ),
+    "attention": Operator(
+        "Causal attention of new tokens over cached ones; --dtype is that of the cache.",
+        {"kv": "tokens that are visible, the new ones included", "heads": "query heads of one device"},
+        {
+            "kv_heads": ("key and value heads; default: as many as heads", None),
+            "head_dim": ("width of a head", 128),
+            "value_dim": (
+                "width of a value; default: of a head; with one key head wider than 256 a latent",
+                None,
+            ),
+            "q": ("new tokens of each sequence: 1 decodes, more is a prompt", 1),
+            "batch": ("sequences", 1),
+            "window": ("sliding window in tokens, 0 for none", 0),
+            "dtype": (_DTYPE, "bf16"),
+            "compute": ("data type of scores: bf16 or fp8", "bf16"),
+            "bidirectional": ("every token sees all others, as in an encoder", False),
+            "prompt": ("by the kernels of prompts though --q is 1", False),
+            **_WHOSE,
+            "copies": (_COPIES, None),
+        },
+    ),
+    "experts": Operator(
+        "Routed experts of the busiest rank: grouped products, experts that are hit, imbalance.",
+        {
+            "tokens": "tokens of all ranks together",
+            "hidden": "width of the model",
+            "inter": "width of one expert on this rank",
+            "experts": "experts of the layer",
+            "top_k": "experts that a token takes",
+        },
+        {
+            "ranks": ("ranks that share the experts out", 1),
+            "routing": (f"one of {', '.join(ROUTINGS)}, or a power law, e.g. power_law_1.01", "random"),
+            "matrices": ("matrices of an expert: 3 with a gate, 2 without", 3),
+            "dtype": (_DTYPE, "bf16"),
+            **_WHOSE,
+            "copies": (_COPIES, None),
+        },
+    ),
+    "norm": Operator(
+        "A layer norm or RMS norm over rows of 16-bit values.",
+        {"m": "rows: tokens", "n": "values of a row"},
+        {"bytes_": (_FEW_BYTES, None), **_WHOSE},
+    ),
+    "softmax": Operator(
+        "A softmax over rows of 16-bit values, as a kernel of its own.",
+        {"m": "rows", "n": "values of a row"},
+        {"bytes_": (_FEW_BYTES, None), **_WHOSE},
+    ),
+    "elementwise": Operator(
+        "Element-wise work: add, a gated or plain activation, conversion to fp8.",
+        {"m": "rows: tokens", "n": "values of a row"},
+        {"kind": (f"one of {', '.join(ELEMENTWISE)}", "add"), "bytes_": (_FEW_BYTES, None), **_WHOSE},
+    ),
+    "copy": Operator(
+        "A copy between host and chip over PCIe or NVLink-C2C, or inside the chip's memory.",
+        {"bytes_": "how much, as in 1GB"},
+        {"way": (f"one of {', '.join(WAYS)}", "to-chip")},
+    ),
+    "collective": Operator(
+        "One exchange between the devices of a scale-up domain, or across domains over the network.",
+        {
+            "kind": f"one of {', '.join(EXCHANGES)}",
+            "bytes_": "buffer of each rank, as in 64MB",
+            "ranks": "devices that take part",
+        },
+        {
+            "apart": ("chips from one rank to the next, whose groups do the same at once", 1),
+            "oversubscription": ("links down over links up of leaf switches", 1.0),
+            "runtime": ("whose kernels, as measured; default: the library's own test", None),
+            "library": ("as measured with this library, e.g. NCCL or vLLM_custom_graph", None),
+            "fabric": (
+                f"as measured over {', '.join(FABRICS)} (links in twos); default: the chip's own",
+                None,
+            ),
+            "domain": (
+                "as measured with so many devices to a host; default: all that the fabric joins",
+                None,
+            ),
+            "algorithm": ("as measured: ring, or direct (kernels that read their peers' memory)", None),
+        },
+    ),
+}
+"""Every operator by name: help texts, options, defaults and errors follow from here."""
+
+
+def _help(name: str) -> str:
+    """What an option means, operator by operator where they differ."""
+    said: dict[str, list[str]] = {}
+    for op, operator in OPERATORS.items():
+        if name in operator.options:
+            default = operator.besides.get(name, ("", None))[1]
+            text = operator.options[name]
+            shown = text if default is None or default is False else f"{text} (default {default})"
+            said.setdefault(shown, []).append(op)
+    if len(said) == 1:
+        ((text, names),) = said.items()
+        return text if len(names) > 2 else f"{', '.join(names)}: {text}"
+    return "; ".join(f"{', '.join(names)}: {text}" for text, names in said.items())
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,40 +192,51 @@ class KernelRequest(Asked):
 
     op: Op = ask("gemm, attention, conv, experts, norm, softmax, elementwise, copy or collective", MISSING)
     chips: str = ask("one or several, separated by commas", MISSING, file=True)
-    dtype: str | None = ask("bf16, fp16, fp32, fp8, fp8_block, int8, nvfp4, int4 or mxfp4; default bf16")
-    m: int | None = ask("gemm and row by row: rows, that is tokens")
-    n: int | None = ask("gemm: output features; row by row: values of a row")
-    k: int | None = ask("gemm: input features")
-    batch: int | None = ask("gemm: independent products; attention: sequences; default 1")
-    kv: int | None = ask("attention: tokens that are visible, the new ones too")
-    q: int | None = ask("attention: new tokens of each sequence; 1 decodes, more is a prompt; default 1")
-    heads: int | None = ask("attention: heads")
-    kv_heads: int | None = ask("attention: heads of keys and values; default: as many as heads")
-    head_dim: int | None = ask("attention: width of a head; default 128")
-    window: int | None = ask("attention: sliding window in tokens; default none")
-    size: int | None = ask("conv: height and width of the image")
-    channels: int | None = ask("conv: input channels")
-    filters: int | None = ask("conv: output channels")
-    kernel: int | None = ask("conv: height and width of a filter; default 3")
-    stride: int | None = ask("conv: step of the filter; default 1")
-    pad: int | None = ask("conv: rows and columns added on each side; default 1")
-    images: int | None = ask("conv: images at once; default 1")
-    tokens: int | None = ask("experts: tokens of all ranks together")
-    hidden: int | None = ask("experts: width of the model")
-    inter: int | None = ask("experts: width of one expert on this rank")
-    experts: int | None = ask("experts: experts of the layer")
-    top_k: int | None = ask("experts: experts that a token takes")
-    routing: str | None = ask("experts: random or the other routings that an error lists; default random")
-    kind: str | None = ask(
-        "collective: all_reduce, all_gather, reduce_scatter, all_to_all, broadcast or p2p; elementwise: default add"
-    )
-    bytes_: str | None = ask("collective: buffer of each rank, as in 64MB; copy: how much", name="bytes")
-    ranks: int | None = ask("collective: devices that take part; experts: ranks that share them out")
-    apart: int | None = ask(
-        "collective: chips from one rank to the next, whose groups share links; default 1"
-    )
-    oversubscription: float | None = ask("collective: links down over links up of leaf switches; default 1")
-    way: str | None = ask("copy: default to-chip")
+    dtype: str | None = ask(_help("dtype"))
+    m: int | None = ask(_help("m"))
+    n: int | None = ask(_help("n"))
+    k: int | None = ask(_help("k"))
+    batch: int | None = ask(_help("batch"))
+    kv: int | None = ask(_help("kv"))
+    q: int | None = ask(_help("q"))
+    heads: int | None = ask(_help("heads"))
+    kv_heads: int | None = ask(_help("kv_heads"))
+    head_dim: int | None = ask(_help("head_dim"))
+    value_dim: int | None = ask(_help("value_dim"))
+    window: int | None = ask(_help("window"))
+    compute: str | None = ask(_help("compute"))
+    bidirectional: bool = ask(_help("bidirectional"), False)
+    prompt: bool = ask(_help("prompt"), False)
+    size: int | None = ask(_help("size"))
+    channels: int | None = ask(_help("channels"))
+    filters: int | None = ask(_help("filters"))
+    kernel: int | None = ask(_help("kernel"))
+    stride: int | None = ask(_help("stride"))
+    pad: int | None = ask(_help("pad"))
+    images: int | None = ask(_help("images"))
+    tokens: int | None = ask(_help("tokens"))
+    hidden: int | None = ask(_help("hidden"))
+    inter: int | None = ask(_help("inter"))
+    experts: int | None = ask(_help("experts"))
+    top_k: int | None = ask(_help("top_k"))
+    routing: str | None = ask(_help("routing"))
+    matrices: int | None = ask(_help("matrices"))
+    kind: str | None = ask(_help("kind"))
+    bytes_: str | None = ask(_help("bytes_"), name="bytes")
+    ranks: int | None = ask(_help("ranks"))
+    apart: int | None = ask(_help("apart"))
+    oversubscription: float | None = ask(_help("oversubscription"))
+    way: str | None = ask(_help("way"))
+    runtime: str | None = ask(_help("runtime"))
+    library: str | None = ask(_help("library"))
+    launch: str | None = ask(_help("launch"))
+    fabric: str | None = ask(_help("fabric"))
+    domain: int | None = ask(_help("domain"))
+    algorithm: str | None = ask(_help("algorithm"))
+    copies: int | None = ask(_help("copies"))
+    rotating: bool = ask(_help("rotating"), False)
+    quantised: bool = ask(_help("quantised"), False)
+    fetched: bool = ask(_help("fetched"), False)
     set_: str | None = ask("figures of the chips, as in hbm=4TB/s,bf16=1.2PFLOPS", name="set")
 
     def run(self) -> KernelReport:
@@ -86,53 +245,37 @@ class KernelRequest(Asked):
         Raises `UsageError` for sizes that are missing, strange or none, `UnknownNameError`
         for an unknown chip or type, `InfeasibleError` where no chip can be priced.
         """
-        from chipwise.api import kernel as api
-        from chipwise.api import kernel_more as more
+        from chipwise.api.kernel import answer
 
-        chips, given = split(self.chips), self._dims()
-        changes = pairs(self.set_, "--set")
-        if "bytes_" in given:
-            given["num_bytes"] = parse_quantity(given.pop("bytes_"), "B", "--bytes", low=1.0, high=1e15)
-        if self.dtype is not None:
-            given["dtype"] = self.dtype
-        if self.op == "attention":
-            given.setdefault("kv_heads", given["heads"])
-        if self.op in ("norm", "softmax", "elementwise"):
-            kind = given.pop("kind", "add") if self.op == "elementwise" else self.op
-            if self.op == "elementwise" and kind not in more.ELEMENTWISE:
-                known = more.ELEMENTWISE
-                raise UnknownNameError("kind", kind, known, f"one of {', '.join(known)}")
-            report = more.rows(chips, kind, **given, changes=changes)
-            return replace(report, assumptions=(*report.assumptions, *told(changes)))
-        answers: dict[str, Callable[..., KernelReport]] = {
-            "gemm": api.gemm,
-            "conv": api.conv,
-            "attention": api.attention,
-            "collective": api.collective,
-            "experts": more.experts,
-            "copy": more.copy,
+        report = answer(self)
+        return replace(report, assumptions=(*report.assumptions, *told(pairs(self.set_, "--set"))))
+
+    @property
+    def command(self) -> str:
+        """The command line that asks this, without options at their defaults."""
+        parts = ["chipwise", "kernel", self.op, "--chip", self.chips]
+        for f in fields(self):
+            value = getattr(self, f.name)
+            if f.name not in ("op", "chips") and value is not None and value is not False:
+                option = f"--{f.name.rstrip('_').replace('_', '-')}"
+                parts += [option] if value is True else [option, str(value)]
+        return shlex.join(parts)
+
+    def options(self) -> dict[str, Any]:
+        """The options that were given. Raises `UsageError` for one that the operator lacks or does not have."""
+        operator = OPERATORS[self.op]
+        given = {
+            f.name: v
+            for f in fields(self)
+            if f.name not in ("op", "chips", "set_")
+            and (v := getattr(self, f.name)) is not None
+            and v is not False
         }
-        report = answers[self.op](chips, **given, changes=changes)
-        return replace(report, assumptions=(*report.assumptions, *told(changes)))
-
-    def _dims(self) -> dict[str, Any]:
-        """The sizes that were given. Raises `UsageError` for one that the operator lacks or does not have."""
-        needed, besides = DIMS[self.op]
-        every = {name for parts in DIMS.values() for part in parts for name in part}
-        given = {name: v for name in sorted(every) if (v := getattr(self, name)) is not None}
-        missing = [name for name in needed if name not in given]
+        missing = [name for name in operator.needed if name not in given]
         if missing:
             names = ", ".join(n.rstrip("_") for n in missing)
-            raise UsageError(f"{self.op} needs {names}", f"it has {_listed((*needed, *besides))}")
-        strange = [name for name in given if name not in (*needed, *besides)]
+            raise UsageError(f"{self.op} needs {names}", f"it has {operator.listed}")
+        strange = [name for name in given if name not in operator.options]
         if strange:
-            raise UsageError(
-                f"{self.op} has no {strange[0].rstrip('_')}", f"it has {_listed((*needed, *besides))}"
-            )
-        if self.dtype is not None and self.op not in TYPED:
-            raise UsageError(f"{self.op} has no dtype", f"{', '.join(TYPED)} have one")
+            raise UsageError(f"{self.op} has no {strange[0].rstrip('_')}", f"it has {operator.listed}")
         return given
-
-
-def _listed(names: tuple[str, ...]) -> str:
-    return ", ".join(name.rstrip("_") for name in names)

@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 
 from chipwise.api.suites.kernels import METRIC
 from chipwise.calibrate.kernel_folds import FEW, KEYS, out_of_fold
-from chipwise.calibrate.kernel_labels import mapped, types_of
-from chipwise.calibrate.kernel_other import price_others
-from chipwise.calibrate.kernels import NUMBERS, TEXT, KernelTimes
+from chipwise.calibrate.kernel_rows import roofline_s
+from chipwise.calibrate.kernel_table import NUMBERS, TEXT, asked_of, mapped, types_of
+from chipwise.calibrate.kernels import KernelTimes
 from chipwise.calibrate.parameters import Parameters
 from chipwise.catalog.chips import load_chips
 from chipwise.errors import UnknownNameError, UsageError
@@ -60,7 +60,7 @@ def validate_kernels(rows: str, numbers: Parameters, key: str = "shape") -> Vali
         unseen = np.isfinite(times.mid_s)
         columns = {name: values[unseen] for name, values in columns.items()}
         times = KernelTimes(*(getattr(times, f.name)[unseen] for f in fields(times)))
-    naive_s = price_others({k: v for k, v in columns.items() if k != METRIC}, chips, None)
+    naive_s = roofline_s(asked_of(columns), chips)
     naive = KernelTimes(naive_s, naive_s, naive_s, np.zeros(len(naive_s), dtype=bool))
     measured_us = columns[METRIC]
     size = np.array([name for _, name in SIZES])[

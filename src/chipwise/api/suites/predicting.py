@@ -95,8 +95,11 @@ PRICED: dict[str, Callable[[str, Parameters], Iterator[Predicted]]] = {
 """Suites that other parameters than the shipped ones may price: rows file, parameters -> predictions."""
 
 
-COMMANDED = ("serving", "published", "training", "mlperf_training")
+COMMANDED = ("kernels", "serving", "published", "training", "mlperf_training")
 """Suites whose rows are questions that a user can ask on the command line."""
+
+SPELT: dict[str, Suite] = {"kernels": lambda rows: predict_kernels(rows, commands=True)}
+"""Suites of so many rows that their commands are only put together where they are asked for."""
 
 
 def predict_suite(
@@ -129,7 +132,8 @@ def predict_suite(
     if parameters is not None:
         answers = every_row(suite, lambda part: PRICED[suite](part, parameters), rows)
     elif anchors is None:
-        answers = every_row(suite, SUITES[suite], rows)
+        spelt = SPELT if commands is not None else {}
+        answers = every_row(suite, spelt.get(suite, SUITES[suite]), rows)
     else:
         answers = _anchored(suite, rows, anchors)
     written = write_predictions(answers, out)

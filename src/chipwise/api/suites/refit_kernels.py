@@ -14,7 +14,9 @@ from importlib.resources import files
 from pathlib import Path
 
 from chipwise.api.suites.kernels import METRIC
-from chipwise.calibrate.kernels import NUMBERS, TEXT, calibrate_kernels, kernel_parameters
+from chipwise.calibrate.kernel_questions import taken
+from chipwise.calibrate.kernel_table import NUMBERS, TEXT, asked_of
+from chipwise.calibrate.kernels import calibrate_kernels, kernel_parameters
 from chipwise.calibrate.parameter import Parameter
 from chipwise.calibrate.parameters import shipped_parameters
 from chipwise.calibrate.systolic_kernels import calibrate_systolic
@@ -32,12 +34,12 @@ def fitted_kernels(path: str) -> dict[str, dict[str, Parameter]]:
     used = (columns["chip_known"] != 0) & (columns["chip"] != "") & (columns[METRIC] > 0)
     if not used.any():
         raise UsageError(f"{path}: no measured rows", f"needed: {METRIC}")
-    columns = {name: values[used] for name, values in columns.items()}
+    asked = asked_of(taken(columns, used))
     chips, known = load_chips(), shipped_parameters().table
     arrays: dict[str, Parameter] = {}
-    for group, effects in calibrate_systolic(columns, chips).items():
+    for group, effects in calibrate_systolic(asked, chips).items():
         arrays |= effects.parameters(group, known["systolic.gemm.compute_share.all"].source)
-    gpus = calibrate_kernels(columns, chips)
+    gpus = calibrate_kernels(asked, chips)
     return {
         "kernels.csv": kernel_parameters(gpus, known["simt.gemm.compute_share.all"].source),
         "systolic.csv": arrays,

@@ -15,7 +15,7 @@ from chipwise.api.loaded import load_generating
 from chipwise.calibrate.parameters import Parameters, shipped_parameters
 from chipwise.catalog.runtime import runtimes_for
 from chipwise.cost.device import Device
-from chipwise.cost.time import CostParameters
+from chipwise.cost.price import CostParameters
 from chipwise.errors import ChipwiseError, UsageError
 from chipwise.evidence.judge import PROVISIONAL
 from chipwise.evidence.rows import Predicted, read_rows

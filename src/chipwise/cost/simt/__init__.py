@@ -6,13 +6,13 @@ One noun per file: `gemm`, `prompt` and `decode` (attention), `experts` (with `r
 
 from chipwise.cost.simt.decode import DecodeParameters, decode_attention
 from chipwise.cost.simt.experts import ExpertParameters, experts
-from chipwise.cost.simt.family import SimtParameters, dtype_label, narrowing, simt_time
+from chipwise.cost.simt.family import SimtParameters, dtype_label, group_of, narrowing, simt_time
 from chipwise.cost.simt.gemm import GemmParameters, Operands, gemm
 from chipwise.cost.simt.pointwise import PointwiseParameters, pointwise
 from chipwise.cost.simt.prompt import PromptParameters, prompt_attention
 from chipwise.cost.simt.quantise import QuantiseParameters, quantise
 from chipwise.cost.simt.rates import Rates
-from chipwise.cost.simt.routing import Routing, balanced, power_law, uniform
+from chipwise.cost.simt.routing import Routing, balanced, power_law, spread, uniform
 
 __all__ = [
     "DecodeParameters",
@@ -30,11 +30,13 @@ __all__ = [
     "dtype_label",
     "experts",
     "gemm",
+    "group_of",
     "narrowing",
     "pointwise",
     "power_law",
     "prompt_attention",
     "quantise",
     "simt_time",
+    "spread",
     "uniform",
 ]

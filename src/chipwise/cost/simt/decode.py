@@ -39,6 +39,7 @@ class DecodeParameters:
     | start_s | s | launch to finish of an empty call, merging of slices included |
     | softness | exponent | of units against memory |
     | ahead | 0..1 | part of the launch that a host hides by running ahead: queues without captured graphs |
+    | widest | heads | of a group that share a block: beyond that each head reads the cache on its own |
     """
 
     memory_share: Real
@@ -54,6 +55,7 @@ class DecodeParameters:
     start_s: Real
     softness: Real
     ahead: Real = 0.0
+    widest: Real = np.inf
 
 
 def decode_attention(
@@ -69,7 +71,6 @@ def decode_attention(
     window: Real = 0.0,
     value_dim: Real | None = None,
     resident: Real = 0.0,
-    packed: Real = 1.0,
 ) -> Cost:
     """t = start_s + passes + <units, memory>_softness, less the launch that is hidden: ahead x the shorter of
     start_s and the rest.
@@ -78,8 +79,7 @@ def decode_attention(
     hot loop) only what the cache does not hold. units: B K blocks, each sequence cut into
     s = occupancy units / (B K) slices of at least `slice` tokens; a block takes its tokens x
     max(bytes / load rate, products of rows padded to 16) + block_s. `value_dim` differs from `head_dim` for
-    latent caches, whose values are part of the keys: pass 0. `packed` = 0 where the library does not share a
-    block between the heads of a group (TensorRT-LLM beyond 32 heads per group): each head reads on its own.
+    latent caches, whose values are part of the keys: pass 0.
     """
     value = head_dim if value_dim is None else value_dim
     reach = np.where(np.asarray(window) > 0, window, np.inf)
@@ -90,7 +90,7 @@ def decode_attention(
     output = np.where(np.asarray(value) > 0, value, head_dim)
     passing = batch * heads * (head_dim + output) * 2.0
     memory_s = (total * (1.0 - found) + passing) / (rates.memory_bytes_per_s * p.memory_share)
-    groups = np.where(np.asarray(packed) > 0, kv_heads, heads)
+    groups = np.where(np.asarray(heads <= p.widest * kv_heads), kv_heads, heads)
     blocks = batch * groups
     slices = np.minimum(np.maximum(p.occupancy * rates.units / blocks, 1.0), np.maximum(seen / p.slice, 1.0))
     rows = np.ceil(heads / groups / GROUP_ROWS) * GROUP_ROWS

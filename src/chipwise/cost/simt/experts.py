@@ -40,6 +40,7 @@ class ExpertParameters:
     | expert_s | s | bookkeeping per expert of the model |
     | start_s | s | launch to finish of an empty layer: several kernels |
     | softness | exponent | of units against memory |
+    | crowding | ratio | rows of the busiest rank beyond those of normal sums: see `routing.power_law` |
     """
 
     compute_share: Real
@@ -53,6 +54,7 @@ class ExpertParameters:
     expert_s: Real
     start_s: Real
     softness: Real
+    crowding: Real = 0.7
 
 
 def experts(

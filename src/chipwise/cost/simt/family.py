@@ -1,7 +1,7 @@
 """Operator x SIMT device -> seconds: which kernel formula an operator takes, with which dims and numbers.
 
-Operands are where a model leaves them: weights and caches in memory, since other layers ran in between;
-activations in the cache as far as they fit, since the operator before has just written them.
+Operands are where `Run` says, by default where a model leaves them: weights and caches in memory, since other layers
+ran in between; activations in the cache as far as they fit, since the operator before has just written them.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import numpy as np
 from chipwise.cost.cost import Cost
 from chipwise.cost.device import Device
 from chipwise.cost.efficiency import Efficiency
+from chipwise.cost.run import AMONG, Run
 from chipwise.cost.simt.decode import DecodeParameters, decode_attention
 from chipwise.cost.simt.experts import ExpertParameters, experts
 from chipwise.cost.simt.gemm import GemmParameters, Operands, gemm
@@ -23,14 +24,16 @@ from chipwise.cost.simt.pointwise import PointwiseParameters, pointwise
 from chipwise.cost.simt.prompt import PromptParameters, prompt_attention
 from chipwise.cost.simt.quantise import QuantiseParameters, quantise
 from chipwise.cost.simt.rates import Rates
-from chipwise.cost.simt.routing import Routing
+from chipwise.cost.simt.routing import Routing, spread
 from chipwise.cost.simt.tiles import MANY_ROWS, TILES
 from chipwise.cost.simt.vector import VectorParameters, few_rows
 from chipwise.units import Real
 from chipwise.workload.moe import distinct_experts
 from chipwise.workload.op import Op
 
-__all__ = ["ACTIVATION_BYTES", "Labels", "SimtParameters", "dtype_label", "narrowing", "simt_time"]
+__all__ = [
+    "ACTIVATION_BYTES", "Labels", "SimtParameters", "dtype_label", "group_of", "narrowing", "simt_time",
+]  # fmt: skip
 
 Labels = tuple[tuple[str, str], ...]
 Values = Mapping[str, Real]
@@ -41,7 +44,6 @@ _NARROW: Mapping[str, str] = {
     "mxfp8": "fp8_block",
     "nvfp4": "nvfp4",
     "mxfp4": "mxfp4",
-    "int8": "sq",
 }
 # Bytes of an activation by label of `dtype_label`, scales of blocks included (nvfp4 one byte for 16 values, mxfp4 one
 # for 32); 8-bit types take one.
@@ -54,6 +56,10 @@ ACTIVATION_BYTES: Mapping[str, float] = {
     "nvfp4": 0.5625,
     "mxfp4": 0.53125,
 }
+# Types whose batched products were measured apart.
+_BATCHED = ("b16", "fp32", "fp8")
+# Work on rows with numbers of its own; of a model's, norms are fused into what stands beside them.
+_POINTWISE: Mapping[str, str] = {"layernorm": "simt.norm", "softmax": "simt.softmax"}
 _LATENT_DIM = 256.0  # one shared key head wider than this is a latent
 _EXPANDED = (192.0, 128.0)  # key and value dims of DeepSeek's expanded prompts
 
@@ -96,7 +102,7 @@ class SimtParameters:
     ) -> Any:
         """The parameters of one formula for an operator of so many kernels."""
         values = self.find(group, tuple(labels.items()))
-        found = {f.name: values[prefix + f.name] for f in fields(kind)}
+        found = {f.name: values[prefix + f.name] for f in fields(kind) if prefix + f.name in values}
         # a quantising kernel was measured as a part of its product: what it adds is its start already
         if self.launch_s is not None and not prefix:
             found["start_s"] = launches * self.launch_s
@@ -121,20 +127,41 @@ def dtype_label(op: Op) -> str:
     return _NARROW.get(op.weight, op.compute)
 
 
-def simt_time(op: Op, device: Device, p: SimtParameters) -> Cost | None:
+def simt_time(op: Op, device: Device, p: SimtParameters, run: Run = AMONG) -> Cost | None:
     """Seconds of one operator, None for kinds without a formula (scans and lookups are priced by `rest`)."""
     if op.kind == "gemm":
-        return _gemm(op, device, p)
+        return _gemm(op, device, p, run)
     if op.kind == "experts":
-        return _experts(op, device, p)
+        return _experts(op, device, p, run)
     if op.kind == "attention":
-        return _attention(op, device, p)
+        return _attention(op, device, p, run)
     if op.kind == "pointwise":
         if op.name == "rope":
             return Cost()  # measured attention rotates its queries and keys: `passes` of its formulas
         rates = Rates.at(device, device.matrix["bf16"])
-        return pointwise(op.bytes, rates, p.pick(PointwiseParameters, "simt.elementwise"), resident=1.0)
+        # the operator before has just written the rows, whatever ran before that
+        return pointwise(op.bytes, rates, p.pick(PointwiseParameters, group_of(op)), resident=1.0)
     return None
+
+
+def group_of(op: Op) -> str:
+    """The formula of an operator, under the name of its fitted numbers; "" for kinds without one."""
+    if op.kind == "gemm":
+        many = dtype_label(op) in _BATCHED and bool(np.any(np.asarray(op.dims["batch"]) > 1))
+        return "simt.batched_gemm" if many else "simt.gemm"
+    if op.kind == "experts":
+        return "simt.experts"
+    if op.kind == "attention":
+        d = op.dims
+        key, value = d["head_dim"], d["value_dim"]
+        latent = (
+            _all(d["kv_heads"], 1.0) and bool(np.all(np.asarray(key) > _LATENT_DIM)) and not _all(value, key)
+        )
+        if _all(d["q"], 1.0) and not d.get("prompt", 0.0):
+            return "simt.latent_decode" if latent else "simt.decode"
+        expanded = (_first(key), _first(value)) == _EXPANDED
+        return "simt.latent_prompt" if expanded or latent else "simt.prompt"
+    return _POINTWISE.get(op.name, "simt.elementwise") if op.kind == "pointwise" else ""
 
 
 def narrowing(rows: Real, columns: Real, op: Op, device: Device, p: SimtParameters) -> Cost:
@@ -145,36 +172,42 @@ def narrowing(rows: Real, columns: Real, op: Op, device: Device, p: SimtParamete
     )
 
 
-def _gemm(op: Op, device: Device, p: SimtParameters) -> Cost:
+def _gemm(op: Op, device: Device, p: SimtParameters, run: Run) -> Cost:
     d = op.dims
     label = dtype_label(op)
     weights = d["batch"] * d["n"] * d["k"]
-    group = "simt.gemm"
-    if label in ("b16", "fp32", "fp8") and np.any(np.asarray(d["batch"]) > 1):
-        group = "simt.batched_gemm"
+    # fp32 arithmetic on rows that are stored in 16 bit reads and writes them so
+    narrow = label == "fp32" and op.weight in ("bf16", "fp16")
     operands = Operands(
         weight=op.weight_bytes / weights,
-        activation=ACTIVATION_BYTES.get(label, 1.0),
-        output=4.0 if label == "fp32" else 2.0,
+        activation=2.0 if narrow else ACTIVATION_BYTES.get(label, 1.0),
+        output=4.0 if label == "fp32" and not narrow else 2.0,
+        weight_copies=run.copies,
+        activations_cached=run.cached,
         # scaled narrow formats are not split over k
         split_limit=16.0 if label in ("b16", "fp32") else 1.0,
     )
     rates = Rates.at(device, device.matrix[op.compute])
-    found = _own(op, device, p, p.pick(GemmParameters, group, dtype=label))
+    found = _own(op, device, p, p.pick(GemmParameters, group_of(op), dtype=label))
     # kernels that unpack weights are no faster for fewer rows: published speeds of 8 and 16 rows
     sizes = MANY_ROWS if p.own else TILES
     tiles = gemm(d["m"], d["n"], d["k"], operands, rates, found, batch=d["batch"], sizes=sizes)
     return few_rows(tiles, d["m"], weights, op, device, p.vector) if p.vector else tiles
 
 
-def _experts(op: Op, device: Device, p: SimtParameters) -> Cost:
+def _experts(op: Op, device: Device, p: SimtParameters, run: Run) -> Cost:
     d = op.dims
     label = dtype_label(op)
     share = d["local_experts"] / d["experts"]
-    hit = np.maximum(distinct_experts(d["tokens"], d["experts"], d["top_k"]) * share, 1e-9)
-    routing = Routing(hit, d["tokens"] * d["top_k"] * share)
-    each = d["matrices"] * d["hidden"] * d["inner"]
     found = p.pick(ExpertParameters, "simt.experts", launches=op.launches, dtype=label)
+    if "exponent" in d:
+        hit = d["hit"]
+        where = (d["tokens"], d["experts"], d["top_k"], d["experts"] / d["local_experts"])
+        routing = spread(*where, exponent=d["exponent"], crowding=found.crowding)
+    else:
+        hit = np.maximum(distinct_experts(d["tokens"], d["experts"], d["top_k"]) * share, 1e-9)
+        routing = Routing(hit, d["tokens"] * d["top_k"] * share)
+    each = d["matrices"] * d["hidden"] * d["inner"]
     tiles = experts(
         routing,
         d["tokens"],
@@ -186,6 +219,7 @@ def _experts(op: Op, device: Device, p: SimtParameters) -> Cost:
         Rates.at(device, device.matrix[op.compute]),
         _own(op, device, p, found),
         gated=np.asarray(d["matrices"]) - 2.0,
+        resident=run.hot,
     )
     return few_rows(tiles, d["tokens"], hit * each, op, device, p.vector) if p.vector else tiles
 
@@ -195,31 +229,30 @@ def _own(op: Op, device: Device, p: SimtParameters, found: Any) -> Any:
     return replace(found, compute_share=p.own.share(op, device, found.compute_share)) if p.own else found
 
 
-def _attention(op: Op, device: Device, p: SimtParameters) -> Cost:
+def _attention(op: Op, device: Device, p: SimtParameters, run: Run) -> Cost:
     d = op.dims
     key, value = d["head_dim"], d["value_dim"]
     heads, groups = d["heads"], d["kv_heads"]
-    latent = _all(groups, 1.0) and bool(np.all(np.asarray(key) > _LATENT_DIM)) and not _all(value, key)
-    decoding = _all(d["q"], 1.0)
+    group = group_of(op)
+    latent = group.startswith("simt.latent")
+    decoding = group in ("simt.decode", "simt.latent_decode")
+    shared = latent and (
+        decoding or (_first(key), _first(value)) != _EXPANDED
+    )  # values are a part of the keys
     reach = np.where(np.asarray(d["top_k"]) > 0, d["top_k"], d["window"])
     seen = np.where(np.asarray(reach) > 0, np.minimum(d["kv"], reach), d["kv"])
     if not decoding:
         seen = np.where(np.asarray(d["window"]) > 0, np.minimum(d["kv"], d["window"] + d["q"]), d["kv"])
-    width = key if latent else key + value
+    width = key if shared else key + value
     # what the operator reads of the cache, whatever it selects: bytes per element that make up its traffic
     size = op.kv_bytes / (d["batch"] * groups * seen * width)
     cache = "fp8" if _first(size) < 1.5 else "b16"
+    dim = "0" if latent else f"{_first(key):.0f}"
     rates = Rates.at(device, device.matrix[op.compute])
     if decoding:
-        kind = "mha" if _all(heads, groups) else "gqa"
+        kind = "mha" if _all(heads, groups) and not latent else "gqa"
         found = p.pick(
-            DecodeParameters,
-            "simt.latent_decode" if latent else "simt.decode",
-            launches=op.launches,
-            cache=cache,
-            heads=kind,
-            dtype="b16",
-            head_dim="0" if latent else f"{_first(key):.0f}",
+            DecodeParameters, group, launches=op.launches, cache=cache, heads=kind, dtype="b16", head_dim=dim
         )
         return decode_attention(
             d["batch"],
@@ -231,16 +264,14 @@ def _attention(op: Op, device: Device, p: SimtParameters) -> Cost:
             rates,
             found,
             value_dim=0.0 * value if latent else value,
+            resident=run.hot,
         )
-    expanded = (_first(key), _first(value)) == _EXPANDED
-    group = "simt.latent_prompt" if expanded or latent else "simt.prompt"
-    dim = "0" if group == "simt.latent_prompt" else f"{_first(key):.0f}"
     label = "fp8" if op.compute == "fp8" else "b16"
     prompt = p.pick(PromptParameters, group, launches=op.launches, dtype=label, cache=cache, head_dim=dim)
     pairs = op.flops / (2.0 * d["batch"] * heads * (key + value))
     return prompt_attention(
         d["batch"], d["q"], d["kv"], heads, groups, key, pairs, size, rates, prompt,
-        window=d["window"], value_dim=value,
+        window=d["window"], causal=d.get("causal", 1.0), value_dim=value,
     )  # fmt: skip
 
 

@@ -16,7 +16,7 @@ from chipwise.cost.simt.residency import FOUND, missed
 from chipwise.cost.simt.tiles import TILES, tiled
 from chipwise.units import Real
 
-__all__ = ["GemmParameters", "Operands", "gemm", "sustained_flops_per_s"]
+__all__ = ["GemmParameters", "Operands", "gemm"]
 
 # Below a couple of milliseconds a chip runs on its boost clock and on charge; then the power limit binds.
 THROTTLE_S = 2e-3
@@ -73,14 +73,6 @@ class GemmParameters:
     ahead: Real = 0.0
 
 
-def sustained_flops_per_s(rates: Rates, compute_share: Real, joule_per_flop: Real) -> Real:
-    """Peak x share, bent to the power limit: (x^-4 + (power / energy)^-4)^(-1/4)."""
-    free = rates.flops_per_s * compute_share
-    ratio = free * joule_per_flop / rates.power_w
-    bent: Real = free / (1.0 + ratio**POWER_SOFTNESS) ** (1.0 / POWER_SOFTNESS)
-    return bent
-
-
 def gemm(
     m: Real,
     n: Real,
@@ -94,7 +86,8 @@ def gemm(
 ) -> Cost:
     """t = start_s + <units, memory>_softness, less the launch that is hidden: ahead x the shorter of the two.
 
-    units: the best tiling (see `tiles.tiled`), times 1 + throttle t / (t + 2 ms). memory: bytes that miss the
+    units: the best tiling (see `tiles.tiled`) and the power limit, (tiling^4 + (energy / power)^4)^(1/4), times
+    1 + throttle t / (t + 2 ms). memory: bytes that miss the
     cache over memory_share x bandwidth; weights miss when weight_copies x weights + activations + outputs
     outgrow cache_share x cache, activations when they alone do. Dims, rates and parameters broadcast.
 
@@ -102,14 +95,13 @@ def gemm(
     bank conflicts of odd dims, and which of a library's kernels its heuristic picks, which is most of the
     scatter that is left.
     """
-    peak = sustained_flops_per_s(rates, p.compute_share, p.joule_per_flop)
     unit = tiled(
         m,
         n,
         k,
         batch,
         rates.units,
-        peak / rates.units,
+        rates.flops_per_s * p.compute_share / rates.units,
         p.load_bytes_per_clock * rates.clock_hz,
         operands.activation,
         operands.weight,
@@ -118,7 +110,10 @@ def gemm(
         operands.split_limit,
         sizes,
     )
-    seconds = unit.seconds * (1.0 + p.throttle * unit.seconds / (unit.seconds + THROTTLE_S))
+    # the work's energy over the power limit; idle units draw none of it
+    energy_s = 2.0 * batch * m * n * k * p.joule_per_flop / rates.power_w
+    seconds = unit.seconds * (1.0 + (energy_s / unit.seconds) ** POWER_SOFTNESS) ** (1.0 / POWER_SOFTNESS)
+    seconds = seconds * (1.0 + p.throttle * seconds / (seconds + THROTTLE_S))
     weight_bytes = batch * n * k * operands.weight
     passing_bytes = batch * m * (k * operands.activation + n * operands.output)
     full, empty = (share * p.cache_share for share in FOUND)

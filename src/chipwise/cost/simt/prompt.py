@@ -11,7 +11,6 @@ from typing import cast
 import numpy as np
 
 from chipwise.cost.cost import Cost, soft_maximum
-from chipwise.cost.simt.gemm import sustained_flops_per_s
 from chipwise.cost.simt.rates import Rates
 from chipwise.cost.simt.residency import PROMPT_FOUND, missed
 from chipwise.units import Real
@@ -79,7 +78,7 @@ def prompt_attention(
     """
     value = head_dim if value_dim is None else value_dim
     depth = _padded(head_dim) + _padded(value)
-    unit_flops = sustained_flops_per_s(rates, p.compute_share, 0.0) / rates.units
+    unit_flops = rates.flops_per_s * p.compute_share / rates.units
     multiply_s = 2.0 * depth / unit_flops
     exponential_s = p.exponential_share / (EXPONENTIALS_PER_CLOCK * rates.clock_hz)
     pair_s = (multiply_s**OVERLAP + exponential_s**OVERLAP) ** (1.0 / OVERLAP)

@@ -11,7 +11,7 @@ import numpy as np
 
 from chipwise.units import Real
 
-__all__ = ["Routing", "balanced", "power_law", "uniform"]
+__all__ = ["Routing", "balanced", "power_law", "spread", "uniform"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,3 +60,19 @@ def power_law(
     factor = np.minimum(factor, np.maximum(1.0, ranks * np.minimum(local, top_k) / top_k))
     distinct: Real = np.minimum(np.maximum(hit / ranks * np.sqrt(factor), 1.0), local)
     return Routing(distinct, pairs / ranks * factor)
+
+
+def spread(
+    tokens: Real, experts: Real, top_k: Real, ranks: Real, *, exponent: Real, crowding: Real
+) -> Routing:
+    """Tokens over experts by one number: `exponent` 0 gives each the same, NaN draws at random, else a power law."""
+    where = (tokens, experts, top_k, ranks)
+    law = np.where(np.nan_to_num(np.asarray(exponent)) > 0, exponent, 1.1)
+    options = (balanced(*where), uniform(*where), power_law(*where, exponent=law, crowding=crowding))
+    choice = np.where(np.isnan(exponent), 1, np.where(np.asarray(exponent) > 0, 2, 0))
+
+    def chosen(name: str) -> Real:
+        columns = np.broadcast_arrays(choice, *(getattr(o, name) for o in options))
+        return np.choose(columns[0], columns[1:])
+
+    return Routing(chosen("distinct"), chosen("rows"))

@@ -37,7 +37,8 @@ class SystolicParameters:
     | load_rows | rows per cycle | how fast held operands enter an array |
     | memory_share | of HBM bandwidth | weights and activations |
     | cache_share | of HBM bandwidth | keys and values, as the attention kernel fetches them |
-    | block_s | s | fixed time per sequence and kv head of an attention kernel's grid |
+    | block_s | s | fixed time per sequence and kv head of the grid of a kernel for new tokens |
+    | prompt_block_s | s | the same of a kernel for prompts |
     | pair_ops | vector operations | of one (query, key) pair of a head: scale, mask, maximum, exponential, sums |
     | passes | ratio | on-chip passes per compulsory one of element-wise work |
     | start_s | s | between two operators of a compiled program |
@@ -49,6 +50,7 @@ class SystolicParameters:
     memory_share: Real
     cache_share: Real
     block_s: Real
+    prompt_block_s: Real
     pair_ops: Real
     passes: Real
     start_s: Real
@@ -126,7 +128,8 @@ def systolic_time(
         {"compute": arrays_s, "on-chip": onchip_s, "memory": memory_s / device.memory_bytes_per_s},
         cast(float, p.softness),
     )
-    return body + Cost({"launch": op.launches * p.start_s + blocks * p.block_s})
+    block_s = np.where(np.asarray(op.dims.get("q", 1.0)) > 1.0, p.prompt_block_s, p.block_s)
+    return body + Cost({"launch": op.launches * p.start_s + blocks * block_s})
 
 
 def _matrix(op: Op, arrays: Arrays, p: SystolicParameters) -> tuple[Real, Real, Real]:

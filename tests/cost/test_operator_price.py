@@ -10,9 +10,9 @@ import pytest
 from chipwise.calibrate.parameters import shipped_parameters
 from chipwise.catalog.chips import get_chip
 from chipwise.cost.device import Device
+from chipwise.cost.price import narrow, price
 from chipwise.cost.roofline import time as roofline_time
 from chipwise.cost.simt import SimtParameters, dtype_label
-from chipwise.cost.time import narrow, time
 from chipwise.workload.formats import FORMATS
 from chipwise.workload.op import Op, attention, gemm, lookup, pointwise, scan
 
@@ -41,13 +41,13 @@ def simt(runtime: str = "vllm", *, alone: bool = False) -> SimtParameters:
 
 
 def seconds(op: Op, p: SimtParameters) -> float:
-    return float(np.asarray(time(op, Device.of(H100), p).total_s))
+    return float(np.asarray(price(op, Device.of(H100), p).total_s))
 
 
 def test_shares_of_peaks_are_a_roofline() -> None:
     e = NUMBERS.efficiency("simt", "vllm")
     for op in OPS.values():
-        assert time(op, Device.of(H100), e) == roofline_time(op, Device.of(H100), e)
+        assert price(op, Device.of(H100), e) == roofline_time(op, Device.of(H100), e)
 
 
 @pytest.mark.parametrize("op", [lookup(64, 8192), scan(8, 1, 32, 1e6, 1e6, 8192)], ids=lambda op: op.kind)
@@ -68,17 +68,17 @@ def test_a_stack_of_chips_is_priced_as_its_members_are(name: str) -> None:
     which = np.array([2, 0, 3, 1, 0])
     devices = Device.stack([Device.of(c) for c in CHIPS]).take(which)
     costs = NUMBERS.cost("simt", "vllm", CHIPS).take(which)
-    together = np.asarray(time(OPS[name], devices, costs).total_s)
+    together = np.asarray(price(OPS[name], devices, costs).total_s)
     for i, at in enumerate(which):
         one = NUMBERS.cost("simt", "vllm", [CHIPS[at]]).take(np.array(0))
-        alone = float(np.asarray(time(OPS[name], Device.of(CHIPS[at]), one).total_s))
+        alone = float(np.asarray(price(OPS[name], Device.of(CHIPS[at]), one).total_s))
         assert together[i] == pytest.approx(alone, rel=1e-12)
 
 
 @pytest.mark.parametrize("name", OPS)
 def test_kernels_of_a_model_follow_each_other_faster_than_a_timed_one_starts(name: str) -> None:
     model, alone = simt("trtllm"), simt("trtllm", alone=True)
-    launch = time(OPS[name], Device.of(H100), model).exposed["launch"]
+    launch = price(OPS[name], Device.of(H100), model).exposed["launch"]
     assert float(np.asarray(launch)) == pytest.approx(NUMBERS.value("runtime.trtllm.launch"))
     assert seconds(OPS[name], model) < seconds(OPS[name], alone)
 
@@ -103,7 +103,7 @@ def test_narrowing_costs_little_beside_its_product() -> None:
         ("fp8", "fp8", "fp8"),
         ("fp8_row", "fp8", "fp8"),
         ("fp8_block", "fp8", "fp8_block"),
-        ("int8", "int8", "sq"),
+        ("int8", "int8", "int8"),
         ("int4", "bf16", "int4_wo"),
         ("fp8", "bf16", "int8_wo"),
         ("nvfp4", "nvfp4", "nvfp4"),
@@ -119,4 +119,4 @@ def test_an_empty_selection_is_priced() -> None:
     devices = Device.stack([Device.of(H100)]).take(none)
     costs = NUMBERS.cost("simt", "vllm", [H100]).take(none)
     for op in OPS.values():
-        assert np.shape(time(op, devices, costs).total_s) == (0, 1)
+        assert np.shape(price(op, devices, costs).total_s) == (0, 1)

@@ -1,0 +1,331 @@
+"""A table of measured kernels -> questions: data types, runtimes, kernel names and timings as options of `kernel`.
+
+Columns are arrays by name: one row per measured kernel, blanks as NaN or "". What a source says in texts of its own
+(how it timed a call, which pairs of chips had a link) becomes a number or a name here and nowhere else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from chipwise.calibrate.kernel_questions import questions
+from chipwise.parallel.collective import DIRECT_BYTES
+from chipwise.units import Array
+
+__all__ = ["NUMBERS", "OPS", "TEXT", "Columns", "asked_of", "mapped", "text_of", "types_of"]
+
+Columns = Mapping[str, NDArray[Any]]
+_Texts = NDArray[np.str_]
+_Flags = NDArray[np.bool_]
+
+# What is read of a table; `latency_us`, the measurement, is not among it.
+TEXT = ("chip", "op", "kernel", "framework", "dtype", "kv_dtype", "causal", "distribution", "timing", "notes")
+NUMBERS = (
+    "m", "n", "k", "batch", "heads", "kv_heads", "head_dim", "q_len", "kv_len", "window", "tokens", "hidden",
+    "inter", "experts", "topk", "tp", "ep", "bytes", "ranks",
+)  # fmt: skip
+
+# Operators of the table -> those of a question.
+OPS: Mapping[str, str] = {
+    "gemm": "gemm",
+    "batched_gemm": "gemm",
+    "attention_prefill": "attention",
+    "mla_prefill": "attention",
+    "attention_decode": "attention",
+    "mla_decode": "attention",
+    "moe": "experts",
+    "layernorm": "norm",
+    "softmax": "softmax",
+    "elementwise": "elementwise",
+    "allreduce": "collective",
+    "allgather": "collective",
+    "reducescatter": "collective",
+    "alltoall": "collective",
+    "p2p": "collective",
+}
+
+# A data type of the table -> that of a question, and whether the timed call of a serving stack quantises its input.
+_TYPES: Mapping[str, tuple[str, bool]] = {
+    "bfloat16": ("bf16", False),
+    "float16": ("fp16", False),
+    "fp16-storage-fp32-math": ("fp16_fp32", False),
+    "float32": ("fp32", False),
+    "fp8": ("fp8", True),
+    "fp8_block": ("fp8_block", True),
+    "nvfp4": ("nvfp4", True),
+    "mxfp4": ("mxfp4_w4a4", False),
+    "int8": ("int8", False),
+    "sq": ("int8", True),
+    "int4_wo": ("int4", False),
+    "int8_wo": ("int8_wo", False),
+    "w4a16_mxfp4": ("mxfp4", False),
+    "w4a8_mxfp4_mxfp8": ("mxfp4_w4a8", False),
+}
+# activation / weight types of AMD's tuner
+_PAIRS: Mapping[str, str] = {
+    "bfloat16/bfloat16": "bfloat16",
+    "bfloat16/float4_e2m1fn_x2": "w4a16_mxfp4",
+    "bfloat16/int4": "int4_wo",
+    "float4_e2m1fn_x2/float4_e2m1fn_x2": "mxfp4",
+    "float8_e4m3fn/float4_e2m1fn_x2": "w4a8_mxfp4_mxfp8",
+    "float8_e4m3fn/float8_e4m3fn": "fp8",
+    "float8_e4m3fnuz/float8_e4m3fnuz": "fp8",
+    "int8/int8": "int8",
+}
+
+# How a row was timed, by a piece of its text.
+_TIMINGS = (
+    ("eager call", "eager"),
+    ("cuda-graph", "graph"),
+    ("tuner", "tuner"),
+    ("profiler", "profiler"),
+    ("nccl", "collective"),
+    ("DeepBench", "loop"),
+)
+_RUNTIMES = {
+    "vidur(sarathi-serve)": "profiled",
+    "HF/torch (v0 profiler)": "transformers",
+    "vLLM": "vllm_profiled",
+    "cuDNN/cuBLAS/MIOpen/MKL": "vendor",
+    "pytorch": "eager",
+    "torch.distributed NCCL": "distributed",
+}
+# Kernel names of serving stacks -> the library that they call.
+_ATTENTION_BY_KERNEL = (
+    ("flashinfer_trtllm", "trtllm_mha"),
+    ("trtllm_mha", "trtllm_mha"),
+    ("trtllm_mla", "trtllm_mla"),
+    ("flashinfer", "flashinfer"),
+    ("fa4", "fa4"),
+    ("attention_v4", "fa4"),
+    ("fa3", "fa3"),
+    ("attention_v3", "fa3"),
+    ("flash_attn", "fa2"),
+    ("flash_attention", "fa2"),
+    ("triton", "triton"),
+    ("torch_flow", "trtllm"),
+    ("default", "trtllm"),
+)
+# FlashInfer's CUTLASS experts with one scale per tensor were timed on Hopper at a third of the rate that the same
+# library reaches with scales per block, and that engines serve, which may tune its tactics at start: a library of its
+# own, which no runtime takes by default.
+_EXPERTS_BY_KERNEL = (
+    ("modeloptfp8moe_flashinfer_cutlass", "cutlass_untuned"),
+    ("marlin", "marlin"),
+    ("flashinfer_trtllm", "trtllm"),
+    ("cutlass", "cutlass"),
+    ("cutedsl", "cutlass"),
+    ("deepgemm", "deepgemm"),
+    ("fused_moe_triton", "triton"),
+    ("trtllm", "trtllm"),
+    ("triton", "triton"),
+    ("vllm_fused_moe", "vllm_triton"),
+    ("nongated", "torch_flow_nongated"),
+    ("torch_flow", "torch_flow"),
+)
+_KINDS = {
+    "allreduce": "all_reduce",
+    "allgather": "all_gather",
+    "reducescatter": "reduce_scatter",
+    "alltoall": "all_to_all",
+    "p2p": "p2p",
+}
+
+
+def asked_of(columns: Columns) -> dict[str, NDArray[Any]]:
+    """The question of every row, `op` blank where it is not known.
+
+    Beside it what a fit reads: `latency_us`, where it was measured; `source`, the operator as the table names it;
+    `variant`, types and kernel by their names there.
+    """
+    op = text_of(columns, "op")
+    size = len(op)
+    types = types_of(columns)
+    timing, framework, kernel = (text_of(columns, name) for name in ("timing", "framework", "kernel"))
+    replay = np.char.find(timing, "cuda-graph") >= 0
+    asked = questions(
+        size,
+        op=mapped(op, lambda o: OPS.get(o, "")),
+        chip=text_of(columns, "chip"),
+        dtype=mapped(types, lambda t: _TYPES.get(t, (t, False))[0]),
+        runtime=mapped(framework, lambda f: _RUNTIMES.get(f, f)),
+        launch=mapped(timing, lambda t: _first_of(t, _TIMINGS, "other")),
+    )
+    for operator, read in _READERS.items():
+        at = np.flatnonzero(asked["op"] == operator)
+        if len(at):
+            part = {name: values[at] for name, values in columns.items()}
+            for name, values in read(part, types[at], kernel[at], replay[at]).items():
+                wide = asked[name]
+                if wide.dtype.kind == "U":
+                    wide = wide.astype(f"U{max(wide.dtype.itemsize, np.asarray(values).dtype.itemsize) // 4}")
+                wide[at] = values
+                asked[name] = wide
+    asked["source"] = op
+    asked["variant"] = np.char.add(np.char.add(types, text_of(columns, "kv_dtype")), np.char.add("|", kernel))
+    if "latency_us" in columns:
+        asked["latency_us"] = columns["latency_us"].astype(float)
+    return asked
+
+
+_Read = dict[str, Any]
+
+
+def _gemm(columns: Columns, types: _Texts, kernel: _Texts, replay: _Flags) -> _Read:
+    timing, framework = text_of(columns, "timing"), text_of(columns, "framework")
+    # up to six copies of the weights in turn, except where the source says one
+    single = (framework == "vllm") & np.isin(types, ["fp8_block", "nvfp4"])
+    rotated = np.char.find(timing, "rotating") >= 0
+    profiled = np.char.find(timing, "profiler") >= 0
+    return {
+        **{name: _number_of(columns, name, 1.0) for name in ("m", "n", "k", "batch")},
+        "copies": np.where(replay & ~single, 5.0, np.where(rotated | profiled, np.inf, 1.0)),
+        "rotating": rotated,
+        "quantised": mapped(types, lambda t: str(int(_TYPES.get(t, ("", False))[1]))).astype(float) * replay,
+        # an output projection follows attention, which leaves HBM idle: its weights are fetched meanwhile
+        "fetched": kernel == "o_proj",
+    }
+
+
+def _attention(columns: Columns, types: _Texts, kernel: _Texts, replay: _Flags) -> _Read:
+    op = text_of(columns, "op")
+    latent, prompt = np.char.find(op, "mla") >= 0, np.char.find(op, "prefill") >= 0
+    cache, heads = text_of(columns, "kv_dtype"), _number_of(columns, "heads", 1.0)
+    cache = np.where(cache == "", types, cache)
+    width = _number_of(columns, "head_dim", 128.0)
+    q = np.where(prompt, _number_of(columns, "q_len", 1.0), 1.0)
+    # latent caches hold 512 + 64 for all heads, whose values are part of the keys; prompts expand them to full heads
+    return {
+        "dtype": np.where(cache == "fp8", "fp8", "bf16"),
+        "compute": np.where(prompt & (types == "fp8"), "fp8", ""),
+        "library": mapped(kernel, lambda k: _first_of(k, _ATTENTION_BY_KERNEL, "other")),
+        "batch": _number_of(columns, "batch", 1.0),
+        "q": q,
+        "kv": _number_of(columns, "kv_len", 1.0),
+        "heads": heads,
+        "kv_heads": np.where(latent, np.where(prompt, heads, 1.0), _number_of(columns, "kv_heads", 1.0)),
+        "head_dim": np.where(latent, np.where(prompt, 192.0, 576.0), width),
+        "value_dim": np.where(latent, np.where(prompt, 128.0, 512.0), width),
+        "window": _number_of(columns, "window"),
+        "causal": _causal_of(columns),
+        "prompt": prompt & (q == 1.0),
+        "copies": np.where(replay & ~prompt, 1.0, np.inf),
+    }
+
+
+def _experts(columns: Columns, _types: _Texts, kernel: _Texts, replay: _Flags) -> _Read:
+    spread = text_of(columns, "distribution")
+    named = (spread == "balanced") | (np.char.find(spread, "power_law_") >= 0)
+    same = ("tokens", "hidden", "experts")
+    return {
+        **{name: _number_of(columns, name, 1.0) for name in same},
+        "inter": _number_of(columns, "inter", 1.0) / _number_of(columns, "tp", 1.0),
+        "top_k": _number_of(columns, "topk", 1.0),
+        "ranks": _number_of(columns, "ep", 1.0),
+        "routing": np.where(named, spread, "random"),
+        "library": mapped(kernel, lambda k: _first_of(k, _EXPERTS_BY_KERNEL, k or "other")),
+        "matrices": 3.0 - (np.char.find(kernel, "nongated") >= 0),
+        "copies": np.where(replay, 1.0, np.inf),
+    }
+
+
+def _row_work(
+    columns: Columns,
+    _types: _Texts,
+    kernel: _Texts,
+    _replay: _Flags,
+) -> _Read:
+    op = text_of(columns, "op")
+    n = _number_of(columns, "n", np.nan)
+    return {
+        "m": _number_of(columns, "m", 1.0),
+        "n": np.where(np.isnan(n), _number_of(columns, "k", 1.0), n),
+        "bytes": _number_of(columns, "bytes", 1.0),
+        "library": np.where(op == "elementwise", np.where(kernel == "", "other", kernel), op),
+        "dtype": "bf16",
+        # every source runs the kernel again and again on the same buffers
+        "copies": 1.0,
+    }
+
+
+def _exchange(columns: Columns, _types: _Texts, kernel: _Texts, _replay: _Flags) -> _Read:
+    notes, size = text_of(columns, "notes"), _number_of(columns, "bytes", 1.0)
+    experts = np.char.find(kernel, "deepep/") >= 0
+    kind = mapped(text_of(columns, "op"), lambda o: _KINDS[o])
+    # larger buffers than a runtime's own kernels take go to the library, which cannot sum integers in the switch
+    captured = (np.char.find(kernel, "graph") >= 0) | (np.char.find(kernel, "TRTLLM") >= 0)
+    own = captured & ((size <= DIRECT_BYTES) | (np.char.find(kernel, "MNNVL") >= 0))
+    library = np.where(captured & ~own, "NCCL", np.where(kernel == "", "other", kernel))
+    whole = (text_of(columns, "dtype") == "int8") & np.isin(kind, ("all_reduce", "reduce_scatter"))
+    # messages between hosts, and pairs of links with PCIe between them, leave the domain; the pairs of A40 ran at
+    # the rate of PCIe, linked or not
+    pairs, slow = np.char.find(notes, "pairwise") >= 0, np.char.find(notes, "a40_pairwise") >= 0
+    ranks = np.maximum(_number_of(columns, "ranks", 2.0), 2.0)
+    per_token = 2.0 * _number_of(columns, "hidden") * np.minimum(_number_of(columns, "topk", 1.0), ranks)
+    return {
+        "dtype": "bf16",
+        "kind": np.where(experts, "expert_exchange", kind),
+        "library": np.where(whole & (library == "NCCL"), "NCCL_int8", library),
+        "fabric": np.where(slow, "pcie", np.where(pairs, "pairs", "link")),
+        "domain": mapped(notes, _per_node).astype(float),
+        "algorithm": np.where(own | (np.char.find(kernel, "eager") >= 0), "direct", "ring"),
+        "bytes": np.where(experts, _number_of(columns, "tokens") * per_token, size),
+        "ranks": ranks,
+    }
+
+
+def _per_node(notes: str) -> str:
+    """Devices per node, where the notes say so."""
+    tail = notes.partition("devices_per_node=")[2].split(" ")[0]
+    return tail or "inf"
+
+
+_READERS: Mapping[str, Callable[[Columns, _Texts, _Texts, _Flags], _Read]] = {
+    "gemm": _gemm,
+    "attention": _attention,
+    "experts": _experts,
+    "norm": _row_work,
+    "softmax": _row_work,
+    "elementwise": _row_work,
+    "collective": _exchange,
+}
+"""What a row says beyond its chip, runtime and type, by operator of the question."""
+
+
+def text_of(columns: Columns, name: str) -> NDArray[np.str_]:
+    """A column as text, blanks as "" whatever stood for them."""
+    values = columns[name].astype(str)
+    blank = np.isin(values, ["nan", "None", "<NA>"])
+    return np.where(blank, "", values)
+
+
+def _number_of(columns: Columns, name: str, default: float = 0.0) -> Array:
+    """A column as numbers, blanks as `default`."""
+    values = columns[name].astype(float)
+    return np.where(np.isnan(values), default, values)
+
+
+def types_of(columns: Columns) -> NDArray[np.str_]:
+    """Data types by the names of the table, pairs of types joined."""
+    return mapped(text_of(columns, "dtype"), lambda t: _PAIRS.get(t, t))
+
+
+def mapped(values: NDArray[np.str_], function: Callable[[str], str]) -> NDArray[np.str_]:
+    """`function` of every text, called once for each distinct one."""
+    keys, codes = np.unique(values, return_inverse=True)
+    return np.array([function(str(k)) for k in keys])[codes]
+
+
+def _first_of(text: str, table: tuple[tuple[str, str], ...], default: str) -> str:
+    """The name beside the first piece of `table` that `text` holds."""
+    return next((name for piece, name in table if piece in text), default)
+
+
+def _causal_of(columns: Columns) -> NDArray[np.bool_]:
+    """False for encoders, which say so; blank is true."""
+    said = mapped(text_of(columns, "causal"), str.lower)
+    return np.asarray(~np.isin(said, ["false", "0", "0.0"]))
