@@ -20,6 +20,7 @@ from chipwise.predict.speculative import draft_graph
 from chipwise.predict.step import step_parts
 from chipwise.search.memory import memory_of
 from chipwise.search.space import Group
+from chipwise.search.targets import held
 from chipwise.units import Array, Real
 from chipwise.workload.graph import Graph
 from chipwise.workload.workload import Workload
@@ -49,6 +50,7 @@ class Evaluated:
     `reason` indexes `list(Reason)` per candidate; `allowed` [N, batch] marks batches that fit in memory and in
     the runtime's limit of sequences. `missing_bytes` per device are short of what the smallest batch takes, 0
     where it fits. `beside` [N, batch] are workers for prompts beside each decode worker, 0 where there is one pool.
+    `held` are TTFT and TPOT [N, batch] as targets bound them (`targets.held`).
     `rates` are the numbers that it was priced with. `engines` are those of the candidates that are legal and fit, `row`
     says where each candidate's is (-1: nowhere).
     """
@@ -63,6 +65,7 @@ class Evaluated:
     rates: tuple[CostParameters, Overheads]
     engines: Engines | None
     row: NDArray[np.intp]
+    held: tuple[Array, Array]
 
     @property
     def plans(self) -> int:
@@ -116,7 +119,17 @@ def evaluate(
         )
         masks = np.zeros(nothing.shape, dtype=bool)
         return Evaluated(
-            group, none, memory, reason, masks, missing, np.zeros(nothing.shape), rates, None, row
+            group,
+            none,
+            memory,
+            reason,
+            masks,
+            missing,
+            np.zeros(nothing.shape),
+            rates,
+            None,
+            row,
+            (nothing, nothing),
         )
     rows = Group(group.deployments, group.which[live], _take(group.layout, live))
     kept = np.asarray(memory.sequences)
@@ -129,8 +142,10 @@ def evaluate(
         engines = replace(
             engines, prompt_servers=np.maximum(beside[live], 1.0) * (engines.ranks * engines.stages)[:, None]
         )
-    prediction = engines.under(overheads.service.take(rows.which)).over_batches()
+    loads = engines.under(overheads.service.take(rows.which))
+    prediction = loads.over_batches()
     table = prediction.each(lambda values: _scattered(values, live))
+    first, further = (_scattered(x, live) for x in held(loads, prediction, workload))
     with np.errstate(invalid="ignore"):
         allowed = (table.resident <= np.broadcast_to(kept, (len(live), 1))) & (
             table.resident <= policies.max_sequences
@@ -139,7 +154,17 @@ def evaluate(
     # the smallest batch is always allowed where it fits
     allowed[:, 0] |= fits
     return Evaluated(
-        group, table, memory, reason, allowed & live[:, None], missing, beside, rates, engines, row
+        group,
+        table,
+        memory,
+        reason,
+        allowed & live[:, None],
+        missing,
+        beside,
+        rates,
+        engines,
+        row,
+        (first, further),
     )
 
 

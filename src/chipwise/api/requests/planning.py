@@ -46,6 +46,9 @@ class PlanOptions(Money, Serving, Targets):
     max_chips: int | None = ask("at most so many chips in all")
     max_usd_per_h: float | None = ask("at most so many dollars per hour in all")
     spare: int = ask("replicas beside those that carry the rate, as in 1 for N+1", 0)
+    evidence: Literal["all", "none"] = ask(
+        "published results shown beside the answer, which they never move", "all"
+    )
     parameters: str | None = ask(
         "parameters that chipwise calibrate wrote; default: those shipped", file=True
     )
@@ -97,6 +100,7 @@ class PlanRequest(PlanOptions):
                 have=have,
                 limits=self.limits_of(self.task),
                 curve=self.curve(),
+                evidence=self.evidence == "all",
                 pricing=self.pricing(),
                 parameters=numbers_of(self.parameters),
                 **self.settings(),
