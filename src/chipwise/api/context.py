@@ -17,7 +17,7 @@ from chipwise.catalog.price_tables import load_assumptions
 from chipwise.catalog.pricing import Pricing
 from chipwise.cost.time import CostParameters
 from chipwise.errors import UsageError
-from chipwise.evidence.tiers import tier_of
+from chipwise.evidence.tiers import level_figure, tier_of
 from chipwise.parallel.layout import Layout
 from chipwise.predict.overheads import Overheads
 from chipwise.predict.passes import Requests
@@ -112,10 +112,11 @@ class Context:
                 self.workload,
                 self.found.graph.model.precision,
                 self.price(d.chip.id, chips, together),
-                tier_of(d.chip, d.runtime.id, self.numbers),
+                tier_of(d.chip, d.runtime.id, self.numbers, level=self.tactics.level),
                 {name: TailRecord(*(_known(t, row) for t in pair)) for name, pair in quantiles.items()},
                 fleet,
                 idle,
+                level_figure(self.workload.task, self.tactics.level),
             )
             records.append(record)
         return records

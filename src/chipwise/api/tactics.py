@@ -122,8 +122,8 @@ class Tactics:
             said.append(f"measured by {self.harness.label}, as published runs are")
         if self.level == "tuned":
             said.append(
-                "software tuned as for a benchmark submission: what MLPerf's closed division shows of this runtime beyond "
-                "its defaults"
+                "software tuned as for a benchmark submission: what MLPerf's closed division shows of this "
+                "runtime beyond its defaults"
             )
         if self.software:
             slower = numbers.derived(LevelFit.of).slower(self.software)

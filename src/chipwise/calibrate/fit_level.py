@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +24,19 @@ from chipwise.catalog.chip import Chip
 from chipwise.catalog.rounds import software_age
 from chipwise.units import Array, Real
 
-__all__ = ["LEVELS", "NEWEST", "LevelFit", "LevelRows", "fit_level", "immaturity"]
+__all__ = [
+    "FACTORS",
+    "LEVELS",
+    "NEWEST",
+    "PREFIX",
+    "PROMPTS",
+    "SOURCE",
+    "LevelFit",
+    "LevelRows",
+    "fit_level",
+    "immaturity",
+    "without_level",
+]
 
 PREFIX = "level"
 SOURCE = "MLPerf Inference v3.1 to v6.1, closed division, language models; fitted (2026-11)"
@@ -44,10 +56,10 @@ LEVELS: Mapping[str, Quantity] = {
     ),
 }
 
-FACTORS: Array = np.array([0.35, 0.5, 0.7, 1.0, 1.4, 2.0, 2.8])
-"""Factors on passes at which the answer of every row is tabulated; between them it is interpolated in logarithms."""
-PROMPTS: Array = np.array([0.4, 0.65, 1.0, 1.6, 2.5])
-"""Factors on the guessed mean prompt, likewise."""
+FACTORS: Array = np.array([0.5, 0.7, 1.0, 1.4, 2.0])
+"""Factors on passes at which the answer to every row is tabulated; between them it is interpolated in logarithms."""
+PROMPTS: Array = np.array([0.5, 1.0, 2.0])
+"""Factors on the guessed mean prompt, likewise, at passes as they are; both are taken to multiply."""
 
 
 def immaturity(age: Real) -> Real:
@@ -58,12 +70,13 @@ def immaturity(age: Real) -> Real:
 
 @dataclass(frozen=True)
 class LevelRows:
-    """Submissions: seconds per token [row], the answer of the product to each at `FACTORS` and `PROMPTS` (its
-    logarithm, [row, factor, prompt]; NaN where it has none), their age in rounds, and labels `runtime`, `vendor`,
-    `benchmark`. `tuned`: the row is a tuned submission, not reference code."""
+    """Submissions: seconds per token [row]; logarithms of the tokens per second that the product answers, `by_pace`
+    [row, factor] at `FACTORS` on passes and `by_prompt` [row, prompt] at `PROMPTS`; age in rounds; labels `runtime`,
+    `vendor`, `benchmark`. `tuned`: a tuned submission, not reference code."""
 
     seconds: Array
-    table: Array
+    by_pace: Array
+    by_prompt: Array
     age: Array
     tuned: NDArray[np.bool_]
     labels: Labels
@@ -73,32 +86,17 @@ class LevelRows:
 
     def take(self, index: NDArray[np.intp]) -> LevelRows:
         """Some of the rows."""
-        labels = {k: v[index] for k, v in self.labels.items()}
-        return LevelRows(self.seconds[index], self.table[index], self.age[index], self.tuned[index], labels)
+        columns = (c[index] for c in (self.seconds, self.by_pace, self.by_prompt, self.age, self.tuned))
+        return LevelRows(*columns, {k: v[index] for k, v in self.labels.items()})
 
     def predicted(self, values: Mapping[str, Real]) -> Array:
-        """Seconds per token of every row, interpolated in its table."""
-        size = len(self)
+        """Seconds per token of every row, interpolated."""
         slow = np.exp(np.asarray(values["immature"]) * _lag(self.age))
         pace = np.where(self.tuned, values["tuned"], 1.0) * slow
-        x = np.broadcast_to(np.log(pace), (size,))
-        y = np.broadcast_to(np.log(np.asarray(values["prompt"], dtype=float)), (size,))
-        rows = np.arange(size)
-
-        def place(where: Array, grid: Array) -> tuple[NDArray[np.intp], Array]:
-            at = np.log(grid)
-            left = np.clip(np.searchsorted(at, where, side="right") - 1, 0, len(at) - 2)
-            return left, (where - at[left]) / (at[left + 1] - at[left])
-
-        (i, u), (j, v) = place(x, FACTORS), place(y, PROMPTS)
-        log_rate = (
-            self.table[rows, i, j] * (1 - u) * (1 - v)
-            + self.table[rows, i + 1, j] * u * (1 - v)
-            + self.table[rows, i, j + 1] * (1 - u) * v
-            + self.table[rows, i + 1, j + 1] * u * v
-        )
-        found: Array = np.exp(-log_rate)
-        return found
+        log_rate = _between(FACTORS, self.by_pace, pace)
+        middle = self.by_prompt[:, len(PROMPTS) // 2]
+        log_rate = log_rate + _between(PROMPTS, self.by_prompt, np.asarray(values["prompt"])) - middle
+        return np.asarray(np.exp(-log_rate))
 
 
 @dataclass(frozen=True)
@@ -146,6 +144,14 @@ class LevelFit:
         return cls(Effects.of(own, PREFIX, LEVELS))
 
 
+def without_level(numbers: Parameters, pace: float = 1.0, prompt: float = 1.0) -> Parameters:
+    """The same numbers with tuned software at these factors on passes and on guessed prompts."""
+    table = {name: p for name, p in numbers.table.items() if not name.startswith(f"{PREFIX}.")}
+    plain = {"tuned": pace, "prompt": prompt}
+    own = {f"{PREFIX}.{n}.all": Parameter(v, v, 0.0, LEVELS[n].unit, "assumed") for n, v in plain.items()}
+    return replace(numbers, table={**table, **own})
+
+
 def fit_level(rows: LevelRows) -> LevelFit:
     """The numbers that explain the rows best under their priors. Pure: same rows, same answer."""
 
@@ -158,4 +164,13 @@ def fit_level(rows: LevelRows) -> LevelFit:
 def _lag(age: Real) -> Real:
     """i(age) - i(newest), 0 for what is newer."""
     found: Real = np.maximum(immaturity(age) - immaturity(software_age(NEWEST)), 0.0)
+    return found
+
+
+def _between(grid: Array, table: Array, where: Array) -> Array:
+    """`table` [row, point] at `where` on the logarithm of the grid; straight on beyond its ends."""
+    x, at = np.log(grid), np.broadcast_to(np.log(where), (len(table),))
+    left = np.clip(np.searchsorted(x, at, side="right") - 1, 0, len(x) - 2)
+    part, rows = (at - x[left]) / (x[left + 1] - x[left]), np.arange(len(table))
+    found: Array = table[rows, left] * (1.0 - part) + table[rows, left + 1] * part
     return found

@@ -18,6 +18,7 @@ from chipwise.units import Array
 
 __all__ = [
     "APART",
+    "TUNED",
     "Basis",
     "Estimate",
     "Factors",
@@ -39,6 +40,9 @@ had to do without a cell, a chip, a runtime, a generation."""
 
 APART = " apart"
 """Suffix of figures of disaggregated pools, which scatter more."""
+
+TUNED = " tuned"
+"""Suffix of figures of tuned software at full load, tested on submissions to MLPerf."""
 
 COVERAGE = 0.8
 ENOUGH_ROWS, ENOUGH_CELLS = 200, 15
@@ -159,8 +163,8 @@ def tier_factors(
     Raises `KeyError` for a figure that is not judged.
     """
     known = shipped_factors() if table is None else table
-    if not any(name == figure for name, _ in known):
-        figure = figure.removesuffix(APART)
+    while not any(name == figure for name, _ in known) and " " in figure:
+        figure = figure.rpartition(" ")[0]
     order: tuple[Nearness, ...] = get_args(Nearness)
     widest: Factors | None = None
     for tier in order[: order.index(nearness) + 1]:

@@ -55,9 +55,10 @@ def plan_record(
     tails: Mapping[str, TailRecord],
     fleet: Fleet,
     idle_power: float,
+    level: str = "",
 ) -> PlanRecord:
     """`prediction` holds a single number in each figure, of all replicas that carry the load; `near` says
-    what was measured near the deployment. `idle_power` is that of a chip over its TDP."""
+    what was measured near the deployment, `level` by which figure of throughput (`tiers.level_figure`). `idle_power` is that of a chip over its TDP."""
 
     def one(value: object) -> float:
         return float(np.asarray(value).reshape(-1)[0])
@@ -67,7 +68,7 @@ def plan_record(
     chips = fleet.devices(layout) // package
     pools = APART if fleet.prompt_workers else ""
     requests = one(prediction.requests_per_s)
-    tokens = judge("tokens_per_s" + pools, requests * workload.output_tokens, near)
+    tokens = judge("tokens_per_s" + (level or pools), requests * workload.output_tokens, near)
     tpot = None
     if workload.output_tokens > 1.0:
         tpot = judge("tpot_s" + pools, one(prediction.tpot_s), near)
