@@ -1,4 +1,4 @@
-"""The suite `mlperf` out of fold: fits that never saw a run's cell, answers by the code of `plan`, intervals, anchors."""
+"""The suite `mlperf` out of fold: fits that never saw a run's cell, answers by the code of `plan`, intervals."""
 
 from __future__ import annotations
 
