@@ -49,10 +49,10 @@ MATURES_ROUNDS = 0.9
 chips (H200, L40S, MI300X) gained a fifth from v4.0 to v4.1 and little after v5.0."""
 
 LEVELS: Mapping[str, Quantity] = {
-    "tuned": Quantity(0.85, 0.2, "ratio of passes", (Level(("runtime", "vendor"), 0.2),), 0.2, 3.0),
+    "tuned": Quantity(0.85, 0.2, "ratio of passes", (Level(("runtime", "vendor"), 0.2),), 0.2, 1.0),
     "immature": Quantity(1.0, 0.3, "log of passes one round before v4.0", (), 0.05, 3.0),
     "prompt": Quantity(
-        1.0, 1e-6, "ratio of the guessed mean prompt", (Level(("benchmark",), 0.5),), 0.2, 5.0
+        1.0, 1e-6, "ratio of the guessed mean prompt", (Level(("benchmark",), 0.5),), 1.0 / 3.0, 3.0
     ),
 }
 
@@ -133,8 +133,12 @@ class LevelFit:
     def parameters(self) -> dict[str, Parameter]:
         """What to ship."""
         found = self.effects.parameters(PREFIX, SOURCE, least=0.005)
+        kept = {n: p for n, p in found.items() if ".scatter." not in n and n != f"{PREFIX}.prompt.all"}
+        # a prompt that ran into its bounds stands there
+        low, high = LEVELS["prompt"].low, LEVELS["prompt"].high
         return {
-            name: p for name, p in found.items() if ".scatter." not in name and name != f"{PREFIX}.prompt.all"
+            n: replace(p, value=min(max(p.value, low), high)) if ".prompt." in n else p
+            for n, p in kept.items()
         }
 
     @classmethod

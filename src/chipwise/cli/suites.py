@@ -29,10 +29,14 @@ def predict(
     parameters: Annotated[
         str | None, Parameter(help="parameters that chipwise calibrate wrote, for kernels and serving")
     ] = None,
+    commands: Annotated[
+        str | None,
+        Parameter(help="where to write row_id, command: what gives the same figures, line by line"),
+    ] = None,
 ) -> None:
     """Predict the measured columns of a table of rows; measured columns in it are ignored."""
     numbers = None if parameters is None else load_parameters(parameters)
-    lines, refused = api.predict_suite(suite, rows, out, anchors, numbers)
+    lines, refused = api.predict_suite(suite, rows, out, anchors, numbers, commands)
     print(f"{lines} predictions, {refused} refused: {out}", file=sys.stderr)
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from chipwise.catalog.files import writing
 from chipwise.errors import MissingExtraError, UsageError, shorten
 
-__all__ = ["Part", "Predicted", "Row", "read_rows", "write_predictions"]
+__all__ = ["Part", "Predicted", "Row", "read_rows", "write_commands", "write_predictions"]
 
 Row = Mapping[str, str]
 
@@ -19,7 +19,8 @@ COLUMNS = ("row_id", "metric", "predicted", "low", "high", "basis", "refused")
 
 @dataclass(frozen=True, slots=True)
 class Predicted:
-    """One metric of one row: a figure with its interval, or the reason for none."""
+    """One metric of one row: a figure with its interval, or the reason for none. `command` is the command line that
+    gives the same answer, where a user can ask for it."""
 
     row_id: str
     metric: str
@@ -28,6 +29,7 @@ class Predicted:
     high: float | None = None
     basis: str = ""
     refused: str = ""
+    command: str = ""
 
 
 class Part(str):
@@ -80,6 +82,18 @@ def write_predictions(predictions: Iterable[Predicted], path: str) -> int:
             writer.writerow((p.row_id, p.metric, *numbers, p.basis, p.refused))
             count += 1
     return count
+
+
+def write_commands(predictions: Iterable[Predicted], path: str) -> None:
+    """Write `row_id, command` of every row that has one; the file appears whole or not at all.
+
+    Raises `UsageError` where the file cannot be written.
+    """
+    found = {p.row_id: p.command for p in predictions if p.command}
+    with writing(path) as out:
+        writer = csv.writer(out, lineterminator="\n")
+        writer.writerow(("row_id", "command"))
+        writer.writerows(found.items())
 
 
 def _csv(file: Path) -> Iterator[dict[str, str]]:

@@ -12,6 +12,8 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from chipwise.api.loaded import load
 from chipwise.api.requests.command import command_line
 from chipwise.api.requests.planning import PlanRequest
@@ -65,13 +67,12 @@ def predict_mlperf(
     rows: str,
     anchors: str | None = None,
     numbers: Parameters | None = None,
-    commands: dict[str, str] | None = None,
 ) -> Iterator[Predicted]:
     """`result`, and of language models `tokens_per_s`, `ttft_p99_ms` and `tpot_p99_ms`, with 80 % intervals.
 
     `anchors` names measured rows that the user owns; rows of the same chip and benchmark are moved towards them.
-    `commands` takes the command line that gives the same answer, by row. A row without an answer becomes a line with
-    the reason. Raises `UsageError` for anchors without a figure.
+    Where a command line gives the same answer it stands beside it. A row without an answer becomes a line with the
+    reason. Raises `UsageError` for anchors without a figure.
     """
     known = read_anchors(anchors, numbers) if anchors else ()
     table = list(read_rows(rows, ("row_id", "model_base", "scenario")))
@@ -88,11 +89,11 @@ def predict_mlperf(
             yield Predicted(row["row_id"], "result", None, refused=str(answered))
             continue
         shift, used = correction(run, known)
-        if commands is not None and answered.question is not None:
-            commands[row["row_id"]] = command_line("plan", answered.question)
+        asked = answered.question
+        command = "" if used or numbers or asked is None else command_line("plan", asked)
         for metric, value in answered.figures(shift if used else None).items():
             basis = "measured" if used and metric in ("result", "tokens_per_s") else answered.basis
-            yield Predicted(row["row_id"], metric, *value, basis)
+            yield Predicted(row["row_id"], metric, *value, basis, "", command)
 
 
 @dataclass(frozen=True)
@@ -173,7 +174,9 @@ def _planned(
 
 
 def _first(question: PlanRequest, numbers: Parameters) -> PlanRecord:
-    return question.report(numbers).plans[0]
+    # candidates that cannot be are NaN on the way, whatever a suite makes of NaN in its answers
+    with np.errstate(all="ignore"):
+        return question.report(numbers).plans[0]
 
 
 def fixed_row(run: Run, log_measured: float = math.nan) -> FitRow:

@@ -22,7 +22,7 @@ from chipwise.calibrate.fit_mlperf import FitRow, Fitted, folds, shipped_mlperf,
 from chipwise.calibrate.parameter import Parameter
 from chipwise.calibrate.parameters import Parameters
 from chipwise.errors import ChipwiseError, UsageError
-from chipwise.evidence.judge import Factors, Nearness, conformal
+from chipwise.evidence.judge import TUNED, Factors, Nearness, conformal
 from chipwise.evidence.mlperf_anchors import Anchor, correction
 from chipwise.evidence.mlperf_rows import Run, read_run
 from chipwise.evidence.mlperf_tiers import Tier, interval, spreads
@@ -186,7 +186,7 @@ def level_intervals(
     of chips that were seen, of chips for those of their vendor, and both with another row of the cell as an anchor."""
     table: dict[tuple[str, str], Factors] = {}
     figures = np.array([_figure(run) for run in found.runs])
-    for figure in sorted(set(figures)):
+    for figure in sorted(f for f in set(figures) if TUNED in f):
         for nearness, key in (("own", "cell"), ("chip", "cell"), ("vendor", "chip")):
             log, tiers = predicted[key]
             residual = found.log_measured - log

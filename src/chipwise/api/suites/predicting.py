@@ -18,7 +18,7 @@ from chipwise.calibrate.parameters import Parameters
 from chipwise.catalog.configs import ModelConfig, find_config
 from chipwise.catalog.files import output_file
 from chipwise.errors import ChipwiseError, UnknownNameError, UsageError, shorten
-from chipwise.evidence.rows import Part, Predicted, Row, read_rows, write_predictions
+from chipwise.evidence.rows import Part, Predicted, Row, read_rows, write_commands, write_predictions
 from chipwise.evidence.systolic_rows import systolic_row
 from chipwise.workload.counts import count_row, kv_row
 
@@ -90,23 +90,37 @@ ANCHORED: dict[str, Callable[[str, str], Iterator[Predicted]]] = {
 
 PRICED: dict[str, Callable[[str, Parameters], Iterator[Predicted]]] = {
     "kernels": predict_kernels,
+    "mlperf": lambda rows, numbers: predict_mlperf(rows, None, numbers),
     "serving": lambda rows, numbers: predict_serving(rows, None, numbers),
 }
 """Suites that other parameters than the shipped ones may price: rows file, parameters -> predictions."""
 
 
+COMMANDED = ("mlperf",)
+"""Suites whose rows are questions that a user can ask on the command line."""
+
+
 def predict_suite(
-    suite: str, rows: str, out: str, anchors: str | None = None, parameters: Parameters | None = None
+    suite: str,
+    rows: str,
+    out: str,
+    anchors: str | None = None,
+    parameters: Parameters | None = None,
+    commands: str | None = None,
 ) -> tuple[int, int]:
     """Predict every row of a suite into a CSV; returns (lines written, rows refused).
 
-    `anchors` names measured rows that the user owns; `parameters` replace the shipped ones. A row that cannot
-    be answered becomes a line with the reason. Raises `UnknownNameError` for an unknown suite, `UsageError` for
-    unreadable rows.
+    `anchors` names measured rows that the user owns; `parameters` replace the shipped ones; `commands` names a CSV
+    for the command line of each answered row that gives the same figures. A row that cannot be answered becomes a
+    line with the reason. Raises `UnknownNameError` for an unknown suite, `UsageError` for unreadable rows.
     """
     if suite not in SUITES:
         raise UnknownNameError("suite", suite, SUITES, f"one of {', '.join(SUITES)}")
     output_file(out, rows, anchors)  # before the work is done
+    if commands is not None:
+        output_file(commands, rows, anchors)
+        if suite not in COMMANDED:
+            raise UsageError(f"{suite} has no command lines", f"--commands is for {', '.join(COMMANDED)}")
     if anchors is not None and suite not in ANCHORED:
         raise UsageError(f"{suite} takes no anchors", f"--anchors is for {', '.join(ANCHORED)}")
     if parameters is not None and (anchors is not None or suite not in PRICED):
@@ -119,7 +133,10 @@ def predict_suite(
         answers = every_row(suite, SUITES[suite], rows)
     else:
         answers = _anchored(suite, rows, anchors)
-    return write_predictions(answers, out), sum(1 for a in answers if a.refused)
+    written = write_predictions(answers, out)
+    if commands is not None:
+        write_commands(answers, commands)
+    return written, sum(1 for a in answers if a.refused)
 
 
 def every_row(suite: str, answer: Suite, rows: str) -> list[Predicted]:
