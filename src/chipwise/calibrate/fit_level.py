@@ -49,7 +49,7 @@ MATURES_ROUNDS = 0.9
 chips (H200, L40S, MI300X) gained a fifth from v4.0 to v4.1 and little after v5.0."""
 
 LEVELS: Mapping[str, Quantity] = {
-    "tuned": Quantity(0.85, 0.2, "ratio of passes", (Level(("runtime", "vendor"), 0.2),), 0.2, 1.0),
+    "tuned": Quantity(0.85, 0.2, "ratio of passes", (Level(("runtime", "vendor"), 0.2),), 0.2, 3.0),
     "immature": Quantity(1.0, 0.3, "log of passes one round before v4.0", (), 0.05, 3.0),
     "prompt": Quantity(
         1.0, 1e-6, "ratio of the guessed mean prompt", (Level(("benchmark",), 0.5),), 1.0 / 3.0, 3.0
@@ -134,12 +134,16 @@ class LevelFit:
         """What to ship."""
         found = self.effects.parameters(PREFIX, SOURCE, least=0.005)
         kept = {n: p for n, p in found.items() if ".scatter." not in n and n != f"{PREFIX}.prompt.all"}
-        # a prompt that ran into its bounds stands there
         low, high = LEVELS["prompt"].low, LEVELS["prompt"].high
-        return {
-            n: replace(p, value=min(max(p.value, low), high)) if ".prompt." in n else p
-            for n, p in kept.items()
-        }
+        most = max(1.0 / found[f"{PREFIX}.tuned.all"].value, 1.0)
+
+        def bounded(name: str, value: float) -> float:
+            """Prompts that ran into their bounds stand there; nobody tunes software to be slower than stock."""
+            if ".prompt." in name:
+                return min(max(value, low), high)
+            return min(value, most) if ".tuned.runtime" in name else value
+
+        return {n: replace(p, value=bounded(n, p.value)) for n, p in kept.items()}
 
     @classmethod
     def of(cls, numbers: Parameters) -> LevelFit:
