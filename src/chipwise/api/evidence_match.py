@@ -147,9 +147,14 @@ def claim_evidence(
         if plain not in known:
             task: Task = "local" if c.scenario == "local" else "serve" if c.ttft_s or c.tpot_s else "batch"
             percentile = (workload.percentile or P99) if task == "serve" else None
-            lengths = {"prompt_tokens": c.input_tokens, "output_tokens": c.output_tokens}
-            limits = {"ttft_s": c.ttft_s, "tpot_s": c.tpot_s} if task == "serve" else {}
-            asked = Workload(task, **lengths, **limits, percentile=percentile)
+            asked = Workload(
+                task,
+                c.input_tokens,
+                c.output_tokens,
+                ttft_s=c.ttft_s if task == "serve" else None,
+                tpot_s=c.tpot_s if task == "serve" else None,
+                percentile=percentile,
+            )
             own = runtime if c.chip == item.chip else None
             try:
                 best = _best(

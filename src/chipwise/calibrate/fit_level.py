@@ -86,8 +86,14 @@ class LevelRows:
 
     def take(self, index: NDArray[np.intp]) -> LevelRows:
         """Some of the rows."""
-        columns = (c[index] for c in (self.seconds, self.by_pace, self.by_prompt, self.age, self.tuned))
-        return LevelRows(*columns, {k: v[index] for k, v in self.labels.items()})
+        return LevelRows(
+            self.seconds[index],
+            self.by_pace[index],
+            self.by_prompt[index],
+            self.age[index],
+            self.tuned[index],
+            {k: v[index] for k, v in self.labels.items()},
+        )
 
     def predicted(self, values: Mapping[str, Real]) -> Array:
         """Seconds per token of every row, interpolated."""

@@ -159,6 +159,7 @@ def _planned(
 ) -> tuple[PlanRecord, PlanRequest]:
     """The best plan for a question: the very record that `plan` shows first. Where memory stands in the way, with less
     of it left free: what was submitted ran."""
+    refusal: ChipwiseError | None = None
     for asked in (question, replace(question, policy=TIGHT)):
         if asked not in known:
             try:
@@ -168,9 +169,11 @@ def _planned(
         found = known[asked]
         if isinstance(found, PlanRecord):
             return found, asked
+        refusal = refusal or found
         if not isinstance(found, InfeasibleError) or found.see != "fit":
             break
-    raise found
+    assert refusal is not None
+    raise refusal
 
 
 def _first(question: PlanRequest, numbers: Parameters) -> PlanRecord:

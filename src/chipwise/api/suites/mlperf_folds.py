@@ -159,9 +159,11 @@ def unseen(found: Submissions, numbers: Parameters, key: str = "cell") -> tuple[
     for k in dict.fromkeys(keys):
         out = np.array([x == k for x in keys])
         kept = np.flatnonzero(~out)
-        fitted = fit_level(found.data.take(kept)).parameters() | seen_chips([found.runs[i] for i in kept])
+        fitted = fit_level(found.data.take(kept)).parameters() | seen_chips(
+            [found.runs[i] for i in kept.tolist()]
+        )
         priced = replace(without_level(numbers), table={**without_level(numbers).table, **fitted})
-        inside = np.flatnonzero(out)
+        inside = np.flatnonzero(out).tolist()
         for i, a in zip(inside, answer([found.runs[i] for i in inside], priced), strict=True):
             run = found.runs[i]
             if isinstance(a, Answer):
@@ -190,7 +192,7 @@ def level_intervals(
         for nearness, key in (("own", "cell"), ("chip", "cell"), ("vendor", "chip")):
             log, tiers = predicted[key]
             residual = found.log_measured - log
-            rows = [i for i in np.flatnonzero(figures == figure) if np.isfinite(residual[i])]
+            rows = [i for i in np.flatnonzero(figures == figure).tolist() if np.isfinite(residual[i])]
             if nearness == "own":
                 left = dict(own_residuals(found.runs, residual))
                 pairs = [(i, left[i]) for i in rows if i in left]

@@ -69,9 +69,8 @@ def main(arguments: Sequence[str]) -> None:
         return
     package = Path(str(files("chipwise")))
     own = list(own_residuals(fixed.runs, fixed.residuals))
-    spread = spreads(fixed.runs, fixed.tiers, fixed.residuals) | spreads(
-        [fixed.runs[i] for i, _ in own], ["own"] * len(own), np.array([r for _, r in own])
-    )
+    anchored = spreads([fixed.runs[i] for i, _ in own], ["own"] * len(own), np.array([r for _, r in own]))
+    spread = {**spreads(fixed.runs, fixed.tiers, fixed.residuals), **anchored}
     seen = frozenset(run.chip.id for run in fixed.runs)
     note = (
         "Factors of MLPerf submissions with samples of fixed size, as logarithms: what they mean stands in\n"
