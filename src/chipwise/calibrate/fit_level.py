@@ -98,7 +98,8 @@ class LevelRows:
     def predicted(self, values: Mapping[str, Real]) -> Array:
         """Seconds per token of every row, interpolated."""
         slow = np.exp(np.asarray(values["immature"]) * _lag(self.age))
-        pace = np.where(self.tuned, values["tuned"], 1.0) * slow
+        # nobody tunes software to be slower than stock
+        pace = np.where(self.tuned, np.minimum(values["tuned"], 1.0), 1.0) * slow
         log_rate = _between(FACTORS, self.by_pace, pace)
         middle = self.by_prompt[:, len(PROMPTS) // 2]
         log_rate = log_rate + _between(PROMPTS, self.by_prompt, np.asarray(values["prompt"])) - middle
@@ -141,13 +142,15 @@ class LevelFit:
         found = self.effects.parameters(PREFIX, SOURCE, least=0.005)
         kept = {n: p for n, p in found.items() if ".scatter." not in n and n != f"{PREFIX}.prompt.all"}
         low, high = LEVELS["prompt"].low, LEVELS["prompt"].high
-        most = max(1.0 / found[f"{PREFIX}.tuned.all"].value, 1.0)
+        common = min(found[f"{PREFIX}.tuned.all"].value, 1.0)
 
         def bounded(name: str, value: float) -> float:
-            """Prompts that ran into their bounds stand there; nobody tunes software to be slower than stock."""
+            """Prompts that ran into their bounds stand there; tuned software is at most as slow as stock."""
             if ".prompt." in name:
                 return min(max(value, low), high)
-            return min(value, most) if ".tuned.runtime" in name else value
+            if ".tuned." in name:
+                return common if name.endswith(".all") else min(value, 1.0 / common)
+            return value
 
         return {n: replace(p, value=bounded(n, p.value)) for n, p in kept.items()}
 
