@@ -49,8 +49,8 @@ class Benchmark:
 
     `output_tokens` is the mean of logs where these say it, `nominal_output_tokens` what the rules multiply
     samples by. `constant`: one fitted number is allowed (of a language model its mean prompt), as lengths are
-    unpublished. `refused` says why chipwise does not predict it, "" where it does. `speculative` names scenarios that were won with
-    speculative decoding, `speculate` how well it guesses, as plans are told.
+    unpublished. `refused` says why chipwise does not predict it, "" where it does. `speculative` names
+    scenarios that were won with speculative decoding, `speculate` how well it guesses, as plans are told.
     """
 
     name: str

@@ -144,7 +144,8 @@ def answer(runs: Sequence[Run], numbers: Parameters | None = None) -> list[Answe
             question = question_of(run, priced)
             planned, question = _planned(question, priced, known)
             t = planned.tokens_per_s
-            kept = 1.0 / run.benchmark.beams  # a beam search works on several and keeps one
+            # a beam search works on several and keeps one; alone, a pass of several costs about as much as of one
+            kept = 1.0 if question.task == "local" else 1.0 / run.benchmark.beams
             rate = (t.mid * kept, t.low * kept, t.high * kept)
             # no flag says that beams are thrown away
             said = question if run.benchmark.beams == 1 else None
