@@ -127,7 +127,8 @@ def test_plans_fit(report: PlanReport) -> None:
         assert sum(m.items.values()) + m.cache_bytes + m.withheld_bytes == pytest.approx(m.capacity_bytes)
         share = get_runtime(p.runtime).policies.kv_reserved_share
         context = report.workload.prompt_tokens + share * report.workload.output_tokens
-        assert m.cache_tokens >= p.concurrency / p.replicas * context * (1 - 1e-2) or p.concurrency < 2, (
+        # requests that pass the server count as open and hold no cache yet
+        assert m.cache_tokens >= p.concurrency / p.replicas * context * (1 - 2e-2) or p.concurrency < 2, (
             p.chip
         )
 

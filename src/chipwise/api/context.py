@@ -17,12 +17,12 @@ from chipwise.catalog.price_tables import load_assumptions
 from chipwise.catalog.pricing import Pricing
 from chipwise.cost.price import CostParameters
 from chipwise.errors import UsageError
-from chipwise.evidence.tiers import tier_of
+from chipwise.evidence.tiers import level_figure, tier_of
 from chipwise.parallel.layout import Layout
 from chipwise.predict.overheads import Overheads
 from chipwise.predict.passes import Requests
 from chipwise.predict.service import Engines, Loads, Prediction, Service
-from chipwise.predict.tails import VALID, tails
+from chipwise.predict.tails import VALID
 from chipwise.report.assemble import price_record
 from chipwise.report.plan_assemble import Fleet, plan_record
 from chipwise.report.plan_view import span
@@ -30,12 +30,12 @@ from chipwise.report.records import PlanRecord, PriceRecord, TailRecord
 from chipwise.search.evaluate import Bounds, bounds_of
 from chipwise.search.memory import memory_of, row_of
 from chipwise.search.space import Deployment, Group
+from chipwise.search.targets import tails_at
 from chipwise.units import Array
 from chipwise.workload.workload import Workload
 
-__all__ = ["MARGIN", "Context"]
+__all__ = ["Context"]
 
-MARGIN = 0.1  # of a batch: neighbours that say how times grow with it
 QUANTILES = (0.5, 0.95, 0.99)
 
 
@@ -64,7 +64,7 @@ class Context:
         costs = self.numbers.cost(family, software, [d.chip for d in deployments])
         chips = [d.chip for d in deployments]
         overheads = served_overheads(self.numbers, family, software, chips)
-        return costs, self.tactics.aged(overheads, len(chips))
+        return costs, self.tactics.paced(overheads, self.numbers, software, chips)
 
     def basis(self, chip: str) -> Rent | Own | None:
         """How a chip is paid, None where that is unknown or nothing is paid. Without a rate replicas run full, and
@@ -115,10 +115,11 @@ class Context:
                 self.workload,
                 self.found.graph.model.precision,
                 self.price(d.chip.id, chips, together),
-                tier_of(d.chip, d.runtime.id, self.numbers),
+                tier_of(d.chip, d.runtime.id, self.numbers, level=self.tactics.level),
                 {name: TailRecord(*(_known(t, row) for t in pair)) for name, pair in quantiles.items()},
                 fleet,
                 idle,
+                level_figure(self.workload.task, self.tactics.level),
             )
             records.append(record)
         return records
@@ -128,17 +129,9 @@ class Context:
         lone user or for throughput alone."""
         if self.workload.task != "serve":
             return {}
-        slots = loads.engines.slots[:, None]
-        near = loads.at(found.load * np.array([[1.0 - MARGIN, 1.0, 1.0 + MARGIN]]))
-        middle = np.array([False, True, False])
-
-        def beside(name: str) -> Array:
-            return np.asarray(np.where(middle, getattr(found, name), getattr(near, name)))
-
-        numbers = {f.name: beside(f.name) for f in fields(Prediction) if f.name != "cost"}
-        numbers["batch"] = numbers["batch"] / slots
-        quantiles = tails(Prediction(**numbers, cost=near.cost), self.workload.served, QUANTILES)
-        return {f"p{q * 100:g}": (quantiles.ttft_s[q], quantiles.tpot_s[q]) for q in QUANTILES}
+        shares = tuple(sorted({*QUANTILES, self.workload.percentile or 0.5}))
+        quantiles = tails_at(loads, found, self.workload, shares)
+        return {f"p{q * 100:g}": (quantiles.ttft_s[q], quantiles.tpot_s[q]) for q in shares}
 
     def _load(self) -> Iterator[str]:
         lengths, prefix = self.workload.served, self.workload.prefix
@@ -158,7 +151,7 @@ class Context:
         """Everything that the answer rests on and the user did not say."""
         notes = [*self.found.notes, *self.found.graph.model.assumptions]
         notes.append("continuous batching")
-        notes += [*self._load(), *self.tactics.notes(self.found.graph)]
+        notes += [*self._load(), *self.tactics.notes(self.found.graph, self.numbers)]
         if any(p.ttft_s.provisional for p in plans):
             notes.append("intervals of chips and runtimes that were never measured are provisional")
         if any(p.tails for p in plans):
@@ -179,6 +172,6 @@ class Context:
 
 
 def _known(times: Array, row: int) -> float | None:
-    """The middle one of three, None where no formula holds."""
-    seconds = float(times[row, 1])
+    """The time, None where no formula holds."""
+    seconds = float(times[row, 0])
     return seconds if np.isfinite(seconds) else None

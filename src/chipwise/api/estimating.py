@@ -112,9 +112,9 @@ def loads_of(asks: Sequence[Asked], *, by_part: bool = False) -> tuple[Group, Lo
     group = Group(deployments, np.arange(len(asks)), Layout(*columns))
     requests = Requests.stack([a.requests for a in asks])
     costs, overheads = first.rates(deployments)
-    slower = np.array([a.context.tactics.slower / first.tactics.slower for a in asks])
-    if np.any(slower != 1.0):
-        factors = {part: overheads.factors.get(part, 1.0) * slower for part in PARTS}
+    paces = [_pace(a, a.context) / _pace(a, first) for a in asks]
+    if any(pace != 1.0 for pace in paces):
+        factors = {part: overheads.factors.get(part, 1.0) * np.array(paces) for part in PARTS}
         overheads = replace(overheads, factors=factors)
     memory = memory_of(first.found.graph, group, requests)
     sequences = np.broadcast_to(np.asarray(memory.sequences), (len(asks), 1))[:, 0]
@@ -141,6 +141,12 @@ def loads_of(asks: Sequence[Asked], *, by_part: bool = False) -> tuple[Group, Lo
         for a in asks
     ]
     return group, engines.under(Service.stack(services))
+
+
+def _pace(one: Asked, context: Context) -> float:
+    """Passes of a deployment under the level and age of the software of a context."""
+    d = one.deployment
+    return float(context.tactics.pace(context.numbers, d.runtime.id, [d.chip])[0])
 
 
 def served(asks: Sequence[Asked], loads: Loads) -> Prediction:

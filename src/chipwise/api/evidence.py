@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from chipwise.api.suites.mlperf import predict_run
+from chipwise.api.suites.mlperf import Answer, answer
 from chipwise.catalog.benchmarks import load_benchmarks
 from chipwise.catalog.chips import get_chip
 from chipwise.catalog.published import (
@@ -88,8 +88,10 @@ def show_evidence(name: str) -> Shown:
         return Shown(None, None, found, None, "")
     try:
         run = run_of(found)
-        predicted = predict_run(run)["result"]
-        note = run.precision_note
+        (given,) = answer([run])
+        if not isinstance(given, Answer):
+            raise given
+        predicted, note = given.figures()["result"], run.precision_note
     except ChipwiseError as error:
         predicted, note = None, str(error)
     return Shown(item_of(found), found, None, predicted, note)

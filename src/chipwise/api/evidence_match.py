@@ -1,17 +1,20 @@
-"""`evidence match` and `claim`: what published results and the user's own say about a plan, and what not."""
+"""`evidence match` and `claim`: what published results and the user's own say about a plan, and what not.
+
+Every prediction here is the first plan of `plan` for the same chips, workload, level and software.
+"""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import date
 
+from chipwise.api.estimating import estimate
 from chipwise.api.loaded import describe
 from chipwise.api.nearest import model_facts
-from chipwise.api.suites.mlperf import predict_run
-from chipwise.api.suites.mlperf_rates import full_load
-from chipwise.calibrate.fit_mlperf import shipped_mlperf
+from chipwise.api.planning import plan
+from chipwise.api.suites.mlperf import Answer, answer
+from chipwise.api.tactics import Tactics
 from chipwise.calibrate.parameters import Parameters, shipped_parameters
 from chipwise.catalog.benchmarks import Limit, load_benchmarks
 from chipwise.catalog.chips import get_chip
@@ -22,18 +25,18 @@ from chipwise.evidence.claim import Condition, judge_claim, rivals_of
 from chipwise.evidence.item import Item, item_of
 from chipwise.evidence.match import anchored, match, nearest
 from chipwise.evidence.match_axes import Target
-from chipwise.evidence.mlperf_features import chip_features
-from chipwise.evidence.mlperf_rows import SLACK, Curve, Run, Scenario, run_of
-from chipwise.evidence.mlperf_tiers import Tier, interval, tier_of
+from chipwise.evidence.mlperf_rows import run_of
 from chipwise.evidence.nearest import generates
 from chipwise.evidence.store import Store
+from chipwise.parallel.layout import Layout
 from chipwise.report.evidence_view import ClaimReport, MatchReport
-from chipwise.workload.workload import Workload
+from chipwise.report.records import PlanRecord
+from chipwise.workload.workload import Task, Workload
 
 __all__ = ["claim_evidence", "match_evidence"]
 
-# Where the limits of the published curve are: no slack.
-MIDDLE = len(SLACK) // 2
+P99 = 0.99
+"""What limits of benchmarks hold for."""
 
 
 def match_evidence(
@@ -44,16 +47,17 @@ def match_evidence(
     count: int | None = None,
     precision: str | None = None,
     runtime: str | None = None,
+    tactics: Tactics | None = None,
     concurrency: float | None = None,
     most: int = 5,
     today: date | None = None,
     parameters: Parameters | None = None,
 ) -> MatchReport:
-    """The nearest evidence for a model on a chip, and the prediction moved towards it.
+    """The nearest evidence for a model on a chip, beside what `plan` predicts for these chips.
 
-    The anchor is the error that the same model makes on the matched rows, as far as they are near; its
-    factors for MLPerf submissions are part of that prediction, so a lead of tuned engines does not leak into
-    the user's plan. Raises `UnknownNameError` for an unknown model or chip.
+    `anchored` says what correcting by the matched rows would give: by the error of the same prediction on them, as far
+    as they are near; the level and age of their software are part of it, so that a lead of tuned engines does not leak
+    into the user's plan. It moves nothing. Raises `UnknownNameError` for an unknown model or chip.
     """
     numbers = parameters or shipped_parameters()
     facts = model_facts(model)
@@ -77,23 +81,17 @@ def match_evidence(
     everything = (*Store().items(), *map(item_of, load_inference_results().values()))
     found = nearest(target, filter(generates, everything), model_facts, most)
     chips = count or (found[0].item.chips if found and found[0].item.chips else 1)
-    goal = _goal(model, workload, hardware.id, chips, precision)
     try:
-        curve = _full(goal, numbers, lone=workload.task == "local")
+        best = _best(model, workload, hardware.id, chips, precision, runtime, tactics or Tactics(), numbers)
     except ChipwiseError as error:
         return MatchReport(target, found, None, "", str(error))
-    alone = math.exp(float(curve.log_rate[MIDDLE]) + _chip_factor(goal, curve))
-    moved = anchored(alone, found, _predictor(numbers))
-    named = (("TTFT", goal.ttft_s), ("TPOT", goal.tpot_s))
-    limits = [f"p99 {n} <= {x:g} s" for n, x in named if x is not None]
-    fitted, run = shipped_mlperf(), _as_run(goal)
-    tier: Tier = "own" if moved.used else tier_of(run, fitted.seen.get("llm", frozenset()))
-    low, high = (moved.value * math.exp(x) for x in interval(run, tier, fitted.spread))
-    layout = ", ".join((f"{chips} chips", curve.layout, *limits))
-    note = (
-        "" if curve.meets else "no batch keeps these limits: the figure is what is left when they are missed"
-    )
-    return MatchReport(target, found, moved, layout, note, (low, high))
+    t = best.tokens_per_s
+    moved = anchored(t.mid, found, _predictor(numbers))
+    of = "mean" if workload.percentile is None else f"p{workload.percentile * 100:g}"
+    named = (("TTFT", workload.ttft_s), ("TPOT", workload.tpot_s))
+    limits = [f"{of} {n} <= {x:g} s" for n, x in named if x is not None]
+    layout = ", ".join((f"{chips} chips", f"{best.replicas} x ({best.layout.label})", *limits))
+    return MatchReport(target, found, moved, layout, "", (t.low, t.high))
 
 
 def claim_evidence(
@@ -105,13 +103,14 @@ def claim_evidence(
     precision: str | None = None,
     runtime: str | None = None,
     against: Sequence[str] = (),
+    tactics: Tactics | None = None,
     today: date | None = None,
     parameters: Parameters | None = None,
 ) -> ClaimReport:
     """Whether the lead of a row over other chips carries over to the user's workload, and what reverses it.
 
-    Targets of the workload are taken as 99th percentiles, as in the benchmarks. Raises `UnknownNameError` for
-    an unknown row, model or chip, `UsageError` for a row that holds no rate or no known chip.
+    Targets of the workload are taken as 99th percentiles, as in the benchmarks, unless it says another. Raises
+    `UnknownNameError` for an unknown row, model or chip, `UsageError` for a row that holds no rate or no known chip.
     """
     numbers = parameters or shipped_parameters()
     item = Store().get(result) if result.startswith("own-") else _published(result)
@@ -141,13 +140,30 @@ def claim_evidence(
     others = tuple(map(item_of, load_inference_results().values()))
     nearness = match(target, item, model_facts)
 
+    known: dict[Condition, float | None] = {}
+
     def speed(c: Condition) -> float | None:
-        try:
-            curve = _full(c, numbers, lone=c.scenario == "local")
-        except ChipwiseError:
-            return None
-        reached = math.exp(float(curve.log_rate[MIDDLE]) + _chip_factor(c, curve)) / c.chips
-        return reached if curve.meets else None
+        plain = replace(c, round="")  # software of one age for both
+        if plain not in known:
+            task: Task = "local" if c.scenario == "local" else "serve" if c.ttft_s or c.tpot_s else "batch"
+            percentile = (workload.percentile or P99) if task == "serve" else None
+            asked = Workload(
+                task,
+                c.input_tokens,
+                c.output_tokens,
+                ttft_s=c.ttft_s if task == "serve" else None,
+                tpot_s=c.tpot_s if task == "serve" else None,
+                percentile=percentile,
+            )
+            own = runtime if c.chip == item.chip else None
+            try:
+                best = _best(
+                    c.model, asked, c.chip, c.chips, c.precision or None, own, tactics or Tactics(), numbers
+                )
+                known[plain] = best.tokens_per_s.mid / c.chips
+            except ChipwiseError:
+                known[plain] = None
+        return known[plain]
 
     claim = judge_claim(nearness, rivals_of(item, others, rivals), _condition, goal, speed)
     return ClaimReport(item, goal, claim)
@@ -201,73 +217,66 @@ def _condition(item: Item) -> Condition | None:
     )
 
 
-def _full(c: Condition, numbers: Parameters, *, lone: bool) -> Curve:
-    limit = Limit(c.ttft_s, c.tpot_s) if c.ttft_s or c.tpot_s else None
-    lengths = (c.input_tokens, c.output_tokens)
-    own = not c.precision or c.precision == describe(c.model).precision
-    return full_load(
-        c.model, None if own else c.precision, c.chip, c.chips, lengths, limit, numbers, lone=lone
+def _best(
+    model: str,
+    workload: Workload,
+    chip: str,
+    chips: int,
+    precision: str | None,
+    runtime: str | None,
+    tactics: Tactics,
+    numbers: Parameters,
+) -> PlanRecord:
+    """The plan that `plan` shows first for these chips. Raises its errors."""
+    report = plan(
+        model,
+        workload,
+        have={chip: chips},
+        precision=precision,
+        runtime=runtime,
+        tactics=tactics,
+        evidence=False,
+        parameters=numbers,
     )
-
-
-def _chip_factor(c: Condition, curve: Curve) -> float:
-    """What submissions have shown of a chip beyond physics, as a logarithm: its power, its vendor, its links."""
-    fitted = shipped_mlperf()
-    return sum(value * fitted.value(n) for n, value in chip_features(_as_run(c), curve).items())
-
-
-def _as_run(c: Condition) -> Run:
-    """Conditions as a run of a benchmark like llama2-70b without its constant."""
-    own = describe(c.model).precision
-    name = "gpt-oss-120b" if own == "mxfp4" and c.precision in ("", own) else ""
-    scenarios: dict[str, Scenario] = {"batch": "Offline", "local": "SingleStream"}
-    return Run(
-        id="",
-        benchmark=replace(load_benchmarks()["llama2-70b"], name=name, constant=False),
-        chip=get_chip(c.chip),
-        chips=c.chips,
-        nodes=1,
-        scenario=scenarios.get(c.scenario, "Server"),
-        accuracy="",
-        unit="Tokens/s",
-        round="",
-        age=0.0,
-        precision=c.precision or own,
-        precision_note="",
-        framework="",
-        variant="",
-        power_w=None,
-        untuned=False,
-    )
+    return report.plans[0]
 
 
 def _predictor(numbers: Parameters) -> Callable[[Item], float | None]:
-    """Tokens per second of an item by the model: published rows with the factors of submissions."""
+    """Tokens per second of an item as the product predicts it: published rows as tuned software of their round, runs of
+    the user's own as stock software, at their load."""
 
     def predict(item: Item) -> float | None:
         try:
             if item.origin == "published":
-                found = predict_run(run_of(load_inference_results()[item.id]))["tokens_per_s"]
-                return found[0] if found else None
-            if not (item.chip and item.chips and item.model and item.input_tokens and item.output_tokens):
-                return None
-            known = item.precision if item.precision else None
-            lengths = (item.input_tokens, item.output_tokens)
-            load = item.concurrency
-            curve = full_load(
-                item.model,
-                known,
-                item.chip,
-                item.chips,
-                lengths,
-                None,
-                numbers,
-                lone=load == 1.0,
-                concurrency=load,
-            )
+                (found,) = answer([run_of(load_inference_results()[item.id])], numbers)
+                return found.rate[0] if isinstance(found, Answer) else None
+            return _own(item, numbers)
         except ChipwiseError:
             return None
-        where = Condition(item.chip, item.chips, item.model, known or "", *lengths)
-        return math.exp(float(curve.log_rate[MIDDLE]) + _chip_factor(where, curve))
 
     return predict
+
+
+def _own(item: Item, numbers: Parameters) -> float | None:
+    if not (item.chip and item.chips and item.model and item.input_tokens and item.output_tokens):
+        return None
+    lone = item.concurrency == 1.0
+    workload = Workload("local" if lone else "batch", item.input_tokens, item.output_tokens)
+    precision = item.precision or None
+    best = _best(item.model, workload, item.chip, item.chips, precision, None, Tactics(), numbers)
+    if lone or item.concurrency is None:
+        return best.tokens_per_s.mid
+    x = best.layout
+    found = estimate(
+        item.model,
+        workload,
+        item.chip,
+        Layout(float(x.tp), float(x.pp), float(x.dp), float(x.ep)),
+        replicas=best.replicas,
+        concurrency=item.concurrency,
+        precision=precision,
+        runtime=best.runtime,
+        parameters=numbers,
+        evidence=False,
+    )
+    return found.plans[0].tokens_per_s.mid

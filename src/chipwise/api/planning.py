@@ -51,6 +51,7 @@ def plan(
     policy: Mapping[str, str] | None = None,
     tactics: Tactics | None = None,
     curve: RateCurve | None = None,
+    evidence: bool = True,
     pricing: Pricing | None = None,
     limits: Limits | None = None,
     today: date | None = None,
@@ -61,7 +62,8 @@ def plan(
     `chips` (names or TOML files) or `have` (how many of each there are; they cost nothing) restrict the
     search; `changes` replaces figures of the chips, `policy` those of the runtime. `runtime` "best" compares all
     that can on every chip, as is done for chips that one has and for a local user. The arrivals of a day
-    (`curve`) are what a fleet sized for the rate is judged on. Raises `InfeasibleError` where no chip has a plan;
+    (`curve`) are what a fleet sized for the rate is judged on. With `evidence` the nearest published results stand
+    beside the first plans and move nothing in them. Raises `InfeasibleError` where no chip has a plan;
     `UsageError` and `UnknownNameError` for bad input.
     """
     found = load_generating(model, precision, kv)
@@ -107,10 +109,11 @@ def plan(
     if curve is not None:
         plans = [replace(p, day=_day(p, curve, workload)) for p in plans]
     described = model_record(found.graph, found.config)
+    ranked = rank_plans(plans, workload)
     return PlanReport(
         model=described,
         workload=workload_record(workload),
-        plans=beside_published(rank_plans(plans, workload), described, workload, context.today),
+        plans=beside_published(ranked, described, workload, context.today) if evidence else ranked,
         refused=(*never, *(refusal_record(r, workload) for r in unmet)),
         considered=result.considered,
         rejected={reason.value: n for reason, n in rejected.most_common()},

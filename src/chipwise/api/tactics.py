@@ -1,13 +1,14 @@
-"""How the software is run, beyond its policies: guessing ahead, pools apart, and its age."""
+"""How the software is run, beyond its policies: guessing ahead, pools apart, its level and its age."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from typing import Literal
 
-import numpy as np
-
+from chipwise.calibrate.fit_level import LevelFit
+from chipwise.calibrate.parameters import Parameters
+from chipwise.catalog.chip import Chip
 from chipwise.catalog.harness import NO_HARNESS, Harness
 from chipwise.catalog.rounds import software_age
 from chipwise.errors import UsageError
@@ -17,14 +18,15 @@ from chipwise.predict.parts import PARTS
 from chipwise.predict.speculative import Speculation
 from chipwise.report.records import RefusalRecord
 from chipwise.search.space import Deployment
+from chipwise.units import Array
 from chipwise.workload.graph import Graph
 from chipwise.workload.workload import Workload
 
-__all__ = ["NEWEST", "Tactics"]
+__all__ = ["Level", "Tactics"]
 
 OLDEST = "2023-04"
-NEWEST = "2026-06"
-"""Age of the software that measured passes and published rows are of; nothing is known of later gains."""
+
+Level = Literal["stock", "tuned"]
 
 
 @dataclass(frozen=True)
@@ -32,7 +34,8 @@ class Tactics:
     """`speculation`: tokens guessed ahead (None: none), by the model's own module for it or, with `lookup` or where
     it has none, free by lookup in the prompt. `apart`: prompts are worked off in workers of their own; `prefill`
     says how many of which layout (None: as many of the plan's own as keep up). `software`: a date or MLPerf round
-    whose software it is ("": the newest measured). `harness`: the benchmark client that will measure it.
+    whose software it is ("": the newest measured). `harness`: the benchmark client that will measure it. `level`: what
+    the runtime's defaults give, or what a benchmark submission reaches with it.
 
     Raises `UnknownNameError` for software of no such date, `UsageError` for one before all that was measured.
     """
@@ -43,6 +46,7 @@ class Tactics:
     software: str = ""
     harness: Harness = NO_HARNESS
     prefill: tuple[Layout, int] | None = None
+    level: Level = "stock"
 
     def __post_init__(self) -> None:
         if self.software and software_age(self.software) < software_age(OLDEST):
@@ -50,17 +54,11 @@ class Tactics:
                 f"software of {self.software}: nothing that old was measured", f"{OLDEST} or later"
             )
 
-    @cached_property
-    def slower(self) -> float:
-        """Passes of software of this age over those of the newest: what submissions to MLPerf on unchanged chips
-        show, at least 1."""
-        if not self.software:
-            return 1.0
-        from chipwise.calibrate.fit_mlperf import shipped_mlperf, software_speed
-
-        fitted = shipped_mlperf()
-        then, now = (software_speed(software_age(when), fitted) for when in (self.software, NEWEST))
-        return max(now / then, 1.0)
+    def pace(self, numbers: Parameters, runtime: str, chips: Sequence[Chip]) -> Array:
+        """Passes of software of this level and age over those of stock software of the newest, one per chip: what
+        submissions to MLPerf show."""
+        fitted = numbers.derived(LevelFit.of)
+        return fitted.pace(runtime, chips, tuned=self.level == "tuned", software=self.software)
 
     def drawn(self, workload: Workload) -> Workload:
         """The workload with the lengths that the harness really sends: their mean is below the nominal one."""
@@ -90,14 +88,16 @@ class Tactics:
     def _drafts(self, graph: Graph) -> bool:
         return self.speculation is not None and not self.lookup and graph.extra("mtp") is not None
 
-    def aged(self, overheads: Overheads, count: int) -> Overheads:
-        """Overheads of so many deployments under software of this age."""
-        if self.slower == 1.0:
+    def paced(
+        self, overheads: Overheads, numbers: Parameters, runtime: str, chips: Sequence[Chip]
+    ) -> Overheads:
+        """Overheads of deployments under software of this level and age."""
+        if self.level == "stock" and not self.software:
             return overheads
-        slow = np.full(count, self.slower)
-        return replace(overheads, factors={part: overheads.factors.get(part, 1.0) * slow for part in PARTS})
+        pace = self.pace(numbers, runtime, chips)
+        return replace(overheads, factors={part: overheads.factors.get(part, 1.0) * pace for part in PARTS})
 
-    def notes(self, graph: Graph) -> list[str]:
+    def notes(self, graph: Graph, numbers: Parameters) -> list[str]:
         """What they mean, in words."""
         said = []
         if self.speculation is not None:
@@ -120,9 +120,15 @@ class Tactics:
             )
         if self.harness.id:
             said.append(f"measured by {self.harness.label}, as published runs are")
-        if self.software:
+        if self.level == "tuned":
             said.append(
-                f"software of {self.software}: passes take {self.slower:.2f}x as long as with the newest measured "
+                "software tuned as for a benchmark submission: what MLPerf's closed division shows of this "
+                "runtime beyond its defaults"
+            )
+        if self.software:
+            slower = numbers.derived(LevelFit.of).slower(self.software)
+            said.append(
+                f"software of {self.software}: passes take {slower:.2f}x as long as with the newest measured "
                 "(submissions to MLPerf on unchanged chips)"
             )
         return said

@@ -89,14 +89,21 @@ def no_plan(
 
 
 def _miss(refusal: Refusal, w: Workload) -> float:
-    """By what factor the worse target is missed for itself."""
-    return max(refusal.reach.ttft_s / (w.ttft_s or np.inf), refusal.reach.tpot_s / (w.tpot_s or np.inf))
+    """By what factor the worst target is missed for itself."""
+    reach = refusal.reach
+    whole = reach.ttft_s + (w.output_tokens - 1.0) * reach.tpot_s
+    return max(
+        reach.ttft_s / (w.ttft_s or np.inf), reach.tpot_s / (w.tpot_s or np.inf), whole / (w.e2e_s or np.inf)
+    )
 
 
 def _targets(refusal: Refusal, w: Workload) -> str:
     """Which target binds, and the best values."""
     reach = refusal.reach
-    best = f"best TTFT {format_seconds(reach.ttft_s)}, best TPOT {format_seconds(reach.tpot_s)}"
+    of = "" if w.percentile is None else f"p{w.percentile * 100:g} "
+    if not (np.isfinite(reach.ttft_s) and np.isfinite(reach.tpot_s)):
+        return f"no load is light enough for a {of}to be told"
+    best = f"best {of}TTFT {format_seconds(reach.ttft_s)}, best {of}TPOT {format_seconds(reach.tpot_s)}"
     binds = reach.binds(w)
     if binds:
         return f"{binds} out of reach ({best})"

@@ -1,8 +1,8 @@
-"""Fitting the factors of MLPerf submissions: maximum a posteriori, robust, by Gauss-Newton.
+"""Fitting the factors of MLPerf submissions with samples of fixed size: maximum a posteriori, robust, least squares.
 
-The model (see `evidence.mlperf_features`): log rate = x + curve(x + h) with x and h linear in the parameters.
-Every parameter has a normal prior; residuals beyond 1.3 times the noise count by their size only (Huber), so
-that rows with mislabelled precision or untuned software do not steer the rest. Pure functions of their rows.
+The model (see `evidence.mlperf_features`): log rate = what physics reaches + features x parameters. Every parameter has
+a normal prior; residuals beyond 1.3 times the noise count by their size only (Huber), so that rows with mislabelled
+precision or untuned software do not steer the rest. Pure functions of their rows.
 """
 
 from __future__ import annotations
@@ -13,31 +13,16 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
-from chipwise.calibrate.parameters import Parameter
+from chipwise.calibrate.parameter import Parameter
 from chipwise.catalog.parsed import parse
 from chipwise.catalog.snapshot import per_snapshot, shipped_text
 from chipwise.units import Array
 
-__all__ = [
-    "FitRow",
-    "Fitted",
-    "fit",
-    "folds",
-    "immaturity",
-    "predict",
-    "shipped_mlperf",
-    "software_speed",
-    "to_toml",
-    "worth_fitting",
-]
+__all__ = ["FitRow", "Fitted", "fit", "folds", "predict", "shipped_mlperf", "to_toml", "worth_fitting"]
 
 NOISE = 0.15
 """Spread of log(measured) of one cell between submissions beyond what the features know."""
-
-MATURES_ROUNDS = 0.9
-"""Rounds of half a year in which software for language models closes the gap by a factor e."""
 
 HUBER = 1.3
 STEPS = 14
@@ -45,17 +30,15 @@ STEPS = 14
 
 @dataclass(frozen=True)
 class FitRow:
-    """One run: `cell` must stay on one side of a split; the curve is on the grid `slack`.
+    """One run: `cell` must stay on one side of a split; `physics` is the logarithm of the rate without factors.
 
     `log_measured` is NaN where only a prediction is wanted.
     """
 
     id: str
     cell: tuple[str, str]
-    slack: Array
-    curve: Array
-    speed: Mapping[str, float]
-    limit: Mapping[str, float]
+    physics: float
+    features: Mapping[str, float]
     log_measured: float = float("nan")
 
 
@@ -63,13 +46,13 @@ class FitRow:
 class Fitted:
     """Parameters by name; one that a row asks for and nobody has is 0.
 
-    `spread` holds, by kind, scenario and tier ("llm.Server.chip"), the ends of 80 % of log(measured / predicted)
-    on cells that the fit did not see; `seen` the chips whose rows were fitted, by kind.
+    `spread` holds, by scenario and tier ("fixed.Server.chip"), the ends of 80 % of log(measured / predicted)
+    on cells that the fit did not see; `seen` the chips whose rows were fitted.
     """
 
     table: Mapping[str, Parameter]
     spread: Mapping[str, tuple[float, float]] = field(default_factory=dict)
-    seen: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    seen: frozenset[str] = frozenset()
 
     def value(self, name: str) -> float:
         """The value of a parameter, 0 where there is none."""
@@ -97,45 +80,25 @@ def shipped_mlperf() -> Fitted:
         for name, entry in data["parameters"].items()
     }
     spread = {name: (float(low), float(high)) for name, (low, high) in data.get("spread", {}).items()}
-    seen = {group: frozenset(chips) for group, chips in data.get("seen", {}).items()}
-    return Fitted(table, spread, seen)
-
-
-def software_speed(age: float, fitted: Fitted) -> float:
-    """Speed of serving software of an age (`catalog.published.software_age`) against a mature stack: below 1.
-
-    exp(-A immaturity(age)): what two and a half years of submissions on unchanged chips show.
-    """
-    return float(np.exp(-fitted.value("llm.maturity") * immaturity(age)))
-
-
-def immaturity(age: float) -> float:
-    """exp(-(age + 1) / 0.9): what software of an age still lacks, 1 in the round before v4.0.
-
-    Submissions on unchanged chips (H200, L40S, MI300X) gained a fifth from v4.0 to v4.1 and little after v5.0.
-    """
-    return math.exp(-(age + 1.0) / MATURES_ROUNDS)
+    return Fitted(table, spread, frozenset(data.get("seen", {}).get("fixed", ())))
 
 
 def fit(rows: Sequence[FitRow], prior: Fitted) -> Fitted:
     """The parameters that explain `rows`; those that no row touches keep their prior."""
-    names = sorted({n for r in rows for n in (*r.speed, *r.limit)} & set(prior.table))
+    names = sorted({n for r in rows for n in r.features} & set(prior.table))
     if not names:
         return prior
-    X, H = _design(rows, names)
-    y = np.array([r.log_measured for r in rows])
+    design = _design(rows, names)
+    beyond = np.array([r.log_measured - r.physics for r in rows])
     mean = np.array([prior.table[n].prior for n in names])
     spread = np.array([prior.table[n].spread for n in names])
     theta = mean.copy()
-    for step in range(STEPS):
-        x = X @ theta
-        value, slope = _curves(rows, x + H @ theta)
-        residual = y - x - value
+    for _ in range(STEPS):
+        residual = beyond - design @ theta
         weight = 1.0 / np.maximum(1.0, np.abs(residual) / (HUBER * NOISE)) / NOISE**2
-        J = X + slope[:, None] * (X + H)
-        precision = (J * weight[:, None]).T @ J + np.diag(spread**-2.0)
-        change = np.linalg.solve(precision, (J * weight[:, None]).T @ residual + (mean - theta) / spread**2)
-        theta = theta + change * (0.7 if step < 4 else 1.0)
+        weighted = design * weight[:, None]
+        precision = weighted.T @ design + np.diag(spread**-2.0)
+        theta = theta + np.linalg.solve(precision, weighted.T @ residual + (mean - theta) / spread**2)
     mark = hashlib.sha256(" ".join(sorted(r.id for r in rows)).encode()).hexdigest()[:12]
     table = dict(prior.table)
     for name, value in zip(names, theta, strict=True):
@@ -146,15 +109,7 @@ def fit(rows: Sequence[FitRow], prior: Fitted) -> Fitted:
 
 def predict(rows: Sequence[FitRow], fitted: Fitted) -> Array:
     """log of the rate of every row."""
-    if not rows:
-        return np.zeros(0)
-    names = sorted({n for r in rows for n in (*r.speed, *r.limit)})
-    theta = np.array([fitted.value(n) for n in names])
-    X, H = _design(rows, names)
-    x = X @ theta
-    value, _ = _curves(rows, x + H @ theta)
-    total: Array = x + value
-    return total
+    return np.array([r.physics + sum(v * fitted.value(n) for n, v in r.features.items()) for r in rows])
 
 
 def folds(rows: Sequence[FitRow], prior: Fitted, key: Callable[[FitRow], object] = lambda r: r.cell) -> Array:
@@ -169,8 +124,8 @@ def folds(rows: Sequence[FitRow], prior: Fitted, key: Callable[[FitRow], object]
 
 
 def worth_fitting(row: FitRow) -> bool:
-    """Rows with a finite measurement and curve."""
-    return bool(np.isfinite(row.log_measured) and np.isfinite(row.curve).all())
+    """Rows with a finite measurement and physics."""
+    return math.isfinite(row.log_measured) and math.isfinite(row.physics)
 
 
 def to_toml(fitted: Fitted, note: str) -> str:
@@ -190,26 +145,9 @@ def to_toml(fitted: Fitted, note: str) -> str:
     ]
     lines += [f'"{name}" = [{low:.3g}, {high:.3g}]' for name, (low, high) in sorted(fitted.spread.items())]
     lines += ["", "# Chips whose rows were fitted", "[seen]"]
-    for group, chips in sorted(fitted.seen.items()):
-        lines += [f"{group} = [", *(f'  "{chip}",' for chip in sorted(chips)), "]"]
+    lines += ["fixed = [", *(f'  "{chip}",' for chip in sorted(fitted.seen)), "]"]
     return "\n".join(lines) + "\n"
 
 
-def _design(rows: Sequence[FitRow], names: Sequence[str]) -> tuple[Array, Array]:
-    X = np.array([[r.speed.get(n, 0.0) for n in names] for r in rows])
-    H = np.array([[r.limit.get(n, 0.0) for n in names] for r in rows])
-    return X, H
-
-
-def _curves(rows: Sequence[FitRow], at: Array) -> tuple[Array, Array]:
-    """Value and slope of every row's curve at its slack; straight on beyond the ends."""
-    grid = rows[0].slack
-    step = float(grid[1] - grid[0])
-    table = np.array([r.curve for r in rows])
-    place = (at - grid[0]) / step
-    left: NDArray[np.int64] = np.clip(place.astype(np.int64), 0, len(grid) - 2)
-    line = np.arange(len(rows))
-    low, high = table[line, left], table[line, left + 1]
-    share = np.clip(place - left, 0.0, None)
-    share = np.where(left == len(grid) - 2, np.minimum(share, 1.0), share)
-    return low + share * (high - low), (high - low) / step
+def _design(rows: Sequence[FitRow], names: Sequence[str]) -> Array:
+    return np.array([[r.features.get(n, 0.0) for n in names] for r in rows])

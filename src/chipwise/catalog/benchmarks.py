@@ -48,9 +48,9 @@ class Benchmark:
     """A benchmark: a language model with mean lengths in tokens, or `work` per sample.
 
     `output_tokens` is the mean of logs where these say it, `nominal_output_tokens` what the rules multiply
-    samples by. `constant`: one fitted constant is allowed, as prompt lengths are unpublished. `refused` says
-    why chipwise does not predict it, "" where it does. `speculative` names scenarios that were won with
-    speculative decoding.
+    samples by. `constant`: one fitted number is allowed (of a language model its mean prompt), as lengths are
+    unpublished. `refused` says why chipwise does not predict it, "" where it does. `speculative` names
+    scenarios that were won with speculative decoding, `speculate` how well it guesses, as plans are told.
     """
 
     name: str
@@ -70,6 +70,7 @@ class Benchmark:
     rounds: tuple[str, ...]
     limits: Mapping[str, Limit] = field(default_factory=dict)
     speculative: tuple[str, ...] = ()
+    speculate: str = ""
     note: str = ""
 
 
@@ -122,5 +123,6 @@ def _benchmark(name: str, entry: Mapping[str, Any], sources: Mapping[str, str]) 
         rounds=tuple(entry["rounds"]),
         limits={scenario: Limit(**limit) for scenario, limit in entry.get("limits", {}).items()},
         speculative=tuple(entry.get("speculative", ())),
+        speculate=entry.get("speculate", ""),
         note=entry.get("note", ""),
     )

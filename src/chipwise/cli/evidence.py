@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Literal  # noqa: F401  Literal: annotations of inherited fields
 
 from cyclopts import App, Parameter
 

@@ -18,6 +18,7 @@ from chipwise.units import Array
 
 __all__ = [
     "APART",
+    "TUNED",
     "USERS",
     "Basis",
     "Estimate",
@@ -44,6 +45,9 @@ APART = " apart"
 USERS = " of users"
 """Suffix of figures without a benchmark client that was fitted: judged by other people's benchmarks, which no fit
 saw."""
+
+TUNED = " tuned"
+"""Suffix of figures of tuned software at full load, tested on submissions to MLPerf."""
 
 COVERAGE = 0.8
 ENOUGH_ROWS, ENOUGH_CELLS = 200, 15
@@ -168,9 +172,8 @@ def tier_factors(
         plain = figure.removesuffix(USERS), figure.replace(APART, "")
         mine, its = (tier_factors(name, nearness, known) for name in plain)
         return mine.at_least(its)
-    for suffix in (USERS, APART):
-        if not any(name == figure for name, _ in known):
-            figure = figure.removesuffix(suffix)
+    while not any(name == figure for name, _ in known) and " " in figure:
+        figure = figure.rpartition(" ")[0]
     order: tuple[Nearness, ...] = get_args(Nearness)
     widest: Factors | None = None
     for tier in order[: order.index(nearness) + 1]:

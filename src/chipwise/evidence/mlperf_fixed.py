@@ -8,13 +8,13 @@ latency adds a start-up and loses more of the peak the larger the chip.
 
 from __future__ import annotations
 
-import numpy as np
+import math
 
 from chipwise.catalog.benchmarks import Work
 from chipwise.catalog.chip import Chip
 from chipwise.cost.device import FALLBACK
 from chipwise.errors import UsageError
-from chipwise.evidence.mlperf_rows import SLACK, Curve, Run
+from chipwise.evidence.mlperf_rows import Curve, Run
 
 __all__ = ["fixed_curve"]
 
@@ -75,16 +75,8 @@ def fixed_curve(run: Run) -> Curve:
     seconds = body + gather + start
     share = traffic**SOFTNESS / (compute**SOFTNESS + traffic**SOFTNESS) * body / seconds
     tokens = run.benchmark.output_tokens if run.unit == "Tokens/s" else 1.0
-    log_rate = np.full(len(SLACK), np.log(chips * tokens / seconds))
     return Curve(
-        log_rate=log_rate,
-        devices=1.0,
-        stages=1.0,
-        layout="replicas",
-        batch=lone or 0.0,
-        runtime=run.framework,
-        ttft_s=seconds,
-        tpot_s=0.0,
+        log_rate=math.log(chips * tokens / seconds),
         memory_share=float(share),
         gather_share=float(gather / seconds),
         start_share=float((start + (HALF_S / COMPUTE[kind] if lone else 0.0)) / seconds),

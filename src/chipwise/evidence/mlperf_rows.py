@@ -11,20 +11,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-import numpy as np
-
 from chipwise.catalog.benchmarks import Benchmark, get_benchmark
 from chipwise.catalog.chip import Chip
 from chipwise.catalog.chips import get_chip
 from chipwise.catalog.published import ROUNDS, InferenceResult, software_age
 from chipwise.errors import UsageError, shorten
 from chipwise.evidence.rows import Row
-from chipwise.units import Array
 
-__all__ = ["SCENARIOS", "SLACK", "Curve", "Run", "Scenario", "precision_of", "read_run", "run_of"]
-
-SLACK: Array = np.linspace(-3.0, 3.0, 25)
-"""How much wider the limits are than published, as a logarithm: the grid of curves."""
+__all__ = ["SCENARIOS", "Curve", "Run", "Scenario", "precision_of", "read_run", "run_of"]
 
 Scenario = Literal["Offline", "Server", "Interactive", "SingleStream", "MultiStream"]
 SCENARIOS: tuple[Scenario, ...] = ("Offline", "Server", "Interactive", "SingleStream", "MultiStream")
@@ -39,27 +33,14 @@ TUNED = re.compile(r"tensorrt|nvidia", re.I)
 
 @dataclass(frozen=True)
 class Curve:
-    """What a system reaches by physics, before anything was fitted to MLPerf.
+    """What a system reaches with samples of fixed size by physics: `log_rate` is the logarithm of samples or tokens per
+    second of the whole system (of a latency scenario: of one request after the other), the shares are of a sample's
+    time."""
 
-    `log_rate` [slack]: logarithm of the rate of the whole system, tokens or samples per second (of a latency
-    scenario: of one request after the other), with limits that are e^slack times as wide as published. The
-    rest says how, at no slack: `devices` and `layout` of a replica, its `batch`, mean times, and the share of the
-    machine's time that products take (`compute_share`); `meets`: whether any batch keeps the limits.
-    """
-
-    log_rate: Array
-    devices: float
-    stages: float
-    layout: str
-    batch: float
-    runtime: str
-    ttft_s: float
-    tpot_s: float
-    memory_share: float = 0.0
-    gather_share: float = 0.0
-    start_share: float = 0.0
-    compute_share: float = 1.0
-    meets: bool = True
+    log_rate: float
+    memory_share: float
+    gather_share: float
+    start_share: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,11 +73,6 @@ class Run:
     def cell(self) -> tuple[str, str]:
         """What must stay together when a fit is tested: the chip and the benchmark."""
         return self.chip.id, self.benchmark.name
-
-    @property
-    def rounds_since_first(self) -> float:
-        """Rounds since the benchmark was introduced."""
-        return self.age - software_age(self.benchmark.rounds[0])
 
 
 def run_of(result: InferenceResult) -> Run:

@@ -1,4 +1,4 @@
-"""How far a prediction of an MLPerf run can be off: 80 % intervals of log(measured / predicted), by tier.
+"""How far a prediction of a run with samples of fixed size can be off: 80 % of log(measured / predicted), by tier.
 
 A tier is what the fit had seen near a run: other benchmarks on the same chip, other chips of the vendor, no chip
 of the vendor; and, above these, a measured row of the same chip and benchmark (an anchor).
@@ -16,7 +16,7 @@ from chipwise.evidence.judge import COVERAGE, conformal
 from chipwise.evidence.mlperf_rows import Run
 from chipwise.units import Array
 
-__all__ = ["Tier", "group_of", "interval", "spreads", "tier_name", "tier_of"]
+__all__ = ["Tier", "interval", "spreads", "tier_name", "tier_of"]
 
 MANY = 20
 """Rows below which quantiles are not trusted; those of the tier before, widened, stand in for them."""
@@ -35,13 +35,8 @@ Spread = tuple[float, float]
 FAR: tuple[Tier, ...] = ("vendor", "kind")
 
 
-def group_of(run: Run) -> str:
-    """The half of the suite whose factors predict a run: "llm" or "fixed"."""
-    return "llm" if run.benchmark.kind == "llm" else "fixed"
-
-
 def tier_of(run: Run, seen: Collection[str]) -> Tier:
-    """What a fit on `seen` chips (of the run's group, its own cell left out) knows of a run."""
+    """What a fit on `seen` chips (its own cell left out) knows of a run."""
     if run.chip.id in seen:
         return "chip"
     chips = load_chips()
@@ -50,13 +45,13 @@ def tier_of(run: Run, seen: Collection[str]) -> Tier:
 
 
 def tier_name(run: Run, nearness: Tier) -> str:
-    """The key of a tier: as in "llm.Server.chip"."""
-    return f"{group_of(run)}.{run.scenario}.{nearness}"
+    """The key of a tier: as in "fixed.Server.chip"."""
+    return f"fixed.{run.scenario}.{nearness}"
 
 
 def spreads(runs: Sequence[Run], tiers: Sequence[Tier], residuals: Array) -> Mapping[str, Spread]:
     """Ends that hold 80 % of log(measured / predicted): by scenario where the chip was seen (or the cell, with an
-    anchor), and for what is further away one factor of a group by which these are widened ("llm.vendor").
+    anchor), and for what is further away one factor by which these are widened ("fixed.vendor").
 
     The factor is the 80 % quantile of max(r / low, r / high) over the tier's residuals r (a normalised conformal
     score). Tiers of fewer rows than are trusted have no entry.
@@ -67,14 +62,13 @@ def spreads(runs: Sequence[Run], tiers: Sequence[Tier], residuals: Array) -> Map
         here = residuals[names == name]
         if name.endswith((".own", ".chip")) and len(here) >= MANY:
             found[name] = conformal(here)
-    for group in ("llm", "fixed"):
-        for tier in FAR:
-            far = [i for i, run in enumerate(runs) if tiers[i] == tier and group_of(run) == group]
-            if len(far) >= MANY:
-                ends = np.array([interval(runs[i], "chip", found) for i in far])
-                score = np.max(residuals[far][:, None] / ends, axis=1)
-                factor = max(1.0, float(np.quantile(score, COVERAGE, method="higher")))
-                found[f"{group}.{tier}"] = (factor, factor)
+    for tier in FAR:
+        far = [i for i, known in enumerate(tiers) if known == tier]
+        if len(far) >= MANY:
+            ends = np.array([interval(runs[i], "chip", found) for i in far])
+            score = np.max(residuals[far][:, None] / ends, axis=1)
+            factor = max(1.0, float(np.quantile(score, COVERAGE, method="higher")))
+            found[f"fixed.{tier}"] = (factor, factor)
     return found
 
 
@@ -85,6 +79,6 @@ def interval(run: Run, nearness: Tier, table: Mapping[str, Spread]) -> Spread:
     wider = 1.0
     for tier in FAR:
         if nearness in FAR and (tier == "vendor" or nearness == "kind"):
-            known = table.get(f"{group_of(run)}.{tier}")
+            known = table.get(f"fixed.{tier}")
             wider = max(wider, known[0]) if known else wider * FURTHER
     return min(low, -NARROWEST) * wider, max(high, NARROWEST) * wider

@@ -2,23 +2,37 @@
 
 from __future__ import annotations
 
+from chipwise.calibrate.fit_level import PREFIX as LEVEL
 from chipwise.calibrate.fit_serving import PREFIX
 from chipwise.calibrate.parameters import Parameters
 from chipwise.catalog.chip import Chip
 from chipwise.catalog.chips import load_chips
-from chipwise.evidence.judge import Nearness
+from chipwise.evidence.judge import TUNED, Nearness
 
-__all__ = ["tier_of"]
+__all__ = ["level_figure", "tier_of"]
 
 
-def tier_of(chip: Chip, runtime_id: str, numbers: Parameters, *, anchored: bool = False) -> Nearness:
-    """The tier of a deployment priced with `numbers`: what their serving fit had seen of its chip and runtime.
+def level_figure(task: str, level: str) -> str:
+    """Suffix of the figure by which throughput of a level of software is judged: what bounds it, memory or targets."""
+    return "" if level == "stock" or task == "local" else TUNED if task == "batch" else f"{TUNED} served"
+
+
+def tier_of(
+    chip: Chip, runtime_id: str, numbers: Parameters, *, anchored: bool = False, level: str = "stock"
+) -> Nearness:
+    """The tier of a deployment priced with `numbers`: what their serving fit had seen of its chip and runtime, or for
+    tuned software their fit of submissions of its chip and vendor.
 
     Architectures do not matter: the tiers hold for those that no fit had seen. `anchored`: a measured row of the
     user's own corrected the prediction.
     """
     if anchored:
         return "own"
+    if level == "tuned":
+        chips = _seen(numbers, "chip", LEVEL)
+        if chip.software_id in chips:
+            return "chip"
+        return "vendor" if chip.software_vendor in numbers.derived(_submitted) else "kind"
     software = _seen(numbers, "runtime")
     if not software:
         return "kind"
@@ -31,9 +45,15 @@ def tier_of(chip: Chip, runtime_id: str, numbers: Parameters, *, anchored: bool 
     return "generation" if kin else "kind"
 
 
-def _seen(numbers: Parameters, attribute: str) -> frozenset[str]:
-    """Values of an attribute for which the shipped serving fit has an effect."""
-    return numbers.derived(_all_seen).get(attribute, frozenset())
+def _seen(numbers: Parameters, attribute: str, fit: str = PREFIX) -> frozenset[str]:
+    """Values of an attribute for which a fit has an effect."""
+    return numbers.derived(_all_seen).get((fit, attribute), frozenset())
+
+
+def _submitted(numbers: Parameters) -> frozenset[str]:
+    """Vendors of the chips that the fit of submissions holds."""
+    known, seen = load_chips(), _seen(numbers, "chip", LEVEL)
+    return frozenset(known[c].software_vendor for c in seen if c in known)
 
 
 def _generations(numbers: Parameters) -> frozenset[str]:
@@ -48,10 +68,11 @@ def _vendors(numbers: Parameters) -> frozenset[str]:
     return frozenset(chips[name].software_vendor for name in _seen(numbers, "chip") if name in chips)
 
 
-def _all_seen(numbers: Parameters) -> dict[str, frozenset[str]]:
-    found: dict[str, set[str]] = {}
+def _all_seen(numbers: Parameters) -> dict[tuple[str, str], frozenset[str]]:
+    found: dict[tuple[str, str], set[str]] = {}
     for name in numbers.table:
         label, equals, value = name.partition("=")
-        if equals and name.startswith(f"{PREFIX}."):
-            found.setdefault(label.rpartition(".")[2], set()).add(value)
+        fit = name.partition(".")[0]
+        if equals and fit in (PREFIX, LEVEL):
+            found.setdefault((fit, label.rpartition(".")[2]), set()).add(value)
     return {attribute: frozenset(values) for attribute, values in found.items()}

@@ -43,28 +43,34 @@ class Tails:
     tpot_s: Mapping[float, Array]
 
 
-def tails(p: Prediction, lengths: Lengths, shares: Sequence[float] = (0.5, 0.95, 0.99)) -> Tails:
+def tails(
+    p: Prediction, lengths: Lengths, shares: Sequence[float] = (0.5, 0.95, 0.99), *, at: int | None = None
+) -> Tails:
     """Quantiles at every batch of a prediction for open arrivals.
 
     How the pass grows with the batch is read between neighbours on the grid, so that the batch axis needs two
-    points or more; with one the swing of the batch is left out of TPOT.
+    points or more; with one the swing of the batch is left out of TPOT. `at`: only for this one of them.
     """
+    place = slice(None) if at is None else slice(at, at + 1)
     scale = lengths.points("prompt") / lengths.prompt_tokens
     one_pass = np.minimum(p.decode_s, p.own_s)
     own = one_pass[..., None] + (p.own_s - one_pass)[..., None] * scale
     # the pass that runs when a request arrives is nearly always there: the mean of what is left of it
     half = np.minimum(-0.5 * np.expm1(-p.resident) * p.tpot_s, p.wait_s)
     fixed, wait = p.ttft_s - p.wait_s - p.own_s + half, p.wait_s - half
-    known = p.utilisation <= MOST_BUSY
+    known = (p.utilisation <= MOST_BUSY)[..., place]
     nan = float("nan")
     # all shares at once, along an axis before those of the prediction
     axis = np.asarray(shares).reshape(-1, *(1 for _ in np.shape(p.tpot_s)))
-    ttft = np.where(known, ttft_quantile(axis, fixed, own, p.utilisation, wait), nan)
-    if not np.any(p.tpot_s > 0):  # a single token: there is no time per further one
+    here = (x[..., place] for x in (fixed, p.utilisation, wait, p.tpot_s, p.decode_s))
+    fixed, busy, wait, tpot_s, decode_s = here
+    ttft = np.where(known, ttft_quantile(axis, fixed, own[..., place, :], busy, wait), nan)
+    if not np.any(tpot_s > 0):  # a single token: there is no time per further one
         never = np.full(np.shape(ttft), nan)
         return Tails(dict(zip(shares, ttft, strict=True)), dict(zip(shares, never, strict=True)))
     prompts, batch, steady = _tpot_variances(p, lengths)
-    tpot = np.where(known & steady, _gamma(axis, p.tpot_s, p.decode_s, prompts, batch), nan)
+    prompts, batch, steady = prompts[..., place, :], batch[..., place, :], steady[..., place]
+    tpot = np.where(known & steady, _gamma(axis, tpot_s, decode_s, prompts, batch), nan)
     return Tails(dict(zip(shares, ttft, strict=True)), dict(zip(shares, tpot, strict=True)))
 
 

@@ -77,6 +77,8 @@ def workload_record(w: Workload) -> WorkloadRecord:
         w.served.output_cv,
         prefix.cached_share,
         prefix.common_tokens,
+        w.e2e_s,
+        w.percentile,
     )
 
 

@@ -62,8 +62,8 @@ class Shown:
 
 @dataclass(frozen=True, slots=True)
 class MatchReport:
-    """The nearest evidence for a plan. `anchored` are tokens per second of all chips at full load, `interval` its
-    80 % as tested on published rows."""
+    """The nearest evidence for a plan. `anchored` holds tokens per second of all chips at full load as `plan` predicts
+    them (`anchored.model`), with 80 % `interval`, and what correcting by the matches would make of them."""
 
     target: Target
     matches: tuple[Match, ...]
@@ -278,21 +278,14 @@ def _anchor_lines(report: MatchReport) -> list[str]:
     a = report.anchored
     where = f"{report.target.chip}, {report.layout}"
     span = "" if report.interval is None else " [{:,.0f} to {:,.0f}]".format(*report.interval)
+    lines = [f"at full load on {where}: {a.model:,.0f}{span} tok/s, as chipwise plan predicts"]
     if a.used:
-        lines = [
-            f"at full load on {where}: {a.value:,.0f}{span} tok/s, anchored",
-            f"by the model alone {a.model:,.0f}; {len(a.used)} measured rows, counting for {a.weight:.0%} of what it "
-            f"misses on them, make that {a.value / a.model - 1.0:+.0%}",
-        ]
+        lines.append(
+            f"{len(a.used)} measured rows, counting for {a.weight:.0%} of what the same prediction misses on them, "
+            f"would make that {a.value:,.0f} ({a.value / a.model - 1.0:+.0%}); they move nothing"
+        )
     else:
-        lines = [
-            f"at full load on {where}: {a.model:,.0f}{span} tok/s by the model alone",
-            "not anchored: no such model was measured on this chip",
-        ]
-    lines.append(
-        "80 % interval, as tested on published rows that no fit had seen; as submissions count: 99 % of requests keep "
-        "the limits, kernels by the model of submissions (chipwise plan counts means, by that of serving software)"
-    )
+        lines.append("not anchored: no such model was measured on this chip")
     return [*lines, report.note] if report.note else lines
 
 

@@ -59,9 +59,11 @@ def plan_record(
     tails: Mapping[str, TailRecord],
     fleet: Fleet,
     idle_power: float,
+    level: str = "",
 ) -> PlanRecord:
     """`prediction` and `bounds` hold a single number in each figure, of all replicas that carry the load; `near` says
-    what was measured near the deployment. `idle_power` is that of a chip over its TDP."""
+    what was measured near the deployment, `level` by which figure of throughput (`tiers.level_figure`). `idle_power` is
+    that of a chip over its TDP."""
 
     def one(value: object) -> float:
         return float(np.asarray(value).reshape(-1)[0])
@@ -72,7 +74,7 @@ def plan_record(
     pools = (APART if fleet.prompt_workers else "") + ("" if fleet.harnessed else USERS)
     requests = one(prediction.requests_per_s)
     fastest = one(bounds.requests_per_s) * workload.output_tokens
-    tokens = judge("tokens_per_s" + pools, requests * workload.output_tokens, near, most=fastest)
+    tokens = judge("tokens_per_s" + (level or pools), requests * workload.output_tokens, near, most=fastest)
     tpot = None
     if workload.output_tokens > 1.0:
         tpot = judge("tpot_s" + pools, one(prediction.tpot_s), near, least=one(bounds.tpot_s))

@@ -236,11 +236,14 @@ def _asked(report: PlanReport) -> tuple[str, ...]:
     w = report.workload
     lengths = f"{w.prompt_tokens:,.10g} tokens in, {w.output_tokens:,.10g} out"
     load = f"{format_number(w.rate_per_s)} requests/s" if w.rate_per_s else "replicas at full load"
-    ttft = f"TTFT {format_seconds(w.ttft_s)}" if w.ttft_s else "no TTFT limit"
-    tpot = f"TPOT {format_seconds(w.tpot_s)}" if w.tpot_s else "no TPOT limit"
+    of = "" if w.percentile is None else f"p{w.percentile * 100:g} "
+    ttft = f"{of}TTFT {format_seconds(w.ttft_s)}" if w.ttft_s else "no TTFT limit"
+    tpot = f"{of}TPOT {format_seconds(w.tpot_s)}" if w.tpot_s else "no TPOT limit"
     asked = [f"{w.task}: {lengths}"]
     if w.task == "serve":
         asked += [load, ttft, tpot]
+    if w.e2e_s:
+        asked.append(f"{of}answer within {format_seconds(w.e2e_s)}")
     return tuple(asked)
 
 

@@ -63,7 +63,8 @@ class ModelRecord:
 @dataclass(frozen=True, slots=True)
 class WorkloadRecord:
     """What was asked. Coefficients of variation are standard deviation over mean; `cached_share` of prompt tokens
-    are found in a prefix cache, `common_tokens` of them in every prompt."""
+    are found in a prefix cache, `common_tokens` of them in every prompt. Targets bound means, or what the share
+    `percentile` of requests does not exceed."""
 
     task: str
     prompt_tokens: float
@@ -75,6 +76,8 @@ class WorkloadRecord:
     output_cv: float = 0.0
     cached_share: float = 0.0
     common_tokens: float = 0.0
+    e2e_s: float | None = None
+    percentile: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from chipwise.parallel.layout import Reason
 from chipwise.search.evaluate import REASONS, Evaluated
 from chipwise.search.reach import Reach, reach_of
 from chipwise.search.space import Deployment, Limits
+from chipwise.search.targets import meets
 from chipwise.units import Array
 from chipwise.workload.workload import Workload
 
@@ -207,16 +208,10 @@ def pareto(cost: Array, speed: Array) -> NDArray[np.bool_]:
 
 def _best_point(e: Evaluated, w: Workload) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
     """The batch with the highest throughput that meets the targets, and whether there is one."""
-    p = e.prediction
-    with np.errstate(invalid="ignore"):
-        good: NDArray[np.bool_] = e.allowed.copy()
-        if w.task == "local":
-            good[:, 1:] = False
-        if w.tpot_s is not None:
-            good &= np.asarray(p.tpot_s <= w.tpot_s)
-        if w.ttft_s is not None:
-            good &= np.asarray(p.ttft_s <= w.ttft_s)
-    rate = np.where(good, np.nan_to_num(p.tokens_per_s), -1.0)
+    good: NDArray[np.bool_] = e.allowed & meets(*e.held, w)
+    if w.task == "local":
+        good[:, 1:] = False
+    rate = np.where(good, np.nan_to_num(e.prediction.tokens_per_s), -1.0)
     return np.argmax(rate, axis=1), np.asarray(good.any(axis=1))
 
 

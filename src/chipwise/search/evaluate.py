@@ -21,6 +21,7 @@ from chipwise.predict.speculative import draft_graph, verification
 from chipwise.predict.step import step_parts
 from chipwise.search.memory import memory_of
 from chipwise.search.space import Group
+from chipwise.search.targets import held
 from chipwise.units import Array, Real
 from chipwise.workload.graph import Graph
 from chipwise.workload.step import Step, decode, prefill
@@ -61,6 +62,7 @@ class Evaluated:
     `reason` indexes `list(Reason)` per candidate; `allowed` [N, batch] marks batches that fit in memory and in
     the runtime's limit of sequences. `missing_bytes` per device are short of what the smallest batch takes, 0
     where it fits. `beside` [N, batch] are workers for prompts beside each decode worker, 0 where there is one pool.
+    `held` are TTFT and TPOT [N, batch] as targets bound them (`targets.held`).
     `rates` are the numbers that it was priced with. `engines` are those of the candidates that are legal and fit, `row`
     says where each candidate's is (-1: nowhere).
     """
@@ -75,6 +77,7 @@ class Evaluated:
     rates: tuple[CostParameters, Overheads]
     engines: Engines | None
     row: NDArray[np.intp]
+    held: tuple[Array, Array]
 
     @property
     def plans(self) -> int:
@@ -128,7 +131,17 @@ def evaluate(
         )
         masks = np.zeros(nothing.shape, dtype=bool)
         return Evaluated(
-            group, none, memory, reason, masks, missing, np.zeros(nothing.shape), rates, None, row
+            group,
+            none,
+            memory,
+            reason,
+            masks,
+            missing,
+            np.zeros(nothing.shape),
+            rates,
+            None,
+            row,
+            (nothing, nothing),
         )
     rows = Group(group.deployments, group.which[live], _take(group.layout, live))
     kept = np.asarray(memory.sequences)
@@ -164,9 +177,11 @@ def evaluate(
     )
     within[:, 0] = True
     table = prediction.each(lambda values: _scattered(values, live))
+    first, further = (_scattered(x, live) for x in held(loads, prediction, workload))
     allowed = np.zeros(nothing.shape, dtype=bool)
     allowed[live] = within
-    return Evaluated(group, table, memory, reason, allowed, missing, beside, rates, engines, row)
+    seen = (first, further)
+    return Evaluated(group, table, memory, reason, allowed, missing, beside, rates, engines, row, seen)
 
 
 def engines_of(

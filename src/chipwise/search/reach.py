@@ -18,6 +18,7 @@ __all__ = ["NOWHERE", "Reach", "reach_of"]
 class Reach:
     """The best figures of candidates that are legal and fit; infinite times and a rate of 0 where there is none.
 
+    Times are as targets bound them (`targets.held`).
     `ttft_s` and `tpot_s` are the shortest each for itself, `tpot_with_ttft_s` the shortest TPOT where TTFT is
     met. `requests_per_s` is the largest rate that is sustained within targets and limits.
     """
@@ -30,7 +31,10 @@ class Reach:
     def binds(self, w: Workload) -> str:
         """The target that is out of reach at any batch: "TTFT", "TPOT" or both; "" where none is."""
         asked = (("TTFT", w.ttft_s, self.ttft_s), ("TPOT", w.tpot_s, self.tpot_s))
-        return " and ".join(name for name, target, best in asked if target is not None and best > target)
+        said = [name for name, target, best in asked if target is not None and best > target]
+        if w.e2e_s is not None and not said and self.ttft_s + (w.output_tokens - 1) * self.tpot_s > w.e2e_s:
+            said = ["the whole answer"]
+        return " and ".join(said)
 
     def better(self, other: Reach) -> Reach:
         """The better of both, figure by figure."""
@@ -51,15 +55,17 @@ def reach_of(e: Evaluated, w: Workload, mine: NDArray[np.bool_], most_per_s: Arr
     live = mine & (e.reason == 0)
     if not live.any():
         return NOWHERE
-    p, allowed = e.prediction, e.allowed[live]
+    (ttft, tpot), allowed = e.held, e.allowed[live]
 
     def least(values: Array, where: NDArray[np.bool_]) -> float:
-        return float(np.min(values[live], initial=np.inf, where=where))
+        mine = values[live]
+        return float(np.min(mine, initial=np.inf, where=where & np.isfinite(mine)))
 
-    prompt = allowed if w.ttft_s is None else allowed & (p.ttft_s[live] <= w.ttft_s)
+    with np.errstate(invalid="ignore"):
+        prompt = allowed if w.ttft_s is None else allowed & (ttft[live] <= w.ttft_s)
     return Reach(
-        least(p.ttft_s, allowed),
-        least(p.tpot_s, allowed),
-        least(p.tpot_s, prompt),
+        least(ttft, allowed),
+        least(tpot, allowed),
+        least(tpot, prompt),
         float(np.max(most_per_s[live], initial=0.0)),
     )

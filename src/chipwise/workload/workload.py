@@ -19,7 +19,8 @@ class Workload:
 
     `serve`: many users, `rate_per_s` requests (None: show what one replica can take). `batch`: as many tokens
     as possible, no targets. `local`: one user, one machine. `ttft_s` bounds the time to the first token and
-    `tpot_s` the time per further token (means; None: no limit). `lengths` are distributions with those means
+    `tpot_s` the time per further token, `e2e_s` the whole answer (None: no limit): means, or what the
+    share `percentile` of requests does not exceed. `lengths` are distributions with those means
     (None: all requests alike), `prefix` what a prefix cache answers (None: nothing).
 
     Raises `UsageError` for lengths or targets that cannot be.
@@ -31,6 +32,8 @@ class Workload:
     rate_per_s: float | None = None
     ttft_s: float | None = None
     tpot_s: float | None = None
+    e2e_s: float | None = None
+    percentile: float | None = None
     lengths: Lengths | None = None
     prefix: PrefixCache | None = None
 
@@ -40,10 +43,12 @@ class Workload:
                 raise UsageError(
                     f"{name}: {getattr(self, name):g} is out of range", "1 to 100 million tokens"
                 )
-        for name in ("rate_per_s", "ttft_s", "tpot_s"):
+        for name in ("rate_per_s", "ttft_s", "tpot_s", "e2e_s"):
             value = getattr(self, name)
             if value is not None and not 0 < value < 1e9:
                 raise UsageError(f"{name}: {value:g} is out of range", "more than zero")
+        if self.percentile is not None and not 0.5 <= self.percentile <= 0.999:
+            raise UsageError(f"percentile: {self.percentile:g} is out of range", "p50 to p99.9")
 
     @classmethod
     def spread(cls, lengths: Lengths, task: Task = "serve") -> Workload:

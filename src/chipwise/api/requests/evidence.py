@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
 
 from chipwise.api.requests.field import MISSING, Asked, ask, count_of, split
 from chipwise.api.requests.parts import Targets
@@ -11,6 +12,9 @@ from chipwise.errors import UsageError
 from chipwise.report.catalogue_records import EvidenceReport
 from chipwise.report.evidence_view import NOTICE, ClaimReport, MatchReport
 from chipwise.workload.workload import Task, Workload
+
+if TYPE_CHECKING:
+    from chipwise.api.tactics import Tactics
 
 __all__ = [
     "CheckClaimRequest",
@@ -62,10 +66,25 @@ class Judged(Asked):
     task: Task = ask(TASK, "serve")
     precision: str | None = ask("another number format than the checkpoint's")
     runtime: str | None = ask("serving software")
+    percentile: str | None = ask("what targets hold for, as in p99; default: the mean, of claims p99")
+    level: Literal["stock", "tuned"] = ask(
+        "stock: what the runtime's defaults give; tuned: what benchmark submissions reach with it", "stock"
+    )
+    software: str | None = ask(
+        "date or MLPerf round of the software, as in 2025-06 or v5.0; default: the newest"
+    )
+
+    def tactics(self) -> Tactics:
+        """How the software is run."""
+        from chipwise.api.tactics import Tactics
+
+        return Tactics(software=self.software or "", level=self.level)
 
     def workload(self) -> Workload:
         """The workload; a served one without targets gets the stated ones."""
-        targets = Targets(in_=self.in_, out=self.out, ttft=self.ttft, tpot=self.tpot)
+        targets = Targets(
+            in_=self.in_, out=self.out, ttft=self.ttft, tpot=self.tpot, percentile=self.percentile
+        )
         return targets.workload_of(self.task)
 
 
@@ -90,8 +109,8 @@ class ClaimOptions(Judged):
 
 @dataclass(frozen=True, kw_only=True)
 class EvidenceMatchRequest(MatchOptions):
-    """The published results nearest to a plan on eight axes (same, near, different, unknown), and the prediction
-    moved towards them."""
+    """The published results nearest to a plan on eight axes (same, near, different, unknown), and what they
+    would make of the prediction."""
 
     model: str = ask(MODEL, MISSING, file=True)
 
@@ -108,6 +127,7 @@ class EvidenceMatchRequest(MatchOptions):
             count=count_of(self.count, "--count", "chips"),
             precision=self.precision,
             runtime=self.runtime,
+            tactics=self.tactics(),
             concurrency=self.concurrency,
             most=count_of(self.limit, "--limit", "lines") or 1,
         )
@@ -130,5 +150,6 @@ class CheckClaimRequest(ClaimOptions):
             count=count_of(self.count, "--count", "chips"),
             precision=self.precision,
             runtime=self.runtime,
+            tactics=self.tactics(),
             against=split(self.against),
         )

@@ -83,8 +83,10 @@ class Targets(Lengths):
     """How the model is used: lengths, load, and what is asked of the time."""
 
     rate: str | None = ask("requests per second, as in 10/s; default: replicas run full")
-    ttft: str | None = ask("target for the mean time to the first token, as in 500ms; serving alone: 2s")
-    tpot: str | None = ask("target for the mean time per output token, as in 30ms; serving alone: 50ms")
+    ttft: str | None = ask("target for the time to the first token, as in 500ms; serving alone: 2s")
+    tpot: str | None = ask("target for the time per output token, as in 30ms; serving alone: 50ms")
+    e2e: str | None = ask("target for the time of a whole answer, as in 20s")
+    percentile: str | None = ask("what targets hold for, as in p99; default: the mean")
     day: str | None = ask(
         "requests per second over a day in equal slices, as in 2,2,1,4,9, or a file of them; sized for its peak",
         file=True,
@@ -93,7 +95,7 @@ class Targets(Lengths):
     def workload_of(self, task: Task) -> Workload:
         """The workload with its load and targets; a served one without targets gets the stated ones."""
         ttft, tpot = self.ttft, self.tpot
-        if task == "serve":
+        if task == "serve" and self.e2e is None:
             ttft, tpot = ttft or "2s", tpot or "50ms"
         rate = quantity(self.rate, "1/s", "--rate", low=1e-9, high=1e8)
         curve = self.curve()
@@ -104,7 +106,15 @@ class Targets(Lengths):
             rate_per_s=rate if curve is None else curve.peak,
             ttft_s=quantity(ttft, "s", "--ttft", low=1e-9, high=1e6),
             tpot_s=quantity(tpot, "s", "--tpot", low=1e-9, high=1e6),
+            e2e_s=quantity(self.e2e, "s", "--e2e", low=1e-9, high=1e6),
+            percentile=self._percentile(),
         )
+
+    def _percentile(self) -> float | None:
+        text = (self.percentile or "").strip().lower().removeprefix("p")
+        if self.percentile is None or text == "mean":
+            return None
+        return parse_quantity(text, "", "--percentile", low=50.0, high=99.9) / 100.0
 
     def curve(self) -> RateCurve | None:
         """The arrivals of a day, None where none were given."""
@@ -148,6 +158,9 @@ class Serving(Software):
     software: str | None = ask(
         "date or MLPerf round of the software, as in 2025-06 or v5.0; default: the newest"
     )
+    level: Literal["stock", "tuned"] = ask(
+        "stock: what the runtime's defaults give; tuned: what benchmark submissions reach with it", "stock"
+    )
     harness: str | None = ask(
         "benchmark client whose figures to predict, as in vllm-bench or inferencex; default: none"
     )
@@ -182,6 +195,7 @@ class Serving(Software):
             self.software or "",
             get_harness(self.harness),
             prefill,
+            self.level,
         )
 
     def _prefill(self) -> tuple[Layout, int] | None:

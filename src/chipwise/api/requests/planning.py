@@ -9,6 +9,7 @@ from chipwise import api
 from chipwise.api.requests.command import about, hinting
 from chipwise.api.requests.field import MISSING, ask, count_of, pairs, share, split
 from chipwise.api.requests.parts import Lengths, Money, Place, Serving, Software, Targets, numbers_of
+from chipwise.calibrate.parameters import Parameters
 from chipwise.catalog.system import parse_have
 from chipwise.errors import UsageError
 from chipwise.report.explain_records import ExplainReport
@@ -48,6 +49,9 @@ class PlanOptions(Money, Serving, Targets):
     max_chips: int | None = ask("at most so many chips in all")
     max_usd_per_h: float | None = ask("at most so many dollars per hour in all")
     spare: int = ask("replicas beside those that carry the rate, as in 1 for N+1", 0)
+    evidence: Literal["all", "none"] = ask(
+        "published results shown beside the answer, which they never move", "all"
+    )
     parameters: str | None = ask(
         "parameters that chipwise calibrate wrote; default: those shipped", file=True
     )
@@ -79,6 +83,10 @@ class PlanRequest(PlanOptions):
 
     def run(self) -> PlanReport:
         """The best plan of every chip, ranked. Raises the errors of `api.plan`."""
+        return self.report(numbers_of(self.parameters))
+
+    def report(self, numbers: Parameters | None) -> PlanReport:
+        """The same, priced with these numbers (None: those shipped)."""
         if self.have and self.chips:
             raise UsageError("--have and --chips exclude each other", "--have names the chips already")
         have = dict(parse_have(self.have)) if self.have is not None else None
@@ -99,8 +107,9 @@ class PlanRequest(PlanOptions):
                 have=have,
                 limits=self.limits_of(self.task),
                 curve=self.curve(),
+                evidence=self.evidence == "all",
                 pricing=self.pricing(),
-                parameters=numbers_of(self.parameters),
+                parameters=numbers,
                 **self.settings(),
             )
 

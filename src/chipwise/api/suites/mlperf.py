@@ -1,86 +1,289 @@
-"""MLPerf runs predicted: physics of `mlperf_rates`, factors of `calibrate.fit_mlperf`, intervals."""
+"""The suite `mlperf`: a row of a language model becomes the question for the best plan of its chips.
+
+Offline asks for throughput, Server and Interactive for the highest load at which 99th percentiles keep the limits,
+SingleStream for one request after the other; all of tuned software of their round. Samples of fixed size (pictures,
+sentences, scans, speech) have a roofline of their own (`evidence.mlperf_fixed`). Nothing here reads a measured figure
+but `measured_log` and `read_anchors`.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
-from chipwise.api.suites.mlperf_rates import language_curve
-from chipwise.calibrate.fit_mlperf import (
-    FitRow,
-    Fitted,
-    predict,
-    shipped_mlperf,
-)
+import numpy as np
+
+from chipwise.api.loaded import load
+from chipwise.api.requests.command import command_line
+from chipwise.api.requests.planning import PlanRequest
+from chipwise.calibrate.fit_level import LevelFit
+from chipwise.calibrate.fit_mlperf import FitRow, predict, shipped_mlperf
 from chipwise.calibrate.parameters import Parameters, shipped_parameters
-from chipwise.errors import ChipwiseError, UsageError
+from chipwise.catalog.runtime import Runtime, runtimes_for
+from chipwise.errors import ChipwiseError, InfeasibleError, UsageError
+from chipwise.evidence.judge import judge
 from chipwise.evidence.mlperf_anchors import Anchor, correction
 from chipwise.evidence.mlperf_features import features
 from chipwise.evidence.mlperf_fixed import fixed_curve
-from chipwise.evidence.mlperf_rows import SLACK, Curve, Run, read_run
-from chipwise.evidence.mlperf_tiers import Tier, group_of, interval, tier_of
+from chipwise.evidence.mlperf_rows import Run, Scenario, read_run
+from chipwise.evidence.mlperf_tiers import interval, tier_of
 from chipwise.evidence.rows import Predicted, read_rows
+from chipwise.evidence.tiers import level_figure
+from chipwise.report.records import PlanRecord
+from chipwise.search.deployments import runtimes_that
+from chipwise.workload.workload import Task
 
 __all__ = [
-    "fit_row",
+    "Answer",
+    "answer",
+    "fixed_row",
     "measured_log",
     "predict_mlperf",
-    "predict_run",
+    "question_of",
     "read_anchors",
-    "run_curve",
+    "software_of",
 ]
 
-# LoadGen's percentiles end close to the limit that binds and well inside the other: shares of the limit that
-# 300 logged runs ended at, median and 80 % (TPOT), and the factor of 80 % around the TTFT estimate.
-TPOT_OF_LIMIT = (0.60, 0.90, 0.99)
-TTFT_FACTOR = (0.4, 2.2)
+TASKS: Mapping[Scenario, tuple[Task, str]] = {
+    "Offline": ("batch", "mlperf-offline"),
+    "Server": ("serve", "mlperf-server"),
+    "Interactive": ("serve", "mlperf-interactive"),
+    "SingleStream": ("local", "mlperf-single-stream"),
+    "MultiStream": ("local", "mlperf-single-stream"),
+}
+"""What a scenario asks, and the client that measures it."""
 
-
-def run_curve(run: Run, parameters: Parameters | None = None) -> Curve:
-    """What physics reaches for a run. Raises `UsageError` where it has no answer."""
-    if run.benchmark.kind == "llm":
-        return language_curve(run, parameters or shipped_parameters())
-    return fixed_curve(run)
-
-
-def fit_row(run: Run, parameters: Parameters | None = None, log_measured: float = math.nan) -> FitRow:
-    """A run as the fit reads it."""
-    curve = run_curve(run, parameters)
-    speed, limit = features(run, curve)
-    return FitRow(run.id, run.cell, SLACK, curve.log_rate, speed, limit, log_measured)
-
+ADMITTED = "max_sequences=4096"
+"""Submissions admit as many sequences as memory holds."""
+TIGHT = f"{ADMITTED},memory_share=0.97"
+"""Policies of a run that could not have run with its runtime's defaults, and ran."""
 
 Range = tuple[float, float, float]
 """Middle, low and high of the 80 % interval."""
 
 
-def predict_mlperf(rows: str, anchors: str | None = None) -> Iterator[Predicted]:
-    """The suite `mlperf`: rows of mlperf_inference.csv -> `result`, `tokens_per_s`, `ttft_p99_ms`, `tpot_p99_ms`.
+def predict_mlperf(
+    rows: str,
+    anchors: str | None = None,
+    numbers: Parameters | None = None,
+) -> Iterator[Predicted]:
+    """`result`, and of language models `tokens_per_s`, `ttft_p99_ms` and `tpot_p99_ms`, with 80 % intervals.
 
     `anchors` names measured rows that the user owns; rows of the same chip and benchmark are moved towards them.
-    A row without an answer becomes a line with the reason. Raises `UsageError` for anchors without a figure.
+    Where a command line gives the same answer it stands beside it. A row without an answer becomes a line with the
+    reason. Raises `UsageError` for anchors without a figure.
     """
-    known = read_anchors(anchors) if anchors else ()
-    for row in read_rows(rows, ("row_id", "model_base", "scenario")):
+    known = read_anchors(anchors, numbers) if anchors else ()
+    table = list(read_rows(rows, ("row_id", "model_base", "scenario")))
+    runs: list[Run | ChipwiseError] = []
+    for row in table:
         try:
-            run = read_run(row)
-            shift, used = correction(run, known)
-            found = predict_run(run, None, shift if used else None)
+            runs.append(read_run(row))
         except ChipwiseError as error:
-            yield Predicted(row["row_id"], "result", None, refused=str(error))
+            runs.append(error)
+    found = iter(answer([run for run in runs if isinstance(run, Run)], numbers))
+    for row, run in zip(table, runs, strict=True):
+        answered = next(found) if isinstance(run, Run) else run
+        if not isinstance(run, Run) or isinstance(answered, ChipwiseError):
+            yield Predicted(row["row_id"], "result", None, refused=str(answered))
             continue
-        for metric, value in found.items():
-            if value is not None:
-                basis = "measured" if used and metric in ("result", "tokens_per_s") else "calibrated"
-                yield Predicted(row["row_id"], metric, *value, basis)
+        shift, used = correction(run, known)
+        asked = answered.question
+        command = "" if used or numbers or asked is None else command_line("plan", asked)
+        for metric, value in answered.figures(shift if used else None).items():
+            basis = "measured" if used and metric in ("result", "tokens_per_s") else answered.basis
+            yield Predicted(row["row_id"], metric, *value, basis, "", command)
 
 
-def read_anchors(path: str, fitted: Fitted | None = None) -> tuple[Anchor, ...]:
+@dataclass(frozen=True)
+class Answer:
+    """What is predicted for a run: tokens or samples per second of all chips (`rate`, with its interval), and of
+    language models the question that was asked and the plan that answers it."""
+
+    run: Run
+    rate: Range
+    basis: str
+    question: PlanRequest | None = None
+    plan: PlanRecord | None = None
+
+    def figures(self, shift: float | None = None) -> dict[str, Range]:
+        """`result` in the run's unit, and where they mean something `tokens_per_s` and percentiles in milliseconds;
+        `shift` is the logarithm by which anchors move the rate, None where it has none."""
+        rate = self.rate if shift is None else self._anchored(shift)
+        found = {"result": _in_unit(self.run, rate)}
+        if _counts_tokens(self.run) and not self.run.unit.startswith("Latency"):
+            found["tokens_per_s"] = rate
+        tail = self.plan.tails.get("p99") if self.plan is not None else None
+        if tail is not None and self.run.scenario in self.run.benchmark.limits:
+            for name, seconds in (("ttft", tail.ttft_s), ("tpot", tail.tpot_s)):
+                if seconds is not None:
+                    e = judge(f"{name}_s", 1e3 * seconds)
+                    found[f"{name}_p99_ms"] = (e.mid, e.low, e.high)
+        return found
+
+    def _anchored(self, shift: float) -> Range:
+        mid = self.rate[0] * math.exp(shift)
+        if self.plan is None:
+            low, high = interval(self.run, "own", shipped_mlperf().spread)
+            return mid, mid * math.exp(low), mid * math.exp(high)
+        e = judge("tokens_per_s" + level_figure(TASKS[self.run.scenario][0], "tuned"), mid, "own")
+        return e.mid, e.low, e.high
+
+
+def answer(runs: Sequence[Run], numbers: Parameters | None = None) -> list[Answer | ChipwiseError]:
+    """The answer to every run, or why there is none. Runs that ask the same are answered once."""
+    priced = numbers or shipped_parameters()
+    known: dict[object, PlanRecord | ChipwiseError] = {}
+    found: list[Answer | ChipwiseError] = []
+    for run in runs:
+        try:
+            if run.benchmark.kind != "llm":
+                found.append(_fixed(run))
+                continue
+            question = question_of(run, priced)
+            planned, question = _planned(question, priced, known)
+            t = planned.tokens_per_s
+            # a beam search works on several and keeps one; alone, a pass of several costs about as much as of one
+            kept = 1.0 if question.task == "local" else 1.0 / run.benchmark.beams
+            rate = (t.mid * kept, t.low * kept, t.high * kept)
+            # no flag says that beams are thrown away
+            said = question if run.benchmark.beams == 1 else None
+            found.append(Answer(run, rate, t.basis, said, planned))
+        except ChipwiseError as error:
+            found.append(error)
+    return found
+
+
+def _planned(
+    question: PlanRequest, numbers: Parameters, known: dict[object, PlanRecord | ChipwiseError]
+) -> tuple[PlanRecord, PlanRequest]:
+    """The best plan for a question: the very record that `plan` shows first. Where memory stands in the way, with less
+    of it left free: what was submitted ran."""
+    refusal: ChipwiseError | None = None
+    for asked in (question, replace(question, policy=TIGHT)):
+        if asked not in known:
+            try:
+                known[asked] = _first(asked, numbers)
+            except ChipwiseError as error:
+                known[asked] = error
+        found = known[asked]
+        if isinstance(found, PlanRecord):
+            return found, asked
+        refusal = refusal or found
+        if not isinstance(found, InfeasibleError) or found.see != "fit":
+            break
+    assert refusal is not None
+    raise refusal
+
+
+def _first(question: PlanRequest, numbers: Parameters) -> PlanRecord:
+    # candidates that cannot be are NaN on the way, whatever a suite makes of NaN in its answers
+    with np.errstate(all="ignore"):
+        return question.report(numbers).plans[0]
+
+
+def fixed_row(run: Run, log_measured: float = math.nan) -> FitRow:
+    """A run with samples of fixed size as its fit reads it."""
+    curve = fixed_curve(run)
+    return FitRow(run.id, run.cell, curve.log_rate, features(run, curve), log_measured)
+
+
+def _fixed(run: Run) -> Answer:
+    numbers = shipped_mlperf()
+    log = float(predict([fixed_row(run)], numbers)[0])
+    low, high = interval(run, tier_of(run, numbers.seen), numbers.spread)
+    return Answer(run, (math.exp(log), math.exp(log + low), math.exp(log + high)), "calibrated")
+
+
+def question_of(run: Run, numbers: Parameters) -> PlanRequest:
+    """The question that a run of a language model answers; its prompts are as long as `numbers` say.
+
+    Raises `UsageError` for a benchmark that is not predicted, a scenario without limits, or chips that nothing known
+    runs the model on.
+    """
+    b = run.benchmark
+    if b.refused or not b.model:
+        raise UsageError(f"{b.name} is not predicted", b.refused)
+    task, client = TASKS[run.scenario]
+    limit = b.limits.get(run.scenario)
+    if task == "serve" and limit is None:
+        raise UsageError(f"{b.name} has no published limit for {run.scenario}")
+    runtime, precision, kv = software_of(run)
+    prompt = max(b.input_tokens * numbers.derived(LevelFit.of).prompt(b.name), 1.0)
+
+    def bound(seconds: float | None) -> str | None:
+        return None if limit is None or task != "serve" or seconds is None else f"{seconds:.10g}s"
+
+    return PlanRequest(
+        model=b.model,
+        have=f"{run.chips}x{run.chip.id}",
+        task=task,
+        in_=f"{prompt:.10g}",
+        out=f"{b.output_tokens:.10g}",
+        cv=f"in=0,out={b.output_std / b.output_tokens:.4g}" if b.output_std else None,
+        # beams of one request share its prompt
+        prefix_hit=f"{1.0 - 1.0 / b.beams:.10g}" if b.beams > 1 else None,
+        ttft=bound(limit.ttft_s if limit else None),
+        tpot=bound(limit.tpot_s if limit else None),
+        e2e=bound(limit.total_s if limit else None),
+        percentile="p99" if task == "serve" else None,
+        precision=precision,
+        kv=kv,
+        runtime=runtime,
+        policy=ADMITTED,
+        level="stock" if run.untuned else "tuned",
+        software=run.round,
+        harness=client,
+        speculate=b.speculate if run.scenario in b.speculative else None,
+        evidence="none",
+    )
+
+
+def software_of(run: Run) -> tuple[str, str | None, str | None]:
+    """Runtime, precision and format of the cache of a run: the runtime that its submitter names, else the first that
+    can; the declared precision in the form that the chip has. What was submitted ran: a format that no known runtime
+    supports is that of the checkpoint."""
+    said = run.framework.lower()
+
+    def named(r: Runtime) -> bool:
+        return any(name and name.lower() in said for name in (r.id, r.published_as))
+
+    options = sorted(runtimes_for(run.chip), key=lambda r: not named(r))
+    narrow = "fp4" in run.chip.matrix
+    for precision, kv in _formats(run, narrow=narrow):
+        try:
+            model = load(run.benchmark.model, precision, kv).graph.model
+        except ChipwiseError:
+            continue
+        for runtime in options:
+            if runtimes_that(model, run.chip, runtime)[0]:
+                return runtime.id, precision, kv
+    raise UsageError(f"{run.chip.id}: no known runtime runs {run.benchmark.model}", "chipwise runtimes list")
+
+
+def _formats(run: Run, *, narrow: bool) -> Iterator[tuple[str | None, str | None]]:
+    """Formats of weights and cache, the likeliest first. Products of 8 or 4 bits come with a cache of 8."""
+    wanted = run.precision
+    if wanted is None:
+        if narrow:
+            yield "mxfp4_mxfp8", "fp8"
+        yield None, "fp8"
+    elif wanted in ("bf16", "fp16"):
+        yield wanted, None
+    else:
+        yield wanted, "fp8"
+        yield wanted, None
+    yield None, None
+
+
+def read_anchors(path: str, numbers: Parameters | None = None) -> tuple[Anchor, ...]:
     """Rows with measured figures and how they differ from what is predicted for them.
 
     Rows that cannot be predicted anchor nothing. Raises `UsageError` where no row has a figure.
     """
-    found, measured = [], 0
+    measured: list[tuple[Run, float]] = []
+    seen = 0
     for row in read_rows(path, ("row_id", "model_base", "scenario")):
         try:
             result = float(row.get("result") or "nan")
@@ -88,54 +291,24 @@ def read_anchors(path: str, fitted: Fitted | None = None) -> tuple[Anchor, ...]:
             continue
         if not (math.isfinite(result) and result > 0):
             continue
-        measured += 1
+        seen += 1
         try:
             run = read_run(row)
-            found.append(Anchor(run, measured_log(run, result) - _log_rate(run, fitted)[0]))
         except ChipwiseError:
             continue
-    if not measured:
+        measured.append((run, measured_log(run, result)))
+    if not seen:
         raise UsageError(f"{path}: no measured rows", "anchors need the column result")
-    return tuple(found)
-
-
-def predict_run(
-    run: Run, fitted: Fitted | None = None, shift: float | None = None
-) -> dict[str, Range | None]:
-    """`result` in the run's unit, and where they mean something `tokens_per_s` and the percentiles; `shift` is the
-    logarithm by which anchors move it, None where it has none. Raises `ChipwiseError` where there is no answer.
-    """
-    log_rate, curve = _log_rate(run, fitted)
-    numbers = fitted or shipped_mlperf()
-    tier: Tier = "own" if shift is not None else tier_of(run, numbers.seen.get(group_of(run), frozenset()))
-    low, high = interval(run, tier, numbers.spread)
-    log_rate += shift or 0.0
-    rates = (math.exp(log_rate), math.exp(log_rate + low), math.exp(log_rate + high))
-    tokens = rates if _counts_tokens(run) and not run.unit.startswith("Latency") else None
-    return {"result": _in_unit(run, rates), "tokens_per_s": tokens} | _percentiles(run, curve)
-
-
-def _log_rate(run: Run, fitted: Fitted | None) -> tuple[float, Curve]:
-    curve = run_curve(run)
-    speed, limit = features(run, curve)
-    row = FitRow(run.id, run.cell, SLACK, curve.log_rate, speed, limit)
-    return float(predict([row], fitted or shipped_mlperf())[0]), curve
-
-
-def _percentiles(run: Run, curve: Curve) -> dict[str, Range | None]:
-    """99th percentiles in milliseconds of a served run: submitters load a system until a limit is close."""
-    limit = run.benchmark.limits.get(run.scenario)
-    if run.benchmark.kind != "llm" or limit is None or limit.ttft_s is None or limit.tpot_s is None:
-        return {}
-    low, mid, high = (1e3 * limit.tpot_s * share for share in TPOT_OF_LIMIT)
-    # between what the prompt alone takes and the limit
-    first = 1e3 * math.sqrt(min(curve.ttft_s, limit.ttft_s) * limit.ttft_s)
-    ttft = (first, first * TTFT_FACTOR[0], min(first * TTFT_FACTOR[1], 1e3 * limit.ttft_s))
-    return {"ttft_p99_ms": ttft, "tpot_p99_ms": (mid, low, high)}
+    answers = answer([run for run, _ in measured], numbers)
+    return tuple(
+        Anchor(run, log - math.log(a.rate[0]))
+        for (run, log), a in zip(measured, answers, strict=True)
+        if isinstance(a, Answer)
+    )
 
 
 def _counts_tokens(run: Run) -> bool:
-    """Whether the curve of a run counts tokens: language models and whisper."""
+    """Whether the rate of a run counts tokens: language models and whisper."""
     return run.benchmark.kind == "llm" or run.unit == "Tokens/s"
 
 
@@ -145,7 +318,7 @@ def _tokens_per_sample(run: Run) -> float:
     return b.nominal_output_tokens if b.kind == "llm" else b.output_tokens or 1.0
 
 
-def _in_unit(run: Run, rates: tuple[float, float, float]) -> tuple[float, float, float]:
+def _in_unit(run: Run, rates: Range) -> Range:
     mid, low, high = rates
     if run.unit.startswith("Latency"):
         scale = 1e3 if "ms" in run.unit else 1.0
@@ -159,7 +332,7 @@ def _in_unit(run: Run, rates: tuple[float, float, float]) -> tuple[float, float,
 
 
 def measured_log(run: Run, result: float) -> float:
-    """The logarithm of a measured figure in the terms of the curve."""
+    """The logarithm of a measured figure as a rate: tokens or samples per second."""
     if run.unit.startswith("Latency"):
         scale = 1e3 if "ms" in run.unit else 1.0
         if _counts_tokens(run):

@@ -90,12 +90,13 @@ ANCHORED: dict[str, Callable[[str, str], Iterator[Predicted]]] = {
 
 PRICED: dict[str, Callable[[str, Parameters], Iterator[Predicted]]] = {
     "kernels": predict_kernels,
+    "mlperf": lambda rows, numbers: predict_mlperf(rows, None, numbers),
     "serving": lambda rows, numbers: predict_serving(rows, None, numbers),
 }
 """Suites that other parameters than the shipped ones may price: rows file, parameters -> predictions."""
 
 
-COMMANDED = ("kernels", "serving", "published", "training", "mlperf_training")
+COMMANDED = ("kernels", "mlperf", "serving", "published", "training", "mlperf_training")
 """Suites whose rows are questions that a user can ask on the command line."""
 
 SPELT: dict[str, Suite] = {"kernels": lambda rows: predict_kernels(rows, commands=True)}

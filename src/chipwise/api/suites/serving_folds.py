@@ -12,6 +12,7 @@ from chipwise.api.estimating import loads_of
 from chipwise.api.suites.published import FIGURES as PUBLISHED
 from chipwise.api.suites.published import predict_published
 from chipwise.api.suites.serving import FIGURES, ServingRun, by_category, readable_runs
+from chipwise.calibrate.fit_level import LevelFit
 from chipwise.calibrate.fit_serving import ServingRows, fit_serving
 from chipwise.calibrate.parameters import Parameters, load_parameters
 from chipwise.catalog.chips import get_chip
@@ -92,7 +93,7 @@ def serving_rows(path: str, numbers: Parameters) -> tuple[list[ServingRun], Serv
         places,
         clients=column(lambda r: r.asked.concurrency or 1.0),
         burst=column(lambda r: get_harness(r.question.harness).first_wave),
-        slower=column(lambda r: r.asked.context.tactics.slower),
+        slower=column(lambda r: numbers.derived(LevelFit.of).slower(r.asked.context.tactics.software)),
         labels={
             "runtime": np.array([r.asked.deployment.runtime.id for r in runs]),
             "chip": np.array([r.asked.deployment.chip.id for r in runs]),

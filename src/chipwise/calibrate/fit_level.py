@@ -1,0 +1,193 @@
+"""What tuned submissions do better than stock software, how software of a date lags, and the prompts of benchmarks.
+
+    passes of a level and age = those of stock software of the newest date x tuned x exp(A (i(age) - i(newest)))
+
+with i(age) = exp(-(age + 1) / 0.9), age in rounds of MLPerf since v4.0. `tuned` is one number per runtime and vendor of
+chips; A is one number; of every benchmark whose prompts were not published the mean prompt is one number. None is of a
+chip, a model or a submitter. Fitted on the best submission of every cell, by `fit_kernels.fit`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from chipwise.calibrate.effects import Effects, Labels, Level, Quantity
+from chipwise.calibrate.fit_kernels import Rows, fit
+from chipwise.calibrate.parameter import Parameter
+from chipwise.calibrate.parameters import Parameters
+from chipwise.catalog.chip import Chip
+from chipwise.catalog.rounds import software_age
+from chipwise.units import Array, Real
+
+__all__ = [
+    "FACTORS",
+    "LEVELS",
+    "NEWEST",
+    "PREFIX",
+    "PROMPTS",
+    "SOURCE",
+    "LevelFit",
+    "LevelRows",
+    "fit_level",
+    "immaturity",
+    "without_level",
+]
+
+PREFIX = "level"
+SOURCE = "MLPerf Inference v3.1 to v6.1, closed division, language models; fitted (2026-11)"
+
+NEWEST = "2026-06"
+"""Age of the software that measured passes and published rows are of; nothing is known of later gains."""
+
+MATURES_ROUNDS = 0.9
+"""Rounds of half a year in which software for language models closes its gap by a factor e: submissions on unchanged
+chips (H200, L40S, MI300X) gained a fifth from v4.0 to v4.1 and little after v5.0."""
+
+LEVELS: Mapping[str, Quantity] = {
+    "tuned": Quantity(0.85, 0.2, "ratio of passes", (Level(("runtime", "vendor"), 0.2),), 0.2, 3.0),
+    "immature": Quantity(1.0, 0.3, "log of passes one round before v4.0", (), 0.05, 3.0),
+    "prompt": Quantity(
+        1.0, 1e-6, "ratio of the guessed mean prompt", (Level(("benchmark",), 0.5),), 1.0 / 3.0, 3.0
+    ),
+}
+
+FACTORS: Array = np.array([0.5, 0.7, 1.0, 1.4, 2.0])
+"""Factors on passes at which the answer to every row is tabulated; between them it is interpolated in logarithms."""
+PROMPTS: Array = np.array([0.5, 1.0, 2.0])
+"""Factors on the guessed mean prompt, likewise, at passes as they are; both are taken to multiply."""
+
+
+def immaturity(age: Real) -> Real:
+    """i(age): 1 one round before v4.0, 0.33 at v4.0, 0.04 at v5.0."""
+    found: Real = np.exp(-(np.asarray(age) + 1.0) / MATURES_ROUNDS)
+    return found
+
+
+@dataclass(frozen=True)
+class LevelRows:
+    """Submissions: seconds per token [row]; logarithms of the tokens per second that the product answers, `by_pace`
+    [row, factor] at `FACTORS` on passes and `by_prompt` [row, prompt] at `PROMPTS`; age in rounds; labels `runtime`,
+    `vendor`, `benchmark`. `tuned`: a tuned submission, not reference code."""
+
+    seconds: Array
+    by_pace: Array
+    by_prompt: Array
+    age: Array
+    tuned: NDArray[np.bool_]
+    labels: Labels
+
+    def __len__(self) -> int:
+        return len(self.seconds)
+
+    def take(self, index: NDArray[np.intp]) -> LevelRows:
+        """Some of the rows."""
+        return LevelRows(
+            self.seconds[index],
+            self.by_pace[index],
+            self.by_prompt[index],
+            self.age[index],
+            self.tuned[index],
+            {k: v[index] for k, v in self.labels.items()},
+        )
+
+    def predicted(self, values: Mapping[str, Real]) -> Array:
+        """Seconds per token of every row, interpolated."""
+        slow = np.exp(np.asarray(values["immature"]) * _lag(self.age))
+        # nobody tunes software to be slower than stock
+        pace = np.where(self.tuned, np.minimum(values["tuned"], 1.0), 1.0) * slow
+        log_rate = _between(FACTORS, self.by_pace, pace)
+        middle = self.by_prompt[:, len(PROMPTS) // 2]
+        log_rate = log_rate + _between(PROMPTS, self.by_prompt, np.asarray(values["prompt"])) - middle
+        return np.asarray(np.exp(-log_rate))
+
+
+@dataclass(frozen=True)
+class LevelFit:
+    """The fitted numbers."""
+
+    effects: Effects
+
+    def pace(self, runtime: str, chips: Sequence[Chip], *, tuned: bool, software: str) -> Array:
+        """Passes on chips over those of stock software of the newest date; software newer than that is as fast."""
+        size = len(chips)
+        labels = {
+            "runtime": np.full(size, runtime),
+            "vendor": np.array([c.software_vendor for c in chips]),
+            "benchmark": np.full(size, ""),
+        }
+        values = self.effects.values(labels)
+        return self.slower(software) * (np.asarray(values["tuned"]) if tuned else np.ones(size))
+
+    def slower(self, software: str) -> float:
+        """Passes of software of a date or round ("": the newest) over those of the newest, at least 1."""
+        if not software:
+            return 1.0
+        immature = self.effects.values(
+            {"runtime": np.array([""]), "vendor": np.array([""]), "benchmark": np.array([""])}
+        )
+        return math.exp(float(np.mean(immature["immature"])) * float(_lag(software_age(software))))
+
+    def prompt(self, benchmark: str) -> float:
+        """The mean prompt of a benchmark over the guess."""
+        labels = {"runtime": np.array([""]), "vendor": np.array([""]), "benchmark": np.array([benchmark])}
+        return float(self.effects.values(labels)["prompt"][0])
+
+    def parameters(self) -> dict[str, Parameter]:
+        """What to ship."""
+        found = self.effects.parameters(PREFIX, SOURCE, least=0.005)
+        kept = {n: p for n, p in found.items() if ".scatter." not in n and n != f"{PREFIX}.prompt.all"}
+        low, high = LEVELS["prompt"].low, LEVELS["prompt"].high
+        common = min(found[f"{PREFIX}.tuned.all"].value, 1.0)
+
+        def bounded(name: str, value: float) -> float:
+            """Prompts that ran into their bounds stand there; tuned software is at most as slow as stock."""
+            if ".prompt." in name:
+                return min(max(value, low), high)
+            if ".tuned." in name:
+                return common if name.endswith(".all") else min(value, 1.0 / common)
+            return value
+
+        return {n: replace(p, value=bounded(n, p.value)) for n, p in kept.items()}
+
+    @classmethod
+    def of(cls, numbers: Parameters) -> LevelFit:
+        """The inverse of `parameters`; numbers that hold no such fit give its priors."""
+        own = {name: p for name, p in numbers.table.items() if name.startswith(f"{PREFIX}.")}
+        return cls(Effects.of(own, PREFIX, LEVELS))
+
+
+def without_level(numbers: Parameters, pace: float = 1.0, prompt: float = 1.0) -> Parameters:
+    """The same numbers with tuned software at these factors on passes and on guessed prompts."""
+    table = {name: p for name, p in numbers.table.items() if not name.startswith(f"{PREFIX}.")}
+    plain = {"tuned": pace, "prompt": prompt}
+    own = {f"{PREFIX}.{n}.all": Parameter(v, v, 0.0, LEVELS[n].unit, "assumed") for n, v in plain.items()}
+    return replace(numbers, table={**table, **own})
+
+
+def fit_level(rows: LevelRows) -> LevelFit:
+    """The numbers that explain the rows best under their priors. Pure: same rows, same answer."""
+
+    def model(values: Mapping[str, Real], index: NDArray[np.intp]) -> Array:
+        return rows.take(index).predicted(values)
+
+    return LevelFit(fit(Rows(rows.labels, rows.seconds, model), LEVELS))
+
+
+def _lag(age: Real) -> Real:
+    """i(age) - i(newest), 0 for what is newer."""
+    found: Real = np.maximum(immaturity(age) - immaturity(software_age(NEWEST)), 0.0)
+    return found
+
+
+def _between(grid: Array, table: Array, where: Array) -> Array:
+    """`table` [row, point] at `where` on the logarithm of the grid; straight on beyond its ends."""
+    x, at = np.log(grid), np.broadcast_to(np.log(where), (len(table),))
+    left = np.clip(np.searchsorted(x, at, side="right") - 1, 0, len(x) - 2)
+    part, rows = (at - x[left]) / (x[left + 1] - x[left]), np.arange(len(table))
+    found: Array = table[rows, left] * (1.0 - part) + table[rows, left + 1] * part
+    return found

@@ -1,0 +1,64 @@
+"""What targets are held against: means of a prediction, or the percentile that was asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import fields
+
+import numpy as np
+from numpy.typing import NDArray
+
+from chipwise.predict.service import Loads, Prediction
+from chipwise.predict.tails import Tails, tails
+from chipwise.units import Array
+from chipwise.workload.workload import Workload
+
+__all__ = ["held", "meets", "tails_at"]
+
+MARGIN = 0.1  # of a load: neighbours that say how times grow with it
+
+
+def tails_at(loads: Loads, p: Prediction, w: Workload, shares: Sequence[float]) -> Tails:
+    """Quantiles of TTFT and TPOT [N, K] of a prediction of these engines, from it and its neighbours in load."""
+    shape = np.shape(p.load)
+    near = loads.at(
+        (p.load[..., None] * (1.0 + MARGIN * np.array([-1.0, 0.0, 1.0]))).reshape(len(p.load), -1)
+    )
+    middle = np.array([False, True, False])
+
+    def beside(name: str) -> Array:
+        own = np.broadcast_to(getattr(p, name), shape)[..., None]
+        around = np.broadcast_to(getattr(near, name), (shape[0], shape[1] * 3)).reshape(*shape, 3)
+        return np.asarray(np.where(middle, own, around))
+
+    numbers = {f.name: beside(f.name) for f in fields(Prediction) if f.name != "cost"}
+    numbers["batch"] = numbers["batch"] / loads.engines.slots[:, None, None]
+    with np.errstate(invalid="ignore", over="ignore"):
+        found = tails(Prediction(**numbers, cost=p.cost), w.served, shares, at=1)
+    return Tails(
+        {q: x[..., 0] for q, x in found.ttft_s.items()}, {q: x[..., 0] for q, x in found.tpot_s.items()}
+    )
+
+
+def held(loads: Loads, p: Prediction, w: Workload) -> tuple[Array, Array]:
+    """TTFT and TPOT [N, K] that targets bound: means, or with `w.percentile` the times that this share of requests does
+    not exceed (NaN where no closed form holds: `tails.VALID`)."""
+    if w.percentile is None or (w.ttft_s is None and w.tpot_s is None and w.e2e_s is None):
+        return p.ttft_s, p.tpot_s
+    found = tails_at(loads, p, w, (w.percentile,))
+    further = found.tpot_s[w.percentile] if w.output_tokens > 1 else np.zeros(np.shape(p.ttft_s))
+    return found.ttft_s[w.percentile], further
+
+
+def meets(ttft_s: Array, tpot_s: Array, w: Workload) -> NDArray[np.bool_]:
+    """Where the times of `held` keep the targets; a time that is not known keeps none. A whole answer takes
+    TTFT + (n_o - 1) TPOT: of percentiles an upper end, as no request need have both."""
+    good = np.ones(np.shape(ttft_s), dtype=bool)
+    with np.errstate(invalid="ignore"):
+        if w.ttft_s is not None:
+            good &= np.asarray(ttft_s <= w.ttft_s)
+        if w.tpot_s is not None:
+            good &= np.asarray(tpot_s <= w.tpot_s)
+        if w.e2e_s is not None:
+            good &= np.asarray(ttft_s + (w.output_tokens - 1.0) * tpot_s <= w.e2e_s)
+    return good

@@ -1,0 +1,79 @@
+"""Targets at a percentile hold at that percentile, and full load goes as far as they allow."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import pairwise
+
+import pytest
+
+from chipwise.api.requests.planning import PlanRequest
+from chipwise.errors import InfeasibleError, UsageError
+from chipwise.workload.workload import Workload
+
+ASKED = PlanRequest(
+    model="meta-llama/Llama-3.1-8B-Instruct",
+    have="1xh100-sxm5-80gb",
+    in_="800",
+    out="130",
+    ttft="500ms",
+    tpot="30ms",
+    evidence="none",
+)
+
+
+def test_a_percentile_is_a_tighter_target_and_is_used_up() -> None:
+    mean = ASKED.run().plans[0]
+    tail = replace(ASKED, percentile="p99").run().plans[0]
+    assert tail.tokens_per_s.mid < mean.tokens_per_s.mid
+    p99 = tail.tails["p99"]
+    assert p99.ttft_s is not None
+    assert p99.tpot_s is not None
+    assert p99.ttft_s <= 0.5 * (1 + 1e-9)
+    assert p99.tpot_s <= 0.03 * (1 + 1e-9)
+    assert max(p99.ttft_s / 0.5, p99.tpot_s / 0.03) > 0.99
+
+
+def test_full_load_uses_up_a_mean_target() -> None:
+    plan = ASKED.run().plans[0]
+    assert plan.tpot_s is not None
+    assert max(plan.tpot_s.mid / 0.03, plan.ttft_s.mid / 0.5) == pytest.approx(1.0, abs=2e-3)
+
+
+def test_throughput_moves_smoothly_with_a_target() -> None:
+    rates = [
+        replace(ASKED, percentile="p99", tpot=f"{t}ms").run().plans[0].tokens_per_s.mid
+        for t in (20, 20.2, 20.4, 20.6, 20.8)
+    ]
+    assert rates == sorted(rates)
+    assert all(b / a < 1.04 for a, b in pairwise(rates))
+
+
+def test_a_whole_answer_is_a_target() -> None:
+    whole = replace(ASKED, ttft=None, tpot=None, e2e="4s", percentile="p99")
+    plan = whole.run().plans[0]
+    p99 = plan.tails["p99"]
+    assert p99.ttft_s is not None
+    assert p99.tpot_s is not None
+    assert p99.ttft_s + 129 * p99.tpot_s <= 4.0 * (1 + 1e-9)
+    with pytest.raises(InfeasibleError, match="p99"):
+        replace(whole, e2e="100ms").run()
+
+
+@pytest.mark.parametrize("text", ["p20", "99.95", "soon"])
+def test_percentiles_that_cannot_be(text: str) -> None:
+    with pytest.raises(UsageError, match="percentile"):
+        replace(ASKED, percentile=text).run()
+
+
+def test_tuned_software_is_faster_and_old_software_slower() -> None:
+    stock = ASKED.run().plans[0].tokens_per_s.mid
+    tuned = replace(ASKED, level="tuned").run()
+    old = replace(ASKED, software="v4.0").run().plans[0].tokens_per_s.mid
+    assert tuned.plans[0].tokens_per_s.mid > stock > old
+    assert any("tuned as for a benchmark" in note for note in tuned.assumptions)
+
+
+def test_a_workload_out_of_range() -> None:
+    with pytest.raises(UsageError, match="percentile"):
+        Workload(percentile=0.2)
