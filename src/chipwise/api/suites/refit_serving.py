@@ -26,7 +26,7 @@ from chipwise.calibrate.fit_serving import chips_seen, fit_serving
 from chipwise.calibrate.parameters import shipped_parameters
 from chipwise.calibrate.table import write_table
 from chipwise.errors import ChipwiseError, UsageError
-from chipwise.evidence.judge import as_rows
+from chipwise.evidence.judge import TUNED, as_rows, shipped_factors
 
 __all__ = ["main"]
 
@@ -54,7 +54,8 @@ def main(arguments: Sequence[str]) -> None:
     for (figure, near), (share, rows) in sorted(stranger_coverage(found).items()):
         said = f"holds {share:.0%} of {rows} rows of a benchmarker left out"
         print(f"{figure:14s} {near:12s} {said}", file=sys.stderr)
-    lines = as_rows(table | stranger_table(found))
+    others = {key: factors for key, factors in shipped_factors().items() if TUNED in key[0]}
+    lines = as_rows(table | stranger_table(found) | others)
     Path(str(files("chipwise.evidence"))).joinpath("data/intervals.csv").write_text(
         "\n".join(lines) + "\n", "utf-8"
     )
