@@ -35,7 +35,7 @@ def runs(count: int = 24) -> Runs:
         full=rng.integers(0, 2, count) * 1.0,
     )
     one = labels_of("16", get_trainer("nemo"), "hopper", moe=False)
-    labels = {k: np.repeat(np.array([v]), count) for k, v in one.items()}
+    labels = {k: np.repeat(np.array([v]), count) for k, v in (one | {"chip": "h100-sxm5-80gb"}).items()}
     machine = Cluster(989e12, 989e12, 80e9, 3.35e12, 450e9, 8.0, 50e9, units=132.0)
     made = Runs(
         t,

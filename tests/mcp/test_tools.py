@@ -156,7 +156,7 @@ def test_long_work_reports_progress(monkeypatch: pytest.MonkeyPatch) -> None:
         async with Client(server.create_server()) as client:
             return await client.call_tool("models", {"limit": 500}, progress_callback=told)
 
-    monkeypatch.setattr(server, "TICK_S", 0.005)
+    monkeypatch.setattr(server, "TICK_S", 0.001)
     assert not anyio.run(slow).is_error
     passed = [progress for progress, _ in said]
     assert len(passed) > 1

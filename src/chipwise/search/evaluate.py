@@ -41,6 +41,7 @@ __all__ = [
 
 REASONS = list(Reason)
 
+ENDLESS = 1e30  # requests per second: more than any engine takes
 BUSY = 0.8
 """Share of time that workers for prompts should work: the wait is then about twice the prompt's own time."""
 
@@ -159,7 +160,8 @@ def evaluate(
     with np.errstate(invalid="ignore"):
         within = (prediction.resident <= limit[:, None]) & (prediction.budget_share <= 1.0)
     # where not even the smallest batch has room for all that are in flight with it: as many as have
-    short, full = ~within[:, :1] & (np.arange(len(BATCHES)) == 0), loads.full()
+    short = ~within[:, :1] & (np.arange(len(BATCHES)) == 0)
+    full = loads.open(np.full((len(engines), 1), ENDLESS)) if workload.task == "serve" else loads.full()
     prediction = Prediction(
         **{
             f.name: np.where(short, getattr(full, f.name), getattr(prediction, f.name))
