@@ -40,6 +40,7 @@ TABLES = (
     Table("systolic", "systolic.csv", ("dataflow",)),
     Table("token_speeds", "token_speeds.csv", ("vendor",)),
     Table("serving", "serving_points.csv", ("mode", "chip"), step=3),
+    Table("published", "published_serving.csv", ("chip",), step=3),
     Table("mlperf", "mlperf_inference.csv", ("scenario", "chip"), step=3),
     Table("training", "training.csv", ("chip",), step=3),
     Table("mlperf_training", "mlperf_training.csv", ("benchmark", "chip")),
@@ -56,8 +57,8 @@ def digests() -> Iterator[tuple[str, Answer]]:
 
 def _digest(table: Table, folder: Path) -> Iterator[tuple[str, Answer]]:
     asked = {
-        row["row_id"]: row
-        for i, row in enumerate(read_rows(str(TRUTH / table.file), ("row_id",)))
+        row.get("row_id") or row["id"]: row
+        for i, row in enumerate(read_rows(str(TRUTH / table.file), ()))
         if i % table.step == 0
     }
     rows, out = folder / f"{table.suite}.csv", folder / f"{table.suite}.out.csv"

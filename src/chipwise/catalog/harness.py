@@ -36,6 +36,17 @@ class Harness:
         return 0.5 / self.waves if self.start == "burst" and self.id else 0.0
 
     @property
+    def meaning(self) -> str:
+        """What it adds, in words."""
+        start = "all clients start at once" if self.start == "burst" else "requests arrive at random"
+        drawn = (
+            ""
+            if self.shortest == 1.0
+            else f", lengths drawn from {self.shortest:g} of the nominal one to all"
+        )
+        return f"{self.label}: {start}{drawn}{'' if self.server else ', no server between'}"
+
+    @property
     def mean_length(self) -> float:
         """Mean over nominal lengths."""
         return 0.5 * (1.0 + self.shortest)

@@ -29,6 +29,10 @@ def glossary(word: str | None = None, *, output: Output = Output()) -> None:  # 
     """The words of the field as chipwise uses them."""
     wanted = (word or "").lower()
     found = {k: v for k, v in GLOSSARY.items() if wanted in k.lower()}
+    if wanted == "harness":
+        from chipwise.catalog.harness import load_harnesses
+
+        found |= {f"--harness {h.id}": h.meaning for h in load_harnesses().values()}
     if not found:
         from chipwise.errors import UnknownNameError
 

@@ -23,6 +23,10 @@ GLOSSARY: dict[str, str] = {
     "exposed, hidden": "seconds of a resource that pass, and those that pass behind another; exposed ones add up",
     "TTFT": "time to the first token, from arrival: queue, prefill mixed into other work, host",
     "TPOT": "mean time per output token after the first: (end - first token) / (output tokens - 1)",
+    "harness": "a benchmark client: it may start all clients at once, draw lengths, stream tokens in groups; no plan "
+    "holds any of that unless --harness names one",
+    "level": "stock: what the defaults of a runtime give; tuned: what submissions to benchmarks reach with it",
+    "open, closed traffic": "requests that arrive at random at a rate; clients that each wait for their answer",
     "ITL": "time between two consecutive tokens of a request",
     "p95, p99": "what 95 or 99 % of requests do not exceed, by a formula for Poisson arrivals where it holds",
     "spare": "replicas beside those that carry the load, so that one may fail: N+1",
