@@ -27,8 +27,8 @@ from chipwise.predict.service import Engines, Prediction, Service
 from chipwise.units import Array, Real
 
 __all__ = [
-    "LAUNCHED", "PREFIX", "ServingFit", "ServingRows", "chips_seen", "fit_serving", "harnessed", "knows_client",
-    "part_factors", "served_overheads",
+    "LAUNCHED", "PREFIX", "ServingFit", "ServingRows", "chips_seen", "fit_serving", "fitted_count", "harnessed",
+    "knows_client", "part_factors", "served_overheads",
 ]  # fmt: skip
 
 PREFIX = "serving"
@@ -161,6 +161,11 @@ def chips_seen(labels: Labels, rows_hash: str) -> dict[str, Parameter]:
         f"{PREFIX}.seen.chip={chip}": Parameter(float(n), float(n), 0.0, "rows", SOURCE, rows_hash)
         for chip, n in zip(chips, counts, strict=True)
     }
+
+
+def fitted_count(fit: ServingFit) -> int:
+    """Numbers that a fit chose: one for every effect on a pass or on the first token."""
+    return len(fit.passes.table) + len(fit.first.table)
 
 
 def fit_serving(rows: ServingRows) -> ServingFit:

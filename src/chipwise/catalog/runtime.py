@@ -49,6 +49,24 @@ __all__ = [
 ]
 
 
+SWITCH = {"reserved_bytes": "memory_base", "workspace_bytes": "workspace"}
+UNREAD = {
+    ("reserved_bytes", "total"): (
+        "the runtime takes a share of all memory and holds nothing else back",
+        "set memory_share",
+    ),
+    ("reserved_bytes", "free_after_load"): (
+        "the runtime takes a share of what weights leave and holds nothing else back",
+        "set memory_share",
+    ),
+    ("workspace_bytes", "profiled"): (
+        "the runtime measures its workspace at start",
+        "set max_batched_tokens or max_sequences, which it measures with",
+    ),
+}
+"""Figures that a runtime does not read under another of its policies: why, and what to set instead."""
+
+
 def read_runtimes(text: str, origin: str) -> Mapping[str, Runtime]:
     """The runtimes of a TOML text by id, in its order. The format: `runtime_reader`.
 
@@ -109,7 +127,8 @@ def runtimes_for(chip: Chip) -> tuple[Runtime, ...]:
 def override(policies: Policies, changes: Mapping[str, str]) -> Policies:
     """Policies with figures replaced by the user's text: `{"memory_share": "0.95", "context_bytes": "1 GiB"}`.
 
-    Raises `UnknownNameError` for a policy that does not exist, `UsageError` for a value that is none.
+    Raises `UnknownNameError` for a policy that does not exist, `UsageError` for a value that is none
+    and for a figure that the runtime does not read.
     """
     values: dict[str, object] = {}
     for name, text in changes.items():
@@ -119,6 +138,8 @@ def override(policies: Policies, changes: Mapping[str, str]) -> Policies:
         old = getattr(policies, name)
         if isinstance(old, str):
             raise UsageError(f"policy {name} is '{old}' and cannot be set", "choose another --runtime")
+        if (unread := UNREAD.get((name, getattr(policies, SWITCH.get(name, name))))) is not None:
+            raise UsageError(f"policy {name} changes nothing here: {unread[0]}", unread[1])
         if name.endswith("_bytes"):
             values[name] = parse_quantity(text, "B", name)
         elif isinstance(old, int):

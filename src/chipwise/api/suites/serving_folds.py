@@ -13,7 +13,7 @@ from chipwise.api.suites.published import FIGURES as PUBLISHED
 from chipwise.api.suites.published import predict_published
 from chipwise.api.suites.serving import FIGURES, ServingRun, by_category, readable_runs
 from chipwise.calibrate.fit_level import LevelFit
-from chipwise.calibrate.fit_serving import ServingRows, fit_serving
+from chipwise.calibrate.fit_serving import ServingRows, fit_serving, fitted_count
 from chipwise.calibrate.parameters import Parameters, load_parameters
 from chipwise.catalog.chips import get_chip
 from chipwise.catalog.harness import get_harness
@@ -318,6 +318,7 @@ def validate_serving(path: str, numbers: Parameters, key: str = "cell") -> Valid
         raise UsageError(f"serving is not split by '{key}'", f"one of {', '.join(KEYS)}")
     runs, data, refused = serving_rows(path, numbers)
     folds = out_of_fold(runs, data, refused, key)
+    count, cells = fitted_count(fit_serving(data)), len({r.run.deployment for r in runs})
     plain, own = _judged(folds, "predicted"), _judged(folds, "own")
     together = [j for j in plain if j.slices.get("mode") == "aggregated"]
     tables: dict[str, list[Summary]] = {"by mode": summarise(plain, "mode")}
@@ -330,7 +331,7 @@ def validate_serving(path: str, numbers: Parameters, key: str = "cell") -> Valid
         f"Rows with score = 1; every row predicted by a fit that never saw its {what}. Intervals come from the "
         "residuals of all other cells. Means of a run; ttft of harnesses that are not documented.",
         tables,
-        _rankings(folds),
+        [f"{count} fitted numbers, {cells} deployments in the rows", *_rankings(folds)],
     )
 
 

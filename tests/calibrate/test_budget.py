@@ -1,0 +1,48 @@
+"""At most one fitted number for every two independent cells (DESIGN 3), of what is shipped."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from chipwise.calibrate.parameters import shipped_parameters
+
+TRUTH = Path(__file__).resolve().parents[3] / "shared" / "truth"
+
+CELLS: Mapping[str, tuple[str, tuple[str, ...], tuple[str, ...]]] = {
+    "serving": (
+        "serving_points.csv",
+        ("config_file", "chip", "backend", "mode", "gemm_quant"),
+        ("serving.pass.", "serving.first."),
+    ),
+    "training": (
+        "training.csv",
+        ("model", "chip", "chips_total", "seq_len", "global_batch", "precision"),
+        ("training.",),
+    ),
+    "mlperf": ("mlperf_inference.csv", ("accelerator", "model_base"), ("level.",)),
+}
+"""Suite -> its table, what makes a cell, and the names of its numbers."""
+
+
+@pytest.mark.parametrize("suite", CELLS)
+def test_fitted_numbers_stay_within_half_of_the_cells(suite: str) -> None:
+    file, columns, prefixes = CELLS[suite]
+    path = TRUTH / file
+    if not path.is_file():
+        pytest.skip(f"{path.name} is not beside the checkout")
+    with path.open(newline="", encoding="utf-8") as table:
+        cells = {
+            tuple(row[c] for c in columns) for row in csv.DictReader(table) if row.get("score", "1") == "1"
+        }
+    counted = (".scatter.", ".seen.")
+    fitted = [
+        name
+        for name in shipped_parameters().table
+        if name.startswith(prefixes) and not any(part in name for part in counted)
+    ]
+    assert fitted, "the suite ships no numbers: is its prefix still right?"
+    assert len(fitted) <= len(cells) / 2, (len(fitted), len(cells))
