@@ -29,16 +29,19 @@ def numbers(runtime: str) -> dict[str, float]:
     ("runtime", "unread"),
     [
         ("vllm", {"reserved_bytes", "workspace_bytes"}),
-        ("sglang", set()),
+        ("sglang", {"workspace_bytes"}),
         ("trtllm", {"reserved_bytes", "workspace_bytes"}),
     ],
 )
 def test_every_policy_moves_an_answer_or_is_refused(runtime: str, unread: set[str]) -> None:
     before = cw.estimate(**PLACE, runtime=runtime).plans
     for name, value in numbers(runtime).items():
-        other = {"kv_block_tokens": 1024, "stream_interval": 20, "reserved_bytes": 9e9}.get(
-            name, value / 2 or 9e9
-        )
+        other = {
+            "kv_block_tokens": 1024,
+            "stream_interval": 20,
+            "reserved_bytes": 9e9,
+            "max_sequences": 16,
+        }.get(name, value / 2 or 9e9)
         said = str(int(other)) if isinstance(value, int) else f"{other:.10g}"
         if name in unread:
             with pytest.raises(UsageError, match="changes nothing here"):

@@ -63,6 +63,10 @@ UNREAD = {
         "the runtime measures its workspace at start",
         "set max_batched_tokens or max_sequences, which it measures with",
     ),
+    ("workspace_bytes", "reserved"): (
+        "the workspace lies inside what the runtime holds back",
+        "set reserved_bytes",
+    ),
 }
 """Figures that a runtime does not read under another of its policies: why, and what to set instead."""
 
