@@ -10,7 +10,7 @@ from pathlib import Path
 from chipwise.catalog.files import writing
 from chipwise.errors import MissingExtraError, UsageError, shorten
 
-__all__ = ["Part", "Predicted", "Row", "read_rows", "write_commands", "write_predictions"]
+__all__ = ["Part", "Predicted", "Row", "number", "read_rows", "write_commands", "write_predictions"]
 
 Row = Mapping[str, str]
 
@@ -66,6 +66,17 @@ def read_rows(path: str, required: Iterable[str]) -> Iterator[dict[str, str]]:
         raise UsageError(f"{path}: no column {missing[0]}", f"needed: {', '.join(required)}")
     yield first
     yield from rows
+
+
+def number(row: Row, name: str, least: float = 1e-9) -> float:
+    """A figure of a row, at least `least`. Raises `UsageError` for a text that is none or a figure out of range."""
+    try:
+        value = float(row[name])
+    except (KeyError, ValueError):
+        raise UsageError(f"{name} cannot be read", f"a number in the column {name}") from None
+    if not least <= value <= 1e9:
+        raise UsageError(f"{name} = {value:g} is out of range", f"at least {least:g}")
+    return value
 
 
 def write_predictions(predictions: Iterable[Predicted], path: str) -> int:

@@ -15,7 +15,7 @@ from chipwise.catalog.chip import Chip
 from chipwise.catalog.chips import get_chip
 from chipwise.catalog.runtime import get_runtime
 from chipwise.errors import ChipwiseError, InfeasibleError, UsageError, shorten
-from chipwise.evidence.rows import Predicted, Row, read_rows
+from chipwise.evidence.rows import Predicted, Row, number, read_rows
 from chipwise.report.records import Figure, PlanRecord
 
 __all__ = ["FIGURES", "figure_of", "predict_published", "published_question"]
@@ -94,19 +94,19 @@ def figure_of(row: Row, plan: PlanRecord) -> Figure:
     """The figure that a row asks for. Raises `UsageError` for a metric that no plan has."""
     if row["metric"] not in FIGURES:
         raise UsageError(f"metric {shorten(row['metric'])} is not read", f"one of {', '.join(FIGURES)}")
-    found = FIGURES[row["metric"]][1](plan, _number(row, "chips"), _number(row, "osl"))
+    found = FIGURES[row["metric"]][1](plan, number(row, "chips"), number(row, "osl"))
     if found is None:
         raise UsageError("one token: there is no time per further one")
     return found
 
 
 def _answered(question: EstimateRequest) -> tuple[EstimateRequest, PlanRecord]:
-    """The answer; what ran ran, so that a load above the runtime's default of sequences asks for more of them, and a
-    batch above what memory holds waits outside."""
+    """The answer; what ran ran, so that a load above the runtime's default of sequences asks for more of them, and
+    above what memory holds for as many as fit."""
     wide = f"max_sequences={question.concurrency:.0f}" if question.concurrency else None
     tries = [question]
     if wide:
-        tries += [replace(question, policy=wide), replace(question, policy=wide, harness="vllm-bench")]
+        tries += [replace(question, policy=wide), replace(question, policy=wide, concurrency=None)]
     first: InfeasibleError | None = None
     for one in tries:
         try:
@@ -121,21 +121,21 @@ def published_question(row: Row) -> EstimateRequest:
     if not row["chip"]:
         raise UsageError("the chip is not in the catalogue", "chipwise chips list")
     chip, runtime = get_chip(row["chip"]), get_runtime(row["runtime"])
-    tp, pp, dp, ep = (int(_number(row, name)) if row.get(name) else 1 for name in ("tp", "pp", "dp", "ep"))
+    tp, pp, dp, ep = (int(number(row, name)) if row.get(name) else 1 for name in ("tp", "pp", "dp", "ep"))
     load = row.get("concurrency_or_batch", "")
     date = DATE.match(row.get("date", ""))
     rate = row.get("request_rate", "")
     return EstimateRequest(
         model=row["model"],
         chip=chip.id,
-        tp=_devices(chip, _number(row, "chips"), tp, pp * dp),
+        tp=_devices(chip, number(row, "chips"), tp, pp * dp),
         pp=pp,
         dp=dp,
         ep=ep,
         concurrency=float(load) if load and not rate else None,
-        rate=f"{_number(row, 'request_rate', 1e-9):.10g}/s" if rate else None,
-        in_=f"{_number(row, 'isl'):.10g}",
-        out=f"{_number(row, 'osl'):.10g}",
+        rate=f"{number(row, 'request_rate', 1e-9):.10g}/s" if rate else None,
+        in_=f"{number(row, 'isl'):.10g}",
+        out=f"{number(row, 'osl'):.10g}",
         precision=row.get("precision") or None,
         kv=row.get("kv_precision") or None,
         runtime=runtime.id,
@@ -150,13 +150,3 @@ def _devices(chip: Chip, chips: float, tp: int, others: int) -> int:
     if tp * others > devices and devices / others >= 1:
         return int(devices / others)
     return tp
-
-
-def _number(row: Row, name: str, least: float = 1e-9) -> float:
-    try:
-        value = float(row[name])
-    except (KeyError, ValueError):
-        raise UsageError(f"{name} cannot be read", "as in published_serving.csv") from None
-    if not least <= value <= 1e9:
-        raise UsageError(f"{name} = {value:g} is out of range", f"at least {least:g}")
-    return value

@@ -27,7 +27,7 @@ from chipwise.catalog.runtime import Runtime, get_runtime
 from chipwise.errors import ChipwiseError, InfeasibleError, UsageError, shorten
 from chipwise.evidence.anchors import Anchors, Run, corrections
 from chipwise.evidence.judge import APART, USERS, judge
-from chipwise.evidence.rows import Predicted, Row, read_rows
+from chipwise.evidence.rows import Predicted, Row, number, read_rows
 from chipwise.evidence.tiers import tier_of
 from chipwise.search.evaluate import bounds_of
 from chipwise.units import Array
@@ -264,8 +264,8 @@ def question_of(row: Row, folder: Path) -> EstimateRequest:
         replicas=replicas,
         prefill=None if prompts is None else ",".join(f"{k}={v}" for k, v in prompts.items()),
         concurrency=_clients(row, replicas, pool["dp"]),
-        in_=f"{_number(row, 'isl'):.10g}",
-        out=f"{_number(row, 'osl'):.10g}",
+        in_=f"{number(row, 'isl', 1.0):.10g}",
+        out=f"{number(row, 'osl', 1.0):.10g}",
         precision=precision,
         kv=kv,
         runtime=runtime.id,
@@ -280,28 +280,18 @@ def _model(path: str) -> Model:
     return load(path).graph.model
 
 
-def _number(row: Row, name: str, least: float = 1.0) -> float:
-    try:
-        value = float(row[name])
-    except (KeyError, ValueError):
-        raise UsageError(f"{name} cannot be read", "as in serving_points.csv") from None
-    if not least <= value <= 1e8:
-        raise UsageError(f"{name} = {value:g} is out of range", f"at least {least:g}")
-    return value
-
-
 def _clients(row: Row, replicas: int, dp: int) -> float:
     """The concurrency, or where it is blank what all decode workers run at a time."""
     if row["concurrency"]:
-        return _number(row, "concurrency")
-    return (_number(row, "decode_batch") if row.get("decode_batch") else 1.0) * replicas * dp
+        return number(row, "concurrency", 1.0)
+    return (number(row, "decode_batch", 1.0) if row.get("decode_batch") else 1.0) * replicas * dp
 
 
 def _degrees(row: Row, prefix: str) -> dict[str, int]:
     """Degrees of a pool and its workers; blank degrees are 1."""
 
     def degree(name: str) -> int:
-        value = int(_number(row, prefix + name, 0.0)) if row.get(prefix + name) else 1
+        value = int(number(row, prefix + name, 0.0)) if row.get(prefix + name) else 1
         if value > 4096:
             raise UsageError(f"{prefix}{name} = {value} is out of range", "at most 4096")
         return max(value, 1)
