@@ -31,6 +31,8 @@ EXAMPLE = {
     "in": "2000",
     "out": "300",
 }
+# a curve runs through every load, so it takes none
+LOADS = ("concurrency", "rate", "replicas")
 FRONT = ("model", "chip", "tp", "pp", "concurrency", "in", "out", "task")
 
 
@@ -52,7 +54,7 @@ def _show(question: ExplainRequest, report: PlanReport) -> dict[str, Any]:
         "tables": (figures_view(plan), memory_view(plan.memory, plan.layout.label, plan.runtime)),
         "more": {
             "operators": link("operators", asked),
-            "load": link("load", {n: v for n, v in asked.items() if n != "concurrency"}),
+            "load": link("load", {n: v for n, v in asked.items() if n not in LOADS}),
         },
         "evidence": link("evidence_match", {**asked, "count": plan.chips}) if _has("evidence_match") else "",
         "foot": [line for line in plan_view(report, "").foot if not line.startswith(COMMANDS)],

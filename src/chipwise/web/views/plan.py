@@ -9,27 +9,18 @@ from chipwise.api.requests.planning import PlanRequest
 from chipwise.report.charts.memory import memory_bars
 from chipwise.report.charts.plans import METRICS, bars, pareto
 from chipwise.report.plan_view import plan_view
-from chipwise.report.records import Figure, PlanRecord, PlanReport
+from chipwise.report.records import Figure, PlanReport
 from chipwise.report.table import Table
 from chipwise.web.views.query import named
 from chipwise.web.views.view import MODEL, Chart, View, link
 
-__all__ = ["COMMANDS", "COMPARE", "PLAN", "inside"]
+__all__ = ["COMMANDS", "COMPARE", "PLAN"]
 
 EXAMPLE = {"model": MODEL, "rate": "10/s", "in": "2000", "out": "300", "ttft": "1s", "tpot": "40ms"}
 FRONT = ("model", "task", "rate", "in", "out", "ttft", "tpot")
 SHOWN = 12
 # lines of the table that speak of the command line, or that the page shows otherwise
 COMMANDS = ("assumed:", "next:", "read:")
-DEGREES = ("tp", "pp", "dp", "ep")
-
-
-def inside(question: Any, plan: PlanRecord) -> dict[str, Any]:
-    """The fields that name one replica of a plan, for the views that look into it."""
-    kept = {n: v for n, v in named(question).items() if n not in ("chips", "have")}
-    degrees = {n: getattr(plan.layout, n) for n in DEGREES if getattr(plan.layout, n) > 1}
-    load = {"concurrency": f"{plan.concurrency:.0f}"} if plan.concurrency >= 1 else {}
-    return {**kept, "chip": plan.chip, "runtime": plan.runtime, **degrees, **load}
 
 
 def _show(question: PlanRequest, report: PlanReport) -> dict[str, Any]:
@@ -49,7 +40,7 @@ def _show(question: PlanRequest, report: PlanReport) -> dict[str, Any]:
     return {
         "charts": charts,
         "scales": _scales(plans),
-        "links": {p.rank: link("explain", inside(question, p)) for p in plans},
+        "links": {p.rank: link("explain", named(question.explained(p))) for p in plans},
         "compare": link(
             "compare", {**named(question), "chips": ",".join(p.chip for p in plans[:4]), "have": None}
         ),
