@@ -9,7 +9,7 @@ from chipwise.api.requests.planning import PlanRequest
 from chipwise.report.charts.memory import memory_bars
 from chipwise.report.charts.plans import METRICS, bars, pareto
 from chipwise.report.plan_view import plan_view
-from chipwise.report.records import Figure, PlanReport
+from chipwise.report.records import Figure, PlanRecord, PlanReport
 from chipwise.report.table import Table
 from chipwise.web.views.query import named
 from chipwise.web.views.view import MODEL, Chart, View, link
