@@ -23,6 +23,7 @@ from chipwise.parallel.shard import shard
 from chipwise.report.launch.spec import Guess, Rope, ServeSpec, TrainSpec
 from chipwise.report.launch.targets import launch_files
 from chipwise.report.saved import read_saved
+from chipwise.units import format_seconds
 from command_line import Run
 from report.launch.plans import deep
 from report.launch.plans import trained as trained_spec
@@ -68,6 +69,21 @@ def test_a_served_plan(served: str) -> None:
     assert "--gpu-memory-utilization 0.85" in serve.text
     assert "--random-input-len 5000" in verify.text
     assert f"--max-concurrency {spec.concurrency}" in verify.text
+
+
+def test_the_check_says_what_its_client_should_measure(tmp_path: Path) -> None:
+    """At a number of requests in flight vLLM's client starts them all at once: the first tokens wait for each other."""
+    file = str(tmp_path / "a.json")
+    asked = EstimateRequest(
+        model="meta-llama/Llama-3.1-8B", chip=CHIP, concurrency=64.0, in_="4000", out="200"
+    )
+    plain = save("estimate", asked, file).report.plans[0].ttft_s.mid
+    burst = replace(asked, harness="vllm-bench").run().plans[0].ttft_s.mid
+    assert burst > 1.2 * plain
+    (_, verify) = launch(file, "vllm")
+    (line,) = [line for line in verify.text.splitlines() if "should measure" in line]
+    assert line.startswith("# vllm-bench ")
+    assert f"TTFT {format_seconds(burst)} [" in line
 
 
 def test_a_training_plan(trained: str) -> None:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 from chipwise.api.launch_network import network_of
 from chipwise.api.loaded import find_chip, load
+from chipwise.api.requests.command import about
 from chipwise.api.requests.field import pairs
 from chipwise.api.requests.parts import Serving
-from chipwise.api.saving import check_answer, open_saved, reading
+from chipwise.api.requests.planning import EstimateRequest, PlanRequest
+from chipwise.api.saving import check_answer, open_saved, reading, request_of
 from chipwise.catalog.chip import Chip
 from chipwise.catalog.files import create
 from chipwise.catalog.offer import load_offers
@@ -20,6 +23,7 @@ from chipwise.catalog.runtime_spec import Policies
 from chipwise.catalog.snapshot import use
 from chipwise.catalog.system import get_system
 from chipwise.errors import UsageError, shorten
+from chipwise.report.launch.bench import CLIENTS
 from chipwise.report.launch.spec import Guess, LaunchFile, Machine, ServeSpec, Spec, TrainSpec
 from chipwise.report.launch.targets import launch_files
 from chipwise.report.saved import Saved
@@ -149,7 +153,24 @@ def _serve(saved: Saved, plan: Mapping[str, Any]) -> ServeSpec:
         prompt_workers=plan["prompt_workers"],
         cached_tokens=round(workload["cached_share"] * workload["prompt_tokens"]),
         spread=spread,
+        measured=_measured(saved, plan),
     )
+
+
+def _measured(saved: Saved, plan: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
+    """What each benchmark client should read off the plan: the answer to its own question, asked with that harness."""
+    asked = request_of(saved.verb, saved.request)
+    if not isinstance(asked, PlanRequest | EstimateRequest):
+        return ()
+    given = asked.deployed(plan) if isinstance(asked, PlanRequest) else {}
+    deployment = about(asked, EstimateRequest, **{**given, "evidence": "none"})
+    at_rate = deployment.rate is not None
+    found = {}
+    for harness in dict.fromkeys(names[at_rate] for names in CLIENTS.values()):
+        answer = replace(deployment, harness=harness).run().plans[0]
+        tpot = f", TPOT {_span(asdict(answer.tpot_s))}" if answer.tpot_s else ""
+        found[harness] = f"TTFT {_span(asdict(answer.ttft_s))}{tpot} (80 %)"
+    return tuple(found.items())
 
 
 def _share(policies: Policies, chip: Chip, several: bool) -> float:

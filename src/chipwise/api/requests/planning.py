@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from chipwise import api
@@ -115,11 +116,15 @@ class PlanRequest(PlanOptions):
 
     def explained(self, plan: PlanRecord) -> ExplainRequest:
         """The question that shows one of the plans in full, under the same options."""
-        degrees = {name: getattr(plan.layout, name) for name in ("tp", "pp", "dp", "ep")}
-        load: dict[str, Any] = {"replicas": plan.replicas - plan.spare}
+        return about(self, ExplainRequest, **self.deployed(asdict(plan)))
+
+    def deployed(self, plan: Mapping[str, Any]) -> dict[str, Any]:
+        """The options that name one of the plans, a record or what was saved of it: its chip, runtime, layout, load."""
+        degrees = {name: int(plan["layout"][name]) for name in ("tp", "pp", "dp", "ep")}
+        load: dict[str, Any] = {"replicas": plan["replicas"] - plan["spare"]}
         if self.rate is None:
-            load = {"concurrency": round(plan.concurrency) if plan.concurrency >= 1 else None}
-        return about(self, ExplainRequest, chip=plan.chip, runtime=plan.runtime, **load, **degrees)
+            load = {"concurrency": round(plan["concurrency"]) if plan["concurrency"] >= 1 else None}
+        return {"chip": plan["chip"], "runtime": plan["runtime"], **load, **degrees}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,17 +6,32 @@ import json
 import math
 
 from chipwise.catalog.tools import get_tool
-from chipwise.report.launch.command import Command
-from chipwise.report.launch.spec import ServeSpec
+from chipwise.report.launch.command import Command, script
+from chipwise.report.launch.spec import LaunchFile, ServeSpec
 
-__all__ = ["PORT", "client", "sglang_bench", "verify"]
+__all__ = ["CLIENTS", "PORT", "verification"]
 
 PORT = 8000
 REQUESTS = 10  # for every request in flight
 WIDEST = 0.99  # half the width of uniform lengths over their mean; below 1
+# the harness that each client is, where it keeps a number of requests in flight and where it sends at a rate
+CLIENTS = {"vllm": ("vllm-bench", "poisson-bench"), "sglang": ("sglang-bench", "poisson-bench")}
 
 
-def verify(spec: ServeSpec, *, whole: bool = False) -> Command:
+def verification(spec: ServeSpec, tool: str = "vllm", *, whole: bool = False) -> LaunchFile:
+    """The script that loads one replica, or the `whole` deployment behind one address, as the plan has it: with the
+    benchmark of a tool, what that client is predicted to measure in its head."""
+    command = _sglang(spec) if tool == "sglang" else _vllm(spec, whole=whole)
+    rate, _ = _load(spec)
+    harness = CLIENTS[tool][rate is not None]
+    notes = [f"{name} should measure: {figures}" for name, figures in spec.measured if name == harness]
+    if tool == "vllm" and not spec.runtime.startswith(("vllm", "neuronx")):
+        version = get_tool("vllm").version
+        notes.append(f"the benchmark is vLLM's, a client of any server: pip install vllm=={version}")
+    return LaunchFile("verify.sh", script(spec, get_tool(tool), command, notes=notes), script=True)
+
+
+def _vllm(spec: ServeSpec, *, whole: bool) -> Command:
     """`vllm bench serve` against one replica, or against the `whole` deployment behind one address."""
     rate, flying = _load(spec, whole=whole)
     prompt, output = (_width(cv) for cv in spec.spread)
@@ -41,14 +56,7 @@ def verify(spec: ServeSpec, *, whole: bool = False) -> Command:
     )
 
 
-def client(spec: ServeSpec) -> tuple[str, ...]:
-    """What must be installed to run vLLM's benchmark beside a runtime that does not bring it."""
-    if spec.runtime.startswith(("vllm", "neuronx")):
-        return ()
-    return (f"the benchmark is vLLM's, a client of any server: pip install vllm=={get_tool('vllm').version}",)
-
-
-def sglang_bench(spec: ServeSpec) -> Command:
+def _sglang(spec: ServeSpec) -> Command:
     """SGLang's own, against one replica. Its lengths are uniform between a share of the longest and the longest."""
     rate, flying = _load(spec)
     width = sum(_width(cv) for cv in spec.spread) / 2.0

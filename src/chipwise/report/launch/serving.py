@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 
-from chipwise.catalog.tools import Tool, get_tool
-from chipwise.report.launch.bench import PORT, client, sglang_bench, verify
+from chipwise.catalog.tools import get_tool
+from chipwise.report.launch.bench import PORT, verification
 from chipwise.report.launch.command import Command, script
 from chipwise.report.launch.engines import (
     fitting,
@@ -26,10 +26,7 @@ def vllm(spec: ServeSpec) -> tuple[LaunchFile, ...]:
 
 def sglang(spec: ServeSpec) -> tuple[LaunchFile, ...]:
     """`sglang.launch_server` and SGLang's own benchmark, or vLLM's where prompts share a beginning."""
-    serve = serve_command(spec, "sglang")
-    if spec.cached_tokens:
-        return _pair(spec, "sglang", serve)
-    return _pair(spec, "sglang", serve, sglang_bench(spec), get_tool("sglang"))
+    return _pair(spec, "sglang", serve_command(spec, "sglang"), "vllm" if spec.cached_tokens else "sglang")
 
 
 def trtllm(spec: ServeSpec) -> tuple[LaunchFile, ...]:
@@ -59,8 +56,7 @@ def dynamo(spec: ServeSpec) -> tuple[LaunchFile, ...]:
         name = "worker" if mode == "agg" else mode
         text = script(spec, tool, f"{_note(count, f'{name} workers' if apart else 'workers')}{worker}")
         files.append(LaunchFile(f"{name}.sh", text, script=True))
-    bench = script(spec, get_tool("vllm"), verify(spec, whole=True))
-    return (*files, LaunchFile("verify.sh", bench, script=True))
+    return (*files, verification(spec, whole=True))
 
 
 def llama_cpp(spec: ServeSpec) -> tuple[LaunchFile, ...]:
@@ -73,19 +69,10 @@ def neuronx(spec: ServeSpec) -> tuple[LaunchFile, ...]:
     return _pair(spec, "neuronx", serve_command(spec, "neuronx"))
 
 
-def _pair(
-    spec: ServeSpec,
-    target: str,
-    serve: Command,
-    bench: Command | None = None,
-    measured_by: Tool | None = None,
-    notes: tuple[str, ...] = (),
-) -> tuple[LaunchFile, ...]:
-    """The script that serves one replica, and the one that measures it, by default with vLLM's benchmark."""
-    main = script(spec, get_tool(target), f"{_note(spec.replicas, 'replicas')}{serve}", notes=notes)
-    notes = client(spec) if bench is None else ()
-    check = script(spec, measured_by or get_tool("vllm"), bench or verify(spec), notes=notes)
-    return LaunchFile("serve.sh", main, script=True), LaunchFile("verify.sh", check, script=True)
+def _pair(spec: ServeSpec, target: str, serve: Command, measured_by: str = "vllm") -> tuple[LaunchFile, ...]:
+    """The script that serves one replica, and the one that measures it."""
+    main = script(spec, get_tool(target), f"{_note(spec.replicas, 'replicas')}{serve}")
+    return LaunchFile("serve.sh", main, script=True), verification(spec, measured_by)
 
 
 def _note(count: int, what: str) -> str:

@@ -75,7 +75,7 @@ class ServeSpec:
 
     `spare` of the replicas are beyond what carries the load, `prompt_workers` work off prompts for all of them;
     `cached_tokens` of a prompt are found in the cache; `spread` are standard deviation over mean of prompt and
-    output lengths."""
+    output lengths; `measured` says by harness what a benchmark client should read off this deployment."""
 
     title: str
     model: str
@@ -105,6 +105,7 @@ class ServeSpec:
     prompt_workers: int = 0
     cached_tokens: int = 0
     spread: tuple[float, float] = (0.0, 0.0)
+    measured: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

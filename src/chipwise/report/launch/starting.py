@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from chipwise.catalog.tools import get_tool
 from chipwise.errors import UsageError
-from chipwise.report.launch.bench import client, verify
-from chipwise.report.launch.command import here_document, script
+from chipwise.report.launch.command import here_document
 from chipwise.report.launch.engines import serve_command, trtllm_settings
-from chipwise.report.launch.spec import LaunchFile, ServeSpec, TrainSpec
+from chipwise.report.launch.spec import ServeSpec, TrainSpec
 from chipwise.report.launch.training import train_notes, trainer
 
-__all__ = ["engine_of", "install", "settings", "start", "trained_with", "verification"]
+__all__ = ["engine_of", "install", "settings", "start", "trained_with"]
 
 ENGINES = {"sglang": "sglang", "trtllm": "trtllm", "neuronx": "neuronx"}
 INSTALLS = {
@@ -50,13 +49,6 @@ def settings(spec: ServeSpec) -> str:
     if spec.machine.hosts > 1:
         raise UsageError(f"a replica takes {spec.machine.hosts} hosts, which TensorRT-LLM joins by MPI")
     return here_document("trtllm.yaml", trtllm_settings(spec))
-
-
-def verification(spec: ServeSpec) -> LaunchFile:
-    """The script that loads a running replica as predicted."""
-    return LaunchFile(
-        "verify.sh", script(spec, get_tool("vllm"), verify(spec), notes=client(spec)), script=True
-    )
 
 
 def trained_with(spec: TrainSpec) -> tuple[str, tuple[str, ...]]:
