@@ -146,7 +146,7 @@ def rank_plans(plans: list[PlanRecord], workload: Workload) -> tuple[PlanRecord,
     if workload.task == "local":
         cost = np.array([p.price.mid if p.price else np.inf for p in plans])
     else:
-        cost = np.array([np.inf if goal is None else goal.mid for goal, _ in pairs])
+        cost = np.array([np.inf if goal is None else _mid(goal, plan) for goal, plan in pairs])
     front = pareto(cost, np.array([p.pace.mid for p in plans])) if plans else ()
     ranked = []
     for i, (goal, plan) in enumerate(pairs):
