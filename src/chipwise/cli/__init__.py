@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import io
 import os
 import re
@@ -16,9 +17,14 @@ if TYPE_CHECKING:
 
 __all__ = ["main"]
 
+GARBAGE = 200_000
+"""New objects after which some are looked through: more than most commands make."""
+
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run a command and exit: 0 ok, 1 bug, 2 usage, 3 unknown name, 4 infeasible, 5 missing extra."""
+    # looking through all modules and tables for garbage, again and again, takes a tenth of a command's time
+    gc.set_threshold(GARBAGE)
     from cyclopts.exceptions import CycloptsError
 
     from chipwise.cli.app import app

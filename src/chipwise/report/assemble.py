@@ -134,19 +134,19 @@ def rank_plans(plans: list[PlanRecord], workload: Workload) -> tuple[PlanRecord,
 
     One local user: the time of an answer. Serving a given rate: dollars per hour; otherwise dollars per output
     token, prompts included; where no plan has a price, tokens per second. Dollars that differ by less than the
-    noise of list prices do not rank: among those the faster plan comes first. Plans without a price come after
-    those with one, by chips. Two plans tie where each one's figure lies inside the other's interval.
+    noise of list prices do not rank: among those the faster plan comes first. Of equal figures, fewer chips come
+    first. Plans without a price come after those with one, by chips. Two plans tie where each one's figure lies inside the other's interval.
     """
     paid = workload.task != "local" and any(p.price for p in plans)
     pairs = [(_goal(p, workload, paid=paid), p) for p in plans]
-    pairs.sort(key=lambda pair: (pair[0] is None, _mid(*pair)))
+    pairs.sort(key=lambda pair: (pair[0] is None, _mid(*pair), pair[1].chips))
     if paid:
         pairs = _by_speed_within_noise(pairs)
     plans = [plan for _, plan in pairs]
     if workload.task == "local":
         cost = np.array([p.price.mid if p.price else np.inf for p in plans])
     else:
-        cost = np.array([np.inf if goal is None else goal.mid for goal, _ in pairs])
+        cost = np.array([np.inf if goal is None else _mid(goal, plan) for goal, plan in pairs])
     front = pareto(cost, np.array([p.pace.mid for p in plans])) if plans else ()
     ranked = []
     for i, (goal, plan) in enumerate(pairs):
@@ -205,7 +205,8 @@ def _goal(plan: PlanRecord, w: Workload, *, paid: bool) -> Figure | None:
 
 
 def _mid(goal: Figure | None, plan: PlanRecord) -> float:
-    return goal.mid if goal is not None else float(plan.chips)
+    # to eight digits: beyond those a load that was searched for is not known, and would rank by chance
+    return float(f"{goal.mid:.8g}") if goal is not None else float(plan.chips)
 
 
 def _tie(a: Figure | None, b: Figure | None) -> bool:
