@@ -1,4 +1,4 @@
-"""The kernel suite as a whole: fit every formula to measured kernels, price questions about kernels."""
+"""Kernels as a whole: fit every formula to measured ones, correct what ships by rows of one's own, price questions."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from chipwise.calibrate.effects import Effects, Quantity
-from chipwise.calibrate.fit_kernels import fit, log_spread
+from chipwise.calibrate.effects import Effects, Level, Quantity
+from chipwise.calibrate.fit import fit, log_spread
 from chipwise.calibrate.kernel_priors import PRIORS
 from chipwise.calibrate.kernel_questions import Questions, taken
 from chipwise.calibrate.kernel_rows import groups_of, kernel_rows, known
@@ -19,7 +19,13 @@ from chipwise.calibrate.systolic_kernels import price_systolic
 from chipwise.catalog.chip import Chip
 from chipwise.units import Array
 
-__all__ = ["KernelTimes", "calibrate_kernels", "kernel_parameters", "price_kernels", "price_measured"]
+__all__ = [
+    "METRIC", "KernelTimes", "calibrate_kernels", "corrected_kernels", "kernel_parameters", "price_kernels",
+    "price_measured",
+]  # fmt: skip
+
+METRIC = "latency_us"
+"""The measured column of tables of kernels."""
 
 # Short kernels are mostly launch and scatter; they count for less than long ones, down to a floor.
 _FULL_WEIGHT_S: Mapping[str, float] = {
@@ -40,6 +46,10 @@ _STRATA = ("chip", "source", "runtime", "variant")
 _UNSEEN = ((0.10, 0.26), (0.43, 0.43))
 # Shapes that the fit did not see scatter more than those it saw (two halves of shapes, fitted in turn).
 _UNSEEN_SHAPES = 1.08
+# A few rows move what they are about, their chip, not what thousands of rows said of all chips.
+OVERALL_SPREAD = 0.01
+CHIP_SPREAD = 0.3
+LEVEL_SHARE = 0.2  # of the spread that an effect on more than a chip had before any row was seen
 _NEGLIGIBLE = 0.035  # of log(factor): leaving these out moves no median by 0.1 points
 
 
@@ -127,6 +137,53 @@ def kernel_parameters(effects: Mapping[str, Effects], source: str) -> dict[str, 
     for group, fitted in effects.items():
         out |= fitted.parameters(group, source, _NEGLIGIBLE)
     return out
+
+
+def corrected_kernels(
+    asked: Questions, chips: Mapping[str, Chip], numbers: Parameters, source: str
+) -> dict[str, Parameter]:
+    """Parameters of the groups of operators that `asked` holds measurements of (`latency_us`), to replace those
+    of `numbers`, which are their prior. Pure; rows of chips or types without a formula are passed over."""
+    mine = {chips[c].generation for c in np.unique(asked["chip"]).tolist() if c in chips}
+    priors = {
+        group: _prior(effects, mine.isdisjoint(effects.keys_of("generation")))
+        for group, effects in numbers.kernels.items()
+    }
+    found = calibrate_kernels(asked, chips, priors)
+    merged = {
+        group: replace(fitted, table={**numbers.kernels[group].table, **fitted.table})
+        for group, fitted in found.items()
+    }
+    return kernel_parameters(merged, source)
+
+
+def _prior(known: Effects, fresh: bool) -> dict[str, Quantity]:
+    """What is believed after the shipped fit: its values, with room to move; all of it for what belongs to a
+    generation, where the rows are the first of theirs (`fresh`)."""
+    return {
+        name: replace(
+            quantity,
+            mid=_overall(known, name, quantity),
+            spread=OVERALL_SPREAD,
+            levels=tuple(_level(known, name, level, fresh) for level in quantity.levels),
+        )
+        for name, quantity in known.quantities.items()
+    }
+
+
+def _overall(known: Effects, name: str, quantity: Quantity) -> float:
+    effect = known.table.get((name, "", ""))
+    return quantity.mid if effect is None else effect.factor
+
+
+def _level(known: Effects, name: str, level: Level, fresh: bool) -> Level:
+    seen = {key: e.value for (q, found, key), e in known.table.items() if (q, found) == (name, level.name)}
+    spread = LEVEL_SHARE * level.spread
+    if "chip" in level.attributes:
+        spread = CHIP_SPREAD
+    elif fresh and "generation" in level.attributes:
+        spread = level.spread
+    return replace(level, spread=spread, centres={**level.centres, **seen})
 
 
 def _sample(asked: Questions) -> NDArray[np.intp]:

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from chipwise.calibrate.effects import Effects, Level, Quantity
-from chipwise.calibrate.fit_kernels import Rows, fit, log_spread
+from chipwise.calibrate.fit import Rows, fit, log_spread
 from chipwise.calibrate.kernel_questions import Questions, alike, op_of, run_of, taken
 from chipwise.calibrate.parameter import Z80, Parameter
 from chipwise.catalog.chip import Chip
