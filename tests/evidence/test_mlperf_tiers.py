@@ -12,7 +12,7 @@ from chipwise.api.suites.mlperf_folds import MLPERF
 from chipwise.calibrate.fit_mlperf import shipped_mlperf
 from chipwise.catalog.published import load_inference_results
 from chipwise.errors import UsageError
-from chipwise.evidence.mlperf_anchors import Anchor, correction
+from chipwise.evidence.anchors import Anchor, correction
 from chipwise.evidence.mlperf_rows import Run, run_of
 from chipwise.evidence.mlperf_tiers import interval, spreads, tier_of
 from evidence.mlperf import ROW

@@ -22,8 +22,8 @@ from chipwise.calibrate.fit_mlperf import FitRow, predict, shipped_mlperf
 from chipwise.calibrate.parameters import Parameters, shipped_parameters
 from chipwise.catalog.runtime import Runtime, runtimes_for
 from chipwise.errors import ChipwiseError, InfeasibleError, UsageError
+from chipwise.evidence.anchors import Anchor, correction
 from chipwise.evidence.judge import judge
-from chipwise.evidence.mlperf_anchors import Anchor, correction
 from chipwise.evidence.mlperf_features import features
 from chipwise.evidence.mlperf_fixed import fixed_curve
 from chipwise.evidence.mlperf_rows import Run, Scenario, read_run

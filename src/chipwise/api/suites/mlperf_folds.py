@@ -19,8 +19,8 @@ from chipwise.calibrate.parameters import Parameters
 from chipwise.catalog.benchmarks import load_benchmarks
 from chipwise.catalog.published import load_inference_results
 from chipwise.errors import ChipwiseError, UsageError
+from chipwise.evidence.anchors import Anchor, correction
 from chipwise.evidence.judge import TUNED
-from chipwise.evidence.mlperf_anchors import Anchor, correction
 from chipwise.evidence.mlperf_rows import Run, read_run, run_of
 from chipwise.evidence.mlperf_tiers import interval, spreads
 from chipwise.evidence.mlperf_tiers import tier_of as fixed_tier_of
