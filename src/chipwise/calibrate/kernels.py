@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from chipwise.calibrate.effects import Effects, Level, Quantity
-from chipwise.calibrate.fit import fit, log_spread
+from chipwise.calibrate.fit import Priced, Times, fit, priced
 from chipwise.calibrate.kernel_priors import PRIORS
 from chipwise.calibrate.kernel_questions import Questions, taken
 from chipwise.calibrate.kernel_rows import groups_of, kernel_rows, known
-from chipwise.calibrate.parameter import Z80, Parameter
+from chipwise.calibrate.parameter import Parameter
 from chipwise.calibrate.parameters import Parameters
-from chipwise.calibrate.systolic_kernels import price_systolic
+from chipwise.calibrate.systolic_kernels import priced_systolic
 from chipwise.catalog.chip import Chip
-from chipwise.units import Array
 
 __all__ = [
-    "METRIC", "KernelTimes", "calibrate_kernels", "corrected_kernels", "kernel_parameters", "price_kernels",
+    "METRIC", "calibrate_kernels", "corrected_kernels", "kernel_parameters", "price_kernels",
     "price_measured",
 ]  # fmt: skip
 
@@ -53,17 +52,6 @@ LEVEL_SHARE = 0.2  # of the spread that an effect on more than a chip had before
 _NEGLIGIBLE = 0.035  # of log(factor): leaving these out moves no median by 0.1 points
 
 
-@dataclass(frozen=True)
-class KernelTimes:
-    """Seconds of every question with an 80 % interval, NaN where no measured formula applies; `calibrated` where the
-    formula was fitted on chips of the same generation."""
-
-    mid_s: Array
-    low_s: Array
-    high_s: Array
-    calibrated: NDArray[np.bool_]
-
-
 def calibrate_kernels(
     asked: Questions,
     chips: Mapping[str, Chip],
@@ -94,41 +82,34 @@ def price_kernels(
     chips: Mapping[str, Chip],
     effects: Mapping[str, Effects],
     numbers: Parameters | None = None,
-) -> KernelTimes:
+) -> Times:
     """Every question about a SIMT chip, with fitted effects; `latency_us` is not read. `numbers` bring the own
     kernels of local runtimes."""
-    size = len(asked["op"])
-    log_mid, spread = np.full(size, np.nan), np.full(size, np.nan)
-    calibrated = np.zeros(size, dtype=bool)
-    at = np.flatnonzero(known(asked, chips))
-    groups = np.full(size, "", dtype="U24")
-    groups[at] = groups_of(taken(asked, at))
-    for group in np.unique(groups[at]).tolist():
-        index = np.flatnonzero(groups == group)
-        if group not in effects:
-            continue
-        rows = kernel_rows(taken(asked, index), chips, group, numbers)
-        log_mid[index] = np.log(rows.predict(effects[group]))
-        chip_seen = np.isin(rows.labels["chip"], effects[group].keys_of("chip"))
-        generation_seen = np.isin(rows.labels["generation"], effects[group].keys_of("generation"))
-        unseen = np.where(chip_seen, 0.0, np.where(generation_seen, *_UNSEEN[group == "collective"]))
-        spread[index] = Z80 * np.hypot(_UNSEEN_SHAPES * log_spread(rows, effects[group]), unseen)
-        calibrated[index] = generation_seen
-    return KernelTimes(np.exp(log_mid), np.exp(log_mid - spread), np.exp(log_mid + spread), calibrated)
+    return priced(len(asked["op"]), _priced(asked, chips, effects, numbers))
 
 
-def price_measured(asked: Questions, chips: Mapping[str, Chip], numbers: Parameters) -> KernelTimes:
+def price_measured(asked: Questions, chips: Mapping[str, Chip], numbers: Parameters) -> Times:
     """Every question that a family with measured kernels answers: GPUs, and systolic arrays where they have fitted
     operators. NaN for others: `api.kernel` answers them one by one."""
-    times = price_kernels(asked, chips, numbers.kernels, numbers)
-    arrays = price_systolic(asked, chips, numbers.arrays)
-    found = np.isfinite(arrays.mid_s)
-    return KernelTimes(
-        np.where(found, arrays.mid_s, times.mid_s),
-        np.where(found, arrays.low_s, times.low_s),
-        np.where(found, arrays.high_s, times.high_s),
-        np.where(found, arrays.calibrated, times.calibrated),
-    )
+    gpus = _priced(asked, chips, numbers.kernels, numbers)
+    return priced(len(asked["op"]), (*gpus, *priced_systolic(asked, chips, numbers.arrays)))
+
+
+def _priced(
+    asked: Questions, chips: Mapping[str, Chip], effects: Mapping[str, Effects], numbers: Parameters | None
+) -> Iterator[Priced]:
+    """Questions about SIMT chips; calibrated is a generation."""
+    at = np.flatnonzero(known(asked, chips))
+    groups = groups_of(taken(asked, at))
+    for group in np.unique(groups).tolist():
+        if group not in effects:
+            continue
+        index, found = at[groups == group], effects[group]
+        rows = kernel_rows(taken(asked, index), chips, group, numbers)
+        chip_seen = np.isin(rows.labels["chip"], found.keys_of("chip"))
+        generation_seen = np.isin(rows.labels["generation"], found.keys_of("generation"))
+        unseen = np.where(chip_seen, 0.0, np.where(generation_seen, *_UNSEEN[group == "collective"]))
+        yield Priced(index, rows, found, _UNSEEN_SHAPES, unseen, generation_seen)
 
 
 def kernel_parameters(effects: Mapping[str, Effects], source: str) -> dict[str, Parameter]:
