@@ -20,9 +20,8 @@ from chipwise.calibrate.parameters import Parameters
 from chipwise.catalog.chips import get_chip
 from chipwise.errors import ChipwiseError, UnknownNameError, UsageError
 from chipwise.evidence.rows import Predicted, Row
-from chipwise.evidence.training_measured import measured_of, row_weights
+from chipwise.evidence.training_measured import SPREAD, measured_of, row_weights, target_of
 from chipwise.evidence.training_rows import Run, read_run
-from chipwise.evidence.training_targets import SPREAD, target_of
 from chipwise.evidence.training_tiers import tiers
 from chipwise.predict.training.values import Cluster, Recipe, Spread, Transformer
 from chipwise.report.records import Figure
