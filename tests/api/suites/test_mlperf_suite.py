@@ -12,7 +12,8 @@ import pytest
 from chipwise import api
 from chipwise.api.evidence_match import match_evidence
 from chipwise.api.requests.command import command_line
-from chipwise.api.suites.mlperf import Answer, answer, predict_mlperf
+from chipwise.api.suites.mlperf import Answer, answer
+from chipwise.api.suites.mlperf_folds import MLPERF
 from chipwise.api.tactics import Tactics
 from chipwise.calibrate.fit_level import without_level
 from chipwise.calibrate.parameters import shipped_parameters
@@ -109,7 +110,7 @@ def test_beams_are_answered_and_printed_nowhere(tmp_path: Path) -> None:
         writer = csv.DictWriter(out, list(row))
         writer.writeheader()
         writer.writerow(row)
-    lines = {p.metric: p for p in predict_mlperf(str(path))}
+    lines = {p.metric: p for p in MLPERF.predict(str(path))}
     assert lines["tokens_per_s"].mid is not None
     assert not lines["tokens_per_s"].command
 
