@@ -10,7 +10,7 @@ import pytest
 import chipwise as cw
 from chipwise.api.requests.planning import EstimateRequest
 from chipwise.api.requests.verbs import VERBS
-from chipwise.errors import UsageError
+from chipwise.errors import ChipwiseError
 
 MODEL = "meta-llama/Llama-3.1-8B"
 
@@ -52,11 +52,11 @@ def test_training_takes_lists_and_layouts() -> None:
 @pytest.mark.parametrize(
     ("asked", "match"),
     [
-        ({"chpi": "h100"}, "chpi is not one of its arguments.*chip"),
-        ({}, "chip is missing"),
+        ({"chpi": "h100"}, "unknown field of estimate 'chpi'.*did you mean chip"),
+        ({}, "estimate needs 'chip'"),
         ({"chip": "h100", "concurrency": 4, "rate": "1/s"}, "two loads"),
     ],
 )
 def test_what_is_asked_wrongly(asked: dict[str, object], match: str) -> None:
-    with pytest.raises(UsageError, match=match):
+    with pytest.raises(ChipwiseError, match=match):
         cw.estimate(MODEL, **asked)

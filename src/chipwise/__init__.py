@@ -43,7 +43,7 @@ def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     # by name: lower rooms import this module for the version, and must not lead to the verbs
-    ask = import_module("chipwise.api.requests.verbs").ask
+    ask = import_module("chipwise.api.requests.doors").ask
     return partial(ask, _NAMED.get(name, name))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from chipwise.api.requests.field import MISSING, ask, quantity
+from chipwise.api.requests.field import CONFIG, MISSING, ask, duration
 from chipwise.api.requests.parts import numbers_of
 from chipwise.api.requests.planning import MODEL, EstimateOptions
 from chipwise.report.operators_records import LoadReport, OperatorsReport
@@ -17,7 +17,7 @@ __all__ = ["LoadRequest", "OperatorsRequest"]
 class _Inside(EstimateOptions):
     """A plan, given in full."""
 
-    model: str = ask(MODEL, MISSING, file=True)
+    model: str = ask(MODEL, MISSING, file=True, reading=CONFIG)
 
     def _given(self) -> dict[str, Any]:
         return {
@@ -50,13 +50,15 @@ class OperatorsRequest(_Inside):
 class LoadRequest(_Inside):
     """A plan under rising load: TTFT, TPOT and throughput from a lone request to as many as fit."""
 
-    ttft: str | None = ask("target for the mean time to the first token, to hold the curve against")
-    tpot: str | None = ask("target for the mean time per output token, to hold the curve against")
+    ttft: str | None = ask(
+        "target for the mean time to the first token, to hold the curve against", reading=duration()
+    )
+    tpot: str | None = ask(
+        "target for the mean time per output token, to hold the curve against", reading=duration()
+    )
 
     def run(self) -> LoadReport:
         """The plan at 16 loads. Raises the errors of `api.estimate`."""
         from chipwise.api.operating import load_curve
 
-        ttft_s = quantity(self.ttft, "s", "--ttft", low=1e-9, high=1e6)
-        tpot_s = quantity(self.tpot, "s", "--tpot", low=1e-9, high=1e6)
-        return load_curve(**self._given(), ttft_s=ttft_s, tpot_s=tpot_s)
+        return load_curve(**self._given(), ttft_s=self.values["ttft"], tpot_s=self.values["tpot"])
