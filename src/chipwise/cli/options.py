@@ -25,8 +25,8 @@ def whole(text: str) -> Parameter:
 
 
 def taking(*kinds: type, **changed: Any) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Makes a command of a function: it takes the fields of the questions as options, and gets those that it was called
-    with as the dictionary `given`, its first argument. `changed` are other annotated types for some of them (None: no option).
+    """Makes a command of a function: it takes the fields of the questions as options, and gets their values as a
+    dictionary, its first argument. `changed` are other annotated types for some of them (None: no option).
     """
     options = [o for kind in kinds for o in _options(kind, changed)]
 

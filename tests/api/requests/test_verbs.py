@@ -91,7 +91,7 @@ def test_a_question_survives_being_sent() -> None:
 @pytest.mark.parametrize("bare", ["40", 40, 0.04, " 40 "])
 def test_a_bare_number_for_a_time_is_refused_with_both_readings(verb: str, name: str, bare: object) -> None:
     number = str(bare).strip()
-    with pytest.raises(UsageError, match=f"{number}: {number}ms or {number}s[?]") as refused:
+    with pytest.raises(UsageError, match=rf"{number}: {number}ms or {number}s[?]") as refused:
         read_request(
             verb,
             {"model": MODEL, "chip": "l4", name: bare} if verb != "plan" else {"model": MODEL, name: bare},
@@ -100,9 +100,9 @@ def test_a_bare_number_for_a_time_is_refused_with_both_readings(verb: str, name:
 
 
 def test_a_bare_number_of_a_deadline_and_of_an_answer_is_refused_too() -> None:
-    with pytest.raises(UsageError, match="30: 30d or 30h[?]"):
+    with pytest.raises(UsageError, match=r"30: 30d or 30h[?]"):
         read_request("train_plan", {"model": MODEL, "deadline": 30})
-    with pytest.raises(UsageError, match="20: 20ms or 20s[?]"):
+    with pytest.raises(UsageError, match=r"20: 20ms or 20s[?]"):
         read_request("plan", {"model": MODEL, "e2e": 20})
 
 
@@ -133,7 +133,7 @@ def test_an_error_carries_its_field(given: dict[str, object], field: str, said: 
 
 
 def test_a_field_that_no_question_has_is_named_with_the_nearest() -> None:
-    with pytest.raises(UnknownNameError, match="unknown field of plan 'ratee'.*did you mean rate[?]"):
+    with pytest.raises(UnknownNameError, match=r"unknown field of plan 'ratee'.*did you mean rate[?]"):
         read_request("plan", {"model": MODEL, "ratee": 3})
 
 

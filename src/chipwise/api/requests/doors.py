@@ -25,7 +25,6 @@ __all__ = [
     "Problem",
     "answer_schema",
     "answer_type",
-    "ask",
     "problem_of",
     "read_request",
     "request_adapter",
@@ -159,25 +158,6 @@ def read_request(verb: str, given: Mapping[str, Any], *, files: bool = False) ->
     """
     request = question(verb, given)
     return request if files else _known(request)
-
-
-def ask(verb: str, *model: Any, **keywords: Any) -> Any:
-    """The answer of a verb to keywords as Python programs write them: the long options with `_`, `in_` for `in`.
-
-    A single value without a name is the model. Raises the errors of `question` and of the verb, in the names of the
-    keywords.
-    """
-    try:
-        if len(model) > 1:
-            raise UsageError(f"{verb}: only the model goes without a name", f"{verb}(model, name=...)")
-        given = dict(zip(("model",), model, strict=False)) | keywords
-        # a trailing underscore keeps Python's own names apart
-        return question(verb, {name.removesuffix("_"): value for name, value in given.items()}).run()
-    except ChipwiseError as error:
-        found = problem_of(error)
-        error.what, error.hint = found.what, found.hint
-        error.args = (found.what,)
-        raise
 
 
 def warm_names() -> None:

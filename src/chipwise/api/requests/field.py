@@ -275,7 +275,7 @@ def duration(low: float = 1e-9, high: float = 1e6, units: tuple[str, str] = ("ms
 
     def read(text: str, option: str) -> float:
         given = text.strip()
-        value = parse_quantity(given, "s", option, low=0.0)
+        parse_quantity(given, "s", option)
         if not given[-1:].isalpha():
             ways = tuple(f"{given}{unit}" for unit in units)
             hint = f"a time has a unit, as in {option} {ways[0]}"
@@ -347,10 +347,7 @@ def _number(kind: type, value: Any, option: str) -> Any:
         return value if isinstance(value, bool) else (words | {"off": False})[str(value).strip().lower()]
     if isinstance(value, bool):
         raise TypeError
-    if isinstance(value, str):
-        number = parse_quantity(value, "", option, low=-math.inf)
-    else:
-        number = float(value)
+    number = parse_quantity(value, "", option, low=-math.inf) if isinstance(value, str) else float(value)
     if kind is float:
         return number
     if number % 1:
