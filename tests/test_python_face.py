@@ -25,7 +25,7 @@ from chipwise.report.table import Table, to_json
 from command_line import Run
 
 MODEL = "meta-llama/Llama-3.1-8B"
-ROUND = {"diff", "launch", "replay", "__version__"}
+ROUND = {"diff", "launch", "replay", "__version__", "ChipwiseError"}
 CALLED = {"train": "train_plan", "match": "evidence_match", "claim": "check_claim"}
 
 

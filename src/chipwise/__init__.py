@@ -20,6 +20,7 @@ from importlib import import_module
 from typing import Any
 
 __all__ = [
+    "ChipwiseError",
     "__version__",
     "chips",
     "claim",
@@ -52,6 +53,8 @@ _PLAIN = ("diff", "launch", "replay")
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if name == "ChipwiseError":
+        return import_module("chipwise.errors").ChipwiseError
     if name == "evidence":
         return import_module("chipwise.evidence")
     # by name: lower rooms import this module for the version, and must not lead to the verbs

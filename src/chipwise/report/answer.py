@@ -1,4 +1,4 @@
-"""What every answer can do in a program: print itself, show itself in a notebook, make rows and charts, be kept, launch."""
+"""What every answer can do in a program: print and show itself, make rows and charts, be kept, launch."""
 
 from __future__ import annotations
 
