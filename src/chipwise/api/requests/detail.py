@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 from chipwise.api.requests.field import CONFIG, MISSING, ask, duration
 from chipwise.api.requests.parts import numbers_of
 from chipwise.api.requests.planning import MODEL, EstimateOptions
 from chipwise.report.operators_records import LoadReport, OperatorsReport
+
+if TYPE_CHECKING:
+    from chipwise.api.placing import Given, Terms
+    from chipwise.workload.workload import Workload
 
 __all__ = ["LoadRequest", "OperatorsRequest"]
 
@@ -19,20 +23,9 @@ class _Inside(EstimateOptions):
 
     model: str = ask(MODEL, MISSING, file=True, reading=CONFIG)
 
-    def _given(self) -> dict[str, Any]:
-        return {
-            "model": self.model,
-            "workload": self.workload(self.task),
-            "chip": self.chip,
-            "layout": self.layout(),
-            "count": self.count,
-            "concurrency": self.concurrency,
-            "rate_per_s": self.arrivals(),
-            "replicas": self.replicas,
-            "pricing": self.pricing(),
-            "parameters": numbers_of(self.parameters),
-            **self.settings(),
-        }
+    def _asked(self) -> tuple[str, Workload, Given, Terms]:
+        terms = self.terms(numbers_of(self.parameters))
+        return self.model, self.workload(self.task), self.given(), terms
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,7 +36,7 @@ class OperatorsRequest(_Inside):
         """Both phases of the plan. Raises the errors of `api.estimate`."""
         from chipwise.api.operating import operators
 
-        return operators(**self._given())
+        return operators(*self._asked())
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,4 +54,4 @@ class LoadRequest(_Inside):
         """The plan at 16 loads. Raises the errors of `api.estimate`."""
         from chipwise.api.operating import load_curve
 
-        return load_curve(**self._given(), ttft_s=self.values["ttft"], tpot_s=self.values["tpot"])
+        return load_curve(*self._asked(), ttft_s=self.values["ttft"], tpot_s=self.values["tpot"])

@@ -15,7 +15,7 @@ from chipwise.workload.workload import Task, Workload
 
 if TYPE_CHECKING:
     from chipwise.api.evidence import Filter
-    from chipwise.api.tactics import Tactics
+    from chipwise.api.placing import Terms
 
 __all__ = [
     "CheckClaimRequest",
@@ -83,11 +83,13 @@ class Judged(Asked):
         "date or MLPerf round of the software, as in 2025-06 or v5.0; default: the newest"
     )
 
-    def tactics(self) -> Tactics:
-        """How the software is run."""
+    def terms(self) -> Terms:
+        """What this says of the terms of a verb."""
+        from chipwise.api.placing import Terms
         from chipwise.api.tactics import Tactics
 
-        return Tactics(software=self.software or "", level=self.level)
+        tactics = Tactics(software=self.software or "", level=self.level)
+        return Terms(self.precision, runtime=self.runtime, tactics=tactics)
 
     def workload(self) -> Workload:
         """The workload; a served one without targets gets the stated ones."""
@@ -126,6 +128,7 @@ class EvidenceMatchRequest(MatchOptions):
     def run(self) -> MatchReport:
         """The nearest results. Raises `UnknownNameError` for an unknown model or chip."""
         from chipwise.api.evidence_match import match_evidence
+        from chipwise.api.placing import Given
 
         if self.concurrency is not None and not 0 < self.concurrency < 1e7:
             what = f"--concurrency {self.concurrency:g} is out of range"
@@ -133,12 +136,8 @@ class EvidenceMatchRequest(MatchOptions):
         return match_evidence(
             self.model,
             self.workload(),
-            self.chip,
-            count=count_of(self.count, "--count", "chips"),
-            precision=self.precision,
-            runtime=self.runtime,
-            tactics=self.tactics(),
-            concurrency=self.concurrency,
+            Given(self.chip, count=count_of(self.count, "--count", "chips"), concurrency=self.concurrency),
+            self.terms(),
             most=count_of(self.limit, "--limit", "lines") or 1,
         )
 
@@ -157,9 +156,7 @@ class CheckClaimRequest(ClaimOptions):
             self.result,
             self.model,
             self.workload(),
+            self.terms(),
             count=count_of(self.count, "--count", "chips"),
-            precision=self.precision,
-            runtime=self.runtime,
-            tactics=self.tactics(),
             against=self.values["against"] or (),
         )

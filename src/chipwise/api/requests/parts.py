@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from chipwise.api.requests.field import (
     MISSING,
@@ -39,6 +39,7 @@ from chipwise.workload.lengths import PrefixCache, read_lengths
 from chipwise.workload.workload import Task, Workload
 
 if TYPE_CHECKING:
+    from chipwise.api.placing import Given, Terms
     from chipwise.api.tactics import Tactics
     from chipwise.calibrate.parameters import Parameters
 
@@ -211,15 +212,18 @@ class Software(Asked):
     )
     set_: str | None = ask("figures of the chip, as in hbm=4TB/s,bf16=1.2PFLOPS", name="set", reading=PAIRS)
 
-    def settings(self) -> dict[str, Any]:
-        """The arguments of the verbs that this stands for."""
-        return {
-            "precision": self.precision,
-            "kv": self.kv,
-            "runtime": self.runtime,
-            "policy": self.values["policy"] or {},
-            "changes": self.values["set_"] or {},
-        }
+    def terms(self, numbers: Parameters | None = None) -> Terms:
+        """What this says of the terms of a verb, under these fitted numbers (None: those shipped)."""
+        from chipwise.api.placing import Terms
+
+        return Terms(
+            self.precision,
+            self.kv,
+            self.runtime,
+            self.values["policy"] or {},
+            self.values["set_"] or {},
+            parameters=numbers,
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -245,11 +249,12 @@ class Serving(Software):
         "benchmark client whose figures to predict, as in vllm-bench or inferencex; default: none"
     )
 
-    def settings(self) -> dict[str, Any]:
-        """The same, with how it is run."""
-        return {**super().settings(), "tactics": self._tactics()}
+    def terms(self, numbers: Parameters | None = None) -> Terms:
+        """The same, with how the software is run."""
+        return replace(super().terms(numbers), tactics=self.tactics())
 
-    def _tactics(self) -> Tactics:
+    def tactics(self) -> Tactics:
+        """How the software is run."""
         from chipwise.api.tactics import Tactics
 
         speculation, lookup = self.values["speculate"] or (None, False)
@@ -315,6 +320,14 @@ class Place(Asked):
             what = f"--concurrency {self.concurrency:g} is out of range"
             raise UsageError(what, "more than 0", field="concurrency")
         return Layout(**{name: float(degree) for name, degree in degrees.items()})
+
+    def given(self) -> Given:
+        """The deployment and its load. Raises `UsageError` for a degree, count or load that cannot be."""
+        from chipwise.api.placing import Given
+
+        return Given(
+            self.chip, self.layout(), self.count, self.concurrency, self.arrivals(), self.replicas
+        )
 
     def arrivals(self) -> float | None:
         """Requests per second, None where clients or capacity set the load. Raises `UsageError` for two loads."""

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from chipwise import api
 from chipwise.api.requests.command import about, hinting
@@ -33,6 +33,9 @@ from chipwise.units import parse_quantity
 from chipwise.workload.lora import Adapter
 from chipwise.workload.workload import Task
 
+if TYPE_CHECKING:
+    from chipwise.api.placing import Terms
+
 __all__ = [
     "MODEL",
     "SERIAL",
@@ -55,8 +58,8 @@ def _owned(value: Any) -> str:
     )
 
 
-def _adapters(text: str, option: str) -> dict[str, Any]:
-    """The adapters as arguments of `api.fit`."""
+def _adapters(text: str, option: str) -> tuple[int, Adapter]:
+    """How many adapters, and what one of them is."""
     given = pairs(text, option)
     strange = sorted(set(given) - {"rank", "count", "targets"})
     if strange or "rank" not in given:
@@ -64,10 +67,7 @@ def _adapters(text: str, option: str) -> dict[str, Any]:
         raise UsageError(f"{option}: {what}", "as in rank=16,count=8,targets=q_proj+v_proj")
     rank = int(parse_quantity(given["rank"], "", "rank", low=1, high=65_536))
     count = int(parse_quantity(given.get("count", "1"), "", "count", low=1, high=1e6))
-    return {
-        "adapter": Adapter(rank, tuple(given.get("targets", "all-linear").split("+"))),
-        "adapters": count,
-    }
+    return count, Adapter(rank, tuple(given.get("targets", "all-linear").split("+")))
 
 
 MODEL = (
@@ -94,6 +94,10 @@ class PlanOptions(Money, Serving, Targets):
     parameters: str | None = ask(
         "parameters that chipwise calibrate wrote; default: those shipped", file=True
     )
+
+    def terms(self, numbers: Parameters | None = None) -> Terms:
+        """The terms with how chips are paid."""
+        return replace(super().terms(numbers), pricing=self.pricing())
 
     def limits_of(self, task: str) -> Limits:
         """One machine for a local user, else up to 64 devices per replica."""
@@ -145,14 +149,11 @@ class PlanRequest(PlanOptions):
             return api.plan(
                 self.model,
                 workload,
+                self.terms(numbers),
                 chips=self.values["chips"] or (),
-                have=have,
-                limits=self.limits_of(self.task),
+                limits=replace(self.limits_of(self.task), have=have or {}),
                 curve=self.curve(),
                 evidence=self.evidence == "all",
-                pricing=self.pricing(),
-                parameters=numbers,
-                **self.settings(),
             )
 
     def explained(self, plan: PlanRecord) -> ExplainRequest:
@@ -183,6 +184,10 @@ class EstimateOptions(Money, Serving, Lengths, Place):
         "parameters that chipwise calibrate wrote; default: those shipped", file=True
     )
 
+    def terms(self, numbers: Parameters | None = None) -> Terms:
+        """The terms with how chips are paid."""
+        return replace(super().terms(numbers), pricing=self.pricing())
+
 
 @dataclass(frozen=True, kw_only=True)
 class EstimateRequest(EstimateOptions):
@@ -192,22 +197,15 @@ class EstimateRequest(EstimateOptions):
 
     def run(self) -> PlanReport:
         """The plan as it is, without targets. Raises the errors of `api.estimate`."""
-        workload, layout = self.workload(self.task), self.layout()
+        workload, given = self.workload(self.task), self.given()
         sized = partial(about, self, FitRequest, chips=self.chip, context=f"{workload.context:.10g}")
         with hinting("fit", sized):
             return api.estimate(
                 self.model,
                 workload,
-                self.chip,
-                layout,
-                count=self.count,
-                concurrency=self.concurrency,
-                rate_per_s=self.arrivals(),
-                replicas=self.replicas,
+                given,
+                self.terms(numbers_of(self.parameters)),
                 evidence=self.evidence == "all",
-                pricing=self.pricing(),
-                parameters=numbers_of(self.parameters),
-                **self.settings(),
             )
 
     def planned(self) -> PlanRequest:
@@ -262,10 +260,10 @@ class FitRequest(FitOptions):
         context = self.values["context"]
         return api.fit(
             self.model,
+            self.terms(),
             context=None if context is None else int(context),
             sequences=self.batch,
             chips=self.values["chips"] or (),
             count=self.count,
-            **(self.values["lora"] or {}),
-            **self.settings(),
+            adapters=self.values["lora"],
         )
