@@ -75,7 +75,7 @@ def asked(
 ) -> Asked:
     """The question read and checked; the arguments and errors are those of `estimate`."""
     layout, count = given.layout, given.count
-    context, deployment = placed(model, workload, given.chip, terms or Terms())
+    context, deployment = placed(model, workload, given.chip, terms)
     found, hardware = context.found, deployment.chip
     graph, name = found.graph, found.graph.model.name
     reason = check_layout(graph, layout)

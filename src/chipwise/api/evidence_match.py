@@ -240,7 +240,5 @@ def _own(item: Item, numbers: Parameters) -> float | None:
     x = best.layout
     layout = Layout(float(x.tp), float(x.pp), float(x.dp), float(x.ep))
     given = Given(item.chip, layout, replicas=best.replicas, concurrency=item.concurrency)
-    found = estimate(
-        item.model, workload, given, replace(terms, runtime=best.runtime), evidence=False
-    )
+    found = estimate(item.model, workload, given, replace(terms, runtime=best.runtime), evidence=False)
     return found.plans[0].tokens_per_s.mid

@@ -24,9 +24,7 @@ __all__ = ["load_curve", "operators"]
 POINTS = 16
 
 
-def operators(
-    model: str, workload: Workload, given: Given, terms: Terms | None = None
-) -> OperatorsReport:
+def operators(model: str, workload: Workload, given: Given, terms: Terms | None = None) -> OperatorsReport:
     """Every operator and exchange of a decode pass and of a pass with a chunk of a prompt, on one device of the plan.
 
     The arguments are those of `estimate`, and so are its errors. A pass gives every sequence one token: guesses

@@ -71,9 +71,12 @@ class Given:
     replicas: int = 1
 
 
-def placed(model: str, workload: Workload, chip: str, terms: Terms) -> tuple[Context, Deployment]:
+def placed(
+    model: str, workload: Workload, chip: str, terms: Terms | None = None
+) -> tuple[Context, Deployment]:
     """One model on one chip under one runtime. Raises `InfeasibleError` where no runtime launches it, `UsageError` and
     `UnknownNameError` for bad input."""
+    terms = terms or Terms()
     context = terms.context(model, workload)
     hardware, graph = find_chip(chip, terms.changes), context.found.graph
     local = workload.task == "local"

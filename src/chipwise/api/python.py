@@ -36,7 +36,7 @@ def verb(name: str, asks: str) -> Callable[..., Any]:
             if len(values) > (first is not None):
                 least = "only the model goes" if first else "nothing goes"
                 raise UsageError(f"{name}: {least} without a name", f"as in {name}({_names(kind)[0]}=...)")
-            given = dict(zip((first,), values, strict=False)) | keywords
+            given = ({"model": values[0]} if values else {}) | keywords
             # a trailing underscore keeps Python's own names apart
             asked = question(asks, {key.removesuffix("_"): value for key, value in given.items()})
             report = asked.run()

@@ -85,7 +85,8 @@ def _json_asked(tokens: Sequence[str]) -> bool:
 
 def _correct(error: ChipwiseError, tokens: Sequence[str]) -> None:
     """Where a value was perhaps meant otherwise, the next step is the command with it."""
-    option, instead = f"--{error.field.replace('_', '-')}", getattr(error, "instead", ())
+    option = f"--{error.field.replace('_', '-')}"
+    instead: tuple[str, ...] = getattr(error, "instead", ())
     for i, token in enumerate(tokens if instead else ()):
         if token.partition("=")[0] == option:
             told = [token] if "=" in token else [*tokens[i : i + 2]]

@@ -109,7 +109,7 @@ class Answer:
         return self._asked().launch(target, plan)
 
     def _asked(self) -> Origin:
-        origin = getattr(self, "_origin", None)
+        origin: Origin | None = getattr(self, "_origin", None)
         if origin is None:
             raise UsageError(
                 "this answer does not know its question", "ask by the verb, as in chipwise.plan(...)"

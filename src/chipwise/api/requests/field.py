@@ -16,7 +16,7 @@ import typing
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import MISSING, dataclass, field, fields
 from functools import cache
-from typing import Any, ClassVar, Literal, get_args, get_origin
+from typing import Any, ClassVar, Literal, cast, get_args, get_origin
 
 from chipwise.catalog.configs import MAX_BYTES
 from chipwise.errors import ChipwiseError, UsageError, shorten
@@ -82,7 +82,7 @@ class Asked:
 
     def __post_init__(self) -> None:
         found: dict[str, Any] = {}
-        for name, (given, reading) in _readings(type(self)).items():
+        for name, (given, reading) in _readings(cast(Any, type(self))).items():
             value = getattr(self, name)
             try:
                 taken = given(value)
@@ -194,7 +194,7 @@ def as_text(value: Any) -> str:
     if isinstance(value, str):
         return value
     if isinstance(value, os.PathLike):
-        return os.fspath(value)
+        return str(os.fspath(value))
     if isinstance(value, Mapping):
         return ",".join(f"{name}={as_text(v)}" for name, v in value.items())
     if isinstance(value, bool):

@@ -325,9 +325,7 @@ class Place(Asked):
         """The deployment and its load. Raises `UsageError` for a degree, count or load that cannot be."""
         from chipwise.api.placing import Given
 
-        return Given(
-            self.chip, self.layout(), self.count, self.concurrency, self.arrivals(), self.replicas
-        )
+        return Given(self.chip, self.layout(), self.count, self.concurrency, self.arrivals(), self.replicas)
 
     def arrivals(self) -> float | None:
         """Requests per second, None where clients or capacity set the load. Raises `UsageError` for two loads."""
