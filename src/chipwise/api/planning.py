@@ -7,21 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from datetime import date
 
 from chipwise.api.context import Context
-from chipwise.api.loaded import check_length, find_chip, load_generating
+from chipwise.api.loaded import find_chip
 from chipwise.api.operate import operate
+from chipwise.api.placing import Terms
 from chipwise.api.published import beside_published
 from chipwise.api.searching import RUNTIMES, Effort, Found, search
-from chipwise.api.tactics import Tactics
 from chipwise.api.unmet import no_plan, refusal_record
-from chipwise.calibrate.parameters import Parameters, shipped_parameters
 from chipwise.catalog.chips import load_chips
 from chipwise.catalog.override import told
 from chipwise.catalog.price import Own, Rent
-from chipwise.catalog.pricing import Pricing
-from chipwise.catalog.snapshot import today as day
 from chipwise.catalog.system import systems_for
 from chipwise.parallel.layout import Reason
 from chipwise.predict.fleet import Day, over_day
@@ -32,7 +28,7 @@ from chipwise.search.space import Deployment, Limits
 from chipwise.workload.curve import RateCurve
 from chipwise.workload.workload import Workload
 
-__all__ = ["BEST", "plan"]
+__all__ = ["BEST", "limits_for", "plan"]
 
 BEST = "best"
 """In place of a runtime: compare all that can."""
@@ -41,47 +37,27 @@ BEST = "best"
 def plan(
     model: str,
     workload: Workload,
+    terms: Terms | None = None,
     *,
     chips: Sequence[str] = (),
-    have: Mapping[str, int] | None = None,
-    changes: Mapping[str, str] | None = None,
-    precision: str | None = None,
-    kv: str | None = None,
-    runtime: str | None = None,
-    policy: Mapping[str, str] | None = None,
-    tactics: Tactics | None = None,
+    limits: Limits | None = None,
     curve: RateCurve | None = None,
     evidence: bool = True,
-    pricing: Pricing | None = None,
-    limits: Limits | None = None,
-    today: date | None = None,
-    parameters: Parameters | None = None,
 ) -> PlanReport:
     """The best plan of every chip, ranked, with what was refused and why.
 
-    `chips` (names or TOML files) or `have` (how many of each there are; they cost nothing) restrict the
-    search; `changes` replaces figures of the chips, `policy` those of the runtime. `runtime` "best" compares all
-    that can on every chip, as is done for chips that one has and for a local user. The arrivals of a day
-    (`curve`) are what a fleet sized for the rate is judged on. With `evidence` the nearest published results stand
-    beside the first plans and move nothing in them. Raises `InfeasibleError` where no chip has a plan;
-    `UsageError` and `UnknownNameError` for bad input.
+    `chips` (names or TOML files) or the chips that one has (`limits.have`; they cost nothing) restrict the search.
+    A runtime "best" in the terms compares all that can on every chip, as is done for chips that one has and for a
+    local user. The arrivals of a day (`curve`) are what a fleet sized for the rate is judged on. With `evidence` the
+    nearest published results stand beside the first plans and move nothing in them. Raises `InfeasibleError` where no
+    chip has a plan; `UsageError` and `UnknownNameError` for bad input.
     """
-    found = load_generating(model, precision, kv)
-    check_length(found, workload.context)
-    tactics = tactics or Tactics()
-    workload = tactics.drawn(workload)
-    context = Context(
-        found,
-        workload,
-        parameters or shipped_parameters(),
-        today or day(),
-        None if have else pricing or Pricing(),
-        policy or {},
-        tactics,
-    )
-    limits = limits or Limits(max_devices=8 if workload.task == "local" else 64)
-    limits = replace(limits, have=dict(have or {}))
-    wanted = [find_chip(c, changes) for c in have or chips or _everything(workload)]
+    terms = terms or Terms()
+    limits = limits or limits_for(workload.task)
+    have, runtime = limits.have, terms.runtime
+    context = terms.context(model, workload, owned=bool(have))
+    found, workload = context.found, context.workload
+    wanted = [find_chip(c, terms.changes) for c in have or chips or _everything(workload)]
     local = workload.task == "local"
     # on a few machines of one's own any software may be tried; the whole market is searched with its usual one
     effort: Effort = "named" if chips else "market"
@@ -92,7 +68,7 @@ def plan(
         wanted,
         None if runtime == BEST else runtime,
         local=local,
-        policy=policy,
+        policy=terms.policy,
         every=effort != "market",
     )
     never = [RefusalRecord(c.id, r.name, why) for c, r, why in refused]
@@ -119,11 +95,16 @@ def plan(
         rejected={reason.value: n for reason, n in rejected.most_common()},
         assumptions=(
             *context.assumptions(plans),
-            *told(changes),
+            *told(terms.changes),
             RUNTIMES[effort],
             f"at most {limits.max_devices} devices per replica (SRAM only: more)",
         ),
     )
+
+
+def limits_for(task: str) -> Limits:
+    """What a plan may use where nothing was said: up to 8 devices of a local user's machine, else 64 a replica."""
+    return Limits(max_devices=8 if task == "local" else 64)
 
 
 def _records(context: Context, found: Found) -> list[PlanRecord]:

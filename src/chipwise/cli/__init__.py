@@ -7,6 +7,7 @@ import gc
 import io
 import os
 import re
+import shlex
 import sys
 from collections.abc import Sequence
 from itertools import pairwise
@@ -39,6 +40,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         app(tokens, exit_on_error=False, print_error=False)
         sys.stdout.flush()
     except ChipwiseError as error:
+        _correct(error, tokens)
         if _json_asked(tokens) and not getattr(error, "answered", False):
             _answer(error)
         _complain(str(error))
@@ -85,6 +87,17 @@ def _with_negatives(tokens: Sequence[str]) -> list[str]:
 def _json_asked(tokens: Sequence[str]) -> bool:
     """Whether a program reads the answer, and so the reason for none."""
     return "--format=json" in tokens or ("--format", "json") in pairwise(tokens)
+
+
+def _correct(error: ChipwiseError, tokens: Sequence[str]) -> None:
+    """Where a value was perhaps meant otherwise, the next step is the command with it."""
+    option = f"--{error.field.replace('_', '-')}"
+    instead: tuple[str, ...] = getattr(error, "instead", ())
+    for i, token in enumerate(tokens if instead else ()):
+        if token.partition("=")[0] == option:
+            told = [token] if "=" in token else [*tokens[i : i + 2]]
+            told[-1] = f"{option}={instead[0]}" if len(told) == 1 else instead[0]
+            error.hint = shlex.join(["chipwise", *tokens[:i], *told, *tokens[i + len(told) :]])
 
 
 def _answer(error: ChipwiseError) -> None:

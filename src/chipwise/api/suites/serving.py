@@ -197,12 +197,8 @@ def _asked(q: EstimateRequest, numbers: Parameters | None) -> Asked:
     return asked(
         q.model,
         q.workload(q.task),
-        q.chip,
-        q.layout(),
-        concurrency=q.concurrency,
-        replicas=q.replicas,
-        parameters=numbers or numbers_of(q.parameters),
-        **q.settings(),
+        q.given(),
+        q.terms(numbers or numbers_of(q.parameters)),
     )
 
 
