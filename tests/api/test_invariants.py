@@ -1,63 +1,26 @@
-"""What holds of every answer, over the catalogue: 300 questions drawn once and for all, and what may change between
-two."""
+"""What holds of every answer, over the catalogue: 2,000 questions drawn once and for all and answered together, 300 of
+them in full, and what may change between two."""
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 from functools import cache
 
 import numpy as np
 import pytest
+from tests.api.drawn import FIGURES, SAME, Answers, answered, broken, drawn, named, peak_flops
 
 from chipwise.api.requests.planning import EstimateRequest
-from chipwise.catalog.chips import get_chip, load_chips
+from chipwise.catalog.chips import get_chip
 from chipwise.cost.device import Device
 from chipwise.errors import ChipwiseError, InfeasibleError
 from chipwise.report.records import Figure, PlanRecord
 
-DRAWN = 300
-MODELS = (
-    "meta-llama/Llama-3.1-8B",
-    "meta-llama/Llama-3.1-70B",
-    "Qwen/Qwen3-32B",
-    "Qwen/Qwen3-30B-A3B",
-    "openai/gpt-oss-120b",
-    "deepseek-ai/DeepSeek-V3",
-)
-RUNTIMES = ("vllm", "sglang", "trtllm", "llama.cpp")
-FORMATS = (None, None, "fp8", "bf16", "int4")
-
-
-def drawn() -> list[EstimateRequest]:
-    """Chip, runtime, format, layout, lengths and load, independent of each other: many cannot be."""
-    rng = np.random.default_rng(13)
-    chips = [c.id for c in load_chips().values() if c.rentable]
-    found = []
-    for _ in range(DRAWN):
-        load: dict[str, object] = [
-            {},
-            {"concurrency": float(np.round(2 ** rng.uniform(0, 8), 1))},
-            {"rate": f"{2 ** rng.uniform(-4, 4):.3f}/s"},
-        ][rng.integers(3)]
-        found.append(
-            EstimateRequest(
-                model=str(rng.choice(MODELS[: 1 if rng.random() < 0.4 else None])),
-                chip=str(rng.choice(chips)),
-                runtime=None if rng.random() < 0.7 else str(rng.choice(RUNTIMES)),
-                precision=FORMATS[rng.integers(len(FORMATS))],
-                tp=int(2 ** rng.integers(0, 4)),
-                pp=int(rng.choice([1, 1, 1, 2, 4])),
-                replicas=int(rng.choice([1, 1, 3])),
-                in_=str(int(2 ** rng.uniform(4, 14))),
-                out=str(int(rng.choice([1, 2, 3, 30, 300, 3000]))),
-                evidence="none",
-                **load,  # type: ignore[arg-type]
-            )
-        )
-    return found
-
-
-QUESTIONS = drawn()
+DRAWN, MANY = 300, 2000
+QUESTIONS = list(drawn(DRAWN))
+STEPS = 0.02
+"""Share of answers that may jump with the prompt: where it ends on a tile of a kernel."""
 
 
 @cache
@@ -69,18 +32,50 @@ def ask(question: EstimateRequest) -> PlanRecord | ChipwiseError:
         return error
 
 
-def answered() -> list[tuple[EstimateRequest, PlanRecord]]:
+def in_full() -> list[tuple[EstimateRequest, PlanRecord]]:
     """All questions that have an answer."""
     pairs = ((q, ask(q)) for q in QUESTIONS)
     return [(q, plan) for q, plan in pairs if isinstance(plan, PlanRecord)]
 
 
-def named(q: EstimateRequest) -> str:
-    return " ".join(f"{k}={v}" for k, v in vars(q).items() if v not in (None, "", 1, False))
+@cache
+def together() -> tuple[Answers, ...]:
+    """The answers to all two thousand."""
+    return tuple(answered(list(drawn(MANY)), Counter()))
+
+
+def test_two_thousand_answers_keep_every_rule() -> None:
+    """No answer beats a peak or its roofline, none jumps with the load, a lower load is never slower, the answered load
+    is the asked one."""
+    found: dict[str, list[str]] = {}
+    for answers in together():
+        for rule, place, excess in broken(answers):
+            found.setdefault(rule, []).append(f"by {excess:.3g}: {named(answers.questions[place])}")
+    stepping = [found.pop(f"{name} jumps with the prompt", []) for name in FIGURES]
+    assert not found
+    count = sum(len(a.questions) for a in together())
+    assert count > MANY / 4
+    assert max(map(len, stepping)) < STEPS * count
+
+
+def test_answers_together_are_those_of_the_command() -> None:
+    compared = 0
+    for answers in together():
+        for i, q in enumerate(answers.questions[:1]):
+            if q.rate is None and q.concurrency is None:
+                continue
+            plan = ask(q)
+            assert isinstance(plan, PlanRecord), named(q)
+            for name in FIGURES:
+                value = getattr(plan, name)
+                alone = 0.0 if value is None else float(getattr(value, "mid", value))
+                assert getattr(answers.found, name)[i, SAME] == pytest.approx(alone, rel=1e-9), named(q)
+            compared += 1
+    assert compared > 40
 
 
 def test_enough_of_the_questions_have_an_answer() -> None:
-    plans = answered()
+    plans = in_full()
     assert len(plans) > DRAWN / 4
     assert len({p.chip for _, p in plans}) > 25
     assert len({p.runtime for _, p in plans}) > 5
@@ -89,7 +84,7 @@ def test_enough_of_the_questions_have_an_answer() -> None:
 
 
 def test_figures_are_numbers_and_hold_their_middle() -> None:
-    for q, p in answered():
+    for q, p in in_full():
         for name in ("ttft_s", "tpot_s", "tokens_per_s", "tokens_per_s_per_chip", "tokens_per_s_per_user"):
             f: Figure | None = getattr(p, name)
             assert (f is None) == (q.out == "1" and name in ("tpot_s", "tokens_per_s_per_user")), named(q)
@@ -97,7 +92,7 @@ def test_figures_are_numbers_and_hold_their_middle() -> None:
 
 
 def test_parts_add_up() -> None:
-    for q, p in answered():
+    for q, p in in_full():
         assert sum(p.shares.values()) == pytest.approx(1.0), named(q)
         assert all(share >= 0 for share in p.shares.values())
         assert p.bound == max(p.shares, key=lambda name: p.shares[name])
@@ -106,7 +101,7 @@ def test_parts_add_up() -> None:
 
 
 def test_the_answered_load_is_the_asked_load() -> None:
-    for q, p in answered():
+    for q, p in in_full():
         if q.rate is not None:
             assert p.requests_per_s == pytest.approx(float(q.rate.removesuffix("/s")), rel=1e-6), named(q)
         if q.concurrency is not None:
@@ -119,30 +114,23 @@ def test_the_answered_load_is_the_asked_load() -> None:
 
 @cache
 def active_params(model: str) -> float:
-    return next(float(q.run().model.active_params) for q, _ in answered() if q.model == model)
-
-
-def peak_flops(p: PlanRecord) -> float:
-    """The largest dense rate of one chip in any format."""
-    chip = get_chip(p.chip)
-    rates = [float(np.asarray(v)) for v in Device.of(chip).matrix.values()]
-    return max(r for r in rates if np.isfinite(r)) * chip.devices_per_package
+    return next(float(q.run().model.active_params) for q, _ in in_full() if q.model == model)
 
 
 def test_nothing_beats_the_peak_rate_of_the_chips() -> None:
     """Two operations for each active parameter and token, and no more per second than all chips have."""
-    for q, p in answered():
+    for q, p in in_full():
         per_request = 2.0 * active_params(q.model) * (float(q.in_) + float(q.out) - 1.0)
         # embedding tables are looked up: a twentieth of small models
         needed = 0.85 * per_request / float(q.out)
-        most = p.chips * peak_flops(p) / needed
+        most = p.chips * peak_flops(get_chip(p.chip)) / needed
         assert p.tokens_per_s.mid <= most, named(q)
         assert p.tokens_per_s.high <= most, f"upper end: {named(q)}"
 
 
 def test_no_pass_is_faster_than_memory() -> None:
     """One sequence of a dense model reads all weights for each token."""
-    for q, p in answered():
+    for q, p in in_full():
         if p.tpot_s is None or "A3B" in q.model or "gpt-oss" in q.model or "DeepSeek" in q.model:
             continue
         chip = get_chip(p.chip)
@@ -168,7 +156,7 @@ def again(q: EstimateRequest, **change: object) -> PlanRecord | None:
 
 
 def test_a_lower_load_is_never_slower() -> None:
-    for q, p in answered()[::SOME]:
+    for q, p in in_full()[::SOME]:
         load: dict[str, object]
         if q.rate is not None:
             load = {"rate": f"{0.6 * float(q.rate.removesuffix('/s')):.9f}/s"}
@@ -185,7 +173,7 @@ def test_a_lower_load_is_never_slower() -> None:
 
 
 def test_more_bandwidth_is_never_slower() -> None:
-    for q, p in answered()[::SOME]:
+    for q, p in in_full()[::SOME]:
         known = float(np.asarray(Device.of(get_chip(p.chip)).memory_bytes_per_s))
         per_chip = known * get_chip(p.chip).devices_per_package
         load: dict[str, object] = {"runtime": p.runtime}
@@ -208,7 +196,7 @@ def test_more_bandwidth_is_never_slower() -> None:
 def test_stages_are_never_worth_more_than_their_number() -> None:
     """Against one stage at its share of the clients: what memory leaves room for aside."""
     asked = 0
-    for q, p in answered():
+    for q, p in in_full():
         if q.pp == 1 or q.rate is not None or q.concurrency is None:
             continue
         one = again(q, pp=1, concurrency=q.concurrency / q.pp) if q.concurrency >= q.pp else None

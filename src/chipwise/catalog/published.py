@@ -26,9 +26,10 @@ __all__ = [
     "TrainingResult",
     "best_results",
     "find_result",
-    "inference_results_of",
     "load_inference_results",
     "load_training_results",
+    "rated_chips",
+    "rated_results",
     "select",
     "software_age",
 ]
@@ -143,10 +144,28 @@ def load_inference_results() -> Mapping[str, InferenceResult]:
 
 
 @per_snapshot
-def inference_results_of(benchmarks: frozenset[str]) -> tuple[InferenceResult, ...]:
-    """The results of some benchmarks, in the order of the table; the rows of others are passed over."""
-    place = INFERENCE_COLUMNS.index("model_base")
-    return tuple(_inference(row) for row in _rows("mlperf_inference") if row[place] in benchmarks)
+def rated_chips(benchmarks: frozenset[str]) -> tuple[str, ...]:
+    """The chips of the catalogue with tokens per second in some benchmarks, in the order of the table."""
+    return tuple(_rated(benchmarks))
+
+
+@per_snapshot
+def rated_results(benchmarks: frozenset[str], chip: str) -> tuple[InferenceResult, ...]:
+    """The results of one of those chips that have tokens per second, in the order of the table."""
+    return tuple(map(_inference, _rated(benchmarks).get(chip, ())))
+
+
+@per_snapshot
+def _rated(benchmarks: frozenset[str]) -> Mapping[str, list[list[str]]]:
+    # lines by chip: most of them are asked for nothing more
+    benchmark, chip, tokens, chips = (
+        INFERENCE_COLUMNS.index(name) for name in ("model_base", "chip", "tokens_per_s", "chips_total")
+    )
+    found: dict[str, list[list[str]]] = {}
+    for row in _rows("mlperf_inference"):
+        if row[benchmark] in benchmarks and row[chip] and row[tokens] and int(row[chips]):
+            found.setdefault(row[chip], []).append(row)
+    return found
 
 
 @per_snapshot

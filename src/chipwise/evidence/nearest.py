@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from chipwise.catalog.benchmarks import load_benchmarks
-from chipwise.catalog.published import best_results, inference_results_of
+from chipwise.catalog.published import best_results, rated_chips, rated_results
 from chipwise.catalog.snapshot import per_snapshot, shipped_text
 from chipwise.evidence.item import Item, item_of
 from chipwise.evidence.match import Match, anchored, nearest
@@ -74,7 +74,7 @@ def generates(item: Item) -> bool:
 
 def nearest_published(target: Target, facts: Callable[[str], ModelFacts | None]) -> Nearest | None:
     """The published row nearest to a plan, None where no such chip was submitted with a language model."""
-    items = [i for chip in _kin(target.chip) for i in _by_chip()[chip]]
+    items = [i for chip in _kin(target.chip) for i in _best_of(chip)]
     found = nearest(target, items, facts, ROWS)
     if not found:
         return None
@@ -122,17 +122,14 @@ def _generating() -> frozenset[str]:
 
 
 @per_snapshot
-def _by_chip() -> Mapping[str, tuple[Item, ...]]:
-    """The best published row of every cell and round of language models, by chip."""
-    table: dict[str, list[Item]] = {}
-    rows = inference_results_of(_generating())
-    for result in best_results(r for r in rows if r.chip and r.tokens_per_s is not None and r.chips):
-        table.setdefault(result.chip, []).append(item_of(result))
-    return {chip: tuple(items) for chip, items in table.items()}
+def _best_of(chip: str) -> tuple[Item, ...]:
+    """The best published row of every cell and round of language models on a chip."""
+    return tuple(map(item_of, best_results(rated_results(_generating(), chip))))
 
 
 @per_snapshot
 def _kin(chip: str) -> tuple[str, ...]:
     """Chips with rows that are this one or near it."""
     target = Target(ModelFacts("", 1.0, 1.0, 1.0, ""), chip)
-    return tuple(c for c, items in _by_chip().items() if chip_axis(target, items[0]).mark in ("same", "near"))
+    of_chips = {c: Item("", "published", "", "", 0.0, "", chip=c) for c in rated_chips(_generating())}
+    return tuple(c for c, item in of_chips.items() if chip_axis(target, item).mark in ("same", "near"))
