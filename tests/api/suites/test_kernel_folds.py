@@ -41,15 +41,15 @@ def table(shapes: int = 60, noise: float = 0.05) -> dict[str, NDArray[Any]]:
 
 
 def keys(columns: Columns, name: str) -> list[Hashable]:
-    assert KERNELS.tested is not None
-    return list(KERNELS.tested.keys[name](Measured.of(columns, shipped_parameters())))
+    assert KERNELS.trial is not None
+    return list(KERNELS.trial.keys[name](Measured.of(columns, shipped_parameters())))
 
 
 def unseen(columns: Columns, key: str) -> Residuals:
     """Every row as fits price it that never saw its key."""
-    assert KERNELS.tested is not None
+    assert KERNELS.trial is not None
     numbers = shipped_parameters()
-    return KERNELS.tested.unseen(Measured.of(columns, numbers), numbers, key)
+    return KERNELS.trial.unseen(Measured.of(columns, numbers), numbers, key)
 
 
 def test_rows_of_one_shape_share_a_fold() -> None:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from chipwise.api.kernel import answer, request_of
-from chipwise.api.suites.suite import Index, Suite, Tested
+from chipwise.api.suites.suite import Index, Suite, Trial
 from chipwise.calibrate.effects import Effects
 from chipwise.calibrate.kernel_priors import PRIORS
 from chipwise.calibrate.kernel_questions import taken
@@ -269,7 +269,7 @@ def _arrays(fitted: _Fitted) -> Mapping[str, Parameter]:
 KERNELS = Suite(
     "kernels",
     (METRIC,),
-    tested=Tested(
+    trial=Trial(
         "kernels.parquet",
         measured_columns,
         {"shape": _dealt, "chip": _chip, "few": _chip},

@@ -13,7 +13,7 @@ from typing import get_args
 
 from chipwise.api.requests.command import command_line
 from chipwise.api.requests.planning import EstimateRequest
-from chipwise.api.suites.suite import Asking, Index, Suite, Tested, each
+from chipwise.api.suites.suite import Asking, Index, Suite, Trial, each
 from chipwise.calibrate.parameters import Parameters
 from chipwise.catalog.chip import Chip
 from chipwise.catalog.chips import get_chip
@@ -221,7 +221,7 @@ PUBLISHED = Suite(
     "published",
     (),
     ASKING,
-    Tested(
+    Trial(
         "published_serving.csv",
         _measured,
         {"benchmarker": _who},
