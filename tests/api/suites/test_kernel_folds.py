@@ -73,6 +73,12 @@ def test_what_was_left_out_is_predicted_from_the_rest(key: str) -> None:
     assert np.all(found.low < found.predicted)
 
 
+def test_chips_of_other_families_are_no_chips_left_out() -> None:
+    columns = table(20)
+    columns["chip"] = np.where(np.arange(60) < 5, "tpu-v6e", columns["chip"].astype("U20"))
+    assert unseen(columns, "chip").place.tolist() == list(range(5, 60))
+
+
 def test_a_measurement_never_prices_its_own_row() -> None:
     columns = table()
     spoiled = {k: v.copy() for k, v in columns.items()}
