@@ -6,6 +6,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -137,7 +138,7 @@ class Measured:
     rest: Residuals
     numbers: Parameters
 
-    @property
+    @cached_property
     def runs(self) -> list[Run]:
         """All runs that are answered, in the order of the places of residuals."""
         return [*self.llm.runs, *self.fixed]
@@ -242,8 +243,7 @@ def _compared(
     m: Measured, place: Index, log: Array, measured: Array, kind: str, tiers: Sequence[str], key: str
 ) -> Iterator[Residuals]:
     """Lines of runs of one kind, `log` and `measured` being logarithms of rates."""
-    every = m.runs
-    runs = [every[i] for i in place]
+    runs = [m.runs[i] for i in place]
     metric = "tokens_per_s" if kind == "llm" else "result"
     away = [repr(KEYS[key](run)) for run in runs]
     if len(runs):
