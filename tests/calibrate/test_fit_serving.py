@@ -17,7 +17,7 @@ from chipwise.calibrate.fit_serving import (
 from chipwise.calibrate.parameter import Parameter, read_table, write_table
 from chipwise.calibrate.parameters import Parameters, shipped_parameters
 from chipwise.catalog.chips import get_chip
-from chipwise.catalog.harness import NO_HARNESS, get_harness, load_harnesses
+from chipwise.catalog.harness import NO_HARNESS, get_harness, harness_of, load_harnesses
 from chipwise.predict.parts import PARTS
 from chipwise.predict.passes import BATCHES, PassTable, Requests
 from chipwise.predict.service import Engines, Service
@@ -186,6 +186,13 @@ def test_every_harness_says_where_it_was_read() -> None:
         assert h.source, name
         assert h.date, name
         assert 0.5 < h.mean_length <= 1, name
+
+
+def test_a_table_that_names_no_client_is_taken_to_have_one() -> None:
+    (assumed,) = (h for h in load_harnesses().values() if h.assumed)
+    assert harness_of("somebody's single-run table") is assumed
+    named = next(h for h in load_harnesses().values() if h.named_by and h is not assumed)
+    assert harness_of(f"a table of {named.named_by[0]}, 2026") is named
 
 
 def test_everything_shipped_is_read_back() -> None:

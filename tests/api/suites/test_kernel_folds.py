@@ -41,15 +41,15 @@ def table(shapes: int = 60, noise: float = 0.05) -> dict[str, NDArray[Any]]:
 
 
 def keys(columns: Columns, name: str) -> list[Hashable]:
-    assert KERNELS.tested is not None
-    return list(KERNELS.tested.keys[name](Measured.of(columns, shipped_parameters())))
+    assert KERNELS.trial is not None
+    return list(KERNELS.trial.keys[name](Measured.of(columns, shipped_parameters())))
 
 
 def unseen(columns: Columns, key: str) -> Residuals:
     """Every row as fits price it that never saw its key."""
-    assert KERNELS.tested is not None
+    assert KERNELS.trial is not None
     numbers = shipped_parameters()
-    return KERNELS.tested.unseen(Measured.of(columns, numbers), numbers, key)
+    return KERNELS.trial.unseen(Measured.of(columns, numbers), numbers, key)
 
 
 def test_rows_of_one_shape_share_a_fold() -> None:
@@ -71,6 +71,12 @@ def test_what_was_left_out_is_predicted_from_the_rest(key: str) -> None:
     found = unseen(table(), key)
     assert np.median(np.abs(found.error)) < (0.12 if key == "shape" else 0.35)
     assert np.all(found.low < found.predicted)
+
+
+def test_chips_of_other_families_are_no_chips_left_out() -> None:
+    columns = table(20)
+    columns["chip"] = np.where(np.arange(60) < 5, "tpu-v6e", columns["chip"].astype("U20"))
+    assert unseen(columns, "chip").place.tolist() == list(range(5, 60))
 
 
 def test_a_measurement_never_prices_its_own_row() -> None:

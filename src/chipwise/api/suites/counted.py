@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from chipwise.api.suites.suite import Asking, Index, Suite, Tested, each, tried
+from chipwise.api.suites.suite import Asking, Index, Suite, Trial, each, tried
 from chipwise.calibrate.parameters import Parameters
 from chipwise.catalog.configs import ModelConfig, find_config
 from chipwise.errors import ChipwiseError, UsageError
@@ -44,7 +44,7 @@ def _counters(row: Row, _: ModelConfig | None) -> Figures:
 def _counted(
     name: str,
     count: Callable[[Row, ModelConfig | None], Figures],
-    tested: Tested[list[Row], None] | None = None,
+    trial: Trial[list[Row], None] | None = None,
 ) -> Suite:
     def read(row: Row, folder: Path, _: Parameters | None) -> tuple[Row, ModelConfig | None]:
         config = row.get("config_file", "")
@@ -55,7 +55,7 @@ def _counted(
             if value is not None:
                 yield Predicted(asked[0]["row_id"], metric, value, value, value, "modelled")
 
-    return Suite(name, (name,), Asking(("row_id",), read, each(lambda q, _: count(*q)), lines), tested)
+    return Suite(name, (name,), Asking(("row_id",), read, each(lambda q, _: count(*q)), lines), trial)
 
 
 def _table(paths: Sequence[str], _: Parameters) -> list[Row]:
@@ -101,7 +101,7 @@ KV_CACHE = _counted("kv_cache", _cache)
 SYSTOLIC = _counted(
     "systolic",
     _counters,
-    Tested(
+    Trial(
         "systolic.csv",
         _table,
         {"row": lambda table: range(len(table))},

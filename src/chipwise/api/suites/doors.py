@@ -12,7 +12,7 @@ from chipwise.api.suites.mlperf_folds import MLPERF
 from chipwise.api.suites.published import PUBLISHED
 from chipwise.api.suites.serving import SERVING
 from chipwise.api.suites.speeds import TOKEN_SPEEDS
-from chipwise.api.suites.suite import Suite, Tested
+from chipwise.api.suites.suite import Suite, Trial
 from chipwise.api.suites.training_folds import MLPERF_TRAINING, TRAINING
 from chipwise.calibrate.parameters import Parameters, shipped_parameters
 from chipwise.catalog.files import output_file
@@ -92,11 +92,11 @@ def validate(
     """
     if suite not in VALIDATIONS:
         raise UnknownNameError("suite to validate", suite, VALIDATIONS, f"one of {', '.join(VALIDATIONS)}")
-    tested = SUITES[suite].tested
-    assert isinstance(tested, Tested)
+    trial = SUITES[suite].trial
+    assert isinstance(trial, Trial)
     if rows is None:
         folder = os.environ.get(TABLES)
         if not folder:
-            raise UsageError(f"validate {suite}: no rows", f"--rows {tested.file}, or the folder in {TABLES}")
-        rows = str(Path(folder) / tested.file)
-    return tested.validate([rows], numbers or shipped_parameters(), folds)
+            raise UsageError(f"validate {suite}: no rows", f"--rows {trial.file}, or the folder in {TABLES}")
+        rows = str(Path(folder) / trial.file)
+    return trial.validate([rows], numbers or shipped_parameters(), folds)

@@ -8,16 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from chipwise.api.kernel import answer, request_of
-from chipwise.api.suites.suite import Index, Suite, Tested
+from chipwise.api.suites.suite import Index, Suite, Trial
 from chipwise.calibrate.effects import Effects
 from chipwise.calibrate.kernel_priors import PRIORS
-from chipwise.calibrate.kernel_questions import taken
+from chipwise.calibrate.kernel_questions import Questions, taken
 from chipwise.calibrate.kernel_rows import groups_of, roofline_s
 from chipwise.calibrate.kernel_table import NUMBERS, TEXT, Columns, asked_of, mapped, text_of, types_of
 from chipwise.calibrate.kernels import (
@@ -124,6 +125,16 @@ class Measured:
     numbers: Parameters
     gpu: NDArray[np.bool_]
 
+    @cached_property
+    def asked(self) -> Questions:
+        """The question of every row."""
+        return asked_of(self.columns)
+
+    @cached_property
+    def groups(self) -> NDArray[np.str_]:
+        """The formula of every row."""
+        return groups_of(self.asked)
+
     @classmethod
     def of(cls, columns: Columns, numbers: Parameters) -> Measured:
         """Of columns that hold `latency_us`."""
@@ -186,13 +197,12 @@ class _Fitted:
 
 def _fit(m: Measured, kept: Index, _: Parameters) -> _Fitted:
     """Groups of operators that rows left out need; all of them, and those of systolic arrays, where none is."""
-    asked, chips = asked_of(m.columns), load_chips()
-    rows = taken(asked, kept)
+    chips, rows = load_chips(), taken(m.asked, kept)
     if len(kept) == len(m.gpu):
         return _Fitted(calibrate_kernels(rows, chips), calibrate_systolic(rows, chips))
     out = m.gpu.copy()
     out[kept] = False
-    wanted = np.unique(groups_of(asked)[out]).tolist()
+    wanted = np.unique(m.groups[out]).tolist()
     return _Fitted(calibrate_kernels(rows, chips, only=wanted) if wanted else {}, {})
 
 
@@ -202,13 +212,14 @@ def _answer(m: Measured, out: Index, fitted: _Fitted, key: str) -> Residuals:
     numbers = Parameters({**kept, **kernel_parameters(fitted.gpus, "fold")})
     if key != "shape":
         out = out[m.gpu[out]]
-    asked = asked_of(m.columns)
     if key == "few":
         shown = np.zeros(len(m.gpu), dtype=bool)
         shown[m.gpu] = few_of(taken(m.columns, m.gpu))
-        own = corrected_kernels(taken(asked, out[shown[out]]), chips, numbers, "few")
+        own = corrected_kernels(taken(m.asked, out[shown[out]]), chips, numbers, "few")
         numbers, out = Parameters({**numbers.table, **own}), out[~shown[out]]
-    times = price_measured(taken(asked, out), chips, numbers)
+    if not len(out):
+        return Residuals.of([], [], [])
+    times = price_measured(taken(m.asked, out), chips, numbers)
     found = _labelled(m, out, *(1e6 * t for t in (times.mid_s, times.low_s, times.high_s)))
     return found.take(found.known) if key == "few" else found
 
@@ -242,7 +253,7 @@ def _labelled(m: Measured, out: Index, mid: Any, low: Any, high: Any) -> Residua
 
 
 def _report(m: Measured, found: Residuals, key: str) -> Validation:
-    roofline = 1e6 * roofline_s(asked_of(taken(m.columns, found.place)), load_chips())
+    roofline = 1e6 * roofline_s(taken(m.asked, found.place), load_chips())
     naive = _labelled(m, found.place, roofline, roofline, roofline)
 
     def summaries(lines: Residuals, by: str = "") -> list[Summary]:
@@ -269,7 +280,7 @@ def _arrays(fitted: _Fitted) -> Mapping[str, Parameter]:
 KERNELS = Suite(
     "kernels",
     (METRIC,),
-    tested=Tested(
+    trial=Trial(
         "kernels.parquet",
         measured_columns,
         {"shape": _dealt, "chip": _chip, "few": _chip},

@@ -6,11 +6,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
 from chipwise.api.suites.mlperf import ASKING, TASKS, Answer, answer, fixed_row, measured_log, software_of
-from chipwise.api.suites.suite import Index, Suite, Tested
+from chipwise.api.suites.suite import Index, Suite, Trial
 from chipwise.calibrate.effects import seen
 from chipwise.calibrate.fit_level import FACTORS, PREFIX, PROMPTS, SOURCE, LevelRows, fit_level, without_level
 from chipwise.calibrate.fit_mlperf import FitRow, Fitted, fit, predict, shipped_mlperf, to_toml, worth_fitting
@@ -137,7 +138,7 @@ class Measured:
     rest: Residuals
     numbers: Parameters
 
-    @property
+    @cached_property
     def runs(self) -> list[Run]:
         """All runs that are answered, in the order of the places of residuals."""
         return [*self.llm.runs, *self.fixed]
@@ -177,7 +178,7 @@ def measured_submissions(paths: Sequence[str], numbers: Parameters) -> Measured:
         )
         for row in cells.values()
     ]  # fmt: skip
-    rest += [_line([run], [-1], [np.nan], [np.nan], "result", kind, ["refused"], "") for run, kind in refused]
+    rest += [_line([run], [-1], [np.nan], [np.nan], "result", kind, ["refused"]) for run, kind in refused]
     return Measured(found, runs, rows, Residuals.join(rest), numbers)
 
 
@@ -242,18 +243,17 @@ def _compared(
     m: Measured, place: Index, log: Array, measured: Array, kind: str, tiers: Sequence[str], key: str
 ) -> Iterator[Residuals]:
     """Lines of runs of one kind, `log` and `measured` being logarithms of rates."""
-    every = m.runs
-    runs = [every[i] for i in place]
+    runs = [m.runs[i] for i in place]
     metric = "tokens_per_s" if kind == "llm" else "result"
     away = [repr(KEYS[key](run)) for run in runs]
     if len(runs):
-        yield _line(runs, place, np.exp(log), np.exp(measured), metric, kind, tiers, away)
+        yield _line(runs, place, np.exp(log), np.exp(measured), metric, kind, tiers).labelled(key=away)
     own = list(_own_residuals(runs, measured - log))
     if own:
         at = np.array([i for i, _ in own])
         moved = np.exp(measured[at] - np.array([r for _, r in own]))
         some = [runs[i] for i in at]
-        yield _line(some, place[at], moved, np.exp(measured[at]), metric, kind, [OWN] * len(own), "")
+        yield _line(some, place[at], moved, np.exp(measured[at]), metric, kind, [OWN] * len(own))
 
 
 def _line(
@@ -264,7 +264,6 @@ def _line(
     metric: str,
     kind: str,
     tiers: Sequence[str],
-    key: Sequence[str] | str,
 ) -> Residuals:
     return Residuals.of(
         place,
@@ -274,7 +273,6 @@ def _line(
         kind=kind,
         figure=[_figure(run) if kind == "llm" else f"fixed {run.scenario}" for run in runs],
         tier=np.where(np.isfinite(predicted), tiers, "refused"),
-        key=key,
         cell=[repr(run.cell) for run in runs],
         scenario=[run.scenario for run in runs],
         benchmark=[run.benchmark.name for run in runs],
@@ -399,7 +397,7 @@ MLPERF = Suite(
     "mlperf",
     ("result",),
     ASKING,
-    Tested(
+    Trial(
         "mlperf_inference.csv",
         measured_submissions,
         {name: _each(of) for name, of in KEYS.items()},

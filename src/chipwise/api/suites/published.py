@@ -13,7 +13,7 @@ from typing import get_args
 
 from chipwise.api.requests.command import command_line
 from chipwise.api.requests.planning import EstimateRequest
-from chipwise.api.suites.suite import Asking, Index, Suite, Tested, each
+from chipwise.api.suites.suite import Asking, Index, Suite, Trial, each, tried
 from chipwise.calibrate.parameters import Parameters
 from chipwise.catalog.chip import Chip
 from chipwise.catalog.chips import get_chip
@@ -171,14 +171,17 @@ class _Measured:
     numbers: Parameters
 
 
+def _figures(path: str, parameters: str | None = None) -> Iterator[tuple[Row, Figure]]:
+    """Rows that have an answer, with it, under the numbers that ship or a file of others."""
+    for row, asked in zip(*ASKING.questions(path, None), strict=True):
+        if not isinstance(asked, ChipwiseError):
+            found = tried(_answer, (row, replace(asked[1], parameters=parameters)), None)
+            if not isinstance(found, ChipwiseError):
+                yield row, found[1]
+
+
 def _measured(paths: Sequence[str], numbers: Parameters) -> _Measured:
-    kept: list[tuple[Row, Figure]] = []
-    for path in paths:
-        for row, asked in zip(*ASKING.questions(path, None), strict=True):
-            if not isinstance(asked, ChipwiseError):
-                found = ASKING.answer([asked], None)[0]
-                if not isinstance(found, ChipwiseError):
-                    kept.append((row, found[1]))
+    kept = [pair for path in paths for pair in _figures(path)]
     if not kept:
         raise UsageError(f"{', '.join(paths)}: no row can be read", "is it a table of published figures?")
     return _Measured([row for row, _ in kept], [figure for _, figure in kept], numbers)
@@ -221,7 +224,7 @@ PUBLISHED = Suite(
     "published",
     (),
     ASKING,
-    Tested(
+    Trial(
         "published_serving.csv",
         _measured,
         {"benchmarker": _who},

@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 
 from chipwise.api.suites.doors import SUITES
-from chipwise.api.suites.suite import Tested
+from chipwise.api.suites.suite import Trial
 from chipwise.calibrate.parameter import Parameter, write_table
 from chipwise.calibrate.parameters import shipped_parameters
 from chipwise.catalog import parsed
@@ -36,38 +36,38 @@ MOVED = 0.01  # of a parameter, beyond which it is printed
 def refitted(suite: str, paths: Sequence[str]) -> dict[str, str]:
     """Texts by the file of the package that ships them: parameters and intervals. Raises `UnknownNameError` for a suite
     without measurements, `UsageError` for tables without measured rows."""
-    able = [name for name, s in SUITES.items() if s.tested and (s.tested.parameters or s.tested.tiers)]
+    able = [name for name, s in SUITES.items() if s.trial and (s.trial.parameters or s.trial.tiers)]
     if suite not in able:
         raise UnknownNameError("suite to fit", suite, able, f"one of {', '.join(able)}")
-    tested = SUITES[suite].tested
-    assert isinstance(tested, Tested)
+    trial = SUITES[suite].trial
+    assert isinstance(trial, Trial)
     numbers = shipped_parameters()
-    table = tested.read(paths, numbers)
-    fitted = tested.fit(table, np.arange(tested.size(table)), numbers)
-    if tested.under is not None:
-        table = tested.read(paths, tested.under(fitted))
-        fitted = tested.fit(table, np.arange(tested.size(table)), numbers)
-        table = tested.read(paths, tested.under(fitted))
+    table = trial.read(paths, numbers)
+    fitted = trial.fit(table, np.arange(trial.size(table)), numbers)
+    if trial.under is not None:
+        table = trial.read(paths, trial.under(fitted))
+        fitted = trial.fit(table, np.arange(trial.size(table)), numbers)
+        table = trial.read(paths, trial.under(fitted))
     texts: dict[str, str] = {}
-    for file, parameters in tested.parameters.items():
+    for file, parameters in trial.parameters.items():
         found = parameters(fitted)
         _say(file, found, numbers.table)
         texts[f"calibrate/data/{file}"] = write_table(found)
 
     @cache
     def unseen(key: str) -> Residuals:
-        return tested.unseen(table, numbers, key)
+        return trial.unseen(table, numbers, key)
 
-    if tested.more is not None:
-        texts |= tested.more(table, fitted, unseen)
-    if tested.tiers:
-        intervals = tested.intervals(unseen)
-        others = {key: f for key, f in shipped_factors().items() if not tested.figures(key[0])}
+    if trial.more is not None:
+        texts |= trial.more(table, fitted, unseen)
+    if trial.tiers:
+        intervals = trial.intervals(unseen)
+        others = {key: f for key, f in shipped_factors().items() if not trial.figures(key[0])}
         texts[INTERVALS] = "\n".join(as_rows(intervals | others)) + "\n"
         for (figure, tier), f in intervals.items():
             print(f"{figure:24s} {tier:12s} {f.low:.3f} to {f.high:.3f}, {f.rows} rows", file=sys.stderr)
-    if not tested.parameters:
-        print(accuracy_section(tested.validate(paths, numbers)), file=sys.stderr)
+    if not trial.parameters:
+        print(accuracy_section(trial.validate(paths, numbers)), file=sys.stderr)
     return texts
 
 

@@ -20,7 +20,7 @@ from chipwise.api.loaded import load
 from chipwise.api.requests.command import command_line
 from chipwise.api.requests.parts import numbers_of
 from chipwise.api.requests.planning import EstimateRequest
-from chipwise.api.suites.suite import Asking, Attempt, Index, Suite, Tested
+from chipwise.api.suites.suite import Asking, Attempt, Index, Suite, Trial
 from chipwise.calibrate.fit_level import LevelFit
 from chipwise.calibrate.fit_serving import ServingFit, ServingRows, fit_serving, knows_client
 from chipwise.calibrate.parameters import Parameters
@@ -43,6 +43,7 @@ from chipwise.workload.model import Model, MoE
 __all__ = [
     "FIGURES",
     "SERVING",
+    "Measured",
     "Served",
     "ServingRun",
     "answer",
@@ -531,7 +532,7 @@ SERVING = Suite(
     "serving",
     tuple(FIGURES.values()),
     ASKING,
-    Tested(
+    Trial(
         "serving_points.csv",
         measured_rows,
         {name: _each(of) for name, of in KEYS.items()},

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from chipwise.api.loaded import load_generating
-from chipwise.api.suites.suite import Asking, Index, Suite, Tested, each, tried
+from chipwise.api.suites.suite import Asking, Index, Suite, Trial, each, tried
 from chipwise.calibrate.effects import Effects
 from chipwise.calibrate.families import SPEEDS
 from chipwise.calibrate.fit import Rows, fit
@@ -263,5 +263,5 @@ TOKEN_SPEEDS = Suite(
     "token_speeds",
     (METRIC,),
     Asking(NEEDED, _read, each(seconds_per_token), _lines),
-    Tested("token_speeds.csv", _measured, KEYS, _fit, _answer, _report, {"speeds.csv": _shipped}),
+    Trial("token_speeds.csv", _measured, KEYS, _fit, _answer, _report, {"speeds.csv": _shipped}),
 )

@@ -2,8 +2,8 @@
 intervals and refits are written here, once over it.
 
 A row becomes the question of a user (`Asking.read`), takes the product's answer (`Asking.answer`), which measurements
-of one's own may move (`Asking.correct`), and becomes lines (`Asking.lines`). Of a table of measurements (`Tested.read`)
-every key is left out in turn: what the rest teaches (`Tested.fit`) answers what was left out (`Tested.answer`), and
+of one's own may move (`Asking.correct`), and becomes lines (`Asking.lines`). Of a table of measurements (`Trial.read`)
+every key is left out in turn: what the rest teaches (`Trial.fit`) answers what was left out (`Trial.answer`), and
 what is left over are `Residuals`, of which errors, intervals and tiers are made.
 """
 
@@ -27,7 +27,7 @@ from chipwise.evidence.judge import Factors
 from chipwise.evidence.residuals import Residuals, Validation, leave_out
 from chipwise.evidence.rows import Part, Predicted, Row, read_rows
 
-__all__ = ["Asking", "Attempt", "Index", "Suite", "Tested", "each", "every_row", "tried"]
+__all__ = ["Asking", "Attempt", "Index", "Suite", "Trial", "each", "every_row", "tried"]
 
 Q = TypeVar("Q")
 A = TypeVar("A")
@@ -80,7 +80,7 @@ class Asking(Generic[Q, A]):
 
 
 @dataclass(frozen=True)
-class Tested(Generic[T, F]):
+class Trial(Generic[T, F]):
     """How a table of measurements tests and fits what is sold.
 
     | field | meaning |
@@ -145,15 +145,17 @@ class Tested(Generic[T, F]):
 
 @dataclass(frozen=True)
 class Suite:
-    """A table that is answered row by row. `metrics`: what a row is refused under, none where rows
-    name their metric. `commanded`: rows are questions that
-    a user can ask on the command line; `priced`: other numbers than the shipped ones may answer them. `stream` answers
-    tables too large for rows as values: path, numbers and whether commands are wanted."""
+    """A table that is answered, and perhaps of measurements.
+
+    `metrics`: what a row is refused under, none where rows name their metric. `commanded`: rows are questions that a
+    user can ask on the command line; `priced`: other numbers than the shipped ones may answer them. `stream`, in place
+    of `asking`, answers tables too large for rows as values: path, numbers and whether commands are wanted.
+    """
 
     name: str
     metrics: tuple[str, ...]
     asking: Asking[Any, Any] | None = None
-    tested: Tested[Any, Any] | None = None
+    trial: Trial[Any, Any] | None = None
     commanded: bool = False
     priced: bool = False
     stream: Callable[[str, Parameters | None, bool], Iterator[Predicted]] | None = None

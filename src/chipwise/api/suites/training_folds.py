@@ -7,7 +7,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 
 import numpy as np
 
-from chipwise.api.suites.suite import Index, Suite, Tested
+from chipwise.api.suites.suite import Index, Suite, Trial
 from chipwise.api.suites.training import ASKING, Measured, answered, lines_of, measured_runs
 from chipwise.calibrate.fit_training import Runs, fit, fitted_count, seen_pairs
 from chipwise.calibrate.parameter import Parameter
@@ -146,8 +146,8 @@ def measured_tiers(m: Measured, unseen: Callable[[str], Residuals]) -> dict[str,
         if not len(logs):
             continue
         low, high = np.quantile(logs, [0.1, 0.9])
-        tested = known["family"].where(figure=name).log
-        covered = float(np.mean((low <= tested) & (tested <= high))) if len(tested) else 0.0
+        whole = known["family"].where(figure=name).log
+        covered = float(np.mean((low <= whole) & (whole <= high))) if len(whole) else 0.0
         basis = "calibrated" if covered >= CALIBRATED and not far else "modelled"
         found[name] = Tier(float(np.exp(low)), float(np.exp(high)), basis, len(logs), covered)
     return found
@@ -203,7 +203,7 @@ def _suite(name: str) -> Suite:
         name,
         ("step_time_s",),
         ASKING,
-        Tested(
+        Trial(
             f"{name}.csv",
             measured_runs,
             KEYS,
