@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from chipwise.api.train import train_plan
 from chipwise.api.train_counts import batch_for
 from chipwise.api.train_input import USUAL
 from chipwise.errors import InfeasibleError
 from chipwise.report.train_assemble import Failures
 from chipwise.report.train_view import train_view
+from trained import train_plan
 
 ROW = "meta-llama/Llama-3.1-8B"
 

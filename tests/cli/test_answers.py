@@ -16,8 +16,8 @@ from pathlib import Path
 import pytest
 
 from chipwise import __version__, api
-from chipwise.cli.app import COMMANDS as SUMMARIES
 from chipwise.api.placing import Given
+from chipwise.cli.app import COMMANDS as SUMMARIES
 from chipwise.parallel.layout import Layout
 from chipwise.workload.workload import Workload
 from command_line import Run

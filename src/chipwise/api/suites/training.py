@@ -71,8 +71,7 @@ def predict_training(rows: str, numbers: Parameters | None = None) -> Iterator[P
 def answered(run: Run, numbers: Parameters | None = None) -> TrainPlanRecord:
     """The plan that answers the question of a row, as `plan --task train` gives it; `numbers` replace those shipped.
     Raises the errors of `train_plan`."""
-    given = {} if numbers is None else {"parameters": numbers}
-    return train_plan(**(request_of(run).arguments() | given)).plans[0]
+    return train_plan(request_of(run).asked(numbers)).plans[0]
 
 
 def lines_of(run: Run, plan: TrainPlanRecord) -> Iterator[Predicted]:
@@ -138,7 +137,7 @@ def measured_runs(paths: Sequence[str], numbers: Parameters) -> Measured:
         for row in read_rows(path, NEEDED):
             try:
                 run = _read(row, path)
-                placed.append(situate(request_of(run).arguments(), numbers))
+                placed.append(situate(request_of(run).asked(), numbers))
                 kept.append(run)
             except ChipwiseError:
                 continue
