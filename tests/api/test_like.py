@@ -15,12 +15,12 @@ import pytest
 from chipwise.api import estimate
 from chipwise.api.placing import Given, Terms
 from chipwise.api.requests.kernel import KernelRequest
-from chipwise.api.train import train_plan
 from chipwise.catalog.chip_reader import INHERITED
 from chipwise.catalog.chips import get_chip, load_chips, read_chip_file
 from chipwise.errors import ChipwiseError, UsageError
 from chipwise.parallel.layout import Layout
 from chipwise.workload.workload import Workload
+from trained import train_plan
 
 DAY = date(2026, 11, 21)
 ON = Terms(today=DAY)

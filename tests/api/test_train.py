@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from chipwise.api.train import train_plan
 from chipwise.api.train_counts import batch_for
 from chipwise.api.train_input import USUAL
 from chipwise.errors import InfeasibleError
 from chipwise.report.train_assemble import Failures
 from chipwise.report.train_view import train_view
+from trained import train_plan
 
 ROW = "meta-llama/Llama-3.1-8B"
 
@@ -91,14 +91,14 @@ def test_a_network_of_ones_own() -> None:
     """A slower card slows; oversubscription slows what crosses leaves, not rings of neighbours; and a card joins chips
     that have none."""
 
-    def step(model: str, layout: dict[str, int | str], figures: dict[str, str] | None) -> float:
+    def step(model: str, layout: dict[str, int | str], figures: dict[str, str]) -> float:
         report = train_plan(
             model, chips=("h100",), counts=(1024,), tokens=1e12, layout=layout, network_figures=figures
         )
         return report.plans[0].step_s.mid
 
     dense, tree = ("meta-llama/Llama-3.1-70B", {"tp": 8, "pp": 8}), {"oversubscription": "8", "leaf": "16"}
-    assert step(*dense, None) == step(*dense, tree) < step(*dense, {"nic": "12.5GB/s"})
+    assert step(*dense, {}) == step(*dense, tree) < step(*dense, {"nic": "12.5GB/s"})
     own = train_plan(
         dense[0],
         chips=("h100",),

@@ -7,12 +7,12 @@ from typing import Literal
 
 import pytest
 
-from chipwise.api.train import train_plan
 from chipwise.api.train_chips import check_chip
 from chipwise.api.train_input import USUAL, asked
 from chipwise.catalog.chips import get_chip
 from chipwise.errors import InfeasibleError, UnknownNameError, UsageError
 from chipwise.report.train_assemble import Failures
+from trained import train_plan
 
 ROW = "meta-llama/Llama-3.1-8B"
 

@@ -62,7 +62,7 @@ def fields(row: Row) -> Mapping[str, Any]:
 
 
 def spread(row: Row) -> Spread:
-    return situate(request_of(read_run(row)).arguments(), shipped_parameters())[1].spread
+    return situate(request_of(read_run(row)).asked(), shipped_parameters())[1].spread
 
 
 def test_a_row_is_read_as_it_says() -> None:

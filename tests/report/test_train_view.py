@@ -7,12 +7,12 @@ from dataclasses import asdict
 
 import pytest
 
-from chipwise.api.train import train_plan
 from chipwise.report.difference import leaves
 from chipwise.report.train_assemble import Failures
 from chipwise.report.train_notes import duration, kept
 from chipwise.report.train_shares import OVERHEADS, overhead, taking
 from chipwise.report.train_view import layout_views, scaling_view, train_view
+from trained import train_plan
 
 ROW = "meta-llama/Llama-3.1-8B"
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -303,3 +304,13 @@ def test_every_verb_has_its_twin(site: str, verb: str) -> None:
     answer = httpx.get(f"{site}/{verb}.json{examples.get(verb, '')}", timeout=30)
     assert answer.status_code == 200, answer.text
     assert json.loads(answer.text)["schema_version"]
+
+
+def test_an_error_marks_its_field_and_offers_what_was_meant(site: str) -> None:
+    page = httpx.get(f"{site}/plan?model=meta-llama/Llama-3.1-8B&tpot=40", timeout=60)
+    assert page.status_code == 422
+    (field,) = re.findall(r'<input id="f-tpot"[^>]*>', page.text)
+    assert 'aria-invalid="true"' in field
+    assert page.text.count("aria-invalid") == 1
+    assert "tpot 40: 40ms or 40s?" in page.text
+    assert re.findall(r'data-instead="(\w+)"', page.text) == ["40ms", "40s"]

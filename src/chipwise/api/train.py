@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from datetime import date
-from typing import Any, Literal
+from typing import Literal
 
 from chipwise.api.loaded import Loaded, find_chip, load
 from chipwise.api.train_counts import batch_for, counts_to_try, next_count
@@ -31,40 +31,15 @@ from chipwise.report.train_records import ScalingRecord, TakeoverRecord, TrainPl
 from chipwise.report.train_shares import HALF, takeover
 from chipwise.search.training import Job, Point, TrainReason, best, point, scaling, search
 
-__all__ = ["PRECISIONS", "situate", "train_plan"]
+__all__ = ["PRECISIONS", "Training", "situate", "train_plan"]
 
 SCALING = (64, 256, 1024, 4096, 16384)
 STANDSTILL = 0.01  # of the time makes progress: below it a run is not planned
 
 
-def train_plan(
-    model: str,
-    *,
-    chips: Sequence[str] = (),
-    counts: Sequence[int] = (),
-    task: Literal["train", "finetune"] = "train",
-    tokens: float | None = None,
-    seq: int | None = None,
-    global_batch: int = 0,
-    precision: str = "bf16",
-    method: str | None = None,
-    deadline_days: float | None = None,
-    max_usd: float | None = None,
-    max_usd_per_h: float | None = None,
-    max_chips: int | None = None,
-    have: Mapping[str, int] | None = None,
-    layout: Mapping[str, int | str] | None = None,
-    trainer: str | None = None,
-    known_to_run: bool = False,
-    failures: Failures | None = None,
-    network_figures: Mapping[str, str] | None = None,
-    pricing: Pricing | None = None,
-    curves: bool = False,
-    changes: Mapping[str, str] | None = None,
-    today: date | None = None,
-    parameters: Parameters | None = None,
-) -> TrainReport:
-    """The best layout of every chip and count, ranked by cost (turnaround where no price is known).
+@dataclass(frozen=True)
+class Training:
+    """A training run as it is asked about.
 
     `chips`: those named, else `USUAL`; or `have`, how many of each there are: they cost nothing, and each kind is
     planned alone. `counts` of chips (default: powers of two from 8 to 1,024, of fine-tuning from 1 to 8, on to 32,768
@@ -77,21 +52,65 @@ def train_plan(
     is named keeps what its configurations set. `known_to_run`: of a run that exists neither memory nor a tp beyond the
     fabric refuses a layout; the one that needs the least memory is taken where none is predicted to fit.
     `network_figures` what is known of the network (nic, domain, oversubscription, leaf). `deadline_days`, `max_usd`
-    and `max_usd_per_h` drop plans. `curves` adds weak and strong scaling. Raises `UsageError` for input that makes no
-    sense, `InfeasibleError` where no plan is left.
+    and `max_usd_per_h` drop plans. `curves` adds weak and strong scaling.
     """
-    found = load(model)
+
+    model: str
+    chips: Sequence[str] = ()
+    counts: Sequence[int] = ()
+    task: Literal["train", "finetune"] = "train"
+    tokens: float | None = None
+    seq: int | None = None
+    global_batch: int = 0
+    precision: str = "bf16"
+    method: str | None = None
+    deadline_days: float | None = None
+    max_usd: float | None = None
+    max_usd_per_h: float | None = None
+    max_chips: int | None = None
+    have: Mapping[str, int] | None = None
+    layout: Mapping[str, int | str] = field(default_factory=dict)
+    trainer: str | None = None
+    known_to_run: bool = False
+    failures: Failures = field(default_factory=Failures)
+    network_figures: Mapping[str, str] = field(default_factory=dict)
+    pricing: Pricing = field(default_factory=Pricing)
+    curves: bool = False
+    changes: Mapping[str, str] = field(default_factory=dict)
+    today: date | None = None
+    parameters: Parameters | None = None
+
+    def ask(self, context: int) -> Ask:
+        """What is trained, with the defaults that blanks take; `context` is what the model reads at most. Raises
+        `UsageError`, `UnknownNameError`."""
+        return asked(
+            self.tokens, self.seq, self.global_batch, self.precision, self.task, self.method, context
+        )
+
+    @property
+    def software(self) -> TrainSoftware:
+        """The trainer and what is known of the network. Raises `UsageError`, `UnknownNameError`."""
+        trainer = None if self.trainer is None else get_trainer(self.trainer).id
+        return TrainSoftware(trainer, network_of(self.network_figures), self.known_to_run)
+
+
+def train_plan(run: Training) -> TrainReport:
+    """The best layout of every chip and count of a run, ranked by cost (turnaround where no price is known).
+
+    Raises `UsageError` for input that makes no sense, `InfeasibleError` where no plan is left.
+    """
+    found = load(run.model)
     if found.graph.encoder:
         raise UsageError(f"{found.graph.model.name} has an encoder, whose training is not timed yet")
     context = found.graph.model.max_context
-    ask = asked(tokens, seq, global_batch, precision, task, method, context)
-    pins = pins_of(layout or {})
-    check_counts((*counts, *(have or {}).values()))
-    numbers = parameters or shipped_parameters()
+    ask = run.ask(context)
+    pins = pins_of(run.layout)
+    check_counts((*run.counts, *(run.have or {}).values()))
+    numbers = run.parameters or shipped_parameters()
     network = transformer(found.graph)
-    software = TrainSoftware(_trainer(trainer), network_of(network_figures or {}), known_to_run)
-    failures = failures or Failures()
-    when, prices = today or day(), None if have else pricing or Pricing()
+    software = run.software
+    have, chips, failures = run.have, run.chips, run.failures
+    when, prices = run.today or day(), None if have else run.pricing
     plans: list[TrainPlanRecord] = []
     refused: list[RefusalRecord] = []
     rejected: Counter[str] = Counter()
@@ -99,11 +118,11 @@ def train_plan(
     takes_over: dict[str, TakeoverRecord] = {}
     considered = 0
     moved: dict[int, int] = {}
-    notes = [*found.notes, *_beside(found, ask), *told(changes), *told(network_figures, "network")]
+    notes = [*found.notes, *_beside(found, ask), *told(run.changes), *told(run.network_figures, "network")]
     if not (chips or have):
         notes.append(f"chips: only {', '.join(USUAL)} are tried; name others with --chips")
     for name in have or chips or USUAL:
-        chip = find_chip(name, changes)
+        chip = find_chip(name, run.changes)
         try:
             site = site_of(chip, network, ask, numbers, software)
         except UsageError as error:
@@ -114,9 +133,12 @@ def train_plan(
         if dtype != ask.precision:
             notes.append(f"{chip.id} has no {ask.precision}: {dtype}, its losses scaled")
         without: dict[TrainReason, list[int]] = {}
-        tried = counts_to_try(counts, task, max_chips, None if have is None else have[name], pins)
+        tried = counts_to_try(run.counts, ask.task, run.max_chips, None if have is None else have[name], pins)
         for count in tried:
-            job, devices = _batched(site, ask, count, kept, fixed=bool(global_batch)), count * site.devices
+            job, devices = (
+                _batched(site, ask, count, kept, fixed=bool(run.global_batch)),
+                count * site.devices,
+            )
             check_layout(kept, job, devices)
             verdicts, at = _searched(job, devices, kept)
             considered += verdicts.total()
@@ -135,18 +157,18 @@ def train_plan(
                 without.setdefault(why, []).append(count)
             if job.global_batch != ask.batch:
                 moved[count] = job.global_batch
-            if count == tried[-1] and not (counts or have or TrainReason.NO_NETWORK in without):
+            if count == tried[-1] and not (run.counts or have or TrainReason.NO_NETWORK in without):
                 days = [p.days.mid for p in plans if p.chip == chip.id]
-                more = next_count(count, days, deadline_days, max_chips)
+                more = next_count(count, days, run.deadline_days, run.max_chips)
                 tried += [more] if more else []
         refused += left_out(chip, usual, without, ask.method)
-        if curves:
+        if run.curves:
             strong = scaling_records(usual, chip.id, "strong", _strong(usual, kept))
             takes_over[chip.id] = takeover(strong)
             weak = scaling(usual, SCALING, weak=True, pins=kept)
             curve += [*strong, *scaling_records(usual, chip.id, "weak", weak)]
     every = plans
-    given = {"days": deadline_days, "usd": max_usd, "usd_per_h": max_usd_per_h}
+    given = {"days": run.deadline_days, "usd": run.max_usd, "usd_per_h": run.max_usd_per_h}
     limits = {name: most for name, most in given.items() if most is not None}
     plans = [p for p in plans if excess(p, limits) <= 1.0]
     refused += missed(every, limits)
@@ -169,29 +191,20 @@ def train_plan(
     )
 
 
-def situate(arguments: Mapping[str, Any], numbers: Parameters) -> tuple[Site, Point]:
-    """Of a question about one count of one chip (arguments of `train_plan`): where it runs, and the layout that the
-    answer takes. Raises the errors of `train_plan`."""
-    found = load(arguments["model"])
-    names = ("tokens", "seq", "global_batch", "precision", "task", "method")
-    tokens, seq, batch, precision, task, method = (arguments[name] for name in names)
-    ask = asked(tokens, seq, batch, precision, task, method, found.graph.model.max_context)
-    chip = find_chip(arguments["chips"][0], arguments["changes"])
-    wired = network_of(arguments["network_figures"])
-    own = TrainSoftware(_trainer(arguments["trainer"]), wired, arguments["known_to_run"])
-    site = site_of(chip, transformer(found.graph), ask, numbers, own)
-    pins, count = site.pinned(pins_of(arguments["layout"])), arguments["counts"][0]
-    job = _batched(site, ask, count, pins, fixed=bool(batch))
+def situate(run: Training, numbers: Parameters) -> tuple[Site, Point]:
+    """Of a question about one count of one chip: where it runs, and the layout that the answer takes. Raises the errors
+    of `train_plan`."""
+    found = load(run.model)
+    ask = run.ask(found.graph.model.max_context)
+    chip = find_chip(run.chips[0], run.changes)
+    site = site_of(chip, transformer(found.graph), ask, numbers, run.software)
+    pins, count = site.pinned(pins_of(run.layout)), run.counts[0]
+    job = _batched(site, ask, count, pins, fixed=bool(run.global_batch))
     check_layout(pins, job, count * site.devices)
     verdicts, at = _searched(job, count * site.devices, pins)
     if at is None:
         raise InfeasibleError(f"{found.graph.model.name}: no plan", blocker(verdicts).value)
     return site, at
-
-
-def _trainer(name: str | None) -> str | None:
-    """The id of a trainer by what it is called. Raises `UnknownNameError`."""
-    return None if name is None else get_trainer(name).id
 
 
 def _batched(site: Site, ask: Ask, count: int, pins: Pins, *, fixed: bool) -> Job:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from chipwise.api.requests.field import CONFIG, MISSING, NAMES, PAIRS, ask, count_of
 from chipwise.api.requests.parts import Money, TrainOptions, numbers_of
@@ -14,6 +14,10 @@ from chipwise.errors import UnknownNameError, UsageError
 from chipwise.report.train_assemble import Failures
 from chipwise.report.train_records import TrainReport
 from chipwise.units import parse_quantity
+
+if TYPE_CHECKING:
+    from chipwise.api.train import Training
+    from chipwise.calibrate.parameters import Parameters
 
 __all__ = ["TrainRequest"]
 
@@ -48,10 +52,13 @@ class TrainRequest(Money, TrainOptions):
         """The best layout of every chip and count, ranked. Raises the errors of `train_plan`."""
         from chipwise.api.train import train_plan
 
-        return train_plan(**self.arguments())
+        return train_plan(self.asked())
 
-    def arguments(self) -> dict[str, Any]:
-        """What is asked, as the arguments of `train_plan`. Raises `UsageError`, `UnknownNameError`."""
+    def asked(self, numbers: Parameters | None = None) -> Training:
+        """The run that is asked about, under these fitted numbers (None: those of the question). Raises `UsageError`,
+        `UnknownNameError`."""
+        from chipwise.api.train import Training
+
         for option, most in (("--max-usd", self.max_usd), ("--max-usd-per-h", self.max_usd_per_h)):
             if most is not None and not 0 < most < float("inf"):
                 field = option[2:].replace("-", "_")
@@ -61,31 +68,31 @@ class TrainRequest(Money, TrainOptions):
             raise UsageError("--have and --chips exclude each other", hint, field="have")
         given = self.values
         deadline = given["deadline"]
-        return {
-            "model": self.model,
-            "task": self.task,
-            "chips": tuple(dict.fromkeys(given["chips"] or ())),
-            "counts": given["counts"] or (),
-            "have": dict(parse_have(self.have)) if self.have is not None else None,
-            "tokens": given["tokens"],
-            "seq": given["seq"],
-            "global_batch": self.global_batch,
-            "precision": self.precision,
-            "method": self.method,
-            "layout": given["layout"] or {},
-            "trainer": self.trainer,
-            "known_to_run": self.known_to_run,
-            "deadline_days": None if deadline is None else deadline / DAY_S,
-            "max_usd": self.max_usd,
-            "max_usd_per_h": self.max_usd_per_h,
-            "max_chips": count_of(self.max_chips, "--max-chips", "chips"),
-            "failures": self.failing(),
-            "network_figures": given["network"] or {},
-            "changes": given["set_"] or {},
-            "pricing": self.pricing(),
-            "parameters": numbers_of(self.parameters),
-            "curves": self.curves,
-        }
+        return Training(
+            model=self.model,
+            task=self.task,
+            chips=tuple(dict.fromkeys(given["chips"] or ())),
+            counts=given["counts"] or (),
+            have=dict(parse_have(self.have)) if self.have is not None else None,
+            tokens=given["tokens"],
+            seq=given["seq"],
+            global_batch=self.global_batch,
+            precision=self.precision,
+            method=self.method,
+            layout=given["layout"] or {},
+            trainer=self.trainer,
+            known_to_run=self.known_to_run,
+            deadline_days=None if deadline is None else deadline / DAY_S,
+            max_usd=self.max_usd,
+            max_usd_per_h=self.max_usd_per_h,
+            max_chips=count_of(self.max_chips, "--max-chips", "chips"),
+            failures=self.failing(),
+            network_figures=given["network"] or {},
+            changes=given["set_"] or {},
+            pricing=self.pricing(),
+            parameters=numbers or numbers_of(self.parameters),
+            curves=self.curves,
+        )
 
     def failing(self) -> Failures:
         """What failures cost. Raises `UsageError`, `UnknownNameError`."""

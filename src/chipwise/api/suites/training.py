@@ -60,8 +60,7 @@ def _said(run: Run, plan: TrainPlanRecord) -> Iterator[Predicted]:
 def answered(run: Run, numbers: Parameters | None = None) -> TrainPlanRecord:
     """The plan that answers the question of a row, as `plan --task train` gives it; `numbers` replace those shipped.
     Raises the errors of `train_plan`."""
-    given = {} if numbers is None else {"parameters": numbers}
-    return train_plan(**(request_of(run).arguments() | given)).plans[0]
+    return train_plan(request_of(run).asked(numbers)).plans[0]
 
 
 def lines_of(run: Run, plan: TrainPlanRecord) -> Iterator[Predicted]:
@@ -170,7 +169,7 @@ def measured_runs(paths: Sequence[str], numbers: Parameters) -> Measured:
 
 
 def _situated(run: Run, numbers: Parameters) -> Any:
-    return situate(request_of(run).arguments(), numbers)
+    return situate(request_of(run).asked(), numbers)
 
 
 def _columns(runs: Sequence[Run], placed: Sequence[Any]) -> Runs:

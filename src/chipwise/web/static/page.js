@@ -35,12 +35,33 @@
   document.addEventListener("htmx:after:swap", () => {
     const told = result?.querySelector("[data-status]");
     if (told) say(told.dataset.status);
+    mark(true);
   });
+
+  // what an error is about: the field is marked, and is where the reader goes on
+  const form = document.getElementById("ask");
+  function mark(go) {
+    form?.querySelectorAll("[aria-invalid]").forEach((field) => field.removeAttribute("aria-invalid"));
+    const name = result?.querySelector("[data-field]")?.dataset.field;
+    const field = name ? form?.elements.namedItem(name) : null;
+    if (!field?.setAttribute) return;
+    field.setAttribute("aria-invalid", "true");
+    field.setAttribute("aria-errormessage", "problem");
+    const folded = field.closest("details");
+    if (folded) folded.open = true;
+    if (go) field.focus();
+  }
+  mark(false);
 
   document.addEventListener("click", (event) => {
     if (event.target.closest?.("[data-cancel]")) {
       asking?.dispatchEvent(new Event("htmx:abort"));
       say("cancelled");
+    }
+    const instead = event.target.closest?.("[data-instead]");
+    if (instead && form) {
+      form.elements.namedItem(instead.closest("[data-field]").dataset.field).value = instead.dataset.instead;
+      form.requestSubmit();
     }
     const picked = event.target.closest?.("a.pick");
     if (picked) {
