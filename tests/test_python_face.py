@@ -26,7 +26,6 @@ from command_line import Run
 
 MODEL = "meta-llama/Llama-3.1-8B"
 ROUND = {"diff", "launch", "replay", "__version__", "ChipwiseError"}
-CALLED = {"train": "train_plan", "match": "evidence_match", "claim": "check_claim"}
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +40,7 @@ def one() -> Any:
 
 def test_every_name_is_a_verb_and_every_verb_has_a_name() -> None:
     assert sorted(dir(cw)) == sorted(cw.__all__)
-    assert {CALLED.get(name, name) for name in set(cw.__all__) - ROUND} == set(VERBS)
+    assert set(cw.__all__) - ROUND == set(VERBS)
     assert all(callable(getattr(cw, name)) for name in set(cw.__all__) - {"__version__"})
     with pytest.raises(AttributeError, match="no attribute 'plann'"):
         cw.plann  # noqa: B018
@@ -67,7 +66,7 @@ def test_help_names_every_keyword_and_what_it_means(name: str) -> None:
     verb = getattr(cw, name)
     (first, *_) = names = list(inspect.signature(verb).parameters)
     assert (first == "model") == ("model" in names)
-    for f in VERBS[CALLED.get(name, name)].__dataclass_fields__.values():  # type: ignore[attr-defined]
+    for f in VERBS[name].__dataclass_fields__.values():  # type: ignore[attr-defined]
         assert f"    {f.name}: {f.metadata['help']}" in verb.__doc__
     assert verb.__name__ == name
 

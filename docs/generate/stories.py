@@ -25,8 +25,8 @@ __all__ = ["EXAMPLES", "Question", "Story", "command", "load_story", "story_page
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 
 WORDS: Mapping[str, str] = {
-    "train_plan": "plan",
-    "evidence_match": "evidence match",
+    "train": "plan",
+    "match": "evidence match",
     "chips": "chips compare",
 }
 """Commands that are not called like their verb."""
@@ -77,7 +77,7 @@ def command(question: Question) -> str:
         op = words[at + 1]
         rest = words[2:at] + words[at + 2 :]
         return " ".join(["chipwise", "kernel", op, *rest])
-    if question.verb == "train_plan":
+    if question.verb == "train":
         return f"{line.replace(f' --task {request.task}', '')} --task {request.task}"
     return line.replace("chipwise 'evidence match'", "chipwise evidence match")
 

@@ -46,7 +46,6 @@ __all__ = [
 
 __version__ = "0.1.0"
 
-_ASKS = {"train": "train_plan", "match": "evidence_match", "claim": "check_claim"}
 _PLAIN = ("diff", "launch", "replay")
 
 
@@ -59,7 +58,7 @@ def __getattr__(name: str) -> Any:
         return import_module("chipwise.evidence")
     # by name: lower rooms import this module for the version, and must not lead to the verbs
     python = import_module("chipwise.api.python")
-    return getattr(python, name) if name in _PLAIN else python.verb(name, _ASKS.get(name, name))
+    return getattr(python, name) if name in _PLAIN else python.verb(name)
 
 
 def __dir__() -> list[str]:

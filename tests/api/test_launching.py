@@ -52,7 +52,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> str:
 def trained(tmp_path_factory: pytest.TempPathFactory) -> str:
     file = str(tmp_path_factory.mktemp("trained") / "a.json")
     save(
-        "train_plan",
+        "train",
         TrainRequest(model="meta-llama/Llama-3.1-8B", chips=CHIP, counts="64", tokens="10B"),
         file,
     )
@@ -157,7 +157,7 @@ def test_positions_and_norms_of_ones_own_configuration(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text(json.dumps(keys))
     file = str(tmp_path / "a.json")
     asked = TrainRequest(model=str(tmp_path), counts="64", tokens="10B", layout="tp=2,pp=1", chips="b200-sxm")
-    save("train_plan", asked, file)
+    save("train", asked, file)
     spec = spec_of(read_saved(Path(file)))
     assert isinstance(spec, TrainSpec)
     assert (spec.network.rope, spec.network.norm_epsilon) == (Rope(7e5, "llama3", 8.0), 2e-5)
@@ -183,7 +183,7 @@ def test_latent_attention_in_stages_that_no_number_divides(tmp_path: Path) -> No
     asked = TrainRequest(
         model="deepseek-ai/DeepSeek-V3", chips=CHIP, counts="512", tokens="10B", layout=layout
     )
-    save("train_plan", asked, file)
+    save("train", asked, file)
     spec = spec_of(read_saved(Path(file)))
     assert isinstance(spec, TrainSpec)
     assert spec.network == deep().network
@@ -224,7 +224,7 @@ def test_published_weights_are_trained_on(target: str, method: str | None, tmp_p
     asked = TrainRequest(
         model="meta-llama/Llama-3.1-8B", task="finetune", chips=CHIP, counts="8", tokens="100M", method=method
     )
-    save("train_plan", asked, file)
+    save("train", asked, file)
     texts = [f.text for f in launch(file, target)]
     scripts = [t for t in texts if "torchrun" in t]
     assert scripts

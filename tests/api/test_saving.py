@@ -36,7 +36,7 @@ PLAN = PlanRequest(model=MODEL, chips="l4,h100-sxm5-80gb", rate="3/s")
 REQUESTS: dict[str, Request] = {
     "plan": PLAN,
     "fit": FitRequest(model=MODEL, chips="l4"),
-    "train_plan": TrainRequest(model=MODEL, counts="64", tokens="10B"),
+    "train": TrainRequest(model=MODEL, counts="64", tokens="10B"),
 }
 
 
@@ -193,7 +193,7 @@ def test_an_answer_without_plans_shows_its_own_figures(tmp_path: Path) -> None:
 def test_what_a_question_leaves_out_has_its_default(tmp_path: Path) -> None:
     files = [str(tmp_path / name) for name in ("a.json", "b.json")]
     for file, changed in zip(files, ({}, {"tokens": "2T", "curves": True, "layout": "pp=1"}), strict=True):
-        save("train_plan", TrainRequest(model=MODEL, chips="h100-sxm5-80gb", counts="8", **changed), file)
+        save("train", TrainRequest(model=MODEL, chips="h100-sxm5-80gb", counts="8", **changed), file)
     found = diff(*files)
     assert set(found.causes[-1].facts) == {
         "tokens: 1T -> 2T",
@@ -206,7 +206,7 @@ def test_the_first_plans_of_other_counts_are_compared(tmp_path: Path) -> None:
     """No plan is in both answers: what the question did to the best of each is shown, step, days, $ and MFU."""
     files = [str(tmp_path / name) for name in ("a.json", "b.json")]
     asked = [TrainRequest(model=MODEL, chips="h100-sxm5-80gb", counts=counts) for counts in ("64", "128")]
-    reports = [save("train_plan", ask, file).report for ask, file in zip(asked, files, strict=True)]
+    reports = [save("train", ask, file).report for ask, file in zip(asked, files, strict=True)]
     cause = diff(*files).causes[-1]
     moved = {c.figure: (c.before, c.after) for c in cause.first if c.entry == "#1"}
     a, b = (r.plans[0] for r in reports)
@@ -239,7 +239,7 @@ def test_evidence_is_judged_anew_under_other_facts(tmp_path: Path) -> None:
     """A chip with another memory in the saved tables: what was worked out before under the installed ones is not
     used for it."""
     asked, file = EvidenceMatchRequest(model=MODEL, chip="l4", task="batch"), str(tmp_path / "a.json")
-    now = save("evidence_match", asked, file).report
+    now = save("match", asked, file).report
     tables = dict(read_saved(Path(file)).tables)
     assert b"memory_GBps = 300" in tables[CHIPS]
     tables[CHIPS] = tables[CHIPS].replace(b"memory_GBps = 300", b"memory_GBps = 900")

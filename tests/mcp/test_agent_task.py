@@ -42,7 +42,7 @@ async def serve_qwen(client: Client) -> tuple[Agent, dict[str, Any], dict[str, A
     rows = found["results"]
     lead = next((row["id"] for row in rows if row["chips"] == best["chips"]), rows[0]["id"])
     claim = await agent.ask(
-        "check_claim",
+        "claim",
         result=lead,
         model=model,
         tpot=f"{tpot_s * 1e3:g}ms",
@@ -50,7 +50,7 @@ async def serve_qwen(client: Client) -> tuple[Agent, dict[str, Any], dict[str, A
         count=best["chips"],
         precision=best["precision"],
     )
-    match = await agent.ask("evidence_match", model=model, chip=best["chip"], count=best["chips"])
+    match = await agent.ask("match", model=model, chip=best["chip"], count=best["chips"])
     dollars = best["usd_per_h"]
     ties = f" (a tie with #{', #'.join(map(str, best['ties_with']))})" if best["ties_with"] else ""
     answer = (

@@ -28,11 +28,11 @@ CALLS: dict[str, dict[str, Any]] = {
     "estimate": {"model": SMALL, "chip": "h100-sxm5-80gb", "concurrency": 32},
     "explain": {"model": MODEL, "chip": "h200-sxm-141gb", "tp": 8},
     "compare": {"model": SMALL, "chips": "l4,h100-sxm5-80gb"},
-    "train_plan": {"model": SMALL, "tokens": "100B", "counts": "8,64"},
+    "train": {"model": SMALL, "tokens": "100B", "counts": "8,64"},
     "kernel": {"op": "gemm", "chips": "h100-sxm5-80gb,tpu-v5e", "m": 512, "n": 4096, "k": 4096},
     "evidence": {"search": "h200 llama2-70b server"},
-    "evidence_match": {"model": MODEL, "chip": "h200-sxm-141gb", "count": 8},
-    "check_claim": {"model": MODEL, "result": "v4.0-03001", "tpot": "40ms", "against": "h100-sxm5-80gb"},
+    "match": {"model": MODEL, "chip": "h200-sxm-141gb", "count": 8},
+    "claim": {"model": MODEL, "result": "v4.0-03001", "tpot": "40ms", "against": "h100-sxm5-80gb"},
     "chips": {"chips": "mi300x"},
     "models": {"search": "qwen3 235b"},
 }
@@ -139,7 +139,7 @@ def test_resources_hold_what_they_say(heard: Heard) -> None:
 
 
 def test_an_evidence_verdict_is_in_the_answer(heard: Heard) -> None:
-    claim = heard.answers["check_claim"].structured_content
+    claim = heard.answers["claim"].structured_content
     assert claim["verdict"].startswith(("not advice", "the axes support it"))
     assert claim["supported"] is False
     assert len(claim["axes"]) == 8

@@ -33,10 +33,10 @@ CHARTS = {
     "operators": {"roofline", "operators-decode", "operators-prefill"},
     "load": {"load-ttft", "load-tpot", "load-tokens"},
     "fit": {"memory"},
-    "train_plan": {"turnaround", "step", "scaling-strong", "scaling-weak"},
+    "train": {"turnaround", "step", "scaling-strong", "scaling-weak"},
     "kernel": {"kernel-time", "kernel-roofline", "kernel-levels"},
-    "evidence_match": set(),
-    "check_claim": set(),
+    "match": set(),
+    "claim": set(),
     "chips": {"chips"},
 }
 

@@ -89,9 +89,9 @@ def test_no_field_opens_a_file(address: str, path: str) -> None:
         ("estimate", {"model": SMALL, "chip": path}),
         ("plan", {"model": SMALL, "parameters": path}),
         ("kernel", {"op": "gemm", "chips": path, "m": 1, "n": 1, "k": 1}),
-        ("train_plan", {"model": path}),
+        ("train", {"model": path}),
         ("chips", {"chips": path}),
-        ("evidence_match", {"model": path, "chip": "l4"}),
+        ("match", {"model": path, "chip": "l4"}),
         ("plan", {"model": SMALL, "have": f"1x{path}"}),
     ):
         answer = httpx.post(f"{address}/api/{verb}", json=given)

@@ -60,7 +60,7 @@ def spec_of(saved: Saved, rank: int = 1) -> Spec:
 
 def _spec(saved: Saved, rank: int) -> Spec:
     plans = saved.report.get("plans") or ()
-    if saved.verb not in (*SERVED, "train_plan") or not plans:
+    if saved.verb not in (*SERVED, "train") or not plans:
         raise UsageError(
             f"a saved {saved.verb} holds no plan to launch", "save one: chipwise plan MODEL --save FILE"
         )
@@ -68,7 +68,7 @@ def _spec(saved: Saved, rank: int) -> Spec:
     if plan is None:
         raise UsageError(f"no plan {rank} in it", f"1 to {len(plans)}")
     with use(saved.snapshot), reading(saved.tables):
-        return _train(saved, plan) if saved.verb == "train_plan" else _serve(saved, plan)
+        return _train(saved, plan) if saved.verb == "train" else _serve(saved, plan)
 
 
 def write_files(files: tuple[LaunchFile, ...], folder: str | Path) -> tuple[Path, ...]:

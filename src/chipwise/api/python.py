@@ -22,13 +22,13 @@ __all__ = ["Files", "diff", "launch", "replay", "verb"]
 
 
 @cache
-def verb(name: str, asks: str) -> Callable[..., Any]:
-    """The function called `name` that asks a verb: its keywords are the fields of the question, which help(...) shows.
+def verb(name: str) -> Callable[..., Any]:
+    """The function that asks a verb: its keywords are the fields of the question, which help(...) shows.
     A value without a name is the first that the question needs, as a rule the model.
 
     It raises the errors of `question` and of the verb, in the names of the keywords.
     """
-    kind = VERBS[asks]
+    kind = VERBS[name]
     first = "model" if "model" in {f.name for f in fields(kind)} else None  # type: ignore[arg-type]
 
     def answer(*values: Any, **keywords: Any) -> Any:
@@ -38,13 +38,13 @@ def verb(name: str, asks: str) -> Callable[..., Any]:
                 raise UsageError(f"{name}: {least} without a name", f"as in {name}({_names(kind)[0]}=...)")
             given = ({"model": values[0]} if values else {}) | keywords
             # a trailing underscore keeps Python's own names apart
-            asked = question(asks, {key.removesuffix("_"): value for key, value in given.items()})
+            asked = question(name, {key.removesuffix("_"): value for key, value in given.items()})
             report = asked.run()
         except ChipwiseError as error:
             found = problem_of(error)
             error.what, error.hint, error.args = found.what, found.hint, (found.what,)
             raise
-        object.__setattr__(report, "_origin", _Asked(asks, asked))
+        object.__setattr__(report, "_origin", _Asked(name, asked))
         return report
 
     answer.__name__ = answer.__qualname__ = name

@@ -6,7 +6,7 @@ import json
 import platform
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import MISSING, dataclass, fields, replace
 from pathlib import Path
 from types import UnionType
 from typing import Any, Literal, Union, cast, get_args, get_origin, get_type_hints
@@ -15,7 +15,7 @@ import numpy as np
 
 from chipwise import __version__
 from chipwise.api.requests.doors import answer_type
-from chipwise.api.requests.verbs import VERBS, Request
+from chipwise.api.requests.verbs import FORMER, VERBS, Request
 from chipwise.catalog.files import output_file
 from chipwise.catalog.snapshot import Snapshot, current, today, use
 from chipwise.errors import ChipwiseError, UnknownNameError, UsageError, shorten
@@ -170,6 +170,7 @@ def request_of(verb: str, given: Mapping[str, Any]) -> Request:
 def open_saved(path: str) -> Saved:
     """A saved answer whose question and answer are of their verb's types. Raises `UsageError` for any other file."""
     saved = read_saved(Path(path))
+    saved = replace(saved, verb=FORMER.get(saved.verb, saved.verb))
     request_of(saved.verb, saved.request)
     check_answer(saved)
     return saved

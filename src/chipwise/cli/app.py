@@ -18,6 +18,8 @@ COMMANDS = {
     "planning:explain": "What bounds a plan and what would change it: shares of time and elasticities, memory "
     "by kind.",
     "planning:compare": "The best plan of each of some chips, side by side.",
+    "training:train": "Rank chips, counts and layouts for a training run: step time, days, cost, goodput, and what "
+    "bounds it.",
     "kernel:kernel": "One operator on one or several chips: mapping, bytes per memory level, roofline, time.",
     "suites:predict": "Predict the measured columns of a table of rows; measured columns in it are ignored.",
     "suites:calibrate": "Fit parameters to your own measurements, starting from those shipped.",

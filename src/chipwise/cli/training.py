@@ -1,17 +1,19 @@
-"""plan --task train|finetune: the answer."""
+"""train, which plan --task train|finetune is too."""
 
 from __future__ import annotations
 
 import sys
-from typing import Any
+from typing import Annotated, Any
+
+from cyclopts import Parameter
 
 from chipwise.api.requests.command import about, command_line
 from chipwise.api.requests.planning import PlanOptions
 from chipwise.api.requests.training import TrainRequest
-from chipwise.cli.options import Answer, refuse
+from chipwise.cli.options import Answer, refuse, taking
 from chipwise.report.table import render
 
-__all__ = ["plan_training"]
+__all__ = ["plan_training", "train"]
 
 SHARED = (
     "chips", "have", "max_chips", "max_usd_per_h", "precision", "set_", "price", "provider", "region", "owning",
@@ -19,22 +21,36 @@ SHARED = (
 )  # fmt: skip
 
 
+@taking(TrainRequest)
+def train(
+    given: dict[str, Any],
+    *,
+    all_: Annotated[bool, Parameter(name="--all", help="show every chip that has a plan")] = False,
+    output: Answer = Answer(),  # noqa: B008
+) -> None:
+    """Rank chips, counts and layouts for a training run: step time, days, cost, goodput, and what bounds it."""
+    _show(TrainRequest(**given), output, everything=all_)
+
+
 def plan_training(given: dict[str, Any], output: Answer, *, everything: bool) -> None:
-    """Rank chips, counts and layouts for a training run, and print them."""
+    """The same for `plan --task train` and `finetune`."""
+    refuse(given, PlanOptions, SHARED, given["task"])
+    names = TrainRequest.__dataclass_fields__
+    request = TrainRequest(**{name: value for name, value in given.items() if name in names})
+    _show(request, output, everything=everything)
+
+
+def _show(request: TrainRequest, output: Answer, *, everything: bool) -> None:
     from chipwise.report.train_notes import kept
     from chipwise.report.train_view import layout_views, scaling_view, train_view
 
-    task = given["task"]
-    refuse(given, PlanOptions, SHARED, task)
-    names = TrainRequest.__dataclass_fields__
-    request = TrainRequest(**{name: value for name, value in given.items() if name in names})
-    report = output.of("train_plan", request)
+    report = output.of("train", request)
     first = report.plans[0]
     alone = about(
         request, TrainRequest, chips=first.chip, counts=str(first.chips), layout=kept(first.layout), have=None,
         deadline=None, max_usd=None, max_usd_per_h=None, max_chips=None, curves=False,
     )  # fmt: skip
-    command = f"{command_line('plan', alone)}{' --task train' if task == 'train' else ''}"
+    command = f"{command_line('plan', alone)}{' --task train' if request.task == 'train' else ''}"
     several = len(report.plans) > 1
     tables = [train_view(report, command if several else "", everything=everything)]
     tables += [] if several else layout_views(first)

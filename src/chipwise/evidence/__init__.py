@@ -14,7 +14,7 @@ class _Room(ModuleType):
 
     def __call__(self, *values: Any, **keywords: Any) -> Any:
         # by name: a room does not import the verbs above it
-        return import_module("chipwise.api.python").verb("evidence", "evidence")(*values, **keywords)
+        return import_module("chipwise.api.python").verb("evidence")(*values, **keywords)
 
 
 sys.modules[__name__].__class__ = _Room

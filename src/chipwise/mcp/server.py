@@ -29,6 +29,7 @@ from mcp.types import (
 
 from chipwise import __version__
 from chipwise.api.requests.doors import Problem, problem_of, read_request, warm_names
+from chipwise.api.requests.verbs import FORMER
 from chipwise.errors import ChipwiseError, UnknownNameError, UsageError, shorten
 from chipwise.mcp.resources import RESOURCES, TEMPLATES, read
 from chipwise.mcp.tools import DETAILS, TOOLS, listed, shortened
@@ -47,7 +48,7 @@ INSTRUCTIONS = (
     "chipwise plans hardware for deep learning: which chips, how many, arranged how, how fast, at what cost, and "
     "how it knows. Figures come as mid with low and high (80 % interval) and a basis: measured > published > "
     "calibrated > modelled. Plans inside each other's intervals are ties: do not present one as better. Before "
-    "giving a benchmark as a reason call check_claim. Prices are dated list prices. Say what was assumed. Start "
+    "giving a benchmark as a reason call claim. Prices are dated list prices. Say what was assumed. Start "
     "with plan; ids of chips and models come from chips and models."
 )
 
@@ -84,12 +85,13 @@ class _Calls:
     ) -> CallToolResult:
         given = dict(params.arguments or {})
         try:
-            if params.name not in TOOLS:
+            verb = FORMER.get(params.name, params.name)
+            if verb not in TOOLS:
                 raise UnknownNameError("tool", params.name, TOOLS, f"one of {', '.join(TOOLS)}")
             details = given.pop(DETAILS, False)
             if not isinstance(details, bool):
                 raise UsageError(f"{DETAILS}: cannot use {shorten(repr(details), 60)}", "true or false")
-            answer = await self._answered(ctx, params.name, given, details)
+            answer = await self._answered(ctx, verb, given, details)
         except ChipwiseError as error:
             return _refusal(problem_of(error))
         except TimeoutError:

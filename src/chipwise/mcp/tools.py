@@ -53,7 +53,7 @@ TOOLS: Mapping[str, Offered] = {
         plans_answer,
     ),
     "compare": Offered("Chips side by side", "The best plan of each of some chips.", plans_answer),
-    "train_plan": Offered(
+    "train": Offered(
         "Plan a training run",
         "Step time, days, dollars and MFU of training or fine-tuning on chips and counts.",
         train_answer,
@@ -68,12 +68,12 @@ TOOLS: Mapping[str, Offered] = {
         "MLPerf Inference results and imported measurements, to find the id of a result that somebody cites.",
         evidence_answer,
     ),
-    "evidence_match": Offered(
+    "match": Offered(
         "Nearest measurements",
         "The published results nearest to a plan, the axes on which they differ, and a prediction moved towards them.",
         match_answer,
     ),
-    "check_claim": Offered(
+    "claim": Offered(
         "Does a benchmark lead matter",
         "Whether the lead of a published result over other chips carries over to a workload. Use it before giving a "
         "benchmark as a reason.",

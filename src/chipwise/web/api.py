@@ -8,7 +8,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from chipwise.api.requests.doors import Problem
-from chipwise.api.requests.verbs import VERBS
+from chipwise.api.requests.verbs import FORMER, VERBS
 from chipwise.errors import nearest
 from chipwise.report.table import to_json
 from chipwise.web.jobs import Jobs
@@ -31,7 +31,7 @@ async def ask(request: Request, verb: str, given: dict[str, object]) -> object:
 
 
 async def _verb(request: Request) -> Response:
-    verb = request.path_params["verb"]
+    verb = FORMER.get(request.path_params["verb"], request.path_params["verb"])
     if verb not in VERBS:
         near = nearest(verb, VERBS)
         raise RefusedError(404, Problem("unknown-name", "no such verb", f"one of {', '.join(VERBS)}", near))

@@ -32,7 +32,7 @@ EXAMPLES: dict[str, dict[str, Any]] = {
     "estimate": {"model": "meta-llama/Llama-3.1-70B", "chip": "h100-sxm5-80gb", "tp": 8},
     "explain": {"model": "meta-llama/Llama-3.1-70B", "chip": "h100-sxm5-80gb", "tp": 8},
     "compare": {"model": "meta-llama/Llama-3.1-70B", "chips": "h100-sxm5-80gb,mi300x,tpu-v5e"},
-    "train_plan": {"model": "meta-llama/Llama-3.1-8B", "tokens": "1T", "counts": "64,256"},
+    "train": {"model": "meta-llama/Llama-3.1-8B", "tokens": "1T", "counts": "64,256"},
 }
 
 

@@ -44,11 +44,11 @@ SAME: dict[str, tuple[str, dict[str, Any]]] = {
     ),
     "kernel copy --bytes 1GB --chip l4": ("kernel", {"op": "copy", "bytes": "1GB", "chips": "l4"}),
     f"evidence match {SMALL} --chip h200-sxm-141gb --count 8": (
-        "evidence_match",
+        "match",
         {"model": SMALL, "chip": "h200-sxm-141gb", "count": 8},
     ),
     f"evidence claim --result v4.0-03001 --for {SMALL} --against h100-sxm5-80gb --tpot 40ms": (
-        "check_claim",
+        "claim",
         {"result": "v4.0-03001", "model": SMALL, "against": "h100-sxm5-80gb", "tpot": "40ms"},
     ),
 }
@@ -73,7 +73,7 @@ def test_a_request_is_the_command(run: Run, command: str) -> None:
         ("kernel", {"op": "fft", "chips": "l4"}, "op"),
         ("evidence", {"search": "h200", "chip": "l4"}, "search"),
         ("evidence", {"limit": 0}, "limit 0"),
-        ("evidence_match", {"model": SMALL, "chip": "l4", "concurrency": -1}, "concurrency"),
+        ("match", {"model": SMALL, "chip": "l4", "concurrency": -1}, "concurrency"),
         ("chips", {"vendor": "amdd"}, "vendor"),
         ("offers", {"provider": "nobody at all"}, "provider"),
         ("systems", {"system": "dgx-h10"}, "system"),
@@ -138,5 +138,5 @@ def test_an_answer_has_a_schema(verb: str) -> None:
 
 @pytest.mark.parametrize("task", ["train", "finetune"])
 def test_a_task_of_training_names_its_verb(task: str) -> None:
-    with pytest.raises(UsageError, match="the verb train_plan does"):
+    with pytest.raises(UsageError, match="the verb train does"):
         read_request("plan", {"model": "meta-llama/Llama-3.1-8B", "task": task, "tokens": "1T"})

@@ -15,7 +15,7 @@ from pydantic import TypeAdapter
 from chipwise.api.requests.command import about, command_line
 from chipwise.api.requests.doors import read_request
 from chipwise.api.requests.planning import FitRequest, PlanRequest
-from chipwise.api.requests.verbs import VERBS
+from chipwise.api.requests.verbs import FORMER, VERBS
 from chipwise.errors import ChipwiseError, UnknownNameError, UsageError
 from chipwise.report.table import to_json
 from command_line import Run
@@ -86,7 +86,7 @@ def test_a_question_survives_being_sent() -> None:
     assert asked.values["rate"] == 2.0
 
 
-@pytest.mark.parametrize("verb", ["plan", "load", "evidence_match"])
+@pytest.mark.parametrize("verb", ["plan", "load", "match"])
 @pytest.mark.parametrize("name", ["ttft", "tpot"])
 @pytest.mark.parametrize("bare", ["40", 40, 0.04, " 40 "])
 def test_a_bare_number_for_a_time_is_refused_with_both_readings(verb: str, name: str, bare: object) -> None:
@@ -101,7 +101,7 @@ def test_a_bare_number_for_a_time_is_refused_with_both_readings(verb: str, name:
 
 def test_a_bare_number_of_a_deadline_and_of_an_answer_is_refused_too() -> None:
     with pytest.raises(UsageError, match=r"30: 30d or 30h[?]"):
-        read_request("train_plan", {"model": MODEL, "deadline": 30})
+        read_request("train", {"model": MODEL, "deadline": 30})
     with pytest.raises(UsageError, match=r"20: 20ms or 20s[?]"):
         read_request("plan", {"model": MODEL, "e2e": 20})
 
@@ -178,3 +178,16 @@ def test_a_question_becomes_a_command_and_another_question() -> None:
     )
     sized = about(asked, FitRequest, chips="l4")
     assert command_line("fit", sized) == f"chipwise fit {MODEL} --precision fp8 --chips l4"
+
+
+@pytest.mark.parametrize(("former", "verb"), FORMER.items())
+def test_a_name_that_a_verb_had_is_still_understood(former: str, verb: str) -> None:
+    assert former not in VERBS
+    given = {"model": MODEL, "chip": "l4"} if verb == "match" else {"model": MODEL}
+    given |= {"result": "v5.1-05440"} if verb == "claim" else {}
+    assert read_request(former, given) == read_request(verb, given)
+
+
+def test_training_is_one_verb_under_both_of_its_commands(run: Run) -> None:
+    asked = ("--chips", "h100-sxm5-80gb", "--counts", "8", "--tokens", "1B", "--format", "json")
+    assert run("train", MODEL, *asked).json == run("plan", MODEL, "--task", "train", *asked).json

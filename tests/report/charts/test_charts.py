@@ -39,7 +39,7 @@ def product() -> Any:
 
 
 def training() -> Any:
-    return answer("train_plan", model=MODEL, counts="64,128", tokens="100B", curves=True)
+    return answer("train", model=MODEL, counts="64,128", tokens="100B", curves=True)
 
 
 def inside() -> Any:

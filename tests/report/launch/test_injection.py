@@ -261,7 +261,7 @@ def answers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Saved]:
     asked = {
         "served": ("estimate", EstimateRequest(model="meta-llama/Llama-3.1-8B", chip="h100-sxm5-80gb")),
         "trained": (
-            "train_plan",
+            "train",
             TrainRequest(model="meta-llama/Llama-3.1-8B", chips="h100-sxm5-80gb", counts="8", tokens="1B"),
         ),
     }

@@ -1,4 +1,4 @@
-"""evidence, evidence_match, check_claim: what one can ask of published results and one's own."""
+"""evidence, match, claim: what one can ask of published results and one's own."""
 
 from __future__ import annotations
 

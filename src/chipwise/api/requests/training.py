@@ -49,7 +49,7 @@ class TrainRequest(Money, TrainOptions):
         return {"tokens": "100M" if given.get("task") == "finetune" else "1T"}
 
     def run(self) -> TrainReport:
-        """The best layout of every chip and count, ranked. Raises the errors of `train_plan`."""
+        """The best layout of every chip and count, ranked. Raises the errors of `train`."""
         from chipwise.api.train import train_plan
 
         return train_plan(self.asked())

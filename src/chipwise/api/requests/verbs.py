@@ -27,9 +27,9 @@ from chipwise.api.requests.planning import (
 from chipwise.api.requests.training import TrainRequest
 from chipwise.errors import UnknownNameError, UsageError
 
-__all__ = ["VERBS", "Request", "question"]
+__all__ = ["FORMER", "VERBS", "Request", "question"]
 
-TRAINED = ("train", "finetune")  # tasks that train_plan answers
+TRAINED = ("train", "finetune")  # tasks that train answers
 
 
 class Request(Protocol):
@@ -51,11 +51,11 @@ VERBS: dict[str, type[Request]] = {
     "compare": CompareRequest,
     "operators": OperatorsRequest,
     "load": LoadRequest,
-    "train_plan": TrainRequest,
+    "train": TrainRequest,
     "kernel": KernelRequest,
     "evidence": EvidenceRequest,
-    "evidence_match": EvidenceMatchRequest,
-    "check_claim": CheckClaimRequest,
+    "match": EvidenceMatchRequest,
+    "claim": CheckClaimRequest,
     "chips": ChipsRequest,
     "models": ModelsRequest,
     "systems": SystemsRequest,
@@ -64,19 +64,24 @@ VERBS: dict[str, type[Request]] = {
 }
 
 
+FORMER = {"train_plan": "train", "evidence_match": "match", "check_claim": "claim"}
+"""Names that verbs had over HTTP and for agents before every door called them alike; they are still understood."""
+
+
 def question(verb: str, given: Mapping[str, Any]) -> Request:
     """The question of a verb by the public names of its fields, whatever door it came through.
 
     Raises `UnknownNameError` for a verb or field that does not exist, `UsageError` for a field that is missing or a
     value that cannot be used; each carries the field.
     """
+    verb = FORMER.get(verb, verb)
     if verb not in VERBS:
         raise UnknownNameError("verb", verb, VERBS, f"one of {', '.join(VERBS)}")
     kind = VERBS[verb]
     known = {outer(f): f for f in fields(kind)}  # type: ignore[arg-type]
-    if given.get("task") in TRAINED and verb != "train_plan":
+    if given.get("task") in TRAINED and verb != "train":
         said = f"{verb} does not answer the task {given['task']}"
-        raise UsageError(said, "the verb train_plan does", field="task")
+        raise UsageError(said, "the verb train does", field="task")
     for name in given:
         if name not in known:
             raise UnknownNameError(f"field of {verb}", name, known, f"it has {', '.join(known)}")

@@ -59,7 +59,7 @@ def _said(run: Run, plan: TrainPlanRecord) -> Iterator[Predicted]:
 
 def answered(run: Run, numbers: Parameters | None = None) -> TrainPlanRecord:
     """The plan that answers the question of a row, as `plan --task train` gives it; `numbers` replace those shipped.
-    Raises the errors of `train_plan`."""
+    Raises the errors of `train`."""
     return train_plan(request_of(run).asked(numbers)).plans[0]
 
 

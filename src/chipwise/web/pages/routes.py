@@ -13,7 +13,7 @@ from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from chipwise.api.requests.doors import problem_of, read_request
-from chipwise.api.requests.verbs import VERBS
+from chipwise.api.requests.verbs import FORMER, VERBS
 from chipwise.catalog.chips import load_chips
 from chipwise.catalog.configs import bundled_configs
 from chipwise.errors import ChipwiseError
@@ -43,12 +43,10 @@ class _Static(StaticFiles):
 def routes() -> list[BaseRoute]:
     """All pages."""
     found: list[BaseRoute] = [Route("/", _page(VIEWS["plan"], home=True))]
-    for view in VIEWS.values():
-        found += [
-            Route(f"/{view.verb}", _page(view)),
-            Route(f"/{view.verb}.csv", _csv(view)),
-        ]
-    found += [Route(f"/{verb}.json", _json(verb)) for verb in VERBS]
+    for name, verb in (*((verb, verb) for verb in VERBS), *FORMER.items()):
+        if verb in VIEWS:
+            found += [Route(f"/{name}", _page(VIEWS[verb])), Route(f"/{name}.csv", _csv(VIEWS[verb]))]
+        found.append(Route(f"/{name}.json", _json(verb)))
     return [*found, Mount("/static", _Static(directory=STATIC))]
 
 

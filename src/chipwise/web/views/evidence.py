@@ -29,7 +29,7 @@ def _show(question: EvidenceMatchRequest, report: MatchReport) -> dict[str, Any]
         "axes": AXES,
         "notice": NOTICE,
         "claims": {
-            m.item.id: link("check_claim", {**asked, "result": m.item.id})
+            m.item.id: link("claim", {**asked, "result": m.item.id})
             for m in report.matches
             if m.item.per_chip is not None and m.item.chip
         },
@@ -41,7 +41,7 @@ def _show_claim(question: CheckClaimRequest, report: ClaimReport) -> dict[str, A
 
 
 MATCH = View(
-    verb="evidence_match",
+    verb="match",
     tab="Evidence",
     title="How do you know",
     lead="The published results nearest to a plan, held against it on eight axes, and what they do to the prediction.",
@@ -52,7 +52,7 @@ MATCH = View(
     template="evidence.html",
 )
 CLAIM = View(
-    verb="check_claim",
+    verb="claim",
     tab="",
     title="Does a lead carry over",
     lead="A result that leads a benchmark, brought step by step to your own conditions.",

@@ -56,7 +56,7 @@ def _show(question: ExplainRequest, report: PlanReport) -> dict[str, Any]:
             "operators": link("operators", asked),
             "load": link("load", {n: v for n, v in asked.items() if n not in LOADS}),
         },
-        "evidence": link("evidence_match", {**asked, "count": plan.chips}) if _has("evidence_match") else "",
+        "evidence": link("match", {**asked, "count": plan.chips}) if _has("match") else "",
         "foot": [line for line in plan_view(report, "").foot if not line.startswith(COMMANDS)],
     }
 

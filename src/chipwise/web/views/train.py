@@ -33,7 +33,7 @@ def _tables(report: TrainReport) -> tuple[Table, ...]:
 
 
 TRAIN = View(
-    verb="train_plan",
+    verb="train",
     tab="Train",
     title="Training: how long, and for how much",
     lead="The best layout of every count of chips: days, dollars, utilisation, and how far it scales.",
