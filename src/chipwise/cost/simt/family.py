@@ -29,7 +29,7 @@ from chipwise.cost.simt.tiles import MANY_ROWS, TILES
 from chipwise.cost.simt.vector import VectorParameters, few_rows
 from chipwise.units import Real
 from chipwise.workload.moe import distinct_experts
-from chipwise.workload.op import Op
+from chipwise.workload.op import Op, decodes
 
 __all__ = [
     "ACTIVATION_BYTES", "Labels", "SimtParameters", "dtype_label", "group_of", "narrowing", "simt_time",
@@ -157,7 +157,7 @@ def group_of(op: Op) -> str:
         latent = (
             _all(d["kv_heads"], 1.0) and bool(np.all(np.asarray(key) > _LATENT_DIM)) and not _all(value, key)
         )
-        if _all(d["q"], 1.0) and not d.get("prompt", 0.0):
+        if decodes(op) and not d.get("prompt", 0.0):
             return "simt.latent_decode" if latent else "simt.decode"
         expanded = (_first(key), _first(value)) == _EXPANDED
         return "simt.latent_prompt" if expanded or latent else "simt.prompt"
@@ -264,6 +264,7 @@ def _attention(op: Op, device: Device, p: SimtParameters, run: Run) -> Cost:
             rates,
             found,
             value_dim=0.0 * value if latent else value,
+            queries=d["q"],
             resident=run.hot,
         )
     label = "fp8" if op.compute == "fp8" else "b16"
