@@ -14,12 +14,15 @@ from chipwise.catalog.configs import find_config
 from chipwise.cost.cost import RESOURCES
 from chipwise.cost.device import Device
 from chipwise.cost.roofline import roofline, time
+from chipwise.cost.simt.family import SimtParameters
 from chipwise.parallel.layout import Layout
 from chipwise.parallel.shard import shard
+from chipwise.predict.speculative import verification
 from chipwise.predict.step import step_cost
 from chipwise.workload.build import build
 from chipwise.workload.load import load_model
-from chipwise.workload.step import decode, prefill
+from chipwise.workload.precision import uniform
+from chipwise.workload.step import Step, decode, prefill
 
 LLAMA = build(load_model(find_config("meta-llama/Llama-3.1-8B")))
 MIXTURE = build(load_model(find_config("Qwen/Qwen3-30B-A3B")))
@@ -157,3 +160,40 @@ def test_layouts_devices_and_steps_broadcast() -> None:
         for j in range(3):
             alone = seconds(one, decode(float(batch[j]), 500), devices[j], MIXTURE)
             assert together[i, j] == pytest.approx(alone, rel=1e-12)
+
+
+def kernels(chip: str, energy: float = 1.0) -> SimtParameters:
+    """The kernel numbers of one chip, with so much more energy for an fp8 operation in long runs."""
+    found = shipped_parameters().cost("simt", "vllm", [get_chip(chip)])
+    assert isinstance(found, SimtParameters)
+    return replace(found.take(np.zeros((), dtype=np.intp)), sustained={"fp8": energy})
+
+
+def test_verifying_guesses_reads_the_cache_once() -> None:
+    latent = build(load_model(find_config("deepseek-ai/DeepSeek-V3")))
+    costs = kernels("h100-sxm5-80gb")
+    for graph in (LLAMA, latent):
+        one, three = (
+            float(step_cost(shard(graph, Layout(tp=8.0, ep=8.0)), step, H100, costs, OVERHEADS).total_s)
+            for step in (decode(64.0, 2000.0), verification(64.0, 2000.0, 2))
+        )
+        # three tokens in one pass: more than one of them, far less than a pass each
+        assert one < three < 2.5 * one
+
+
+def test_products_beside_many_decoding_rows_are_held_to_the_power_of_a_chip() -> None:
+    graph = build(load_model(find_config("meta-llama/Llama-3.1-8B")).at_precision(uniform("fp8")))
+
+    def slower(step: Step, chip: str) -> float:
+        device = Device.of(get_chip(chip))
+        long, short = (
+            float(step_cost(shard(graph, Layout()), step, device, kernels(chip, e), OVERHEADS).total_s)
+            for e in (1.5, 1.0)
+        )
+        return long / short
+
+    full, few, prompt = decode(1024.0, 500.0), decode(4.0, 500.0), prefill(1.0, 4000.0)
+    assert 1.1 < slower(full, "h100-pcie-80gb") < 1.5
+    assert slower(full, "h100-pcie-80gb") > slower(full, "h100-sxm5-80gb") > 1.0
+    assert slower(few, "h100-pcie-80gb") == pytest.approx(1.0, abs=0.01)
+    assert slower(prompt, "h100-pcie-80gb") == 1.0

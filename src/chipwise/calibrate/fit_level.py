@@ -49,14 +49,14 @@ MATURES_ROUNDS = 0.9
 chips (H200, L40S, MI300X) gained a fifth from v4.0 to v4.1 and little after v5.0."""
 
 LEVELS: Mapping[str, Quantity] = {
-    "tuned": Quantity(0.85, 0.2, "ratio of passes", (Level(("runtime", "vendor"), 0.2),), 0.2, 3.0),
+    "tuned": Quantity(0.85, 0.2, "ratio of passes", (Level(("runtime", "vendor"), 0.1),), 0.2, 3.0),
     "immature": Quantity(1.0, 0.3, "log of passes one round before v4.0", (), 0.05, 3.0),
     "prompt": Quantity(
         1.0, 1e-6, "ratio of the guessed mean prompt", (Level(("benchmark",), 0.5),), 1.0 / 3.0, 3.0
     ),
 }
 
-FACTORS: Array = np.array([0.5, 0.7, 1.0, 1.4, 2.0])
+FACTORS: Array = np.array([0.6, 1.0, 1.7])
 """Factors on passes at which the answer to every row is tabulated; between them it is interpolated in logarithms."""
 PROMPTS: Array = np.array([0.5, 1.0, 2.0])
 """Factors on the guessed mean prompt, likewise, at passes as they are; both are taken to multiply."""

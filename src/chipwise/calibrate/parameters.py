@@ -96,7 +96,9 @@ class Parameters:
             return rest
         found = simt_parameters(self.kernels, rest, runtime, chips, alone=alone, memo=self._memo)
         launch_s = found.launch_s if alone else self._launch_s(runtime, rest.launch_s, chips)
-        return replace(found, launch_s=launch_s, vector=self._vector(runtime), own=self._own(runtime, chips))
+        sustained = {} if alone else self._sustained
+        own = self._own(runtime, chips)
+        return replace(found, launch_s=launch_s, vector=self._vector(runtime), own=own, sustained=sustained)
 
     def has_own_kernels(self, runtime: str) -> bool:
         """Whether a runtime multiplies by kernels of its own, beside those of the measured libraries."""
@@ -106,6 +108,12 @@ class Parameters:
             f"runtime.{runtime}.half_share",
         )
         return any(name.startswith(starts) for name in self.table)
+
+    @cached_property
+    def _sustained(self) -> Mapping[str, float]:
+        """Energy of an operation in long runs over that of short timings, by type of products."""
+        start = "sustained.energy."
+        return {name[len(start) :]: p.value for name, p in self.table.items() if name.startswith(start)}
 
     def _launch_s(self, runtime: str, default_s: float, chips: Sequence[Chip]) -> float | Array:
         """Seconds per kernel, one for all chips or one each, where some have no captured graphs."""

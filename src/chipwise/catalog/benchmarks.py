@@ -48,7 +48,8 @@ class Benchmark:
     """A benchmark: a language model with mean lengths in tokens, or `work` per sample.
 
     `output_tokens` is the mean of logs where these say it, `nominal_output_tokens` what the rules multiply
-    samples by. `constant`: one fitted number is allowed (of a language model its mean prompt), as lengths are
+    samples by. `input_std` and `output_std` say how lengths scatter, 0 where that is not known, `spread_note` how it is
+    known. `constant`: one fitted number is allowed (of a language model its mean prompt), as lengths are
     unpublished. `refused` says why chipwise does not predict it, "" where it does. `speculative` names
     scenarios that were won with speculative decoding, `speculate` how well it guesses, as plans are told.
     """
@@ -60,6 +61,7 @@ class Benchmark:
     data: str
     input_tokens: float
     input_note: str
+    input_std: float
     output_tokens: float
     nominal_output_tokens: float
     output_std: float
@@ -71,6 +73,7 @@ class Benchmark:
     limits: Mapping[str, Limit] = field(default_factory=dict)
     speculative: tuple[str, ...] = ()
     speculate: str = ""
+    spread_note: str = ""
     note: str = ""
 
 
@@ -103,6 +106,7 @@ def _benchmark(name: str, entry: Mapping[str, Any], sources: Mapping[str, str]) 
         data=entry["data"],
         input_tokens=float(entry.get("input_tokens", 0.0)),
         input_note=entry.get("input_note", ""),
+        input_std=float(entry.get("input_std", 0.0)),
         output_tokens=output,
         nominal_output_tokens=float(entry.get("nominal_output_tokens", output)),
         output_std=float(entry.get("output_std", 0.0)),
@@ -124,5 +128,6 @@ def _benchmark(name: str, entry: Mapping[str, Any], sources: Mapping[str, str]) 
         limits={scenario: Limit(**limit) for scenario, limit in entry.get("limits", {}).items()},
         speculative=tuple(entry.get("speculative", ())),
         speculate=entry.get("speculate", ""),
+        spread_note=entry.get("spread_note", ""),
         note=entry.get("note", ""),
     )

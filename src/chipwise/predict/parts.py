@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from chipwise.workload.formats import FORMATS
-from chipwise.workload.op import Op
+from chipwise.workload.op import Op, decodes
 
 __all__ = ["PARTS", "part_of", "quantity"]
 
@@ -65,9 +65,8 @@ def part_of(op: Op) -> str:
     if op.name == "index_score":
         return "index"
     if op.kind == "attention":
-        decoding = bool(np.all(np.asarray(op.dims.get("q", 1.0)) == 1.0))
         wide = bool(np.all(np.asarray(op.dims.get("head_dim", 0.0)) > _LATENT_DIM))
-        return ("latent_" if wide else "") + ("decode" if decoding else "prompt")
+        return ("latent_" if wide else "") + ("decode" if decodes(op) else "prompt")
     return "scan" if op.kind == "scan" else "pointwise"
 
 

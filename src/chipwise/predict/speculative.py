@@ -52,7 +52,7 @@ def expected_tokens(acceptance: Real, draft_tokens: Real) -> Real:
 def verification(batch: Real, context: Real, draft_tokens: int) -> Step:
     """The model's pass over the k guessed tokens and the one before them."""
     q = draft_tokens + 1.0
-    return Step((Segment(batch, q, context + q),))
+    return Step((Segment(batch, q, context + q, guessed=True),))
 
 
 def draft_graph(graph: Graph) -> Graph:

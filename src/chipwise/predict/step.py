@@ -8,6 +8,7 @@ from chipwise.cost.cost import Cost
 from chipwise.cost.dataflow import DataflowModel
 from chipwise.cost.device import Device
 from chipwise.cost.price import CostParameters, narrow, price
+from chipwise.cost.simt.family import SimtParameters
 from chipwise.parallel.layout import Layout
 from chipwise.parallel.shard import Sharded
 from chipwise.predict.exchange import comm_time, device_network
@@ -16,7 +17,7 @@ from chipwise.predict.parts import part_of, quantity
 from chipwise.units import Real
 from chipwise.workload.moe import busiest_rank, distinct_experts
 from chipwise.workload.op import Op
-from chipwise.workload.step import Step
+from chipwise.workload.step import Step, is_decoding
 
 __all__ = ["step_cost", "step_parts"]
 
@@ -60,6 +61,8 @@ def step_parts(
     if isinstance(efficiency, DataflowModel):
         # compilers spread a model evenly over its chips
         efficiency = efficiency.holding(sharded.graph.weight_bytes() / sharded.layout.devices)
+    elif isinstance(efficiency, SimtParameters):
+        efficiency = efficiency.beside(sum(s.batch * s.q for s in step.segments if is_decoding(s)))
     for repeat, op in sharded.ops(step):
         cost = price(op, device, efficiency) * repeat
         yield part_of(op), cost

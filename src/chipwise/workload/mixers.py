@@ -80,6 +80,7 @@ class LatentAttend:
             value_dim=rank,
             latent=True,
             top_k=self.top_k,
+            guessed=s.guessed,
             name=self.name,
         )
         value = ops.gemm(tokens, sizes.local(self.value), rank, WIDE, WIDE, batch=heads, name="absorb_value")

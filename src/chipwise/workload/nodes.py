@@ -137,6 +137,7 @@ class Attend:
                 causal=self.causal and not self.source,
                 value_dim=value_dim,
                 top_k=self.top_k,
+                guessed=s.guessed,
                 name=self.name,
             )
             for s in step.segments

@@ -15,7 +15,7 @@ import numpy as np
 from chipwise.units import Real
 from chipwise.workload.formats import FORMATS, Format
 
-__all__ = ["Op", "attention", "causal_pairs", "gemm", "lookup", "pointwise", "scan"]
+__all__ = ["Op", "attention", "causal_pairs", "decodes", "gemm", "lookup", "pointwise", "scan"]
 
 Kind = Literal["gemm", "attention", "experts", "pointwise", "lookup", "scan"]
 
@@ -104,6 +104,7 @@ def attention(
     value_dim: Real | None = None,
     latent: bool = False,
     top_k: Real = 0.0,
+    guessed: bool = False,
     name: str = "attention",
 ) -> Op:
     """Scores and weighted sum of `batch` sequences, fused so that scores never leave the chip.
@@ -111,7 +112,8 @@ def attention(
     FLOPs: 2 pairs heads (head_dim + value_dim). Keys and values that are visible are read once per
     kv head; queries are read and outputs written in 16 bit. `latent`: values are a part of the keys, which
     are read once for both. `top_k` > 0: a query attends to that many selected tokens at most; queries
-    choose on their own, so that at most top_k x q of the cache is read.
+    choose on their own, so that at most top_k x q of the cache is read. `guessed`: the new tokens are guesses to be
+    verified.
     """
     value = head_dim if value_dim is None else value_dim
     pairs = causal_pairs(q, kv, np.where(np.asarray(top_k) > 0, top_k, window)) if causal else q * kv
@@ -137,8 +139,15 @@ def attention(
             "window": window,
             "top_k": top_k,
             "causal": 1.0 if causal else 0.0,
-        },
+        }
+        | ({"guessed": 1.0} if guessed else {}),
     )
+
+
+def decodes(op: Op) -> bool:
+    """Whether an attention takes kernels of decoding: one new token per sequence, or guesses that are verified, whose
+    queries share a read of the cache."""
+    return bool(op.dims.get("guessed", 0.0)) or bool(np.all(np.asarray(op.dims.get("q", 1.0)) == 1.0))
 
 
 def scan(

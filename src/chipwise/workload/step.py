@@ -13,11 +13,13 @@ __all__ = ["Segment", "Step", "decode", "is_decoding", "prefill"]
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """`batch` sequences with `q` new tokens each, whose last one sees `kv` tokens in all."""
+    """`batch` sequences with `q` new tokens each, whose last one sees `kv` tokens in all. `guessed`: they are guesses
+    to be verified, which decode together."""
 
     batch: Real
     q: Real
     kv: Real
+    guessed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,5 +60,6 @@ def prefill(batch: Real, tokens: Real, cached: Real = 0.0) -> Step:
 
 
 def is_decoding(segment: Segment) -> bool:
-    """Whether every sequence of a segment brings one new token: some runtimes have other kernels for it."""
-    return bool(np.all(np.asarray(segment.q) == 1.0))
+    """Whether every sequence of a segment brings one new token, or guesses of some: runtimes have other kernels for
+    it than for prompts."""
+    return segment.guessed or bool(np.all(np.asarray(segment.q) == 1.0))

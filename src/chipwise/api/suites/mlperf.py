@@ -180,7 +180,7 @@ def question_of(run: Run, numbers: Parameters) -> PlanRequest:
         task=task,
         in_=f"{prompt:.10g}",
         out=f"{b.output_tokens:.10g}",
-        cv=f"in=0,out={b.output_std / b.output_tokens:.4g}" if b.output_std else None,
+        cv=_spread(run),
         # beams of one request share its prompt
         prefix_hit=f"{1.0 - 1.0 / b.beams:.10g}" if b.beams > 1 else None,
         ttft=bound(limit.ttft_s if limit else None),
@@ -191,12 +191,27 @@ def question_of(run: Run, numbers: Parameters) -> PlanRequest:
         kv=kv,
         runtime=runtime,
         policy=ADMITTED,
+        set_=_power(run),
         level="stock" if run.untuned else "tuned",
         software=run.round,
         harness=client,
         speculate=b.speculate if run.scenario in b.speculative else None,
         evidence="none",
     )
+
+
+def _spread(run: Run) -> str | None:
+    """How lengths scatter, as far as it is known."""
+    b = run.benchmark
+    prompts = b.input_std / b.input_tokens if b.input_std else 0.0
+    outputs = b.output_std / b.output_tokens if b.output_std else 0.0
+    return f"in={prompts:.4g},out={outputs:.4g}" if prompts or outputs else None
+
+
+def _power(run: Run) -> str | None:
+    """The power limit that a run states, where its chips are sold with another."""
+    stated, usual = run.power_w, run.chip.tdp_w
+    return None if stated is None or usual is None or stated == usual else f"tdp={stated:g}W"
 
 
 def software_of(run: Run) -> tuple[str, str | None, str | None]:

@@ -75,17 +75,25 @@ def submissions(measured: Sequence[tuple[Run, float]], numbers: Parameters) -> S
     # of the newest software, tuned: age and level are what is fitted
     plain = [replace(run, round="", untuned=False) for run in runs]
 
-    def column(pace: float, prompt: float) -> Array:
-        return np.array(
-            [
-                math.log(a.rate[0]) if isinstance(a, Answer) else np.nan
-                for a in answer(plain, without_level(numbers, pace, prompt))
-            ]
-        )
+    limited = np.array([TASKS[run.scenario][0] == "serve" for run in runs])
 
-    middle = column(1.0, 1.0)
-    by_pace = np.stack([middle if f == 1.0 else column(f, 1.0) for f in FACTORS], axis=1)
-    by_prompt = np.stack([middle if p == 1.0 else column(1.0, p) for p in PROMPTS], axis=1)
+    def column(pace: float, prompt: float, of: Array) -> Array:
+        found = np.full(len(plain), np.nan)
+        asked = np.flatnonzero(of)
+        answers = answer([plain[i] for i in asked], without_level(numbers, pace, prompt))
+        for i, a in zip(asked, answers, strict=True):
+            found[i] = math.log(a.rate[0]) if isinstance(a, Answer) else np.nan
+        return found
+
+    every = np.ones(len(plain), dtype=bool)
+    middle = column(1.0, 1.0, every)
+
+    def paced(pace: float) -> Array:
+        """Without limits a rate falls as passes take longer, whatever the batch."""
+        return middle if pace == 1.0 else np.where(limited, column(pace, 1.0, limited), middle - np.log(pace))
+
+    by_pace = np.stack([paced(f) for f in FACTORS], axis=1)
+    by_prompt = np.stack([middle if p == 1.0 else column(1.0, p, every) for p in PROMPTS], axis=1)
     answered = np.isfinite(middle)
     kept = np.flatnonzero(answered)
     data = LevelRows(

@@ -1,4 +1,4 @@
-"""Attention of one new token per sequence: the cache is read once, in parallel slices.
+"""Attention of one new token per sequence, or of a few guessed ones: the cache is read once, in parallel slices.
 
 B sequences, H heads, K kv heads, D head dim, kv visible tokens per sequence.
 """
@@ -70,6 +70,7 @@ def decode_attention(
     *,
     window: Real = 0.0,
     value_dim: Real | None = None,
+    queries: Real = 1.0,
     resident: Real = 0.0,
 ) -> Cost:
     """t = start_s + passes + <units, memory>_softness, less the launch that is hidden: ahead x the shorter of
@@ -79,7 +80,8 @@ def decode_attention(
     hot loop) only what the cache does not hold. units: B K blocks, each sequence cut into
     s = occupancy units / (B K) slices of at least `slice` tokens; a block takes its tokens x
     max(bytes / load rate, products of rows padded to 16) + block_s. `value_dim` differs from `head_dim` for
-    latent caches, whose values are part of the keys: pass 0.
+    latent caches, whose values are part of the keys: pass 0. `queries` per sequence, guesses to be verified, share a
+    read of the cache as grouped heads do: they are rows of the same product.
     """
     value = head_dim if value_dim is None else value_dim
     reach = np.where(np.asarray(window) > 0, window, np.inf)
@@ -88,12 +90,12 @@ def decode_attention(
     total = batch * kv_heads * seen * token_bytes
     found = resident * (1.0 - missed(total, rates.cache_bytes, p.cache_full, p.cache_empty))
     output = np.where(np.asarray(value) > 0, value, head_dim)
-    passing = batch * heads * (head_dim + output) * 2.0
+    passing = batch * queries * heads * (head_dim + output) * 2.0
     memory_s = (total * (1.0 - found) + passing) / (rates.memory_bytes_per_s * p.memory_share)
     groups = np.where(np.asarray(heads <= p.widest * kv_heads), kv_heads, heads)
     blocks = batch * groups
     slices = np.minimum(np.maximum(p.occupancy * rates.units / blocks, 1.0), np.maximum(seen / p.slice, 1.0))
-    rows = np.ceil(heads / groups / GROUP_ROWS) * GROUP_ROWS
+    rows = np.ceil(queries * heads / groups / GROUP_ROWS) * GROUP_ROWS
     multiply_s = 2.0 * (head_dim + output) * rows * rates.units / (rates.flops_per_s * p.compute_share)
     load_s = token_bytes / (p.load_bytes_per_clock * rates.clock_hz)
     one = seen / slices * np.maximum(load_s, multiply_s) + p.block_s
@@ -107,7 +109,7 @@ def decode_attention(
         },
         cast(float, p.softness),
     )
-    projected = batch * (heads * head_dim + kv_heads * (head_dim + value)) * 2.0
+    projected = batch * queries * (heads * head_dim + kv_heads * (head_dim + value)) * 2.0
     work = body + Cost({"memory": p.passes * projected / rates.memory_bytes_per_s})
     hidden = p.ahead * np.minimum(p.start_s, work.total_s)
     return work + Cost({"launch": p.start_s - hidden}, {"launch": hidden})

@@ -7,7 +7,7 @@ ran in between; activations in the cache as far as they fit, since the operator 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 import numpy as np
@@ -29,7 +29,7 @@ from chipwise.cost.simt.tiles import MANY_ROWS, TILES
 from chipwise.cost.simt.vector import VectorParameters, few_rows
 from chipwise.units import Real
 from chipwise.workload.moe import distinct_experts
-from chipwise.workload.op import Op
+from chipwise.workload.op import Op, decodes
 
 __all__ = [
     "ACTIVATION_BYTES", "Labels", "SimtParameters", "dtype_label", "group_of", "narrowing", "simt_time",
@@ -73,7 +73,9 @@ class SimtParameters:
     `launch_s` is what a kernel costs beyond its work among others, in a captured graph or in a queue; None:
     operators run on their own, as benchmarks time them, with the time to the first block and from the last one
     that neighbours hide. `vector`: the runtime multiplies few rows on the vector lanes. `own`: it multiplies many
-    rows with kernels of its own.
+    rows with kernels of its own. `sustained`: by type of products, the energy of an operation where units multiply for
+    minutes on end over that of short timings, which run on charge and on cool chips; `decoding` are the rows of the
+    pass that decode: they tell bursts of prompts from that (`_energy`).
     """
 
     find: Callable[[str, Labels], Values]
@@ -81,6 +83,8 @@ class SimtParameters:
     launch_s: Real | None = None
     vector: VectorParameters | None = None
     own: OwnKernels | None = None
+    sustained: Mapping[str, float] = field(default_factory=dict)
+    decoding: Real = 0.0
 
     def take(self, index: np.ndarray) -> SimtParameters:
         """Of several chips: those at `index`, any shape."""
@@ -96,6 +100,10 @@ class SimtParameters:
         if isinstance(launch_s, np.ndarray) and launch_s.ndim:
             launch_s = launch_s[index]
         return replace(self, find=find, launch_s=launch_s, own=self.own and self.own.take(index))
+
+    def beside(self, decoding: Real) -> SimtParameters:
+        """The same for the operators of a pass in which so many rows decode."""
+        return replace(self, decoding=decoding) if self.sustained else self
 
     def pick(
         self, kind: type[Any], group: str, prefix: str = "", launches: float = 1.0, **labels: str
@@ -157,7 +165,7 @@ def group_of(op: Op) -> str:
         latent = (
             _all(d["kv_heads"], 1.0) and bool(np.all(np.asarray(key) > _LATENT_DIM)) and not _all(value, key)
         )
-        if _all(d["q"], 1.0) and not d.get("prompt", 0.0):
+        if decodes(op) and not d.get("prompt", 0.0):
             return "simt.latent_decode" if latent else "simt.decode"
         expanded = (_first(key), _first(value)) == _EXPANDED
         return "simt.latent_prompt" if expanded or latent else "simt.prompt"
@@ -189,10 +197,26 @@ def _gemm(op: Op, device: Device, p: SimtParameters, run: Run) -> Cost:
     )
     rates = Rates.at(device, device.matrix[op.compute])
     found = _own(op, device, p, p.pick(GemmParameters, group_of(op), dtype=label))
+    if op.compute in p.sustained:
+        energy = _energy(p.sustained[op.compute], p.decoding, operands.weight, rates)
+        found = replace(found, joule_per_flop=energy * found.joule_per_flop)
     # kernels that unpack weights are no faster for fewer rows: published speeds of 8 and 16 rows
     sizes = MANY_ROWS if p.own else TILES
     tiles = gemm(d["m"], d["n"], d["k"], operands, rates, found, batch=d["batch"], sizes=sizes)
     return few_rows(tiles, d["m"], weights, op, device, p.vector) if p.vector else tiles
+
+
+def _energy(sustained: float, decoding: Real, weight: Real, rates: Rates) -> Real:
+    """Energy of an operation over that of short timings: 1 + (sustained - 1) x duty.
+
+    duty = min(1, decoding / ridge): the part of the time between prompts that units multiply, with the ridge of the
+    roofline in rows, FLOP/s x bytes of a weight / (2 x bandwidth). Decoding of few rows waits for memory meanwhile,
+    and the power of a product of prompts is made up for.
+    """
+    ridge = rates.flops_per_s * weight / (2.0 * rates.memory_bytes_per_s)
+    duty = np.minimum(decoding / ridge, 1.0)
+    more: Real = 1.0 + (sustained - 1.0) * duty
+    return more
 
 
 def _experts(op: Op, device: Device, p: SimtParameters, run: Run) -> Cost:
@@ -264,6 +288,7 @@ def _attention(op: Op, device: Device, p: SimtParameters, run: Run) -> Cost:
             rates,
             found,
             value_dim=0.0 * value if latent else value,
+            queries=d["q"],
             resident=run.hot,
         )
     label = "fp8" if op.compute == "fp8" else "b16"
