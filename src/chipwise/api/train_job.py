@@ -15,10 +15,12 @@ from chipwise.calibrate.training_rates import labels_of, rates
 from chipwise.catalog.chip import Chip
 from chipwise.catalog.system import System, systems_for, with_own_links
 from chipwise.catalog.trainer import Trainer, get_trainer, usual_trainer
+from chipwise.cost.device import Device
 from chipwise.errors import UnknownNameError
 from chipwise.parallel.network import ALIKE
 from chipwise.predict.training.cluster import Wired, cluster, on_system
 from chipwise.predict.training.memory import MemoryRates
+from chipwise.predict.training.operators import Kernels
 from chipwise.predict.training.values import Cluster, Recipe, Transformer
 from chipwise.search.training import Job
 from chipwise.search.training_space import ANY, Software
@@ -34,6 +36,8 @@ NETWORK = {
     "oversubscription": ("", 1.0, 100.0),
     "leaf": ("", 1.0, 1e6),
 }
+# Formats of products by class; blocks of 32 are scaled in the matrix unit, at the rate of whole tensors.
+NARROW = {"fp32": "fp32", "8": "fp8", "4": "nvfp4"}
 SHARED = ("wide", "narrow", "memory_bytes", "memory_bytes_per_s", "link_bytes_per_s", "nic_bytes_per_s")
 PACKED = "nf4_double"  # 4 bits whose scales are quantised too (Dettmers et al., 2023)
 
@@ -118,6 +122,7 @@ def site_of(
         half_gradients=float(half == "fp16"),
         frozen_bytes=packed if ask.method == "qlora" else 1.0 if dtype in ("8", "4") else 2.0,
     )
+    kernels = _kernels(chip, software, ask.precision, half, numbers)
     stages = software.zero or ANY.zero
     if trainer and software.usual_zero is not None:
         stages = (software.usual_zero,)
@@ -129,6 +134,7 @@ def site_of(
         recipe,
         rates(one, numbers.links(chip)),
         MemoryRates(**held),
+        kernels,
         ask.batch,
         ask.seq,
         ask.adapter,
@@ -139,6 +145,14 @@ def site_of(
     )
     precision = half if dtype == "16" else ask.precision
     return Site(job, chip, system, software, precision, labels, trainer is not None)
+
+
+def _kernels(chip: Chip, trainer: Trainer, precision: str, half: str, numbers: Parameters) -> Kernels:
+    """Where and how the operators of a rank run: types of its products, devices of a package that it has."""
+    narrow = NARROW.get(PRECISIONS[precision][0], half)
+    found = numbers.cost(chip.family, trainer.kernels, [chip]).take(np.zeros((), dtype=np.intp))
+    parts = float(chip.devices_per_package) / trainer.devices_of(chip)
+    return Kernels(Device.of(chip), found, narrow, "fp32" if narrow == "fp32" else half, parts)
 
 
 def network_of(given: Mapping[str, str]) -> dict[str, float]:

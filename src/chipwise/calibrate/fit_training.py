@@ -18,6 +18,7 @@ from chipwise.calibrate.training_rates import MEMORY, MEMORY_PREFIX, PREFIX, QUA
 from chipwise.catalog.chips import get_chip
 from chipwise.parallel.collective import CollectiveParameters, Kind
 from chipwise.predict.training.memory import MemoryRates, MemoryUse, memory_use
+from chipwise.predict.training.operators import Work
 from chipwise.predict.training.step import StepTime, step_time
 from chipwise.predict.training.values import Cluster, Recipe, Spread, Transformer
 from chipwise.units import Array, Real
@@ -39,6 +40,7 @@ class Runs:
     spread: Spread
     cluster: Cluster
     recipe: Recipe
+    work: Work
     labels: dict[str, NDArray[np.str_]]
     seconds: Array
     memory_bytes: Array
@@ -50,7 +52,7 @@ class Runs:
     def take(self, index: NDArray[np.intp]) -> Runs:
         """Some of them."""
         parts: dict[str, Any] = {
-            n: _taken(getattr(self, n), index) for n in ("network", "spread", "cluster", "recipe")
+            n: _taken(getattr(self, n), index) for n in ("network", "spread", "cluster", "recipe", "work")
         }
         return Runs(
             labels={k: v[index] for k, v in self.labels.items()},
@@ -120,7 +122,7 @@ def seconds_of(runs: Runs, numbers: Parameters) -> StepTime:
     """Step time of every run by cause."""
     times, _ = training_effects(numbers)
     r = rates(times.values(runs.labels), _links(runs, numbers))
-    return step_time(runs.network, runs.spread, runs.cluster, runs.recipe, r)
+    return step_time(runs.network, runs.spread, runs.cluster, runs.recipe, r, runs.work)
 
 
 def memory_of(runs: Runs, numbers: Parameters) -> MemoryUse:
@@ -152,7 +154,7 @@ def _time_rows(runs: Runs, numbers: Parameters) -> Rows:
         whole = len(index) == len(runs)
         part = runs if whole else runs.take(index)
         r = rates(values, links if whole else {kind: _taken(p, index) for kind, p in links.items()})
-        found: Real = step_time(part.network, part.spread, part.cluster, part.recipe, r).total_s
+        found: Real = step_time(part.network, part.spread, part.cluster, part.recipe, r, part.work).total_s
         return np.asarray(found)
 
     return Rows(runs.labels, runs.seconds, model, runs.weight)

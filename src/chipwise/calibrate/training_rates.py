@@ -45,29 +45,21 @@ _PASSES = {
 
 QUANTITIES: Mapping[str, Quantity] = {
     "linear": Quantity(
-        0.72,
+        0.87,
         0.05,
-        "share of dense peak, products with weights, at sustained clocks",
-        (
-            Level(("dtype",), 0.08, _DTYPE),
-            Level(("products",), 0.15, _PRODUCTS),
-            Level(("stack",), 0.10),
-        ),
-        high=1.0,
+        "share of the speed that products with weights have alone",
+        (Level(("dtype",), 0.08), Level(("products",), 0.15), Level(("stack",), 0.10)),
+        high=2.0,
     ),
     "straggle": Quantity(0.004, 0.4, "more time per doubling of the nodes"),
-    "tail": Quantity(0.2, 0.5, "waves of tiles that a product takes longer"),
     "fsdp_overlap": Quantity(1.4, 0.10, "exponent of the overlap of FSDP traffic", low=1.0, high=8.0),
     "core": Quantity(
-        0.36,
+        0.8,
         0.10,
-        "share of 16-bit peak, fused attention core",
-        # FlashAttention-2 was written for Ampere and reaches 35 % of a Hopper, kernels of its own twice that (Shah et
-        # al., 2024)
+        "share of the speed that attention cores have alone",
         (Level(("attention", "generation"), 0.15, {"fa2+hopper": -0.5}),),
-        high=0.9,
+        high=4.0,
     ),
-    "unfused": Quantity(0.60, 0.15, "share of 16-bit peak, attention core that writes scores", high=0.9),
     "passes": Quantity(
         2.3, 0.15, "passes over saved activations, forward", (Level(("stack",), 0.12, _PASSES),)
     ),
