@@ -16,6 +16,7 @@ from chipwise.catalog.chip import Chip
 from chipwise.catalog.system import System, systems_for, with_own_links
 from chipwise.catalog.trainer import Trainer, get_trainer, usual_trainer
 from chipwise.cost.device import Device
+from chipwise.cost.systolic.family import SystolicModel
 from chipwise.errors import UnknownNameError
 from chipwise.parallel.network import ALIKE
 from chipwise.predict.training.cluster import Wired, cluster, on_system
@@ -151,6 +152,8 @@ def _kernels(chip: Chip, trainer: Trainer, precision: str, half: str, numbers: P
     """Where and how the operators of a rank run: types of its products, devices of a package that it has."""
     narrow = NARROW.get(PRECISIONS[precision][0], half)
     found = numbers.cost(chip.family, trainer.kernels, [chip]).take(np.zeros((), dtype=np.intp))
+    if isinstance(found, SystolicModel):
+        found = replace(found, resident=0.0)  # what a layer makes is saved for its backward pass
     parts = float(chip.devices_per_package) / trainer.devices_of(chip)
     return Kernels(Device.of(chip), found, narrow, "fp32" if narrow == "fp32" else half, parts)
 

@@ -69,7 +69,8 @@ def layer_time(
     passes = r.passes * work.pass_s
     cheap = passes * cheap_bytes(t, s, recipe) / saved_bytes(t, s, recipe)
     again = s.full * (forward + core + passes) + (1.0 - s.full) * s.selective * (core + cheap)
-    host = r.host_s * (1.0 + s.full / 3.0) + t.moe_share * r.moe_host_s
+    local = np.maximum(t.experts / s.ep, 1.0)
+    host = r.host_s * (1.0 + s.full / 3.0) + t.moe_share * (r.moe_host_s + local * r.expert_host_s)
     host = host * np.where(np.asarray(tp) > 1, TENSOR_HOST, 1.0)
     host = np.where(
         np.asarray(recipe.compiled) > 0, 0.0, host * np.where(np.asarray(recipe.graphs) > 0, GRAPH_HOST, 1.0)

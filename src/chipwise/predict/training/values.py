@@ -237,7 +237,7 @@ class Rates:
     | memory | ε_m | share | of memory bandwidth, of the optimiser |
     | passes | κ_e | passes | over the saved activations, forward |
     | host_s | h | s | host work per layer and micro-batch, forward and backward |
-    | moe_host_s | | s | the same, more for a layer with experts |
+    | moe_host_s, expert_host_s | | s | the same, more for a layer with experts; for each of them on a rank |
     | tp_exposed, dp_exposed, pp_exposed | 1 - o | share | of collectives, not hidden |
     | fsdp_overlap | q | exponent | sharpness of the overlap of FSDP traffic with compute; 1: none |
     | expert_loss | φ | factor | permutation, imbalance, grouped products |
@@ -254,6 +254,7 @@ class Rates:
     passes: Real = 2.2
     host_s: Real = 1.3e-3
     moe_host_s: Real = 3e-3
+    expert_host_s: Real = 30e-6
     tp_exposed: Real = 0.4
     dp_exposed: Real = 0.45
     pp_exposed: Real = 0.85
