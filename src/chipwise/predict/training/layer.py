@@ -19,7 +19,6 @@ __all__ = ["LayerTime", "head_time", "layer_time"]
 TENSOR_HOST = 1.25
 GRAPH_HOST = 0.36
 RING_EXPOSED = 0.1  # of the traffic of ring attention, where the core is long enough to hide it: assumed
-EXPERT_WIDTH = 2048.0  # of the experts that φ is quoted for
 
 
 def _soft4(a: Real, b: Real) -> Real:
@@ -61,10 +60,9 @@ def layer_time(
     Products: forward F; backward the gradients of inputs and of weights, 2 F (adapters: F, frozen weights).
     """
     tp = s.tp
-    routed = _uneven(t, r)
-    forward = work.forward_s / r.linear + routed * work.routed_s
+    forward = work.forward_s / r.linear + r.expert_loss * work.routed_s
     back = np.where(np.asarray(s.adapter) > 0, 1.0, 2.0)
-    products = forward + (work.input_s + work.weight_s) / r.linear + routed * work.routed_back_s
+    products = forward + (work.input_s + work.weight_s) / r.linear + r.expert_loss * work.routed_back_s
     core, core_back = work.core_s / r.core, work.core_back_s / r.core
     passes = r.passes * work.pass_s
     cheap = passes * cheap_bytes(t, s, recipe) / saved_bytes(t, s, recipe)
@@ -100,11 +98,6 @@ def _unpacked(t: Transformer, s: Spread, c: Cluster, recipe: Recipe, r: Rates) -
     once = params * (recipe.frozen_bytes + 2.0) / (r.memory * c.memory_bytes_per_s)
     packed = (np.asarray(s.adapter) > 0) & (np.asarray(recipe.frozen_bytes) < 1.0)
     return np.where(packed, (2.0 + s.full) * once, 0.0)
-
-
-def _uneven(t: Transformer, r: Rates) -> Real:
-    """What permutation and uneven groups cost weighs more where experts are narrow: 1 + (φ - 1) sqrt(2048 / f)."""
-    return 1.0 + (r.expert_loss - 1.0) * np.sqrt(EXPERT_WIDTH / np.maximum(t.expert_ffn, 1.0))
 
 
 def _tensor(t: Transformer, s: Spread, c: Cluster, recipe: Recipe, r: Rates) -> Real:

@@ -83,7 +83,6 @@ class Work:
 def work_of(t: Transformer, s: Spread, recipe: Recipe, k: Kernels) -> Work:
     """The operators of layouts `s` of one network, priced; degrees broadcast."""
     x, h, tp = s.tokens / k.parts, t.hidden, s.tp
-    cut = np.where(np.asarray(s.sequence) > 0, tp, 1.0)
     back = 0.0 if float(np.max(np.asarray(s.adapter))) else 1.0
     shapes = [(1.0, t.mixer_in / tp, h), (1.0, h, t.mixer_out / tp)]
     if float(t.dense_share) and float(t.ffn):
@@ -91,13 +90,6 @@ def work_of(t: Transformer, s: Spread, recipe: Recipe, k: Kernels) -> Work:
     if float(t.moe_share) and float(t.shared_ffn):
         shapes += [(t.moe_share, t.expert_gates * t.shared_ffn / tp, h), (t.moe_share, h, t.shared_ffn / tp)]
     forward, input_, weight = _products(x, shapes, k.narrow, k)
-    if FORMATS[k.narrow].bits < 16.0:
-        # written in the narrow type twice, as it is and turned: activations by the kernel that makes them, gradients
-        # by one of their own
-        ends = [(h / cut, n) if depth is h else (depth, h / cut) for _, n, depth in shapes]
-        shares = [share for share, _, _ in shapes]
-        ins, outs = (sum(a * b for a, b in zip(shares, side, strict=True)) for side in zip(*ends, strict=True))
-        forward, input_ = forward + _pass(2.0 * s.tokens * ins, k), input_ + _pass(4.0 * s.tokens * outs, k)
     core, core_back = _core(t, s, recipe, k)
     routed, routed_back = _routed(t, s, k, back) if float(t.moe_share) else (0.0, 0.0)
     head = sum(_products(x, [(1.0, t.vocab / tp, h)], k.wide, k))
@@ -116,8 +108,8 @@ def _products(
 ) -> tuple[Real, Real, Real]:
     """Seconds of (share of layers, columns, depth) products of x rows: forward, gradients of inputs, of weights.
 
-    All at once: products are stacked along a first axis, then each kind of them is summed. In narrow types the input
-    of each product is written so by a kernel of its own: the activations forward, their gradients once for both.
+    All at once: products are stacked along a first axis, then each kind of them is summed. What writes operands in a
+    narrow type is fused into the kernels that make them.
     """
     shares, n, depth = ([np.asarray(part, dtype=float) for part in column] for column in zip(*shapes, strict=True))
     columns = np.broadcast_arrays(np.asarray(x, dtype=float), *n, *depth, *shares)
