@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -16,6 +16,7 @@ from chipwise.catalog.chip import Chip
 from chipwise.catalog.system import System, systems_for, with_own_links
 from chipwise.catalog.trainer import Trainer, get_trainer, usual_trainer
 from chipwise.cost.device import Device
+from chipwise.cost.simt.family import Labels, SimtParameters
 from chipwise.cost.systolic.family import SystolicModel
 from chipwise.errors import UnknownNameError
 from chipwise.parallel.network import ALIKE
@@ -25,7 +26,7 @@ from chipwise.predict.training.operators import Kernels
 from chipwise.predict.training.values import Cluster, Recipe, Transformer
 from chipwise.search.training import Job
 from chipwise.search.training_space import ANY, Software
-from chipwise.units import parse_quantity
+from chipwise.units import Real, parse_quantity
 from chipwise.workload.formats import get_format
 
 __all__ = ["Site", "TrainSoftware", "network_of", "site_of"]
@@ -39,6 +40,7 @@ NETWORK = {
 }
 # Formats of products by class; blocks of 32 are scaled in the matrix unit, at the rate of whole tensors.
 NARROW = {"fp32": "fp32", "8": "fp8", "4": "nvfp4"}
+Find = Callable[[str, Labels], Mapping[str, Real]]
 SHARED = ("wide", "narrow", "memory_bytes", "memory_bytes_per_s", "link_bytes_per_s", "nic_bytes_per_s")
 PACKED = "nf4_double"  # 4 bits whose scales are quantised too (Dettmers et al., 2023)
 
@@ -154,8 +156,23 @@ def _kernels(chip: Chip, trainer: Trainer, precision: str, half: str, numbers: P
     found = numbers.cost(chip.family, trainer.kernels, [chip]).take(np.zeros((), dtype=np.intp))
     if isinstance(found, SystolicModel):
         found = replace(found, resident=0.0)  # what a layer makes is saved for its backward pass
+    if isinstance(found, SimtParameters):
+        found = replace(found, find=_trained(found.find, trainer.attention))
     parts = float(chip.devices_per_package) / trainer.devices_of(chip)
     return Kernels(Device.of(chip), found, narrow, "fp32" if narrow == "fp32" else half, parts)
+
+
+def _trained(find: Find, attention: str) -> Find:
+    """Numbers of kernels as training runs them: the library of attention that the trainer calls, and without what a
+    serving runtime does around it (a cache to write; rotations are element-wise work of the layer)."""
+
+    def found(group: str, labels: Labels) -> Mapping[str, Real]:
+        if group != "simt.prompt":
+            return find(group, labels)
+        called = (("library", attention),) if attention != "native" else ()
+        return {**find(group, (*labels, *called)), "passes": 0.0}
+
+    return found
 
 
 def network_of(given: Mapping[str, str]) -> dict[str, float]:

@@ -162,4 +162,4 @@ def _labels(
     types = found.get("dtype", np.full(len(chips), dtype)).tolist()
     gens = of["generation"].tolist()
     library = [library_of(group, runtime, g, t, algorithm) for g, t in zip(gens, types, strict=True)]
-    return {**found, "library": np.array(library)}
+    return {"library": np.array(library), **found}
