@@ -28,7 +28,7 @@ __all__ = ["Runs", "fit", "fitted_count", "memory_of", "seconds_of", "seen_pairs
 T = TypeVar("T")
 SOURCE = "fitted on published training runs of 2020-2026 (step times and peak memory; rows are not shipped)"
 SEEN = f"{PREFIX}.seen.pair="
-LEAST = 0.03  # factors nearer to one than this are left out of the shipped table
+LEAST = 0.03  # factors that rows move less, and tell little about, are not shipped
 
 
 @dataclass(frozen=True)

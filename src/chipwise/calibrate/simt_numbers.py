@@ -57,7 +57,9 @@ def simt_parameters(
         new = [c for c in known if (group, run, c, labels) not in seen]
         if new:
             each_label = _labels(group, run, [known[c] for c in new], dict(labels))
-            each_label["chip"] = _measured(effects[group], [known[c] for c in new], dict(labels).get("dtype", ""))
+            each_label["chip"] = _measured(
+                effects[group], [known[c] for c in new], dict(labels).get("dtype", "")
+            )
             algorithm = dict(labels).get("algorithm", "ring")
             columns = effects[group].values(each_label) | library_facts(group, each_label, algorithm)
             each = {k: np.broadcast_to(v, len(new)) for k, v in columns.items()}

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-import numpy as np
-
 from chipwise.calibrate.effects import Level, Quantity
 from chipwise.catalog.trainer import Trainer
 from chipwise.parallel.collective import CollectiveParameters, Kind
@@ -85,7 +83,7 @@ MEMORY: Mapping[str, Quantity] = {
 
 def rates(values: Mapping[str, object], links: Mapping[Kind, CollectiveParameters]) -> Rates:
     """The quantities as the equations take them, and the numbers of exchanges as they were measured alone; what no
-    training row tells (`memory`, `kernel_s`) keeps the default of `Rates`."""
+    training row tells (`memory`) keeps the default of `Rates`."""
     return Rates(**values, links=links)  # type: ignore[arg-type]
 
 

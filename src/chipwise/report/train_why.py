@@ -52,7 +52,13 @@ def _gathering(job: Job, s: Spread) -> str:
     net = float(r.of("all_gather").net_share * np.nan_to_num(c.nic_bytes_per_s)) * max(near, 1.0)
     gathered = float(t.layers * t.layer_params + t.table_params) / float(t.active_params)
     moved = 2.0 * float(job.recipe.frozen_bytes) / 4.0 if job.adapter else 1.0
-    balance = moved * gathered * float(r.linear) * job.kernels.product_flops_per_s / max(link if inside else min(link, net), 1.0)
+    balance = (
+        moved
+        * gathered
+        * float(r.linear)
+        * job.kernels.product_flops_per_s
+        / max(link if inside else min(link, net), 1.0)
+    )
     here, used = float(s.tokens), float(s.zero) >= 3
     hides = ("hides" if used else "would hide") if here >= balance else ("waits" if used else "would wait")
     where = "behind compute" if here >= balance else f"for the {'fabric' if inside else 'network'}"
@@ -102,7 +108,9 @@ def _told(job: Job, at: Point, other: Spread) -> str:
 def _gain(job: Job, at: Point, resource: str) -> float:
     """Relative gain of tokens/s where there is 10 % more of a resource."""
     figure = RESOURCES[resource]
-    cluster = replace(job.cluster, **{figure: FASTER * getattr(job.cluster, figure)}) if figure else job.cluster
+    cluster = (
+        replace(job.cluster, **{figure: FASTER * getattr(job.cluster, figure)}) if figure else job.cluster
+    )
     raised = {resource: FASTER} if resource in ALONE else {}
     took = replace(job, cluster=cluster, kernels=job.kernels.faster(**raised)).step(at.spread)
     return at.seconds / float(took.total_s) - 1.0

@@ -133,7 +133,11 @@ def _mixer(layer: Layer, block: Block, hidden: float) -> dict[str, float]:
     if "core" in found:
         rest = params / hidden - found["mixer_out"]
         # output projections of low rank have fewer parameters than heads x value size: a quarter of all is theirs
-        found |= {"mixer_in": rest} if rest > 0 else {"mixer_in": 0.75 * params / hidden, "mixer_out": 0.25 * params / hidden}
+        found |= (
+            {"mixer_in": rest}
+            if rest > 0
+            else {"mixer_in": 0.75 * params / hidden, "mixer_out": 0.25 * params / hidden}
+        )
     return found
 
 

@@ -52,9 +52,7 @@ class LayerTime:
         return _soft4(self.device_s, self.host_s)
 
 
-def layer_time(
-    t: Transformer, s: Spread, c: Cluster, recipe: Recipe, r: Rates, work: Work
-) -> LayerTime:
+def layer_time(t: Transformer, s: Spread, c: Cluster, recipe: Recipe, r: Rates, work: Work) -> LayerTime:
     """(2)-(9): forward and backward of the mean layer.
 
     Products: forward F; backward the gradients of inputs and of weights, 2 F (adapters: F, frozen weights).

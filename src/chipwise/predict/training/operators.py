@@ -18,13 +18,14 @@ from chipwise.cost.systolic.family import SystolicModel
 from chipwise.predict.training.saved import touched_bytes
 from chipwise.predict.training.values import Recipe, Spread, Transformer
 from chipwise.units import Array, Real
-from chipwise.workload.formats import FORMATS, Format
+from chipwise.workload.formats import FORMATS
 from chipwise.workload.op import Op, attention, gemm, pointwise
 
-__all__ = ["BLOCK_KERNELS", "Kernels", "Table", "Work", "work_of"]
+__all__ = ["Kernels", "Table", "Work", "work_of"]
 
 BLOCK_KERNELS = 10.0  # element-wise kernels of a layer that are started one by one
-LARGE = 8192.0
+LARGE = 8192.0  # rows, columns and depth of a large product
+DEGREES = ("tp", "cp", "micro_batch", "ep")  # what the size of operators depends on
 MISALIGNED = 11.0  # unfused cores whose head size is no multiple of 8 fall off the matrix unit
 
 
@@ -44,7 +45,9 @@ class Kernels:
         """The same on devices whose matrix units and memory are so many times as fast."""
         d = self.device
         matrix = {name: compute * rate for name, rate in d.matrix.items()}
-        return replace(self, device=replace(d, matrix=matrix, memory_bytes_per_s=memory * d.memory_bytes_per_s))
+        return replace(
+            self, device=replace(d, matrix=matrix, memory_bytes_per_s=memory * d.memory_bytes_per_s)
+        )
 
     @property
     def product_flops_per_s(self) -> float:
@@ -81,7 +84,8 @@ class Work:
 
 
 def work_of(t: Transformer, s: Spread, recipe: Recipe, k: Kernels) -> Work:
-    """The operators of layouts `s` of one network, priced; degrees broadcast."""
+    """The operators of layouts `s` of one network, priced; degrees broadcast, everything else is one number. Frozen
+    weights (adapters) need no gradient."""
     x, h, tp = s.tokens / k.parts, t.hidden, s.tp
     back = 0.0 if float(np.max(np.asarray(s.adapter))) else 1.0
     shapes = [(1.0, t.mixer_in / tp, h), (1.0, h, t.mixer_out / tp)]
@@ -111,7 +115,9 @@ def _products(
     All at once: products are stacked along a first axis, then each kind of them is summed. What writes operands in a
     narrow type is fused into the kernels that make them.
     """
-    shares, n, depth = ([np.asarray(part, dtype=float) for part in column] for column in zip(*shapes, strict=True))
+    shares, n, depth = (
+        [np.asarray(part, dtype=float) for part in column] for column in zip(*shapes, strict=True)
+    )
     columns = np.broadcast_arrays(np.asarray(x, dtype=float), *n, *depth, *shares)
     rows, rest = columns[0], columns[1:]
     each = len(shapes)
@@ -128,8 +134,8 @@ def _products(
 def _core(t: Transformer, s: Spread, recipe: Recipe, k: Kernels) -> tuple[Real, Real]:
     """Seconds of the attention core, forward and backward, of a mean layer.
 
-    Fused: prompts of `micro_batch` sequences; backward the same kernel's products once more and a half, five
-    instead of two. Unfused: products of all pairs, batched over heads, and the same four backward.
+    Fused: prompts of `micro_batch` sequences; backward five products of that size, where forward has two. Unfused:
+    products of all pairs, batched over heads, and four of that size backward.
     """
     if not float(t.core_share):
         return 0.0, 0.0
@@ -140,19 +146,20 @@ def _core(t: Transformer, s: Spread, recipe: Recipe, k: Kernels) -> tuple[Real, 
         if isinstance(k.numbers, SystolicModel):
             return _on_arrays(t, s, k, batch, q, heads, d)
         groups = np.maximum(t.kv_width / (2.0 * d) / s.tp, 1.0)
-        # a rank of a ring sees the keys of all: as many pairs as a c-th of the sequences' own
+        # a rank that has a c-th of a sequence sees the keys of all: as many pairs as a c-th of the sequences has
         found: Real = 0.0
         for window, share in ((0.0, 1.0 - float(t.window_share)), (float(t.window), float(t.window_share))):
             if share:
                 op = attention(
-                    batch / s.cp, s.seq + 0.0 * q, s.seq + 0.0 * q, heads, np.minimum(groups, heads), d,
+                    batch / s.cp, s.seq, s.seq, heads, np.minimum(groups, heads), d,
                     window=window, causal=bool(float(t.causal)),
                 )  # fmt: skip
                 found = found + share * price(op, k.device, k.numbers).total_s
         found = t.core_share * found
         return found, 2.5 * found
     form = FORMATS[k.wide]
-    m, n, inner = (np.stack(np.broadcast_arrays(*pair)) for pair in ((q, q), (s.seq, d + 0.0 * q), (d + 0.0 * q, s.seq)))
+    pairs = ((q, q), (s.seq, d), (d, s.seq))  # rows, columns and depth of scores and of weighted sums
+    m, n, inner = (np.stack(np.broadcast_arrays(*pair, q)[:2]) for pair in pairs)
     both = gemm(m, n, inner, form, form, batch=batch * heads)
     odd = t.head_dim % 8 != 0 and t.head_dim % 1 == 0
     found = t.core_share * np.asarray(price(both, k.device, k.numbers).total_s).sum(axis=0)
@@ -160,15 +167,19 @@ def _core(t: Transformer, s: Spread, recipe: Recipe, k: Kernels) -> tuple[Real, 
     return found, 2.0 * found
 
 
-def _on_arrays(t: Transformer, s: Spread, k: Kernels, batch: Real, q: Real, heads: Real, d: float) -> tuple[Real, Real]:
+def _on_arrays(
+    t: Transformer, s: Spread, k: Kernels, batch: Real, q: Real, heads: Real, width: float
+) -> tuple[Real, Real]:
+    """Seconds of a fused core on matrix arrays, forward and backward: its two products, which read queries, keys and
+    values and write outputs alone. Measured attention of such chips is that of serving, over pages of a cache."""
     seen = (1.0 - t.window_share) * s.seq + t.window_share * np.minimum(2.0 * t.window, s.seq)
     seen = seen * (1.0 - 0.5 * t.causal)
     form = FORMATS["bf16"]
-    found = 0.0
-    for m, n, inner in ((q, seen, d), (q, d, seen)):
-        op = gemm(m, n, inner, form, form, batch=batch * heads)
-        op = replace(op, weight_bytes=0.0, activation_bytes=2.0 * batch * heads * q * d * 2.0)
-        found = found + price(op, k.device, k.numbers).total_s
+    found: Real = 0.0
+    for n, depth in ((seen, width), (width, seen)):
+        op = gemm(q, n, depth, form, form, batch=batch * heads)
+        ends = replace(op, weight_bytes=0.0, activation_bytes=4.0 * batch * heads * q * width)
+        found = found + price(ends, k.device, k.numbers).total_s
     found = t.core_share * found
     return found, 2.5 * found
 
@@ -241,6 +252,3 @@ class Table:
         for name, places, size in zip(DEGREES, self.places, self.shape, strict=True):
             index = index * size + places[np.asarray(getattr(s, name)).astype(np.intp)]
         return Work(**{f.name: getattr(self.work, f.name)[index] for f in fields(self.work)})
-
-
-DEGREES = ("tp", "cp", "micro_batch", "ep")  # what the size of operators depends on
