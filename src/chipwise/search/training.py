@@ -223,7 +223,10 @@ def evaluate(job: Job, spread: Spread, table: Table | None = None) -> Priced:
     for start in range(0, size, CHUNK):
         rows = slice(start, start + CHUNK)
         part = take(spread, rows)
-        seconds[rows] = job.step(part, table.at(part)).total_s
+        # kept until those of the next chunk are made: a heap whose top is freed is given back, and taken again
+        work = table.at(part)
+        time = job.step(part, work)
+        seconds[rows] = time.total_s
         memory[rows] = fullest(job.network, part, job.recipe, job.memory).total_bytes
         reason[rows] = _reasons(job, part, memory[rows])
     return Priced(spread, seconds, memory, reason)
