@@ -28,7 +28,8 @@ __all__ = ["Runs", "fit", "fitted_count", "memory_of", "seconds_of", "seen_pairs
 T = TypeVar("T")
 SOURCE = "fitted on published training runs of 2020-2026 (step times and peak memory; rows are not shipped)"
 SEEN = f"{PREFIX}.seen.pair="
-LEAST = 0.03  # factors that rows move less, and tell little about, are not shipped
+# Factors that rows move less, and tell little about, are not shipped: of time, and of memory.
+LEAST, LEAST_MEMORY = 0.03, 0.003
 
 
 @dataclass(frozen=True)
@@ -81,7 +82,7 @@ def fit(runs: Runs, prior: Parameters) -> Parameters:
     weighed = np.flatnonzero(np.isfinite(runs.memory_bytes))
     if len(weighed):
         found = engine.fit(_memory_rows(runs.take(weighed)), MEMORY)
-        table |= found.parameters(MEMORY_PREFIX, SOURCE, LEAST)
+        table |= found.parameters(MEMORY_PREFIX, SOURCE, LEAST_MEMORY)
     pairs = np.char.add(np.char.add(runs.labels["stack"], "+"), runs.labels["generation"])[timed]
     for pair, rows in sorted(Counter(map(str, pairs)).items()):
         table[f"{SEEN}{pair}"] = Parameter(0.0, float(rows), 0.0, "rows of a trainer on a generation", SOURCE)
