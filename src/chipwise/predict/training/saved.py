@@ -7,7 +7,7 @@ import numpy as np
 from chipwise.predict.training.values import Recipe, Spread, Transformer
 from chipwise.units import Real
 
-__all__ = ["cheap_bytes", "saved_bytes", "touched_bytes"]
+__all__ = ["cheap_bytes", "saved_bytes", "score_bytes", "touched_bytes"]
 
 
 def saved_bytes(t: Transformer, s: Spread, recipe: Recipe) -> Real:
