@@ -88,7 +88,7 @@ def work_of(t: Transformer, s: Spread, recipe: Recipe, k: Kernels) -> Work:
     weights (adapters) need no gradient."""
     x, h, tp = s.tokens / k.parts, t.hidden, s.tp
     back = 0.0 if float(np.max(np.asarray(s.adapter))) else 1.0
-    shapes = [(1.0, t.mixer_in / tp, h), (1.0, h, t.mixer_out / tp)]
+    shapes: list[tuple[Real, Real, Real]] = [(1.0, t.mixer_in / tp, h), (1.0, h, t.mixer_out / tp)]
     if float(t.dense_share) and float(t.ffn):
         shapes += [(t.dense_share, t.gates * t.ffn / tp, h), (t.dense_share, h, t.ffn / tp)]
     if float(t.moe_share) and float(t.shared_ffn):

@@ -97,9 +97,9 @@ def step_time(t: Transformer, s: Spread, c: Cluster, recipe: Recipe, r: Rates, w
     body = computed + gradients + update
     # the slowest stage's time by cause: its layers' work, then what is left of it for the head
     count = m * stage_layers(t.layers, s.pp, s.vp)
-    work = layer.products_s + layer.core_s + layer.recompute_s
+    computing = layer.products_s + layer.core_s + layer.recompute_s
     return StepTime(
-        compute_s=count * work,
+        compute_s=count * computing,
         passes_s=count * layer.passes_s,
         head_s=m * (stage - hop) - count * total,
         host_s=count * (total - device),
