@@ -5,8 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from bench.timing import median_s
+from chipwise.calibrate.parameters import shipped_parameters
+from chipwise.catalog.chips import get_chip
+from chipwise.cost.device import Device
 from chipwise.predict.training.dims import plain
 from chipwise.predict.training.memory import MemoryRates
+from chipwise.predict.training.operators import Kernels
 from chipwise.predict.training.values import Cluster, Rates, Recipe, Spread
 from chipwise.search.training import Job, evaluate
 
@@ -19,8 +23,11 @@ def layouts_per_s() -> float:
     """Median over repeats, in the chunks of the search; legality included."""
     rng = np.random.default_rng(0)
     model = plain(80, 8192, 64, 28672, 128256, kv_heads=8, gated=True, tied=False)
-    machine = Cluster(989e12, 989e12, 80e9, 3.35e12, 450e9, 8.0, 50e9, units=132.0)
-    job = Job(model, machine, Recipe(), Rates(), MemoryRates(), 1024, 8192)
+    machine = Cluster(989e12, 989e12, 80e9, 3.35e12, 450e9, 8.0, 50e9)
+    chip = get_chip("h100-sxm5-80gb")
+    numbers = shipped_parameters().cost(chip.family, "any", [chip]).take(np.zeros((), dtype=np.intp))
+    kernels = Kernels(Device.of(chip), numbers)
+    job = Job(model, machine, Recipe(), Rates(), MemoryRates(), kernels, 1024, 8192)
     ones = np.ones(COUNT)
     spread = Spread(
         tp=2.0 ** rng.integers(0, 4, COUNT),

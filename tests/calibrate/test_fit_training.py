@@ -13,7 +13,9 @@ from chipwise.calibrate.parameters import Parameters, shipped_parameters
 from chipwise.calibrate.training_rates import MEMORY, QUANTITIES, labels_of, rates
 from chipwise.catalog.chips import get_chip
 from chipwise.catalog.trainer import get_trainer
+from chipwise.cost.device import Device
 from chipwise.predict.training.dims import plain
+from chipwise.predict.training.operators import Kernels, work_of
 from chipwise.predict.training.values import Cluster, Rates, Recipe, Spread
 
 # All but what training is fitted to: exchanges are priced by the numbers of kernels.
@@ -35,12 +37,15 @@ def runs(count: int = 24) -> Runs:
     )
     one = labels_of("16", get_trainer("nemo"), "hopper", moe=False)
     labels = {k: np.repeat(np.array([v]), count) for k, v in (one | {"chip": "h100-sxm5-80gb"}).items()}
-    machine = Cluster(989e12, 989e12, 80e9, 3.35e12, 450e9, 8.0, 50e9, units=132.0)
+    machine = Cluster(989e12, 989e12, 80e9, 3.35e12, 450e9, 8.0, 50e9)
+    chip = get_chip("h100-sxm5-80gb")
+    kernels = Kernels(Device.of(chip), shipped_parameters().efficiency("simt", "any"))
     made = Runs(
         t,
         _columns(spread, count),
         _columns(machine, count),
         _columns(Recipe(), count),
+        _columns(work_of(t, spread, Recipe(), kernels), count),
         labels,
         zeros + np.nan,
         zeros + np.nan,
@@ -52,11 +57,11 @@ def runs(count: int = 24) -> Runs:
             {k: np.full(count, v) for k, v in _believed().items()},
             shipped_parameters().links(get_chip("h100-sxm5-80gb")),
         ),
-        linear=np.full(count, 0.54),
+        linear=np.full(count, 0.65),
     )
     from chipwise.predict.training.step import step_time
 
-    seconds = step_time(made.network, made.spread, made.cluster, made.recipe, slow).total_s
+    seconds = step_time(made.network, made.spread, made.cluster, made.recipe, slow, made.work).total_s
     return replace(made, seconds=np.asarray(seconds))
 
 
@@ -106,7 +111,7 @@ def test_shipped_numbers_are_within_their_meaning() -> None:
     numbers = shipped_parameters()
     values = {k: p.value for k, p in numbers.table.items() if k.startswith("training.")}
     assert 0.5 < values["training.linear.all"] < 0.9
-    assert 0.2 < values["training.core.all"] < 0.6
+    assert 0.4 < values["training.core.all"] < 1.0
     assert 2e9 < values["training.memory.base_bytes.all"] < 12e9
     for name in (f"training.{q}.all" for q in QUANTITIES):
         assert numbers.table[name].rows

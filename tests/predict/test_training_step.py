@@ -9,31 +9,38 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from chipwise.calibrate.parameters import shipped_parameters
 from chipwise.catalog.chips import get_chip
 from chipwise.catalog.configs import find_config
 from chipwise.catalog.system import get_system
+from chipwise.cost.device import DTYPES, Device
+from chipwise.cost.efficiency import Efficiency
+from chipwise.cost.price import price
 from chipwise.errors import UsageError
 from chipwise.predict.training.cluster import cluster, on_system
 from chipwise.predict.training.dims import plain, transformer
 from chipwise.predict.training.memory import MemoryRates, activation_bytes, memory_use, state_bytes
+from chipwise.predict.training.operators import Kernels, Table, work_of
 from chipwise.predict.training.result import days_for_tokens, goodput, step_flops, young_daly
-from chipwise.predict.training.step import step_time
+from chipwise.predict.training.step import StepTime, step_time
 from chipwise.predict.training.values import Cluster, Rates, Recipe, Spread, take
 from chipwise.workload.build import build
+from chipwise.workload.formats import FORMATS
 from chipwise.workload.load import load_model
+from chipwise.workload.op import gemm
 
 LLAMA = plain(32, 4096, 32, 14336, 128256, kv_heads=8, gated=True, tied=False)
-H100 = Cluster(989e12, 989e12, 80e9, 3.35e12, 450e9, 8.0, 50e9, units=132.0)
+H100 = Cluster(989e12, 989e12, 80e9, 3.35e12, 450e9, 8.0, 50e9)
+IDEAL = Efficiency(dict.fromkeys(DTYPES, 1.0), 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 0.0, 8.0)
+CHIP = Device.of(get_chip("h100-sxm5-80gb"))
+KERNELS = Kernels(CHIP, shipped_parameters().efficiency("simt", "any"))
 ONE = Spread(global_batch=8.0, seq=4096.0, zero=0.0)
 PERFECT = Rates(
     linear=1.0,
     core=1.0,
-    unfused=1.0,
     memory=1.0,
-    kernel_s=0.0,
     host_s=0.0,
     moe_host_s=0.0,
-    tail=0.0,
     step_s=0.0,
     straggle=0.0,
 )
@@ -42,29 +49,38 @@ PERFECT = Rates(
 USUAL = Rates()
 
 
-def seconds(s: Spread, c: Cluster = H100, r: Rates = USUAL) -> float:
-    return float(step_time(LLAMA, s, c, Recipe(), r).total_s)
+def step(s: Spread, c: Cluster = H100, r: Rates = USUAL, k: Kernels = KERNELS) -> StepTime:
+    return step_time(LLAMA, s, c, Recipe(), r, work_of(LLAMA, s, Recipe(), k))
+
+
+def seconds(s: Spread, c: Cluster = H100, r: Rates = USUAL, k: Kernels = KERNELS) -> float:
+    return float(step(s, c, r, k).total_s)
 
 
 def test_parts_add_up() -> None:
     s = Spread(tp=4.0, pp=4.0, dp=4.0, micro_batch=1.0, global_batch=64.0, seq=4096.0, shard=4.0)
-    t = step_time(LLAMA, s, H100, Recipe(), Rates())
+    t = step(s)
     assert t.total_s == pytest.approx(sum(float(getattr(t, f.name)) for f in fields(t)))
     assert all(float(getattr(t, f.name)) >= -1e-12 for f in fields(t))
 
 
 def test_no_step_is_faster_than_its_flops() -> None:
     flops = float(step_flops(LLAMA, ONE, "causal"))
-    assert seconds(ONE, r=PERFECT) >= flops / 989e12 * 0.999
+    assert seconds(ONE, r=PERFECT, k=replace(KERNELS, numbers=IDEAL)) >= flops / 989e12 * 0.999
 
 
 def test_one_device_communicates_nothing() -> None:
-    t = step_time(LLAMA, ONE, H100, Recipe(), Rates())
+    t = step(ONE)
     for part in ("tp_s", "cp_s", "ep_s", "pp_s", "dp_s", "bubble_s", "straggle_s"):
         assert float(getattr(t, part)) == 0.0
 
 
-@given(st.sampled_from(["wide", "narrow", "memory_bytes_per_s", "link_bytes_per_s", "nic_bytes_per_s"]))
+@pytest.mark.parametrize("resource", ["compute", "memory"])
+def test_faster_devices_are_never_slower(resource: str) -> None:
+    assert seconds(ONE, k=KERNELS.faster(**{resource: 2.0})) < seconds(ONE)
+
+
+@given(st.sampled_from(["memory_bytes_per_s", "link_bytes_per_s", "nic_bytes_per_s"]))
 def test_twice_a_bandwidth_is_never_slower(name: str) -> None:
     s = Spread(tp=8.0, pp=2.0, dp=8.0, global_batch=256.0, seq=4096.0, shard=8.0)
     faster = replace(H100, **{name: 2.0 * float(getattr(H100, name))})
@@ -84,8 +100,8 @@ def test_arrays_and_numbers_agree(tp: int, pp: int, dp: int, zero: float) -> Non
         global_batch=64.0,
         seq=2048.0,
     )
-    many = np.asarray(step_time(LLAMA, s, H100, Recipe(), Rates()).total_s)
-    one = float(step_time(LLAMA, take(s, 3), H100, Recipe(), Rates()).total_s)
+    many = np.asarray(step(s).total_s)
+    one = float(step(take(s, 3)).total_s)
     assert many.shape == (n,)
     assert many[3] == pytest.approx(one, rel=1e-12)
 
@@ -189,3 +205,31 @@ def test_clusters_come_from_the_catalogue() -> None:
     assert cluster(get_chip("mi300x")).mesh == 1.0
     with pytest.raises(UsageError, match="not published"):
         cluster(replace(chip, matrix={}, vector={}))
+
+
+def test_products_of_a_step_cost_what_the_same_products_cost_anywhere() -> None:
+    """Four products forward, eight backward, and the head's three: each as `cost.price` has it."""
+    work, bf16 = work_of(LLAMA, ONE, Recipe(), KERNELS), FORMATS["bf16"]
+
+    def alone(m: float, n: float, k: float) -> float:
+        return float(np.asarray(price(gemm(m, n, k, bf16, bf16), CHIP, KERNELS.numbers).total_s))
+
+    shapes = [(6144.0, 4096.0), (4096.0, 4096.0), (2 * 14336.0, 4096.0), (4096.0, 14336.0)]
+    assert float(work.forward_s) == pytest.approx(sum(alone(4096.0, n, k) for n, k in shapes))
+    assert float(work.input_s) == pytest.approx(sum(alone(4096.0, k, n) for n, k in shapes))
+    assert float(work.weight_s) == pytest.approx(sum(alone(k, n, 4096.0) for n, k in shapes))
+    head = alone(4096.0, 128256.0, 4096.0) + alone(4096.0, 4096.0, 128256.0) + alone(4096.0, 128256.0, 4096.0)
+    assert float(work.head_s) == pytest.approx(head, rel=0.02)
+
+
+@pytest.mark.parametrize("name", ["meta-llama/Llama-3.1-8B", "Qwen/Qwen3-30B-A3B"])
+def test_a_table_of_operators_says_what_each_layout_costs(name: str) -> None:
+    t = transformer(build(load_model(find_config(name))))
+    rng = np.random.default_rng(3)
+    columns = {n: 2.0 ** rng.integers(0, 4, 40) for n in ("tp", "cp", "micro_batch", "ep")}
+    s = Spread(**columns, seq=4096.0, global_batch=64.0)
+    many = Table.of(t, s, Recipe(), KERNELS).at(s)
+    for i in (0, 17, 39):
+        one = work_of(t, take(s, i), Recipe(), KERNELS)
+        for f in fields(many):
+            assert float(getattr(many, f.name)[i]) == pytest.approx(float(np.asarray(getattr(one, f.name))))

@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from kernels_h100 import KERNELS
 from verdicts import verdict
 
 from chipwise.predict.training.dims import plain
 from chipwise.predict.training.memory import MemoryRates
 from chipwise.predict.training.stages import fullest
-from chipwise.predict.training.step import step_time
 from chipwise.predict.training.values import Cluster, Rates, Recipe, Spread, take
 from chipwise.search.training import (
     FITS,
@@ -25,8 +25,8 @@ from chipwise.search.training import (
     scaling,
 )
 
-H100 = Cluster(989e12, 989e12, 80e9, 3.35e12, 450e9, 8.0, 50e9, units=132.0)
-SMALL = Job(plain(32, 4096, 32, 16384, 51200), H100, Recipe(), Rates(), MemoryRates(), 64, 4096)
+H100 = Cluster(989e12, 989e12, 80e9, 3.35e12, 450e9, 8.0, 50e9)
+SMALL = Job(plain(32, 4096, 32, 16384, 51200), H100, Recipe(), Rates(), MemoryRates(), KERNELS, 64, 4096)
 
 
 @pytest.mark.parametrize("devices", [1, 8, 16, 24])
@@ -38,7 +38,7 @@ def test_never_worse_than_one_by_one(devices: int) -> None:
     fastest = np.inf
     for i in range(0, len(priced), max(len(priced) // 300, 1)):
         s = take(spread, i)
-        t = float(step_time(SMALL.network, s, H100, SMALL.recipe, SMALL.rates).total_s)
+        t = float(SMALL.step(s).total_s)
         m = float(fullest(SMALL.network, s, SMALL.recipe, SMALL.memory).total_bytes)
         assert t == pytest.approx(priced.seconds[i])
         assert m == pytest.approx(priced.memory_bytes[i])

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from kernels_h100 import KERNELS
 
 from chipwise.api.train_input import check_layout
 from chipwise.errors import UsageError
@@ -18,7 +19,7 @@ from chipwise.predict.training.values import Cluster, Rates, Recipe
 from chipwise.search.training import FITS, Job, TrainReason, best, evaluate, layouts, search
 from chipwise.search.training_space import Software
 
-H100 = Cluster(989e12, 989e12, 80e9, 3.35e12, 450e9, 8.0, 50e9, units=132.0)
+H100 = Cluster(989e12, 989e12, 80e9, 3.35e12, 450e9, 8.0, 50e9)
 SLICE = replace(H100, domain=256.0, link_bytes_per_s=90e9, memory_bytes=32e9)
 
 jobs = st.builds(
@@ -28,6 +29,7 @@ jobs = st.builds(
         Recipe(),
         Rates(),
         MemoryRates(),
+        KERNELS,
         batch,
         seq,
         software=Software(schedules),
@@ -96,7 +98,9 @@ def test_embedding_and_head_count_as_layers_of_virtual_stages(layers: int, stage
 
 def test_what_is_typed_follows_the_rule_of_the_search() -> None:
     """126 layers on 8 stages: 16 virtual stages, as embedding and head fill the last two places, and no 17."""
-    job = Job(plain(126, 16384, 128, 53248, 128256), H100, Recipe(), Rates(), MemoryRates(), 64, 8192)
+    job = Job(
+        plain(126, 16384, 128, 53248, 128256), H100, Recipe(), Rates(), MemoryRates(), KERNELS, 64, 8192
+    )
     for v in range(2, 17):
         check_layout({"pp": 8, "vp": v}, job, 512)
         priced = search(job, 512, {"tp": 8, "pp": 8, "vp": v})

@@ -7,25 +7,25 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from kernels_h100 import KERNELS
 from verdicts import verdict
 
 from chipwise.predict.training.dims import plain
 from chipwise.predict.training.memory import MemoryRates
 from chipwise.predict.training.stages import fullest
-from chipwise.predict.training.step import step_time
 from chipwise.predict.training.values import Cluster, Rates, Recipe, Spread, take
 from chipwise.search.training import FITS, Job, TrainReason, best, evaluate, layouts
 from chipwise.search.training_space import RECOMPUTE, SCHEDULES, Software
 
-H100 = Cluster(989e12, 989e12, 80e9, 3.35e12, 450e9, 8.0, 50e9, units=132.0)
-SMALL = Job(plain(24, 2048, 16, 8192, 51200), H100, Recipe(), Rates(), MemoryRates(), 32, 2048)
+H100 = Cluster(989e12, 989e12, 80e9, 3.35e12, 450e9, 8.0, 50e9)
+SMALL = Job(plain(24, 2048, 16, 8192, 51200), H100, Recipe(), Rates(), MemoryRates(), KERNELS, 32, 2048)
 USUAL = Recipe()
 DEEP = Spread(tp=4.0, pp=8.0, dp=2.0, global_batch=64.0, seq=4096.0, shard=2.0)
 WIDE = plain(80, 8192, 64, 28672, 128256, kv_heads=8, gated=True)
 
 
 def seconds(s: Spread, recipe: Recipe = USUAL) -> float:
-    return float(step_time(WIDE, s, H100, recipe, Rates()).total_s)
+    return float(replace(SMALL, network=WIDE, recipe=recipe).step(s).total_s)
 
 
 def held(s: Spread, recipe: Recipe = USUAL) -> float:
@@ -57,7 +57,7 @@ def test_never_worse_than_exhaustive_enumeration(devices: int) -> None:
             )  # fmt: skip
             used = fullest(SMALL.network, s, SMALL.recipe, SMALL.memory).total_bytes
             if verdict(SMALL, s) is TrainReason.OK and float(used) <= FITS * 80e9:
-                took = step_time(SMALL.network, s, H100, SMALL.recipe, SMALL.rates).total_s
+                took = SMALL.step(s).total_s
                 fastest = min(fastest, float(took))
     priced = evaluate(SMALL, layouts(SMALL, devices))
     assert priced.seconds[best(priced, 80e9)[0]] <= fastest * (1.0 + 1e-12)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -15,14 +15,18 @@ from chipwise.calibrate.training_rates import labels_of, rates
 from chipwise.catalog.chip import Chip
 from chipwise.catalog.system import System, systems_for, with_own_links
 from chipwise.catalog.trainer import Trainer, get_trainer, usual_trainer
+from chipwise.cost.device import Device
+from chipwise.cost.simt.family import Labels, SimtParameters
+from chipwise.cost.systolic.family import SystolicModel
 from chipwise.errors import UnknownNameError
 from chipwise.parallel.network import ALIKE
 from chipwise.predict.training.cluster import Wired, cluster, on_system
 from chipwise.predict.training.memory import MemoryRates
+from chipwise.predict.training.operators import Kernels
 from chipwise.predict.training.values import Cluster, Recipe, Transformer
 from chipwise.search.training import Job
 from chipwise.search.training_space import ANY, Software
-from chipwise.units import parse_quantity
+from chipwise.units import Real, parse_quantity
 from chipwise.workload.formats import get_format
 
 __all__ = ["Site", "TrainSoftware", "network_of", "site_of"]
@@ -34,6 +38,9 @@ NETWORK = {
     "oversubscription": ("", 1.0, 100.0),
     "leaf": ("", 1.0, 1e6),
 }
+# Formats of products by class; blocks of 32 are scaled in the matrix unit, at the rate of whole tensors.
+NARROW = {"fp32": "fp32", "8": "fp8", "4": "nvfp4"}
+Find = Callable[[str, Labels], Mapping[str, Real]]
 SHARED = ("wide", "narrow", "memory_bytes", "memory_bytes_per_s", "link_bytes_per_s", "nic_bytes_per_s")
 PACKED = "nf4_double"  # 4 bits whose scales are quantised too (Dettmers et al., 2023)
 
@@ -118,6 +125,7 @@ def site_of(
         half_gradients=float(half == "fp16"),
         frozen_bytes=packed if ask.method == "qlora" else 1.0 if dtype in ("8", "4") else 2.0,
     )
+    kernels = _kernels(chip, software, ask.precision, half, numbers)
     stages = software.zero or ANY.zero
     if trainer and software.usual_zero is not None:
         stages = (software.usual_zero,)
@@ -129,6 +137,7 @@ def site_of(
         recipe,
         rates(one, numbers.links(chip)),
         MemoryRates(**held),
+        kernels,
         ask.batch,
         ask.seq,
         ask.adapter,
@@ -139,6 +148,31 @@ def site_of(
     )
     precision = half if dtype == "16" else ask.precision
     return Site(job, chip, system, software, precision, labels, trainer is not None)
+
+
+def _kernels(chip: Chip, trainer: Trainer, precision: str, half: str, numbers: Parameters) -> Kernels:
+    """Where and how the operators of a rank run: types of its products, devices of a package that it has."""
+    narrow = NARROW.get(PRECISIONS[precision][0], half)
+    found = numbers.cost(chip.family, trainer.kernels, [chip]).take(np.zeros((), dtype=np.intp))
+    if isinstance(found, SystolicModel):
+        found = replace(found, resident=0.0)  # what a layer makes is saved for its backward pass
+    if isinstance(found, SimtParameters):
+        found = replace(found, find=_trained(found.find, trainer.attention))
+    parts = float(chip.devices_per_package) / trainer.devices_of(chip)
+    return Kernels(Device.of(chip), found, narrow, "fp32" if narrow == "fp32" else half, parts)
+
+
+def _trained(find: Find, attention: str) -> Find:
+    """Numbers of kernels as training runs them: the library of attention that the trainer calls, and without what a
+    serving runtime does around it (a cache to write; rotations are element-wise work of the layer)."""
+
+    def found(group: str, labels: Labels) -> Mapping[str, Real]:
+        if group != "simt.prompt":
+            return find(group, labels)
+        called = (("library", attention),) if attention != "native" else ()
+        return {**find(group, (*labels, *called)), "passes": 0.0}
+
+    return found
 
 
 def network_of(given: Mapping[str, str]) -> dict[str, float]:

@@ -18,6 +18,7 @@ from chipwise.calibrate.training_rates import MEMORY, MEMORY_PREFIX, PREFIX, QUA
 from chipwise.catalog.chips import get_chip
 from chipwise.parallel.collective import CollectiveParameters, Kind
 from chipwise.predict.training.memory import MemoryRates, MemoryUse, memory_use
+from chipwise.predict.training.operators import Work
 from chipwise.predict.training.step import StepTime, step_time
 from chipwise.predict.training.values import Cluster, Recipe, Spread, Transformer
 from chipwise.units import Array, Real
@@ -27,7 +28,8 @@ __all__ = ["Runs", "fit", "fitted_count", "memory_of", "seconds_of", "seen_pairs
 T = TypeVar("T")
 SOURCE = "fitted on published training runs of 2020-2026 (step times and peak memory; rows are not shipped)"
 SEEN = f"{PREFIX}.seen.pair="
-LEAST = 0.003  # factors nearer to one than this are left out of the shipped table
+# Factors that rows move less, and tell little about, are not shipped: of time, and of memory.
+LEAST, LEAST_MEMORY = 0.03, 0.003
 
 
 @dataclass(frozen=True)
@@ -39,6 +41,7 @@ class Runs:
     spread: Spread
     cluster: Cluster
     recipe: Recipe
+    work: Work
     labels: dict[str, NDArray[np.str_]]
     seconds: Array
     memory_bytes: Array
@@ -50,7 +53,7 @@ class Runs:
     def take(self, index: NDArray[np.intp]) -> Runs:
         """Some of them."""
         parts: dict[str, Any] = {
-            n: _taken(getattr(self, n), index) for n in ("network", "spread", "cluster", "recipe")
+            n: _taken(getattr(self, n), index) for n in ("network", "spread", "cluster", "recipe", "work")
         }
         return Runs(
             labels={k: v[index] for k, v in self.labels.items()},
@@ -79,7 +82,7 @@ def fit(runs: Runs, prior: Parameters) -> Parameters:
     weighed = np.flatnonzero(np.isfinite(runs.memory_bytes))
     if len(weighed):
         found = engine.fit(_memory_rows(runs.take(weighed)), MEMORY)
-        table |= found.parameters(MEMORY_PREFIX, SOURCE, LEAST)
+        table |= found.parameters(MEMORY_PREFIX, SOURCE, LEAST_MEMORY)
     pairs = np.char.add(np.char.add(runs.labels["stack"], "+"), runs.labels["generation"])[timed]
     for pair, rows in sorted(Counter(map(str, pairs)).items()):
         table[f"{SEEN}{pair}"] = Parameter(0.0, float(rows), 0.0, "rows of a trainer on a generation", SOURCE)
@@ -120,7 +123,7 @@ def seconds_of(runs: Runs, numbers: Parameters) -> StepTime:
     """Step time of every run by cause."""
     times, _ = training_effects(numbers)
     r = rates(times.values(runs.labels), _links(runs, numbers))
-    return step_time(runs.network, runs.spread, runs.cluster, runs.recipe, r)
+    return step_time(runs.network, runs.spread, runs.cluster, runs.recipe, r, runs.work)
 
 
 def memory_of(runs: Runs, numbers: Parameters) -> MemoryUse:
@@ -152,7 +155,7 @@ def _time_rows(runs: Runs, numbers: Parameters) -> Rows:
         whole = len(index) == len(runs)
         part = runs if whole else runs.take(index)
         r = rates(values, links if whole else {kind: _taken(p, index) for kind, p in links.items()})
-        found: Real = step_time(part.network, part.spread, part.cluster, part.recipe, r).total_s
+        found: Real = step_time(part.network, part.spread, part.cluster, part.recipe, r, part.work).total_s
         return np.asarray(found)
 
     return Rows(runs.labels, runs.seconds, model, runs.weight)

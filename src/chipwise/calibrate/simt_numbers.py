@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from chipwise.calibrate.effects import Effects
 from chipwise.catalog.chip import Chip
+from chipwise.catalog.chips import load_chips
 from chipwise.catalog.runtime import kernel_library, kernels_of, load_runtimes
 from chipwise.cost.efficiency import Efficiency
 from chipwise.cost.simt.family import Labels, SimtParameters
@@ -56,6 +57,9 @@ def simt_parameters(
         new = [c for c in known if (group, run, c, labels) not in seen]
         if new:
             each_label = _labels(group, run, [known[c] for c in new], dict(labels))
+            each_label["chip"] = _measured(
+                effects[group], [known[c] for c in new], dict(labels).get("dtype", "")
+            )
             algorithm = dict(labels).get("algorithm", "ring")
             columns = effects[group].values(each_label) | library_facts(group, each_label, algorithm)
             each = {k: np.broadcast_to(v, len(new)) for k, v in columns.items()}
@@ -65,6 +69,29 @@ def simt_parameters(
         return {k: np.array([row[k] for row in rows]) for k in rows[0]}
 
     return SimtParameters(find, rest, None if alone else rest.launch_s)
+
+
+def _measured(effects: Effects, chips: Sequence[Chip], dtype: str) -> NDArray[np.str_]:
+    """Names of chips as numbers know them: of one without numbers of its own for a type, the first that has them and
+    the same units at the same clock, which is another board of the same die."""
+    keys = {key for _, level, key in effects.table if level in ("chip", "chip+dtype")}
+    have = {key.partition("+")[0] for key in keys if not dtype or key.endswith(f"+{dtype}")}
+
+    def name(chip: Chip) -> str:
+        if chip.software_id in have or not chip.matrix_unit:
+            return chip.software_id
+        found = (o for o in sorted(have) if _die(chip) == _die(load_chips().get(o)))
+        return next(found, chip.software_id)
+
+    return np.array([name(c) for c in chips])
+
+
+def _die(chip: Chip | None) -> tuple[object, ...]:
+    """What boards of one die have in common."""
+    if chip is None:
+        return ()
+    unit = chip.matrix_unit
+    return chip.generation, unit.units, unit.macs_per_clock, unit.peak_clock_hz
 
 
 def _alike(chip: Chip) -> str:
@@ -137,4 +164,4 @@ def _labels(
     types = found.get("dtype", np.full(len(chips), dtype)).tolist()
     gens = of["generation"].tolist()
     library = [library_of(group, runtime, g, t, algorithm) for g, t in zip(gens, types, strict=True)]
-    return {**found, "library": np.array(library)}
+    return {"library": np.array(library), **found}

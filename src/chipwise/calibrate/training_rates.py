@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-import numpy as np
-
 from chipwise.calibrate.effects import Level, Quantity
 from chipwise.catalog.trainer import Trainer
 from chipwise.parallel.collective import CollectiveParameters, Kind
@@ -20,18 +18,8 @@ __all__ = ["MEMORY", "MEMORY_PREFIX", "PREFIX", "QUANTITIES", "labels_of", "rate
 
 PREFIX = "training"
 
-_DTYPE = {
-    "16": 0.0,
-    "8": float(np.log(0.56 / 0.72)),
-    "4": float(np.log(0.42 / 0.72)),
-    "fp32": float(np.log(0.80 / 0.72)),
-}
-
-# A share in training is 0.87 of that of a lone large product, where both are known (A100, H100). AMD's libraries reach
-# less of their peaks than others, by the kernels of this package: 0.47 (MI300X), 0.49 (MI355X) in 16 bit, 0.55 and 0.49
-# in 8 bit; few training runs say it again.
-# Volta's reach less of theirs too, without asynchronous copies.
-_PRODUCTS = {"16+cdna3": -0.56, "16+cdna4": -0.53, "8+cdna3": -0.17, "8+cdna4": -0.27, "16+volta": -0.15}
+# Kernels of V100s were timed in bursts at their boost clock, which they do not keep under load.
+_PRODUCTS = {"16+volta": -0.2}
 
 # Megatron of 2020 fused bias, activation and dropout; PyTorch that runs operation by operation fuses nothing;
 # Hugging Face's GPT-2 wrote its activation as eight operations over four times the width.
@@ -45,49 +33,36 @@ _PASSES = {
 
 QUANTITIES: Mapping[str, Quantity] = {
     "linear": Quantity(
-        0.72,
+        0.87,
         0.05,
-        "share of dense peak, products with weights, at sustained clocks",
-        (
-            Level(("dtype",), 0.08, _DTYPE),
-            Level(("products",), 0.15, _PRODUCTS),
-            Level(("stack",), 0.10),
-        ),
-        high=1.0,
+        "share of the speed that products with weights have alone",
+        (Level(("products",), 0.12, _PRODUCTS), Level(("stack",), 0.12)),
+        high=2.0,
     ),
     "straggle": Quantity(0.004, 0.4, "more time per doubling of the nodes"),
-    "tail": Quantity(0.2, 0.5, "waves of tiles that a product takes longer"),
     "fsdp_overlap": Quantity(1.4, 0.10, "exponent of the overlap of FSDP traffic", low=1.0, high=8.0),
     "core": Quantity(
-        0.36,
+        0.8,
         0.10,
-        "share of 16-bit peak, fused attention core",
-        # FlashAttention-2 was written for Ampere and reaches 35 % of a Hopper, kernels of its own twice that (Shah et
-        # al., 2024)
+        "share of the speed that attention cores have alone",
         (Level(("attention", "generation"), 0.15, {"fa2+hopper": -0.5}),),
-        high=0.9,
+        high=4.0,
     ),
-    "unfused": Quantity(0.60, 0.15, "share of 16-bit peak, attention core that writes scores", high=0.9),
     "passes": Quantity(
-        2.3, 0.15, "passes over saved activations, forward", (Level(("stack",), 0.12, _PASSES),)
+        2.3, 0.15, "passes over saved activations, forward", (Level(("stack",), 0.05, _PASSES),)
     ),
     "host_s": Quantity(1.5e-3, 0.2, "s of host work per layer and micro-batch, forward and backward"),
-    # hosts differ by generation
-    "moe_host_s": Quantity(
-        4e-3,
-        0.3,
-        "s of host work, more for a layer with experts",
-        (Level(("generation",), 0.4), Level(("stack",), 0.3)),
-    ),
+    "moe_host_s": Quantity(4e-3, 0.3, "s of host work, more for a layer with experts"),
+    # kernels of a group are started expert by expert
+    "expert_host_s": Quantity(60e-6, 0.5, "s of host work for each expert of a rank"),
     "tp_exposed": Quantity(0.30, 0.3, "exposed share of tensor-parallel collectives", high=1.0),
     "dp_exposed": Quantity(0.50, 0.2, "exposed share of gradient traffic", high=1.0),
     "pp_exposed": Quantity(0.30, 0.3, "exposed share of traffic between stages", high=1.0),
     "expert_loss": Quantity(
         1.5,
         0.15,
-        "factor on grouped products: permutation, imbalance, small groups",
-        (Level(("stack",), 0.15), Level(("generation",), 0.10)),
-        low=1.0,
+        "factor on grouped products: imbalance",
+        low=0.5,
     ),
     "all_to_all": Quantity(0.55, 0.2, "share of link bandwidth, all-to-all", high=2.0),
     "all_to_all_net": Quantity(0.9, 0.3, "share of network bandwidth, all-to-all", high=4.0),
@@ -108,7 +83,7 @@ MEMORY: Mapping[str, Quantity] = {
 
 def rates(values: Mapping[str, object], links: Mapping[Kind, CollectiveParameters]) -> Rates:
     """The quantities as the equations take them, and the numbers of exchanges as they were measured alone; what no
-    training row tells (`memory`, `kernel_s`) keeps the default of `Rates`."""
+    training row tells (`memory`) keeps the default of `Rates`."""
     return Rates(**values, links=links)  # type: ignore[arg-type]
 
 

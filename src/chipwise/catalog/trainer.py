@@ -40,6 +40,7 @@ class Trainer:
     | regather | FSDP gathers weights again for every micro-batch |
     | graphs, flat, broadcast | as in `predict.training.values.Recipe` |
     | devices | devices that software sees in a chip, by id, where it is not as in the catalogue of chips |
+    | kernels | the runtime whose measured kernels stand for its own |
     | counts | how it counts the FLOPs that it logs: `predict.training.result.Convention` |
     """
 
@@ -64,6 +65,7 @@ class Trainer:
     graphs: bool = False
     flat: bool = False
     broadcast: bool = False
+    kernels: str = "any"
     counts: Counting = "model"
     devices: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from chipwise.predict.training.step import step_time
 from chipwise.report.train_records import ScalingRecord, TakeoverRecord
 from chipwise.search.training import Job, Point
 
@@ -32,7 +31,7 @@ def shares(job: Job, at: Point) -> dict[str, float]:
     """
     faster = replace(job.cluster, nic_bytes_per_s=(1.0 + STEP) * job.cluster.nic_bytes_per_s)
     exposed = float(at.time.exposed_s)
-    saved = exposed - float(step_time(job.network, at.spread, faster, job.recipe, job.rates).exposed_s)
+    saved = exposed - float(replace(job, cluster=faster).step(at.spread).exposed_s)
     across = min(max(saved, 0.0) * (1.0 + STEP) / STEP, exposed)
     found = {
         name: sum(float(getattr(at.time, part)) for part in parts) / at.seconds

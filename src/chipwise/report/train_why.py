@@ -8,8 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from chipwise.predict.training.stages import fullest
-from chipwise.predict.training.step import step_time
-from chipwise.predict.training.values import Cluster, Spread
+from chipwise.predict.training.values import Spread
 from chipwise.report.train_shares import taking
 from chipwise.search.training import FITS, RISKY, Job, Point
 from chipwise.units import format_bytes, format_seconds
@@ -17,12 +16,13 @@ from chipwise.units import format_bytes, format_seconds
 __all__ = ["reasons"]
 
 FASTER = 1.1
-# What 10 % more of it would give, by the figures of a cluster that it raises.
-RESOURCES: Mapping[str, tuple[str, ...]] = {
-    "compute": ("wide", "narrow"),
-    "memory": ("memory_bytes_per_s",),
-    "fabric": ("link_bytes_per_s",),
-    "network": ("nic_bytes_per_s",),
+# What 10 % more of it would give, by the figure of a cluster that it raises; matrix units are raised where operators
+# run.
+RESOURCES: Mapping[str, str] = {
+    "compute": "",
+    "memory": "memory_bytes_per_s",
+    "fabric": "link_bytes_per_s",
+    "network": "nic_bytes_per_s",
 }
 ALONE = ("compute", "memory")  # what a single device has
 TOLD = 0.005  # of a step: less is not named
@@ -34,7 +34,7 @@ def reasons(job: Job, at: Point, shares: Mapping[str, float]) -> tuple[str, ...]
     top = [item for item in sorted(shares.items(), key=lambda i: -i[1])[:2] if item[1] >= TOLD]
     lines = [f"{taking(name)} {share:.0%} of the step" for name, share in top]
     lines += [line for line in (_gathering(job, at.spread), *_tensor(job, at)) if line]
-    gains = {name: _gain(job, at, RESOURCES[name]) for name in RESOURCES if at.devices > 1 or name in ALONE}
+    gains = {name: _gain(job, at, name) for name in RESOURCES if at.devices > 1 or name in ALONE}
     told = ", ".join(f"{name} {gain:+.1%}" for name, gain in gains.items())
     return (*lines, f"10 % more of a resource gives tokens/s: {told}")
 
@@ -52,7 +52,13 @@ def _gathering(job: Job, s: Spread) -> str:
     net = float(r.of("all_gather").net_share * np.nan_to_num(c.nic_bytes_per_s)) * max(near, 1.0)
     gathered = float(t.layers * t.layer_params + t.table_params) / float(t.active_params)
     moved = 2.0 * float(job.recipe.frozen_bytes) / 4.0 if job.adapter else 1.0
-    balance = moved * gathered * float(r.linear * c.narrow) / max(link if inside else min(link, net), 1.0)
+    balance = (
+        moved
+        * gathered
+        * float(r.linear)
+        * job.kernels.product_flops_per_s
+        / max(link if inside else min(link, net), 1.0)
+    )
     here, used = float(s.tokens), float(s.zero) >= 3
     hides = ("hides" if used else "would hide") if here >= balance else ("waits" if used else "would wait")
     where = "behind compute" if here >= balance else f"for the {'fabric' if inside else 'network'}"
@@ -87,7 +93,7 @@ def _other(job: Job, at: Point, factor: float) -> Spread | None:
 
 def _told(job: Job, at: Point, other: Spread) -> str:
     """Step, exposed traffic and memory of another tp."""
-    took = step_time(job.network, other, job.cluster, job.recipe, job.rates)
+    took = job.step(other)
     held = float(np.asarray(fullest(job.network, other, job.recipe, job.memory).total_bytes))
     room = float(np.asarray(job.cluster.memory_bytes))
     name, seconds = f"tp{float(other.tp):.0f}", float(took.total_s)
@@ -99,9 +105,12 @@ def _told(job: Job, at: Point, other: Spread) -> str:
     return f"{head} takes {format_seconds(seconds)} a step{spent}" + (f", but {full}" if full else "")
 
 
-def _gain(job: Job, at: Point, names: tuple[str, ...]) -> float:
-    """Relative gain of tokens/s where some figures of the cluster are 10 % higher."""
-    raised = {n: FASTER * getattr(job.cluster, n) for n in names}
-    faster: Cluster = replace(job.cluster, **raised)
-    took = float(step_time(job.network, at.spread, faster, job.recipe, job.rates).total_s)
-    return at.seconds / took - 1.0
+def _gain(job: Job, at: Point, resource: str) -> float:
+    """Relative gain of tokens/s where there is 10 % more of a resource."""
+    figure = RESOURCES[resource]
+    cluster = (
+        replace(job.cluster, **{figure: FASTER * getattr(job.cluster, figure)}) if figure else job.cluster
+    )
+    raised = {resource: FASTER} if resource in ALONE else {}
+    took = replace(job, cluster=cluster, kernels=job.kernels.faster(**raised)).step(at.spread)
+    return at.seconds / float(took.total_s) - 1.0

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from chipwise.parallel.pipeline import most_virtual
 from chipwise.predict.training.layer import layer_time
 from chipwise.predict.training.memory import MemoryRates, MemoryUse
+from chipwise.predict.training.operators import Kernels, Table, Work, work_of
 from chipwise.predict.training.stages import fullest, stage_memory
 from chipwise.predict.training.step import StepTime, step_time
 from chipwise.predict.training.values import Cluster, Rates, Recipe, Spread, Transformer, take
@@ -72,6 +73,7 @@ class Job:
     recipe: Recipe
     rates: Rates
     memory: MemoryRates
+    kernels: Kernels
     global_batch: int
     seq: int
     adapter: bool = False
@@ -79,6 +81,12 @@ class Job:
     sequence: bool = True
     shared_memory: bool = False
     known: bool = False
+
+    def step(self, s: Spread, work: Work | None = None) -> StepTime:
+        """Step time of layouts by cause; `work` where their operators are priced already."""
+        if work is None:
+            work = work_of(self.network, s, self.recipe, self.kernels)
+        return step_time(self.network, s, self.cluster, self.recipe, self.rates, work)
 
 
 @dataclass(frozen=True)
@@ -108,7 +116,9 @@ def search(job: Job, devices: int, pins: Mapping[str, int | str] | None = None) 
     with the smallest share of layers recomputed, in whole percent, that they fit with.
     """
     table, ways = _frames(job, devices, pins or {}), variants(pins or {}, job.shared_memory)
-    first = evaluate(job, _spread(job, crossed(table, ways[:, :1])))
+    lightest = _spread(job, crossed(table, ways[:, :1]))
+    work = Table.of(job.network, lightest, job.recipe, job.kernels) if table.size else None
+    first = evaluate(job, lightest, work)
     capacity = float(job.cluster.memory_bytes)
     bound = _fastest(job, first)
     full = first.memory_bytes > FITS * capacity
@@ -126,8 +136,8 @@ def search(job: Job, devices: int, pins: Mapping[str, int | str] | None = None) 
         rows = rows[least <= RISKY * capacity]
         if not len(rows):
             continue
-        more = evaluate(job, _spread(job, crossed(table[:, rows], ways[:, 1:])))
-        found += [more, *_enough(job, table[:, rows], ways)]
+        more = evaluate(job, _spread(job, crossed(table[:, rows], ways[:, 1:])), work)
+        found += [more, *_enough(job, table[:, rows], ways, work)]
         bound = min([bound, *(_fastest(job, p) for p in found[-3:])])
     return _joined(found)
 
@@ -138,7 +148,7 @@ def _fastest(job: Job, priced: Priced) -> float:
     return float(priced.seconds[fits].min()) if fits.any() else np.inf
 
 
-def _enough(job: Job, rows: Array, ways: Array) -> Iterator[Priced]:
+def _enough(job: Job, rows: Array, ways: Array, work: Table | None) -> Iterator[Priced]:
     """Layouts with the smallest share of layers recomputed that fits, by bisection, at each home of the optimiser;
     none where the share is fixed."""
     if len(np.unique(ways[1])) < 2:
@@ -155,7 +165,7 @@ def _enough(job: Job, rows: Array, ways: Array) -> Iterator[Priced]:
             mid = np.ceil((low + high) / 2.0)
             fits = fullest(job.network, at(mid), job.recipe, job.memory).total_bytes <= room
             low, high = np.where(fits, low, mid), np.where(fits, mid, high)
-        yield evaluate(job, at(high))
+        yield evaluate(job, at(high), work)
 
 
 def _frames(job: Job, devices: int, pins: Mapping[str, int | str]) -> Array:
@@ -170,8 +180,9 @@ def _frames(job: Job, devices: int, pins: Mapping[str, int | str]) -> Array:
     if len(cut):
         kinds = cut[one]
         ring = replace(_base(job), tp=tp[kinds], cp=cp[kinds], micro_batch=micro[kinds])
+        work = work_of(job.network, ring, job.recipe, job.kernels)
         took = [
-            layer_time(job.network, replace(ring, gather=how), job.cluster, job.recipe, job.rates).cp_s
+            layer_time(job.network, replace(ring, gather=how), job.cluster, job.recipe, job.rates, work).cp_s
             for how in (0.0, 1.0)
         ]
         table[FRAME.index("gather"), cut] = np.asarray(took[1] < took[0])[which]
@@ -202,15 +213,20 @@ def _joined(parts: Sequence[Priced]) -> Priced:
     return Priced(replace(parts[0].spread, **columns), *rest)
 
 
-def evaluate(job: Job, spread: Spread) -> Priced:
-    """Step time, memory and legality of layouts, in chunks that fit the cache."""
+def evaluate(job: Job, spread: Spread, table: Table | None = None) -> Priced:
+    """Step time, memory and legality of layouts, in chunks that fit the cache; `table` of their operators, where it is
+    made already."""
     size = len(np.asarray(spread.tp))
     seconds, memory = np.empty(size), np.empty(size)
     reason: NDArray[np.int64] = np.zeros(size, dtype=np.int64)
+    table = table or Table.of(job.network, spread, job.recipe, job.kernels)
     for start in range(0, size, CHUNK):
         rows = slice(start, start + CHUNK)
         part = take(spread, rows)
-        seconds[rows] = step_time(job.network, part, job.cluster, job.recipe, job.rates).total_s
+        # kept until those of the next chunk are made: a heap whose top is freed is given back, and taken again
+        work = table.at(part)
+        time = job.step(part, work)
+        seconds[rows] = time.total_s
         memory[rows] = fullest(job.network, part, job.recipe, job.memory).total_bytes
         reason[rows] = _reasons(job, part, memory[rows])
     return Priced(spread, seconds, memory, reason)
@@ -284,7 +300,7 @@ class Point:
 def point(job: Job, priced: Priced, index: int) -> Point:
     """One layout in full."""
     s = take(priced.spread, index)
-    time = step_time(job.network, s, job.cluster, job.recipe, job.rates)
+    time = job.step(s)
     total = float(time.total_s)
     work = float(time.compute_s + time.head_s + time.passes_s)
     memory = fullest(job.network, s, job.recipe, job.memory)

@@ -23,6 +23,7 @@ from chipwise.evidence.rows import Predicted, Row
 from chipwise.evidence.training_measured import SPREAD, measured_of, row_weights, target_of
 from chipwise.evidence.training_rows import Run, read_run
 from chipwise.evidence.training_tiers import tiers
+from chipwise.predict.training.operators import Work, work_of
 from chipwise.predict.training.values import Cluster, Recipe, Spread, Transformer
 from chipwise.report.records import Figure
 from chipwise.report.train_records import TrainPlanRecord
@@ -176,6 +177,10 @@ def _columns(runs: Sequence[Run], placed: Sequence[Any]) -> Runs:
     parts: dict[str, Any] = {
         "network": _stacked(Transformer, [site.job.network for site, _ in placed]),
         "spread": _stacked(Spread, [at.spread for _, at in placed]),
+        "work": _stacked(
+            Work,
+            [work_of(site.job.network, at.spread, site.job.recipe, site.job.kernels) for site, at in placed],
+        ),
         "cluster": _stacked(Cluster, [site.job.cluster for site, _ in placed]),
         "recipe": _stacked(
             Recipe,

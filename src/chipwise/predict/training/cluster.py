@@ -71,7 +71,6 @@ def cluster(
         nic_bytes_per_s=nic,
         axes=axes,
         mesh=1.0 if "mesh" in topology and (domain or 8.0) <= 8.0 else 0.0,
-        units=float(chip.matrix_unit.units) if chip.family == "simt" and chip.matrix_unit else 0.0,
         host_bytes_per_s=(chip.host.bytes_per_s if chip.host else None) or HOST_BYTES_PER_S,
     )
     for name, value in (

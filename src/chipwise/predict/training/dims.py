@@ -131,7 +131,13 @@ def _mixer(layer: Layer, block: Block, hidden: float) -> dict[str, float]:
         seen = m.window + (m.index.top_k if m.index else 0)
         found |= _core(m.heads, m.head_dim, m.head_dim, m.head_dim, seen)
     if "core" in found:
-        found["mixer_in"] = max(params / hidden - found["mixer_out"], 0.0)
+        rest = params / hidden - found["mixer_out"]
+        # output projections of low rank have fewer parameters than heads x value size: a quarter of all is theirs
+        found |= (
+            {"mixer_in": rest}
+            if rest > 0
+            else {"mixer_in": 0.75 * params / hidden, "mixer_out": 0.25 * params / hidden}
+        )
     return found
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from chipwise.parallel.pipeline import held_micro_batches, stage_layers
-from chipwise.predict.training.layer import cheap_bytes, saved_bytes
+from chipwise.predict.training.saved import cheap_bytes, saved_bytes
 from chipwise.predict.training.values import ADAPTER_SHARE, Recipe, Spread, Transformer
 from chipwise.units import Real
 

@@ -9,6 +9,7 @@ import numpy as np
 from chipwise.parallel.collective import exchange
 from chipwise.parallel.pipeline import batch_time, slowest_stage, stage_layers
 from chipwise.predict.training.layer import head_time, layer_time
+from chipwise.predict.training.operators import Work
 from chipwise.predict.training.values import ADAPTER_SHARE, Cluster, Rates, Recipe, Spread, Transformer
 from chipwise.units import Real
 
@@ -71,13 +72,13 @@ def rank_params(t: Transformer, s: Spread) -> tuple[Real, Real]:
     return layers * t.layer_params / s.tp + experts + tables * t.table_params / s.tp, experts
 
 
-def step_time(t: Transformer, s: Spread, c: Cluster, recipe: Recipe, r: Rates) -> StepTime:
+def step_time(t: Transformer, s: Spread, c: Cluster, recipe: Recipe, r: Rates, work: Work) -> StepTime:
     """(11)-(15). T = (m stage + bubble + exposed gradients + optimiser) (1 + j log2 nodes).
 
     The optimiser reads and writes 28 bytes per parameter of the rank; in host memory it sends gradients in fp32 and
     takes weights back in 16 bit, 6 bytes over the host link.
     """
-    layer, head = layer_time(t, s, c, recipe, r), head_time(t, s, c, r)
+    layer, head = layer_time(t, s, c, recipe, r, work), head_time(r, work)
     device, total = layer.device_s, layer.total_s
     hop = _hand_over(t, s, c, r)
     stage = slowest_stage(total, head, t.layers, s.pp, s.vp) + hop
@@ -96,9 +97,9 @@ def step_time(t: Transformer, s: Spread, c: Cluster, recipe: Recipe, r: Rates) -
     body = computed + gradients + update
     # the slowest stage's time by cause: its layers' work, then what is left of it for the head
     count = m * stage_layers(t.layers, s.pp, s.vp)
-    work = layer.products_s + layer.core_s + layer.recompute_s
+    computing = layer.products_s + layer.core_s + layer.recompute_s
     return StepTime(
-        compute_s=count * work,
+        compute_s=count * computing,
         passes_s=count * layer.passes_s,
         head_s=m * (stage - hop) - count * total,
         host_s=count * (total - device),

@@ -172,7 +172,6 @@ class Cluster:
     | nic_bytes_per_s | Ν | scale-out, one direction per device; NaN or 0: none |
     | axes | | dimensions of a torus; 0: any other fabric |
     | mesh | | 1: a link between every pair, of which a group of t uses t - 1 |
-    | units | n_SM | for waves of tiles; 0: no tiles |
     | host_bytes_per_s | | to host memory, for offload |
     """
 
@@ -185,7 +184,6 @@ class Cluster:
     nic_bytes_per_s: Real
     axes: Real = 0.0
     mesh: Real = 0.0
-    units: Real = 0.0
     host_bytes_per_s: Real = 25e9
 
     @property
@@ -234,33 +232,29 @@ class Rates:
 
     | field | symbol | unit | meaning |
     |---|---|---|---|
-    | linear | ε_c | share | of `narrow`, products with weights |
-    | core | ε_a | share | of `wide`, fused attention core |
-    | unfused | | share | of `wide`, products of an attention core that writes its scores |
-    | memory | ε_m | share | of memory bandwidth |
+    | linear | | share | of the speed that products have alone |
+    | core | | share | of the speed that attention cores have alone |
+    | memory | ε_m | share | of memory bandwidth, of the optimiser |
     | passes | κ_e | passes | over the saved activations, forward |
-    | kernel_s | t0 | s | per kernel |
     | host_s | h | s | host work per layer and micro-batch, forward and backward |
-    | moe_host_s | | s | the same, more for a layer with experts |
+    | moe_host_s, expert_host_s | | s | the same, more for a layer with experts; for each of them on a rank |
     | tp_exposed, dp_exposed, pp_exposed | 1 - o | share | of collectives, not hidden |
     | fsdp_overlap | q | exponent | sharpness of the overlap of FSDP traffic with compute; 1: none |
     | expert_loss | φ | factor | permutation, imbalance, grouped products |
     | all_to_all, all_to_all_net | η_a | share | of link, of network bandwidth; above 1 where hidden |
-    | tail | | waves | of tiles that a product takes longer than its tiles, on chips with many units |
     | rank_s | | s | per rank of a ZeRO-1 group that sends weights rank by rank |
     | step_s | | s | once per step |
     | straggle | j | | more time per doubling of the nodes |
     | links | | | numbers of single collectives by kind, as measured: not fitted to steps; absent ones are the priors |
     """
 
-    linear: Real = 0.72
-    core: Real = 0.36
-    unfused: Real = 0.60
+    linear: Real = 0.87
+    core: Real = 0.8
     memory: Real = 0.86
     passes: Real = 2.2
-    kernel_s: Real = 5e-6
     host_s: Real = 1.3e-3
     moe_host_s: Real = 3e-3
+    expert_host_s: Real = 30e-6
     tp_exposed: Real = 0.4
     dp_exposed: Real = 0.45
     pp_exposed: Real = 0.85
@@ -268,7 +262,6 @@ class Rates:
     expert_loss: Real = 1.5
     all_to_all: Real = 0.6
     all_to_all_net: Real = 0.9
-    tail: Real = 0.2
     rank_s: Real = 20e-6
     step_s: Real = 10e-3
     straggle: Real = 0.006

@@ -1,0 +1,254 @@
+"""The operators of a training step and what they take alone: every one through `cost.price`, as in serving.
+
+x tokens per rank and micro-batch, h hidden, t tensor-parallel degree. A product forward is [x, k] x [k, n]; backward
+it is two: the gradient of its input [x, n] x [n, k], and of its weights [k, x] x [x, n].
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from chipwise.cost.device import Device
+from chipwise.cost.price import CostParameters, price
+from chipwise.cost.systolic.family import SystolicModel
+from chipwise.predict.training.saved import touched_bytes
+from chipwise.predict.training.values import Recipe, Spread, Transformer
+from chipwise.units import Array, Real
+from chipwise.workload.formats import FORMATS
+from chipwise.workload.op import Op, attention, gemm, pointwise
+
+__all__ = ["Kernels", "Table", "Work", "work_of"]
+
+BLOCK_KERNELS = 10.0  # element-wise kernels of a layer that are started one by one
+LARGE = 8192.0  # rows, columns and depth of a large product
+DEGREES = ("tp", "cp", "micro_batch", "ep")  # what the size of operators depends on
+MISALIGNED = 11.0  # unfused cores whose head size is no multiple of 8 fall off the matrix unit
+
+
+@dataclass(frozen=True)
+class Kernels:
+    """Where the operators of a layout's device run: on `parts` devices of a package (a rank that is a package of two
+    has the rows of each halved; of two ranks on a device: 0.5), by these numbers. `narrow` is the format of products
+    with weights, `wide` that of the head; the attention core runs in 16 bit."""
+
+    device: Device
+    numbers: CostParameters
+    narrow: str = "bf16"
+    wide: str = "bf16"
+    parts: float = 1.0
+
+    def faster(self, compute: float = 1.0, memory: float = 1.0) -> Kernels:
+        """The same on devices whose matrix units and memory are so many times as fast."""
+        d = self.device
+        matrix = {name: compute * rate for name, rate in d.matrix.items()}
+        return replace(
+            self, device=replace(d, matrix=matrix, memory_bytes_per_s=memory * d.memory_bytes_per_s)
+        )
+
+    @property
+    def product_flops_per_s(self) -> float:
+        """What a rank sustains of a large product with weights, alone."""
+        form = FORMATS[self.narrow]
+        op = gemm(LARGE / self.parts, LARGE, LARGE, form, form)
+        return self.parts * float(op.flops) / float(np.asarray(price(op, self.device, self.numbers).total_s))
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """Seconds that operators of one mean layer and of the head take alone, per rank and micro-batch; numbers or
+    arrays.
+
+    | field | meaning |
+    |---|---|
+    | forward_s, input_s, weight_s | products with dense and shared weights: forward, gradients of inputs, of weights |
+    | routed_s, routed_back_s | grouped products of routed experts: forward; both gradients |
+    | core_s, core_back_s | attention core |
+    | pass_s | one pass of element-wise kernels |
+    | head_s, loss_s | the head's three products; one pass over logits and what they are made from |
+    """
+
+    forward_s: Real
+    input_s: Real
+    weight_s: Real
+    routed_s: Real
+    routed_back_s: Real
+    core_s: Real
+    core_back_s: Real
+    pass_s: Real
+    head_s: Real
+    loss_s: Real
+
+
+def work_of(t: Transformer, s: Spread, recipe: Recipe, k: Kernels) -> Work:
+    """The operators of layouts `s` of one network, priced; degrees broadcast, everything else is one number. Frozen
+    weights (adapters) need no gradient."""
+    x, h, tp = s.tokens / k.parts, t.hidden, s.tp
+    back = 0.0 if float(np.max(np.asarray(s.adapter))) else 1.0
+    shapes: list[tuple[Real, Real, Real]] = [(1.0, t.mixer_in / tp, h), (1.0, h, t.mixer_out / tp)]
+    if float(t.dense_share) and float(t.ffn):
+        shapes += [(t.dense_share, t.gates * t.ffn / tp, h), (t.dense_share, h, t.ffn / tp)]
+    if float(t.moe_share) and float(t.shared_ffn):
+        shapes += [(t.moe_share, t.expert_gates * t.shared_ffn / tp, h), (t.moe_share, h, t.shared_ffn / tp)]
+    forward, input_, weight = _products(x, shapes, k.narrow, k)
+    core, core_back = _core(t, s, recipe, k)
+    routed, routed_back = _routed(t, s, k, back) if float(t.moe_share) else (0.0, 0.0)
+    head = sum(_products(x, [(1.0, t.vocab / tp, h)], k.wide, k))
+    passed = _pass(touched_bytes(t, s, recipe), k) + (BLOCK_KERNELS - 1.0) * _pass(0.0, k)
+    loss = _pass((8.0 * t.vocab / tp + 6.0 * h) * s.tokens, k)
+    return Work(forward, input_, back * weight, routed, routed_back, core, core_back, passed, head, loss)
+
+
+def _pass(moved_bytes: Real, k: Kernels) -> Real:
+    """Seconds of an element-wise kernel that reads or writes so many bytes of a rank."""
+    return price(pointwise(moved_bytes / 2.0 / k.parts, 1.0), k.device, k.numbers).total_s
+
+
+def _products(
+    x: Real, shapes: Sequence[tuple[Real, Real, Real]], name: str, k: Kernels
+) -> tuple[Real, Real, Real]:
+    """Seconds of (share of layers, columns, depth) products of x rows: forward, gradients of inputs, of weights.
+
+    All at once: products are stacked along a first axis, then each kind of them is summed. What writes operands in a
+    narrow type is fused into the kernels that make them.
+    """
+    shares, n, depth = (
+        [np.asarray(part, dtype=float) for part in column] for column in zip(*shapes, strict=True)
+    )
+    columns = np.broadcast_arrays(np.asarray(x, dtype=float), *n, *depth, *shares)
+    rows, rest = columns[0], columns[1:]
+    each = len(shapes)
+    wide, deep = np.stack(rest[:each]), np.stack(rest[each : 2 * each])
+    share = np.stack(rest[2 * each :])
+    many = np.broadcast_to(rows, wide.shape)
+    m, out, inner = (np.stack(part) for part in ((many, many, deep), (wide, deep, wide), (deep, wide, many)))
+    form = FORMATS[name]
+    found = np.asarray(price(gemm(m, out, inner, form, form), k.device, k.numbers).total_s)
+    total = (found * share).sum(axis=1)
+    return total[0], total[1], total[2]
+
+
+def _core(t: Transformer, s: Spread, recipe: Recipe, k: Kernels) -> tuple[Real, Real]:
+    """Seconds of the attention core, forward and backward, of a mean layer.
+
+    Fused: prompts of `micro_batch` sequences; backward five products of that size, where forward has two. Unfused:
+    products of all pairs, batched over heads, and four of that size backward.
+    """
+    if not float(t.core_share):
+        return 0.0, 0.0
+    batch, heads = s.micro_batch / k.parts, t.heads / s.tp
+    q = s.seq / s.cp
+    d = float(t.core_width) / float(t.heads)
+    if float(np.max(np.asarray(recipe.flash))):
+        if isinstance(k.numbers, SystolicModel):
+            return _on_arrays(t, s, k, batch, q, heads, d)
+        groups = np.maximum(t.kv_width / (2.0 * d) / s.tp, 1.0)
+        # a rank that has a c-th of a sequence sees the keys of all: as many pairs as a c-th of the sequences has
+        found: Real = 0.0
+        for window, share in ((0.0, 1.0 - float(t.window_share)), (float(t.window), float(t.window_share))):
+            if share:
+                op = attention(
+                    batch / s.cp, s.seq, s.seq, heads, np.minimum(groups, heads), d,
+                    window=window, causal=bool(float(t.causal)),
+                )  # fmt: skip
+                found = found + share * price(op, k.device, k.numbers).total_s
+        found = t.core_share * found
+        return found, 2.5 * found
+    form = FORMATS[k.wide]
+    pairs = ((q, q), (s.seq, d), (d, s.seq))  # rows, columns and depth of scores and of weighted sums
+    m, n, inner = (np.stack(np.broadcast_arrays(*pair, q)[:2]) for pair in pairs)
+    both = gemm(m, n, inner, form, form, batch=batch * heads)
+    odd = t.head_dim % 8 != 0 and t.head_dim % 1 == 0
+    found = t.core_share * np.asarray(price(both, k.device, k.numbers).total_s).sum(axis=0)
+    found = found * (MISALIGNED if odd else 1.0)
+    return found, 2.0 * found
+
+
+def _on_arrays(
+    t: Transformer, s: Spread, k: Kernels, batch: Real, q: Real, heads: Real, width: float
+) -> tuple[Real, Real]:
+    """Seconds of a fused core on matrix arrays, forward and backward: its two products, which read queries, keys and
+    values and write outputs alone. Measured attention of such chips is that of serving, over pages of a cache."""
+    seen = (1.0 - t.window_share) * s.seq + t.window_share * np.minimum(2.0 * t.window, s.seq)
+    seen = seen * (1.0 - 0.5 * t.causal)
+    form = FORMATS["bf16"]
+    found: Real = 0.0
+    for n, depth in ((seen, width), (width, seen)):
+        op = gemm(q, n, depth, form, form, batch=batch * heads)
+        ends = replace(op, weight_bytes=0.0, activation_bytes=4.0 * batch * heads * q * width)
+        found = found + price(ends, k.device, k.numbers).total_s
+    found = t.core_share * found
+    return found, 2.5 * found
+
+
+def _routed(t: Transformer, s: Spread, k: Kernels, back: float) -> tuple[Real, Real]:
+    """Seconds of the routed experts of a mean layer: forward; gradients of inputs and weights, grouped products of the
+    same size.
+
+    A rank holds E / e experts. Of the tokens of e ranks those enter that chose any of them; each enters once, with as
+    many rows as it has experts there.
+    """
+    form = FORMATS[k.narrow]
+    local = np.maximum(t.experts / s.ep, 1.0)
+    tokens = s.tokens / s.tp / k.parts * s.ep
+    pairs = tokens * t.top_k * local / t.experts
+    entering = tokens * (1.0 - (1.0 - local / t.experts) ** t.top_k)
+    matrices = t.expert_gates + 1.0
+    each = matrices * t.expert_width * t.expert_ffn
+    grouped = Op(
+        kind="experts",
+        name="experts",
+        compute=form.compute,
+        weight=form.name,
+        flops=2.0 * pairs * each,
+        weight_bytes=local * each * form.bits / 8.0,
+        activation_bytes=pairs * 2.0 * (2.0 * t.expert_width + matrices * t.expert_ffn),
+        launches=4.0,
+        dims={
+            "tokens": entering,
+            "experts": local,
+            "local_experts": local,
+            "top_k": pairs / entering,
+            "hidden": t.expert_width,
+            "inner": t.expert_ffn,
+            "matrices": matrices,
+        },
+    )
+    forward = price(grouped, k.device, k.numbers).total_s
+    return t.moe_share * forward, t.moe_share * (1.0 + back) * forward
+
+
+@dataclass(frozen=True)
+class Table:
+    """Work of every (tp, cp, micro-batch, ep) that some layouts have: each is priced once, however many layouts share
+    it. `places` leads from a degree to its place on its axis."""
+
+    work: Work
+    places: tuple[NDArray[np.intp], ...]
+    shape: tuple[int, ...]
+
+    @classmethod
+    def of(cls, t: Transformer, s: Spread, recipe: Recipe, k: Kernels) -> Table:
+        """The table of all layouts of `s`, columns or single numbers."""
+        values, places = [], []
+        for name in DEGREES:
+            column = np.asarray(getattr(s, name)).astype(np.intp)
+            known = np.zeros(int(column.max(initial=1)) + 1, dtype=bool)
+            known[column] = True
+            values.append(np.flatnonzero(known).astype(float))
+            places.append(np.cumsum(known) - 1)
+        grid = dict(zip(DEGREES, np.meshgrid(*values, indexing="ij", sparse=True), strict=True))
+        shape = tuple(len(v) for v in values)
+        work = work_of(t, replace(s, **grid), recipe, k)
+        flat = {f.name: np.broadcast_to(getattr(work, f.name), shape).ravel() for f in fields(work)}
+        return cls(Work(**flat), tuple(places), shape)
+
+    def at(self, s: Spread) -> Work:
+        """The work of layouts of the table."""
+        index: Array = np.zeros((), dtype=np.intp)
+        for name, places, size in zip(DEGREES, self.places, self.shape, strict=True):
+            index = index * size + places[np.asarray(getattr(s, name)).astype(np.intp)]
+        return Work(**{f.name: getattr(self.work, f.name)[index] for f in fields(self.work)})
