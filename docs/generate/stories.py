@@ -15,9 +15,9 @@ from docs.generate.console import run, transcript
 
 from chipwise.api.requests.command import command_line
 from chipwise.api.requests.doors import read_request
-from chipwise.report.kernel_records import KernelReport
+from chipwise.report.kernel import KernelReport
 from chipwise.report.records import Figure, FitReport, PlanReport
-from chipwise.report.train_records import TrainReport
+from chipwise.report.training import TrainReport
 from chipwise.units import format_bytes, format_seconds
 
 __all__ = ["EXAMPLES", "Question", "Story", "command", "load_story", "story_page", "summary"]

@@ -10,9 +10,8 @@ from chipwise.api.requests.catalogue import ChipsRequest
 from chipwise.catalog.chips import get_chip, load_chips
 from chipwise.catalog.system import load_systems
 from chipwise.mcp.short import span
+from chipwise.report.catalogue import chip_view, chips_view, compare_view, system_view
 from chipwise.report.charts.spec import said
-from chipwise.report.chip_view import chip_view, chips_view, compare_view
-from chipwise.report.system_view import system_view
 from chipwise.report.table import Table
 
 EXPONENT = re.compile(r"\d[eE][+-]\d")

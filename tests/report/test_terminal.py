@@ -14,10 +14,9 @@ from hypothesis import strategies as st
 from chipwise.api.requests.planning import EstimateRequest, PlanRequest
 from chipwise.catalog.chips import load_chips
 from chipwise.catalog.offer import load_offers
-from chipwise.report.catalogue_view import offers_view
-from chipwise.report.chip_view import chip_view, chips_view, compare_view
+from chipwise.report.catalogue import chip_view, chips_view, compare_view, offers_view
 from chipwise.report.glossary import GLOSSARY
-from chipwise.report.plan_view import breakdown_view, plan_view
+from chipwise.report.plans import breakdown_view, plan_view
 from chipwise.report.table import Table, render
 
 WIDTHS = (80, 100, 140, 200)

@@ -8,11 +8,18 @@ from dataclasses import asdict
 import pytest
 
 from chipwise.api.train import train_plan
-from chipwise.report.difference import leaves
+from chipwise.report.diff import leaves
 from chipwise.report.train_assemble import Failures
-from chipwise.report.train_notes import duration, kept
-from chipwise.report.train_shares import OVERHEADS, overhead, taking
-from chipwise.report.train_view import layout_views, scaling_view, train_view
+from chipwise.report.training import (
+    OVERHEADS,
+    duration,
+    kept,
+    layout_views,
+    overhead,
+    scaling_view,
+    taking,
+    train_view,
+)
 
 ROW = "meta-llama/Llama-3.1-8B"
 

@@ -9,9 +9,9 @@ import pytest
 
 from chipwise import api
 from chipwise.errors import InfeasibleError
-from chipwise.report.fit_view import fit_view
+from chipwise.report.fit import fit_view
 from chipwise.report.glossary import GLOSSARY
-from chipwise.report.plan_view import breakdown_view, model_line, plan_view
+from chipwise.report.plans import breakdown_view, model_line, plan_view
 from chipwise.report.records import Figure, PlanReport
 from chipwise.search.space import Limits
 from chipwise.units import format_number

@@ -15,7 +15,7 @@ from chipwise.parallel.layout import Layout
 from chipwise.parallel.shard import shard
 from chipwise.predict.passes import Requests
 from chipwise.predict.pieces import Piece, pieces
-from chipwise.report.operators_records import LoadPoint, LoadReport, OperatorRecord, OperatorsReport
+from chipwise.report.operators import LoadPoint, LoadReport, OperatorRecord, OperatorsReport
 from chipwise.report.records import PlanRecord
 from chipwise.search.evaluate import in_flight
 from chipwise.search.space import Deployment

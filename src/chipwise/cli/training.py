@@ -23,8 +23,7 @@ def plan_training(
     model: str, task: str, options: PlanOptions, training: TrainOptions, output: Answer, *, everything: bool
 ) -> None:
     """Rank chips, counts and layouts for a training run, and print them."""
-    from chipwise.report.train_notes import kept
-    from chipwise.report.train_view import layout_views, scaling_view, train_view
+    from chipwise.report.training import kept, layout_views, scaling_view, train_view
 
     refuse(options, PlanOptions, SHARED, task)
     given = {name: getattr(options, name) for name in SHARED if getattr(options, name) is not None}

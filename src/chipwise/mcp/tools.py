@@ -12,10 +12,17 @@ from mcp.types import Tool, ToolAnnotations
 
 from chipwise.api.requests.doors import request_schema, written_schema
 from chipwise.api.requests.verbs import VERBS
-from chipwise.mcp.facts import chips_answer, kernel_answer, models_answer
-from chipwise.mcp.plans import fit_answer, plans_answer
-from chipwise.mcp.proof import claim_answer, evidence_answer, match_answer
-from chipwise.mcp.training import train_answer
+from chipwise.mcp.answers import (
+    chips_answer,
+    claim_answer,
+    evidence_answer,
+    fit_answer,
+    kernel_answer,
+    match_answer,
+    models_answer,
+    plans_answer,
+    train_answer,
+)
 
 __all__ = ["DETAILS", "TOOLS", "Offered", "listed", "shortened"]
 

@@ -90,6 +90,11 @@ class LayoutRecord:
     ep: int
     label: str
 
+    @property
+    def words(self) -> str:
+        """The label for people: a replica on one device is not sharded."""
+        return "unsharded" if self.label == "whole" else self.label
+
 
 @dataclass(frozen=True, slots=True)
 class MemoryRecord:
@@ -207,10 +212,10 @@ class PlanRecord:
         """Replicas and what each is cut over: `tp4`, `2 x (tp4) + 1 spare`, `1 x (tp2) + 1 for prompts`."""
         carrying = self.replicas - self.spare
         if carrying == 1 and not (self.spare or self.prompt_workers):
-            return self.layout.label
+            return self.layout.words
         spare = f" + {self.spare} spare" if self.spare else ""
         prompts = f" + {self.prompt_workers} for prompts" if self.prompt_workers else ""
-        return f"{carrying} x ({self.layout.label}){spare}{prompts}"
+        return f"{carrying} x ({self.layout.words}){spare}{prompts}"
 
 
 @dataclass(frozen=True, slots=True)

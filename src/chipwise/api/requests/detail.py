@@ -8,7 +8,7 @@ from typing import Any
 from chipwise.api.requests.field import MISSING, ask, quantity
 from chipwise.api.requests.parts import numbers_of
 from chipwise.api.requests.planning import MODEL, EstimateOptions
-from chipwise.report.operators_records import LoadReport, OperatorsReport
+from chipwise.report.operators import LoadReport, OperatorsReport
 
 __all__ = ["LoadRequest", "OperatorsRequest"]
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from chipwise.report.charts.spec import RESOURCES, Spec, axis, chart, color, tip
-from chipwise.report.gain import gain
-from chipwise.report.operators_records import OperatorsReport
-from chipwise.report.plan_view import RESOURCE
+from chipwise.report.operators import OperatorsReport
+from chipwise.report.plans import RESOURCE, gain
 from chipwise.report.records import PlanRecord
 
 __all__ = ["elasticities", "operator_bars"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from chipwise.report.charts.spec import RESOURCES, SERIES, Spec, axis, chart, color, tip
-from chipwise.report.kernel_records import KernelReport
+from chipwise.report.kernel import KernelReport
 
 __all__ = ["level_bars", "time_bars"]
 

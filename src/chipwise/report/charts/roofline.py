@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from chipwise.report.charts.spec import MUTED, SERIES, Spec, axis, chart, ratio, tip
-from chipwise.report.kernel_records import KernelReport
-from chipwise.report.operators_records import OperatorsReport
+from chipwise.report.kernel import KernelReport
+from chipwise.report.operators import OperatorsReport
 
 __all__ = ["kernel_roofline", "roofline"]
 

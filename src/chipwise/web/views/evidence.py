@@ -6,7 +6,7 @@ from typing import Any
 
 from chipwise.api.requests.evidence import CheckClaimRequest, EvidenceMatchRequest
 from chipwise.evidence.match import AXES
-from chipwise.report.evidence_view import NOTICE, ClaimReport, MatchReport, claim_view, match_view
+from chipwise.report.evidence import NOTICE, ClaimReport, MatchReport, claim_view, match_view
 from chipwise.web.views.query import named
 from chipwise.web.views.view import MODEL, View, link
 

@@ -8,7 +8,7 @@ from typing import Any
 from chipwise.api.requests.planning import PlanRequest
 from chipwise.report.charts.memory import memory_bars
 from chipwise.report.charts.plans import METRICS, bars, pareto
-from chipwise.report.plan_view import plan_view
+from chipwise.report.plans import plan_view
 from chipwise.report.records import Figure, PlanRecord, PlanReport
 from chipwise.report.table import Table
 from chipwise.web.views.query import named
@@ -20,7 +20,7 @@ EXAMPLE = {"model": MODEL, "rate": "10/s", "in": "2000", "out": "300", "ttft": "
 FRONT = ("model", "task", "rate", "in", "out", "ttft", "tpot")
 SHOWN = 12
 # lines of the table that speak of the command line, or that the page shows otherwise
-COMMANDS = ("assumed:", "next:", "read:")
+COMMANDS = ("assumed:", "next:", "how to read:")
 DEGREES = ("tp", "pp", "dp", "ep")
 
 
@@ -72,7 +72,7 @@ def _show_compared(question: PlanRequest, report: PlanReport) -> dict[str, Any]:
 def _sheet(plans: Sequence[PlanRecord]) -> Table:
     """The catalogue's figures of the chips, side by side."""
     from chipwise.catalog.chips import get_chip
-    from chipwise.report.chip_view import compare_view
+    from chipwise.report.catalogue import compare_view
 
     return compare_view([get_chip(name) for name in dict.fromkeys(p.chip for p in plans)])
 

@@ -7,8 +7,7 @@ from typing import Any
 from chipwise.api.requests.training import TrainRequest
 from chipwise.report.charts.training import scaling, step_bars, turnaround
 from chipwise.report.table import Table
-from chipwise.report.train_records import TrainReport
-from chipwise.report.train_view import layout_views, scaling_view, train_view
+from chipwise.report.training import TrainReport, layout_views, scaling_view, train_view
 from chipwise.web.views.view import MODEL, Chart, View
 
 __all__ = ["TRAIN"]
