@@ -240,9 +240,9 @@ MODELS = (
     Column("model", "name", short="name"),
     Column("", "architecture", short="architecture"),
     Column("parameters", "params", format_count, right=True, short="params_billion", scale=1e-9),
-    Column("active", "active_params", format_count, right=True, short="active_billion", scale=1e-9),
-    Column("layers", "layers", right=True, short="layers", scale=0),
-    Column("precision", "precision", short="precision"),
+    Column("active", "active_params", format_count, right=True, spare=2, short="active_billion", scale=1e-9),
+    Column("layers", "layers", right=True, spare=3, short="layers", scale=0),
+    Column("precision", "precision", spare=1, short="precision"),
     Column("weights", "weight_bytes", format_bytes, right=True, short="weights_gb", scale=1e-9),
     Column("KV B/token", _cache_bytes, "{:,.0f}".format, right=True, short="kv_bytes_per_token", scale=0),
     Column("context", "max_context", "{:,}".format, right=True, short="max_context", scale=0),
@@ -290,7 +290,7 @@ def model_view(m: ModelRecord) -> Table:
         ("from", m.origin),
         *(("assumed", text) for text in m.assumptions),
     ]
-    return Table(("", "value"), rows, (model_line(m), ""), records=(m,))
+    return Table(("figure", "value"), rows, (model_line(m), ""), records=(m,), prose=frozenset(("value",)))
 
 
 def _scaled(unit: float) -> Callable[[float], str]:
@@ -403,9 +403,9 @@ def _speeds(s: System) -> str | None:
 SYSTEMS = (
     Column("system", "id"),
     Column("form", "form"),
-    Column("chips per host", _members),
+    Column("chips per host", _members, prose=True),
     Column("joined", _tiers, prose=True),
-    Column("GB/s per chip", _speeds, right=True),
+    Column("GB/s per chip", _speeds, right=True, prose=True),
     Column("scale-out", "scaleout.kind", spare=2),
     Column("offered by", lambda s: ", ".join(s.offered) or None, spare=1, prose=True),
 )

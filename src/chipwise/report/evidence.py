@@ -162,7 +162,7 @@ def shown_view(shown: Shown) -> tuple[Table, ...]:
         if said.get(name)
     ]
     if shown.item is not None and shown.item.per_chip is not None:
-        figures.append({"figure": "Tokens/s and chip", "value": shown.item.per_chip})
+        figures.append({"figure": "Tokens/s per chip", "value": shown.item.per_chip})
     if shown.predicted is not None:
         mid, low, high = shown.predicted
         figures.append({"figure": "predicted by chipwise, 80 %", "value": mid, "low": low, "high": high})
@@ -258,8 +258,15 @@ def _match_values(place: int, m: Match) -> dict[str, object]:
         "chips": i.chips,
         "round": _when(i),
     }
-    marks = {name: m.mark(name) for name in AXES}
-    return {"rank": place, "id": i.id, **what, "tokens_per_s": i.tokens_per_s, **marks, "verdict": m.verdict}
+    axes = {name: m.mark(name) for name in AXES}
+    return {
+        "rank": place,
+        "id": i.id,
+        **what,
+        "tokens_per_s": i.tokens_per_s,
+        "axes": axes,
+        "verdict": m.verdict,
+    }
 
 
 def _what(item: Item) -> str:

@@ -27,7 +27,7 @@ class Column:
 
     `head` is the heading ("": in no table). `get` leads to the value: a path of fields (`time_s.basis`) or a function
     of the record; None is a dash. `show` writes it for people. `right` aligns to the right. `spare`: 0 is always shown,
-    of others the largest goes first where a line of text would be too long. `prose` may be wrapped to make room.
+    of others the smallest is kept first where a line of text would be too long. `prose` may be wrapped to make room.
     `short` names the value in the agents' short form, where numbers have three digits after `scale` (0: all digits).
     """
 
@@ -61,7 +61,7 @@ class Table:
     """Columns of text with lines above (`head`) and below (`foot`).
 
     `right`: headings of columns that are aligned to the right. `spare`: those that text leaves out for want of width,
-    the first to go first. `prose`: those whose cells may be wrapped (None: any). `records` are what the rows were
+    the least important first. `prose`: those whose cells may be wrapped (None: any). `records` are what the rows were
     written from (dataclasses or mappings): CSV shows their values with all digits instead of the text.
     """
 

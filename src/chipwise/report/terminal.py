@@ -19,7 +19,7 @@ WIDEST = 100
 GAP = "  "  # between columns
 PAIRS = "   "
 INDENT = "    "
-PROSE = 24  # the least width of a column of prose
+PROSE = (24, 14)  # the least width of a column of prose, and where nothing else helps
 COMMAND = "next: "  # such a line holds a command, to be copied whole
 BOLD, PLAIN = "\x1b[1m", "\x1b[0m"
 
@@ -42,29 +42,37 @@ def _body(table: Table, width: int, *, bold: bool) -> list[str]:
     sizes = [[_sizes(text) for text in column] for column in zip(table.columns, *table.rows, strict=True)]
     whole = [max(size for size, _ in column) for column in sizes]
     words = [max(word for _, word in column) for column in sizes]
-    # what a column needs: prose its longest word, all others to stand on one line
-    least = [
-        max(word, min(size, PROSE)) if table.prose is not None and name in table.prose else size
-        for name, size, word in zip(table.columns, whole, words, strict=True)
-    ]
-    chosen = list(range(len(whole)))
-    for name in table.spare:
-        if _room(chosen, width) >= sum(least[i] for i in chosen):
-            break
-        chosen.remove(table.columns.index(name))
-    room, need = _room(chosen, width), sum(least[i] for i in chosen)
-    if need <= room:
-        widths = _fitted([whole[i] for i in chosen], [least[i] for i in chosen], room)
-        left = [name for i, name in enumerate(table.columns) if i not in chosen]
-        note = f"not shown: {', '.join(left)} (--format md or csv)"
-        return [*_grid(table, chosen, widths, bold=bold), *(_lines(note, width) if left else ())]
-    stacked = _blocks(table, width, bold=bold)
     every = list(range(len(whole)))
+    for prose in PROSE:
+        # what a column needs: prose so much or its longest word, all others to stand on one line
+        least = [
+            max(word, min(size, prose)) if table.prose is not None and name in table.prose else size
+            for name, size, word in zip(table.columns, whole, words, strict=True)
+        ]
+        chosen = _chosen(table, least, width)
+        need, room = sum(least[i] for i in chosen), _room(chosen, width)
+        if need <= room:
+            widths = _fitted([whole[i] for i in chosen], [least[i] for i in chosen], room)
+            left = [name for i, name in enumerate(table.columns) if i not in chosen]
+            note = f"not shown: {', '.join(left)} (--format md or csv)"
+            return [*_grid(table, chosen, widths, bold=bold), *(_lines(note, width) if left else ())]
+    stacked = _blocks(table, width, bold=bold)
     room = _room(every, width)
     if sum(words) > room:
         return stacked
     broken = _grid(table, every, _fitted(whole, words, room), bold=bold)
     return min(broken, stacked, key=len)
+
+
+def _chosen(table: Table, least: Sequence[int], width: int) -> list[int]:
+    """The columns that are shown: those that always are, and of the others, most important first, each that fits."""
+    spare = [table.columns.index(name) for name in table.spare]
+    chosen = [i for i in range(len(least)) if i not in spare]
+    for i in reversed(spare):
+        more = sorted((*chosen, i))
+        if sum(least[k] for k in more) <= _room(more, width):
+            chosen = more
+    return chosen
 
 
 def _room(columns: Sequence[int], width: int) -> int:

@@ -307,7 +307,7 @@ SCALING = (
     Column("tokens/s", "tokens_per_s", format_count, right=True),
     Column("efficiency", "efficiency", "{:.0%}".format, right=True),
     Column("compute+memory", lambda s: 1.0 - overhead(s.shares), "{:.0%}".format, right=True),
-    *(Column(name, f"shares.{name}", "{:.0%}".format, right=True) for name in OVERHEADS),
+    *(Column(name, f"shares.{name}", "{:.0%}".format, right=True, spare=2) for name in OVERHEADS),
 )
 """What is said of a point of a scaling curve."""
 
