@@ -8,9 +8,9 @@ import sys
 from typing import Any
 
 import pytest
-from command_line import Run
 
 from chipwise.report.table import Table
+from command_line import Run
 
 MODEL = "meta-llama/Llama-3.1-8B"
 WIDTHS = (80, 100, 200)

@@ -140,7 +140,7 @@ PLANS = (
     Column("TTFT, ms", "ttft_s", intervals.milliseconds, right=True, short="ttft_ms", scale=1e3),
     Column("TPOT, ms", "tpot_s", intervals.milliseconds, right=True, short="tpot_ms", scale=1e3),
     Column("", "tokens_per_s", short="tokens_per_s"),
-    Column("tok/s/chip", "tokens_per_s_per_chip.mid", "{:,.0f}".format, right=True, spare=4,
+    Column("tok/s/chip", "tokens_per_s_per_chip.mid", lambda v: format_number(v, 4), right=True, spare=4,
            short="tokens_per_s_per_chip"),
     Column("tok/s/user", "tokens_per_s_per_user.mid", lambda v: format_number(v, 2), right=True, spare=8),
     Column("", "requests_per_s", short="requests_per_s"),
