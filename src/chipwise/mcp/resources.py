@@ -1,4 +1,4 @@
-"""What agents can read beside the tools: the glossary, the accuracy table, a sheet for each chip."""
+"""What agents can read besides the tools: the glossary, the accuracy table, a sheet for each chip."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Records in short: the columns that they declare for agents, as frozen records of their own with few digits."""
+"""Records in short: the columns that they declare for agents, as frozen records with few digits."""
 
 from __future__ import annotations
 

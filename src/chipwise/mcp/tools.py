@@ -67,7 +67,7 @@ TOOLS: Mapping[str, Offered] = {
     ),
     "kernel": Offered(
         "One operator",
-        "Time of one operator on chips beside its roofline: a product, attention, experts, a copy, a collective.",
+        "Time of one operator on chips and at the roofline: a product, attention, experts, a copy, a collective.",
         kernel_answer,
     ),
     "evidence": Offered(
@@ -94,7 +94,7 @@ TOOLS: Mapping[str, Offered] = {
 
 
 def shortened(verb: str, report: Any, *, details: bool) -> Any:
-    """The answer of a tool; with `details` the whole record beside it."""
+    """The answer of a tool; with `details` the whole record too."""
     short = TOOLS[verb].short(report)
     return replace(short, details=report) if details else short
 

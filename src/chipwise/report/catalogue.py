@@ -435,7 +435,7 @@ def system_view(system: System) -> Table:
     rows = []
     sources = Citations()
     for name, value in system.figures.items():
-        if name != "tiers":  # each tier has a line of its own
+        if name != "tiers":  # each tier has its line
             p = system.provenance(name)
             rows.append(_sourced(name, p, p.note, sources, value=value, text=_parts_text(value)))
     shapes = ["x".join(map(str, shape)) for shape in system.slices()]

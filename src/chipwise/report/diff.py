@@ -258,7 +258,7 @@ class Cause:
 
 @dataclass(frozen=True, slots=True)
 class DiffReport:
-    """Two saved answers: what changed, cause by cause, and in all."""
+    """Two saved answers: what changed, cause by cause and in total."""
 
     before: str
     after: str

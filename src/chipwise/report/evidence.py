@@ -368,7 +368,7 @@ def _anchor_lines(report: MatchReport) -> list[str]:
     a = report.anchored
     where = f"{report.target.chip}, {report.layout}"
     span = "" if report.interval is None else " [{:,.0f} to {:,.0f}]".format(*report.interval)
-    lines = [f"at full load on {where}: {a.model:,.0f}{span} tok/s, as chipwise plan predicts"]
+    lines = [f"{a.model:,.0f}{span} tok/s at full load on {where}, as chipwise plan predicts"]
     if a.used:
         lines.append(
             f"{len(a.used)} measured rows, weighted {a.weight:.0%}, suggest {a.value:,.0f} "

@@ -28,7 +28,7 @@ class Ends(Protocol):
 
 
 def span(low: float, high: float, digits: int = 2) -> str:
-    """`24-142`, or the one number where both ends look alike."""
+    """`24-142`, or the one number where both ends read the same."""
     a, b = format_number(low, digits), format_number(high, digits)
     return a if a == b else f"{a}-{b}"
 

@@ -82,7 +82,7 @@ class OperatorsReport:
 
 @dataclass(frozen=True, slots=True)
 class LoadPoint:
-    """A deployment with so many requests in flight. Times are means; `tails` by quantile ("p95")."""
+    """A deployment at a number of requests in flight. Times are means; `tails` by quantile ("p95")."""
 
     concurrency: float
     batch: float

@@ -179,8 +179,9 @@ def verdict(report: PlanReport) -> tuple[str, ...]:
     """What to take and what it does, in sentences that can be quoted alone."""
     first, w = report.plans[0], report.workload
     owned = first.price is not None and first.price.basis.startswith("owned")
-    verb = "Use" if first.price is None or owned else "Rent"
-    what = f"{verb} {_machines(first)} with {first.runtime} ({first.spread}, {_formats(first)})"
+    verb = "Use " if first.price is None or owned else "Rent "
+    verb = verb if report.considered > 1 else ""  # nothing was chosen where one deployment was asked about
+    what = f"{verb}{_machines(first)} with {first.runtime} ({first.spread}, {_formats(first)})"
     if first.price is None:
         cost = "no price is known"
     else:

@@ -123,7 +123,7 @@ class TrainPlanRecord:
 
 @dataclass(frozen=True, slots=True)
 class ScalingRecord:
-    """One point of a scaling curve: the best layout of so many chips. `shares` are parts of the step by cause."""
+    """One point of a scaling curve: the best layout of a count of chips. `shares` are parts of the step by cause."""
 
     chip: str
     kind: str

@@ -67,7 +67,7 @@ def operator_bars(report: OperatorsReport, phase: str) -> Spec:
         else "a chunk of a prompt by itself"
     )
     return chart(
-        f"Time of operators in {phase} ({what}), {whole * 1e3:.3g} ms in all: {words}.",
+        f"Time of operators in {phase} ({what}), {whole * 1e3:.3g} ms in total: {words}.",
         height={"step": 22},
         data={"values": rows},
         mark={"type": "bar", "height": 13},

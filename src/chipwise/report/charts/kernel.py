@@ -84,7 +84,7 @@ def level_bars(report: KernelReport) -> Spec:
                 "legend": {"title": None, "orient": "top"},
             },
             "tooltip": tip(
-                {"chip": "chip", "level": "level", "bytes": "B per MAC", "mb": "MB in all", "note": "how"}
+                {"chip": "chip", "level": "level", "bytes": "B per MAC", "mb": "MB in total", "note": "how"}
             ),
         },
     )

@@ -75,7 +75,7 @@ def load_curve(report: LoadReport, curve: str) -> Spec:
                         "low": "low",
                         "high": "high",
                         "requests": "requests/s",
-                        "bound": "bound by",
+                        "bound": "bottleneck",
                     }
                 ),
             },

@@ -84,7 +84,7 @@ def roofline(report: OperatorsReport) -> Spec:
                             "us": "µs",
                             "intensity": "FLOP/B",
                             "flops": "FLOP/s",
-                            "bound": "bound by",
+                            "bound": "bottleneck",
                         }
                     ),
                 },
@@ -122,7 +122,7 @@ def kernel_roofline(report: KernelReport) -> Spec:
         }
         for k in kernels
     ]
-    words = "; ".join(f"{p['chip']} reaches {p['share']} of its peak, bound by {p['bound']}" for p in points)
+    words = "; ".join(f"{p['chip']} reaches {p['share']} of its peak, bottleneck: {p['bound']}" for p in points)
     where = {"x": ratio("intensity", X), "y": ratio("flops", Y)}
     hues = {
         "field": "roof",
@@ -150,7 +150,7 @@ def kernel_roofline(report: KernelReport) -> Spec:
                             "intensity": "FLOP/B",
                             "flops": "FLOP/s",
                             "share": "of peak",
-                            "bound": "bound by",
+                            "bound": "bottleneck",
                         }
                     ),
                 },

@@ -69,7 +69,7 @@ def turnaround(report: TrainReport) -> Spec:
                             "days": "days",
                             "usd": "$",
                             "mfu": "MFU",
-                            "bound": "bound by",
+                            "bound": "bottleneck",
                         }
                     ),
                 },

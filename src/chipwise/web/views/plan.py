@@ -97,7 +97,7 @@ def _tables(report: PlanReport) -> tuple[Table, ...]:
 PLAN = View(
     verb="plan",
     tab="Plan",
-    title="Which chips, how many, arranged how",
+    title="Which chips, how many, in which layout",
     lead="Every chip that can serve the model at the load you ask for, ranked by what it costs.",
     example=EXAMPLE,
     front=FRONT,
