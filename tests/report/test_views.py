@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import datetime as dt
 from dataclasses import replace
+from typing import get_type_hints
 
 import pytest
 
 from chipwise import api
+from chipwise.api.requests.verbs import VERBS
 from chipwise.errors import InfeasibleError
 from chipwise.report.fit import fit_view
 from chipwise.report.glossary import GLOSSARY
-from chipwise.report.plans import breakdown_view, model_line, plan_view
+from chipwise.report.plans import ExplainReport, breakdown_view, plan_view, verdict
 from chipwise.report.records import Figure, PlanReport
+from chipwise.report.tables import SHOWN, table, tables
+from chipwise.report.training import TrainReport
 from chipwise.search.space import Limits
 from chipwise.units import format_number
 from chipwise.workload.workload import Workload
@@ -150,3 +154,33 @@ def test_the_glossary_explains_what_the_tables_say() -> None:
 def test_words_of_training_plans_are_explained(word: str) -> None:
     assert any(word in entry for entry in GLOSSARY)
     assert "of training" in GLOSSARY["goodput"]
+
+
+def test_every_answer_has_its_tables(report: PlanReport) -> None:
+    """What a notebook shows: the first table of an answer, with all that was found."""
+    whole = table(report)
+    assert len(whole.rows) == len(report.plans)
+    assert tables(report, "the command")[0].foot[-1] == "next: the command"
+    one = api.fit(MODEL, chips=["h100-sxm5-80gb"])
+    assert [t.columns[0] for t in tables(one)] == ["chip", "use"]
+    with pytest.raises(TypeError, match="str is not an answer"):
+        tables("a text")
+
+
+def test_every_record_that_is_an_answer_is_shown() -> None:
+    """The answers of all verbs: a new one needs a table."""
+    answers = {get_type_hints(request.run)["return"] for request in VERBS.values()}
+    assert {a for a in answers if a not in SHOWN} <= {PlanReport, ExplainReport, TrainReport}
+
+
+def test_the_answer_opens_with_a_verdict(report: PlanReport) -> None:
+    first = report.plans[0]
+    said = " ".join(verdict(report))
+    assert said.startswith(f"Rent {first.chips}x {first.chip} with {first.runtime}")
+    assert "10 requests/s" in said
+    assert "your targets: 1.00 s and 40.0 ms" in said
+    assert f"Evidence: {first.pace.basis}." in said
+    assert verdict(replace(report, considered=1))[0].startswith(f"{first.chips}x {first.chip}")
+    free = replace(report, plans=(replace(first, price=None, ties=()),))
+    assert "no price is known" in verdict(free)[0]
+    assert table(report).head[2:5] == verdict(report)[:3]

@@ -23,7 +23,8 @@ def plan_training(
     model: str, task: str, options: PlanOptions, training: TrainOptions, output: Answer, *, everything: bool
 ) -> None:
     """Rank chips, counts and layouts for a training run, and print them."""
-    from chipwise.report.training import kept, layout_views, scaling_view, train_view
+    from chipwise.report.tables import tables
+    from chipwise.report.training import kept
 
     refuse(options, PlanOptions, SHARED, task)
     given = {name: getattr(options, name) for name in SHARED if getattr(options, name) is not None}
@@ -35,12 +36,8 @@ def plan_training(
         deadline=None, max_usd=None, max_usd_per_h=None, max_chips=None, curves=False,
     )  # fmt: skip
     command = f"{command_line('plan', alone)}{' --task train' if task == 'train' else ''}"
-    several = len(report.plans) > 1
-    tables = [train_view(report, command if several else "", everything=everything)]
-    tables += [] if several else layout_views(first)
-    if report.scaling:
+    shown = tables(report, command, everything=everything)
+    if output.format == "csv":
         # one table to a file: with curves CSV holds them alone
-        tables = [scaling_view(report)] if output.format == "csv" else [*tables, scaling_view(report)]
-    elif output.format == "csv":
-        tables = tables[:1]
-    render(tables, report, output.format, sys.stdout)
+        shown = shown[-1:] if report.scaling else shown[:1]
+    render(shown, report, output.format, sys.stdout)

@@ -122,7 +122,9 @@ def kernel_roofline(report: KernelReport) -> Spec:
         }
         for k in kernels
     ]
-    words = "; ".join(f"{p['chip']} reaches {p['share']} of its peak, bottleneck: {p['bound']}" for p in points)
+    words = "; ".join(
+        f"{p['chip']} reaches {p['share']} of its peak, bottleneck: {p['bound']}" for p in points
+    )
     where = {"x": ratio("intensity", X), "y": ratio("flops", Y)}
     hues = {
         "field": "roof",

@@ -114,7 +114,6 @@ OPERATORS = View(
     example=EXAMPLE,
     front=FRONT,
     show=_show_operators,
-    tables=lambda report: (operators_view(report),),
     template="charts.html",
 )
 LOAD = View(
@@ -125,6 +124,5 @@ LOAD = View(
     example={n: v for n, v in EXAMPLE.items() if n != "concurrency"} | {"ttft": "1s", "tpot": "40ms"},
     front=(*FRONT, "ttft", "tpot"),
     show=_show_load,
-    tables=lambda report: (load_view(report),),
     template="charts.html",
 )

@@ -61,6 +61,5 @@ KERNEL = View(
     },
     front=("op", "chips", "m", "n", "k", "batch", "dtype"),
     show=_show,
-    tables=kernel_view,
     template="kernel.html",
 )

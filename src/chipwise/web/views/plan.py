@@ -90,10 +90,6 @@ def _scales(plans: Sequence[PlanRecord]) -> dict[str, tuple[float, float]]:
     }
 
 
-def _tables(report: PlanReport) -> tuple[Table, ...]:
-    return (plan_view(report, "", everything=True),)
-
-
 PLAN = View(
     verb="plan",
     tab="Plan",
@@ -102,7 +98,6 @@ PLAN = View(
     example=EXAMPLE,
     front=FRONT,
     show=_show,
-    tables=_tables,
     template="plan.html",
 )
 COMPARE = View(
@@ -113,6 +108,5 @@ COMPARE = View(
     example={**EXAMPLE, "chips": "h100-sxm5-80gb,h200-sxm-141gb,mi300x,tpu-v6e"},
     front=("chips", *FRONT),
     show=_show_compared,
-    tables=_tables,
     template="compare.html",
 )
