@@ -11,6 +11,7 @@ import pytest
 from chipwise import api
 from chipwise.api.requests.verbs import VERBS
 from chipwise.errors import InfeasibleError
+from chipwise.report.catalogue import model_line
 from chipwise.report.fit import fit_view
 from chipwise.report.glossary import GLOSSARY
 from chipwise.report.plans import ExplainReport, breakdown_view, plan_view, verdict
