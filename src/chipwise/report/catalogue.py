@@ -147,21 +147,15 @@ class EvidenceReport:
 def chip_record(chip: Chip, price: PriceRange | None, *, sources: bool = False) -> ChipRecord:
     """A chip as a record; with `sources` every figure and where it comes from."""
     link = chip.scaleup
+    same = ("id", "name", "vendor", "kind", "family", "year", "status", "tdp_w")
     return ChipRecord(
-        id=chip.id,
-        name=chip.name,
-        vendor=chip.vendor,
-        kind=chip.kind,
-        family=chip.family,
-        year=chip.year,
-        status=chip.status,
+        **{name: getattr(chip, name) for name in same},
         memory=chip.memory.name,
         memory_bytes=chip.memory.usable_bytes,
         memory_bytes_per_s=chip.memory.bytes_per_s,
         peak_flops_per_s=dict(chip.matrix),
         link_bytes_per_s=link.bytes_per_s if link else None,
         joins=link.domain if link else 1,
-        tdp_w=chip.tdp_w,
         devices=chip.devices_per_package,
         usd_per_h_low=price.low if price else None,
         usd_per_h_high=price.high if price else None,

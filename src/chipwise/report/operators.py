@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 
 from chipwise.report import intervals
 from chipwise.report.catalogue import model_line
@@ -94,6 +94,12 @@ class LoadPoint:
     usd_per_million_out: Figure | None
     bound: str
     tails: dict[str, TailRecord]
+
+    @classmethod
+    def of(cls, plan: PlanRecord) -> LoadPoint:
+        """What a plan says of itself at the load that it was asked at."""
+        said = {f.name: getattr(plan, f.name) for f in fields(cls)}
+        return cls(**said | {"tokens_per_s_per_user": None if plan.tpot_s is None else 1.0 / plan.tpot_s.mid})
 
 
 @dataclass(frozen=True, slots=True)

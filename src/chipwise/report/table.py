@@ -12,7 +12,7 @@ from html import escape
 from typing import IO, Any, Literal
 
 from chipwise.report.records import SCHEMA_VERSION
-from chipwise.report.terminal import show, width_of
+from chipwise.report.terminal import show, takes_bold, width_of
 
 __all__ = ["DASH", "Column", "Format", "Table", "render", "to_json"]
 
@@ -171,7 +171,8 @@ def render(tables: Sequence[Table], record: Any, form: Format, out: IO[str]) -> 
     elif form == "md":
         out.write("\n".join(table.markdown() for table in tables))
     else:
-        out.write("\n".join(table.text(bold=out.isatty()) for table in tables))
+        bold = takes_bold(out)
+        out.write("\n".join(table.text(bold=bold) for table in tables))
 
 
 def _inert(cell: str) -> str:

@@ -3,15 +3,16 @@ fit, a block of `name value` pairs for every row. No word and no number is ever 
 
 from __future__ import annotations
 
+import os
 import shutil
 import textwrap
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING
 
 if TYPE_CHECKING:
     from chipwise.report.table import Table
 
-__all__ = ["WIDEST", "show", "width_of"]
+__all__ = ["WIDEST", "show", "takes_bold", "width_of"]
 
 WIDEST = 100
 """Columns of the terminal that text takes at most, also where the terminal is wider or there is none."""
@@ -27,6 +28,11 @@ BOLD, PLAIN = "\x1b[1m", "\x1b[0m"
 def width_of() -> int:
     """Columns of the terminal (or of COLUMNS), at most `WIDEST`; that many where there is no terminal."""
     return min(shutil.get_terminal_size((WIDEST, 24)).columns, WIDEST)
+
+
+def takes_bold(out: IO[str]) -> bool:
+    """Whether `out` is a terminal that shows bold letters, and nobody has asked for plain ones (no-color.org)."""
+    return out.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") not in ("dumb", "unknown")
 
 
 def show(table: Table, width: int, *, bold: bool) -> str:
