@@ -309,13 +309,13 @@ def claim_view(report: ClaimReport) -> tuple[Table, ...]:
 
 def _steps(r: Rival) -> list[dict[str, object]]:
     """The ratio as measured, then at each of the user's conditions, and what would reverse it."""
-    measured = {
+    measured: dict[str, object] = {
         "then": "as measured",
         "change": f"{r.item.id}, {_rate(r.item)}",
         "ratio": r.measured,
         "effect": "",
     }
-    steps = [
+    steps: list[dict[str, object]] = [
         {
             "then": AXES[s.axis],
             "change": s.change,
@@ -324,7 +324,7 @@ def _steps(r: Rival) -> list[dict[str, object]]:
         }
         for s in r.steps
     ]
-    turns = [
+    turns: list[dict[str, object]] = [
         {
             "then": "would reverse it",
             "change": f"{AXES[t.axis]}: {t.change}",

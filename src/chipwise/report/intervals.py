@@ -48,7 +48,8 @@ def split_s(figure: Ends) -> tuple[str, str, str, str]:
     """Middle, low and high of a time in the unit of the middle one, and that unit."""
     unit = format_seconds(figure.mid).split()[-1]
     by = SCALES[unit]
-    return (*(format_number(x * by) for x in (figure.mid, figure.low, figure.high)), unit)
+    middle, low, high = (format_number(x * by) for x in (figure.mid, figure.low, figure.high))
+    return middle, low, high, unit
 
 
 def seconds(figure: Ends) -> str:

@@ -88,8 +88,10 @@ def _per_request(p: PlanRecord) -> Figure | None:
     if p.price is None or p.tpot_s is not None:
         return None
     rate, price, scale = p.tokens_per_s, p.price, 1000.0 / 3600.0
-    ends = price.mid / rate.mid, price.low / rate.high, price.high / rate.low
-    return Figure(*(scale * usd for usd in ends), rate.basis, rate.provisional)
+    mid, low, high = (
+        scale * usd for usd in (price.mid / rate.mid, price.low / rate.high, price.high / rate.low)
+    )
+    return Figure(mid, low, high, rate.basis, rate.provisional)
 
 
 def _bottleneck(p: PlanRecord) -> str:

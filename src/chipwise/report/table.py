@@ -136,7 +136,9 @@ class Table:
 
     def _html_body(self, caption: str, links: Mapping[str, str], kind: str) -> str:
         def cell(name: str, text: str, *, first: bool) -> str:
-            classes = " ".join(filter(None, (name in self.right and "num", len(text) < 25 and "short")))
+            classes = " ".join(
+                (["num"] if name in self.right else []) + (["short"] if len(text) < 25 else [])
+            )
             shown = escape(text)
             if first and text in links:
                 shown = f'<a href="{escape(links[text])}">{shown}</a>'

@@ -32,7 +32,9 @@ def width_of() -> int:
 
 def takes_bold(out: IO[str]) -> bool:
     """Whether `out` is a terminal that shows bold letters, and nobody has asked for plain ones (no-color.org)."""
-    return out.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") not in ("dumb", "unknown")
+    return (
+        out.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") not in ("dumb", "unknown")
+    )
 
 
 def show(table: Table, width: int, *, bold: bool) -> str:

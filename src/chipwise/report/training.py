@@ -247,8 +247,8 @@ def train_verdict(report: TrainReport) -> str:
 def train_view(report: TrainReport, command: str = "", *, everything: bool = False) -> Table:
     """The ranked plans, turnaround with cost. `command` shows the first alone, for the last line."""
     plans = _shown(report, everything)
-    head = (model_line(report.model), f"{report.task}: {format_count(report.tokens)} tokens", "")
-    head = (*head, train_verdict(report), "") if plans else head
+    asked = (model_line(report.model), f"{report.task}: {format_count(report.tokens)} tokens", "")
+    head = (*asked, train_verdict(report), "") if plans else asked
     foot = _footnotes(report, plans, command) if plans else []
     return Table.of(plans, TRAINING, head, foot, values=report.plans)
 
