@@ -27,7 +27,7 @@ from chipwise.calibrate.parameters import shipped_parameters
 from chipwise.errors import ChipwiseError
 from chipwise.evidence.rows import Predicted
 from chipwise.evidence.validate import Judged, Summary, Validation, summarise
-from chipwise.report.accuracy_view import write_section
+from chipwise.report.accuracy import write_section
 from command_line import Run
 
 ROW = {

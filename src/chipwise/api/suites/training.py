@@ -23,7 +23,7 @@ from chipwise.evidence.training_targets import SPREAD, target_of
 from chipwise.evidence.training_tiers import tiers
 from chipwise.predict.training.values import Cluster, Recipe, Spread, Transformer
 from chipwise.report.records import Figure
-from chipwise.report.train_records import TrainPlanRecord
+from chipwise.report.training import TrainPlanRecord
 
 __all__ = [
     "Measured",
