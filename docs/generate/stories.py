@@ -127,4 +127,3 @@ def summary(report: Any) -> str:
         first = min(report.kernels, key=lambda k: k.time_s.mid)
         return f"Fastest on {first.chip}: {format_seconds(first.time_s.mid)}, bottleneck: {first.bound}."
     return ""
-
