@@ -26,6 +26,7 @@ MODEL = "meta-llama/Llama-3.1-8B"
 CHIPWISE = [sys.executable, "-m", "chipwise"]
 
 COMMANDS = {
+    "train": ("train", MODEL, "--counts", "8", "--chips", "h100-sxm5-80gb", "--tokens", "1B"),
     "plan": ("plan", MODEL, "--chips", "h100-sxm5-80gb,l4"),
     "compare": ("compare", MODEL, "--chips", "h100-sxm5-80gb,a100-sxm4-80gb"),
     "fit": ("fit", MODEL, "--chip", "h100-sxm5-80gb,l4"),
