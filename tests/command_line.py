@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -24,6 +25,12 @@ class Ran:
             raise AssertionError(f"{word} is no JSON")
 
         return json.loads(self.out, parse_constant=refuse)
+
+    @property
+    def next(self) -> list[str]:
+        """The words of the command that a table ends with, which may be broken over lines as a shell takes it."""
+        said = self.out.replace(" \\\n", " ").partition("\nnext: chipwise ")[2]
+        return shlex.split(said.partition("\n")[0])
 
     def refused(self, code: int) -> str:
         """The one line on stderr of a command that was refused, with nothing on stdout."""

@@ -19,7 +19,6 @@ import chipwise as cw
 from chipwise.api.requests.planning import EstimateRequest
 from chipwise.api.requests.verbs import VERBS
 from chipwise.errors import ChipwiseError, MissingExtraError, UnknownNameError, UsageError
-from chipwise.report.answer import html_of
 from chipwise.report.records import Figure
 from chipwise.report.table import Table, to_json
 from command_line import Run
@@ -181,7 +180,7 @@ def test_a_notebook_shows_the_same_table_as_html(plans: Any) -> None:
 
 def test_html_escapes_everything() -> None:
     evil = "<script>alert('1')</script>\" onload=\"x"
-    text = html_of(Table((evil,), [(evil,)], head=(evil,), foot=(evil,)))
+    text = Table((evil,), [(evil,)], head=(evil,), foot=(evil,)).html()
     page = _Cells()
     page.feed(text)
     assert page.cells == {"th": [evil], "td": [evil], "script": []}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from chipwise.api import train
-from chipwise.report.train_records import TrainReport
+from chipwise.report.training import TrainReport
 
 __all__ = ["train_plan"]
 

@@ -6,6 +6,7 @@ import contextlib
 import datetime as dt
 import io
 import os
+import re
 import shlex
 import tempfile
 from collections.abc import Iterator
@@ -25,7 +26,10 @@ SNAPSHOT = Snapshot(day=DAY)
 """One for all, so that tables are read once."""
 
 PROMPT = "$ "
-ROWS, WIDTH = 5, 160
+RANKED = re.compile(r" *(\d+) {2,}\d+x ")
+ROWS, WIDTH = 5, 90
+ENDS = "miss the latency targets"
+"""How the line begins from which on a page that does not scroll shows no more."""
 
 FILES = {"--save", "--out", "replay", "diff", "launch"}
 """Words of commands that read or write files, which are run every time."""
@@ -41,10 +45,11 @@ class Ran:
 
 @contextlib.contextmanager
 def on_the_day() -> Iterator[None]:
-    """Questions are asked on `DAY`, in a folder of their own, at 80 columns, without the reader's own evidence."""
+    """Questions are asked on `DAY`, in a folder of their own, at `WIDTH` columns, without the
+    reader's own evidence."""
     before, kept = Path.cwd(), {name: os.environ.get(name) for name in ("COLUMNS", "CHIPWISE_DATA_DIR")}
     with tempfile.TemporaryDirectory() as folder, use(SNAPSHOT):
-        os.environ |= {"COLUMNS": "80", "CHIPWISE_DATA_DIR": str(Path(folder, "own"))}
+        os.environ |= {"COLUMNS": str(WIDTH), "CHIPWISE_DATA_DIR": str(Path(folder, "own"))}
         os.chdir(folder)
         try:
             yield
@@ -97,10 +102,10 @@ def transcript(block: str) -> str:
 
 
 def shortened(command: str) -> str:
-    """A command and its answer for a page that does not scroll: the first `ROWS` rows, `WIDTH` columns."""
+    """A command and its answer for a page that does not scroll: the first `ROWS` rows, and the lines before `ENDS`."""
     lines = [line for line in run(command).text.splitlines() if not _later(line)]
-    cut = [line if len(line) <= WIDTH else f"{line[: WIDTH - 3].rstrip()}..." for line in lines]
-    return "\n".join(("```", f"{PROMPT}{command}", *cut, "```"))
+    end = next((i for i, line in enumerate(lines) if line.startswith(ENDS)), len(lines))
+    return "\n".join(("```", f"{PROMPT}{command}", *lines[:end], "```"))
 
 
 def python(code: str) -> str:
@@ -126,8 +131,8 @@ def _printed(*arguments: str) -> tuple[tuple[str, ...], tuple[str, ...], int]:
 
 def _later(line: str) -> bool:
     """A row of a ranking behind the first ones."""
-    number = line.split(maxsplit=1)[0] if line.strip() else ""
-    return line.startswith(" ") and number.isdigit() and int(number) > ROWS
+    row = RANKED.match(line)
+    return row is not None and int(row.group(1)) > ROWS
 
 
 def _filtered(lines: list[str], words: list[str]) -> list[str]:

@@ -15,9 +15,10 @@ from docs.generate.console import run, transcript
 
 from chipwise.api.requests.command import command_line
 from chipwise.api.requests.doors import read_request
-from chipwise.report.kernel_records import KernelReport
-from chipwise.report.records import Figure, FitReport, PlanReport
-from chipwise.report.train_records import TrainReport
+from chipwise.report.kernel import KernelReport
+from chipwise.report.plans import verdict
+from chipwise.report.records import FitReport, PlanReport
+from chipwise.report.training import TrainReport, train_verdict
 from chipwise.units import format_bytes, format_seconds
 
 __all__ = ["EXAMPLES", "Question", "Story", "command", "load_story", "story_page", "summary"]
@@ -31,7 +32,7 @@ WORDS: Mapping[str, str] = {
 }
 """Commands that are not called like their verb."""
 
-LINES = 16
+LINES = 22
 """Lines of an answer that a page shows."""
 
 
@@ -96,6 +97,7 @@ def story_page(name: str) -> str:
         if ran.code:
             line = f"{line}  # exits with {ran.code}"
         said = summary(read_request(q.verb, q.fields).run()) if ran.code == 0 else ""
+        said = "" if said in " ".join(ran.text.split()) else said  # the answer itself opens with it
         parts += [
             f"## {number}. {q.text}",
             *([f"**{said}**"] if said else []),
@@ -109,44 +111,19 @@ def story_page(name: str) -> str:
 def summary(report: Any) -> str:
     """The answer in a sentence, "" where it is a table."""
     if isinstance(report, TrainReport):
-        p = report.plans[0]
-        cost = "" if p.usd is None else f", ${_dollars(p.usd.low)} to ${_dollars(p.usd.high)}"
-        return f"{p.chips:,} x {p.chip}, {p.layout.label}: {_span(p.days)}{cost}; MFU {p.mfu:.0%}, bound by {p.bound}."
+        return train_verdict(report)
     if isinstance(report, PlanReport):
-        best = report.plans[0]
-        cost = (
-            ""
-            if best.price is None
-            else f", ${_dollars(best.price.low)} to ${_dollars(best.price.high)} an hour"
-        )
-        return (
-            f"{best.chips} x {best.chip}, {best.layout.label}, {best.precision}: first token after "
-            f"{format_seconds(best.ttft_s.mid)}, then one every {format_seconds(best.tpot_s.mid)}{cost}; "
-            f"bound by {best.bound}."
-        )
+        return " ".join(verdict(report))
     if isinstance(report, FitReport):
         fitting = [f for f in report.fits if f.verdict != "no"]
         if not fitting:
             return "It fits on none of these."
         roomy = max(fitting, key=lambda f: f.memory.cache_bytes)
         return (
-            f"It fits on {len(fitting)} of {len(report.fits)}; most room is left on {roomy.chips} x {roomy.chip}: "
+            f"It fits on {len(fitting)} of {len(report.fits)}; {roomy.chips}x {roomy.chip} has the most memory left: "
             f"{format_bytes(roomy.memory.cache_bytes)} for the cache."
         )
     if isinstance(report, KernelReport):
         first = min(report.kernels, key=lambda k: k.time_s.mid)
-        return f"Fastest on {first.chip}: {format_seconds(first.time_s.mid)}, bound by {first.bound}."
+        return f"Fastest on {first.chip}: {format_seconds(first.time_s.mid)}, bottleneck: {first.bound}."
     return ""
-
-
-def _dollars(value: float) -> str:
-    """Two digits: prices are no sharper."""
-    rounded = float(f"{value:.2g}")
-    return f"{rounded:,.0f}" if rounded >= 10 else f"{rounded:.2g}"
-
-
-def _span(days: Figure) -> str:
-    """Days with their interval, or hours where it is less than one."""
-    unit, each = ("days", 1.0) if days.mid >= 1.0 else ("hours", 24.0)
-    low, mid, high = (each * x for x in (days.low, days.mid, days.high))
-    return f"{mid:.1f} {unit} [{low:.1f} to {high:.1f}]"

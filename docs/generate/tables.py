@@ -13,7 +13,7 @@ from chipwise.catalog.configs import bundled_configs
 from chipwise.catalog.offer import load_offers, price_range
 from chipwise.catalog.runtime import load_runtimes
 from chipwise.catalog.system import System, load_systems
-from chipwise.report.citations import Citations
+from chipwise.report.catalogue import Citations
 from chipwise.units import format_bytes, format_count
 
 __all__ = [

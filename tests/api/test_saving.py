@@ -23,9 +23,7 @@ from chipwise.catalog.snapshot import Snapshot, use
 from chipwise.errors import UsageError
 from chipwise.evidence.item import own_item
 from chipwise.evidence.store import Store
-from chipwise.report.diff_records import Cause, DiffReport, ReplayReport
-from chipwise.report.diff_view import diff_view, replay_view
-from chipwise.report.difference import Change, changes
+from chipwise.report.diff import Cause, Change, DiffReport, ReplayReport, changes, diff_view, replay_view
 from chipwise.report.saved import read_saved, write_saved
 from command_line import Run
 

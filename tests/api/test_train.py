@@ -8,7 +8,7 @@ from chipwise.api.train_counts import batch_for
 from chipwise.api.train_input import USUAL
 from chipwise.errors import InfeasibleError
 from chipwise.report.train_assemble import Failures
-from chipwise.report.train_view import train_view
+from chipwise.report.training import train_view
 from trained import train_plan
 
 ROW = "meta-llama/Llama-3.1-8B"

@@ -19,7 +19,7 @@ from chipwise.catalog.configs import bundled_configs
 from chipwise.catalog.files import create, writing
 from chipwise.errors import UsageError
 from chipwise.evidence.residuals import Validation
-from chipwise.report.accuracy_view import write_section
+from chipwise.report.accuracy import write_section
 from command_line import Run
 
 MODEL = "meta-llama/Llama-3.1-8B"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import shlex
 
 import pytest
 
@@ -34,9 +33,8 @@ def test_other_verbs_point_to_plan(run: Run, verb: tuple[str, ...]) -> None:
 
 @pytest.mark.parametrize("task", ["train", "finetune"])
 def test_the_next_command_shows_the_first_plan_in_full(run: Run, task: str) -> None:
-    said = run("plan", ROW, "--task", task, "--chips", "h100", "--counts", "4,8", "--max-usd", "1e6").out
-    command = next(line for line in said.splitlines() if line.startswith("next: "))
-    alone = run(*shlex.split(command.removeprefix("next: chipwise ")))
+    ran = run("plan", ROW, "--task", task, "--chips", "h100", "--counts", "4,8", "--max-usd", "1e6")
+    said, alone = ran.out, run(*ran.next)
     assert alone.code == 0
     assert f"{task}:" in alone.out
     assert "where a step of" in alone.out

@@ -9,10 +9,9 @@ import pytest
 from chipwise.api.requests.catalogue import ChipsRequest
 from chipwise.catalog.chips import get_chip, load_chips
 from chipwise.catalog.system import load_systems
-from chipwise.mcp.short import span
+from chipwise.report.catalogue import chip_view, chips_view, compare_view, system_view
 from chipwise.report.charts.spec import said
-from chipwise.report.chip_view import chip_view, chips_view, compare_view
-from chipwise.report.system_view import system_view
+from chipwise.report.intervals import span
 from chipwise.report.table import Table
 
 EXPONENT = re.compile(r"\d[eE][+-]\d")
@@ -52,6 +51,6 @@ def test_a_capacity_in_binary_units_is_shown_in_decimal_ones_too() -> None:
 
 
 def test_spans_for_agents_and_words_of_charts() -> None:
-    assert span(589_123.0, 2_051_000.0) == "589,000-2,050,000"
-    assert span(11.04, 11.01) == "11"
+    assert span(589_123.0, 2_051_000.0, 3) == "589,000-2,050,000"
+    assert span(11.04, 11.01, 3) == "11"
     assert said(3.4567e7) == "34,600,000"

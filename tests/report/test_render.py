@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chipwise.report.records import Figure
-from chipwise.report.table import Format, Table, render, to_json
+from chipwise.report.table import Column, Format, Table, render, to_json
 
 TABLE = Table(
     ("name", "value"),
@@ -48,12 +48,13 @@ def test_text_is_aligned_and_takes_no_markup() -> None:
     assert len({len(line) for line in right}) == 1
 
 
-def test_text_in_a_pipe_is_neither_cut_nor_coloured() -> None:
-    wide = Table(("a", "b"), [("x" * 150, "y" * 150)], ("h" * 900,))
+def test_text_in_a_pipe_is_whole_and_plain(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "100")
+    wide = Table(("a", "b"), [("x" * 150, "y" * 150)], ("h" * 900, "w " * 200))
     text = shown("table", wide)
-    assert "x" * 150 in text
-    assert "y" * 150 in text
-    assert "h" * 900 in text
+    for word in ("x" * 150, "y" * 150, "h" * 900):
+        assert word in text
+    assert all(len(line) <= 100 for line in text.splitlines() if line.startswith(("w", "  w")))
     assert "\x1b" not in text
 
 
@@ -109,6 +110,51 @@ def test_csv_holds_every_digit_of_the_records_behind_the_rows() -> None:
     assert (first["time_s.high"], first["price.low"], first["tags"]) == ("", "", "x; y")
     assert (second["price.low"], float(second["price.high"]), second["tags"]) == ("2.5", 1e-9, "")
     assert second["time_s.provisional"] == "true"
+
+
+def test_csv_numbers_the_records_of_a_list() -> None:
+    levels = [{"name": "L2", "bytes": 2.0}, {"name": "HBM", "bytes": 1.0}]
+    text = shown(
+        "csv",
+        Table(
+            ("chip",),
+            [("a",), ("b",)],
+            records=[{"chip": "a", "levels": levels}, {"chip": "b", "levels": []}],
+        ),
+    )
+    first, second = csv.DictReader(io.StringIO(text))
+    assert list(first) == ["chip", "levels.0.name", "levels.0.bytes", "levels.1.name", "levels.1.bytes"]
+    assert (first["levels.1.name"], float(first["levels.1.bytes"])) == ("HBM", 1.0)
+    assert set(second.values()) == {"b", ""}
+
+
+RATE = Column("rate", "time_s.mid", lambda s: f"{1 / s:.0f}/s", right=True, spare=1)
+NAMED = (
+    Column("name", "name"),
+    RATE,
+    Column("", "tags", short="tags"),
+    Column("note", lambda p: None, prose=True),
+)
+
+
+def test_a_table_follows_from_columns_that_are_declared_once() -> None:
+    records = [Priced("a", Figure(0.25, 0.2, 0.3, "modelled", False), None)]
+    table = Table.of(records, NAMED, ("head",), ("foot",))
+    assert table.columns == ("name", "rate", "note")
+    assert table.rows == [("a", "4/s", "-")]
+    assert (table.right, table.spare, table.prose) == ({"rate"}, ("rate",), {"note"})
+    assert float(next(csv.DictReader(io.StringIO(table.csv())))["time_s.mid"]) == 0.25
+    assert "| name | rate | note |" in table.markdown()
+
+
+def test_html_takes_text_from_data_as_text() -> None:
+    table = Table(("<b>",), [("<script>",), ("b",)], foot=("a & b",))
+    html = table.html("what", {"b": "/b?x=1&y=2"}, "sheet")
+    assert "<script>" not in html
+    assert "&lt;script&gt;" in html
+    assert '<a href="/b?x=1&amp;y=2">b</a>' in html
+    assert '<table class="sheet">' in html
+    assert "<li>a &amp; b</li>" in html
 
 
 def test_markdown_escapes_bars() -> None:

@@ -7,11 +7,18 @@ from dataclasses import asdict
 
 import pytest
 
-from chipwise.report.difference import leaves
+from chipwise.report.diff import leaves
 from chipwise.report.train_assemble import Failures
-from chipwise.report.train_notes import duration, kept
-from chipwise.report.train_shares import OVERHEADS, overhead, taking
-from chipwise.report.train_view import layout_views, scaling_view, train_view
+from chipwise.report.training import (
+    OVERHEADS,
+    duration,
+    kept,
+    layout_views,
+    overhead,
+    scaling_view,
+    taking,
+    train_view,
+)
 from trained import train_plan
 
 ROW = "meta-llama/Llama-3.1-8B"
@@ -146,8 +153,8 @@ def test_shares_and_gains_name_one_resource(chip: str, apart: str) -> None:
 def test_the_foot_says_how_plans_are_read_ranked_and_limited() -> None:
     report = train_plan("meta-llama/Llama-3.1-70B", deadline_days=20.0, max_usd=9e5)
     foot = train_view(report, "chipwise plan ...").foot
-    assert foot[0].startswith("read: ways to cut: ")
-    assert any("middle time at most 20 d, middle $ at most 900 k" in line for line in foot)
+    assert foot[0].startswith("how to read: parallelism: ")
+    assert any("median time at most 20 d, median $ at most 900 k" in line for line in foot)
     assert foot[-1] == "next: chipwise plan ..."
     assert all(p.days.mid <= 20.0 and p.usd is not None and p.usd.mid <= 9e5 for p in report.plans)
 
@@ -206,5 +213,5 @@ def test_plans_in_tight_memory_are_marked_where_both_limits_are_told() -> None:
     assert plan.verdict == "tight"
     assert 0.88 < plan.memory_bytes / plan.capacity_bytes <= 0.95
     assert view.rows[0][view.columns.index("memory")].endswith(" of 85.0 GB, tight")
-    assert "88% that is aimed at, 95% is the limit" in view.foot[0]
-    assert "88% is aimed at, 95% is the limit" in layout_views(plan)[1].head[0]
+    assert "more memory than the aim of 88%, 95% is the limit" in view.foot[0]
+    assert "88% is the aim, 95% is the limit" in layout_views(plan)[1].head[0]

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import datetime as dt
 from dataclasses import replace
+from typing import get_type_hints
 
 import pytest
 
 from chipwise import api
 from chipwise.api.placing import Terms
+from chipwise.api.requests.verbs import VERBS
 from chipwise.errors import InfeasibleError
-from chipwise.report.fit_view import fit_view
+from chipwise.report.catalogue import model_line
+from chipwise.report.fit import fit_view
 from chipwise.report.glossary import GLOSSARY
-from chipwise.report.plan_view import breakdown_view, model_line, plan_view
+from chipwise.report.plans import ExplainReport, breakdown_view, plan_view, verdict
 from chipwise.report.records import Figure, PlanReport
+from chipwise.report.tables import SHOWN, table, tables
+from chipwise.report.training import TrainReport
 from chipwise.search.space import Limits
 from chipwise.units import format_number
 from chipwise.workload.workload import Workload
@@ -55,13 +60,15 @@ def test_the_order_can_be_followed(report: PlanReport) -> None:
     table = plan_view(report, "next")
     first = report.plans[0].price
     assert first is not None
-    assert table.rows[0][2].startswith(f"{format_number(first.mid)} [{format_number(first.low)}-")
+    assert table.rows[0][table.columns.index("$/h")].startswith(
+        f"{format_number(first.mid)} [{format_number(first.low)}-"
+    )
 
     def ranked(some: PlanReport) -> str:
         (line,) = (x for x in plan_view(some, "next").foot if x.startswith("ranked: "))
         return line
 
-    assert "middle $/h; prices less than 25% above" in ranked(report)
+    assert "cheapest first (median $/h); within 25% of the cheapest" in ranked(report)
     full = replace(report.workload, rate_per_s=None)
     assert "per output token" in ranked(replace(report, workload=full))
     unpaid = tuple(replace(p, price=None) for p in report.plans)
@@ -108,7 +115,7 @@ def test_the_foot_says_why_what_was_assumed_and_what_is_next(report: PlanReport)
 
 def test_every_refused_chip_falls_under_a_reason(report: PlanReport) -> None:
     foot = " ".join(plan_view(report, "next").foot)
-    for words in ("slower than asked: ", "does not fit: ", "no runtime: "):
+    for words in ("miss the latency targets: ", "lack memory: ", "no serving software known: "):
         assert words in foot
 
 
@@ -116,7 +123,7 @@ def test_large_numbers_have_no_exponent(report: PlanReport) -> None:
     first = report.plans[0]
     slow = replace(first, ttft_s=Figure(0.9, 0.45, 2.25, "modelled", True))
     (row,) = plan_view(replace(report, plans=(slow,)), "next").rows
-    assert "900 [450-2,250] ms" in row
+    assert "900 [450-2,250]" in row
     everything = plan_view(report, "next", everything=True).rows
     assert not [cell for row in everything for cell in row if "e+" in cell]
 
@@ -124,7 +131,7 @@ def test_large_numbers_have_no_exponent(report: PlanReport) -> None:
 def test_shares_of_the_breakdown_add_to_one(report: PlanReport) -> None:
     _, times, memory = breakdown_view(report.plans[0])
     assert sum(float(share.rstrip("%")) for _, share, _ in times.rows) == pytest.approx(100, abs=0.3)
-    assert [row[0] for row in memory.rows][-3:] == ["cache", "kept free", "in all"]
+    assert [row[0] for row in memory.rows][-3:] == ["cache", "kept free", "total"]
 
 
 def test_fit_says_by_how_much_and_itemises_a_single_chip() -> None:
@@ -149,3 +156,33 @@ def test_the_glossary_explains_what_the_tables_say() -> None:
 def test_words_of_training_plans_are_explained(word: str) -> None:
     assert any(word in entry for entry in GLOSSARY)
     assert "of training" in GLOSSARY["goodput"]
+
+
+def test_every_answer_has_its_tables(report: PlanReport) -> None:
+    """What a notebook shows: the first table of an answer, with all that was found."""
+    whole = table(report)
+    assert len(whole.rows) == len(report.plans)
+    assert tables(report, "the command")[0].foot[-1] == "next: the command"
+    one = api.fit(MODEL, chips=["h100-sxm5-80gb"])
+    assert [t.columns[0] for t in tables(one)] == ["chip", "use"]
+    with pytest.raises(TypeError, match="str is not an answer"):
+        tables("a text")
+
+
+def test_every_record_that_is_an_answer_is_shown() -> None:
+    """The answers of all verbs: a new one needs a table."""
+    answers = {get_type_hints(request.run)["return"] for request in VERBS.values()}
+    assert {a for a in answers if a not in SHOWN} <= {PlanReport, ExplainReport, TrainReport}
+
+
+def test_the_answer_opens_with_a_verdict(report: PlanReport) -> None:
+    first = report.plans[0]
+    said = " ".join(verdict(report))
+    assert said.startswith(f"Rent {first.chips}x {first.chip} with {first.runtime}")
+    assert "10 requests/s" in said
+    assert "your targets: 1.00 s and 40.0 ms" in said
+    assert f"Evidence: {first.pace.basis}." in said
+    assert verdict(replace(report, considered=1))[0].startswith(f"{first.chips}x {first.chip}")
+    free = replace(report, plans=(replace(first, price=None, ties=()),))
+    assert "no price is known" in verdict(free)[0]
+    assert table(report).head[2:5] == verdict(report)[:3]

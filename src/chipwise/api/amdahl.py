@@ -11,7 +11,7 @@ from chipwise.api.loaded import find_chip
 from chipwise.cost import cpu
 from chipwise.cost.device import Device
 from chipwise.errors import UsageError
-from chipwise.report.kernel_records import AmdahlRecord, AmdahlReport
+from chipwise.report.kernel import AmdahlRecord, AmdahlReport
 
 __all__ = ["amdahl"]
 

@@ -23,9 +23,8 @@ from chipwise.predict.overheads import Overheads
 from chipwise.predict.passes import Requests
 from chipwise.predict.service import Engines, Loads, Prediction, Service
 from chipwise.predict.tails import VALID
-from chipwise.report.assemble import price_record
-from chipwise.report.plan_assemble import Fleet, plan_record
-from chipwise.report.plan_view import span
+from chipwise.report.assemble import Fleet, plan_record, price_record
+from chipwise.report.plans import span
 from chipwise.report.records import PlanRecord, PriceRecord, TailRecord
 from chipwise.search.evaluate import Bounds, bounds_of
 from chipwise.search.memory import memory_of, row_of

@@ -19,8 +19,7 @@ from chipwise.parallel.memory import MemoryAccount
 from chipwise.predict.parts import PARTS
 from chipwise.predict.passes import Requests
 from chipwise.predict.service import Loads, Prediction, Service
-from chipwise.report.assemble import model_record, rank_plans, workload_record
-from chipwise.report.plan_assemble import Fleet
+from chipwise.report.assemble import Fleet, model_record, rank_plans, workload_record
 from chipwise.report.records import PlanReport
 from chipwise.search.evaluate import Pools, engines_of
 from chipwise.search.evaluate import prompt_workers as prompt_workers_for

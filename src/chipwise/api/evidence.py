@@ -22,7 +22,7 @@ from chipwise.evidence.importers import Given, read_paths
 from chipwise.evidence.item import Item, item_of
 from chipwise.evidence.mlperf_rows import SCENARIOS, run_of
 from chipwise.evidence.store import Store
-from chipwise.report.evidence_view import ImportReport, Shown
+from chipwise.report.evidence import ImportReport, Shown
 
 __all__ = ["Filter", "import_evidence", "list_evidence", "search_evidence", "show_evidence"]
 

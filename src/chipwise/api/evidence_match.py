@@ -28,7 +28,7 @@ from chipwise.evidence.mlperf_rows import run_of
 from chipwise.evidence.nearest import generates
 from chipwise.evidence.store import Store
 from chipwise.parallel.layout import Layout
-from chipwise.report.evidence_view import ClaimReport, MatchReport
+from chipwise.report.evidence import ClaimReport, MatchReport
 from chipwise.report.records import PlanRecord
 from chipwise.workload.workload import Task, Workload
 

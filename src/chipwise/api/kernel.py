@@ -52,7 +52,7 @@ from chipwise.cost.systolic import SystolicModel, im2col
 from chipwise.errors import InfeasibleError, UnknownNameError, UsageError
 from chipwise.parallel.collective import Kind, Traffic, exchange, traffic, wire_bytes
 from chipwise.parallel.overlap import behind, stolen_share
-from chipwise.report.kernel_records import KernelRecord, KernelReport, LevelRecord
+from chipwise.report.kernel import KernelRecord, KernelReport, LevelRecord
 from chipwise.report.records import Figure, RefusalRecord
 from chipwise.units import format_bytes, format_seconds, scalar
 from chipwise.workload import op as ops

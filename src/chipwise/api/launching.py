@@ -27,7 +27,7 @@ from chipwise.report.launch.bench import CLIENTS
 from chipwise.report.launch.spec import Guess, LaunchFile, Machine, ServeSpec, Spec, TrainSpec
 from chipwise.report.launch.targets import launch_files
 from chipwise.report.saved import Saved
-from chipwise.report.train_notes import duration
+from chipwise.report.training import duration
 from chipwise.units import format_seconds
 from chipwise.workload.graph import Graph
 

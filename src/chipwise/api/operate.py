@@ -10,7 +10,7 @@ import numpy as np
 from chipwise.api.context import Context
 from chipwise.parallel.layout import Layout
 from chipwise.predict.service import Loads
-from chipwise.report.plan_assemble import Fleet
+from chipwise.report.assemble import Fleet
 from chipwise.report.records import PlanRecord
 from chipwise.search.choose import Choice
 from chipwise.search.evaluate import Evaluated

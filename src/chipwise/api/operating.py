@@ -12,8 +12,7 @@ from chipwise.api.placing import Given, Terms, placed
 from chipwise.parallel.shard import shard
 from chipwise.predict.passes import Requests
 from chipwise.predict.pieces import Piece, pieces
-from chipwise.report.operators_records import LoadPoint, LoadReport, OperatorRecord, OperatorsReport
-from chipwise.report.records import PlanRecord
+from chipwise.report.operators import LoadPoint, LoadReport, OperatorRecord, OperatorsReport
 from chipwise.search.evaluate import in_flight
 from chipwise.search.space import Deployment
 from chipwise.workload.step import decode, prefill
@@ -97,7 +96,7 @@ def load_curve(
         limit = f"{concurrency:g} requests in flight, as asked"
     else:
         limit = most if room is None else f"room for {room:,} tokens of cache, {most}"
-    points = tuple(_point(r) for r in records)
+    points = tuple(map(LoadPoint.of, records))
     good = [p.concurrency for p in points if _meets(p, ttft_s, tpot_s)]
     return LoadReport(
         model=answer.model,
@@ -144,18 +143,3 @@ def _record(phase: str, p: Piece, d: Deployment, whole: float) -> OperatorRecord
 def _meets(p: LoadPoint, ttft_s: float | None, tpot_s: float | None) -> bool:
     per_token = 0.0 if p.tpot_s is None else p.tpot_s.mid
     return p.ttft_s.mid <= (ttft_s or np.inf) and per_token <= (tpot_s or np.inf)
-
-
-def _point(r: PlanRecord) -> LoadPoint:
-    return LoadPoint(
-        concurrency=r.concurrency,
-        batch=r.batch,
-        requests_per_s=r.requests_per_s,
-        ttft_s=r.ttft_s,
-        tpot_s=r.tpot_s,
-        tokens_per_s=r.tokens_per_s,
-        tokens_per_s_per_user=None if r.tpot_s is None else 1.0 / r.tpot_s.mid,
-        usd_per_million_out=r.usd_per_million_out,
-        bound=r.bound,
-        tails=r.tails,
-    )

@@ -19,11 +19,9 @@ from chipwise.api.requests.verbs import FORMER, VERBS, Request
 from chipwise.catalog.files import output_file
 from chipwise.catalog.snapshot import Snapshot, current, today, use
 from chipwise.errors import ChipwiseError, UnknownNameError, UsageError, shorten
-from chipwise.report.diff_records import Cause, DiffReport, ReplayReport
-from chipwise.report.difference import changes, first_plans
+from chipwise.report.diff import Cause, DiffReport, ReplayReport, changes, first_plans, table_changes
 from chipwise.report.saved import Saved, digest, foreign, read_saved, write_saved
 from chipwise.report.table import to_json
-from chipwise.report.table_changes import table_changes
 
 __all__ = [
     "Answered",

@@ -27,8 +27,14 @@ from chipwise.predict.training.dims import transformer
 from chipwise.report.assemble import model_record, price_record
 from chipwise.report.records import RefusalRecord
 from chipwise.report.train_assemble import Failures, TrainCase, plan_record, ranked, scaling_records
-from chipwise.report.train_records import ScalingRecord, TakeoverRecord, TrainPlanRecord, TrainReport
-from chipwise.report.train_shares import HALF, takeover
+from chipwise.report.training import (
+    HALF,
+    ScalingRecord,
+    TakeoverRecord,
+    TrainPlanRecord,
+    TrainReport,
+    takeover,
+)
 from chipwise.search.training import Job, Point, TrainReason, best, point, scaling, search
 
 __all__ = ["PRECISIONS", "Training", "situate", "train_plan"]

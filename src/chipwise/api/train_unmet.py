@@ -10,8 +10,7 @@ import numpy as np
 
 from chipwise.catalog.chip import Chip
 from chipwise.report.records import RefusalRecord
-from chipwise.report.train_notes import duration
-from chipwise.report.train_records import TrainPlanRecord
+from chipwise.report.training import TrainPlanRecord, duration
 from chipwise.search.training import Job, Priced, TrainReason
 from chipwise.search.training_space import divisors
 from chipwise.units import format_count, format_number

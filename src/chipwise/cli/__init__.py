@@ -11,7 +11,7 @@ import shlex
 import sys
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from chipwise.errors import ChipwiseError
@@ -37,7 +37,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         if isinstance(stream, io.TextIOWrapper):  # a pipe that cannot carry a sign gets another, not a crash
             stream.reconfigure(errors="replace")
     try:
-        app(tokens, exit_on_error=False, print_error=False)
+        app(tokens, exit_on_error=False, print_error=False, **_help_console(tokens))
         sys.stdout.flush()
     except ChipwiseError as error:
         _correct(error, tokens)
@@ -59,6 +59,17 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except KeyboardInterrupt:
         sys.exit(130)
     sys.exit(0)
+
+
+def _help_console(tokens: Sequence[str]) -> dict[str, Any]:
+    """Where help is printed: as wide as tables are."""
+    if tokens and not {"--help", "-h"} & set(tokens):
+        return {}
+    from rich.console import Console
+
+    from chipwise.report.terminal import width_of
+
+    return {"console": Console(width=width_of())}
 
 
 def _open_streams() -> None:

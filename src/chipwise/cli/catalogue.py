@@ -18,10 +18,19 @@ from chipwise.catalog.runtime import get_runtime, load_runtimes
 from chipwise.catalog.system import get_system, load_systems
 from chipwise.cli.options import Output
 from chipwise.errors import UnknownNameError, UsageError, shorten
-from chipwise.report.catalogue_view import model_view, models_view, offers_view, token_prices_view
-from chipwise.report.chip_view import chip_view, chips_view, compare_view
-from chipwise.report.runtime_view import runtime_view, runtimes_view
-from chipwise.report.system_view import system_view, systems_view
+from chipwise.report.catalogue import (
+    chip_view,
+    chips_view,
+    compare_view,
+    model_view,
+    models_view,
+    offers_view,
+    runtime_view,
+    runtimes_view,
+    system_view,
+    systems_view,
+    token_prices_view,
+)
 from chipwise.report.table import render
 
 __all__ = [

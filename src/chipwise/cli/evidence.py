@@ -12,7 +12,7 @@ from chipwise.api.requests.evidence import CheckClaimRequest, EvidenceMatchReque
 from chipwise.cli.options import Output, taking, whole
 from chipwise.errors import UsageError
 from chipwise.evidence.importers import Given
-from chipwise.report.evidence_view import claim_view, import_view, items_view, match_view, shown_view
+from chipwise.report.evidence import claim_view, import_view, items_view, match_view, shown_view
 from chipwise.report.table import render
 
 __all__ = [

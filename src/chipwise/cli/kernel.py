@@ -17,7 +17,7 @@ from chipwise.api.amdahl import amdahl as compare_by_amdahl
 from chipwise.api.requests.kernel import OPERATORS, KernelRequest, Op, Operator
 from chipwise.cli.options import Output, pairs, split, whole
 from chipwise.errors import UsageError
-from chipwise.report.kernel_view import amdahl_view, kernel_view
+from chipwise.report.kernel import amdahl_view, kernel_view
 from chipwise.report.table import render
 from chipwise.units import parse_quantity
 

@@ -18,8 +18,8 @@ from chipwise.api.requests.planning import (
 )
 from chipwise.cli.options import Answer, refuse, taking
 from chipwise.errors import InfeasibleError, UsageError
-from chipwise.report.fit_view import fit_view
-from chipwise.report.plan_view import breakdown_view, plan_view
+from chipwise.report.fit import fit_view
+from chipwise.report.plans import breakdown_view, plan_view
 from chipwise.report.table import Table, render
 
 __all__ = ["compare", "estimate", "explain", "fit", "plan"]
@@ -90,7 +90,7 @@ def explain(
     report = output.of("explain", ExplainRequest(**given))
     tables: tuple[Table, ...] = breakdown_view(report.plans[0])
     if report.amdahl is not None:
-        from chipwise.report.kernel_view import amdahl_view
+        from chipwise.report.kernel import amdahl_view
 
         tables = (*tables, amdahl_view(report.amdahl))
     render(tables, report, output.format, sys.stdout)

@@ -12,7 +12,7 @@ from chipwise.api.launching import launch as api_launch
 from chipwise.api.launching import write_files
 from chipwise.cli.options import Output
 from chipwise.errors import InfeasibleError
-from chipwise.report.diff_view import diff_view, likely_cause, replay_view
+from chipwise.report.diff import diff_view, likely_cause, replay_view
 from chipwise.report.launch.targets import TARGETS
 from chipwise.report.table import render
 

@@ -41,8 +41,8 @@ def plan_training(given: dict[str, Any], output: Answer, *, everything: bool) ->
 
 
 def _show(request: TrainRequest, output: Answer, *, everything: bool) -> None:
-    from chipwise.report.train_notes import kept
-    from chipwise.report.train_view import layout_views, scaling_view, train_view
+    from chipwise.report.tables import tables
+    from chipwise.report.training import kept
 
     report = output.of("train", request)
     first = report.plans[0]
@@ -51,12 +51,8 @@ def _show(request: TrainRequest, output: Answer, *, everything: bool) -> None:
         deadline=None, max_usd=None, max_usd_per_h=None, max_chips=None, curves=False,
     )  # fmt: skip
     command = f"{command_line('plan', alone)}{' --task train' if request.task == 'train' else ''}"
-    several = len(report.plans) > 1
-    tables = [train_view(report, command if several else "", everything=everything)]
-    tables += [] if several else layout_views(first)
-    if report.scaling:
+    shown = tables(report, command, everything=everything)
+    if output.format == "csv":
         # one table to a file: with curves CSV holds them alone
-        tables = [scaling_view(report)] if output.format == "csv" else [*tables, scaling_view(report)]
-    elif output.format == "csv":
-        tables = tables[:1]
-    render(tables, report, output.format, sys.stdout)
+        shown = shown[-1:] if report.scaling else shown[:1]
+    render(shown, report, output.format, sys.stdout)

@@ -8,7 +8,8 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from chipwise import api
-from chipwise.report.accuracy_view import accuracy_section, write_section
+from chipwise.report.accuracy import accuracy_view, write_section
+from chipwise.report.table import render
 
 __all__ = ["validate"]
 
@@ -33,7 +34,7 @@ def validate(
     """Refit without each part of a table of measurements in turn, and report the errors on it."""
     found = api.validate(suite, rows, folds)
     if out is None:
-        print(accuracy_section(found), end="")
+        render(accuracy_view(found), found, "table", sys.stdout)
         return
     write_section(found, out)
     print(f"{suite}: {out}", file=sys.stderr)

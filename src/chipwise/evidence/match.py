@@ -193,19 +193,19 @@ def _verdict(axes: Sequence[Axis], item: Item, chip: str) -> str:
     parts = (f"other {_listed(off)}" if off else "", f"{_listed(unsure)} unknown" if unsure else "")
     but = "; ".join(p for p in parts if p)
     if marks["chip"] in ("different", "unknown"):
-        return f"says little of your plan: {but}"
+        return f"too different to use as evidence: {but}"
     if marks["model"] in ("different", "unknown"):
-        return f"shows the chip at work, not how fast your model runs: {but}"
+        return f"shows the chip, not your model's speed: {but}"
     if item.chip != chip:
-        return f"a hint: such a model on a near chip{', ' * bool(but)}{but}"
+        return f"weak evidence: comparable model on a similar chip{', ' * bool(but)}{but}"
     if _tighter(item, axes):
-        return f"a hint: such a model on this chip under tighter limits{'; ' * bool(but)}{but}"
+        return f"weak evidence: comparable model on this chip under tighter limits{'; ' * bool(but)}{but}"
     if not but:
         near = sum(marks[n] == "near" for n in marks)
-        return "a direct measurement of such a plan" if near <= 2 else "close: anchors the prediction"
+        return "a direct measurement of such a plan" if near <= 2 else "close: used to correct the prediction"
     if off == [SHORT["count"]] and not unsure:
-        return "close but for the count: per-chip rates carry over as far as replicas are independent"
-    return f"anchors the prediction: such a model on this chip, {but}"
+        return "close but for the count: per-chip rates apply as far as replicas are independent"
+    return f"comparable model, same chip: used to correct the prediction; {but}"
 
 
 def _listed(words: Sequence[str]) -> str:

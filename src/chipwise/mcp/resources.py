@@ -1,4 +1,4 @@
-"""What agents can read beside the tools: the glossary, the accuracy table, a sheet for each chip."""
+"""What agents can read besides the tools: the glossary, the accuracy table, a sheet for each chip."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from mcp.types import (
 )
 
 from chipwise.catalog.chips import get_chip, load_chips
-from chipwise.report.chip_view import chip_view
+from chipwise.report.catalogue import chip_view
 from chipwise.report.glossary import GLOSSARY
 from chipwise.report.table import render
 

@@ -12,10 +12,17 @@ from mcp.types import Tool, ToolAnnotations
 
 from chipwise.api.requests.doors import request_schema, written_schema
 from chipwise.api.requests.verbs import VERBS
-from chipwise.mcp.facts import chips_answer, kernel_answer, models_answer
-from chipwise.mcp.plans import fit_answer, plans_answer
-from chipwise.mcp.proof import claim_answer, evidence_answer, match_answer
-from chipwise.mcp.training import train_answer
+from chipwise.mcp.answers import (
+    chips_answer,
+    claim_answer,
+    evidence_answer,
+    fit_answer,
+    kernel_answer,
+    match_answer,
+    models_answer,
+    plans_answer,
+    train_answer,
+)
 
 __all__ = ["DETAILS", "TOOLS", "Offered", "listed", "shortened"]
 
@@ -60,7 +67,7 @@ TOOLS: Mapping[str, Offered] = {
     ),
     "kernel": Offered(
         "One operator",
-        "Time of one operator on chips beside its roofline: a product, attention, experts, a copy, a collective.",
+        "Time of one operator on chips and at the roofline: a product, attention, experts, a copy, a collective.",
         kernel_answer,
     ),
     "evidence": Offered(
@@ -87,7 +94,7 @@ TOOLS: Mapping[str, Offered] = {
 
 
 def shortened(verb: str, report: Any, *, details: bool) -> Any:
-    """The answer of a tool; with `details` the whole record beside it."""
+    """The answer of a tool; with `details` the whole record too."""
     short = TOOLS[verb].short(report)
     return replace(short, details=report) if details else short
 

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import csv
 import io
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
-from html import escape
 from typing import TYPE_CHECKING, Any, Protocol
 
 from chipwise.errors import MissingExtraError, UnknownNameError, UsageError
@@ -14,7 +11,7 @@ from chipwise.errors import MissingExtraError, UnknownNameError, UsageError
 if TYPE_CHECKING:
     from chipwise.report.table import Table
 
-__all__ = ["Answer", "Chart", "Origin", "html_of"]
+__all__ = ["Answer", "Chart", "Origin"]
 
 WIDTH = 80
 
@@ -39,24 +36,17 @@ class Answer:
 
     def tables(self, *, everything: bool = False) -> Sequence[Table]:
         """The tables of the answer: the first rows, or `everything`."""
-        found = _kind(self)[1](self, everything)
-        # the last line of some tables names the next command: a program has none
-        return [replace(t, foot=tuple(x for x in t.foot if x.strip() != "next:")) for t in found]
+        from chipwise.report.tables import tables
+
+        return tables(self, everything=everything)
 
     def __str__(self) -> str:
-        from rich.console import Console
-
-        from chipwise.report.terminal import show
-
-        console = Console(
-            file=io.StringIO(), width=WIDTH, color_system=None, highlight=False, emoji=False, markup=False
-        )
-        return "\n".join(show(table, console, terminal=True) for table in self.tables()).rstrip()
+        return "\n".join(table.text(WIDTH) for table in self.tables()).rstrip()
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        return "".join(map(html_of, self.tables()))
+        return "\n".join(table.html() for table in self.tables())
 
     @property
     def df(self) -> Any:
@@ -68,13 +58,9 @@ class Answer:
             import pandas
         except ImportError:
             raise MissingExtraError("a DataFrame", "notebook") from None
-        from chipwise.report.flat import flat_rows
+        from chipwise.report.table import Table
 
-        names, rows = flat_rows(self._rows())
-        out = io.StringIO(newline="")
-        csv.writer(out).writerows([names, *rows])
-        out.seek(0)
-        return pandas.read_csv(out)
+        return pandas.read_csv(io.StringIO(Table((), (), records=self._rows()).csv()))
 
     @property
     def best(self) -> Any:
@@ -91,7 +77,7 @@ class Answer:
     def chart(self, name: str | None = None) -> Chart:
         """A picture of the answer as a Vega-Lite specification, which notebooks draw; without a name the first that
         the answer has. Raises `UnknownNameError` for a name that it does not have, with those it has."""
-        known = _kind(self)[2](self)
+        known = _kind(self)[1](self)
         if not known:
             raise UsageError(f"{type(self).__name__} has no chart", "print(answer) shows what it says")
         if name is not None and name not in known:
@@ -130,52 +116,17 @@ class Chart(dict[str, Any]):
         }
 
 
-def html_of(table: Table) -> str:
-    """A table as HTML with the lines above and below it. All text is escaped."""
-    right = "text-align:right"
-    sides = [f' style="{right if name in table.right else "text-align:left"}"' for name in table.columns]
-    parts = [f"<p>{escape(text)}</p>" for text in table.head if text]
-    if table.columns:
-        head = "".join(
-            f"<th scope='col'{s}>{escape(c)}</th>" for c, s in zip(table.columns, sides, strict=True)
-        )
-        rows = (
-            "".join(f"<td{s}>{escape(cell)}</td>" for cell, s in zip(row, sides, strict=True))
-            for row in table.rows
-        )
-        body = "".join(f"<tr>{row}</tr>" for row in rows)
-        parts.append(f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>")
-    parts += [f"<p><small>{escape(text)}</small></p>" for text in table.foot if text]
-    return "".join(parts)
-
-
 Charts = Mapping[str, Callable[[], Any]]
-Kind = tuple[str, Callable[[Any, bool], Sequence["Table"]], Callable[[Any], Charts]]
+Kind = tuple[str, Callable[[Any], Charts]]
 
 
 def _kind(answer: Answer) -> Kind:
-    """The field that holds the rows of an answer, its tables and its charts."""
+    """The field that holds the rows of an answer, and its charts."""
     return next(KINDS[cls.__name__] for cls in type(answer).__mro__ if cls.__name__ in KINDS)
 
 
 def _no_charts(answer: Any) -> Charts:
     return {}
-
-
-def _plan_tables(answer: Any, everything: bool) -> Sequence[Table]:
-    from chipwise.report.plan_view import breakdown_view, plan_view
-
-    shown = plan_view(answer, "", everything=everything)
-    return (shown, *breakdown_view(answer.plans[0])) if answer.considered == 1 else (shown,)
-
-
-def _explain_tables(answer: Any, everything: bool) -> Sequence[Table]:
-    found = _plan_tables(answer, everything)
-    if answer.amdahl is None:
-        return found
-    from chipwise.report.kernel_view import amdahl_view
-
-    return (*found, amdahl_view(answer.amdahl))
 
 
 def _plan_charts(answer: Any) -> Charts:
@@ -195,24 +146,10 @@ def _plan_charts(answer: Any) -> Charts:
     return found | {"memory": lambda: memory_bars([(f"{p.chips}x {p.chip}", p.memory) for p in plans])}
 
 
-def _fit_tables(answer: Any, everything: bool) -> Sequence[Table]:
-    from chipwise.report.fit_view import fit_view
-
-    return fit_view(answer)
-
-
 def _fit_charts(answer: Any) -> Charts:
     from chipwise.report.charts.memory import memory_bars
 
     return {"memory": lambda: memory_bars([(f"{f.chips}x {f.chip}", f.memory) for f in answer.fits[:16]])}
-
-
-def _train_tables(answer: Any, everything: bool) -> Sequence[Table]:
-    from chipwise.report.train_view import layout_views, scaling_view, train_view
-
-    alone = layout_views(answer.plans[0]) if len(answer.plans) == 1 else ()
-    curves = (scaling_view(answer),) if answer.scaling else ()
-    return (train_view(answer, everything=everything), *alone, *curves)
 
 
 def _train_charts(answer: Any) -> Charts:
@@ -227,12 +164,6 @@ def _train_charts(answer: Any) -> Charts:
     return found
 
 
-def _kernel_tables(answer: Any, everything: bool) -> Sequence[Table]:
-    from chipwise.report.kernel_view import kernel_view
-
-    return kernel_view(answer)
-
-
 def _kernel_charts(answer: Any) -> Charts:
     from chipwise.report.charts.kernel import level_bars, time_bars
     from chipwise.report.charts.roofline import kernel_roofline
@@ -243,12 +174,6 @@ def _kernel_charts(answer: Any) -> Charts:
     if any(v.bytes_per_mac > 0 for k in answer.kernels for v in k.levels):
         found["levels"] = lambda: level_bars(answer)
     return found
-
-
-def _operators_tables(answer: Any, everything: bool) -> Sequence[Table]:
-    from chipwise.report.operators_view import operators_view
-
-    return (operators_view(answer),)
 
 
 def _operators_charts(answer: Any) -> Charts:
@@ -262,42 +187,10 @@ def _operators_charts(answer: Any) -> Charts:
     }
 
 
-def _load_tables(answer: Any, everything: bool) -> Sequence[Table]:
-    from chipwise.report.operators_view import load_view
-
-    return (load_view(answer),)
-
-
 def _load_charts(answer: Any) -> Charts:
     from chipwise.report.charts.load import CURVES, load_curve
 
     return {name: lambda name=name: load_curve(answer, name) for name in CURVES}  # type: ignore[misc]
-
-
-def _match_tables(answer: Any, everything: bool) -> Sequence[Table]:
-    from chipwise.report.evidence_view import match_view
-
-    return match_view(answer)
-
-
-def _claim_tables(answer: Any, everything: bool) -> Sequence[Table]:
-    from chipwise.report.evidence_view import claim_view
-
-    return claim_view(answer)
-
-
-def _evidence_tables(answer: Any, everything: bool) -> Sequence[Table]:
-    from chipwise.report.evidence_view import items_view
-
-    return (items_view(answer.items),)
-
-
-def _chips_tables(answer: Any, everything: bool) -> Sequence[Table]:
-    from chipwise.catalog.chips import get_chip
-    from chipwise.report.chip_view import chips_view, compare_view
-
-    chips = [get_chip(c.id) for c in answer.chips]
-    return (compare_view(chips) if chips and answer.chips[0].figures else chips_view(chips),)
 
 
 def _chips_charts(answer: Any) -> Charts:
@@ -306,62 +199,23 @@ def _chips_charts(answer: Any) -> Charts:
     return {"landscape": lambda: landscape(answer)}
 
 
-def _models_tables(answer: Any, everything: bool) -> Sequence[Table]:
-    from chipwise.report.catalogue_view import model_view, models_view
-
-    return (model_view(answer.models[0]) if len(answer.models) == 1 else models_view(answer.models),)
-
-
-def _systems_tables(answer: Any, everything: bool) -> Sequence[Table]:
-    from chipwise.report.system_view import system_view, systems_view
-
-    return (system_view(answer.systems[0]) if len(answer.systems) == 1 else systems_view(answer.systems),)
-
-
-def _runtimes_tables(answer: Any, everything: bool) -> Sequence[Table]:
-    from chipwise.report.runtime_view import runtime_view, runtimes_view
-
-    return (
-        runtime_view(answer.runtimes[0]) if len(answer.runtimes) == 1 else (runtimes_view(answer.runtimes),)
-    )
-
-
-def _offers_tables(answer: Any, everything: bool) -> Sequence[Table]:
-    from chipwise.catalog.snapshot import today
-    from chipwise.report.catalogue_view import offers_view
-
-    return (offers_view(answer.offers, today()),)
-
-
-def _diff_tables(answer: Any, everything: bool) -> Sequence[Table]:
-    from chipwise.report.diff_view import diff_view
-
-    return diff_view(answer)
-
-
-def _replay_tables(answer: Any, everything: bool) -> Sequence[Table]:
-    from chipwise.report.diff_view import replay_view
-
-    return replay_view(answer)
-
-
 KINDS: Mapping[str, Kind] = {
-    "ExplainReport": ("plans", _explain_tables, _plan_charts),
-    "PlanReport": ("plans", _plan_tables, _plan_charts),
-    "FitReport": ("fits", _fit_tables, _fit_charts),
-    "TrainReport": ("plans", _train_tables, _train_charts),
-    "KernelReport": ("kernels", _kernel_tables, _kernel_charts),
-    "OperatorsReport": ("operators", _operators_tables, _operators_charts),
-    "LoadReport": ("points", _load_tables, _load_charts),
-    "MatchReport": ("matches", _match_tables, _no_charts),
-    "ClaimReport": ("", _claim_tables, _no_charts),
-    "EvidenceReport": ("items", _evidence_tables, _no_charts),
-    "ChipsReport": ("chips", _chips_tables, _chips_charts),
-    "ModelsReport": ("models", _models_tables, _no_charts),
-    "SystemsReport": ("systems", _systems_tables, _no_charts),
-    "RuntimesReport": ("runtimes", _runtimes_tables, _no_charts),
-    "OffersReport": ("offers", _offers_tables, _no_charts),
-    "DiffReport": ("changes", _diff_tables, _no_charts),
-    "ReplayReport": ("changes", _replay_tables, _no_charts),
+    "ExplainReport": ("plans", _plan_charts),
+    "PlanReport": ("plans", _plan_charts),
+    "FitReport": ("fits", _fit_charts),
+    "TrainReport": ("plans", _train_charts),
+    "KernelReport": ("kernels", _kernel_charts),
+    "OperatorsReport": ("operators", _operators_charts),
+    "LoadReport": ("points", _load_charts),
+    "MatchReport": ("matches", _no_charts),
+    "ClaimReport": ("", _no_charts),
+    "EvidenceReport": ("items", _no_charts),
+    "ChipsReport": ("chips", _chips_charts),
+    "ModelsReport": ("models", _no_charts),
+    "SystemsReport": ("systems", _no_charts),
+    "RuntimesReport": ("runtimes", _no_charts),
+    "OffersReport": ("offers", _no_charts),
+    "DiffReport": ("changes", _no_charts),
+    "ReplayReport": ("changes", _no_charts),
 }
-"""Every answer by the name of its record: the field with its rows, its tables, its charts by name."""
+"""Every answer by the name of its record: the field with its rows, its charts by name."""

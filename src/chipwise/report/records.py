@@ -98,7 +98,7 @@ def _unit(name: str, value: float) -> tuple[str, float]:
 @dataclass(frozen=True, slots=True)
 class ModelRecord:
     """A model in figures. `kv_bytes_per_token` is what a token adds to the cache once windows are full,
-    `kv_bytes_in_window` before; `beside_bytes` are parts beside the main stack: vision, prediction modules."""
+    `kv_bytes_in_window` before; `beside_bytes` are parts outside the main stack: vision, prediction modules."""
 
     name: str
     architecture: str
@@ -145,6 +145,11 @@ class LayoutRecord:
     ep: int
     label: str
 
+    @property
+    def words(self) -> str:
+        """The label for people: a replica on one device is not sharded."""
+        return "unsharded" if self.label == "whole" else self.label
+
 
 @dataclass(frozen=True, slots=True)
 class MemoryRecord:
@@ -178,7 +183,7 @@ class PriceRecord:
 
 @dataclass(frozen=True, slots=True)
 class TailRecord:
-    """Seconds that a share of requests does not exceed; None where only a simulation could say."""
+    """Seconds that a share of requests does not exceed; None where the formula does not hold."""
 
     ttft_s: float | None
     tpot_s: float | None
@@ -188,7 +193,7 @@ class TailRecord:
 class NearestRecord:
     """The published result nearest to a plan, what it is good for, and the plan's throughput moved by it.
 
-    `distance` is 0 for the same conditions, `weight` the share of its own error of prediction that was applied;
+    `distance` is 0 for the same conditions, `weight` the share of its prediction error that was applied;
     `supports`: no decisive axis differs or is unknown.
     """
 
@@ -209,8 +214,8 @@ class PlanRecord(Quantified):
     """A plan and what it is predicted to do. Throughput is of all replicas at the load asked for, or full.
 
     `precision` is that of the weights, `kv` that of the cache. `replicas` count `spare` ones, without which the
-    load is carried too; `largest_requests_per_s` is what they sustain within the targets; `prompt_workers` work
-    off prompts for all of them (0: there is one pool). `tpot_s` includes the share of other requests' prompts
+    load is carried too; `largest_requests_per_s` is what they sustain within the targets; `prompt_workers` run
+    prefill for all of them (0: there is one pool). `tpot_s` includes the share of other requests' prompts
     (None: an answer of one token), `decode_s` does not; `prompt_share` is the share of time that goes into
     prompts. `tails` by quantile ("p95"), `day` where a curve of rates was given.
     """
@@ -262,10 +267,10 @@ class PlanRecord(Quantified):
         """Replicas and what each is cut over: `tp4`, `2 x (tp4) + 1 spare`, `1 x (tp2) + 1 for prompts`."""
         carrying = self.replicas - self.spare
         if carrying == 1 and not (self.spare or self.prompt_workers):
-            return self.layout.label
+            return self.layout.words
         spare = f" + {self.spare} spare" if self.spare else ""
         prompts = f" + {self.prompt_workers} for prompts" if self.prompt_workers else ""
-        return f"{carrying} x ({self.layout.label}){spare}{prompts}"
+        return f"{carrying} x ({self.layout.words}){spare}{prompts}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -294,7 +299,7 @@ class PlanReport(Answer):
 
 @dataclass(frozen=True, slots=True)
 class FitRecord:
-    """Whether a model fits on so many of a chip, and what would mend a no.
+    """Whether a model fits on a count of a chip, and the smallest fixes where it does not (`mend`).
 
     `largest_batch` None: no cache limits it. `caveat` says why no known runtime launches the model there, ""
     where one does.

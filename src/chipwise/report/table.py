@@ -1,27 +1,69 @@
-"""A table with lines above and below it, and its four renderings."""
+"""What is said of a record, declared once as columns, and every form of it: text, CSV, Markdown, HTML, JSON."""
 
 from __future__ import annotations
 
 import csv
+import io
+import math
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass
+from html import escape
 from typing import IO, Any, Literal
 
-from chipwise.report.flat import flat_rows
 from chipwise.report.records import SCHEMA_VERSION
-from chipwise.report.terminal import show
+from chipwise.report.terminal import show, takes_bold, width_of
 
-__all__ = ["Format", "Table", "render", "to_json"]
+__all__ = ["DASH", "Column", "Format", "Table", "render", "to_json"]
 
 Format = Literal["table", "json", "csv", "md"]
 FORMULA = re.compile(r"[=@\t]|[-+](?![\d.\s]|$)")
+DASH = "-"  # what is not known, or does not apply
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One thing that is said of a record, for every place that shows it.
+
+    `head` is the heading ("": in no table). `get` leads to the value: a path of fields (`time_s.basis`) or a function
+    of the record; None is a dash. `show` writes it for people. `right` aligns to the right. `spare`: 0 is always shown,
+    of others the smallest is kept first where a line of text would be too long. `prose` may be wrapped to make room.
+    `short` names the value in the agents' short form, where numbers have three digits after `scale` (0: all digits).
+    """
+
+    head: str
+    get: str | Callable[[Any], Any]
+    show: Callable[[Any], str] = str
+    right: bool = False
+    spare: int = 0
+    prose: bool = False
+    short: str = ""
+    scale: float = 1.0
+
+    def value(self, record: Any) -> Any:
+        """What the record says, not yet written."""
+        if not isinstance(self.get, str):
+            return self.get(record)
+        for part in self.get.split("."):
+            if record is None:
+                return None
+            record = record[part] if isinstance(record, Mapping) else getattr(record, part)
+        return record
+
+    def text(self, record: Any) -> str:
+        """What the record says, for people."""
+        value = self.value(record)
+        return DASH if value is None else self.show(value)
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Columns of text; a column whose name is in `right` is aligned to the right. `records` are what the rows
-    were written from (dataclasses or mappings): CSV shows their values instead of the text."""
+    """Columns of text with lines above (`head`) and below (`foot`).
+
+    `right`: headings of columns that are aligned to the right. `spare`: those that text leaves out for want of width,
+    the least important first. `prose`: those whose cells may be wrapped (None: any). `records` are what the rows were
+    written from (dataclasses or mappings): CSV shows their values with all digits instead of the text.
+    """
 
     columns: tuple[str, ...]
     rows: Sequence[tuple[str, ...]]
@@ -29,26 +71,110 @@ class Table:
     foot: tuple[str, ...] = ()
     right: frozenset[str] = frozenset()
     records: Sequence[Any] | None = None
+    spare: tuple[str, ...] = ()
+    prose: frozenset[str] | None = None
+
+    @classmethod
+    def of(
+        cls,
+        records: Sequence[Any],
+        columns: Sequence[Column],
+        head: tuple[str, ...] = (),
+        foot: Sequence[str] = (),
+        *,
+        values: Sequence[Any] | None = None,
+    ) -> Table:
+        """A line for every record, by its declared columns; CSV holds the records, or `values` in their place."""
+        shown = [c for c in columns if c.head]
+        spare = sorted((c for c in shown if c.spare), key=lambda c: -c.spare)
+        return cls(
+            tuple(c.head for c in shown),
+            [tuple(c.text(r) for c in shown) for r in records],
+            head,
+            tuple(foot),
+            frozenset(c.head for c in shown if c.right),
+            records if values is None else values,
+            tuple(c.head for c in spare),
+            frozenset(c.head for c in shown if c.prose),
+        )
+
+    def text(self, width: int | None = None, *, bold: bool = False) -> str:
+        """Lines of at most `width` columns (default: those of the terminal, at most 100), never a broken word."""
+        return show(self, width_of() if width is None else width, bold=bold)
+
+    def csv(self) -> str:
+        """The rows alone, so that programs can read them: plain numbers, one to a cell."""
+        out = io.StringIO()
+        writer = csv.writer(out, lineterminator="\n")
+        names, rows = (self.columns, self.rows) if self.records is None else _flat_rows(self.records)
+        writer.writerow(names)
+        writer.writerows(map(_inert, row) for row in rows)
+        return out.getvalue()
+
+    def markdown(self) -> str:
+        """All columns, with the lines above, and those below as a list."""
+
+        def line(cells: Sequence[str]) -> str:
+            return "| " + " | ".join(plain(cell).replace("|", "\\|") for cell in cells) + " |"
+
+        def plain(text: str) -> str:
+            return text.replace("*", "\\*")
+
+        rule = ["---:" if c in self.right else "---" for c in self.columns]
+        body = [line(self.columns), line(rule), *map(line, self.rows)] if self.columns else []
+        foot = [f"- {plain(text)}" for text in self.foot if text]
+        parts = ["\n\n".join(plain(text) for text in self.head if text), "\n".join(body), "\n".join(foot)]
+        return "\n\n".join(part for part in parts if part) + "\n"
+
+    def html(self, caption: str = "", links: Mapping[str, str] | None = None, kind: str = "") -> str:
+        """The table as a page shows it, the lines below as a list. `caption` replaces the lines above, `links` go by
+        the text of first cells, `kind` is the class of the table."""
+        said = caption or " ".join(text for text in self.head if text)
+        parts = [self._html_body(said, links or {}, kind)] if self.columns else []
+        notes = "".join(f"<li>{escape(text)}</li>" for text in self.foot if text)
+        return "\n".join((*parts, f'<ul class="notes">{notes}</ul>' if notes else ""))
+
+    def _html_body(self, caption: str, links: Mapping[str, str], kind: str) -> str:
+        def cell(name: str, text: str, *, first: bool) -> str:
+            classes = " ".join(
+                (["num"] if name in self.right else []) + (["short"] if len(text) < 25 else [])
+            )
+            shown = escape(text)
+            if first and text in links:
+                shown = f'<a href="{escape(links[text])}">{shown}</a>'
+            return f'<td class="{classes}">{shown}</td>'
+
+        heads = "".join(
+            f'<th scope="col"{" class=num" if name in self.right else ""}>{escape(name)}</th>'
+            for name in self.columns
+        )
+        rows = "\n".join(
+            "<tr>"
+            + "".join(
+                cell(n, t, first=i == 0) for i, (n, t) in enumerate(zip(self.columns, row, strict=True))
+            )
+            + "</tr>"
+            for row in self.rows
+        )
+        return (
+            f'<div class="scroll" role="region" tabindex="0" aria-label="{escape(caption)}">\n'
+            f"<table{f' class={chr(34)}{escape(kind)}{chr(34)}' if kind else ''}>\n"
+            f"<caption>{escape(caption)}</caption>\n<thead><tr>{heads}</tr></thead>\n"
+            f"<tbody>\n{rows}\n</tbody>\n</table>\n</div>"
+        )
 
 
 def render(tables: Sequence[Table], record: Any, form: Format, out: IO[str]) -> None:
-    """Write tables, or `record` as JSON. CSV holds the rows alone, so that programs can read it: plain numbers
-    with all their digits where the table knows its records, with a blank line between tables."""
+    """Write tables, or `record` as JSON. Several tables of CSV have a blank line between them."""
     if form == "json":
         out.write(to_json(record) + "\n")
     elif form == "csv":
-        writer = csv.writer(out, lineterminator="\n")
-        for i, table in enumerate(tables):
-            if i:
-                out.write("\n")
-            names, rows = (table.columns, table.rows) if table.records is None else flat_rows(table.records)
-            writer.writerow(names)
-            writer.writerows(map(_inert, row) for row in rows)
+        out.write("\n".join(table.csv() for table in tables))
     elif form == "md":
-        out.write("\n".join(_markdown(table) for table in tables))
+        out.write("\n".join(table.markdown() for table in tables))
     else:
-        for table in tables:
-            _text(table, out)
+        bold = takes_bold(out)
+        out.write("\n".join(table.text(bold=bold) for table in tables))
 
 
 def _inert(cell: str) -> str:
@@ -68,25 +194,48 @@ def to_json(record: Any) -> str:
     return text.decode()
 
 
-def _markdown(table: Table) -> str:
-    def line(cells: Sequence[str]) -> str:
-        return "| " + " | ".join(plain(cell).replace("|", "\\|") for cell in cells) + " |"
+def _flat_rows(records: Sequence[Any]) -> tuple[list[str], list[list[str]]]:
+    """Columns named by their paths in the JSON (`ttft_s.mid`, `levels.0.bytes`), and a row of text per record, numbers
+    with all their digits. What a record does not have is left empty. Units are those of the records: SI, or as the name
+    says."""
+    flat = [dict(_leaves("", record)) for record in records]
+    seen = dict.fromkeys(name for row in flat for name in row)
+    order = {head: i for i, head in enumerate(dict.fromkeys(name.partition(".")[0] for name in seen))}
+    # a part that some records lack stands as one empty column there and as several where it is
+    inner = {name[: -len(end)] for name in seen for end in _ends(name)}
+    columns = sorted((n for n in seen if n not in inner), key=lambda name: order[name.partition(".")[0]])
+    return columns, [[row.get(name, "") for name in columns] for row in flat]
 
-    def plain(text: str) -> str:
-        return text.replace("*", "\\*")
 
-    rule = ["---:" if c in table.right else "---" for c in table.columns]
-    body = [line(table.columns), line(rule), *(line(row) for row in table.rows)] if table.columns else []
-    foot = [f"- {plain(text)}" for text in table.foot if text]
-    parts = ["\n\n".join(plain(text) for text in table.head if text), "\n".join(body), "\n".join(foot)]
-    return "\n\n".join(part for part in parts if part) + "\n"
+def _ends(path: str) -> Iterator[str]:
+    """All endings of a path: `.c` and `.b.c` of `a.b.c`."""
+    parts = path.split(".")
+    return (f".{'.'.join(parts[i:])}" for i in range(1, len(parts)))
 
 
-def _text(table: Table, out: IO[str]) -> None:
-    from rich.console import Console
+def _leaves(path: str, value: Any) -> Iterator[tuple[str, str]]:
+    """Lists of records are numbered, lists of words and numbers stand in one cell, parted by semicolons."""
+    parts: Mapping[str, Any] | None = None
+    if is_dataclass(value):
+        parts = {f.name: getattr(value, f.name) for f in fields(value)}
+    elif isinstance(value, Mapping):
+        parts = value
+    elif isinstance(value, Sequence) and any(is_dataclass(v) or isinstance(v, Mapping) for v in value):
+        parts = {str(i): part for i, part in enumerate(value)}
+    if parts is None:
+        yield path, _plain(value)
+        return
+    for name, part in parts.items():
+        yield from _leaves(f"{path}.{name}" if path else str(name), part)
 
-    terminal = out.isatty()
-    # a pipe has no width: nothing is cut or wrapped there
-    console = Console(file=out, width=None if terminal else 400, highlight=False, emoji=False, markup=False)
-    # as text: rich would end the program when the reader of a pipe has gone
-    out.write(show(table, console, terminal=terminal))
+
+def _plain(value: Any) -> str:
+    if value is None or (isinstance(value, float) and not math.isfinite(value)):
+        return ""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, float):
+        return repr(float(value))
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return "; ".join(map(_plain, value))
+    return str(value)

@@ -1,99 +1,154 @@
-"""A table as text: as it is where the terminal is wide enough, else in the shape that takes fewer lines, without ever
-breaking a word or a number: cells broken at spaces, or one block of `name value` pairs for every row."""
+"""A table as text of a given width: the columns that matter most side by side, prose wrapped; where even those do not
+fit, a block of `name value` pairs for every row. No word and no number is ever broken."""
 
 from __future__ import annotations
 
+import os
+import shutil
+import textwrap
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from chipwise.report.table import Table
 
-__all__ = ["show"]
+__all__ = ["WIDEST", "show", "takes_bold", "width_of"]
 
-GAP = 3  # characters between columns
+WIDEST = 100
+"""Columns of the terminal that text takes at most, also where the terminal is wider or there is none."""
+
+GAP = "  "  # between columns
 PAIRS = "   "
 INDENT = "    "
+PROSE = (24, 14)  # the least width of a column of prose, and where nothing else helps
 COMMAND = "next: "  # such a line holds a command, to be copied whole
+BOLD, PLAIN = "\x1b[1m", "\x1b[0m"
 
 
-def show(table: Table, console: Console, *, terminal: bool) -> str:
-    """The table as text. Nothing is cut or wrapped where there is no terminal: a pipe has no width."""
-    width = console.width if terminal else None
-    parts = [_lines(text, width, console) for text in table.head]
+def width_of() -> int:
+    """Columns of the terminal (or of COLUMNS), at most `WIDEST`; that many where there is no terminal."""
+    return min(shutil.get_terminal_size((WIDEST, 24)).columns, WIDEST)
+
+
+def takes_bold(out: IO[str]) -> bool:
+    """Whether `out` is a terminal that shows bold letters, and nobody has asked for plain ones (no-color.org)."""
+    return (
+        out.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") not in ("dumb", "unknown")
+    )
+
+
+def show(table: Table, width: int, *, bold: bool) -> str:
+    """The table as text; `bold` for headings, on a terminal."""
+    lines = [line for text in table.head for line in _lines(text, width)]
     if table.columns:
-        parts.append(_body(table, width, console))
-    parts += [_lines(text, width, console) for text in table.foot]
-    return "".join(parts)
+        lines += _body(table, width, bold=bold)
+    lines += [line for text in table.foot for line in _lines(text, width)]
+    return "\n".join(line.rstrip() for line in lines).strip("\n") + "\n"
 
 
-def _body(table: Table, width: int | None, console: Console) -> str:
-    if width is None:
-        return _grid(table, None, console)
-    cells = [[_sizes(text) for text in column] for column in zip(table.columns, *table.rows, strict=True)]
-    whole = [max(size for size, _ in column) for column in cells]
-    room = width - GAP * len(whole) + 1
-    if sum(whole) <= room:
-        return _grid(table, None, console)
-    stacked = _blocks(table, width, console)
-    words = [max(word for _, word in column) for column in cells]
+def _body(table: Table, width: int, *, bold: bool) -> list[str]:
+    sizes = [[_sizes(text) for text in column] for column in zip(table.columns, *table.rows, strict=True)]
+    whole = [max(size for size, _ in column) for column in sizes]
+    words = [max(word for _, word in column) for column in sizes]
+    every = list(range(len(whole)))
+    for prose in PROSE:
+        # what a column needs: prose so much or its longest word, all others to stand on one line
+        least = [
+            max(word, min(size, prose)) if table.prose is not None and name in table.prose else size
+            for name, size, word in zip(table.columns, whole, words, strict=True)
+        ]
+        chosen = _chosen(table, least, width)
+        need, room = sum(least[i] for i in chosen), _room(chosen, width)
+        if need <= room:
+            widths = _fitted([whole[i] for i in chosen], [least[i] for i in chosen], room)
+            left = [name for i, name in enumerate(table.columns) if i not in chosen]
+            note = f"not shown: {', '.join(left)} (--format md or csv)"
+            return [*_grid(table, chosen, widths, bold=bold), *(_lines(note, width) if left else ())]
+    stacked = _blocks(table, width, bold=bold)
+    room = _room(every, width)
     if sum(words) > room:
         return stacked
-    broken = _grid(table, _fitted(whole, words, room), console)
-    return min(broken, stacked, key=lambda text: text.count("\n"))
+    broken = _grid(table, every, _fitted(whole, words, room), bold=bold)
+    return min(broken, stacked, key=len)
+
+
+def _chosen(table: Table, least: Sequence[int], width: int) -> list[int]:
+    """The columns that are shown: those that always are, and of the others, most important first, each that fits."""
+    spare = [table.columns.index(name) for name in table.spare]
+    chosen = [i for i in range(len(least)) if i not in spare]
+    for i in reversed(spare):
+        more = sorted((*chosen, i))
+        if sum(least[k] for k in more) <= _room(more, width):
+            chosen = more
+    return chosen
+
+
+def _room(columns: Sequence[int], width: int) -> int:
+    return width - len(GAP) * (len(columns) - 1)
 
 
 def _sizes(text: str) -> tuple[int, int]:
     """Columns of the terminal that a cell takes, and its longest word."""
+    return _length(text), max(map(_length, text.split()), default=0)
+
+
+def _length(text: str) -> int:
+    if text.isascii():
+        return len(text)
     from rich.cells import cell_len
 
-    return cell_len(text), max(map(cell_len, text.split()), default=0)
+    return cell_len(text)
 
 
-def _fitted(whole: Sequence[int], words: Sequence[int], room: int) -> list[int]:
-    """Widths of columns: the widest ones are cut to the same width, no word is."""
+def _fitted(whole: Sequence[int], least: Sequence[int], room: int) -> list[int]:
+    """Widths of columns: the widest ones are cut to the same width, none below what it needs."""
 
     def cut(most: int) -> list[int]:
-        return [max(w, min(n, most)) for n, w in zip(whole, words, strict=True)]
+        return [max(w, min(n, most)) for n, w in zip(whole, least, strict=True)]
 
     return next(found for most in range(max(whole), -1, -1) if sum(found := cut(most)) <= room)
 
 
-def _grid(table: Table, widths: Sequence[int] | None, console: Console) -> str:
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table as RichTable
+def _grid(table: Table, chosen: Sequence[int], widths: Sequence[int], *, bold: bool) -> list[str]:
+    """Headings, a rule, and the rows; a cell that is wrapped makes its row taller."""
+    sides = [table.columns[i] in table.right for i in chosen]
 
-    shown = RichTable(box=SIMPLE_HEAD, pad_edge=False, header_style="bold")
-    for i, name in enumerate(table.columns):
-        side = "right" if name in table.right else "left"
-        shown.add_column(name, justify=side, overflow="fold", width=widths[i] if widths else None)  # type: ignore[arg-type]
-    for row in table.rows:
-        shown.add_row(*row)
-    with console.capture() as captured:
-        console.print(shown)
-    return captured.get()
+    def lines(row: Sequence[str]) -> list[str]:
+        cells = [_broken(row[i], size, "") for i, size in zip(chosen, widths, strict=True)]
+        return [
+            GAP.join(
+                _filled(cell[n] if n < len(cell) else "", size, right=right)
+                for cell, size, right in zip(cells, widths, sides, strict=True)
+            )
+            for n in range(max(map(len, cells)))
+        ]
+
+    heading = [f"{BOLD}{line}{PLAIN}" if bold else line for line in lines(table.columns)]
+    rule = "\u2500" * (sum(widths) + len(GAP) * (len(widths) - 1))
+    return [*heading, rule, *(line for row in table.rows for line in lines(row)), ""]
 
 
-def _blocks(table: Table, width: int, console: Console) -> str:
+def _filled(text: str, size: int, *, right: bool) -> str:
+    space = " " * (size - _length(text))
+    return f"{space}{text}" if right else f"{text}{space}"
+
+
+def _blocks(table: Table, width: int, *, bold: bool) -> list[str]:
     """A block for every row: what it is, then the other columns by name, each at the same place in every block."""
     lead = _lead(table)
     named = [
-        [f"{name} {cell}".strip() if cell else "" for cell in cells]
-        for name, cells in _by_column(table)[lead:]
-    ]
-    slots = [max((_sizes(text)[0] for text in texts), default=0) for texts in named]
-    with console.capture() as captured:
-        for i, row in enumerate(table.rows):
-            for line in _broken(PAIRS.join(cell for cell in row[:lead] if cell), width, INDENT):
-                console.print(line, style="bold", soft_wrap=True)
-            for columns in _packed(slots, width - len(INDENT)):
-                line = PAIRS.join(_filled(named[c][i], slots[c]) for c in columns).strip()
-                for part in _broken(INDENT + line, width, INDENT + "  ") if line else ():
-                    console.print(part, soft_wrap=True)
-        console.print()
-    return captured.get()
+        [f"{name} {row[i]}".strip() if row[i] else "" for row in table.rows]
+        for i, name in enumerate(table.columns)
+    ][lead:]
+    slots = [max((_length(text) for text in texts), default=0) for texts in named]
+    found = []
+    for i, row in enumerate(table.rows):
+        for line in _broken(PAIRS.join(cell for cell in row[:lead] if cell), width, INDENT):
+            found.append(f"{BOLD}{line}{PLAIN}" if bold else line)
+        for columns in _packed(slots, width - len(INDENT)):
+            line = PAIRS.join(_filled(named[c][i], slots[c], right=False) for c in columns).strip()
+            found += _broken(INDENT + line, width, INDENT + "  ") if line else []
+    return [*found, ""]
 
 
 def _lead(table: Table) -> int:
@@ -102,10 +157,6 @@ def _lead(table: Table) -> int:
         return min(2, len(table.columns))
     apart = (n for n in (1, 2, 3) if len({row[:n] for row in table.rows}) == len(table.rows))
     return next(apart, 1)
-
-
-def _by_column(table: Table) -> list[tuple[str, list[str]]]:
-    return [(name, [row[i] for row in table.rows]) for i, name in enumerate(table.columns)]
 
 
 def _packed(slots: Sequence[int], width: int) -> list[list[int]]:
@@ -121,27 +172,20 @@ def _packed(slots: Sequence[int], width: int) -> list[list[int]]:
     return lines
 
 
-def _filled(text: str, size: int) -> str:
-    return text + " " * (size - _sizes(text)[0])
-
-
-def _lines(text: str, width: int | None, console: Console) -> str:
+def _lines(text: str, width: int) -> list[str]:
     """A line above or below the table; a command that is broken stays one command."""
-    lines = [text]
-    if width is not None and len(text) > width:
-        command = text.startswith(COMMAND)
-        lines = _broken(text, width - 2 if command else width, INDENT if command else "  ")
-        lines = [f"{line} \\" for line in lines[:-1]] + lines[-1:] if command else lines
-    with console.capture() as captured:
-        for line in lines:
-            console.print(line, soft_wrap=True)
-    return captured.get()
+    if _length(text) <= width:
+        return [text]
+    if not text.startswith(COMMAND):
+        return _broken(text, width, "  ")
+    lines = _broken(text, width - 2, INDENT)
+    return [f"{line} \\" for line in lines[:-1]] + lines[-1:]
 
 
 def _broken(text: str, width: int, indent: str) -> list[str]:
     """A text broken at spaces; later lines are indented. A word longer than the width stays whole."""
-    import textwrap
-
+    if _length(text) <= width:
+        return [text]
     start = text[: len(text) - len(text.lstrip())]
     found = textwrap.wrap(
         text.lstrip(),

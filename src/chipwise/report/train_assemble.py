@@ -14,9 +14,8 @@ from chipwise.predict.training.memory import MemoryUse
 from chipwise.predict.training.result import Convention, days_for_tokens, goodput, step_flops, young_daly
 from chipwise.predict.training.values import Spread
 from chipwise.report.records import Figure, PriceRecord
-from chipwise.report.train_records import SHARDING, ScalingRecord, TrainLayoutRecord, TrainPlanRecord
-from chipwise.report.train_shares import shares
-from chipwise.report.train_why import reasons
+from chipwise.report.train_why import reasons, shares
+from chipwise.report.training import SHARDING, ScalingRecord, TrainLayoutRecord, TrainPlanRecord
 from chipwise.search.choose import pareto
 from chipwise.search.training import FITS, RISKY, Job, Point
 from chipwise.search.training_space import SCHEDULES

@@ -1,4 +1,4 @@
-"""Why a layout wins, in closed form, and what would change it."""
+"""What a step is made of, why a layout wins, in closed form, and what would change it."""
 
 from __future__ import annotations
 
@@ -9,12 +9,21 @@ import numpy as np
 
 from chipwise.predict.training.stages import fullest
 from chipwise.predict.training.values import Spread
-from chipwise.report.train_shares import taking
+from chipwise.report.training import taking
 from chipwise.search.training import FITS, RISKY, Job, Point
 from chipwise.units import format_bytes, format_seconds
 
-__all__ = ["reasons"]
+__all__ = ["reasons", "shares"]
 
+CAUSES: Mapping[str, tuple[str, ...]] = {
+    "compute": ("compute_s", "head_s"),
+    "memory": ("passes_s",),
+    "host": ("host_s",),
+    "bubble": ("bubble_s",),
+    "optimiser": ("optimiser_s",),
+    "stragglers": ("straggle_s",),
+}
+STEP = 1e-3  # by which a bandwidth is raised
 FASTER = 1.1
 # What 10 % more of it would give, by the figure of a cluster that it raises; matrix units are raised where operators
 # run.
@@ -25,18 +34,37 @@ RESOURCES: Mapping[str, str] = {
     "network": "nic_bytes_per_s",
 }
 ALONE = ("compute", "memory")  # what a single device has
-TOLD = 0.005  # of a step: less is not named
+LEAST = 0.005  # of a step: less is not named
 
 
-def reasons(job: Job, at: Point, shares: Mapping[str, float]) -> tuple[str, ...]:
+def shares(job: Job, at: Point) -> dict[str, float]:
+    """Parts of a step by cause; they add up to 1.
+
+    Of exposed communication the network (scale-out) takes what shrinks with its bandwidth, dC / d ln(1 / N), where it
+    is the slower tier; the fabric (scale-up) the rest, latencies included.
+    """
+    faster = replace(job.cluster, nic_bytes_per_s=(1.0 + STEP) * job.cluster.nic_bytes_per_s)
+    exposed = float(at.time.exposed_s)
+    saved = exposed - float(replace(job, cluster=faster).step(at.spread).exposed_s)
+    across = min(max(saved, 0.0) * (1.0 + STEP) / STEP, exposed)
+    found = {
+        name: sum(float(getattr(at.time, part)) for part in parts) / at.seconds
+        for name, parts in CAUSES.items()
+    }
+    found["fabric"], found["network"] = (exposed - across) / at.seconds, across / at.seconds
+    order = ("compute", "memory", "host", "fabric", "network", "bubble", "optimiser", "stragglers")
+    return {name: found[name] for name in order}
+
+
+def reasons(job: Job, at: Point, parts: Mapping[str, float]) -> tuple[str, ...]:
     """Largest shares; of several devices from how many tokens on gathered weights hide behind compute, what tensor
     parallelism costs and buys, or would cost; and what 10 % more of each resource gives."""
-    top = [item for item in sorted(shares.items(), key=lambda i: -i[1])[:2] if item[1] >= TOLD]
+    top = [item for item in sorted(parts.items(), key=lambda i: -i[1])[:2] if item[1] >= LEAST]
     lines = [f"{taking(name)} {share:.0%} of the step" for name, share in top]
     lines += [line for line in (_gathering(job, at.spread), *_tensor(job, at)) if line]
     gains = {name: _gain(job, at, name) for name in RESOURCES if at.devices > 1 or name in ALONE}
-    told = ", ".join(f"{name} {gain:+.1%}" for name, gain in gains.items())
-    return (*lines, f"10 % more of a resource gives tokens/s: {told}")
+    said = ", ".join(f"{name} {gain:+.1%}" for name, gain in gains.items())
+    return (*lines, f"10 % more of a resource gives tokens/s: {said}")
 
 
 def _gathering(job: Job, s: Spread) -> str:
@@ -76,9 +104,9 @@ def _tensor(job: Job, at: Point) -> list[str]:
     if tp > 1:
         cost = f"tp{tp:.0f} costs {float(at.time.tp_s) / at.seconds:.0%} of the step here (traffic that stays exposed)"
         half = _other(job, at, 0.5)
-        lines.append(cost + (f"; {_told(job, at, half)}" if half else ""))
+        lines.append(cost + (f"; {_other_tp(job, at, half)}" if half else ""))
     twice = _other(job, at, 2.0)
-    return lines + ([_told(job, at, twice)] if twice else [])
+    return lines + ([_other_tp(job, at, twice)] if twice else [])
 
 
 def _other(job: Job, at: Point, factor: float) -> Spread | None:
@@ -91,7 +119,7 @@ def _other(job: Job, at: Point, factor: float) -> Spread | None:
     return replace(s, tp=tp, dp=dp, shard=min(float(s.shard) / factor, dp * float(s.cp)))
 
 
-def _told(job: Job, at: Point, other: Spread) -> str:
+def _other_tp(job: Job, at: Point, other: Spread) -> str:
     """Step, exposed traffic and memory of another tp."""
     took = job.step(other)
     held = float(np.asarray(fullest(job.network, other, job.recipe, job.memory).total_bytes))

@@ -19,7 +19,7 @@ from chipwise.calibrate.parameters import shipped_parameters
 from chipwise.errors import ChipwiseError
 from chipwise.evidence.residuals import Residuals, Validation
 from chipwise.evidence.rows import Predicted
-from chipwise.report.accuracy_view import write_section
+from chipwise.report.accuracy import write_section
 from command_line import Run
 
 ROW = {

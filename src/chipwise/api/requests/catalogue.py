@@ -16,7 +16,7 @@ from chipwise.catalog.runtime import get_runtime, load_runtimes
 from chipwise.catalog.snapshot import today
 from chipwise.catalog.system import get_system, load_systems
 from chipwise.errors import UnknownNameError
-from chipwise.report.catalogue_records import (
+from chipwise.report.catalogue import (
     ChipRecord,
     ChipsReport,
     ModelsReport,

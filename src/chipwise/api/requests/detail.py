@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from chipwise.api.requests.field import CONFIG, MISSING, ask, duration
 from chipwise.api.requests.parts import numbers_of
 from chipwise.api.requests.planning import MODEL, EstimateOptions
-from chipwise.report.operators_records import LoadReport, OperatorsReport
+from chipwise.report.operators import LoadReport, OperatorsReport
 
 if TYPE_CHECKING:
     from chipwise.api.placing import Given, Terms

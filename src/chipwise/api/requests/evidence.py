@@ -9,8 +9,8 @@ from chipwise.api.requests.field import CONFIG, MISSING, NAMES, Asked, ask, coun
 from chipwise.api.requests.parts import LENGTH, PERCENTILE, TPOT, TTFT, Targets
 from chipwise.api.requests.planning import MODEL, TASK
 from chipwise.errors import UsageError
-from chipwise.report.catalogue_records import EvidenceReport
-from chipwise.report.evidence_view import NOTICE, ClaimReport, MatchReport
+from chipwise.report.catalogue import EvidenceReport
+from chipwise.report.evidence import NOTICE, ClaimReport, MatchReport
 from chipwise.workload.workload import Task, Workload
 
 if TYPE_CHECKING:

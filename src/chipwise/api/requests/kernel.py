@@ -13,7 +13,7 @@ from chipwise.calibrate.kernel_questions import DTYPES, EXCHANGES, ROUTINGS, ROW
 from chipwise.catalog.override import told
 from chipwise.cost.copies import WAYS
 from chipwise.errors import UsageError
-from chipwise.report.kernel_records import KernelReport
+from chipwise.report.kernel import KernelReport
 
 __all__ = ["ELEMENTWISE", "OPERATORS", "KernelRequest", "Op", "Operator"]
 

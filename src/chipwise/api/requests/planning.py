@@ -26,7 +26,7 @@ from chipwise.api.requests.parts import Lengths, Money, Place, Serving, Software
 from chipwise.calibrate.parameters import Parameters
 from chipwise.catalog.system import parse_have
 from chipwise.errors import UsageError
-from chipwise.report.explain_records import ExplainReport
+from chipwise.report.plans import ExplainReport
 from chipwise.report.records import FitReport, PlanRecord, PlanReport
 from chipwise.search.space import Limits
 from chipwise.units import parse_quantity

@@ -12,7 +12,7 @@ from chipwise.api.requests.planning import HAVE, MODEL
 from chipwise.catalog.system import parse_have
 from chipwise.errors import UnknownNameError, UsageError
 from chipwise.report.train_assemble import Failures
-from chipwise.report.train_records import TrainReport
+from chipwise.report.training import TrainReport
 from chipwise.units import parse_quantity
 
 if TYPE_CHECKING:

@@ -25,7 +25,7 @@ from chipwise.catalog import parsed
 from chipwise.errors import ChipwiseError, UnknownNameError, UsageError
 from chipwise.evidence.judge import as_rows, shipped_factors
 from chipwise.evidence.residuals import Residuals
-from chipwise.report.accuracy_view import accuracy_section
+from chipwise.report.accuracy import accuracy_section
 
 __all__ = ["main", "refitted"]
 

@@ -26,7 +26,7 @@ from chipwise.evidence.training_tiers import tiers
 from chipwise.predict.training.operators import Work, work_of
 from chipwise.predict.training.values import Cluster, Recipe, Spread, Transformer
 from chipwise.report.records import Figure
-from chipwise.report.train_records import TrainPlanRecord
+from chipwise.report.training import TrainPlanRecord
 
 __all__ = ["ASKING", "Measured", "answered", "impossible", "lines_of", "measured_runs", "request_of"]
 

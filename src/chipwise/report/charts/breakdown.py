@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from chipwise.report.charts.spec import RESOURCES, Spec, axis, chart, color, tip
-from chipwise.report.gain import gain
-from chipwise.report.operators_records import OperatorsReport
-from chipwise.report.plan_view import RESOURCE
+from chipwise.report.operators import OperatorsReport
+from chipwise.report.plans import RESOURCE, gain
 from chipwise.report.records import PlanRecord
 
 __all__ = ["elasticities", "operator_bars"]
@@ -68,7 +67,7 @@ def operator_bars(report: OperatorsReport, phase: str) -> Spec:
         else "a chunk of a prompt by itself"
     )
     return chart(
-        f"Time of operators in {phase} ({what}), {whole * 1e3:.3g} ms in all: {words}.",
+        f"Time of operators in {phase} ({what}), {whole * 1e3:.3g} ms in total: {words}.",
         height={"step": 22},
         data={"values": rows},
         mark={"type": "bar", "height": 13},

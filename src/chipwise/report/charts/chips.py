@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from chipwise.report.catalogue_records import ChipsReport
+from chipwise.report.catalogue import ChipsReport
 from chipwise.report.charts.spec import MUTED, SERIES, Spec, chart, ratio, tip
 
 __all__ = ["landscape"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from chipwise.report.charts.spec import RESOURCES, SERIES, Spec, axis, chart, color, tip
-from chipwise.report.kernel_records import KernelReport
+from chipwise.report.kernel import KernelReport
 
 __all__ = ["level_bars", "time_bars"]
 
@@ -84,7 +84,7 @@ def level_bars(report: KernelReport) -> Spec:
                 "legend": {"title": None, "orient": "top"},
             },
             "tooltip": tip(
-                {"chip": "chip", "level": "level", "bytes": "B per MAC", "mb": "MB in all", "note": "how"}
+                {"chip": "chip", "level": "level", "bytes": "B per MAC", "mb": "MB in total", "note": "how"}
             ),
         },
     )

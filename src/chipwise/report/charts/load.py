@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from chipwise.report.charts.spec import ACCENT, MUTED, Spec, axis, chart, tip
-from chipwise.report.operators_records import LoadPoint, LoadReport
+from chipwise.report.operators import LoadPoint, LoadReport
 from chipwise.report.records import Figure
 
 __all__ = ["CURVES", "load_curve"]
@@ -75,7 +75,7 @@ def load_curve(report: LoadReport, curve: str) -> Spec:
                         "low": "low",
                         "high": "high",
                         "requests": "requests/s",
-                        "bound": "bound by",
+                        "bound": "bottleneck",
                     }
                 ),
             },

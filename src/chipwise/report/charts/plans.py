@@ -51,7 +51,7 @@ def pareto(report: PlanReport) -> Spec:
             "speed": "tokens/s per user",
             "ttft": "TTFT, ms",
             "tpot": "TPOT, ms",
-            "bound": "bound by",
+            "bound": "bottleneck",
             "basis": "basis",
         }
     )

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from chipwise.report.charts.spec import MUTED, SERIES, Spec, axis, chart, ratio, tip
-from chipwise.report.kernel_records import KernelReport
-from chipwise.report.operators_records import OperatorsReport
+from chipwise.report.kernel import KernelReport
+from chipwise.report.operators import OperatorsReport
 
 __all__ = ["kernel_roofline", "roofline"]
 
@@ -84,7 +84,7 @@ def roofline(report: OperatorsReport) -> Spec:
                             "us": "µs",
                             "intensity": "FLOP/B",
                             "flops": "FLOP/s",
-                            "bound": "bound by",
+                            "bound": "bottleneck",
                         }
                     ),
                 },
@@ -122,7 +122,9 @@ def kernel_roofline(report: KernelReport) -> Spec:
         }
         for k in kernels
     ]
-    words = "; ".join(f"{p['chip']} reaches {p['share']} of its peak, bound by {p['bound']}" for p in points)
+    words = "; ".join(
+        f"{p['chip']} reaches {p['share']} of its peak, bottleneck: {p['bound']}" for p in points
+    )
     where = {"x": ratio("intensity", X), "y": ratio("flops", Y)}
     hues = {
         "field": "roof",
@@ -150,7 +152,7 @@ def kernel_roofline(report: KernelReport) -> Spec:
                             "intensity": "FLOP/B",
                             "flops": "FLOP/s",
                             "share": "of peak",
-                            "bound": "bound by",
+                            "bound": "bottleneck",
                         }
                     ),
                 },

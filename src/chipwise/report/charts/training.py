@@ -17,8 +17,7 @@ from chipwise.report.charts.spec import (
     said,
     tip,
 )
-from chipwise.report.train_records import TrainReport
-from chipwise.report.train_shares import OVERHEADS
+from chipwise.report.training import OVERHEADS, TrainReport
 
 __all__ = ["scaling", "step_bars", "turnaround"]
 
@@ -70,7 +69,7 @@ def turnaround(report: TrainReport) -> Spec:
                             "days": "days",
                             "usd": "$",
                             "mfu": "MFU",
-                            "bound": "bound by",
+                            "bound": "bottleneck",
                         }
                     ),
                 },

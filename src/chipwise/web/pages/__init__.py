@@ -1,4 +1,4 @@
-"""The pages: every view a plain address with the fields of its question, with JSON and CSV beside it."""
+"""The pages: every view a plain address with the fields of its question, with JSON and CSV next to it."""
 
 from chipwise.web.pages.routes import routes
 

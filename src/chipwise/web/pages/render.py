@@ -11,14 +11,14 @@ from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
+from chipwise.report.intervals import split_s
 from chipwise.report.records import Figure, PlanRecord
-from chipwise.units import format_bytes, format_count, format_number, format_seconds
+from chipwise.units import format_bytes, format_count, format_number
 
 __all__ = ["STATIC", "environment", "place"]
 
 HERE = Path(__file__).parents[1]
 STATIC = HERE / "static"
-SECONDS = {"s": 1.0, "ms": 1e3, "µs": 1e6, "ns": 1e9}
 
 
 @cache
@@ -61,10 +61,8 @@ def _layout(p: PlanRecord) -> str:
 
 def _span_s(figure: Figure) -> dict[str, str]:
     """A time and its interval in the unit of the middle one."""
-    unit = format_seconds(figure.mid).split()[-1].replace("us", "µs")
-    by = SECONDS[unit]
-    mid, low, high = (format_number(x * by) for x in (figure.mid, figure.low, figure.high))
-    return {"mid": mid, "low": low, "high": high, "unit": unit}
+    mid, low, high, unit = split_s(figure)
+    return {"mid": mid, "low": low, "high": high, "unit": unit.replace("us", "µs")}
 
 
 def _span(figure: Any) -> dict[str, str]:

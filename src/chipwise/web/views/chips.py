@@ -6,9 +6,8 @@ from typing import Any
 
 from chipwise.api.requests.catalogue import ChipsRequest
 from chipwise.catalog.chips import get_chip
-from chipwise.report.catalogue_records import ChipsReport
+from chipwise.report.catalogue import ChipsReport, chips_view, compare_view
 from chipwise.report.charts.chips import landscape
-from chipwise.report.chip_view import chips_view, compare_view
 from chipwise.report.table import Table
 from chipwise.web.views.view import Chart, View, link
 

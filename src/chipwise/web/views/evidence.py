@@ -6,7 +6,7 @@ from typing import Any
 
 from chipwise.api.requests.evidence import CheckClaimRequest, EvidenceMatchRequest
 from chipwise.evidence.match import AXES
-from chipwise.report.evidence_view import NOTICE, ClaimReport, MatchReport, claim_view, match_view
+from chipwise.report.evidence import NOTICE, ClaimReport, MatchReport, claim_view
 from chipwise.web.views.query import named
 from chipwise.web.views.view import MODEL, View, link
 
@@ -48,7 +48,6 @@ MATCH = View(
     example=EXAMPLE,
     front=("model", "chip", "count", "in", "out", "ttft", "tpot", "precision", "task", "limit"),
     show=_show,
-    tables=match_view,
     template="evidence.html",
 )
 CLAIM = View(
@@ -59,6 +58,5 @@ CLAIM = View(
     example={"result": "v5.0-03955", "model": MODEL, "count": "8", "in": "2000", "out": "300", "ttft": "1s"},
     front=("result", "model", "count", "in", "out", "ttft", "tpot", "against"),
     show=_show_claim,
-    tables=claim_view,
     template="claim.html",
 )

@@ -6,7 +6,7 @@ from typing import Any
 
 from chipwise.api.requests.planning import FitRequest
 from chipwise.report.charts.memory import memory_bars
-from chipwise.report.fit_view import fit_view
+from chipwise.report.fit import fit_view
 from chipwise.report.records import FitReport
 from chipwise.web.views.view import MODEL, Chart, View
 
@@ -32,10 +32,9 @@ FIT = View(
     verb="fit",
     tab="Fit",
     title="Does it fit",
-    lead="Memory by use on every chip: the fewest that hold the model, the room they leave, and what mends a no.",
+    lead="Memory by use on every chip: the fewest that hold the model, the room they leave, and the smallest fix.",
     example={"model": MODEL, "chips": "h100-sxm5-80gb,h200-sxm-141gb,mi300x,tpu-v5e,tpu-v6e,rtx-4090"},
     front=("model", "chips", "count", "context", "batch", "precision"),
     show=_show,
-    tables=fit_view,
     template="charts.html",
 )

@@ -10,11 +10,8 @@ from chipwise.report.charts.breakdown import elasticities, operator_bars
 from chipwise.report.charts.load import CURVES, load_curve
 from chipwise.report.charts.memory import memory_bars
 from chipwise.report.charts.roofline import roofline
-from chipwise.report.figures_view import figures_view
-from chipwise.report.memory_view import memory_view
-from chipwise.report.operators_records import LoadReport, OperatorsReport
-from chipwise.report.operators_view import load_view, operators_view
-from chipwise.report.plan_view import breakdown_view, plan_view
+from chipwise.report.operators import LoadReport, OperatorsReport, load_view, operators_view
+from chipwise.report.plans import breakdown_view, plan_view
 from chipwise.report.records import PlanReport
 from chipwise.report.table import Table
 from chipwise.web.views.plan import COMMANDS
@@ -51,7 +48,7 @@ def _show(question: ExplainRequest, report: PlanReport) -> dict[str, Any]:
                 "Throughput gained when one resource becomes 10 % faster.",
             ),
         ],
-        "tables": (figures_view(plan), memory_view(plan.memory, plan.layout.label, plan.runtime)),
+        "tables": breakdown_view(plan)[::2],
         "more": {
             "operators": link("operators", asked),
             "load": link("load", {n: v for n, v in asked.items() if n not in LOADS}),
@@ -119,7 +116,6 @@ OPERATORS = View(
     example=EXAMPLE,
     front=FRONT,
     show=_show_operators,
-    tables=lambda report: (operators_view(report),),
     template="charts.html",
 )
 LOAD = View(
@@ -130,6 +126,5 @@ LOAD = View(
     example={n: v for n, v in EXAMPLE.items() if n != "concurrency"} | {"ttft": "1s", "tpot": "40ms"},
     front=(*FRONT, "ttft", "tpot"),
     show=_show_load,
-    tables=lambda report: (load_view(report),),
     template="charts.html",
 )

@@ -8,8 +8,7 @@ from typing import Any
 from chipwise.api.requests.kernel import KernelRequest
 from chipwise.report.charts.kernel import level_bars, time_bars
 from chipwise.report.charts.roofline import kernel_roofline
-from chipwise.report.kernel_records import KernelRecord, KernelReport
-from chipwise.report.kernel_view import kernel_view
+from chipwise.report.kernel import KernelRecord, KernelReport, kernel_view
 from chipwise.web.views.view import Chart, View
 
 __all__ = ["KERNEL", "flow"]
@@ -62,6 +61,5 @@ KERNEL = View(
     },
     front=("op", "chips", "m", "n", "k", "batch", "dtype"),
     show=_show,
-    tables=kernel_view,
     template="kernel.html",
 )

@@ -8,8 +8,8 @@ from typing import Any
 from chipwise.api.requests.planning import PlanRequest
 from chipwise.report.charts.memory import memory_bars
 from chipwise.report.charts.plans import METRICS, bars, pareto
-from chipwise.report.plan_view import plan_view
-from chipwise.report.records import Figure, PlanRecord, PlanReport
+from chipwise.report.plans import PLANS, plan_view
+from chipwise.report.records import PlanRecord, PlanReport
 from chipwise.report.table import Table
 from chipwise.web.views.query import named
 from chipwise.web.views.view import MODEL, Chart, View, link
@@ -20,7 +20,9 @@ EXAMPLE = {"model": MODEL, "rate": "10/s", "in": "2000", "out": "300", "ttft": "
 FRONT = ("model", "task", "rate", "in", "out", "ttft", "tpot")
 SHOWN = 12
 # lines of the table that speak of the command line, or that the page shows otherwise
-COMMANDS = ("assumed:", "next:", "read:")
+COMMANDS = ("assumed:", "next:", "how to read:")
+SHOWN_OF_EACH = ("$/h", "$/M out", "TTFT, ms", "TPOT, ms", "tok/s/chip", "bottleneck", "basis")
+COLUMNS = tuple(c for c in PLANS if c.head in SHOWN_OF_EACH)
 
 
 def _show(question: PlanRequest, report: PlanReport) -> dict[str, Any]:
@@ -39,6 +41,7 @@ def _show(question: PlanRequest, report: PlanReport) -> dict[str, Any]:
         charts = []
     return {
         "charts": charts,
+        "columns": COLUMNS,
         "scales": _scales(plans),
         "links": {p.rank: link("explain", named(question.explained(p))) for p in plans},
         "compare": link(
@@ -63,41 +66,29 @@ def _show_compared(question: PlanRequest, report: PlanReport) -> dict[str, Any]:
 def _sheet(plans: Sequence[PlanRecord]) -> Table:
     """The catalogue's figures of the chips, side by side."""
     from chipwise.catalog.chips import get_chip
-    from chipwise.report.chip_view import compare_view
+    from chipwise.report.catalogue import compare_view
 
     return compare_view([get_chip(name) for name in dict.fromkeys(p.chip for p in plans)])
 
 
 def _scales(plans: Sequence[PlanRecord]) -> dict[str, tuple[float, float]]:
-    """Ends of the range bars of each column."""
-
-    def ends(figures: Sequence[Figure | None]) -> tuple[float, float]:
-        known = [f for f in figures if f is not None]
-        return (min(f.low for f in known), max(f.high for f in known)) if known else (1.0, 1.0)
-
+    """Ends of the range bars of each column of figures."""
+    values = {c.head: [v for p in plans if hasattr(v := c.value(p), "low")] for c in COLUMNS}
     return {
-        "ttft": ends([p.ttft_s for p in plans]),
-        "tpot": ends([p.tpot_s for p in plans]),
-        "usd_out": ends([p.usd_per_million_out for p in plans]),
-        "price": ends(
-            [Figure(p.price.mid, p.price.low, p.price.high, "", False) if p.price else None for p in plans]
-        ),
+        name: (min(v.low for v in known), max(v.high for v in known))
+        for name, known in values.items()
+        if known
     }
-
-
-def _tables(report: PlanReport) -> tuple[Table, ...]:
-    return (plan_view(report, "", everything=True),)
 
 
 PLAN = View(
     verb="plan",
     tab="Plan",
-    title="Which chips, how many, arranged how",
+    title="Which chips, how many, in which layout",
     lead="Every chip that can serve the model at the load you ask for, ranked by what it costs.",
     example=EXAMPLE,
     front=FRONT,
     show=_show,
-    tables=_tables,
     template="plan.html",
 )
 COMPARE = View(
@@ -108,6 +99,5 @@ COMPARE = View(
     example={**EXAMPLE, "chips": "h100-sxm5-80gb,h200-sxm-141gb,mi300x,tpu-v6e"},
     front=("chips", *FRONT),
     show=_show_compared,
-    tables=_tables,
     template="compare.html",
 )

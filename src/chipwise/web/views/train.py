@@ -6,9 +6,8 @@ from typing import Any
 
 from chipwise.api.requests.training import TrainRequest
 from chipwise.report.charts.training import scaling, step_bars, turnaround
-from chipwise.report.table import Table
-from chipwise.report.train_records import TrainReport
-from chipwise.report.train_view import layout_views, scaling_view, train_view
+from chipwise.report.tables import tables
+from chipwise.report.training import TrainReport
 from chipwise.web.views.view import MODEL, Chart, View
 
 __all__ = ["TRAIN"]
@@ -23,13 +22,7 @@ def _show(question: TrainRequest, report: TrainReport) -> dict[str, Any]:
         charts.append(Chart("step", "What a step is made of", step_bars(report)))
     kinds = dict.fromkeys(s.kind for s in report.scaling)
     charts += [Chart(f"scaling-{k}", f"{k.capitalize()} scaling", scaling(report, k)) for k in kinds]
-    return {"charts": charts, "tables": _tables(report)}
-
-
-def _tables(report: TrainReport) -> tuple[Table, ...]:
-    first = train_view(report, everything=True)
-    alone = layout_views(report.plans[0]) if len(report.plans) == 1 else ()
-    return (first, *alone, *((scaling_view(report),) if report.scaling else ()))
+    return {"charts": charts, "tables": tables(report, everything=True)}
 
 
 TRAIN = View(
@@ -46,6 +39,5 @@ TRAIN = View(
     },
     front=("model", "chips", "tokens", "counts", "seq", "precision", "task", "curves"),
     show=_show,
-    tables=_tables,
     template="charts.html",
 )

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from chipwise.api.requests.verbs import VERBS
 from chipwise.report.charts.spec import Spec
 from chipwise.report.table import Table
+from chipwise.report.tables import tables
 from chipwise.web.views.query import query_of
 
 __all__ = ["MODEL", "Chart", "View", "link"]
 
+EVERYTHING = partial(tables, everything=True)
 MODEL = "meta-llama/Llama-3.1-70B"
 
 
@@ -42,8 +45,8 @@ class View:
     example: Mapping[str, str]
     front: tuple[str, ...]
     show: Callable[[Any, Any], dict[str, Any]]
-    tables: Callable[[Any], Sequence[Table]]
     template: str
+    tables: Callable[[Any], Sequence[Table]] = EVERYTHING
 
     @property
     def request(self) -> type:

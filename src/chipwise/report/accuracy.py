@@ -1,4 +1,4 @@
-"""What `validate` found as a section of docs/accuracy.md."""
+"""What `validate` found, as tables and as a section of docs/accuracy.md."""
 
 from __future__ import annotations
 
@@ -7,10 +7,40 @@ from collections.abc import Iterator, Sequence
 from chipwise.catalog.files import output_file, writing
 from chipwise.errors import UsageError
 from chipwise.evidence.residuals import Summary, Validation
+from chipwise.report.table import DASH, Column, Table
 
-__all__ = ["accuracy_lines", "accuracy_section", "write_section"]
+__all__ = ["ACCURACY", "accuracy_lines", "accuracy_section", "accuracy_view", "write_section"]
 
-COLUMNS = ("", "metric", "rows", "answered", "median", "p90", "bias", "in 80 % interval")
+
+def _percent(share: float) -> str:
+    return DASH if share != share else f"{100 * share:.1f} %"
+
+
+def _signed(share: float) -> str:
+    return DASH if share != share else f"{100 * share:+.1f} %"
+
+
+ACCURACY = (
+    Column("part", "name", prose=True),
+    Column("metric", "metric"),
+    Column("rows", "rows", "{:,}".format, right=True),
+    Column("answered", "answered", _percent, right=True),
+    Column("median", "median", _percent, right=True),
+    Column("p90", "p90", _percent, right=True),
+    Column("bias", "bias", _signed, right=True),
+    Column("in 80 % interval", "coverage", _percent, right=True),
+)
+"""What is said of the errors on some rows."""
+
+
+def accuracy_view(found: Validation) -> tuple[Table, ...]:
+    """Every table of the section, the method above the first, the remarks below the last."""
+    titles = list(found.tables)
+    tables = []
+    for title, rows in found.tables.items():
+        head = ((found.method, "") if title == titles[0] else ()) + (title, "")
+        tables.append(Table.of(rows, ACCURACY, head, found.remarks if title == titles[-1] else ()))
+    return tuple(tables)
 
 
 def accuracy_lines(found: Validation) -> Iterator[str]:
@@ -56,21 +86,8 @@ def write_section(found: Validation, path: str) -> None:
 
 
 def _table(rows: Sequence[Summary]) -> Iterator[str]:
-    yield "| " + " | ".join(COLUMNS) + " |"
-    yield "|---" * 2 + "|---:" * (len(COLUMNS) - 2) + "|"
+    heads = ("", *(c.head for c in ACCURACY[1:]))
+    yield "| " + " | ".join(heads) + " |"
+    yield "|---" * 2 + "|---:" * (len(heads) - 2) + "|"
     for s in rows:
-        cells = (
-            s.name,
-            s.metric,
-            f"{s.rows:,}",
-            *(_percent(x) for x in (s.answered, s.median, s.p90)),
-            _percent(s.bias, sign=True),
-            _percent(s.coverage),
-        )
-        yield "| " + " | ".join(cells) + " |"
-
-
-def _percent(share: float, *, sign: bool = False) -> str:
-    if share != share:
-        return "-"
-    return f"{100 * share:+.1f} %" if sign else f"{100 * share:.1f} %"
+        yield "| " + " | ".join(c.text(s) for c in ACCURACY) + " |"

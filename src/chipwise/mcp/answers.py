@@ -1,0 +1,380 @@
+"""What agents get: every verb's answer in short, a few kilobytes instead of the whole record."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from chipwise.evidence.claim import Rival
+from chipwise.evidence.item import Item
+from chipwise.evidence.match import AXES, Match
+from chipwise.mcp.short import Short, model_text, refusals_of, rounded
+from chipwise.report.catalogue import CHIPS, MODELS, ChipRecord, ChipsReport, EvidenceReport, ModelsReport
+from chipwise.report.evidence import NOTICE, RESULTS, ClaimReport, MatchReport
+from chipwise.report.fit import FITS
+from chipwise.report.kernel import KERNELS, AmdahlReport, KernelRecord, KernelReport
+from chipwise.report.plans import PLANS, ExplainReport, verdict
+from chipwise.report.records import FitRecord, FitReport, ModelRecord, PlanRecord, PlanReport
+from chipwise.report.training import TRAINING, TrainPlanRecord, TrainReport, train_verdict
+
+__all__ = [
+    "ChipsAnswer",
+    "ClaimAnswer",
+    "EvidenceAnswer",
+    "FitAnswer",
+    "KernelAnswer",
+    "MatchAnswer",
+    "MatchLine",
+    "ModelsAnswer",
+    "PlansAnswer",
+    "RivalLine",
+    "TrainAnswer",
+    "chips_answer",
+    "claim_answer",
+    "evidence_answer",
+    "fit_answer",
+    "kernel_answer",
+    "match_answer",
+    "models_answer",
+    "plans_answer",
+    "train_answer",
+]
+
+SHOWN = 5  # plans in full
+FITTED = 12  # chips in full of those that were asked whether they hold a model
+LISTED = 20  # chips in full of a catalogue
+NAMED = 8  # chips by name
+
+PLAN = Short(
+    "PlanLine",
+    PlanRecord,
+    PLANS,
+    "A plan. Times in milliseconds, `low` to `high` hold 80 % of outcomes; `basis`: measured > published > "
+    "calibrated > modelled. `bound` names what takes most of a token's time, with its share; "
+    "`ten_percent_more_gives` the gain in tokens per second if that resource were 10 % faster. `kv` is the "
+    "format of the cache; `replicas` count `spare` ones; `prompt_workers` run prefill for all of them (0: "
+    "there is one pool). `memory_gb` is of one device; `p95_ms` is what 95 % of requests do not exceed (null: the "
+    "formula does not hold there).",
+)
+FIT = Short(
+    "FitLine",
+    FitRecord,
+    FITS,
+    "Whether the model fits on a count of a chip; `tight`: under 10 % of memory left for the cache.",
+)
+TRAIN = Short(
+    "TrainLine",
+    TrainPlanRecord,
+    TRAINING,
+    "A way to train: step in seconds, `days` and `usd` with the failures that are to be expected.",
+)
+KERNEL = Short(
+    "KernelLine",
+    KernelRecord,
+    KERNELS,
+    "An operator on a chip: time in microseconds and at the roofline, and what the time is made of.",
+)
+CHIP = Short(
+    "ChipLine",
+    ChipRecord,
+    CHIPS,
+    "A chip: usable memory, peaks that are dense, link speed one direction, list price of one chip on demand.",
+)
+MODEL = Short(
+    "ModelLine",
+    ModelRecord,
+    MODELS,
+    "A model in figures.",
+)
+RESULT = Short(
+    "ResultLine",
+    Item,
+    RESULTS,
+    "A result; `per_chip` are tokens per second of one chip.",
+)
+
+if TYPE_CHECKING:
+    PlanLine = Any
+    FitLine = Any
+    TrainLine = Any
+    KernelLine = Any
+    ChipLine = Any
+    ModelLine = Any
+    ResultLine = Any
+else:
+    PlanLine = PLAN.line
+    FitLine = FIT.line
+    TrainLine = TRAIN.line
+    KernelLine = KERNEL.line
+    ChipLine = CHIP.line
+    ModelLine = MODEL.line
+    ResultLine = RESULT.line
+
+
+@dataclass(frozen=True, slots=True)
+class PlansAnswer:
+    """Plans by dollars, for one local user by speed. Ties lie within each other's intervals."""
+
+    verdict: str
+    model: str
+    plans: tuple[PlanLine, ...]
+    more_chips_with_plans: tuple[str, ...]
+    without_plan: dict[str, tuple[str, ...]]
+    assumptions: tuple[str, ...]
+    cpu_instead: AmdahlReport | None = field(default=None)
+    details: PlanReport | None = field(default=None)
+
+
+@dataclass(frozen=True, slots=True)
+class FitAnswer:
+    """Memory of the model by chip, at the smallest count that fits or the count asked for."""
+
+    verdict: str
+    model: str
+    context: int
+    sequences: int
+    fits: tuple[FitLine, ...]
+    more_chips: tuple[str, ...]
+    without_answer: dict[str, tuple[str, ...]]
+    assumptions: tuple[str, ...]
+    details: FitReport | None = field(default=None)
+
+
+@dataclass(frozen=True, slots=True)
+class TrainAnswer:
+    """Plans of a training run, ranked."""
+
+    verdict: str
+    model: str
+    tokens: float
+    plans: tuple[TrainLine, ...]
+    more_plans: int
+    without_plan: dict[str, tuple[str, ...]]
+    assumptions: tuple[str, ...]
+    details: TrainReport | None = field(default=None)
+
+
+@dataclass(frozen=True, slots=True)
+class KernelAnswer:
+    """One operator on some chips."""
+
+    operator: str
+    kernels: tuple[KernelLine, ...]
+    refused: dict[str, str]
+    lessons: tuple[str, ...]
+    assumptions: tuple[str, ...]
+    details: KernelReport | None = field(default=None)
+
+
+@dataclass(frozen=True, slots=True)
+class ChipsAnswer:
+    """Chips; `figures` of those asked for by name, each with its grade where it is no datasheet's."""
+
+    chips: tuple[ChipLine, ...]
+    found: int
+    more: tuple[str, ...]
+    details: ChipsReport | None = field(default=None)
+
+
+@dataclass(frozen=True, slots=True)
+class ModelsAnswer:
+    """Models; `found` counts those beyond the limit too."""
+
+    models: tuple[ModelLine, ...]
+    found: int
+    details: ModelsReport | None = field(default=None)
+
+
+@dataclass(frozen=True, slots=True)
+class EvidenceAnswer:
+    """Results; `found` counts those beyond the limit too."""
+
+    results: tuple[ResultLine, ...]
+    found: int
+    notice: str
+    details: EvidenceReport | None = field(default=None)
+
+
+@dataclass(frozen=True, slots=True)
+class MatchLine:
+    """A result, and on which of the eight axes it is the same as the plan, near, different or unknown."""
+
+    result: ResultLine
+    verdict: str
+    axes: dict[str, str]
+    reasons: dict[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class MatchAnswer:
+    """The nearest results, and tokens per second of the plan at full load: by the model, and moved towards what was
+    measured as far as that is near (`weight` of 1 would be all the way); `interval` is to hold 80 %."""
+
+    verdict: str
+    matches: tuple[MatchLine, ...]
+    predicted_tokens_per_s: float | None
+    anchored_tokens_per_s: float | None
+    interval: tuple[float, float] | None
+    weight: float
+    conditions: str
+    notice: str
+    details: MatchReport | None = field(default=None)
+
+
+@dataclass(frozen=True, slots=True)
+class RivalLine:
+    """A rival: the measured ratio per chip, what it becomes at your workload step by step, and the verdict."""
+
+    result: ResultLine
+    measured_ratio: float
+    ratio_at_your_workload: float | None
+    steps: tuple[str, ...]
+    verdict: str
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimAnswer:
+    """Whether a benchmark lead is advice for the workload: only where the axes support it. A ratio below 1.2 ties."""
+
+    verdict: str
+    supported: bool
+    result: ResultLine
+    axes: dict[str, str]
+    reasons: dict[str, str]
+    rivals: tuple[RivalLine, ...]
+    not_in_the_ratios: tuple[str, ...]
+    notice: str
+    details: ClaimReport | None = field(default=None)
+
+
+def plans_answer(report: PlanReport) -> PlansAnswer:
+    """The answer to plan, compare, estimate and explain in short."""
+    chips = len(report.plans) + len(report.refused)
+    return PlansAnswer(
+        " ".join((*verdict(report), f"{len(report.plans)} of {chips} chips have a plan.")),
+        model_text(report.model),
+        PLAN.many(report.plans[:SHOWN]),
+        tuple(f"{p.chips}x {p.chip}" for p in report.plans[SHOWN : SHOWN + NAMED]),
+        refusals_of(report.refused),
+        report.assumptions,
+        report.amdahl if isinstance(report, ExplainReport) else None,
+    )
+
+
+def fit_answer(report: FitReport) -> FitAnswer:
+    """The answer to fit in short."""
+    fits = [f for f in report.fits if f.verdict != "no"]
+    said = f"{len(fits)} of {len(report.fits)} chips hold it"
+    if fits:
+        least = min(fits, key=lambda f: f.chips)
+        said += f"; fewest: {least.chips}x {least.chip}"
+    return FitAnswer(
+        said,
+        model_text(report.model),
+        report.context,
+        report.sequences,
+        FIT.many(report.fits[:FITTED]),
+        tuple(f"{f.chips}x {f.chip}: {f.verdict}" for f in report.fits[FITTED:]),
+        refusals_of(report.refused),
+        report.assumptions,
+    )
+
+
+def train_answer(report: TrainReport) -> TrainAnswer:
+    """The answer to train_plan in short."""
+    return TrainAnswer(
+        train_verdict(report),
+        model_text(report.model),
+        report.tokens,
+        TRAIN.many(report.plans[:SHOWN]),
+        max(0, len(report.plans) - SHOWN),
+        refusals_of(report.refused),
+        report.assumptions,
+    )
+
+
+def kernel_answer(report: KernelReport) -> KernelAnswer:
+    """The answer to kernel in short."""
+    return KernelAnswer(
+        report.operator,
+        KERNEL.many(report.kernels),
+        {r.chip: r.detail for r in report.refused},
+        report.lessons,
+        report.assumptions,
+    )
+
+
+def chips_answer(report: ChipsReport) -> ChipsAnswer:
+    """The answer to chips in short."""
+    more = tuple(c.id for c in report.chips[LISTED:])
+    return ChipsAnswer(CHIP.many(report.chips[:LISTED]), report.found, more)
+
+
+def models_answer(report: ModelsReport) -> ModelsAnswer:
+    """The answer to models in short."""
+    return ModelsAnswer(MODEL.many(report.models), report.found)
+
+
+def evidence_answer(report: EvidenceReport) -> EvidenceAnswer:
+    """The answer to evidence in short."""
+    return EvidenceAnswer(RESULT.many(report.items), report.found, report.notice)
+
+
+def match_answer(report: MatchReport) -> MatchAnswer:
+    """The answer to evidence_match in short."""
+    a = report.anchored
+    first = (
+        f"nearest: {report.matches[0].item.id}, {report.matches[0].verdict}"
+        if report.matches
+        else "no results"
+    )
+    return MatchAnswer(
+        verdict=f"{first}; {report.note}" if report.note else first,
+        matches=tuple(map(_match, report.matches)),
+        predicted_tokens_per_s=rounded(a.model) if a else None,
+        anchored_tokens_per_s=rounded(a.value) if a and a.used else None,
+        interval=(rounded(report.interval[0]), rounded(report.interval[1])) if report.interval else None,
+        weight=rounded(a.weight) if a else 0.0,
+        conditions=report.layout,
+        notice=NOTICE,
+    )
+
+
+def claim_answer(report: ClaimReport) -> ClaimAnswer:
+    """The answer to check_claim in short."""
+    claim = report.claim
+    against = "; ".join(f"against {r.item.chip}: {r.verdict}" for r in claim.rivals)
+    return ClaimAnswer(
+        verdict=f"{claim.verdict}. {against}" if against else claim.verdict,
+        supported=claim.supported,
+        result=RESULT(report.item),
+        axes=_axes(claim.match),
+        reasons=_reasons(claim.match),
+        rivals=tuple(map(_rival, claim.rivals)),
+        not_in_the_ratios=claim.cautions,
+        notice=NOTICE,
+    )
+
+
+def _match(m: Match) -> MatchLine:
+    return MatchLine(RESULT(m.item), m.verdict, _axes(m), _reasons(m))
+
+
+def _axes(m: Match) -> dict[str, str]:
+    return {AXES[a.name]: a.mark for a in m.axes}
+
+
+def _reasons(m: Match) -> dict[str, str]:
+    """Why, for the axes that are not the same."""
+    return {AXES[a.name]: a.reason for a in m.axes if a.mark != "same"}
+
+
+def _rival(r: Rival) -> RivalLine:
+    steps = tuple(
+        f"{AXES[s.axis]}: {s.change}: "
+        + ("not predicted" if s.ratio is None else f"{s.ratio:.2f}x")
+        + (" (reverses)" if s.reverses else "")
+        for s in r.steps
+    )
+    carried = None if r.carried is None else rounded(r.carried)
+    return RivalLine(RESULT(r.item), rounded(r.measured), carried, steps, r.verdict)

@@ -1,0 +1,89 @@
+"""Memory: where a model fits, with what headroom, and what would make it fit."""
+
+from __future__ import annotations
+
+from chipwise.report.catalogue import model_line
+from chipwise.report.records import FitRecord, FitReport, MemoryRecord
+from chipwise.report.table import Column, Table
+from chipwise.units import format_bytes
+
+__all__ = ["FITS", "fit_view", "memory_view"]
+
+MOST = 12  # chips whose refusal or caveat is named
+
+
+def _count(value: int | None) -> str:
+    """A count, or `any` where nothing limits it."""
+    return "any" if value is None else f"{value:,}"
+
+
+def _verdict(f: FitRecord) -> str:
+    return f.verdict if f.verdict != "no" else f"no, {format_bytes(f.missing_bytes)} short"
+
+
+def _room(f: FitRecord) -> float | None:
+    return f.memory.cache_bytes if f.memory.cache_bytes > 0 else None
+
+
+def _fix(f: FitRecord) -> str | None:
+    return " or ".join(f.mend) or None
+
+
+FITS = (
+    Column("chip", "chip", short="chip"),
+    Column("count", "chips", right=True, short="chips"),
+    Column("layout", "layout.words", spare=3),
+    Column("", "layout.label", short="layout"),
+    Column("", "runtime", short="runtime"),
+    Column("fits", _verdict),
+    Column("", "verdict", short="verdict"),
+    Column("", "missing_bytes", short="missing_gb", scale=1e-9),
+    Column("", "memory.items", short="memory_gb", scale=1e-9),
+    Column("", "memory.capacity_bytes", short="capacity_gb", scale=1e-9),
+    Column("left for cache", _room, format_bytes, right=True, spare=1),
+    Column("cache tokens", lambda f: _count(f.memory.cache_tokens), right=True, spare=2),
+    Column("batch", lambda f: _count(f.largest_batch), right=True),
+    Column("", "largest_batch", short="largest_batch"),
+    Column("context", "largest_context", "{:,}".format, right=True, short="largest_context", scale=0),
+    Column("fix", _fix, prose=True),
+    Column("", "mend", short="mend"),
+    Column("", "caveat", short="caveat"),
+)
+"""What is said of a model on a chip."""
+
+
+def fit_view(report: FitReport) -> tuple[Table, ...]:
+    """One line per chip; the itemised account too where a single chip was asked for."""
+    sequences = f"{report.sequences} request{'s' if report.sequences != 1 else ''}"
+    load = f"load: {sequences} of {report.context:,} tokens; figures per replica"
+    foot = []
+    caveats = [f for f in report.fits if f.caveat]
+    if caveats:
+        foot.append("memory computed, but no known software runs it:")
+        foot += [f"  {f.chip}: {f.caveat}" for f in caveats[:MOST]]
+    foot += [f"{r.chip}: {r.detail}" for r in report.refused[:MOST]]
+    if report.assumptions:
+        foot.append(f"assumed: {'; '.join(report.assumptions)}")
+    table = Table.of(report.fits, FITS, (model_line(report.model), load, ""), foot)
+    if len(report.fits) != 1:
+        return (table,)
+    f = report.fits[0]
+    return table, memory_view(f.memory, f.layout.words, f.runtime)
+
+
+def memory_view(m: MemoryRecord, layout: str, runtime: str) -> Table:
+    """Every use with its basis; the uses, the cache and what is kept free add up to all."""
+    rows = [{"use": kind, "bytes": size, "basis": m.basis[kind]} for kind, size in m.items.items()]
+    said = f"room for {_count(m.cache_tokens)} tokens in one replica"
+    sums = (
+        ("cache", m.cache_bytes, said),
+        ("kept free", m.withheld_bytes, f"{runtime}'s share of memory"),
+        ("total", m.capacity_bytes, "usable"),
+    )
+    rows += [{"use": use, "bytes": size, "basis": basis} for use, size, basis in sums]
+    columns = (
+        Column("use", "use"),
+        Column("bytes", "bytes", format_bytes, right=True),
+        Column("basis", "basis", prose=True),
+    )
+    return Table.of(rows, columns, (f"memory of one device, {layout}", ""))

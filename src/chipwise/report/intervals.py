@@ -1,0 +1,64 @@
+"""How a figure is written with its interval: `236 [152-422] ms`, `30 [24-142]`, `24-142`."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from chipwise.units import format_number, format_seconds
+
+__all__ = ["Ends", "mid", "milliseconds", "number", "seconds", "span", "split_s"]
+
+SCALES = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}
+
+
+class Ends(Protocol):
+    """A middle value with the ends of its interval: a figure, or a price."""
+
+    @property
+    def mid(self) -> float:
+        """The middle."""
+
+    @property
+    def low(self) -> float:
+        """The lower end."""
+
+    @property
+    def high(self) -> float:
+        """The upper end."""
+
+
+def span(low: float, high: float, digits: int = 2) -> str:
+    """`24-142`, or the one number where both ends read the same."""
+    a, b = format_number(low, digits), format_number(high, digits)
+    return a if a == b else f"{a}-{b}"
+
+
+def mid(figure: Ends) -> str:
+    """The middle alone."""
+    return format_number(figure.mid)
+
+
+def number(figure: Ends) -> str:
+    """`30 [24-142]`, or the one number where nothing is uncertain."""
+    ends = span(figure.low, figure.high, 3)
+    return mid(figure) if ends == mid(figure) else f"{mid(figure)} [{ends}]"
+
+
+def split_s(figure: Ends) -> tuple[str, str, str, str]:
+    """Middle, low and high of a time in the unit of the middle one, and that unit."""
+    unit = format_seconds(figure.mid).split()[-1]
+    by = SCALES[unit]
+    middle, low, high = (format_number(x * by) for x in (figure.mid, figure.low, figure.high))
+    return middle, low, high, unit
+
+
+def seconds(figure: Ends) -> str:
+    """`236 [152-422] ms`: all three numbers in the unit of the middle one."""
+    middle, low, high, unit = split_s(figure)
+    return f"{middle} {unit}" if low == high else f"{middle} [{low}-{high}] {unit}"
+
+
+def milliseconds(figure: Ends) -> str:
+    """`236 [152-422]`, of a time whose column says that it is in milliseconds."""
+    middle, low, high = (format_number(x * 1e3) for x in (figure.mid, figure.low, figure.high))
+    return middle if low == high else f"{middle} [{low}-{high}]"

@@ -1,0 +1,440 @@
+"""Plans for serving: what is said of each, the sentence that opens the answer, and one plan from inside."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+
+from chipwise.catalog.offer import PRICE_NOISE
+from chipwise.report import intervals
+from chipwise.report.catalogue import model_line
+from chipwise.report.fit import memory_view
+from chipwise.report.kernel import AmdahlReport
+from chipwise.report.records import Figure, PlanRecord, PlanReport, PriceRecord, RefusalRecord
+from chipwise.report.table import DASH, Column, Table
+from chipwise.units import format_number, format_seconds
+
+__all__ = ["PLANS", "ExplainReport", "breakdown_view", "gain", "plan_view", "span", "verdict"]
+
+SHOWN = 10
+MORE = 8  # plans not shown that are named
+NAMED = 3  # plans whose nearest published result is spelt out
+STALE_DAYS = 90
+QUANTILES = ("p50", "p95", "p99")
+RESOURCE = {
+    "compute": "FLOPs",
+    "memory": "memory bandwidth",
+    "on-chip": "on-chip bandwidth",
+    "network": "link speed",
+    "launch": "kernel launch rate",
+    "host": "host speed",
+}
+# reasons in the words of a table's foot
+GROUPS = {
+    "SLO": "miss the latency targets",
+    "MEMORY": "lack memory",
+    "BUDGET": "above the price limit",
+    "NO_PRICE": "no price known",
+    "NO_COST_MODEL": "speed not modelled yet",
+    "NO_RUNTIME": "no serving software known",
+    "NO_MEMORY_FIGURE": "capacity or bandwidth not published",
+}
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class ExplainReport(PlanReport):
+    """One plan, and, where a serial part was named, when a CPU would do a request of this size sooner."""
+
+    amdahl: AmdahlReport | None = None
+
+    @classmethod
+    def of(cls, report: PlanReport, amdahl: AmdahlReport | None) -> ExplainReport:
+        """A report with more to it."""
+        return cls(**{f.name: getattr(report, f.name) for f in fields(report)}, amdahl=amdahl)
+
+
+def gain(share: float, more: float = 0.1) -> float:
+    """Throughput gained, as a part of it, when a resource with that share of the time becomes 10 % faster."""
+    return 1.0 / (1.0 - share * (1.0 - 1.0 / (1.0 + more))) - 1.0
+
+
+def _machines(p: PlanRecord) -> str:
+    return f"{p.chips}x {p.chip}"
+
+
+def _name(p: PlanRecord) -> str:
+    return f"{_machines(p)} {p.spread} {p.precision} on {p.runtime}"
+
+
+def _formats(p: PlanRecord) -> str:
+    return p.precision if p.kv in ("bf16", "fp16") else f"{p.precision}, kv {p.kv}"
+
+
+def _batch(p: PlanRecord) -> str | None:
+    """Sequences that decode at once; an answer of one token leaves nothing to decode."""
+    return None if p.tpot_s is None else f"{p.batch:.0f}"
+
+
+def _price(price: PriceRecord) -> str:
+    return f"{intervals.number(price)}{'*' if price.stale else ''}"
+
+
+def _ends(figure: Figure) -> str:
+    return intervals.span(figure.low, figure.high)
+
+
+def _per_request(p: PlanRecord) -> Figure | None:
+    """Dollars per thousand requests, of an answer of one token: there a token is a request."""
+    if p.price is None or p.tpot_s is not None:
+        return None
+    rate, price, scale = p.tokens_per_s, p.price, 1000.0 / 3600.0
+    mid, low, high = (
+        scale * usd for usd in (price.mid / rate.mid, price.low / rate.high, price.high / rate.low)
+    )
+    return Figure(mid, low, high, rate.basis, rate.provisional)
+
+
+def _bottleneck(p: PlanRecord) -> str:
+    return f"{p.bound} {p.shares.get(p.bound, 0.0):.0%}"
+
+
+def _p95_ms(p: PlanRecord) -> dict[str, float | None]:
+    tail = p.tails.get("p95")
+    times = {} if tail is None else {"ttft": tail.ttft_s, "tpot": tail.tpot_s}
+    return {name: None if seconds is None else seconds * 1e3 for name, seconds in times.items()}
+
+
+def _gains(p: PlanRecord) -> dict[str, str]:
+    return {name: f"+{gain(share):.1%}" for name, share in p.shares.items()}
+
+
+def _ties(p: PlanRecord) -> tuple[int, ...]:
+    return p.ties[:MORE]
+
+
+def _nearest(p: PlanRecord) -> str:
+    n = p.nearest
+    return "" if n is None else f"{n.label} ({n.result}): {n.verdict}"
+
+
+PLANS = (
+    Column("#", "rank", right=True, short="rank"),
+    Column("", _name, short="plan"),
+    Column("plan", _machines),
+    Column("", "chip", short="chip"),
+    Column("", "chips", short="chips"),
+    Column("", "replicas", short="replicas"),
+    Column("", "spare", short="spare"),
+    Column("", "prompt_workers", short="prompt_workers"),
+    Column("layout", "spread", spare=1),
+    Column("", "layout.label", short="layout"),
+    Column("precision", _formats, spare=5),
+    Column("batch", _batch, right=True, spare=9),
+    Column("", "precision", short="precision"),
+    Column("", "kv", short="kv"),
+    Column("runtime", "runtime", spare=7, short="runtime"),
+    Column("", "system", short="system"),
+    Column("", "concurrency", short="concurrency"),
+    Column("$/h", "price", _price, right=True, short="usd_per_h"),
+    Column("$/M in", "usd_per_million_in", _ends, right=True, spare=10),
+    Column("$/M out", "usd_per_million_out", _ends, right=True, spare=6, short="usd_per_million_out"),
+    Column("$/k requests", _per_request, intervals.number, right=True),
+    Column("TTFT, ms", "ttft_s", intervals.milliseconds, right=True, short="ttft_ms", scale=1e3),
+    Column("TPOT, ms", "tpot_s", intervals.milliseconds, right=True, short="tpot_ms", scale=1e3),
+    Column("", "tokens_per_s", short="tokens_per_s"),
+    Column("tok/s/chip", "tokens_per_s_per_chip.mid", lambda v: format_number(v, 4), right=True, spare=4,
+           short="tokens_per_s_per_chip"),
+    Column("tok/s/user", "tokens_per_s_per_user.mid", lambda v: format_number(v, 2), right=True, spare=8),
+    Column("", "requests_per_s", short="requests_per_s"),
+    Column("", "largest_requests_per_s", short="largest_requests_per_s"),
+    Column("", _p95_ms, short="p95_ms"),
+    Column("bottleneck", _bottleneck, spare=3, short="bound"),
+    Column("", "shares", short="shares_of_time"),
+    Column("", _gains, short="ten_percent_more_gives"),
+    Column("", "memory.verdict", short="memory"),
+    Column("", "memory.items", short="memory_gb", scale=1e-9),
+    Column("basis", "pace.basis", spare=2, short="basis"),
+    Column("", "pace.provisional", short="provisional"),
+    Column("", "on_front", short="on_front"),
+    Column("", _ties, short="ties_with"),
+    Column("", _nearest, short="nearest_measurement"),
+    Column("", "note", short="note"),
+)  # fmt: skip
+"""What is said of a plan, most important first where a line is short."""
+
+ONE_TOKEN = (
+    "answers of one token: nothing is decoded, so there is no TPOT, no batch and no price of output tokens"
+)
+
+
+def plan_view(report: PlanReport, command: str = "", *, everything: bool = False) -> Table:
+    """The ranked plans under the verdict. `command` looks into the first, for the last line."""
+    plans = report.plans if everything else report.plans[:SHOWN]
+    alone = all(p.tpot_s is None for p in report.plans)
+    left_out = ("TPOT, ms", "batch", "$/M out", "tok/s/user") if alone else ("$/k requests",)
+    columns = [c for c in PLANS if c.head not in left_out]
+    head = (model_line(report.model), "", *verdict(report), "")
+    return Table.of(plans, columns, head, _foot(report, plans, command), values=report.plans)
+
+
+def verdict(report: PlanReport) -> tuple[str, ...]:
+    """What to take and what it does, in sentences that can be quoted alone."""
+    first, w = report.plans[0], report.workload
+    owned = first.price is not None and first.price.basis.startswith("owned")
+    verb = "Use " if first.price is None or owned else "Rent "
+    verb = verb if report.considered > 1 else ""  # nothing was chosen where one deployment was asked about
+    what = f"{verb}{_machines(first)} with {first.runtime} ({first.spread}, {_formats(first)})"
+    if first.price is None:
+        cost = "no price is known"
+    else:
+        cost = f"about ${intervals.mid(first.price)}/h" + (" to own" if owned else "")
+    load = "It serves" if w.task == "serve" else "It does"
+    rate = f"{load} {format_number(first.requests_per_s)} requests/s"
+    if w.task == "local":
+        rate = "One user waits"
+    speed = f"{format_seconds(first.ttft_s.mid)} to the first token"
+    if first.tpot_s is not None:
+        speed += f" and {format_seconds(first.tpot_s.mid)} per token after it"
+    at = f"{rate} {speed}" if w.task == "local" else f"{rate} at {speed}"
+    if first.price is not None and first.price.stale:
+        cost += f" (no price from the last {STALE_DAYS} days)"
+    targets = [format_seconds(t) for t in (w.ttft_s, w.tpot_s) if t and w.task == "serve"]
+    asked = f"; your targets: {' and '.join(targets)}" if targets else ""
+    lines = [f"{what}: {cost}.", f"{at}{asked}."]
+    lines.append(f"Bottleneck: {_bottleneck(first)} of the time. Evidence: {first.pace.basis}.")
+    by_rank = {p.rank: p for p in report.plans}
+    if first.ties:
+        tied = [_machines(by_rank[rank]) for rank in first.ties[:NAMED] if rank in by_rank]
+        more = f" and {len(first.ties) - len(tied)} more" if len(first.ties) > len(tied) else ""
+        lines.append(f"Within the error of the prediction as good: {', '.join(tied)}{more}.")
+    return tuple(lines)
+
+
+def _foot(report: PlanReport, plans: Sequence[PlanRecord], command: str) -> list[str]:
+    foot = [_legend(plans), f"ranked: {_ranked(report)}"]
+    if any(p.tpot_s is None for p in plans):
+        foot.append(ONE_TOKEN)
+    front = [str(p.rank) for p in report.plans if p.on_front]
+    if len(front) > 1:
+        foot.append(f"front (Pareto-optimal, no plan is both cheaper and faster): {', '.join(front)}")
+    unpriced = [str(p.rank) for p in plans if p.price is None]
+    if unpriced and len(unpriced) < len(plans):
+        foot.append(f"no price known: {', '.join(unpriced)}; not compared in cost, not on the front")
+    first = report.plans[0]
+    if first.ties:
+        foot.append(f"not distinguishable from #1 (intervals overlap): {', '.join(map(str, first.ties))}")
+    if len(plans) < len(report.plans):
+        left = report.plans[len(plans) :]
+        more = ", ".join(map(_machines, left[:MORE])) + (", ..." if len(left) > MORE else "")
+        foot.append(f"{len(left)} more chip{'s' if len(left) > 1 else ''} (--all): {more}")
+    foot += _refusals(report.refused)
+    notes: dict[str, list[str]] = {}
+    for plan in plans:
+        if plan.note:
+            notes.setdefault(plan.note, []).append(f"#{plan.rank}")
+    foot += [f"{', '.join(ranks)}: {note}" for note, ranks in notes.items()]
+    foot += [
+        f"{', '.join(ranks)}: closest published result: {text}" for text, ranks in _published(plans).items()
+    ]
+    foot += [*_tails(first), *_day(first)]
+    foot.append(f"why #1: {_why(first)}")
+    foot.append(f"assumed: {'; '.join((*_asked(report), *report.assumptions))}")
+    return [*foot, f"next: {command}"] if command else foot
+
+
+SHARES = (
+    Column("resource", "resource", lambda name: RESOURCE.get(name, name)),
+    Column("share of time", "share_of_time", "{:.1%}".format, right=True),
+    Column("10 % more of it gives", "tokens_per_s_gained_by_10_percent", "+{:.1%} tokens/s".format, right=True),
+)  # fmt: skip
+
+
+def breakdown_view(plan: PlanRecord) -> tuple[Table, Table, Table]:
+    """What the plan does, where the time of a token and the memory of a device go."""
+    rows = [
+        {"resource": name, "share_of_time": share, "tokens_per_s_gained_by_10_percent": gain(share)}
+        for name, share in plan.shares.items()
+    ]
+    head = (f"machine time of an output token on {_machines(plan)} ({plan.layout.words})", "")
+    times = Table.of(rows, SHARES, head, _money(plan))
+    return _figures_view(plan), times, memory_view(plan.memory, plan.layout.words, plan.runtime)
+
+
+def _money(p: PlanRecord) -> tuple[str, ...]:
+    if p.price is None or p.usd_per_million_in is None:
+        return (f"price of {p.chip}: not known here",)
+    out = "-" if p.usd_per_million_out is None else _ends(p.usd_per_million_out)
+    stale = f", none from the last {STALE_DAYS} days" if p.price.stale else ""
+    dates = f", {span(p.price.oldest, p.price.newest)}" if p.price.newest else ""
+    price = f"{_price(p.price)} $/h ({p.price.basis}{dates}{stale})"
+    return (f"{price}; $/M tokens: {_ends(p.usd_per_million_in)} in, {out} out",)
+
+
+def span(oldest: str, newest: str) -> str:
+    """`2026-06 to 2026-11`, or the one date."""
+    return newest if oldest == newest else f"{oldest} to {newest}"
+
+
+FIGURES = (
+    Column("figure", "label"),
+    Column("mean", "shown", right=True),
+    Column("80 % interval", "interval"),
+    *(Column(q, f"shown_{q}", right=True, spare=1) for q in QUANTILES),
+    Column("basis", "basis"),
+    Column("means", "means", prose=True),
+)
+"""Columns of every figure of one plan; its rows write each number in its own unit."""
+
+DEFINED = (
+    ("ttft_s", "TTFT", "arrival to first token: queue, own prompt, host, stream"),
+    ("tpot_s", "TPOT", "per token after the first, with the prompts of others in between"),
+    ("decode_s", "TPOT without prompts", "one pass of decoding alone"),
+    ("tokens_per_s_per_user", "tokens/s per user", "1 / TPOT"),
+    ("tokens_per_s_per_chip", "tokens/s per chip", "output tokens"),
+    ("tokens_per_s", "tokens/s, all chips", "output tokens"),
+    ("usd_per_million_in", "$/M tokens in", "for the machine time of prompts"),
+    ("usd_per_million_out", "$/M tokens out", "for the machine time of decoding"),
+    ("kwh_per_million_out", "kWh/M tokens out", "chips alone; between all idle and all at TDP"),
+)
+"""Figures of a plan: field, name, meaning."""
+
+
+def _figures_view(p: PlanRecord) -> Table:
+    """Times with their quantiles, throughput, cost and energy."""
+    load = f"prompts take {p.prompt_share:.0%} of the time" if p.prompt_share else "decoding alone"
+    load = f"{format_number(p.requests_per_s)} requests/s; {load}"
+    if p.largest_requests_per_s > p.requests_per_s * 1.001:
+        load += f"; at most {format_number(p.largest_requests_per_s)} requests/s within the targets"
+    foot = [load]
+    if any(t.tpot_s is None or t.ttft_s is None for t in p.tails.values()):
+        foot.append("percentiles left out: the formula does not hold there, simulate")
+    if p.nearest is not None:
+        n = p.nearest
+        foot.append(f"closest published result: {n.label}, {n.tokens_per_s:,.0f} tokens/s: {n.verdict}")
+        if n.weight:
+            foot.append(
+                f"correcting by it ({n.weight:.0%} of its error): {n.anchored_tokens_per_s:,.0f} tokens/s"
+            )
+    title = f"{_machines(p)}  {p.layout.words}  {p.precision}  {p.runtime}  {p.concurrency:,.0f} in flight"
+    rows = [row for field, *words in DEFINED if (row := _figure(p, field, *words))]
+    values = [
+        {k: v for k, v in r.items() if k in ("figure", "mid", "low", "high", "basis", *QUANTILES)}
+        for r in rows
+    ]
+    return Table.of(rows, FIGURES, (title, ""), foot, values=values)
+
+
+def _figure(p: PlanRecord, field: str, label: str, means: str) -> dict[str, object]:
+    """A figure with its quantiles, as numbers and as text; empty where the plan has none."""
+    value = getattr(p, field)
+    if value is None or (field == "decode_s" and p.tpot_s is None):
+        return {}
+    write = format_seconds if field.endswith("_s") and "per" not in field else format_number
+    row: dict[str, object] = {"figure": field, "label": label, "means": means}
+    row |= {f"shown_{q}": "" for q in QUANTILES}
+    if not isinstance(value, Figure):
+        return row | {"mid": value, "shown": write(value), "interval": "", "basis": ""}
+    tails = {q: getattr(t, field, None) for q, t in p.tails.items() if q in QUANTILES}
+    if field in ("ttft_s", "tpot_s"):
+        row |= {f"shown_{q}": DASH if (t := tails.get(q)) is None else format_seconds(t) for q in QUANTILES}
+    ends = f"{write(value.low)} - {write(value.high)}"
+    row |= {"mid": value.mid, "low": value.low, "high": value.high, "basis": value.basis, **tails}
+    return row | {"shown": write(value.mid), "interval": ends}
+
+
+def _published(plans: Sequence[PlanRecord]) -> dict[str, list[str]]:
+    """The nearest results of the first plans, by what they are good for."""
+    found: dict[str, list[str]] = {}
+    for p in plans[:NAMED]:
+        if p.nearest is not None:
+            moved = p.nearest.anchored_tokens_per_s / p.tokens_per_s.mid - 1.0
+            by = f"; correcting by it: {moved:+.0%} tokens/s" if p.nearest.weight else ""
+            found.setdefault(f"{p.nearest.label}: {p.nearest.verdict}{by}", []).append(f"#{p.rank}")
+    return found
+
+
+def _tails(p: PlanRecord) -> list[str]:
+    """Quantiles of the first plan, as far as a formula holds."""
+    said = []
+    for name, field in (("TTFT", "ttft_s"), ("TPOT", "tpot_s")):
+        found = {q: getattr(p.tails[q], field) for q in ("p95", "p99") if q in p.tails}
+        known = [f"{q} {format_seconds(t)}" for q, t in found.items() if t is not None]
+        if found and not (field == "tpot_s" and p.tpot_s is None):
+            said.append(
+                f"{name} {', '.join(known) if known else 'outside the range of the formula, simulate'}"
+            )
+    return [f"latency percentiles of #{p.rank}: {'; '.join(said)}"] if said else []
+
+
+def _day(p: PlanRecord) -> list[str]:
+    if p.day is None:
+        return []
+    d = p.day
+    requests = f"{d.requests_per_day:,.0f} request" + ("" if round(d.requests_per_day) == 1 else "s")
+    text = f"day of #{p.rank}: {requests}, used {d.mean_utilisation:.0%} on average"
+    text += f" and {d.peak_utilisation:.0%} at the peak"
+    if p.price is not None:
+        text += (
+            f"; {format_number(d.usd_per_day)} $ a day, {format_number(d.usd_per_m_tokens)} $/M out with all "
+            f"replicas on, at least {format_number(d.scaled_usd_per_day)} $ and "
+            f"{format_number(d.scaled_usd_per_m_tokens)} $/M if replicas followed the load"
+        )
+    return [text]
+
+
+def _refusals(refused: Sequence[RefusalRecord]) -> list[str]:
+    lines = []
+    for reason, words in GROUPS.items():
+        chips = [r.chip for r in refused if r.reason == reason]
+        if chips:
+            more = f" and {len(chips) - 6} more" if len(chips) > 6 else ""
+            if len(chips) == 1:
+                more = f" ({next(r.detail for r in refused if r.reason == reason)})"
+            lines.append(f"{words}: {', '.join(chips[:6])}{more}")
+    lines += [f"{r.chip}: {r.detail}" for r in refused if r.reason not in GROUPS]
+    return lines
+
+
+def _why(p: PlanRecord) -> str:
+    gains = [
+        f"10 % more {RESOURCE.get(name, name)}: +{gain(share):.1%} tokens/s"
+        for name, share in list(p.shares.items())[:2]
+    ]
+    return f"{p.shares[p.bound]:.0%} of the time is {p.bound}; {', '.join(gains)}"
+
+
+def _asked(report: PlanReport) -> tuple[str, ...]:
+    w = report.workload
+    lengths = f"{w.prompt_tokens:,.10g} tokens in, {w.output_tokens:,.10g} out"
+    load = f"{format_number(w.rate_per_s)} requests/s" if w.rate_per_s else "replicas at full load"
+    of = "" if w.percentile is None else f"p{w.percentile * 100:g} "
+    ttft = f"{of}TTFT {format_seconds(w.ttft_s)}" if w.ttft_s else "no TTFT limit"
+    tpot = f"{of}TPOT {format_seconds(w.tpot_s)}" if w.tpot_s else "no TPOT limit"
+    asked = [f"{w.task}: {lengths}"]
+    if w.task == "serve":
+        asked += [load, ttft, tpot]
+    if w.e2e_s:
+        asked.append(f"{of}answer within {format_seconds(w.e2e_s)}")
+    return tuple(asked)
+
+
+def _ranked(report: PlanReport) -> str:
+    """The order of the plans in words (`assemble.rank_plans`)."""
+    w = report.workload
+    if w.task == "local":
+        return "by the time of a whole answer (TTFT and all its tokens), shortest first"
+    if not any(p.price for p in report.plans):
+        return "by tokens per second of the plan, most first; no price is known"
+    sized = w.task == "serve" and w.rate_per_s is not None
+    by = "median $/h" if sized else "median $ per output token, prompts included"
+    return f"cheapest first ({by}); within {PRICE_NOISE:.0%} of the cheapest, fastest first; unpriced last"
+
+
+def _legend(plans: Sequence[PlanRecord]) -> str:
+    """The signs of the table in words."""
+    signs = ["mid [low-high] is an 80 % interval"]
+    if any(p.replicas > 1 for p in plans):
+        signs.append("2 x (tp4): two replicas of four devices")
+    if any(p.price and p.price.stale for p in plans):
+        signs.append(f"*: no price from the last {STALE_DAYS} days")
+    return f"how to read: {'; '.join(signs)}"

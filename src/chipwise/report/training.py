@@ -1,0 +1,469 @@
+"""Plans for training: what is said of each, how it scales, and the lines that say how to read it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from chipwise.report.answer import Answer
+from chipwise.report.catalogue import model_line
+from chipwise.report.records import (
+    SCHEMA_VERSION,
+    Figure,
+    ModelRecord,
+    PriceRecord,
+    Quantified,
+    RefusalRecord,
+)
+from chipwise.report.table import Column, Table
+from chipwise.search.training import FITS, RISKY
+from chipwise.units import format_bytes, format_count, format_number, format_seconds
+
+__all__ = [
+    "HALF",
+    "OVERHEADS",
+    "SHARDING",
+    "TRAINING",
+    "ScalingRecord",
+    "TakeoverRecord",
+    "TrainLayoutRecord",
+    "TrainPlanRecord",
+    "TrainReport",
+    "duration",
+    "kept",
+    "layout_views",
+    "overhead",
+    "scaling_view",
+    "takeover",
+    "taking",
+    "train_verdict",
+    "train_view",
+]
+
+MANY = 8  # stages listed one by one
+REFUSED = 8  # chips without a plan that are named
+SHOWN = 12
+OF_EACH = 2  # plans of each chip, where there are several
+DAY_S = 86400.0
+HALF = 0.5  # of a step
+OVERHEADS = ("host", "fabric", "network", "bubble", "optimiser", "stragglers")  # all but compute and memory
+ABOVE = 1.005  # efficiency that is printed as more than 100 %
+# What a layout does for want of memory, by its word in the label.
+SPARED = {
+    "recompute": "recompute",
+    "optimiser in host": "keep the optimiser in host memory",
+    "fsdp": "shard weights",
+}
+SHARDING = ("none", "zero-1", "zero-2", "fsdp")  # by stage of ZeRO
+
+
+@dataclass(frozen=True, slots=True)
+class TrainLayoutRecord:
+    """How the work is spread. `sharding`: none, zero-1 or fsdp, with the ranks that it cuts over. `schedule` of the
+    pipeline (empty: one stage); `context`: ring or all-gather (empty: cp 1); `offload`: the share of the optimiser
+    that is kept in host memory."""
+
+    tp: int
+    pp: int
+    vp: int
+    cp: int
+    ep: int
+    dp: int
+    micro_batch: int
+    micro_batches: int
+    sharding: str
+    shard_ranks: int
+    recompute: str
+    label: str
+    schedule: str = ""
+    context: str = ""
+    offload: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class TrainPlanRecord(Quantified):
+    """A plan and what it is predicted to do.
+
+    `mfu` counts 6 FLOPs per active parameter and token (adapters: 4) and all pairs of the attention core, over
+    the dense peak of the type that products run in; `hfu` counts what runs, recomputation included;
+    `tflops_per_chip` counts as the trainer does that logs it. `verdict`: fits, tight, or over where the memory of a run
+    that is known to fit is predicted too large. `goodput` is the
+    share of the time that makes progress under failures; `days` and the cost include it. `shares` are parts
+    of the step by cause; of communication that nothing hides, `network` is what shrinks with the bandwidth of
+    scale-out links, `fabric` the rest. `memory` are bytes by use of the fullest pipeline stage, `stages` those of each,
+    first to last. `ties` are the first plans of other chips that may cost less, or be done sooner where no price is
+    known, as far as step times are known.
+    """
+
+    rank: int
+    chip: str
+    chips: int
+    system: str
+    layout: TrainLayoutRecord
+    precision: str
+    stack: str
+    global_batch: int
+    seq: int
+    step_s: Figure
+    tokens_per_s: Figure
+    tokens_per_day: float
+    mfu: float
+    hfu: float
+    tflops_per_chip: float
+    goodput: float
+    checkpoint_s: float
+    days: Figure
+    price: PriceRecord | None
+    usd: Figure | None
+    energy_kwh: float | None
+    memory: dict[str, float]
+    memory_bytes: float
+    capacity_bytes: float
+    verdict: str
+    shares: dict[str, float]
+    bound: str
+    why: tuple[str, ...]
+    on_front: bool = False
+    stages: tuple[dict[str, float], ...] = ()
+    ties: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ScalingRecord:
+    """One point of a scaling curve: the best layout of a count of chips. `shares` are parts of the step by cause."""
+
+    chip: str
+    kind: str
+    chips: int
+    label: str
+    step_s: float
+    tokens_per_s: float
+    efficiency: float
+    shares: dict[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class TakeoverRecord:
+    """The first count of strong scaling where compute and memory take less than half of a step (0: none that was
+    tried), what takes most of the rest, and the shares of all of it: host, fabric, network, bubble, optimiser,
+    stragglers."""
+
+    chips: int
+    cause: str
+    shares: dict[str, float]
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class TrainReport(Answer):
+    """The answer to `plan --task train` and `finetune`. `takes_over` names, per chip, where strong
+    scaling ends. `limits` are those of the question (days, usd, usd_per_h), which middle values keep."""
+
+    model: ModelRecord
+    task: str
+    tokens: float
+    plans: tuple[TrainPlanRecord, ...]
+    refused: tuple[RefusalRecord, ...]
+    scaling: tuple[ScalingRecord, ...]
+    takes_over: dict[str, TakeoverRecord]
+    considered: int
+    rejected: dict[str, int]
+    assumptions: tuple[str, ...]
+    limits: dict[str, float] = field(default_factory=dict)
+    schema_version: str = field(default=SCHEMA_VERSION)
+
+
+def overhead(parts: Mapping[str, float]) -> float:
+    """The share of a step that is neither compute nor memory."""
+    return sum(parts[name] for name in OVERHEADS)
+
+
+def takeover(strong: Sequence[ScalingRecord]) -> TakeoverRecord:
+    """Where compute and memory take less than half of a step, in strong scaling; what takes most of the rest."""
+    for s in sorted(strong, key=lambda s: s.chips):
+        if overhead(s.shares) > HALF:
+            parts = {name: s.shares[name] for name in OVERHEADS}
+            return TakeoverRecord(s.chips, max(parts, key=lambda name: parts[name]), parts)
+    return TakeoverRecord(0, "", {})
+
+
+def taking(cause: str) -> str:
+    """A cause with its verb: `compute takes`, `stragglers take`."""
+    return f"{cause} {'take' if cause == 'stragglers' else 'takes'}"
+
+
+def _range(f: Figure) -> str:
+    size, unit = _unit_of(f.mid)
+    low, mid, high = (format_number(v / size) for v in (f.low, f.mid, f.high))
+    return f"{mid} {unit} [{low}-{high}]"
+
+
+def _dollars(f: Figure) -> str:
+    """`1.08 M [640 k-3.2 M]`."""
+    return f"{format_count(f.mid)} [{format_count(f.low, 2)}-{format_count(f.high, 2)}]"
+
+
+def _memory_of(p: TrainPlanRecord) -> str:
+    text = f"{format_bytes(p.memory_bytes)} of {format_bytes(p.capacity_bytes)}"
+    return text + (f", {p.verdict}" if p.verdict != "fits" else "")
+
+
+def _machines(p: TrainPlanRecord) -> str:
+    return f"{p.chips:,}x {p.chip}"
+
+
+TRAINING = (
+    Column("#", "rank", right=True, short="rank"),
+    Column("plan", _machines),
+    Column("", "chip", short="chip"),
+    Column("", "chips", short="chips", scale=0),
+    Column("", "system", short="system"),
+    Column("layout", "layout.label", prose=True, short="layout"),
+    Column("precision", "precision", spare=5, short="precision"),
+    Column("step", "step_s.mid", format_seconds, right=True, spare=2),
+    Column("", "step_s", short="step_s"),
+    Column("tokens/s", "tokens_per_s.mid", format_count, right=True, spare=7),
+    Column("", "tokens_per_s", short="tokens_per_s"),
+    Column("MFU", "mfu", "{:.0%}".format, right=True, spare=1, short="mfu"),
+    Column("", "goodput", short="goodput"),
+    Column("time", "days", _range, right=True, short="days"),
+    Column("$", "usd", _dollars, right=True, short="usd"),
+    Column("memory", _memory_of, right=True, spare=6),
+    Column("", "bound", short="bound"),
+    Column("bottleneck", lambda p: f"{p.bound} {p.shares[p.bound]:.0%}", spare=4),
+    Column("", "shares", short="shares_of_time"),
+    Column("", "verdict", short="memory"),
+    Column("", "why", short="why"),
+    Column("", "step_s.basis", short="basis"),
+    Column("basis", "days.basis", spare=3),
+    Column("", "on_front", short="on_front"),
+    Column("", "ties", short="ties"),
+)
+"""What is said of a plan for training."""
+
+
+def train_verdict(report: TrainReport) -> str:
+    """What to take, how long it runs and what it costs, in a sentence that can be quoted alone."""
+    if not report.plans:
+        return "No plan."
+    p = report.plans[0]
+    cost = "no price is known" if p.usd is None else f"about ${format_count(p.usd.mid)}"
+    took = f"{duration(p.days.mid)} [{duration(p.days.low)} to {duration(p.days.high)}]"
+    return f"{_machines(p)} ({p.layout.label}, {p.precision}) train it in {took}: {cost}, MFU {p.mfu:.0%}."
+
+
+def train_view(report: TrainReport, command: str = "", *, everything: bool = False) -> Table:
+    """The ranked plans, turnaround with cost. `command` shows the first alone, for the last line."""
+    plans = _shown(report, everything)
+    asked = (model_line(report.model), f"{report.task}: {format_count(report.tokens)} tokens", "")
+    head = (*asked, train_verdict(report), "") if plans else asked
+    foot = _footnotes(report, plans, command) if plans else []
+    return Table.of(plans, TRAINING, head, foot, values=report.plans)
+
+
+def _shown(report: TrainReport, everything: bool) -> list[TrainPlanRecord]:
+    """The first plans; of more than two chips the best of each."""
+    if everything or len({p.chip for p in report.plans}) <= 2:
+        return list(report.plans if everything else report.plans[:SHOWN])
+    seen: Counter[str] = Counter()
+    found = []
+    for p in report.plans:
+        seen[p.chip] += 1
+        found += [p] if seen[p.chip] <= OF_EACH else []
+    return found
+
+
+SHARES = (
+    Column("resource", "resource"),
+    Column("share of a step", "share", "{:.1%}".format, right=True),
+    Column("time", "seconds", format_seconds, right=True),
+)
+
+
+def layout_views(p: TrainPlanRecord) -> tuple[Table, Table]:
+    """One layout in full: where the time of a step and the memory of every pipeline stage go."""
+    label = f"{_machines(p)} ({p.layout.label}, {p.layout.micro_batches:,} micro-batches)"
+    parts = [{"resource": n, "share": s, "seconds": s * p.step_s.mid} for n, s in p.shares.items()]
+    times = Table.of(parts, SHARES, (f"where a step of {label} goes", ""))
+    stages = p.stages or (p.memory,)
+    columns = (
+        Column("stage", "stage", right=True),
+        *(Column(name, name, format_bytes, right=True) for name in p.memory if _large(stages, name)),
+        Column("total", lambda row: _total(row), format_bytes, right=True),
+        Column("of memory", lambda row: _total(row) / p.capacity_bytes, "{:.0%}".format, right=True),
+    )
+    rows = [{"stage": i + 1, **stage} for i, stage in enumerate(stages)]
+    head = f"memory of a device by pipeline stage: {FITS:.0%} is the aim, {RISKY:.0%} is the limit"
+    return times, Table.of(rows, columns, (head, ""))
+
+
+def _large(stages: Sequence[Mapping[str, float]], name: str) -> bool:
+    """Whether any stage uses at least half a megabyte for it."""
+    return any(stage[name] >= 0.5e6 for stage in stages)
+
+
+def _total(row: Mapping[str, float]) -> float:
+    return sum(size for name, size in row.items() if name != "stage")
+
+
+SCALING = (
+    Column("chip", "chip"),
+    Column("scaling", "kind"),
+    Column("chips", "chips", "{:,}".format, right=True),
+    Column("layout", "label", prose=True, spare=1),
+    Column("step", "step_s", format_seconds, right=True),
+    Column("tokens/s", "tokens_per_s", format_count, right=True),
+    Column("efficiency", "efficiency", "{:.0%}".format, right=True),
+    Column("compute+memory", lambda s: 1.0 - overhead(s.shares), "{:.0%}".format, right=True),
+    *(Column(name, f"shares.{name}", "{:.0%}".format, right=True, spare=2) for name in OVERHEADS),
+)
+"""What is said of a point of a scaling curve."""
+
+
+def scaling_view(report: TrainReport) -> Table:
+    """Scaling curves: the best layout of each count; parts of a step add up to it."""
+    chips = dict.fromkeys(s.chip for s in report.scaling)
+    foot = [line for chip in chips for line in _bases(report, chip)]
+    return Table.of(report.scaling, SCALING, ("scaling at the best layout of each count", ""), foot)
+
+
+def _bases(report: TrainReport, chip: str) -> list[str]:
+    """What efficiency is relative to, and why it exceeds that."""
+    lines = []
+    for kind in dict.fromkeys(s.kind for s in report.scaling if s.chip == chip):
+        first, *rest = [s for s in report.scaling if (s.chip, s.kind) == (chip, kind)]
+        above = [s for s in rest if s.efficiency >= ABOVE]
+        text = f"{chip}, {kind}: efficiency against {first.chips:,} chips"
+        if above:
+            spared = [
+                name for sign, name in SPARED.items() if sign in first.label and sign not in above[0].label
+            ]
+            needs = f"{first.chips:,} {' and '.join(spared)}, more need not"
+            text += f"; above 100%: {needs if spared else 'more have room for a faster layout'}"
+        lines.append(text)
+    return lines
+
+
+def _footnotes(report: TrainReport, shown: Sequence[TrainPlanRecord], command: str) -> list[str]:
+    """The lines, top to bottom; `command` shows the first plan alone."""
+    first = report.plans[0]
+    foot = [_legend(shown), f"ranked: {_ranked(report)}"]
+    ranks = {p.rank for p in shown}
+    front = [p.rank for p in report.plans if p.on_front]
+    if len(front) > 1:
+        hidden = len([r for r in front if r not in ranks])
+        listed = ", ".join(str(r) for r in front if r in ranks)
+        foot.append(
+            f"front (Pareto-optimal, cost against time): {listed}" + (f", {hidden} more" if hidden else "")
+        )
+    if first.ties:
+        foot.append(
+            f"not distinguishable from #1 in cost (intervals overlap): {', '.join(map(str, first.ties))}"
+        )
+    if len(shown) < len(report.plans):
+        foot.append(f"{len(report.plans) - len(shown)} more (--all)")
+    foot += [_outcome(first), _memory(first), *(f"why #1: {line}" for line in first.why)]
+    foot += [_takeover(report, chip, over) for chip, over in report.takes_over.items()]
+    foot += [f"{refusal.chip}: {refusal.detail}" for refusal in report.refused[:REFUSED]]
+    if len(report.refused) > REFUSED:
+        foot.append(f"{len(report.refused) - REFUSED} more chips without a plan (--format json)")
+    foot.append(f"assumed: {'; '.join(report.assumptions)}")
+    return [*foot, f"next: {command}"] if command else foot
+
+
+def _legend(plans: Sequence[TrainPlanRecord]) -> str:
+    """The signs of the table in words."""
+    layouts = [p.layout for p in plans]
+    names = {
+        "tp": "tensor",
+        "pp": "pipeline",
+        "vp": "virtual stages",
+        "cp": "context",
+        "ep": "experts",
+        "dp": "data",
+    }
+    used = [f"{k} {what}" for k, what in names.items() if any(getattr(at, k) > 1 for at in layouts)]
+    signs = [f"parallelism: {', '.join(used)}"] if used else []
+    signs += [
+        "b: sequences per micro-batch",
+        "mid [low-high] is an 80 % interval, of $ with the range of prices",
+    ]
+    if any(p.verdict == "tight" for p in plans):
+        signs.append(f"tight: more memory than the aim of {FITS:.0%}, {RISKY:.0%} is the limit")
+    return f"how to read: {'; '.join(signs)}"
+
+
+def _ranked(report: TrainReport) -> str:
+    """The order in words, and what was asked for."""
+    priced = any(p.usd for p in report.plans)
+    by = "cheapest first (median $), unpriced last" if priced else "by time, shortest first"
+    names = {"days": "time", "usd": "$", "usd_per_h": "$/h"}
+    said = {k: duration(v) if k == "days" else format_count(v) for k, v in report.limits.items()}
+    limits = [f"median {names[k]} at most {text}" for k, text in said.items()]
+    return f"{by}; {', '.join(limits)}" if limits else by
+
+
+def _outcome(p: TrainPlanRecord) -> str:
+    """Tokens a day, utilisation, goodput and energy of a plan."""
+    saved = (
+        f"with a checkpoint every {duration(p.checkpoint_s / DAY_S)}"
+        if p.checkpoint_s < p.days.mid * DAY_S
+        else "without a checkpoint before its end"
+    )
+    parts = [
+        f"{format_count(p.tokens_per_day)} tokens a day",
+        f"HFU {p.hfu:.0%}",
+        f"goodput {p.goodput:.1%} {saved}",
+    ]
+    if p.energy_kwh is not None:
+        parts.append(f"at most {format_count(p.energy_kwh)} kWh by the chips' power limits")
+    return f"#1: {', '.join(parts)}"
+
+
+def _memory(p: TrainPlanRecord) -> str:
+    """Memory of the fullest stage by use, and of all stages."""
+    used = [f"{name} {format_bytes(v)}" for name, v in p.memory.items() if v >= 0.5e6]
+    text = f"#1 memory: {', '.join(used)}"
+    if len(p.stages) < 2:
+        return text
+    totals = [format_bytes(sum(stage.values())) for stage in p.stages]
+    if len(totals) > MANY:
+        totals = [*totals[: MANY // 2], "...", *totals[-2:]]
+    return f"{text}; by stage {', '.join(totals)}"
+
+
+def _takeover(report: TrainReport, chip: str, over: TakeoverRecord) -> str:
+    """Where something else than compute and memory takes over in strong scaling, and what."""
+    if over.chips:
+        parts = sorted(over.shares.items(), key=lambda i: -i[1])
+        said = ", ".join(f"{name} {share:.0%}" for name, share in parts if share >= 0.005)
+        takes = "take" if over.cause == "stragglers" else "takes"
+        return (
+            f"{chip}: the {over.cause} {takes} over at {over.chips:,} chips, strong scaling: {said} of a step"
+        )
+    most = max((s.chips for s in report.scaling if s.chip == chip), default=0)
+    return f"{chip}: up to {most:,} chips compute and memory take at least half of a step, strong scaling"
+
+
+def kept(at: TrainLayoutRecord) -> str:
+    """A layout as `--layout` takes it."""
+    degrees = {name: getattr(at, name) for name in ("tp", "pp", "vp", "cp", "ep", "dp")}
+    parts = [f"{name}={n}" for name, n in degrees.items() if n > 1]
+    parts += [f"micro_batch={at.micro_batch}", f"zero={SHARDING.index(at.sharding)}"]
+    parts += [f"shard={at.shard_ranks}"] if at.sharding == "fsdp" else []
+    parts += [f"schedule={at.schedule}"] if at.schedule else []
+    return ",".join(
+        [*parts, f"recompute={at.recompute.removesuffix(' of layers')}", f"offload={at.offload:.0f}"]
+    )
+
+
+def duration(days: float) -> str:
+    """Days in the unit that people would use: `14.5 min`, `3.2 h`, `640 d`."""
+    size, unit = _unit_of(days)
+    return f"{format_number(days / size)} {unit}"
+
+
+def _unit_of(days: float) -> tuple[float, str]:
+    """(days of the unit, its name)."""
+    units = ((2.0, 1.0, "d"), (1.0 / 24.0, 1.0 / 24.0, "h"), (60.0 / DAY_S, 60.0 / DAY_S, "min"))
+    return next(((size, name) for start, size, name in units if days >= start), (1.0 / DAY_S, "s"))
