@@ -199,7 +199,7 @@ def verdict(report: PlanReport) -> tuple[str, ...]:
     if first.price is not None and first.price.stale:
         cost += f" (no price from the last {STALE_DAYS} days)"
     targets = [format_seconds(t) for t in (w.ttft_s, w.tpot_s) if t and w.task == "serve"]
-    asked = f"; your targets: {' and '.join(targets)}" if targets else ""
+    asked = f"; targets: {' and '.join(targets)}" if targets else ""
     lines = [f"{what}: {cost}.", f"{at}{asked}."]
     lines.append(f"Bottleneck: {_bottleneck(first)} of the time. Evidence: {first.pace.basis}.")
     by_rank = {p.rank: p for p in report.plans}
