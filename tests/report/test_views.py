@@ -180,7 +180,7 @@ def test_the_answer_opens_with_a_verdict(report: PlanReport) -> None:
     said = " ".join(verdict(report))
     assert said.startswith(f"Rent {first.chips}x {first.chip} with {first.runtime}")
     assert "10 requests/s" in said
-    assert "your targets: 1.00 s and 40.0 ms" in said
+    assert "; targets: 1.00 s and 40.0 ms" in said
     assert f"Evidence: {first.pace.basis}." in said
     assert verdict(replace(report, considered=1))[0].startswith(f"{first.chips}x {first.chip}")
     free = replace(report, plans=(replace(first, price=None, ties=()),))

@@ -310,31 +310,10 @@ def claim_view(report: ClaimReport) -> tuple[Table, ...]:
 
 def _steps(r: Rival) -> list[dict[str, object]]:
     """The ratio as measured, then at each of the user's conditions, and what would reverse it."""
-    measured: dict[str, object] = {
-        "then": "as measured",
-        "change": f"{r.item.id}, {_rate(r.item)}",
-        "ratio": r.measured,
-        "effect": "",
-    }
-    steps: list[dict[str, object]] = [
-        {
-            "then": AXES[s.axis],
-            "change": s.change,
-            "ratio": s.ratio,
-            "effect": "reverses" if s.reverses else "",
-        }
-        for s in r.steps
-    ]
-    turns: list[dict[str, object]] = [
-        {
-            "then": "would reverse it",
-            "change": f"{AXES[t.axis]}: {t.change}",
-            "ratio": t.ratio or 0.0,
-            "effect": "",
-        }
-        for t in r.turners
-    ]
-    return [measured, *steps, *turns]
+    steps: list[tuple[object, ...]] = [("as measured", f"{r.item.id}, {_rate(r.item)}", r.measured, "")]
+    steps += [(AXES[s.axis], s.change, s.ratio, "reverses" if s.reverses else "") for s in r.steps]
+    steps += [("would reverse it", f"{AXES[t.axis]}: {t.change}", t.ratio or 0.0, "") for t in r.turners]
+    return [dict(zip(("then", "change", "ratio", "effect"), step, strict=True)) for step in steps]
 
 
 IMPORTED = (

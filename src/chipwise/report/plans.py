@@ -188,7 +188,7 @@ def verdict(report: PlanReport) -> tuple[str, ...]:
         cost = "no price is known"
     else:
         cost = f"about ${intervals.mid(first.price)}/h" + (" to own" if owned else "")
-    load = "It serves" if w.task == "serve" else "It does"
+    load = "It serves" if w.task == "serve" else "It completes"
     rate = f"{load} {format_number(first.requests_per_s)} requests/s"
     if w.task == "local":
         rate = "One user waits"
@@ -199,14 +199,14 @@ def verdict(report: PlanReport) -> tuple[str, ...]:
     if first.price is not None and first.price.stale:
         cost += f" (no price from the last {STALE_DAYS} days)"
     targets = [format_seconds(t) for t in (w.ttft_s, w.tpot_s) if t and w.task == "serve"]
-    asked = f"; your targets: {' and '.join(targets)}" if targets else ""
+    asked = f"; targets: {' and '.join(targets)}" if targets else ""
     lines = [f"{what}: {cost}.", f"{at}{asked}."]
     lines.append(f"Bottleneck: {_bottleneck(first)} of the time. Evidence: {first.pace.basis}.")
     by_rank = {p.rank: p for p in report.plans}
     if first.ties:
         tied = [_machines(by_rank[rank]) for rank in first.ties[:NAMED] if rank in by_rank]
         more = f" and {len(first.ties) - len(tied)} more" if len(first.ties) > len(tied) else ""
-        lines.append(f"Within the error of the prediction as good: {', '.join(tied)}{more}.")
+        lines.append(f"As good within the error of the prediction: {', '.join(tied)}{more}.")
     return tuple(lines)
 
 

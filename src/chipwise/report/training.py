@@ -249,7 +249,7 @@ def train_verdict(report: TrainReport) -> str:
     p = report.plans[0]
     cost = "no price is known" if p.usd is None else f"about ${format_count(p.usd.mid)}"
     took = f"{duration(p.days.mid)} [{duration(p.days.low)} to {duration(p.days.high)}]"
-    return f"{_machines(p)} ({p.layout.label}, {p.precision}) train it in {took}: {cost}, MFU {p.mfu:.0%}."
+    return f"Train on {_machines(p)} ({p.layout.label}, {p.precision}): {took}, {cost}, MFU {p.mfu:.0%}."
 
 
 def train_view(report: TrainReport, command: str = "", *, everything: bool = False) -> Table:

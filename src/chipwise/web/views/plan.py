@@ -8,7 +8,7 @@ from typing import Any
 from chipwise.api.requests.planning import PlanRequest
 from chipwise.report.charts.memory import memory_bars
 from chipwise.report.charts.plans import METRICS, bars, pareto
-from chipwise.report.plans import PLANS, plan_view
+from chipwise.report.plans import PLANS, plan_view, verdict
 from chipwise.report.records import PlanRecord, PlanReport
 from chipwise.report.table import Table
 from chipwise.web.views.query import named
@@ -41,6 +41,7 @@ def _show(question: PlanRequest, report: PlanReport) -> dict[str, Any]:
         charts = []
     return {
         "charts": charts,
+        "verdict": " ".join(verdict(report)),
         "columns": COLUMNS,
         "scales": _scales(plans),
         "links": {p.rank: link("explain", named(question.explained(p))) for p in plans},
