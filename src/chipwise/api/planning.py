@@ -13,13 +13,12 @@ from chipwise.api.context import Context
 from chipwise.api.loaded import check_length, find_chip, load_generating
 from chipwise.api.operate import operate
 from chipwise.api.published import beside_published
-from chipwise.api.searching import RUNTIMES, Effort, Found, search
+from chipwise.api.searching import RUNTIMES, Effort, Found, before, search
 from chipwise.api.tactics import Tactics
 from chipwise.api.unmet import no_plan, refusal_record
 from chipwise.calibrate.parameters import Parameters, shipped_parameters
 from chipwise.catalog.chips import load_chips
 from chipwise.catalog.override import told
-from chipwise.catalog.price import Own, Rent
 from chipwise.catalog.pricing import Pricing
 from chipwise.catalog.snapshot import today as day
 from chipwise.catalog.system import systems_for
@@ -28,7 +27,8 @@ from chipwise.predict.fleet import Day, over_day
 from chipwise.report.assemble import model_record, rank_plans, workload_record
 from chipwise.report.records import PlanRecord, PlanReport, RefusalRecord
 from chipwise.search.deployments import LOCAL_FORMS, deployments
-from chipwise.search.space import Deployment, Limits
+from chipwise.search.choose import EQUAL
+from chipwise.search.space import FEW, Limits
 from chipwise.workload.curve import RateCurve
 from chipwise.workload.workload import Workload
 
@@ -36,6 +36,8 @@ __all__ = ["BEST", "plan"]
 
 BEST = "best"
 """In place of a runtime: compare all that can."""
+NARROWER = "fp8"
+"""What 16-bit weights are compared with unless a format is named: most runtimes make it of them while loading."""
 
 
 def plan(
@@ -82,29 +84,56 @@ def plan(
     limits = limits or Limits(max_devices=8 if workload.task == "local" else 64)
     limits = replace(limits, have=dict(have or {}))
     wanted = [find_chip(c, changes) for c in have or chips or _everything(workload)]
+    if not (have or chips) and workload.task != "local":
+        limits = replace(limits, few=frozenset(c.id for c in wanted if _at_home(c.id)))
     local = workload.task == "local"
     # on a few machines of one's own any software may be tried; the whole market is searched with its usual one
     effort: Effort = "named" if chips else "market"
     if runtime == BEST or local or have:
         effort = "best" if runtime == BEST else "own"
-    offered, refused = deployments(
-        found.graph.model,
-        wanted,
-        None if runtime == BEST else runtime,
-        local=local,
-        policy=policy,
-        every=effort != "market",
-    )
-    never = [RefusalRecord(c.id, r.name, why) for c, r, why in refused]
-    able, unable = context.tactics.on(offered, found.graph)
-    never += unable
-    prices = {d.chip.id: context.basis(d.chip.id) for d in able}
-    result = search(context, able, limits, prices, effort)
+
+    def searched(context: Context, limits: Limits) -> tuple[Found, list[RefusalRecord]]:
+        """What the search finds for the model in one number format, and what cannot run it at all."""
+        offered, refused = deployments(
+            context.found.graph.model,
+            wanted,
+            None if runtime == BEST else runtime,
+            local=local,
+            policy=policy,
+            every=effort != "market",
+        )
+        able, unable = context.tactics.on(offered, context.found.graph)
+        prices = {d.chip.id: context.basis(d.chip.id) for d in able}
+        never = [RefusalRecord(c.id, r.name, why) for c, r, why in refused]
+        return search(context, able, limits, prices, effort), never + unable
+
+    result, never = searched(context, limits)
     unmet, rejected = list(result.refusals.values()), result.rejected
-    if not result.choices:
-        dearer = _without_cost_limit(context, able, limits, prices, effort)
+    narrow = None
+    if precision is None and not local and found.graph.model.precision.base.name == found.graph.model.precision.name:
+        other = load_generating(model, NARROWER, kv)
+        narrow = replace(context, found=replace(other, notes=found.notes))
+        shorter, _ = searched(narrow, limits)
+        result.considered += shorter.considered
+        cheaper = {
+            chip: choice
+            for chip, choice in shorter.choices.items()
+            if chip not in result.choices or before(choice, result.choices[chip], EQUAL)
+        }
+    if not result.choices and not (narrow and cheaper):
+        dearer = None
+        if limits.max_usd_per_h is not None:
+            free, _ = searched(context, replace(limits, max_usd_per_h=None))
+            priced = [p for p in _records(context, free) if p.price]
+            dearer = min(priced, key=lambda p: p.price.mid if p.price else 0.0, default=None)
         raise no_plan(found.graph.model.name, workload, rejected, unmet, never, dearer)
-    plans = _records(context, result)
+    stored = _records(context, result)
+    plans = list(stored)
+    if narrow and cheaper:
+        shorter.choices = cheaper
+        converted = [replace(p, note=_noted(p.note), converted=True) for p in _records(narrow, shorter)]
+        first = rank_plans(stored, workload)[:1]
+        plans = [p for p in stored if p.chip not in cheaper or (first and p.chip == first[0].chip)] + converted
     del rejected[Reason.OK]
     if curve is not None:
         plans = [replace(p, day=_day(p, curve, workload)) for p in plans]
@@ -122,26 +151,23 @@ def plan(
             *told(changes),
             RUNTIMES[effort],
             f"at most {limits.max_devices} devices per replica (SRAM only: more)",
+            *([f"at most {FEW} of a card made for desks (--chips NAME: more)"] if limits.few else []),
         ),
     )
 
 
+def _noted(note: str) -> str:
+    return "; ".join(filter(None, (note, f"{NARROWER} in place of the checkpoint's format: quality not assessed")))
+
+
+def _at_home(chip: str) -> bool:
+    """Whether no server holds it: a card made for desks."""
+    forms = {s.form for s in systems_for(chip)}
+    return bool(forms) and forms <= LOCAL_FORMS
+
+
 def _records(context: Context, found: Found) -> list[PlanRecord]:
     return [record for choices in found.together() for record in operate(context, choices)]
-
-
-def _without_cost_limit(
-    context: Context,
-    able: Sequence[Deployment],
-    limits: Limits,
-    prices: Mapping[str, Rent | Own | None],
-    effort: Effort,
-) -> PlanRecord | None:
-    """The cheapest plan where only the limit of dollars per hour stands in the way."""
-    if limits.max_usd_per_h is None:
-        return None
-    found = _records(context, search(context, able, replace(limits, max_usd_per_h=None), prices, effort))
-    return min((p for p in found if p.price), key=lambda p: p.price.mid if p.price else 0.0, default=None)
 
 
 def _day(p: PlanRecord, curve: RateCurve, workload: Workload) -> Day:

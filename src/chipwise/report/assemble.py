@@ -130,27 +130,29 @@ def price_record(basis: Rent | Own | None, chips: int, group: int = 1) -> PriceR
 
 
 def rank_plans(plans: list[PlanRecord], workload: Workload) -> tuple[PlanRecord, ...]:
-    """Plans in order of the goal, numbered, with the front and the ties marked.
+    """Plans in order, numbered, with the front and the ties marked.
 
-    One local user: the time of an answer. Serving a given rate: dollars per hour; otherwise dollars per output
-    token, prompts included; where no plan has a price, tokens per second. Dollars that differ by less than the
-    noise of list prices do not rank: among those the faster plan comes first. Plans without a price come after
-    those with one, by chips. Two plans tie where each one's figure lies inside the other's interval.
+    First those that keep the targets with the confidence asked for, of them those with a price. Then what the user
+    pays: one local user waits for a whole answer; serving a given rate costs dollars per hour; else dollars per output
+    token, prompts included; without any price tokens per second. What counts is the cautious end: the middle price at
+    the low end of the speed. Within the noise of list prices plans cost the same: of those come first the ones that
+    rest on measurements and fresh prices, then fewer machines, fewer chips, fewer replicas, and the cheaper. Being
+    faster than the targets ask earns nothing. Two plans tie where each one's figure lies inside the other's interval.
     """
     paid = workload.task != "local" and any(p.price for p in plans)
-    pairs = [(_goal(p, workload, paid=paid), p) for p in plans]
-    pairs.sort(key=lambda pair: (pair[0] is None, _mid(*pair)))
-    if paid:
-        pairs = _by_speed_within_noise(pairs)
-    plans = [plan for _, plan in pairs]
+    wary = [(_goal(p, workload, paid=paid), p) for p in plans]
+    wary.sort(key=lambda pair: (_unsure(pair[1], workload), pair[0] is None, _cautious(*pair)))
+    if workload.task != "local":
+        wary = _simplest_within_noise(wary, workload)
+    plans = [plan for _, plan in wary]
     if workload.task == "local":
         cost = np.array([p.price.mid if p.price else np.inf for p in plans])
     else:
-        cost = np.array([np.inf if goal is None else goal.mid for goal, _ in pairs])
+        cost = np.array([np.inf if goal is None else goal.mid for goal, _ in wary])
     front = pareto(cost, np.array([p.pace.mid for p in plans])) if plans else ()
     ranked = []
-    for i, (goal, plan) in enumerate(pairs):
-        ties = tuple(j + 1 for j, (other, _) in enumerate(pairs) if j != i and _tie(goal, other))
+    for i, (goal, plan) in enumerate(wary):
+        ties = tuple(j + 1 for j, (other, _) in enumerate(wary) if j != i and _tie(goal, other))
         ranked.append(replace(plan, rank=i + 1, on_front=bool(front[i]), ties=ties))
     return tuple(ranked)
 
@@ -158,16 +160,36 @@ def rank_plans(plans: list[PlanRecord], workload: Workload) -> tuple[PlanRecord,
 Ranked = tuple[Figure | None, PlanRecord]
 
 
-def _by_speed_within_noise(pairs: list[Ranked]) -> list[Ranked]:
-    """Runs of plans whose dollars lie within the noise of the cheapest of the run, the fastest first."""
+def _unsure(plan: PlanRecord, w: Workload) -> bool:
+    return plan.chance is not None and plan.chance < w.confidence - 0.005  # as it is printed
+
+
+def _cautious(goal: Figure | None, plan: PlanRecord) -> float:
+    """The goal where the plan is as slow as the end of its interval; chips where there is no price."""
+    if goal is None:
+        return float(plan.chips)
+    return goal.mid * plan.tokens_per_s.mid / plan.tokens_per_s.low
+
+
+def _simplest_within_noise(pairs: list[Ranked], w: Workload) -> list[Ranked]:
+    """Runs of plans whose cautious dollars lie within the noise of the cheapest of the run, ordered by what else
+    speaks for a plan."""
     runs: list[list[Ranked]] = []
     for pair in pairs:
-        leader = runs[-1][0][0] if runs else None
-        if leader is not None and pair[0] is not None and pair[0].mid < leader.mid * (1.0 + PRICE_NOISE):
+        goal, plan = pair
+        leader = runs[-1][0] if runs else None
+        alike = leader is not None and (leader[0] is None, _unsure(leader[1], w)) == (goal is None, _unsure(plan, w))
+        if leader and alike and (goal is None or _cautious(*pair) < _cautious(*leader) * (1.0 + PRICE_NOISE)):
             runs[-1].append(pair)
         else:
             runs.append([pair])
-    return [pair for run in runs for pair in sorted(run, key=lambda p: p[1].pace.mid)]
+
+    def order(pair: Ranked) -> tuple[float, ...]:
+        p = pair[1]
+        doubts = (p.pace.basis == "modelled") + bool(p.price and p.price.stale)
+        return doubts, p.hosts, p.chips, p.replicas, _cautious(*pair)
+
+    return [pair for run in runs for pair in sorted(run, key=order)]
 
 
 def _goal(plan: PlanRecord, w: Workload, *, paid: bool) -> Figure | None:
@@ -202,10 +224,6 @@ def _goal(plan: PlanRecord, w: Workload, *, paid: bool) -> Figure | None:
         )
     )
     return Figure(mid, low, high, tokens.basis, tokens.provisional)
-
-
-def _mid(goal: Figure | None, plan: PlanRecord) -> float:
-    return goal.mid if goal is not None else float(plan.chips)
 
 
 def _tie(a: Figure | None, b: Figure | None) -> bool:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from chipwise.catalog.price import split_usd_per_million
-from chipwise.evidence.judge import APART, USERS, Estimate, Nearness, judge
+from chipwise.evidence.judge import APART, USERS, Estimate, Nearness, chance, judge
 from chipwise.parallel.layout import Layout
 from chipwise.parallel.memory import MemoryAccount
 from chipwise.predict.service import Prediction
@@ -91,6 +91,7 @@ def plan_record(
     total = sum(exposed.values())
     shares = {k: v / total for k, v in sorted(exposed.items(), key=lambda kv: -kv[1]) if v > 0}
     busy = 1.0 - sum(v for k, v in shares.items() if k in RESTING)
+    ttft = judge("ttft_s" + pools, one(prediction.ttft_s), near, least=one(bounds.ttft_s))
     # whole sequences: a lone one stays alone, although the mean in flight counts the next one's prefill
     held = max(1.0, float(np.floor(one(prediction.resident))))
     return PlanRecord(
@@ -104,7 +105,7 @@ def plan_record(
         runtime=deployment.runtime.id,
         batch=one(prediction.batch) / fleet.carrying,
         concurrency=one(prediction.concurrency) / fleet.carrying,
-        ttft_s=figure(judge("ttft_s" + pools, one(prediction.ttft_s), near, least=one(bounds.ttft_s))),
+        ttft_s=figure(ttft),
         tpot_s=None if tpot is None else figure(tpot),
         decode_s=one(prediction.decode_s),
         prefill_s=one(prediction.prefill_s),
@@ -126,7 +127,46 @@ def plan_record(
         prompt_workers=fleet.prompt_workers,
         note=deployment.note,
         system=deployment.system.id if deployment.system else "",
+        chance=_chance(workload, ttft, tpot, tails),
+        hosts=_hosts(deployment, fleet, layout),
     )
+
+
+def _chance(
+    w: Workload, ttft: Estimate, tpot: Estimate | None, tails: Mapping[str, TailRecord]
+) -> float | None:
+    """The probability that the least certain of the targets holds, of a percentile with the spread of the mean; None
+    without a target."""
+    further = tpot or Estimate(0.0, 0.0, 0.0, ttft.basis)
+    first_s, further_s = ttft.mid, further.mid
+    if w.percentile is not None:
+        tail = tails.get(f"p{w.percentile * 100:g}", TailRecord(None, None))
+        first_s, further_s = tail.ttft_s or np.inf, np.inf if tail.tpot_s is None else tail.tpot_s
+    n = w.output_tokens - 1.0
+    found = []
+    for target, one, more in ((w.ttft_s, 1.0, 0.0), (w.tpot_s, 0.0, 1.0), (w.e2e_s, 1.0, n)):
+        if target is None or (one == 0.0 and tpot is None):
+            continue
+        if not np.isfinite(one * first_s + (more * further_s if more else 0.0)):
+            return 0.0
+        firsts = one * first_s / ttft.mid
+        furthers = more * further_s / further.mid if more and further.mid else 0.0
+        ends = (firsts * getattr(ttft, end) + furthers * getattr(further, end) for end in ("mid", "low", "high"))
+        found.append(chance(target, *ends))
+    return min(found, default=None)
+
+
+def _hosts(d: Deployment, fleet: Fleet, layout: Layout) -> int:
+    """Machines that hold all replicas, whole ones in each where they fit."""
+    held = d.system.chips_per_host if d.system else 1
+    total = 0
+    for count, each in (
+        (fleet.carrying + fleet.spare, layout),
+        (fleet.prompt_workers, fleet.prompt_layout or layout),
+    ):
+        chips = int(np.asarray(each.devices).reshape(-1)[0]) // d.chip.devices_per_package or 1
+        total += -(-count // (held // chips)) if chips <= held else count * -(-chips // held)
+    return total
 
 
 def _energy(tdp_w: float | None, chips: int, tokens: Estimate, busy: float, idle: float) -> Figure | None:
