@@ -26,8 +26,8 @@ from chipwise.parallel.layout import Reason
 from chipwise.predict.fleet import Day, over_day
 from chipwise.report.assemble import model_record, rank_plans, workload_record
 from chipwise.report.records import PlanRecord, PlanReport, RefusalRecord
-from chipwise.search.deployments import LOCAL_FORMS, deployments
 from chipwise.search.choose import EQUAL
+from chipwise.search.deployments import LOCAL_FORMS, deployments
 from chipwise.search.space import FEW, Limits
 from chipwise.workload.curve import RateCurve
 from chipwise.workload.workload import Workload
@@ -110,7 +110,11 @@ def plan(
     result, never = searched(context, limits)
     unmet, rejected = list(result.refusals.values()), result.rejected
     narrow = None
-    if precision is None and not local and found.graph.model.precision.base.name == found.graph.model.precision.name:
+    if (
+        precision is None
+        and not local
+        and found.graph.model.precision.base.name == found.graph.model.precision.name
+    ):
         other = load_generating(model, NARROWER, kv)
         narrow = replace(context, found=replace(other, notes=found.notes))
         shorter, _ = searched(narrow, limits)
@@ -133,7 +137,9 @@ def plan(
         shorter.choices = cheaper
         converted = [replace(p, note=_noted(p.note), converted=True) for p in _records(narrow, shorter)]
         first = rank_plans(stored, workload)[:1]
-        plans = [p for p in stored if p.chip not in cheaper or (first and p.chip == first[0].chip)] + converted
+        plans = [
+            p for p in stored if p.chip not in cheaper or (first and p.chip == first[0].chip)
+        ] + converted
     del rejected[Reason.OK]
     if curve is not None:
         plans = [replace(p, day=_day(p, curve, workload)) for p in plans]
@@ -157,7 +163,9 @@ def plan(
 
 
 def _noted(note: str) -> str:
-    return "; ".join(filter(None, (note, f"{NARROWER} in place of the checkpoint's format: quality not assessed")))
+    return "; ".join(
+        filter(None, (note, f"{NARROWER} in place of the checkpoint's format: quality not assessed"))
+    )
 
 
 def _at_home(chip: str) -> bool:

@@ -178,7 +178,10 @@ def _simplest_within_noise(pairs: list[Ranked], w: Workload) -> list[Ranked]:
     for pair in pairs:
         goal, plan = pair
         leader = runs[-1][0] if runs else None
-        alike = leader is not None and (leader[0] is None, _unsure(leader[1], w)) == (goal is None, _unsure(plan, w))
+        alike = leader is not None and (leader[0] is None, _unsure(leader[1], w)) == (
+            goal is None,
+            _unsure(plan, w),
+        )
         if leader and alike and (goal is None or _cautious(*pair) < _cautious(*leader) * (1.0 + PRICE_NOISE)):
             runs[-1].append(pair)
         else:

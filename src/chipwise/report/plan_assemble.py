@@ -151,7 +151,9 @@ def _chance(
             return 0.0
         firsts = one * first_s / ttft.mid
         furthers = more * further_s / further.mid if more and further.mid else 0.0
-        ends = (firsts * getattr(ttft, end) + furthers * getattr(further, end) for end in ("mid", "low", "high"))
+        ends = (
+            firsts * getattr(ttft, end) + furthers * getattr(further, end) for end in ("mid", "low", "high")
+        )
         found.append(chance(target, *ends))
     return min(found, default=None)
 

@@ -158,7 +158,7 @@ class PlanRecord:
     off prompts for all of them (0: there is one pool). `tpot_s` includes the share of other requests' prompts
     (None: an answer of one token), `decode_s` does not; `prompt_share` is the share of time that goes into
     prompts. `tails` by quantile ("p95"), `day` where a curve of rates was given. `chance` is the probability that the
-    least certain target holds (None: none was asked), `hosts` the machines that hold all chips. `converted`: the weights
+    least certain target holds (None: none was asked), `hosts` the machines that hold all chips. `converted`: weights
     are not as the checkpoint has them, although no format was asked for.
     """
 

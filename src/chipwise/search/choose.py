@@ -126,7 +126,9 @@ def choose(
     reason = np.where((reason == 0) & over, REASONS.index(Reason.BUDGET), reason)
     goal = _goals(e, workload, point, replicas, each, owned=bool(limits.have))
     live = reason == 0
-    simple = _simplest(e, goal[0], live & sure, live) if workload.task != "local" and not limits.have else live
+    simple = (
+        _simplest(e, goal[0], live & sure, live) if workload.task != "local" and not limits.have else live
+    )
     order = (~sure, ~simple, *goal)
     place = np.lexsort(order[::-1])
     choices: list[Choice] = []

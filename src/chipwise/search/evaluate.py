@@ -159,7 +159,8 @@ def evaluate(
     prediction = loads.over_batches()
     with np.errstate(invalid="ignore"):
         within = (prediction.resident <= limit[:, None]) & (prediction.budget_share <= 1.0)
-    # where not even the smallest batch has room for all that are in flight with it, or nothing decodes: shares of what has
+    # where not even the smallest batch has room for all that are in flight with it, or nothing decodes: shares of
+    # what has
     single = workload.task == "serve" and workload.output_tokens <= 1.0
     short = np.flatnonzero(~within[:, 0] | single)
     if len(short):
@@ -317,7 +318,9 @@ def _replaced(whole: Prediction, part: Prediction, rows: NDArray[np.intp]) -> Pr
         found[rows] = its
         return found
 
-    numbers = {f.name: one(getattr(whole, f.name), getattr(part, f.name)) for f in fields(whole) if f.name != "cost"}
+    numbers = {
+        f.name: one(getattr(whole, f.name), getattr(part, f.name)) for f in fields(whole) if f.name != "cost"
+    }
     mine, its = whole.cost.exposed, part.cost.exposed
     cost = {name: one(mine.get(name, 0.0), its.get(name, 0.0)) for name in dict.fromkeys((*mine, *its))}
     return Prediction(**numbers, cost=Cost(cost))

@@ -55,9 +55,11 @@ class Workload:
             value = getattr(self, name)
             if value is not None and not 0 < value < 1e9:
                 raise UsageError(f"{name}: {value:g} is out of range", "more than zero")
-        for name in ("confidence", "utilisation"):
-            if not 0.5 <= getattr(self, name) <= (0.99 if name == "confidence" else 1.0):
-                raise UsageError(f"{name}: {getattr(self, name):g} is out of range", "50% to 99%, utilisation to 100%")
+        for name, least, most in (("confidence", 0.5, 0.99), ("utilisation", 0.05, 1.0)):
+            if not least <= getattr(self, name) <= most:
+                raise UsageError(
+                    f"{name}: {getattr(self, name):.3g} is out of range", f"{least:.0%} to {most:.0%}"
+                )
         if self.percentile is not None and not 0.5 <= self.percentile <= 0.999:
             raise UsageError(f"percentile: {self.percentile:g} is out of range", "p50 to p99.9")
 

@@ -15,7 +15,7 @@ from chipwise.units import parse_quantity
 from chipwise.workload.curve import RateCurve, read_curve
 from chipwise.workload.lengths import Lengths as Distribution
 from chipwise.workload.lengths import PrefixCache, read_lengths
-from chipwise.workload.workload import Task, Workload
+from chipwise.workload.workload import CONFIDENCE, UTILISATION, Task, Workload
 
 if TYPE_CHECKING:
     from chipwise.api.tactics import Tactics
@@ -87,6 +87,12 @@ class Targets(Lengths):
     tpot: str | None = ask("target for the time per output token, as in 30ms; serving alone: 50ms")
     e2e: str | None = ask("target for the time of a whole answer, as in 20s")
     percentile: str | None = ask("what targets hold for, as in p99; default: the mean")
+    confidence: str | None = ask(
+        "probability that targets hold, 50% for the middles; default: 90%, the upper end of the intervals"
+    )
+    utilisation: str | None = ask(
+        "how much of the load that it could carry within the targets a plan is given; default: 70%"
+    )
     day: str | None = ask(
         "requests per second over a day in equal slices, as in 2,2,1,4,9, or a file of them; sized for its peak",
         file=True,
@@ -108,6 +114,8 @@ class Targets(Lengths):
             tpot_s=quantity(tpot, "s", "--tpot", low=1e-9, high=1e6),
             e2e_s=quantity(self.e2e, "s", "--e2e", low=1e-9, high=1e6),
             percentile=self._percentile(),
+            confidence=share(self.confidence, "--confidence") or CONFIDENCE,
+            utilisation=share(self.utilisation, "--utilisation") or UTILISATION,
         )
 
     def _percentile(self) -> float | None:
