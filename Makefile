@@ -37,7 +37,7 @@ $(VENV)/installed: pyproject.toml
 
 $(VENV)/developing: $(VENV)/installed
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade pip
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[parquet,serve]' --group dev
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[notebook,parquet,serve]' --group dev
 	touch $@
 
 # Tests of the page need Chromium and are skipped without it; as root on Debian it is installed here.

@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 from docs.generate.console import on_the_day
+from docs.generate.notebook import notebooks, refresh_notebook
 from docs.generate.pages import Problem, pages, refresh
 
 
@@ -17,13 +18,14 @@ def main(arguments: list[str]) -> int:
     """0 where nothing was stale, or all was brought up to date."""
     check = "--check" in arguments
     wanted = {Path(a).resolve() for a in arguments if not a.startswith("-")}
-    chosen = [p for p in pages() if not wanted or p in wanted]
+    chosen = [p for p in (*pages(), *notebooks()) if not wanted or p in wanted]
     found: list[Problem] = []
     failed = False
     with on_the_day():
         for path in chosen:
             try:
-                problem = refresh(path, write=not check)
+                renew = refresh_notebook if path.suffix == ".ipynb" else refresh
+                problem = renew(path, write=not check)
             except ValueError as error:
                 problem, failed = Problem(path.name, str(error)), True
             if problem is not None:

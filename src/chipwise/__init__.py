@@ -3,32 +3,42 @@
 ```
 import chipwise as cw
 
-cw.plan("Qwen/Qwen3-32B", rate="10/s", tpot="40ms").plans[0].chip
-cw.estimate("meta-llama/Llama-3.1-8B", chip="h100", concurrency=32, in_=1000, out=200).plans[0].tpot_s.mid
+plans = cw.plan("Qwen/Qwen3-32B", rate=10, tpot="40ms")
+print(plans)                      # the table; a notebook shows it as HTML
+plans.best.tpot_s.mid, plans.df   # figures, and all rows as a DataFrame
+one = cw.estimate("meta-llama/Llama-3.1-8B", chip="h100", concurrency=32, in_=1000, out=200)
+print(one.launch("vllm"))
 ```
 A verb takes the options of its command, with `_` for `-`, as numbers, lists, dictionaries or texts with units, and
-returns a record. A verb is imported when it is first used. The command line is `chipwise`.
+returns its answer. It is imported when it is first used. `evidence` is a room of the library too: calling the room asks
+the verb, and its modules stay importable. The command line is `chipwise`.
 """
 
 from __future__ import annotations
 
-from functools import partial
 from importlib import import_module
 from typing import Any
 
 __all__ = [
+    "ChipwiseError",
     "__version__",
     "chips",
+    "claim",
     "compare",
+    "diff",
     "estimate",
+    "evidence",
     "explain",
     "fit",
     "kernel",
+    "launch",
     "load",
+    "match",
     "models",
     "offers",
     "operators",
     "plan",
+    "replay",
     "runtimes",
     "systems",
     "train",
@@ -36,15 +46,20 @@ __all__ = [
 
 __version__ = "0.1.0"
 
-_NAMED = {"train": "train_plan"}
+_ASKS = {"train": "train_plan", "match": "evidence_match", "claim": "check_claim"}
+_PLAIN = ("diff", "launch", "replay")
 
 
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if name == "ChipwiseError":
+        return import_module("chipwise.errors").ChipwiseError
+    if name == "evidence":
+        return import_module("chipwise.evidence")
     # by name: lower rooms import this module for the version, and must not lead to the verbs
-    ask = import_module("chipwise.api.requests.verbs").ask
-    return partial(ask, _NAMED.get(name, name))
+    python = import_module("chipwise.api.python")
+    return getattr(python, name) if name in _PLAIN else python.verb(name, _ASKS.get(name, name))
 
 
 def __dir__() -> list[str]:

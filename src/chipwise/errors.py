@@ -26,23 +26,29 @@ __all__ = [
 
 
 class ChipwiseError(Exception):
-    """Anything the user can mend. `what` is one sentence; `hint` is the next step."""
+    """Anything the user can mend. `what` is one sentence; `hint` is the next step; `field` is the part of the question
+    that it is about, "" where it is about the whole."""
 
     exit_code = 1
 
-    def __init__(self, what: str, hint: str = "") -> None:
+    def __init__(self, what: str, hint: str = "", *, field: str = "") -> None:
         super().__init__(what)
         self.what = what
         self.hint = hint
+        self.field = field
 
     def __str__(self) -> str:
         return f"{self.what} ({self.hint})" if self.hint else self.what
 
 
 class UsageError(ChipwiseError):
-    """A value that cannot be used."""
+    """A value that cannot be used. `instead` are values of the field that were perhaps meant."""
 
     exit_code = 2
+
+    def __init__(self, what: str, hint: str = "", *, field: str = "", instead: Iterable[str] = ()) -> None:
+        super().__init__(what, hint, field=field)
+        self.instead = tuple(instead)
 
 
 class UnknownNameError(ChipwiseError):

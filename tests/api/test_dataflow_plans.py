@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from chipwise import api
+from chipwise.api.placing import Given
 from chipwise.errors import InfeasibleError
 from chipwise.parallel.layout import Layout
 from chipwise.report.records import PlanRecord, PlanReport
@@ -63,8 +64,8 @@ def test_chips_with_dram_stream_their_weights(report: PlanReport) -> None:
 
 
 def test_one_plan_in_full() -> None:
-    record = api.estimate(MODEL, LOAD, "groq-lpu1", Layout(4.0, 32.0)).plans[0]
+    record = api.estimate(MODEL, LOAD, Given("groq-lpu1", Layout(4.0, 32.0))).plans[0]
     assert record.chips == 128
     assert record.bound == "launch", "a token waits for one dependent operation after the other"
     with pytest.raises(InfeasibleError, match="short per device"):
-        api.estimate(MODEL, LOAD, "groq-lpu1", Layout(4.0, 8.0))
+        api.estimate(MODEL, LOAD, Given("groq-lpu1", Layout(4.0, 8.0)))

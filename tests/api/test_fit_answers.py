@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from chipwise import api
+from chipwise.api.placing import Terms
 from chipwise.catalog.chips import load_chips
 from chipwise.errors import UnknownNameError, UsageError
 from chipwise.report.records import FitRecord, FitReport
@@ -18,8 +19,12 @@ def everywhere() -> FitReport:
     return api.fit(MODEL)
 
 
+OF_TERMS = {"precision", "kv", "runtime", "policy", "changes"}
+
+
 def one(model: str, chip: str, **asked: object) -> FitRecord:
-    (record,) = api.fit(model, chips=[chip], **asked).fits  # type: ignore[arg-type]
+    terms = Terms(**{name: asked.pop(name) for name in OF_TERMS & asked.keys()})  # type: ignore[arg-type]
+    (record,) = api.fit(model, terms, chips=[chip], **asked).fits  # type: ignore[arg-type]
     return record
 
 
@@ -101,7 +106,7 @@ def test_the_capacity_of_the_chip_can_be_replaced() -> None:
 
 
 def test_a_smaller_format_takes_less_and_says_what_it_changes() -> None:
-    report = api.fit(MODEL, chips=["h100-sxm5-80gb"], precision="fp8")
+    report = api.fit(MODEL, Terms(precision="fp8"), chips=["h100-sxm5-80gb"])
     assert report.model.weight_bytes < 0.6 * api.describe(MODEL).weight_bytes
     assert any("quality not assessed" in text for text in report.assumptions)
 
@@ -120,8 +125,9 @@ def test_a_smaller_format_takes_less_and_says_what_it_changes() -> None:
     ],
 )
 def test_bad_input(asked: dict[str, object], error: type[Exception]) -> None:
+    terms = Terms(**{name: asked[name] for name in OF_TERMS & asked.keys()})  # type: ignore[arg-type]
     with pytest.raises(error):
-        api.fit(SMALL, **asked)  # type: ignore[arg-type]
+        api.fit(SMALL, terms, chips=asked.get("chips", ()))  # type: ignore[arg-type]
 
 
 def test_the_same_question_has_the_same_answer(everywhere: FitReport) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from chipwise.api import estimate
+from chipwise.api.placing import Given, Terms
 from chipwise.api.requests.kernel import KernelRequest
 from chipwise.api.train import train_plan
 from chipwise.catalog.chip_reader import INHERITED
@@ -22,6 +23,7 @@ from chipwise.parallel.layout import Layout
 from chipwise.workload.workload import Workload
 
 DAY = date(2026, 11, 21)
+ON = Terms(today=DAY)
 MINE = "a-chip-of-my-own"
 SMALL = "Qwen/Qwen2.5-0.5B"
 CHAT = Workload(task="local", prompt_tokens=1000, output_tokens=300)
@@ -41,8 +43,8 @@ OF_SYSTEMS = {"system", "mapping_text"}
 """What names a system, which may have the name of its chip."""
 
 QUESTIONS: Mapping[str, Callable[[str], object]] = {
-    "estimate": lambda chip: estimate(SMALL, CHAT, chip, Layout(), concurrency=4.0, today=DAY),
-    "two": lambda chip: estimate(SMALL, CHAT, chip, Layout(tp=2.0), concurrency=4.0, today=DAY),
+    "estimate": lambda chip: estimate(SMALL, CHAT, Given(chip, concurrency=4.0), ON),
+    "two": lambda chip: estimate(SMALL, CHAT, Given(chip, Layout(tp=2.0), concurrency=4.0), ON),
     "train": lambda chip: train_plan(SMALL, chips=(chip,), counts=(1,), tokens=1e9, today=DAY),
     "train 8": lambda chip: train_plan(SMALL, chips=(chip,), counts=(8,), tokens=1e9, today=DAY),
     "gemm": lambda chip: KernelRequest(op="gemm", chips=chip, m=512, n=4096, k=4096).run(),

@@ -8,6 +8,7 @@ from itertools import pairwise
 import pytest
 
 from chipwise import api
+from chipwise.api.placing import Given, Terms
 from chipwise.catalog.chips import load_chips
 from chipwise.catalog.offer import PRICE_NOISE
 from chipwise.catalog.runtime import get_runtime
@@ -33,7 +34,7 @@ ASKED = {
 
 @pytest.fixture(scope="module")
 def reports() -> dict[str, PlanReport]:
-    return {name: api.plan(model, w, today=TODAY) for name, (model, w) in ASKED.items()}
+    return {name: api.plan(model, w, Terms(today=TODAY)) for name, (model, w) in ASKED.items()}
 
 
 @pytest.fixture(params=ASKED)
@@ -161,7 +162,7 @@ def test_what_was_considered_is_counted(report: PlanReport) -> None:
 
 def test_the_same_question_has_the_same_answer(reports: dict[str, PlanReport]) -> None:
     model, workload = ASKED["at a rate"]
-    assert api.plan(model, workload, today=TODAY) == reports["at a rate"]
+    assert api.plan(model, workload, Terms(today=TODAY)) == reports["at a rate"]
 
 
 def test_assumptions_are_stated(report: PlanReport) -> None:
@@ -178,7 +179,7 @@ def test_chips_restrict_the_search() -> None:
 
 def test_a_comparison_keeps_the_plan_of_each_chip(reports: dict[str, PlanReport]) -> None:
     model, workload = ASKED["at a rate"]
-    both = api.plan(model, workload, chips=["mi300x", "h100-sxm5-80gb"], today=TODAY)
+    both = api.plan(model, workload, Terms(today=TODAY), chips=["mi300x", "h100-sxm5-80gb"])
     alone = {p.chip: p for p in reports["at a rate"].plans}
     for p in both.plans:
         assert (p.chips, p.layout, p.tpot_s) == (
@@ -190,9 +191,9 @@ def test_a_comparison_keeps_the_plan_of_each_chip(reports: dict[str, PlanReport]
 
 def test_limits_are_kept() -> None:
     workload = Workload("serve", 2000, 300, 10.0, 1.0, 0.04)
-    few = api.plan(MODEL, workload, limits=Limits(max_chips=12), today=TODAY)
+    few = api.plan(MODEL, workload, Terms(today=TODAY), limits=Limits(max_chips=12))
     assert max(p.chips for p in few.plans) <= 12
-    cheap = api.plan(MODEL, workload, limits=Limits(max_usd_per_h=50.0), today=TODAY)
+    cheap = api.plan(MODEL, workload, Terms(today=TODAY), limits=Limits(max_usd_per_h=50.0))
     assert max(p.price.mid for p in cheap.plans if p.price) <= 50.0
     assert all(p.price for p in cheap.plans)
 
@@ -216,7 +217,9 @@ def test_tighter_targets_never_need_fewer_chips() -> None:
 
 def test_prices_grow_stale() -> None:
     def stale(day: dt.date) -> dict[str, bool]:
-        report = api.plan(SMALL, Workload("batch"), chips=["h100-sxm5-80gb", "mi300x", "l4"], today=day)
+        report = api.plan(
+            SMALL, Workload("batch"), Terms(today=day), chips=["h100-sxm5-80gb", "mi300x", "l4"]
+        )
         return {p.chip: p.price.stale for p in report.plans if p.price}
 
     assert not any(stale(dt.date(2026, 7, 21)).values())
@@ -261,9 +264,17 @@ def test_a_workload_that_cannot_be(field: str, value: float) -> None:
         Workload(**{field: value})  # type: ignore[arg-type]
 
 
-def estimate(concurrency: float | None = None, **asked: object) -> PlanReport:
-    layout = asked.pop("layout", Layout())
-    return api.estimate(SMALL, Workload("serve"), "h100-sxm5-80gb", layout, concurrency=concurrency, **asked)  # type: ignore[arg-type]
+ALONE = Layout()
+
+
+def estimate(
+    concurrency: float | None = None,
+    terms: Terms | None = None,
+    layout: Layout = ALONE,
+    count: int | None = None,
+) -> PlanReport:
+    given = Given("h100-sxm5-80gb", layout, count, concurrency)
+    return api.estimate(SMALL, Workload("serve"), given, terms)
 
 
 def test_an_estimate_is_the_plan_at_the_asked_load() -> None:
@@ -302,16 +313,16 @@ def test_an_illegal_layout_says_what_is_legal(layout: Layout, words: str) -> Non
 
 def test_an_estimate_that_does_not_fit_says_by_how_much() -> None:
     with pytest.raises(InfeasibleError, match="GB short per device"):
-        api.estimate(MODEL, Workload("serve"), "h100-sxm5-80gb", Layout())
+        api.estimate(MODEL, Workload("serve"), Given("h100-sxm5-80gb"))
 
 
 def test_twice_the_bandwidth_is_never_slower() -> None:
     (usual,) = estimate(16).plans
-    (faster,) = estimate(16, changes={"hbm": "6.7TB/s"}).plans
+    (faster,) = estimate(16, Terms(changes={"hbm": "6.7TB/s"})).plans
     assert faster.tpot_s.mid < usual.tpot_s.mid
 
 
 def test_unknown_names() -> None:
-    for asked in ({"chips": ["h100x"]}, {"runtime": "vlm"}, {"precision": "fp3"}):
+    for terms, chips in ((None, ["h100x"]), (Terms(runtime="vlm"), []), (Terms(precision="fp3"), [])):
         with pytest.raises(UnknownNameError):
-            api.plan(SMALL, Workload("batch"), **asked)  # type: ignore[arg-type]
+            api.plan(SMALL, Workload("batch"), terms, chips=chips)

@@ -17,8 +17,8 @@ from chipwise.calibrate.fit_level import (
     immaturity,
     without_level,
 )
+from chipwise.calibrate.parameter import read_table, write_table
 from chipwise.calibrate.parameters import shipped_parameters
-from chipwise.calibrate.table import read_table, write_table
 from chipwise.catalog.chips import get_chip
 from chipwise.catalog.rounds import ROUNDS, software_age
 

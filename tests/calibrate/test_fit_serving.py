@@ -14,9 +14,8 @@ from chipwise.calibrate.fit_serving import (
     part_factors,
     served_overheads,
 )
-from chipwise.calibrate.parameter import Parameter
+from chipwise.calibrate.parameter import Parameter, read_table, write_table
 from chipwise.calibrate.parameters import Parameters, shipped_parameters
-from chipwise.calibrate.table import read_table, write_table
 from chipwise.catalog.chips import get_chip
 from chipwise.catalog.harness import NO_HARNESS, get_harness, load_harnesses
 from chipwise.predict.parts import PARTS

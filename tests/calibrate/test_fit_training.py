@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 
 from chipwise.calibrate.fit_training import Runs, fit, memory_of, seconds_of
-from chipwise.calibrate.parameter import Parameter
+from chipwise.calibrate.parameter import Parameter, read_table, write_table
 from chipwise.calibrate.parameters import Parameters, shipped_parameters
-from chipwise.calibrate.table import read_table, write_table
 from chipwise.calibrate.training_rates import MEMORY, QUANTITIES, labels_of, rates
 from chipwise.catalog.chips import get_chip
 from chipwise.catalog.trainer import get_trainer

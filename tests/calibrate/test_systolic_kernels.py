@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zlib
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -10,14 +11,16 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from chipwise.calibrate.kernel_questions import questions, taken
+from chipwise.calibrate.effects import Effects
+from chipwise.calibrate.fit import Times, priced
+from chipwise.calibrate.kernel_questions import Questions, questions, taken
 from chipwise.calibrate.kernel_table import NUMBERS, TEXT, asked_of
 from chipwise.calibrate.parameters import shipped_parameters
 from chipwise.calibrate.systolic_kernels import (
     GROUPS,
     calibrate_systolic,
     parameters_of,
-    price_systolic,
+    priced_systolic,
     systolic_effects,
 )
 from chipwise.catalog.chips import load_chips
@@ -42,6 +45,10 @@ def measured(truth: Path) -> dict[str, NDArray[Any]]:
     return asked_of(taken(columns, np.flatnonzero(columns["chip"] == "tpu-v6e")))
 
 
+def price_systolic(asked: Questions, effects: Mapping[str, Effects]) -> Times:
+    return priced(len(asked["op"]), priced_systolic(asked, CHIPS, effects))
+
+
 def folds(columns: dict[str, NDArray[Any]]) -> NDArray[np.int_]:
     """Five parts by a hash of the shape."""
     shape = zip(
@@ -57,7 +64,7 @@ def test_shapes_that_the_fit_did_not_see(measured: dict[str, NDArray[Any]]) -> N
     for i in range(5):
         seen = {name: values[fold != i] for name, values in measured.items()}
         left = {name: values[fold == i] for name, values in measured.items()}
-        found = price_systolic(left, CHIPS, calibrate_systolic(seen, CHIPS))
+        found = price_systolic(left, calibrate_systolic(seen, CHIPS))
         mid[fold == i] = found.mid_s
         inside[fold == i] = (found.low_s <= seconds[fold == i]) & (seconds[fold == i] <= found.high_s)
     assert np.all(np.isfinite(mid))
@@ -79,7 +86,7 @@ def test_what_ships_is_what_these_rows_give(measured: dict[str, NDArray[Any]]) -
 def test_other_chips_inherit_with_a_wider_interval() -> None:
     effects = systolic_effects(shipped_parameters().table)
     row = questions(2, m=4096.0, n=4096.0, k=4096.0, chip=np.array(["tpu-v6e", "tpu-v5e"]))
-    found = price_systolic(row, CHIPS, effects)
+    found = price_systolic(row, effects)
     width = found.high_s / found.low_s
     assert width[1] > 1.1 * width[0]
     assert found.calibrated.tolist() == [True, False]
@@ -88,7 +95,7 @@ def test_other_chips_inherit_with_a_wider_interval() -> None:
 
 
 def test_chips_of_other_families_are_left_alone() -> None:
-    found = price_systolic(questions(chip="h100-sxm5-80gb"), CHIPS, {})
+    found = price_systolic(questions(chip="h100-sxm5-80gb"), {})
     assert np.isnan(found.mid_s).all()
 
 

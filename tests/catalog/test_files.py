@@ -18,7 +18,7 @@ import pytest
 from chipwise.catalog.configs import bundled_configs
 from chipwise.catalog.files import create, writing
 from chipwise.errors import UsageError
-from chipwise.evidence.validate import Validation
+from chipwise.evidence.residuals import Validation
 from chipwise.report.accuracy_view import write_section
 from command_line import Run
 

@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from chipwise import __version__, api
+from chipwise.api.placing import Given
 from chipwise.cli.app import COMMANDS as SUMMARIES
 from chipwise.parallel.layout import Layout
 from chipwise.workload.workload import Workload
@@ -126,7 +127,7 @@ def test_fit_gives_the_same_numbers_as_the_api(run: Run) -> None:
 
 def test_estimate_gives_the_same_numbers_as_the_api(run: Run) -> None:
     place = ("--chip", "h100-sxm5-80gb", "--tp", "2", "--concurrency", "10")
-    report = api.estimate(MODEL, Workload("serve"), "h100-sxm5-80gb", Layout(tp=2.0), concurrency=10)
+    report = api.estimate(MODEL, Workload("serve"), Given("h100-sxm5-80gb", Layout(tp=2.0), concurrency=10))
     assert run("estimate", MODEL, *place, "--format", "json").json == plain(report)
 
 

@@ -8,11 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from chipwise.api.suites.mlperf import predict_mlperf
+from chipwise.api.suites.mlperf_folds import MLPERF
 from chipwise.calibrate.fit_mlperf import shipped_mlperf
 from chipwise.catalog.published import load_inference_results
 from chipwise.errors import UsageError
-from chipwise.evidence.mlperf_anchors import Anchor, correction
+from chipwise.evidence.anchors import Anchor, correction
 from chipwise.evidence.mlperf_rows import Run, run_of
 from chipwise.evidence.mlperf_tiers import interval, spreads, tier_of
 from evidence.mlperf import ROW
@@ -75,21 +75,21 @@ def table(path: Path, rows: list[dict[str, str]]) -> str:
 
 def test_anchors_of_the_user_move_the_suite(tmp_path: Path) -> None:
     rows = table(tmp_path / "rows.csv", [{**ROW, "result": ""}])
-    plain = {p.metric: p for p in predict_mlperf(rows)}["result"]
+    plain = {p.metric: p for p in MLPERF.predict(rows)}["result"]
     assert plain.mid is not None
     twice = {**ROW, "row_id": "mine", "chips_total": "4", "result": str(plain.mid)}  # twice as fast
-    moved = {p.metric: p for p in predict_mlperf(rows, table(tmp_path / "mine.csv", [twice]))}["result"]
+    moved = {p.metric: p for p in MLPERF.predict(rows, None, table(tmp_path / "mine.csv", [twice]))}["result"]
     assert moved.mid is not None
     assert 1.4 < moved.mid / plain.mid < 2.0
     assert moved.basis == "measured"
     with pytest.raises(UsageError, match="no measured rows"):
-        list(predict_mlperf(rows, rows))
+        MLPERF.predict(rows, None, rows)
 
 
 def test_a_row_never_anchors_itself(tmp_path: Path) -> None:
     rows = table(tmp_path / "rows.csv", [{**ROW, "result": ""}])
     known = table(tmp_path / "known.csv", [{**ROW, "result": "1"}])
-    plain, moved = (list(predict_mlperf(rows, a)) for a in (None, known))
+    plain, moved = (MLPERF.predict(rows, None, a) for a in (None, known))
     assert [p.mid for p in plain] == [p.mid for p in moved]
 
 

@@ -14,9 +14,8 @@ from chipwise.api.train import situate
 from chipwise.calibrate.parameters import shipped_parameters
 from chipwise.errors import ChipwiseError
 from chipwise.evidence.rows import Row
-from chipwise.evidence.training_measured import measured_of, workload_key
+from chipwise.evidence.training_measured import measured_of, target_of, workload_key
 from chipwise.evidence.training_rows import read_run
-from chipwise.evidence.training_targets import target_of
 from chipwise.predict.training.dims import transformer
 from chipwise.predict.training.values import Spread
 

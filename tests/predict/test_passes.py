@@ -115,7 +115,7 @@ def test_a_prompt_goes_in_chunks_of_the_budget() -> None:
 
 def test_between_points_passes_are_linear_and_below_one_they_hold_one() -> None:
     p = table().passes()
-    t, one, _ = p.at(np.array([[9.0, 1.0, 0.25]]))
+    t, one, _ = p.at(np.array([[9.0, 1.0, 0.25]]), np.array([[0]]))
     assert t[0] == pytest.approx(BASE_S + SEQUENCE_S * np.array([9.0, 1.0, 1.0]))
     assert one[0] == pytest.approx(1000 * TOKEN_S)
 

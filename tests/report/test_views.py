@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from chipwise import api
+from chipwise.api.placing import Terms
 from chipwise.errors import InfeasibleError
 from chipwise.report.fit_view import fit_view
 from chipwise.report.glossary import GLOSSARY
@@ -22,7 +23,7 @@ MODEL = "meta-llama/Llama-3.1-70B"
 
 @pytest.fixture(scope="module")
 def report() -> PlanReport:
-    return api.plan(MODEL, Workload("serve", 2000, 300, 10.0, 1.0, 0.04), today=dt.date(2026, 8, 1))
+    return api.plan(MODEL, Workload("serve", 2000, 300, 10.0, 1.0, 0.04), Terms(today=dt.date(2026, 8, 1)))
 
 
 def test_the_first_line_names_the_model_in_figures() -> None:
@@ -72,9 +73,9 @@ def test_chips_without_a_price_are_not_above_a_limit() -> None:
     report = api.plan(
         "Qwen/Qwen3-32B",
         Workload("serve", 1000, 100, 1.0),
+        Terms(today=dt.date(2026, 8, 1)),
         chips=["rtx-5090", "h100-sxm5-80gb"],
         limits=limits,
-        today=dt.date(2026, 8, 1),
     )
     (refused,) = report.refused
     assert (refused.chip, refused.reason) == ("rtx-5090", "NO_PRICE")

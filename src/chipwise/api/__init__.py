@@ -15,8 +15,7 @@ if TYPE_CHECKING:
     from chipwise.api.fitting import fit
     from chipwise.api.loaded import describe, load, models
     from chipwise.api.planning import plan
-    from chipwise.api.suites.predicting import SUITES, predict_suite
-    from chipwise.api.suites.validating import VALIDATIONS, validate
+    from chipwise.api.suites.doors import SUITES, VALIDATIONS, predict_suite, validate
 
 __all__ = [
     "SUITES",
@@ -35,8 +34,8 @@ __all__ = [
 
 # Modules are not called like their verbs: importing one would hide the verb of that name.
 _HOMES = {
-    "SUITES": "suites.predicting",
-    "VALIDATIONS": "suites.validating",
+    "SUITES": "suites.doors",
+    "VALIDATIONS": "suites.doors",
     "calibrate_kernels_file": "calibrating",
     "describe": "loaded",
     "doctor": "checkup",
@@ -45,8 +44,8 @@ _HOMES = {
     "load": "loaded",
     "models": "loaded",
     "plan": "planning",
-    "predict_suite": "suites.predicting",
-    "validate": "suites.validating",
+    "predict_suite": "suites.doors",
+    "validate": "suites.doors",
 }
 
 

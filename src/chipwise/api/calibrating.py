@@ -8,13 +8,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from chipwise.api.suites.kernels import METRIC
 from chipwise.calibrate.kernel_questions import taken
 from chipwise.calibrate.kernel_table import NUMBERS, TEXT, asked_of
-from chipwise.calibrate.kernels import price_kernels
+from chipwise.calibrate.kernels import METRIC, corrected_kernels, price_kernels
+from chipwise.calibrate.parameter import write_table
 from chipwise.calibrate.parameters import Parameters, shipped_parameters
-from chipwise.calibrate.refit_kernels import refit_kernels
-from chipwise.calibrate.table import write_table
 from chipwise.catalog.chips import load_chips
 from chipwise.catalog.files import output_file, writing
 from chipwise.errors import UsageError
@@ -50,7 +48,7 @@ def calibrate_kernels_file(rows: str, out: str, numbers: Parameters | None = Non
         )
     asked = taken(asked, usable)
     source = f"fitted on {int(usable.sum())} rows of {Path(rows).name}, {date.today()}"
-    fitted = refit_kernels(asked, chips, known, source)
+    fitted = corrected_kernels(asked, chips, known, source)
     after = price_kernels(asked, chips, Parameters({**known.table, **fitted}).kernels).mid_s
     with writing(out, rows) as file:
         file.write(write_table(fitted))

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
 from chipwise.api.context import Context
-from chipwise.api.placing import placed
+from chipwise.api.placing import Given, Terms, placed
 from chipwise.api.published import beside_published
 from chipwise.calibrate.fit_serving import harnessed, knows_client
 from chipwise.catalog.override import told
@@ -71,17 +70,12 @@ class Asked:
 def asked(
     model: str,
     workload: Workload,
-    chip: str,
-    layout: Layout,
-    *,
-    count: int | None = None,
-    concurrency: float | None = None,
-    rate_per_s: float | None = None,
-    replicas: int = 1,
-    **software: Any,
+    given: Given,
+    terms: Terms | None = None,
 ) -> Asked:
     """The question read and checked; the arguments and errors are those of `estimate`."""
-    context, deployment = placed(model, workload, chip, **software)
+    layout, count = given.layout, given.count
+    context, deployment = placed(model, workload, given.chip, terms)
     found, hardware = context.found, deployment.chip
     graph, name = found.graph, found.graph.model.name
     reason = check_layout(graph, layout)
@@ -96,10 +90,10 @@ def asked(
     if chips % 1:
         hint = f"as in --tp {hardware.devices_per_package}: software sees so many devices in one"
         raise UsageError(f"{layout.label()} takes {chips:g} x {hardware.id}, not whole ones", hint)
-    one = Asked(context, deployment, layout, replicas, concurrency, rate_per_s)
+    one = Asked(context, deployment, layout, given.replicas, given.concurrency, given.rate_per_s)
     memory = memory_of(graph, Group.single(deployment, layout), one.requests)
-    _check(memory, deployment, layout, one.name, f"chipwise fit {model} --chip {chip}")
-    if concurrency is None and rate_per_s is None and workload.task == "local":
+    _check(memory, deployment, layout, one.name, f"chipwise fit {model} --chip {given.chip}")
+    if given.concurrency is None and given.rate_per_s is None and workload.task == "local":
         one = replace(one, concurrency=1.0)  # one user; serving and batches fill the machine
     return one
 
@@ -165,21 +159,19 @@ def served(asks: Sequence[Asked], loads: Loads) -> Prediction:
 def estimate(
     model: str,
     workload: Workload,
-    chip: str,
-    layout: Layout,
+    given: Given,
+    terms: Terms | None = None,
     *,
     evidence: bool = True,
-    **question: Any,
 ) -> PlanReport:
-    """A chip, a layout, and a load: `concurrency` clients that each send their next request when the last has ended, or
-    `rate_per_s` requests that arrive at random, over all `replicas` (default: as many as fit, of a local user one).
+    """One deployment and its load: clients that each send their next request when the last has ended, or requests that
+    arrive at random, over all replicas (default: as many as fit, of a local user one).
 
-    `count` checks the chips of the layout; `changes` replaces figures of the chip, `policy` those of the
-    runtime; the other arguments are those of `asked` and `placed`. With `evidence` the nearest published result stands
-    beside the answer and moves nothing in it. Raises `UsageError` for an illegal layout and `InfeasibleError` where it
-    does not fit or cannot carry the load, saying by how much.
+    With `evidence` the nearest published result stands beside the answer and moves nothing in it. Raises `UsageError`
+    for an illegal layout and `InfeasibleError` where it does not fit or cannot carry the load, saying by how much.
     """
-    one = asked(model, workload, chip, layout, **question)
+    terms = terms or Terms()
+    one = asked(model, workload, given, terms)
     context, d = one.context, one.deployment
     prompt_workers = 0
     if context.tactics.prefill is not None:
@@ -188,7 +180,7 @@ def estimate(
         _, loads = loads_of([one])
         beside = prompt_workers_for(loads.full(), replace(loads.engines, replicas=np.ones(1)))
         prompt_workers = int(np.ceil(beside[0, 0] * (1.0 - 1e-9)))
-        shared = replace(context.tactics, prefill=(layout, prompt_workers))
+        shared = replace(context.tactics, prefill=(given.layout, prompt_workers))
         one = replace(one, context=replace(context, tactics=shared))
     group, loads = loads_of([one])
     found = served([one], loads)
@@ -210,7 +202,7 @@ def estimate(
         refused=(),
         considered=1,
         rejected={},
-        assumptions=(*context.assumptions([record]), *told(question.get("changes"))),
+        assumptions=(*context.assumptions([record]), *told(terms.changes)),
     )
 
 

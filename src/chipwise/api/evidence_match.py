@@ -7,14 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from datetime import date
 
 from chipwise.api.estimating import estimate
 from chipwise.api.loaded import describe
 from chipwise.api.nearest import model_facts
-from chipwise.api.planning import plan
+from chipwise.api.placing import Given, Terms
+from chipwise.api.planning import limits_for, plan
 from chipwise.api.suites.mlperf import Answer, answer
-from chipwise.api.tactics import Tactics
 from chipwise.calibrate.parameters import Parameters, shipped_parameters
 from chipwise.catalog.benchmarks import Limit, load_benchmarks
 from chipwise.catalog.chips import get_chip
@@ -42,16 +41,10 @@ P99 = 0.99
 def match_evidence(
     model: str,
     workload: Workload,
-    chip: str,
+    given: Given,
+    terms: Terms | None = None,
     *,
-    count: int | None = None,
-    precision: str | None = None,
-    runtime: str | None = None,
-    tactics: Tactics | None = None,
-    concurrency: float | None = None,
     most: int = 5,
-    today: date | None = None,
-    parameters: Parameters | None = None,
 ) -> MatchReport:
     """The nearest evidence for a model on a chip, beside what `plan` predicts for these chips.
 
@@ -59,30 +52,31 @@ def match_evidence(
     as they are near; the level and age of their software are part of it, so that a lead of tuned engines does not leak
     into the user's plan. It moves nothing. Raises `UnknownNameError` for an unknown model or chip.
     """
-    numbers = parameters or shipped_parameters()
+    terms, count = terms or Terms(), given.count
+    numbers = terms.parameters or shipped_parameters()
     facts = model_facts(model)
     if facts is None:
         describe(model)  # says what is wrong with it
         raise UsageError(f"{model}: cannot be read")
-    hardware = get_chip(chip)
+    hardware = get_chip(given.chip)
     target = Target(
         model=facts,
         chip=hardware.id,
         chips=count,
-        precision=precision or describe(model).precision,
+        precision=terms.precision or describe(model).precision,
         scenario=workload.task,
         input_tokens=workload.prompt_tokens,
         output_tokens=workload.output_tokens,
-        concurrency=concurrency,
-        runtime=runtime or "",
-        date=f"{today or day():%Y-%m}",
+        concurrency=given.concurrency,
+        runtime=terms.runtime or "",
+        date=f"{terms.today or day():%Y-%m}",
         power_w=hardware.tdp_w,
     )
     everything = (*Store().items(), *map(item_of, load_inference_results().values()))
     found = nearest(target, filter(generates, everything), model_facts, most)
     chips = count or (found[0].item.chips if found and found[0].item.chips else 1)
     try:
-        best = _best(model, workload, hardware.id, chips, precision, runtime, tactics or Tactics(), numbers)
+        best = _best(model, workload, hardware.id, chips, replace(terms, parameters=numbers))
     except ChipwiseError as error:
         return MatchReport(target, found, None, "", str(error))
     t = best.tokens_per_s
@@ -98,21 +92,17 @@ def claim_evidence(
     result: str,
     model: str,
     workload: Workload,
+    terms: Terms | None = None,
     *,
     count: int | None = None,
-    precision: str | None = None,
-    runtime: str | None = None,
     against: Sequence[str] = (),
-    tactics: Tactics | None = None,
-    today: date | None = None,
-    parameters: Parameters | None = None,
 ) -> ClaimReport:
     """Whether the lead of a row over other chips carries over to the user's workload, and what reverses it.
 
     Targets of the workload are taken as 99th percentiles, as in the benchmarks, unless it says another. Raises
     `UnknownNameError` for an unknown row, model or chip, `UsageError` for a row that holds no rate or no known chip.
     """
-    numbers = parameters or shipped_parameters()
+    terms = replace(terms or Terms(), parameters=(terms and terms.parameters) or shipped_parameters())
     item = Store().get(result) if result.startswith("own-") else _published(result)
     if item.per_chip is None or not item.chip:
         raise UsageError(
@@ -123,7 +113,7 @@ def claim_evidence(
     if facts is None:
         describe(model)
         raise UsageError(f"{model}: cannot be read")
-    named = precision or describe(model).precision
+    named = terms.precision or describe(model).precision
     target = Target(
         model=facts,
         chip=item.chip,
@@ -132,8 +122,8 @@ def claim_evidence(
         scenario=workload.task,
         input_tokens=workload.prompt_tokens,
         output_tokens=workload.output_tokens,
-        runtime=runtime or "",
-        date=f"{today or day():%Y-%m}",
+        runtime=terms.runtime or "",
+        date=f"{terms.today or day():%Y-%m}",
         power_w=get_chip(item.chip).tdp_w,
     )
     goal = _goal(model, workload, item.chip, count or item.chips or 1, named)
@@ -155,11 +145,10 @@ def claim_evidence(
                 tpot_s=c.tpot_s if task == "serve" else None,
                 percentile=percentile,
             )
-            own = runtime if c.chip == item.chip else None
+            own = terms.runtime if c.chip == item.chip else None
             try:
-                best = _best(
-                    c.model, asked, c.chip, c.chips, c.precision or None, own, tactics or Tactics(), numbers
-                )
+                under = replace(terms, precision=c.precision or None, runtime=own)
+                best = _best(c.model, asked, c.chip, c.chips, under)
                 known[plain] = best.tokens_per_s.mid / c.chips
             except ChipwiseError:
                 known[plain] = None
@@ -217,28 +206,10 @@ def _condition(item: Item) -> Condition | None:
     )
 
 
-def _best(
-    model: str,
-    workload: Workload,
-    chip: str,
-    chips: int,
-    precision: str | None,
-    runtime: str | None,
-    tactics: Tactics,
-    numbers: Parameters,
-) -> PlanRecord:
+def _best(model: str, workload: Workload, chip: str, chips: int, terms: Terms) -> PlanRecord:
     """The plan that `plan` shows first for these chips. Raises its errors."""
-    report = plan(
-        model,
-        workload,
-        have={chip: chips},
-        precision=precision,
-        runtime=runtime,
-        tactics=tactics,
-        evidence=False,
-        parameters=numbers,
-    )
-    return report.plans[0]
+    limits = replace(limits_for(workload.task), have={chip: chips})
+    return plan(model, workload, terms, limits=limits, evidence=False).plans[0]
 
 
 def _predictor(numbers: Parameters) -> Callable[[Item], float | None]:
@@ -262,21 +233,12 @@ def _own(item: Item, numbers: Parameters) -> float | None:
         return None
     lone = item.concurrency == 1.0
     workload = Workload("local" if lone else "batch", item.input_tokens, item.output_tokens)
-    precision = item.precision or None
-    best = _best(item.model, workload, item.chip, item.chips, precision, None, Tactics(), numbers)
+    terms = Terms(precision=item.precision or None, parameters=numbers)
+    best = _best(item.model, workload, item.chip, item.chips, terms)
     if lone or item.concurrency is None:
         return best.tokens_per_s.mid
     x = best.layout
-    found = estimate(
-        item.model,
-        workload,
-        item.chip,
-        Layout(float(x.tp), float(x.pp), float(x.dp), float(x.ep)),
-        replicas=best.replicas,
-        concurrency=item.concurrency,
-        precision=precision,
-        runtime=best.runtime,
-        parameters=numbers,
-        evidence=False,
-    )
+    layout = Layout(float(x.tp), float(x.pp), float(x.dp), float(x.ep))
+    given = Given(item.chip, layout, replicas=best.replicas, concurrency=item.concurrency)
+    found = estimate(item.model, workload, given, replace(terms, runtime=best.runtime), evidence=False)
     return found.plans[0].tokens_per_s.mid

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from chipwise.api.loaded import Loaded, check_length, find_chip, load
+from chipwise.api.placing import Terms
 from chipwise.catalog.chips import load_chips
 from chipwise.catalog.override import told
 from chipwise.report.assemble import layout_record, memory_record, model_record, whole
@@ -27,37 +28,31 @@ SMALLER = ("fp8", "int4")  # formats tried to mend a no, in order of how little 
 
 def fit(
     model: str,
+    terms: Terms | None = None,
     *,
     context: int | None = None,
     sequences: int = 1,
     chips: Sequence[str] = (),
     count: int | None = None,
-    changes: Mapping[str, str] | None = None,
-    precision: str | None = None,
-    kv: str | None = None,
-    runtime: str | None = None,
-    policy: Mapping[str, str] | None = None,
-    adapter: Adapter | None = None,
-    adapters: int = 1,
-    limits: Limits | None = None,
+    adapters: tuple[int, Adapter] | None = None,
 ) -> FitReport:
     """The memory of a model on every chip, at the smallest count that holds `sequences` of `context` tokens
     (2,300, or what the model reads if that is less).
 
     `count` asks about that many chips instead: the roomiest layout, and for a no by how much it misses and the
-    changes that would mend it, each sufficient alone. `changes` replaces figures of the chips, `policy` those of
-    the runtime; so many `adapters` like `adapter` are held beside the model. Raises
+    changes that would mend it, each sufficient alone. `adapters`: so many of a kind are held beside the model. Raises
     `UsageError` and `UnknownNameError`.
     """
-    found = load(model, precision, kv)
+    terms = terms or Terms()
+    found = load(model, terms.precision, terms.kv)
     if context is None:
         context = min(CONTEXT, found.graph.model.max_context or CONTEXT)
     check_length(found, context)
-    limits = limits or Limits()
-    wanted = [find_chip(c, changes) for c in chips] or [c for c in load_chips().values() if c.rentable]
-    held = adapters * adapter_bytes(found.graph, adapter) if adapter else 0.0
+    limits = Limits()
+    wanted = [find_chip(c, terms.changes) for c in chips] or [c for c in load_chips().values() if c.rentable]
+    held = adapters[0] * adapter_bytes(found.graph, adapters[1]) if adapters else 0.0
     offered, refused = deployments(
-        found.graph.model, wanted, runtime, timed=False, policy=policy, adapter_bytes=held
+        found.graph.model, wanted, terms.runtime, timed=False, policy=terms.policy, adapter_bytes=held
     )
     records: list[FitRecord] = []
     refusals = [RefusalRecord(c.id, r.name, why) for c, r, why in refused]
@@ -78,7 +73,7 @@ def fit(
         sequences=sequences,
         fits=tuple(records),
         refused=tuple(refusals),
-        assumptions=(*found.notes, *found.graph.model.assumptions, *told(changes)),
+        assumptions=(*found.notes, *found.graph.model.assumptions, *told(terms.changes)),
     )
 
 

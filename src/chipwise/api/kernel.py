@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 
 from chipwise.api.kernel_network import Joined, joined, limit
 from chipwise.api.loaded import find_chip
-from chipwise.api.requests.field import pairs, split
 from chipwise.api.requests.kernel import ELEMENTWISE, LAUNCHES, OPERATORS, KernelRequest
 from chipwise.calibrate.kernel_exchanges import FABRICS, exchange_tiers
 from chipwise.calibrate.kernel_questions import (
@@ -55,7 +54,7 @@ from chipwise.parallel.collective import Kind, Traffic, exchange, traffic, wire_
 from chipwise.parallel.overlap import behind, stolen_share
 from chipwise.report.kernel_records import KernelRecord, KernelReport, LevelRecord
 from chipwise.report.records import Figure, RefusalRecord
-from chipwise.units import format_bytes, format_seconds, parse_quantity, scalar
+from chipwise.units import format_bytes, format_seconds, scalar
 from chipwise.workload import op as ops
 from chipwise.workload.op import Op
 
@@ -121,9 +120,9 @@ def answer(request: KernelRequest, numbers: Parameters | None = None) -> KernelR
     kind, `InfeasibleError` where no chip can be priced.
     """
     given, known_numbers = request.options(), numbers or shipped_parameters()
-    named, changes = split(request.chips), pairs(request.set_, "--set")
+    named, changes = request.values["chips"], request.values["set_"] or {}
     if "bytes_" in given:
-        given["bytes_"] = parse_quantity(given["bytes_"], "B", "--bytes", low=1.0, high=1e15)
+        given["bytes_"] = request.values["bytes_"]
     if (launch := given.get("launch")) is not None and launch not in LAUNCHES:
         raise UnknownNameError("launch", launch, LAUNCHES, f"one of {', '.join(LAUNCHES)}")
     if request.op == "collective":

@@ -186,7 +186,7 @@ def _share(policies: Policies, chip: Chip, several: bool) -> float:
 
 def _guess(request: Mapping[str, Any], graph: Graph) -> Guess | None:
     """What `--speculate` asked for, as `Serving` reads it."""
-    tactics = Serving(speculate=request.get("speculate")).settings()["tactics"]
+    tactics = Serving(speculate=request.get("speculate")).tactics()
     if tactics.speculation is None:
         return None
     return Guess(tactics.speculation.draft_tokens, not tactics.lookup and graph.extra("mtp") is not None)

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from dataclasses import replace
 
 import numpy as np
 
 from chipwise.api.estimating import estimate
-from chipwise.api.placing import placed
-from chipwise.calibrate.parameters import Parameters
-from chipwise.catalog.pricing import Pricing
-from chipwise.parallel.layout import Layout
+from chipwise.api.placing import Given, Terms, placed
 from chipwise.parallel.shard import shard
 from chipwise.predict.passes import Requests
 from chipwise.predict.pieces import Piece, pieces
@@ -27,30 +24,16 @@ __all__ = ["load_curve", "operators"]
 POINTS = 16
 
 
-def operators(
-    model: str,
-    workload: Workload,
-    chip: str,
-    layout: Layout,
-    *,
-    count: int | None = None,
-    concurrency: float | None = None,
-    rate_per_s: float | None = None,
-    replicas: int = 1,
-    pricing: Pricing | None = None,
-    parameters: Parameters | None = None,
-    **software: Any,
-) -> OperatorsReport:
+def operators(model: str, workload: Workload, given: Given, terms: Terms | None = None) -> OperatorsReport:
     """Every operator and exchange of a decode pass and of a pass with a chunk of a prompt, on one device of the plan.
 
     The arguments are those of `estimate`, and so are its errors. A pass gives every sequence one token: guesses
     ahead are not taken apart.
     """
-    shared: dict[str, Any] = {"pricing": pricing, "parameters": parameters, **software}
-    load: dict[str, Any] = {"concurrency": concurrency, "rate_per_s": rate_per_s, "replicas": replicas}
-    answer = estimate(model, workload, chip, layout, count=count, **load, **shared)
+    terms, layout = terms or Terms(), given.layout
+    answer = estimate(model, workload, given, terms)
     record = answer.plans[0]
-    context, d = placed(model, workload, chip, **software)
+    context, d = placed(model, workload, given.chip, terms)
     costs, overheads = context.rates((d,))
     sharded = shard(context.found.graph, layout)
     asked = Requests.of(context.workload, d.policies)
@@ -84,41 +67,26 @@ def operators(
 def load_curve(
     model: str,
     workload: Workload,
-    chip: str,
-    layout: Layout,
+    given: Given,
+    terms: Terms | None = None,
     *,
-    count: int | None = None,
-    concurrency: float | None = None,
-    rate_per_s: float | None = None,
-    replicas: int = 1,
-    pricing: Pricing | None = None,
-    parameters: Parameters | None = None,
     ttft_s: float | None = None,
     tpot_s: float | None = None,
-    **software: Any,
 ) -> LoadReport:
-    """One replica at 16 loads from a lone request to as many as fit, or to `concurrency`.
+    """One replica at 16 loads from a lone request to as many as fit, or to the concurrency given.
 
     Loads are spaced evenly on a logarithmic scale. `ttft_s` and `tpot_s` are targets to hold it against; the other
     arguments are those of `estimate`, and so are its errors.
     """
-    shared: dict[str, Any] = {"pricing": pricing, "parameters": parameters, **software}
-    load: dict[str, Any] = {"concurrency": concurrency, "rate_per_s": rate_per_s, "replicas": replicas}
-    answer = estimate(model, workload, chip, layout, count=count, **load, **shared)
+    terms, layout, concurrency = terms or Terms(), given.layout, given.concurrency
+    answer = estimate(model, workload, given, terms)
     full = answer.plans[0]
-    _, d = placed(model, workload, chip, **software)
+    _, d = placed(model, workload, given.chip, terms)
     least = min(float(in_flight(workload, layout.pp) * layout.dp), full.concurrency)
     loads = np.unique(np.geomspace(least, full.concurrency, POINTS))[:-1]
     lesser = (
         estimate(
-            model,
-            workload,
-            chip,
-            layout,
-            count=count,
-            concurrency=float(c) * replicas,
-            replicas=replicas,
-            **shared,
+            model, workload, replace(given, concurrency=float(c) * given.replicas, rate_per_s=None), terms
         )
         for c in loads
     )

@@ -5,22 +5,18 @@ configuration -> model -> graph -> deployments -> candidates -> predictions -> c
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from datetime import date
 
 from chipwise.api.context import Context
-from chipwise.api.loaded import check_length, find_chip, load_generating
+from chipwise.api.loaded import find_chip, load_generating
 from chipwise.api.operate import operate
+from chipwise.api.placing import Terms
 from chipwise.api.published import beside_published
 from chipwise.api.searching import RUNTIMES, Effort, Found, before, search
-from chipwise.api.tactics import Tactics
 from chipwise.api.unmet import no_plan, refusal_record
-from chipwise.calibrate.parameters import Parameters, shipped_parameters
 from chipwise.catalog.chips import load_chips
 from chipwise.catalog.override import told
-from chipwise.catalog.pricing import Pricing
-from chipwise.catalog.snapshot import today as day
 from chipwise.catalog.system import systems_for
 from chipwise.parallel.layout import Reason
 from chipwise.predict.fleet import Day, over_day
@@ -32,7 +28,7 @@ from chipwise.search.space import FEW, Limits
 from chipwise.workload.curve import RateCurve
 from chipwise.workload.workload import Workload
 
-__all__ = ["BEST", "plan"]
+__all__ = ["BEST", "limits_for", "plan"]
 
 BEST = "best"
 """In place of a runtime: compare all that can."""
@@ -43,47 +39,27 @@ NARROWER = "fp8"
 def plan(
     model: str,
     workload: Workload,
+    terms: Terms | None = None,
     *,
     chips: Sequence[str] = (),
-    have: Mapping[str, int] | None = None,
-    changes: Mapping[str, str] | None = None,
-    precision: str | None = None,
-    kv: str | None = None,
-    runtime: str | None = None,
-    policy: Mapping[str, str] | None = None,
-    tactics: Tactics | None = None,
+    limits: Limits | None = None,
     curve: RateCurve | None = None,
     evidence: bool = True,
-    pricing: Pricing | None = None,
-    limits: Limits | None = None,
-    today: date | None = None,
-    parameters: Parameters | None = None,
 ) -> PlanReport:
     """The best plan of every chip, ranked, with what was refused and why.
 
-    `chips` (names or TOML files) or `have` (how many of each there are; they cost nothing) restrict the
-    search; `changes` replaces figures of the chips, `policy` those of the runtime. `runtime` "best" compares all
-    that can on every chip, as is done for chips that one has and for a local user. The arrivals of a day
-    (`curve`) are what a fleet sized for the rate is judged on. With `evidence` the nearest published results stand
-    beside the first plans and move nothing in them. Raises `InfeasibleError` where no chip has a plan;
-    `UsageError` and `UnknownNameError` for bad input.
+    `chips` (names or TOML files) or the chips that one has (`limits.have`; they cost nothing) restrict the search.
+    A runtime "best" in the terms compares all that can on every chip, as is done for chips that one has and for a
+    local user. The arrivals of a day (`curve`) are what a fleet sized for the rate is judged on. With `evidence` the
+    nearest published results stand beside the first plans and move nothing in them. Raises `InfeasibleError` where no
+    chip has a plan; `UsageError` and `UnknownNameError` for bad input.
     """
-    found = load_generating(model, precision, kv)
-    check_length(found, workload.context)
-    tactics = tactics or Tactics()
-    workload = tactics.drawn(workload)
-    context = Context(
-        found,
-        workload,
-        parameters or shipped_parameters(),
-        today or day(),
-        None if have else pricing or Pricing(),
-        policy or {},
-        tactics,
-    )
-    limits = limits or Limits(max_devices=8 if workload.task == "local" else 64)
-    limits = replace(limits, have=dict(have or {}))
-    wanted = [find_chip(c, changes) for c in have or chips or _everything(workload)]
+    terms = terms or Terms()
+    limits = limits or limits_for(workload.task)
+    have, runtime = limits.have, terms.runtime
+    context = terms.context(model, workload, owned=bool(have))
+    found, workload = context.found, context.workload
+    wanted = [find_chip(c, terms.changes) for c in have or chips or _everything(workload)]
     if not (have or chips) and workload.task != "local":
         limits = replace(limits, few=frozenset(c.id for c in wanted if _at_home(c.id)))
     local = workload.task == "local"
@@ -99,7 +75,7 @@ def plan(
             wanted,
             None if runtime == BEST else runtime,
             local=local,
-            policy=policy,
+            policy=terms.policy,
             every=effort != "market",
         )
         able, unable = context.tactics.on(offered, context.found.graph)
@@ -109,37 +85,18 @@ def plan(
 
     result, never = searched(context, limits)
     unmet, rejected = list(result.refusals.values()), result.rejected
-    narrow = None
-    if (
-        precision is None
-        and not local
-        and found.graph.model.precision.base.name == found.graph.model.precision.name
-    ):
-        other = load_generating(model, NARROWER, kv)
-        narrow = replace(context, found=replace(other, notes=found.notes))
-        shorter, _ = searched(narrow, limits)
-        result.considered += shorter.considered
-        cheaper = {
-            chip: choice
-            for chip, choice in shorter.choices.items()
-            if chip not in result.choices or before(choice, result.choices[chip], EQUAL)
-        }
-    if not result.choices and not (narrow and cheaper):
+    plans, considered = _records(context, result), result.considered
+    narrow = None if local else _narrower(context, model, terms)
+    if narrow is not None:
+        other, _ = searched(narrow, limits)
+        plans, considered = _cheaper(plans, result, narrow, other), considered + other.considered
+    if not plans:
         dearer = None
         if limits.max_usd_per_h is not None:
             free, _ = searched(context, replace(limits, max_usd_per_h=None))
             priced = [p for p in _records(context, free) if p.price]
             dearer = min(priced, key=lambda p: p.price.mid if p.price else 0.0, default=None)
         raise no_plan(found.graph.model.name, workload, rejected, unmet, never, dearer)
-    stored = _records(context, result)
-    plans = list(stored)
-    if narrow and cheaper:
-        shorter.choices = cheaper
-        converted = [replace(p, note=_noted(p.note), converted=True) for p in _records(narrow, shorter)]
-        first = rank_plans(stored, workload)[:1]
-        plans = [
-            p for p in stored if p.chip not in cheaper or (first and p.chip == first[0].chip)
-        ] + converted
     del rejected[Reason.OK]
     if curve is not None:
         plans = [replace(p, day=_day(p, curve, workload)) for p in plans]
@@ -150,11 +107,11 @@ def plan(
         workload=workload_record(workload),
         plans=beside_published(ranked, described, workload, context.today) if evidence else ranked,
         refused=(*never, *(refusal_record(r, workload) for r in unmet)),
-        considered=result.considered,
+        considered=considered,
         rejected={reason.value: n for reason, n in rejected.most_common()},
         assumptions=(
             *context.assumptions(plans),
-            *told(changes),
+            *told(terms.changes),
             RUNTIMES[effort],
             f"at most {limits.max_devices} devices per replica (SRAM only: more)",
             *([f"at most {FEW} of a card made for desks (--chips NAME: more)"] if limits.few else []),
@@ -162,16 +119,40 @@ def plan(
     )
 
 
-def _noted(note: str) -> str:
-    return "; ".join(
-        filter(None, (note, f"{NARROWER} in place of the checkpoint's format: quality not assessed"))
-    )
+def _narrower(context: Context, model: str, terms: Terms) -> Context | None:
+    """The same with weights of fewer bits, where they are as the checkpoint has them and that is 16 bits."""
+    if terms.precision is not None or not context.found.graph.model.precision.is_plain:
+        return None
+    found = load_generating(model, NARROWER, terms.kv)
+    return replace(context, found=replace(found, notes=context.found.notes))
+
+
+def _cheaper(plans: list[PlanRecord], stored: Found, narrow: Context, other: Found) -> list[PlanRecord]:
+    """Plans with those of the `other` format in place of each chip that is clearly better in it. The best one as stored
+    stays beside them."""
+    cheaper = {
+        chip: choice
+        for chip, choice in other.choices.items()
+        if chip not in stored.choices or before(choice, stored.choices[chip], EQUAL)
+    }
+    words = f"{NARROWER} in place of the checkpoint's format: quality not assessed"
+    converted = [
+        replace(p, note="; ".join(filter(None, (p.note, words))), converted=True)
+        for p in _records(narrow, replace(other, choices=cheaper))
+    ]
+    first = {p.chip for p in rank_plans(plans, narrow.workload)[:1]}
+    return [p for p in plans if p.chip not in cheaper or p.chip in first] + converted
 
 
 def _at_home(chip: str) -> bool:
     """Whether no server holds it: a card made for desks."""
     forms = {s.form for s in systems_for(chip)}
     return bool(forms) and forms <= LOCAL_FORMS
+
+
+def limits_for(task: str) -> Limits:
+    """What a plan may use where nothing was said: up to 8 devices of a local user's machine, else 64 a replica."""
+    return Limits(max_devices=8 if task == "local" else 64)
 
 
 def _records(context: Context, found: Found) -> list[PlanRecord]:

@@ -25,7 +25,17 @@ from chipwise.report.saved import Saved, digest, foreign, read_saved, write_save
 from chipwise.report.table import to_json
 from chipwise.report.table_changes import table_changes
 
-__all__ = ["Answered", "check_answer", "diff", "open_saved", "reading", "replay", "request_of", "save"]
+__all__ = [
+    "Answered",
+    "answered",
+    "check_answer",
+    "diff",
+    "open_saved",
+    "reading",
+    "replay",
+    "request_of",
+    "save",
+]
 
 # Tables by what a change of them means; the first prefix that fits.
 GROUPS: Mapping[str, tuple[str, ...]] = {
@@ -51,9 +61,14 @@ def save(verb: str, request: Request, path: str) -> Answered:
     Raises the errors of the verb, and `UsageError` where the file cannot be written.
     """
     output_file(path)  # before the work is done
-    answered = _ask(verb, _fields(request), Snapshot(current().given, today(), read={}))
-    write_saved(answered.saved, path)
-    return answered
+    found = answered(verb, request)
+    write_saved(found.saved, path)
+    return found
+
+
+def answered(verb: str, request: Request) -> Answered:
+    """The answer with every table that was read for it. Raises the errors of the verb."""
+    return _ask(verb, _fields(request), Snapshot(current().given, today(), read={}))
 
 
 def replay(path: str) -> ReplayReport:

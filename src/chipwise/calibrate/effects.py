@@ -1,8 +1,7 @@
 """Effects on the parameters of a formula, shared over hardware and software in a hierarchy.
 
 A parameter q of row i is exp(sum of effects): one for all rows, one for its data type, one for its generation, one for
-its chip, ... Here are their priors, their values, and how they are named when they are shipped; `fit_kernels` fits
-them.
+its chip, ... Here are their priors, their values, and how they are named when they are shipped; `fit` fits them.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from chipwise.calibrate.parameter import Parameter
 from chipwise.units import Array
 
 __all__ = [
-    "SCATTER", "SCATTER_EDGES_S", "Effect", "Effects", "Labels", "Level", "Quantity", "label_codes",
+    "SCATTER", "SCATTER_EDGES_S", "Effect", "Effects", "Group", "Labels", "Level", "Quantity", "label_codes", "seen",
 ]  # fmt: skip
 
 Labels = Mapping[str, NDArray[np.str_]]
@@ -183,6 +182,34 @@ class Effects:
                 key, _, place = tail.rpartition(".")
                 scatter.setdefault(key, list(_ALIKE))[int(place)] = p.value
         return cls(prior, effects, {k: tuple(v) for k, v in scatter.items()}, rows_hash)
+
+
+@dataclass(frozen=True)
+class Group:
+    """Numbers that are fitted together: the start of their names, what is believed of them, and what they were fitted
+    on. Factors that rows moved less than `least` are not shipped."""
+
+    prefix: str
+    quantities: Mapping[str, Quantity]
+    source: str
+    least: float = 0.0
+
+    def of(self, table: Mapping[str, Parameter]) -> Effects:
+        """Their effects among the parameters; priors where there are none."""
+        return Effects.of(table, self.prefix, self.quantities)
+
+    def parameters(self, effects: Effects) -> dict[str, Parameter]:
+        """What to ship of a fit."""
+        return effects.parameters(self.prefix, self.source, self.least)
+
+
+def seen(name: str, values: Sequence[str], source: str, rows_hash: str = "") -> dict[str, Parameter]:
+    """How many rows of each label a fit has seen, to ship beside it: they decide how near a prediction is."""
+    keys, counts = np.unique(np.asarray(values, dtype=np.str_), return_counts=True)
+    return {
+        f"{name}={key}": Parameter(float(n), float(n), 0.0, "rows", source, rows_hash)
+        for key, n in zip(keys.tolist(), counts.tolist(), strict=True)
+    }
 
 
 def label_codes(labels: Labels, attributes: Sequence[str]) -> tuple[list[str], NDArray[np.intp]]:

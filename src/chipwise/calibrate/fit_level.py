@@ -4,7 +4,7 @@
 
 with i(age) = exp(-(age + 1) / 0.9), age in rounds of MLPerf since v4.0. `tuned` is one number per runtime and vendor of
 chips; A is one number; of every benchmark whose prompts were not published the mean prompt is one number. None is of a
-chip, a model or a submitter. Fitted on the best submission of every cell, by `fit_kernels.fit`.
+chip, a model or a submitter. Fitted on the best submission of every cell, by `calibrate.fit`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from chipwise.calibrate.effects import Effects, Labels, Level, Quantity
-from chipwise.calibrate.fit_kernels import Rows, fit
+from chipwise.calibrate.fit import Rows, fit
 from chipwise.calibrate.parameter import Parameter
 from chipwise.calibrate.parameters import Parameters
 from chipwise.catalog.chip import Chip

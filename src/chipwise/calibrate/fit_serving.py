@@ -2,20 +2,20 @@
 
 Two stages. First factors on the parts of a pass (`predict.parts`), to TPOT;
 then the numbers of a stack that only the first token sees, to TTFT under those passes. Numbers are shared in a
-hierarchy (`fit_kernels`): one value for all rows, and effects by runtime and by benchmark client; an effect without
+hierarchy (`fit`): one value for all rows, and effects by runtime and by benchmark client; an effect without
 rows is 1. Priors: kernel measurements, hence factors of 1.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from chipwise.calibrate.effects import Effects, Level, Quantity
-from chipwise.calibrate.fit_kernels import Rows, fit
+from chipwise.calibrate.effects import Effects, Group, Labels, Level, Quantity, seen
+from chipwise.calibrate.fit import Rows, fit
 from chipwise.calibrate.parameter import Parameter
 from chipwise.calibrate.parameters import Parameters
 from chipwise.catalog.chip import Chip
@@ -27,35 +27,37 @@ from chipwise.predict.service import Engines, Prediction, Service
 from chipwise.units import Array, Real
 
 __all__ = [
-    "LAUNCHED", "PREFIX", "ServingFit", "ServingRows", "chips_seen", "fit_serving", "fitted_count", "harnessed",
-    "knows_client", "part_factors", "served_overheads",
+    "LAUNCHED", "PREFIX", "ServingFit", "ServingRows", "fit_serving", "harnessed", "knows_client", "part_factors",
+    "served_overheads",
 ]  # fmt: skip
 
 PREFIX = "serving"
 SOURCE = "published serving measurements with vLLM, SGLang and TensorRT-LLM on NVIDIA chips; fitted (2026-11)"
 ITERATIONS = 7
 
-Labels = Mapping[str, NDArray[np.str_]]
-
 _RUNTIME, _CLIENT = ("runtime",), ("harness", "runtime")
 
 LAUNCHED = frozenset(("launch", "experts.launch", "quantise", "pointwise"))
 """Parts whose time is mostly that of starting kernels: how well a runtime captures and fuses them differs."""
 
-PASSES: Mapping[str, Quantity] = {
+_PASSES: Mapping[str, Quantity] = {
     # what a runtime adds to or takes from every pass, and from its launches besides; factors on products, experts,
     # attention or exchanges made rows worse that a fit had not seen (docs/log.md)
     "whole": Quantity(1.0, 0.2, "ratio", (Level(_RUNTIME, 0.1),), 0.1, 10.0),
     "launch": Quantity(1.0, 0.3, "ratio", (Level(_RUNTIME, 0.2),), 0.1, 10.0),
 }
 
-FIRST_TOKEN: Mapping[str, Quantity] = {
+_FIRST_TOKEN: Mapping[str, Quantity] = {
     # without a benchmark client close to its prior: what clients add is theirs
     "request_s": Quantity(0.01, 0.1, "s", (Level(_CLIENT, 0.8),), 1e-4, 1.0),
     "stream_tokens": Quantity(1.0, 1.0, "tokens", (Level(_CLIENT, 0.5),), 0.01, 60.0),
     # of the wait of a first wave, if clients started at once and all prompts queued: how a runtime works it off
     "burst": Quantity(1.0, 0.5, "ratio", (Level(_RUNTIME, 0.4),), 0.02, 40.0),
 }
+
+LEAST = 0.005
+PASSES = Group(f"{PREFIX}.pass", _PASSES, SOURCE, LEAST)
+FIRST_TOKEN = Group(f"{PREFIX}.first", _FIRST_TOKEN, SOURCE, LEAST)
 
 
 @dataclass(frozen=True)
@@ -128,10 +130,11 @@ def part_factors(values: Mapping[str, Real]) -> dict[str, Real]:
 
 @dataclass(frozen=True)
 class ServingFit:
-    """Effects on passes and on the first token."""
+    """Effects on passes and on the first token, and which chips were seen."""
 
     passes: Effects
     first: Effects
+    seen: Mapping[str, Parameter] = field(default_factory=dict)
 
     def values(self, labels: Labels) -> dict[str, Array]:
         """Factors and numbers of every row, as `Engines.served` reads them."""
@@ -139,41 +142,28 @@ class ServingFit:
 
     def parameters(self) -> dict[str, Parameter]:
         """What to ship."""
-        return {
-            **self.passes.parameters(f"{PREFIX}.pass", SOURCE, least=0.005),
-            **self.first.parameters(f"{PREFIX}.first", SOURCE, least=0.005),
-        }
+        return {**PASSES.parameters(self.passes), **FIRST_TOKEN.parameters(self.first), **self.seen}
+
+    @property
+    def count(self) -> int:
+        """Numbers that the fit chose: one for every effect on a pass or on the first token."""
+        return len(self.passes.table) + len(self.first.table)
 
     @classmethod
     def of(cls, numbers: Parameters) -> ServingFit:
         """The inverse of `parameters`; numbers that hold no serving fit give its priors."""
-        names = (f"{PREFIX}.pass", f"{PREFIX}.first")
         own = {name: p for name, p in numbers.table.items() if name.startswith(f"{PREFIX}.")}
-        if not own:
-            return cls(Effects(PASSES, {}), Effects(FIRST_TOKEN, {}))
-        return cls(Effects.of(own, names[0], PASSES), Effects.of(own, names[1], FIRST_TOKEN))
-
-
-def chips_seen(labels: Labels, rows_hash: str) -> dict[str, Parameter]:
-    """How many rows of each chip a fit has seen, to ship beside it: they decide how near a prediction is."""
-    chips, counts = np.unique(labels["chip"], return_counts=True)
-    return {
-        f"{PREFIX}.seen.chip={chip}": Parameter(float(n), float(n), 0.0, "rows", SOURCE, rows_hash)
-        for chip, n in zip(chips, counts, strict=True)
-    }
-
-
-def fitted_count(fit: ServingFit) -> int:
-    """Numbers that a fit chose: one for every effect on a pass or on the first token."""
-    return len(fit.passes.table) + len(fit.first.table)
+        return cls(PASSES.of(own), FIRST_TOKEN.of(own))
 
 
 def fit_serving(rows: ServingRows) -> ServingFit:
     """The effects that explain the rows best under their priors. Pure: same rows, same answer."""
-    passes = fit(_Stage(rows, {}).rows(rows.tpot_s, "tpot_s"), PASSES, iterations=ITERATIONS)
+    passes = fit(_Stage(rows, {}).rows(rows.tpot_s, "tpot_s"), PASSES.quantities, iterations=ITERATIONS)
     known = passes.values(rows.labels)
-    first = fit(_Stage(rows, known).rows(rows.ttft_s, "ttft_s"), FIRST_TOKEN, iterations=ITERATIONS)
-    return ServingFit(passes, first)
+    stage = _Stage(rows, known).rows(rows.ttft_s, "ttft_s")
+    first = fit(stage, FIRST_TOKEN.quantities, iterations=ITERATIONS)
+    chips = seen(f"{PREFIX}.seen.chip", rows.labels["chip"].tolist(), SOURCE, passes.rows_hash)
+    return ServingFit(passes, first, chips)
 
 
 def served_overheads(numbers: Parameters, family: str, runtime: str, chips: Sequence[Chip]) -> Overheads:

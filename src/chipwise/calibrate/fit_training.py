@@ -9,9 +9,9 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from chipwise.calibrate import fit_kernels as engine
+from chipwise.calibrate import fit as engine
 from chipwise.calibrate.effects import Effects
-from chipwise.calibrate.fit_kernels import Rows
+from chipwise.calibrate.fit import Rows
 from chipwise.calibrate.parameter import Parameter
 from chipwise.calibrate.parameters import Parameters
 from chipwise.calibrate.training_rates import MEMORY, MEMORY_PREFIX, PREFIX, QUANTITIES, rates

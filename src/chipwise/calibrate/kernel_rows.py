@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from chipwise.calibrate.fit_kernels import Rows
+from chipwise.calibrate.fit import Rows
 from chipwise.calibrate.kernel_exchanges import exchange_cost, exchange_labels, exchange_tiers, network_of
 from chipwise.calibrate.kernel_questions import DTYPES, KINDS, Questions, alike, op_of, run_of, taken
 from chipwise.calibrate.simt_numbers import (

@@ -1,25 +1,30 @@
-"""The kernel suite as a whole: fit every formula to measured kernels, price questions about kernels."""
+"""Kernels as a whole: fit every formula to measured ones, correct what ships by rows of one's own, price questions."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from chipwise.calibrate.effects import Effects, Quantity
-from chipwise.calibrate.fit_kernels import fit, log_spread
+from chipwise.calibrate.effects import Effects, Level, Quantity
+from chipwise.calibrate.fit import Priced, Times, fit, priced
 from chipwise.calibrate.kernel_priors import PRIORS
 from chipwise.calibrate.kernel_questions import Questions, taken
 from chipwise.calibrate.kernel_rows import groups_of, kernel_rows, known
-from chipwise.calibrate.parameter import Z80, Parameter
+from chipwise.calibrate.parameter import Parameter
 from chipwise.calibrate.parameters import Parameters
-from chipwise.calibrate.systolic_kernels import price_systolic
+from chipwise.calibrate.systolic_kernels import priced_systolic
 from chipwise.catalog.chip import Chip
-from chipwise.units import Array
 
-__all__ = ["KernelTimes", "calibrate_kernels", "kernel_parameters", "price_kernels", "price_measured"]
+__all__ = [
+    "METRIC", "calibrate_kernels", "corrected_kernels", "kernel_parameters", "price_kernels",
+    "price_measured",
+]  # fmt: skip
+
+METRIC = "latency_us"
+"""The measured column of tables of kernels."""
 
 # Short kernels are mostly launch and scatter; they count for less than long ones, down to a floor.
 _FULL_WEIGHT_S: Mapping[str, float] = {
@@ -40,18 +45,11 @@ _STRATA = ("chip", "source", "runtime", "variant")
 _UNSEEN = ((0.10, 0.26), (0.43, 0.43))
 # Shapes that the fit did not see scatter more than those it saw (two halves of shapes, fitted in turn).
 _UNSEEN_SHAPES = 1.08
+# A few rows move what they are about, their chip, not what thousands of rows said of all chips.
+OVERALL_SPREAD = 0.01
+CHIP_SPREAD = 0.3
+LEVEL_SHARE = 0.2  # of the spread that an effect on more than a chip had before any row was seen
 _NEGLIGIBLE = 0.035  # of log(factor): leaving these out moves no median by 0.1 points
-
-
-@dataclass(frozen=True)
-class KernelTimes:
-    """Seconds of every question with an 80 % interval, NaN where no measured formula applies; `calibrated` where the
-    formula was fitted on chips of the same generation."""
-
-    mid_s: Array
-    low_s: Array
-    high_s: Array
-    calibrated: NDArray[np.bool_]
 
 
 def calibrate_kernels(
@@ -84,41 +82,34 @@ def price_kernels(
     chips: Mapping[str, Chip],
     effects: Mapping[str, Effects],
     numbers: Parameters | None = None,
-) -> KernelTimes:
+) -> Times:
     """Every question about a SIMT chip, with fitted effects; `latency_us` is not read. `numbers` bring the own
     kernels of local runtimes."""
-    size = len(asked["op"])
-    log_mid, spread = np.full(size, np.nan), np.full(size, np.nan)
-    calibrated = np.zeros(size, dtype=bool)
-    at = np.flatnonzero(known(asked, chips))
-    groups = np.full(size, "", dtype="U24")
-    groups[at] = groups_of(taken(asked, at))
-    for group in np.unique(groups[at]).tolist():
-        index = np.flatnonzero(groups == group)
-        if group not in effects:
-            continue
-        rows = kernel_rows(taken(asked, index), chips, group, numbers)
-        log_mid[index] = np.log(rows.predict(effects[group]))
-        chip_seen = np.isin(rows.labels["chip"], effects[group].keys_of("chip"))
-        generation_seen = np.isin(rows.labels["generation"], effects[group].keys_of("generation"))
-        unseen = np.where(chip_seen, 0.0, np.where(generation_seen, *_UNSEEN[group == "collective"]))
-        spread[index] = Z80 * np.hypot(_UNSEEN_SHAPES * log_spread(rows, effects[group]), unseen)
-        calibrated[index] = generation_seen
-    return KernelTimes(np.exp(log_mid), np.exp(log_mid - spread), np.exp(log_mid + spread), calibrated)
+    return priced(len(asked["op"]), _priced(asked, chips, effects, numbers))
 
 
-def price_measured(asked: Questions, chips: Mapping[str, Chip], numbers: Parameters) -> KernelTimes:
+def price_measured(asked: Questions, chips: Mapping[str, Chip], numbers: Parameters) -> Times:
     """Every question that a family with measured kernels answers: GPUs, and systolic arrays where they have fitted
     operators. NaN for others: `api.kernel` answers them one by one."""
-    times = price_kernels(asked, chips, numbers.kernels, numbers)
-    arrays = price_systolic(asked, chips, numbers.arrays)
-    found = np.isfinite(arrays.mid_s)
-    return KernelTimes(
-        np.where(found, arrays.mid_s, times.mid_s),
-        np.where(found, arrays.low_s, times.low_s),
-        np.where(found, arrays.high_s, times.high_s),
-        np.where(found, arrays.calibrated, times.calibrated),
-    )
+    gpus = _priced(asked, chips, numbers.kernels, numbers)
+    return priced(len(asked["op"]), (*gpus, *priced_systolic(asked, chips, numbers.arrays)))
+
+
+def _priced(
+    asked: Questions, chips: Mapping[str, Chip], effects: Mapping[str, Effects], numbers: Parameters | None
+) -> Iterator[Priced]:
+    """Questions about SIMT chips; calibrated is a generation."""
+    at = np.flatnonzero(known(asked, chips))
+    groups = groups_of(taken(asked, at))
+    for group in np.unique(groups).tolist():
+        if group not in effects:
+            continue
+        index, found = at[groups == group], effects[group]
+        rows = kernel_rows(taken(asked, index), chips, group, numbers)
+        chip_seen = np.isin(rows.labels["chip"], found.keys_of("chip"))
+        generation_seen = np.isin(rows.labels["generation"], found.keys_of("generation"))
+        unseen = np.where(chip_seen, 0.0, np.where(generation_seen, *_UNSEEN[group == "collective"]))
+        yield Priced(index, rows, found, _UNSEEN_SHAPES, unseen, generation_seen)
 
 
 def kernel_parameters(effects: Mapping[str, Effects], source: str) -> dict[str, Parameter]:
@@ -127,6 +118,53 @@ def kernel_parameters(effects: Mapping[str, Effects], source: str) -> dict[str, 
     for group, fitted in effects.items():
         out |= fitted.parameters(group, source, _NEGLIGIBLE)
     return out
+
+
+def corrected_kernels(
+    asked: Questions, chips: Mapping[str, Chip], numbers: Parameters, source: str
+) -> dict[str, Parameter]:
+    """Parameters of the groups of operators that `asked` holds measurements of (`latency_us`), to replace those
+    of `numbers`, which are their prior. Pure; rows of chips or types without a formula are passed over."""
+    mine = {chips[c].generation for c in np.unique(asked["chip"]).tolist() if c in chips}
+    priors = {
+        group: _prior(effects, mine.isdisjoint(effects.keys_of("generation")))
+        for group, effects in numbers.kernels.items()
+    }
+    found = calibrate_kernels(asked, chips, priors)
+    merged = {
+        group: replace(fitted, table={**numbers.kernels[group].table, **fitted.table})
+        for group, fitted in found.items()
+    }
+    return kernel_parameters(merged, source)
+
+
+def _prior(known: Effects, fresh: bool) -> dict[str, Quantity]:
+    """What is believed after the shipped fit: its values, with room to move; all of it for what belongs to a
+    generation, where the rows are the first of theirs (`fresh`)."""
+    return {
+        name: replace(
+            quantity,
+            mid=_overall(known, name, quantity),
+            spread=OVERALL_SPREAD,
+            levels=tuple(_level(known, name, level, fresh) for level in quantity.levels),
+        )
+        for name, quantity in known.quantities.items()
+    }
+
+
+def _overall(known: Effects, name: str, quantity: Quantity) -> float:
+    effect = known.table.get((name, "", ""))
+    return quantity.mid if effect is None else effect.factor
+
+
+def _level(known: Effects, name: str, level: Level, fresh: bool) -> Level:
+    seen = {key: e.value for (q, found, key), e in known.table.items() if (q, found) == (name, level.name)}
+    spread = LEVEL_SHARE * level.spread
+    if "chip" in level.attributes:
+        spread = CHIP_SPREAD
+    elif fresh and "generation" in level.attributes:
+        spread = level.spread
+    return replace(level, spread=spread, centres={**level.centres, **seen})
 
 
 def _sample(asked: Questions) -> NDArray[np.intp]:

@@ -11,13 +11,11 @@ from typing import Any, TypeVar
 import numpy as np
 
 from chipwise.calibrate.effects import Effects
-from chipwise.calibrate.families import cpu_model, dataflow_model, systolic_model
-from chipwise.calibrate.fit_speeds import speed_effects
+from chipwise.calibrate.families import SPEEDS, cpu_model, dataflow_model, systolic_model
 from chipwise.calibrate.kernel_priors import PRIORS
-from chipwise.calibrate.parameter import Parameter
+from chipwise.calibrate.parameter import Parameter, read_table
 from chipwise.calibrate.simt_numbers import Memo, simt_parameters
 from chipwise.calibrate.systolic_kernels import systolic_effects
-from chipwise.calibrate.table import read_table
 from chipwise.catalog.chip import Chip
 from chipwise.catalog.files import read_text
 from chipwise.catalog.parsed import parse
@@ -65,7 +63,7 @@ class Parameters:
     @cached_property
     def speeds(self) -> Effects:
         """What a token waits for on dataflow machines."""
-        return speed_effects(self.table)
+        return SPEEDS.of(self.table)
 
     @cached_property
     def _memo(self) -> Memo:

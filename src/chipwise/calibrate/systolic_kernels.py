@@ -10,15 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import fields, replace
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from chipwise.calibrate.effects import Effects, Level, Quantity
-from chipwise.calibrate.fit_kernels import Rows, fit, log_spread
+from chipwise.calibrate.fit import Priced, Rows, fit
 from chipwise.calibrate.kernel_questions import Questions, alike, op_of, run_of, taken
-from chipwise.calibrate.parameter import Z80, Parameter
+from chipwise.calibrate.parameter import Parameter
 from chipwise.catalog.chip import Chip
 from chipwise.cost.device import Device
 from chipwise.cost.price import price
@@ -31,10 +30,9 @@ from chipwise.workload.op import Op
 __all__ = [
     "GROUPS",
     "PRIORS",
-    "Priced",
     "calibrate_systolic",
     "parameters_of",
-    "price_systolic",
+    "priced_systolic",
     "systolic_effects",
     "systolic_rows",
 ]
@@ -72,16 +70,6 @@ _LEAST_WEIGHT = 0.2
 _UNSEEN_SHAPES = 1.2
 
 
-class Priced(NamedTuple):
-    """Seconds of every row with an 80 % interval, NaN for rows of other chips and operators; `calibrated` where
-    this very chip was measured."""
-
-    mid_s: Array
-    low_s: Array
-    high_s: Array
-    calibrated: NDArray[np.bool_]
-
-
 def calibrate_systolic(asked: Questions, chips: Mapping[str, Chip]) -> dict[str, Effects]:
     """Effects by group of every operator with measured rows of systolic chips; each group is fitted with what those
     before it told. Pure."""
@@ -99,21 +87,17 @@ def systolic_effects(table: Mapping[str, Parameter]) -> dict[str, Effects]:
     return {g: Effects.of(table, g, {n: PRIORS[n] for n in names}) for g, names in GROUPS.items()}
 
 
-def price_systolic(asked: Questions, chips: Mapping[str, Chip], effects: Mapping[str, Effects]) -> Priced:
-    """Every question about a systolic chip priced. `latency_us` is not read."""
-    size = len(asked["op"])
-    log_mid, spread = np.full(size, np.nan), np.full(size, np.nan)
-    calibrated = np.zeros(size, dtype=bool)
+def priced_systolic(
+    asked: Questions, chips: Mapping[str, Chip], effects: Mapping[str, Effects]
+) -> Iterator[Priced]:
+    """Questions about systolic chips; calibrated is this very chip. `latency_us` is not read."""
     for group, names in GROUPS.items():
         index = _index(asked, chips, group)
-        if not len(index):
-            continue
-        found = effects.get(group) or Effects({n: PRIORS[n] for n in names}, {})
-        rows = systolic_rows(taken(asked, index), chips, group, effects)
-        log_mid[index] = np.log(rows.predict(found))
-        spread[index] = Z80 * _UNSEEN_SHAPES * log_spread(rows, found)
-        calibrated[index] = np.isin(rows.labels["chip"], [k[2] for k in found.table if k[1] == "chip"])
-    return Priced(np.exp(log_mid), np.exp(log_mid - spread), np.exp(log_mid + spread), calibrated)
+        if len(index):
+            found = effects.get(group) or Effects({n: PRIORS[n] for n in names}, {})
+            rows = systolic_rows(taken(asked, index), chips, group, effects)
+            known = np.isin(rows.labels["chip"], [k[2] for k in found.table if k[1] == "chip"])
+            yield Priced(index, rows, found, _UNSEEN_SHAPES, 0.0, known)
 
 
 def parameters_of(effects: Mapping[str, Effects], chip: str) -> SystolicParameters:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +16,21 @@ from chipwise.catalog.snapshot import own_exists, per_snapshot, shipped_text
 from chipwise.errors import UnknownNameError, UsageError, shorten
 from chipwise.units import parse_quantity
 
-__all__ = ["BY_DIMENSIONS", "ModelConfig", "bundled_configs", "find_config", "parse_config"]
+__all__ = [
+    "BY_DIMENSIONS",
+    "INLINE",
+    "MAX_BYTES",
+    "ModelConfig",
+    "bundled_configs",
+    "find_config",
+    "parse_config",
+]
 
 BY_DIMENSIONS = "transformer:"
 """What a model begins with that is given by its dimensions."""
+
+INLINE = "{"
+"""What a model begins with that is a configuration itself, as JSON."""
 
 # Key of a dimension -> key of a configuration, and the largest value.
 DIMENSIONS: Mapping[str, tuple[str, float]] = {
@@ -58,13 +69,16 @@ class ModelConfig:
 
 def find_config(name: str) -> ModelConfig:
     """The configuration at a path, in a folder, bundled under a name (case is ignored, and so is the organisation
-    where the rest is unique), or of a transformer by its dimensions, `transformer:layers=...,hidden=...`.
+    where the rest is unique), of a transformer by its dimensions, `transformer:layers=...,hidden=...`, or the
+    configuration itself as JSON.
 
     Raises `UsageError` for a file that is no configuration or dimensions that make no transformer,
     `UnknownNameError` for an unknown name or dimension.
     """
     if name.startswith(BY_DIMENSIONS):
         return _by_dimensions(name)
+    if name.lstrip().startswith(INLINE):
+        return _as_given(name)
     looks_like_path = name.startswith((".", "~", os.sep)) or name.endswith(".json")
     path = Path(name)
     try:
@@ -120,6 +134,15 @@ def parse_config(text: str, name: str, origin: str) -> ModelConfig:
     if not isinstance(data, dict):
         raise UsageError(f"{origin}: not a model configuration", "expected one JSON object")
     return ModelConfig(name, data, origin)
+
+
+def _as_given(text: str) -> ModelConfig:
+    """A configuration that was given itself, called by the name in it or by its type."""
+    if len(text) > MAX_BYTES:
+        raise UsageError(f"the configuration given has {len(text):,} characters", f"at most {MAX_BYTES:,}")
+    config = parse_config(text, "", "the configuration given")
+    named = config.data.get("_name_or_path") or f"{config.data.get('model_type', 'model')} as given"
+    return replace(config, name=shorten(str(named), 120))
 
 
 def _by_dimensions(text: str) -> ModelConfig:

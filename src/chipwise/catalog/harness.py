@@ -18,7 +18,8 @@ __all__ = ["NO_HARNESS", "Harness", "get_harness", "harness_of", "load_harnesses
 @dataclass(frozen=True, slots=True)
 class Harness:
     """A benchmark client. `waves` requests are sent by each client in a run; lengths are drawn evenly from `shortest`
-    of the nominal length to all of it; `server`: requests pass HTTP and a tokeniser."""
+    of the nominal length to all of it; `server`: requests pass HTTP and a tokeniser. `assumed`: taken of tables of
+    measurements whose source names none."""
 
     id: str
     label: str
@@ -29,6 +30,7 @@ class Harness:
     source: str
     date: str
     named_by: tuple[str, ...] = ()
+    assumed: bool = False
 
     @property
     def first_wave(self) -> float:
@@ -80,7 +82,9 @@ def get_harness(name: str | None) -> Harness:
     return known[name]
 
 
-def harness_of(source: str) -> Harness | None:
-    """The harness that the source of a table of measurements names; None where it names none."""
+def harness_of(source: str) -> Harness:
+    """The harness that the source of a table of measurements names, else the one that is assumed of such tables."""
     words = set(re.split(r"[^a-z0-9_]+", source.lower()))
-    return next((h for h in load_harnesses().values() if words & set(h.named_by)), None)
+    known = load_harnesses().values()
+    named = (h for h in known if words & set(h.named_by))
+    return next(named, next((h for h in known if h.assumed), NO_HARNESS))

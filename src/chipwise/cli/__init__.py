@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import io
 import os
 import re
+import shlex
 import sys
 from collections.abc import Sequence
 from itertools import pairwise
@@ -16,9 +18,14 @@ if TYPE_CHECKING:
 
 __all__ = ["main"]
 
+GARBAGE = 200_000
+"""New objects after which some are looked through: more than most commands make."""
+
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run a command and exit: 0 ok, 1 bug, 2 usage, 3 unknown name, 4 infeasible, 5 missing extra."""
+    # looking through all modules and tables for garbage, again and again, takes a tenth of a command's time
+    gc.set_threshold(GARBAGE)
     from cyclopts.exceptions import CycloptsError
 
     from chipwise.cli.app import app
@@ -33,6 +40,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         app(tokens, exit_on_error=False, print_error=False)
         sys.stdout.flush()
     except ChipwiseError as error:
+        _correct(error, tokens)
         if _json_asked(tokens) and not getattr(error, "answered", False):
             _answer(error)
         _complain(str(error))
@@ -79,6 +87,17 @@ def _with_negatives(tokens: Sequence[str]) -> list[str]:
 def _json_asked(tokens: Sequence[str]) -> bool:
     """Whether a program reads the answer, and so the reason for none."""
     return "--format=json" in tokens or ("--format", "json") in pairwise(tokens)
+
+
+def _correct(error: ChipwiseError, tokens: Sequence[str]) -> None:
+    """Where a value was perhaps meant otherwise, the next step is the command with it."""
+    option = f"--{error.field.replace('_', '-')}"
+    instead: tuple[str, ...] = getattr(error, "instead", ())
+    for i, token in enumerate(tokens if instead else ()):
+        if token.partition("=")[0] == option:
+            told = [token] if "=" in token else [*tokens[i : i + 2]]
+            told[-1] = f"{option}={instead[0]}" if len(told) == 1 else instead[0]
+            error.hint = shlex.join(["chipwise", *tokens[:i], *told, *tokens[i + len(told) :]])
 
 
 def _answer(error: ChipwiseError) -> None:

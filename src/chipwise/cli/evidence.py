@@ -3,26 +3,17 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
-from typing import Annotated, Literal  # noqa: F401  Literal: annotations of inherited fields
+from typing import Annotated, Any
 
 from cyclopts import App, Parameter
 
 from chipwise.api import evidence as api
-from chipwise.api.requests.evidence import (
-    CheckClaimRequest,
-    ClaimOptions,
-    EvidenceMatchRequest,
-    MatchOptions,
-)
-from chipwise.api.requests.field import ask
-from chipwise.api.requests.planning import MODEL, TASK
-from chipwise.cli.options import Output, whole
+from chipwise.api.requests.evidence import CheckClaimRequest, EvidenceMatchRequest, EvidenceRequest
+from chipwise.cli.options import Output, taking, whole
 from chipwise.errors import UsageError
 from chipwise.evidence.importers import Given
 from chipwise.report.evidence_view import claim_view, import_view, items_view, match_view, shown_view
 from chipwise.report.table import render
-from chipwise.workload.workload import Task
 
 __all__ = [
     "claim",
@@ -41,38 +32,15 @@ evidence = App(
 )
 
 
-@Parameter(name="*")
-@dataclass(frozen=True, kw_only=True)
-class _Match(MatchOptions):
-    task: Task = ask(TASK, "serve")
-
-
-@Parameter(name="*")
-@dataclass(frozen=True, kw_only=True)
-class _Claim(ClaimOptions):
-    pass
-
-
 Limit = Annotated[int, whole("lines to show")]
 
 
 @evidence.command(name="list")
-def list_results(
-    *,
-    benchmark: Annotated[str | None, Parameter(help="as in llama2-70b")] = None,
-    chip: Annotated[str | None, Parameter(help="a chip")] = None,
-    scenario: Annotated[
-        str | None, Parameter(help="Offline, Server, Interactive, SingleStream, MultiStream")
-    ] = None,
-    round_: Annotated[str | None, Parameter(name="--round", help="as in v5.1")] = None,
-    submitter: Annotated[str | None, Parameter(help="as in NVIDIA")] = None,
-    own: Annotated[bool, Parameter(help="your imported measurements", negative=())] = False,
-    best: Annotated[bool, Parameter(help="the best of each chip, count and round", negative=())] = False,
-    limit: Limit = 40,
-    output: Output = Output(),  # noqa: B008
-) -> None:
+@taking(EvidenceRequest, search=None, limit=None)
+def list_results(given: dict[str, Any], *, limit: Limit = 40, output: Output = Output()) -> None:  # noqa: B008
     """Results of MLPerf Inference, or with --own what you imported."""
-    found = api.list_evidence(api.Filter(benchmark, chip, scenario, round_, submitter), own=own, best=best)
+    asked = EvidenceRequest(**given)
+    found = api.list_evidence(asked.wanted(), own=asked.own, best=asked.best)
     most = _lines(limit) if output.format in ("table", "md") else None
     render((items_view(found, most=most),), found, output.format, sys.stdout)
 
@@ -93,26 +61,23 @@ def search(*words: str, limit: Limit = 40, output: Output = Output()) -> None:  
 
 
 @evidence.command
-def match(
-    model: Annotated[str, Parameter(help=MODEL)],
-    *,
-    options: _Match,
-    output: Output = Output(),  # noqa: B008
-) -> None:
+@taking(EvidenceMatchRequest)
+def match(given: dict[str, Any], *, output: Output = Output()) -> None:  # noqa: B008
     """The nearest results for a plan on eight axes, and the prediction moved towards them."""
-    report = EvidenceMatchRequest(model=model, **vars(options)).run()
+    report = EvidenceMatchRequest(**given).run()
     render(match_view(report), report, output.format, sys.stdout)
 
 
 @evidence.command
+@taking(CheckClaimRequest, model=None)
 def claim(
+    given: dict[str, Any],
     *,
     for_: Annotated[str, Parameter(name="--for", help="your model")],
-    options: _Claim,
     output: Output = Output(),  # noqa: B008
 ) -> None:
     """Does a benchmark lead carry over to your workload, and what reverses it."""
-    report = CheckClaimRequest(model=for_, **vars(options)).run()
+    report = CheckClaimRequest(model=for_, **given).run()
     render(claim_view(report), report, output.format, sys.stdout)
 
 

@@ -1,18 +1,22 @@
-"""Options that several commands share, and how whole numbers are read."""
+"""Options of commands: made from the fields of questions, so that a new field is an option by itself."""
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, fields
-from typing import Annotated, Any
+from typing import Annotated, Any, get_args, get_type_hints
 
 from cyclopts import Parameter
 
-from chipwise.api.requests.field import pairs, split
+from chipwise.api.requests.field import option_of, outer, pairs, split
 from chipwise.cli.whole import read
 from chipwise.errors import UsageError
 from chipwise.report.table import Format
 
-__all__ = ["Answer", "Output", "pairs", "refuse", "split", "whole"]
+__all__ = ["Answer", "Output", "pairs", "refuse", "split", "taking", "whole"]
+
+FIRST = ("model",)  # the fields that need no option before them
 
 
 def whole(text: str) -> Parameter:
@@ -20,13 +24,59 @@ def whole(text: str) -> Parameter:
     return Parameter(help=text, converter=read)
 
 
-def refuse(options: Any, kind: type, but: tuple[str, ...], task: str) -> None:
+def taking(*kinds: type, **changed: Any) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Makes a command of a function: it takes the fields of the questions as options, and gets their values as a
+    dictionary, its first argument. `changed` are other annotated types for some of them (None: no option).
+    """
+    options = [o for kind in kinds for o in _options(kind, changed)]
+
+    def of(run: Callable[..., None]) -> Callable[..., None]:
+        own = list(inspect.signature(run, eval_str=True).parameters.values())[1:]
+        signature = inspect.Signature(sorted([*options, *own], key=lambda p: p.kind))
+
+        def command(*values: Any, **given: Any) -> None:
+            bound = signature.bind(*values, **given)
+            bound.apply_defaults()
+            mine = {p.name for p in own}
+            run(
+                {name: value for name, value in bound.arguments.items() if name not in mine},
+                **{name: value for name, value in bound.arguments.items() if name in mine},
+            )
+
+        command.__name__, command.__doc__ = run.__name__, run.__doc__
+        command.__signature__ = signature  # type: ignore[attr-defined]
+        command.__annotations__ = {p.name: p.annotation for p in signature.parameters.values()}
+        return command
+
+    return of
+
+
+def _options(kind: Any, changed: Mapping[str, Any]) -> list[inspect.Parameter]:
+    hints = get_type_hints(kind)
+    found = []
+    for f in fields(kind):
+        if changed.get(f.name, f) is None:
+            continue
+        first = f.name in FIRST
+        told = Parameter(name=None if first else f"--{outer(f).replace('_', '-')}", help=f.metadata["help"])
+        kind_, *own = get_args(changed[f.name]) if f.name in changed else (hints[f.name],)
+        found.append(
+            inspect.Parameter(
+                f.name,
+                inspect.Parameter.POSITIONAL_OR_KEYWORD if first else inspect.Parameter.KEYWORD_ONLY,
+                default=inspect.Parameter.empty if f.default is MISSING else f.default,
+                annotation=Annotated[kind_, told, *own],
+            )
+        )
+    return found
+
+
+def refuse(given: Mapping[str, Any], kind: Any, but: tuple[str, ...], task: str) -> None:
     """Raise `UsageError` for an option of `kind` that was given and that the task does not read."""
     for f in fields(kind):
-        default = None if f.default is MISSING else f.default
-        if f.name not in but and getattr(options, f.name) != default:
-            name = f"--{f.metadata.get('alias', f.name).replace('_', '-')}"
-            raise UsageError(f"{name} says nothing about --task {task}", "leave it out")
+        if f.name not in but and given[f.name] != (None if f.default is MISSING else f.default):
+            what = f"{option_of(outer(f))} says nothing about --task {task}"
+            raise UsageError(what, "leave it out", field=outer(f))
 
 
 @Parameter(name="*")

@@ -3,28 +3,20 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter
 
 from chipwise.api.requests.command import command_line
-from chipwise.api.requests.field import MISSING, ask
 from chipwise.api.requests.parts import TrainOptions
 from chipwise.api.requests.planning import (
-    MODEL,
-    SERIAL,
-    TASK,
     CompareRequest,
-    EstimateOptions,
     EstimateRequest,
     ExplainRequest,
-    FitOptions,
     FitRequest,
-    PlanOptions,
     PlanRequest,
 )
-from chipwise.cli.options import Answer, refuse
+from chipwise.cli.options import Answer, refuse, taking
 from chipwise.errors import InfeasibleError, UsageError
 from chipwise.report.fit_view import fit_view
 from chipwise.report.plan_view import breakdown_view, plan_view
@@ -32,103 +24,70 @@ from chipwise.report.table import Table, render
 
 __all__ = ["compare", "estimate", "explain", "fit", "plan"]
 
-TARGETS = ("ttft", "tpot")
-EveryTask = Literal["serve", "batch", "local", "train", "finetune"]
 # Training is read here to be pointed to where it is answered.
-Served = Annotated[EveryTask, Parameter(help=TASK, show_choices=False)]
-
-Model = Annotated[str, Parameter(help=MODEL)]
-
-
-@Parameter(name="*")
-@dataclass(frozen=True, kw_only=True)
-class _Plan(PlanOptions):
-    task: EveryTask = ask(
-        "serve many users, batch for throughput, local for one user, train or finetune", "serve"
-    )
+EveryTask = Literal["serve", "batch", "local", "train", "finetune"]
+Served = Annotated[EveryTask, Parameter(show_choices=False)]
+Planned = Annotated[
+    EveryTask,
+    Parameter(help="serve many users, batch for throughput, local for one user, train or finetune"),
+]
+Target = Annotated[str | None, Parameter(show=False)]
 
 
-@Parameter(name="*")
-@dataclass(frozen=True, kw_only=True)
-class _Train(TrainOptions):
-    pass
-
-
-@Parameter(name="*")
-@dataclass(frozen=True, kw_only=True)
-class _Compare(PlanOptions):
-    chips: str = ask("the chips to compare, separated by commas", MISSING)
-    task: Served = "serve"
-
-
-@Parameter(name="*")
-@dataclass(frozen=True, kw_only=True)
-class _Estimate(EstimateOptions):
-    task: Served = "serve"  # type: ignore[assignment]
-    ttft: Annotated[str | None, Parameter(show=False)] = None
-    tpot: Annotated[str | None, Parameter(show=False)] = None
-
-
-@Parameter(name="*")
-@dataclass(frozen=True, kw_only=True)
-class _Fit(FitOptions):
-    chips: Annotated[str | None, Parameter(name=("--chips", "--chip"))] = ask(
-        "only these, separated by commas"
-    )
-
-
+@taking(PlanRequest, TrainOptions, task=Planned)
 def plan(
-    model: Model,
+    given: dict[str, Any],
     *,
-    options: _Plan = _Plan(),
-    training: _Train = _Train(),
     all_: Annotated[bool, Parameter(name="--all", help="show every chip that has a plan")] = False,
     output: Answer = Answer(),  # noqa: B008
 ) -> None:
     """Rank chips, counts and layouts for a workload: time, throughput, cost, and what bounds them."""
-    if options.task in ("train", "finetune"):
+    if given["task"] in ("train", "finetune"):
         from chipwise.cli.training import plan_training
 
-        plan_training(model, options.task, options, training, output, everything=all_)
+        plan_training(given, output, everything=all_)
         return
-    refuse(training, TrainOptions, (), options.task)
-    _show_plans("plan", PlanRequest(model=model, **vars(options)), output, everything=all_)
+    refuse(given, TrainOptions, (), given["task"])
+    names = PlanRequest.__dataclass_fields__
+    request = PlanRequest(**{name: value for name, value in given.items() if name in names})
+    _show_plans("plan", request, output, everything=all_)
 
 
-def compare(
-    model: Model,
-    *,
-    options: _Compare,
-    output: Answer = Answer(),  # noqa: B008
-) -> None:
+@taking(CompareRequest, task=Served)
+def compare(given: dict[str, Any], *, output: Answer = Answer()) -> None:  # noqa: B008
     """The best plan of each of some chips, side by side."""
-    _no_training(options.task, f"--chips {options.chips}")
-    _show_plans("compare", CompareRequest(model=model, **vars(options)), output, everything=True)
+    _no_training(given["task"], f"--chips {given['chips']}")
+    _show_plans("compare", CompareRequest(**given), output, everything=True)
 
 
+@taking(EstimateRequest, task=Served)
 def estimate(
-    model: Model,
+    given: dict[str, Any],
     *,
-    options: _Estimate,
+    ttft: Target = None,
+    tpot: Target = None,
     output: Answer = Answer(),  # noqa: B008
 ) -> None:
     """One plan in full: its times, what they are made of, its memory."""
-    request = EstimateRequest(model=model, **_placed(options))
+    _placed(given, ttft=ttft, tpot=tpot)
+    request = EstimateRequest(**given)
     report = output.of("estimate", request)
     command = command_line("plan", request.planned())
     tables = (plan_view(report, command), *breakdown_view(report.plans[0]))
     render(tables, report, output.format, sys.stdout)
 
 
+@taking(ExplainRequest, task=Served)
 def explain(
-    model: Model,
+    given: dict[str, Any],
     *,
-    options: _Estimate,
-    serial: Annotated[str | None, Parameter(help=SERIAL)] = None,
+    ttft: Target = None,
+    tpot: Target = None,
     output: Answer = Answer(),  # noqa: B008
 ) -> None:
     """What bounds a plan and what would change it: shares of time and elasticities, memory by kind."""
-    report = output.of("explain", ExplainRequest(model=model, serial=serial, **_placed(options)))
+    _placed(given, ttft=ttft, tpot=tpot)
+    report = output.of("explain", ExplainRequest(**given))
     tables: tuple[Table, ...] = breakdown_view(report.plans[0])
     if report.amdahl is not None:
         from chipwise.report.kernel_view import amdahl_view
@@ -137,14 +96,10 @@ def explain(
     render(tables, report, output.format, sys.stdout)
 
 
-def fit(
-    model: Model,
-    *,
-    options: _Fit = _Fit(),
-    output: Answer = Answer(),  # noqa: B008
-) -> None:
+@taking(FitRequest, chips=Annotated[str | None, Parameter(name=("--chips", "--chip"))])
+def fit(given: dict[str, Any], *, output: Answer = Answer()) -> None:  # noqa: B008
     """Does it fit: memory by kind on every chip, smallest count, largest batch and context, what mends a no."""
-    report = output.of("fit", FitRequest(model=model, **vars(options)))
+    report = output.of("fit", FitRequest(**given))
     render(fit_view(report), report, output.format, sys.stdout)
     if not report.fits:
         raise InfeasibleError(f"{report.model.name}: nothing was sized", "the answer says why", answered=True)
@@ -168,14 +123,13 @@ def _no_training(task: str, where: str) -> None:
         )
 
 
-def _placed(options: _Estimate) -> dict[str, Any]:
-    """The options of one given plan; a target says nothing there."""
-    given = dict(vars(options))
-    _no_training(options.task, f"--chips {options.chip} --counts {options.count or 8}")
-    for name in TARGETS:
-        if given.pop(name) is not None:
+def _placed(given: dict[str, Any], **targets: str | None) -> None:
+    """Raises `UsageError` for what says nothing about one given plan: a target, and training."""
+    _no_training(given["task"], f"--chips {given['chip']} --counts {given['count'] or 8}")
+    for name, value in targets.items():
+        if value is not None:
             raise UsageError(
                 f"--{name} is a target, and one given plan is shown as it is",
                 "--concurrency or --rate sets its load",
+                field=name,
             )
-    return given

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import sys
+from typing import Any
 
 from chipwise.api.requests.command import about, command_line
-from chipwise.api.requests.parts import TrainOptions
 from chipwise.api.requests.planning import PlanOptions
 from chipwise.api.requests.training import TrainRequest
 from chipwise.cli.options import Answer, refuse
@@ -19,16 +19,15 @@ SHARED = (
 )  # fmt: skip
 
 
-def plan_training(
-    model: str, task: str, options: PlanOptions, training: TrainOptions, output: Answer, *, everything: bool
-) -> None:
+def plan_training(given: dict[str, Any], output: Answer, *, everything: bool) -> None:
     """Rank chips, counts and layouts for a training run, and print them."""
     from chipwise.report.train_notes import kept
     from chipwise.report.train_view import layout_views, scaling_view, train_view
 
-    refuse(options, PlanOptions, SHARED, task)
-    given = {name: getattr(options, name) for name in SHARED if getattr(options, name) is not None}
-    request = TrainRequest(model=model, task=task, **given, **vars(training))  # type: ignore[arg-type]
+    task = given["task"]
+    refuse(given, PlanOptions, SHARED, task)
+    names = TrainRequest.__dataclass_fields__
+    request = TrainRequest(**{name: value for name, value in given.items() if name in names})
     report = output.of("train_plan", request)
     first = report.plans[0]
     alone = about(

@@ -23,6 +23,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from chipwise.catalog.published import ROUNDS
+from chipwise.evidence.anchors import shrunk
 from chipwise.evidence.item import Item
 from chipwise.evidence.match_axes import (
     STEP,
@@ -164,7 +165,7 @@ def anchored(predicted: float, matches: Sequence[Match], predict: Callable[[Item
 
     `predict` gives tokens per second of an item by the same model; items that it cannot answer are left out.
     """
-    cells: dict[tuple[object, ...], list[tuple[float, float]]] = {}
+    rows = []
     used = []
     for m in matches:
         if not m.shares:
@@ -173,17 +174,10 @@ def anchored(predicted: float, matches: Sequence[Match], predict: Callable[[Item
         if not own or not m.item.tokens_per_s:
             continue
         cell = (m.item.chip, m.item.chips, m.item.model, m.item.precision)
-        k = math.exp(-m.distance / RANGE)
-        cells.setdefault(cell, []).append((k, math.log(m.item.tokens_per_s / own)))
+        rows.append((cell, math.exp(-m.distance / RANGE), math.log(m.item.tokens_per_s / own)))
         used.append(m.item.id)
-    total, shift = 0.0, 0.0
-    for rows in cells.values():
-        most = max(k for k, _ in rows)
-        total += most
-        shift += most * sum(k * r for k, r in rows) / sum(k for k, _ in rows)
-    weight = total / (total + SOFTNESS)
-    value = predicted * math.exp(shift / (total + SOFTNESS)) if used else predicted
-    return Anchored(value, predicted, weight if used else 0.0, tuple(used))
+    shift, weight = shrunk(rows, SOFTNESS)
+    return Anchored(predicted * math.exp(shift), predicted, weight, tuple(used))
 
 
 def _tighter(item: Item, axes: Sequence[Axis]) -> bool:

@@ -1,19 +1,26 @@
-"""What was measured in a row, in seconds and bytes, and how much it may pull on a fit."""
+"""What was measured in a row of training, in seconds and bytes, how much it may pull on a fit, and how many samples its
+benchmark needs to its target."""
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
+from chipwise.catalog.parsed import parse
+from chipwise.catalog.snapshot import shipped_text
 from chipwise.evidence.rows import Row
 from chipwise.evidence.training_rows import Run, number
 from chipwise.predict.training.result import Convention, step_flops
 from chipwise.predict.training.values import Spread, Transformer
 from chipwise.units import Array
 
-__all__ = ["measured_of", "row_group", "row_weights", "unknown_batch", "workload_key"]
+__all__ = [
+    "SPREAD", "Target", "measured_of", "row_group", "row_weights", "target_of", "unknown_batch", "workload_key",
+]  # fmt: skip
 
 KEY = ("model", "benchmark", "chip", "accelerator", "chips_total", "seq_len", "global_batch", "precision")
 
@@ -69,3 +76,25 @@ def row_weights(runs: Sequence[Run]) -> Array:
 def unknown_batch(run: Run) -> bool:
     """Whether a step time is published without its batch: it says nothing about speed."""
     return "global batch" in run.assumed and bool(run.row.get("step_time_s"))
+
+
+TARGETS = "evidence/data/training_targets.toml"
+SPREAD = 1.07  # 10 % to 90 % of runs around the median: published best and worst runs
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Samples to the target of a benchmark (the median), and its evaluation as a share of the steps' time."""
+
+    samples: float
+    evaluation: float
+
+
+def target_of(row: Row) -> Target | None:
+    """What the benchmark of a row needs at its batch; None where nothing is published."""
+    entry = parse(shipped_text(TARGETS)).get(row.get("benchmark", ""))
+    batch = number(row, "global_batch")
+    if entry is None or batch is None:
+        return None
+    sizes, counts = (np.log(column) for column in zip(*entry["samples"], strict=True))
+    return Target(math.exp(float(np.interp(math.log(batch), sizes, counts))), entry["evaluation"])

@@ -33,7 +33,7 @@ class Tier:
 
 @per_snapshot
 def tiers() -> Mapping[str, Tier]:
-    """All tiers by name, as `python -m chipwise.api.suites.refit_training` wrote them."""
+    """All tiers by name, as `python -m chipwise.api.suites.refit training` wrote them."""
     rows = csv.DictReader(io.StringIO(shipped_text(TABLE)))
     return {
         r["tier"]: Tier(float(r["low"]), float(r["high"]), r["basis"], int(r["rows"]), float(r["covered"]))

@@ -145,6 +145,8 @@ async def _tell(ctx: ServerRequestContext[Any, Any], verb: str) -> None:
 def _refusal(problem: Problem) -> CallToolResult:
     """An error that the model reads: what is wrong, the next step, the nearest names, what could be reached."""
     lines = [problem.what]
+    if problem.field:
+        lines.append(f"field: {problem.field}")
     if problem.hint:
         lines.append(f"next: {problem.hint}")
     if problem.nearest:

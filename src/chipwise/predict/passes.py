@@ -122,17 +122,19 @@ class Passes:
     added_s: Array
     prompt_s: Array
 
-    def at(self, batch: Array) -> tuple[Array, Array, Array]:
-        """Decode pass, and what a chunk and a full budget add to one, at `batch` [N, K] of each engine; linear between
+    def at(self, batch: Array, row: NDArray[np.intp]) -> tuple[Array, Array, Array]:
+        """Decode pass, and what a chunk and a full budget add to one, at `batch` of the engines `row`; linear between
         the grid's points, ends beyond it."""
-        low, high, share = _between(batch)
-        rows = np.arange(len(self.decode_s))[:, None]
+        low, _, share = _between(batch)
+        rest, place = 1.0 - share, row * len(BATCHES) + low
+        decode_s, added_s = self.decode_s.reshape(-1), self.added_s.reshape(-1)
 
-        def mixed(table: Array) -> Array:
-            value: Array = table[rows, low] * (1.0 - share) + table[rows, high] * share
+        def mixed(table: Array, place: NDArray[np.intp], step: int) -> Array:
+            value: Array = table.take(place) * rest + table.take(place + step) * share
             return value
 
-        return mixed(self.decode_s), mixed(self.added_s[..., 0]), mixed(self.added_s[..., 1])
+        both = 2 * place
+        return mixed(decode_s, place, 1), mixed(added_s, both, 2), mixed(added_s, both + 1, 2)
 
 
 @dataclass(frozen=True)
@@ -170,25 +172,28 @@ class PassTable:
         )
         added_s = np.where(self.alone[:, None, None], prompt_s[:, None, :2], np.maximum(added_s, _STEEPEST))
         added_s[..., 1] = np.clip(added_s[..., 1], added_s[..., 0], added_s[..., 0] * many[:, None])
-        return Passes(decode_s, added_s, prompt_s)
+        # in one piece each, as `Passes.at` reads them
+        return Passes(np.ascontiguousarray(decode_s), np.ascontiguousarray(added_s), prompt_s)
 
     def shares(self, batch: Array, decoding: Array, chunks: Array, full: Array) -> dict[str, Array]:
         """Seconds by name [N, K] of `decoding` (0 to 1) passes at `batch` with `chunks` single chunks and `full`
         budgets in them (0: prompts alone), not ordered as `Passes` are: parts of a whole, to be scaled to it."""
-        low, high, share = _between(batch)
-        rows = np.arange(len(self))[:, None]
-        weight = share[..., None]
-        pass_ = self.decode[rows, low] * (1.0 - weight) + self.decode[rows, high] * weight
-        here = decoding[..., None]
-        near, far, part = _within(_COARSE, np.clip(batch, 1.0, _COARSE[-1]))
-        weight = part[..., None]
-        total = pass_ * decoding[..., None]
-        for column, count in ((0, chunks), (1, full)):
-            riding = self.added[rows, near, column] * (1 - weight) + self.added[rows, far, column] * weight
-            own = self.prompt[:, None, column]
-            added = np.where(self.alone[:, None, None], own, here * riding + (1.0 - here) * own)
-            total = total + count[..., None] * added
-        return {name: total[..., i] for i, name in enumerate(self.names)}
+        row = np.arange(len(self))[:, None]
+        low, _, share = _between(batch)
+        near, _, part = _within(_COARSE, np.clip(batch, 1.0, _COARSE[-1]))
+        low, near = row * len(BATCHES) + low, row * len(_COARSE) + near
+        alone, rest, without, other = self.alone[:, None], 1.0 - share, 1 - part, 1.0 - decoding
+
+        def of_name(i: int) -> Array:
+            decode = self.decode[..., i].reshape(-1)
+            total: Array = (decode.take(low) * rest + decode.take(low + 1) * share) * decoding
+            for column, count in ((0, chunks), (1, full)):
+                added, own = self.added[:, :, column, i].reshape(-1), self.prompt[:, column, i, None]
+                riding = added.take(near) * without + added.take(near + 1) * part
+                total = total + count * np.where(alone, own, decoding * riding + other * own)
+            return total
+
+        return {name: of_name(i) for i, name in enumerate(self.names)}
 
     def take(self, index: NDArray[np.intp]) -> PassTable:
         """Some of the engines."""
@@ -321,5 +326,13 @@ def _within(grid: Array, where: Array) -> tuple[NDArray[np.intp], NDArray[np.int
     return left, left + 1, (where - grid[left]) / (grid[left + 1] - grid[left])
 
 
+_LOWER = _within(BATCHES, np.arange(BATCHES[-1] + 1.0))[0]  # of every whole number: the grid is one of those
+
+
 def _between(batch: Array) -> tuple[NDArray[np.intp], NDArray[np.intp], Array]:
-    return _within(BATCHES, np.clip(batch, 1.0, BATCHES[-1]))
+    inside = np.clip(batch, 1.0, BATCHES[-1])
+    low = _LOWER[
+        np.fmax(inside, 1.0).astype(np.intp)
+    ]  # one that is not a number has no place, but stays none
+    high = low + 1
+    return low, high, (inside - BATCHES[low]) / (BATCHES[high] - BATCHES[low])

@@ -9,7 +9,8 @@ Legend: N engines, K loads. A *slot* is one micro-batch of one attention replica
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +24,8 @@ __all__ = ["Engines", "Loads", "Prediction", "Service", "shared_wait_s", "transf
 FULL = 0.999  # of a budget or of a pool: the load that is still answered
 LEAST = 1e-9  # requests per pass: a load next to nothing
 MOST = 1e9  # requests per pass: a load that nothing but workers for prompts bounds
-STEPS = 60  # of the search for a load; most end after ten
+STEPS = 100  # of the search for a load; most end after six
+BLOCK = 4096  # loads that are looked for together: their columns stay in the cache
 CLOSE = 1e-10  # of a logarithm: found
 
 
@@ -216,30 +218,13 @@ class Loads:
 
     def closed(self, clients: Array) -> Prediction:
         """`clients` [N, K] in all, each sending its next request when the last has ended."""
-        c = np.broadcast_to(np.asarray(clients, dtype=float), (len(self.engines), np.shape(clients)[-1]))
-        room = (self.engines.limit * self.engines.replicas * self.engines.ranks)[:, None]
-        others = np.maximum(1.0 - 1.0 / np.maximum(np.minimum(c, room), 1.0), 0.0)
-        per_slot = c / self.engines.slots[:, None]
-
-        def over(m: Array) -> Array:
-            at = self._at(m, others, c)
-            return np.maximum(np.log(at.rate * at.cycle_s / per_slot), self._crowded(at))
-
-        return self._seen(self._solved(over, np.shape(c)), others, c)
+        slots = self._slots(clients=np.asarray(clients, dtype=float))
+        return self._seen(slots, slots.solved())
 
     def open(self, rate_per_s: Array) -> Prediction:
         """Poisson arrivals of `rate_per_s` [N, K] in all. Beyond what fits: as many as do."""
-        rate = np.broadcast_to(
-            np.asarray(rate_per_s, dtype=float), (len(self.engines), np.shape(rate_per_s)[-1])
-        )
-        per_slot = rate / self.engines.slots[:, None]
-        one = np.ones(np.shape(rate))
-
-        def over(m: Array) -> Array:
-            at = self._at(m, one, None)
-            return np.maximum(np.log(at.rate / per_slot), self._crowded(at))
-
-        return self._seen(self._solved(over, np.shape(rate)), one, None)
+        slots = self._slots(rate_per_s=np.asarray(rate_per_s, dtype=float))
+        return self._seen(slots, slots.solved())
 
     def full(self) -> Prediction:
         """As many requests as fit, each followed by the next."""
@@ -251,92 +236,286 @@ class Loads:
     def over_batches(self) -> Prediction:
         """Poisson arrivals at every batch of the grid, in memory or not; of single tokens at as many prompts a
         pass. Rates are NaN where prompts or tokens overflow a pass."""
-        decodes = self._column("decodes")
-        m = BATCHES[None, :] / np.maximum(decodes, 1.0)
-        found = self._seen(np.minimum(m, self._most()), np.ones(np.shape(m)), None)
-        return found.each(lambda values: np.where(m <= self._most(), values, np.nan))
+        slots = self._slots()
+        m = BATCHES[None, :] / np.maximum(slots.decodes, 1.0)
+        found = self._seen(slots, np.minimum(m, slots.most))
+        return found.each(lambda values: np.where(m <= slots.most, values, np.nan))
 
     def at(self, requests_per_pass: Array) -> Prediction:
         """Poisson arrivals at m [N, K] requests per pass of a slot."""
-        return self._seen(requests_per_pass, np.ones(np.shape(requests_per_pass)), None)
+        return self._seen(self._slots(), requests_per_pass)
 
-    def _column(self, name: str) -> Array:
-        value = np.asarray(getattr(self.engines.table.requests, name), dtype=float)
-        return np.broadcast_to(value, (len(self.engines),))[:, None]
+    def _slots(self, *, clients: Array | None = None, rate_per_s: Array | None = None) -> _Slots:
+        """The slots of all engines under their share of `clients` or of a rate [N, K]; of neither, at any load."""
+        e, apart = self.engines, self.prompts is not None
 
-    def _most(self) -> Array:
+        def asked(name: str) -> Array:
+            value = np.asarray(getattr(e.table.requests, name), dtype=float)
+            return np.broadcast_to(value, (len(e),))[:, None]
+
+        servers = e.prompt_servers if apart else None
+        # loads for each number of workers for prompts, where there are several
+        shape = (len(e), 1 if servers is None else servers.shape[1])
+
+        def of_each(load: Array) -> Array:
+            return np.broadcast_to(load, np.broadcast_shapes(load.shape, shape))
+
+        count, room = e.slots[:, None], (e.limit * e.replicas * e.ranks)[:, None]
+        wanted, others = None, np.ones((1, 1))
+        if clients is not None:
+            clients = of_each(clients)
+            wanted = clients / count
+            others = np.maximum(1.0 - 1.0 / np.maximum(np.minimum(clients, room), 1.0), 0.0)
+        elif rate_per_s is not None:
+            wanted = of_each(rate_per_s) / count
+        prompt_s = (self.passes if self.prompts is None else self.prompts).prompt_s
+        return _Slots(
+            passes=self.passes,
+            row=np.arange(len(e))[:, None],
+            decodes=asked("decodes"),
+            new=asked("new"),
+            chunk=asked("chunk"),
+            budget=asked("budget"),
+            spread=asked("spread"),
+            riding=~e.table.alone[:, None],
+            request_s=np.asarray(self.service.request_s, dtype=float).reshape(-1, 1),
+            first_s=self.passes.decode_s[:, :1],
+            prompt_one=prompt_s[:, :1],
+            prompt_full=prompt_s[:, 1:2],
+            prompt_lone=prompt_s[:, 2:],
+            count=count,
+            stages=e.stages[:, None],
+            in_step=(e.stages * e.coupled)[:, None],
+            worker=(e.coupled / (e.replicas * e.ranks))[:, None],
+            limit=e.limit[:, None],
+            room=room,
+            others=others,
+            wanted=wanted,
+            clients=clients,
+            servers=servers,
+            transfer_s=np.asarray(e.transfer_s)[:, None] if apart else np.zeros((1, 1)),
+        )
+
+    def _seen(self, slots: _Slots, m: Array) -> Prediction:
+        at, clients, decodes = slots.at(m), slots.clients, slots.decodes
+        rate = at.rate * slots.count
+        outside = (
+            np.zeros(np.shape(rate)) if clients is None else np.maximum(clients / rate - at.cycle_s, 0.0)
+        )
+        s = {
+            n: np.asarray(getattr(self.service, n), dtype=float).reshape(-1, 1)
+            for n in ("stream_tokens", "burst")
+        }
+        first_wave: Real = 0.0
+        if clients is not None:
+            of_slot = np.minimum(clients, slots.room) / slots.count
+            if slots.servers is None:
+                first_wave = s["burst"] * of_slot * at.part_s * slots.stages
+            else:
+                first_wave = s["burst"] * of_slot * slots.count * at.part_s / slots.servers
+        ttft = slots.request_s + at.own_s + at.wait_s + outside + first_wave + s["stream_tokens"] * at.pass_s
+        shape = np.shape(rate)
+        decoding = np.broadcast_to(decodes > 0, shape)
+        return Prediction(
+            load=np.broadcast_to(m, shape),
+            batch=at.batch * slots.count,
+            concurrency=rate * (at.cycle_s + outside),
+            resident=at.rate * (at.cycle_s - slots.request_s) * slots.stages,
+            requests_per_s=rate,
+            tokens_per_s=rate * (decodes + 1.0),
+            ttft_s=ttft,
+            tpot_s=np.where(decoding, at.pass_s, 0.0),
+            decode_s=np.where(decoding, at.decode_s, 0.0),
+            prefill_s=np.broadcast_to(slots.new / slots.chunk * slots.prompt_one, shape),
+            utilisation=np.broadcast_to(at.rho, shape),
+            wait_s=at.wait_s,
+            own_s=np.broadcast_to(at.own_s, shape),
+            outside_s=outside,
+            service_s=at.part_s,
+            budget_share=np.broadcast_to(at.taken, shape),
+            cost=self._machine_time(slots, at),
+        )
+
+    def _machine_time(self, slots: _Slots, at: _At) -> Cost:
+        """Seconds of the machine per output token by resource, of all its time; empty for tables by part."""
+        table, decodes = self.engines.table, slots.decodes
+        if "compute" not in table.names:
+            return Cost()
+        tokens = at.m * np.maximum(decodes, 1.0) * self.engines.ranks[:, None] * slots.stages
+        decoding = np.broadcast_to(np.minimum(decodes, 1.0), np.shape(at.m))
+        # a lone client's single token is all of a prompt
+        chunks = np.where(decodes > 0, at.chunks, np.maximum(at.chunks, LEAST))
+        found = table.shares(at.batch, decoding, chunks, at.budgets)
+        # what a prompt hides of the pass that it rides in is not given back
+        found = {name: np.maximum(values, 0.0) for name, values in found.items()}
+        total = sum(found.values())
+        scale = at.m / at.rate / np.maximum(total, 1e-30) / tokens
+        exposed = {name: values * scale for name, values in found.items()}
+        if (pool := self.engines.prompts) is not None:
+            each = slots.new / slots.chunk / np.maximum(decodes, 1.0)
+            exposed = {n: v + pool.prompt[:, :1, pool.names.index(n)] * each for n, v in exposed.items()}
+        return Cost({name: values for name, values in exposed.items() if np.any(values > 0)})
+
+
+@dataclass(frozen=True)
+class _At:
+    """A load of every slot: see `Loads`. `chunks` single chunks and `budgets` full ones ride in a mean pass."""
+
+    m: Array
+    batch: Array
+    decode_s: Array
+    pass_s: Array
+    rate: Array
+    own_s: Array
+    wait_s: Array
+    cycle_s: Array
+    taken: Array
+    rho: Array
+    chunks: Array
+    budgets: Array
+    part_s: Array
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Slots:
+    """Slots of engines with their passes, under any load m of requests that end in a pass.
+
+    What they are asked and how they are built are columns [N, 1], or [N, K] where loads differ, or [P] of some points
+    of [N, K]; all broadcast against m. None: no such thing.
+
+    `count` slots on engine `row`, of which `in_step` wait for each other, hold `limit` requests for each attention
+    replica, `room` in all; `worker` is the share of them that one prompt has to itself. `wanted` requests a second, or
+    `clients` of a slot, are looked for; `others` is f of `Loads`; a prompt alone takes `prompt_one` for a chunk,
+    `prompt_full` for a full budget.
+    """
+
+    passes: Passes
+    row: NDArray[np.intp]
+    decodes: Array
+    new: Array
+    chunk: Array
+    budget: Array
+    spread: Array
+    riding: NDArray[np.bool_]
+    request_s: Array
+    first_s: Array
+    prompt_one: Array
+    prompt_full: Array
+    prompt_lone: Array
+    count: Array
+    stages: Array
+    in_step: Array
+    worker: Array
+    limit: Array
+    room: Array
+    others: Array
+    transfer_s: Array
+    wanted: Array | None
+    clients: Array | None
+    servers: Array | None
+
+    def each(self, pick: Callable[[Array], Array]) -> _Slots:
+        """Other columns, by one function on every one."""
+        names = [f.name for f in fields(self) if f.name != "passes" and getattr(self, f.name) is not None]
+        picked: dict[str, Any] = {name: pick(getattr(self, name)) for name in names}
+        return replace(self, **picked)
+
+    @property
+    def most(self) -> Array:
         """Requests per pass of a slot that the grid, the budget, and workers for prompts bear."""
-        decodes, new, budget = (self._column(n) for n in ("decodes", "new", "budget"))
-        most = np.where(decodes > 0, BATCHES[-1] / np.maximum(decodes, 1e-9), MOST)
-        riding = ~self.engines.table.alone[:, None]
-        if self.prompts is None:
-            full = FULL * budget / (new + np.where(riding, decodes, 0.0))
-            most = np.minimum(most, np.where(riding | (decodes == 0), full, MOST))
+        most = np.where(self.decodes > 0, BATCHES[-1] / np.maximum(self.decodes, 1e-9), MOST)
+        if self.servers is None:
+            full = FULL * self.budget / (self.new + np.where(self.riding, self.decodes, 0.0))
+            most = np.minimum(most, np.where(self.riding | (self.decodes == 0), full, MOST))
         return most
 
-    def _crowded(self, at: _At) -> Array:
-        """Logarithm of the tightest limit that is used: room for requests, budget, workers for prompts."""
-        inside = at.rate * (at.cycle_s - at.request_s) * self.engines.stages[:, None]
-        with np.errstate(divide="ignore"):
-            return np.maximum(np.log(inside / self.engines.limit[:, None]), np.log(at.taken / FULL))
+    def over(self, m: Array) -> Array:
+        """Logarithm of the load over what is wanted, or of the tightest limit that is used, where that is more: room
+        for requests, budget, workers for prompts."""
+        at = self.at(m)
+        load = at.rate if self.clients is None else at.rate * at.cycle_s
+        inside = at.rate * (at.cycle_s - self.request_s) * self.stages
+        used = np.maximum(inside / self.limit, at.taken / FULL)
+        return np.asarray(np.log(np.maximum(load / np.asarray(self.wanted), used)))
 
-    def _solved(self, over: Callable[[Array], Array], shape: tuple[int, ...]) -> Array:
-        """The load at which `over`, which rises with it, is 0; the largest where it never is.
+    def solved(self) -> Array:
+        """The load [N, K] at which `over`, which rises with it, is 0; the largest where it never is."""
+        shape = np.asarray(self.wanted).shape
+        found = np.empty(shape)
+        for first in range(0, found.size, BLOCK):
+            points = np.arange(first, min(first + BLOCK, found.size))
+            row, column = np.divmod(points, shape[1])
 
-        False position on logarithms, in which loads are nearly straight lines (the Illinois rule of Dowell and Jarratt,
-        1971), with a halving every third step, so that it always ends.
-        """
-        low = np.full(shape, np.log(LEAST))
-        high = np.array(np.broadcast_to(np.log(self._most()), shape))
-        f_low, f_high = np.minimum(over(np.exp(low)), -1e-12), over(np.exp(high))
-        free = f_high <= 0.0  # found: nothing stands in the way of the largest load
-        found = np.where(free, high, low)
-        side = np.zeros(shape)
-        for step in range(STEPS):
-            halve = step % 3 == 2
-            slope = f_high / np.where(f_high - f_low > 0, f_high - f_low, 1.0)
-            middle = 0.5 * (low + high) if halve else high - slope * (high - low)
-            middle = np.clip(middle, low, high)
-            f = over(np.exp(middle))
+            def of_points(value: Array, row: Any = row, column: Any = column) -> Array:
+                # a column of one engine or of one load is that of all
+                place = tuple(
+                    i if size > 1 else 0 for i, size in zip((row, column), value.shape, strict=True)
+                )
+                return np.broadcast_to(value[place], row.shape)
+
+            found.flat[points] = self.each(of_points)._root()
+        return found
+
+    def _root(self) -> Array:
+        """`solved` for points in one column: secants on logarithms, in which loads are nearly straight lines; a halving
+        of the bracket where a secant leaves it, or did not halve what was left. What is found takes no further part."""
+        slots, wanted = self, np.asarray(self.wanted)
+        size = len(wanted)
+        found, open_ = np.empty(size), np.arange(size)
+        low, high = np.full(size, np.log(LEAST)), np.log(np.broadcast_to(self.most, (size,)))
+        bound = np.zeros(size, dtype=bool)  # whether the upper end is known to be too much
+        if self.clients is None:
+            guess = wanted * np.maximum(self.first_s * np.minimum(self.decodes, 1.0), self.prompt_one)
+        else:
+            guess = np.minimum(wanted, self.limit / self.stages) / (self.decodes + 1.0)
+        x = np.clip(np.log(np.maximum(guess, LEAST)), low, high)
+        last_x, last_f = x - 1.0, np.full(size, np.nan)
+        for _ in range(STEPS):
+            f = slots.over(np.exp(x))
             above = f > 0.0
-            # the end that stays twice counts half, so that the other end moves too
-            f_low = np.where(above, np.where(side > 0, 0.5 * f_low, f_low), f)
-            f_high = np.where(above, f, np.where(side < 0, 0.5 * f_high, f_high))
-            low, high = np.where(above, low, middle), np.where(above, middle, high)
-            side = np.where(above, 1.0, -1.0)
-            found = np.where(free, found, np.where(np.abs(f) < CLOSE, middle, low))
-            free = free | (np.abs(f) < CLOSE) | (high - low < CLOSE)
-            if np.all(free):
-                break
-        return np.asarray(np.exp(found))
+            end = np.where(above, x <= low, x >= high)
+            low, high, bound = np.where(above, low, x), np.where(above, x, high), bound | above
+            done = (np.abs(f) < CLOSE) | end | (high - low < CLOSE)
+            if done.any():
+                found[open_[done]] = x[done]
+                if done.all():
+                    break
+                left = ~done
+                slots = slots.each(lambda column, left=left: column[left])  # type: ignore[misc]
+                open_, low, high, bound, x, f, last_x, last_f = (
+                    v[left] for v in (open_, low, high, bound, x, f, last_x, last_f)
+                )
+            slow = np.abs(f) > 0.5 * np.abs(last_f)
+            with np.errstate(divide="ignore", invalid="ignore"):
+                slope = np.where(np.isnan(last_f), 1.0, (f - last_f) / (x - last_x))
+                to = x - f / slope
+            straight = (slope > 0.0) & (to > low) & (to < high) & ~slow
+            other = np.where(bound, 0.5 * (low + high), high)
+            last_x, last_f = x, f
+            x = np.where(straight, to, other)
+        else:
+            found[open_] = low
+        return np.exp(found)
 
-    def _at(self, m: Array, others: Array, clients: Array | None) -> _At:
-        e, r = self.engines, self._column
-        s = {
-            f.name: np.asarray(getattr(self.service, f.name), dtype=float).reshape(-1, 1)
-            for f in fields(Service)
-        }
-        decodes, new, chunk, budget, spread = (r(n) for n in ("decodes", "new", "chunk", "budget", "spread"))
+    def at(self, m: Array) -> _At:
+        """What follows from a load."""
+        decodes, new, chunk, budget, spread = self.decodes, self.new, self.chunk, self.budget, self.spread
+        clients, others, in_step, servers = self.clients, self.others, self.in_step, self.servers
         b = m * decodes
-        t, riding_one, riding_full = self.passes.at(b)
+        t, riding_one, riding_full = self.passes.at(b, self.row)
         chunks = new / chunk
         here = np.minimum(b, 1.0)
-        beside = (
-            1.0
-            if clients is None
-            else np.clip(clients / e.slots[:, None] * e.stages[:, None] - 1.0, 0.0, 1.0)
-        )
-        if self.prompts is not None and e.prompt_servers is not None and e.transfer_s is not None:
-            servers = e.prompt_servers
-            p = self.prompts.prompt_s
-            own, lone = chunks * p[:, :1], chunks * p[:, 2:]
+        beside = 1.0 if clients is None else np.clip(clients / self.count * self.stages - 1.0, 0.0, 1.0)
+        alone_one, alone_full = self.prompt_one, self.prompt_full
+        if servers is not None:
+            own, lone = chunks * alone_one, chunks * self.prompt_lone
             rate = m / t
-            taken = rate * e.slots[:, None] * own / servers
+            taken = rate * self.count * own / servers
             wait = shared_wait_s(own, servers, np.minimum(taken * others, FULL), spread)
-            own = lone + (own - lone) * np.minimum(taken, 1.0) + e.transfer_s[:, None]
+            own = lone + (own - lone) * np.minimum(taken, 1.0) + self.transfer_s
             running = beside if clients is not None else 1.0 - np.exp(-b)
             wait = wait + 0.5 * running * t
-            cycle = s["request_s"] + own + wait + decodes * t
+            cycle = self.request_s + own + wait + decodes * t
             zero = np.zeros(np.shape(t))
             return _At(
                 m,
@@ -346,27 +525,24 @@ class Loads:
                 rate,
                 own,
                 wait,
-                s["request_s"],
                 cycle,
                 taken,
                 taken,
                 zero,
                 zero,
-                chunks * p[:, :1],
+                chunks * alone_one,
             )
         # who decodes sees prompts in a pass that decodes; a prompt may find the engine without any
         decoding = np.minimum(decodes, 1.0)
-        alone_one, alone_full = self.passes.prompt_s[:, :1], self.passes.prompt_s[:, 1:2]
         one = decoding * riding_one + (1.0 - decoding) * alone_one
         full = decoding * riding_full + (1.0 - decoding) * alone_full
-        slots = (e.stages * e.coupled)[:, None]
-        lone_part = (self.passes.prompt_s[:, 2] / self.passes.prompt_s[:, 0])[:, None]
+        lone_part = self.prompt_lone / alone_one
         ratio = budget / chunk
 
         def stalled(x: Array) -> tuple[Array, Array, Array]:
             """What x chunks a pass add to it; single chunks and full budgets among them."""
             first = np.minimum(x, 1.0)
-            any_ = 1.0 - (1.0 - first) ** slots
+            any_ = 1.0 - (1.0 - first) ** in_step
             filled = np.clip((x - 1.0) / np.maximum(ratio - 1.0, 1e-9), 0.0, 1.0) * (ratio > 1.0 + 1e-9)
             beyond = np.maximum(x / ratio, 1.0)
             single = any_ * lone_part + first * (1.0 - lone_part)
@@ -381,11 +557,11 @@ class Loads:
         if clients is not None:
             # nobody waits for his own prompt twice, but it takes the engine's time like all others
             rate = np.minimum(rate, m / np.maximum(here * t + stalled(m * chunks)[0], 1e-15))
-        riding = ~e.table.alone[:, None]
+        riding = self.riding
         own_one = here * riding_one + (1.0 - here) * alone_one
         own = chunks * own_one + np.where(riding, np.ceil(chunks) * t * here * decoding, 0.0)
         rho = stall / pass_s * np.minimum(1.0, decoding + x)
-        part = chunks * stall / np.maximum(x, 1e-12) / slots
+        part = chunks * stall / np.maximum(x, 1e-12) / in_step
         at_once = budget / new
         # a backlog is worked off in full budgets, however prompts are spread before
         heavy = np.minimum(rate * others * full * new / budget, rho)
@@ -402,11 +578,11 @@ class Loads:
         wait = wait + np.where(riding, queue, 0.0)
         if clients is not None:
             # nobody waits for longer than if those that share the engine were served one after the other
-            room = np.minimum(clients, (e.limit * e.replicas * e.ranks)[:, None])
-            together = np.maximum(room * (e.coupled / (e.replicas * e.ranks))[:, None], 1.0)
-            lone = chunks * alone_one + decodes * self.passes.decode_s[:, :1]
+            room = np.minimum(clients, self.room)
+            together = np.maximum(room * self.worker, 1.0)
+            lone = chunks * alone_one + decodes * self.first_s
             wait = np.clip(together * lone - own - decodes * pass_s, 0.0, wait)
-        cycle = s["request_s"] + own + wait + decodes * pass_s
+        cycle = self.request_s + own + wait + decodes * pass_s
         return _At(
             m,
             b,
@@ -415,7 +591,6 @@ class Loads:
             rate,
             own,
             wait,
-            s["request_s"],
             cycle,
             used,
             rho,
@@ -423,90 +598,3 @@ class Loads:
             budgets,
             part,
         )
-
-    def _seen(self, m: Array, others: Array, clients: Array | None) -> Prediction:
-        e = self.engines
-        at = self._at(m, others, clients)
-        slots, decodes = e.slots[:, None], self._column("decodes")
-        rate = at.rate * slots
-        outside = (
-            np.zeros(np.shape(rate)) if clients is None else np.maximum(clients / rate - at.cycle_s, 0.0)
-        )
-        s = {
-            n: np.asarray(getattr(self.service, n), dtype=float).reshape(-1, 1)
-            for n in ("stream_tokens", "burst")
-        }
-        first_wave: Real = 0.0
-        if clients is not None:
-            of_slot = np.minimum(clients, (e.limit * e.replicas * e.ranks)[:, None]) / slots
-            if self.prompts is None:
-                first_wave = s["burst"] * of_slot * at.part_s * e.stages[:, None]
-            else:
-                first_wave = s["burst"] * of_slot * slots * at.part_s / np.asarray(e.prompt_servers)
-        ttft = at.request_s + at.own_s + at.wait_s + outside + first_wave + s["stream_tokens"] * at.pass_s
-        shape = np.shape(rate)
-        decoding = np.broadcast_to(decodes > 0, shape)
-        return Prediction(
-            load=np.broadcast_to(m, shape),
-            batch=at.batch * slots,
-            concurrency=rate * (at.cycle_s + outside),
-            resident=at.rate * (at.cycle_s - at.request_s) * e.stages[:, None],
-            requests_per_s=rate,
-            tokens_per_s=rate * (decodes + 1.0),
-            ttft_s=ttft,
-            tpot_s=np.where(decoding, at.pass_s, 0.0),
-            decode_s=np.where(decoding, at.decode_s, 0.0),
-            prefill_s=np.broadcast_to(self._prompt_s(), shape),
-            utilisation=np.broadcast_to(at.rho, shape),
-            wait_s=at.wait_s,
-            own_s=np.broadcast_to(at.own_s, shape),
-            outside_s=outside,
-            service_s=at.part_s,
-            budget_share=np.broadcast_to(at.taken, shape),
-            cost=self._machine_time(at),
-        )
-
-    def _prompt_s(self) -> Array:
-        passes = self.passes if self.prompts is None else self.prompts
-        return (self._column("new") / self._column("chunk")) * passes.prompt_s[:, :1]
-
-    def _machine_time(self, at: _At) -> Cost:
-        """Seconds of the machine per output token by resource, of all its time; empty for tables by part."""
-        table = self.engines.table
-        if "compute" not in table.names:
-            return Cost()
-        decodes = self._column("decodes")
-        tokens = at.m * np.maximum(decodes, 1.0) * self.engines.ranks[:, None] * self.engines.stages[:, None]
-        decoding = np.broadcast_to(np.minimum(decodes, 1.0), np.shape(at.m))
-        # a lone client's single token is all of a prompt
-        chunks = np.where(decodes > 0, at.chunks, np.maximum(at.chunks, LEAST))
-        found = table.shares(at.batch, decoding, chunks, at.budgets)
-        # what a prompt hides of the pass that it rides in is not given back
-        found = {name: np.maximum(values, 0.0) for name, values in found.items()}
-        total = sum(found.values())
-        scale = at.m / at.rate / np.maximum(total, 1e-30) / tokens
-        exposed = {name: values * scale for name, values in found.items()}
-        if (pool := self.engines.prompts) is not None:
-            each = self._column("new") / self._column("chunk") / np.maximum(decodes, 1.0)
-            exposed = {n: v + pool.prompt[:, :1, pool.names.index(n)] * each for n, v in exposed.items()}
-        return Cost({name: values for name, values in exposed.items() if np.any(values > 0)})
-
-
-@dataclass(frozen=True)
-class _At:
-    """A load of every slot, [N, K]: see `Loads`. `chunks` single chunks and `budgets` full ones ride in a mean pass."""
-
-    m: Array
-    batch: Array
-    decode_s: Array
-    pass_s: Array
-    rate: Array
-    own_s: Array
-    wait_s: Array
-    request_s: Array
-    cycle_s: Array
-    taken: Array
-    rho: Array
-    chunks: Array
-    budgets: Array
-    part_s: Array

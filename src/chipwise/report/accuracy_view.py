@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from chipwise.catalog.files import output_file, writing
 from chipwise.errors import UsageError
-from chipwise.evidence.validate import Summary, Validation
+from chipwise.evidence.residuals import Summary, Validation
 
 __all__ = ["accuracy_lines", "accuracy_section", "write_section"]
 

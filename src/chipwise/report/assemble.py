@@ -168,7 +168,8 @@ def _cautious(goal: Figure | None, plan: PlanRecord) -> float:
     """The goal where the plan is as slow as the end of its interval; chips where there is no price."""
     if goal is None:
         return float(plan.chips)
-    return goal.mid * plan.tokens_per_s.mid / plan.tokens_per_s.low
+    # to eight digits: beyond those a load that was searched for is not known, and would rank by chance
+    return float(f"{goal.mid * plan.tokens_per_s.mid / plan.tokens_per_s.low:.8g}")
 
 
 def _simplest_within_noise(pairs: list[Ranked], w: Workload) -> list[Ranked]:

@@ -9,6 +9,7 @@ from chipwise.catalog.offer import Offer, PriceRange
 from chipwise.catalog.runtime import Runtime
 from chipwise.catalog.system import System
 from chipwise.evidence.item import Item
+from chipwise.report.answer import Answer
 from chipwise.report.records import SCHEMA_VERSION, ModelRecord
 
 __all__ = [
@@ -65,8 +66,8 @@ class ChipRecord:
     figures: tuple[FigureRecord, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class ChipsReport:
+@dataclass(frozen=True, slots=True, repr=False)
+class ChipsReport(Answer):
     """The answer to `chips`; `found` counts those that were left out by the limit too."""
 
     chips: tuple[ChipRecord, ...]
@@ -74,8 +75,8 @@ class ChipsReport:
     schema_version: str = field(default=SCHEMA_VERSION)
 
 
-@dataclass(frozen=True, slots=True)
-class ModelsReport:
+@dataclass(frozen=True, slots=True, repr=False)
+class ModelsReport(Answer):
     """The answer to `models`; `found` counts those that were left out by the limit too."""
 
     models: tuple[ModelRecord, ...]
@@ -83,24 +84,24 @@ class ModelsReport:
     schema_version: str = field(default=SCHEMA_VERSION)
 
 
-@dataclass(frozen=True, slots=True)
-class SystemsReport:
+@dataclass(frozen=True, slots=True, repr=False)
+class SystemsReport(Answer):
     """The answer to `systems`."""
 
     systems: tuple[System, ...]
     schema_version: str = field(default=SCHEMA_VERSION)
 
 
-@dataclass(frozen=True, slots=True)
-class RuntimesReport:
+@dataclass(frozen=True, slots=True, repr=False)
+class RuntimesReport(Answer):
     """The answer to `runtimes`."""
 
     runtimes: tuple[Runtime, ...]
     schema_version: str = field(default=SCHEMA_VERSION)
 
 
-@dataclass(frozen=True, slots=True)
-class OffersReport:
+@dataclass(frozen=True, slots=True, repr=False)
+class OffersReport(Answer):
     """The answer to `offers`: cheapest first, and the range for each chip on demand."""
 
     offers: tuple[Offer, ...]
@@ -109,8 +110,8 @@ class OffersReport:
     schema_version: str = field(default=SCHEMA_VERSION)
 
 
-@dataclass(frozen=True, slots=True)
-class EvidenceReport:
+@dataclass(frozen=True, slots=True, repr=False)
+class EvidenceReport(Answer):
     """The answer to `evidence`; `found` counts those that were left out by the limit too."""
 
     items: tuple[Item, ...]

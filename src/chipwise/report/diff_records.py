@@ -5,14 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from chipwise.report.answer import Answer
 from chipwise.report.difference import TOLERANCE, Change
 from chipwise.report.records import SCHEMA_VERSION
 
 __all__ = ["Cause", "DiffReport", "ReplayReport"]
 
 
-@dataclass(frozen=True, slots=True)
-class ReplayReport:
+@dataclass(frozen=True, slots=True, repr=False)
+class ReplayReport(Answer):
     """A saved answer made again: `identical` if no figure differs by more than `tolerance` (relative), else what does.
     `saved_with` and `replayed_with` are the versions of Python and NumPy; files of earlier versions do not say."""
 
@@ -41,8 +42,8 @@ class Cause:
     first: tuple[Change, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class DiffReport:
+@dataclass(frozen=True, slots=True, repr=False)
+class DiffReport(Answer):
     """Two saved answers: what changed, cause by cause, and in all."""
 
     before: str

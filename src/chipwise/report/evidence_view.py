@@ -10,6 +10,7 @@ from chipwise.evidence.claim import Claim, Condition
 from chipwise.evidence.importers import Imported
 from chipwise.evidence.item import Item
 from chipwise.evidence.match import AXES, Anchored, Match, Target
+from chipwise.report.answer import Answer
 from chipwise.report.records import SCHEMA_VERSION
 from chipwise.report.table import Table
 from chipwise.units import format_number
@@ -60,8 +61,8 @@ class Shown:
     schema_version: str = SCHEMA_VERSION
 
 
-@dataclass(frozen=True, slots=True)
-class MatchReport:
+@dataclass(frozen=True, slots=True, repr=False)
+class MatchReport(Answer):
     """The nearest evidence for a plan. `anchored` holds tokens per second of all chips at full load as `plan` predicts
     them (`anchored.model`), with 80 % `interval`, and what correcting by the matches would make of them."""
 
@@ -74,8 +75,8 @@ class MatchReport:
     schema_version: str = SCHEMA_VERSION
 
 
-@dataclass(frozen=True, slots=True)
-class ClaimReport:
+@dataclass(frozen=True, slots=True, repr=False)
+class ClaimReport(Answer):
     """What becomes of a benchmark lead at the user's conditions."""
 
     item: Item

@@ -10,7 +10,7 @@ from chipwise.report.records import PlanReport
 __all__ = ["ExplainReport"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class ExplainReport(PlanReport):
     """One plan, and, where a serial part was named, when a CPU would do a request of this size sooner."""
 

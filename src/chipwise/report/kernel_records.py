@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from chipwise.report.answer import Answer
 from chipwise.report.records import SCHEMA_VERSION, Figure, RefusalRecord
 
 __all__ = ["AmdahlRecord", "AmdahlReport", "KernelRecord", "KernelReport", "LevelRecord"]
@@ -51,8 +52,8 @@ class KernelRecord:
     notes: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class KernelReport:
+@dataclass(frozen=True, slots=True, repr=False)
+class KernelReport(Answer):
     """The answer to `kernel`; `seconds` is the time on the first chip."""
 
     operator: str

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from chipwise.report.answer import Answer
 from chipwise.report.records import (
     SCHEMA_VERSION,
     Figure,
     ModelRecord,
     PlanRecord,
+    Quantified,
     TailRecord,
     WorkloadRecord,
 )
@@ -43,8 +45,8 @@ class OperatorRecord:
     exposed_s: dict[str, float]
 
 
-@dataclass(frozen=True, slots=True)
-class OperatorsReport:
+@dataclass(frozen=True, slots=True, repr=False)
+class OperatorsReport(Answer):
     """The answer to `operators`: both phases of a plan, and the roofline of its device.
 
     `peaks_flops_per_s` are dense, by data type, as far as an operator uses them. `decode_s` and `prefill_s` are
@@ -68,7 +70,7 @@ class OperatorsReport:
 
 
 @dataclass(frozen=True, slots=True)
-class LoadPoint:
+class LoadPoint(Quantified):
     """A deployment with so many requests in flight. Times are means; `tails` by quantile ("p95")."""
 
     concurrency: float
@@ -83,8 +85,8 @@ class LoadPoint:
     tails: dict[str, TailRecord]
 
 
-@dataclass(frozen=True, slots=True)
-class LoadReport:
+@dataclass(frozen=True, slots=True, repr=False)
+class LoadReport(Answer):
     """The answer to `load`: one replica from a lone request to as many as fit; `limit` says what ends it.
 
     `within` is the largest load of `points` whose means meet the targets, None where none does or none is given.

@@ -5,9 +5,11 @@ Units are in the names; `Figure` is a value with its 80 % interval and basis.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 
 from chipwise.predict.fleet import Day
+from chipwise.report.answer import Answer
+from chipwise.units import format_number
 
 __all__ = [
     "SCHEMA_VERSION",
@@ -21,6 +23,7 @@ __all__ = [
     "PlanRecord",
     "PlanReport",
     "PriceRecord",
+    "Quantified",
     "RefusalRecord",
     "TailRecord",
     "WorkloadRecord",
@@ -29,15 +32,67 @@ __all__ = [
 SCHEMA_VERSION = "0.1"
 
 
+class Quantified:
+    """Base of records that hold figures: each figure takes its unit from the name of its field."""
+
+    __slots__ = ()
+
+    def __post_init__(self) -> None:
+        for f in fields(self):  # type: ignore[arg-type]
+            value = getattr(self, f.name)
+            if isinstance(value, Figure):
+                object.__setattr__(value, "_field", f.name)
+
+
+class _Named:
+    """The name of the field that holds a figure: no part of the figure itself."""
+
+    __slots__ = ("_field",)
+
+
 @dataclass(frozen=True, slots=True)
-class Figure:
-    """`mid [low, high]`: the interval holds 80 % of outcomes; `provisional` while its coverage is untested."""
+class Figure(_Named):
+    """`mid [low, high]`: the interval holds 80 % of outcomes; `provisional` while its coverage is untested.
+
+    `float(figure)` is its middle in SI, `f"{figure:.3f}"` formats that, and `str(figure)` says all of it with its unit.
+    """
 
     mid: float
     low: float
     high: float
     basis: str
     provisional: bool
+
+    def __float__(self) -> float:
+        return float(self.mid)
+
+    def __format__(self, spec: str) -> str:
+        return format(self.mid, spec) if spec else str(self)
+
+    def __str__(self) -> str:
+        unit, scale = _unit(getattr(self, "_field", ""), self.mid)
+        mid, low, high = (format_number(x * scale) for x in (self.mid, self.low, self.high))
+        return f"{mid} [{low} to {high}] {unit}".rstrip()
+
+
+def _unit(name: str, value: float) -> tuple[str, float]:
+    """The unit that figures of a field are shown in, and what SI is multiplied by for it."""
+    per = {
+        "usd_per_million_in": "$/M tokens in",
+        "usd_per_million_out": "$/M tokens out",
+        "kwh_per_million_out": "kWh/M tokens out",
+        "tokens_per_s": "tokens/s",
+        "tokens_per_s_per_chip": "tokens/s/chip",
+        "tokens_per_s_per_user": "tokens/s/user",
+        "days": "days",
+        "usd": "$",
+    }
+    if name in per or not name.endswith("_s"):
+        return per.get(name, ""), 1.0
+    unit, scale = next(
+        ((u, 1.0 / s) for s, u in ((1.0, "s"), (1e-3, "ms"), (1e-6, "us")) if abs(value) >= s), ("ns", 1e9)
+    )
+    return unit, round(scale)
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +205,7 @@ class NearestRecord:
 
 
 @dataclass(frozen=True, slots=True)
-class PlanRecord:
+class PlanRecord(Quantified):
     """A plan and what it is predicted to do. Throughput is of all replicas at the load asked for, or full.
 
     `precision` is that of the weights, `kv` that of the cache. `replicas` count `spare` ones, without which the
@@ -233,8 +288,8 @@ class RefusalRecord:
     reachable: dict[str, float] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class PlanReport:
+@dataclass(frozen=True, slots=True, repr=False)
+class PlanReport(Answer):
     """The answer to `plan`, `estimate` and `compare`."""
 
     model: ModelRecord
@@ -268,8 +323,8 @@ class FitRecord:
     caveat: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class FitReport:
+@dataclass(frozen=True, slots=True, repr=False)
+class FitReport(Answer):
     """The answer to `fit`: one line per chip at the smallest count that fits, or at the count asked for."""
 
     model: ModelRecord

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from chipwise.report.records import SCHEMA_VERSION, Figure, ModelRecord, PriceRecord, RefusalRecord
+from chipwise.report.answer import Answer
+from chipwise.report.records import (
+    SCHEMA_VERSION,
+    Figure,
+    ModelRecord,
+    PriceRecord,
+    Quantified,
+    RefusalRecord,
+)
 
 __all__ = [
     "SHARDING",
@@ -42,7 +50,7 @@ class TrainLayoutRecord:
 
 
 @dataclass(frozen=True, slots=True)
-class TrainPlanRecord:
+class TrainPlanRecord(Quantified):
     """A plan and what it is predicted to do.
 
     `mfu` counts 6 FLOPs per active parameter and token (adapters: 4) and all pairs of the attention core, over
@@ -114,8 +122,8 @@ class TakeoverRecord:
     shares: dict[str, float]
 
 
-@dataclass(frozen=True, slots=True)
-class TrainReport:
+@dataclass(frozen=True, slots=True, repr=False)
+class TrainReport(Answer):
     """The answer to `plan --task train` and `finetune`. `takes_over` names, per chip, where strong
     scaling ends. `limits` are those of the question (days, usd, usd_per_h), which middle values keep."""
 

@@ -67,7 +67,7 @@ def held(loads: Loads, p: Prediction, w: Workload) -> tuple[Array, Array]:
 
 def meets(ttft_s: Array, tpot_s: Array, w: Workload, caution: Caution | None = None) -> NDArray[np.bool_]:
     """Where the times of `held` [N, K] keep the targets, with `caution` their upper ends; a time that is not known
-    keeps none. A whole answer takes TTFT + (n_o - 1) TPOT: of percentiles an upper end, since no request need have both."""
+    keeps none. A whole answer takes TTFT + (n_o - 1) TPOT: an upper end of percentiles."""
     if caution is not None:
         ttft_s, tpot_s = ttft_s * caution.first[:, None], tpot_s * caution.further[:, None]
     good = np.ones(np.shape(ttft_s), dtype=bool)

@@ -23,6 +23,15 @@ PROBLEM_SCHEMA = {
         "detail": {"type": "string", "description": "what is wrong, in one sentence"},
         "hint": {"type": "string", "description": "the next step"},
         "nearest": {"type": "array", "items": {"type": "string"}, "description": "names perhaps meant"},
+        "field": {
+            "type": "string",
+            "description": "the field that it is about, empty where it is about the whole",
+        },
+        "instead": {
+            "type": "array",
+            "items": {"type": "string"},
+            "description": "values of the field perhaps meant",
+        },
         "reasons": {
             "type": "object",
             "additionalProperties": {"type": "integer"},
@@ -34,7 +43,7 @@ PROBLEM_SCHEMA = {
             "description": "the best figures that can be had",
         },
     },
-    "required": ["type", "title", "status", "detail", "hint", "nearest"],
+    "required": ["type", "title", "status", "detail", "hint", "nearest", "field", "instead"],
     "additionalProperties": False,
 }
 
@@ -52,6 +61,8 @@ def problem_response(status: int, problem: Problem, retry_s: int | None = None) 
         "detail": problem.what,
         "hint": problem.hint,
         "nearest": list(problem.nearest),
+        "field": problem.field,
+        "instead": list(problem.instead),
     }
     if problem.reasons or problem.reachable:
         finite = {k: v if math.isfinite(v) else None for k, v in problem.reachable.items()}

@@ -2,21 +2,39 @@
 
 from __future__ import annotations
 
+import json
+import pickle
+from collections.abc import Callable
 from dataclasses import fields
+from typing import Any
 
+import numpy as np
 import pytest
-from pydantic import TypeAdapter, ValidationError
+from pydantic import TypeAdapter
 
 from chipwise.api.requests.command import about, command_line
 from chipwise.api.requests.doors import read_request
 from chipwise.api.requests.planning import FitRequest, PlanRequest
 from chipwise.api.requests.verbs import VERBS
-from chipwise.errors import UsageError
+from chipwise.errors import ChipwiseError, UnknownNameError, UsageError
 from chipwise.report.table import to_json
 from command_line import Run
 
 FILES = {"model", "chip", "chips", "parameters", "log", "day"}
 MODEL = "meta-llama/Llama-3.1-8B"
+LLAMA = {
+    "model_type": "llama",
+    "architectures": ["LlamaForCausalLM"],
+    "num_hidden_layers": 4,
+    "hidden_size": 1024,
+    "num_attention_heads": 8,
+    "intermediate_size": 4096,
+    "vocab_size": 32000,
+    "max_position_embeddings": 8192,
+    "torch_dtype": "bfloat16",
+    "rms_norm_eps": 1e-5,
+    "tie_word_embeddings": False,
+}
 
 
 @pytest.mark.parametrize("verb", VERBS)
@@ -38,15 +56,99 @@ def test_what_may_be_a_file_is_marked(verb: str) -> None:
     assert marked == named
 
 
-def test_numbers_are_read_for_text() -> None:
-    asked = TypeAdapter(PlanRequest).validate_python({"model": MODEL, "in": 500, "rate": 2, "tpot": "40ms"})
-    assert (asked.in_, asked.rate, asked.workload_of("serve").tpot_s) == ("500", "2", 0.04)
+DOORS: dict[str, Callable[..., Any]] = {
+    "agents, HTTP": lambda **given: read_request("plan", given),
+    "Python": lambda **given: PlanRequest(
+        **{"in_" if name == "in" else name: v for name, v in given.items()}
+    ),
+}
 
 
-@pytest.mark.parametrize("given", [{}, {"model": MODEL, "ratee": 3}, {"model": MODEL, "task": "train"}])
-def test_a_door_refuses_what_no_request_has(given: dict[str, object]) -> None:
-    with pytest.raises(ValidationError):
-        TypeAdapter(PlanRequest).validate_python(given)
+@pytest.mark.parametrize("door", DOORS)
+def test_natural_values_are_read_at_every_door(door: str) -> None:
+    said = {"model": MODEL, "in": "500", "rate": "2", "tpot": "40ms", "chips": "l4,h100", "day": "1,2.5,"}
+    said |= {"policy": "max_sequences=64,chunk=2048", "cv": "in=0.5,out=0", "have": "2xl4", "max_chips": "8"}
+    natural = {"model": MODEL, "in": 500.0, "rate": np.int64(2), "tpot": "40ms", "chips": ["l4", "h100"]}
+    natural |= {"day": (1, 2.5), "policy": {"max_sequences": 64, "chunk": 2048}, "cv": {"in": 0.5, "out": 0}}
+    natural |= {"have": {"l4": 2}, "max_chips": 8.0}
+    for name in said:
+        both = [DOORS[door](**{"model": MODEL, name: given[name]}) for given in (said, natural)]
+        if name in ("chips", "day") and door == "agents, HTTP":
+            assert both[0] == both[1]  # names are resolved, rates are written out
+            continue
+        assert (both[0], both[0].values) == (both[1], both[1].values), name
+
+
+def test_a_question_survives_being_sent() -> None:
+    asked = PlanRequest(model=MODEL, rate=2, policy={"chunk": 2048})
+    sent = pickle.loads(pickle.dumps(asked))
+    assert (sent, sent.values) == (asked, asked.values)
+    assert asked.values["rate"] == 2.0
+
+
+@pytest.mark.parametrize("verb", ["plan", "load", "evidence_match"])
+@pytest.mark.parametrize("name", ["ttft", "tpot"])
+@pytest.mark.parametrize("bare", ["40", 40, 0.04, " 40 "])
+def test_a_bare_number_for_a_time_is_refused_with_both_readings(verb: str, name: str, bare: object) -> None:
+    number = str(bare).strip()
+    with pytest.raises(UsageError, match=rf"{number}: {number}ms or {number}s[?]") as refused:
+        read_request(
+            verb,
+            {"model": MODEL, "chip": "l4", name: bare} if verb != "plan" else {"model": MODEL, name: bare},
+        )
+    assert (refused.value.field, refused.value.instead) == (name, (f"{number}ms", f"{number}s"))
+
+
+def test_a_bare_number_of_a_deadline_and_of_an_answer_is_refused_too() -> None:
+    with pytest.raises(UsageError, match=r"30: 30d or 30h[?]"):
+        read_request("train_plan", {"model": MODEL, "deadline": 30})
+    with pytest.raises(UsageError, match=r"20: 20ms or 20s[?]"):
+        read_request("plan", {"model": MODEL, "e2e": 20})
+
+
+@pytest.mark.parametrize(
+    ("given", "field", "said"),
+    [
+        ({}, "model", "needs 'model'"),
+        ({"model": MODEL, "task": "train"}, "task", "does not answer the task train"),
+        ({"model": MODEL, "task": "dream"}, "task", "expected 'serve', 'batch' or 'local'"),
+        ({"model": MODEL, "rate": "ten"}, "rate", "cannot read 'ten'"),
+        ({"model": MODEL, "rate": [1, 2]}, "rate", r"cannot use \[1, 2\], expected text or a number"),
+        ({"model": MODEL, "rate": True}, "rate", "cannot use True"),
+        ({"model": MODEL, "in": float("nan")}, "in", "cannot use nan"),
+        ({"model": MODEL, "chips": {"l4": 1}}, "chips", "expected text or a list"),
+        ({"model": MODEL, "policy": [1]}, "policy", "cannot read '1'"),
+        ({"model": MODEL, "max_chips": 2.5}, "max_chips", "no whole number"),
+        ({"model": MODEL, "max_chips": True}, "max_chips", "expected a whole number"),
+        ({"model": MODEL, "disaggregate": "perhaps"}, "disaggregate", "expected true or false"),
+        ({"model": MODEL, "max_usd_per_h": "cheap"}, "max_usd_per_h", "cannot read 'cheap'"),
+        ({"model": [MODEL]}, "model", "expected text or an object"),
+        ({"model": MODEL, "chips": "l44"}, "chips", "unknown chip"),
+    ],
+)
+def test_an_error_carries_its_field(given: dict[str, object], field: str, said: str) -> None:
+    with pytest.raises(ChipwiseError, match=said) as refused:
+        read_request("plan", given)
+    assert refused.value.field == field
+
+
+def test_a_field_that_no_question_has_is_named_with_the_nearest() -> None:
+    with pytest.raises(UnknownNameError, match=r"unknown field of plan 'ratee'.*did you mean rate[?]"):
+        read_request("plan", {"model": MODEL, "ratee": 3})
+
+
+@pytest.mark.parametrize("files", [False, True])
+def test_a_configuration_is_taken_as_an_object_at_every_door(files: bool) -> None:
+    asked = read_request("fit", {"model": LLAMA, "chips": "l4"}, files=files)
+    text = read_request("fit", {"model": json.dumps(LLAMA), "chips": "l4"}, files=files)
+    report = asked.run()
+    assert report.model.params == text.run().model.params == 4 * 16 * 1024**2 + 2 * 32000 * 1024 + 9 * 1024
+    assert report.model.name == "llama as given"
+    assert command_line("fit", asked) == "chipwise fit config.json --chips l4"
+    with pytest.raises(UsageError, match="given: key 'model_type' occurs twice"):
+        read_request("fit", {"model": '{"model_type": "llama", "model_type": "llama"}'}).run()
+    with pytest.raises(UsageError, match="not valid JSON"):
+        read_request("fit", {"model": '{"model_type": "llama"'}).run()
 
 
 def test_a_request_answers_as_the_command_does(run: Run) -> None:

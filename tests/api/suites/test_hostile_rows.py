@@ -10,9 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from chipwise import api
-from chipwise.api.suites import predicting
-from chipwise.api.suites.predicting import every_row, predict_suite
+from chipwise.api.suites.doors import SUITES, predict_suite
+from chipwise.api.suites.suite import Suite, every_row
 from chipwise.catalog.configs import find_config
 from chipwise.errors import UsageError
 from chipwise.evidence.rows import Part, Predicted, read_rows
@@ -106,7 +105,7 @@ def test_a_bad_row_leaves_the_others_as_they_are(suite: str, folder: Path) -> No
             assert "Traceback" not in line["refused"]
 
 
-@pytest.mark.parametrize("suite", predicting.ANCHORED)
+@pytest.mark.parametrize("suite", [name for name, suite in SUITES.items() if suite.anchored])
 def test_a_bad_anchor_anchors_nothing(suite: str, folder: Path) -> None:
     row = {"row_id": "a", **SOUND[suite]}
     measured = {
@@ -152,7 +151,7 @@ def test_the_cause_is_found_and_nothing_else_refused(folder: Path) -> None:
             yield Predicted(row["row_id"], "x", mid)
 
     path = table(folder, [{"row_id": str(i)} for i in range(16)])
-    lines = every_row("suite", answer, path)  # type: ignore[arg-type]
+    lines = every_row(Suite("suite", ("x",)), answer, path)  # type: ignore[arg-type]
     assert [line.row_id for line in lines] == [str(i) for i in range(16)]
     assert {int(line.row_id) for line in lines if line.refused} == set(causes)
     assert all((line.mid is None) == bool(line.refused) for line in lines)
@@ -161,7 +160,7 @@ def test_the_cause_is_found_and_nothing_else_refused(folder: Path) -> None:
 def test_a_table_that_cannot_be_read_is_no_matter_of_rows(folder: Path) -> None:
     path = table(folder, [{"row_id": "a"}, {"row_id": "b"}])
     with pytest.raises(UsageError, match="no column"):
-        every_row("mlperf", api.SUITES["mlperf"], path)
+        SUITES["mlperf"].predict(path)
     part = Part.of(path, [{"row_id": "b"}])
     assert part == path
     assert list(read_rows(part, ("row_id",))) == [{"row_id": "b"}]

@@ -11,12 +11,14 @@ import pytest
 
 from chipwise import api
 from chipwise.api.evidence_match import match_evidence
+from chipwise.api.placing import Given, Terms
 from chipwise.api.requests.command import command_line
-from chipwise.api.suites.mlperf import Answer, answer, predict_mlperf
-from chipwise.api.tactics import Tactics
+from chipwise.api.suites.mlperf import Answer, answer
+from chipwise.api.suites.mlperf_folds import MLPERF
 from chipwise.calibrate.fit_level import without_level
 from chipwise.calibrate.parameters import shipped_parameters
 from chipwise.evidence.mlperf_rows import read_run
+from chipwise.search.space import Limits
 from chipwise.workload.workload import Workload
 from command_line import Run
 from evidence.mlperf import ROW
@@ -95,8 +97,10 @@ def test_evidence_match_says_the_same_figure() -> None:
     assert q is not None
     workload = Workload("batch", float(q.in_), float(q.out))
     # the cache in 8 bits and the policies of a submission are beyond what a match is told
-    stock = match_evidence(q.model, workload, "h200-sxm-141gb", count=8, precision="fp8", tactics=Tactics())
-    plan = api.plan(q.model, workload, have={"h200-sxm-141gb": 8}, precision="fp8").plans[0]
+    stock = match_evidence(q.model, workload, Given("h200-sxm-141gb", count=8), Terms(precision="fp8"))
+    plan = api.plan(
+        q.model, workload, Terms(precision="fp8"), limits=Limits(have={"h200-sxm-141gb": 8})
+    ).plans[0]
     assert stock.anchored is not None
     assert stock.anchored.model == plan.tokens_per_s.mid
     assert stock.interval == (plan.tokens_per_s.low, plan.tokens_per_s.high)
@@ -109,7 +113,7 @@ def test_beams_are_answered_and_printed_nowhere(tmp_path: Path) -> None:
         writer = csv.DictWriter(out, list(row))
         writer.writeheader()
         writer.writerow(row)
-    lines = {p.metric: p for p in predict_mlperf(str(path))}
+    lines = {p.metric: p for p in MLPERF.predict(str(path))}
     assert lines["tokens_per_s"].mid is not None
     assert not lines["tokens_per_s"].command
 

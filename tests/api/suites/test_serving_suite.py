@@ -12,21 +12,13 @@ import pytest
 
 from chipwise.api.requests.command import command_line
 from chipwise.api.requests.planning import EstimateRequest
-from chipwise.api.suites.serving import (
-    FIGURES,
-    ServingRun,
-    measured_runs,
-    predict_serving,
-    question_of,
-    readable_runs,
-)
-from chipwise.api.suites.serving_folds import serving_rows
-from chipwise.api.suites.speeds import METRIC, predict_speeds
-from chipwise.api.suites.validating import validate
+from chipwise.api.suites.doors import validate
+from chipwise.api.suites.serving import ASKING, FIGURES, SERVING, ServingRun, measured_rows, question_of
+from chipwise.api.suites.speeds import TOKEN_SPEEDS
 from chipwise.calibrate.parameters import shipped_parameters
 from chipwise.errors import ChipwiseError
+from chipwise.evidence.residuals import Residuals, Validation
 from chipwise.evidence.rows import Predicted
-from chipwise.evidence.validate import Judged, Summary, Validation, summarise
 from chipwise.report.accuracy_view import write_section
 from command_line import Run
 
@@ -159,7 +151,7 @@ def written(folder: Path, name: str, *rows: dict[str, str]) -> str:
 
 def test_lengths_are_drawn_where_the_harness_draws_them(tmp_path: Path) -> None:
     rows = written(tmp_path, "a.csv", {}, {"row_id": "s2", "source": "NVIDIA single-run table"})
-    drawn, even = (run for run in readable_runs(rows)[1] if isinstance(run, ServingRun))
+    drawn, even = (run for run in ASKING.questions(rows, None)[1] if isinstance(run, ServingRun))
     assert (drawn.question.harness, even.question.harness) == ("inferencex", "aiperf")
     assert drawn.asked.context.workload.prompt_tokens == pytest.approx(0.9 * 1024)
     assert even.asked.context.workload.prompt_tokens == 1024
@@ -169,7 +161,7 @@ def test_lengths_are_drawn_where_the_harness_draws_them(tmp_path: Path) -> None:
 def test_measured_columns_are_never_read(tmp_path: Path) -> None:
     def answers(name: str, **measured: str) -> list[Predicted]:
         path = written(tmp_path, name, measured, {"row_id": "s2", "chip": "", **measured})
-        return list(predict_serving(path))
+        return SERVING.predict(path)
 
     plain, told = answers("a.csv"), answers("b.csv", ttft_ms="1e9", tpot_ms="nonsense")
     assert plain == told
@@ -181,7 +173,7 @@ def test_measured_columns_are_never_read(tmp_path: Path) -> None:
 
 
 def test_an_answer_of_one_token_has_no_time_per_further_one(tmp_path: Path) -> None:
-    ttft, tpot = predict_serving(written(tmp_path, "a.csv", {"osl": "1"}))
+    ttft, tpot = SERVING.predict(written(tmp_path, "a.csv", {"osl": "1"}))
     assert ttft.mid is not None
     assert ttft.mid > 0
     assert tpot.mid is None
@@ -200,20 +192,20 @@ def test_anchors_pull_their_own_deployment_alone(tmp_path: Path) -> None:
         {"row_id": "other", "chip": "b200-sxm"},
         {"row_id": "z", "concurrency": "8"},
     )
-    plain = {(p.row_id, p.metric): p for p in predict_serving(rows)}
+    plain = {(p.row_id, p.metric): p for p in SERVING.predict(rows)}
     slow = {m: f"{1.5 * (plain['z', m].mid or 0):.6f}" for m in FIGURES.values()}
     own = written(tmp_path, "own.csv", {"row_id": "z", "concurrency": "8", **slow})
-    found = {(p.row_id, p.metric): p for p in predict_serving(rows, own)}
+    found = {(p.row_id, p.metric): p for p in SERVING.predict(rows, anchors=own)}
     ratio = {key: (p.mid or 0) / (plain[key].mid or 1) for key, p in found.items()}
     near, far = ratio["near", "tpot_ms"], ratio["far", "tpot_ms"]
     assert 1.2 < far < near < 1.5, "worth falls with the distance of the load"
     assert ratio["other", "tpot_ms"] == 1
     assert ratio["z", "tpot_ms"] == ratio["z", "ttft_ms"] == 1, "a row never corrects itself"
     assert found["near", "tpot_ms"].basis == "measured" != found["other", "tpot_ms"].basis
-    runs, tpot, ttft = measured_runs(own)
-    assert [r.id for r in runs] == ["z"]
-    assert 1e3 * tpot[0] == pytest.approx(float(slow["tpot_ms"]))
-    assert 1e3 * ttft[0] == pytest.approx(float(slow["ttft_ms"]))
+    m = measured_rows([own], shipped_parameters())
+    assert [r.id for r in m.runs] == ["z"]
+    assert 1e3 * m.data.tpot_s[0] == pytest.approx(float(slow["tpot_ms"]))
+    assert 1e3 * m.data.ttft_s[0] == pytest.approx(float(slow["ttft_ms"]))
 
 
 # ------------------------------------------------- what ships is what is validated
@@ -234,14 +226,14 @@ def sampled(truth: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[str,
         writer.writeheader()
         writer.writerows(rows[::EVERY])
     path = str(folder / "rows.csv")
-    runs = [run for run in readable_runs(path)[1] if isinstance(run, ServingRun)]
+    runs = [run for run in ASKING.questions(path, None)[1] if isinstance(run, ServingRun)]
     assert len(runs) > 100
     return path, runs
 
 
 def test_a_row_takes_the_answer_of_its_question(sampled: tuple[str, list[ServingRun]]) -> None:
     path, runs = sampled
-    said = {(p.row_id, p.metric): p for p in predict_serving(path)}
+    said = {(p.row_id, p.metric): p for p in SERVING.predict(path)}
     for run in runs:
         (plan,) = run.question.run().plans
         for figure, metric in FIGURES.items():
@@ -259,7 +251,7 @@ def test_the_printed_command_gives_the_answer_of_the_row(
     sampled: tuple[str, list[ServingRun]], run: Run
 ) -> None:
     path, runs = sampled
-    said = {(p.row_id, p.metric): p for p in predict_serving(path)}
+    said = {(p.row_id, p.metric): p for p in SERVING.predict(path)}
     apart = [r for r in runs if r.apart][: PRINTED // 2]
     together = [r for r in runs if not r.apart]
     chosen = [*apart, *together[:: len(together) // (PRINTED - len(apart))]][:PRINTED]
@@ -283,7 +275,7 @@ def test_scored_serving_rows_are_answered_and_near(truth: Path) -> None:
     path = truth / "serving_points.csv"
     rows = table(path)
     scored = {i for i, r in rows.items() if r["score"] == "1"}
-    found = [p for p in predict_serving(str(path)) if p.row_id in scored]
+    found = [p for p in SERVING.predict(str(path)) if p.row_id in scored]
     assert len(found) == 2 * len(scored)
     assert sum(p.mid is not None for p in found) >= 0.97 * len(found)
     # in sample: a regression test, not a figure of accuracy
@@ -298,10 +290,10 @@ def test_scored_serving_rows_are_answered_and_near(truth: Path) -> None:
 def test_token_speeds_are_right_within_a_factor(truth: Path) -> None:
     path = truth / "token_speeds.csv"
     rows = table(path)
-    found = {p.row_id: p for p in predict_speeds(str(path))}
+    found = {p.row_id: p for p in TOKEN_SPEEDS.predict(str(path))}
     main = [i for i, r in rows.items() if r["use"] == "main"]
     assert all(found[i].mid for i in main)
-    off = [abs(np.log2(found[i].mid / float(rows[i][METRIC]))) for i in main]  # type: ignore[operator]
+    off = [abs(np.log2(found[i].mid / float(rows[i]["tokens_per_s_per_user"]))) for i in main]  # type: ignore[operator]
     assert 2 ** np.median(off) < 1.6
 
 
@@ -309,7 +301,7 @@ def test_rows_for_a_fit_need_measured_columns(truth: Path, tmp_path: Path) -> No
     bare = tmp_path / "rows.csv"
     bare.write_text("row_id,chip,backend,isl,osl,concurrency\nx,h100-sxm5-80gb,vllm,1,1,1\n")
     with pytest.raises(ChipwiseError, match="measured"):
-        serving_rows(str(bare), shipped_parameters())
+        measured_rows([str(bare)], shipped_parameters())
 
 
 @pytest.mark.parametrize(
@@ -318,7 +310,7 @@ def test_rows_for_a_fit_need_measured_columns(truth: Path, tmp_path: Path) -> No
         ("servin", "x.csv", None, "serving"),
         ("serving", None, None, "no rows"),
         ("serving", "missing.csv", None, "no such file"),
-        ("serving", "missing.csv", "phase of the moon", "not split by"),
+        ("serving", "missing.csv", "phase of the moon", "unknown key"),
     ],
 )
 def test_what_cannot_be_validated(
@@ -331,8 +323,8 @@ def test_what_cannot_be_validated(
 
 
 def found(suite: str, remark: str) -> Validation:
-    rows: list[Summary] = summarise([Judged("a", "m", 1.1, 1.0, 1.2, 1.0)])
-    return Validation(suite, "How.", {"all": rows}, [remark])
+    rows = Residuals.of(0, 1.1, 1.0, low=1.0, high=1.2, metric="m")
+    return Validation(suite, "How.", {"all": rows.summaries()}, [remark])
 
 
 def test_a_section_is_replaced_and_others_stay(tmp_path: Path) -> None:

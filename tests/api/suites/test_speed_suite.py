@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from chipwise.api.suites.speeds import predict_speeds
+from chipwise.api.suites.speeds import TOKEN_SPEEDS
 
 TABLE = Path(__file__).parents[4] / "shared" / "truth" / "token_speeds.csv"
 COLUMNS = ("row_id", "chip", "hardware_text", "chips_total", "model_family", "prompt_tokens", "batch", "precision",
@@ -25,7 +25,7 @@ def table(tmp_path: Path, **given: str) -> str:
 
 
 def speed(tmp_path: Path, **given: str) -> float:
-    (found,) = predict_speeds(table(tmp_path, **given))
+    (found,) = TOKEN_SPEEDS.predict(table(tmp_path, **given))
     assert found.mid is not None, found.refused
     return found.mid
 
@@ -34,7 +34,7 @@ def speed(tmp_path: Path, **given: str) -> float:
 def test_main_rows_are_within_a_factor() -> None:
     with TABLE.open() as text:
         rows = {r["row_id"]: r for r in csv.DictReader(text) if r["use"] == "main"}
-    found = {p.row_id: p for p in predict_speeds(str(TABLE)) if p.row_id in rows}
+    found = {p.row_id: p for p in TOKEN_SPEEDS.predict(str(TABLE)) if p.row_id in rows}
     off = [
         abs(np.log(p.mid / float(rows[name]["tokens_per_s_per_user"]))) for name, p in found.items() if p.mid
     ]
@@ -44,7 +44,7 @@ def test_main_rows_are_within_a_factor() -> None:
 
 
 def test_speculation_is_refused_where_it_is_said(tmp_path: Path) -> None:
-    (found,) = predict_speeds(table(tmp_path, speculative="yes"))
+    (found,) = TOKEN_SPEEDS.predict(table(tmp_path, speculative="yes"))
     assert found.mid is None
     assert "speculative" in found.refused
 

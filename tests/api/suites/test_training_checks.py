@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from chipwise.api.suites.training import predict_training
-from chipwise.api.suites.training_checks import impossible
+from chipwise.api.suites.training import impossible
+from chipwise.api.suites.training_folds import TRAINING
 from chipwise.evidence.rows import read_rows
 
 ROW = {
@@ -50,7 +50,7 @@ def test_answers_keep_the_order_of_rows(tmp_path: Path) -> None:
         writer = csv.DictWriter(out, list(ROW))
         writer.writeheader()
         writer.writerows([ROW, ROW | {"row_id": "b", "tp": "3"}, ROW | {"row_id": "c"}])
-    lines = list(predict_training(str(file)))
+    lines = TRAINING.predict(str(file))
     assert list(dict.fromkeys(line.row_id for line in lines)) == ["a", "b", "c"]
     refused = {line.row_id: line.refused for line in lines if line.refused}
     assert list(refused) == ["b"]

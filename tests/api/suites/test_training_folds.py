@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from chipwise.api.suites.training_folds import KEYS, validate_training
-from chipwise.calibrate.parameters import shipped_parameters
+from chipwise.api.suites.doors import validate
+from chipwise.api.suites.training_folds import KEYS
 from chipwise.errors import UnknownNameError
-from chipwise.evidence.validate import Summary, Validation
+from chipwise.evidence.residuals import Summary, Validation
 
 FAMILIES = ("maxtext", "neusight", "nemo_launcher", "gaudi")
 
@@ -33,18 +33,18 @@ def _rows(found: Validation, title: str) -> dict[str, Summary]:
 
 
 def test_software_counts_where_its_vendor_has_other(few: Path) -> None:
-    found = validate_training(str(few), shipped_parameters(), "stack")
+    found = validate("training", str(few), "stack")
     assert found.suite == "training with software never seen"
     assert {"pytorch", "nemo"} <= set(_rows(found, "by software"))
     assert "maxtext" not in _rows(found, "by publication")  # XLA is all that the fit could know of TPUs
 
 
 def test_what_no_fit_has_seen_is_judged_as_such(few: Path) -> None:
-    found = validate_training(str(few), shipped_parameters(), "vendor")
+    found = validate("training", str(few), "vendor")
     assert set(_rows(found, "by tier")) <= {"dense, not seen", "experts, not seen"}
     assert found.remarks[0].endswith("workloads")
 
 
 def test_another_key_is_named(few: Path) -> None:
     with pytest.raises(UnknownNameError, match=next(iter(KEYS))):
-        validate_training(str(few), shipped_parameters(), "colour")
+        validate("training", str(few), "colour")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from chipwise.api.loaded import describe, find_chip
-from chipwise.api.requests.field import Asked, ask, count_of, split
+from chipwise.api.requests.field import CONFIG, NAMES, Asked, ask, count_of
 from chipwise.catalog.chip import Chip
 from chipwise.catalog.chips import get_chip, load_chips
 from chipwise.catalog.configs import bundled_configs
@@ -37,7 +37,9 @@ WORDS = "words that all occur in its name, as in nvidia hbm3e"
 class ChipsRequest(Asked):
     """Chips: all, those that a search finds, or some by name with every figure and its source, side by side."""
 
-    chips: str | None = ask("these in full, separated by commas; default: a line for each", file=True)
+    chips: str | None = ask(
+        "these in full, separated by commas; default: a line for each", file=True, reading=NAMES
+    )
     search: str | None = ask(
         "words that all occur in id, name, vendor, kind, memory or machines, as in nvidia hbm3e or mac studio"
     )
@@ -47,7 +49,7 @@ class ChipsRequest(Asked):
     def run(self) -> ChipsReport:
         """The chips. Raises `UnknownNameError` for a chip or vendor that does not exist."""
         if self.chips is not None:
-            named = tuple(_record(find_chip(name), sources=True) for name in split(self.chips))
+            named = tuple(_record(find_chip(name), sources=True) for name in self.values["chips"])
             return ChipsReport(named, len(named))
         vendors = {c.vendor for c in load_chips().values()}
         if self.vendor is not None and self.vendor.lower() not in vendors:
@@ -63,7 +65,9 @@ class ChipsRequest(Asked):
 class ModelsRequest(Asked):
     """Models that are known by name: all, those that a search finds, or one in figures with what was assumed."""
 
-    model: str | None = ask("this one alone: a bundled name, a config.json or its folder", file=True)
+    model: str | None = ask(
+        "this one alone: a bundled name, a config.json or its folder", file=True, reading=CONFIG
+    )
     search: str | None = ask("words that all occur in the name, as in qwen3 fp8")
     limit: int = ask("at most so many", 40)
 

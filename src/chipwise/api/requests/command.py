@@ -6,12 +6,13 @@ Every `next:` line and every hint that names a command is written here, so that 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import Field, fields
+from dataclasses import fields
 from typing import Any, TypeVar
 
-from chipwise.api.requests.field import Asked
+from chipwise.api.requests.field import Asked, option_of, outer
+from chipwise.catalog.configs import INLINE
 from chipwise.errors import InfeasibleError
 
 __all__ = ["about", "command_line", "hinting"]
@@ -32,23 +33,20 @@ def command_line(verb: str, request: Asked) -> str:
     for f in fields(request):  # type: ignore[arg-type]
         value = getattr(request, f.name)
         if f.name == "model":
-            parts.insert(2, str(value))
+            # a configuration that was given itself is too long for a line: the user keeps it in a file
+            parts.insert(2, "config.json" if value.lstrip().startswith(INLINE) else value)
         elif value != f.default and value is not None:
-            option = f"--{_outer(f).replace('_', '-')}"
+            option = option_of(outer(f))
             parts += [option] if value is True else [option, str(value)]
     return shlex.join(parts)
 
 
 @contextmanager
-def hinting(verb: str, request: Asked) -> Iterator[None]:
-    """Lets an error that points to a verb name the command with the options of `request`."""
+def hinting(verb: str, request: Callable[[], Asked]) -> Iterator[None]:
+    """Lets an error that points to a verb name the command with the options of what `request` makes."""
     try:
         yield
     except InfeasibleError as error:
         if error.see == verb:
-            error.hint = f"{command_line(verb, request)} shows what would mend it"
+            error.hint = f"{command_line(verb, request())} shows what would mend it"
         raise
-
-
-def _outer(f: Field[Any]) -> str:
-    return str(f.metadata.get("alias") or f.name)

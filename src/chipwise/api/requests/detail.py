@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
-from chipwise.api.requests.field import MISSING, ask, quantity
+from chipwise.api.requests.field import CONFIG, MISSING, ask, duration
 from chipwise.api.requests.parts import numbers_of
 from chipwise.api.requests.planning import MODEL, EstimateOptions
 from chipwise.report.operators_records import LoadReport, OperatorsReport
+
+if TYPE_CHECKING:
+    from chipwise.api.placing import Given, Terms
+    from chipwise.workload.workload import Workload
 
 __all__ = ["LoadRequest", "OperatorsRequest"]
 
@@ -17,22 +21,11 @@ __all__ = ["LoadRequest", "OperatorsRequest"]
 class _Inside(EstimateOptions):
     """A plan, given in full."""
 
-    model: str = ask(MODEL, MISSING, file=True)
+    model: str = ask(MODEL, MISSING, file=True, reading=CONFIG)
 
-    def _given(self) -> dict[str, Any]:
-        return {
-            "model": self.model,
-            "workload": self.workload(self.task),
-            "chip": self.chip,
-            "layout": self.layout(),
-            "count": self.count,
-            "concurrency": self.concurrency,
-            "rate_per_s": self.arrivals(),
-            "replicas": self.replicas,
-            "pricing": self.pricing(),
-            "parameters": numbers_of(self.parameters),
-            **self.settings(),
-        }
+    def _asked(self) -> tuple[str, Workload, Given, Terms]:
+        terms = self.terms(numbers_of(self.parameters))
+        return self.model, self.workload(self.task), self.given(), terms
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,20 +36,22 @@ class OperatorsRequest(_Inside):
         """Both phases of the plan. Raises the errors of `api.estimate`."""
         from chipwise.api.operating import operators
 
-        return operators(**self._given())
+        return operators(*self._asked())
 
 
 @dataclass(frozen=True, kw_only=True)
 class LoadRequest(_Inside):
     """A plan under rising load: TTFT, TPOT and throughput from a lone request to as many as fit."""
 
-    ttft: str | None = ask("target for the mean time to the first token, to hold the curve against")
-    tpot: str | None = ask("target for the mean time per output token, to hold the curve against")
+    ttft: str | None = ask(
+        "target for the mean time to the first token, to hold the curve against", reading=duration()
+    )
+    tpot: str | None = ask(
+        "target for the mean time per output token, to hold the curve against", reading=duration()
+    )
 
     def run(self) -> LoadReport:
         """The plan at 16 loads. Raises the errors of `api.estimate`."""
         from chipwise.api.operating import load_curve
 
-        ttft_s = quantity(self.ttft, "s", "--ttft", low=1e-9, high=1e6)
-        tpot_s = quantity(self.tpot, "s", "--tpot", low=1e-9, high=1e6)
-        return load_curve(**self._given(), ttft_s=ttft_s, tpot_s=tpot_s)
+        return load_curve(*self._asked(), ttft_s=self.values["ttft"], tpot_s=self.values["tpot"])

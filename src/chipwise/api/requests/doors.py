@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, fields, replace
+from dataclasses import field as with_
 from functools import cache
 from typing import Any, get_type_hints
 
-from chipwise.api.requests.field import split
-from chipwise.api.requests.verbs import VERBS, Request
+from chipwise.api.requests.field import Reading, outer, split
+from chipwise.api.requests.verbs import VERBS, Request, question
 from chipwise.catalog.chips import get_chip, load_chips
-from chipwise.catalog.configs import bundled_configs
+from chipwise.catalog.configs import BY_DIMENSIONS, INLINE, bundled_configs
 from chipwise.errors import ChipwiseError, InfeasibleError, UnknownNameError, UsageError, shorten
 from chipwise.report.records import SCHEMA_VERSION
 
@@ -33,7 +34,6 @@ __all__ = [
 ]
 
 KINDS = {2: "unusable-value", 3: "unknown-name", 4: "infeasible", 5: "missing-extra"}
-TRAINED = ("train", "finetune")  # tasks that train_plan answers
 OPTION = re.compile(r"(?<![\w-])--([a-z][a-z-]*)")
 LISTED = re.compile(r"list them: chipwise (\w+) list")
 SHOWN = re.compile(r"chipwise (\w+) .*?\b(shows|sizes)\b")
@@ -44,15 +44,18 @@ class Problem:
     """Why a question has no answer: what is wrong, the next step, and names that were perhaps meant.
 
     `kind`: unusable-value, unknown-name, infeasible (nothing fits, or a target cannot be met) or missing-extra.
-    `reasons` counts candidates by what they fell to, `reachable` are the best figures that can be had.
+    `field` is the part of the question that it is about, "" for the whole; `instead` are values of it that were
+    perhaps meant. `reasons` counts candidates by what they fell to, `reachable` are the best figures that can be had.
     """
 
     kind: str
     what: str
     hint: str = ""
     nearest: tuple[str, ...] = ()
-    reasons: Mapping[str, int] = field(default_factory=dict)
-    reachable: Mapping[str, float] = field(default_factory=dict)
+    field: str = ""
+    instead: tuple[str, ...] = ()
+    reasons: Mapping[str, int] = with_(default_factory=dict)
+    reachable: Mapping[str, float] = with_(default_factory=dict)
 
     def __str__(self) -> str:
         return f"{self.what} ({self.hint})" if self.hint else self.what
@@ -70,7 +73,9 @@ def problem_of(error: ChipwiseError) -> Problem:
     """An error as a problem; options of the command line become names of fields."""
     found = error.nearest if isinstance(error, UnknownNameError) else ()
     kind = KINDS.get(error.exit_code, "unusable-value")
-    plain = kind, _plain(error.what), _plain(error.hint), tuple(found)
+    instead = error.instead if isinstance(error, UsageError) else ()
+    hint = " or ".join(f'{error.field}="{way}"' for way in instead) or _plain(error.hint)
+    plain = kind, _plain(error.what), hint, tuple(found), error.field, instead
     if isinstance(error, InfeasibleError):
         return Problem(*plain, error.reasons, error.reachable)
     return Problem(*plain)
@@ -97,8 +102,20 @@ def request_schema(
     schema: dict[str, Any] = request_adapter(verb).json_schema(ref_template=template)
     for f in fields(VERBS[verb]):  # type: ignore[arg-type]
         if f.metadata.get("file") and f.name not in NAMED and not files:
-            schema["properties"].pop(_outer(f))
+            schema["properties"].pop(outer(f))
+        elif f.metadata.get("reading"):
+            _widen(schema["properties"][outer(f)], f.metadata["reading"])
     return schema
+
+
+def _widen(schema: dict[str, Any], reading: Reading) -> None:
+    """Adds to the schema of a text what else its field takes."""
+    text = {"type": schema.pop("type")} if "type" in schema else {}
+    told = [part for part in schema.pop("anyOf", ()) if part["type"] != "string"]
+    ways = [*reading.schema(text or {"type": "string"}), *told]
+    rest = dict(schema)
+    schema.clear()
+    schema |= (ways[0] if len(ways) == 1 else {"anyOf": ways}) | rest
 
 
 def answer_schema(verb: str, template: str = "#/components/schemas/{model}") -> dict[str, Any]:
@@ -139,14 +156,7 @@ def read_request(verb: str, given: Mapping[str, Any], *, files: bool = False) ->
     Raises `UnknownNameError` for a verb, field, model or chip that does not exist, `UsageError` for a value
     that cannot be used.
     """
-    from pydantic import ValidationError
-
-    if verb not in VERBS:
-        raise UnknownNameError("verb", verb, VERBS, f"one of {', '.join(VERBS)}")
-    try:
-        request: Request = request_adapter(verb).validate_python(dict(given))
-    except ValidationError as error:
-        raise _complaint(verb, error.errors(include_url=False, include_context=False)) from None
+    request = question(verb, given)
     return request if files else _known(request)
 
 
@@ -158,29 +168,6 @@ def warm_names() -> None:
     get_chip(next(iter(load_chips())))
 
 
-def _complaint(verb: str, found: list[Any]) -> ChipwiseError:
-    """The first complaint of a schema in the words of the house; a task of another verb comes first, then a field
-    that does not exist."""
-    trained = next((e["input"] for e in found if e["loc"] == ("task",) and e["input"] in TRAINED), None)
-    if trained is not None:
-        return UsageError(f"{verb} does not answer the task {trained}", "the verb train_plan does")
-    known = [_outer(f) for f in fields(VERBS[verb])]  # type: ignore[arg-type]
-    strange = next(
-        (e for e in found if e["type"] in ("unexpected_keyword_argument", "extra_forbidden")), None
-    )
-    if strange is not None:
-        return UnknownNameError(
-            f"field of {verb}", str(strange["loc"][-1]), known, f"it has {', '.join(known)}"
-        )
-    first = found[0]
-    name = ".".join(str(part) for part in first["loc"]) or verb
-    if first["type"] in ("missing", "missing_argument", "missing_keyword_only_argument"):
-        return UsageError(f"{verb} needs '{shorten(name)}'", _help(verb, name))
-    said = shorten(str(first["msg"])).removeprefix("Input ").removeprefix("should be ")
-    value = shorten(repr(first.get("input")), 60)
-    return UsageError(f"{shorten(name)}: cannot use {value}, expected {said}", _help(verb, name))
-
-
 def _known(request: Request) -> Request:
     """The request with the names of its models and chips resolved. Raises for anything that could be a file."""
     changed: dict[str, Any] = {}
@@ -188,13 +175,19 @@ def _known(request: Request) -> Request:
         value = getattr(request, f.name)
         if not f.metadata.get("file") or value is None:
             continue
-        if f.name not in NAMED:
-            raise UsageError(f"{f.name}: files are not read here", "the command line reads them")
-        changed[f.name] = NAMED[f.name](value)
+        try:
+            if f.name not in NAMED:
+                raise UsageError(f"{f.name}: files are not read here", "the command line reads them")
+            changed[f.name] = NAMED[f.name](value)
+        except ChipwiseError as error:
+            error.field = outer(f)
+            raise
     return replace(request, **changed) if changed else request  # type: ignore[type-var]
 
 
 def _model(name: str) -> str:
+    if name.startswith((BY_DIMENSIONS, INLINE)):  # names no file
+        return name
     table = bundled_configs()
     wanted = name.strip().lower()
     for hits in (
@@ -229,14 +222,6 @@ def _rates(text: str) -> str:
 
 NAMED: dict[str, Callable[[str], str]] = {"model": _model, "chip": _chip, "chips": _chips, "day": _rates}
 """How each field that may name a file on the command line is read where it may not."""
-
-
-def _outer(f: Any) -> str:
-    return str(f.metadata.get("alias") or f.name)
-
-
-def _help(verb: str, name: str) -> str:
-    return next((str(f.metadata.get("help", "")) for f in fields(VERBS[verb]) if _outer(f) == name), "")  # type: ignore[arg-type]
 
 
 def _plain(text: str) -> str:

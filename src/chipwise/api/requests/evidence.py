@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from chipwise.api.requests.field import MISSING, Asked, ask, count_of, split
-from chipwise.api.requests.parts import Targets
+from chipwise.api.requests.field import CONFIG, MISSING, NAMES, Asked, ask, count_of, duration
+from chipwise.api.requests.parts import LENGTH, PERCENTILE, TPOT, TTFT, Targets
 from chipwise.api.requests.planning import MODEL, TASK
 from chipwise.errors import UsageError
 from chipwise.report.catalogue_records import EvidenceReport
@@ -14,7 +14,8 @@ from chipwise.report.evidence_view import NOTICE, ClaimReport, MatchReport
 from chipwise.workload.workload import Task, Workload
 
 if TYPE_CHECKING:
-    from chipwise.api.tactics import Tactics
+    from chipwise.api.evidence import Filter
+    from chipwise.api.placing import Terms
 
 __all__ = [
     "CheckClaimRequest",
@@ -40,12 +41,18 @@ class EvidenceRequest(Asked):
     best: bool = ask("the best of each chip, count, model, scenario and round alone", False)
     limit: int = ask("at most so many", 15)
 
+    def wanted(self) -> Filter:
+        """The results that are asked for."""
+        from chipwise.api.evidence import Filter
+
+        return Filter(self.benchmark, self.chip, self.scenario, self.round_, self.submitter)
+
     def run(self) -> EvidenceReport:
         """The results, those of a search with your own first. Raises `UnknownNameError` for a name in a filter."""
         from chipwise.api.evidence import Filter, list_evidence, search_evidence
 
         most = count_of(self.limit, "--limit", "lines")
-        wanted = Filter(self.benchmark, self.chip, self.scenario, self.round_, self.submitter)
+        wanted = self.wanted()
         if self.search is None:
             found = list_evidence(wanted, own=self.own, best=self.best)
         else:
@@ -59,14 +66,16 @@ class EvidenceRequest(Asked):
 class Judged(Asked):
     """A workload that results are held against: mean lengths and targets."""
 
-    in_: str = ask("mean prompt tokens", "2000", name="in")
-    out: str = ask("mean output tokens", "300")
-    ttft: str | None = ask("target for the time to the first token, as in 500ms; serving alone: 2s")
-    tpot: str | None = ask("target for the time per output token, as in 30ms; serving alone: 50ms")
+    in_: str = ask("mean prompt tokens", "2000", name="in", reading=LENGTH)
+    out: str = ask("mean output tokens", "300", reading=LENGTH)
+    ttft: str | None = ask(TTFT, reading=duration())
+    tpot: str | None = ask(TPOT, reading=duration())
     task: Task = ask(TASK, "serve")
     precision: str | None = ask("another number format than the checkpoint's")
     runtime: str | None = ask("serving software")
-    percentile: str | None = ask("what targets hold for, as in p99; default: the mean, of claims p99")
+    percentile: str | None = ask(
+        "what targets hold for, as in p99; default: the mean, of claims p99", reading=PERCENTILE
+    )
     level: Literal["stock", "tuned"] = ask(
         "stock: what the runtime's defaults give; tuned: what benchmark submissions reach with it", "stock"
     )
@@ -74,11 +83,13 @@ class Judged(Asked):
         "date or MLPerf round of the software, as in 2025-06 or v5.0; default: the newest"
     )
 
-    def tactics(self) -> Tactics:
-        """How the software is run."""
+    def terms(self) -> Terms:
+        """What this says of the terms of a verb."""
+        from chipwise.api.placing import Terms
         from chipwise.api.tactics import Tactics
 
-        return Tactics(software=self.software or "", level=self.level)
+        tactics = Tactics(software=self.software or "", level=self.level)
+        return Terms(self.precision, runtime=self.runtime, tactics=tactics)
 
     def workload(self) -> Workload:
         """The workload; a served one without targets gets the stated ones."""
@@ -103,7 +114,7 @@ class ClaimOptions(Judged):
     """A lead, and what is planned instead."""
 
     result: str = ask("the id of a result, as the verb evidence shows it", MISSING)
-    against: str | None = ask("other chips, separated by commas; default: the best rivals")
+    against: str | None = ask("other chips, separated by commas; default: the best rivals", reading=NAMES)
     count: int | None = ask("your chips; default: those of the result")
 
 
@@ -112,23 +123,21 @@ class EvidenceMatchRequest(MatchOptions):
     """The published results nearest to a plan on eight axes (same, near, different, unknown), and what they
     would make of the prediction."""
 
-    model: str = ask(MODEL, MISSING, file=True)
+    model: str = ask(MODEL, MISSING, file=True, reading=CONFIG)
 
     def run(self) -> MatchReport:
         """The nearest results. Raises `UnknownNameError` for an unknown model or chip."""
         from chipwise.api.evidence_match import match_evidence
+        from chipwise.api.placing import Given
 
         if self.concurrency is not None and not 0 < self.concurrency < 1e7:
-            raise UsageError(f"--concurrency {self.concurrency:g} is out of range", "more than 0")
+            what = f"--concurrency {self.concurrency:g} is out of range"
+            raise UsageError(what, "more than 0", field="concurrency")
         return match_evidence(
             self.model,
             self.workload(),
-            self.chip,
-            count=count_of(self.count, "--count", "chips"),
-            precision=self.precision,
-            runtime=self.runtime,
-            tactics=self.tactics(),
-            concurrency=self.concurrency,
+            Given(self.chip, count=count_of(self.count, "--count", "chips"), concurrency=self.concurrency),
+            self.terms(),
             most=count_of(self.limit, "--limit", "lines") or 1,
         )
 
@@ -137,7 +146,7 @@ class EvidenceMatchRequest(MatchOptions):
 class CheckClaimRequest(ClaimOptions):
     """Does the lead of a published result over other chips carry over to your workload, and what reverses it."""
 
-    model: str = ask(MODEL, MISSING, file=True)
+    model: str = ask(MODEL, MISSING, file=True, reading=CONFIG)
 
     def run(self) -> ClaimReport:
         """The verdict, axis by axis. Raises `UnknownNameError` for an unknown result, model or chip."""
@@ -147,9 +156,7 @@ class CheckClaimRequest(ClaimOptions):
             self.result,
             self.model,
             self.workload(),
+            self.terms(),
             count=count_of(self.count, "--count", "chips"),
-            precision=self.precision,
-            runtime=self.runtime,
-            tactics=self.tactics(),
-            against=split(self.against),
+            against=self.values["against"] or (),
         )

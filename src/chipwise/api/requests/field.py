@@ -1,21 +1,103 @@
-"""A field of a request, and how its text becomes values."""
+"""A field of a question: its help, and how what is given for it becomes text and values.
+
+Every door, the command line, HTTP, agents and Python, gives a field what comes naturally there: text with units,
+numbers, lists, dictionaries. A question writes each down once as the text that a person would type, which is what is
+compared, saved and shown as a command, and reads that text once, when it is made.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import MISSING, field
-from typing import Any, ClassVar
+import json
+import math
+import operator
+import os
+import types
+import typing
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import MISSING, dataclass, field, fields
+from functools import cache
+from typing import Any, ClassVar, Literal, cast, get_args, get_origin
 
-from chipwise.errors import UsageError, shorten
+from chipwise.catalog.configs import MAX_BYTES
+from chipwise.errors import ChipwiseError, UsageError, shorten
 from chipwise.units import parse_quantity
 
-__all__ = ["MISSING", "Asked", "ask", "count_of", "pairs", "quantity", "share", "split", "whole"]
+__all__ = [
+    "CONFIG",
+    "MISSING",
+    "NAMES",
+    "NUMBER",
+    "OBJECT",
+    "PAIRS",
+    "RATES",
+    "SHARE",
+    "STRINGS",
+    "WORDS",
+    "Asked",
+    "Reading",
+    "as_list",
+    "as_text",
+    "as_word",
+    "ask",
+    "count_of",
+    "duration",
+    "figure",
+    "option_of",
+    "outer",
+    "pairs",
+    "share",
+    "split",
+    "whole",
+]
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How a field of text is read.
+
+    `said` writes what a program gives (a number, a list, a dictionary) as text, `read` makes values of the text
+    under the name of its option, and `also` are the JSON types that doors take besides text; `pattern` is one that
+    text matches.
+    """
+
+    read: Callable[[str, str], Any]
+    said: Callable[[Any], str]
+    also: tuple[Mapping[str, Any], ...] = ()
+    pattern: str = ""
+
+    def schema(self, text: Mapping[str, Any]) -> list[dict[str, Any]]:
+        """The JSON schemas of what a field takes, `text` being that of its text."""
+        return [{**text, **({"pattern": self.pattern} if self.pattern else {})}, *map(dict, self.also)]
 
 
 class Asked:
-    """Base of what is asked. Doors read numbers for text (`"rate": 10`) and refuse unknown names."""
+    """Base of what is asked: a frozen value that parses itself. What is given is written as text and read as the
+    question is made; `values` holds what each field of text says. Names are looked up later, in the catalogue of the
+    answer. Errors carry the field.
+    """
 
-    __pydantic_config__: ClassVar = {"extra": "forbid", "coerce_numbers_to_str": True}
+    __pydantic_config__: ClassVar = {"extra": "forbid"}
+
+    values: Mapping[str, Any]
+
+    def __post_init__(self) -> None:
+        found: dict[str, Any] = {}
+        for name, (given, reading) in _readings(cast(Any, type(self))).items():
+            value = getattr(self, name)
+            try:
+                taken = given(value)
+                if taken is not value:
+                    object.__setattr__(self, name, taken)
+                if reading is not None:
+                    found[name] = None if taken is None else reading.read(taken, option_of(name))
+            except ChipwiseError as error:
+                error.field = error.field or name.rstrip("_")
+                raise
+        object.__setattr__(self, "values", types.MappingProxyType(found))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        given = {f.name: getattr(self, f.name) for f in fields(self)}  # type: ignore[arg-type]
+        return _made, (type(self), given)
 
     @classmethod
     def implied(cls, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -23,16 +105,32 @@ class Asked:
         return {}
 
 
-def ask(help_: str, default: Any = None, *, name: str | None = None, file: bool = False) -> Any:
-    """A field with its help; `name` replaces its Python name, `file` marks names that may be files.
-
-    A default of `MISSING` makes the field required.
+def ask(
+    help_: str,
+    default: Any = None,
+    *,
+    name: str | None = None,
+    file: bool = False,
+    reading: Reading | None = None,
+) -> Any:
+    """A field with its help; `name` replaces its Python name, `file` marks names that may be files, `reading` says how
+    text becomes values. A default of `MISSING` makes the field required.
 
     Command line and schemas both read the help from the field's metadata, each under its own key. Doors that
     serve others let no file through.
     """
-    metadata = {"help": help_, "description": help_, "file": file}
+    metadata = {"help": help_, "description": help_, "file": file, "reading": reading}
     return field(default=default, metadata=metadata | ({"alias": name} if name else {}))
+
+
+def outer(f: Any) -> str:
+    """The public name of a field: `in` for `in_`."""
+    return str(f.metadata.get("alias") or f.name)
+
+
+def option_of(name: str) -> str:
+    """A field as the option of the command line: `--max-usd`."""
+    return f"--{name.rstrip('_').replace('_', '-')}"
 
 
 def split(text: str | None) -> tuple[str, ...]:
@@ -58,11 +156,6 @@ def pairs(text: str | None, option: str) -> dict[str, str]:
     return found
 
 
-def quantity(text: str | None, unit: str, option: str, *, low: float, high: float) -> float | None:
-    """A quantity in `unit`, None where none was given. Raises `UsageError` out of [low, high]."""
-    return None if text is None else parse_quantity(text, unit, option, low=low, high=high)
-
-
 def share(text: str | None, option: str) -> float | None:
     """A part of a whole, as in `0.3` or `30%`, None where none was given. Raises `UsageError` out of [0, 1]."""
     if text is None:
@@ -75,7 +168,7 @@ def share(text: str | None, option: str) -> float | None:
 def count_of(value: int | None, option: str, what: str, high: int = 1_000_000) -> int | None:
     """A count from 1 to `high`, None where none was given. Raises `UsageError` out of that."""
     if value is not None and not 1 <= value <= high:
-        raise UsageError(f"{option} {value}: not a count of {what}", "at least 1")
+        raise UsageError(f"{option} {value}: not a count of {what}", "at least 1", field=_field(option))
     return value
 
 
@@ -87,3 +180,187 @@ def whole(text: str, option: str, *, low: float, high: float) -> int:
             f"{option}: {shorten(text)} is no whole number", f"as in {max(int(number), int(low)) or 1}"
         )
     return int(number)
+
+
+def _field(option: str) -> str:
+    return option.removeprefix("--").replace("-", "_")
+
+
+# what programs give, as text
+
+
+def as_text(value: Any) -> str:
+    """A value as the text that says it: names and lists by commas, pairs by equals signs."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, os.PathLike):
+        return str(os.fspath(value))
+    if isinstance(value, Mapping):
+        return ",".join(f"{name}={as_text(v)}" for name, v in value.items())
+    if isinstance(value, bool):
+        raise TypeError
+    if hasattr(value, "__index__"):
+        return str(operator.index(value))
+    if hasattr(value, "__float__") and not isinstance(value, complex):
+        number = float(value)
+        if not math.isfinite(number):
+            raise TypeError
+        short = f"{number:.10g}"
+        return short if float(short) == number else repr(number)
+    if isinstance(value, Iterable) and not isinstance(value, bytes):
+        return ",".join(as_text(v) for v in value)
+    raise TypeError
+
+
+def as_word(value: Any) -> str:
+    """A name or number as text; no list or dictionary says one."""
+    if isinstance(value, Mapping) or (isinstance(value, Iterable) and not isinstance(value, str)):
+        raise TypeError
+    return as_text(value)
+
+
+def _configuration(value: Any) -> str:
+    """A name or path, or the keys of a configuration as JSON."""
+    return json.dumps(value, separators=(",", ":")) if isinstance(value, dict) else as_word(value)
+
+
+def as_list(value: Any) -> str:
+    """Names or numbers by commas; nothing of one stands for all."""
+    if isinstance(value, Mapping):
+        raise TypeError
+    return as_text(value)
+
+
+def _rates_said(value: Any) -> str:
+    """Rates by commas, with one at the end: text without any could be the name of a file."""
+    return value if isinstance(value, str) else f"{as_list(value)},"
+
+
+def _config(text: str, option: str) -> str:
+    if len(text) > MAX_BYTES:
+        raise UsageError(f"{option}: {len(text):,} characters are no model", f"at most {MAX_BYTES:,}")
+    return text
+
+
+NUMBER = {"type": "number"}
+STRINGS = {"type": "array", "items": {"type": ["string", "number"]}}
+OBJECT = {"type": "object"}
+
+
+def figure(unit: str, *, low: float, high: float) -> Reading:
+    """A quantity in `unit`, where a bare number is one in SI."""
+
+    def read(text: str, option: str) -> float:
+        return parse_quantity(text, unit, option, low=low, high=high)
+
+    return Reading(read, as_word, (NUMBER,))
+
+
+WORDS = Reading(lambda text, _: text, as_word)
+"""Text as it is: a name, a number as text."""
+NAMES = Reading(lambda text, _: split(text), as_list, (STRINGS,))
+"""Names by commas, or a list of them."""
+PAIRS = Reading(pairs, as_text, (OBJECT,))
+"""`a=1,b=2`, or a dictionary."""
+SHARE = Reading(share, as_word, (NUMBER,))
+"""A part of a whole, `0.3` or `30%`."""
+RATES = Reading(lambda text, _: text, _rates_said, (STRINGS,))
+"""Rates by commas, a list of them, or a file that holds them."""
+CONFIG = Reading(_config, _configuration, (OBJECT,))
+"""A model by name, path or dimensions, or the keys of its configuration."""
+
+
+def duration(low: float = 1e-9, high: float = 1e6, units: tuple[str, str] = ("ms", "s")) -> Reading:
+    """A time with its unit. A bare number is refused with both its readings: `40` may be `40ms` or `40s`."""
+
+    def read(text: str, option: str) -> float:
+        given = text.strip()
+        parse_quantity(given, "s", option)
+        if not given[-1:].isalpha():
+            ways = tuple(f"{given}{unit}" for unit in units)
+            hint = f"a time has a unit, as in {option} {ways[0]}"
+            raise UsageError(f"{option} {shorten(given)}: {' or '.join(ways)}?", hint, instead=ways)
+        return parse_quantity(given, "s", option, low=low, high=high)
+
+    return Reading(read, as_word, pattern=r"[A-Za-zµ]\s*$")
+
+
+# what a field takes, by its type
+
+
+def _made(kind: Any, given: Mapping[str, Any]) -> Any:
+    return kind(**given)
+
+
+@cache
+def _readings(kind: Any) -> dict[str, tuple[Callable[[Any], Any], Reading | None]]:
+    """How each field of a question takes what is given, and how its text is read."""
+    hints = typing.get_type_hints(kind)
+    found = {}
+    for f in fields(kind):
+        members = _members(hints[f.name])
+        reading = f.metadata.get("reading") or (WORDS if str in members else None)
+        found[f.name] = _taking(f, members, reading), reading
+    return found
+
+
+def _members(hint: Any) -> tuple[Any, ...]:
+    if get_origin(hint) is typing.Annotated:
+        hint = get_args(hint)[0]
+    union = get_origin(hint) in (typing.Union, types.UnionType)
+    return get_args(hint) if union else (hint,)
+
+
+def _taking(f: Any, members: tuple[Any, ...], reading: Reading | None) -> Callable[[Any], Any]:
+    """What takes a value of a field: the value itself where it is of its type, else what it says. None stands for the
+    default."""
+    name, help_ = outer(f), str(f.metadata.get("help", ""))
+    literal = next((get_args(m) for m in members if get_origin(m) is Literal), None)
+    kind = next((k for k in (bool, int, float) if k in members), None)
+
+    def take(value: Any) -> Any:
+        if value is None and f.default is not MISSING:
+            return f.default
+        try:
+            if literal is not None:
+                if value in literal:
+                    return value
+            elif reading is not None:
+                text = value if isinstance(value, str) else reading.said(value)
+                if text or isinstance(value, str):
+                    return text
+                if f.default is not MISSING:  # a list of nothing
+                    return f.default
+            elif kind is not None:
+                return _number(kind, value, option_of(name))
+        except (TypeError, ValueError, KeyError, OverflowError, RecursionError):
+            pass
+        wanted = _wanted(literal, kind, reading)
+        raise UsageError(f"{name}: cannot use {shorten(repr(value), 60)}, expected {wanted}", help_)
+
+    return take
+
+
+def _number(kind: type, value: Any, option: str) -> Any:
+    if kind is bool:
+        words = {"true": True, "1": True, "yes": True, "on": True, "false": False, "0": False, "no": False}
+        return value if isinstance(value, bool) else (words | {"off": False})[str(value).strip().lower()]
+    if isinstance(value, bool):
+        raise TypeError
+    number = parse_quantity(value, "", option, low=-math.inf) if isinstance(value, str) else float(value)
+    if kind is float:
+        return number
+    if number % 1:
+        raise UsageError(f"{option}: {shorten(str(value))} is no whole number", f"as in {int(number) or 1}")
+    return value if type(value) is int else int(number)
+
+
+def _wanted(literal: tuple[Any, ...] | None, kind: type | None, reading: Reading | None) -> str:
+    if literal is not None:
+        words = [f"'{word}'" for word in literal]
+        return f"{', '.join(words[:-1])} or {words[-1]}"
+    if kind is not None:
+        return {bool: "true or false", int: "a whole number", float: "a number"}[kind]
+    types_ = [str(also["type"]) for also in reading.also] if reading else []
+    words = {"number": "a number", "array": "a list", "object": "an object"}  # type: ignore[assignment]
+    return " or ".join(["text", *(words[t] for t in types_)])  # type: ignore[call-overload]

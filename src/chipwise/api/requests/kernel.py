@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal
 
-from chipwise.api.requests.field import MISSING, Asked, ask, pairs
+from chipwise.api.requests.field import MISSING, NAMES, PAIRS, Asked, ask, figure, option_of
 from chipwise.calibrate.kernel_exchanges import FABRICS
 from chipwise.calibrate.kernel_questions import DTYPES, EXCHANGES, ROUTINGS, ROW_WORK
 from chipwise.catalog.override import told
@@ -191,7 +191,7 @@ class KernelRequest(Asked):
     """
 
     op: Op = ask("gemm, attention, conv, experts, norm, softmax, elementwise, copy or collective", MISSING)
-    chips: str = ask("one or several, separated by commas", MISSING, file=True)
+    chips: str = ask("one or several, separated by commas", MISSING, file=True, reading=NAMES)
     dtype: str | None = ask(_help("dtype"))
     m: int | None = ask(_help("m"))
     n: int | None = ask(_help("n"))
@@ -222,7 +222,7 @@ class KernelRequest(Asked):
     routing: str | None = ask(_help("routing"))
     matrices: int | None = ask(_help("matrices"))
     kind: str | None = ask(_help("kind"))
-    bytes_: str | None = ask(_help("bytes_"), name="bytes")
+    bytes_: str | None = ask(_help("bytes_"), name="bytes", reading=figure("B", low=1.0, high=1e15))
     ranks: int | None = ask(_help("ranks"))
     apart: int | None = ask(_help("apart"))
     oversubscription: float | None = ask(_help("oversubscription"))
@@ -237,7 +237,7 @@ class KernelRequest(Asked):
     rotating: bool = ask(_help("rotating"), False)
     quantised: bool = ask(_help("quantised"), False)
     fetched: bool = ask(_help("fetched"), False)
-    set_: str | None = ask("figures of the chips, as in hbm=4TB/s,bf16=1.2PFLOPS", name="set")
+    set_: str | None = ask("figures of the chips, as in hbm=4TB/s,bf16=1.2PFLOPS", name="set", reading=PAIRS)
 
     def run(self) -> KernelReport:
         """The operator on each chip.
@@ -248,7 +248,7 @@ class KernelRequest(Asked):
         from chipwise.api.kernel import answer
 
         report = answer(self)
-        return replace(report, assumptions=(*report.assumptions, *told(pairs(self.set_, "--set"))))
+        return replace(report, assumptions=(*report.assumptions, *told(self.values["set_"] or {})))
 
     @property
     def command(self) -> str:
@@ -257,7 +257,7 @@ class KernelRequest(Asked):
         for f in fields(self):
             value = getattr(self, f.name)
             if f.name not in ("op", "chips") and value is not None and value is not False:
-                option = f"--{f.name.rstrip('_').replace('_', '-')}"
+                option = option_of(f.name)
                 parts += [option] if value is True else [option, str(value)]
         return shlex.join(parts)
 

@@ -3,9 +3,30 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
-from chipwise.api.requests.field import MISSING, Asked, ask, count_of, pairs, quantity, share, whole
+from chipwise.api.requests.field import (
+    MISSING,
+    NUMBER,
+    OBJECT,
+    PAIRS,
+    RATES,
+    SHARE,
+    STRINGS,
+    Asked,
+    Reading,
+    as_list,
+    as_text,
+    as_word,
+    ask,
+    count_of,
+    duration,
+    figure,
+    pairs,
+    share,
+    split,
+    whole,
+)
 from chipwise.catalog.harness import get_harness
 from chipwise.catalog.pricing import Pricing
 from chipwise.errors import UsageError, shorten
@@ -18,27 +39,97 @@ from chipwise.workload.lengths import PrefixCache, read_lengths
 from chipwise.workload.workload import CONFIDENCE, UTILISATION, Task, Workload
 
 if TYPE_CHECKING:
+    from chipwise.api.placing import Given, Terms
     from chipwise.api.tactics import Tactics
     from chipwise.calibrate.parameters import Parameters
 
 __all__ = ["Lengths", "Money", "Place", "Serving", "Software", "Targets", "TrainOptions", "numbers_of"]
 
 
+TTFT = "target for the time to the first token, as in 500ms; serving alone: 2s"
+TPOT = "target for the time per output token, as in 30ms; serving alone: 50ms"
+TTFT_S, TPOT_S = 2.0, 0.05
+LENGTH = figure("", low=1, high=1e8)
+RATE = figure("1/s", low=1e-9, high=1e8)
+
+
+def _spread(text: str, option: str) -> tuple[float, float]:
+    both = pairs(text, option) if "=" in text else {"in": text, "out": text}
+    strange = sorted(set(both) - {"in", "out"})
+    if strange:
+        raise UsageError(f"{option}: no lengths are called '{shorten(strange[0])}'", "as in in=1.2,out=0.6")
+    given = {name: parse_quantity(said, "", option, low=0, high=10) for name, said in both.items()}
+    return given.get("in", 0.0), given.get("out", 0.0)
+
+
+def _percentile(text: str, option: str) -> float | None:
+    said = text.strip().lower().removeprefix("p")
+    return None if said == "mean" else parse_quantity(said, "", option, low=50.0, high=99.9) / 100.0
+
+
+def _guessed(text: str, option: str) -> tuple[Speculation, bool]:
+    """Tokens guessed ahead, and whether by lookup."""
+    given = pairs(text, option)
+    hint = "as in accept=0.7,draft=3, or with=lookup too"
+    strange = sorted(set(given) - {"accept", "draft", "with"})
+    if strange:
+        raise UsageError(f"{option}: no part is called '{shorten(strange[0])}'", hint)
+    if "accept" not in given:
+        raise UsageError(f"{option}: no acceptance, which depends on model, draft and text", hint)
+    if given.get("with", "lookup") != "lookup":
+        raise UsageError(f"{option}: cannot guess with '{shorten(given['with'])}'", hint)
+    draft = parse_quantity(given.get("draft", "3"), "", "draft", low=1, high=64)
+    return Speculation(int(draft), share(given["accept"], "accept") or 0.0), "with" in given
+
+
+def _prompt_workers(text: str, option: str) -> tuple[Layout, int]:
+    """The layout of a worker for prompts, and how many there are."""
+    given = pairs(text, option)
+    strange = sorted(set(given) - {"workers", "tp", "pp", "dp", "ep"})
+    if strange:
+        raise UsageError(f"{option}: no part is called '{shorten(strange[0])}'", "as in workers=2,tp=4")
+    counts = {name: whole(said, f"{option} {name}", low=1, high=100_000) for name, said in given.items()}
+    workers = counts.pop("workers", 1)
+    return Layout(**{name: float(n) for name, n in counts.items()}), workers
+
+
+def _figures(text: str, option: str) -> dict[str, float]:
+    return {name: parse_quantity(said, "", name, high=1e12) for name, said in pairs(text, option).items()}
+
+
+def _tokens(text: str, option: str) -> int:
+    return whole(text, option, low=1, high=1e7)
+
+
+def _counts(text: str, option: str) -> tuple[int, ...]:
+    return tuple(dict.fromkeys(whole(part, option, low=1, high=1e6) for part in split(text)))
+
+
+SPREAD = Reading(_spread, as_text, (NUMBER, OBJECT))
+PERCENTILE = Reading(_percentile, as_word, (NUMBER,))
+
+
 @dataclass(frozen=True, kw_only=True)
 class Lengths(Asked):
     """How long prompts and answers are."""
 
-    in_: str = ask("mean prompt tokens", "2000", name="in")
-    out: str = ask("mean output tokens", "300")
+    in_: str = ask("mean prompt tokens", "2000", name="in", reading=LENGTH)
+    out: str = ask("mean output tokens", "300", reading=LENGTH)
     cv: str | None = ask(
-        "spread of lengths, deviation over mean, as in 0.8 or in=1.2,out=0.6; default: all alike"
+        "spread of lengths, deviation over mean, as in 0.8 or in=1.2,out=0.6; default: all alike",
+        reading=SPREAD,
     )
     log: str | None = ask(
         "a log of requests in place of --in and --out: CSV or JSONL with prompt_tokens, output_tokens",
         file=True,
     )
-    prefix_hit: str | None = ask("part of prompt tokens that a prefix cache answers, as in 30%")
-    common_prefix: str | None = ask("tokens that begin every prompt, kept once, as in 1k; needs --prefix-hit")
+    prefix_hit: str | None = ask(
+        "part of prompt tokens that a prefix cache answers, as in 30%", reading=SHARE
+    )
+    common_prefix: str | None = ask(
+        "tokens that begin every prompt, kept once, as in 1k; needs --prefix-hit",
+        reading=figure("", low=0, high=1e8),
+    )
 
     def workload(self, task: Task) -> Workload:
         """The workload without load or targets. Raises `UsageError` for lengths that cannot be."""
@@ -57,24 +148,13 @@ class Lengths(Asked):
             if self.cv is not None:
                 raise UsageError("--log and --cv exclude each other", "the log holds its own spread")
             return read_lengths(self.log)
-        means = (
-            parse_quantity(self.in_, "", "--in", low=1, high=1e8),
-            parse_quantity(self.out, "", "--out", low=1, high=1e8),
-        )
-        if self.cv is None:
-            return Distribution(*means)
-        both = pairs(self.cv, "--cv") if "=" in self.cv else {"in": self.cv, "out": self.cv}
-        strange = sorted(set(both) - {"in", "out"})
-        if strange:
-            raise UsageError(f"--cv: no lengths are called '{shorten(strange[0])}'", "as in in=1.2,out=0.6")
-        given = {name: parse_quantity(text, "", "--cv", low=0, high=10) for name, text in both.items()}
-        return Distribution(*means, given.get("in", 0.0), given.get("out", 0.0))
+        return Distribution(self.values["in_"], self.values["out"], *(self.values["cv"] or ()))
 
     def _prefix(self) -> PrefixCache | None:
-        found = share(self.prefix_hit, "--prefix-hit")
-        common = quantity(self.common_prefix, "", "--common-prefix", low=0, high=1e8)
+        found, common = self.values["prefix_hit"], self.values["common_prefix"]
         if not found and common:
-            raise UsageError("--common-prefix needs --prefix-hit", "the part of prompt tokens that is found")
+            hint = "the part of prompt tokens that is found"
+            raise UsageError("--common-prefix needs --prefix-hit", hint, field="common_prefix")
         return PrefixCache(found, common or 0.0) if found else None
 
 
@@ -82,47 +162,46 @@ class Lengths(Asked):
 class Targets(Lengths):
     """How the model is used: lengths, load, and what is asked of the time."""
 
-    rate: str | None = ask("requests per second, as in 10/s; default: replicas run full")
-    ttft: str | None = ask("target for the time to the first token, as in 500ms; serving alone: 2s")
-    tpot: str | None = ask("target for the time per output token, as in 30ms; serving alone: 50ms")
-    e2e: str | None = ask("target for the time of a whole answer, as in 20s")
-    percentile: str | None = ask("what targets hold for, as in p99; default: the mean")
+    rate: str | None = ask("requests per second, as in 10/s; default: replicas run full", reading=RATE)
+    ttft: str | None = ask(TTFT, reading=duration())
+    tpot: str | None = ask(TPOT, reading=duration())
+    e2e: str | None = ask("target for the time of a whole answer, as in 20s", reading=duration())
+    percentile: str | None = ask("what targets hold for, as in p99; default: the mean", reading=PERCENTILE)
     confidence: str | None = ask(
-        "probability that targets hold, 50% for the middles; default: 90%, the upper end of the intervals"
+        "probability that targets hold, 50% for the middles; default: 90%, the upper end of the intervals",
+        reading=SHARE,
     )
     utilisation: str | None = ask(
-        "how much of the load that it could carry within the targets a plan is given; default: 70%"
+        "how much of the load that it could carry within the targets a plan is given; default: 70%",
+        reading=SHARE,
     )
     day: str | None = ask(
         "requests per second over a day in equal slices, as in 2,2,1,4,9, or a file of them; sized for its peak",
         file=True,
+        reading=RATES,
     )
 
     def workload_of(self, task: Task) -> Workload:
         """The workload with its load and targets; a served one without targets gets the stated ones."""
-        ttft, tpot = self.ttft, self.tpot
+        ttft_s, tpot_s = self.values["ttft"], self.values["tpot"]
         if task == "serve" and self.e2e is None:
-            ttft, tpot = ttft or "2s", tpot or "50ms"
-        rate = quantity(self.rate, "1/s", "--rate", low=1e-9, high=1e8)
+            ttft_s, tpot_s = ttft_s or TTFT_S, tpot_s or TPOT_S
+        rate = self.values["rate"]
         curve = self.curve()
         if curve is not None and (task != "serve" or rate is not None):
-            raise UsageError("--day is a load of its own", "without --rate, and with --task serve")
+            raise UsageError(
+                "--day is a load of its own", "without --rate, and with --task serve", field="day"
+            )
         return replace(
             self.workload(task),
             rate_per_s=rate if curve is None else curve.peak,
-            ttft_s=quantity(ttft, "s", "--ttft", low=1e-9, high=1e6),
-            tpot_s=quantity(tpot, "s", "--tpot", low=1e-9, high=1e6),
-            e2e_s=quantity(self.e2e, "s", "--e2e", low=1e-9, high=1e6),
-            percentile=self._percentile(),
-            confidence=share(self.confidence, "--confidence") or CONFIDENCE,
-            utilisation=share(self.utilisation, "--utilisation") or UTILISATION,
+            ttft_s=ttft_s,
+            tpot_s=tpot_s,
+            e2e_s=self.values["e2e"],
+            percentile=self.values["percentile"],
+            confidence=self.values["confidence"] or CONFIDENCE,
+            utilisation=self.values["utilisation"] or UTILISATION,
         )
-
-    def _percentile(self) -> float | None:
-        text = (self.percentile or "").strip().lower().removeprefix("p")
-        if self.percentile is None or text == "mean":
-            return None
-        return parse_quantity(text, "", "--percentile", low=50.0, high=99.9) / 100.0
 
     def curve(self) -> RateCurve | None:
         """The arrivals of a day, None where none were given."""
@@ -138,18 +217,23 @@ class Software(Asked):
     runtime: str | None = ask(
         "serving software, or best for the best of all that can; default: the first that can"
     )
-    policy: str | None = ask("figures of the runtime, as in memory_share=0.95,max_sequences=64")
-    set_: str | None = ask("figures of the chip, as in hbm=4TB/s,bf16=1.2PFLOPS", name="set")
+    policy: str | None = ask(
+        "figures of the runtime, as in memory_share=0.95,max_sequences=64", reading=PAIRS
+    )
+    set_: str | None = ask("figures of the chip, as in hbm=4TB/s,bf16=1.2PFLOPS", name="set", reading=PAIRS)
 
-    def settings(self) -> dict[str, Any]:
-        """The arguments of the verbs that this stands for."""
-        return {
-            "precision": self.precision,
-            "kv": self.kv,
-            "runtime": self.runtime,
-            "policy": pairs(self.policy, "--policy"),
-            "changes": pairs(self.set_, "--set"),
-        }
+    def terms(self, numbers: Parameters | None = None) -> Terms:
+        """What this says of the terms of a verb, under these fitted numbers (None: those shipped)."""
+        from chipwise.api.placing import Terms
+
+        return Terms(
+            self.precision,
+            self.kv,
+            self.runtime,
+            self.values["policy"] or {},
+            self.values["set_"] or {},
+            parameters=numbers,
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -157,11 +241,13 @@ class Serving(Software):
     """How that software is run."""
 
     speculate: str | None = ask(
-        "guess tokens ahead, as in accept=0.7,draft=3; the acceptance is yours to know, with=lookup needs no module"
+        "guess tokens ahead, as in accept=0.7,draft=3; the acceptance is yours to know, with=lookup needs no module",
+        reading=Reading(_guessed, as_text, (OBJECT,)),
     )
     disaggregate: bool = ask("work off prompts in workers of their own", False)
     prefill: str | None = ask(
-        "separate workers for prompts and their layout, as in workers=2,tp=4; default: as many as keep up"
+        "separate workers for prompts and their layout, as in workers=2,tp=4; default: as many as keep up",
+        reading=Reading(_prompt_workers, as_text, (OBJECT,)),
     )
     software: str | None = ask(
         "date or MLPerf round of the software, as in 2025-06 or v5.0; default: the newest"
@@ -173,50 +259,25 @@ class Serving(Software):
         "benchmark client whose figures to predict, as in vllm-bench or inferencex; default: none"
     )
 
-    def settings(self) -> dict[str, Any]:
-        """The same, with how it is run."""
-        return {**super().settings(), "tactics": self._tactics()}
+    def terms(self, numbers: Parameters | None = None) -> Terms:
+        """The same, with how the software is run."""
+        return replace(super().terms(numbers), tactics=self.tactics())
 
-    def _tactics(self) -> Tactics:
-        """Raises `UsageError` for values that cannot be."""
+    def tactics(self) -> Tactics:
+        """How the software is run."""
         from chipwise.api.tactics import Tactics
 
-        given = pairs(self.speculate, "--speculate")
-        hint = "as in accept=0.7,draft=3, or with=lookup too"
-        strange = sorted(set(given) - {"accept", "draft", "with"})
-        if strange:
-            raise UsageError(f"--speculate: no part is called '{shorten(strange[0])}'", hint)
-        speculation = None
-        if given:
-            if "accept" not in given:
-                raise UsageError("--speculate: no acceptance, which depends on model, draft and text", hint)
-            accept = share(given["accept"], "accept")
-            draft = parse_quantity(given.get("draft", "3"), "", "draft", low=1, high=64)
-            speculation = Speculation(int(draft), accept or 0.0)
-        if given.get("with", "lookup") != "lookup":
-            raise UsageError(f"--speculate: cannot guess with '{shorten(given['with'])}'", hint)
-        prefill = self._prefill()
+        speculation, lookup = self.values["speculate"] or (None, False)
+        prefill = self.values["prefill"]
         return Tactics(
             speculation,
-            "with" in given,
+            lookup,
             self.disaggregate or prefill is not None,
             self.software or "",
             get_harness(self.harness),
             prefill,
             self.level,
         )
-
-    def _prefill(self) -> tuple[Layout, int] | None:
-        given = pairs(self.prefill, "--prefill")
-        if not given:
-            return None
-        known = ("workers", "tp", "pp", "dp", "ep")
-        strange = sorted(set(given) - set(known))
-        if strange:
-            raise UsageError(f"--prefill: no part is called '{shorten(strange[0])}'", "as in workers=2,tp=4")
-        counts = {name: whole(text, f"--prefill {name}", low=1, high=100_000) for name, text in given.items()}
-        workers = counts.pop("workers", 1)
-        return Layout(**{name: float(n) for name, n in counts.items()}), workers
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -226,13 +287,16 @@ class Money(Asked):
     price: Literal["rent", "spot", "own"] = ask("rent on demand, rent on the spot, or own", "rent")
     provider: str = ask("offers of this provider only", "")
     region: str = ask("offers of this region only", "")
-    owning: str | None = ask("figures of owning, as in capex_usd=30000,years=4,usd_per_kwh=0.12,pue=1.3")
+    owning: str | None = ask(
+        "figures of owning, as in capex_usd=30000,years=4,usd_per_kwh=0.12,pue=1.3",
+        reading=Reading(_figures, as_text, (OBJECT,)),
+    )
 
     def pricing(self) -> Pricing:
         """The pricing that this stands for. Raises `UsageError` for figures of owning where one rents."""
-        figures = {k: parse_quantity(v, "", k, high=1e12) for k, v in pairs(self.owning, "--owning").items()}
+        figures = self.values["owning"] or {}
         if figures and self.price != "own":
-            raise UsageError("--owning is for chips that one owns", "add --price own")
+            raise UsageError("--owning is for chips that one owns", "add --price own", field="owning")
         return Pricing(self.price, self.provider, self.region, figures)
 
 
@@ -250,7 +314,9 @@ class Place(Asked):
     concurrency: float | None = ask(
         "clients that each wait for their answer before they send again; default: as many as fit, of a local user one"
     )
-    rate: str | None = ask("requests per second that arrive at random, as in 10/s, in place of --concurrency")
+    rate: str | None = ask(
+        "requests per second that arrive at random, as in 10/s, in place of --concurrency", reading=RATE
+    )
 
     def layout(self) -> Layout:
         """The degrees as a layout. Raises `UsageError` for a degree, count or load that cannot be."""
@@ -259,33 +325,51 @@ class Place(Asked):
         degrees = {name: getattr(self, name) for name in ("tp", "pp", "dp", "ep")}
         for name, degree in degrees.items():
             if not 1 <= degree <= 100_000:
-                raise UsageError(f"--{name} {degree}: not a degree of parallelism", "at least 1")
+                raise UsageError(f"--{name} {degree}: not a degree of parallelism", "at least 1", field=name)
         if self.concurrency is not None and not 0 < self.concurrency < 1e7:
-            raise UsageError(f"--concurrency {self.concurrency:g} is out of range", "more than 0")
+            what = f"--concurrency {self.concurrency:g} is out of range"
+            raise UsageError(what, "more than 0", field="concurrency")
         return Layout(**{name: float(degree) for name, degree in degrees.items()})
+
+    def given(self) -> Given:
+        """The deployment and its load. Raises `UsageError` for a degree, count or load that cannot be."""
+        from chipwise.api.placing import Given
+
+        return Given(self.chip, self.layout(), self.count, self.concurrency, self.arrivals(), self.replicas)
 
     def arrivals(self) -> float | None:
         """Requests per second, None where clients or capacity set the load. Raises `UsageError` for two loads."""
         if self.rate is not None and self.concurrency is not None:
-            raise UsageError("--rate and --concurrency are two loads", "open arrivals or a number of clients")
-        return quantity(self.rate, "1/s", "--rate", low=1e-9, high=1e8)
+            hint = "open arrivals or a number of clients"
+            raise UsageError("--rate and --concurrency are two loads", hint, field="rate")
+        found: float | None = self.values["rate"]
+        return found
 
 
 @dataclass(frozen=True, kw_only=True)
 class TrainOptions(Asked):
     """What is trained, how far, and within which limits."""
 
-    tokens: str | None = ask("training: tokens in all, as in 15T; default: 1T, of finetune 100M")
+    tokens: str | None = ask(
+        "training: tokens in all, as in 15T; default: 1T, of finetune 100M",
+        reading=figure("", low=1, high=1e18),
+    )
     seq: str | None = ask(
-        "training: tokens of a sequence; default: 4096, or what the model reads if that is less"
+        "training: tokens of a sequence; default: 4096, or what the model reads if that is less",
+        reading=Reading(_tokens, as_word, (NUMBER,)),
     )
     global_batch: int = ask("training: sequences of a step; 0: 4 M tokens, fine-tuning 0.25 M", 0)
-    counts: str | None = ask("training: chips to try, as in 64,256")
-    deadline: str | None = ask("training: at most so long, as in 30d")
+    counts: str | None = ask(
+        "training: chips to try, as in 64,256", reading=Reading(_counts, as_list, (NUMBER, STRINGS))
+    )
+    deadline: str | None = ask(
+        "training: at most so long, as in 30d", reading=duration(1.0, 1e12, ("d", "h"))
+    )
     max_usd: float | None = ask("training: at most so many dollars")
     layout: str | None = ask(
         "training: what to keep, as in tp=8,pp=4,schedule=interleaved,zero=3,shard=8,recompute=full,offload=1,"
-        "sequence=0"
+        "sequence=0",
+        reading=PAIRS,
     )
     method: str | None = ask("training: full, lora or qlora; of finetune lora")
     trainer: str | None = ask(
@@ -297,12 +381,14 @@ class TrainOptions(Asked):
     )
     failures: str | None = ask(
         "training: hours between failures of a chip, time to save, for which of it the run stops (block=60s: all), and "
-        "to restart; default: mtbf=50000h,save=60s,block=5s,restart=10min"
+        "to restart; default: mtbf=50000h,save=60s,block=5s,restart=10min",
+        reading=PAIRS,
     )
     network: str | None = ask(
         "training: the network, as in nic=200Gb/s,domain=8,oversubscription=3,leaf=16: speed of a chip beyond the "
         "fabric, one direction; chips that meet on the fabric; links down over links up of a leaf switch, and hosts "
-        "under it"
+        "under it",
+        reading=PAIRS,
     )
     curves: bool = ask("training: weak and strong scaling too; as csv alone", False)
 

@@ -3,12 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal
 
 from chipwise import api
 from chipwise.api.requests.command import about, hinting
-from chipwise.api.requests.field import MISSING, ask, count_of, pairs, share, split
+from chipwise.api.requests.field import (
+    CONFIG,
+    MISSING,
+    NAMES,
+    OBJECT,
+    SHARE,
+    Reading,
+    as_text,
+    ask,
+    count_of,
+    figure,
+    pairs,
+)
 from chipwise.api.requests.parts import Lengths, Money, Place, Serving, Software, Targets, numbers_of
 from chipwise.calibrate.parameters import Parameters
 from chipwise.catalog.system import parse_have
@@ -19,6 +32,9 @@ from chipwise.search.space import Limits
 from chipwise.units import parse_quantity
 from chipwise.workload.lora import Adapter
 from chipwise.workload.workload import Task
+
+if TYPE_CHECKING:
+    from chipwise.api.placing import Terms
 
 __all__ = [
     "MODEL",
@@ -34,10 +50,32 @@ __all__ = [
     "PlanRequest",
 ]
 
+
+def _owned(value: Any) -> str:
+    """Counts by chip, `{"h100": 8}`, as text; text stays."""
+    return (
+        ",".join(f"{n}x{name}" for name, n in value.items()) if isinstance(value, Mapping) else as_text(value)
+    )
+
+
+def _adapters(text: str, option: str) -> tuple[int, Adapter]:
+    """How many adapters, and what one of them is."""
+    given = pairs(text, option)
+    strange = sorted(set(given) - {"rank", "count", "targets"})
+    if strange or "rank" not in given:
+        what = f"no adapter has a {strange[0]}" if strange else "no rank"
+        raise UsageError(f"{option}: {what}", "as in rank=16,count=8,targets=q_proj+v_proj")
+    rank = int(parse_quantity(given["rank"], "", "rank", low=1, high=65_536))
+    count = int(parse_quantity(given.get("count", "1"), "", "count", low=1, high=1e6))
+    return count, Adapter(rank, tuple(given.get("targets", "all-linear").split("+")))
+
+
 MODEL = (
-    "a bundled name, a config.json or its folder, or dimensions as in transformer:layers=40,hidden=5120,..."
+    "a bundled name, a config.json or its folder, the configuration itself as JSON, or dimensions as in "
+    "transformer:layers=40,hidden=5120,..."
 )
 SERIAL = "part of a request's work that is serial, as in 5%: when is a CPU faster?"
+HAVE = Reading(lambda text, _: text, _owned, (OBJECT,))
 TASK = "serve many users, batch for throughput, local for one user"
 
 
@@ -45,8 +83,8 @@ TASK = "serve many users, batch for throughput, local for one user"
 class PlanOptions(Money, Serving, Targets):
     """What narrows a search for plans."""
 
-    chips: str | None = ask("only these, separated by commas", file=True)
-    have: str | None = ask("chips that you have, as in 2xrtx-4090,1xrtx-3090")
+    chips: str | None = ask("only these, separated by commas", file=True, reading=NAMES)
+    have: str | None = ask("chips that you have, as in 2xrtx-4090,1xrtx-3090", reading=HAVE)
     max_chips: int | None = ask("at most so many chips in all")
     max_usd_per_h: float | None = ask("at most so many dollars per hour in all")
     spare: int = ask("replicas beside those that carry the rate, as in 1 for N+1", 0)
@@ -57,15 +95,20 @@ class PlanOptions(Money, Serving, Targets):
         "parameters that chipwise calibrate wrote; default: those shipped", file=True
     )
 
+    def terms(self, numbers: Parameters | None = None) -> Terms:
+        """The terms with how chips are paid."""
+        return replace(super().terms(numbers), pricing=self.pricing())
+
     def limits_of(self, task: str) -> Limits:
         """One machine for a local user, else up to 64 devices per replica."""
         count_of(self.max_chips, "--max-chips", "chips")
         if self.max_usd_per_h is not None and not 0 < self.max_usd_per_h < float("inf"):
-            raise UsageError(f"--max-usd-per-h {self.max_usd_per_h:g} is out of range", "more than 0")
+            what = f"--max-usd-per-h {self.max_usd_per_h:g} is out of range"
+            raise UsageError(what, "more than 0", field="max_usd_per_h")
         if self.spare and (task != "serve" or (self.rate is None and self.day is None)):
-            raise UsageError("--spare needs a load to carry", "add --rate or --day")
+            raise UsageError("--spare needs a load to carry", "add --rate or --day", field="spare")
         if not 0 <= self.spare <= 1000:
-            raise UsageError(f"--spare {self.spare}: not a count of replicas", "0 to 1000")
+            raise UsageError(f"--spare {self.spare}: not a count of replicas", "0 to 1000", field="spare")
         most = 8 if task == "local" else 64
         return Limits(
             max_devices=min(most, (self.max_chips or most) * 2),
@@ -79,7 +122,7 @@ class PlanOptions(Money, Serving, Targets):
 class PlanRequest(PlanOptions):
     """Rank chips, counts and layouts for a workload: time, throughput, cost, and what bounds them."""
 
-    model: str = ask(MODEL, MISSING, file=True)
+    model: str = ask(MODEL, MISSING, file=True, reading=CONFIG)
     task: Task = ask(TASK, "serve")
 
     def run(self) -> PlanReport:
@@ -89,10 +132,12 @@ class PlanRequest(PlanOptions):
     def report(self, numbers: Parameters | None) -> PlanReport:
         """The same, priced with these numbers (None: those shipped)."""
         if self.have and self.chips:
-            raise UsageError("--have and --chips exclude each other", "--have names the chips already")
+            hint = "--have names the chips already"
+            raise UsageError("--have and --chips exclude each other", hint, field="have")
         have = dict(parse_have(self.have)) if self.have is not None else None
         workload = self.workload_of(self.task)
-        sized = about(
+        sized = partial(
+            about,
             self,
             FitRequest,
             chips=",".join(have) if have else self.chips,
@@ -104,14 +149,11 @@ class PlanRequest(PlanOptions):
             return api.plan(
                 self.model,
                 workload,
-                chips=split(self.chips),
-                have=have,
-                limits=self.limits_of(self.task),
+                self.terms(numbers),
+                chips=self.values["chips"] or (),
+                limits=replace(self.limits_of(self.task), have=have or {}),
                 curve=self.curve(),
                 evidence=self.evidence == "all",
-                pricing=self.pricing(),
-                parameters=numbers,
-                **self.settings(),
             )
 
     def explained(self, plan: PlanRecord) -> ExplainRequest:
@@ -132,7 +174,7 @@ class PlanRequest(PlanOptions):
 class CompareRequest(PlanRequest):
     """The best plan of each of some chips, side by side."""
 
-    chips: str = ask("the chips to compare, separated by commas", MISSING, file=True)
+    chips: str = ask("the chips to compare, separated by commas", MISSING, file=True, reading=NAMES)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -147,31 +189,28 @@ class EstimateOptions(Money, Serving, Lengths, Place):
         "parameters that chipwise calibrate wrote; default: those shipped", file=True
     )
 
+    def terms(self, numbers: Parameters | None = None) -> Terms:
+        """The terms with how chips are paid."""
+        return replace(super().terms(numbers), pricing=self.pricing())
+
 
 @dataclass(frozen=True, kw_only=True)
 class EstimateRequest(EstimateOptions):
     """One plan in full: its times, what they are made of, its memory."""
 
-    model: str = ask(MODEL, MISSING, file=True)
+    model: str = ask(MODEL, MISSING, file=True, reading=CONFIG)
 
     def run(self) -> PlanReport:
         """The plan as it is, without targets. Raises the errors of `api.estimate`."""
-        workload, layout = self.workload(self.task), self.layout()
-        sized = about(self, FitRequest, chips=self.chip, context=f"{workload.context:.10g}")
+        workload, given = self.workload(self.task), self.given()
+        sized = partial(about, self, FitRequest, chips=self.chip, context=f"{workload.context:.10g}")
         with hinting("fit", sized):
             return api.estimate(
                 self.model,
                 workload,
-                self.chip,
-                layout,
-                count=self.count,
-                concurrency=self.concurrency,
-                rate_per_s=self.arrivals(),
-                replicas=self.replicas,
+                given,
+                self.terms(numbers_of(self.parameters)),
                 evidence=self.evidence == "all",
-                pricing=self.pricing(),
-                parameters=numbers_of(self.parameters),
-                **self.settings(),
             )
 
     def planned(self) -> PlanRequest:
@@ -183,11 +222,11 @@ class EstimateRequest(EstimateOptions):
 class ExplainRequest(EstimateRequest):
     """What bounds a plan and what would change it: shares of time and elasticities, memory by kind."""
 
-    serial: str | None = ask(SERIAL)
+    serial: str | None = ask(SERIAL, reading=SHARE)
 
     def run(self) -> ExplainReport:
         """The plan, and the crossover to a CPU where a serial part is named. Raises the errors of `api.estimate`."""
-        fraction = share(self.serial, "--serial")
+        fraction = self.values["serial"]
         report = super().run()
         if fraction is None:
             return ExplainReport.of(report, None)
@@ -195,7 +234,7 @@ class ExplainRequest(EstimateRequest):
 
         w = report.workload
         work = 2.0 * report.model.active_params * (w.prompt_tokens + w.output_tokens)
-        changes = pairs(self.set_, "--set")
+        changes = self.values["set_"]
         return ExplainReport.of(report, amdahl((self.chip,), fraction, work, changes=changes))
 
 
@@ -203,48 +242,33 @@ class ExplainRequest(EstimateRequest):
 class FitOptions(Software):
     """What shall fit, and where."""
 
-    chips: str | None = ask("only these, separated by commas", file=True)
+    chips: str | None = ask("only these, separated by commas", file=True, reading=NAMES)
     count: int | None = ask("ask about so many chips; default: the fewest that fit")
-    context: str | None = ask("tokens of a sequence, prompt and output")
+    context: str | None = ask("tokens of a sequence, prompt and output", reading=figure("", low=1, high=1e9))
     batch: int = ask("sequences held at once", 1)
-    lora: str | None = ask("low-rank adapters, as in rank=16,count=8,targets=q_proj+v_proj")
-
-    def adapters(self) -> dict[str, Any]:
-        """The adapters as arguments of `api.fit`. Raises `UsageError` for what no adapter has."""
-        if self.lora is None:
-            return {}
-        given = pairs(self.lora, "--lora")
-        strange = sorted(set(given) - {"rank", "count", "targets"})
-        if strange or "rank" not in given:
-            what = f"no adapter has a {strange[0]}" if strange else "no rank"
-            raise UsageError(f"--lora: {what}", "as in rank=16,count=8,targets=q_proj+v_proj")
-        rank = int(parse_quantity(given["rank"], "", "rank", low=1, high=65_536))
-        count = int(parse_quantity(given.get("count", "1"), "", "count", low=1, high=1e6))
-        return {
-            "adapter": Adapter(rank, tuple(given.get("targets", "all-linear").split("+"))),
-            "adapters": count,
-        }
+    lora: str | None = ask(
+        "low-rank adapters, as in rank=16,count=8,targets=q_proj+v_proj",
+        reading=Reading(_adapters, as_text, (OBJECT,)),
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
 class FitRequest(FitOptions):
     """Does it fit: memory by kind on every chip, smallest count, largest batch and context, what mends a no."""
 
-    model: str = ask(MODEL, MISSING, file=True)
+    model: str = ask(MODEL, MISSING, file=True, reading=CONFIG)
 
     def run(self) -> FitReport:
         """The memory of a model on every chip asked for. Raises the errors of `api.fit`."""
         count_of(self.count, "--count", "chips", 100_000)
         count_of(self.batch, "--batch", "sequences", 10_000_000)
-        context = self.context
+        context = self.values["context"]
         return api.fit(
             self.model,
-            context=None
-            if context is None
-            else int(parse_quantity(context, "", "--context", low=1, high=1e9)),
+            self.terms(),
+            context=None if context is None else int(context),
             sequences=self.batch,
-            chips=split(self.chips),
+            chips=self.values["chips"] or (),
             count=self.count,
-            **self.adapters(),
-            **self.settings(),
+            adapters=self.values["lora"],
         )

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from chipwise.api.requests.field import MISSING, ask, count_of, pairs, quantity, split, whole
+from chipwise.api.requests.field import CONFIG, MISSING, NAMES, PAIRS, ask, count_of
 from chipwise.api.requests.parts import Money, TrainOptions, numbers_of
-from chipwise.api.requests.planning import MODEL
+from chipwise.api.requests.planning import HAVE, MODEL
 from chipwise.catalog.system import parse_have
 from chipwise.errors import UnknownNameError, UsageError
 from chipwise.report.train_assemble import Failures
@@ -25,19 +25,19 @@ FAILURES = {"mtbf": "chip_mtbf_h", "save": "save_s", "block": "block_s", "restar
 class TrainRequest(Money, TrainOptions):
     """Rank chips, counts and layouts for a training run: step time, days, cost, goodput, and what bounds it."""
 
-    model: str = ask(MODEL, MISSING, file=True)
+    model: str = ask(MODEL, MISSING, file=True, reading=CONFIG)
     task: Literal["train", "finetune"] = ask("train from scratch, or fine-tune adapters", "train")
     chips: str | None = ask(
-        "the chips to try, separated by commas; default: a few that clouds rent", file=True
+        "the chips to try, separated by commas; default: a few that clouds rent", file=True, reading=NAMES
     )
-    have: str | None = ask("chips that you have, as in 64xh100; each kind is planned alone")
+    have: str | None = ask("chips that you have, as in 64xh100; each kind is planned alone", reading=HAVE)
     max_chips: int | None = ask("at most so many chips")
     max_usd_per_h: float | None = ask("at most so many dollars per hour in all")
     precision: str = ask("bf16, fp16, fp32, fp8, mxfp8 or nvfp4", "bf16")
     parameters: str | None = ask(
         "parameters that chipwise calibrate wrote; default: those shipped", file=True
     )
-    set_: str | None = ask("figures of the chips, as in hbm=4TB/s,bf16=1.2PFLOPS", name="set")
+    set_: str | None = ask("figures of the chips, as in hbm=4TB/s,bf16=1.2PFLOPS", name="set", reading=PAIRS)
 
     @classmethod
     def implied(cls, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -54,23 +54,25 @@ class TrainRequest(Money, TrainOptions):
         """What is asked, as the arguments of `train_plan`. Raises `UsageError`, `UnknownNameError`."""
         for option, most in (("--max-usd", self.max_usd), ("--max-usd-per-h", self.max_usd_per_h)):
             if most is not None and not 0 < most < float("inf"):
-                raise UsageError(f"{option} {most:g} is out of range", "more than 0")
+                field = option[2:].replace("-", "_")
+                raise UsageError(f"{option} {most:g} is out of range", "more than 0", field=field)
         if self.have and self.chips:
-            raise UsageError("--have and --chips exclude each other", "--have names the chips already")
-        deadline = quantity(self.deadline, "s", "--deadline", low=1.0, high=1e12)
-        counts = [whole(c, "--counts", low=1, high=1e6) for c in split(self.counts)]
+            hint = "--have names the chips already"
+            raise UsageError("--have and --chips exclude each other", hint, field="have")
+        given = self.values
+        deadline = given["deadline"]
         return {
             "model": self.model,
             "task": self.task,
-            "chips": tuple(dict.fromkeys(split(self.chips))),
-            "counts": tuple(dict.fromkeys(counts)),
+            "chips": tuple(dict.fromkeys(given["chips"] or ())),
+            "counts": given["counts"] or (),
             "have": dict(parse_have(self.have)) if self.have is not None else None,
-            "tokens": quantity(self.tokens, "", "--tokens", low=1, high=1e18),
-            "seq": None if self.seq is None else whole(self.seq, "--seq", low=1, high=1e7),
+            "tokens": given["tokens"],
+            "seq": given["seq"],
             "global_batch": self.global_batch,
             "precision": self.precision,
             "method": self.method,
-            "layout": pairs(self.layout, "--layout"),
+            "layout": given["layout"] or {},
             "trainer": self.trainer,
             "known_to_run": self.known_to_run,
             "deadline_days": None if deadline is None else deadline / DAY_S,
@@ -78,8 +80,8 @@ class TrainRequest(Money, TrainOptions):
             "max_usd_per_h": self.max_usd_per_h,
             "max_chips": count_of(self.max_chips, "--max-chips", "chips"),
             "failures": self.failing(),
-            "network_figures": pairs(self.network, "--network"),
-            "changes": pairs(self.set_, "--set"),
+            "network_figures": given["network"] or {},
+            "changes": given["set_"] or {},
             "pricing": self.pricing(),
             "parameters": numbers_of(self.parameters),
             "curves": self.curves,
@@ -87,7 +89,7 @@ class TrainRequest(Money, TrainOptions):
 
     def failing(self) -> Failures:
         """What failures cost. Raises `UsageError`, `UnknownNameError`."""
-        given = pairs(self.failures, "--failures")
+        given = self.values["failures"] or {}
         for name in given:
             if name not in FAILURES:
                 raise UnknownNameError("figure of failures", name, FAILURES, f"one of {', '.join(FAILURES)}")

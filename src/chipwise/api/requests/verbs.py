@@ -15,6 +15,7 @@ from chipwise.api.requests.catalogue import (
 )
 from chipwise.api.requests.detail import LoadRequest, OperatorsRequest
 from chipwise.api.requests.evidence import CheckClaimRequest, EvidenceMatchRequest, EvidenceRequest
+from chipwise.api.requests.field import outer
 from chipwise.api.requests.kernel import KernelRequest
 from chipwise.api.requests.planning import (
     CompareRequest,
@@ -24,9 +25,11 @@ from chipwise.api.requests.planning import (
     PlanRequest,
 )
 from chipwise.api.requests.training import TrainRequest
-from chipwise.errors import UsageError, nearest, shorten
+from chipwise.errors import UnknownNameError, UsageError
 
-__all__ = ["VERBS", "Request", "ask"]
+__all__ = ["VERBS", "Request", "question"]
+
+TRAINED = ("train", "finetune")  # tasks that train_plan answers
 
 
 class Request(Protocol):
@@ -61,37 +64,23 @@ VERBS: dict[str, type[Request]] = {
 }
 
 
-def ask(verb: str, *model: Any, **keywords: Any) -> Any:
-    """The answer of a verb to keywords as Python programs write them: the long options with `_`, `in_` for `in`.
+def question(verb: str, given: Mapping[str, Any]) -> Request:
+    """The question of a verb by the public names of its fields, whatever door it came through.
 
-    Numbers, lists and dictionaries are taken for text: `in_=1000`, `chips=["h100"]`, `policy={"max_sequences": 64}`.
-    A single value without a name is the model. Raises `UsageError` for a keyword that the verb does not have, naming
-    the nearest, and the errors of the verb.
+    Raises `UnknownNameError` for a verb or field that does not exist, `UsageError` for a field that is missing or a
+    value that cannot be used; each carries the field.
     """
+    if verb not in VERBS:
+        raise UnknownNameError("verb", verb, VERBS, f"one of {', '.join(VERBS)}")
     kind = VERBS[verb]
-    known = {f.name: str(f.type) for f in fields(kind)}  # type: ignore[arg-type]
-    if model:
-        keywords = {"model": model[0], **keywords}
-    # a trailing underscore keeps Python's own names apart, and may be left out where it need not
-    given = {f"{k}_" if f"{k}_" in known else k: v for k, v in keywords.items()}
-    strange = [name for name in given if name not in known]
-    if strange or len(model) > 1:
-        wrong = strange[0] if strange else "a second value without a name"
-        near = nearest(wrong, known)
-        hint = f"did you mean {' or '.join(near)}?" if near else f"{verb} takes {', '.join(known)}"
-        raise UsageError(f"{verb}: {shorten(wrong)} is not one of its arguments", hint)
-    missing = [f.name for f in fields(kind) if f.default is MISSING and f.name not in given]  # type: ignore[arg-type]
-    if missing:
-        raise UsageError(f"{verb}: {missing[0]} is missing", f"{verb}({missing[0]}=...)")
-    return kind(**{name: _spelled(v) if "str" in known[name] else v for name, v in given.items()}).run()
-
-
-def _spelled(value: Any) -> Any:
-    """A value as the text that says it."""
-    if isinstance(value, Mapping):
-        return ",".join(f"{name}={_spelled(v)}" for name, v in value.items()) or None
-    if isinstance(value, (list, tuple, set, frozenset)):
-        return ",".join(str(_spelled(v)) for v in value) or None
-    if isinstance(value, float):
-        return f"{value:.17g}"
-    return value if value is None or isinstance(value, str) else str(value)
+    known = {outer(f): f for f in fields(kind)}  # type: ignore[arg-type]
+    if given.get("task") in TRAINED and verb != "train_plan":
+        said = f"{verb} does not answer the task {given['task']}"
+        raise UsageError(said, "the verb train_plan does", field="task")
+    for name in given:
+        if name not in known:
+            raise UnknownNameError(f"field of {verb}", name, known, f"it has {', '.join(known)}")
+    for name, f in known.items():
+        if f.default is MISSING and given.get(name) is None:
+            raise UsageError(f"{verb} needs '{name}'", str(f.metadata["help"]), field=name)
+    return kind(**{known[name].name: value for name, value in given.items()})

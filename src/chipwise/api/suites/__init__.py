@@ -1,5 +1,5 @@
 """Suites: tables of published measurements predicted row by row, errors on rows that no fit saw, and fits made anew.
 
-`predicting` and `validating` name every suite; a module per suite answers rows, `*_folds` leaves cells out in turn,
-`refit_*` are run as modules and ship what they fit.
+A suite is a value of `suite`, which writes prediction, folds, intervals and refits once; a module per suite says what
+is its own, `doors` names them all, `refit` is run as a module and ships what it fits.
 """

@@ -1,28 +1,45 @@
-"""The kernel suite: latencies of single operators, a table at a time, as `chipwise kernel` answers them."""
+"""The kernel suite: latencies of single operators, a table at a time, as `chipwise kernel` answers them; out of fold
+next to the naive roofline.
+
+Tables are columns, not rows as values: there are too many.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from chipwise.api.kernel import answer, request_of
-from chipwise.calibrate.kernel_table import NUMBERS, TEXT, asked_of
-from chipwise.calibrate.kernels import price_measured
+from chipwise.api.suites.suite import Index, Suite, Tested
+from chipwise.calibrate.effects import Effects
+from chipwise.calibrate.kernel_priors import PRIORS
+from chipwise.calibrate.kernel_questions import taken
+from chipwise.calibrate.kernel_rows import groups_of, roofline_s
+from chipwise.calibrate.kernel_table import NUMBERS, TEXT, Columns, asked_of, mapped, text_of, types_of
+from chipwise.calibrate.kernels import (
+    METRIC,
+    calibrate_kernels,
+    corrected_kernels,
+    kernel_parameters,
+    price_measured,
+)
+from chipwise.calibrate.parameter import Parameter
 from chipwise.calibrate.parameters import Parameters, shipped_parameters
+from chipwise.calibrate.systolic_kernels import calibrate_systolic
 from chipwise.catalog.chips import load_chips
-from chipwise.errors import ChipwiseError
+from chipwise.errors import ChipwiseError, UsageError
 from chipwise.evidence.columns import read_columns
+from chipwise.evidence.residuals import Residuals, Summary, Validation
 from chipwise.evidence.rows import Predicted
 
-__all__ = ["METRIC", "predict_kernels"]
-
-METRIC = "latency_us"
+__all__ = ["FEW", "KERNELS", "Measured", "few_of", "measured_columns"]
 
 
-def predict_kernels(
-    path: str, numbers: Parameters | None = None, *, commands: bool = False
-) -> Iterator[Predicted]:
+def _predicted(path: str, numbers: Parameters | None, commands: bool) -> Iterator[Predicted]:
     """`latency_us` of every row of a table of kernels with its 80 % interval; measured columns are not read.
 
     Each row is the question of `request_of`; rows of families with measured kernels are priced together, others one
@@ -65,3 +82,203 @@ def predict_kernels(
             mid, low, high, basis = 1e6 * t.mid, 1e6 * t.low, 1e6 * t.high, t.basis
         command = request_of(asked, at).command if commands and numbers is None else ""
         yield Predicted(row_id, METRIC, mid, low, high, basis, "", command)
+
+
+# --------------------------------------------------------------- measurements
+
+FEW = 15
+"""Shapes of each operator and data type that a new chip shows before the others are predicted."""
+FOLDS = 5
+SHAPE = (
+    "m", "n", "k", "batch", "heads", "kv_heads", "head_dim", "q_len", "kv_len", "causal", "window", "tokens",
+    "hidden", "inter", "experts", "topk", "tp", "ep", "distribution", "bytes", "ranks",
+)  # fmt: skip
+"""Columns that say what is computed, whatever it runs on."""
+
+# Ranges of measured time; short kernels are mostly launch.
+SIZES = ((0.0, "under 10 us"), (10.0, "10 to 30 us"), (30.0, "30 us to 1 ms"), (1e3, "over 1 ms"))
+LONG_US = 30.0
+LEAST = 20
+"""Rows that a slice must have to be shown."""
+
+_METHODS = {
+    "shape": ("kernels", f"{FOLDS} groups of shapes left out in turn"),
+    "chip": ("kernels of a chip never measured", "each chip left out in turn"),
+    "few": (
+        "kernels of a new chip",
+        f"each chip left out in turn but for {FEW} shapes of each operator and data type, which correct the rest",
+    ),
+}
+"""By key: section of the accuracy page, and what was done."""
+_SLICES = ("by operator", "by operator and size", "by chip", "by data type")
+_ACROSS = ("by operator and vendor", "products by chip", "products by vendor")
+"""Slices that are shown, and those shown besides where chips are left out."""
+
+
+@dataclass(frozen=True)
+class Measured:
+    """Measured kernels of known chips as columns, and the numbers that price what is not refitted; `gpu`: those that
+    are. Other families keep their numbers: none of their chips is left out."""
+
+    columns: Columns
+    numbers: Parameters
+    gpu: NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, columns: Columns, numbers: Parameters) -> Measured:
+        """Of columns that hold `latency_us`."""
+        chips = load_chips()
+        gpu = [c in chips and chips[c].family == "simt" for c in columns["chip"].tolist()]
+        return cls(columns, numbers, np.array(gpu))
+
+
+def measured_columns(paths: Sequence[str], numbers: Parameters) -> Measured:
+    """Raises `UsageError` for a table without measured rows."""
+    (path,) = paths
+    text = ("row_id", *TEXT)
+    columns = read_columns(path, text, (*NUMBERS, METRIC, "chip_known"), ("chip", "op", METRIC))
+    scored = (columns["chip_known"] != 0) & (columns["chip"] != "") & (columns[METRIC] > 0)
+    if not scored.any():
+        raise UsageError(f"{path}: no measured rows", f"needed: {METRIC}")
+    return Measured.of(taken(columns, scored), numbers)
+
+
+def _dealt(m: Measured) -> Sequence[Hashable]:
+    """Rows of equal dims share one of a few groups, dealt out at random but always the same."""
+    shape = _codes(m.columns, SHAPE)
+    dealt = np.random.default_rng(0).permutation(int(shape.max()) + 1) % FOLDS
+    found: list[int] = dealt[shape].tolist()
+    return found
+
+
+def _chip(m: Measured) -> Sequence[Hashable]:
+    """Every chip is left out, wholly or ("few") but for a few of its shapes."""
+    found: list[str] = np.where(m.gpu, text_of(m.columns, "chip"), "").tolist()
+    return found
+
+
+def few_of(columns: Columns, shapes: int = FEW) -> NDArray[np.bool_]:
+    """So many shapes of each chip, operator and data type, dealt out at random but always the same."""
+    what = _codes(columns, ("chip", "op", "dtype"))
+    chosen = np.zeros(len(what), dtype=bool)
+    shape = _codes(columns, SHAPE)
+    order = np.random.default_rng(1).permutation(int(shape.max()) + 1)[shape]
+    for each in np.unique(what):
+        at = np.flatnonzero(what == each)
+        chosen[at] = np.isin(order[at], np.unique(order[at])[:shapes])
+    return chosen
+
+
+def _codes(columns: Columns, names: Sequence[str]) -> NDArray[np.int64]:
+    """One number for every combination of these columns."""
+    codes = np.zeros(len(columns["op"]), dtype=np.int64)
+    for name in names:
+        each = np.unique(columns[name], return_inverse=True)[1]
+        codes = np.unique(codes * (int(each.max()) + 1) + each, return_inverse=True)[1]
+    return codes
+
+
+@dataclass(frozen=True)
+class _Fitted:
+    gpus: Mapping[str, Effects]
+    arrays: Mapping[str, Effects]
+
+
+def _fit(m: Measured, kept: Index, _: Parameters) -> _Fitted:
+    """Groups of operators that rows left out need; all of them, and those of systolic arrays, where none is."""
+    asked, chips = asked_of(m.columns), load_chips()
+    rows = taken(asked, kept)
+    if len(kept) == len(m.gpu):
+        return _Fitted(calibrate_kernels(rows, chips), calibrate_systolic(rows, chips))
+    out = m.gpu.copy()
+    out[kept] = False
+    wanted = np.unique(groups_of(asked)[out]).tolist()
+    return _Fitted(calibrate_kernels(rows, chips, only=wanted) if wanted else {}, {})
+
+
+def _answer(m: Measured, out: Index, fitted: _Fitted, key: str) -> Residuals:
+    chips, start = load_chips(), tuple(f"{group}." for group in PRIORS)
+    kept = {name: p for name, p in m.numbers.table.items() if not name.startswith(start)}
+    numbers = Parameters({**kept, **kernel_parameters(fitted.gpus, "fold")})
+    if key != "shape":
+        out = out[m.gpu[out]]
+    asked = asked_of(m.columns)
+    if key == "few":
+        shown = np.zeros(len(m.gpu), dtype=bool)
+        shown[m.gpu] = few_of(taken(m.columns, m.gpu))
+        own = corrected_kernels(taken(asked, out[shown[out]]), chips, numbers, "few")
+        numbers, out = Parameters({**numbers.table, **own}), out[~shown[out]]
+    times = price_measured(taken(asked, out), chips, numbers)
+    found = _labelled(m, out, *(1e6 * t for t in (times.mid_s, times.low_s, times.high_s)))
+    return found.take(found.known) if key == "few" else found
+
+
+def _labelled(m: Measured, out: Index, mid: Any, low: Any, high: Any) -> Residuals:
+    columns, chips = taken(m.columns, out), load_chips()
+    op, chip = columns["op"].astype(str), columns["chip"].astype(str)
+    size = np.array([name for _, name in SIZES])[
+        np.searchsorted([us for us, _ in SIZES], columns[METRIC], side="right") - 1
+    ]
+    vendor = mapped(chip, lambda c: chips[c].vendor if c in chips else "")
+    product = (columns[METRIC] >= LONG_US) & (op == "gemm")
+    long = f"gemm of {LONG_US:.0f} us or more, "
+    return Residuals.of(
+        out,
+        mid,
+        columns[METRIC],
+        low=low,
+        high=high,
+        metric=METRIC,
+        **{
+            "by operator": op,
+            "by operator and size": np.char.add(np.char.add(op, ", "), size),
+            "by chip": chip,
+            "by data type": types_of(columns),
+            "by operator and vendor": np.char.add(np.char.add(op, ", "), vendor),
+            "products by chip": np.where(product, np.char.add(long, chip), ""),
+            "products by vendor": np.where(product, np.char.add(long, vendor), ""),
+        },
+    )
+
+
+def _report(m: Measured, found: Residuals, key: str) -> Validation:
+    roofline = 1e6 * roofline_s(asked_of(taken(m.columns, found.place)), load_chips())
+    naive = _labelled(m, found.place, roofline, roofline, roofline)
+
+    def summaries(lines: Residuals, by: str = "") -> list[Summary]:
+        return [s for s in lines.summaries(by, LEAST) if s.answered]
+
+    tables = {"all": summaries(found)}
+    for title in _SLICES if key == "shape" else (*_SLICES, *_ACROSS):
+        tables[title] = summaries(found, title)
+        tables[f"naive roofline, {title}"] = summaries(naive, title)
+    suite, how = _METHODS[key]
+    return Validation(suite, f"{how}; kernels of GPUs refitted on the rest", tables)
+
+
+def _gpus(fitted: _Fitted) -> Mapping[str, Parameter]:
+    return kernel_parameters(fitted.gpus, shipped_parameters().table["simt.gemm.compute_share.all"].source)
+
+
+def _arrays(fitted: _Fitted) -> Mapping[str, Parameter]:
+    source = shipped_parameters().table["systolic.gemm.compute_share.all"].source
+    groups = [effects.parameters(group, source) for group, effects in fitted.arrays.items()]
+    return {name: p for group in groups for name, p in group.items()}
+
+
+KERNELS = Suite(
+    "kernels",
+    (METRIC,),
+    tested=Tested(
+        "kernels.parquet",
+        measured_columns,
+        {"shape": _dealt, "chip": _chip, "few": _chip},
+        _fit,
+        _answer,
+        _report,
+        {"kernels.csv": _gpus, "systolic.csv": _arrays},
+    ),
+    commanded=True,
+    priced=True,
+    stream=_predicted,
+)

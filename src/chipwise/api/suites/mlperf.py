@@ -2,8 +2,7 @@
 
 Offline asks for throughput, Server and Interactive for the highest load at which 99th percentiles keep the limits,
 SingleStream for one request after the other; all of tuned software of their round. Samples of fixed size (pictures,
-sentences, scans, speech) have a roofline of their own (`evidence.mlperf_fixed`). Nothing here reads a measured figure
-but `measured_log` and `read_anchors`.
+sentences, scans, speech) have a roofline of their own (`evidence.mlperf_fixed`).
 """
 
 from __future__ import annotations
@@ -17,33 +16,25 @@ import numpy as np
 from chipwise.api.loaded import load
 from chipwise.api.requests.command import command_line
 from chipwise.api.requests.planning import PlanRequest
+from chipwise.api.suites.suite import Asking, Attempt
 from chipwise.calibrate.fit_level import LevelFit
 from chipwise.calibrate.fit_mlperf import FitRow, predict, shipped_mlperf
 from chipwise.calibrate.parameters import Parameters, shipped_parameters
 from chipwise.catalog.runtime import Runtime, runtimes_for
 from chipwise.errors import ChipwiseError, InfeasibleError, UsageError
+from chipwise.evidence.anchors import Anchor, correction
 from chipwise.evidence.judge import judge
-from chipwise.evidence.mlperf_anchors import Anchor, correction
 from chipwise.evidence.mlperf_features import features
 from chipwise.evidence.mlperf_fixed import fixed_curve
 from chipwise.evidence.mlperf_rows import Run, Scenario, read_run
 from chipwise.evidence.mlperf_tiers import interval, tier_of
-from chipwise.evidence.rows import Predicted, read_rows
+from chipwise.evidence.rows import Predicted, Row
 from chipwise.evidence.tiers import level_figure
 from chipwise.report.records import PlanRecord
 from chipwise.search.deployments import runtimes_that
 from chipwise.workload.workload import Task
 
-__all__ = [
-    "Answer",
-    "answer",
-    "fixed_row",
-    "measured_log",
-    "predict_mlperf",
-    "question_of",
-    "read_anchors",
-    "software_of",
-]
+__all__ = ["ASKING", "Answer", "answer", "fixed_row", "measured_log", "question_of", "software_of"]
 
 TASKS: Mapping[Scenario, tuple[Task, str]] = {
     "Offline": ("batch", "mlperf-offline"),
@@ -63,54 +54,22 @@ Range = tuple[float, float, float]
 """Middle, low and high of the 80 % interval."""
 
 
-def predict_mlperf(
-    rows: str,
-    anchors: str | None = None,
-    numbers: Parameters | None = None,
-) -> Iterator[Predicted]:
-    """`result`, and of language models `tokens_per_s`, `ttft_p99_ms` and `tpot_p99_ms`, with 80 % intervals.
-
-    `anchors` names measured rows that the user owns; rows of the same chip and benchmark are moved towards them.
-    Where a command line gives the same answer it stands beside it. A row without an answer becomes a line with the
-    reason. Raises `UsageError` for anchors without a figure.
-    """
-    known = read_anchors(anchors, numbers) if anchors else ()
-    table = list(read_rows(rows, ("row_id", "model_base", "scenario")))
-    runs: list[Run | ChipwiseError] = []
-    for row in table:
-        try:
-            runs.append(read_run(row))
-        except ChipwiseError as error:
-            runs.append(error)
-    found = iter(answer([run for run in runs if isinstance(run, Run)], numbers))
-    for row, run in zip(table, runs, strict=True):
-        answered = next(found) if isinstance(run, Run) else run
-        if not isinstance(run, Run) or isinstance(answered, ChipwiseError):
-            yield Predicted(row["row_id"], "result", None, refused=str(answered))
-            continue
-        shift, used = correction(run, known)
-        asked = answered.question
-        command = "" if used or numbers or asked is None else command_line("plan", asked)
-        for metric, value in answered.figures(shift if used else None).items():
-            basis = "measured" if used and metric in ("result", "tokens_per_s") else answered.basis
-            yield Predicted(row["row_id"], metric, *value, basis, "", command)
-
-
 @dataclass(frozen=True)
 class Answer:
     """What is predicted for a run: tokens or samples per second of all chips (`rate`, with its interval), and of
-    language models the question that was asked and the plan that answers it."""
+    language models the question that was asked and the plan that answers it. `shift`: the logarithm by which anchors
+    move the rate, None where it has none."""
 
     run: Run
     rate: Range
     basis: str
     question: PlanRequest | None = None
     plan: PlanRecord | None = None
+    shift: float | None = None
 
-    def figures(self, shift: float | None = None) -> dict[str, Range]:
-        """`result` in the run's unit, and where they mean something `tokens_per_s` and percentiles in milliseconds;
-        `shift` is the logarithm by which anchors move the rate, None where it has none."""
-        rate = self.rate if shift is None else self._anchored(shift)
+    def figures(self) -> dict[str, Range]:
+        """`result` in the run's unit, and where they mean something `tokens_per_s` and percentiles in milliseconds."""
+        rate = self.rate if self.shift is None else self._anchored(self.shift)
         found = {"result": _in_unit(self.run, rate)}
         if _counts_tokens(self.run) and not self.run.unit.startswith("Latency"):
             found["tokens_per_s"] = rate
@@ -277,34 +236,52 @@ def _formats(run: Run, *, narrow: bool) -> Iterator[tuple[str | None, str | None
     yield None, None
 
 
-def read_anchors(path: str, numbers: Parameters | None = None) -> tuple[Anchor, ...]:
-    """Rows with measured figures and how they differ from what is predicted for them.
-
-    Rows that cannot be predicted anchor nothing. Raises `UsageError` where no row has a figure.
-    """
-    measured: list[tuple[Run, float]] = []
-    seen = 0
-    for row in read_rows(path, ("row_id", "model_base", "scenario")):
-        try:
-            result = float(row.get("result") or "nan")
-        except ValueError:
-            continue
-        if not (math.isfinite(result) and result > 0):
-            continue
-        seen += 1
-        try:
-            run = read_run(row)
-        except ChipwiseError:
-            continue
-        measured.append((run, measured_log(run, result)))
-    if not seen:
+def _corrected(
+    runs: Sequence[Run], answers: Sequence[Attempt[Answer]], path: str, numbers: Parameters | None
+) -> list[Attempt[Answer]]:
+    """The answers, moved by measured rows of the same chip and benchmark; one that cannot be predicted anchors nothing.
+    Raises `UsageError` where no row has a figure."""
+    table, asked = ASKING.questions(path, numbers)
+    figured = [(run, float(row["result"])) for row, run in zip(table, asked, strict=True) if _has_figure(row)]
+    if not figured:
         raise UsageError(f"{path}: no measured rows", "anchors need the column result")
-    answers = answer([run for run, _ in measured], numbers)
-    return tuple(
+    measured = [(run, measured_log(run, result)) for run, result in figured if isinstance(run, Run)]
+    found = answer([run for run, _ in measured], numbers)
+    known = [
         Anchor(run, log - math.log(a.rate[0]))
-        for (run, log), a in zip(measured, answers, strict=True)
+        for (run, log), a in zip(measured, found, strict=True)
         if isinstance(a, Answer)
-    )
+    ]
+    moved: list[Attempt[Answer]] = []
+    for run, a in zip(runs, answers, strict=True):
+        shift, used = correction(run, known)
+        moved.append(replace(a, shift=shift) if used and isinstance(a, Answer) else a)
+    return moved
+
+
+def _has_figure(row: Row) -> bool:
+    try:
+        return 0.0 < float(row.get("result") or "nan") < math.inf
+    except ValueError:
+        return False
+
+
+def _lines(run: Run, a: Answer) -> Iterator[Predicted]:
+    """`result`, and of language models `tokens_per_s`, `ttft_p99_ms` and `tpot_p99_ms`, with 80 % intervals."""
+    own = a.shift is not None
+    command = "" if own or a.question is None else command_line("plan", a.question)
+    for metric, value in a.figures().items():
+        basis = "measured" if own and metric in ("result", "tokens_per_s") else a.basis
+        yield Predicted(run.id, metric, *value, basis, "", command)
+
+
+ASKING = Asking(
+    ("row_id", "model_base", "scenario"),
+    lambda row, folder, numbers: read_run(row),
+    answer,
+    _lines,
+    _corrected,
+)
 
 
 def _counts_tokens(run: Run) -> bool:

@@ -1,4 +1,5 @@
-"""The suite `mlperf` out of fold: fits that never saw a run's cell, answers by the code of `plan`, intervals."""
+"""The suite `mlperf` and its table: out of fold fits never saw a run's (chip, benchmark) cell, or all of its chip or
+benchmark; language models are answered by the code of `plan`."""
 
 from __future__ import annotations
 
@@ -8,52 +9,27 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from chipwise.api.suites.mlperf import TASKS, Answer, answer, fixed_row, measured_log, software_of
-from chipwise.calibrate.fit_level import (
-    FACTORS,
-    PREFIX,
-    PROMPTS,
-    SOURCE,
-    LevelRows,
-    fit_level,
-    without_level,
-)
-from chipwise.calibrate.fit_mlperf import FitRow, Fitted, folds, shipped_mlperf, worth_fitting
+from chipwise.api.suites.mlperf import ASKING, TASKS, Answer, answer, fixed_row, measured_log, software_of
+from chipwise.api.suites.suite import Index, Suite, Tested
+from chipwise.calibrate.effects import seen
+from chipwise.calibrate.fit_level import FACTORS, PREFIX, PROMPTS, SOURCE, LevelRows, fit_level, without_level
+from chipwise.calibrate.fit_mlperf import FitRow, Fitted, fit, predict, shipped_mlperf, to_toml, worth_fitting
 from chipwise.calibrate.parameter import Parameter
 from chipwise.calibrate.parameters import Parameters
+from chipwise.catalog.benchmarks import load_benchmarks
+from chipwise.catalog.published import load_inference_results
 from chipwise.errors import ChipwiseError, UsageError
-from chipwise.evidence.judge import TUNED, Factors, Nearness, conformal
-from chipwise.evidence.mlperf_anchors import Anchor, correction
-from chipwise.evidence.mlperf_rows import Run, read_run
-from chipwise.evidence.mlperf_tiers import Tier, interval, spreads
+from chipwise.evidence.anchors import Anchor, correction
+from chipwise.evidence.judge import TUNED
+from chipwise.evidence.mlperf_rows import Run, read_run, run_of
+from chipwise.evidence.mlperf_tiers import interval, spreads
 from chipwise.evidence.mlperf_tiers import tier_of as fixed_tier_of
+from chipwise.evidence.residuals import OWN, Residuals, Validation
 from chipwise.evidence.rows import Row, read_rows
 from chipwise.evidence.tiers import level_figure, tier_of
-from chipwise.evidence.validate import Judged, Validation, summarise
 from chipwise.units import Array
 
-__all__ = [
-    "FixedFolds",
-    "Submissions",
-    "best_rows",
-    "fixed_folds",
-    "level_intervals",
-    "own_residuals",
-    "seen_chips",
-    "submissions",
-    "unseen",
-    "validate_mlperf",
-]
-
-KEYS: Mapping[str, Callable[[Run], Hashable]] = {
-    "cell": lambda r: r.cell,
-    "chip": lambda r: r.chip.id,
-    "model": lambda r: r.benchmark.name,
-}
-"""What stays together: the split of the table, a whole chip, a whole benchmark."""
-
-Measured = Sequence[tuple[Run, float]]
-"""Runs with the logarithm of what was measured, tokens or samples per second."""
+__all__ = ["MLPERF", "Measured", "Submissions", "best_rows", "measured_submissions", "submissions"]
 
 
 def best_rows(rows: Iterable[Row]) -> tuple[list[tuple[Run, float]], list[Row]]:
@@ -91,7 +67,7 @@ class Submissions:
         return np.asarray(-np.log(self.data.seconds))
 
 
-def submissions(measured: Measured, numbers: Parameters) -> Submissions:
+def submissions(measured: Sequence[tuple[Run, float]], numbers: Parameters) -> Submissions:
     """Runs of language models, tabulated by the product's own answers at factors on passes and on prompts."""
     found = [(run, log) for run, log in measured if run.benchmark.kind == "llm"]
     runs = [run for run, _ in found]
@@ -150,69 +126,168 @@ def _continued(table: Array, at: Array) -> Array:
     return filled
 
 
-def unseen(found: Submissions, numbers: Parameters, key: str = "cell") -> tuple[Array, list[Nearness]]:
-    """log(rate) of every run as the product answers it with numbers that never saw its key (NaN: refused then), and
-    what such numbers know of its chip."""
-    predicted = np.full(len(found.runs), np.nan)
-    tiers: list[Nearness] = ["kind"] * len(found.runs)
-    keys = [KEYS[key](run) for run in found.runs]
-    for k in dict.fromkeys(keys):
-        out = np.array([x == k for x in keys])
-        kept = np.flatnonzero(~out)
-        fitted = fit_level(found.data.take(kept)).parameters() | seen_chips(
-            [found.runs[i] for i in kept.tolist()]
+@dataclass(frozen=True)
+class Measured:
+    """The best submissions: language models as the product answers them, samples of fixed size as their fit reads them.
+    `rest`: what has no answer; `numbers` price the physics."""
+
+    llm: Submissions
+    fixed: Sequence[Run]
+    fixed_rows: Sequence[FitRow]
+    rest: Residuals
+    numbers: Parameters
+
+    @property
+    def runs(self) -> list[Run]:
+        """All runs that are answered, in the order of the places of residuals."""
+        return [*self.llm.runs, *self.fixed]
+
+
+def measured_submissions(paths: Sequence[str], numbers: Parameters) -> Measured:
+    """Raises `UsageError` for tables without measured figures."""
+    table = [row for path in paths for row in read_rows(path, ("row_id", "result"))]
+    table = [row for row in table if row.get("chip_known", "1") != "0"]
+    measured, unread = best_rows(table)
+    if not measured:
+        raise UsageError(
+            f"{', '.join(paths)}: no row with a figure that is predicted", "as in mlperf_inference.csv"
         )
-        priced = replace(without_level(numbers), table={**without_level(numbers).table, **fitted})
-        inside = np.flatnonzero(out).tolist()
-        for i, a in zip(inside, answer([found.runs[i] for i in inside], priced), strict=True):
-            run = found.runs[i]
-            if isinstance(a, Answer):
-                predicted[i] = math.log(a.rate[0])
-            tiers[i] = tier_of(run.chip, "", priced, level="tuned")
-    return predicted, tiers
+    found = submissions(measured, numbers)
+    runs, rows = [], []
+    refused = [(run, "llm") for run in found.refused]
+    for run, log in measured:
+        if run.benchmark.kind == "llm":
+            continue
+        try:
+            row = fixed_row(run, log)
+        except UsageError:
+            row = None
+        if row is not None and worth_fitting(row):
+            runs.append(run)
+            rows.append(row)
+        else:
+            refused.append((run, "fixed"))
+    columns = ("chip", "chips_total", "nodes", "model", "scenario", "round")
+    cells = {tuple(row.get(c, "") for c in columns): row for row in unread}
+    # one unreadable row of each cell, so that the share answered is honest
+    rest = [
+        Residuals.of(
+            -1, np.nan, np.nan, metric="result", kind="fixed", scenario=row.get("scenario", ""),
+            benchmark=row.get("model_base", ""),
+        )
+        for row in cells.values()
+    ]  # fmt: skip
+    rest += [_line([run], [-1], [np.nan], [np.nan], "result", kind, ["refused"], "") for run, kind in refused]
+    return Measured(found, runs, rows, Residuals.join(rest), numbers)
 
 
-def seen_chips(runs: Sequence[Run], rows_hash: str = "") -> dict[str, Parameter]:
-    """How many submissions of each chip a fit has seen, to ship beside it: they decide how near a prediction is."""
-    chips, counts = np.unique([run.chip.id for run in runs], return_counts=True)
-    return {
-        f"{PREFIX}.seen.chip={chip}": Parameter(float(n), float(n), 0.0, "rows", SOURCE, rows_hash)
-        for chip, n in zip(chips, counts, strict=True)
-    }
+KEYS: Mapping[str, Callable[[Run], Hashable]] = {
+    "cell": lambda r: r.cell,
+    "chip": lambda r: r.chip.id,
+    "model": lambda r: r.benchmark.name,
+}
+"""What stays together: the split of the table, a whole chip, a whole benchmark."""
 
 
-def level_intervals(
-    found: Submissions, predicted: Mapping[str, tuple[Array, list[Nearness]]]
-) -> dict[tuple[str, str], Factors]:
-    """Conformal factors of throughput by figure and tier; `predicted` by the key that was left out: of cells for runs
-    of chips that were seen, of chips for those of their vendor, and both with another row of the cell as an anchor."""
-    table: dict[tuple[str, str], Factors] = {}
-    figures = np.array([_figure(run) for run in found.runs])
-    for figure in sorted(f for f in set(figures) if TUNED in f):
-        for nearness, key in (("own", "cell"), ("chip", "cell"), ("vendor", "chip")):
-            log, tiers = predicted[key]
-            residual = found.log_measured - log
-            rows = [i for i in np.flatnonzero(figures == figure).tolist() if np.isfinite(residual[i])]
-            if nearness == "own":
-                left = dict(own_residuals(found.runs, residual))
-                pairs = [(i, left[i]) for i in rows if i in left]
-            else:
-                pairs = [(i, float(residual[i])) for i in rows if tiers[i] == nearness]
-            if pairs:
-                table[figure, nearness] = _factors([found.runs[i] for i, _ in pairs], [r for _, r in pairs])
-    return table
+def _each(of: Callable[[Run], Hashable]) -> Callable[[Measured], Sequence[Hashable]]:
+    return lambda m: [of(run) for run in m.runs]
+
+
+@dataclass(frozen=True)
+class _Fits:
+    """The level of tuned software, for language models, and the factors of samples of fixed size with the chips that
+    both have seen; what rows left out do not need is not fitted."""
+
+    level: Mapping[str, Parameter]
+    fixed: Fitted
+    chips: frozenset[str]
+
+
+def _fit(m: Measured, kept: Index, _: Parameters) -> _Fits:
+    size = len(m.llm.runs)
+    out = np.setdiff1d(np.arange(len(m.runs)), kept)
+    llm, fixed = kept[kept < size], kept[kept >= size] - size
+    level: Mapping[str, Parameter] = {}
+    if not len(out) or np.any(out < size):
+        found = fit_level(m.llm.data.take(llm))
+        chips = [m.llm.runs[i].chip.id for i in llm]
+        mark = "" if len(out) else found.effects.rows_hash
+        level = found.parameters() | seen(f"{PREFIX}.seen.chip", chips, SOURCE, mark)
+    factors = shipped_mlperf().unfitted()
+    if not len(out) or np.any(out >= size):
+        factors = fit([m.fixed_rows[i] for i in fixed], factors)
+    return _Fits(level, factors, frozenset(m.fixed[i].chip.id for i in fixed))
+
+
+def _answer(m: Measured, out: Index, fitted: _Fits, key: str) -> Residuals:
+    """Language models by the product's own answer; all alone, and with one other row of their cell as an anchor."""
+    size = len(m.llm.runs)
+    llm, fixed = out[out < size], out[out >= size]
+    plain = without_level(m.numbers)
+    priced = replace(plain, table={**plain.table, **fitted.level})
+    runs = [m.llm.runs[i] for i in llm]
+    rates = [a.rate[0] if isinstance(a, Answer) else np.nan for a in answer(runs, priced)] if runs else []
+    near = [tier_of(run.chip, "", priced, level="tuned") for run in runs]
+    logs = m.llm.log_measured[llm]
+    parts = [*_compared(m, llm, np.log(np.array(rates, dtype=float)), logs, "llm", near, key)]
+    runs = [m.fixed[i - size] for i in fixed]
+    rows = [m.fixed_rows[i - size] for i in fixed]
+    tiers = [fixed_tier_of(run, fitted.chips) for run in runs]
+    logs = np.array([row.log_measured for row in rows])
+    parts += _compared(m, fixed, predict(rows, fitted.fixed), logs, "fixed", tiers, key)
+    return Residuals.join(parts)
+
+
+def _compared(
+    m: Measured, place: Index, log: Array, measured: Array, kind: str, tiers: Sequence[str], key: str
+) -> Iterator[Residuals]:
+    """Lines of runs of one kind, `log` and `measured` being logarithms of rates."""
+    every = m.runs
+    runs = [every[i] for i in place]
+    metric = "tokens_per_s" if kind == "llm" else "result"
+    away = [repr(KEYS[key](run)) for run in runs]
+    if len(runs):
+        yield _line(runs, place, np.exp(log), np.exp(measured), metric, kind, tiers, away)
+    own = list(_own_residuals(runs, measured - log))
+    if own:
+        at = np.array([i for i, _ in own])
+        moved = np.exp(measured[at] - np.array([r for _, r in own]))
+        some = [runs[i] for i in at]
+        yield _line(some, place[at], moved, np.exp(measured[at]), metric, kind, [OWN] * len(own), "")
+
+
+def _line(
+    runs: Sequence[Run],
+    place: Sequence[int] | Index,
+    predicted: Sequence[float] | Array,
+    measured: Sequence[float] | Array,
+    metric: str,
+    kind: str,
+    tiers: Sequence[str],
+    key: Sequence[str] | str,
+) -> Residuals:
+    return Residuals.of(
+        place,
+        predicted,
+        measured,
+        metric=np.where(np.isfinite(predicted), metric, "result"),
+        kind=kind,
+        figure=[_figure(run) if kind == "llm" else f"fixed {run.scenario}" for run in runs],
+        tier=np.where(np.isfinite(predicted), tiers, "refused"),
+        key=key,
+        cell=[repr(run.cell) for run in runs],
+        scenario=[run.scenario for run in runs],
+        benchmark=[run.benchmark.name for run in runs],
+        vendor=[run.chip.vendor for run in runs],
+        chip=[run.chip.id for run in runs],
+    )
 
 
 def _figure(run: Run) -> str:
     return "tokens_per_s" + level_figure(TASKS[run.scenario][0], "stock" if run.untuned else "tuned")
 
 
-def _factors(runs: Sequence[Run], residuals: Sequence[float]) -> Factors:
-    low, high = conformal(np.exp(np.array(residuals)))
-    return Factors(low, high, len(runs), len({run.cell for run in runs})).for_few()
-
-
-def own_residuals(runs: Sequence[Run], residuals: Array) -> Iterator[tuple[int, float]]:
+def _own_residuals(runs: Sequence[Run], residuals: Array) -> Iterator[tuple[int, float]]:
     """(index, log(measured / predicted)) of runs with the other rows of their cell as anchors, one at a time:
     the next row that can anchor them."""
     by_cell: dict[tuple[str, str], list[int]] = {}
@@ -228,188 +303,114 @@ def own_residuals(runs: Sequence[Run], residuals: Array) -> Iterator[tuple[int, 
                     break
 
 
-@dataclass(frozen=True)
-class FixedFolds:
-    """Runs with samples of fixed size, log(rate) as fits without their key predict it, and what such a fit knows."""
-
-    runs: Sequence[Run]
-    log_measured: Array
-    predicted: Array
-    tiers: Sequence[Tier]
-
-    @property
-    def residuals(self) -> Array:
-        """log(measured / predicted)."""
-        return self.log_measured - self.predicted
-
-
-def fixed_folds(measured: Measured, prior: Fitted, key: str = "cell") -> tuple[FixedFolds, list[FitRow]]:
-    """Refit samples of fixed size without each key in turn; and the rows of the fit."""
-    runs: list[Run] = []
-    rows: list[FitRow] = []
-    for run, log in measured:
-        if run.benchmark.kind == "llm":
-            continue
-        try:
-            row = fixed_row(run, log)
-        except UsageError:
-            continue
-        if worth_fitting(row):
-            runs.append(run)
-            rows.append(row)
-    keys = {row.id: KEYS[key](run) for run, row in zip(runs, rows, strict=True)}
-    predicted = folds(rows, prior, lambda row: keys[row.id])
-    tiers = []
-    for run in runs:
-        others = frozenset(r.chip.id for r in runs if KEYS[key](r) != KEYS[key](run))
-        tiers.append(fixed_tier_of(run, others))
-    return FixedFolds(runs, np.array([r.log_measured for r in rows]), predicted, tiers), rows
-
-
-def validate_mlperf(rows: str, numbers: Parameters, key: str = "cell") -> Validation:
-    """Refit without each key in turn and report errors and coverage on what was left out.
-
-    Intervals of a run come from residuals of other keys in its tier. `numbers` price the physics. Raises
-    `UsageError` for an unknown key or rows without measured figures.
-    """
-    if key not in KEYS:
-        raise UsageError(f"no key '{key}'", f"one of {', '.join(KEYS)}")
-    table = [r for r in read_rows(rows, ("row_id", "result")) if r.get("chip_known", "1") != "0"]
-    measured, _ = best_rows(table)
-    if not measured:
-        raise UsageError(f"{rows}: no row with a figure that is predicted", "as in mlperf_inference.csv")
-    found = submissions(measured, numbers)
-    log, tiers = unseen(found, numbers, key)
-    llm = list(_judged(found, log, tiers, key))
-    own = list(_judged_own(found, log))
-    kept, _ = fixed_folds(measured, shipped_mlperf().unfitted(), key)
-    fixed = [*_judged_fixed(kept, key), *_unanswered(table)]
-    refused = [run for run, _ in measured if run.benchmark.kind != "llm" and run not in kept.runs]
-    fixed += [_none(run, "fixed") for run in refused]
+def _report(m: Measured, found: Residuals, key: str) -> Validation:
+    llm, fixed = found.where(kind="llm"), found.where(kind="fixed")
+    rows = llm.label("tier") == OWN
+    llm, anchored = (llm.take(x) for x in (~rows, rows))
+    none = m.rest.label("kind")
+    llm = Residuals.join([llm.judged(), m.rest.take(none == "llm")])
+    anchored = anchored.judged("cell")
+    anchored = anchored.take(np.isfinite(anchored.low))
+    rows = fixed.label("tier") == OWN
+    fixed, its_own = (_fixed_judged(m, fixed.take(x)) for x in (~rows, rows))
+    fixed = Residuals.join([fixed, m.rest.take(none == "fixed")])
     return Validation(
         suite="mlperf",
         method=f"Best submission of each (chip, count, nodes, model, scenario, round); every row predicted by a fit "
         f"that never saw its {'(chip, benchmark) cell' if key == 'cell' else key}, language models by the answer of "
         f"`plan` to the same question. Intervals come from the residuals of all others in the same tier.",
         tables={
-            "language models": summarise(llm, "scenario"),
-            "language models, by what a fit had seen": summarise(llm, "tier"),
-            "language models, with one other row of the cell as an anchor": summarise(own, "scenario"),
-            "language models, by benchmark": summarise(llm, "benchmark", 5),
-            "language models, by vendor": summarise(llm, "vendor", 5),
-            "samples of fixed size": summarise(fixed, "scenario"),
-            "samples of fixed size, with one other row of the cell as an anchor": summarise(
-                list(_judged_fixed_own(kept)), "scenario"
+            "language models": llm.summaries("scenario"),
+            "language models, by what a fit had seen": llm.summaries("tier"),
+            "language models, with one other row of the cell as an anchor": anchored.summaries("scenario"),
+            "language models, by benchmark": llm.summaries("benchmark", 5),
+            "language models, by vendor": llm.summaries("vendor", 5),
+            "samples of fixed size": fixed.summaries("scenario"),
+            "samples of fixed size, with one other row of the cell as an anchor": its_own.summaries(
+                "scenario"
             ),
-            "samples of fixed size, by benchmark": summarise(fixed, "benchmark", 5),
+            "samples of fixed size, by benchmark": fixed.summaries("benchmark", 5),
         },
     )
 
 
-def _judged(found: Submissions, log: Array, tiers: Sequence[Nearness], key: str) -> Iterator[Judged]:
-    """Rates of language models with intervals from residuals of other keys."""
-    residual = found.log_measured - log
-    keys = [KEYS[key](run) for run in found.runs]
-    figures = [_figure(run) for run in found.runs]
-    known: dict[object, Factors] = {}
-    for i, run in enumerate(found.runs):
-        if not np.isfinite(log[i]):
-            yield _none(run, "llm")
-            continue
-        group = (keys[i], figures[i], tiers[i])
-        if group not in known:
-            others = [
-                j
-                for j in range(len(keys))
-                if keys[j] != keys[i] and figures[j] == figures[i] and np.isfinite(residual[j])
-            ]
-            near = [j for j in others if tiers[j] == tiers[i]] or others
-            known[group] = _factors([found.runs[j] for j in near], [float(residual[j]) for j in near])
-        f, mid = known[group], math.exp(log[i])
-        slices = _slices(run, "llm", tiers[i])
-        yield Judged(
-            run.id, "tokens_per_s", mid, mid * f.low, mid * f.high, math.exp(found.log_measured[i]), slices
-        )
-    for run in found.refused:
-        yield _none(run, "llm")
+def _fixed_judged(m: Measured, lines: Residuals) -> Residuals:
+    """Samples of fixed size with intervals of `mlperf_tiers` from the residuals of other keys (of other cells, where
+    lines have anchors)."""
+    runs = [m.runs[i] for i in lines.place]
+    tiers, logs = lines.label("tier").tolist(), lines.log
+    away = lines.label("cell") if OWN in tiers else lines.label("key")
+    low, high = lines.low.copy(), lines.high.copy()
+    for mine in np.unique(away).tolist():
+        others = np.flatnonzero(away != mine)
+        table = spreads([runs[i] for i in others], [tiers[i] for i in others], logs[others])
+        for i in np.flatnonzero(away == mine):
+            ends = np.exp(interval(runs[i], tiers[i], table))
+            low[i], high[i] = lines.predicted[i] * ends
+    return replace(lines, low=low, high=high)
 
 
-def _judged_own(found: Submissions, log: Array) -> Iterator[Judged]:
-    """The same with an anchor, intervals from anchored rows of other cells."""
-    left = dict(own_residuals(found.runs, found.log_measured - log))
-    for i, residual in left.items():
-        run = found.runs[i]
-        others = [
-            j for j in left if found.runs[j].cell != run.cell and _figure(found.runs[j]) == _figure(run)
-        ]
-        if not others:
-            continue
-        f = _factors([found.runs[j] for j in others], [left[j] for j in others])
-        mid = math.exp(found.log_measured[i] - residual)
-        slices = _slices(run, "llm", "own")
-        yield Judged(
-            run.id, "tokens_per_s", mid, mid * f.low, mid * f.high, math.exp(found.log_measured[i]), slices
-        )
-
-
-def _judged_fixed(found: FixedFolds, key: str) -> Iterator[Judged]:
-    """Rates of samples of fixed size with intervals from residuals of other keys."""
-    keys = np.array([repr(KEYS[key](run)) for run in found.runs])
-    for k in dict.fromkeys(keys):
-        kept = np.flatnonzero(keys != k).tolist()
-        table = spreads([found.runs[i] for i in kept], [found.tiers[i] for i in kept], found.residuals[kept])
-        for i in np.flatnonzero(keys == k).tolist():
-            ends = interval(found.runs[i], found.tiers[i], table)
-            yield _rate(found, i, float(found.predicted[i]), ends, found.tiers[i])
-
-
-def _judged_fixed_own(found: FixedFolds) -> Iterator[Judged]:
-    """The same with an anchor, intervals from anchored rows of other cells."""
-    rows = list(own_residuals(found.runs, found.residuals))
-    left = np.array([r for _, r in rows])
-    cells = np.array([repr(found.runs[i].cell) for i, _ in rows])
-    known: dict[str, Mapping[str, tuple[float, float]]] = {}
-    for place, (i, residual) in enumerate(rows):
-        cell = str(cells[place])
-        if cell not in known:
-            kept = np.flatnonzero(cells != cell).tolist()
-            known[cell] = spreads([found.runs[rows[j][0]] for j in kept], ["own"] * len(kept), left[kept])
-        ends = interval(found.runs[i], "own", known[cell])
-        yield _rate(found, i, float(found.log_measured[i]) - residual, ends, "own")
-
-
-def _rate(found: FixedFolds, i: int, log_rate: float, ends: tuple[float, float], tier: str) -> Judged:
-    run = found.runs[i]
-    mid, low, high = (math.exp(log_rate + shift) for shift in (0.0, *ends))
-    slices = _slices(run, "fixed", tier)
-    return Judged(run.id, "result", mid, low, high, math.exp(found.log_measured[i]), slices)
-
-
-def _slices(run: Run, kind: str, tier: str) -> Mapping[str, str]:
+def _more(m: Measured, fitted: _Fits, unseen: Callable[[str], Residuals]) -> Mapping[str, str]:
+    """The factors of samples of fixed size, and what is left of every published row of a language model."""
+    fixed = unseen("cell").where(kind="fixed")
+    own = fixed.label("tier") == OWN
+    plain, anchored = (_spreads(m, fixed.take(rows)) for rows in (~own, own))
+    note = (
+        "Factors of MLPerf submissions with samples of fixed size, as logarithms: what they mean stands in\n"
+        "evidence/mlperf_features.py. Written by python -m chipwise.api.suites.refit mlperf;\n"
+        "priors are what was believed beforehand, or doubt around 0."
+    )
+    factors = replace(fitted.fixed, spread={**plain, **anchored}, seen=fitted.chips)
+    bare = {n: p for n, p in without_level(m.numbers).table.items() if not n.startswith(f"{PREFIX}.")}
+    lines = _residuals(replace(m.numbers, table={**bare, **fitted.level}))
     return {
-        "kind": kind,
-        "scenario": run.scenario,
-        "tier": tier,
-        "benchmark": run.benchmark.name,
-        "vendor": run.chip.vendor,
-        "chip": run.chip.id,
+        "calibrate/data/mlperf.toml": to_toml(factors, note),
+        "evidence/data/mlperf_residuals.csv": "\n".join(lines) + "\n",
     }
 
 
-def _none(run: Run, kind: str) -> Judged:
-    nan = float("nan")
-    return Judged(run.id, "result", nan, nan, nan, nan, _slices(run, kind, "refused"))
+def _spreads(m: Measured, lines: Residuals) -> Mapping[str, tuple[float, float]]:
+    return spreads([m.runs[i] for i in lines.place], lines.label("tier").tolist(), lines.log)
 
 
-def _unanswered(table: Iterable[Row]) -> Iterator[Judged]:
-    """One unreadable row of each cell, so that the share answered is honest."""
-    columns = ("chip", "chips_total", "nodes", "model", "scenario", "round")
-    cells = {tuple(row.get(c, "") for c in columns): row for row in best_rows(table)[1]}
-    nan = float("nan")
-    for row in cells.values():
-        slices = {
-            "kind": "fixed",
-            "scenario": row.get("scenario", ""),
-            "benchmark": row.get("model_base", ""),
-        }
-        yield Judged(row["row_id"], "result", nan, nan, nan, nan, slices)
+def _residuals(numbers: Parameters) -> Iterable[str]:
+    """id, log(measured / predicted) of the published results of language models that are predicted."""
+    yield "id,log_residual"
+    kept: list[tuple[str, float]] = []
+    runs: list[Run] = []
+    for result in load_inference_results().values():
+        if (
+            result.tokens_per_s is None
+            or not result.chip
+            or load_benchmarks()[result.benchmark].kind != "llm"
+        ):
+            continue
+        try:
+            runs.append(run_of(result))
+        except ChipwiseError:
+            continue
+        kept.append((result.id, result.tokens_per_s))
+    for (name, tokens_per_s), a in zip(kept, answer(runs, numbers), strict=True):
+        if isinstance(a, Answer):
+            yield f"{name},{math.log(tokens_per_s / a.rate[0]):.3f}"
+
+
+MLPERF = Suite(
+    "mlperf",
+    ("result",),
+    ASKING,
+    Tested(
+        "mlperf_inference.csv",
+        measured_submissions,
+        {name: _each(of) for name, of in KEYS.items()},
+        _fit,
+        _answer,
+        _report,
+        {"level.csv": lambda fitted: fitted.level},
+        tiers={"own": ("cell", OWN), "chip": ("cell", "chip"), "vendor": ("chip", "vendor")},
+        figures=lambda figure: TUNED in figure,
+        more=_more,
+    ),
+    commanded=True,
+    priced=True,
+)

@@ -6,19 +6,26 @@ Works on tables with the columns of `published_serving.csv`: one figure a row, o
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import get_args
 
 from chipwise.api.requests.command import command_line
 from chipwise.api.requests.planning import EstimateRequest
+from chipwise.api.suites.suite import Asking, Index, Suite, Tested, each
+from chipwise.calibrate.parameters import Parameters
 from chipwise.catalog.chip import Chip
 from chipwise.catalog.chips import get_chip
 from chipwise.catalog.runtime import get_runtime
 from chipwise.errors import ChipwiseError, InfeasibleError, UsageError, shorten
-from chipwise.evidence.rows import Predicted, Row, number, read_rows
+from chipwise.evidence.judge import USERS, Nearness
+from chipwise.evidence.residuals import Residuals, Validation
+from chipwise.evidence.rows import Predicted, Row, number
+from chipwise.evidence.tiers import tier_of
 from chipwise.report.records import Figure, PlanRecord
 
-__all__ = ["FIGURES", "figure_of", "predict_published", "published_question"]
+__all__ = ["FIGURES", "PUBLISHED", "figure_of", "published_question"]
 
 NEEDED = ("model", "chip", "tp", "runtime", "isl", "osl", "metric")
 DATE = re.compile(r"\d{4}-\d\d")
@@ -71,23 +78,20 @@ FIGURES: Mapping[str, tuple[str, Read]] = {
 """By metric of a row: which figure's interval it takes, and how it is read from a plan."""
 
 
-def predict_published(rows: str, parameters: str | None = None) -> Iterator[Predicted]:
-    """The figure of every row in the unit of its metric; measured columns are not read.
+def _read(row: Row, _: Path, __: Parameters | None) -> tuple[Row, EstimateRequest]:
+    return row, published_question(row)
 
-    `parameters` is a file of parameters in place of those shipped. A row that cannot be answered becomes a line with
-    the reason.
-    """
-    for row in read_rows(rows, NEEDED):
-        name, metric = row.get("row_id") or row.get("id", ""), row["metric"]
-        try:
-            question = replace(published_question(row), parameters=parameters)
-            question, plan = _answered(question)
-            figure = figure_of(row, plan)
-        except ChipwiseError as error:
-            yield Predicted(name, metric, None, refused=str(error))
-            continue
-        command = command_line("estimate", question)
-        yield Predicted(name, metric, figure.mid, figure.low, figure.high, figure.basis, "", command)
+
+def _answer(asked: tuple[Row, EstimateRequest], _: Parameters | None) -> tuple[EstimateRequest, Figure]:
+    question, plan = _answered(asked[1])
+    return question, figure_of(asked[0], plan)
+
+
+def _lines(asked: tuple[Row, EstimateRequest], found: tuple[EstimateRequest, Figure]) -> Iterator[Predicted]:
+    """The figure of a row in the unit of its metric."""
+    (row, _), (question, f) = asked, found
+    name, command = row.get("row_id") or row.get("id", ""), command_line("estimate", question)
+    yield Predicted(name, row["metric"], f.mid, f.low, f.high, f.basis, "", command)
 
 
 def figure_of(row: Row, plan: PlanRecord) -> Figure:
@@ -150,3 +154,84 @@ def _devices(chip: Chip, chips: float, tp: int, others: int) -> int:
     if tp * others > devices and devices / others >= 1:
         return int(devices / others)
     return tp
+
+
+# --------------------------------------------------------------- measurements
+
+FEW_ROWS = 20  # of a tier: below, its interval is that of the next nearer one, widened
+ASKING = Asking(NEEDED, _read, each(_answer), _lines)
+
+
+@dataclass(frozen=True)
+class _Measured:
+    """Published figures that were answered, and the numbers that say how near a fit was."""
+
+    rows: Sequence[Row]
+    figures: Sequence[Figure]
+    numbers: Parameters
+
+
+def _measured(paths: Sequence[str], numbers: Parameters) -> _Measured:
+    kept: list[tuple[Row, Figure]] = []
+    for path in paths:
+        for row, asked in zip(*ASKING.questions(path, None), strict=True):
+            if not isinstance(asked, ChipwiseError):
+                found = ASKING.answer([asked], None)[0]
+                if not isinstance(found, ChipwiseError):
+                    kept.append((row, found[1]))
+    if not kept:
+        raise UsageError(f"{', '.join(paths)}: no row can be read", "is it a table of published figures?")
+    return _Measured([row for row, _ in kept], [figure for _, figure in kept], numbers)
+
+
+def _who(m: _Measured) -> list[str]:
+    """Who measured a row."""
+    return [" ".join(row["source"].split()[:2]).split("@")[0] for row in m.rows]
+
+
+def _compared(m: _Measured, out: Index, _: None, __: str) -> Residuals:
+    """Every row against the answer that users get; nothing is fitted to it."""
+    every = _who(m)
+    rows, who = [m.rows[i] for i in out], [every[i] for i in out]
+    figures = [FIGURES[row["metric"]][0] + USERS for row in rows]
+    near = [tier_of(get_chip(row["chip"]), get_runtime(row["runtime"]).id, m.numbers) for row in rows]
+    return Residuals.of(
+        out,
+        [m.figures[i].mid for i in out],
+        [float(row["value"]) for row in rows],
+        metric=figures,
+        figure=figures,
+        tier=near,
+        key=who,
+        cell=[f"{w} {row['chip']}" for w, row in zip(who, rows, strict=True)],
+    )
+
+
+def _report(_: _Measured, found: Residuals, key: str) -> Validation:
+    """What intervals hold that are made without the benchmarker of a row."""
+    judged = found.judged(few=False)
+    return Validation(
+        "published",
+        f"Nothing is fitted; intervals come from all other benchmarkers, by what the serving fit knew ({key}).",
+        {"all": judged.summaries(), "by what a fit had seen": judged.summaries("tier")},
+    )
+
+
+PUBLISHED = Suite(
+    "published",
+    (),
+    ASKING,
+    Tested(
+        "published_serving.csv",
+        _measured,
+        {"benchmarker": _who},
+        lambda table, kept, numbers: None,
+        _compared,
+        _report,
+        folds={"benchmarker": 1},
+        tiers={tier: ("benchmarker", tier) for tier in get_args(Nearness)},
+        figures=lambda figure: USERS in figure,
+        least=FEW_ROWS,
+    ),
+    commanded=True,
+)

@@ -1,34 +1,40 @@
 """The suite `serving`: a measured row becomes the question that a user would ask, and takes the same answer.
 
-Works on tables with the columns of `serving_points.csv`. Nothing here reads a measured figure but `measured_runs`.
+Works on tables with the columns of `serving_points.csv`. Out of fold a fit never saw a row's (architecture, chip) cell,
+or what else is left out whole.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from chipwise.api.estimating import Asked, asked, loads_of, served
 from chipwise.api.loaded import load
 from chipwise.api.requests.command import command_line
 from chipwise.api.requests.parts import numbers_of
 from chipwise.api.requests.planning import EstimateRequest
-from chipwise.calibrate.fit_serving import knows_client
+from chipwise.api.suites.suite import Asking, Attempt, Index, Suite, Tested
+from chipwise.calibrate.fit_level import LevelFit
+from chipwise.calibrate.fit_serving import ServingFit, ServingRows, fit_serving, knows_client
 from chipwise.calibrate.parameters import Parameters
 from chipwise.catalog.chip import Chip
 from chipwise.catalog.chips import get_chip
-from chipwise.catalog.harness import harness_of
+from chipwise.catalog.harness import get_harness, harness_of
 from chipwise.catalog.runtime import Runtime, get_runtime
 from chipwise.errors import ChipwiseError, InfeasibleError, UsageError, shorten
 from chipwise.evidence.anchors import Anchors, Run, corrections
-from chipwise.evidence.judge import APART, USERS, judge
-from chipwise.evidence.rows import Predicted, Row, number, read_rows
+from chipwise.evidence.judge import APART, TUNED, USERS, judge
+from chipwise.evidence.residuals import OWN, Residuals, Summary, Validation, ranking
+from chipwise.evidence.rows import Predicted, Row, number
 from chipwise.evidence.tiers import tier_of
+from chipwise.predict.service import Engines
 from chipwise.search.evaluate import bounds_of
 from chipwise.units import Array
 from chipwise.workload.formats import FORMATS
@@ -36,20 +42,20 @@ from chipwise.workload.model import Model, MoE
 
 __all__ = [
     "FIGURES",
+    "SERVING",
+    "Served",
     "ServingRun",
     "answer",
     "by_category",
-    "measured_runs",
-    "predict_serving",
+    "measured_rows",
     "question_of",
-    "readable_runs",
 ]
 
 NEEDED = ("row_id", "chip", "backend", "isl", "osl", "concurrency")
 FIGURES: Mapping[str, str] = {"ttft_s": "ttft_ms", "tpot_s": "tpot_ms"}
 """Figures of a prediction and the columns of the table that they answer."""
+THROUGHPUT = "tokens_per_s"
 
-CLIENT = "aiperf"  # closed loops of equal requests, where a table does not say which client it was
 STREAMED = re.compile(r"mtp|eagle|speculat|medusa|draft", re.I)
 DATE = re.compile(r"\d{4}-\d\d")
 TIGHT = "memory_share=0.97"
@@ -94,74 +100,29 @@ class ServingRun:
         )
 
 
-def predict_serving(
-    rows: str, anchors: str | None = None, numbers: Parameters | None = None
-) -> Iterator[Predicted]:
-    """`ttft_ms` and `tpot_ms` of every row with 80 % intervals; measured columns are not read.
+@dataclass(frozen=True)
+class Served:
+    """Seconds by figure, and what nothing beats; `anchors` corrected them."""
 
-    `anchors` is a table of the same form with measured columns, of runs that the user owns: rows of the same
-    deployment correct the prediction. A row that cannot be answered becomes a line with the reason.
-    """
-    table, found = readable_runs(rows, numbers)
-    runs = [run for run in found if isinstance(run, ServingRun)]
-    found_times, least = _bounded(runs)
-    answers = {run.id: times for run, times in zip(runs, found_times, strict=True)}
-    floors = {run.id: times for run, times in zip(runs, least, strict=True)}
-    used: dict[str, float] = {}
-    if anchors is not None and runs:
-        own, tpot, ttft = measured_runs(anchors, numbers)
-        known = answer(own)
-        before = {figure: np.array([times[figure] for times in known]) for figure in FIGURES}
-        by = corrections(
-            [r.run for r in runs],
-            Anchors([r.run for r in own], before["tpot_s"], before["ttft_s"], tpot, ttft),
-        )
-        for i, run in enumerate(runs):
-            tpot_s, ttft_s = (answers[run.id][figure] for figure in ("tpot_s", "ttft_s"))
-            answers[run.id] = {"tpot_s": tpot_s * by.passes[i], "ttft_s": ttft_s * by.passes[i] * by.first[i]}
-            used[run.id] = float(by.used[i])
-    for row, read in zip(table, found, strict=True):
-        if not isinstance(read, ServingRun):
-            for metric in FIGURES.values():
-                yield Predicted(row["row_id"], metric, None, refused=str(read))
-            continue
-        run = read
-        command = "" if used.get(run.id) or numbers else command_line("estimate", run.question)
-        d = run.asked.deployment
-        near = tier_of(d.chip, d.runtime.id, run.asked.context.numbers, anchored=bool(used.get(run.id)))
-        for figure, metric in FIGURES.items():
-            client = run.asked.context.tactics.harness.id
-            suffix = "" if knows_client(run.asked.context.numbers, client, d.runtime.id) else USERS
-            name = figure + (APART if run.apart else "") + suffix
-            e = judge(name, answers[run.id][figure], near, least=floors[run.id][figure])
-            if figure == "tpot_s" and run.asked.context.workload.output_tokens <= 1.0:
-                yield Predicted(
-                    row["row_id"], metric, None, refused="one token: there is no time per further one"
-                )
-                continue
-            yield Predicted(
-                row["row_id"], metric, 1e3 * e.mid, 1e3 * e.low, 1e3 * e.high, e.basis, "", command
-            )
+    times: Mapping[str, float]
+    least: Mapping[str, float]
+    anchors: int = 0
 
 
-def answer(runs: Sequence[ServingRun]) -> list[dict[str, float]]:
+def answer(runs: Sequence[ServingRun], _: Parameters | None = None) -> list[Served]:
     """Seconds to the first token and per further one of every row, by the code that answers `estimate`."""
-    return _bounded(runs)[0]
-
-
-def _bounded(runs: Sequence[ServingRun]) -> tuple[list[dict[str, float]], list[dict[str, float]]]:
-    """The same, and what nothing beats."""
-    found: list[dict[str, float]] = [{} for _ in runs]
-    least: list[dict[str, float]] = [{} for _ in runs]
+    found: dict[int, Served] = {}
     for members in by_category(runs):
         asks = [runs[i].asked for i in members]
         group, loads = loads_of(asks)
         times = served(asks, loads)
         bounds = bounds_of(asks[0].context.found.graph, group, loads.engines, times)
         for place, i in enumerate(members):
-            found[i] = {figure: float(getattr(times, figure)[place, 0]) for figure in FIGURES}
-            least[i] = {figure: float(getattr(bounds, figure)[place]) for figure in FIGURES}
-    return found, least
+            found[i] = Served(
+                {figure: float(getattr(times, figure)[place, 0]) for figure in FIGURES},
+                {figure: float(getattr(bounds, figure)[place]) for figure in FIGURES},
+            )
+    return [found[i] for i in range(len(runs))]
 
 
 def by_category(runs: Sequence[ServingRun]) -> Iterator[list[int]]:
@@ -172,23 +133,59 @@ def by_category(runs: Sequence[ServingRun]) -> Iterator[list[int]]:
     yield from groups.values()
 
 
-def readable_runs(
-    path: str, numbers: Parameters | None = None
-) -> tuple[list[Row], list[ServingRun | ChipwiseError]]:
-    """Rows of a table and what they ask, or why they cannot be read."""
-    folder = Path(path).parent / "models"
-    table: list[Row] = list(read_rows(path, NEEDED))
-    found: list[ServingRun | ChipwiseError] = []
-    for row in table:
-        try:
-            found.append(_read(row, folder, numbers))
-        except ChipwiseError as error:
-            found.append(error)
-    return table, found
+def _corrected(
+    runs: Sequence[ServingRun], answers: Sequence[Attempt[Served]], path: str, numbers: Parameters | None
+) -> list[Served]:
+    """The answers, moved by measured rows of the same deployments."""
+    plain = [a for a in answers if isinstance(a, Served)]
+    table, found = ASKING.questions(path, numbers)
+    both = [(row, run) for row, run in zip(table, found, strict=True) if isinstance(run, ServingRun)]
+    both = [(row, run) for row, run in both if _seconds(row, "tpot_ms") > 0]
+    own = [run for _, run in both]
+    known = answer(own)
+    before = {figure: np.array([a.times[figure] for a in known]) for figure in FIGURES}
+    tpot, ttft = (np.array([_seconds(row, name) for row, _ in both]) for name in ("tpot_ms", "ttft_ms"))
+    by = corrections(
+        [r.run for r in runs], Anchors([r.run for r in own], before["tpot_s"], before["ttft_s"], tpot, ttft)
+    )
+    return [
+        Served(
+            {
+                "tpot_s": a.times["tpot_s"] * by.passes[i],
+                "ttft_s": a.times["ttft_s"] * by.passes[i] * by.first[i],
+            },
+            a.least,
+            int(by.used[i]),
+        )
+        for i, a in enumerate(plain)
+    ]
+
+
+def _seconds(row: Row, name: str) -> float:
+    """A figure in milliseconds as seconds, NaN where blank or no number."""
+    try:
+        return float(row.get(name) or "nan") / 1e3
+    except ValueError:
+        return float("nan")
+
+
+def _lines(run: ServingRun, found: Served) -> Iterator[Predicted]:
+    """`ttft_ms` and `tpot_ms` with 80 % intervals."""
+    numbers, d = run.asked.context.numbers, run.asked.deployment
+    command = "" if found.anchors else command_line("estimate", run.question)
+    near = tier_of(d.chip, d.runtime.id, numbers, anchored=found.anchors > 0)
+    suffix = "" if knows_client(numbers, run.asked.context.tactics.harness.id, d.runtime.id) else USERS
+    for figure, metric in FIGURES.items():
+        if figure == "tpot_s" and run.asked.context.workload.output_tokens <= 1.0:
+            yield Predicted(run.id, metric, None, refused="one token: there is no time per further one")
+            continue
+        name = figure + (APART if run.apart else "") + suffix
+        e = judge(name, found.times[figure], near, least=found.least[figure]).scaled(1e3)
+        yield Predicted(run.id, metric, e.mid, e.low, e.high, e.basis, "", command)
 
 
 def _read(row: Row, folder: Path, numbers: Parameters | None) -> ServingRun:
-    question = question_of(row, folder)
+    question = question_of(row, folder / "models")
     try:
         return ServingRun(row["row_id"], question, _asked(question, numbers))
     except InfeasibleError:
@@ -200,33 +197,12 @@ def _asked(q: EstimateRequest, numbers: Parameters | None) -> Asked:
     return asked(
         q.model,
         q.workload(q.task),
-        q.chip,
-        q.layout(),
-        concurrency=q.concurrency,
-        replicas=q.replicas,
-        parameters=numbers or numbers_of(q.parameters),
-        **q.settings(),
+        q.given(),
+        q.terms(numbers or numbers_of(q.parameters)),
     )
 
 
-def measured_runs(path: str, numbers: Parameters | None = None) -> tuple[list[ServingRun], Array, Array]:
-    """Readable rows with measured columns: runs, seconds per token, seconds to the first token."""
-    table, found = readable_runs(path, numbers)
-    kept = [(row, run) for row, run in zip(table, found, strict=True) if isinstance(run, ServingRun)]
-    kept = [(row, run) for row, run in kept if _seconds(row.get("tpot_ms", "")) > 0]
-    runs = [run for _, run in kept]
-    tpot, ttft = (
-        np.array([_seconds(row.get(name, "")) for row, _ in kept]) for name in ("tpot_ms", "ttft_ms")
-    )
-    return runs, tpot, ttft
-
-
-def _seconds(text: str) -> float:
-    """Milliseconds as seconds, NaN where blank or no number."""
-    try:
-        return float(text) / 1e3 if text else float("nan")
-    except ValueError:
-        return float("nan")
+ASKING = Asking(NEEDED, _read, answer, _lines, _corrected)
 
 
 def question_of(row: Row, folder: Path) -> EstimateRequest:
@@ -251,7 +227,6 @@ def question_of(row: Row, folder: Path) -> EstimateRequest:
     pool = _degrees(row, "decode_" if disagg else "")
     prompts = _degrees(row, "prefill_") if disagg else None
     precision, kv = _formats(model, row.get("gemm_quant", ""), row.get("moe_quant", ""), chip, runtime)
-    harness = harness_of(row.get("source", ""))
     date = DATE.match(row.get("measured_date", ""))
     replicas = pool.pop("workers")
     return EstimateRequest(
@@ -270,7 +245,7 @@ def question_of(row: Row, folder: Path) -> EstimateRequest:
         kv=kv,
         runtime=runtime.id,
         software=date[0] if date else None,
-        harness=CLIENT if harness is None else harness.id,
+        harness=harness_of(row.get("source", "")).id,
         evidence="none",
     )
 
@@ -336,3 +311,243 @@ def _format(label: str) -> tuple[str, float]:
     if name not in FORMATS:
         raise UsageError(f"precision {shorten(label)} is not read", f"one of {', '.join(FORMATS)}")
     return name, FORMATS[name].bits
+
+
+# --------------------------------------------------------------- measurements
+
+
+@dataclass(frozen=True)
+class Measured:
+    """Scored rows with measured columns: what ran, the same as a fit reads it, and the ids of unreadable ones."""
+
+    runs: Sequence[ServingRun]
+    data: ServingRows
+    refused: Sequence[str]
+
+
+def measured_rows(paths: Sequence[str], numbers: Parameters) -> Measured:
+    """Raises `UsageError` for a table without measured columns."""
+    both = [pair for path in paths for pair in zip(*ASKING.questions(path, numbers), strict=True)]
+    scored = [(row, run) for row, run in both if row.get("score", "1") == "1"]
+    refused = [row["row_id"] for row, run in scored if isinstance(run, ChipwiseError)]
+    kept = [(row, run) for row, run in scored if isinstance(run, ServingRun)]
+    if not kept or not all(row.get(metric) for row, _ in kept for metric in FIGURES.values()):
+        raise UsageError(f"{', '.join(paths)}: no measured columns", f"needed: {', '.join(FIGURES.values())}")
+    runs = [run for _, run in kept]
+    tpot, ttft = (np.array([float(row[name]) / 1e3 for row, _ in kept]) for name in ("tpot_ms", "ttft_ms"))
+    engines, places = _engines(runs)
+
+    def column(of: Callable[[ServingRun], float]) -> Array:
+        return np.array([of(r) for r in runs], dtype=float)
+
+    data = ServingRows(
+        engines,
+        places,
+        clients=column(lambda r: r.asked.concurrency or 1.0),
+        burst=column(lambda r: get_harness(r.question.harness).first_wave),
+        slower=column(lambda r: numbers.derived(LevelFit.of).slower(r.asked.context.tactics.software)),
+        labels={
+            n: np.array([KEYS[n](r) for r in runs]) for n in ("runtime", "chip", "generation", "harness")
+        },
+        tpot_s=tpot,
+        ttft_s=ttft,
+    )
+    return Measured(runs, data, refused)
+
+
+def _each(of: Callable[[ServingRun], Hashable]) -> Callable[[Measured], Sequence[Hashable]]:
+    return lambda m: [of(r) for r in m.runs]
+
+
+KEYS: Mapping[str, Callable[[ServingRun], Hashable]] = {
+    "cell": lambda r: r.cell,
+    "chip": lambda r: r.asked.deployment.chip.id,
+    "model": lambda r: r.architecture,
+    "runtime": lambda r: r.asked.deployment.runtime.id,
+    "generation": lambda r: r.asked.deployment.chip.base_generation,
+    "harness": lambda r: str(r.question.harness),
+}
+"""What stays together: the split of the table, a whole chip, architecture, runtime, generation of chips or harness."""
+
+
+def _engines(runs: Sequence[ServingRun]) -> tuple[tuple[Engines, ...], tuple[NDArray[np.intp], ...]]:
+    """Engines of all rows by part, those with one pool and those with two, and which rows they are of."""
+    found: dict[bool, list[tuple[Engines, list[int]]]] = {}
+    for members in by_category(runs):
+        _, loads = loads_of([runs[i].asked for i in members], by_part=True)
+        found.setdefault(runs[members[0]].apart, []).append((loads.engines, members))
+    engines = tuple(Engines.join([e for e, _ in parts]) for parts in found.values())
+    return engines, tuple(np.array([i for _, members in parts for i in members]) for parts in found.values())
+
+
+def _fit(m: Measured, kept: Index, _: Parameters) -> ServingFit:
+    return fit_serving(m.data.take(kept))
+
+
+def _answer(m: Measured, out: Index, fitted: ServingFit, _: str) -> Residuals:
+    """What a fit says of rows, alone and with one other row of their deployment as an anchor."""
+    part = m.data.take(out)
+    times = part.served(fitted.values(part.labels))
+    plain = {figure: getattr(times, figure)[:, 0] for figure in FIGURES}
+    lines = [_compared(m, out, plain, UNSEEN)]
+    runs = [m.runs[i] for i in out]
+    mine = [r.run for r in runs]
+    for chosen, rows in _one_anchor_each(runs):
+        anchors = Anchors(
+            [mine[i] for i in chosen],
+            plain["tpot_s"][chosen],
+            plain["ttft_s"][chosen],
+            part.tpot_s[chosen],
+            part.ttft_s[chosen],
+        )
+        by = corrections([mine[i] for i in rows], anchors)
+        moved = {
+            "tpot_s": plain["tpot_s"][rows] * by.passes,
+            "ttft_s": plain["ttft_s"][rows] * by.passes * by.first,
+        }
+        lines.append(_compared(m, out[rows], moved, OWN))
+    return Residuals.join(lines)
+
+
+UNSEEN = "unseen"
+"""Tier of lines that no measured row corrected."""
+
+
+def _compared(m: Measured, place: Index, predicted: Mapping[str, Array], tier: str) -> Residuals:
+    """Lines of some rows: both times, and tokens per second of the closed loop, C n_o / (TTFT + (n_o - 1) TPOT)."""
+    runs = [m.runs[i] for i in place]
+    tokens = np.array([r.asked.context.workload.output_tokens for r in runs])
+    measured = {"ttft_s": m.data.ttft_s[place], "tpot_s": m.data.tpot_s[place]}
+
+    def rate(times: Mapping[str, Array]) -> Array:
+        return np.asarray(
+            m.data.clients[place] * tokens / (times["ttft_s"] + (tokens - 1.0) * times["tpot_s"])
+        )
+
+    pairs = {metric: (1e3 * predicted[f], 1e3 * measured[f], f) for f, metric in FIGURES.items()}
+    pairs[THROUGHPUT] = rate(predicted), rate(measured), THROUGHPUT
+    precision = [r.asked.context.found.graph.model.precision.name for r in runs]
+    models = [r.architecture for r in runs]
+    return Residuals.join(
+        Residuals.of(
+            place,
+            mine,
+            its,
+            metric=metric,
+            figure=[figure + (APART if r.apart else "") for r in runs],
+            tier=tier,
+            cell=[repr(r.cell) for r in runs],
+            mode=["disaggregated" if r.apart else "aggregated" for r in runs],
+            chip=[r.asked.deployment.chip.id for r in runs],
+            runtime=[r.asked.deployment.runtime.id for r in runs],
+            precision=precision,
+            model=models,
+            **{
+                "llama fp8": [
+                    "Llama-70B fp8" if name.startswith("llama-80") and p == "fp8" else ""
+                    for name, p in zip(models, precision, strict=True)
+                ]
+            },
+        )
+        for metric, (mine, its, figure) in pairs.items()
+    )
+
+
+def _one_anchor_each(runs: Sequence[ServingRun]) -> list[tuple[NDArray[np.intp], NDArray[np.intp]]]:
+    """(anchor, rows) such that every row of a deployment but the anchor has just that one; the anchors get the
+    next row of their deployment. Chosen by a seed, not by fit."""
+    groups: dict[Hashable, list[int]] = {}
+    for i, r in enumerate(runs):
+        groups.setdefault(r.run.deployment, []).append(i)
+    first: list[int] = []
+    second: list[int] = []
+    rest: list[int] = []
+    rng = np.random.default_rng(0)
+    for members in groups.values():
+        if len(members) > 1:
+            mixed = [members[i] for i in rng.permutation(len(members))]
+            first.append(mixed[0])
+            second.append(mixed[1])
+            rest += mixed[1:]
+    pairs = ((first, rest), (second, first))
+    return [(np.array(a, dtype=np.intp), np.array(b, dtype=np.intp)) for a, b in pairs if a and b]
+
+
+def _report(m: Measured, found: Residuals, key: str) -> Validation:
+    """Errors on what no fit had seen, by slice; anchored rows apart."""
+    times = found.take(found.label("metric") != THROUGHPUT)
+    unseen, own = (times.where(tier=tier).judged("cell") for tier in (UNSEEN, OWN))
+    none = [
+        Residuals.of([-1] * len(m.refused), np.nan, np.nan, metric=metric, mode="refused")
+        for metric in FIGURES.values()
+    ]
+    tables: dict[str, list[Summary]] = {"by mode": Residuals.join([unseen, *none]).summaries("mode")}
+    tables["with one measured row of the same deployment as an anchor"] = own.summaries("mode")
+    together = unseen.where(mode="aggregated")
+    for name in ("llama fp8", "chip", "runtime", "precision", "model"):
+        tables[f"aggregated, by {name}"] = together.summaries(name, least=10)
+    what = {"cell": "(architecture, chip) cell", "model": "architecture"}.get(key, key)
+    count, cells = fit_serving(m.data).count, len({r.run.deployment for r in m.runs})
+    return Validation(
+        "serving",
+        f"Rows with score = 1; every row predicted by a fit that never saw its {what}. Intervals come from the "
+        "residuals of all other cells. Means of a run; ttft of harnesses that are not documented.",
+        tables,
+        [f"{count} fitted numbers, {cells} deployments in the rows", *_rankings(m, unseen)],
+    )
+
+
+def _rankings(m: Measured, found: Residuals) -> list[str]:
+    """Layouts of one workload: of equal chip counts by TPOT, of unequal ones by tokens per second and chip."""
+    equal: dict[Hashable, dict[Hashable, list[tuple[float, float]]]] = {}
+    unequal: dict[Hashable, dict[Hashable, list[tuple[float, float]]]] = {}
+    first, each = (found.where(metric=metric) for metric in FIGURES.values())
+    for i, r in enumerate(m.runs):
+        if r.apart:
+            continue
+        run, output = r.run, r.asked.context.workload.output_tokens
+        devices = float(r.asked.layout.devices)
+        load = (run.deployment, run.load)
+        (p, t), (q, s) = ((float(x.predicted[i]), float(x.measured[i])) for x in (each, first))
+        equal.setdefault((load, devices), {}).setdefault(run.layout, []).append((p, t))
+        total = [1e3 * output * run.load[0] / (a + output * b) / devices for a, b in ((q, p), (s, t))]
+        unequal.setdefault(load, {}).setdefault(run.layout, []).append((total[0], total[1]))
+    said = []
+    for name, groups in (("equal chip counts, by TPOT", equal), ("by tokens/s per chip", unequal)):
+        # a layout that was measured in several versions counts once, with their mean
+        means = [
+            [
+                (float(np.mean(p)), float(np.mean(m)))
+                for p, m in (zip(*found, strict=True) for found in g.values())
+            ]
+            for g in groups.values()
+        ]
+        pairs, share = ranking(means)
+        said.append(f"layouts of one workload, {name}: {share:.1%} of {pairs:,} pairs in the right order")
+    return said
+
+
+SERVING = Suite(
+    "serving",
+    tuple(FIGURES.values()),
+    ASKING,
+    Tested(
+        "serving_points.csv",
+        measured_rows,
+        {name: _each(of) for name, of in KEYS.items()},
+        _fit,
+        _answer,
+        _report,
+        {"serving.csv": ServingFit.parameters},
+        tiers={
+            "own": ("cell", OWN),
+            "chip": ("cell", UNSEEN),
+            "vendor": ("chip", UNSEEN),
+            "runtime": ("runtime", UNSEEN),
+            "generation": ("generation", UNSEEN),
+        },
+        figures=lambda figure: TUNED not in figure and USERS not in figure,
+    ),
+    commanded=True,
+    priced=True,
+)

@@ -1,24 +1,34 @@
 """The suite `token_speeds`: published output speeds per user of dataflow machines and GPUs.
 
 A speed is that of one pass with one row of the plan that a service is taken to run, priced as every other plan:
-the smallest machine that holds the model, whole nodes where chips have memory of their own.
+the smallest machine that holds the model, whole nodes where chips have memory of their own. What a token waits for on
+dataflow machines is fitted to these speeds.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from chipwise.api.loaded import load_generating
+from chipwise.api.suites.suite import Asking, Index, Suite, Tested, each, tried
+from chipwise.calibrate.effects import Effects
+from chipwise.calibrate.families import SPEEDS
+from chipwise.calibrate.fit import Rows, fit
+from chipwise.calibrate.parameter import Parameter
 from chipwise.calibrate.parameters import Parameters, shipped_parameters
 from chipwise.catalog.runtime import runtimes_for
+from chipwise.cost.dataflow import DataflowModel
 from chipwise.cost.device import Device
 from chipwise.cost.price import CostParameters
-from chipwise.errors import ChipwiseError, UsageError
+from chipwise.errors import UsageError
 from chipwise.evidence.judge import PROVISIONAL
-from chipwise.evidence.rows import Predicted, read_rows
+from chipwise.evidence.residuals import Residuals, Validation
+from chipwise.evidence.rows import Predicted, Row, read_rows
 from chipwise.evidence.speed_rows import SpeedRun, read_speed
 from chipwise.parallel.layout import Layout, Reason, check_layout, illegal
 from chipwise.parallel.shard import Sharded, shard
@@ -27,36 +37,37 @@ from chipwise.predict.step import step_cost
 from chipwise.search.deployments import machine_for
 from chipwise.search.memory import account_of
 from chipwise.search.space import Deployment, Limits, layouts_for
+from chipwise.units import Array, Real
 from chipwise.workload.graph import Graph
 from chipwise.workload.step import decode
 
-__all__ = ["METRIC", "Case", "predict_speeds", "seconds_per_token"]
+__all__ = ["TOKEN_SPEEDS", "Case", "seconds_per_token"]
 
 METRIC = "tokens_per_s_per_user"
+NEEDED = ("row_id", "chip", "model_family")
 GPUS = (1, 2, 4, 8)
 DRAFTED = 10e9  # active parameters of models that are large enough to have others draft for them
 MOST = 4096  # devices of one replica
+ROW_WEIGHT = 0.25
+"""Published speeds of one model on one service scatter by a quarter (840 and 560 tokens/s on one card), twice the
+scatter of kernels that the fit assumes."""
 
 
-def predict_speeds(path: str, numbers: Parameters | None = None) -> Iterator[Predicted]:
-    """`tokens_per_s_per_user` of every row; measured columns are not read. A row that cannot be answered
-    (speculative decoding, an unknown part or model) becomes a line with the reason."""
-    parameters = numbers or shipped_parameters()
-    low, high = PROVISIONAL[METRIC]
-    for row in read_rows(path, ("row_id", "chip", "model_family")):
-        try:
-            speed = 1.0 / seconds_per_token(read_speed(row), parameters)
-        except ChipwiseError as error:
-            yield Predicted(row["row_id"], METRIC, None, refused=str(error))
-            continue
-        yield Predicted(row["row_id"], METRIC, speed, speed * low, speed * high, "modelled")
-
-
-def seconds_per_token(run: SpeedRun, numbers: Parameters) -> float:
+def seconds_per_token(run: SpeedRun, numbers: Parameters | None) -> float:
     """Seconds of one token of one user. Raises `UsageError` for a model that cannot be laid out."""
-    case = Case.of(run, numbers)
-    drafts = numbers.speeds.values({"kind": np.array([run.chip.kind])})["drafts"].item()
+    known = numbers or shipped_parameters()
+    case = Case.of(run, known)
+    drafts = known.speeds.values({"kind": np.array([run.chip.kind])})["drafts"].item()
     return case.seconds(case.costs, drafts)
+
+
+def _read(row: Row, _: Path, __: Parameters | None) -> SpeedRun:
+    return read_speed(row)
+
+
+def _lines(run: SpeedRun, seconds: float) -> Iterator[Predicted]:
+    speed, (low, high) = 1.0 / seconds, PROVISIONAL[METRIC]
+    yield Predicted(run.id, METRIC, speed, speed * low, speed * high, "modelled")
 
 
 @dataclass(frozen=True)
@@ -110,6 +121,24 @@ class Case:
             )
         return seconds / drafts if self.drafted else seconds
 
+    def under(self, values: Mapping[str, float]) -> float:
+        """The same with these fitted numbers, on a dataflow machine."""
+        assert isinstance(self.costs, DataflowModel)
+        numbers = replace(
+            self.costs.numbers,
+            layer_s=values["operation_s"],
+            routed_s=values["routed_s"],
+            row_share=values["row_share"],
+        )
+        return self.seconds(replace(self.costs, numbers=numbers), values["drafts"])
+
+    @property
+    def sweep_s(self) -> float:
+        """Seconds that reading the weights and the cache of one token takes at the full bandwidth of all devices."""
+        step = decode(self.run.batch, self.run.context)
+        read = sum(np.asarray(n) * (op.weight_bytes + op.kv_bytes) for n, op in self.sharded.ops(step))
+        return float(np.min(np.asarray(read / self.device.memory_bytes_per_s)))
+
 
 def _laid_out(run: SpeedRun, graph: Graph, d: Deployment) -> Layout:
     """Every layout of the chips that are given; else of a node, or of the fewest chips that hold the model."""
@@ -136,3 +165,103 @@ def _parts(run: SpeedRun, graph: Graph, device: Device) -> Layout:
         if check_layout(graph, layout) is Reason.OK and fits:
             return layout
     raise UsageError(f"{graph.model.name} does not fit on {sizes[-1]} x {run.chip.id}")
+
+
+# --------------------------------------------------------------- measurements
+
+
+@dataclass(frozen=True)
+class _Speeds:
+    """Rows of plain speeds on dataflow machines, laid out, and as the fit reads them."""
+
+    table: Sequence[Row]
+    cases: Sequence[Case]
+    rows: Rows
+
+
+def _measured(paths: Sequence[str], numbers: Parameters) -> _Speeds:
+    """Raises `UsageError` where no row can be read."""
+    read = [
+        row
+        for path in paths
+        for row in read_rows(path, (*NEEDED, METRIC))
+        if row.get("use", "main") == "main"
+    ]
+    both = [(row, tried(lambda row: Case.of(read_speed(row), numbers), row)) for row in read]
+    kept = [(row, c) for row, c in both if isinstance(c, Case) and isinstance(c.costs, DataflowModel)]
+    if not kept:
+        raise UsageError(f"{', '.join(paths)}: no row can be read", "is it a table of speeds per user?")
+    cases = [case for _, case in kept]
+    measured = np.array([1.0 / float(row[METRIC]) for row, _ in kept])
+
+    def model(values: Mapping[str, Real], index: NDArray[np.intp]) -> Array:
+        columns = {name: np.broadcast_to(np.asarray(v), len(index)) for name, v in values.items()}
+        return np.array(
+            [cases[i].under({n: float(c[at]) for n, c in columns.items()}) for at, i in enumerate(index)]
+        )
+
+    labels = {"kind": np.array([case.run.chip.kind for case in cases])}
+    rows = Rows(labels, measured, model, np.full(len(kept), ROW_WEIGHT))
+    return _Speeds([row for row, _ in kept], cases, rows)
+
+
+def _column(name: str) -> Callable[[_Speeds], Sequence[Hashable]]:
+    return lambda m: [row.get(name, "") for row in m.table]
+
+
+KEYS = {"model": _column("model_family")} | {
+    name: _column(name) for name in ("chip", "vendor", "model_family", "precision", "source", "date")
+}
+
+
+def _fit(m: _Speeds, kept: Index, _: Parameters) -> Effects:
+    return fit(m.rows.take(kept), SPEEDS.quantities)
+
+
+def _answer(m: _Speeds, out: Index, fitted: Effects, _: str) -> Residuals:
+    speed, (low, high) = 1.0 / m.rows.take(out).predict(fitted), PROVISIONAL[METRIC]
+    return Residuals.of(
+        out,
+        speed,
+        [float(m.table[i][METRIC]) for i in out],
+        low=speed * low,
+        high=speed * high,
+        metric=METRIC,
+        chip=[m.table[i]["chip"] for i in out],
+        drafts=["assumed" if m.cases[i].drafted else "none" for i in out],
+    )
+
+
+def _report(m: _Speeds, found: Residuals, key: str) -> Validation:
+    off = np.exp(np.abs(found.log))
+    both = list(zip(m.table, m.cases, strict=True))
+    drafted = [f"{row['row_id']} ({c.run.config.name} on {row['chip']})" for row, c in both if c.drafted]
+    beyond = [row["row_id"] for row, c in both if float(row[METRIC]) * c.sweep_s > 1.0]
+    return Validation(
+        "token_speeds",
+        f"refit without each {key}",
+        {
+            "all": found.summaries(),
+            "by chip": found.summaries("chip"),
+            "by speculative decoding": found.summaries("drafts"),
+        },
+        (
+            f"within a factor of {np.median(off):.2f} (median), {np.quantile(off, 0.9):.2f} (p90)",
+            "measured faster than the weights of one token can be read, so more than one token came out of a pass: "
+            + (", ".join(beyond) or "none"),
+            f"a small model is taken to draft, though the rows do not say so: {', '.join(drafted) or 'none'}",
+        ),
+    )
+
+
+def _shipped(fitted: Effects) -> Mapping[str, Parameter]:
+    # scatter by range of time is of kernels; two dozen speeds tell none
+    return SPEEDS.parameters(replace(fitted, scatter={}))
+
+
+TOKEN_SPEEDS = Suite(
+    "token_speeds",
+    (METRIC,),
+    Asking(NEEDED, _read, each(seconds_per_token), _lines),
+    Tested("token_speeds.csv", _measured, KEYS, _fit, _answer, _report, {"speeds.csv": _shipped}),
+)

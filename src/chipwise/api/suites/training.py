@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
@@ -11,36 +12,32 @@ import numpy as np
 
 from chipwise.api.requests.command import command_line
 from chipwise.api.requests.training import TrainRequest
-from chipwise.api.suites.training_checks import impossible
+from chipwise.api.suites.suite import Asking, each, tried
 from chipwise.api.train import situate, train_plan
-from chipwise.calibrate.fit_training import Runs, fit
+from chipwise.api.train_input import near
+from chipwise.calibrate.fit_training import Runs
 from chipwise.calibrate.parameters import Parameters
-from chipwise.errors import ChipwiseError, UsageError
-from chipwise.evidence.rows import Predicted, Row, read_rows
-from chipwise.evidence.training_measured import measured_of, row_weights
+from chipwise.catalog.chips import get_chip
+from chipwise.errors import ChipwiseError, UnknownNameError, UsageError
+from chipwise.evidence.rows import Predicted, Row
+from chipwise.evidence.training_measured import SPREAD, measured_of, row_weights, target_of
 from chipwise.evidence.training_rows import Run, read_run
-from chipwise.evidence.training_targets import SPREAD, target_of
 from chipwise.evidence.training_tiers import tiers
 from chipwise.predict.training.values import Cluster, Recipe, Spread, Transformer
 from chipwise.report.records import Figure
 from chipwise.report.train_records import TrainPlanRecord
 
-__all__ = [
-    "Measured",
-    "answered",
-    "fitted_training",
-    "lines_of",
-    "measured_runs",
-    "predict_training",
-    "request_of",
-]
+__all__ = ["ASKING", "Measured", "answered", "impossible", "lines_of", "measured_runs", "request_of"]
 
 T = TypeVar("T")
-ROUNDS = 2
 STEP_ONLY = "train step"  # task of rows that time forward and backward alone
 NO_FAILURES = "mtbf=100000000h"  # of a benchmark, whose runs that fail are not published
 MINUTES = 1440.0  # of a day
 NEEDED = ("row_id", "chip", "chips_total")
+COUNTS = (
+    "layers", "hidden", "heads", "kv_heads", "ffn", "vocab", "seq_len", "global_batch", "micro_batch", "tp", "pp", "dp",
+    "cp", "ep", "vp",
+)  # fmt: skip
 
 
 def request_of(run: Run) -> TrainRequest:
@@ -54,18 +51,10 @@ def request_of(run: Run) -> TrainRequest:
     return TrainRequest(task="train", **fields)
 
 
-def predict_training(rows: str, numbers: Parameters | None = None) -> Iterator[Predicted]:
-    """Every measured column that the answer to a row's question says, with 80 % intervals; measured columns are not
-    read. A row that cannot be answered becomes a line with the reason."""
-    for row in read_rows(rows, NEEDED):
-        try:
-            run = _read(row, rows)
-            plan = answered(run, numbers)
-        except ChipwiseError as error:
-            yield Predicted(row["row_id"], "step_time_s", None, refused=str(error))
-            continue
-        command = "" if numbers else f"{command_line('plan', request_of(run))} --task train"
-        yield from (replace(line, command=command) for line in lines_of(run, plan))
+def _said(run: Run, plan: TrainPlanRecord) -> Iterator[Predicted]:
+    """Every measured column that the answer to a row's question says, with 80 % intervals."""
+    command = f"{command_line('plan', request_of(run))} --task train"
+    return (replace(line, command=command) for line in lines_of(run, plan))
 
 
 def answered(run: Run, numbers: Parameters | None = None) -> TrainPlanRecord:
@@ -113,12 +102,48 @@ def lines_of(run: Run, plan: TrainPlanRecord) -> Iterator[Predicted]:
         )
 
 
-def _read(row: Row, rows: str) -> Run:
+def impossible(row: Row) -> str:
+    """Why a row describes no run; empty where it may. Blanks are left to what they default to."""
+    given: dict[str, float] = {}
+    for name in (*COUNTS, "chips_total"):
+        try:
+            number = float(row.get(name) or "nan")
+        except ValueError:
+            return ""  # the reader names what is no number
+        if math.isnan(number):
+            continue
+        if math.isinf(number) or number < 0 or (number == 0 and name in COUNTS):
+            return f"{name} {row[name]}: not a count (at least 1)"
+        given[name] = number
+    tp, pp, cp = (given.get(name, 1.0) for name in ("tp", "pp", "cp"))
+    heads, layers = given.get("heads"), given.get("layers")
+    devices = _devices(row, given.get("chips_total", 0.0))
+    if heads and heads % tp:
+        return f"tp {tp:g} does not divide {heads:g} heads (nearest: {near(int(tp), int(heads))})"
+    if layers and pp > layers:
+        return f"pp {pp:g} is more than {layers:g} layers (at most {layers:g})"
+    if devices and tp * pp * cp > devices:
+        return f"tp x pp x cp = {tp * pp * cp:g} is more than {devices:g} devices (at most {devices:g})"
+    return ""
+
+
+def _devices(row: Row, chips: float) -> float:
+    """Devices that a layout may count: those that software sees in the chips; 0 where that is not known."""
+    try:
+        return chips * get_chip(row["chip"]).devices_per_package
+    except UnknownNameError:
+        return 0.0
+
+
+def _read(row: Row, folder: Path, _: Parameters | None) -> Run:
     """The question of a row of a file. Raises `UsageError` for one that describes no run."""
     wrong = impossible(row)
     if wrong:
         raise UsageError(wrong)
-    return read_run(row, Path(rows).parent)
+    return read_run(row, folder)
+
+
+ASKING = Asking(NEEDED, _read, each(answered), _said)
 
 
 @dataclass(frozen=True)
@@ -133,18 +158,19 @@ def measured_runs(paths: Sequence[str], numbers: Parameters) -> Measured:
     """Rows that can be answered, of tables with measured columns, with the layouts that `numbers` choose where rows
     leave them open. Raises `UsageError` where there are none."""
     kept: list[Run] = []
-    placed = []
-    for path in paths:
-        for row in read_rows(path, NEEDED):
-            try:
-                run = _read(row, path)
-                placed.append(situate(request_of(run).arguments(), numbers))
-                kept.append(run)
-            except ChipwiseError:
-                continue
+    placed: list[Any] = []
+    for run in (run for path in paths for run in ASKING.questions(path, None)[1]):
+        site = run if isinstance(run, ChipwiseError) else tried(_situated, run, numbers)
+        if not isinstance(run, ChipwiseError) and not isinstance(site, ChipwiseError):
+            placed.append(site)
+            kept.append(run)
     if not kept:
         raise UsageError(f"{', '.join(paths)}: no row can be read", "is it a table of training runs?")
     return Measured(kept, _columns(kept, placed))
+
+
+def _situated(run: Run, numbers: Parameters) -> Any:
+    return situate(request_of(run).arguments(), numbers)
 
 
 def _columns(runs: Sequence[Run], placed: Sequence[Any]) -> Runs:
@@ -183,13 +209,3 @@ def _columns(runs: Sequence[Run], placed: Sequence[Any]) -> Runs:
 def _stacked(kind: type[T], values: Sequence[T]) -> T:
     """Frozen values of numbers as one of columns."""
     return kind(**{f.name: np.array([float(getattr(v, f.name)) for v in values]) for f in fields(kind)})  # type: ignore[arg-type]
-
-
-def fitted_training(paths: Sequence[str], prior: Parameters) -> Parameters:
-    """`prior` with the numbers of training fitted to all rows of the tables that count. Layouts that rows leave open
-    are those that the numbers choose: chosen, fitted, chosen anew, fitted."""
-    numbers = prior
-    for _ in range(ROUNDS):
-        columns = measured_runs(paths, numbers).columns
-        numbers = fit(columns.take(np.flatnonzero(columns.weight > 0)), prior)
-    return numbers

@@ -11,7 +11,7 @@ by damped Gauss-Newton; derivatives are differences of the formula, one evaluati
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -26,9 +26,10 @@ from chipwise.calibrate.effects import (
     Quantity,
     label_codes,
 )
+from chipwise.calibrate.parameter import Z80
 from chipwise.units import Array, Real
 
-__all__ = ["Rows", "fit", "log_spread"]
+__all__ = ["Priced", "Rows", "Times", "fit", "log_spread", "priced"]
 
 Model = Callable[[Mapping[str, Real]], Array]
 
@@ -150,6 +151,41 @@ def log_spread(rows: Rows, effects: Effects) -> Array:
         variance = variance + (slope * spread) ** 2
     deviation: Array = np.sqrt(variance)
     return deviation
+
+
+@dataclass(frozen=True)
+class Times:
+    """Seconds of every question with an 80 % interval, NaN where no measured formula applies; `calibrated` where rows
+    of such chips are behind the formula."""
+
+    mid_s: Array
+    low_s: Array
+    high_s: Array
+    calibrated: NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Priced:
+    """Questions at `index` under the effects of their formula. The spread of rows is wider by `shapes` for shapes that
+    a fit did not see, and by `unseen` (of log(time)) for chips that it did not see."""
+
+    index: NDArray[np.intp]
+    rows: Rows
+    effects: Effects
+    shapes: float
+    unseen: Real
+    calibrated: NDArray[np.bool_]
+
+
+def priced(size: int, parts: Iterable[Priced]) -> Times:
+    """Seconds of `size` questions, of which `parts` have answers."""
+    log_mid, spread = np.full(size, np.nan), np.full(size, np.nan)
+    calibrated = np.zeros(size, dtype=bool)
+    for p in parts:
+        log_mid[p.index] = np.log(p.rows.predict(p.effects))
+        spread[p.index] = Z80 * np.hypot(p.shapes * log_spread(p.rows, p.effects), p.unseen)
+        calibrated[p.index] = p.calibrated
+    return Times(np.exp(log_mid), np.exp(log_mid - spread), np.exp(log_mid + spread), calibrated)
 
 
 def _alike(rows: Rows) -> NDArray[np.str_]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from pathlib import Path
 from typing import Any
 
@@ -9,13 +10,14 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from chipwise.api.suites.validating import validate
-from chipwise.calibrate.kernel_folds import FEW, few_of, fold_of, out_of_fold
-from chipwise.calibrate.kernel_table import NUMBERS, TEXT, asked_of
+from chipwise.api.suites.doors import validate
+from chipwise.api.suites.kernels import FEW, KERNELS, Measured, few_of
+from chipwise.calibrate.kernel_table import NUMBERS, TEXT, Columns, asked_of
 from chipwise.calibrate.kernels import price_kernels
 from chipwise.calibrate.parameters import shipped_parameters
 from chipwise.catalog.chips import load_chips
 from chipwise.errors import UnknownNameError
+from chipwise.evidence.residuals import Residuals
 
 CHIPS = ("h100-sxm5-80gb", "b200-sxm", "a100-sxm4-80gb")
 
@@ -38,43 +40,46 @@ def table(shapes: int = 60, noise: float = 0.05) -> dict[str, NDArray[Any]]:
     return {**columns, "latency_us": 1.5e6 * true * np.exp(noise * rng.standard_normal(size))}
 
 
+def keys(columns: Columns, name: str) -> list[Hashable]:
+    assert KERNELS.tested is not None
+    return list(KERNELS.tested.keys[name](Measured.of(columns, shipped_parameters())))
+
+
+def unseen(columns: Columns, key: str) -> Residuals:
+    """Every row as fits price it that never saw its key."""
+    assert KERNELS.tested is not None
+    numbers = shipped_parameters()
+    return KERNELS.tested.unseen(Measured.of(columns, numbers), numbers, key)
+
+
 def test_rows_of_one_shape_share_a_fold() -> None:
     columns = table()
-    fold = fold_of(columns, "shape")
+    fold = np.array(keys(columns, "shape"))
     shapes = np.stack([columns[n] for n in "mnk"], 1)
     for shape in np.unique(shapes, axis=0):
         assert len(set(fold[(shapes == shape).all(1)].tolist())) == 1
     assert set(fold.tolist()) == set(range(5))
-    assert np.array_equal(fold, fold_of(columns, "shape")), "the same every time"
+    assert fold.tolist() == keys(columns, "shape"), "the same every time"
 
 
 def test_a_chip_is_a_fold() -> None:
-    columns = table()
-    fold = fold_of(columns, "chip")
-    assert len({(int(f), str(c)) for f, c in zip(fold, columns["chip"], strict=True)}) == len(CHIPS)
-
-
-def test_another_key_is_refused() -> None:
-    with pytest.raises(ValueError):
-        fold_of(table(), "colour")
+    assert set(keys(table(), "chip")) == set(CHIPS)
 
 
 @pytest.mark.parametrize("key", ["shape", "chip"])
 def test_what_was_left_out_is_predicted_from_the_rest(key: str) -> None:
-    columns = table()
-    times = out_of_fold(columns, load_chips(), shipped_parameters(), key)
-    error = np.abs(1e6 * times.mid_s / columns["latency_us"] - 1)
-    assert np.median(error) < (0.12 if key == "shape" else 0.35)
-    assert np.all(times.low_s < times.mid_s)
+    found = unseen(table(), key)
+    assert np.median(np.abs(found.error)) < (0.12 if key == "shape" else 0.35)
+    assert np.all(found.low < found.predicted)
 
 
 def test_a_measurement_never_prices_its_own_row() -> None:
     columns = table()
     spoiled = {k: v.copy() for k, v in columns.items()}
-    fold = fold_of(columns, "shape")
+    fold = np.array(keys(columns, "shape"))
     spoiled["latency_us"][fold == 0] *= 100
-    plain, other = (out_of_fold(c, load_chips(), shipped_parameters(), "shape") for c in (columns, spoiled))
-    assert np.array_equal(plain.mid_s[fold == 0], other.mid_s[fold == 0])
+    plain, other = (unseen(c, "shape") for c in (columns, spoiled))
+    assert np.array_equal(plain.predicted[fold == 0], other.predicted[fold == 0])
 
 
 def test_validate_knows_the_suite(tmp_path: Path) -> None:
@@ -102,10 +107,7 @@ def test_few_shapes_of_a_new_chip_correct_the_rest() -> None:
     shown = few_of(columns)
     for chip in CHIPS:
         assert shown[columns["chip"] == chip].sum() == FEW
-    blind, seen = (out_of_fold(columns, load_chips(), shipped_parameters(), key) for key in ("chip", "few"))
-    assert np.array_equal(np.isnan(seen.mid_s), shown), "what corrected the numbers is not predicted"
-    rest = slow & ~shown
-    before, after = (
-        np.median(np.abs(1e6 * t.mid_s[rest] / columns["latency_us"][rest] - 1)) for t in (blind, seen)
-    )
+    blind, seen = (unseen(columns, key) for key in ("chip", "few"))
+    assert np.array_equal(seen.place, np.flatnonzero(~shown)), "what corrected the numbers is not predicted"
+    before, after = (np.median(np.abs(x.error[(slow & ~shown)[x.place]])) for x in (blind, seen))
     assert after < 0.5 * before

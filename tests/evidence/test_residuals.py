@@ -1,4 +1,4 @@
-"""Validation: nothing on both sides of a fold, errors by hand, intervals that hold what they say."""
+"""Residuals: nothing on both sides of a fold, errors by hand, intervals that hold what they say."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import pytest
 
 from chipwise.errors import ChipwiseError
 from chipwise.evidence.judge import APART, Factors, conformal, judge, tier_factors
+from chipwise.evidence.residuals import Residuals, leave_out, ranking
 from chipwise.evidence.speed_rows import model_named, read_speed
-from chipwise.evidence.validate import Judged, leave_out, ranking, summarise
 
 KEYS = ["a", "b", "a", "c", "c", "c", "d"]
 
@@ -23,13 +23,11 @@ def test_keys_stay_together(folds: int) -> None:
     assert sorted(seen) == list(range(len(KEYS)))
 
 
-def row(predicted: float, measured: float, low: float = 0.0, high: float = 9.0, **slices: str) -> Judged:
-    return Judged("r", "m", predicted, low, high, measured, slices)
-
-
 def test_a_summary_by_hand() -> None:
-    nan = float("nan")
-    found = summarise([row(1.1, 1.0), row(0.8, 1.0, high=0.9), row(2.0, 1.0), row(nan, 1.0)])[0]
+    lines = Residuals.of(
+        range(4), [1.1, 0.8, 2.0, np.nan], 1.0, low=0.0, high=[9.0, 0.9, 9.0, np.nan], metric="m"
+    )
+    (found,) = lines.summaries()
     assert (found.rows, found.answered) == (4, 0.75)
     assert found.median == pytest.approx(0.2)
     assert found.bias == pytest.approx(0.1)
@@ -37,8 +35,52 @@ def test_a_summary_by_hand() -> None:
 
 
 def test_slices() -> None:
-    found = summarise([row(1, 1, chip="x"), row(2, 1, chip="y"), row(3, 1)], "chip")
-    assert [s.name for s in found] == ["x", "y"]
+    lines = Residuals.of(
+        range(4), [1.0, 2.0, 3.0, 1.0], 1.0, metric=["m", "m", "m", "k"], chip=["x", "y", "", "x"]
+    )
+    assert [(s.metric, s.name) for s in lines.summaries("chip")] == [("k", "x"), ("m", "x"), ("m", "y")]
+    assert lines.summaries("chip", least=2) == []
+    assert [s.rows for s in lines.where(metric="m").summaries()] == [3]
+
+
+def test_parts_are_joined_in_the_order_of_rows() -> None:
+    late, early = Residuals.of([2, 3], 2.0, 1.0, tier="chip"), Residuals.of([0, 1], 1.0, 1.0, cell="a")
+    found = Residuals.join([late, early])
+    assert found.place.tolist() == [0, 1, 2, 3]
+    assert found.label("tier").tolist() == ["", "", "chip", "chip"]
+    assert found.label("cell").tolist() == ["a", "a", "", ""]
+    assert len(Residuals.join([])) == 0
+
+
+def test_a_line_is_judged_by_others_of_its_figure_and_tier() -> None:
+    rng = np.random.default_rng(3)
+    size = 400
+    wide = np.arange(size) % 2 == 0
+    lines = Residuals.of(
+        range(size),
+        1.0,
+        np.exp(rng.normal(0.0, np.where(wide, 0.5, 0.05))),
+        figure="f",
+        tier=np.where(wide, "far", "near"),
+        key=np.arange(size) % 40,
+        cell=np.arange(size) % 40,
+    )
+    found = lines.judged()
+    assert np.all((found.high / found.low)[wide] > 2 * (found.high / found.low)[~wide].max())
+    inside = (found.low <= found.measured) & (found.measured <= found.high)
+    assert np.mean(inside) == pytest.approx(0.8, abs=0.06)
+    # what a key measured never judges its own lines
+    spoiled = Residuals.of(
+        lines.place, 1.0, np.where(lines.label("key") == "4", 100.0, lines.measured), **lines.labels
+    ).judged()
+    mine = lines.label("key") == "4"
+    assert np.array_equal(spoiled.high[mine], found.high[mine])
+    assert not np.array_equal(spoiled.high[~mine], found.high[~mine])
+
+
+def test_without_others_nothing_is_judged() -> None:
+    lines = Residuals.of(range(3), 1.0, 2.0, figure="f", key="one").judged()
+    assert np.isnan(lines.low).all()
 
 
 def test_ranking_counts_pairs_that_differ() -> None:

@@ -9,7 +9,7 @@ import pytest
 from numpy.typing import NDArray
 
 from chipwise.calibrate.effects import Effects, Level, Quantity
-from chipwise.calibrate.fit_kernels import Rows, fit, log_spread
+from chipwise.calibrate.fit import Rows, fit, log_spread
 from chipwise.units import Array, Real
 
 PRIOR = {

@@ -6,8 +6,7 @@ from importlib.resources import files
 
 import pytest
 
-from chipwise.calibrate.parameter import Parameter
-from chipwise.calibrate.table import COLUMNS, read_table, write_table
+from chipwise.calibrate.parameter import COLUMNS, Parameter, read_table, write_table
 from chipwise.errors import UsageError
 
 TABLE = {

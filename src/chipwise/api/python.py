@@ -1,0 +1,144 @@
+"""The verbs as Python programs call them: `import chipwise as cw; cw.plan("Qwen/Qwen3-32B", rate=10, tpot="40ms")`.
+
+A verb takes the fields of its question as keywords, `in_` for `in`, and returns its answer, which knows its question:
+it can be saved and launched.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from dataclasses import MISSING, dataclass, fields
+from functools import cache
+from typing import Any
+
+from chipwise.api.requests.doors import problem_of
+from chipwise.api.requests.verbs import VERBS, Request, question
+from chipwise.errors import ChipwiseError, UsageError
+from chipwise.report.answer import Answer
+from chipwise.report.launch.spec import LaunchFile
+
+__all__ = ["Files", "diff", "launch", "replay", "verb"]
+
+
+@cache
+def verb(name: str, asks: str) -> Callable[..., Any]:
+    """The function called `name` that asks a verb: its keywords are the fields of the question, which help(...) shows.
+    A value without a name is the first that the question needs, as a rule the model.
+
+    It raises the errors of `question` and of the verb, in the names of the keywords.
+    """
+    kind = VERBS[asks]
+    first = "model" if "model" in {f.name for f in fields(kind)} else None  # type: ignore[arg-type]
+
+    def answer(*values: Any, **keywords: Any) -> Any:
+        try:
+            if len(values) > (first is not None):
+                least = "only the model goes" if first else "nothing goes"
+                raise UsageError(f"{name}: {least} without a name", f"as in {name}({_names(kind)[0]}=...)")
+            given = ({"model": values[0]} if values else {}) | keywords
+            # a trailing underscore keeps Python's own names apart
+            asked = question(asks, {key.removesuffix("_"): value for key, value in given.items()})
+            report = asked.run()
+        except ChipwiseError as error:
+            found = problem_of(error)
+            error.what, error.hint, error.args = found.what, found.hint, (found.what,)
+            raise
+        object.__setattr__(report, "_origin", _Asked(asks, asked))
+        return report
+
+    answer.__name__ = answer.__qualname__ = name
+    answer.__module__ = "chipwise"
+    answer.__doc__ = _told(kind)
+    answer.__signature__ = _signature(kind, first)  # type: ignore[attr-defined]
+    return answer
+
+
+def launch(answer: Answer | str, *, for_: str, plan: int = 1, out: str | None = None) -> Files:
+    """The files that start a plan of an answer, or of the file where one was saved, with a tool; with `out` they are
+    written to that folder. Raises `UsageError`, `UnknownNameError`."""
+    from chipwise.api.launching import launch as launch_saved
+    from chipwise.api.launching import write_files
+
+    files = (
+        answer.launch(for_, plan) if isinstance(answer, Answer) else Files(launch_saved(answer, for_, plan))
+    )
+    if out is not None:
+        write_files(files, out)
+    return files
+
+
+def replay(saved: str) -> Answer:
+    """A saved answer made again from the data saved with it. Raises `UsageError` for a file that is none."""
+    from chipwise.api.saving import replay as replay_saved
+
+    return replay_saved(saved)
+
+
+def diff(before: str, after: str) -> Answer:
+    """What changed between two saved answers, and why. Raises `UsageError` for files that are none of one verb."""
+    from chipwise.api.saving import diff as diff_saved
+
+    return diff_saved(before, after)
+
+
+class Files(tuple[LaunchFile, ...]):
+    """Files that start a plan: `print(files)` shows them all."""
+
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        return "\n".join(f"# ---- {file.name} ----\n{file.text}" for file in self)
+
+    __repr__ = __str__
+
+    def write(self, folder: str) -> None:
+        """Write all files to a folder, or none. Raises `UsageError` where one is there already."""
+        from chipwise.api.launching import write_files
+
+        write_files(self, folder)
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """The question of an answer, which can be asked again with a record of all data that it reads."""
+
+    verb: str
+    question: Request
+
+    def save(self, path: str) -> None:
+        from chipwise.api.saving import save
+
+        save(self.verb, self.question, str(path))
+
+    def launch(self, target: str, plan: int) -> Files:
+        from chipwise.api.launching import spec_of
+        from chipwise.api.saving import answered
+        from chipwise.report.launch.targets import launch_files
+
+        return Files(launch_files(spec_of(answered(self.verb, self.question).saved, plan), target))
+
+
+def _names(kind: Any) -> list[str]:
+    return [f.name for f in sorted(fields(kind), key=lambda f: f.default is not MISSING)]
+
+
+def _signature(kind: Any, first: str | None) -> inspect.Signature:
+    table = {f.name: f for f in fields(kind)}
+    either, keyword = inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY
+    names = sorted(_names(kind), key=lambda n: n != first)
+    return inspect.Signature(
+        [
+            inspect.Parameter(
+                n,
+                either if n == first else keyword,
+                default=inspect.Parameter.empty if table[n].default is MISSING else table[n].default,
+            )
+            for n in names
+        ]
+    )
+
+
+def _told(kind: Any) -> str:
+    said = [f"    {f.name}: {f.metadata['help']}" for f in fields(kind)]
+    return "\n".join([inspect.cleandoc(kind.__doc__ or ""), "", "Keywords:", *said])

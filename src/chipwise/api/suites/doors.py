@@ -1,0 +1,102 @@
+"""The doors of all suites: `predict SUITE` answers rows, `validate SUITE` refits without each part of a table."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from chipwise.api.suites.counted import KV_CACHE, MODEL_PARAMS, SYSTOLIC
+from chipwise.api.suites.kernels import KERNELS
+from chipwise.api.suites.mlperf_folds import MLPERF
+from chipwise.api.suites.published import PUBLISHED
+from chipwise.api.suites.serving import SERVING
+from chipwise.api.suites.speeds import TOKEN_SPEEDS
+from chipwise.api.suites.suite import Suite, Tested
+from chipwise.api.suites.training_folds import MLPERF_TRAINING, TRAINING
+from chipwise.calibrate.parameters import Parameters, shipped_parameters
+from chipwise.catalog.files import output_file
+from chipwise.errors import UnknownNameError, UsageError
+from chipwise.evidence.residuals import Validation
+from chipwise.evidence.rows import write_commands, write_predictions
+
+__all__ = ["SUITES", "VALIDATIONS", "predict_suite", "validate"]
+
+SUITES: Mapping[str, Suite] = {
+    suite.name: suite
+    for suite in (
+        MODEL_PARAMS,
+        KV_CACHE,
+        SYSTOLIC,
+        KERNELS,
+        MLPERF,
+        PUBLISHED,
+        SERVING,
+        TOKEN_SPEEDS,
+        TRAINING,
+        MLPERF_TRAINING,
+    )
+}
+
+VALIDATIONS: tuple[str, ...] = (
+    "kernels", "systolic", "serving", "mlperf", "token_speeds", "training", "mlperf_training",
+)  # fmt: skip
+"""Suites that can be validated."""
+
+TABLES = "CHIPWISE_TRUTH"
+
+
+def predict_suite(
+    suite: str,
+    rows: str,
+    out: str,
+    anchors: str | None = None,
+    parameters: Parameters | None = None,
+    commands: str | None = None,
+) -> tuple[int, int]:
+    """Predict every row of a suite into a CSV; returns (lines written, rows refused).
+
+    `anchors` names measured rows that the user owns; `parameters` replace the shipped ones; `commands` names a CSV
+    for the command line of each answered row that gives the same figures. A row that cannot be answered becomes a
+    line with the reason. Raises `UnknownNameError` for an unknown suite, `UsageError` for unreadable rows.
+    """
+    if suite not in SUITES:
+        raise UnknownNameError("suite", suite, SUITES, f"one of {', '.join(SUITES)}")
+    asked = SUITES[suite]
+    output_file(out, rows, anchors)  # before the work is done
+    if commands is not None:
+        output_file(commands, rows, anchors)
+        if not asked.commanded:
+            able = ", ".join(name for name, s in SUITES.items() if s.commanded)
+            raise UsageError(f"{suite} has no command lines", f"--commands is for {able}")
+    if anchors is not None and not asked.anchored:
+        able = ", ".join(name for name, s in SUITES.items() if s.anchored)
+        raise UsageError(f"{suite} takes no anchors", f"--anchors is for {able}")
+    if parameters is not None and (anchors is not None or not asked.priced):
+        able = ", ".join(name for name, s in SUITES.items() if s.priced)
+        raise UsageError(f"{suite} takes no parameters here", f"--parameters is for {able}, without anchors")
+    answers = asked.predict(rows, parameters, anchors, commands=commands is not None)
+    written = write_predictions(answers, out)
+    if commands is not None:
+        write_commands(answers, commands)
+    return written, sum(1 for a in answers if a.refused)
+
+
+def validate(
+    suite: str, rows: str | None = None, folds: str | None = None, numbers: Parameters | None = None
+) -> Validation:
+    """Out-of-fold errors of a suite; `folds` names the key that stays together.
+
+    Without `rows` the suite's table is looked up in the folder that the variable CHIPWISE_TRUTH names. Raises
+    `UnknownNameError` for an unknown suite or key, `UsageError` for rows that cannot be read.
+    """
+    if suite not in VALIDATIONS:
+        raise UnknownNameError("suite to validate", suite, VALIDATIONS, f"one of {', '.join(VALIDATIONS)}")
+    tested = SUITES[suite].tested
+    assert isinstance(tested, Tested)
+    if rows is None:
+        folder = os.environ.get(TABLES)
+        if not folder:
+            raise UsageError(f"validate {suite}: no rows", f"--rows {tested.file}, or the folder in {TABLES}")
+        rows = str(Path(folder) / tested.file)
+    return tested.validate([rows], numbers or shipped_parameters(), folds)

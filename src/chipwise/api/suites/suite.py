@@ -1,0 +1,255 @@
+"""A suite is a value: how rows of a table are read, asked, answered, measured, split and fitted. Prediction, folds,
+intervals and refits are written here, once over it.
+
+A row becomes the question of a user (`Asking.read`), takes the product's answer (`Asking.answer`), which measurements
+of one's own may move (`Asking.correct`), and becomes lines (`Asking.lines`). Of a table of measurements (`Tested.read`)
+every key is left out in turn: what the rest teaches (`Tested.fit`) answers what was left out (`Tested.answer`), and
+what is left over are `Residuals`, of which errors, intervals and tiers are made.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import warnings
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import Any, Generic, TypeAlias, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from chipwise.calibrate.parameter import Parameter
+from chipwise.calibrate.parameters import Parameters
+from chipwise.errors import ChipwiseError, UnknownNameError, shorten
+from chipwise.evidence.judge import Factors
+from chipwise.evidence.residuals import Residuals, Validation, leave_out
+from chipwise.evidence.rows import Part, Predicted, Row, read_rows
+
+__all__ = ["Asking", "Attempt", "Index", "Suite", "Tested", "each", "every_row", "tried"]
+
+Q = TypeVar("Q")
+A = TypeVar("A")
+T = TypeVar("T")
+F = TypeVar("F")
+
+Index = NDArray[np.intp]
+Attempt: TypeAlias = A | ChipwiseError
+"""What was asked for, or why there is none."""
+
+LARGEST = 1e18  # figure of a row that can be meant
+
+
+def tried(make: Callable[..., A], *given: Any) -> Attempt[A]:
+    """What a function makes, or the `ChipwiseError` that it raises."""
+    try:
+        return make(*given)
+    except ChipwiseError as error:
+        return error
+
+
+def each(
+    answer: Callable[[Q, Parameters | None], A],
+) -> Callable[[Sequence[Q], Parameters | None], list[Attempt[A]]]:
+    """Answers one after the other, as `Asking.answer` gives them."""
+    return lambda asked, numbers: [tried(answer, q, numbers) for q in asked]
+
+
+@dataclass(frozen=True)
+class Asking(Generic[Q, A]):
+    """How rows are answered. None for `numbers` are those shipped, which alone a command line can ask for.
+
+    `needed`: columns without which a table is none. `read`: a row and the folder of its table to a question; raises
+    `ChipwiseError`. `answer`: questions to answers; `lines`: what both say of the measured columns. `correct`, where
+    measurements of one's own may move answers: questions, answers, path of measured rows, numbers -> answers.
+    """
+
+    needed: tuple[str, ...]
+    read: Callable[[Row, Path, Parameters | None], Q]
+    answer: Callable[[Sequence[Q], Parameters | None], Sequence[Attempt[A]]]
+    lines: Callable[[Q, A], Iterable[Predicted]]
+    correct: (
+        Callable[[Sequence[Q], Sequence[Attempt[A]], str, Parameters | None], Sequence[Attempt[A]]] | None
+    ) = None
+
+    def questions(self, path: str, numbers: Parameters | None) -> tuple[list[Row], list[Attempt[Q]]]:
+        """The rows of a table and what they ask."""
+        table: list[Row] = list(read_rows(path, self.needed))
+        return table, [tried(self.read, row, Path(path).parent, numbers) for row in table]
+
+
+@dataclass(frozen=True)
+class Tested(Generic[T, F]):
+    """How a table of measurements tests and fits what is sold.
+
+    | field | meaning |
+    |---|---|
+    | file | name of the table in a folder of tables |
+    | read | paths and numbers to rows as a fit reads them |
+    | keys | what may stay together: one key a row, by name; the first is the split of the table |
+    | fit | what some rows teach |
+    | answer | other rows under it, out of fold, by the name of the key |
+    | report | rows, residuals and key to what is shown |
+    | parameters | what a fit ships, by file in calibrate/data |
+    | folds | into how many groups a key is dealt, where not one each |
+    | tiers | of each tier the key that was left out and the label of the lines that give its intervals |
+    | figures | those that have intervals of this suite |
+    | least | lines below which a tier has no interval of its own; 0: few cells widen it |
+    | more | what else a refit writes, text by file of the package, from rows, fit and residuals by key |
+    | under | the numbers of a fit, where those decide how rows are read |
+    """
+
+    file: str
+    read: Callable[[Sequence[str], Parameters], T]
+    keys: Mapping[str, Callable[[T], Sequence[Hashable]]]
+    fit: Callable[[T, Index, Parameters], F]
+    answer: Callable[[T, Index, F, str], Residuals]
+    report: Callable[[T, Residuals, str], Validation]
+    parameters: Mapping[str, Callable[[F], Mapping[str, Parameter]]] = field(default_factory=dict)
+    folds: Mapping[str, int] = field(default_factory=dict)
+    tiers: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    figures: Callable[[str], bool] = lambda figure: False
+    least: int = 0
+    more: Callable[[T, F, Callable[[str], Residuals]], Mapping[str, str]] | None = None
+    under: Callable[[F], Parameters] | None = None
+
+    def unseen(self, table: T, numbers: Parameters, key: str) -> Residuals:
+        """Every row as fits answer it that never saw its key, in the order of the table."""
+        folds = leave_out(self.keys[key](table), self.folds.get(key, 0))
+        parts = [self.answer(table, out, self.fit(table, kept, numbers), key) for kept, out in folds]
+        return Residuals.join(parts)
+
+    def validate(self, paths: Sequence[str], numbers: Parameters, key: str | None = None) -> Validation:
+        """Errors out of fold. Raises `UnknownNameError` for a key, `UsageError` for tables without measured rows."""
+        chosen = key or next(iter(self.keys))
+        if chosen not in self.keys:
+            raise UnknownNameError("key", chosen, self.keys, f"one of {', '.join(self.keys)}")
+        table = self.read(paths, numbers)
+        return self.report(table, self.unseen(table, numbers, chosen), chosen)
+
+    def size(self, table: T) -> int:
+        """How many rows a table has."""
+        return len(next(iter(self.keys.values()))(table))
+
+    def intervals(self, unseen: Callable[[str], Residuals]) -> dict[tuple[str, str], Factors]:
+        """Ends of 80 % by figure and tier, of residuals out of fold by key."""
+        found: dict[tuple[str, str], Factors] = {}
+        for tier, (key, kind) in self.tiers.items():
+            for (figure,), lines in unseen(key).where(tier=kind).by("figure"):
+                if self.figures(figure) and len(lines) >= self.least:
+                    f = lines.factors()
+                    found[figure, tier] = f if self.least else f.for_few()
+        return found
+
+
+@dataclass(frozen=True)
+class Suite:
+    """A table that is answered row by row. `metrics`: what a row is refused under, none where rows
+    name their metric. `commanded`: rows are questions that
+    a user can ask on the command line; `priced`: other numbers than the shipped ones may answer them. `stream` answers
+    tables too large for rows as values: path, numbers and whether commands are wanted."""
+
+    name: str
+    metrics: tuple[str, ...]
+    asking: Asking[Any, Any] | None = None
+    tested: Tested[Any, Any] | None = None
+    commanded: bool = False
+    priced: bool = False
+    stream: Callable[[str, Parameters | None, bool], Iterator[Predicted]] | None = None
+
+    @property
+    def anchored(self) -> bool:
+        """Whether own measurements may correct its answers."""
+        return self.asking is not None and self.asking.correct is not None
+
+    def predict(
+        self,
+        path: str,
+        numbers: Parameters | None = None,
+        anchors: str | None = None,
+        *,
+        commands: bool = False,
+    ) -> list[Predicted]:
+        """The lines of every row of a table, whatever the others hold; measured columns are not read. `anchors` are
+        measured rows of one's own; one that itself has no answer anchors nothing.
+
+        Raises `UsageError` for a table that cannot be read.
+        """
+        own = None
+        if anchors is not None:
+            alone = every_row(self, partial(self._answered, None, None, False), anchors)
+            refused = {line.row_id for line in alone if line.refused}
+            sound = [row for row in read_rows(anchors, ("row_id",)) if row["row_id"] not in refused]
+            own = Part.of(anchors, sound) if sound and refused else anchors
+        return every_row(self, partial(self._answered, numbers, own, commands), path)
+
+    def _answered(
+        self, numbers: Parameters | None, own: str | None, commands: bool, path: str
+    ) -> Iterator[Predicted]:
+        if self.stream is not None:
+            yield from self.stream(path, numbers, commands)
+            return
+        asking = self.asking
+        assert asking is not None
+        table, asked = asking.questions(path, numbers)
+        questions = [q for q in asked if not isinstance(q, ChipwiseError)]
+        answers = asking.answer(questions, numbers)
+        if own is not None and asking.correct is not None and questions:
+            answers = asking.correct(questions, answers, own, numbers)
+        found = iter(answers)
+        for row, q in zip(table, asked, strict=True):
+            a = q if isinstance(q, ChipwiseError) else next(found)
+            if isinstance(a, ChipwiseError):
+                yield from self.refused(row, str(a))
+                continue
+            lines = asking.lines(q, a)
+            yield from lines if numbers is None else (replace(line, command="") for line in lines)
+
+    def refused(self, row: Row, why: str) -> Iterator[Predicted]:
+        """The lines of a row without an answer."""
+        for metric in self.metrics or (row.get("metric", self.name),):
+            yield Predicted(row.get("row_id") or row.get("id", ""), metric, None, refused=why)
+
+
+def every_row(suite: Suite, answer: Callable[[str], Iterable[Predicted]], rows: str) -> list[Predicted]:
+    """The lines of every row of a table: where an answer cannot be computed the table is halved until the row that is
+    the cause stands alone, and that row is refused.
+
+    A figure that overflows, divides by zero or is not finite is no answer. Raises `UsageError` for a table that cannot
+    be read.
+    """
+    try:
+        with warnings.catch_warnings(), np.errstate(divide="raise", over="raise", invalid="raise"):
+            warnings.simplefilter("error", RuntimeWarning)
+            return [_finite(line) for line in answer(rows)]
+    except ChipwiseError:
+        raise
+    except (ArithmeticError, LookupError, TypeError, ValueError, AttributeError, RuntimeWarning) as error:
+        table = rows.rows if isinstance(rows, Part) else tuple(read_rows(rows, ()))
+        if len(table) == 1:
+            what = shorten(str(error) or type(error).__name__, 200)
+            return list(suite.refused(table[0], f"it cannot be computed: {what} ({_check(table[0])})"))
+    half = len(table) // 2
+    parts = (Part.of(rows, table[:half]), Part.of(rows, table[half:]))
+    return [line for part in parts for line in every_row(suite, answer, part)]
+
+
+def _check(row: Row) -> str:
+    """Which figures of a row to look at: those that no machine and no measurement has."""
+    odd = []
+    for name, cell in row.items():
+        with contextlib.suppress(ValueError):
+            if not 0.0 <= float(cell) < LARGEST:
+                odd.append(f"{name} {shorten(cell, 20)}")
+    return f"check {', '.join(odd[:4])}" if odd else "check its figures"
+
+
+def _finite(line: Predicted) -> Predicted:
+    """A line whose figures can be; otherwise its refusal."""
+    figures = (line.mid, line.low, line.high)
+    if all(x is None or 0.0 <= x < LARGEST**2 for x in figures):
+        return line
+    return Predicted(
+        line.row_id, line.metric, None, refused="its answer is beyond all bounds (check its figures)"
+    )

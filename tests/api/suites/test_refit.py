@@ -1,0 +1,66 @@
+"""Numbers of a suite, fitted anew: from rows to the tables that ship."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from chipwise.api.suites.refit import main, refitted
+from chipwise.calibrate.parameter import read_table
+from chipwise.calibrate.parameters import shipped_parameters
+from chipwise.errors import UnknownNameError, UsageError
+from chipwise.evidence.judge import shipped_factors
+
+HEAD = "chip,op,framework,dtype,timing,m,n,k,latency_us,chip_known\n"
+ROW = "h100-sxm5-80gb,gemm,vllm,bfloat16,cuda-graph replay,4096,{n},8192,{us},{known}\n"
+
+
+def rows(tmp_path: Path, *lines: str) -> str:
+    path = tmp_path / "kernels.csv"
+    path.write_text(HEAD + "".join(lines))
+    return str(path)
+
+
+def test_slow_products_lower_the_share_of_the_peak(tmp_path: Path) -> None:
+    def share(slowdown: float) -> float:
+        # a product of 4096 x n x 8192 at 600 TFLOPS
+        lines = [ROW.format(n=n, us=n * 0.112 * slowdown, known=1) for n in range(4096, 12288, 512)]
+        shipped = read_table(
+            refitted("kernels", [rows(tmp_path, *lines)])["calibrate/data/kernels.csv"], "test"
+        )
+        assert all(p.rows and p.source for p in shipped.values())
+        return shipped["simt.gemm.compute_share.all"].value
+
+    assert share(2.0) < share(1.0)
+
+
+def test_rows_that_do_not_count_are_no_rows(tmp_path: Path) -> None:
+    path = rows(tmp_path, ROW.format(n=4096, us=0, known=1), ROW.format(n=4096, us=500, known=0))
+    with pytest.raises(UsageError, match="no measured rows"):
+        refitted("kernels", [path])
+
+
+def test_without_rows_nothing_is_fitted_and_nothing_written() -> None:
+    with pytest.raises(UsageError, match="no rows"):
+        main([])
+    assert shipped_parameters().table["simt.gemm.compute_share.all"].rows
+
+
+def test_what_is_not_fitted_is_named() -> None:
+    with pytest.raises(UnknownNameError, match="serving"):
+        main(["servin", "rows.csv"])
+    with pytest.raises(UnknownNameError, match="suite to fit"):
+        main(["kv_cache", "rows.csv"])
+
+
+def test_published_figures_give_the_intervals_of_users(truth: Path, tmp_path: Path) -> None:
+    """Interval ends of every tier with enough rows, beside those of others, which stay."""
+    lines = (truth / "published_serving.csv").read_text("utf-8").splitlines(keepends=True)
+    path = tmp_path / "published.csv"
+    path.write_text("".join([lines[0], *lines[1::6]]), "utf-8")
+    texts = refitted("published", [str(path)])
+    assert list(texts) == ["evidence/data/intervals.csv"]
+    found = {tuple(line.split(",")[:2]) for line in texts["evidence/data/intervals.csv"].splitlines()}
+    assert any(figure.endswith(" of users") for figure, _ in found)
+    assert found >= {key for key in shipped_factors() if not key[0].endswith(" of users")}
