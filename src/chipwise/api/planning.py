@@ -85,11 +85,12 @@ def plan(
 
     result, never = searched(context, limits)
     unmet, rejected = list(result.refusals.values()), result.rejected
-    plans, considered = _records(context, result), result.considered
+    stored, considered = _records(context, result), result.considered
+    plans = stored
     narrow = None if local else _narrower(context, model, terms)
     if narrow is not None:
         other, _ = searched(narrow, limits)
-        plans, considered = _cheaper(plans, result, narrow, other), considered + other.considered
+        plans, considered = _cheaper(stored, result, narrow, other), considered + other.considered
     if not plans:
         dearer = None
         if limits.max_usd_per_h is not None:
@@ -102,11 +103,16 @@ def plan(
         plans = [replace(p, day=_day(p, curve, workload)) for p in plans]
     described = model_record(found.graph, found.config)
     ranked = rank_plans(plans, workload)
+    planned = {p.chip for p in plans}
+    as_stored = rank_plans(stored, workload)[:1] if ranked[0].converted else ()
     return PlanReport(
         model=described,
         workload=workload_record(workload),
         plans=beside_published(ranked, described, workload, context.today) if evidence else ranked,
-        refused=(*never, *(refusal_record(r, workload) for r in unmet)),
+        refused=(
+            *never,
+            *(refusal_record(r, workload) for c, r in result.refusals.items() if c not in planned),
+        ),
         considered=considered,
         rejected={reason.value: n for reason, n in rejected.most_common()},
         assumptions=(
@@ -116,6 +122,7 @@ def plan(
             f"at most {limits.max_devices} devices per replica (SRAM only: more)",
             *([f"at most {FEW} of a card made for desks (--chips NAME: more)"] if limits.few else []),
         ),
+        as_stored=as_stored[0] if as_stored else None,
     )
 
 
@@ -128,8 +135,7 @@ def _narrower(context: Context, model: str, terms: Terms) -> Context | None:
 
 
 def _cheaper(plans: list[PlanRecord], stored: Found, narrow: Context, other: Found) -> list[PlanRecord]:
-    """Plans with those of the `other` format in place of each chip that is clearly better in it. The best one as stored
-    stays beside them."""
+    """Plans with those of the `other` format for each chip that is clearly better in it."""
     cheaper = {
         chip: choice
         for chip, choice in other.choices.items()
@@ -140,8 +146,7 @@ def _cheaper(plans: list[PlanRecord], stored: Found, narrow: Context, other: Fou
         replace(p, note="; ".join(filter(None, (p.note, words))), converted=True)
         for p in _records(narrow, replace(other, choices=cheaper))
     ]
-    first = {p.chip for p in rank_plans(plans, narrow.workload)[:1]}
-    return [p for p in plans if p.chip not in cheaper or p.chip in first] + converted
+    return [p for p in plans if p.chip not in cheaper] + converted
 
 
 def _at_home(chip: str) -> bool:

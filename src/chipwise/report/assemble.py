@@ -141,8 +141,8 @@ def rank_plans(plans: list[PlanRecord], workload: Workload) -> tuple[PlanRecord,
     """
     paid = workload.task != "local" and any(p.price for p in plans)
     wary = [(_goal(p, workload, paid=paid), p) for p in plans]
-    wary.sort(key=lambda pair: (_unsure(pair[1], workload), pair[0] is None, _cautious(*pair)))
-    if workload.task != "local":
+    wary.sort(key=lambda pair: (_unsure(pair[1], workload), pair[0] is None, _cautious(*pair, paid=paid)))
+    if paid:
         wary = _simplest_within_noise(wary, workload)
     plans = [plan for _, plan in wary]
     if workload.task == "local":
@@ -164,10 +164,12 @@ def _unsure(plan: PlanRecord, w: Workload) -> bool:
     return plan.chance is not None and plan.chance < w.confidence - 0.005  # as it is printed
 
 
-def _cautious(goal: Figure | None, plan: PlanRecord) -> float:
-    """The goal where the plan is as slow as the end of its interval; chips where there is no price."""
+def _cautious(goal: Figure | None, plan: PlanRecord, *, paid: bool) -> float:
+    """What is `paid` where the plan is as slow as the end of its interval, else the goal; chips where there is none."""
     if goal is None:
         return float(plan.chips)
+    if not paid:
+        return goal.mid
     # to eight digits: beyond those a load that was searched for is not known, and would rank by chance
     return float(f"{goal.mid * plan.tokens_per_s.mid / plan.tokens_per_s.low:.8g}")
 
@@ -183,7 +185,14 @@ def _simplest_within_noise(pairs: list[Ranked], w: Workload) -> list[Ranked]:
             goal is None,
             _unsure(plan, w),
         )
-        if leader and alike and (goal is None or _cautious(*pair) < _cautious(*leader) * (1.0 + PRICE_NOISE)):
+        if (
+            leader
+            and alike
+            and (
+                goal is None
+                or _cautious(*pair, paid=True) < _cautious(*leader, paid=True) * (1.0 + PRICE_NOISE)
+            )
+        ):
             runs[-1].append(pair)
         else:
             runs.append([pair])
@@ -191,7 +200,7 @@ def _simplest_within_noise(pairs: list[Ranked], w: Workload) -> list[Ranked]:
     def order(pair: Ranked) -> tuple[float, ...]:
         p = pair[1]
         doubts = (p.pace.basis == "modelled") + bool(p.price and p.price.stale)
-        return doubts, p.hosts, p.chips, p.replicas, _cautious(*pair)
+        return doubts, p.hosts, p.chips, p.replicas, _cautious(*pair, paid=True)
 
     return [pair for run in runs for pair in sorted(run, key=order)]
 

@@ -290,7 +290,8 @@ class RefusalRecord:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class PlanReport(Answer):
-    """The answer to `plan`, `estimate` and `compare`."""
+    """The answer to `plan`, `estimate` and `compare`: a plan for each chip. `as_stored` is the best one with weights as
+    the checkpoint has them, where the first converts them."""
 
     model: ModelRecord
     workload: WorkloadRecord
@@ -299,6 +300,7 @@ class PlanReport(Answer):
     considered: int
     rejected: dict[str, int]
     assumptions: tuple[str, ...]
+    as_stored: PlanRecord | None = None
     schema_version: str = field(default=SCHEMA_VERSION)
 
 
