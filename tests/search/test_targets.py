@@ -19,6 +19,8 @@ ASKED = PlanRequest(
     ttft="500ms",
     tpot="30ms",
     evidence="none",
+    confidence="50%",
+    precision="bf16",
 )
 
 
@@ -38,6 +40,25 @@ def test_full_load_uses_up_a_mean_target() -> None:
     plan = ASKED.run().plans[0]
     assert plan.tpot_s is not None
     assert max(plan.tpot_s.mid / 0.03, plan.ttft_s.mid / 0.5) == pytest.approx(1.0, abs=2e-3)
+
+
+def test_the_default_leaves_room_for_the_error_of_the_prediction() -> None:
+    """Targets hold at the upper end of the 80 % interval; with a confidence of 50 % in the middle."""
+    plan = replace(ASKED, confidence=None).run().plans[0]
+    assert plan.tpot_s is not None
+    assert max(plan.tpot_s.high / 0.03, plan.ttft_s.high / 0.5) == pytest.approx(1.0, abs=2e-3)
+    assert plan.chance == pytest.approx(0.9, abs=2e-3)
+    assert ASKED.run().plans[0].chance == pytest.approx(0.5, abs=2e-3)
+
+
+@pytest.mark.parametrize("utilisation", ["100%", "50%", None])
+def test_a_fleet_keeps_headroom(utilisation: str | None) -> None:
+    asked = replace(ASKED, have=None, chips="h100-sxm5-80gb", rate="40/s", utilisation=utilisation)
+    plan = asked.run().plans[0]
+    share = {"100%": 1.0, "50%": 0.5, None: 0.7}[utilisation]
+    each = plan.largest_requests_per_s / plan.replicas
+    assert plan.load <= share * (1 + 1e-6)
+    assert (plan.replicas - 1) * each * share < 40, "one replica fewer is above it"
 
 
 def test_throughput_moves_smoothly_with_a_target() -> None:

@@ -5,18 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from datetime import date
+from statistics import NormalDist
 
 import numpy as np
 
 from chipwise.api.loaded import Loaded
 from chipwise.api.tactics import Tactics
 from chipwise.calibrate.fit_serving import harnessed, served_overheads
+from chipwise.calibrate.parameter import Z80
 from chipwise.calibrate.parameters import Parameters
 from chipwise.catalog.price import Own, Rent
 from chipwise.catalog.price_tables import load_assumptions
 from chipwise.catalog.pricing import Pricing
 from chipwise.cost.price import CostParameters
 from chipwise.errors import UsageError
+from chipwise.evidence.judge import APART, USERS, tier_factors
 from chipwise.evidence.tiers import level_figure, tier_of
 from chipwise.parallel.layout import Layout
 from chipwise.predict.overheads import Overheads
@@ -29,7 +32,7 @@ from chipwise.report.records import PlanRecord, PriceRecord, TailRecord
 from chipwise.search.evaluate import Bounds, bounds_of
 from chipwise.search.memory import memory_of, row_of
 from chipwise.search.space import Deployment, Group
-from chipwise.search.targets import tails_at
+from chipwise.search.targets import Caution, tails_at
 from chipwise.units import Array
 from chipwise.workload.workload import Workload
 
@@ -64,6 +67,20 @@ class Context:
         chips = [d.chip for d in deployments]
         overheads = served_overheads(self.numbers, family, software, chips)
         return costs, self.tactics.paced(overheads, self.numbers, software, chips)
+
+    def caution(self, deployments: Sequence[Deployment]) -> Caution:
+        """What times of deployments are multiplied with so that they hold with the workload's confidence: the upper
+        end of their interval, taken to the power of the quantiles' ratio of a normal distribution of the logarithm."""
+        power = NormalDist().inv_cdf(self.workload.confidence) / Z80
+        pools = APART if self.tactics.apart else ""
+        near = [tier_of(d.chip, d.runtime.id, self.numbers, level=self.tactics.level) for d in deployments]
+
+        def ends(name: str) -> tuple[Array, Array]:
+            found = [tier_factors(name + pools + USERS, tier) for tier in near]
+            low, high = (np.array([getattr(f, end) for f in found]) for end in ("low", "high"))
+            return np.minimum(low, 1.0) ** power, np.maximum(high, 1.0) ** power
+
+        return Caution(ends("ttft_s")[1], ends("tpot_s")[1], ends("tokens_per_s")[0])
 
     def basis(self, chip: str) -> Rent | Own | None:
         """How a chip is paid, None where that is unknown or nothing is paid. Without a rate replicas run full, and

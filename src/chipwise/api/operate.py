@@ -15,7 +15,7 @@ from chipwise.report.records import PlanRecord
 from chipwise.search.choose import Choice
 from chipwise.search.evaluate import Evaluated
 from chipwise.search.space import Group
-from chipwise.search.targets import held, meets
+from chipwise.search.targets import Caution, held, meets
 from chipwise.units import Array
 from chipwise.workload.workload import Workload
 
@@ -44,7 +44,8 @@ def operate(context: Context, choices: Sequence[Choice]) -> list[PlanRecord]:
     elif w.task == "serve" and w.rate_per_s is not None:
         found = loads.open(np.full((len(choices), 1), w.rate_per_s))
     else:
-        found = loads.at(_most(e, choices, loads, w)[:, None])
+        caution = context.caution(e.group.deployments).take(group.which)
+        found = loads.at(_most(e, choices, loads, w, caution)[:, None])
     largest = [float(e.prediction.requests_per_s[c.index, c.point]) for c in choices]
     fleets = [
         Fleet(c.carrying, c.spare, c.prompt_workers, most) for c, most in zip(choices, largest, strict=True)
@@ -52,9 +53,11 @@ def operate(context: Context, choices: Sequence[Choice]) -> list[PlanRecord]:
     return context.records(group, loads, found, fleets)
 
 
-def _most(e: Evaluated, choices: Sequence[Choice], loads: Loads, w: Workload) -> Array:
+def _most(e: Evaluated, choices: Sequence[Choice], loads: Loads, w: Workload, caution: Caution) -> Array:
     """The load of every choice at which throughput is highest within memory and targets [N]: at the batch of the grid
-    that was found best, or between it and the next."""
+    that was found best, or between it and the next. Targets hold cautiously wherever they did at that batch."""
+    sure = np.array([c.sure for c in choices])
+    caution = Caution(*(np.where(sure, x, 1.0) for x in (caution.first, caution.further, caution.rate)))
     rows, points = (np.array([getattr(c, name) for c in choices]) for name in ("index", "point"))
     load = e.prediction.load
     low = load[rows, points]
@@ -67,7 +70,7 @@ def _most(e: Evaluated, choices: Sequence[Choice], loads: Loads, w: Workload) ->
     for _ in range(ROUNDS):
         tried = low[:, None] * (high / low)[:, None] ** np.linspace(0.0, 1.0, STEPS)
         found = loads.at(tried)
-        good = meets(*held(loads, found, w), w)
+        good = meets(*held(loads, found, w), w, caution)
         good &= (found.resident <= loads.engines.limit[:, None]) & (found.budget_share <= 1.0)
         good &= found.tokens_per_s >= best[:, None] * (1.0 - 1e-9)
         good[:, 0] = True

@@ -5,26 +5,26 @@ configuration -> model -> graph -> deployments -> candidates -> predictions -> c
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from chipwise.api.context import Context
-from chipwise.api.loaded import find_chip
+from chipwise.api.loaded import find_chip, load_generating
 from chipwise.api.operate import operate
 from chipwise.api.placing import Terms
 from chipwise.api.published import beside_published
-from chipwise.api.searching import RUNTIMES, Effort, Found, search
+from chipwise.api.searching import RUNTIMES, Effort, Found, before, search
 from chipwise.api.unmet import no_plan, refusal_record
 from chipwise.catalog.chips import load_chips
 from chipwise.catalog.override import told
-from chipwise.catalog.price import Own, Rent
 from chipwise.catalog.system import systems_for
 from chipwise.parallel.layout import Reason
 from chipwise.predict.fleet import Day, over_day
 from chipwise.report.assemble import model_record, rank_plans, workload_record
 from chipwise.report.records import PlanRecord, PlanReport, RefusalRecord
+from chipwise.search.choose import EQUAL
 from chipwise.search.deployments import LOCAL_FORMS, deployments
-from chipwise.search.space import Deployment, Limits
+from chipwise.search.space import FEW, Limits
 from chipwise.workload.curve import RateCurve
 from chipwise.workload.workload import Workload
 
@@ -32,6 +32,8 @@ __all__ = ["BEST", "limits_for", "plan"]
 
 BEST = "best"
 """In place of a runtime: compare all that can."""
+NARROWER = "fp8"
+"""What 16-bit weights are compared with unless a format is named: most runtimes make it of them while loading."""
 
 
 def plan(
@@ -58,48 +60,99 @@ def plan(
     context = terms.context(model, workload, owned=bool(have))
     found, workload = context.found, context.workload
     wanted = [find_chip(c, terms.changes) for c in have or chips or _everything(workload)]
+    if not (have or chips) and workload.task != "local":
+        limits = replace(limits, few=frozenset(c.id for c in wanted if _at_home(c.id)))
     local = workload.task == "local"
     # on a few machines of one's own any software may be tried; the whole market is searched with its usual one
     effort: Effort = "named" if chips else "market"
     if runtime == BEST or local or have:
         effort = "best" if runtime == BEST else "own"
-    offered, refused = deployments(
-        found.graph.model,
-        wanted,
-        None if runtime == BEST else runtime,
-        local=local,
-        policy=terms.policy,
-        every=effort != "market",
-    )
-    never = [RefusalRecord(c.id, r.name, why) for c, r, why in refused]
-    able, unable = context.tactics.on(offered, found.graph)
-    never += unable
-    prices = {d.chip.id: context.basis(d.chip.id) for d in able}
-    result = search(context, able, limits, prices, effort)
+
+    def searched(context: Context, limits: Limits) -> tuple[Found, list[RefusalRecord]]:
+        """What the search finds for the model in one number format, and what cannot run it at all."""
+        offered, refused = deployments(
+            context.found.graph.model,
+            wanted,
+            None if runtime == BEST else runtime,
+            local=local,
+            policy=terms.policy,
+            every=effort != "market",
+        )
+        able, unable = context.tactics.on(offered, context.found.graph)
+        prices = {d.chip.id: context.basis(d.chip.id) for d in able}
+        never = [RefusalRecord(c.id, r.name, why) for c, r, why in refused]
+        return search(context, able, limits, prices, effort), never + unable
+
+    result, never = searched(context, limits)
     unmet, rejected = list(result.refusals.values()), result.rejected
-    if not result.choices:
-        dearer = _without_cost_limit(context, able, limits, prices, effort)
+    stored, considered = _records(context, result), result.considered
+    plans = stored
+    narrow = None if local else _narrower(context, model, terms)
+    if narrow is not None:
+        other, _ = searched(narrow, limits)
+        plans, considered = _cheaper(stored, result, narrow, other), considered + other.considered
+    if not plans:
+        dearer = None
+        if limits.max_usd_per_h is not None:
+            free, _ = searched(context, replace(limits, max_usd_per_h=None))
+            priced = [p for p in _records(context, free) if p.price]
+            dearer = min(priced, key=lambda p: p.price.mid if p.price else 0.0, default=None)
         raise no_plan(found.graph.model.name, workload, rejected, unmet, never, dearer)
-    plans = _records(context, result)
     del rejected[Reason.OK]
     if curve is not None:
         plans = [replace(p, day=_day(p, curve, workload)) for p in plans]
     described = model_record(found.graph, found.config)
     ranked = rank_plans(plans, workload)
+    planned = {p.chip for p in plans}
+    as_stored = rank_plans(stored, workload)[:1] if ranked[0].converted else ()
     return PlanReport(
         model=described,
         workload=workload_record(workload),
         plans=beside_published(ranked, described, workload, context.today) if evidence else ranked,
-        refused=(*never, *(refusal_record(r, workload) for r in unmet)),
-        considered=result.considered,
+        refused=(
+            *never,
+            *(refusal_record(r, workload) for c, r in result.refusals.items() if c not in planned),
+        ),
+        considered=considered,
         rejected={reason.value: n for reason, n in rejected.most_common()},
         assumptions=(
             *context.assumptions(plans),
             *told(terms.changes),
             RUNTIMES[effort],
             f"at most {limits.max_devices} devices per replica (SRAM only: more)",
+            *([f"at most {FEW} of a card made for desks (--chips NAME: more)"] if limits.few else []),
         ),
+        as_stored=as_stored[0] if as_stored else None,
     )
+
+
+def _narrower(context: Context, model: str, terms: Terms) -> Context | None:
+    """The same with weights of fewer bits, where they are as the checkpoint has them and that is 16 bits."""
+    if terms.precision is not None or not context.found.graph.model.precision.is_plain:
+        return None
+    found = load_generating(model, NARROWER, terms.kv)
+    return replace(context, found=replace(found, notes=context.found.notes))
+
+
+def _cheaper(plans: list[PlanRecord], stored: Found, narrow: Context, other: Found) -> list[PlanRecord]:
+    """Plans with those of the `other` format for each chip that is clearly better in it."""
+    cheaper = {
+        chip: choice
+        for chip, choice in other.choices.items()
+        if chip not in stored.choices or before(choice, stored.choices[chip], EQUAL)
+    }
+    words = f"{NARROWER} in place of the checkpoint's format: quality not assessed"
+    converted = [
+        replace(p, note="; ".join(filter(None, (p.note, words))), converted=True)
+        for p in _records(narrow, replace(other, choices=cheaper))
+    ]
+    return [p for p in plans if p.chip not in cheaper] + converted
+
+
+def _at_home(chip: str) -> bool:
+    """Whether no server holds it: a card made for desks."""
+    forms = {s.form for s in systems_for(chip)}
+    return bool(forms) and forms <= LOCAL_FORMS
 
 
 def limits_for(task: str) -> Limits:
@@ -109,20 +162,6 @@ def limits_for(task: str) -> Limits:
 
 def _records(context: Context, found: Found) -> list[PlanRecord]:
     return [record for choices in found.together() for record in operate(context, choices)]
-
-
-def _without_cost_limit(
-    context: Context,
-    able: Sequence[Deployment],
-    limits: Limits,
-    prices: Mapping[str, Rent | Own | None],
-    effort: Effort,
-) -> PlanRecord | None:
-    """The cheapest plan where only the limit of dollars per hour stands in the way."""
-    if limits.max_usd_per_h is None:
-        return None
-    found = _records(context, search(context, able, replace(limits, max_usd_per_h=None), prices, effort))
-    return min((p for p in found if p.price), key=lambda p: p.price.mid if p.price else 0.0, default=None)
 
 
 def _day(p: PlanRecord, curve: RateCurve, workload: Workload) -> Day:

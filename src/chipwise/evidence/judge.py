@@ -8,6 +8,7 @@ from __future__ import annotations
 import csv
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from statistics import NormalDist
 from typing import Literal, get_args
 
 import numpy as np
@@ -25,6 +26,7 @@ __all__ = [
     "Factors",
     "Nearness",
     "as_rows",
+    "chance",
     "conformal",
     "judge",
     "shipped_factors",
@@ -92,6 +94,16 @@ class Estimate:
         return Estimate(
             numerator / self.mid, numerator / self.high, numerator / self.low, self.basis, self.provisional
         )
+
+
+def chance(target: float, mid: float, low: float, high: float) -> float:
+    """The probability that a figure with this 80 % interval is at most `target`: its logarithm is normal on either side
+    of the middle, with a tenth of the outcomes beyond each end."""
+    end = high if target > mid else low
+    if end == mid or target <= 0.0:
+        return float(target >= mid)
+    z = Z80 * float(np.log(target / mid) / abs(np.log(end / mid)))
+    return NormalDist().cdf(z)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ import numpy as np
 from chipwise.catalog.configs import ModelConfig
 from chipwise.catalog.offer import PRICE_NOISE
 from chipwise.catalog.price import Own, Rent, split_usd_per_million
-from chipwise.evidence.judge import APART, USERS, Estimate, Nearness, judge
+from chipwise.evidence.judge import APART, USERS, Estimate, Nearness, chance, judge
 from chipwise.parallel.layout import Layout
 from chipwise.parallel.memory import MemoryAccount
 from chipwise.predict.service import Prediction
@@ -208,6 +208,7 @@ def plan_record(
     total = sum(exposed.values())
     shares = {k: v / total for k, v in sorted(exposed.items(), key=lambda kv: -kv[1]) if v > 0}
     busy = 1.0 - sum(v for k, v in shares.items() if k in RESTING)
+    ttft = judge("ttft_s" + pools, one(prediction.ttft_s), near, least=one(bounds.ttft_s))
     # whole sequences: a lone one stays alone, although the mean in flight counts the next one's prefill
     held = max(1.0, float(np.floor(one(prediction.resident))))
     return PlanRecord(
@@ -221,7 +222,7 @@ def plan_record(
         runtime=deployment.runtime.id,
         batch=one(prediction.batch) / fleet.carrying,
         concurrency=one(prediction.concurrency) / fleet.carrying,
-        ttft_s=figure(judge("ttft_s" + pools, one(prediction.ttft_s), near, least=one(bounds.ttft_s))),
+        ttft_s=figure(ttft),
         tpot_s=None if tpot is None else figure(tpot),
         decode_s=one(prediction.decode_s),
         prefill_s=one(prediction.prefill_s),
@@ -243,7 +244,48 @@ def plan_record(
         prompt_workers=fleet.prompt_workers,
         note=deployment.note,
         system=deployment.system.id if deployment.system else "",
+        chance=_chance(workload, ttft, tpot, tails),
+        hosts=_hosts(deployment, fleet, layout),
     )
+
+
+def _chance(
+    w: Workload, ttft: Estimate, tpot: Estimate | None, tails: Mapping[str, TailRecord]
+) -> float | None:
+    """The probability that the least certain of the targets holds, of a percentile with the spread of the mean; None
+    without a target."""
+    further = tpot or Estimate(0.0, 0.0, 0.0, ttft.basis)
+    first_s, further_s = ttft.mid, further.mid
+    if w.percentile is not None:
+        tail = tails.get(f"p{w.percentile * 100:g}", TailRecord(None, None))
+        first_s, further_s = tail.ttft_s or np.inf, np.inf if tail.tpot_s is None else tail.tpot_s
+    n = w.output_tokens - 1.0
+    found = []
+    for target, one, more in ((w.ttft_s, 1.0, 0.0), (w.tpot_s, 0.0, 1.0), (w.e2e_s, 1.0, n)):
+        if target is None or (one == 0.0 and tpot is None):
+            continue
+        if not np.isfinite(one * first_s + (more * further_s if more else 0.0)):
+            return 0.0
+        firsts = one * first_s / ttft.mid
+        furthers = more * further_s / further.mid if more and further.mid else 0.0
+        ends = (
+            firsts * getattr(ttft, end) + furthers * getattr(further, end) for end in ("mid", "low", "high")
+        )
+        found.append(chance(target, *ends))
+    return min(found, default=None)
+
+
+def _hosts(d: Deployment, fleet: Fleet, layout: Layout) -> int:
+    """Machines that hold all replicas, whole ones in each where they fit."""
+    held = d.system.chips_per_host if d.system else 1
+    total = 0
+    for count, each in (
+        (fleet.carrying + fleet.spare, layout),
+        (fleet.prompt_workers, fleet.prompt_layout or layout),
+    ):
+        chips = int(np.asarray(each.devices).reshape(-1)[0]) // d.chip.devices_per_package or 1
+        total += -(-count // (held // chips)) if chips <= held else count * -(-chips // held)
+    return total
 
 
 def _energy(tdp_w: float | None, chips: int, tokens: Estimate, busy: float, idle: float) -> Figure | None:
@@ -287,28 +329,29 @@ def _usd_per_million(
 
 
 def rank_plans(plans: list[PlanRecord], workload: Workload) -> tuple[PlanRecord, ...]:
-    """Plans in order of the goal, numbered, with the front and the ties marked.
+    """Plans in order, numbered, with the front and the ties marked.
 
-    One local user: the time of an answer. Serving a given rate: dollars per hour; otherwise dollars per output
-    token, prompts included; where no plan has a price, tokens per second. Dollars that differ by less than the
-    noise of list prices do not rank: among those the faster plan comes first. Of equal figures, fewer chips come
-    first. Plans without a price come after those with one, by chips. Two plans tie where each one's figure lies inside
-    the other's interval.
+    First those that keep the targets with the confidence asked for, of them those with a price. Then what the user
+    pays: one local user waits for a whole answer; serving a given rate costs dollars per hour; else dollars per output
+    token, prompts included; without any price tokens per second. What counts is the cautious end: the middle price at
+    the low end of the speed. Within the noise of list prices plans cost the same: of those come first the ones that
+    rest on measurements and fresh prices, then fewer machines, fewer chips, fewer replicas, and the cheaper. Being
+    faster than the targets ask earns nothing. Two plans tie where each one's figure lies inside the other's interval.
     """
     paid = workload.task != "local" and any(p.price for p in plans)
-    pairs = [(_goal(p, workload, paid=paid), p) for p in plans]
-    pairs.sort(key=lambda pair: (pair[0] is None, _mid(*pair), pair[1].chips))
+    wary = [(_goal(p, workload, paid=paid), p) for p in plans]
+    wary.sort(key=lambda pair: (_unsure(pair[1], workload), pair[0] is None, _cautious(*pair, paid=paid)))
     if paid:
-        pairs = _by_speed_within_noise(pairs)
-    plans = [plan for _, plan in pairs]
+        wary = _simplest_within_noise(wary, workload)
+    plans = [plan for _, plan in wary]
     if workload.task == "local":
         cost = np.array([p.price.mid if p.price else np.inf for p in plans])
     else:
-        cost = np.array([np.inf if goal is None else _mid(goal, plan) for goal, plan in pairs])
+        cost = np.array([np.inf if goal is None else goal.mid for goal, _ in wary])
     front = pareto(cost, np.array([p.pace.mid for p in plans])) if plans else ()
     ranked = []
-    for i, (goal, plan) in enumerate(pairs):
-        ties = tuple(j + 1 for j, (other, _) in enumerate(pairs) if j != i and _tie(goal, other))
+    for i, (goal, plan) in enumerate(wary):
+        ties = tuple(j + 1 for j, (other, _) in enumerate(wary) if j != i and _tie(goal, other))
         ranked.append(replace(plan, rank=i + 1, on_front=bool(front[i]), ties=ties))
     return tuple(ranked)
 
@@ -316,16 +359,49 @@ def rank_plans(plans: list[PlanRecord], workload: Workload) -> tuple[PlanRecord,
 Ranked = tuple[Figure | None, PlanRecord]
 
 
-def _by_speed_within_noise(pairs: list[Ranked]) -> list[Ranked]:
-    """Runs of plans whose dollars lie within the noise of the cheapest of the run, the fastest first."""
+def _unsure(plan: PlanRecord, w: Workload) -> bool:
+    return plan.chance is not None and plan.chance < w.confidence - 0.005  # as it is printed
+
+
+def _cautious(goal: Figure | None, plan: PlanRecord, *, paid: bool) -> float:
+    """What is `paid` where the plan is as slow as the end of its interval, else the goal; chips where there is none."""
+    if goal is None:
+        return float(plan.chips)
+    if not paid:
+        return goal.mid
+    # to eight digits: beyond those a load that was searched for is not known, and would rank by chance
+    return float(f"{goal.mid * plan.tokens_per_s.mid / plan.tokens_per_s.low:.8g}")
+
+
+def _simplest_within_noise(pairs: list[Ranked], w: Workload) -> list[Ranked]:
+    """Runs of plans whose cautious dollars lie within the noise of the cheapest of the run, ordered by what else
+    speaks for a plan."""
     runs: list[list[Ranked]] = []
     for pair in pairs:
-        leader = runs[-1][0][0] if runs else None
-        if leader is not None and pair[0] is not None and pair[0].mid < leader.mid * (1.0 + PRICE_NOISE):
+        goal, plan = pair
+        leader = runs[-1][0] if runs else None
+        alike = leader is not None and (leader[0] is None, _unsure(leader[1], w)) == (
+            goal is None,
+            _unsure(plan, w),
+        )
+        if (
+            leader
+            and alike
+            and (
+                goal is None
+                or _cautious(*pair, paid=True) < _cautious(*leader, paid=True) * (1.0 + PRICE_NOISE)
+            )
+        ):
             runs[-1].append(pair)
         else:
             runs.append([pair])
-    return [pair for run in runs for pair in sorted(run, key=lambda p: p[1].pace.mid)]
+
+    def order(pair: Ranked) -> tuple[float, ...]:
+        p = pair[1]
+        doubts = (p.pace.basis == "modelled") + bool(p.price and p.price.stale)
+        return doubts, p.hosts, p.chips, p.replicas, _cautious(*pair, paid=True)
+
+    return [pair for run in runs for pair in sorted(run, key=order)]
 
 
 def _goal(plan: PlanRecord, w: Workload, *, paid: bool) -> Figure | None:
@@ -360,11 +436,6 @@ def _goal(plan: PlanRecord, w: Workload, *, paid: bool) -> Figure | None:
         )
     )
     return Figure(mid, low, high, tokens.basis, tokens.provisional)
-
-
-def _mid(goal: Figure | None, plan: PlanRecord) -> float:
-    # to eight digits: beyond those a load that was searched for is not known, and would rank by chance
-    return float(f"{goal.mid:.8g}") if goal is not None else float(plan.chips)
 
 
 def _tie(a: Figure | None, b: Figure | None) -> bool:

@@ -217,7 +217,9 @@ class PlanRecord(Quantified):
     load is carried too; `largest_requests_per_s` is what they sustain within the targets; `prompt_workers` run
     prefill for all of them (0: there is one pool). `tpot_s` includes the share of other requests' prompts
     (None: an answer of one token), `decode_s` does not; `prompt_share` is the share of time that goes into
-    prompts. `tails` by quantile ("p95"), `day` where a curve of rates was given.
+    prompts. `tails` by quantile ("p95"), `day` where a curve of rates was given. `chance` is the probability that the
+    least certain target holds (None: none was asked), `hosts` the machines that hold all chips. `converted`: weights
+    are not as the checkpoint has them, although no format was asked for.
     """
 
     rank: int
@@ -254,8 +256,16 @@ class PlanRecord(Quantified):
     prompt_workers: int = 0
     note: str = ""
     system: str = ""
+    chance: float | None = None
+    hosts: int = 1
+    converted: bool = False
     on_front: bool = False
     ties: tuple[int, ...] = ()
+
+    @property
+    def load(self) -> float:
+        """The part of the load that it could carry within the targets that it carries."""
+        return self.requests_per_s / self.largest_requests_per_s
 
     @property
     def pace(self) -> Figure:
@@ -285,7 +295,8 @@ class RefusalRecord:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class PlanReport(Answer):
-    """The answer to `plan`, `estimate` and `compare`."""
+    """The answer to `plan`, `estimate` and `compare`: a plan for each chip. `as_stored` is the best one with weights as
+    the checkpoint has them, where the first converts them."""
 
     model: ModelRecord
     workload: WorkloadRecord
@@ -294,6 +305,7 @@ class PlanReport(Answer):
     considered: int
     rejected: dict[str, int]
     assumptions: tuple[str, ...]
+    as_stored: PlanRecord | None = None
     schema_version: str = field(default=SCHEMA_VERSION)
 
 

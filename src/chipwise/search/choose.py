@@ -14,7 +14,7 @@ from chipwise.parallel.layout import Reason
 from chipwise.search.evaluate import REASONS, Evaluated
 from chipwise.search.reach import Reach, reach_of
 from chipwise.search.space import Deployment, Limits
-from chipwise.search.targets import meets
+from chipwise.search.targets import Caution, meets
 from chipwise.units import Array
 from chipwise.workload.workload import Workload
 
@@ -23,6 +23,8 @@ __all__ = ["Choice", "Refusal", "choose", "pareto"]
 CLOSER = (Reason.NO_MEMORY_FIGURE, Reason.MEMORY, Reason.SLO, Reason.BUDGET, Reason.NO_PRICE)
 """Reasons of candidates that came ever closer to being a plan; before them come layouts that are not legal."""
 MOST_REPLICAS = 2**14  # that a limit of dollars is tried with
+EQUAL = 0.15  # of the cost of layouts: within it the simpler one
+STAGED = 0.5  # that layouts without stages may cost more before stages are worth their trouble
 _CLOSENESS = np.array([CLOSER.index(r) + 1 if r in CLOSER else 0 for r in REASONS])
 
 
@@ -31,7 +33,8 @@ class Choice:
     """One candidate at its best batch. `index` and `point` locate it in its `Evaluated`; the figures are of
     one replica, except `chips` and `usd_per_h`, which are of all. NaN price = unknown. `carrying` replicas serve
     the whole load, `spare` ones are there beside them; `prompt_workers` work off prompts for all (0: replicas do
-    so themselves). `order` sorts choices for the same chip under several runtimes, the best first."""
+    so themselves). `sure`: the targets hold with the probability asked for, not only in the middle. `order` sorts
+    choices for the same chip under several runtimes or formats, the best first."""
 
     deployment: Deployment
     evaluated: Evaluated
@@ -45,7 +48,8 @@ class Choice:
     tokens_per_s: float
     tpot_s: float
     ttft_s: float
-    order: tuple[float, float]
+    sure: bool
+    order: tuple[float, ...]
 
     @property
     def replicas(self) -> int:
@@ -68,19 +72,33 @@ class Refusal:
 
 
 def choose(
-    evaluated: Evaluated, workload: Workload, prices: Mapping[str, Rent | Own | None], limits: Limits
+    evaluated: Evaluated,
+    workload: Workload,
+    prices: Mapping[str, Rent | Own | None],
+    limits: Limits,
+    caution: Caution,
 ) -> tuple[list[Choice], list[Refusal], Counter[Reason]]:
     """The best candidate of every deployment of a group, a refusal for each without one, and how many
-    candidates fell to which reason. `prices` say how each chip is paid, None where no price is known."""
+    candidates fell to which reason. `prices` say how each chip is paid, None where no price is known.
+
+    A replica takes no more than `utilisation` of the rate at which its middle times miss a target, and no more than the
+    rate up to which the cautious ones keep all; a candidate whose cautious times keep none is a plan after all others.
+    """
     e = evaluated
     point, meets = _best_point(e, workload)
+    wary, sure = _best_point(e, workload, caution.take(e.group.which))
     reason = np.where((e.reason == 0) & ~meets, REASONS.index(Reason.SLO), e.reason)
     rows = np.arange(len(point))
     rate = np.where(reason == 0, e.prediction.requests_per_s[rows, point], np.nan)
     replicas = np.ones(len(point))
     if workload.rate_per_s is not None and workload.task == "serve":
+        each = np.where(sure, e.prediction.requests_per_s[rows, wary], np.inf)
+        rate = np.minimum(workload.utilisation * rate, each)
         with np.errstate(invalid="ignore", divide="ignore"):
             replicas = np.ceil(workload.rate_per_s / rate * (1 - 1e-9))
+    else:
+        point = np.where(sure, wary, point)
+        rate = np.where(reason == 0, e.prediction.requests_per_s[rows, point], np.nan)
     per_package = np.array([d.chip.devices_per_package for d in e.group.deployments])[e.group.which]
     alone = np.asarray(e.group.layouts().devices) / per_package
     # workers for prompts are shared by all decode workers of a fleet
@@ -107,17 +125,22 @@ def choose(
     reason = np.where((reason == 0) & unknown, REASONS.index(Reason.NO_PRICE), reason)
     reason = np.where((reason == 0) & over, REASONS.index(Reason.BUDGET), reason)
     goal = _goals(e, workload, point, replicas, each, owned=bool(limits.have))
-    place = np.lexsort(goal[::-1])
+    live = reason == 0
+    simple = (
+        _simplest(e, goal[0], live & sure, live) if workload.task != "local" and not limits.have else live
+    )
+    order = (~sure, ~simple, *goal)
+    place = np.lexsort(order[::-1])
     choices: list[Choice] = []
     refusals: list[Refusal] = []
     for i, deployment in enumerate(e.group.deployments):
         mine = e.group.which == i
-        live = (mine & (reason == 0))[place]
-        if not live.any():
+        mine_live = (mine & live)[place]
+        if not mine_live.any():
             reach = reach_of(e, workload, mine, sustained)
             refusals.append(Refusal(deployment, _closest(reason[mine]), reach))
             continue
-        best = int(place[np.argmax(live)])
+        best = int(place[np.argmax(mine_live)])
         p = e.prediction
         choices.append(
             Choice(
@@ -133,7 +156,8 @@ def choose(
                 float(p.tokens_per_s[best, point[best]]),
                 float(p.tpot_s[best, point[best]]),
                 float(p.ttft_s[best, point[best]]),
-                (float(goal[0][best]), float(goal[1][best])),
+                bool(sure[best]),
+                tuple(float(part[best]) for part in (~sure, *goal)),
             )
         )
     counts = Counter(
@@ -206,13 +230,40 @@ def pareto(cost: Array, speed: Array) -> NDArray[np.bool_]:
     return front
 
 
-def _best_point(e: Evaluated, w: Workload) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+def _best_point(
+    e: Evaluated, w: Workload, caution: Caution | None = None
+) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
     """The batch with the highest throughput that meets the targets, and whether there is one."""
-    good: NDArray[np.bool_] = e.allowed & meets(*e.held, w)
+    good: NDArray[np.bool_] = e.allowed & meets(*e.held, w, caution)
     if w.task == "local":
         good[:, 1:] = False
     rate = np.where(good, np.nan_to_num(e.prediction.tokens_per_s), -1.0)
     return np.argmax(rate, axis=1), np.asarray(good.any(axis=1))
+
+
+def _simplest(
+    e: Evaluated, cost: Array, best: NDArray[np.bool_], live: NDArray[np.bool_]
+) -> NDArray[np.bool_]:
+    """The simplest candidates of each deployment among those that cost about as little as its cheapest, `best` ones
+    where there are any: without stages while that costs at most `STAGED` more, on the fewest hosts, of the fewest
+    chips, in the fewest replicas that share experts."""
+    layouts = e.group.layouts()
+    hosts = np.array([d.system.chips_per_host if d.system else 1 for d in e.group.deployments])
+    per_package = np.array([d.chip.devices_per_package for d in e.group.deployments])
+    spanned = np.ceil(np.asarray(layouts.devices) / (hosts * per_package)[e.group.which])
+    found = np.zeros(len(cost), dtype=bool)
+    for i in range(len(e.group.deployments)):
+        mine = np.flatnonzero((e.group.which == i) & live)
+        mine = mine[best[mine]] if best[mine].any() else mine
+        if not len(mine):
+            continue
+        whole = mine[np.asarray(layouts.pp)[mine] == 1]
+        if len(whole) and cost[whole].min() <= cost[mine].min() * (1.0 + STAGED):
+            mine = whole
+        near = mine[cost[mine] <= cost[mine].min() * (1.0 + EQUAL)]
+        keys = [np.asarray(layouts.part("dp"))[near], cost[near], spanned[near], np.asarray(layouts.pp)[near]]
+        found[near[np.lexsort(keys)[0]]] = True
+    return found
 
 
 def _goals(

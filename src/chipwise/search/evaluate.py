@@ -159,24 +159,19 @@ def evaluate(
     prediction = loads.over_batches()
     with np.errstate(invalid="ignore"):
         within = (prediction.resident <= limit[:, None]) & (prediction.budget_share <= 1.0)
-    # where not even the smallest batch has room for all that are in flight with it: as many as have
-    short = ~within[:, :1] & (np.arange(len(BATCHES)) == 0)
-    full = loads.open(np.full((len(engines), 1), ENDLESS)) if workload.task == "serve" else loads.full()
-    prediction = Prediction(
-        **{
-            f.name: np.where(short, getattr(full, f.name), getattr(prediction, f.name))
-            for f in fields(Prediction)
-            if f.name != "cost"
-        },
-        cost=Cost(
-            {
-                name: np.where(
-                    short, full.cost.exposed.get(name, 0.0), prediction.cost.exposed.get(name, 0.0)
-                )
-                for name in dict.fromkeys((*prediction.cost.exposed, *full.cost.exposed))
-            }
-        ),
-    )
+    # where not even the smallest batch has room for all that are in flight with it, or nothing decodes: shares of
+    # what has
+    single = workload.task == "serve" and workload.output_tokens <= 1.0
+    short = np.flatnonzero(~within[:, 0] | single)
+    if len(short):
+        few = engines.take(short).under(overheads.service.take(rows.which[short]))
+        if workload.task == "serve":
+            most = few.open(np.full((len(short), 1), ENDLESS)).requests_per_s
+            lighter = few.open(most * np.linspace(0.0, 1.0, len(BATCHES) + 1)[1:])
+        else:
+            lighter = few.full()
+        prediction = _replaced(prediction, lighter, short)
+        within[short] = workload.task == "serve"
     within[:, 0] = True
     table = prediction.each(lambda values: _scattered(values, live))
     first, further = (_scattered(x, live) for x in held(loads, prediction, workload))
@@ -313,6 +308,22 @@ def prompt_workers(prediction: Prediction, engines: Engines) -> Array:
 
 def _take(layout: Layout, mask: NDArray[np.bool_]) -> Layout:
     return Layout(*(np.asarray(layout.part(p))[mask] for p in ("tp", "pp", "dp", "ep")))
+
+
+def _replaced(whole: Prediction, part: Prediction, rows: NDArray[np.intp]) -> Prediction:
+    """Predictions with those of `part` in some rows."""
+
+    def one(mine: Array | float, its: Array | float) -> Array:
+        found = np.array(np.broadcast_to(mine, np.shape(whole.load)))
+        found[rows] = its
+        return found
+
+    numbers = {
+        f.name: one(getattr(whole, f.name), getattr(part, f.name)) for f in fields(whole) if f.name != "cost"
+    }
+    mine, its = whole.cost.exposed, part.cost.exposed
+    cost = {name: one(mine.get(name, 0.0), its.get(name, 0.0)) for name in dict.fromkeys((*mine, *its))}
+    return Prediction(**numbers, cost=Cost(cost))
 
 
 def _scattered(values: Array, live: NDArray[np.bool_]) -> Array:

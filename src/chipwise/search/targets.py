@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import fields
+from dataclasses import dataclass, fields
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +13,22 @@ from chipwise.predict.tails import Tails, tails
 from chipwise.units import Array
 from chipwise.workload.workload import Workload
 
-__all__ = ["held", "meets", "tails_at"]
+__all__ = ["Caution", "held", "meets", "tails_at"]
+
+
+@dataclass(frozen=True)
+class Caution:
+    """What times and rates are multiplied with to hold with the probability that was asked for, columns [N]: `first`
+    and `further` of TTFT and TPOT (at least 1), `rate` of requests per second (at most 1)."""
+
+    first: Array
+    further: Array
+    rate: Array
+
+    def take(self, which: NDArray[np.intp]) -> Caution:
+        """Those of some deployments."""
+        return Caution(self.first[which], self.further[which], self.rate[which])
+
 
 MARGIN = 0.1  # of a load: neighbours that say how times grow with it
 
@@ -50,9 +65,11 @@ def held(loads: Loads, p: Prediction, w: Workload) -> tuple[Array, Array]:
     return found.ttft_s[w.percentile], further
 
 
-def meets(ttft_s: Array, tpot_s: Array, w: Workload) -> NDArray[np.bool_]:
-    """Where the times of `held` keep the targets; a time that is not known keeps none. A whole answer takes
-    TTFT + (n_o - 1) TPOT: of percentiles an upper end, as no request need have both."""
+def meets(ttft_s: Array, tpot_s: Array, w: Workload, caution: Caution | None = None) -> NDArray[np.bool_]:
+    """Where the times of `held` [N, K] keep the targets, with `caution` their upper ends; a time that is not known
+    keeps none. A whole answer takes TTFT + (n_o - 1) TPOT: an upper end of percentiles."""
+    if caution is not None:
+        ttft_s, tpot_s = ttft_s * caution.first[:, None], tpot_s * caution.further[:, None]
     good = np.ones(np.shape(ttft_s), dtype=bool)
     with np.errstate(invalid="ignore"):
         if w.ttft_s is not None:

@@ -38,6 +38,11 @@ class Precision:
         weights, activations = frozenset(self.weights.items()), frozenset(self.activations.items())
         return hash((self.name, self.base, weights, activations, self.kv))
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether nothing is quantised: every class has the base format, of 16 bits or more."""
+        return self.base.bits >= 16 and not self.weights
+
     def weight(self, cls: TensorClass) -> Format:
         """Storage format of the weights of a class."""
         return self.weights.get(cls, self.base)

@@ -8,9 +8,14 @@ from typing import Literal
 from chipwise.errors import UsageError
 from chipwise.workload.lengths import Lengths, PrefixCache
 
-__all__ = ["Task", "Workload"]
+__all__ = ["CONFIDENCE", "UTILISATION", "Task", "Workload"]
 
 Task = Literal["serve", "batch", "local"]
+
+CONFIDENCE = 0.9
+"""The upper end of an 80 % interval: as many outcomes lie above it as below the lower end."""
+UTILISATION = 0.7
+"""Of the load at which a fleet misses its targets or is full: what is left carries bursts and a replica that fails."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +25,8 @@ class Workload:
     `serve`: many users, `rate_per_s` requests (None: show what one replica can take). `batch`: as many tokens
     as possible, no targets. `local`: one user, one machine. `ttft_s` bounds the time to the first token and
     `tpot_s` the time per further token, `e2e_s` the whole answer (None: no limit): means, or what the
-    share `percentile` of requests does not exceed. `lengths` are distributions with those means
+    share `percentile` of requests does not exceed; plans keep them with the probability `confidence`, at no more than
+    `utilisation` of the load that they could carry. `lengths` are distributions with those means
     (None: all requests alike), `prefix` what a prefix cache answers (None: nothing).
 
     Raises `UsageError` for lengths or targets that cannot be.
@@ -34,6 +40,8 @@ class Workload:
     tpot_s: float | None = None
     e2e_s: float | None = None
     percentile: float | None = None
+    confidence: float = CONFIDENCE
+    utilisation: float = UTILISATION
     lengths: Lengths | None = None
     prefix: PrefixCache | None = None
 
@@ -47,6 +55,11 @@ class Workload:
             value = getattr(self, name)
             if value is not None and not 0 < value < 1e9:
                 raise UsageError(f"{name}: {value:g} is out of range", "more than zero")
+        for name, least, most in (("confidence", 0.5, 0.99), ("utilisation", 0.05, 1.0)):
+            if not least <= getattr(self, name) <= most:
+                raise UsageError(
+                    f"{name}: {getattr(self, name):.3g} is out of range", f"{least:.0%} to {most:.0%}"
+                )
         if self.percentile is not None and not 0.5 <= self.percentile <= 0.999:
             raise UsageError(f"percentile: {self.percentile:g} is out of range", "p50 to p99.9")
 

@@ -36,7 +36,7 @@ from chipwise.units import parse_quantity
 from chipwise.workload.curve import RateCurve, read_curve
 from chipwise.workload.lengths import Lengths as Distribution
 from chipwise.workload.lengths import PrefixCache, read_lengths
-from chipwise.workload.workload import Task, Workload
+from chipwise.workload.workload import CONFIDENCE, UTILISATION, Task, Workload
 
 if TYPE_CHECKING:
     from chipwise.api.placing import Given, Terms
@@ -167,6 +167,14 @@ class Targets(Lengths):
     tpot: str | None = ask(TPOT, reading=duration())
     e2e: str | None = ask("target for the time of a whole answer, as in 20s", reading=duration())
     percentile: str | None = ask("what targets hold for, as in p99; default: the mean", reading=PERCENTILE)
+    confidence: str | None = ask(
+        "probability that targets hold, 50% for the middles; default: 90%, the upper end of the intervals",
+        reading=SHARE,
+    )
+    utilisation: str | None = ask(
+        "how much of the load that it could carry within the targets a plan is given; default: 70%",
+        reading=SHARE,
+    )
     day: str | None = ask(
         "requests per second over a day in equal slices, as in 2,2,1,4,9, or a file of them; sized for its peak",
         file=True,
@@ -191,6 +199,8 @@ class Targets(Lengths):
             tpot_s=tpot_s,
             e2e_s=self.values["e2e"],
             percentile=self.values["percentile"],
+            confidence=self.values["confidence"] or CONFIDENCE,
+            utilisation=self.values["utilisation"] or UTILISATION,
         )
 
     def curve(self) -> RateCurve | None:

@@ -166,7 +166,11 @@ class PlanRequest(PlanOptions):
         load: dict[str, Any] = {"replicas": plan["replicas"] - plan["spare"]}
         if self.rate is None:
             load = {"concurrency": round(plan["concurrency"]) if plan["concurrency"] >= 1 else None}
-        return {"chip": plan["chip"], "runtime": plan["runtime"], **load, **degrees}
+        precision = plan["precision"] if plan.get("converted") else self.precision
+        if plan["prompt_workers"]:
+            shape = ",".join(f"{name}={degree}" for name, degree in degrees.items())
+            load["prefill"] = f"workers={plan['prompt_workers']},{shape}"
+        return {"chip": plan["chip"], "runtime": plan["runtime"], "precision": precision, **load, **degrees}
 
 
 @dataclass(frozen=True, kw_only=True)
