@@ -84,12 +84,16 @@ def asked(
     context, deployment = placed(model, workload, chip, **software)
     found, hardware = context.found, deployment.chip
     graph, name = found.graph, found.graph.model.name
-    reason = check_layout(graph, layout)
+    chips = float(layout.devices) / hardware.devices_per_package
+    if float(layout.dp) > 1 and not any("E" in block.axes for _, block in graph.distinct()):
+        # without experts to share, attention replicas are replicas of the whole
+        replicas, layout = int(replicas * float(layout.dp)), replace(layout, dp=1.0)
+    padded = "padded_heads" in deployment.runtime.features
+    reason = check_layout(graph, layout, padded=padded)
     if reason is not Reason.OK:
         hint = f"{reason.value}{_nearby(graph, layout, reason)}"
         raise UsageError(f"{layout.label()} is not legal for {name}", hint)
     _launchable(layout, deployment.runtime)
-    chips = float(layout.devices) / hardware.devices_per_package
     if count is not None and count != chips:
         hint = f"as in --tp {count * hardware.devices_per_package}, or tp x pp x dp of as many"
         raise UsageError(f"{layout.label()} takes {chips:g} x {hardware.id}, not {count}", hint)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from datetime import date
 
 from chipwise.api.context import Context
-from chipwise.api.loaded import check_length, find_chip, load_generating
+from chipwise.api.loaded import find_chip, load_generating, stretched
 from chipwise.api.tactics import Tactics
 from chipwise.calibrate.parameters import Parameters, shipped_parameters
 from chipwise.catalog.pricing import Pricing
@@ -36,8 +36,7 @@ def placed(
 ) -> tuple[Context, Deployment]:
     """The model with its load, numbers and prices, and the deployment. Raises `InfeasibleError` where no runtime
     launches it, `UsageError` and `UnknownNameError` for bad input."""
-    found = load_generating(model, precision, kv)
-    check_length(found, workload.context)
+    found = stretched(load_generating(model, precision, kv), workload.context)
     hardware = find_chip(chip, changes)
     local = workload.task == "local"
     offered, refused = deployments(found.graph.model, (hardware,), runtime, local=local, policy=policy)
