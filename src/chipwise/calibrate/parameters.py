@@ -22,10 +22,13 @@ from chipwise.catalog.chip import Chip
 from chipwise.catalog.files import read_text
 from chipwise.catalog.parsed import parse
 from chipwise.catalog.snapshot import per_snapshot, shipped_names, shipped_text
+from chipwise.cost.dataflow import StageNumbers
 from chipwise.cost.efficiency import Efficiency
 from chipwise.cost.price import CostParameters
+from chipwise.cost.simt.family import Labels, SimtParameters
 from chipwise.cost.simt.own import OwnKernels
 from chipwise.cost.simt.vector import VectorParameters
+from chipwise.cost.systolic.family import SystolicParameters
 from chipwise.errors import UnknownNameError
 from chipwise.parallel.collective import KINDS, CollectiveParameters, Kind
 from chipwise.predict.exchange import exchange_numbers
@@ -35,6 +38,7 @@ from chipwise.units import Array
 __all__ = ["Parameter", "Parameters", "load_parameters", "shipped_parameters"]
 
 T = TypeVar("T")
+N = TypeVar("N", SystolicParameters, StageNumbers)
 
 MOST_BYTES = 5_000_000
 
@@ -88,17 +92,28 @@ class Parameters:
         """What `cost.price` needs for chips of one family under a runtime: a number per chip where they differ,
         to be taken along with a stack of their devices. `alone`: an operator on its own, not one of a model."""
         if family == "systolic":
-            return systolic_model(self.arrays, chips, alone=alone)
+            arrays = systolic_model(self.arrays, chips, alone=alone)
+            return arrays if alone else replace(arrays, numbers=self._brought(runtime, arrays.numbers))
         if family == "cpu":
             return cpu_model(self.value, runtime, chips, alone=alone)
         if family == "dataflow":
-            return dataflow_model(self.value, self.speeds, chips, alone=alone)
+            stages = dataflow_model(self.value, self.speeds, chips, alone=alone)
+            return stages if alone else replace(stages, numbers=self._brought(runtime, stages.numbers))
         rest = self.efficiency(family, runtime)
         if family != "simt":
             return rest
         found = simt_parameters(self.kernels, rest, runtime, chips, alone=alone, memo=self._memo)
         launch_s = found.launch_s if alone else self._launch_s(runtime, rest.launch_s, chips)
         return replace(found, launch_s=launch_s, vector=self._vector(runtime), own=self._own(runtime, chips))
+
+    def _brought(self, runtime: str, numbers: N) -> N:
+        """The numbers of operators with those of kernels that a runtime brings in their place,
+        `runtime.NAME.operator.FIELD`: of its attention, of how it starts operators."""
+        own = {f.name: f"runtime.{runtime}.operator.{f.name}" for f in fields(numbers)}
+        found = {field: self.table[name].value for field, name in own.items() if name in self.table}
+        return replace(
+            numbers, **{field: np.full(np.shape(getattr(numbers, field)), v) for field, v in found.items()}
+        )
 
     def has_own_kernels(self, runtime: str) -> bool:
         """Whether a runtime multiplies by kernels of its own, beside those of the measured libraries."""
@@ -113,6 +128,25 @@ class Parameters:
         """Seconds per kernel, one for all chips or one each, where some have no captured graphs."""
         each = self._of_kind(f"runtime.{runtime}.launch_of", chips)
         return default_s if np.isnan(each).all() else np.where(np.isnan(each), default_s, each)
+
+    def as_installed(self, costs: CostParameters, runtime: str, chips: Sequence[Chip]) -> CostParameters:
+        """The numbers of a runtime as it is installed, whose library picks kernels that a tuner would not: quantities
+        of measured kernels times `runtime.NAME.stock.GROUP.QUANTITY.TYPE.KIND`, by generation or vendor."""
+        stem = f"runtime.{runtime}.stock."
+        named = [name.removeprefix(stem).rsplit(".", 3)[:3] for name in self.table if name.startswith(stem)]
+        if not isinstance(costs, SimtParameters) or not named:
+            return costs
+        measured = costs.find
+        factors = {(g, q, t): self._of_kind(f"{stem}{g}.{q}.{t}", chips) for g, q, t in named}
+
+        def find(group: str, labels: Labels) -> Mapping[str, Array]:
+            found = dict(measured(group, labels))
+            for (g, quantity, dtype), each in factors.items():
+                if g == group and ("dtype", dtype) in labels:
+                    found[quantity] = found[quantity] * np.where(np.isnan(each), 1.0, each)
+            return found
+
+        return replace(costs, find=find)
 
     def _own(self, runtime: str, chips: Sequence[Chip]) -> OwnKernels | None:
         """What the own kernels of a runtime sustain, None where it calls the libraries that were measured."""
@@ -169,8 +203,8 @@ class Parameters:
             iteration_s=of("iteration"),
             sequence_s=of("sequence"),
             request_s=of("request"),
-            link_share=self.value(f"{family}.link_share", "any.link_share"),
-            link_base_s=self.value(f"{family}.link_base", "any.link_base"),
+            link_share=self.value(f"runtime.{runtime}.link_share", f"{family}.link_share", "any.link_share"),
+            link_base_s=self.value(f"runtime.{runtime}.link_base", f"{family}.link_base", "any.link_base"),
             link_hop_s=self.value(f"{family}.link_hop", "any.link_hop"),
         )
 
