@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
@@ -41,6 +42,7 @@ T = TypeVar("T")
 N = TypeVar("N", SystolicParameters, StageNumbers)
 
 MOST_BYTES = 5_000_000
+BENCHMARKS = "chosen: published benchmarks"  # how the source of a number begins that was chosen from them
 
 
 @dataclass(frozen=True)
@@ -55,6 +57,13 @@ class Parameters:
             if name in self.table:
                 return self.table[name].value
         raise UnknownNameError("parameter", names[0], self.table)
+
+    @cached_property
+    def from_benchmarks(self) -> tuple[str, ...]:
+        """Names of numbers of runtimes that were chosen from other people's published benchmarks."""
+        return tuple(
+            n for n, p in self.table.items() if n.startswith("runtime.") and p.source.startswith(BENCHMARKS)
+        )
 
     @cached_property
     def kernels(self) -> Mapping[str, Effects]:
@@ -238,12 +247,14 @@ def shipped_parameters() -> Parameters:
 
 
 def load_parameters(path: str) -> Parameters:
-    """The shipped parameters with those of a file, as `chipwise calibrate` writes it, in their place.
+    """The shipped parameters with those of a file, as `chipwise calibrate` writes it, in their place; a value of nan
+    takes a number away.
 
     Raises `UsageError` for a file that cannot be read.
     """
     text = read_text(Path(path), MOST_BYTES, "parameters that chipwise calibrate wrote")
-    return Parameters({**shipped_parameters().table, **read_table(text, path)})
+    table = {**shipped_parameters().table, **read_table(text, path)}
+    return Parameters({name: p for name, p in table.items() if not math.isnan(p.value)})
 
 
 def _read_toml(text: str) -> dict[str, Parameter]:

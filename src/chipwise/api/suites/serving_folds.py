@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
+from tempfile import NamedTemporaryFile
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +18,7 @@ from chipwise.api.suites.serving import FIGURES, ServingRun, by_category, readab
 from chipwise.calibrate.fit_level import LevelFit
 from chipwise.calibrate.fit_serving import ServingRows, fit_serving, fitted_count
 from chipwise.calibrate.parameters import Parameters, load_parameters
+from chipwise.calibrate.table import write_table
 from chipwise.catalog.chips import get_chip
 from chipwise.catalog.harness import get_harness
 from chipwise.catalog.runtime import get_runtime
@@ -190,21 +194,34 @@ class Stranger:
     benchmarker: str
     chip: str
     ratio: float
+    row: str = ""
 
 
 def strangers(path: str, parameters: str) -> list[Stranger]:
-    """Residuals of a table of published figures, through the answers that users get under a file of parameters."""
+    """Residuals of a table of published figures, through the answers that users get under a file of parameters; of
+    runtimes some of whose numbers were chosen from such tables also without those, as one that nobody measured."""
+    numbers = load_parameters(parameters)
+    found = _residuals(path, parameters)
+    chosen = {name: replace(numbers.table[name], value=math.nan) for name in numbers.from_benchmarks}
+    with NamedTemporaryFile("w", suffix=".csv", encoding="utf-8") as file:
+        file.write(Path(parameters).read_text("utf-8") + write_table(chosen).partition("\n")[2])
+        file.flush()
+        rest = _residuals(path, file.name, only=frozenset(s.row for s in found if s.nearness == "stack"))
+    return found + rest
+
+
+def _residuals(path: str, parameters: str, *, only: frozenset[str] | None = None) -> list[Stranger]:
     numbers = load_parameters(parameters)
     rows = {row.get("row_id") or row["id"]: row for row in read_rows(path, ("metric", "value"))}
     found: list[Stranger] = []
     for p in predict_published(path, parameters=parameters):
-        if p.mid is None:
+        if p.mid is None or (only is not None and p.row_id not in only):
             continue
         row = rows[p.row_id]
         chip = get_chip(row["chip"])
         near = tier_of(chip, get_runtime(row["runtime"]).id, numbers)
         who = " ".join(row["source"].split()[:2]).split("@")[0]
-        found.append(Stranger(PUBLISHED[p.metric][0], near, who, chip.id, float(row["value"]) / p.mid))
+        found.append(Stranger(PUBLISHED[p.metric][0], near, who, chip.id, float(row["value"]) / p.mid, p.row_id))
     return found
 
 
