@@ -19,7 +19,16 @@ from chipwise.workload.graph import Graph
 from chipwise.workload.labels import format_name, parse_precision
 from chipwise.workload.load import load_model
 
-__all__ = ["Loaded", "check_length", "describe", "find_chip", "load", "load_generating", "models", "stretched"]
+__all__ = [
+    "Loaded",
+    "check_length",
+    "describe",
+    "find_chip",
+    "load",
+    "load_generating",
+    "models",
+    "stretched",
+]
 
 CHANGED = "{}: changes the model's numerics, quality not assessed"
 

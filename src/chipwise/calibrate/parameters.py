@@ -102,12 +102,12 @@ class Parameters:
         to be taken along with a stack of their devices. `alone`: an operator on its own, not one of a model."""
         if family == "systolic":
             arrays = systolic_model(self.arrays, chips, alone=alone)
-            return arrays if alone else replace(arrays, numbers=self._brought(runtime, arrays.numbers))
+            return arrays if alone else replace(arrays, numbers=self._brought(runtime, chips, arrays.numbers))
         if family == "cpu":
             return cpu_model(self.value, runtime, chips, alone=alone)
         if family == "dataflow":
             stages = dataflow_model(self.value, self.speeds, chips, alone=alone)
-            return stages if alone else replace(stages, numbers=self._brought(runtime, stages.numbers))
+            return stages if alone else replace(stages, numbers=self._brought(runtime, chips, stages.numbers))
         rest = self.efficiency(family, runtime)
         if family != "simt":
             return rest
@@ -115,14 +115,18 @@ class Parameters:
         launch_s = found.launch_s if alone else self._launch_s(runtime, rest.launch_s, chips)
         return replace(found, launch_s=launch_s, vector=self._vector(runtime), own=self._own(runtime, chips))
 
-    def _brought(self, runtime: str, numbers: N) -> N:
-        """The numbers of operators with those of kernels that a runtime brings in their place,
-        `runtime.NAME.operator.FIELD`: of its attention, of how it starts operators."""
-        own = {f.name: f"runtime.{runtime}.operator.{f.name}" for f in fields(numbers)}
-        found = {field: self.table[name].value for field, name in own.items() if name in self.table}
-        return replace(
-            numbers, **{field: np.full(np.shape(getattr(numbers, field)), v) for field, v in found.items()}
-        )
+    def _brought(self, runtime: str, chips: Sequence[Chip], numbers: N) -> N:
+        """The numbers of operators with those of kernels that a runtime brings in their place: of its attention, of how
+        it starts operators. `runtime.NAME.operator.FIELD`, or `.FIELD.KIND` for a generation or a vendor."""
+        changes = {}
+        for field in (f.name for f in fields(numbers)):
+            name, before = f"runtime.{runtime}.operator.{field}", getattr(numbers, field)
+            each = self._of_kind(name, chips)
+            if name in self.table:
+                changes[field] = np.full(np.shape(before), self.table[name].value)
+            elif not np.isnan(each).all():
+                changes[field] = np.where(np.isnan(each), before, each)
+        return replace(numbers, **changes)
 
     def has_own_kernels(self, runtime: str) -> bool:
         """Whether a runtime multiplies by kernels of its own, beside those of the measured libraries."""

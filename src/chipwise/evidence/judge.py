@@ -58,7 +58,7 @@ ENOUGH_ROWS, ENOUGH_CELLS = 200, 15
 WIDER: Mapping[Nearness, float] = {
     "own": 1.0,
     "chip": 1.0,
-    "stack": 1.2,
+    "stack": 1.0,
     "vendor": 1.2,
     "runtime": 1.3,
     "generation": 1.3,

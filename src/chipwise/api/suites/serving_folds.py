@@ -221,7 +221,9 @@ def _residuals(path: str, parameters: str, *, only: frozenset[str] | None = None
         chip = get_chip(row["chip"])
         near = tier_of(chip, get_runtime(row["runtime"]).id, numbers)
         who = " ".join(row["source"].split()[:2]).split("@")[0]
-        found.append(Stranger(PUBLISHED[p.metric][0], near, who, chip.id, float(row["value"]) / p.mid, p.row_id))
+        found.append(
+            Stranger(PUBLISHED[p.metric][0], near, who, chip.id, float(row["value"]) / p.mid, p.row_id)
+        )
     return found
 
 

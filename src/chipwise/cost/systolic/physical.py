@@ -119,8 +119,9 @@ def output_stationary(
     cycles = k / p + (F - 1) max(k / p, r) + R + C - 2
 
     with F = ceil(tiles / units) tiles of the result one after the other on an array; r = min(R, p m) cycles shift
-    the rows of a finished tile out. Tiles are dealt out whole. Rows that few rows of a product leave idle take other parts of k,
-    p = min(floor(R / m), most_parts) at a time, whose sums are added on the way out. F = p = 1 gives SCALE-Sim's fold.
+    the rows of a finished tile out. Tiles are dealt out whole. Rows that few rows of a product leave idle take other
+    parts of k, p = min(floor(R / m), most_parts) at a time, whose sums are added on the way out. F = p = 1 gives
+    SCALE-Sim's fold.
     """
     rows, cols = array.rows, array.cols
     macs = 1.0 * batch * m * n * k

@@ -72,7 +72,9 @@ def read_chatglm(r: Reader) -> tuple[list[Layer], bool]:
     r.skip("apply_query_key_layer_scaling", "apply_residual_connection_post_layernorm", "bias_dropout_fusion")
     r.skip("attention_softmax_in_fp32", "fp32_residual_connection", "multi_query_attention", "original_rope")
     r.skip("layernorm_epsilon", "rope_ratio", "pre_seq_len", "prefix_projection", "classifier_dropout")
-    return _layers(r, replace(attention_dims(r), qkv_bias=r.flag("add_qkv_bias", default=True))), tied(r, False)
+    return _layers(r, replace(attention_dims(r), qkv_bias=r.flag("add_qkv_bias", default=True))), tied(
+        r, False
+    )
 
 
 def read_stablelm(r: Reader) -> tuple[list[Layer], bool]:
