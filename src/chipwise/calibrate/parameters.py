@@ -118,7 +118,7 @@ class Parameters:
     def _brought(self, runtime: str, chips: Sequence[Chip], numbers: N) -> N:
         """The numbers of operators with those of kernels that a runtime brings in their place: of its attention, of how
         it starts operators. `runtime.NAME.operator.FIELD`, or `.FIELD.KIND` for a generation or a vendor."""
-        changes = {}
+        changes: dict[str, Any] = {}
         for field in (f.name for f in fields(numbers)):
             name, before = f"runtime.{runtime}.operator.{field}", getattr(numbers, field)
             each = self._of_kind(name, chips)
@@ -153,10 +153,10 @@ class Parameters:
         factors = {(g, q, t): self._of_kind(f"{stem}{g}.{q}.{t}", chips) for g, q, t in named}
 
         def find(group: str, labels: Labels) -> Mapping[str, Array]:
-            found = dict(measured(group, labels))
+            found = {name: np.asarray(value) for name, value in measured(group, labels).items()}
             for (g, quantity, dtype), each in factors.items():
                 if g == group and ("dtype", dtype) in labels:
-                    found[quantity] = found[quantity] * np.where(np.isnan(each), 1.0, each)
+                    found[quantity] = np.asarray(found[quantity] * np.where(np.isnan(each), 1.0, each))
             return found
 
         return replace(costs, find=find)

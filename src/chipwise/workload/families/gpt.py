@@ -74,9 +74,10 @@ def read_gpt_neox(r: Reader) -> Network:
 def read_persimmon(r: Reader) -> Network:
     """Persimmon: biases everywhere, a norm with a bias over each query and key head."""
     r.skip("hidden_act", "layer_norm_eps")
-    norm = "head" if r.flag("qk_layernorm", default=True) else None
-    feed = Dense(r.count("intermediate_size"), gated=False, bias=True)
-    layer = Layer(replace(heads_of(r, bias=True), qk_norm=norm), feed, norm="layer")
+    heads = heads_of(r, bias=True)
+    if r.flag("qk_layernorm", default=True):
+        heads = replace(heads, qk_norm="head")
+    layer = Layer(heads, Dense(r.count("intermediate_size"), gated=False, bias=True), norm="layer")
     return Network([layer] * layer_count(r), tied(r, False))
 
 

@@ -80,8 +80,9 @@ def read_chatglm(r: Reader) -> tuple[list[Layer], bool]:
 def read_stablelm(r: Reader) -> tuple[list[Layer], bool]:
     """StableLM: layer norms; optional biases, norms over heads, both halves in parallel after one norm."""
     r.skip("layer_norm_eps", "rotary_scaling_factor", "use_cache")
-    norm = "head" if r.flag("qk_layernorm", default=False) else None
-    attention = replace(attention_dims(r), qkv_bias=r.flag("use_qkv_bias", default=False), qk_norm=norm)
+    attention = replace(attention_dims(r), qkv_bias=r.flag("use_qkv_bias", default=False))
+    if r.flag("qk_layernorm", default=False):
+        attention = replace(attention, qk_norm="head")
     parallel = r.flag("use_parallel_residual", default=False)
     layer = Layer(
         attention, dense_ffn(r), norm="layer", parallel=parallel, norms="shared" if parallel else "before"
