@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from pathlib import Path
 
+import numpy as np
 import pytest
+from chipwise.calibrate.table import write_table
 
 from chipwise.calibrate.fit_training import training_effects
-from chipwise.calibrate.parameters import Parameter, Parameters, shipped_parameters
+from chipwise.calibrate.parameters import Parameter, Parameters, load_parameters, shipped_parameters
 from chipwise.catalog.chips import load_chips
 from chipwise.catalog.runtime import load_runtimes
+from chipwise.cost.simt.family import SimtParameters
+from chipwise.cost.systolic.family import SystolicModel
 from chipwise.errors import UnknownNameError
 
 SHIPPED = shipped_parameters()
@@ -98,3 +103,40 @@ def test_fitted_numbers_name_generations_of_the_catalogue() -> None:
     labels |= {g for part in training_effects(SHIPPED) for g in part.keys_of("generation")}
     assert labels <= known
     assert "blackwell_ultra" in labels
+
+
+def test_numbers_of_operators_may_be_the_runtimes_own() -> None:
+    chip = load_chips()["gaudi3"]
+    own = SHIPPED.cost("systolic", "vllm-gaudi", [chip])
+    other = SHIPPED.cost("systolic", "any", [chip])
+    assert isinstance(own, SystolicModel)
+    assert isinstance(other, SystolicModel)
+    assert np.all(own.numbers.block_s < 0.1 * np.asarray(other.numbers.block_s)), (
+        "a graph starts once for all"
+    )
+    assert np.all(own.numbers.memory_share == other.numbers.memory_share)
+    alone = SHIPPED.cost("systolic", "vllm-gaudi", [chip], alone=True)
+    assert isinstance(alone, SystolicModel)
+    assert np.all(alone.numbers.block_s == other.numbers.block_s), "an operator on its own is nobody's"
+
+
+def test_a_library_as_installed_differs_where_it_was_found_to() -> None:
+    chips = [load_chips()[name] for name in ("mi300x", "h100-sxm5-80gb")]
+    tuned = SHIPPED.cost("simt", "vllm", chips)
+    stock = SHIPPED.as_installed(tuned, "vllm", chips)
+    assert isinstance(tuned, SimtParameters)
+    assert isinstance(stock, SimtParameters)
+    for dtype, expected in (("fp8", (0.42, 1.0)), ("b16", (1.0, 1.0))):
+        labels = (("dtype", dtype),)
+        ratio = (
+            stock.find("simt.gemm", labels)["compute_share"]
+            / tuned.find("simt.gemm", labels)["compute_share"]
+        )
+        assert ratio == pytest.approx(expected)
+
+
+def test_a_value_of_nan_takes_a_number_away(tmp_path: Path) -> None:
+    name = "runtime.vllm-gaudi.operator.block_s"
+    file = tmp_path / "less.csv"
+    file.write_text(write_table({name: replace(SHIPPED.table[name], value=math.nan)}), "utf-8")
+    assert set(SHIPPED.table) - set(load_parameters(str(file)).table) == {name}

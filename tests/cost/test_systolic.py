@@ -179,3 +179,12 @@ def test_im2col_follows_frameworks() -> None:
     # a last window that does not fit: frameworks drop it, SCALE-Sim keeps it
     assert im2col(10, 10, 3, 3, 1, 1, 4, 4).m == 2 * 2
     assert im2col(10, 10, 3, 3, 1, 1, 4, 4, partial_windows="keep").m == 3 * 3
+
+
+def test_idle_rows_take_parts_of_the_sum() -> None:
+    # one row of 128: a quarter of k at a time, four parts side by side; 100 rows leave no room for a second part
+    one = output_stationary(1, 4096, 4096, MXU, most_parts=4.0)
+    assert one.stream_cycles == 4096 / 128 * 4096 / 4
+    assert output_stationary(1, 4096, 4096, MXU).stream_cycles == 4 * one.stream_cycles
+    full = output_stationary(100, 4096, 4096, MXU)
+    assert output_stationary(100, 4096, 4096, MXU, most_parts=4.0).cycles == full.cycles

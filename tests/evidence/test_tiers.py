@@ -56,4 +56,15 @@ def test_a_chip_of_ones_own_is_as_near_as_what_it_is_like() -> None:
 def test_shipped_numbers_know_the_chips_that_were_measured() -> None:
     numbers = shipped_parameters()
     assert tier_of(get_chip("h100-sxm5-80gb"), "vllm", numbers) == "chip"
-    assert tier_of(get_chip("mi300x"), "vllm", numbers) == "kind"
+    assert tier_of(get_chip("mi300x"), "vllm", numbers) == "stack"
+    assert tier_of(get_chip("mi355x"), "vllm", numbers) == "kind"
+
+
+def test_numbers_chosen_from_benchmarks_are_a_tier_of_their_own() -> None:
+    chosen = replace(ONE, source="chosen: published benchmarks of the runtime")
+    names = ("runtime.sglang-jax.operator.block_s", "runtime.vllm.stock.simt.gemm.compute_share.fp8.cdna3")
+    numbers = Parameters({**SEEN.table, **dict.fromkeys(names, chosen)})
+    assert tier_of(get_chip("tpu-v6e"), "sglang-jax", numbers) == "stack"
+    assert tier_of(get_chip("mi300x"), "vllm", numbers) == "stack"
+    assert tier_of(get_chip("mi355x"), "vllm", numbers) == "kind", "chosen for another generation"
+    assert tier_of(get_chip("tpu-v6e"), "sglang-jax", SEEN) == "kind", "never measured on such chips"

@@ -100,3 +100,11 @@ def test_labels() -> None:
 def test_every_axis_that_may_be_split_is() -> None:
     # the legend of workload.axes; S, B: state space, G, Z: linear attention, O: output groups
     assert set(AXIS_SPLIT) == set("HKVFUEXSBGZO")
+
+
+def test_a_runtime_that_pads_fills_up_heads_and_widths_but_not_experts() -> None:
+    odd = Layout(tp=5.0)
+    assert check_layout(DENSE, odd) is Reason.TP_HEADS
+    assert check_layout(DENSE, odd, padded=True) is Reason.OK
+    experts = network(SelfAttention(16, 4, 64), MoE(8, 2, 256))
+    assert check_layout(experts, Layout(dp=3.0, ep=3.0), padded=True) is Reason.EP_EXPERTS

@@ -63,8 +63,10 @@ class Context:
     def rates(self, deployments: Sequence[Deployment]) -> tuple[CostParameters, Overheads]:
         """The parameters of deployments of one family and runtime, a number per deployment where they differ."""
         family, software = deployments[0].device.family, deployments[0].runtime.id
-        costs = self.numbers.cost(family, software, [d.chip for d in deployments])
         chips = [d.chip for d in deployments]
+        costs = self.numbers.cost(family, software, chips)
+        if self.tactics.level == "stock":
+            costs = self.numbers.as_installed(costs, software, chips)
         overheads = served_overheads(self.numbers, family, software, chips)
         return costs, self.tactics.paced(overheads, self.numbers, software, chips)
 

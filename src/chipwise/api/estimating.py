@@ -73,23 +73,27 @@ def asked(
     terms: Terms | None = None,
 ) -> Asked:
     """The question read and checked; the arguments and errors are those of `estimate`."""
-    layout, count = given.layout, given.count
+    layout, count, replicas = given.layout, given.count, given.replicas
     context, deployment = placed(model, workload, given.chip, terms)
     found, hardware = context.found, deployment.chip
     graph, name = found.graph, found.graph.model.name
-    reason = check_layout(graph, layout)
+    chips = float(layout.devices) / hardware.devices_per_package
+    if float(layout.dp) > 1 and not any("E" in block.axes for _, block in graph.distinct()):
+        # without experts to share, attention replicas are replicas of the whole
+        replicas, layout = int(replicas * float(layout.dp)), replace(layout, dp=1.0)
+    padded = "padded_heads" in deployment.runtime.features
+    reason = check_layout(graph, layout, padded=padded)
     if reason is not Reason.OK:
         hint = f"{reason.value}{_nearby(graph, layout, reason)}"
         raise UsageError(f"{layout.label()} is not legal for {name}", hint)
     _launchable(layout, deployment.runtime)
-    chips = float(layout.devices) / hardware.devices_per_package
     if count is not None and count != chips:
         hint = f"as in --tp {count * hardware.devices_per_package}, or tp x pp x dp of as many"
         raise UsageError(f"{layout.label()} takes {chips:g} x {hardware.id}, not {count}", hint)
     if chips % 1:
         hint = f"as in --tp {hardware.devices_per_package}: software sees so many devices in one"
         raise UsageError(f"{layout.label()} takes {chips:g} x {hardware.id}, not whole ones", hint)
-    one = Asked(context, deployment, layout, given.replicas, given.concurrency, given.rate_per_s)
+    one = Asked(context, deployment, layout, replicas, given.concurrency, given.rate_per_s)
     memory = memory_of(graph, Group.single(deployment, layout), one.requests)
     _check(memory, deployment, layout, one.name, f"chipwise fit {model} --chip {given.chip}")
     if given.concurrency is None and given.rate_per_s is None and workload.task == "local":

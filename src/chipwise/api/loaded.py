@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 
@@ -19,7 +19,16 @@ from chipwise.workload.graph import Graph
 from chipwise.workload.labels import format_name, parse_precision
 from chipwise.workload.load import load_model
 
-__all__ = ["Loaded", "check_length", "describe", "find_chip", "load", "load_generating", "models"]
+__all__ = [
+    "Loaded",
+    "check_length",
+    "describe",
+    "find_chip",
+    "load",
+    "load_generating",
+    "models",
+    "stretched",
+]
 
 CHANGED = "{}: changes the model's numerics, quality not assessed"
 
@@ -90,6 +99,18 @@ def check_length(found: Loaded, tokens: float) -> None:
     if model.max_context and tokens > model.max_context:
         what = f"{tokens:,.0f} tokens are more than {model.name} can read"
         raise UsageError(what, f"at most {model.max_context:,}, prompt and output together")
+
+
+def stretched(found: Loaded, tokens: float) -> Loaded:
+    """The same with a note where a sequence is longer than the model was trained on, which positions that are computed
+    bear. Raises `UsageError` for a table of positions, which ends."""
+    model = found.graph.model
+    if not model.max_context or tokens <= model.max_context:
+        return found
+    if any(table.name == "positions" for table in model.ends.tables):
+        check_length(found, tokens)
+    note = f"{tokens:,.0f} tokens are more than the {model.max_context:,} that {model.name} is made for: its positions "
+    return replace(found, notes=(*found.notes, note + "have to be scaled (RoPE), quality not assessed"))
 
 
 def describe(model: str, precision: str | None = None) -> ModelRecord:

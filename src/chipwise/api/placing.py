@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import date
 
 from chipwise.api.context import Context
-from chipwise.api.loaded import check_length, find_chip, load_generating
+from chipwise.api.loaded import check_length, find_chip, load_generating, stretched
 from chipwise.api.tactics import Tactics
 from chipwise.calibrate.parameters import Parameters, shipped_parameters
 from chipwise.catalog.pricing import Pricing
@@ -40,13 +40,19 @@ class Terms:
     today: date | None = None
     parameters: Parameters | None = None
 
-    def context(self, model: str, workload: Workload, *, owned: bool = False) -> Context:
-        """The model with its load, numbers and prices; chips that are `owned` have none.
+    def context(
+        self, model: str, workload: Workload, *, owned: bool = False, longer: bool = False
+    ) -> Context:
+        """The model with its load, numbers and prices; chips that are `owned` have none. `longer`: a sequence beyond
+        what the model was trained on is noted, not refused.
 
         Raises `UsageError` and `UnknownNameError` for a model that cannot be read or run so long.
         """
         found = load_generating(model, self.precision, self.kv)
-        check_length(found, workload.context)
+        if longer:
+            found = stretched(found, workload.context)
+        else:
+            check_length(found, workload.context)
         return Context(
             found,
             self.tactics.drawn(workload),
@@ -74,10 +80,11 @@ class Given:
 def placed(
     model: str, workload: Workload, chip: str, terms: Terms | None = None
 ) -> tuple[Context, Deployment]:
-    """One model on one chip under one runtime. Raises `InfeasibleError` where no runtime launches it, `UsageError` and
-    `UnknownNameError` for bad input."""
+    """The model with its load, numbers and prices, and the deployment. A sequence beyond what the model was trained on
+    is noted. Raises `InfeasibleError` where no runtime launches it, `UsageError` and `UnknownNameError`
+    for bad input."""
     terms = terms or Terms()
-    context = terms.context(model, workload)
+    context = terms.context(model, workload, longer=True)
     hardware, graph = find_chip(chip, terms.changes), context.found.graph
     local = workload.task == "local"
     offered, refused = deployments(graph.model, (hardware,), terms.runtime, local=local, policy=terms.policy)

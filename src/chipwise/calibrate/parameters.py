@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
@@ -20,10 +21,13 @@ from chipwise.catalog.chip import Chip
 from chipwise.catalog.files import read_text
 from chipwise.catalog.parsed import parse
 from chipwise.catalog.snapshot import per_snapshot, shipped_names, shipped_text
+from chipwise.cost.dataflow import StageNumbers
 from chipwise.cost.efficiency import Efficiency
 from chipwise.cost.price import CostParameters
+from chipwise.cost.simt.family import Labels, SimtParameters
 from chipwise.cost.simt.own import OwnKernels
 from chipwise.cost.simt.vector import VectorParameters
+from chipwise.cost.systolic.family import SystolicParameters
 from chipwise.errors import UnknownNameError
 from chipwise.parallel.collective import KINDS, CollectiveParameters, Kind
 from chipwise.predict.exchange import exchange_numbers
@@ -33,8 +37,10 @@ from chipwise.units import Array
 __all__ = ["Parameter", "Parameters", "load_parameters", "shipped_parameters"]
 
 T = TypeVar("T")
+N = TypeVar("N", SystolicParameters, StageNumbers)
 
 MOST_BYTES = 5_000_000
+BENCHMARKS = "chosen: published benchmarks"  # how the source of a number begins that was chosen from them
 
 
 @dataclass(frozen=True)
@@ -49,6 +55,13 @@ class Parameters:
             if name in self.table:
                 return self.table[name].value
         raise UnknownNameError("parameter", names[0], self.table)
+
+    @cached_property
+    def from_benchmarks(self) -> tuple[str, ...]:
+        """Names of numbers of runtimes that were chosen from other people's published benchmarks."""
+        return tuple(
+            n for n, p in self.table.items() if n.startswith("runtime.") and p.source.startswith(BENCHMARKS)
+        )
 
     @cached_property
     def kernels(self) -> Mapping[str, Effects]:
@@ -86,11 +99,13 @@ class Parameters:
         """What `cost.price` needs for chips of one family under a runtime: a number per chip where they differ,
         to be taken along with a stack of their devices. `alone`: an operator on its own, not one of a model."""
         if family == "systolic":
-            return systolic_model(self.arrays, chips, alone=alone)
+            arrays = systolic_model(self.arrays, chips, alone=alone)
+            return arrays if alone else replace(arrays, numbers=self._brought(runtime, chips, arrays.numbers))
         if family == "cpu":
             return cpu_model(self.value, runtime, chips, alone=alone)
         if family == "dataflow":
-            return dataflow_model(self.value, self.speeds, chips, alone=alone)
+            stages = dataflow_model(self.value, self.speeds, chips, alone=alone)
+            return stages if alone else replace(stages, numbers=self._brought(runtime, chips, stages.numbers))
         rest = self.efficiency(family, runtime)
         if family != "simt":
             return rest
@@ -99,6 +114,19 @@ class Parameters:
         sustained = {} if alone else self._sustained
         own = self._own(runtime, chips)
         return replace(found, launch_s=launch_s, vector=self._vector(runtime), own=own, sustained=sustained)
+
+    def _brought(self, runtime: str, chips: Sequence[Chip], numbers: N) -> N:
+        """The numbers of operators with those of kernels that a runtime brings in their place: of its attention, of how
+        it starts operators. `runtime.NAME.operator.FIELD`, or `.FIELD.KIND` for a generation or a vendor."""
+        changes: dict[str, Any] = {}
+        for field in (f.name for f in fields(numbers)):
+            name, before = f"runtime.{runtime}.operator.{field}", getattr(numbers, field)
+            each = self._of_kind(name, chips)
+            if name in self.table:
+                changes[field] = np.full(np.shape(before), self.table[name].value)
+            elif not np.isnan(each).all():
+                changes[field] = np.where(np.isnan(each), before, each)
+        return replace(numbers, **changes)
 
     def has_own_kernels(self, runtime: str) -> bool:
         """Whether a runtime multiplies by kernels of its own, beside those of the measured libraries."""
@@ -119,6 +147,25 @@ class Parameters:
         """Seconds per kernel, one for all chips or one each, where some have no captured graphs."""
         each = self._of_kind(f"runtime.{runtime}.launch_of", chips)
         return default_s if np.isnan(each).all() else np.where(np.isnan(each), default_s, each)
+
+    def as_installed(self, costs: CostParameters, runtime: str, chips: Sequence[Chip]) -> CostParameters:
+        """The numbers of a runtime as it is installed, whose library picks kernels that a tuner would not: quantities
+        of measured kernels times `runtime.NAME.stock.GROUP.QUANTITY.TYPE.KIND`, by generation or vendor."""
+        stem = f"runtime.{runtime}.stock."
+        named = [name.removeprefix(stem).rsplit(".", 3)[:3] for name in self.table if name.startswith(stem)]
+        if not isinstance(costs, SimtParameters) or not named:
+            return costs
+        measured = costs.find
+        factors = {(g, q, t): self._of_kind(f"{stem}{g}.{q}.{t}", chips) for g, q, t in named}
+
+        def find(group: str, labels: Labels) -> Mapping[str, Array]:
+            found = {name: np.asarray(value) for name, value in measured(group, labels).items()}
+            for (g, quantity, dtype), each in factors.items():
+                if g == group and ("dtype", dtype) in labels:
+                    found[quantity] = np.asarray(found[quantity] * np.where(np.isnan(each), 1.0, each))
+            return found
+
+        return replace(costs, find=find)
 
     def _own(self, runtime: str, chips: Sequence[Chip]) -> OwnKernels | None:
         """What the own kernels of a runtime sustain, None where it calls the libraries that were measured."""
@@ -175,8 +222,8 @@ class Parameters:
             iteration_s=of("iteration"),
             sequence_s=of("sequence"),
             request_s=of("request"),
-            link_share=self.value(f"{family}.link_share", "any.link_share"),
-            link_base_s=self.value(f"{family}.link_base", "any.link_base"),
+            link_share=self.value(f"runtime.{runtime}.link_share", f"{family}.link_share", "any.link_share"),
+            link_base_s=self.value(f"runtime.{runtime}.link_base", f"{family}.link_base", "any.link_base"),
             link_hop_s=self.value(f"{family}.link_hop", "any.link_hop"),
         )
 
@@ -210,12 +257,14 @@ def shipped_parameters() -> Parameters:
 
 
 def load_parameters(path: str) -> Parameters:
-    """The shipped parameters with those of a file, as `chipwise calibrate` writes it, in their place.
+    """The shipped parameters with those of a file, as `chipwise calibrate` writes it, in their place; a value of nan
+    takes a number away.
 
     Raises `UsageError` for a file that cannot be read.
     """
     text = read_text(Path(path), MOST_BYTES, "parameters that chipwise calibrate wrote")
-    return Parameters({**shipped_parameters().table, **read_table(text, path)})
+    table = {**shipped_parameters().table, **read_table(text, path)}
+    return Parameters({name: p for name, p in table.items() if not math.isnan(p.value)})
 
 
 def _read_toml(text: str) -> dict[str, Parameter]:

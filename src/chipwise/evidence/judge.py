@@ -35,11 +35,13 @@ __all__ = [
 
 Basis = Literal["measured", "published", "calibrated", "modelled"]
 
-Nearness = Literal["own", "chip", "vendor", "runtime", "generation", "kind"]
+Nearness = Literal["own", "chip", "stack", "vendor", "runtime", "generation", "kind"]
 """What was measured near a prediction, nearest first: this deployment (an anchor); other models on this chip under
-this runtime; other chips of its generation under this runtime; its generation, under other runtimes; other
-generations of the vendor; nothing on chips of this kind. Residuals of each tier but the last are those of fits that
-had to do without a cell, a chip, a runtime, a generation."""
+this runtime; this runtime on such chips by other people's benchmarks, from which a few of its numbers were chosen;
+other chips of its generation under this runtime; its generation, under other runtimes; other generations of the vendor;
+nothing of this runtime on chips of this kind. Residuals of each tier but the last are those of fits that
+had to do without a cell, a chip, a runtime, a generation; of the last also those of runtimes without their chosen
+numbers."""
 
 APART = " apart"
 """Suffix of figures of disaggregated pools, which scatter more."""
@@ -58,6 +60,7 @@ ENOUGH_ROWS, ENOUGH_CELLS = 200, 15
 WIDER: Mapping[Nearness, float] = {
     "own": 1.0,
     "chip": 1.0,
+    "stack": 1.0,
     "vendor": 1.2,
     "runtime": 1.3,
     "generation": 1.3,
@@ -189,6 +192,8 @@ def tier_factors(
     order: tuple[Nearness, ...] = get_args(Nearness)
     widest: Factors | None = None
     for tier in order[: order.index(nearness) + 1]:
+        if tier == "stack" and nearness in ("vendor", "runtime"):
+            continue  # benchmarks of other vendors' software say nothing of generations that a fit saw
         found = known.get((figure, tier))
         if found is not None:
             # further away is never told to be surer

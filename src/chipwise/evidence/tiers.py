@@ -37,12 +37,24 @@ def tier_of(
     if not software:
         return "kind"
     known = runtime_id in software
+    chosen = numbers.derived(_chosen)
+    if any((runtime_id, kind) in chosen for kind in ("", chip.generation, chip.software_vendor)):
+        return "stack"
     if chip.base_generation in numbers.derived(_generations):
         if not known:
             return "runtime"
         return "chip" if chip.software_id in _seen(numbers, "chip") else "vendor"
     kin = known and chip.kind == "gpu" and chip.software_vendor in numbers.derived(_vendors)
     return "generation" if kin else "kind"
+
+
+def _chosen(numbers: Parameters) -> frozenset[tuple[str, str]]:
+    """Runtimes, and kinds of chips ("": all that it runs on), some of whose numbers come from others' benchmarks."""
+    found = set()
+    for name in numbers.from_benchmarks:
+        _, runtime, *rest = name.split(".")
+        found.add((runtime, rest[-1] if rest[0] == "stock" else ""))
+    return frozenset(found)
 
 
 def _seen(numbers: Parameters, attribute: str, fit: str = PREFIX) -> frozenset[str]:

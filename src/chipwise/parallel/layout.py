@@ -84,9 +84,14 @@ class Reason(Enum):
     NO_PRICE = "no price known, so that no limit of cost can be kept: say what you pay (--owning)"
 
 
-def illegal(graph: Graph, layout: Layout) -> NDArray[np.int64]:
+FILLED = frozenset((Reason.TP_HEADS, Reason.TP_KV_HEADS, Reason.TP_WIDTH, Reason.EP_WIDTH))
+"""Rules of runtimes that do not pad what they cut."""
+
+
+def illegal(graph: Graph, layout: Layout, *, padded: bool = False) -> NDArray[np.int64]:
     """Index into `list(Reason)` of the first rule that a layout breaks, 0 where it is legal.
 
+    `padded`: the runtime fills up heads and widths that a degree does not divide, which is how `Sizes` counts them.
     Broadcasts over the layout. The scale-up domain is the chip's affair and is not checked here.
     """
     codes = list(Reason)
@@ -94,6 +99,8 @@ def illegal(graph: Graph, layout: Layout) -> NDArray[np.int64]:
     found: NDArray[np.int64] = np.zeros(shape, dtype=np.int64)
 
     def rule(reason: Reason, broken: object) -> None:
+        if padded and reason in FILLED:
+            return
         hit = np.broadcast_to(np.asarray(broken, dtype=bool), shape) & (found == 0)
         found[hit] = codes.index(reason)
 
@@ -122,6 +129,6 @@ def illegal(graph: Graph, layout: Layout) -> NDArray[np.int64]:
     return found
 
 
-def check_layout(graph: Graph, layout: Layout) -> Reason:
-    """The verdict on one layout."""
-    return list(Reason)[int(illegal(graph, layout))]
+def check_layout(graph: Graph, layout: Layout, *, padded: bool = False) -> Reason:
+    """The verdict on one layout; `padded` as for `illegal`."""
+    return list(Reason)[int(illegal(graph, layout, padded=padded))]

@@ -187,6 +187,7 @@ def question_of(run: Run, numbers: Parameters) -> PlanRequest:
         tpot=bound(limit.tpot_s if limit else None),
         e2e=bound(limit.total_s if limit else None),
         percentile="p99" if task == "serve" else None,
+        confidence="50%" if task == "serve" else None,
         precision=precision,
         kv=kv,
         runtime=runtime,

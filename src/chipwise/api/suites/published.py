@@ -5,16 +5,19 @@ Works on tables with the columns of `published_serving.csv`: one figure a row, o
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from tempfile import NamedTemporaryFile
 from typing import get_args
 
 from chipwise.api.requests.command import command_line
 from chipwise.api.requests.planning import EstimateRequest
 from chipwise.api.suites.suite import Asking, Index, Suite, Trial, each, tried
-from chipwise.calibrate.parameters import Parameters
+from chipwise.calibrate.parameter import write_table
+from chipwise.calibrate.parameters import Parameters, load_parameters
 from chipwise.catalog.chip import Chip
 from chipwise.catalog.chips import get_chip
 from chipwise.catalog.runtime import get_runtime
@@ -25,7 +28,7 @@ from chipwise.evidence.rows import Predicted, Row, number
 from chipwise.evidence.tiers import tier_of
 from chipwise.report.records import Figure, PlanRecord
 
-__all__ = ["FIGURES", "PUBLISHED", "figure_of", "published_question"]
+__all__ = ["FIGURES", "PUBLISHED", "figure_of", "id_of", "published_question"]
 
 NEEDED = ("model", "chip", "tp", "runtime", "isl", "osl", "metric")
 DATE = re.compile(r"\d{4}-\d\d")
@@ -90,8 +93,13 @@ def _answer(asked: tuple[Row, EstimateRequest], _: Parameters | None) -> tuple[E
 def _lines(asked: tuple[Row, EstimateRequest], found: tuple[EstimateRequest, Figure]) -> Iterator[Predicted]:
     """The figure of a row in the unit of its metric."""
     (row, _), (question, f) = asked, found
-    name, command = row.get("row_id") or row.get("id", ""), command_line("estimate", question)
-    yield Predicted(name, row["metric"], f.mid, f.low, f.high, f.basis, "", command)
+    command = command_line("estimate", question)
+    yield Predicted(id_of(row), row["metric"], f.mid, f.low, f.high, f.basis, "", command)
+
+
+def id_of(row: Row) -> str:
+    """The name of a row."""
+    return row.get("row_id") or row.get("id", "")
 
 
 def figure_of(row: Row, plan: PlanRecord) -> Figure:
@@ -164,27 +172,47 @@ ASKING = Asking(NEEDED, _read, each(_answer), _lines)
 
 @dataclass(frozen=True)
 class _Measured:
-    """Published figures that were answered, and the numbers that say how near a fit was."""
+    """Published figures that were answered, and how near to them a fit was."""
 
     rows: Sequence[Row]
     figures: Sequence[Figure]
-    numbers: Parameters
+    near: Sequence[Nearness]
 
 
-def _figures(path: str, parameters: str | None = None) -> Iterator[tuple[Row, Figure]]:
-    """Rows that have an answer, with it, under the numbers that ship or a file of others."""
+def _figures(
+    path: str, parameters: str | None = None, *, only: Collection[str] | None = None
+) -> Iterator[tuple[Row, Figure]]:
+    """Rows that have an answer, with it, under the numbers that ship or a file of others; all, or some by id."""
     for row, asked in zip(*ASKING.questions(path, None), strict=True):
-        if not isinstance(asked, ChipwiseError):
+        if not isinstance(asked, ChipwiseError) and (only is None or id_of(row) in only):
             found = tried(_answer, (row, replace(asked[1], parameters=parameters)), None)
             if not isinstance(found, ChipwiseError):
                 yield row, found[1]
 
 
 def _measured(paths: Sequence[str], numbers: Parameters) -> _Measured:
-    kept = [pair for path in paths for pair in _figures(path)]
+    """Rows with their answers; of runtimes some of whose numbers were chosen from such tables also without those, as a
+    runtime that nobody measured."""
+    kept = [(row, figure, _near(row, numbers)) for path in paths for row, figure in _figures(path)]
     if not kept:
         raise UsageError(f"{', '.join(paths)}: no row can be read", "is it a table of published figures?")
-    return _Measured([row for row, _ in kept], [figure for _, figure in kept], numbers)
+    without = {name: replace(numbers.table[name], value=math.nan) for name in numbers.from_benchmarks}
+    chosen = {id_of(row) for row, _, near in kept if near == "stack"}
+    with NamedTemporaryFile("w", suffix=".csv", encoding="utf-8") as file:
+        file.write(write_table(without))
+        file.flush()
+        fewer = load_parameters(file.name)
+        kept += [
+            (row, figure, _near(row, fewer))
+            for path in paths
+            for row, figure in _figures(path, file.name, only=chosen)
+        ]
+    rows, figures, near = zip(*kept, strict=True)
+    return _Measured(rows, figures, near)
+
+
+def _near(row: Row, numbers: Parameters) -> Nearness:
+    return tier_of(get_chip(row["chip"]), get_runtime(row["runtime"]).id, numbers)
 
 
 def _who(m: _Measured) -> list[str]:
@@ -197,7 +225,7 @@ def _compared(m: _Measured, out: Index, _: None, __: str) -> Residuals:
     every = _who(m)
     rows, who = [m.rows[i] for i in out], [every[i] for i in out]
     figures = [FIGURES[row["metric"]][0] + USERS for row in rows]
-    near = [tier_of(get_chip(row["chip"]), get_runtime(row["runtime"]).id, m.numbers) for row in rows]
+    near = [m.near[i] for i in out]
     return Residuals.of(
         out,
         [m.figures[i].mid for i in out],

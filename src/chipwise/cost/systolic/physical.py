@@ -105,33 +105,44 @@ def weight_stationary(
 
 
 def output_stationary(
-    m: Real, n: Real, k: Real, array: SystolicArray, units: Real = 1.0, *, batch: Real = 1.0
+    m: Real,
+    n: Real,
+    k: Real,
+    array: SystolicArray,
+    units: Real = 1.0,
+    *,
+    batch: Real = 1.0,
+    most_parts: float = 1.0,
 ) -> Schedule:
     """`batch` products on `units` arrays that keep the sums and shift them out behind the next tile.
 
-    cycles = k + (F - 1) max(k, R) + R + C - 2
+    cycles = k / p + (F - 1) max(k / p, r) + R + C - 2
 
-    with F = ceil(tiles / units) tiles of the result one after the other on an array; R cycles shift a
-    finished tile out. Tiles are dealt out whole. F = 1 gives SCALE-Sim's fold.
+    with F = ceil(tiles / units) tiles of the result one after the other on an array; r = min(R, p m) cycles shift
+    the rows of a finished tile out. Tiles are dealt out whole. Rows that few rows of a product leave idle take other
+    parts of k, p = min(floor(R / m), most_parts) at a time, whose sums are added on the way out. F = p = 1 gives
+    SCALE-Sim's fold.
     """
     rows, cols = array.rows, array.cols
     macs = 1.0 * batch * m * n * k
+    parts = np.clip(np.floor(rows / np.maximum(m, 1.0)), 1.0, most_parts)
+    whole, k, shifted = k, k / parts, np.minimum(rows, parts * m)
     busy = _any_work(macs)
     m_tiles, n_tiles = np.ceil(m / rows), np.ceil(n / cols)
     passes = busy * np.ceil(batch * m_tiles * n_tiles / units)
     return Schedule(
         load_cycles=0.0 * busy,
-        stream_cycles=passes * k,
-        stall_cycles=np.maximum(passes - 1.0, 0.0) * np.maximum(rows - k, 0.0),
+        stream_cycles=_plain(passes * k),
+        stall_cycles=_plain(np.maximum(passes - 1.0, 0.0) * np.maximum(shifted - k, 0.0)),
         fill_cycles=busy * (rows - 1.0),
         drain_cycles=busy * (cols - 1.0),
         folds=Folds(m_tiles, batch * n_tiles, k),
         passes=passes,
         macs=macs,
-        padded_macs=busy * batch * m_tiles * n_tiles * rows * cols * k,
+        padded_macs=_plain(busy * batch * m_tiles * n_tiles * rows * cols * k),
         cells=1.0 * units * rows * cols,
-        activation_reads=n_tiles * batch * m * k,
-        weight_reads=m_tiles * batch * k * n,
+        activation_reads=n_tiles * batch * m * whole,
+        weight_reads=m_tiles * batch * whole * n,
         partial_reads=0.0 * macs,
         result_writes=1.0 * batch * m * n,
     )

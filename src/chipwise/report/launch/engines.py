@@ -29,7 +29,7 @@ CACHES: Mapping[str, Mapping[str, str]] = {
     "neuronx": {"bf16": "bfloat16"},
 }
 
-CORES: Mapping[str, int] = {"inferentia2": 2, "trainium1": 2, "trainium2": 4, "trainium3": 4}
+CORES: Mapping[str, int] = {"trainium1": 2, "trainium2": 4, "trainium3": 4}
 """NeuronCores of a chip as the runtime counts them: from Trainium2 on two make one."""
 
 

@@ -1,6 +1,6 @@
 """Decoders before Llama: layer norms with offsets, two matrices per feed-forward, one key head per query head.
 
-Shapes: huggingface/transformers, models/gpt2, gpt_bigcode, gptj, gpt_neox, opt, bloom, starcoder2.
+Shapes: huggingface/transformers, models/gpt2, gpt_bigcode, gptj, codegen, gpt_neox, persimmon, opt, bloom, starcoder2.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ __all__ = [
     "read_gpt_neox",
     "read_gptj",
     "read_opt",
+    "read_persimmon",
     "read_starcoder2",
 ]
 
@@ -52,7 +53,7 @@ def read_gpt_bigcode(r: Reader) -> Network:
 
 
 def read_gptj(r: Reader) -> Network:
-    """GPT-J: both halves in parallel after one norm, no biases in attention, one on the head."""
+    """GPT-J and CodeGen: both halves in parallel after one norm, no biases in attention, one on the head."""
     r.skip("rotary", "hidden_act", "summary_proj_to_labels", "summary_type", "summary_use_proj")
     layer = Layer(heads_of(r, bias=False), _feed(r), norm="layer", parallel=True, norms="shared")
     return Network([layer] * layer_count(r), tied(r, False), ends=Ends(head_bias=True))
@@ -67,6 +68,16 @@ def read_gpt_neox(r: Reader) -> Network:
         norm="layer",
         parallel=r.flag("use_parallel_residual", default=True),
     )
+    return Network([layer] * layer_count(r), tied(r, False))
+
+
+def read_persimmon(r: Reader) -> Network:
+    """Persimmon: biases everywhere, a norm with a bias over each query and key head."""
+    r.skip("hidden_act", "layer_norm_eps")
+    heads = heads_of(r, bias=True)
+    if r.flag("qk_layernorm", default=True):
+        heads = replace(heads, qk_norm="head")
+    layer = Layer(heads, Dense(r.count("intermediate_size"), gated=False, bias=True), norm="layer")
     return Network([layer] * layer_count(r), tied(r, False))
 
 

@@ -30,6 +30,15 @@ RENAMED: Mapping[str, Mapping[str, str]] = {
     "gpt2": GPT,
     "gpt_bigcode": GPT,
     "gptj": GPT,
+    "codegen": GPT,
+    "chatglm": {
+        "num_layers": "num_hidden_layers",
+        "multi_query_group_num": "num_key_value_heads",
+        "kv_channels": "head_dim",
+        "ffn_hidden_size": "intermediate_size",
+        "padded_vocab_size": "vocab_size",
+        "seq_length": "max_position_embeddings",
+    },
     "bloom": {
         "n_embed": "hidden_size",
         "n_layer": "num_hidden_layers",

@@ -1,0 +1,25 @@
+"""One deployment as people describe it: replicas by another name, lengths beyond the model's."""
+
+from __future__ import annotations
+
+import pytest
+
+import chipwise
+from chipwise.errors import UsageError
+
+
+def test_attention_replicas_of_a_dense_model_are_replicas() -> None:
+    asked = {"model": "meta-llama/Llama-3.1-8B", "chip": "h100-sxm5-80gb", "in_": 128, "out": 128}
+    two = chipwise.estimate(dp=2, concurrency=16, **asked).plans[0]
+    one = chipwise.estimate(concurrency=8, **asked).plans[0]
+    assert two.chips == 2 * one.chips
+    assert two.tokens_per_s.mid == pytest.approx(2 * one.tokens_per_s.mid, rel=0.01)
+
+
+def test_a_text_longer_than_the_model_is_answered_with_a_note_where_positions_are_computed() -> None:
+    report = chipwise.estimate(
+        "meta-llama/Llama-2-7b-hf", chip="h100-sxm5-80gb", in_=6000, out=1000, concurrency=1
+    )
+    assert any("positions have to be scaled" in note for note in report.assumptions)
+    with pytest.raises(UsageError, match=r"more than .* can read"):
+        chipwise.estimate("facebook/opt-1.3b", chip="h100-sxm5-80gb", in_=6000, out=1000, concurrency=1)
