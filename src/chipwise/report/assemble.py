@@ -91,6 +91,8 @@ def workload_record(w: Workload) -> WorkloadRecord:
         prefix.common_tokens,
         w.e2e_s,
         w.percentile,
+        w.confidence,
+        w.utilisation,
     )
 
 

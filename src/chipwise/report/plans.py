@@ -120,7 +120,7 @@ def _nearest(p: PlanRecord) -> str:
 PLANS = (
     Column("#", "rank", right=True, short="rank"),
     Column("", _name, short="plan"),
-    Column("plan", _machines),
+    Column("plan", lambda p: f"{_machines(p)} {_formats(p)}"),
     Column("", "chip", short="chip"),
     Column("", "chips", short="chips"),
     Column("", "replicas", short="replicas"),
@@ -128,7 +128,6 @@ PLANS = (
     Column("", "prompt_workers", short="prompt_workers"),
     Column("layout", "spread", spare=1),
     Column("", "layout.label", short="layout"),
-    Column("precision", _formats, spare=5),
     Column("batch", _batch, right=True, spare=9),
     Column("", "precision", short="precision"),
     Column("", "kv", short="kv"),
@@ -145,6 +144,8 @@ PLANS = (
     Column("tok/s/chip", "tokens_per_s_per_chip.mid", lambda v: format_number(v, 4), right=True, spare=4,
            short="tokens_per_s_per_chip"),
     Column("tok/s/user", "tokens_per_s_per_user.mid", lambda v: format_number(v, 2), right=True, spare=8),
+    Column("", "chance", short="chance_of_targets"),
+    Column("", "hosts", short="hosts"),
     Column("", "requests_per_s", short="requests_per_s"),
     Column("", "largest_requests_per_s", short="largest_requests_per_s"),
     Column("", _p95_ms, short="p95_ms"),
@@ -153,7 +154,7 @@ PLANS = (
     Column("", _gains, short="ten_percent_more_gives"),
     Column("", "memory.verdict", short="memory"),
     Column("", "memory.items", short="memory_gb", scale=1e-9),
-    Column("basis", "pace.basis", spare=2, short="basis"),
+    Column("basis", "pace.basis", spare=5, short="basis"),
     Column("", "pace.provisional", short="provisional"),
     Column("", "on_front", short="on_front"),
     Column("", _ties, short="ties_with"),
@@ -174,43 +175,71 @@ def plan_view(report: PlanReport, command: str = "", *, everything: bool = False
     left_out = ("TPOT, ms", "batch", "$/M out", "tok/s/user") if alone else ("$/k requests",)
     columns = [c for c in PLANS if c.head not in left_out]
     head = (model_line(report.model), "", *verdict(report), "")
-    return Table.of(plans, columns, head, _foot(report, plans, command), values=report.plans)
+    foot = _foot(report, plans, command, everything=everything or report.considered == 1)
+    return Table.of(plans, columns, head, foot, values=report.plans)
 
 
 def verdict(report: PlanReport) -> tuple[str, ...]:
-    """What to take and what it does, in sentences that can be quoted alone."""
-    first, w = report.plans[0], report.workload
+    """What to take, what it does, how sure that is, and what else there is, in sentences that can be quoted alone."""
+    first = report.plans[0]
     owned = first.price is not None and first.price.basis.startswith("owned")
     verb = "Use " if first.price is None or owned else "Rent "
     verb = verb if report.considered > 1 else ""  # nothing was chosen where one deployment was asked about
-    what = f"{verb}{_machines(first)} with {first.runtime} ({first.spread}, {_formats(first)})"
-    if first.price is None:
-        cost = "no price is known"
-    else:
-        cost = f"about ${intervals.mid(first.price)}/h" + (" to own" if owned else "")
-    load = "It serves" if w.task == "serve" else "It completes"
-    rate = f"{load} {format_number(first.requests_per_s)} requests/s"
-    if w.task == "local":
-        rate = "One user waits"
+    where = f" on {first.hosts} hosts" if first.hosts > 1 else ""
+    what = f"{verb}{_machines(first)}{where} with {first.runtime} ({first.spread}, {_formats(first)})"
+    lines = [f"{what}: {_cost(first)}.", _does(report), *_alternatives(report)]
+    bottleneck = f"Bottleneck: {_bottleneck(first)} of the time. Evidence: {first.pace.basis}."
+    return (*lines[:2], bottleneck, *lines[2:])
+
+
+def _cost(p: PlanRecord) -> str:
+    if p.price is None:
+        return "no price is known"
+    cost = f"about ${intervals.mid(p.price)}/h" + (" to own" if p.price.basis.startswith("owned") else "")
+    return cost + (f" (no price from the last {STALE_DAYS} days)" if p.price.stale else "")
+
+
+def _does(report: PlanReport) -> str:
+    """Load and times of the first plan, how likely it keeps the targets, and how much more it could carry."""
+    first, w = report.plans[0], report.workload
     speed = f"{format_seconds(first.ttft_s.mid)} to the first token"
     if first.tpot_s is not None:
         speed += f" and {format_seconds(first.tpot_s.mid)} per token after it"
-    at = f"{rate} {speed}" if w.task == "local" else f"{rate} at {speed}"
-    if first.price is not None and first.price.stale:
-        cost += f" (no price from the last {STALE_DAYS} days)"
-    targets = [format_seconds(t) for t in (w.ttft_s, w.tpot_s) if t and w.task == "serve"]
-    asked = f"; targets: {' and '.join(targets)}" if targets else ""
-    lines = [f"{what}: {cost}.", f"{at}{asked}."]
-    lines.append(f"Bottleneck: {_bottleneck(first)} of the time. Evidence: {first.pace.basis}.")
+    if w.task == "local":
+        return f"One user waits {speed}."
+    does = "It serves" if w.task == "serve" else "It completes"
+    said = f"{does} {format_number(first.requests_per_s)} requests/s at {speed}"
+    targets = [format_seconds(t) for t in (w.ttft_s, w.tpot_s, w.e2e_s) if t and w.task == "serve"]
+    if targets and first.chance is not None:
+        holds = "hold" if len(targets) > 1 else "holds"
+        kept = f"{holds} with {min(first.chance, 0.99):.0%} probability"
+        said += f"; the target{'s' if len(targets) > 1 else ''} {' and '.join(targets)} {kept}"
+    elif targets:
+        said += f"; targets: {' and '.join(targets)}"
+    if w.rate_per_s is not None and report.considered > 1:
+        said += f", at {first.load:.0%} of the load it could carry"
+    return f"{said}."
+
+
+def _alternatives(report: PlanReport) -> list[str]:
+    """The best plan with the checkpoint as it is, and plans that the prediction cannot tell from the first."""
+    first, lines = report.plans[0], []
+    if report.as_stored is not None:
+        stored = report.as_stored
+        lines.append(
+            f"With the weights as stored ({stored.precision}): {_machines(stored)} ({stored.spread}), {_cost(stored)}; "
+            f"what {first.precision} does to quality is not assessed."
+        )
     by_rank = {p.rank: p for p in report.plans}
     if first.ties:
         tied = [_machines(by_rank[rank]) for rank in first.ties[:NAMED] if rank in by_rank]
         more = f" and {len(first.ties) - len(tied)} more" if len(first.ties) > len(tied) else ""
         lines.append(f"As good within the error of the prediction: {', '.join(tied)}{more}.")
-    return tuple(lines)
+    return lines
 
 
-def _foot(report: PlanReport, plans: Sequence[PlanRecord], command: str) -> list[str]:
+def _foot(report: PlanReport, plans: Sequence[PlanRecord], command: str, *, everything: bool) -> list[str]:
+    """What is said below the plans; refusals one by one, other plans' nearest results and assumptions on request."""
     foot = [_legend(plans), f"ranked: {_ranked(report)}"]
     if any(p.tpot_s is None for p in plans):
         foot.append(ONE_TOKEN)
@@ -227,18 +256,20 @@ def _foot(report: PlanReport, plans: Sequence[PlanRecord], command: str) -> list
         left = report.plans[len(plans) :]
         more = ", ".join(map(_machines, left[:MORE])) + (", ..." if len(left) > MORE else "")
         foot.append(f"{len(left)} more chip{'s' if len(left) > 1 else ''} (--all): {more}")
-    foot += _refusals(report.refused)
+    foot += _refusals(report.refused) if everything else _refused(report.refused)
     notes: dict[str, list[str]] = {}
     for plan in plans:
         if plan.note:
             notes.setdefault(plan.note, []).append(f"#{plan.rank}")
-    foot += [f"{', '.join(ranks)}: {note}" for note, ranks in notes.items()]
-    foot += [
-        f"{', '.join(ranks)}: closest published result: {text}" for text, ranks in _published(plans).items()
-    ]
+    for note, ranks in notes.items():
+        foot.append(f"{'all' if len(ranks) == len(plans) > 1 else ', '.join(ranks)}: {note}")
+    near = _published(plans[:NAMED] if everything else plans[:1])
+    foot += [f"{', '.join(ranks)}: closest published result: {text}" for text, ranks in near.items()]
     foot += [*_tails(first), *_day(first)]
     foot.append(f"why #1: {_why(first)}")
-    foot.append(f"assumed: {'; '.join((*_asked(report), *report.assumptions))}")
+    assumed = [*_asked(report), *(report.assumptions if everything else ())]
+    more = "" if everything else f"; {len(report.assumptions)} more assumptions (--all)"
+    foot.append(f"assumed: {'; '.join(assumed)}{more}")
     return [*foot, f"next: {command}"] if command else foot
 
 
@@ -345,7 +376,7 @@ def _figure(p: PlanRecord, field: str, label: str, means: str) -> dict[str, obje
 def _published(plans: Sequence[PlanRecord]) -> dict[str, list[str]]:
     """The nearest results of the first plans, by what they are good for."""
     found: dict[str, list[str]] = {}
-    for p in plans[:NAMED]:
+    for p in plans:
         if p.nearest is not None:
             moved = p.nearest.anchored_tokens_per_s / p.tokens_per_s.mid - 1.0
             by = f"; correcting by it: {moved:+.0%} tokens/s" if p.nearest.weight else ""
@@ -380,6 +411,14 @@ def _day(p: PlanRecord) -> list[str]:
             f"{format_number(d.scaled_usd_per_m_tokens)} $/M if replicas followed the load"
         )
     return [text]
+
+
+def _refused(refused: Sequence[RefusalRecord]) -> list[str]:
+    """How many chips have no plan, by reason."""
+    counts = {words: sum(r.reason == reason for r in refused) for reason, words in GROUPS.items()}
+    counts["otherwise"] = sum(r.reason not in GROUPS for r in refused)
+    said = ", ".join(f"{n} {words}" for words, n in counts.items() if n)
+    return [f"no plan (--all says which): {said}"] if said else []
 
 
 def _refusals(refused: Sequence[RefusalRecord]) -> list[str]:
@@ -427,7 +466,11 @@ def _ranked(report: PlanReport) -> str:
         return "by tokens per second of the plan, most first; no price is known"
     sized = w.task == "serve" and w.rate_per_s is not None
     by = "median $/h" if sized else "median $ per output token, prompts included"
-    return f"cheapest first ({by}); within {PRICE_NOISE:.0%} of the cheapest, fastest first; unpriced last"
+    kept = f"what keeps the targets with {w.confidence:.0%} probability, then " if w.task == "serve" else ""
+    return (
+        f"{kept}the cheapest ({by}, at the low end of its speed); within {PRICE_NOISE:.0%} of it what is measured and "
+        "freshly priced, then fewer hosts, chips and replicas; unpriced last"
+    )
 
 
 def _legend(plans: Sequence[PlanRecord]) -> str:

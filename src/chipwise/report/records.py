@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, fields
 from chipwise.predict.fleet import Day
 from chipwise.report.answer import Answer
 from chipwise.units import format_number
+from chipwise.workload.workload import CONFIDENCE, UTILISATION
 
 __all__ = [
     "SCHEMA_VERSION",
@@ -119,7 +120,8 @@ class ModelRecord:
 class WorkloadRecord:
     """What was asked. Coefficients of variation are standard deviation over mean; `cached_share` of prompt tokens
     are found in a prefix cache, `common_tokens` of them in every prompt. Targets bound means, or what the share
-    `percentile` of requests does not exceed."""
+    `percentile` of requests does not exceed, with the probability `confidence`; plans are given no more than
+    `utilisation` of the load that they could carry."""
 
     task: str
     prompt_tokens: float
@@ -133,6 +135,8 @@ class WorkloadRecord:
     common_tokens: float = 0.0
     e2e_s: float | None = None
     percentile: float | None = None
+    confidence: float = CONFIDENCE
+    utilisation: float = UTILISATION
 
 
 @dataclass(frozen=True, slots=True)
