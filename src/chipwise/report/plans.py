@@ -134,7 +134,7 @@ PLANS = (
     Column("runtime", "runtime", spare=7, short="runtime"),
     Column("", "system", short="system"),
     Column("", "concurrency", short="concurrency"),
-    Column("$/h", "price", _price, right=True, short="usd_per_h"),
+    Column("$/h", "price", lambda p: f"{intervals.mid(p)}{'*' if p.stale else ''}", right=True, short="usd_per_h"),
     Column("$/M in", "usd_per_million_in", _ends, right=True, spare=10),
     Column("$/M out", "usd_per_million_out", _ends, right=True, spare=6, short="usd_per_million_out"),
     Column("$/k requests", _per_request, intervals.number, right=True),
@@ -154,7 +154,7 @@ PLANS = (
     Column("", _gains, short="ten_percent_more_gives"),
     Column("", "memory.verdict", short="memory"),
     Column("", "memory.items", short="memory_gb", scale=1e-9),
-    Column("basis", "pace.basis", spare=5, short="basis"),
+    Column("basis", "pace.basis", spare=2, short="basis"),
     Column("", "pace.provisional", short="provisional"),
     Column("", "on_front", short="on_front"),
     Column("", _ties, short="ties_with"),
@@ -477,7 +477,7 @@ def _legend(plans: Sequence[PlanRecord]) -> str:
     """The signs of the table in words."""
     signs = ["mid [low-high] is an 80 % interval"]
     if any(p.replicas > 1 for p in plans):
-        signs.append("2 x (tp4): two replicas of four devices")
+        signs.append("2 x tp4: two replicas of four devices")
     if any(p.price and p.price.stale for p in plans):
         signs.append(f"*: no price from the last {STALE_DAYS} days")
     return f"how to read: {'; '.join(signs)}"

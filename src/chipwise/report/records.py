@@ -278,13 +278,14 @@ class PlanRecord(Quantified):
 
     @property
     def spread(self) -> str:
-        """Replicas and what each is cut over: `tp4`, `2 x (tp4) + 1 spare`, `1 x (tp2) + 1 for prompts`."""
+        """Replicas and what each is cut over: `tp4`, `2 x tp4 + 1 spare`, `3 x tp1 + 1 for prompts`."""
         carrying = self.replicas - self.spare
         if carrying == 1 and not (self.spare or self.prompt_workers):
             return self.layout.words
+        each = "tp1" if self.layout.label == "whole" else self.layout.label
         spare = f" + {self.spare} spare" if self.spare else ""
         prompts = f" + {self.prompt_workers} for prompts" if self.prompt_workers else ""
-        return f"{carrying} x ({self.layout.words}){spare}{prompts}"
+        return f"{carrying} x {each}{spare}{prompts}"
 
 
 @dataclass(frozen=True, slots=True)
