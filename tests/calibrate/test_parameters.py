@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from chipwise.calibrate.table import write_table
+from chipwise.calibrate.parameter import write_table
 
 from chipwise.calibrate.fit_training import training_effects
 from chipwise.calibrate.parameters import Parameter, Parameters, load_parameters, shipped_parameters
