@@ -9,7 +9,7 @@ MODEL ?= meta-llama/Llama-3.1-70B
 run: $(VENV)/installed
 	$(BIN)/chipwise plan $(MODEL) --rate 10/s --in 2000 --out 300 --ttft 1s --tpot 40ms
 
-test: $(VENV)/developing $(VENV)/browser
+test: check $(VENV)/browser
 	$(BIN)/python -m pytest
 
 check: $(VENV)/developing

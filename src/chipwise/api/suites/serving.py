@@ -490,7 +490,7 @@ def _report(m: Measured, found: Residuals, key: str) -> Validation:
     what = {"cell": "(architecture, chip) cell", "model": "architecture"}.get(key, key)
     count, cells = fit_serving(m.data).count, len({r.run.deployment for r in m.runs})
     return Validation(
-        "serving",
+        "serving" if key == "cell" else f"serving with a {key} never seen",
         f"Rows with score = 1; every row predicted by a fit that never saw its {what}. Intervals come from the "
         "residuals of all other cells. Means of a run; ttft of harnesses that are not documented.",
         tables,
