@@ -42,7 +42,7 @@ JUMP = 0.02
 """What a thousandth more load, or a thousandth longer prompts, may move. Prompts end on tiles of kernels, so that
 a few answers do step with the prompt."""
 FIGURES = ("ttft_s", "tpot_s", "requests_per_s")
-SLOWER = {"ttft_s": 0.01, "tpot_s": 1e-6, "requests_per_s": 1e-6}
+SLOWER = {"ttft_s": 0.02, "tpot_s": 1e-6, "requests_per_s": 1e-6}
 """By how much a figure may be larger at a lower load: a prompt that rides in a fuller pass reads fewer weights of its
 own, so that a first token may come a little sooner."""
 
@@ -107,16 +107,7 @@ def answered(questions: Sequence[EstimateRequest], refused: Counter[str]) -> Ite
 
 
 def _read(q: EstimateRequest) -> Asked:
-    return asked(
-        q.model,
-        q.workload(q.task),
-        q.chip,
-        q.layout(),
-        concurrency=q.concurrency,
-        rate_per_s=q.arrivals(),
-        replicas=q.replicas,
-        **q.settings(),
-    )
+    return asked(q.model, q.workload(q.task), q.given(), q.terms())
 
 
 def _answers(pairs: Sequence[tuple[EstimateRequest, Asked]], refused: Counter[str]) -> Iterator[Answers]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from chipwise import api
-from chipwise.api.placing import Given
+from chipwise.api.placing import Given, Terms
 from chipwise.errors import InfeasibleError
 from chipwise.parallel.layout import Layout
 from chipwise.report.records import PlanRecord, PlanReport
@@ -27,7 +27,7 @@ CHIPS = (
 
 @pytest.fixture(scope="module")
 def report() -> PlanReport:
-    return api.plan(MODEL, LOAD, chips=CHIPS)
+    return api.plan(MODEL, LOAD, Terms(precision="bf16"), chips=CHIPS)
 
 
 def plan_on(report: PlanReport, chip: str) -> PlanRecord:

@@ -109,7 +109,7 @@ def test_a_network_of_ones_own() -> None:
     )
     assert own.plans[0].step_s.mid == step(*dense, {"nic": "12.5GB/s"})
     routed = ("deepseek-ai/DeepSeek-V3", {"tp": 1, "pp": 4, "ep": 256, "recompute": "full"})
-    assert step(*routed, None) < step(*routed, tree)
+    assert step(*routed, {}) < step(*routed, tree)
     joined = train_plan(
         ROW, chips=("rtx-4090",), counts=(16,), tokens=1e9, network_figures={"nic": "3GB/s"}, method="qlora"
     )

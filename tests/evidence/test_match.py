@@ -121,7 +121,7 @@ def test_only_such_a_model_on_this_chip_and_under_such_limits_is_an_anchor() -> 
         assert (found.value, found.used) == (1000.0, ())
     other = match(replace(TARGET, model=TABLE["llama-8b"]), ROW, TABLE.get)
     assert anchored(1000.0, [other], lambda _: 1.0).used == ()
-    assert "not how fast your model runs" in other.verdict
+    assert "not your model's speed" in other.verdict
 
 
 def test_a_right_model_is_not_moved_and_no_match_changes_nothing() -> None:

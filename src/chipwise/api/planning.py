@@ -94,8 +94,9 @@ def plan(
     if not plans:
         dearer = None
         if limits.max_usd_per_h is not None:
-            free, _ = searched(context, replace(limits, max_usd_per_h=None))
-            priced = [p for p in _records(context, free) if p.price]
+            free = replace(limits, max_usd_per_h=None)
+            formats = [context] if narrow is None else [context, narrow]
+            priced = [p for one in formats for p in _records(one, searched(one, free)[0]) if p.price]
             dearer = min(priced, key=lambda p: p.price.mid if p.price else 0.0, default=None)
         raise no_plan(found.graph.model.name, workload, rejected, unmet, never, dearer)
     del rejected[Reason.OK]

@@ -267,8 +267,11 @@ def _foot(report: PlanReport, plans: Sequence[PlanRecord], command: str, *, ever
     foot += [f"{', '.join(ranks)}: closest published result: {text}" for text, ranks in near.items()]
     foot += [*_tails(first), *_day(first)]
     foot.append(f"why #1: {_why(first)}")
-    assumed = [*_asked(report), *(report.assumptions if everything else ())]
-    more = "" if everything else f"; {len(report.assumptions)} more assumptions (--all)"
+    # how a configuration was read is said in any case
+    said = report.assumptions if everything else report.model.assumptions
+    assumed = [*_asked(report), *said]
+    left = len(report.assumptions) - len(said)
+    more = f"; {left} more assumptions (--all)" if left else ""
     foot.append(f"assumed: {'; '.join(assumed)}{more}")
     return [*foot, f"next: {command}"] if command else foot
 
