@@ -39,6 +39,7 @@ from chipwise.workload.workload import Workload
 __all__ = ["Context"]
 
 QUANTILES = (0.5, 0.95, 0.99)
+DOUBT = 2.0  # by which plans are made larger at most
 
 
 @dataclass(frozen=True)
@@ -72,7 +73,8 @@ class Context:
 
     def caution(self, deployments: Sequence[Deployment]) -> Caution:
         """What times of deployments are multiplied with so that they hold with the workload's confidence: the upper
-        end of their interval, taken to the power of the quantiles' ratio of a normal distribution of the logarithm."""
+        end of their interval, taken to the power of the quantiles' ratio of a normal distribution of the logarithm. No
+        more than `DOUBT`: what nobody measured does not become known by renting more, it only ranks lower."""
         power = NormalDist().inv_cdf(self.workload.confidence) / Z80
         pools = APART if self.tactics.apart else ""
         near = [tier_of(d.chip, d.runtime.id, self.numbers, level=self.tactics.level) for d in deployments]
@@ -80,7 +82,8 @@ class Context:
         def ends(name: str) -> tuple[Array, Array]:
             found = [tier_factors(name + pools + USERS, tier) for tier in near]
             low, high = (np.array([getattr(f, end) for f in found]) for end in ("low", "high"))
-            return np.minimum(low, 1.0) ** power, np.maximum(high, 1.0) ** power
+            least, most = np.minimum(low, 1.0) ** power, np.maximum(high, 1.0) ** power
+            return np.maximum(least, 1.0 / DOUBT), np.minimum(most, DOUBT)
 
         return Caution(ends("ttft_s")[1], ends("tpot_s")[1], ends("tokens_per_s")[0])
 

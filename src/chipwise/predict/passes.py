@@ -115,7 +115,7 @@ class Passes:
 
     Monotone by what an engine can always do: pad a batch (a smaller one is no slower) or split it (twice the
     batch takes no more than twice the time). A full budget takes no less than a chunk, and no more than its
-    chunks.
+    chunks in passes of their own.
     """
 
     decode_s: Array
@@ -171,7 +171,9 @@ class PassTable:
             [one, np.clip(prompt_s[:, 1], one, one * many), np.minimum(prompt_s[:, 2], one)], axis=-1
         )
         added_s = np.where(self.alone[:, None, None], prompt_s[:, None, :2], np.maximum(added_s, _STEEPEST))
-        added_s[..., 1] = np.clip(added_s[..., 1], added_s[..., 0], added_s[..., 0] * many[:, None])
+        # a budget in chunks, each in a pass: what rides for nothing behind one read of the weights does so once a pass
+        split = added_s[..., 0] * many[:, None] + np.where(self.alone, 0.0, many - 1.0)[:, None] * decode_s
+        added_s[..., 1] = np.clip(added_s[..., 1], added_s[..., 0], split)
         # in one piece each, as `Passes.at` reads them
         return Passes(np.ascontiguousarray(decode_s), np.ascontiguousarray(added_s), prompt_s)
 
