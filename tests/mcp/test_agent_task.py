@@ -40,14 +40,14 @@ async def serve_qwen(client: Client) -> tuple[Agent, dict[str, Any], dict[str, A
     best = plans["plans"][0]
     found = await agent.ask("evidence", search="h200 llama2-70b server")
     rows = found["results"]
-    lead = next((row["id"] for row in rows if row["chips"] == best["chips"]), rows[0]["id"])
+    lead = next((row["id"] for row in rows if row["chips"] == 8), rows[0]["id"])
     claim = await agent.ask(
         "claim",
         result=lead,
         model=model,
         tpot=f"{tpot_s * 1e3:g}ms",
         out=out,
-        count=best["chips"],
+        count=8,
         precision=best["precision"],
     )
     match = await agent.ask("match", model=model, chip=best["chip"], count=best["chips"])

@@ -117,10 +117,10 @@ def test_from_the_form_to_an_answer_that_can_be_shared(visit: Open) -> None:
     page.fill("[name=chips]", "l4,mi300x")
     page.fill("[name=rate]", "40/s")
     page.press("[name=rate]", "Enter")
-    expect(page.locator("tr[data-rank]")).to_have_count(1)
+    expect(page.locator("tr[data-rank]")).to_have_count(2)
     second = page.inner_text("#result h2")
     assert second != first
-    expect(page.locator("#status")).to_contain_text("1 plans")
+    expect(page.locator("#status")).to_contain_text("2 plans")
     assert "rate=40%2Fs" in page.url
     other = visit().open(page.url.removeprefix(page.url.split("/plan")[0]))
     assert other.input_value("[name=rate]") == "40/s"
