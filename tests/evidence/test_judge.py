@@ -79,3 +79,14 @@ def test_few_cells_are_trusted_less() -> None:
 def test_only_known_figures_are_judged() -> None:
     with pytest.raises(KeyError):
         judge("watts", 1.0)
+
+
+def test_a_tier_that_was_not_measured_is_no_wider_than_the_next_that_was() -> None:
+    table = {("x", "chip"): Factors(0.8, 2.0, 300, 20), ("x", "kind"): Factors(0.7, 2.5, 300, 20)}
+    for tier in ("vendor", "runtime", "generation"):
+        found = tier_factors("x", tier, table)
+        assert (found.low, found.high) >= (0.7, 2.0), tier
+        assert found.high <= 2.5, tier
+    assert tier_factors("x", "kind", table) == Factors(0.7, 2.5, 300, 20)
+    alone = {("x", "chip"): Factors(0.8, 2.0, 300, 20)}
+    assert tier_factors("x", "kind", alone).high > 3.0, "nothing further was measured: it widens"

@@ -178,7 +178,7 @@ def tier_factors(
     figure: str, nearness: Nearness, table: Mapping[tuple[str, str], Factors] | None = None
 ) -> Factors:
     """The interval of a tier, no narrower than those of nearer ones; where it was not measured, that of the next
-    nearer one, widened.
+    nearer one, widened, but no wider than the next further one that was.
 
     Raises `KeyError` for a figure that is not judged.
     """
@@ -190,16 +190,23 @@ def tier_factors(
     while not any(name == figure for name, _ in known) and " " in figure:
         figure = figure.rpartition(" ")[0]
     order: tuple[Nearness, ...] = get_args(Nearness)
-    widest: Factors | None = None
+    widest: Factors | None = None  # of the tiers so far
+    measured: Factors | None = None  # of those that were
     for tier in order[: order.index(nearness) + 1]:
         if tier == "stack" and nearness in ("vendor", "runtime"):
             continue  # benchmarks of other vendors' software say nothing of generations that a fit saw
         found = known.get((figure, tier))
         if found is not None:
             # further away is never told to be surer
-            widest = found if widest is None else widest.at_least(found)
+            widest = measured = found if measured is None else measured.at_least(found)
         elif widest is not None:
             widest = widest.widened(WIDER[tier])
+    if widest is not None and widest is not measured:
+        further = (known.get((figure, tier)) for tier in order[order.index(nearness) :])
+        beyond = next((f for f in further if f is not None), None)
+        if beyond is not None and measured is not None:
+            most = measured.at_least(beyond)
+            widest = Factors(max(widest.low, most.low), min(widest.high, most.high))
     return widest or Factors(*PROVISIONAL[figure])
 
 
