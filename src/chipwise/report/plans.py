@@ -270,8 +270,8 @@ def _foot(report: PlanReport, plans: Sequence[PlanRecord], command: str, *, ever
     # how a configuration was read is said in any case
     said = report.assumptions if everything else report.model.assumptions
     assumed = [*_asked(report), *said]
-    left = len(report.assumptions) - len(said)
-    more = f"; {left} more assumptions (--all)" if left else ""
+    unsaid = len(report.assumptions) - len(said)
+    more = f"; {unsaid} more assumptions (--all)" if unsaid else ""
     foot.append(f"assumed: {'; '.join(assumed)}{more}")
     return [*foot, f"next: {command}"] if command else foot
 
