@@ -82,7 +82,7 @@ def test_the_check_says_what_its_client_should_measure(tmp_path: Path) -> None:
     assert burst > 1.2 * plain
     (_, verify) = launch(file, "vllm")
     (line,) = [line for line in verify.text.splitlines() if "should measure" in line]
-    assert line.startswith("# vllm-bench ")
+    assert line.startswith("# this client (vllm-bench) ")
     assert f"TTFT {format_seconds(burst)} [" in line
 
 

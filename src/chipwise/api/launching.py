@@ -118,6 +118,8 @@ def _serve(saved: Saved, plan: Mapping[str, Any]) -> ServeSpec:
         f"predicted: TTFT {_span(plan['ttft_s'])}, TPOT {_span(plan['tpot_s']) if plan['tpot_s'] else '-'} (80 %), "
         f"{plan['concurrency']:.0f} requests in flight{each}"
     ]
+    if convert:
+        expected.append(f"weights: {own} turned into {convert} while they are loaded, quality not assessed")
     if precision != own and not convert:
         expected.append(f"weights: a checkpoint in {precision} is needed, {model['name']} is {own}")
     if guess is not None:

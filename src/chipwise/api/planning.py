@@ -13,7 +13,7 @@ from chipwise.api.loaded import find_chip, load_generating
 from chipwise.api.operate import operate
 from chipwise.api.placing import Terms
 from chipwise.api.published import beside_published
-from chipwise.api.searching import RUNTIMES, Effort, Found, before, search
+from chipwise.api.searching import RUNTIMES, Effort, Found, search
 from chipwise.api.unmet import no_plan, refusal_record
 from chipwise.catalog.chips import load_chips
 from chipwise.catalog.override import told
@@ -22,7 +22,7 @@ from chipwise.parallel.layout import Reason
 from chipwise.predict.fleet import Day, over_day
 from chipwise.report.assemble import model_record, rank_plans, workload_record
 from chipwise.report.records import PlanRecord, PlanReport, RefusalRecord
-from chipwise.search.choose import EQUAL
+from chipwise.search.choose import EQUAL, Choice
 from chipwise.search.deployments import LOCAL_FORMS, deployments
 from chipwise.search.space import FEW, Limits
 from chipwise.workload.curve import RateCurve
@@ -91,6 +91,10 @@ def plan(
     if narrow is not None:
         other, _ = searched(narrow, limits)
         plans, considered = _cheaper(stored, result, narrow, other), considered + other.considered
+        for chip, refusal in other.refusals.items():
+            if chip in result.refusals:
+                result.refusals[chip] = result.refusals[chip].closer(refusal)
+        unmet, rejected = list(result.refusals.values()), rejected + other.rejected
     if not plans:
         dearer = None
         if limits.max_usd_per_h is not None:
@@ -135,12 +139,23 @@ def _narrower(context: Context, model: str, terms: Terms) -> Context | None:
     return replace(context, found=replace(found, notes=context.found.notes))
 
 
+def _pays(choice: Choice, stored: Choice, context: Context) -> bool:
+    """Whether another format keeps the targets where the stored one does not, or is clearly cheaper; being faster alone
+    is no reason, nor is spare room on chips that one has."""
+    if choice.sure != stored.sure:
+        return choice.sure
+    if context.pricing is None and context.workload.rate_per_s is not None:
+        return False
+    mine, its = choice.order[1], stored.order[1]
+    return (its - mine) / max(abs(its), abs(mine), 1e-30) > EQUAL
+
+
 def _cheaper(plans: list[PlanRecord], stored: Found, narrow: Context, other: Found) -> list[PlanRecord]:
     """Plans with those of the `other` format for each chip that is clearly better in it."""
     cheaper = {
         chip: choice
         for chip, choice in other.choices.items()
-        if chip not in stored.choices or before(choice, stored.choices[chip], EQUAL)
+        if chip not in stored.choices or _pays(choice, stored.choices[chip], narrow)
     }
     words = f"{NARROWER} in place of the checkpoint's format: quality not assessed"
     converted = [

@@ -14,7 +14,7 @@ from chipwise.search.choose import Choice, Refusal, choose
 from chipwise.search.evaluate import evaluate
 from chipwise.search.space import Deployment, Limits, candidates
 
-__all__ = ["RUNTIMES", "Effort", "Found", "before", "search"]
+__all__ = ["RUNTIMES", "Effort", "Found", "search"]
 
 Effort = Literal["best", "own", "named", "market"]
 
@@ -69,7 +69,7 @@ def search(
             for choice in choices:
                 chip = choice.deployment.chip.id
                 best = found.choices.get(chip)
-                if best is None or before(choice, best, CLEARLY.get(effort, 0.0)):
+                if best is None or _before(choice, best, CLEARLY.get(effort, 0.0)):
                     found.choices[chip] = choice
             for refusal in refusals:
                 chip = refusal.deployment.chip.id
@@ -80,7 +80,7 @@ def search(
     return found
 
 
-def before(choice: Choice, best: Choice, clearly: float) -> bool:
+def _before(choice: Choice, best: Choice, clearly: float) -> bool:
     """Whether a choice is clearly better than the one that is preferred."""
     for mine, its in zip(choice.order, best.order, strict=True):
         gap = (its - mine) / max(abs(its), abs(mine), 1e-30)

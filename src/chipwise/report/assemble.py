@@ -333,16 +333,16 @@ def _usd_per_million(
 def rank_plans(plans: list[PlanRecord], workload: Workload) -> tuple[PlanRecord, ...]:
     """Plans in order, numbered, with the front and the ties marked.
 
-    First those that keep the targets with the confidence asked for, of them those with a price. Then what the user
-    pays: one local user waits for a whole answer; serving a given rate costs dollars per hour; else dollars per output
-    token, prompts included; without any price tokens per second. What counts is the cautious end: the middle price at
+    First those that keep the targets with the confidence asked for, then the others, the surest first; then those with
+    a price. Then what the user pays: one local user waits for a whole answer; serving a given rate costs dollars per
+    hour; else dollars per output token, prompts included; without any price tokens per second. What counts is the cautious end: the middle price at
     the low end of the speed. Within the noise of list prices plans cost the same: of those come first the ones that
     rest on measurements and fresh prices, then fewer machines, fewer chips, fewer replicas, and the cheaper. Being
     faster than the targets ask earns nothing. Two plans tie where each one's figure lies inside the other's interval.
     """
     paid = workload.task != "local" and any(p.price for p in plans)
     wary = [(_goal(p, workload, paid=paid), p) for p in plans]
-    wary.sort(key=lambda pair: (_unsure(pair[1], workload), pair[0] is None, _cautious(*pair, paid=paid)))
+    wary.sort(key=lambda pair: (*_doubt(pair[1], workload), pair[0] is None, _cautious(*pair, paid=paid)))
     if paid:
         wary = _simplest_within_noise(wary, workload)
     plans = [plan for _, plan in wary]
@@ -361,8 +361,11 @@ def rank_plans(plans: list[PlanRecord], workload: Workload) -> tuple[PlanRecord,
 Ranked = tuple[Figure | None, PlanRecord]
 
 
-def _unsure(plan: PlanRecord, w: Workload) -> bool:
-    return plan.chance is not None and plan.chance < w.confidence - 0.005  # as it is printed
+def _doubt(plan: PlanRecord, w: Workload) -> tuple[bool, float]:
+    """Whether targets hold less surely than asked, and then how surely, in whole percent."""
+    # interval ends have three digits
+    unsure = plan.chance is not None and plan.chance < w.confidence - 0.002
+    return unsure, -round(plan.chance or 0.0, 2) if unsure else 0.0
 
 
 def _cautious(goal: Figure | None, plan: PlanRecord, *, paid: bool) -> float:
@@ -382,13 +385,10 @@ def _simplest_within_noise(pairs: list[Ranked], w: Workload) -> list[Ranked]:
     for pair in pairs:
         goal, plan = pair
         leader = runs[-1][0] if runs else None
-        alike = leader is not None and (leader[0] is None, _unsure(leader[1], w)) == (
-            goal is None,
-            _unsure(plan, w),
-        )
+        kind = _doubt(plan, w), goal is None
         if (
             leader
-            and alike
+            and kind == (_doubt(leader[1], w), leader[0] is None)
             and (
                 goal is None
                 or _cautious(*pair, paid=True) < _cautious(*leader, paid=True) * (1.0 + PRICE_NOISE)

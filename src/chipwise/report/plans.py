@@ -33,7 +33,7 @@ RESOURCE = {
 GROUPS = {
     "SLO": "miss the latency targets",
     "MEMORY": "lack memory",
-    "BUDGET": "above the price limit",
+    "BUDGET": "beyond the limit of price or chips",
     "NO_PRICE": "no price known",
     "NO_COST_MODEL": "speed not modelled yet",
     "NO_RUNTIME": "no serving software known",
@@ -144,7 +144,7 @@ PLANS = (
     Column("tok/s/chip", "tokens_per_s_per_chip.mid", lambda v: format_number(v, 4), right=True, spare=4,
            short="tokens_per_s_per_chip"),
     Column("tok/s/user", "tokens_per_s_per_user.mid", lambda v: format_number(v, 2), right=True, spare=8),
-    Column("", "chance", short="chance_of_targets"),
+    Column("targets hold", "chance", lambda v: f"{_percent(v)} %", right=True, spare=2, short="chance_of_targets"),
     Column("", "hosts", short="hosts"),
     Column("", "requests_per_s", short="requests_per_s"),
     Column("", "largest_requests_per_s", short="largest_requests_per_s"),
@@ -209,16 +209,24 @@ def _does(report: PlanReport) -> str:
         return f"One user waits {speed}."
     does = "It serves" if w.task == "serve" else "It completes"
     said = f"{does} {format_number(first.requests_per_s)} requests/s at {speed}"
-    targets = [format_seconds(t) for t in (w.ttft_s, w.tpot_s, w.e2e_s) if t and w.task == "serve"]
+    tpot_s = None if first.tpot_s is None else w.tpot_s
+    targets = [format_seconds(t) for t in (w.ttft_s, tpot_s, w.e2e_s) if t and w.task == "serve"]
     if targets and first.chance is not None:
-        holds = "hold" if len(targets) > 1 else "holds"
-        kept = f"{holds} with {min(first.chance, 0.99):.0%} probability"
-        said += f"; the target{'s' if len(targets) > 1 else ''} {' and '.join(targets)} {kept}"
+        many = len(targets) > 1
+        kept = f"{'hold' if many else 'holds'} with {_percent(first.chance)}% probability"
+        if report.considered > 1 and first.chance < w.confidence - 0.002:
+            kept += f", which is less than the {w.confidence:.0%} asked for: no plan is surer"
+        said += f"; the target{'s' if many else ''} {' and '.join(targets)} {kept}"
     elif targets:
         said += f"; targets: {' and '.join(targets)}"
     if w.rate_per_s is not None and report.considered > 1:
         said += f", at {first.load:.0%} of the load it could carry"
     return f"{said}."
+
+
+def _percent(chance: float) -> int:
+    """Whole percent that are not too many; 99 stands for all that is more."""
+    return min(int(100.0 * chance + 0.2), 99)
 
 
 def _alternatives(report: PlanReport) -> list[str]:

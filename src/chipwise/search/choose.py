@@ -18,7 +18,7 @@ from chipwise.search.targets import Caution, meets
 from chipwise.units import Array
 from chipwise.workload.workload import Workload
 
-__all__ = ["Choice", "Refusal", "choose", "pareto"]
+__all__ = ["EQUAL", "Choice", "Refusal", "choose", "pareto"]
 
 CLOSER = (Reason.NO_MEMORY_FIGURE, Reason.MEMORY, Reason.SLO, Reason.BUDGET, Reason.NO_PRICE)
 """Reasons of candidates that came ever closer to being a plan; before them come layouts that are not legal."""

@@ -58,7 +58,7 @@ class Workload:
         for name, least, most in (("confidence", 0.5, 0.99), ("utilisation", 0.05, 1.0)):
             if not least <= getattr(self, name) <= most:
                 raise UsageError(
-                    f"{name}: {getattr(self, name):.3g} is out of range", f"{least:.0%} to {most:.0%}"
+                    f"--{name} {getattr(self, name):.0%} is out of range", f"{least:.0%} to {most:.0%}"
                 )
         if self.percentile is not None and not 0.5 <= self.percentile <= 0.999:
             raise UsageError(f"percentile: {self.percentile:g} is out of range", "p50 to p99.9")

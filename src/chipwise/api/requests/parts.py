@@ -199,8 +199,8 @@ class Targets(Lengths):
             tpot_s=tpot_s,
             e2e_s=self.values["e2e"],
             percentile=self.values["percentile"],
-            confidence=self.values["confidence"] or CONFIDENCE,
-            utilisation=self.values["utilisation"] or UTILISATION,
+            confidence=CONFIDENCE if self.confidence is None else self.values["confidence"],
+            utilisation=UTILISATION if self.utilisation is None else self.values["utilisation"],
         )
 
     def curve(self) -> RateCurve | None:

@@ -24,7 +24,11 @@ def verification(spec: ServeSpec, tool: str = "vllm", *, whole: bool = False) ->
     command = _sglang(spec) if tool == "sglang" else _vllm(spec, whole=whole)
     rate, _ = _load(spec)
     harness = CLIENTS[tool][rate is not None]
-    notes = [f"{name} should measure: {figures}" for name, figures in spec.measured if name == harness]
+    notes = [
+        f"this client ({name}) should measure: {figures}"
+        for name, figures in spec.measured
+        if name == harness
+    ]
     if tool == "vllm" and not spec.runtime.startswith(("vllm", "neuronx")):
         version = get_tool("vllm").version
         notes.append(f"the benchmark is vLLM's, a client of any server: pip install vllm=={version}")
