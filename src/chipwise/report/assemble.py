@@ -335,10 +335,11 @@ def rank_plans(plans: list[PlanRecord], workload: Workload) -> tuple[PlanRecord,
 
     First those that keep the targets with the confidence asked for, then the others, the surest first; then those with
     a price. Then what the user pays: one local user waits for a whole answer; serving a given rate costs dollars per
-    hour; else dollars per output token, prompts included; without any price tokens per second. What counts is the cautious end: the middle price at
-    the low end of the speed. Within the noise of list prices plans cost the same: of those come first the ones that
-    rest on measurements and fresh prices, then fewer machines, fewer chips, fewer replicas, and the cheaper. Being
-    faster than the targets ask earns nothing. Two plans tie where each one's figure lies inside the other's interval.
+    hour; else dollars per output token, prompts included; without any price tokens per second. What counts is the
+    cautious end: the middle price at the low end of the speed. Within the noise of list prices plans cost the same: of
+    those come first the ones that rest on measurements and fresh prices, then fewer machines, fewer chips, fewer
+    replicas, and the cheaper. Being faster than the targets ask earns nothing. Two plans tie where each one's figure
+    lies inside the other's interval.
     """
     paid = workload.task != "local" and any(p.price for p in plans)
     wary = [(_goal(p, workload, paid=paid), p) for p in plans]
