@@ -6,7 +6,7 @@ from datetime import date
 
 from bench.timing import median_s
 from chipwise import api
-from chipwise.calibrate.parameters import shipped_parameters
+from chipwise.api.placing import Terms
 from chipwise.catalog.chips import load_chips
 from chipwise.catalog.pricing import Pricing
 from chipwise.search.choose import choose
@@ -30,20 +30,19 @@ def plans_per_s() -> dict[str, tuple[float, float]]:
 
 
 def _of(model: str) -> tuple[float, float]:
-    graph = api.load(model).graph
-    numbers = shipped_parameters()
+    context = Terms().context(model, WORKLOAD)
+    graph = context.found.graph
+    terms = Terms(precision=graph.model.precision.name)  # one format, as the search below has it
     offered, _ = deployments(graph.model, [c for c in load_chips().values() if c.rentable])
     prices = {d.chip.id: Pricing().basis(d.chip.id, date(2026, 11, 21)) for d in offered}
-    considered = api.plan(model, WORKLOAD).considered
+    considered = api.plan(model, WORKLOAD, terms).considered
 
     def search() -> None:
         for group in candidates(graph, offered, Limits()):
-            family, software = group.deployments[0].device.family, group.deployments[0].runtime.id
-            costs = numbers.cost(family, software, [d.chip for d in group.deployments])
-            rates = costs, numbers.overheads(family, software)
-            choose(evaluate(graph, group, WORKLOAD, *rates), WORKLOAD, prices, Limits())
+            priced = evaluate(graph, group, WORKLOAD, *context.rates(group.deployments))
+            choose(priced, WORKLOAD, prices, Limits(), context.caution(group.deployments))
 
     def whole() -> None:
-        api.plan(model, WORKLOAD)
+        api.plan(model, WORKLOAD, terms)
 
     return considered / median_s(search), considered / median_s(whole)
