@@ -79,13 +79,11 @@ class Context:
         pools = APART if self.tactics.apart else ""
         near = [tier_of(d.chip, d.runtime.id, self.numbers, level=self.tactics.level) for d in deployments]
 
-        def ends(name: str) -> tuple[Array, Array]:
-            found = [tier_factors(name + pools + USERS, tier) for tier in near]
-            low, high = (np.array([getattr(f, end) for f in found]) for end in ("low", "high"))
-            least, most = np.minimum(low, 1.0) ** power, np.maximum(high, 1.0) ** power
-            return np.maximum(least, 1.0 / DOUBT), np.minimum(most, DOUBT)
+        def most(name: str) -> Array:
+            high = np.array([tier_factors(name + pools + USERS, tier).high for tier in near])
+            return np.asarray(np.minimum(np.maximum(high, 1.0) ** power, DOUBT))
 
-        return Caution(ends("ttft_s")[1], ends("tpot_s")[1], ends("tokens_per_s")[0])
+        return Caution(most("ttft_s"), most("tpot_s"))
 
     def basis(self, chip: str) -> Rent | Own | None:
         """How a chip is paid, None where that is unknown or nothing is paid. Without a rate replicas run full, and

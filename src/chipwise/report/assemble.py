@@ -364,8 +364,7 @@ Ranked = tuple[Figure | None, PlanRecord]
 
 def _doubt(plan: PlanRecord, w: Workload) -> tuple[bool, float]:
     """Whether targets hold less surely than asked, and then how surely, in whole percent."""
-    # interval ends have three digits
-    unsure = plan.chance is not None and plan.chance < w.confidence - 0.002
+    unsure = not plan.keeps_targets(w.confidence)
     return unsure, -round(plan.chance or 0.0, 2) if unsure else 0.0
 
 

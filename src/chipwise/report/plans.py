@@ -214,7 +214,7 @@ def _does(report: PlanReport) -> str:
     if targets and first.chance is not None:
         many = len(targets) > 1
         kept = f"{'hold' if many else 'holds'} with {_percent(first.chance)}% probability"
-        if report.considered > 1 and first.chance < w.confidence - 0.002:
+        if report.considered > 1 and not first.keeps_targets(w.confidence):
             kept += f", which is less than the {w.confidence:.0%} asked for: no plan is surer"
         said += f"; the target{'s' if many else ''} {' and '.join(targets)} {kept}"
     elif targets:

@@ -266,6 +266,10 @@ class PlanRecord(Quantified):
     on_front: bool = False
     ties: tuple[int, ...] = ()
 
+    def keeps_targets(self, confidence: float) -> bool:
+        """Whether the targets hold with that probability; ends of intervals have three digits."""
+        return self.chance is None or self.chance >= confidence - 0.002
+
     @property
     def load(self) -> float:
         """The part of the load that it could carry within the targets that it carries."""

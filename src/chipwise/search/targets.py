@@ -18,16 +18,15 @@ __all__ = ["Caution", "held", "meets", "tails_at"]
 
 @dataclass(frozen=True)
 class Caution:
-    """What times and rates are multiplied with to hold with the probability that was asked for, columns [N]: `first`
-    and `further` of TTFT and TPOT (at least 1), `rate` of requests per second (at most 1)."""
+    """What times are multiplied with to hold with the probability that was asked for, columns [N] of at least 1:
+    `first` TTFT, `further` TPOT."""
 
     first: Array
     further: Array
-    rate: Array
 
     def take(self, which: NDArray[np.intp]) -> Caution:
         """Those of some deployments."""
-        return Caution(self.first[which], self.further[which], self.rate[which])
+        return Caution(self.first[which], self.further[which])
 
 
 MARGIN = 0.1  # of a load: neighbours that say how times grow with it
