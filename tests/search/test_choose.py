@@ -38,7 +38,7 @@ LIMITS = Limits(max_devices=8)
 
 def certain(deployments: int = len(DEPLOYMENTS)) -> Caution:
     """Middles taken at their word."""
-    return Caution(*(np.ones(deployments) for _ in range(2)))
+    return Caution(*(np.ones(deployments) for _ in range(3)))
 
 
 def choices(  # type: ignore[no-untyped-def]

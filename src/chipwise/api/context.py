@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from datetime import date
 from statistics import NormalDist
@@ -61,6 +61,12 @@ class Context:
         if self.tactics.apart and self.workload.task == "local":
             raise UsageError("--disaggregate is for many users", "add --task serve or --task batch")
 
+    def without_budget(self) -> Context:
+        """The same, where a job may cost anything."""
+        job = self.workload.job
+        free = None if job is None else replace(job, max_usd=None)
+        return replace(self, workload=replace(self.workload, job=free))
+
     def rates(self, deployments: Sequence[Deployment]) -> tuple[CostParameters, Overheads]:
         """The parameters of deployments of one family and runtime, a number per deployment where they differ."""
         family, software = deployments[0].device.family, deployments[0].runtime.id
@@ -79,17 +85,23 @@ class Context:
         pools = APART if self.tactics.apart else ""
         near = [tier_of(d.chip, d.runtime.id, self.numbers, level=self.tactics.level) for d in deployments]
 
-        def most(name: str) -> Array:
-            high = np.array([tier_factors(name + pools + USERS, tier).high for tier in near])
-            return np.asarray(np.minimum(np.maximum(high, 1.0) ** power, DOUBT))
+        def most(slower: Iterable[float]) -> Array:
+            return np.asarray(np.minimum(np.maximum(list(slower), 1.0) ** power, DOUBT))
 
-        return Caution(most("ttft_s"), most("tpot_s"))
+        def high(name: str) -> Array:
+            return most(tier_factors(name + pools + USERS, tier).high for tier in near)
+
+        done = f"tokens_per_s{level_figure(self.workload.task, self.tactics.level) or pools + USERS}"
+        return Caution(
+            high("ttft_s"), high("tpot_s"), most(1.0 / tier_factors(done, tier).low for tier in near)
+        )
 
     def basis(self, chip: str) -> Rent | Own | None:
         """How a chip is paid, None where that is unknown or nothing is paid. Without a rate replicas run full, and
         as many as fill a machine: each pays its share."""
         found = self.pricing.basis(chip, self.today) if self.pricing else None
-        full = self.workload.rate_per_s is None and self.workload.task != "local"
+        w = self.workload
+        full = w.rate_per_s is None and w.due_per_s is None and w.task != "local"
         return replace(found, filled=True) if full and isinstance(found, Rent) else found
 
     def price(self, chip: str, chips: int, group: int = 1) -> PriceRecord | None:

@@ -57,7 +57,7 @@ def _most(e: Evaluated, choices: Sequence[Choice], loads: Loads, w: Workload, ca
     """The load of every choice at which throughput is highest within memory and targets [N]: at the batch of the grid
     that was found best, or between it and the next. Targets hold cautiously wherever they did at that batch."""
     sure = np.array([c.sure for c in choices])
-    caution = Caution(*(np.where(sure, x, 1.0) for x in (caution.first, caution.further)))
+    caution = Caution(*(np.where(sure, x, 1.0) for x in (caution.first, caution.further, caution.whole)))
     rows, points = (np.array([getattr(c, name) for c in choices]) for name in ("index", "point"))
     load = e.prediction.load
     low = load[rows, points]

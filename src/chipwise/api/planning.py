@@ -97,11 +97,11 @@ def plan(
         unmet, rejected = list(result.refusals.values()), rejected + other.rejected
     if not plans:
         dearer = None
-        if limits.max_usd_per_h is not None:
-            free = replace(limits, max_usd_per_h=None)
-            formats = [context] if narrow is None else [context, narrow]
-            priced = [p for one in formats for p in _records(one, searched(one, free)[0]) if p.price]
-            dearer = min(priced, key=lambda p: p.price.mid if p.price else 0.0, default=None)
+        if limits.max_usd_per_h is not None or (workload.job and workload.job.max_usd is not None):
+            unlimited = replace(limits, max_usd_per_h=None)
+            formats = [one.without_budget() for one in (context, narrow) if one is not None]
+            priced = [p for one in formats for p in _records(one, searched(one, unlimited)[0]) if p.price]
+            dearer = min(priced, key=PlanRecord.usd, default=None)
         raise no_plan(found.graph.model.name, workload, rejected, unmet, never, dearer)
     del rejected[Reason.OK]
     if curve is not None:

@@ -52,6 +52,7 @@ def no_plan(
         for key in ("ttft_s", "tpot_s", "requests_per_s")
         if np.isfinite(value := getattr(reach, key)) and value > 0
     }
+    deadline_s = workload.job.deadline_s if workload.job else None
     if rejected.get(Reason.BUDGET) or any(r.reason is Reason.BUDGET for r in refusals):
         if workload.rate_per_s is not None and reach.requests_per_s > 0:
             first = max(refusals, key=lambda r: r.reach.requests_per_s)
@@ -60,6 +61,17 @@ def no_plan(
                 f"{format_number(reach.requests_per_s)} requests/s are sustained, on {first.deployment.chip.id}"
             )
             hint = "lower --rate, raise --max-chips or --max-usd-per-h, or add chips to --have"
+        elif deadline_s and workload.due_per_s and 0 < reach.requests_per_s < workload.due_per_s:
+            first = max(refusals, key=lambda r: r.reach.requests_per_s)
+            soonest = workload.due_per_s * deadline_s / reach.requests_per_s / 3600.0
+            what = (
+                f"{name}: within the limits the job takes {format_number(soonest)} hours at best, on "
+                f"{first.deployment.chip.id}"
+            )
+            hint = "allow a later --deadline, raise --max-chips, or add chips to --have"
+        elif workload.job is not None:
+            what = f"{name}: no plan does the job within the limits of chips or cost"
+            hint = "raise --max-usd or --max-chips, or allow a later --deadline"
         else:
             what = f"{name}: no plan within the limits of chips or cost"
             hint = "raise --max-chips or --max-usd-per-h, or add chips to --have"
@@ -68,6 +80,9 @@ def no_plan(
             what += f"; the cheapest plan without a limit of cost is {dearer.chips}x {dearer.chip} at "
             what += f"{format_number(usd)} $/h"
             best |= {"usd_per_h": usd}
+            if dearer.job is not None:
+                what += f", ${format_number(dearer.usd())} in all"
+                best |= {"usd": dearer.usd()}
         return InfeasibleError(what, hint, reasons=reasons, reachable=best)
     unpriced = [r.deployment.chip.id for r in refusals if r.reason is Reason.NO_PRICE]
     if unpriced:

@@ -28,7 +28,8 @@ def taking(*kinds: type, **changed: Any) -> Callable[[Callable[..., None]], Call
     """Makes a command of a function: it takes the fields of the questions as options, and gets their values as a
     dictionary, its first argument. `changed` are other annotated types for some of them (None: no option).
     """
-    options = [o for kind in kinds for o in _options(kind, changed)]
+    # what two questions both ask is one option
+    options = list({o.name: o for kind in reversed(kinds) for o in _options(kind, changed)}.values())
 
     def of(run: Callable[..., None]) -> Callable[..., None]:
         own = list(inspect.signature(run, eval_str=True).parameters.values())[1:]

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from cyclopts import Parameter
 
 from chipwise.api.requests.command import command_line
-from chipwise.api.requests.parts import TrainOptions
+from chipwise.api.requests.parts import JobOptions, TrainOptions
 from chipwise.api.requests.planning import (
     CompareRequest,
     EstimateRequest,
@@ -47,7 +47,7 @@ def plan(
 
         plan_training(given, output, everything=all_)
         return
-    refuse(given, TrainOptions, (), given["task"])
+    refuse(given, TrainOptions, tuple(JobOptions.__dataclass_fields__), given["task"])
     names = PlanRequest.__dataclass_fields__
     request = PlanRequest(**{name: value for name, value in given.items() if name in names})
     _show_plans("plan", request, output, everything=all_)

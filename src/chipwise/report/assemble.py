@@ -16,6 +16,7 @@ from chipwise.parallel.memory import MemoryAccount
 from chipwise.predict.service import Prediction
 from chipwise.report.records import (
     Figure,
+    JobRecord,
     LayoutRecord,
     MemoryRecord,
     ModelRecord,
@@ -93,6 +94,7 @@ def workload_record(w: Workload) -> WorkloadRecord:
         w.percentile,
         w.confidence,
         w.utilisation,
+        *((w.job.tokens, w.job.deadline_s, w.job.max_usd) if w.job else ()),
     )
 
 
@@ -246,16 +248,31 @@ def plan_record(
         prompt_workers=fleet.prompt_workers,
         note=deployment.note,
         system=deployment.system.id if deployment.system else "",
-        chance=_chance(workload, ttft, tpot, tails),
+        chance=_chance(workload, ttft, tpot, tails, tokens),
+        job=_job(workload, tokens, price),
         hosts=_hosts(deployment, fleet, layout),
     )
 
 
+def _job(w: Workload, tokens: Estimate, price: PriceRecord | None) -> JobRecord | None:
+    """Hours and dollars of the job at these tokens per second."""
+    if w.job is None:
+        return None
+    hours = tokens.inverse(w.job.tokens / 3600.0)
+    if price is None:
+        return JobRecord(figure(hours), None)
+    ends = (price.mid * hours.mid, price.low * hours.low, price.high * hours.high)
+    return JobRecord(figure(hours), Figure(*ends, hours.basis, hours.provisional))
+
+
 def _chance(
-    w: Workload, ttft: Estimate, tpot: Estimate | None, tails: Mapping[str, TailRecord]
+    w: Workload, ttft: Estimate, tpot: Estimate | None, tails: Mapping[str, TailRecord], tokens: Estimate
 ) -> float | None:
     """The probability that the least certain of the targets holds, of a percentile with the spread of the mean; None
     without a target."""
+    if w.job is not None and w.job.deadline_s is not None:
+        took = tokens.inverse(w.job.tokens)
+        return chance(w.job.deadline_s, took.mid, took.low, took.high)
     further = tpot or Estimate(0.0, 0.0, 0.0, ttft.basis)
     first_s, further_s = ttft.mid, further.mid
     if w.percentile is not None:

@@ -10,9 +10,9 @@ from chipwise.report import intervals
 from chipwise.report.catalogue import model_line
 from chipwise.report.fit import memory_view
 from chipwise.report.kernel import AmdahlReport
-from chipwise.report.records import Figure, PlanRecord, PlanReport, PriceRecord, RefusalRecord
+from chipwise.report.records import Figure, JobRecord, PlanRecord, PlanReport, PriceRecord, RefusalRecord
 from chipwise.report.table import DASH, Column, Table
-from chipwise.units import format_number, format_seconds
+from chipwise.units import format_count, format_number, format_seconds
 
 __all__ = ["PLANS", "ExplainReport", "breakdown_view", "gain", "plan_view", "span", "verdict"]
 
@@ -137,6 +137,8 @@ PLANS = (
     Column("$/h", "price", lambda p: f"{intervals.mid(p)}{'*' if p.stale else ''}", right=True, short="usd_per_h"),
     Column("$/M in", "usd_per_million_in", _ends, right=True, spare=10),
     Column("$/M out", "usd_per_million_out", _ends, right=True, spare=6, short="usd_per_million_out"),
+    Column("hours", "job.hours", intervals.number, right=True, short="hours"),
+    Column("$ in all", "job.usd", intervals.number, right=True, short="usd"),
     Column("$/k requests", _per_request, intervals.number, right=True),
     Column("TTFT, ms", "ttft_s", intervals.milliseconds, right=True, short="ttft_ms", scale=1e3),
     Column("TPOT, ms", "tpot_s", intervals.milliseconds, right=True, short="tpot_ms", scale=1e3),
@@ -172,7 +174,9 @@ def plan_view(report: PlanReport, command: str = "", *, everything: bool = False
     """The ranked plans under the verdict. `command` looks into the first, for the last line."""
     plans = report.plans if everything else report.plans[:SHOWN]
     alone = all(p.tpot_s is None for p in report.plans)
-    left_out = ("TPOT, ms", "batch", "$/M out", "tok/s/user") if alone else ("$/k requests",)
+    left_out = {"TPOT, ms", "batch", "$/M out", "tok/s/user"} if alone else {"$/k requests"}
+    # nobody waits for one request of a job
+    left_out |= {"hours", "$ in all"} if report.workload.tokens is None else {"TTFT, ms", "TPOT, ms"}
     columns = [c for c in PLANS if c.head not in left_out]
     head = (model_line(report.model), "", *verdict(report), "")
     foot = _foot(report, plans, command, everything=everything or report.considered == 1)
@@ -207,21 +211,41 @@ def _does(report: PlanReport) -> str:
         speed += f" and {format_seconds(first.tpot_s.mid)} per token after it"
     if w.task == "local":
         return f"One user waits {speed}."
+    if first.job is not None and w.tokens is not None:
+        return _finishes(report, first.job, w.tokens)
     does = "It serves" if w.task == "serve" else "It completes"
     said = f"{does} {format_number(first.requests_per_s)} requests/s at {speed}"
     tpot_s = None if first.tpot_s is None else w.tpot_s
     targets = [format_seconds(t) for t in (w.ttft_s, tpot_s, w.e2e_s) if t and w.task == "serve"]
     if targets and first.chance is not None:
         many = len(targets) > 1
-        kept = f"{'hold' if many else 'holds'} with {_percent(first.chance)}% probability"
-        if report.considered > 1 and not first.keeps_targets(w.confidence):
-            kept += f", which is less than the {w.confidence:.0%} asked for: no plan is surer"
+        kept = f"{'hold' if many else 'holds'} {_surely(report, first.chance)}"
         said += f"; the target{'s' if many else ''} {' and '.join(targets)} {kept}"
     elif targets:
         said += f"; targets: {' and '.join(targets)}"
     if w.rate_per_s is not None and report.considered > 1:
         said += f", at {first.load:.0%} of the load it could carry"
     return f"{said}."
+
+
+def _finishes(report: PlanReport, job: JobRecord, tokens: float) -> str:
+    """When the first plan is done with a job and for how much, and how likely that keeps the deadline."""
+    first, w = report.plans[0], report.workload
+    hours = f"{format_number(job.hours.mid)} hours [{format_number(job.hours.low)} to {format_number(job.hours.high)}]"
+    said = f"It writes {format_count(tokens)} tokens in {hours}"
+    if job.usd is not None:
+        said += f" for about ${intervals.mid(job.usd)}"
+    if w.deadline_s is not None and first.chance is not None:
+        said += f"; the deadline of {format_number(w.deadline_s / 3600.0)} hours holds {_surely(report, first.chance)}"
+    return f"{said}."
+
+
+def _surely(report: PlanReport, chance: float) -> str:
+    w = report.workload
+    said = f"with {_percent(chance)}% probability"
+    if report.considered > 1 and not report.plans[0].keeps_targets(w.confidence):
+        said += f", which is less than the {w.confidence:.0%} asked for: no plan is surer"
+    return said
 
 
 def _percent(chance: float) -> int:
@@ -465,6 +489,14 @@ def _asked(report: PlanReport) -> tuple[str, ...]:
         asked += [load, ttft, tpot]
     if w.e2e_s:
         asked.append(f"{of}answer within {format_seconds(w.e2e_s)}")
+    if w.tokens:
+        asked.append(f"a job of {format_count(w.tokens)} output tokens")
+    if w.deadline_s:
+        asked.append(f"done in {format_number(w.deadline_s / 3600.0)} h")
+    if w.max_usd:
+        asked.append(
+            f"for at most ${format_number(w.max_usd)} even where it takes as long as the interval says"
+        )
     return tuple(asked)
 
 
@@ -477,7 +509,8 @@ def _ranked(report: PlanReport) -> str:
         return "by tokens per second of the plan, most first; no price is known"
     sized = w.task == "serve" and w.rate_per_s is not None
     by = "median $/h" if sized else "median $ per output token, prompts included"
-    kept = f"what keeps the targets with {w.confidence:.0%} probability, then " if w.task == "serve" else ""
+    what = "the targets" if w.task == "serve" else "the deadline" if w.deadline_s else ""
+    kept = f"what keeps {what} with {w.confidence:.0%} probability, then " if what else ""
     return (
         f"{kept}the cheapest ({by}, at the low end of its speed); within {PRICE_NOISE:.0%} of it what is measured and "
         "freshly priced, then fewer hosts, chips and replicas; unpriced last"

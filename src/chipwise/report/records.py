@@ -6,6 +6,7 @@ Units are in the names; `Figure` is a value with its 80 % interval and basis.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
+from math import inf
 
 from chipwise.predict.fleet import Day
 from chipwise.report.answer import Answer
@@ -17,6 +18,7 @@ __all__ = [
     "Figure",
     "FitRecord",
     "FitReport",
+    "JobRecord",
     "LayoutRecord",
     "MemoryRecord",
     "ModelRecord",
@@ -87,6 +89,7 @@ def _unit(name: str, value: float) -> tuple[str, float]:
         "tokens_per_s_per_user": "tokens/s/user",
         "days": "days",
         "usd": "$",
+        "hours": "h",
     }
     if name in per or not name.endswith("_s"):
         return per.get(name, ""), 1.0
@@ -121,7 +124,8 @@ class WorkloadRecord:
     """What was asked. Coefficients of variation are standard deviation over mean; `cached_share` of prompt tokens
     are found in a prefix cache, `common_tokens` of them in every prompt. Targets bound means, or what the share
     `percentile` of requests does not exceed, with the probability `confidence`; plans are given no more than
-    `utilisation` of the load that they could carry."""
+    `utilisation` of the load that they could carry. A job of `tokens` of output in all is done within `deadline_s` and
+    for `max_usd`."""
 
     task: str
     prompt_tokens: float
@@ -137,6 +141,9 @@ class WorkloadRecord:
     percentile: float | None = None
     confidence: float = CONFIDENCE
     utilisation: float = UTILISATION
+    tokens: float | None = None
+    deadline_s: float | None = None
+    max_usd: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,6 +201,14 @@ class TailRecord:
 
 
 @dataclass(frozen=True, slots=True)
+class JobRecord(Quantified):
+    """How long a batch job takes on a plan, and what it costs by the second (None: no price known)."""
+
+    hours: Figure
+    usd: Figure | None
+
+
+@dataclass(frozen=True, slots=True)
 class NearestRecord:
     """The published result nearest to a plan, what it is good for, and the plan's throughput moved by it.
 
@@ -222,8 +237,8 @@ class PlanRecord(Quantified):
     prefill for all of them (0: there is one pool). `tpot_s` includes the share of other requests' prompts
     (None: an answer of one token), `decode_s` does not; `prompt_share` is the share of time that goes into
     prompts. `tails` by quantile ("p95"), `day` where a curve of rates was given. `chance` is the probability that the
-    least certain target holds (None: none was asked), `hosts` the machines that hold all chips. `converted`: weights
-    are not as the checkpoint has them, although no format was asked for.
+    least certain target or the deadline of a `job` holds (None: none was asked), `hosts` the machines that hold all
+    chips. `converted`: weights are not as the checkpoint has them, although no format was asked for.
     """
 
     rank: int
@@ -263,12 +278,19 @@ class PlanRecord(Quantified):
     chance: float | None = None
     hosts: int = 1
     converted: bool = False
+    job: JobRecord | None = None
     on_front: bool = False
     ties: tuple[int, ...] = ()
 
     def keeps_targets(self, confidence: float) -> bool:
         """Whether the targets hold with that probability; ends of intervals have three digits."""
         return self.chance is None or self.chance >= confidence - 0.002
+
+    def usd(self) -> float:
+        """Dollars of its job, else per hour; infinite where no price is known."""
+        if self.price is None:
+            return inf
+        return self.job.usd.mid if self.job and self.job.usd else self.price.mid
 
     @property
     def load(self) -> float:

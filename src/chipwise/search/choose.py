@@ -84,21 +84,24 @@ def choose(
     A replica takes no more than `utilisation` of the rate at which its middle times miss a target, and no more than the
     rate up to which the cautious ones keep all; a candidate whose cautious times keep none is a plan after all others.
     """
-    e = evaluated
+    e, wary = evaluated, caution.take(evaluated.group.which)
     point, meets = _best_point(e, workload)
-    wary, sure = _best_point(e, workload, caution.take(e.group.which))
+    cautious, sure = _best_point(e, workload, wary)
     reason = np.where((e.reason == 0) & ~meets, REASONS.index(Reason.SLO), e.reason)
     rows = np.arange(len(point))
+    served = workload.rate_per_s if workload.task == "serve" else None
+    if served is None:
+        point = np.where(sure, cautious, point)
     rate = np.where(reason == 0, e.prediction.requests_per_s[rows, point], np.nan)
-    replicas = np.ones(len(point))
-    if workload.rate_per_s is not None and workload.task == "serve":
-        each = np.where(sure, e.prediction.requests_per_s[rows, wary], np.inf)
+    if served is not None:
+        each = np.where(sure, e.prediction.requests_per_s[rows, cautious], np.inf)
         rate = np.minimum(workload.utilisation * rate, each)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            replicas = np.ceil(workload.rate_per_s / rate * (1 - 1e-9))
-    else:
-        point = np.where(sure, wary, point)
-        rate = np.where(reason == 0, e.prediction.requests_per_s[rows, point], np.nan)
+    # what is due is done even where a job takes as long as the end of its interval
+    slow = rate / wary.whole
+    due = served if served is not None else workload.due_per_s
+    with np.errstate(invalid="ignore", divide="ignore"):
+        each = rate if served is not None else slow
+        replicas = np.ones(len(point)) if due is None else np.ceil(due / each * (1 - 1e-9))
     per_package = np.array([d.chip.devices_per_package for d in e.group.deployments])[e.group.which]
     alone = np.asarray(e.group.layouts().devices) / per_package
     # workers for prompts are shared by all decode workers of a fleet
@@ -116,11 +119,18 @@ def choose(
     usd_per_h = _usd_per_h(e, prices, chips, together)
     with np.errstate(invalid="ignore"):
         over, unknown = chips > most, np.zeros(len(point), dtype=bool)
+        if workload.due_per_s is not None:
+            over |= replicas * rate < workload.due_per_s
+            sure = sure & (replicas * slow >= workload.due_per_s * (1 - 1e-9))
         if limits.max_usd_per_h is not None:
             # an unknown price is no price below the limit
             unknown = ~over & np.isnan(usd_per_h) & np.isfinite(chips)
             over |= ~(usd_per_h <= limits.max_usd_per_h)
             most = np.minimum(most, _affordable(e, prices, each, together, limits.max_usd_per_h))
+        if workload.job is not None and workload.job.max_usd is not None:
+            hours = workload.job.tokens / workload.output_tokens / (replicas * slow) / 3600.0
+            unknown |= ~over & np.isnan(usd_per_h) & np.isfinite(chips)
+            over |= ~unknown & ~(usd_per_h * hours <= workload.job.max_usd)
         sustained = np.where(reason == 0, np.maximum(np.floor(most / each) - limits.spare, 0.0) * rate, 0.0)
     reason = np.where((reason == 0) & unknown, REASONS.index(Reason.NO_PRICE), reason)
     reason = np.where((reason == 0) & over, REASONS.index(Reason.BUDGET), reason)

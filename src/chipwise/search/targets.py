@@ -19,14 +19,15 @@ __all__ = ["Caution", "held", "meets", "tails_at"]
 @dataclass(frozen=True)
 class Caution:
     """What times are multiplied with to hold with the probability that was asked for, columns [N] of at least 1:
-    `first` TTFT, `further` TPOT."""
+    `first` TTFT, `further` TPOT, `whole` the time of a job."""
 
     first: Array
     further: Array
+    whole: Array
 
     def take(self, which: NDArray[np.intp]) -> Caution:
         """Those of some deployments."""
-        return Caution(self.first[which], self.further[which])
+        return Caution(self.first[which], self.further[which], self.whole[which])
 
 
 MARGIN = 0.1  # of a load: neighbours that say how times grow with it

@@ -8,7 +8,7 @@ from typing import Literal
 from chipwise.errors import UsageError
 from chipwise.workload.lengths import Lengths, PrefixCache
 
-__all__ = ["CONFIDENCE", "UTILISATION", "Task", "Workload"]
+__all__ = ["CONFIDENCE", "UTILISATION", "Job", "Task", "Workload"]
 
 Task = Literal["serve", "batch", "local"]
 
@@ -19,13 +19,29 @@ UTILISATION = 0.7
 
 
 @dataclass(frozen=True, slots=True)
+class Job:
+    """Batch work with an end: `tokens` of output in all, within `deadline_s` and for at most `max_usd` (None: no
+    limit). Raises `UsageError` for what is out of range."""
+
+    tokens: float
+    deadline_s: float | None = None
+    max_usd: float | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("tokens", "deadline_s", "max_usd"):
+            value = getattr(self, name)
+            if value is not None and not 0 < value < 1e19:
+                raise UsageError(f"{name}: {value:g} is out of range", "more than zero", field=name)
+
+
+@dataclass(frozen=True, slots=True)
 class Workload:
     """Mean lengths in tokens, load and targets.
 
     `serve`: many users, `rate_per_s` requests (None: show what one replica can take). `batch`: as many tokens
-    as possible, no targets. `local`: one user, one machine. `ttft_s` bounds the time to the first token and
-    `tpot_s` the time per further token, `e2e_s` the whole answer (None: no limit): means, or what the
-    share `percentile` of requests does not exceed; plans keep them with the probability `confidence`, at no more than
+    as possible, no targets; `job` says how many in all and by when (None: there is no end). `local`: one user, one
+    machine. `ttft_s` bounds the time to the first token and `tpot_s` the time per further token, `e2e_s` the whole
+    answer (None: no limit): means, or what the share `percentile` of requests does not exceed; plans keep them with the probability `confidence`, at no more than
     `utilisation` of the load that they could carry. `lengths` are distributions with those means
     (None: all requests alike), `prefix` what a prefix cache answers (None: nothing).
 
@@ -44,6 +60,7 @@ class Workload:
     utilisation: float = UTILISATION
     lengths: Lengths | None = None
     prefix: PrefixCache | None = None
+    job: Job | None = None
 
     def __post_init__(self) -> None:
         for name in ("prompt_tokens", "output_tokens"):
@@ -62,11 +79,22 @@ class Workload:
                 )
         if self.percentile is not None and not 0.5 <= self.percentile <= 0.999:
             raise UsageError(f"percentile: {self.percentile:g} is out of range", "p50 to p99.9")
+        if self.job is not None and self.task != "batch":
+            raise UsageError(
+                f"--tokens says nothing about --task {self.task}", "a job has --task batch", field="tokens"
+            )
 
     @classmethod
     def spread(cls, lengths: Lengths, task: Task = "serve") -> Workload:
         """A workload of requests with those lengths, without load or targets."""
         return cls(task, lengths.prompt_tokens, lengths.output_tokens, lengths=lengths)
+
+    @property
+    def due_per_s(self) -> float | None:
+        """Requests per second that finish its job by the deadline, None where nothing is due."""
+        if self.job is None or self.job.deadline_s is None:
+            return None
+        return self.job.tokens / self.output_tokens / self.job.deadline_s
 
     @property
     def served(self) -> Lengths:

@@ -43,7 +43,17 @@ if TYPE_CHECKING:
     from chipwise.api.tactics import Tactics
     from chipwise.calibrate.parameters import Parameters
 
-__all__ = ["Lengths", "Money", "Place", "Serving", "Software", "Targets", "TrainOptions", "numbers_of"]
+__all__ = [
+    "JobOptions",
+    "Lengths",
+    "Money",
+    "Place",
+    "Serving",
+    "Software",
+    "Targets",
+    "TrainOptions",
+    "numbers_of",
+]
 
 
 TTFT = "target for the time to the first token, as in 500ms; serving alone: 2s"
@@ -347,13 +357,23 @@ class Place(Asked):
 
 
 @dataclass(frozen=True, kw_only=True)
-class TrainOptions(Asked):
-    """What is trained, how far, and within which limits."""
+class JobOptions(Asked):
+    """Work with an end: how much, by when, for how much."""
 
     tokens: str | None = ask(
-        "training: tokens in all, as in 15T; default: 1T, of finetune 100M",
+        "training: tokens in all, as in 15T; default: 1T, of finetune 100M; batch: output tokens of the job, as in 1B",
         reading=figure("", low=1, high=1e18),
     )
+    deadline: str | None = ask(
+        "training and batch: at most so long, as in 30d or 24h", reading=duration(1.0, 1e12, ("d", "h"))
+    )
+    max_usd: float | None = ask("training and batch: at most so many dollars for all of it")
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainOptions(JobOptions):
+    """What is trained, how far, and within which limits."""
+
     seq: str | None = ask(
         "training: tokens of a sequence; default: 4096, or what the model reads if that is less",
         reading=Reading(_tokens, as_word, (NUMBER,)),
@@ -362,10 +382,6 @@ class TrainOptions(Asked):
     counts: str | None = ask(
         "training: chips to try, as in 64,256", reading=Reading(_counts, as_list, (NUMBER, STRINGS))
     )
-    deadline: str | None = ask(
-        "training: at most so long, as in 30d", reading=duration(1.0, 1e12, ("d", "h"))
-    )
-    max_usd: float | None = ask("training: at most so many dollars")
     layout: str | None = ask(
         "training: what to keep, as in tp=8,pp=4,schedule=interleaved,zero=3,shard=8,recompute=full,offload=1,"
         "sequence=0",

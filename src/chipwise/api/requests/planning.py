@@ -20,9 +20,19 @@ from chipwise.api.requests.field import (
     ask,
     count_of,
     figure,
+    option_of,
     pairs,
 )
-from chipwise.api.requests.parts import Lengths, Money, Place, Serving, Software, Targets, numbers_of
+from chipwise.api.requests.parts import (
+    JobOptions,
+    Lengths,
+    Money,
+    Place,
+    Serving,
+    Software,
+    Targets,
+    numbers_of,
+)
 from chipwise.calibrate.parameters import Parameters
 from chipwise.catalog.system import parse_have
 from chipwise.errors import UsageError
@@ -31,7 +41,7 @@ from chipwise.report.records import FitReport, PlanRecord, PlanReport
 from chipwise.search.space import Limits
 from chipwise.units import parse_quantity
 from chipwise.workload.lora import Adapter
-from chipwise.workload.workload import Task
+from chipwise.workload.workload import Job, Task, Workload
 
 if TYPE_CHECKING:
     from chipwise.api.placing import Terms
@@ -80,7 +90,7 @@ TASK = "serve many users, batch for throughput, local for one user"
 
 
 @dataclass(frozen=True, kw_only=True)
-class PlanOptions(Money, Serving, Targets):
+class PlanOptions(Money, Serving, Targets, JobOptions):
     """What narrows a search for plans."""
 
     chips: str | None = ask("only these, separated by commas", file=True, reading=NAMES)
@@ -98,6 +108,21 @@ class PlanOptions(Money, Serving, Targets):
     def terms(self, numbers: Parameters | None = None) -> Terms:
         """The terms with how chips are paid."""
         return replace(super().terms(numbers), pricing=self.pricing())
+
+    def workload_of(self, task: Task) -> Workload:
+        """The workload with its load and targets, or its job."""
+        return replace(super().workload_of(task), job=self.job())
+
+    def job(self) -> Job | None:
+        """What a batch has to do, None where it has no end. Raises `UsageError` for limits of no job."""
+        tokens = self.values["tokens"]
+        if tokens is not None:
+            return Job(tokens, self.values["deadline"], self.max_usd)
+        for name in ("deadline", "max_usd"):
+            if getattr(self, name) is not None:
+                what = f"{option_of(name)} is the limit of a job, and none was given"
+                raise UsageError(what, "add --task batch --tokens 1B", field=name)
+        return None
 
     def limits_of(self, task: str) -> Limits:
         """One machine for a local user, else up to 64 devices per replica."""
