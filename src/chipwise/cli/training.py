@@ -15,10 +15,7 @@ from chipwise.report.table import render
 
 __all__ = ["plan_training", "train"]
 
-SHARED = (
-    "chips", "have", "max_chips", "max_usd_per_h", "precision", "set_", "price", "provider", "region", "owning",
-    "parameters",
-)  # fmt: skip
+SHARED = tuple(name for name in PlanOptions.__dataclass_fields__ if name in TrainRequest.__dataclass_fields__)
 
 
 @taking(TrainRequest)

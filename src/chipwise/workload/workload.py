@@ -41,9 +41,9 @@ class Workload:
     `serve`: many users, `rate_per_s` requests (None: show what one replica can take). `batch`: as many tokens
     as possible, no targets; `job` says how many in all and by when (None: there is no end). `local`: one user, one
     machine. `ttft_s` bounds the time to the first token and `tpot_s` the time per further token, `e2e_s` the whole
-    answer (None: no limit): means, or what the share `percentile` of requests does not exceed; plans keep them with the probability `confidence`, at no more than
-    `utilisation` of the load that they could carry. `lengths` are distributions with those means
-    (None: all requests alike), `prefix` what a prefix cache answers (None: nothing).
+    answer (None: no limit): means, or what the share `percentile` of requests does not exceed; plans keep them with the
+    probability `confidence`, at no more than `utilisation` of the load that they could carry. `lengths` are
+    distributions with those means (None: all requests alike), `prefix` what a prefix cache answers (None: nothing).
 
     Raises `UsageError` for lengths or targets that cannot be.
     """
