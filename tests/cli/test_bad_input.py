@@ -70,7 +70,7 @@ def config(folder: Path, text: str | bytes | dict[str, Any]) -> str:
         ((*PLAN, "--chips", ","), "','"),
         ((*PLAN, "--task", "train", "--rate", "10/s"), "--rate says nothing about --task train"),
         ((*PLAN, "--task", "finetune", "--runtime", "vllm"), "--runtime says nothing"),
-        ((*PLAN, "--deadline", "3d"), "--deadline says nothing about --task serve"),
+        ((*PLAN, "--deadline", "3d"), "--deadline is the limit of a job"),
         ((*PLAN, "--task", "train", "--tokens", "0"), "--tokens: 0 is out of range"),
         ((*PLAN, "--task", "train", "--counts", "8.5"), "no whole number (as in 8)"),
         ((*PLAN, "--task", "train", "--have", "8xh100", "--chips", "b200"), "exclude each other"),

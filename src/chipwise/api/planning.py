@@ -5,9 +5,10 @@ configuration -> model -> graph -> deployments -> candidates -> predictions -> c
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
+from chipwise.api.alternatives import apis, levers
 from chipwise.api.context import Context
 from chipwise.api.loaded import find_chip, load_generating
 from chipwise.api.operate import operate
@@ -15,6 +16,7 @@ from chipwise.api.placing import Terms
 from chipwise.api.published import beside_published
 from chipwise.api.searching import RUNTIMES, Effort, Found, search
 from chipwise.api.unmet import no_plan, refusal_record
+from chipwise.catalog.chip import Chip
 from chipwise.catalog.chips import load_chips
 from chipwise.catalog.override import told
 from chipwise.catalog.system import systems_for
@@ -68,28 +70,14 @@ def plan(
     if runtime == BEST or local or have:
         effort = "best" if runtime == BEST else "own"
 
-    def searched(context: Context, limits: Limits) -> tuple[Found, list[RefusalRecord]]:
-        """What the search finds for the model in one number format, and what cannot run it at all."""
-        offered, refused = deployments(
-            context.found.graph.model,
-            wanted,
-            None if runtime == BEST else runtime,
-            local=local,
-            policy=terms.policy,
-            every=effort != "market",
-        )
-        able, unable = context.tactics.on(offered, context.found.graph)
-        prices = {d.chip.id: context.basis(d.chip.id) for d in able}
-        never = [RefusalRecord(c.id, r.name, why) for c, r, why in refused]
-        return search(context, able, limits, prices, effort), never + unable
-
-    result, never = searched(context, limits)
+    market = _Market(wanted, None if runtime == BEST else runtime, terms.policy, effort)
+    result, never = market.searched(context, limits)
     unmet, rejected = list(result.refusals.values()), result.rejected
     stored, considered = _records(context, result), result.considered
     plans = stored
     narrow = None if local else _narrower(context, model, terms)
     if narrow is not None:
-        other, _ = searched(narrow, limits)
+        other, _ = market.searched(narrow, limits)
         plans, considered = _cheaper(stored, result, narrow, other), considered + other.considered
         for chip, refusal in other.refusals.items():
             if chip in result.refusals:
@@ -100,7 +88,9 @@ def plan(
         if limits.max_usd_per_h is not None or (workload.job and workload.job.max_usd is not None):
             unlimited = replace(limits, max_usd_per_h=None)
             formats = [one.without_budget() for one in (context, narrow) if one is not None]
-            priced = [p for one in formats for p in _records(one, searched(one, unlimited)[0]) if p.price]
+            priced = [
+                p for one in formats for p in _records(one, market.searched(one, unlimited)[0]) if p.price
+            ]
             dearer = min(priced, key=PlanRecord.usd, default=None)
         raise no_plan(found.graph.model.name, workload, rejected, unmet, never, dearer)
     del rejected[Reason.OK]
@@ -108,6 +98,13 @@ def plan(
         plans = [replace(p, day=_day(p, curve, workload)) for p in plans]
     described = model_record(found.graph, found.config)
     ranked = rank_plans(plans, workload)
+    first = ranked[0]
+    its = next(c for c in wanted if c.id == first.chip)
+    alone = replace(market, chips=[its])
+
+    def again(changed: Context) -> list[PlanRecord]:
+        return _records(changed, alone.searched(changed, limits)[0])
+
     planned = {p.chip for p in plans}
     as_stored = rank_plans(stored, workload)[:1] if ranked[0].converted else ()
     return PlanReport(
@@ -128,7 +125,34 @@ def plan(
             *([f"at most {FEW} of a card made for desks (--chips NAME: more)"] if limits.few else []),
         ),
         as_stored=as_stored[0] if as_stored else None,
+        levers=levers(first, its, narrow if narrow and first.converted else context, model, again),
+        apis=apis(first, described.name, workload, context.today),
     )
+
+
+@dataclass(frozen=True)
+class _Market:
+    """The chips that are searched, and under which runtime (None: `effort` says which)."""
+
+    chips: Sequence[Chip]
+    runtime: str | None
+    policy: Mapping[str, str]
+    effort: Effort
+
+    def searched(self, context: Context, limits: Limits) -> tuple[Found, list[RefusalRecord]]:
+        """What the search finds for the model in one number format, and what cannot run it at all."""
+        offered, refused = deployments(
+            context.found.graph.model,
+            self.chips,
+            self.runtime,
+            local=context.workload.task == "local",
+            policy=self.policy,
+            every=self.effort != "market",
+        )
+        able, unable = context.tactics.on(offered, context.found.graph)
+        prices = {d.chip.id: context.basis(d.chip.id) for d in able}
+        never = [RefusalRecord(c.id, r.name, why) for c, r, why in refused]
+        return search(context, able, limits, prices, self.effort), never + unable
 
 
 def _narrower(context: Context, model: str, terms: Terms) -> Context | None:

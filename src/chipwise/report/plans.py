@@ -272,7 +272,7 @@ def _alternatives(report: PlanReport) -> list[str]:
 
 def _foot(report: PlanReport, plans: Sequence[PlanRecord], command: str, *, everything: bool) -> list[str]:
     """What is said below the plans; refusals one by one, other plans' nearest results and assumptions on request."""
-    foot = [_legend(plans), f"ranked: {_ranked(report)}"]
+    foot = [*_cheaper(report), _legend(plans), f"ranked: {_ranked(report)}"]
     if any(p.tpot_s is None for p in plans):
         foot.append(ONE_TOKEN)
     front = [str(p.rank) for p in report.plans if p.on_front]
@@ -306,6 +306,23 @@ def _foot(report: PlanReport, plans: Sequence[PlanRecord], command: str, *, ever
     more = f"; {unsaid} more assumptions (--all)" if unsaid else ""
     foot.append(f"assumed: {'; '.join(assumed)}{more}")
     return [*foot, f"next: {command}"] if command else foot
+
+
+def _cheaper(report: PlanReport) -> list[str]:
+    """What would make the first plan cheaper, a line for each, and what an API asks for the same tokens."""
+    first, said = report.plans[0], []
+    for lever in report.levers:
+        cost = "" if lever.price is None else f", ${intervals.mid(lever.price)}/h"
+        plan = f"{lever.chips}x {first.chip} ({lever.spread}){cost}"
+        said.append(f"{lever.options}: {lever.words}: {plan}, {lever.saves:.0%} less")
+    for api in report.apis[:1]:
+        rate = "" if api.usd_per_h is None else f", ${format_number(api.usd_per_h)}/h at this load"
+        said.append(
+            f"as an API: {api.provider} sells {api.model} at ${api.usd_per_million_in:g} in, "
+            f"${api.usd_per_million_out:g} out per million tokens{rate}; #1 costs less above "
+            f"{format_number(api.break_even_per_s)} requests/s (speed and terms not compared)"
+        )
+    return said
 
 
 SHARES = (

@@ -15,11 +15,13 @@ from chipwise.workload.workload import CONFIDENCE, UTILISATION
 
 __all__ = [
     "SCHEMA_VERSION",
+    "ApiRecord",
     "Figure",
     "FitRecord",
     "FitReport",
     "JobRecord",
     "LayoutRecord",
+    "LeverRecord",
     "MemoryRecord",
     "ModelRecord",
     "NearestRecord",
@@ -324,10 +326,39 @@ class RefusalRecord:
     reachable: dict[str, float] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True)
+class LeverRecord:
+    """A change that makes the first plan cheaper: the options that ask for it, what it means, the plan on the same chip
+    with it, and the share of the cost that it `saves`."""
+
+    options: str
+    words: str
+    chips: int
+    spread: str
+    price: PriceRecord | None
+    saves: float
+
+
+@dataclass(frozen=True, slots=True)
+class ApiRecord:
+    """Tokens of the same model from an API: dollars per million, per request and, where a rate was asked, per hour of
+    it. Above `break_even_per_s` requests the first plan costs less. Speed and terms are not compared."""
+
+    provider: str
+    model: str
+    usd_per_million_in: float
+    usd_per_million_out: float
+    usd_per_request: float
+    usd_per_h: float | None
+    break_even_per_s: float
+    source: str
+
+
 @dataclass(frozen=True, slots=True, repr=False)
 class PlanReport(Answer):
     """The answer to `plan`, `estimate` and `compare`: a plan for each chip. `as_stored` is the best one with weights as
-    the checkpoint has them, where the first converts them."""
+    the checkpoint has them, where the first converts them; `levers` are changes that would make the first cheaper,
+    `apis` sell tokens of the same model."""
 
     model: ModelRecord
     workload: WorkloadRecord
@@ -337,6 +368,8 @@ class PlanReport(Answer):
     rejected: dict[str, int]
     assumptions: tuple[str, ...]
     as_stored: PlanRecord | None = None
+    levers: tuple[LeverRecord, ...] = ()
+    apis: tuple[ApiRecord, ...] = ()
     schema_version: str = field(default=SCHEMA_VERSION)
 
 

@@ -1,0 +1,162 @@
+"""What stands beside the first plan: single changes that would make it cheaper, and tokens from an API."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from datetime import date
+
+from chipwise.api.context import Context
+from chipwise.api.loaded import load_generating
+from chipwise.catalog.chip import Chip
+from chipwise.catalog.price import ApiPrice, load_token_prices
+from chipwise.errors import ChipwiseError
+from chipwise.predict.speculative import Speculation
+from chipwise.report.assemble import rank_plans
+from chipwise.report.records import ApiRecord, LeverRecord, PlanRecord
+from chipwise.workload.lengths import PrefixCache
+from chipwise.workload.workload import Workload
+
+__all__ = ["apis", "levers"]
+
+WORTH = 0.1
+"""Of the cost: a change that saves less is not named."""
+CACHED = 0.5
+"""Of prompt tokens: what is asked of a prefix cache that nobody measured."""
+HALF_BYTE = 6.0  # bits of a weight on average, scales included, below which it is one of four
+GUESSED = Speculation(draft_tokens=3, acceptance=0.7)
+"""What is asked of guesses that nobody measured. DeepSeek's own module is right on 85 to 90 % of second tokens
+(DeepSeek-V3 Technical Report, 5.4.3); small drafts are right less often."""
+ENDINGS = re.compile(r"\b(meta|instruct|it|chat|hf|versatile|instant)\b")
+
+
+@dataclass(frozen=True)
+class _Change:
+    """One change of a question: the options that ask for it, and what they mean."""
+
+    options: str
+    words: str
+    context: Callable[[], Context]
+
+
+def levers(
+    first: PlanRecord,
+    chip: Chip,
+    context: Context,
+    model: str,
+    plans: Callable[[Context], list[PlanRecord]],
+) -> tuple[LeverRecord, ...]:
+    """Single changes that would make the first plan cheaper by at least `WORTH` on the same chip, most first.
+
+    `context` is that of the first plan on its `chip`, `plans` searches that chip under another. Each figure is the
+    answer to the question with the change's options added, on that chip and in the format of the first plan. Changes
+    that a user has taken already, that the runtime cannot do, or that cost certainty of the targets are not among them.
+    """
+    before = _cost(first, context.workload)
+    if before is None or context.workload.task == "local":
+        return ()
+    found = []
+    for change in _changes(context, model, first, chip):
+        try:
+            changed = change.context()
+            ranked = rank_plans(plans(changed), changed.workload)
+        except ChipwiseError:  # what cannot be done so is no lever
+            continue
+        if not ranked or not ranked[0].keeps_targets(context.workload.confidence):
+            continue
+        plan = ranked[0]
+        after = _cost(plan, context.workload)
+        if after is not None and after <= before * (1.0 - WORTH):
+            found.append(
+                LeverRecord(
+                    change.options, change.words, plan.chips, plan.spread, plan.price, 1.0 - after / before
+                )
+            )
+    return tuple(sorted(found, key=lambda lever: -lever.saves))
+
+
+def _cost(plan: PlanRecord, w: Workload) -> float | None:
+    """What a plan is paid for: dollars per hour of a given load, else dollars per token."""
+    if plan.price is None:
+        return None
+    return plan.price.mid / (1.0 if w.rate_per_s is not None else plan.tokens_per_s.mid)
+
+
+def _changes(context: Context, model: str, first: PlanRecord, chip: Chip) -> Iterator[_Change]:
+    w, tactics = context.workload, context.tactics
+    if not tactics.apart and w.task == "serve":
+        apart = replace(tactics, apart=True)
+        yield _Change(
+            "--disaggregate", "prompts in workers of their own", lambda: replace(context, tactics=apart)
+        )
+    if w.prefix is None and w.prompt_tokens > 1:
+        cached = replace(w, prefix=PrefixCache(CACHED))
+        yield _Change(
+            f"--prefix-hit {CACHED:.0%}",
+            f"if {CACHED:.0%} of prompt tokens are in the prefix cache",
+            lambda: replace(context, workload=cached),
+        )
+    if tactics.speculation is None and w.output_tokens > 1:
+        guessed = replace(tactics, speculation=GUESSED)
+        yield _Change(
+            f"--speculate accept={GUESSED.acceptance:g},draft={GUESSED.draft_tokens}",
+            f"if {GUESSED.draft_tokens} tokens are guessed ahead, each right with {GUESSED.acceptance:.0%}",
+            lambda: replace(context, tactics=guessed),
+        )
+    quality = "quality not assessed"
+    if first.kv in ("bf16", "fp16"):
+        yield _Change(
+            f"--precision {first.precision} --kv fp8" if first.converted else "--kv fp8",
+            f"the cache in fp8, {quality}",
+            lambda: replace(context, found=load_generating(model, first.precision, "fp8")),
+        )
+    graph = context.found.graph
+    if 8.0 * graph.weight_bytes() / graph.params() > HALF_BYTE:
+        name = "int4" if chip.peak("fp4") is None else "mxfp4"
+        yield _Change(
+            f"--precision {name}",
+            f"weights of 4 bits, {quality}",
+            lambda: replace(context, found=load_generating(model, name, None)),
+        )
+
+
+def apis(first: PlanRecord, model: str, workload: Workload, today: date) -> tuple[ApiRecord, ...]:
+    """What tokens of the same model cost from an API, cheapest first, and the rate above which the first plan costs
+    less: its dollars per hour over those of a request. Speed and terms of an API are not compared."""
+    if first.price is None or workload.task == "local":
+        return ()
+    found = []
+    for price in load_token_prices():
+        ended = price.deprecation_date is not None and price.deprecation_date <= today.isoformat()
+        if ended or _plain(price.model) != _plain(model):
+            continue
+        usd = _per_request(price, workload)
+        found.append(
+            ApiRecord(
+                price.provider,
+                price.model,
+                price.input_usd_per_million,
+                price.output_usd_per_million,
+                usd,
+                None if workload.rate_per_s is None else 3600.0 * workload.rate_per_s * usd,
+                first.price.mid / 3600.0 / usd,
+                price.source.ref,
+            )
+        )
+    return tuple(sorted(found, key=lambda api: api.usd_per_request))
+
+
+def _per_request(price: ApiPrice, w: Workload) -> float:
+    cached = w.prefix.cached_share * w.prompt_tokens if w.prefix else 0.0
+    again = (
+        price.input_usd_per_million if price.cached_usd_per_million is None else price.cached_usd_per_million
+    )
+    into = (w.prompt_tokens - cached) * price.input_usd_per_million + cached * again
+    return (into + w.output_tokens * price.output_usd_per_million) / 1e6
+
+
+def _plain(model: str) -> str:
+    """A model's name without its organisation, what it was tuned for, and punctuation."""
+    name = re.sub(r"[^a-z0-9.]+", " ", model.lower().rsplit("/", 1)[-1])
+    return re.sub(r"[^a-z0-9]", "", ENDINGS.sub("", name))
