@@ -251,6 +251,8 @@ def plan_record(
         chance=_chance(workload, ttft, tpot, tails, tokens),
         job=_job(workload, tokens, price),
         hosts=_hosts(deployment, fleet, layout),
+        replica_hosts=_hosts(deployment, Fleet(), layout),
+        network_bytes_per_s=_network(deployment),
     )
 
 
@@ -307,6 +309,12 @@ def _hosts(d: Deployment, fleet: Fleet, layout: Layout) -> int:
     return total
 
 
+def _network(d: Deployment) -> float | None:
+    """Bytes per second of a chip in each direction between hosts, as calculated with; None where none is known."""
+    speed = float(np.asarray(d.device.scaleout_bytes_per_s).reshape(-1)[0]) * d.chip.devices_per_package
+    return speed if np.isfinite(speed) else None
+
+
 def _energy(tdp_w: float | None, chips: int, tokens: Estimate, busy: float, idle: float) -> Figure | None:
     """Kilowatt-hours of all chips per million output tokens: TDP while chips work, `idle` of it while they wait for
     launches or the host; low all idle, high all at TDP. Hosts, fans and cooling are left out."""
@@ -350,17 +358,17 @@ def _usd_per_million(
 def rank_plans(plans: list[PlanRecord], workload: Workload) -> tuple[PlanRecord, ...]:
     """Plans in order, numbered, with the front and the ties marked.
 
-    First those that keep the targets with the confidence asked for, then the others, the surest first; then those with
-    a price. Then what the user pays: one local user waits for a whole answer; serving a given rate costs dollars per
-    hour; else dollars per output token, prompts included; without any price tokens per second. What counts is the
-    cautious end: the middle price at the low end of the speed. Within the noise of list prices plans cost the same: of
-    those come first the ones that rest on measurements and fresh prices, then fewer machines, fewer chips, fewer
-    replicas, and the cheaper. Being faster than the targets ask earns nothing. Two plans tie where each one's figure
-    lies inside the other's interval.
+    Those with a price come before all others. Of them first those that keep the targets with the confidence asked for,
+    then the others, the surest first. Then what the user pays: one local user waits for a whole answer; serving a given
+    rate costs dollars per hour; else dollars per output token, prompts included; without any price tokens per second.
+    What counts is the cautious end: the middle price at the low end of the speed. Within the noise of list prices plans
+    cost the same: of those come first the ones that rest on measurements and fresh prices, then fewer machines, fewer
+    chips, fewer replicas, and the cheaper. Being faster than the targets ask earns nothing. Two plans tie where each
+    one's figure lies inside the other's interval.
     """
     paid = workload.task != "local" and any(p.price for p in plans)
     wary = [(_goal(p, workload, paid=paid), p) for p in plans]
-    wary.sort(key=lambda pair: (*_doubt(pair[1], workload), pair[0] is None, _cautious(*pair, paid=paid)))
+    wary.sort(key=lambda pair: (pair[0] is None, *_doubt(pair[1], workload), _cautious(*pair, paid=paid)))
     if paid:
         wary = _simplest_within_noise(wary, workload)
     plans = [plan for _, plan in wary]

@@ -58,6 +58,11 @@ def gain(share: float, more: float = 0.1) -> float:
     return 1.0 / (1.0 - share * (1.0 - 1.0 / (1.0 + more))) - 1.0
 
 
+def _priced(report: PlanReport) -> bool:
+    """Whether any plan has a price: those without are then listed apart."""
+    return any(p.price for p in report.plans)
+
+
 def _machines(p: PlanRecord) -> str:
     return f"{p.chips}x {p.chip}"
 
@@ -172,7 +177,9 @@ ONE_TOKEN = (
 
 def plan_view(report: PlanReport, command: str = "", *, everything: bool = False) -> Table:
     """The ranked plans under the verdict. `command` looks into the first, for the last line."""
-    plans = report.plans if everything else report.plans[:SHOWN]
+    plans = (
+        report.plans if everything else [p for p in report.plans if p.price or not _priced(report)][:SHOWN]
+    )
     alone = all(p.tpot_s is None for p in report.plans)
     left_out = {"TPOT, ms", "batch", "$/M out", "tok/s/user"} if alone else {"$/k requests"}
     # nobody waits for one request of a job
@@ -278,14 +285,18 @@ def _foot(report: PlanReport, plans: Sequence[PlanRecord], command: str, *, ever
     front = [str(p.rank) for p in report.plans if p.on_front]
     if len(front) > 1:
         foot.append(f"front (Pareto-optimal, no plan is both cheaper and faster): {', '.join(front)}")
-    unpriced = [str(p.rank) for p in plans if p.price is None]
-    if unpriced and len(unpriced) < len(plans):
-        foot.append(f"no price known: {', '.join(unpriced)}; not compared in cost, not on the front")
+    unpriced = [p for p in report.plans if p.price is None]
+    if unpriced and _priced(report):
+        named = ", ".join(f"{_machines(p)} ({p.spread})" for p in unpriced[:NAMED])
+        more = f" and {len(unpriced) - NAMED} more" if len(unpriced) > NAMED else ""
+        foot.append(
+            f"not compared, no price known: {named}{more} (--price-of {unpriced[0].chip}=USD per hour)"
+        )
     first = report.plans[0]
     if first.ties:
         foot.append(f"not distinguishable from #1 (intervals overlap): {', '.join(map(str, first.ties))}")
-    if len(plans) < len(report.plans):
-        left = report.plans[len(plans) :]
+    left = [p for p in report.plans[len(plans) :] if p.price or not _priced(report)]
+    if left and not everything:
         more = ", ".join(map(_machines, left[:MORE])) + (", ..." if len(left) > MORE else "")
         foot.append(f"{len(left)} more chip{'s' if len(left) > 1 else ''} (--all): {more}")
     foot += _refusals(report.refused) if everything else _refused(report.refused)
@@ -297,7 +308,7 @@ def _foot(report: PlanReport, plans: Sequence[PlanRecord], command: str, *, ever
         foot.append(f"{'all' if len(ranks) == len(plans) > 1 else ', '.join(ranks)}: {note}")
     near = _published(plans[:NAMED] if everything else plans[:1])
     foot += [f"{', '.join(ranks)}: closest published result: {text}" for text, ranks in near.items()]
-    foot += [*_tails(first), *_day(first)]
+    foot += [*_hosts(first), *_tails(first), *_day(first)]
     foot.append(f"why #1: {_why(first)}")
     # how a configuration was read is said in any case
     said = report.assumptions if everything else report.model.assumptions
@@ -306,6 +317,24 @@ def _foot(report: PlanReport, plans: Sequence[PlanRecord], command: str, *, ever
     more = f"; {unsaid} more assumptions (--all)" if unsaid else ""
     foot.append(f"assumed: {'; '.join(assumed)}{more}")
     return [*foot, f"next: {command}"] if command else foot
+
+
+def _hosts(p: PlanRecord) -> list[str]:
+    """What the first plan asks of the network between its hosts."""
+    if p.hosts <= 1:
+        return []
+    if p.replica_hosts == 1:
+        return [
+            f"hosts of #1: {p.hosts}; each replica stays inside one, so the network between them carries requests alone"
+        ]
+    speed = (
+        ""
+        if p.network_bytes_per_s is None
+        else f" at {format_number(p.network_bytes_per_s * 8e-9)} Gb/s a chip"
+    )
+    return [
+        f"hosts of #1: {p.hosts}; each replica spans {p.replica_hosts}, with the network between them calculated{speed}"
+    ]
 
 
 def _cheaper(report: PlanReport) -> list[str]:
@@ -530,7 +559,7 @@ def _ranked(report: PlanReport) -> str:
     kept = f"what keeps {what} with {w.confidence:.0%} probability, then " if what else ""
     return (
         f"{kept}the cheapest ({by}, at the low end of its speed); within {PRICE_NOISE:.0%} of it what is measured and "
-        "freshly priced, then fewer hosts, chips and replicas; unpriced last"
+        "freshly priced, then fewer hosts, chips and replicas; unpriced apart"
     )
 
 

@@ -240,7 +240,8 @@ class PlanRecord(Quantified):
     (None: an answer of one token), `decode_s` does not; `prompt_share` is the share of time that goes into
     prompts. `tails` by quantile ("p95"), `day` where a curve of rates was given. `chance` is the probability that the
     least certain target or the deadline of a `job` holds (None: none was asked), `hosts` the machines that hold all
-    chips. `converted`: weights are not as the checkpoint has them, although no format was asked for.
+    chips, `replica_hosts` those that one replica spans, over a network of `network_bytes_per_s` a chip each way (None:
+    none is known). `converted`: weights are not as the checkpoint has them, although no format was asked for.
     """
 
     rank: int
@@ -279,6 +280,8 @@ class PlanRecord(Quantified):
     system: str = ""
     chance: float | None = None
     hosts: int = 1
+    replica_hosts: int = 1
+    network_bytes_per_s: float | None = None
     converted: bool = False
     job: JobRecord | None = None
     on_front: bool = False
