@@ -44,7 +44,11 @@ def test_ten_plans_and_the_rest_by_name(report: PlanReport) -> None:
     short, whole = plan_view(report, "next"), plan_view(report, "next", everything=True)
     assert len(short.rows) == 10
     assert len(whole.rows) == len(report.plans)
-    assert any(f"{len(report.plans) - 10} more chips (--all)" in line for line in short.foot)
+    priced = [p for p in report.plans if p.price]
+    assert any(f"{len(priced) - 10} more chips (--all)" in line for line in short.foot)
+    apart = next(line for line in short.foot if "no price known" in line)
+    assert f"{len(report.plans) - len(priced) - 3} more" in apart
+    assert report.plans[len(priced)].chip in apart
     assert not any("--all" in line for line in whole.foot)
 
 

@@ -88,7 +88,7 @@ def _changes(context: Context, model: str, first: PlanRecord, chip: Chip) -> Ite
     if not tactics.apart and w.task == "serve":
         apart = replace(tactics, apart=True)
         yield _Change(
-            "--disaggregate", "prompts in workers of their own", lambda: replace(context, tactics=apart)
+            "--disaggregate", "prompts on separate workers", lambda: replace(context, tactics=apart)
         )
     if w.prefix is None and w.prompt_tokens > 1:
         cached = replace(w, prefix=PrefixCache(CACHED))

@@ -175,7 +175,7 @@ class Context:
         if prefix is None:
             yield "no prefix cache"
         else:
-            common = f", {prefix.common_tokens:,.0f} tokens in all of them" if prefix.common_tokens else ""
+            common = f", {prefix.common_tokens:,.0f} tokens shared by all" if prefix.common_tokens else ""
             yield f"{prefix.cached_share:.0%} of prompt tokens found in the prefix cache{common}"
 
     def assumptions(self, plans: list[PlanRecord]) -> tuple[str, ...]:

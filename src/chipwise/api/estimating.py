@@ -91,7 +91,7 @@ def asked(
         hint = f"as in --tp {count * hardware.devices_per_package}, or tp x pp x dp of as many"
         raise UsageError(f"{layout.label()} takes {chips:g} x {hardware.id}, not {count}", hint)
     if chips % 1:
-        hint = f"as in --tp {hardware.devices_per_package}: software sees so many devices in one"
+        hint = f"as in --tp {hardware.devices_per_package}: the number of devices that software sees in one"
         raise UsageError(f"{layout.label()} takes {chips:g} x {hardware.id}, not whole ones", hint)
     one = Asked(context, deployment, layout, replicas, given.concurrency, given.rate_per_s)
     memory = memory_of(graph, Group.single(deployment, layout), one.requests)
@@ -263,7 +263,7 @@ def _check(memory: MemoryAccount, d: Deployment, layout: Layout, what: str, next
     if missing > 0 and not bool(np.all(memory.fits(float(layout.pp)))):
         raise InfeasibleError(
             f"{what}: {missing / 1e9:,.1f} GB short per device",
-            f"{next_step} shows what would mend it",
+            f"{next_step} shows what would help",
             reasons={Reason.MEMORY.value: 1},
             see="fit",
         )

@@ -697,7 +697,7 @@ def _behind(family: str, seconds: float) -> str:
     """What an exchange costs where compute hides it."""
     stolen = stolen_share(family)
     if not stolen:
-        return "behind compute it is free: engines of their own move it"
+        return "behind compute it is free: dedicated engines move it"
     # compute that lasts longer than the exchange, by twice
     lost = scalar(behind(2.0 * seconds, seconds, stolen)) - 2.0 * seconds
     return f"behind compute it holds {stolen:.0%} of the units: {format_seconds(lost)} of compute lost"

@@ -78,7 +78,7 @@ class Tactics:
         drafts = self._drafts(graph)
         for d in offered:
             if self.apart and "disaggregated" not in d.runtime.features:
-                why = f"{d.runtime.name} does not work off prompts in workers of their own"
+                why = f"{d.runtime.name} does not process prompts on separate workers"
                 refused[d.chip.id] = RefusalRecord(d.chip.id, Reason.NO_RUNTIME.name, why)
             else:
                 found.append(replace(d, speculation=self.speculation, drafts=drafts, apart=self.apart))
@@ -111,13 +111,9 @@ class Tactics:
             said.append("no speculative decoding")
         if self.prefill is not None:
             layout, workers = self.prefill
-            said.append(
-                f"prompts in {workers} workers of their own ({layout.label()}), caches sent between them"
-            )
+            said.append(f"prompts on {workers} separate workers ({layout.label()}), caches sent between them")
         elif self.apart:
-            said.append(
-                "prompts in workers of their own, as many as are 80 % busy, caches sent between machines"
-            )
+            said.append("prompts on separate workers, as many as are 80 % busy, caches sent between machines")
         if self.harness.id:
             said.append(f"measured by {self.harness.label}, as published runs are")
         if self.level == "tuned":

@@ -81,7 +81,7 @@ def no_plan(
             what += f"{format_number(usd)} $/h"
             best |= {"usd_per_h": usd}
             if dearer.job is not None:
-                what += f", ${format_number(dearer.usd())} in all"
+                what += f", ${format_number(dearer.usd())} in total"
                 best |= {"usd": dearer.usd()}
         return InfeasibleError(what, hint, reasons=reasons, reachable=best)
     unpriced = [r.deployment.chip.id for r in refusals if r.reason is Reason.NO_PRICE]
@@ -117,7 +117,7 @@ def _targets(refusal: Refusal, w: Workload) -> str:
     reach = refusal.reach
     of = "" if w.percentile is None else f"p{w.percentile * 100:g} "
     if not (np.isfinite(reach.ttft_s) and np.isfinite(reach.tpot_s)):
-        return f"no load is light enough for a {of}to be told"
+        return f"no load is light enough to know a {of}time"
     best = f"best {of}TTFT {format_seconds(reach.ttft_s)}, best {of}TPOT {format_seconds(reach.tpot_s)}"
     binds = reach.binds(w)
     if binds:

@@ -85,7 +85,7 @@ def claim(
 def import_files(
     *paths: Annotated[str, Parameter(help="files or folders of results")],
     chip: Annotated[str | None, Parameter(help="the chip, where the files do not say")] = None,
-    count: Annotated[int | None, whole("chips in all, where the files do not say")] = None,
+    count: Annotated[int | None, whole("total chips, where the files do not say")] = None,
     model: Annotated[str | None, Parameter(help="the model, where the files do not say")] = None,
     precision: Annotated[str | None, Parameter(help="the number format, where the files do not say")] = None,
     runtime: Annotated[str | None, Parameter(help="the software, where the files do not say")] = None,

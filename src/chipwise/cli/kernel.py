@@ -88,7 +88,7 @@ def amdahl(
     *,
     serial: Annotated[str, Parameter(help="part of the work that is serial, as in 0.01 or 1%")],
     where: Where,
-    work: Annotated[str, Parameter(help="operations in all, as in 1e12")] = "1e12",
+    work: Annotated[str, Parameter(help="total operations, as in 1e12")] = "1e12",
     cpu: Annotated[str, Parameter(help="the CPU to compare with")] = "epyc-9654",
     output: Output = Output(),  # noqa: B008
 ) -> None:

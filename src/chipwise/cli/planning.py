@@ -98,13 +98,13 @@ def explain(
 
 @taking(FitRequest, chips=Annotated[str | None, Parameter(name=("--chips", "--chip"))])
 def fit(given: dict[str, Any], *, output: Answer = Answer()) -> None:  # noqa: B008
-    """Does it fit: memory by kind on every chip, smallest count, largest batch and context, what mends a no."""
+    """Does it fit: memory by kind on every chip, smallest count, largest batch and context, what helps where it does not."""
     report = output.of("fit", FitRequest(**given))
     render(fit_view(report), report, output.format, sys.stdout)
     if not report.fits:
         raise InfeasibleError(f"{report.model.name}: nothing was sized", "the answer says why", answered=True)
     if all(f.verdict == "no" for f in report.fits):
-        hint = "the answer says by how much and what would mend it"
+        hint = "the answer says by how much and what would help"
         raise InfeasibleError(f"{report.model.name} does not fit", hint, answered=True)
 
 

@@ -17,7 +17,7 @@ def predict(
     suite: Annotated[str, Parameter(help=f"one of {', '.join(api.SUITES)}")],
     *,
     rows: Annotated[
-        str, Parameter(help="the rows, CSV or Parquet; configs are looked up in models/ beside it")
+        str, Parameter(help="the rows, CSV or Parquet; configs are looked up in models/ next to it")
     ],
     out: Annotated[
         str, Parameter(help="where to write row_id, metric, predicted, low, high, basis, refused")

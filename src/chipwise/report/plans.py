@@ -59,8 +59,8 @@ def gain(share: float, more: float = 0.1) -> float:
 
 
 def _priced(report: PlanReport) -> bool:
-    """Whether any plan has a price: those without are then listed apart."""
-    return any(p.price for p in report.plans)
+    """Whether plans are compared by price: those without one are then listed apart."""
+    return report.workload.task != "local" and any(p.price for p in report.plans)
 
 
 def _machines(p: PlanRecord) -> str:
@@ -143,7 +143,7 @@ PLANS = (
     Column("$/M in", "usd_per_million_in", _ends, right=True, spare=10),
     Column("$/M out", "usd_per_million_out", _ends, right=True, spare=6, short="usd_per_million_out"),
     Column("hours", "job.hours", intervals.number, right=True, short="hours"),
-    Column("$ in all", "job.usd", intervals.number, right=True, short="usd"),
+    Column("$ total", "job.usd", intervals.number, right=True, short="usd"),
     Column("$/k requests", _per_request, intervals.number, right=True),
     Column("TTFT, ms", "ttft_s", intervals.milliseconds, right=True, short="ttft_ms", scale=1e3),
     Column("TPOT, ms", "tpot_s", intervals.milliseconds, right=True, short="tpot_ms", scale=1e3),
@@ -183,7 +183,7 @@ def plan_view(report: PlanReport, command: str = "", *, everything: bool = False
     alone = all(p.tpot_s is None for p in report.plans)
     left_out = {"TPOT, ms", "batch", "$/M out", "tok/s/user"} if alone else {"$/k requests"}
     # nobody waits for one request of a job
-    left_out |= {"hours", "$ in all"} if report.workload.tokens is None else {"TTFT, ms", "TPOT, ms"}
+    left_out |= {"hours", "$ total"} if report.workload.tokens is None else {"TTFT, ms", "TPOT, ms"}
     columns = [c for c in PLANS if c.head not in left_out]
     head = (model_line(report.model), "", *verdict(report), "")
     foot = _foot(report, plans, command, everything=everything or report.considered == 1)
@@ -325,7 +325,7 @@ def _hosts(p: PlanRecord) -> list[str]:
         return []
     if p.replica_hosts == 1:
         return [
-            f"hosts of #1: {p.hosts}; each replica stays inside one, so the network between them carries requests alone"
+            f"hosts of #1: {p.hosts}; each replica stays inside one, so the network between them sees requests only"
         ]
     speed = (
         ""

@@ -58,7 +58,7 @@ class TrainReason(Enum):
     PINNED = "no layout keeps all that is fixed: fix less"
     NO_NETWORK = "more devices than one scale-up domain holds, and no network is known: use fewer"
     FAILURES = "failures come faster than work is saved: fewer chips, or a longer mtbf of --failures"
-    SHARED_MEMORY = "the host has no memory of its own to keep the optimiser in: choose offload 0"
+    SHARED_MEMORY = "the host has no separate memory to keep the optimiser in: choose offload 0"
     MEMORY = "does not fit: more chips, recomputation, or a smaller micro-batch"
 
 

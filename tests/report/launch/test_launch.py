@@ -114,7 +114,7 @@ def test_the_settings_file_travels_with_the_command(target: str) -> None:
         ("sglang", {"kv": "int8"}, "no cache in int8"),
         ("llama.cpp", {"tp": 1, "dp": 2}, "the plan has dp 2"),
         ("neuronx", {"kv": "", "pp": 2}, "the plan has pp 2"),
-        ("neuronx", {"kv": "", "guess": Guess(3, module=False)}, "not told here to guess"),
+        ("neuronx", {"kv": "", "guess": Guess(3, module=False)}, "not configured here to guess"),
         ("vllm", {"prompt_workers": 1}, "launch it --for dynamo"),
     ],
 )

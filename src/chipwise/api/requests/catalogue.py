@@ -44,7 +44,7 @@ class ChipsRequest(Asked):
         "words that all occur in id, name, vendor, kind, memory or machines, as in nvidia hbm3e or mac studio"
     )
     vendor: str | None = ask("of this vendor, as in amd")
-    limit: int = ask("at most so many", 200)
+    limit: int = ask("at most this many", 200)
 
     def run(self) -> ChipsReport:
         """The chips. Raises `UnknownNameError` for a chip or vendor that does not exist."""
@@ -69,7 +69,7 @@ class ModelsRequest(Asked):
         "this one alone: a bundled name, a config.json or its folder", file=True, reading=CONFIG
     )
     search: str | None = ask("words that all occur in the name, as in qwen3 fp8")
-    limit: int = ask("at most so many", 40)
+    limit: int = ask("at most this many", 40)
 
     def run(self) -> ModelsReport:
         """The models. Raises `UnknownNameError` for one that does not exist."""
@@ -119,7 +119,7 @@ class OffersRequest(Asked):
 
     chip: str | None = ask("of this chip", file=True)
     provider: str | None = ask("of this provider")
-    limit: int = ask("at most so many", 40)
+    limit: int = ask("at most this many", 40)
 
     def run(self) -> OffersReport:
         """The offers. Raises `UnknownNameError` for a chip or provider that does not exist."""

@@ -48,5 +48,5 @@ def hinting(verb: str, request: Callable[[], Asked]) -> Iterator[None]:
         yield
     except InfeasibleError as error:
         if error.see == verb:
-            error.hint = f"{command_line(verb, request())} shows what would mend it"
+            error.hint = f"{command_line(verb, request())} shows what would help"
         raise

@@ -39,7 +39,7 @@ class EvidenceRequest(Asked):
     submitter: str | None = ask("as in NVIDIA")
     own: bool = ask("your imported measurements alone", False)
     best: bool = ask("the best of each chip, count, model, scenario and round alone", False)
-    limit: int = ask("at most so many", 15)
+    limit: int = ask("at most this many", 15)
 
     def wanted(self) -> Filter:
         """The results that are asked for."""
@@ -104,9 +104,9 @@ class MatchOptions(Judged):
     """A deployment that results are held against."""
 
     chip: str = ask("a chip", MISSING, file=True)
-    count: int | None = ask("chips in all")
+    count: int | None = ask("total chips")
     concurrency: float | None = ask("requests in flight; default: as many as fit, of a local user one")
-    limit: int = ask("at most so many results", 5)
+    limit: int = ask("at most this many results", 5)
 
 
 @dataclass(frozen=True, kw_only=True)

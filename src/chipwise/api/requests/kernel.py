@@ -125,7 +125,7 @@ OPERATORS: Mapping[str, Operator] = {
         {"bytes_": (_FEW_BYTES, None), **_WHOSE},
     ),
     "softmax": Operator(
-        "A softmax over rows of 16-bit values, as a kernel of its own.",
+        "A softmax over rows of 16-bit values, as a separate kernel.",
         {"m": "rows", "n": "values of a row"},
         {"bytes_": (_FEW_BYTES, None), **_WHOSE},
     ),
@@ -156,7 +156,7 @@ OPERATORS: Mapping[str, Operator] = {
                 None,
             ),
             "domain": (
-                "as measured with so many devices to a host; default: all that the fabric joins",
+                "as measured with this many devices per host; default: all that the fabric joins",
                 None,
             ),
             "algorithm": ("as measured: ring, or direct (kernels that read their peers' memory)", None),

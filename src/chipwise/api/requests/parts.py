@@ -126,7 +126,7 @@ class Lengths(Asked):
     in_: str = ask("mean prompt tokens", "2000", name="in", reading=LENGTH)
     out: str = ask("mean output tokens", "300", reading=LENGTH)
     cv: str | None = ask(
-        "spread of lengths, deviation over mean, as in 0.8 or in=1.2,out=0.6; default: all alike",
+        "spread of lengths, deviation over mean, as in 0.8 or in=1.2,out=0.6; default: all equal",
         reading=SPREAD,
     )
     log: str | None = ask(
@@ -199,9 +199,7 @@ class Targets(Lengths):
         rate = self.values["rate"]
         curve = self.curve()
         if curve is not None and (task != "serve" or rate is not None):
-            raise UsageError(
-                "--day is a load of its own", "without --rate, and with --task serve", field="day"
-            )
+            raise UsageError("--day is already a load", "without --rate, and with --task serve", field="day")
         return replace(
             self.workload(task),
             rate_per_s=rate if curve is None else curve.peak,
@@ -251,10 +249,10 @@ class Serving(Software):
     """How that software is run."""
 
     speculate: str | None = ask(
-        "guess tokens ahead, as in accept=0.7,draft=3; the acceptance is yours to know, with=lookup needs no module",
+        "guess tokens ahead, as in accept=0.7,draft=3; you give the acceptance; with=lookup needs no module",
         reading=Reading(_guessed, as_text, (OBJECT,)),
     )
-    disaggregate: bool = ask("work off prompts in workers of their own", False)
+    disaggregate: bool = ask("process prompts on separate workers (disaggregated prefill)", False)
     prefill: str | None = ask(
         "separate workers for prompts and their layout, as in workers=2,tp=4; default: as many as keep up",
         reading=Reading(_prompt_workers, as_text, (OBJECT,)),
@@ -361,13 +359,13 @@ class JobOptions(Asked):
     """Work with an end: how much, by when, for how much."""
 
     tokens: str | None = ask(
-        "training: tokens in all, as in 15T; default: 1T, of finetune 100M; batch: output tokens of the job, as in 1B",
+        "training: total tokens, as in 15T; default: 1T, of finetune 100M; batch: output tokens of the job, as in 1B",
         reading=figure("", low=1, high=1e18),
     )
     deadline: str | None = ask(
         "training and batch: at most so long, as in 30d or 24h", reading=duration(1.0, 1e12, ("d", "h"))
     )
-    max_usd: float | None = ask("training and batch: at most so many dollars for all of it")
+    max_usd: float | None = ask("training and batch: at most this many dollars in total")
 
 
 @dataclass(frozen=True, kw_only=True)

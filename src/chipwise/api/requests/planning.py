@@ -95,11 +95,11 @@ class PlanOptions(Money, Serving, Targets, JobOptions):
 
     chips: str | None = ask("only these, separated by commas", file=True, reading=NAMES)
     have: str | None = ask("chips that you have, as in 2xrtx-4090,1xrtx-3090", reading=HAVE)
-    max_chips: int | None = ask("at most so many chips in all")
-    max_usd_per_h: float | None = ask("at most so many dollars per hour in all")
-    spare: int = ask("replicas beside those that carry the rate, as in 1 for N+1", 0)
+    max_chips: int | None = ask("at most this many chips in total")
+    max_usd_per_h: float | None = ask("at most this many dollars per hour in total")
+    spare: int = ask("extra replicas, as in 1 for N+1", 0)
     evidence: Literal["all", "none"] = ask(
-        "published results shown beside the answer, which they never move", "all"
+        "show published results next to the answer; they never change it", "all"
     )
     parameters: str | None = ask(
         "parameters that chipwise calibrate wrote; default: those shipped", file=True
@@ -211,7 +211,7 @@ class EstimateOptions(Money, Serving, Lengths, Place):
 
     task: Task = ask(TASK, "serve")
     evidence: Literal["all", "none"] = ask(
-        "published results shown beside the answer, which they never move", "all"
+        "show published results next to the answer; they never change it", "all"
     )
     parameters: str | None = ask(
         "parameters that chipwise calibrate wrote; default: those shipped", file=True
@@ -271,7 +271,7 @@ class FitOptions(Software):
     """What shall fit, and where."""
 
     chips: str | None = ask("only these, separated by commas", file=True, reading=NAMES)
-    count: int | None = ask("ask about so many chips; default: the fewest that fit")
+    count: int | None = ask("ask about this many chips; default: the fewest that fit")
     context: str | None = ask("tokens of a sequence, prompt and output", reading=figure("", low=1, high=1e9))
     batch: int = ask("sequences held at once", 1)
     lora: str | None = ask(
@@ -282,7 +282,7 @@ class FitOptions(Software):
 
 @dataclass(frozen=True, kw_only=True)
 class FitRequest(FitOptions):
-    """Does it fit: memory by kind on every chip, smallest count, largest batch and context, what mends a no."""
+    """Does it fit: memory by kind on every chip, smallest count, largest batch and context, what helps where it does not."""
 
     model: str = ask(MODEL, MISSING, file=True, reading=CONFIG)
 

@@ -35,8 +35,8 @@ class TrainRequest(Money, TrainOptions):
         "the chips to try, separated by commas; default: a few that clouds rent", file=True, reading=NAMES
     )
     have: str | None = ask("chips that you have, as in 64xh100; each kind is planned alone", reading=HAVE)
-    max_chips: int | None = ask("at most so many chips")
-    max_usd_per_h: float | None = ask("at most so many dollars per hour in all")
+    max_chips: int | None = ask("at most this many chips")
+    max_usd_per_h: float | None = ask("at most this many dollars per hour in total")
     precision: str = ask("bf16, fp16, fp32, fp8, mxfp8 or nvfp4", "bf16")
     parameters: str | None = ask(
         "parameters that chipwise calibrate wrote; default: those shipped", file=True

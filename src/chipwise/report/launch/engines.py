@@ -50,7 +50,7 @@ def serve_command(spec: ServeSpec, target: str, port: int = PORT) -> Command:
     fitting(spec, target)
     if spec.prompt_workers:
         raise UsageError(
-            "the plan works off prompts in workers of their own",
+            "the plan processes prompts on separate workers",
             "plan with --runtime vllm for dynamo, or without --disaggregate",
         )
     started = {"sglang": _sglang, "trtllm": _trtllm, "neuronx": _neuronx}.get(target)
@@ -225,7 +225,7 @@ def _guessed(spec: ServeSpec) -> str:
 def _no_guess(spec: ServeSpec, tool: str) -> None:
     if spec.guess is not None:
         raise UsageError(
-            f"{get_tool(tool).name} is not told here to guess tokens ahead", "plan without --speculate"
+            f"{get_tool(tool).name} is not configured here to guess tokens ahead", "plan without --speculate"
         )
 
 

@@ -104,7 +104,7 @@ def _told(spec: TrainSpec) -> None:
         ):
             if there:
                 raise UsageError(
-                    f"{what} and has {name}, which Megatron-FSDP is not told here together",
+                    f"{what} and has {name}, which Megatron-FSDP is not configured for here together",
                     f"plan with --layout {without}, or zero=1",
                 )
         if spec.shard_ranks < spec.dp:

@@ -64,7 +64,7 @@ def in_memory(spec: TrainSpec, target: str) -> None:
     """Raises `UsageError` for an optimiser in host memory, which the tool is not told here."""
     if spec.offload > 0:
         raise UsageError(
-            f"{get_tool(target).name} is not told here to keep the optimiser in host memory",
+            f"{get_tool(target).name} is not configured here to keep the optimiser in host memory",
             "plan with --layout offload=0",
         )
 
@@ -73,6 +73,6 @@ def known_precision(spec: TrainSpec, target: str, known: tuple[str, ...]) -> Non
     """Raises `UsageError` for products that the tool is not told here."""
     if spec.precision not in known:
         raise UsageError(
-            f"{get_tool(target).name} is not told here to train in {spec.precision}",
+            f"{get_tool(target).name} is not configured here to train in {spec.precision}",
             f"plan with --precision {known[0]}",
         )

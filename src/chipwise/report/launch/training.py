@@ -199,7 +199,7 @@ def _data_axes(spec: TrainSpec) -> tuple[int, int]:
     `expert_shard_attention_option`). Raises `UsageError` for ranks that make no such mesh."""
     if spec.dp % spec.ep:
         raise UsageError(
-            f"experts over {spec.ep} ranks are an axis of MaxText's mesh beside tp and cp, the plan has dp {spec.dp}",
+            f"experts over {spec.ep} ranks are an axis of MaxText's mesh next to tp and cp, the plan has dp {spec.dp}",
             "keep an ep of --layout that divides its dp",
         )
     cut = min(spec.shard_ranks, spec.dp) if spec.sharding == "fsdp" else 1
