@@ -110,6 +110,22 @@ def test_a_latency_without_a_unit_is_refused_in_the_words_of_python() -> None:
         cw.plan(MODEL, "h100")
 
 
+def test_a_share_of_more_than_the_whole_is_refused_with_what_was_meant() -> None:
+    with pytest.raises(UsageError, match=r'confidence="90%" or confidence="0.9"') as error:
+        cw.plan(MODEL, rate="1/s", confidence=90)
+    assert error.value.field == "confidence"
+
+
+def test_an_empty_list_is_not_everything() -> None:
+    with pytest.raises(UsageError, match="chips: an empty list names nothing"):
+        cw.plan(MODEL, chips=[])
+
+
+def test_what_is_no_answer_is_not_launched() -> None:
+    with pytest.raises(UsageError, match="answer: cannot launch 5"):
+        cw.launch(5, "vllm")  # type: ignore[arg-type]
+
+
 # What somebody types first into a notebook.
 
 SNIPPETS: Mapping[str, str] = {

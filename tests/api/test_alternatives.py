@@ -8,7 +8,7 @@ import shlex
 import pytest
 
 import chipwise as cw
-from chipwise.api.alternatives import WORTH, apis
+from chipwise.api.alternatives import WORTH, apis, published_as
 from chipwise.catalog.price import load_token_prices
 from chipwise.report.records import PlanReport
 from chipwise.workload.workload import Workload
@@ -93,3 +93,16 @@ def test_no_other_model_is_sold_for_it(report: PlanReport) -> None:
     found = apis(report.plans[0], "meta-llama/Llama-Guard-3-8B", w, dt.date(2024, 1, 1))
     assert {api.model for api in found} == {"llama-guard-3-8b"}
     assert apis(report.plans[0], "Qwen/Qwen3-235B-A22B", w, dt.date(2026, 1, 1)) == ()
+
+
+@pytest.mark.parametrize(
+    ("model", "number_format", "name"),
+    [
+        ("meta-llama/Llama-3.1-70B", "nvfp4", "nvidia/Llama-3.1-70B-Instruct-NVFP4"),
+        ("Qwen/Qwen3-32B", "fp8", "Qwen/Qwen3-32B-FP8"),  # of those who made it, not RedHatAI's
+        ("Qwen/Qwen3-235B-A22B", "fp8", "Qwen/Qwen3-235B-A22B-FP8"),  # not that of its successor
+        ("openai-community/gpt2", "fp8", ""),
+    ],
+)
+def test_a_checkpoint_in_another_format_is_known_by_name(model: str, number_format: str, name: str) -> None:
+    assert published_as(model, number_format) == name

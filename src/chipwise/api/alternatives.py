@@ -10,6 +10,7 @@ from datetime import date
 from chipwise.api.context import Context
 from chipwise.api.loaded import load_generating
 from chipwise.catalog.chip import Chip
+from chipwise.catalog.configs import bundled_configs
 from chipwise.catalog.price import ApiPrice, load_token_prices
 from chipwise.errors import ChipwiseError
 from chipwise.predict.speculative import Speculation
@@ -18,7 +19,7 @@ from chipwise.report.records import ApiRecord, LeverRecord, PlanRecord
 from chipwise.workload.lengths import PrefixCache
 from chipwise.workload.workload import Workload
 
-__all__ = ["apis", "levers"]
+__all__ = ["apis", "levers", "published_as"]
 
 WORTH = 0.1
 """Of the cost: a change that saves less is not named."""
@@ -154,6 +155,15 @@ def _per_request(price: ApiPrice, w: Workload) -> float:
     )
     into = (w.prompt_tokens - cached) * price.input_usd_per_million + cached * again
     return (into + w.output_tokens * price.output_usd_per_million) / 1e6
+
+
+def published_as(model: str, number_format: str) -> str:
+    """A bundled checkpoint of the same model in a number format, "" where none is known. One of the organisation that
+    made the model comes first."""
+    maker = model.lower().split("/")[0]
+    wanted = _plain(model) + number_format.replace("_", "")
+    found = [name for name in bundled_configs() if _plain(name) == wanted]
+    return min(found, key=lambda name: (name.lower().split("/")[0] != maker, name), default="")
 
 
 def _plain(model: str) -> str:

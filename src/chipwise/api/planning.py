@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from chipwise.api.alternatives import apis, levers
+from chipwise.api.alternatives import apis, levers, published_as
 from chipwise.api.context import Context
 from chipwise.api.loaded import find_chip, load_generating
 from chipwise.api.operate import operate
@@ -176,12 +176,15 @@ def _pays(choice: Choice, stored: Choice, context: Context) -> bool:
 
 def _cheaper(plans: list[PlanRecord], stored: Found, narrow: Context, other: Found) -> list[PlanRecord]:
     """Plans with those of the `other` format for each chip that is clearly better in it."""
+    stored_name = narrow.found.graph.model.name
     cheaper = {
         chip: choice
         for chip, choice in other.choices.items()
         if chip not in stored.choices or _pays(choice, stored.choices[chip], narrow)
     }
-    words = f"{NARROWER} in place of the checkpoint's format: quality not assessed"
+    name = published_as(stored_name, NARROWER)
+    made = f", published as {name}" if name else ""
+    words = f"{NARROWER} in place of the checkpoint's format{made}: quality not assessed"
     converted = [
         replace(p, note="; ".join(filter(None, (p.note, words))), converted=True)
         for p in _records(narrow, replace(other, choices=cheaper))

@@ -14,7 +14,7 @@ from typing import Any
 
 from chipwise.api.requests.doors import problem_of
 from chipwise.api.requests.verbs import VERBS, Request, question
-from chipwise.errors import ChipwiseError, UsageError
+from chipwise.errors import ChipwiseError, UsageError, shorten
 from chipwise.report.answer import Answer
 from chipwise.report.launch.spec import LaunchFile
 
@@ -54,12 +54,15 @@ def verb(name: str) -> Callable[..., Any]:
     return answer
 
 
-def launch(answer: Answer | str, *, for_: str, plan: int = 1, out: str | None = None) -> Files:
+def launch(answer: Answer | str, for_: str, *, plan: int = 1, out: str | None = None) -> Files:
     """The files that start a plan of an answer, or of the file where one was saved, with a tool; with `out` they are
     written to that folder. Raises `UsageError`, `UnknownNameError`."""
     from chipwise.api.launching import launch as launch_saved
     from chipwise.api.launching import write_files
 
+    if not isinstance(answer, Answer | str):
+        what = f"answer: cannot launch {shorten(repr(answer), 60)}"
+        raise UsageError(what, "a report, or the name of a file where one was saved", field="answer")
     files = (
         answer.launch(for_, plan) if isinstance(answer, Answer) else Files(launch_saved(answer, for_, plan))
     )

@@ -13,7 +13,7 @@ COMMANDS = {
     "planning:plan": "Rank chips, counts and layouts for a workload: time, throughput, cost, and what bounds "
     "them.",
     "planning:fit": "Does it fit: memory by kind on every chip, smallest count, largest batch and context, "
-    "what helps where it does not.",
+    "what would help.",
     "planning:estimate": "One plan in full: its times, what they are made of, its memory.",
     "planning:explain": "What bounds a plan and what would change it: shares of time and elasticities, memory "
     "by kind.",

@@ -98,7 +98,7 @@ def explain(
 
 @taking(FitRequest, chips=Annotated[str | None, Parameter(name=("--chips", "--chip"))])
 def fit(given: dict[str, Any], *, output: Answer = Answer()) -> None:  # noqa: B008
-    """Does it fit: memory by kind on every chip, smallest count, largest batch and context, what helps where it does not."""
+    """Does it fit: memory by kind on every chip, smallest count, largest batch and context, what would help."""
     report = output.of("fit", FitRequest(**given))
     render(fit_view(report), report, output.format, sys.stdout)
     if not report.fits:

@@ -162,6 +162,14 @@ def share(text: str | None, option: str) -> float | None:
         return None
     number = text.strip()
     scale = 0.01 if number.endswith("%") else 1.0
+    if scale == 1.0 and 1.0 < parse_quantity(number, "", option) <= 100.0:
+        ways = (f"{number}%", as_text(float(number) / 100.0))
+        raise UsageError(
+            f"{option} {number} is more than the whole",
+            f"as in {option} {ways[0]}",
+            field=_field(option),
+            instead=ways,
+        )
     return scale * parse_quantity(number.removesuffix("%"), "", option, low=0.0, high=1.0 / scale)
 
 
@@ -329,8 +337,10 @@ def _taking(f: Any, members: tuple[Any, ...], reading: Reading | None) -> Callab
                 text = value if isinstance(value, str) else reading.said(value)
                 if text or isinstance(value, str):
                     return text
-                if f.default is not MISSING:  # a list of nothing
-                    return f.default
+                raise UsageError(
+                    f"{name}: an empty {type(value).__name__} names nothing",
+                    f"leave out {name} for the default",
+                )
             elif kind is not None:
                 return _number(kind, value, option_of(name))
         except (TypeError, ValueError, KeyError, OverflowError, RecursionError):

@@ -190,7 +190,7 @@ class PlanRequest(PlanOptions):
         degrees = {name: int(plan["layout"][name]) for name in ("tp", "pp", "dp", "ep")}
         load: dict[str, Any] = {"replicas": plan["replicas"] - plan["spare"]}
         if self.rate is None:
-            load = {"concurrency": round(plan["concurrency"]) if plan["concurrency"] >= 1 else None}
+            load = {"concurrency": float(f"{plan['concurrency']:.6g}")}
         precision = plan["precision"] if plan.get("converted") else self.precision
         if plan["prompt_workers"]:
             shape = ",".join(f"{name}={degree}" for name, degree in degrees.items())
@@ -282,7 +282,7 @@ class FitOptions(Software):
 
 @dataclass(frozen=True, kw_only=True)
 class FitRequest(FitOptions):
-    """Does it fit: memory by kind on every chip, smallest count, largest batch and context, what helps where it does not."""
+    """Does it fit: memory by kind on every chip, smallest count, largest batch and context, what would help."""
 
     model: str = ask(MODEL, MISSING, file=True, reading=CONFIG)
 
