@@ -76,10 +76,10 @@ def test_ranked_by_the_goal(report: PlanReport) -> None:
         return doubts, p.hosts, p.chips, p.replicas
 
     kinds = [
-        (not sure(p), 0.0 if sure(p) else -round(p.chance or 0.0, 2), p.price is None) for p in report.plans
+        (p.price is None, not sure(p), 0.0 if sure(p) else -round(p.chance or 0.0, 2)) for p in report.plans
     ]
     assert kinds == sorted(kinds), (
-        "first what keeps the targets surely, then the surest; of it what has a price"
+        "what has a price; of it first what keeps the targets surely, then the surest"
     )
     for before, after in pairwise(report.plans):
         if not (before.price and after.price and sure(before) and sure(after)):
