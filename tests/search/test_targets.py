@@ -99,3 +99,14 @@ def test_tuned_software_is_faster_and_old_software_slower() -> None:
 def test_a_workload_out_of_range() -> None:
     with pytest.raises(UsageError, match="percentile"):
         Workload(percentile=0.2)
+
+
+def test_a_percentile_holds_with_prompts_on_workers_of_their_own() -> None:
+    """Each load of the grid has its own number of prompt workers, and so have its neighbours."""
+    plan = replace(ASKED, percentile="p99", disaggregate=True, have="4xh100-sxm5-80gb").run().plans[0]
+    assert plan.prompt_workers > 0
+    tail = plan.tails["p99"]
+    assert tail.ttft_s is not None
+    assert tail.tpot_s is not None
+    assert tail.ttft_s <= 0.5 * (1 + 1e-9)
+    assert tail.tpot_s <= 0.03 * (1 + 1e-9)

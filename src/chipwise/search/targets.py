@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,6 +36,9 @@ MARGIN = 0.1  # of a load: neighbours that say how times grow with it
 def tails_at(loads: Loads, p: Prediction, w: Workload, shares: Sequence[float]) -> Tails:
     """Quantiles of TTFT and TPOT [N, K] of a prediction of these engines, from it and its neighbours in load."""
     shape = np.shape(p.load)
+    servers = loads.engines.prompt_servers
+    if servers is not None and servers.shape[1] == shape[1]:  # of each load: as many for its neighbours
+        loads = replace(loads, engines=replace(loads.engines, prompt_servers=np.repeat(servers, 3, axis=1)))
     near = loads.at(
         (p.load[..., None] * (1.0 + MARGIN * np.array([-1.0, 0.0, 1.0]))).reshape(len(p.load), -1)
     )
