@@ -10,6 +10,7 @@ import pytest
 import chipwise as cw
 from chipwise.api.alternatives import WORTH, apis, published_as
 from chipwise.catalog.price import load_token_prices
+from chipwise.errors import ChipwiseError
 from chipwise.report.records import PlanReport
 from chipwise.workload.workload import Workload
 
@@ -106,3 +107,25 @@ def test_no_other_model_is_sold_for_it(report: PlanReport) -> None:
 )
 def test_a_checkpoint_in_another_format_is_known_by_name(model: str, number_format: str, name: str) -> None:
     assert published_as(model, number_format) == name
+
+
+def test_what_no_format_fits_is_tried_in_fewer_bits() -> None:
+    """64 GB of 16-bit weights on two cards of 24 GB: in 8 bits they fit."""
+    mine = cw.plan("Qwen/Qwen3-32B", task="local", have="2xrtx-4090", evidence="none")
+    assert mine.plans[0].precision == "q8_0"
+    assert mine.plans[0].converted
+    assert "quality not assessed" in mine.plans[0].note
+    # what runs as it is stays as it is
+    small = cw.plan("Qwen/Qwen3-8B", task="local", have="2xrtx-4090", evidence="none")
+    assert (small.plans[0].precision, small.plans[0].converted) == ("bf16", False)
+
+
+def test_a_named_format_is_kept_where_it_does_not_fit() -> None:
+    with pytest.raises(ChipwiseError, match="does not fit"):
+        cw.plan("Qwen/Qwen3-32B", task="local", have="2xrtx-4090", precision="bf16")
+
+
+def test_chips_that_one_has_are_said_to_cost_nothing() -> None:
+    said = str(cw.plan("Qwen/Qwen3-8B", have="2xh100", evidence="none"))
+    assert "Use 2x h100-sxm5-80gb" in said
+    assert "$" not in said.split("not shown")[0]

@@ -28,14 +28,19 @@ from chipwise.search.choose import EQUAL, Choice
 from chipwise.search.deployments import LOCAL_FORMS, deployments
 from chipwise.search.space import FEW, Limits
 from chipwise.workload.curve import RateCurve
-from chipwise.workload.workload import Workload
+from chipwise.workload.workload import Task, Workload
 
 __all__ = ["BEST", "limits_for", "plan"]
 
 BEST = "best"
 """In place of a runtime: compare all that can."""
-NARROWER = "fp8"
-"""What 16-bit weights are compared with unless a format is named: most runtimes make it of them while loading."""
+FORMATS_OF: Mapping[Task, tuple[tuple[str, bool], ...]] = {
+    "serve": (("fp8", False), ("int4", True)),
+    "batch": (("fp8", False), ("int4", True)),
+    "local": (("q8_0", True), ("q4_k_m", True)),
+}
+"""By task the formats that 16-bit weights are compared with unless one is named, and whether only where no chip has a
+plan before. Most runtimes make fp8 while they load; a local user who can run a model as it is does so."""
 
 
 def plan(
@@ -74,11 +79,16 @@ def plan(
     result, never = market.searched(context, limits)
     unmet, rejected = list(result.refusals.values()), result.rejected
     stored, considered = _records(context, result), result.considered
-    plans = stored
-    narrow = None if local else _narrower(context, model, terms)
-    if narrow is not None:
+    plans, tried = stored, {found.graph.model.precision.name: context}
+    for number_format, at_last in FORMATS_OF[workload.task]:
+        if not _plain(context, terms) or (at_last and plans):
+            break
+        narrow = replace(
+            context, found=replace(load_generating(model, number_format, terms.kv), notes=found.notes)
+        )
+        tried[narrow.found.graph.model.precision.name] = narrow
         other, _ = market.searched(narrow, limits)
-        plans, considered = _cheaper(stored, result, narrow, other), considered + other.considered
+        plans, considered = _cheaper(plans, result, narrow, other), considered + other.considered
         for chip, refusal in other.refusals.items():
             if chip in result.refusals:
                 result.refusals[chip] = result.refusals[chip].closer(refusal)
@@ -87,7 +97,7 @@ def plan(
         dearer = None
         if limits.max_usd_per_h is not None or (workload.job and workload.job.max_usd is not None):
             unlimited = replace(limits, max_usd_per_h=None)
-            formats = [one.without_budget() for one in (context, narrow) if one is not None]
+            formats = [one.without_budget() for one in tried.values()]
             priced = [
                 p for one in formats for p in _records(one, market.searched(one, unlimited)[0]) if p.price
             ]
@@ -125,7 +135,8 @@ def plan(
             *([f"at most {FEW} of a card made for desks (--chips NAME: more)"] if limits.few else []),
         ),
         as_stored=as_stored[0] if as_stored else None,
-        levers=levers(first, its, narrow if narrow and first.converted else context, model, again),
+        owned=bool(have),
+        levers=levers(first, its, tried[first.precision], model, again),
         apis=apis(first, described.name, workload, context.today),
     )
 
@@ -155,12 +166,9 @@ class _Market:
         return search(context, able, limits, prices, self.effort), never + unable
 
 
-def _narrower(context: Context, model: str, terms: Terms) -> Context | None:
-    """The same with weights of fewer bits, where they are as the checkpoint has them and that is 16 bits."""
-    if terms.precision is not None or not context.found.graph.model.precision.is_plain:
-        return None
-    found = load_generating(model, NARROWER, terms.kv)
-    return replace(context, found=replace(found, notes=context.found.notes))
+def _plain(context: Context, terms: Terms) -> bool:
+    """Whether weights are as the checkpoint has them, and that is 16 bits: other formats may then be tried."""
+    return terms.precision is None and context.found.graph.model.precision.is_plain
 
 
 def _pays(choice: Choice, stored: Choice, context: Context) -> bool:
@@ -182,9 +190,10 @@ def _cheaper(plans: list[PlanRecord], stored: Found, narrow: Context, other: Fou
         for chip, choice in other.choices.items()
         if chip not in stored.choices or _pays(choice, stored.choices[chip], narrow)
     }
-    name = published_as(stored_name, NARROWER)
+    number_format = narrow.found.graph.model.precision.name
+    name = published_as(stored_name, number_format)
     made = f", published as {name}" if name else ""
-    words = f"{NARROWER} in place of the checkpoint's format{made}: quality not assessed"
+    words = f"{number_format} in place of the checkpoint's format{made}: quality not assessed"
     converted = [
         replace(p, note="; ".join(filter(None, (p.note, words))), converted=True)
         for p in _records(narrow, replace(other, choices=cheaper))

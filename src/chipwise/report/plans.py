@@ -184,6 +184,8 @@ def plan_view(report: PlanReport, command: str = "", *, everything: bool = False
     left_out = {"TPOT, ms", "batch", "$/M out", "tok/s/user"} if alone else {"$/k requests"}
     # nobody waits for one request of a job
     left_out |= {"hours", "$ total"} if report.workload.tokens is None else {"TTFT, ms", "TPOT, ms"}
+    if report.owned:
+        left_out |= {"$/h", "$/M in", "$/M out", "$/k requests", "$ total"}
     columns = [c for c in PLANS if c.head not in left_out]
     head = (model_line(report.model), "", *verdict(report), "")
     foot = _foot(report, plans, command, everything=everything or report.considered == 1)
@@ -198,15 +200,20 @@ def verdict(report: PlanReport) -> tuple[str, ...]:
     verb = verb if report.considered > 1 else ""  # nothing was chosen where one deployment was asked about
     where = f" on {first.hosts} hosts" if first.hosts > 1 else ""
     what = f"{verb}{_machines(first)}{where} with {first.runtime} ({first.spread}, {_formats(first)})"
-    lines = [f"{what}: {_cost(first)}.", _does(report), *_alternatives(report)]
+    lines = [f"{what}{_cost(report, first, ': ')}.", _does(report), *_alternatives(report)]
     bottleneck = f"Bottleneck: {_bottleneck(first)} of the time. Evidence: {first.pace.basis}."
     return (*lines[:2], bottleneck, *lines[2:])
 
 
-def _cost(p: PlanRecord) -> str:
+def _cost(report: PlanReport, p: PlanRecord, lead: str) -> str:
+    """What a plan costs, behind what leads to it; nothing for chips that the user has."""
+    if report.owned:
+        return ""
     if p.price is None:
-        return "no price is known"
-    cost = f"about ${intervals.mid(p.price)}/h" + (" to own" if p.price.basis.startswith("owned") else "")
+        return f"{lead}no price is known"
+    cost = f"{lead}about ${intervals.mid(p.price)}/h" + (
+        " to own" if p.price.basis.startswith("owned") else ""
+    )
     return cost + (f" (no price from the last {STALE_DAYS} days)" if p.price.stale else "")
 
 
@@ -266,8 +273,8 @@ def _alternatives(report: PlanReport) -> list[str]:
     if report.as_stored is not None:
         stored = report.as_stored
         lines.append(
-            f"With the weights as stored ({stored.precision}): {_machines(stored)} ({stored.spread}), {_cost(stored)}; "
-            f"what {first.precision} does to quality is not assessed."
+            f"With the weights as stored ({stored.precision}): {_machines(stored)} ({stored.spread})"
+            f"{_cost(report, stored, ', ')}; what {first.precision} does to quality is not assessed."
         )
     by_rank = {p.rank: p for p in report.plans}
     if first.ties:
@@ -552,7 +559,8 @@ def _ranked(report: PlanReport) -> str:
     if w.task == "local":
         return "by the time of a whole answer (TTFT and all its tokens), shortest first"
     if not any(p.price for p in report.plans):
-        return "by tokens per second of the plan, most first; no price is known"
+        why = "" if report.owned else "; no price is known"
+        return f"by tokens per second of the plan, most first{why}"
     sized = w.task == "serve" and w.rate_per_s is not None
     by = "median $/h" if sized else "median $ per output token, prompts included"
     what = "the targets" if w.task == "serve" else "the deadline" if w.deadline_s else ""

@@ -360,8 +360,8 @@ class ApiRecord:
 @dataclass(frozen=True, slots=True, repr=False)
 class PlanReport(Answer):
     """The answer to `plan`, `estimate` and `compare`: a plan for each chip. `as_stored` is the best one with weights as
-    the checkpoint has them, where the first converts them; `levers` are changes that would make the first cheaper,
-    `apis` sell tokens of the same model."""
+    the checkpoint has them, where the first converts them; `owned`: plans are of chips that the user has; `levers` are
+    changes that would make the first cheaper, `apis` sell tokens of the same model."""
 
     model: ModelRecord
     workload: WorkloadRecord
@@ -371,6 +371,7 @@ class PlanReport(Answer):
     rejected: dict[str, int]
     assumptions: tuple[str, ...]
     as_stored: PlanRecord | None = None
+    owned: bool = False
     levers: tuple[LeverRecord, ...] = ()
     apis: tuple[ApiRecord, ...] = ()
     schema_version: str = field(default=SCHEMA_VERSION)
