@@ -8,6 +8,7 @@ from docs.generate import reference, tables
 from docs.generate.claims.page import claims_page, claims_table
 from docs.generate.console import shortened
 from docs.generate.pictures import roofline_picture, tradeoff_picture
+from docs.generate.questions import questions_table
 from docs.generate.stories import story_page
 
 __all__ = ["PARTS"]
@@ -32,6 +33,7 @@ PARTS: Mapping[str, Callable[[str], str]] = {
     "verdicts": lambda _: claims_table(),
     "shortened": shortened,
     "story": story_page,
+    "questions": questions_table,
     "roofline-picture": roofline_picture,
     "tradeoff-picture": tradeoff_picture,
 }

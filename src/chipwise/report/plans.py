@@ -113,6 +113,14 @@ def _gains(p: PlanRecord) -> dict[str, str]:
     return {name: f"+{gain(share):.1%}" for name, share in p.shares.items()}
 
 
+def _hours(p: PlanRecord) -> Figure | None:
+    return None if p.job is None else p.job.hours
+
+
+def _total_usd(p: PlanRecord) -> Figure | None:
+    return None if p.job is None else p.job.usd
+
+
 def _ties(p: PlanRecord) -> tuple[int, ...]:
     return p.ties[:MORE]
 
@@ -142,8 +150,8 @@ PLANS = (
     Column("$/h", "price", lambda p: f"{intervals.mid(p)}{'*' if p.stale else ''}", right=True, short="usd_per_h"),
     Column("$/M in", "usd_per_million_in", _ends, right=True, spare=10),
     Column("$/M out", "usd_per_million_out", _ends, right=True, spare=6, short="usd_per_million_out"),
-    Column("hours", "job.hours", intervals.number, right=True, short="hours"),
-    Column("$ total", "job.usd", intervals.number, right=True, short="usd"),
+    Column("hours", _hours, intervals.number, right=True, short="hours"),
+    Column("$ total", _total_usd, intervals.number, right=True, short="usd"),
     Column("$/k requests", _per_request, intervals.number, right=True),
     Column("TTFT, ms", "ttft_s", intervals.milliseconds, right=True, short="ttft_ms", scale=1e3),
     Column("TPOT, ms", "tpot_s", intervals.milliseconds, right=True, short="tpot_ms", scale=1e3),

@@ -1,0 +1,92 @@
+"""Questions that people ask before they rent: what is answered first, why that is sound, what an expert might prefer.
+
+They are kept in `examples/questions.toml`; the answers are those of the command line on the day of the documentation.
+"""
+
+from __future__ import annotations
+
+import shlex
+import tomllib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+
+from docs.generate.stories import EXAMPLES
+from docs.generate.tables import table
+
+from chipwise.api.requests.doors import read_request
+from chipwise.errors import InfeasibleError
+from chipwise.report import intervals
+from chipwise.report.records import PlanRecord, PlanReport
+
+__all__ = ["Asked", "answer", "asked", "questions_table"]
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A question as it is typed behind `chipwise plan`, and what is to be said of its answer."""
+
+    ask: str
+    sound: str
+    expert: str
+
+
+def asked() -> Iterator[Asked]:
+    """All questions, in the order of the file."""
+    for row in tomllib.loads((EXAMPLES / "questions.toml").read_text("utf-8"))["question"]:
+        yield Asked(row["ask"], row["sound"], row["expert"])
+
+
+@cache
+def answer(ask: str) -> PlanReport | InfeasibleError:
+    """The plans, or why there is none."""
+    try:
+        return read_request("plan", _fields(ask) | {"evidence": "none"}).run()
+    except InfeasibleError as error:
+        return error
+
+
+def _fields(ask: str) -> dict[str, str | bool]:
+    """Model and options as the fields of a request; an option without a value is a yes."""
+    model, *words = shlex.split(ask)
+    found: dict[str, str | bool] = {"model": model}
+    name = ""
+    for word in words:
+        if word.startswith("--"):
+            name = word.removeprefix("--").replace("-", "_")
+            found[name] = True
+        else:
+            found[name] = word
+    return found
+
+
+def questions_table(_: str) -> str:
+    """A line for each question."""
+    rows = []
+    for number, one in enumerate(asked(), 1):
+        found = answer(one.ask)
+        first = f"none: {found.what}" if isinstance(found, InfeasibleError) else _first(found)
+        rows.append((str(number), f"`{one.ask}`", first, one.sound, one.expert))
+    heads = ("", "`chipwise plan ...`", "first plan", "why it is sound", "what an expert might prefer")
+    return table(heads, rows, heads[:1])
+
+
+def _first(report: PlanReport) -> str:
+    p, w = report.plans[0], report.workload
+    said = [f"**{p.chips}x {p.chip}**, {p.spread}, {p.precision}, {p.runtime}"]
+    if p.price is not None:
+        said.append(f"${intervals.mid(p.price)}/h{' (stale price)' if p.price.stale else ''}")
+    if p.job is not None:
+        said.append(f"{intervals.number(p.job.hours)} hours")
+    elif p.tpot_s is not None and w.task != "batch":
+        said.append(f"{intervals.milliseconds(p.tpot_s)} ms a token")
+    said += _certainty(p, w.rate_per_s)
+    return ", ".join(said)
+
+
+def _certainty(p: PlanRecord, rate_per_s: float | None) -> Iterator[str]:
+    if p.chance is not None:
+        yield f"targets {min(round(100 * p.chance), 99)} %"
+    if rate_per_s is not None:
+        yield f"load {p.load:.0%}"
+    yield p.pace.basis
