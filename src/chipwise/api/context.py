@@ -11,6 +11,7 @@ import numpy as np
 
 from chipwise.api.loaded import Loaded
 from chipwise.api.tactics import Tactics
+from chipwise.calibrate.energy import EnergyFit
 from chipwise.calibrate.fit_serving import harnessed, served_overheads
 from chipwise.calibrate.parameter import Z80
 from chipwise.calibrate.parameters import Parameters
@@ -20,16 +21,18 @@ from chipwise.catalog.pricing import Pricing
 from chipwise.cost.price import CostParameters
 from chipwise.errors import UsageError
 from chipwise.evidence.judge import APART, USERS, tier_factors
-from chipwise.evidence.tiers import level_figure, tier_of
+from chipwise.evidence.tiers import level_figure, power_tier, tier_of
 from chipwise.parallel.layout import Layout
+from chipwise.predict.energy import Use
 from chipwise.predict.overheads import Overheads
 from chipwise.predict.passes import Requests
 from chipwise.predict.service import Engines, Loads, Prediction, Service
 from chipwise.predict.tails import VALID
 from chipwise.report.assemble import Fleet, plan_record, price_record
+from chipwise.report.energy import Drawn
 from chipwise.report.plans import span
 from chipwise.report.records import PlanRecord, PriceRecord, TailRecord
-from chipwise.search.evaluate import Bounds, bounds_of
+from chipwise.search.evaluate import Bounds, bounds_of, use_of
 from chipwise.search.memory import memory_of, row_of
 from chipwise.search.space import Deployment, Group
 from chipwise.search.targets import Caution, tails_at
@@ -113,7 +116,7 @@ class Context:
         memory = memory_of(self.found.graph, group, requests)
         bounds = bounds_of(self.found.graph, group, loads.engines, found)
         quantiles = self._tails(loads, found)
-        idle = load_assumptions()["idle_power_share"].value
+        use, draws = use_of(self.found.graph, group, loads.engines, found), self.numbers.derived(EnergyFit.of)
         records = []
         for row, fleet in enumerate(fleets):
 
@@ -137,11 +140,19 @@ class Context:
                 tier_of(d.chip, d.runtime.id, self.numbers, level=self.tactics.level),
                 {name: TailRecord(*(_known(t, row) for t in pair)) for name, pair in quantiles.items()},
                 fleet,
-                idle,
+                self._drawn(d, use.take(row), draws),
                 level_figure(self.workload.task, self.tactics.level),
             )
             records.append(record)
         return records
+
+    def _drawn(self, d: Deployment, use: Use, draws: EnergyFit) -> Drawn | None:
+        """What decides the power of a deployment, None where its limit is not published."""
+        if d.chip.tdp_w is None:
+            return None
+        machine = draws.machine(d.system.form if d.system else "")
+        pue = load_assumptions()["pue"].value
+        return Drawn(use, d.chip.tdp_w, draws.power, machine, power_tier(d.chip, self.numbers), pue)
 
     def _tails(self, loads: Loads, found: Prediction) -> dict[str, tuple[Array, Array]]:
         """Quantiles of TTFT and TPOT at a load and its neighbours, which say how times grow with the batch; none for a
@@ -177,7 +188,7 @@ class Context:
             notes.append(f"p95, p99: {VALID}")
         if any(p.kwh_per_million_out for p in plans):
             notes.append(
-                "energy is modelled: TDP while chips work, less while they wait, hosts and cooling left out"
+                "energy: watts of chips by what they do, at the wall with their hosts; cooling left out"
             )
         notes += [f"{name} = {value}, set by you" for name, value in self.policy.items()]
         priced = [p.price for p in plans if p.price]

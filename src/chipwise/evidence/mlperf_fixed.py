@@ -15,8 +15,9 @@ from chipwise.catalog.chip import Chip
 from chipwise.cost.device import FALLBACK
 from chipwise.errors import UsageError
 from chipwise.evidence.mlperf_rows import Curve, Run
+from chipwise.predict.energy import Use
 
-__all__ = ["fixed_curve"]
+__all__ = ["fixed_curve", "fixed_use"]
 
 COMPUTE = {
     "convolution": 0.36,
@@ -81,6 +82,22 @@ def fixed_curve(run: Run) -> Curve:
         gather_share=float(gather / seconds),
         start_share=float((start + (HALF_S / COMPUTE[kind] if lone else 0.0)) / seconds),
     )
+
+
+def fixed_use(run: Run, log_rate: float) -> Use:
+    """What the chips of a run do at a rate, the logarithm of samples or tokens per second of all of them: units set the
+    pace for what memory and start-ups leave of the time, and the less of it the further the rate is below physics."""
+    curve, work = fixed_curve(run), run.benchmark.work
+    assert work is not None
+    peak, width = _peak(run.chip, run.precision or "fp16")
+    bandwidth = run.chip.memory.bytes_per_s or 1.0
+    tokens = run.benchmark.output_tokens if run.unit == "Tokens/s" else 1.0
+    each = math.exp(log_rate) / tokens / run.chips
+    traffic = _traffic(run.chip, work, width, SAMPLES.get(run.scenario)) + work.gather * width
+    busy = min(math.exp(log_rate - curve.log_rate), 1.0)
+    alone = run.chips if run.scenario in SAMPLES and work.flops <= SPREAD_FLOPS else 1
+    units = (1.0 - curve.memory_share - curve.gather_share - curve.start_share) * busy / alone
+    return Use(max(units, 0.0), min(each * traffic / bandwidth, 1.0), min(each * work.flops / peak, 1.0))
 
 
 def _peak(chip: Chip, name: str) -> tuple[float, float]:

@@ -14,6 +14,7 @@ from chipwise.workload.workload import CONFIDENCE, UTILISATION
 
 __all__ = [
     "SCHEMA_VERSION",
+    "EnergyRecord",
     "Figure",
     "FitRecord",
     "FitReport",
@@ -82,6 +83,13 @@ def _unit(name: str, value: float) -> tuple[str, float]:
         "usd_per_million_in": "$/M tokens in",
         "usd_per_million_out": "$/M tokens out",
         "kwh_per_million_out": "kWh/M tokens out",
+        "chip_w": "W",
+        "node_w": "W",
+        "wall_w": "W",
+        "joules_per_token": "J/token",
+        "joules_per_token_wall": "J/token at the wall",
+        "joules_per_request": "J/request",
+        "joules_per_request_wall": "J/request at the wall",
         "tokens_per_s": "tokens/s",
         "tokens_per_s_per_chip": "tokens/s/chip",
         "tokens_per_s_per_user": "tokens/s/user",
@@ -214,6 +222,27 @@ class NearestRecord:
 
 
 @dataclass(frozen=True, slots=True)
+class EnergyRecord(Quantified):
+    """Power and energy: `chip_w` of one chip on average, `node_w` of one machine at its plug (host, fans, network cards,
+    losses of power supplies), `wall_w` of all `machines`. Joules are those of the chips per output token (in training
+    per token) and per request, and with `_wall` those at the plugs. Cooling is in none of them: times `pue` the meter of
+    the building. `limit_w` is the power limit of a chip, `use` what it does as shares of what it could: time in which
+    its compute units set the pace (`units`), bandwidth of its `memory`, peak of its operations (`compute`)."""
+
+    chip_w: Figure
+    node_w: Figure
+    wall_w: Figure
+    joules_per_token: Figure
+    joules_per_token_wall: Figure
+    joules_per_request: Figure | None
+    joules_per_request_wall: Figure | None
+    limit_w: float
+    machines: int
+    pue: float
+    use: dict[str, float]
+
+
+@dataclass(frozen=True, slots=True)
 class PlanRecord(Quantified):
     """A plan and what it is predicted to do. Throughput is of all replicas at the load asked for, or full.
 
@@ -222,7 +251,8 @@ class PlanRecord(Quantified):
     prefill for all of them (0: there is one pool). `tpot_s` includes the share of other requests' prompts
     (None: an answer of one token), `decode_s` does not; `prompt_share` is the share of time that goes into
     prompts. `tails` by quantile ("p95"), `day` where a curve of rates was given. `chance` is the probability that the
-    least certain target holds (None: none was asked), `hosts` the machines that hold all chips. `converted`: weights
+    least certain target holds (None: none was asked), `hosts` the machines that hold all chips, `energy` what they draw
+    (None: no power limit is known). `converted`: weights
     are not as the checkpoint has them, although no format was asked for.
     """
 
@@ -262,6 +292,7 @@ class PlanRecord(Quantified):
     system: str = ""
     chance: float | None = None
     hosts: int = 1
+    energy: EnergyRecord | None = None
     converted: bool = False
     on_front: bool = False
     ties: tuple[int, ...] = ()

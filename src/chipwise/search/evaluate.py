@@ -14,6 +14,7 @@ from chipwise.cost.roofline import roofline
 from chipwise.parallel.layout import Layout, Reason, illegal
 from chipwise.parallel.memory import MemoryAccount
 from chipwise.parallel.shard import Sharded, shard
+from chipwise.predict.energy import Use
 from chipwise.predict.overheads import Overheads
 from chipwise.predict.passes import BATCHES, PartsOf, PassTable, Requests, tabulate
 from chipwise.predict.service import Engines, Prediction, transfer_s
@@ -37,6 +38,7 @@ __all__ = [
     "evaluate",
     "in_flight",
     "prompt_workers",
+    "use_of",
 ]
 
 REASONS = list(Reason)
@@ -281,6 +283,42 @@ def bounds_of(graph: Graph, group: Group, engines: Engines, found: Prediction) -
     work_s = seconds(prompt, replace(device, memory_bytes_per_s=np.inf)) * (not apart)
     busy_s = decodes[:, 0] / batch[:, 0] * pass_s + work_s
     return Bounds(pass_s, first_s, engines.slots / np.maximum(busy_s, 1e-30))
+
+
+def use_of(graph: Graph, group: Group, engines: Engines, found: Prediction) -> Use:
+    """What the chips of candidates do at the load of `found` [N, 1], arrays [N]: operations over peak, compulsory bytes
+    over bandwidth, exposed seconds of compute and on-chip traffic over all. Prompts that share a pass read no weights
+    of their own. Of workers for prompts the work counts as done by those that decode."""
+    sharded, device = shard(graph, group.layouts(trailing=1)), group.device(trailing=1)
+    r = engines.table.requests
+    context, new, long, long_new, decodes, budget = (
+        np.asarray(x, dtype=float).reshape(-1, 1)
+        for x in (r.context, r.new, r.long, r.long_new, r.decodes, r.budget)
+    )
+    none = np.zeros((len(engines), 1))
+
+    def work(step: Step, read: Real) -> tuple[Array, Array]:
+        """Seconds of a pass at all peaks, and at the bandwidth with `read` of its weights."""
+        computed, moved = none, none
+        for times, op in sharded.ops(step):
+            computed = computed + times * roofline(op, replace(device, memory_bytes_per_s=np.inf))
+            moved = moved + times * (read * op.weight_bytes + op.activation_bytes + op.kv_bytes)
+        return computed, moved / device.memory_bytes_per_s
+
+    batch = np.maximum(found.batch / engines.slots[:, None], 1.0)
+    alone = engines.table.alone[:, None] | (decodes <= 0.0)
+    prompt = work(prefill(new / long_new, long_new, long - long_new), alone * np.minimum(new / budget, 1.0))
+    passes = decodes / batch
+    stages = np.asarray(group.layouts(trailing=1).pp)
+    rate = found.requests_per_s / (engines.replicas * engines.ranks)[:, None] / stages
+    compute, memory = (
+        np.minimum(rate * (passes * a + b), 1.0) for a, b in zip(work(decode(batch, context), 1.0), prompt, strict=True)
+    )
+    seconds = {name: np.asarray(value) for name, value in found.cost.exposed.items()}
+    total = np.maximum(sum(seconds.values(), none), 1e-30)
+    units = (seconds.get("compute", none) + seconds.get("on-chip", none)) / total
+    worked = np.minimum(total * found.tokens_per_s / engines.slots[:, None], 1.0) * engines.stages[:, None] / stages
+    return Use((units * worked)[:, 0], memory[:, 0], compute[:, 0])
 
 
 def _parts(sharded: Sharded, device: Device, costs: CostParameters, overheads: Overheads) -> PartsOf:

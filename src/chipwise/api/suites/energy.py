@@ -1,0 +1,369 @@
+"""The suite `energy`: a row of measured power or energy becomes the question that a user would ask, and takes the
+energy of the same answer.
+
+Works on tables with the columns of `energy.csv`, one figure a row, and on those of `published_inferencex.csv`. Language
+models on GPUs are asked through `estimate`, submissions to MLPerf as the suite `mlperf` asks them; samples of fixed size
+(pictures, sentences) are no plan, their chips do what their roofline says. A benchmark that publishes no prompts has a
+mean prompt of its own (`energy.prompt` of the parameters).
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from chipwise.api.requests.command import command_line
+from chipwise.api.requests.planning import EstimateRequest, PlanRequest
+from chipwise.api.suites import mlperf, serving
+from chipwise.api.suites.published import answered
+from chipwise.api.suites.suite import Asking, Index, Suite, Trial, each
+from chipwise.calibrate.energy import SMALL, EnergyFit, EnergyRows, fit_energy, prompt_of
+from chipwise.calibrate.parameters import Parameters, shipped_parameters
+from chipwise.catalog.chips import get_chip
+from chipwise.catalog.configs import find_config
+from chipwise.catalog.price_tables import load_assumptions
+from chipwise.catalog.rounds import ROUNDS
+from chipwise.catalog.runtime import get_runtime
+from chipwise.catalog.system import systems_for
+from chipwise.errors import ChipwiseError, UsageError, shorten
+from chipwise.evidence.judge import Estimate
+from chipwise.evidence.mlperf_fixed import fixed_use
+from chipwise.evidence.mlperf_rows import Run, read_run
+from chipwise.evidence.residuals import Residuals, Validation
+from chipwise.evidence.rows import Predicted, Row, number
+from chipwise.evidence.tiers import power_tier
+from chipwise.predict.energy import Use
+from chipwise.report.energy import JOULES, Drawn, energy_record
+from chipwise.report.records import EnergyRecord, Figure
+
+__all__ = ["ENERGY"]
+
+NEEDED = ("model", "chip")
+
+Read = Callable[[EnergyRecord], Figure | None]
+
+FIGURES: Mapping[str, Mapping[str, tuple[str, Read]]] = {
+    "chip": {
+        "avg_power_w_per_chip": ("chip_w", lambda e: e.chip_w),
+        "avg_power_w": ("chip_w", lambda e: e.chip_w),
+        "joules_per_output_token": (JOULES, lambda e: e.joules_per_token),
+        "joules_per_request": (JOULES, lambda e: e.joules_per_request),
+    },
+    "wall": {
+        "system_power_w": ("wall_w", lambda e: e.wall_w),
+        "joules_per_output_token": (f"{JOULES} wall", lambda e: e.joules_per_token_wall),
+        "joules_per_request": (f"{JOULES} wall", lambda e: e.joules_per_request_wall),
+    },
+}
+"""By scope and metric of a row: which figure's interval it takes, and how it is read from an answer."""
+
+INTERVALS = frozenset(name for each in FIGURES.values() for name, _ in each.values())
+
+TUNED = "MaxQ"
+"""Mark of submissions tuned for power whose limit is not stated."""
+TASK = re.compile(r"task (\S+);(?: tp=(\d+) dp=(\d+) ep=(\d+))?")
+SUBMITTED = re.compile(r"MLPerf inference (v\d\.\d)")
+NAMES = {"resnet50": "resnet"}  # of benchmarks, where the power tables have another
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """A row as a question: of the product, or of a run of MLPerf; `metrics` are the figures that it asks for."""
+
+    id: str
+    model: str
+    chip: str
+    scope: str
+    metrics: tuple[str, ...]
+    question: EstimateRequest | None = None
+    run: Run | None = None
+    tuned: bool = False
+
+
+@dataclass(frozen=True)
+class _Found:
+    """Energy, tokens (of samples of fixed size: samples) per second, what was asked, and of which form machines are."""
+
+    energy: EnergyRecord
+    rate: float
+    tokens: float
+    chips: int
+    form: str = ""
+    question: EstimateRequest | PlanRequest | None = None
+
+
+def _read(row: Row, folder: Path, numbers: Parameters | None) -> _Asked:
+    known = numbers or shipped_parameters()
+    if not row["chip"]:
+        raise UsageError("the chip is not in the catalogue", "chipwise chips list")
+    chip = get_chip(row["chip"])
+    if chip.tdp_w is None and not row.get("power_limit_w"):
+        raise UsageError(f"{chip.id}: its power limit is not published")
+    if "backend" in row:
+        metrics = ("avg_power_w", "joules_per_output_token")
+        asked = serving.question_of(row, folder / "models")
+        return _Asked(row["row_id"], row["model"], chip.id, "chip", metrics, asked)
+    scope, metric = row.get("scope", ""), row.get("metric", "")
+    if metric not in FIGURES.get(scope, {}):
+        named = ", ".join(f"{m} at {s}" for s, each in FIGURES.items() for m in each)
+        raise UsageError(f"{shorten(metric)} at {shorten(scope)} scope is not read", f"one of {named}")
+    name = row.get("row_id") or row.get("id", "")
+    submitted = SUBMITTED.search(row.get("note", ""))
+    if submitted:
+        run = _run(row, submitted[1], EnergyFit.of(known).tuned, chip.tdp_w)
+        return _Asked(name, run.benchmark.name, chip.id, scope, (metric,), None, run, _power_tuned(row))
+    if row.get("phase") != "serve":
+        raise UsageError(f"{shorten(row.get('phase', ''))} is not answered by estimate")
+    return _Asked(name, row["model"], chip.id, scope, (metric,), _question(row, known))
+
+
+def _power_tuned(row: Row) -> bool:
+    return TUNED in row.get("note", "") and not row.get("power_limit_w")
+
+
+def _run(row: Row, round_: str, tuned: float, tdp_w: float | None) -> Run:
+    """A submission with measured power as a run of the suite `mlperf`; of language models a limit that is not stated
+    is that which power-tuned ones have."""
+    model = re.sub(r"-99(\.9)?$", "", row["model"])
+    base = model.replace("-interactive", "")
+    scenario = row.get("batch_or_concurrency", "")
+    units = {"Offline": "Samples/s", "Server": "Queries/s"}
+    run = read_run(
+        {
+            "row_id": row.get("row_id") or row.get("id", ""),
+            "chip": row["chip"],
+            "chips_total": row.get("chips") or "1",
+            "model_base": NAMES.get(base, base),
+            "model": row["model"],
+            "scenario": scenario,
+            "unit": units.get(scenario, "Latency (ms)"),
+            "round": round_ if round_ in ROUNDS else next(iter(ROUNDS)),
+            "weight_precision": row.get("precision", ""),
+            "framework": row.get("runtime", ""),
+            "variant": "maxq" if TUNED in row.get("note", "") else "",
+            "power_limit_w": row.get("power_limit_w", ""),
+        }
+    )
+    if run.benchmark.kind == "llm" and _power_tuned(row) and tdp_w is not None:
+        return replace(run, power_w=float(f"{tuned * tdp_w:.3g}"))
+    return run
+
+
+def _question(row: Row, numbers: Parameters) -> EstimateRequest:
+    """The question of a row about a served model."""
+    said = TASK.search(row.get("note", ""))
+    prompt = row.get("isl") or (said and prompt_of(said[1], numbers))
+    if not prompt:
+        raise UsageError("the length of its prompts is not published")
+    chips = int(number(row, "chips"))
+    dp, ep = (int(said[i] or 1) if said else 1 for i in (3, 4))
+    model, precision = row["model"], None
+    try:
+        find_config(model)
+    except ChipwiseError:
+        # a checkpoint in another format of a model that is known
+        model = re.sub(r"-(FP8|BF16)$", "", model)
+        find_config(model)
+        precision = row.get("precision") or None
+    devices = chips * get_chip(row["chip"]).devices_per_package
+    return EstimateRequest(
+        model=model,
+        chip=get_chip(row["chip"]).id,
+        tp=max(devices // dp, 1),
+        dp=dp,
+        ep=ep,
+        concurrency=number(row, "batch_or_concurrency", 1.0),
+        in_=f"{float(prompt):.10g}",
+        out=f"{number(row, 'osl', 1.0):.10g}",
+        precision=precision,
+        runtime=get_runtime(row["runtime"]).id,
+        software=row["date"][:7] if row.get("date") else None,
+        evidence="none",
+    )
+
+
+def _answer(asked: _Asked, _: Parameters | None) -> _Found:
+    if asked.run is not None:
+        return _submitted(asked.run, tuned=asked.tuned)
+    assert asked.question is not None
+    question, plan = answered(asked.question)
+    if plan.energy is None:
+        raise UsageError(f"{plan.chip}: its power limit is not published")
+    return _Found(plan.energy, plan.tokens_per_s.mid, 1.0, plan.chips, "", question)
+
+
+def _submitted(run: Run, *, tuned: bool) -> _Found:
+    """The energy of a submission: of the plan that answers it, or of samples of fixed size at their rate."""
+    (found,) = mlperf.answer([run])
+    if isinstance(found, ChipwiseError):
+        raise found
+    system = next(iter(systems_for(run.chip.id)), None)
+    form = system.form if system else ""
+    if found.plan is not None:
+        if found.plan.energy is None:
+            raise UsageError(f"{run.chip.id}: its power limit is not published")
+        plan = found.plan
+        return _Found(plan.energy, found.rate[0], run.benchmark.output_tokens, run.chips, form, found.question)
+    fit = shipped_parameters().derived(EnergyFit.of)
+    limit_w = run.power_w or (run.chip.tdp_w or 0.0) * (fit.tuned if tuned else 1.0)
+    near = power_tier(run.chip, shipped_parameters())
+    pue = load_assumptions()["pue"].value
+    use = fixed_use(run, math.log(found.rate[0]))
+    drawn = Drawn(use, limit_w, fit.power, fit.machine(form), near, pue)
+    mid, low, high = found.rate
+    # a request of eight pictures
+    samples = 8.0 if run.scenario == "MultiStream" else 1.0
+    rate = Estimate(mid, low, high, "calibrated")
+    return _Found(energy_record(drawn, run.chips, 1, rate, near, samples), mid, samples, run.chips, form)
+
+
+def _lines(asked: _Asked, found: _Found) -> Iterator[Predicted]:
+    """The figures of a row."""
+    verb = "plan" if isinstance(found.question, PlanRequest) else "estimate"
+    command = "" if found.question is None else command_line(verb, found.question)
+    for metric in asked.metrics:
+        f = FIGURES[asked.scope][metric][1](found.energy)
+        assert f is not None
+        yield Predicted(asked.id, metric, f.mid, f.low, f.high, f.basis, "", command)
+
+
+ASKING = Asking(NEEDED, _read, each(_answer), _lines)
+
+
+# --------------------------------------------------------------- measurements
+
+
+@dataclass(frozen=True)
+class _Measured:
+    """Rows of measured figures with their answers, and as the fit of power reads them; `figure` names the interval of
+    each, `per` what watts are divided by for it."""
+
+    asked: Sequence[_Asked]
+    metrics: Sequence[str]
+    values: Sequence[float]
+    figure: Sequence[str]
+    data: EnergyRows
+    per: Sequence[float]
+
+
+def _measured(paths: Sequence[str], numbers: Parameters) -> _Measured:
+    """Raises `UsageError` for tables without a row that is answered."""
+    kept: list[tuple[_Asked, _Found, str, float]] = []
+    for path in paths:
+        table, asked = ASKING.questions(path, None)
+        for row, one in zip(table, asked, strict=True):
+            if isinstance(one, ChipwiseError):
+                continue
+            values = {m: row.get("value" if "value" in row else m, "") for m in one.metrics}
+            if not any(values.values()):
+                continue
+            try:
+                found = _answer(one, None)
+            except ChipwiseError:
+                continue
+            kept += [(one, found, metric, float(v)) for metric, v in values.items() if v]
+    if not kept:
+        raise UsageError(f"{', '.join(paths)}: no row can be read", "is it a table of measured energy?")
+    tuned = numbers.derived(EnergyFit.of).tuned
+    asked, found, metrics, values = zip(*kept, strict=True)
+    per = []
+    for a, f, m in zip(asked, found, metrics, strict=True):
+        requests = f.rate / (f.tokens if a.run is not None else 1.0)
+        if m == "joules_per_request" and a.run is None:
+            requests = f.rate * f.energy.joules_per_token.mid / f.energy.joules_per_request.mid
+        watts = FIGURES[a.scope][m][0].endswith("_w")
+        per.append(1.0 if watts else requests if m == "joules_per_request" else f.rate)
+    power = np.array([a.tuned for a in asked])
+    limit = np.array([f.energy.limit_w for f in found])
+    data = EnergyRows(
+        np.array(values),
+        Use(*(np.array([f.energy.use[name] for f in found]) for name in ("units", "memory", "compute"))),
+        np.where(power, limit / tuned, limit),
+        np.array([a.scope == "wall" for a in asked]),
+        np.array([float(f.chips) for f in found]),
+        np.array([float(f.energy.machines) for f in found]),
+        power,
+        np.array([f.form in SMALL for f in found]),
+        np.array([get_chip(a.chip).software_id for a in asked]),
+    )
+    figure = [FIGURES[a.scope][m][0] for a, m in zip(asked, metrics, strict=True)]
+    return _Measured(asked, metrics, values, figure, data, per)
+
+
+KEYS: Mapping[str, Callable[[_Measured], Sequence[Hashable]]] = {
+    "cell": lambda m: [(a.model, a.chip) for a in m.asked],
+    "chip": lambda m: [a.chip for a in m.asked],
+    "model": lambda m: [a.model for a in m.asked],
+}
+"""What stays together: a model on a chip, a chip, a model."""
+
+UNSEEN = "unseen"
+
+
+def _fit(m: _Measured, kept: Index, _: Parameters) -> EnergyFit:
+    """Power is fitted to measured power; joules are power over a speed that was fitted elsewhere."""
+    power = [i for i in kept if m.figure[i].endswith("_w")]
+    return fit_energy(m.data.take(np.array(power, dtype=np.intp)))
+
+
+def _compared(m: _Measured, out: Index, fitted: EnergyFit, _: str) -> Residuals:
+    """Every row against what a fit says that did not see it."""
+    watts = m.data.take(out).predicted(fitted.values)
+    chips = np.where(m.data.wall[out], 1.0, m.data.chips[out])
+    total = [w * (1.0 if m.figure[i].endswith("_w") else n) / m.per[i] for i, w, n in zip(out, watts, chips, strict=True)]
+    return Residuals.of(
+        out,
+        total,
+        [m.values[i] for i in out],
+        metric=[m.figure[i] for i in out],
+        figure=[m.figure[i] for i in out],
+        tier=UNSEEN,
+        cell=[f"{m.asked[i].model} {m.asked[i].chip}" for i in out],
+        chip=[m.asked[i].chip for i in out],
+        model=[m.asked[i].model for i in out],
+    )
+
+
+def _report(m: _Measured, found: Residuals, key: str) -> Validation:
+    """Errors of power and energy on what no fit of power had seen."""
+    judged = found.judged("cell")
+    what = {"cell": "(model, chip) cell"}.get(key, key)
+    cells = len({(a.model, a.chip) for a in m.asked})
+    count = len(fit_energy(m.data.take(np.arange(1))).values) + PROMPTS
+    return Validation(
+        "energy" if key == "cell" else f"energy with a {key} never seen",
+        f"Every row predicted by a fit of power that never saw its {what}; speeds are those of plans. Intervals come from "
+        "the residuals of all other cells.",
+        {
+            "all": judged.summaries(),
+            "by chip": judged.summaries("chip", least=4),
+            "by model": judged.summaries("model", least=4),
+        },
+        [f"{count} fitted numbers, {cells} cells (model, chip) in the rows"],
+    )
+
+
+PROMPTS = 5  # mean prompts that were chosen: one a benchmark that does not publish them
+
+ENERGY = Suite(
+    "energy",
+    (),
+    ASKING,
+    Trial(
+        "energy.csv",
+        _measured,
+        KEYS,
+        _fit,
+        _compared,
+        _report,
+        {"energy.csv": EnergyFit.parameters},
+        tiers={"chip": ("cell", UNSEEN), "kind": ("chip", UNSEEN)},
+        figures=lambda figure: figure in INTERVALS,
+    ),
+    commanded=True,
+)

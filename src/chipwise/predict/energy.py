@@ -1,0 +1,95 @@
+"""Power of a chip, of its machine and at the wall, from what the chip does in a second.
+
+    P = L s(rest + units u + memory m + compute c),   s(x) = x / (1 + x^q)^(1/q)
+
+with L the power limit (TDP, or a lower one that was set), u the share of time in which the chip's compute units set the
+pace, m bytes of memory over its bandwidth and c operations over the peak of their type. A share of the limit at full
+rate is an energy: a byte takes memory x L / bandwidth, an operation compute x L / peak. So a narrower format and a
+newer process take less by as much as they do more in the same watts, and few numbers serve every chip. Near the limit
+the clock gives way: s never exceeds 1. Bytes on links between chips are not told apart from `rest`.
+
+    W = (M base + (1 + upkeep) sum P) / supply
+
+at the plugs of M machines: `base` is what a machine draws for itself (processors, memory, drives), `upkeep` what fans,
+network cards and switches take in proportion to its chips, `supply` what power supplies let through. Cooling of the
+building is in none of it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+import numpy as np
+
+from chipwise.units import Array, Real
+
+__all__ = ["SUPPLY", "Machine", "PowerModel", "Use"]
+
+SOFTNESS = 8.0
+"""Exponent q: how close to its limit a chip runs before the clock gives way (readings of H100 stay within 1 % of it)."""
+
+SUPPLY = 0.94
+"""Share of the power at the plug that reaches the machine: 80 PLUS Platinum asks for 94 % at half load, 230 V."""
+
+
+@dataclass(frozen=True)
+class Use:
+    """What a chip does, on average, as shares of what it could: numbers or arrays that broadcast.
+
+    | field | meaning |
+    |---|---|
+    | units | share of time in which compute units set the pace: exposed seconds of compute and on-chip traffic |
+    | memory | bytes a second that memory moves, over its bandwidth |
+    | compute | operations a second over the peak of their type, summed over types |
+    """
+
+    units: Real
+    memory: Real
+    compute: Real
+
+    def __mul__(self, factor: Real) -> Use:
+        """The same work spread over more chips, or over more time."""
+        return Use(*(getattr(self, f.name) * factor for f in fields(self)))
+
+    def take(self, row: int) -> Use:
+        """One of several, as numbers."""
+        return Use(*(float(np.asarray(getattr(self, f.name))[row]) for f in fields(self)))
+
+
+@dataclass(frozen=True)
+class PowerModel:
+    """Shares of the power limit: of a chip with its clocks up that waits (`rest`), and what is added while its units
+    set the pace all the time, while its memory moves all it can, while it computes at its peak."""
+
+    rest: Real
+    units: Real
+    memory: Real
+    compute: Real
+
+    def share(self, use: Use) -> Array:
+        """Power over the limit, below 1. Broadcasts."""
+        wanted = np.asarray(
+            self.rest + self.units * use.units + self.memory * use.memory + self.compute * use.compute
+        )
+        return np.asarray(wanted / (1.0 + wanted**SOFTNESS) ** (1.0 / SOFTNESS))
+
+    def joules_per_byte(self, limit_w: Real, bytes_per_s: Real) -> Real:
+        """Energy of a byte that memory moves, J, of a chip with that limit and bandwidth."""
+        return self.memory * limit_w / bytes_per_s
+
+    def joules_per_operation(self, limit_w: Real, peak_per_s: Real) -> Real:
+        """Energy of an operation of a type with that peak, J."""
+        return self.compute * limit_w / peak_per_s
+
+
+@dataclass(frozen=True)
+class Machine:
+    """What a machine draws beside its chips: watts for itself, and a share of theirs."""
+
+    base_w: Real
+    upkeep: Real
+
+    def wall_w(self, chips_w: Real, machines: Real) -> Real:
+        """Watts at the plugs of `machines` machines whose chips draw `chips_w` in all."""
+        watts: Real = (machines * self.base_w + (1.0 + self.upkeep) * chips_w) / SUPPLY
+        return watts
