@@ -85,19 +85,20 @@ def fixed_curve(run: Run) -> Curve:
 
 
 def fixed_use(run: Run, log_rate: float) -> Use:
-    """What the chips of a run do at a rate, the logarithm of samples or tokens per second of all of them: units set the
-    pace for what memory and start-ups leave of the time, and the less of it the further the rate is below physics."""
-    curve, work = fixed_curve(run), run.benchmark.work
-    assert work is not None
-    peak, width = _peak(run.chip, run.precision or "fp16")
-    bandwidth = run.chip.memory.bytes_per_s or 1.0
+    """What the chips of a run do at a rate, the logarithm of samples or tokens per second of all of them. Raises
+    `UsageError` as `fixed_curve` does."""
+    work = run.benchmark.work
+    if work is None:
+        raise UsageError(f"{run.benchmark.name} is not predicted", "no published work")
+    format_ = run.precision or "fp16"
+    peak, width = _peak(run.chip, format_)
     tokens = run.benchmark.output_tokens if run.unit == "Tokens/s" else 1.0
     each = math.exp(log_rate) / tokens / run.chips
     traffic = _traffic(run.chip, work, width, SAMPLES.get(run.scenario)) + work.gather * width
-    busy = min(math.exp(log_rate - curve.log_rate), 1.0)
-    alone = run.chips if run.scenario in SAMPLES and work.flops <= SPREAD_FLOPS else 1
-    units = (1.0 - curve.memory_share - curve.gather_share - curve.start_share) * busy / alone
-    return Use(max(units, 0.0), min(each * traffic / bandwidth, 1.0), min(each * work.flops / peak, 1.0))
+    moved = min(each * traffic / (run.chip.memory.bytes_per_s or math.inf), 1.0)
+    computed = min(each * work.flops / peak, 1.0)
+    whole = format_.startswith("int")
+    return Use(moved, 0.0 if whole else computed, computed if whole else 0.0)
 
 
 def _peak(chip: Chip, name: str) -> tuple[float, float]:

@@ -1,12 +1,13 @@
 """Power of a chip, of its machine and at the wall, from what the chip does in a second.
 
-    P = L s(rest + units u + memory m + compute c),   s(x) = x / (1 + x^q)^(1/q)
+    P = L s(rest + memory m + compute (c + integer i)^k),   s(x) = x / (1 + x^q)^(1/q)
 
-with L the power limit (TDP, or a lower one that was set), u the share of time in which the chip's compute units set the
-pace, m bytes of memory over its bandwidth and c operations over the peak of their type. A share of the limit at full
-rate is an energy: a byte takes memory x L / bandwidth, an operation compute x L / peak. So a narrower format and a
-newer process take less by as much as they do more in the same watts, and few numbers serve every chip. Near the limit
-the clock gives way: s never exceeds 1. Bytes on links between chips are not told apart from `rest`.
+with L the power limit (TDP, or a lower one that was set), m bytes of memory over its bandwidth, c and i floating-point
+and integer operations over the peak of their type. A share of the limit at full rate is an energy: a byte takes
+memory x L / bandwidth, an operation at the peak compute x L / peak. So a narrower format and a newer process take less
+by as much as they do more in the same watts, and few numbers serve every chip. Power grows less than in proportion to
+operations (k < 1): half-filled units still clock, fetch and schedule. Near the limit the clock gives way: s never
+exceeds 1. Bytes on links between chips are not told apart from `rest`.
 
     W = (M base + (1 + upkeep) sum P) / supply
 
@@ -25,8 +26,11 @@ from chipwise.units import Array, Real
 
 __all__ = ["SUPPLY", "Machine", "PowerModel", "Use"]
 
-SOFTNESS = 8.0
-"""Exponent q: how close to its limit a chip runs before the clock gives way (readings of H100 stay within 1 % of it)."""
+SOFTNESS = 6.0
+"""Exponent q: how close to its limit a chip runs before the clock gives way; GPUs at their limit read 97 to 99 % of it."""
+
+DUTY = 0.4
+"""Exponent k of operations, the best of 0.35, 0.4, 0.5, 0.7 and 1 on rows that no fit had seen (2026-11)."""
 
 SUPPLY = 0.94
 """Share of the power at the plug that reaches the machine: 80 PLUS Platinum asks for 94 % at half load, 230 V."""
@@ -38,14 +42,14 @@ class Use:
 
     | field | meaning |
     |---|---|
-    | units | share of time in which compute units set the pace: exposed seconds of compute and on-chip traffic |
     | memory | bytes a second that memory moves, over its bandwidth |
-    | compute | operations a second over the peak of their type, summed over types |
+    | compute | floating-point operations a second over the peak of their type, summed over types |
+    | integer | the same of integer operations |
     """
 
-    units: Real
     memory: Real
     compute: Real
+    integer: Real = 0.0
 
     def __mul__(self, factor: Real) -> Use:
         """The same work spread over more chips, or over more time."""
@@ -58,28 +62,20 @@ class Use:
 
 @dataclass(frozen=True)
 class PowerModel:
-    """Shares of the power limit: of a chip with its clocks up that waits (`rest`), and what is added while its units
-    set the pace all the time, while its memory moves all it can, while it computes at its peak."""
+    """Shares of the power limit: of a chip with its clocks up that waits (`rest`), and what is added while its memory
+    moves all it can, while it computes at its peak; `integer` is the energy of an integer operation over that of a
+    floating-point one at the same peak."""
 
     rest: Real
-    units: Real
     memory: Real
     compute: Real
+    integer: Real
 
     def share(self, use: Use) -> Array:
         """Power over the limit, below 1. Broadcasts."""
-        wanted = np.asarray(
-            self.rest + self.units * use.units + self.memory * use.memory + self.compute * use.compute
-        )
+        computed = np.asarray(use.compute + self.integer * use.integer) ** DUTY
+        wanted = np.asarray(self.rest + self.memory * use.memory + self.compute * computed)
         return np.asarray(wanted / (1.0 + wanted**SOFTNESS) ** (1.0 / SOFTNESS))
-
-    def joules_per_byte(self, limit_w: Real, bytes_per_s: Real) -> Real:
-        """Energy of a byte that memory moves, J, of a chip with that limit and bandwidth."""
-        return self.memory * limit_w / bytes_per_s
-
-    def joules_per_operation(self, limit_w: Real, peak_per_s: Real) -> Real:
-        """Energy of an operation of a type with that peak, J."""
-        return self.compute * limit_w / peak_per_s
 
 
 @dataclass(frozen=True)

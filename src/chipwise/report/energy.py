@@ -72,5 +72,5 @@ def energy_record(
         limit_w=drawn.limit_w,
         machines=machines,
         pue=drawn.pue,
-        use={name: float(getattr(drawn.use, name)) for name in ("units", "memory", "compute")},
+        use={name: float(getattr(drawn.use, name)) for name in ("memory", "compute", "integer")},
     )

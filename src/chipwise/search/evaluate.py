@@ -43,6 +43,7 @@ __all__ = [
 
 REASONS = list(Reason)
 
+INTEGER = frozenset(("int8", "int4"))  # types of products that take the energy of integers
 ENDLESS = 1e30  # requests per second: more than any engine takes
 BUSY = 0.8
 """Share of time that workers for prompts should work: the wait is then about twice the prompt's own time."""
@@ -286,39 +287,33 @@ def bounds_of(graph: Graph, group: Group, engines: Engines, found: Prediction) -
 
 
 def use_of(graph: Graph, group: Group, engines: Engines, found: Prediction) -> Use:
-    """What the chips of candidates do at the load of `found` [N, 1], arrays [N]: operations over peak, compulsory bytes
-    over bandwidth, exposed seconds of compute and on-chip traffic over all. Prompts that share a pass read no weights
-    of their own. Of workers for prompts the work counts as done by those that decode."""
+    """What the chips of candidates do at the load of `found` [N, 1], arrays [N]: compulsory bytes over bandwidth and
+    operations over peak. Prompts that share a pass read no weights of their own. The work of workers for prompts counts
+    as done by those that decode."""
     sharded, device = shard(graph, group.layouts(trailing=1)), group.device(trailing=1)
+    endless = replace(device, memory_bytes_per_s=np.inf)
     r = engines.table.requests
     context, new, long, long_new, decodes, budget = (
         np.asarray(x, dtype=float).reshape(-1, 1)
         for x in (r.context, r.new, r.long, r.long_new, r.decodes, r.budget)
     )
-    none = np.zeros((len(engines), 1))
 
-    def work(step: Step, read: Real) -> tuple[Array, Array]:
-        """Seconds of a pass at all peaks, and at the bandwidth with `read` of its weights."""
-        computed, moved = none, none
+    def work(step: Step, read: Real) -> Array:
+        """Seconds of a pass at the bandwidth, with `read` of its weights, and at the peaks [3, N, 1]."""
+        total = np.zeros((3, len(engines), 1))
         for times, op in sharded.ops(step):
-            computed = computed + times * roofline(op, replace(device, memory_bytes_per_s=np.inf))
-            moved = moved + times * (read * op.weight_bytes + op.activation_bytes + op.kv_bytes)
-        return computed, moved / device.memory_bytes_per_s
+            moved = read * op.weight_bytes + op.activation_bytes + op.kv_bytes
+            total[0] += times * moved / device.memory_bytes_per_s
+            total[2 if op.compute in INTEGER else 1] += times * roofline(op, endless)
+        return total
 
     batch = np.maximum(found.batch / engines.slots[:, None], 1.0)
     alone = engines.table.alone[:, None] | (decodes <= 0.0)
     prompt = work(prefill(new / long_new, long_new, long - long_new), alone * np.minimum(new / budget, 1.0))
-    passes = decodes / batch
-    stages = np.asarray(group.layouts(trailing=1).pp)
-    rate = found.requests_per_s / (engines.replicas * engines.ranks)[:, None] / stages
-    compute, memory = (
-        np.minimum(rate * (passes * a + b), 1.0) for a, b in zip(work(decode(batch, context), 1.0), prompt, strict=True)
-    )
-    seconds = {name: np.asarray(value) for name, value in found.cost.exposed.items()}
-    total = np.maximum(sum(seconds.values(), none), 1e-30)
-    units = (seconds.get("compute", none) + seconds.get("on-chip", none)) / total
-    worked = np.minimum(total * found.tokens_per_s / engines.slots[:, None], 1.0) * engines.stages[:, None] / stages
-    return Use((units * worked)[:, 0], memory[:, 0], compute[:, 0])
+    each = decodes / batch * work(decode(batch, context), 1.0) + prompt
+    requests = found.requests_per_s / (engines.replicas * engines.ranks)[:, None]
+    busy = np.minimum(each * requests / np.asarray(group.layouts(trailing=1).pp), 1.0)
+    return Use(*busy[..., 0])
 
 
 def _parts(sharded: Sharded, device: Device, costs: CostParameters, overheads: Overheads) -> PartsOf:

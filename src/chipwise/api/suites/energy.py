@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
 import numpy as np
@@ -22,7 +22,7 @@ from chipwise.api.requests.planning import EstimateRequest, PlanRequest
 from chipwise.api.suites import mlperf, serving
 from chipwise.api.suites.published import answered
 from chipwise.api.suites.suite import Asking, Index, Suite, Trial, each
-from chipwise.calibrate.energy import SMALL, EnergyFit, EnergyRows, fit_energy, prompt_of
+from chipwise.calibrate.energy import EnergyFit, EnergyRows, fit_energy, prompt_of
 from chipwise.calibrate.parameters import Parameters, shipped_parameters
 from chipwise.catalog.chips import get_chip
 from chipwise.catalog.configs import find_config
@@ -69,6 +69,9 @@ TUNED = "MaxQ"
 TASK = re.compile(r"task (\S+);(?: tp=(\d+) dp=(\d+) ep=(\d+))?")
 SUBMITTED = re.compile(r"MLPerf inference (v\d\.\d)")
 NAMES = {"resnet50": "resnet"}  # of benchmarks, where the power tables have another
+EIGHT_BIT: Mapping[str, str] = {"bert": "v3.0", "stable-diffusion-xl": "v4.1"}
+"""Benchmarks whose precision the power tables leave out, and the round from which submissions that declared theirs ran
+them in fp8 where chips have it."""
 
 
 @dataclass(frozen=True)
@@ -115,11 +118,17 @@ def _read(row: Row, folder: Path, numbers: Parameters | None) -> _Asked:
     name = row.get("row_id") or row.get("id", "")
     submitted = SUBMITTED.search(row.get("note", ""))
     if submitted:
-        run = _run(row, submitted[1], EnergyFit.of(known).tuned, chip.tdp_w)
+        run = _run(row, submitted[1], known.derived(EnergyFit.of).tuned(_form(chip.id)), chip.tdp_w)
         return _Asked(name, run.benchmark.name, chip.id, scope, (metric,), None, run, _power_tuned(row))
     if row.get("phase") != "serve":
         raise UsageError(f"{shorten(row.get('phase', ''))} is not answered by estimate")
     return _Asked(name, row["model"], chip.id, scope, (metric,), _question(row, known))
+
+
+def _form(chip: str) -> str:
+    """The form of the machines that hold a chip, "" where none is known."""
+    system = next(iter(systems_for(chip)), None)
+    return system.form if system else ""
 
 
 def _power_tuned(row: Row) -> bool:
@@ -143,7 +152,7 @@ def _run(row: Row, round_: str, tuned: float, tdp_w: float | None) -> Run:
             "scenario": scenario,
             "unit": units.get(scenario, "Latency (ms)"),
             "round": round_ if round_ in ROUNDS else next(iter(ROUNDS)),
-            "weight_precision": row.get("precision", ""),
+            "weight_precision": row.get("precision") or _precision(NAMES.get(base, base), row["chip"], round_),
             "framework": row.get("runtime", ""),
             "variant": "maxq" if TUNED in row.get("note", "") else "",
             "power_limit_w": row.get("power_limit_w", ""),
@@ -152,6 +161,13 @@ def _run(row: Row, round_: str, tuned: float, tdp_w: float | None) -> Run:
     if run.benchmark.kind == "llm" and _power_tuned(row) and tdp_w is not None:
         return replace(run, power_w=float(f"{tuned * tdp_w:.3g}"))
     return run
+
+
+def _precision(benchmark: str, chip: str, round_: str) -> str:
+    """What submissions are taken to have run in that do not say it, "" for what the suite `mlperf` takes."""
+    found = get_chip(chip)
+    narrow = "fp8" in found.matrix and found.memory.kind == "hbm"
+    return "fp8" if narrow and round_ >= EIGHT_BIT.get(benchmark, "w") else ""
 
 
 def _question(row: Row, numbers: Parameters) -> EstimateRequest:
@@ -202,15 +218,14 @@ def _submitted(run: Run, *, tuned: bool) -> _Found:
     (found,) = mlperf.answer([run])
     if isinstance(found, ChipwiseError):
         raise found
-    system = next(iter(systems_for(run.chip.id)), None)
-    form = system.form if system else ""
+    form = _form(run.chip.id)
     if found.plan is not None:
         if found.plan.energy is None:
             raise UsageError(f"{run.chip.id}: its power limit is not published")
         plan = found.plan
         return _Found(plan.energy, found.rate[0], run.benchmark.output_tokens, run.chips, form, found.question)
     fit = shipped_parameters().derived(EnergyFit.of)
-    limit_w = run.power_w or (run.chip.tdp_w or 0.0) * (fit.tuned if tuned else 1.0)
+    limit_w = run.power_w or (run.chip.tdp_w or 0.0) * (fit.tuned(form) if tuned else 1.0)
     near = power_tier(run.chip, shipped_parameters())
     pue = load_assumptions()["pue"].value
     use = fixed_use(run, math.log(found.rate[0]))
@@ -282,13 +297,13 @@ def _measured(paths: Sequence[str], numbers: Parameters) -> _Measured:
     limit = np.array([f.energy.limit_w for f in found])
     data = EnergyRows(
         np.array(values),
-        Use(*(np.array([f.energy.use[name] for f in found]) for name in ("units", "memory", "compute"))),
-        np.where(power, limit / tuned, limit),
+        Use(*(np.array([f.energy.use[x.name] for f in found]) for x in fields(Use))),
+        np.where(power, limit / np.array([tuned(f.form) for f in found]), limit),
         np.array([a.scope == "wall" for a in asked]),
         np.array([float(f.chips) for f in found]),
         np.array([float(f.energy.machines) for f in found]),
         power,
-        np.array([f.form in SMALL for f in found]),
+        np.array([f.form for f in found]),
         np.array([get_chip(a.chip).software_id for a in asked]),
     )
     figure = [FIGURES[a.scope][m][0] for a, m in zip(asked, metrics, strict=True)]
