@@ -11,25 +11,22 @@ import numpy as np
 
 from chipwise.api.loaded import Loaded
 from chipwise.api.tactics import Tactics
-from chipwise.calibrate.energy import EnergyFit
 from chipwise.calibrate.fit_serving import harnessed, served_overheads
 from chipwise.calibrate.parameter import Z80
 from chipwise.calibrate.parameters import Parameters
 from chipwise.catalog.price import Own, Rent
-from chipwise.catalog.price_tables import load_assumptions
 from chipwise.catalog.pricing import Pricing
 from chipwise.cost.price import CostParameters
 from chipwise.errors import UsageError
 from chipwise.evidence.judge import APART, USERS, tier_factors
-from chipwise.evidence.tiers import level_figure, power_tier, tier_of
+from chipwise.evidence.tiers import level_figure, tier_of
 from chipwise.parallel.layout import Layout
-from chipwise.predict.energy import Use
 from chipwise.predict.overheads import Overheads
 from chipwise.predict.passes import Requests
 from chipwise.predict.service import Engines, Loads, Prediction, Service
 from chipwise.predict.tails import VALID
 from chipwise.report.assemble import Fleet, plan_record, price_record
-from chipwise.report.energy import Drawn
+from chipwise.report.energy import Powered
 from chipwise.report.plans import span
 from chipwise.report.records import PlanRecord, PriceRecord, TailRecord
 from chipwise.search.evaluate import Bounds, bounds_of, use_of
@@ -116,7 +113,7 @@ class Context:
         memory = memory_of(self.found.graph, group, requests)
         bounds = bounds_of(self.found.graph, group, loads.engines, found)
         quantiles = self._tails(loads, found)
-        use, draws = use_of(self.found.graph, group, loads.engines, found), self.numbers.derived(EnergyFit.of)
+        use = use_of(self.found.graph, group, loads.engines, found)
         records = []
         for row, fleet in enumerate(fleets):
 
@@ -125,6 +122,7 @@ class Context:
 
             d = group.deployments[int(group.which[row])]
             layout = Layout(*(float(np.asarray(group.layout.part(x))[row]) for x in ("tp", "pp", "dp", "ep")))
+            powered = Powered.of(d.chip, d.system.form if d.system else "", self.numbers)
             package = d.chip.devices_per_package
             chips = fleet.devices(layout) // package
             together = max(int(layout.tp * layout.dp) // package, 1)
@@ -140,19 +138,11 @@ class Context:
                 tier_of(d.chip, d.runtime.id, self.numbers, level=self.tactics.level),
                 {name: TailRecord(*(_known(t, row) for t in pair)) for name, pair in quantiles.items()},
                 fleet,
-                self._drawn(d, use.take(row), draws),
+                None if powered is None else (powered, use.take(row)),
                 level_figure(self.workload.task, self.tactics.level),
             )
             records.append(record)
         return records
-
-    def _drawn(self, d: Deployment, use: Use, draws: EnergyFit) -> Drawn | None:
-        """What decides the power of a deployment, None where its limit is not published."""
-        if d.chip.tdp_w is None:
-            return None
-        machine = draws.machine(d.system.form if d.system else "")
-        pue = load_assumptions()["pue"].value
-        return Drawn(use, d.chip.tdp_w, draws.power, machine, power_tier(d.chip, self.numbers), pue)
 
     def _tails(self, loads: Loads, found: Prediction) -> dict[str, tuple[Array, Array]]:
         """Quantiles of TTFT and TPOT at a load and its neighbours, which say how times grow with the batch; none for a

@@ -13,8 +13,9 @@ from chipwise.catalog.price import Own, Rent, split_usd_per_million
 from chipwise.evidence.judge import APART, USERS, Estimate, Nearness, chance, judge
 from chipwise.parallel.layout import Layout
 from chipwise.parallel.memory import MemoryAccount
+from chipwise.predict.energy import Use
 from chipwise.predict.service import Prediction
-from chipwise.report.energy import JOULE_PER_KWH, Drawn, energy_record
+from chipwise.report.energy import JOULE_PER_KWH, Powered, energy_record
 from chipwise.report.records import (
     Figure,
     LayoutRecord,
@@ -172,12 +173,12 @@ def plan_record(
     near: Nearness,
     tails: Mapping[str, TailRecord],
     fleet: Fleet,
-    drawn: Drawn | None,
+    drawn: tuple[Powered, Use] | None,
     level: str = "",
 ) -> PlanRecord:
     """`prediction` and `bounds` hold a single number in each figure, of all replicas that carry the load; `near` says
     what was measured near the deployment, `level` by which figure of throughput (`tiers.level_figure`). `drawn` says
-    what the chips that carry the load draw (None: no power limit is known)."""
+    how chips turn work into watts, and what those that carry the load do (None: no power limit is known)."""
 
     def one(value: object) -> float:
         return float(np.asarray(value).reshape(-1)[0])
@@ -211,8 +212,8 @@ def plan_record(
     energy = None
     if drawn is not None:
         working = fleet.carrying * int(layout.devices) / fleet.devices(layout)
-        shared = replace(drawn, use=drawn.use * working)
-        energy = energy_record(shared, chips, hosts, tokens, near, workload.output_tokens)
+        powered, use = drawn
+        energy = energy_record(powered, use * working, chips, hosts, tokens, near, workload.output_tokens)
     # whole sequences: a lone one stays alone, although the mean in flight counts the next one's prefill
     held = max(1.0, float(np.floor(one(prediction.resident))))
     return PlanRecord(

@@ -26,7 +26,6 @@ from chipwise.calibrate.energy import EnergyFit, EnergyRows, fit_energy, prompt_
 from chipwise.calibrate.parameters import Parameters, shipped_parameters
 from chipwise.catalog.chips import get_chip
 from chipwise.catalog.configs import find_config
-from chipwise.catalog.price_tables import load_assumptions
 from chipwise.catalog.rounds import ROUNDS
 from chipwise.catalog.runtime import get_runtime
 from chipwise.catalog.system import systems_for
@@ -36,9 +35,8 @@ from chipwise.evidence.mlperf_fixed import fixed_use
 from chipwise.evidence.mlperf_rows import Run, read_run
 from chipwise.evidence.residuals import Residuals, Validation
 from chipwise.evidence.rows import Predicted, Row, number
-from chipwise.evidence.tiers import power_tier
 from chipwise.predict.energy import Use
-from chipwise.report.energy import JOULES, Drawn, energy_record
+from chipwise.report.energy import AT_WALL, JOULES, Powered, energy_record
 from chipwise.report.records import EnergyRecord, Figure
 
 __all__ = ["ENERGY"]
@@ -56,8 +54,8 @@ FIGURES: Mapping[str, Mapping[str, tuple[str, Read]]] = {
     },
     "wall": {
         "system_power_w": ("wall_w", lambda e: e.wall_w),
-        "joules_per_output_token": (f"{JOULES} wall", lambda e: e.joules_per_token_wall),
-        "joules_per_request": (f"{JOULES} wall", lambda e: e.joules_per_request_wall),
+        "joules_per_output_token": (AT_WALL, lambda e: e.joules_per_token_wall),
+        "joules_per_request": (AT_WALL, lambda e: e.joules_per_request_wall),
     },
 }
 """By scope and metric of a row: which figure's interval it takes, and how it is read from an answer."""
@@ -224,17 +222,21 @@ def _submitted(run: Run, *, tuned: bool) -> _Found:
             raise UsageError(f"{run.chip.id}: its power limit is not published")
         plan = found.plan
         return _Found(plan.energy, found.rate[0], run.benchmark.output_tokens, run.chips, form, found.question)
-    fit = shipped_parameters().derived(EnergyFit.of)
-    limit_w = run.power_w or (run.chip.tdp_w or 0.0) * (fit.tuned(form) if tuned else 1.0)
-    near = power_tier(run.chip, shipped_parameters())
-    pue = load_assumptions()["pue"].value
+    numbers = shipped_parameters()
+    powered = Powered.of(run.chip, form, numbers)
+    if powered is None:
+        raise UsageError(f"{run.chip.id}: its power limit is not published")
+    if run.power_w is not None:
+        powered = replace(powered, limit_w=run.power_w)
+    elif tuned:
+        powered = replace(powered, limit_w=powered.limit_w * numbers.derived(EnergyFit.of).tuned(form))
     use = fixed_use(run, math.log(found.rate[0]))
-    drawn = Drawn(use, limit_w, fit.power, fit.machine(form), near, pue)
     mid, low, high = found.rate
     # a request of eight pictures
     samples = 8.0 if run.scenario == "MultiStream" else 1.0
     rate = Estimate(mid, low, high, "calibrated")
-    return _Found(energy_record(drawn, run.chips, 1, rate, near, samples), mid, samples, run.chips, form)
+    energy = energy_record(powered, use, run.chips, run.nodes, rate, powered.near, samples)
+    return _Found(energy, mid, samples, run.chips, form)
 
 
 def _lines(asked: _Asked, found: _Found) -> Iterator[Predicted]:
