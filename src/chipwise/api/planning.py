@@ -15,15 +15,19 @@ from chipwise.api.placing import Terms
 from chipwise.api.published import beside_published
 from chipwise.api.searching import RUNTIMES, Effort, Found, search
 from chipwise.api.unmet import no_plan, refusal_record
+from chipwise.calibrate.parameters import Parameters
+from chipwise.catalog.chip import Chip
 from chipwise.catalog.chips import load_chips
 from chipwise.catalog.override import told
 from chipwise.catalog.system import systems_for
+from chipwise.errors import InfeasibleError, shorten
 from chipwise.parallel.layout import Reason
 from chipwise.predict.fleet import Day, over_day
 from chipwise.report.assemble import model_record, rank_plans, workload_record
+from chipwise.report.energy import Powered
 from chipwise.report.records import PlanRecord, PlanReport, RefusalRecord
 from chipwise.search.choose import EQUAL, Choice
-from chipwise.search.deployments import LOCAL_FORMS, deployments
+from chipwise.search.deployments import LOCAL_FORMS, deployments, machine_for
 from chipwise.search.space import FEW, Limits
 from chipwise.workload.curve import RateCurve
 from chipwise.workload.workload import Workload
@@ -43,6 +47,7 @@ def plan(
     *,
     chips: Sequence[str] = (),
     limits: Limits | None = None,
+    max_watts: float | None = None,
     curve: RateCurve | None = None,
     evidence: bool = True,
 ) -> PlanReport:
@@ -50,7 +55,8 @@ def plan(
 
     `chips` (names or TOML files) or the chips that one has (`limits.have`; they cost nothing) restrict the search.
     A runtime "best" in the terms compares all that can on every chip, as is done for chips that one has and for a
-    local user. The arrivals of a day (`curve`) are what a fleet sized for the rate is judged on. With `evidence` the
+    local user. `max_watts` at the plugs bound the chips of a plan, each at its power limit; chips without a published one
+    have no plan under it. The arrivals of a day (`curve`) are what a fleet sized for the rate is judged on. With `evidence` the
     nearest published results stand beside the first plans and move nothing in them. Raises `InfeasibleError` where no
     chip has a plan; `UsageError` and `UnknownNameError` for bad input.
     """
@@ -62,6 +68,11 @@ def plan(
     wanted = [find_chip(c, terms.changes) for c in have or chips or _everything(workload)]
     if not (have or chips) and workload.task != "local":
         limits = replace(limits, few=frozenset(c.id for c in wanted if _at_home(c.id)))
+    if max_watts is not None:
+        limits = replace(limits, fed={c.id: _fed(max_watts, c, context.numbers) for c in wanted})
+        if not any(limits.fed.values()):
+            what = f"{max_watts:,.0f} W at the plugs feed not one of {shorten(', '.join(limits.fed), 60)}"
+            raise InfeasibleError(what, "raise --max-watts, or name chips of less power")
     local = workload.task == "local"
     # on a few machines of one's own any software may be tried; the whole market is searched with its usual one
     effort: Effort = "named" if chips else "market"
@@ -125,6 +136,7 @@ def plan(
             *told(terms.changes),
             RUNTIMES[effort],
             f"at most {limits.max_devices} devices per replica (SRAM only: more)",
+            *([f"at most {max_watts:,.0f} W at the plugs with every chip at its power limit"] if max_watts else []),
             *([f"at most {FEW} of a card made for desks (--chips NAME: more)"] if limits.few else []),
         ),
         as_stored=as_stored[0] if as_stored else None,
@@ -163,6 +175,15 @@ def _cheaper(plans: list[PlanRecord], stored: Found, narrow: Context, other: Fou
         for p in _records(narrow, replace(other, choices=cheaper))
     ]
     return [p for p in plans if p.chip not in cheaper] + converted
+
+
+def _fed(max_watts: float, chip: Chip, numbers: Parameters) -> int:
+    """Chips that a limit of power feeds, in the machines that hold them."""
+    system = machine_for(chip)
+    powered = Powered.of(chip, system.form if system else "", numbers)
+    if powered is None:
+        return 0
+    return powered.machine.fed(max_watts, powered.limit_w, system.chips_per_host if system else 1)
 
 
 def _at_home(chip: str) -> bool:

@@ -59,10 +59,10 @@ def no_plan(
                 f"{name}: saturated at {format_number(workload.rate_per_s)} requests/s: within the limits at most "
                 f"{format_number(reach.requests_per_s)} requests/s are sustained, on {first.deployment.chip.id}"
             )
-            hint = "lower --rate, raise --max-chips or --max-usd-per-h, or add chips to --have"
+            hint = "lower --rate, raise --max-chips, --max-usd-per-h or --max-watts, or add chips to --have"
         else:
-            what = f"{name}: no plan within the limits of chips or cost"
-            hint = "raise --max-chips or --max-usd-per-h, or add chips to --have"
+            what = f"{name}: no plan within the limits of chips, cost or power"
+            hint = "raise --max-chips, --max-usd-per-h or --max-watts, or add chips to --have"
         if dearer is not None and dearer.price is not None:
             usd = dearer.price.mid
             what += f"; the cheapest plan without a limit of cost is {dearer.chips}x {dearer.chip} at "

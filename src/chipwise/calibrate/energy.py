@@ -1,4 +1,4 @@
-"""What is fitted of power: four shares of the power limit of any chip, and what machines draw beside their chips.
+"""What is fitted of power: shares of the power limit of any chip, and what machines draw beyond their chips.
 
 Shared over all chips: none has a number of its own. Chips that were measured are counted (`energy.seen`), which
 decides how near a prediction is.
@@ -35,7 +35,7 @@ QUANTITIES: Mapping[str, Quantity] = {
     "integer": Quantity(0.5, 0.4, "energy of an integer operation over a floating-point one", (), 0.05, 1.0),
     "tuned": Quantity(0.65, 0.3, "power limit of power-tuned submissions over TDP", (), 0.3, 1.0),
     "tuned_board": Quantity(0.4, 0.3, "the same of boards, which have power profiles", (), 0.1, 1.0),
-    "base": Quantity(200.0, 0.5, "W of a server beside its chips", (), 20.0, 2000.0),
+    "base": Quantity(200.0, 0.5, "W of a server without its chips", (), 20.0, 2000.0),
     "desk": Quantity(0.5, 0.4, "W of a desktop over those of a server", (), 0.05, 1.0),
     "board": Quantity(0.03, 0.7, "W of a board over those of a server", (), 0.003, 0.5),
     "upkeep": Quantity(0.2, 0.6, "W of fans, network cards and switches per W of chips", (), 0.01, 1.0),

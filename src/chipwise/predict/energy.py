@@ -89,3 +89,10 @@ class Machine:
         """Watts at the plugs of `machines` machines whose chips draw `chips_w` in all."""
         watts: Real = (machines * self.base_w + (1.0 + self.upkeep) * chips_w) / SUPPLY
         return watts
+
+    def fed(self, wall_w: float, chip_w: float, each: int) -> int:
+        """The most chips, `each` to a machine, that `wall_w` at the plugs feed while every one draws `chip_w`: whole
+        machines, and as many in a last one as are left."""
+        inside, chip = wall_w * SUPPLY, (1.0 + float(self.upkeep)) * chip_w
+        machines, left = divmod(inside, float(self.base_w) + each * chip)
+        return int(machines) * each + max(int((left - float(self.base_w)) / chip), 0)

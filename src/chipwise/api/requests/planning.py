@@ -87,6 +87,10 @@ class PlanOptions(Money, Serving, Targets):
     have: str | None = ask("chips that you have, as in 2xrtx-4090,1xrtx-3090", reading=HAVE)
     max_chips: int | None = ask("at most so many chips in all")
     max_usd_per_h: float | None = ask("at most so many dollars per hour in all")
+    max_watts: str | None = ask(
+        "at most so much power at the plugs, all chips at their limits, as in 10kW",
+        reading=figure("W", low=1, high=1e10),
+    )
     spare: int = ask("replicas beside those that carry the rate, as in 1 for N+1", 0)
     evidence: Literal["all", "none"] = ask(
         "published results shown beside the answer, which they never move", "all"
@@ -152,6 +156,7 @@ class PlanRequest(PlanOptions):
                 self.terms(numbers),
                 chips=self.values["chips"] or (),
                 limits=replace(self.limits_of(self.task), have=have or {}),
+                max_watts=self.values["max_watts"],
                 curve=self.curve(),
                 evidence=self.evidence == "all",
             )
