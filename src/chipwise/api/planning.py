@@ -47,7 +47,6 @@ def plan(
     *,
     chips: Sequence[str] = (),
     limits: Limits | None = None,
-    max_watts: float | None = None,
     curve: RateCurve | None = None,
     evidence: bool = True,
 ) -> PlanReport:
@@ -55,8 +54,7 @@ def plan(
 
     `chips` (names or TOML files) or the chips that one has (`limits.have`; they cost nothing) restrict the search.
     A runtime "best" in the terms compares all that can on every chip, as is done for chips that one has and for a
-    local user. `max_watts` at the plugs bound the chips of a plan, each at its power limit; chips without a published one
-    have no plan under it. The arrivals of a day (`curve`) are what a fleet sized for the rate is judged on. With `evidence` the
+    local user. The arrivals of a day (`curve`) are what a fleet sized for the rate is judged on. With `evidence` the
     nearest published results stand beside the first plans and move nothing in them. Raises `InfeasibleError` where no
     chip has a plan; `UsageError` and `UnknownNameError` for bad input.
     """
@@ -68,11 +66,7 @@ def plan(
     wanted = [find_chip(c, terms.changes) for c in have or chips or _everything(workload)]
     if not (have or chips) and workload.task != "local":
         limits = replace(limits, few=frozenset(c.id for c in wanted if _at_home(c.id)))
-    if max_watts is not None:
-        limits = replace(limits, fed={c.id: _fed(max_watts, c, context.numbers) for c in wanted})
-        if not any(limits.fed.values()):
-            what = f"{max_watts:,.0f} W at the plugs feed not one of {shorten(', '.join(limits.fed), 60)}"
-            raise InfeasibleError(what, "raise --max-watts, or name chips of less power")
+    limits = _fed(limits, wanted, context.numbers)
     local = workload.task == "local"
     # on a few machines of one's own any software may be tried; the whole market is searched with its usual one
     effort: Effort = "named" if chips else "market"
@@ -136,7 +130,11 @@ def plan(
             *told(terms.changes),
             RUNTIMES[effort],
             f"at most {limits.max_devices} devices per replica (SRAM only: more)",
-            *([f"at most {max_watts:,.0f} W at the plugs with every chip at its power limit"] if max_watts else []),
+            *(
+                [f"at most {limits.max_watts:,.0f} W at the plugs with every chip at its power limit"]
+                if limits.max_watts
+                else []
+            ),
             *([f"at most {FEW} of a card made for desks (--chips NAME: more)"] if limits.few else []),
         ),
         as_stored=as_stored[0] if as_stored else None,
@@ -177,13 +175,21 @@ def _cheaper(plans: list[PlanRecord], stored: Found, narrow: Context, other: Fou
     return [p for p in plans if p.chip not in cheaper] + converted
 
 
-def _fed(max_watts: float, chip: Chip, numbers: Parameters) -> int:
-    """Chips that a limit of power feeds, in the machines that hold them."""
-    system = machine_for(chip)
-    powered = Powered.of(chip, system.form if system else "", numbers)
-    if powered is None:
-        return 0
-    return powered.machine.fed(max_watts, powered.limit_w, system.chips_per_host if system else 1)
+def _fed(limits: Limits, wanted: Sequence[Chip], numbers: Parameters) -> Limits:
+    """The limits with how many of each chip their watts feed, in the machines that hold them; of chips without a
+    published power limit none. Raises `InfeasibleError` where not one chip is fed."""
+    if limits.max_watts is None:
+        return limits
+    fed: dict[str, int] = {}
+    for chip in wanted:
+        system = machine_for(chip)
+        powered = Powered.of(chip, system.form if system else "", numbers)
+        each = system.chips_per_host if system else 1
+        fed[chip.id] = powered.machine.fed(limits.max_watts, powered.limit_w, each) if powered else 0
+    if not any(fed.values()):
+        what = f"{limits.max_watts:,.0f} W at the plugs feed not one of {shorten(', '.join(fed), 60)}"
+        raise InfeasibleError(what, "raise --max-watts, or name chips of less power")
+    return replace(limits, fed=fed)
 
 
 def _at_home(chip: str) -> bool:

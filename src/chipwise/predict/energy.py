@@ -27,7 +27,7 @@ from chipwise.units import Array, Real
 __all__ = ["SUPPLY", "Machine", "PowerModel", "Use"]
 
 SOFTNESS = 6.0
-"""Exponent q: how close to its limit a chip runs before the clock gives way; GPUs at their limit read 97 to 99 % of it."""
+"""Exponent q: how close to its limit a chip runs before the clock gives way; busy GPUs read 97 to 99 % of it."""
 
 DUTY = 0.4
 """Exponent k of operations, the best of 0.35, 0.4, 0.5, 0.7 and 1 on rows that no fit had seen (2026-11)."""

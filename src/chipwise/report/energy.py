@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from chipwise.calibrate.energy import EnergyFit
@@ -54,11 +55,11 @@ def energy_record(
     speed: Nearness,
     tokens: float | None,
 ) -> EnergyRecord:
-    """Power of `chips` in `machines` at `use` that give `rate` tokens per second, whose interval is that of a `speed` of
-    that tier, and energy per token; per request of `tokens`, where there are requests.
+    """Power of `chips` in `machines` at `use` that give `rate` tokens per second, whose interval is that of a `speed`
+    of that tier, and energy per token; per request of `tokens`, where there are requests (None: training).
 
-    Joules are watts over tokens per second; their interval was measured as a whole, and is no narrower than that of
-    the speed where the speed is less well known.
+    Joules are watts over tokens per second. Those of serving have an interval that was measured as a whole, no narrower
+    than that of the speed where the speed is less well known; those of training those of power and speed together.
     """
     mid = float(powered.power.share(use)) * powered.limit_w
     one = judge("chip_w", mid, powered.near, most=powered.limit_w)
@@ -68,8 +69,11 @@ def energy_record(
     def joules(watts: Estimate, total_w: float, scale: float, figure: str = JOULES) -> Figure:
         each, f = total_w / rate.mid * scale, tier_factors(figure, powered.near)
         low, high = min(f.low, 1.0), max(f.high, 1.0)
-        if speed not in SURE:
-            low, high = min(low, rate.mid / rate.high), max(high, rate.mid / rate.low)
+        slow, fast = rate.mid / rate.low, rate.mid / rate.high
+        if tokens is None:
+            low, high = _together(watts.low / watts.mid, fast), _together(watts.high / watts.mid, slow)
+        elif speed not in SURE:
+            low, high = min(low, fast), max(high, slow)
         return Figure(each, each * low, each * high, watts.basis, watts.provisional or not f.tested)
 
     def shown(e: Estimate) -> Figure:
@@ -88,3 +92,9 @@ def energy_record(
         pue=powered.pue,
         use={name: float(getattr(use, name)) for name in ("memory", "compute", "integer")},
     )
+
+
+def _together(a: float, b: float) -> float:
+    """The end of an interval over its middle, of a product of two that are independent."""
+    far = math.hypot(math.log(a), math.log(b))
+    return math.exp(far if a * b > 1.0 else -far)

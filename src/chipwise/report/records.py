@@ -223,11 +223,11 @@ class NearestRecord:
 
 @dataclass(frozen=True, slots=True)
 class EnergyRecord(Quantified):
-    """Power and energy: `chip_w` of one chip on average, `node_w` of one machine at its plug (host, fans, network cards,
-    losses of power supplies), `wall_w` of all `machines`. Joules are those of the chips per output token (in training
-    per token) and per request, and with `_wall` those at the plugs. Cooling is in none of them: times `pue` the meter of
-    the building. `limit_w` is the power limit of a chip, `use` what it does as shares of what it could: of the
-    bandwidth of its `memory`, of the peak of its operations (`compute`, and `integer` ones)."""
+    """Power and energy. `chip_w` is what one chip draws on average, `node_w` one machine at its plug (host, fans,
+    network cards, losses of power supplies), `wall_w` all `machines`. Joules are those of the chips per output token
+    (in training per token) and per request, with `_wall` those at the plugs. Cooling is in none of them: times `pue`
+    they are what the meter of the building reads. `limit_w` is the power limit of a chip, `use` what it does as shares
+    of what it could: of the bandwidth of `memory`, of the peak of operations (`compute`, and `integer` ones)."""
 
     chip_w: Figure
     node_w: Figure

@@ -24,13 +24,15 @@ FEW = 8
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What a plan may use: devices of one replica, chips in all, dollars per hour in all, and, where the user
-    has chips, how many of each; `fed` are those of each chip that a limit of power feeds. `spare` replicas stand beside those that carry the load (N + spare). Of the chips in
-    `few`, cards made for desks, no more than `FEW` are taken."""
+    """What a plan may use: devices of one replica, chips in all, dollars per hour in all, watts at the plugs in all
+    with every chip at its power limit (`fed`: so many of each chip), and, where the user has chips, how many of each.
+    `spare` replicas stand beside those that carry the load (N + spare). Of the chips in `few`, cards made for desks, no
+    more than `FEW` are taken."""
 
     max_devices: int = 64
     max_chips: int | None = None
     max_usd_per_h: float | None = None
+    max_watts: float | None = None
     have: Mapping[str, int] = field(default_factory=dict)
     spare: int = 0
     few: frozenset[str] = frozenset()

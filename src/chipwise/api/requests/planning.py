@@ -118,6 +118,7 @@ class PlanOptions(Money, Serving, Targets):
             max_devices=min(most, (self.max_chips or most) * 2),
             max_chips=self.max_chips,
             max_usd_per_h=self.max_usd_per_h,
+            max_watts=self.values["max_watts"],
             spare=self.spare,
         )
 
@@ -156,7 +157,6 @@ class PlanRequest(PlanOptions):
                 self.terms(numbers),
                 chips=self.values["chips"] or (),
                 limits=replace(self.limits_of(self.task), have=have or {}),
-                max_watts=self.values["max_watts"],
                 curve=self.curve(),
                 evidence=self.evidence == "all",
             )

@@ -1,10 +1,10 @@
 """The suite `energy`: a row of measured power or energy becomes the question that a user would ask, and takes the
 energy of the same answer.
 
-Works on tables with the columns of `energy.csv`, one figure a row, and on those of `published_inferencex.csv`. Language
-models on GPUs are asked through `estimate`, submissions to MLPerf as the suite `mlperf` asks them; samples of fixed size
-(pictures, sentences) are no plan, their chips do what their roofline says. A benchmark that publishes no prompts has a
-mean prompt of its own (`energy.prompt` of the parameters).
+Works on tables with the columns of `energy.csv`, one figure a row, and on those of `published_inferencex.csv`. Served
+language models are asked through `estimate`, submissions to MLPerf as the suite `mlperf` asks them; samples of fixed
+size (pictures, sentences) are no plan, their chips do what their roofline says. A benchmark that publishes no prompts
+has a mean prompt of its own (`energy.prompt` of the parameters).
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from chipwise.api.requests.command import command_line
 from chipwise.api.requests.planning import EstimateRequest, PlanRequest
 from chipwise.api.suites import mlperf, serving
 from chipwise.api.suites.published import answered
-from chipwise.api.suites.suite import Asking, Index, Suite, Trial, each
-from chipwise.calibrate.energy import EnergyFit, EnergyRows, fit_energy, prompt_of
+from chipwise.api.suites.suite import Asking, Index, Suite, Trial, each, tried
+from chipwise.calibrate.energy import QUANTITIES, EnergyFit, EnergyRows, fit_energy, prompt_of
 from chipwise.calibrate.parameters import Parameters, shipped_parameters
 from chipwise.catalog.chips import get_chip
 from chipwise.catalog.configs import find_config
@@ -88,11 +88,9 @@ class _Asked:
 
 @dataclass(frozen=True)
 class _Found:
-    """Energy, tokens (of samples of fixed size: samples) per second, what was asked, and of which form machines are."""
+    """Energy of so many chips in machines of a form, and what was asked."""
 
     energy: EnergyRecord
-    rate: float
-    tokens: float
     chips: int
     form: str = ""
     question: EstimateRequest | PlanRequest | None = None
@@ -150,7 +148,8 @@ def _run(row: Row, round_: str, tuned: float, tdp_w: float | None) -> Run:
             "scenario": scenario,
             "unit": units.get(scenario, "Latency (ms)"),
             "round": round_ if round_ in ROUNDS else next(iter(ROUNDS)),
-            "weight_precision": row.get("precision") or _precision(NAMES.get(base, base), row["chip"], round_),
+            "weight_precision": row.get("precision")
+            or _precision(NAMES.get(base, base), row["chip"], round_),
             "framework": row.get("runtime", ""),
             "variant": "maxq" if TUNED in row.get("note", "") else "",
             "power_limit_w": row.get("power_limit_w", ""),
@@ -208,7 +207,7 @@ def _answer(asked: _Asked, _: Parameters | None) -> _Found:
     question, plan = answered(asked.question)
     if plan.energy is None:
         raise UsageError(f"{plan.chip}: its power limit is not published")
-    return _Found(plan.energy, plan.tokens_per_s.mid, 1.0, plan.chips, "", question)
+    return _Found(plan.energy, plan.chips, _form(plan.chip), question)
 
 
 def _submitted(run: Run, *, tuned: bool) -> _Found:
@@ -220,8 +219,7 @@ def _submitted(run: Run, *, tuned: bool) -> _Found:
     if found.plan is not None:
         if found.plan.energy is None:
             raise UsageError(f"{run.chip.id}: its power limit is not published")
-        plan = found.plan
-        return _Found(plan.energy, found.rate[0], run.benchmark.output_tokens, run.chips, form, found.question)
+        return _Found(found.plan.energy, run.chips, form, found.question)
     numbers = shipped_parameters()
     powered = Powered.of(run.chip, form, numbers)
     if powered is None:
@@ -236,7 +234,7 @@ def _submitted(run: Run, *, tuned: bool) -> _Found:
     samples = 8.0 if run.scenario == "MultiStream" else 1.0
     rate = Estimate(mid, low, high, "calibrated")
     energy = energy_record(powered, use, run.chips, run.nodes, rate, powered.near, samples)
-    return _Found(energy, mid, samples, run.chips, form)
+    return _Found(energy, run.chips, form)
 
 
 def _lines(asked: _Asked, found: _Found) -> Iterator[Predicted]:
@@ -256,93 +254,101 @@ ASKING = Asking(NEEDED, _read, each(_answer), _lines)
 
 
 @dataclass(frozen=True)
-class _Measured:
-    """Rows of measured figures with their answers, and as the fit of power reads them; `figure` names the interval of
-    each, `per` what watts are divided by for it."""
+class _Line:
+    """A measured figure of a row that was answered."""
 
-    asked: Sequence[_Asked]
-    metrics: Sequence[str]
-    values: Sequence[float]
-    figure: Sequence[str]
+    asked: _Asked
+    found: _Found
+    metric: str
+    value: float
+
+    @property
+    def figure(self) -> str:
+        """The figure whose interval it takes."""
+        return FIGURES[self.asked.scope][self.metric][0]
+
+    @property
+    def per_watt(self) -> float:
+        """What is answered over the watts of one chip, or of all machines."""
+        e = self.found.energy
+        said = FIGURES[self.asked.scope][self.metric][1](e)
+        watts = e.wall_w if self.asked.scope == "wall" else e.chip_w
+        return math.nan if said is None else said.mid / watts.mid
+
+
+@dataclass(frozen=True)
+class _Measured:
+    """Measured figures that were answered, and the same as the fit of power reads them."""
+
+    lines: Sequence[_Line]
     data: EnergyRows
-    per: Sequence[float]
 
 
 def _measured(paths: Sequence[str], numbers: Parameters) -> _Measured:
     """Raises `UsageError` for tables without a row that is answered."""
-    kept: list[tuple[_Asked, _Found, str, float]] = []
+    lines: list[_Line] = []
     for path in paths:
-        table, asked = ASKING.questions(path, None)
-        for row, one in zip(table, asked, strict=True):
+        for row, one in zip(*ASKING.questions(path, None), strict=True):
             if isinstance(one, ChipwiseError):
                 continue
             values = {m: row.get("value" if "value" in row else m, "") for m in one.metrics}
-            if not any(values.values()):
-                continue
-            try:
-                found = _answer(one, None)
-            except ChipwiseError:
-                continue
-            kept += [(one, found, metric, float(v)) for metric, v in values.items() if v]
-    if not kept:
+            found = tried(_answer, one, None) if any(values.values()) else None
+            if isinstance(found, _Found):
+                lines += [_Line(one, found, metric, float(v)) for metric, v in values.items() if v]
+    if not lines:
         raise UsageError(f"{', '.join(paths)}: no row can be read", "is it a table of measured energy?")
     tuned = numbers.derived(EnergyFit.of).tuned
-    asked, found, metrics, values = zip(*kept, strict=True)
-    per = []
-    for a, f, m in zip(asked, found, metrics, strict=True):
-        requests = f.rate / (f.tokens if a.run is not None else 1.0)
-        if m == "joules_per_request" and a.run is None:
-            requests = f.rate * f.energy.joules_per_token.mid / f.energy.joules_per_request.mid
-        watts = FIGURES[a.scope][m][0].endswith("_w")
-        per.append(1.0 if watts else requests if m == "joules_per_request" else f.rate)
-    power = np.array([a.tuned for a in asked])
-    limit = np.array([f.energy.limit_w for f in found])
+    found_ = [line.found for line in lines]
+    power = np.array([line.asked.tuned for line in lines])
+    limit = np.array([f.energy.limit_w for f in found_])
     data = EnergyRows(
-        np.array(values),
-        Use(*(np.array([f.energy.use[x.name] for f in found]) for x in fields(Use))),
-        np.where(power, limit / np.array([tuned(f.form) for f in found]), limit),
-        np.array([a.scope == "wall" for a in asked]),
-        np.array([float(f.chips) for f in found]),
-        np.array([float(f.energy.machines) for f in found]),
+        np.array([line.value for line in lines]),
+        Use(*(np.array([f.energy.use[x.name] for f in found_]) for x in fields(Use))),
+        np.where(power, limit / np.array([tuned(f.form) for f in found_]), limit),
+        np.array([line.asked.scope == "wall" for line in lines]),
+        np.array([float(f.chips) for f in found_]),
+        np.array([float(f.energy.machines) for f in found_]),
         power,
-        np.array([f.form for f in found]),
-        np.array([get_chip(a.chip).software_id for a in asked]),
+        np.array([f.form for f in found_]),
+        np.array([get_chip(line.asked.chip).software_id for line in lines]),
     )
-    figure = [FIGURES[a.scope][m][0] for a, m in zip(asked, metrics, strict=True)]
-    return _Measured(asked, metrics, values, figure, data, per)
+    return _Measured(lines, data)
 
 
 KEYS: Mapping[str, Callable[[_Measured], Sequence[Hashable]]] = {
-    "cell": lambda m: [(a.model, a.chip) for a in m.asked],
-    "chip": lambda m: [a.chip for a in m.asked],
-    "model": lambda m: [a.model for a in m.asked],
+    "cell": lambda m: [(a.model, a.chip) for a in _asked(m)],
+    "chip": lambda m: [a.chip for a in _asked(m)],
+    "model": lambda m: [a.model for a in _asked(m)],
 }
 """What stays together: a model on a chip, a chip, a model."""
 
 UNSEEN = "unseen"
 
 
+def _asked(m: _Measured) -> list[_Asked]:
+    return [line.asked for line in m.lines]
+
+
 def _fit(m: _Measured, kept: Index, _: Parameters) -> EnergyFit:
     """Power is fitted to measured power; joules are power over a speed that was fitted elsewhere."""
-    power = [i for i in kept if m.figure[i].endswith("_w")]
+    power = [i for i in kept if m.lines[i].figure.endswith("_w")]
     return fit_energy(m.data.take(np.array(power, dtype=np.intp)))
 
 
 def _compared(m: _Measured, out: Index, fitted: EnergyFit, _: str) -> Residuals:
     """Every row against what a fit says that did not see it."""
-    watts = m.data.take(out).predicted(fitted.values)
-    chips = np.where(m.data.wall[out], 1.0, m.data.chips[out])
-    total = [w * (1.0 if m.figure[i].endswith("_w") else n) / m.per[i] for i, w, n in zip(out, watts, chips, strict=True)]
+    lines = [m.lines[i] for i in out]
+    figures = [line.figure for line in lines]
     return Residuals.of(
         out,
-        total,
-        [m.values[i] for i in out],
-        metric=[m.figure[i] for i in out],
-        figure=[m.figure[i] for i in out],
+        m.data.take(out).predicted(fitted.values) * np.array([line.per_watt for line in lines]),
+        [line.value for line in lines],
+        metric=figures,
+        figure=figures,
         tier=UNSEEN,
-        cell=[f"{m.asked[i].model} {m.asked[i].chip}" for i in out],
-        chip=[m.asked[i].chip for i in out],
-        model=[m.asked[i].model for i in out],
+        cell=[f"{line.asked.model} {line.asked.chip}" for line in lines],
+        chip=[line.asked.chip for line in lines],
+        model=[line.asked.model for line in lines],
     )
 
 
@@ -350,12 +356,12 @@ def _report(m: _Measured, found: Residuals, key: str) -> Validation:
     """Errors of power and energy on what no fit of power had seen."""
     judged = found.judged("cell")
     what = {"cell": "(model, chip) cell"}.get(key, key)
-    cells = len({(a.model, a.chip) for a in m.asked})
-    count = len(fit_energy(m.data.take(np.arange(1))).values) + PROMPTS
+    cells = len({(a.model, a.chip) for a in _asked(m)})
+    count = len(QUANTITIES) + PROMPTS
     return Validation(
         "energy" if key == "cell" else f"energy with a {key} never seen",
-        f"Every row predicted by a fit of power that never saw its {what}; speeds are those of plans. Intervals come from "
-        "the residuals of all other cells.",
+        f"Every row predicted by a fit of power that never saw its {what}; speeds are those of plans. Intervals come "
+        "from the residuals of all other cells.",
         {
             "all": judged.summaries(),
             "by chip": judged.summaries("chip", least=4),
