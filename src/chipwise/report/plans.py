@@ -104,6 +104,14 @@ def _p95_ms(p: PlanRecord) -> dict[str, float | None]:
     return {name: None if seconds is None else seconds * 1e3 for name, seconds in times.items()}
 
 
+def _joules(p: PlanRecord) -> Figure | None:
+    return None if p.energy is None else p.energy.joules_per_token
+
+
+def _wall(p: PlanRecord) -> Figure | None:
+    return None if p.energy is None else p.energy.wall_w
+
+
 def _gains(p: PlanRecord) -> dict[str, str]:
     return {name: f"+{gain(share):.1%}" for name, share in p.shares.items()}
 
@@ -146,8 +154,8 @@ PLANS = (
     Column("tok/s/user", "tokens_per_s_per_user.mid", lambda v: format_number(v, 2), right=True, spare=8),
     Column("targets hold", "chance", lambda v: f"{_percent(v)} %", right=True, spare=2, short="chance_of_targets"),
     Column("", "hosts", short="hosts"),
-    Column("", "energy.joules_per_token", short="joules_per_token"),
-    Column("", "energy.wall_w", short="wall_w"),
+    Column("", _joules, short="joules_per_token"),
+    Column("", _wall, short="wall_w"),
     Column("", "requests_per_s", short="requests_per_s"),
     Column("", "largest_requests_per_s", short="largest_requests_per_s"),
     Column("", _p95_ms, short="p95_ms"),
