@@ -34,7 +34,7 @@ def test_figures_as_given_are_among_the_assumptions() -> None:
 
 def planned(**asked: object) -> PlanRecord:
     """The plan of an H100 for 20 requests a second."""
-    load = {} if "day" in asked else {"rate": "20/s"}
+    load = {} if "day" in asked or "rate" in asked else {"rate": "20/s"}
     (plan,) = PlanRequest(model=SMALL, chips=CHIP, **load, **asked).run().plans  # type: ignore[arg-type]
     return plan
 
@@ -150,12 +150,51 @@ def test_a_published_result_stands_beside_a_plan_and_moves_none_of_its_figures()
     assert p.nearest.anchored_tokens_per_s != p.tokens_per_s.mid
 
 
-def test_energy_is_between_all_idle_and_all_at_full_power() -> None:
-    p = placed()
+def test_energy_of_a_plan_is_its_power_over_its_speed() -> None:
+    p = placed(LARGE, tp=4)
+    e = p.energy
+    assert e is not None
+    assert e.chip_w.high <= 700.0 == e.limit_w
+    assert e.joules_per_token.mid == pytest.approx(4 * e.chip_w.mid / p.tokens_per_s.mid)
+    assert e.joules_per_token_wall.mid == pytest.approx(e.wall_w.mid / p.tokens_per_s.mid)
+    assert e.joules_per_request is not None
+    assert e.joules_per_request.mid == pytest.approx(e.joules_per_token.mid * 300)
+    assert 4 * e.chip_w.mid < e.wall_w.mid
     assert p.kwh_per_million_out is not None
-    assert p.kwh_per_million_out.basis == "modelled"
-    assert p.kwh_per_million_out.mid <= 700 * 1e6 / 3.6e6 / p.tokens_per_s.mid * (1 + 1e-9)
-    assert p.tokens_per_s_per_user.mid == pytest.approx(1 / p.tpot_s.mid)
+    assert p.kwh_per_million_out.mid == pytest.approx(e.joules_per_token.mid / 3.6)
+
+
+def test_fuller_batches_draw_more_and_take_less_for_each_token() -> None:
+    alone, full = (placed(concurrency=c).energy for c in (1, 128))
+    assert alone is not None
+    assert full is not None
+    assert alone.chip_w.mid < full.chip_w.mid
+    assert alone.joules_per_token.mid > 10 * full.joules_per_token.mid
+
+
+def test_a_lower_power_limit_bounds_the_draw() -> None:
+    capped = placed(set_="tdp=400W").energy
+    assert capped is not None
+    assert capped.limit_w == 400.0
+    assert capped.chip_w.high <= 400.0
+
+
+def test_spare_replicas_draw_power_too() -> None:
+    one, more = planned(), planned(spare=2)
+    assert one.energy is not None
+    assert more.energy is not None
+    assert more.energy.joules_per_token.mid > one.energy.joules_per_token.mid
+
+
+def test_a_limit_of_watts_holds_with_every_chip_at_its_limit() -> None:
+    free = planned(rate="60/s")
+    capped = PlanRequest(model=SMALL, rate="60/s", max_watts="9kW").run()
+    assert free.chips > 1
+    assert all(p.energy and p.chips * p.energy.limit_w < 9000.0 for p in capped.plans)
+    with pytest.raises(InfeasibleError, match="feed not one"):
+        planned(max_watts="300W")
+    with pytest.raises(UsageError):
+        planned(max_watts="ten")
 
 
 @pytest.mark.parametrize(

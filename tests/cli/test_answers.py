@@ -178,7 +178,7 @@ def test_no_plan_is_an_object_for_programs(run: Run) -> None:
     found = json.loads(ran.out)["error"]
     assert found["kind"] == "infeasible"
     assert "saturated" in found["what"]
-    assert found["reasons"]["above the limit of chips or of cost"] > 0
+    assert found["reasons"]["above the limit of chips, of cost or of power"] > 0
     largest = found["reachable"]["requests_per_s"]
     again = run(
         "plan", MODEL, "--rate", f"{largest * 0.99}/s", "--max-chips", "4", "--chips", "l4,a100-sxm4-80gb"

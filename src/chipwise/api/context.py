@@ -15,7 +15,6 @@ from chipwise.calibrate.fit_serving import harnessed, served_overheads
 from chipwise.calibrate.parameter import Z80
 from chipwise.calibrate.parameters import Parameters
 from chipwise.catalog.price import Own, Rent
-from chipwise.catalog.price_tables import load_assumptions
 from chipwise.catalog.pricing import Pricing
 from chipwise.cost.price import CostParameters
 from chipwise.errors import UsageError
@@ -27,9 +26,10 @@ from chipwise.predict.passes import Requests
 from chipwise.predict.service import Engines, Loads, Prediction, Service
 from chipwise.predict.tails import VALID
 from chipwise.report.assemble import Fleet, plan_record, price_record
+from chipwise.report.energy import Powered
 from chipwise.report.plans import span
 from chipwise.report.records import PlanRecord, PriceRecord, TailRecord
-from chipwise.search.evaluate import Bounds, bounds_of
+from chipwise.search.evaluate import Bounds, bounds_of, use_of
 from chipwise.search.memory import memory_of, row_of
 from chipwise.search.space import Deployment, Group
 from chipwise.search.targets import Caution, tails_at
@@ -125,7 +125,7 @@ class Context:
         memory = memory_of(self.found.graph, group, requests)
         bounds = bounds_of(self.found.graph, group, loads.engines, found)
         quantiles = self._tails(loads, found)
-        idle = load_assumptions()["idle_power_share"].value
+        use = use_of(self.found.graph, group, loads.engines, found)
         records = []
         for row, fleet in enumerate(fleets):
 
@@ -134,6 +134,7 @@ class Context:
 
             d = group.deployments[int(group.which[row])]
             layout = Layout(*(float(np.asarray(group.layout.part(x))[row]) for x in ("tp", "pp", "dp", "ep")))
+            powered = Powered.of(d.chip, d.system.form if d.system else "", self.numbers)
             package = d.chip.devices_per_package
             chips = fleet.devices(layout) // package
             together = max(int(layout.tp * layout.dp) // package, 1)
@@ -149,7 +150,7 @@ class Context:
                 tier_of(d.chip, d.runtime.id, self.numbers, level=self.tactics.level),
                 {name: TailRecord(*(_known(t, row) for t in pair)) for name, pair in quantiles.items()},
                 fleet,
-                idle,
+                None if powered is None else (powered, use.take(row)),
                 level_figure(self.workload.task, self.tactics.level),
             )
             records.append(record)
@@ -189,7 +190,7 @@ class Context:
             notes.append(f"p95, p99: {VALID}")
         if any(p.kwh_per_million_out for p in plans):
             notes.append(
-                "energy is modelled: TDP while chips work, less while they wait, hosts and cooling left out"
+                "energy: watts of chips by what they do, at the wall with their hosts; cooling left out"
             )
         notes += [f"{name} = {value}, set by you" for name, value in self.policy.items()]
         priced = [p.price for p in plans if p.price]

@@ -16,16 +16,19 @@ from chipwise.api.placing import Terms
 from chipwise.api.published import beside_published
 from chipwise.api.searching import RUNTIMES, Effort, Found, search
 from chipwise.api.unmet import no_plan, refusal_record
+from chipwise.calibrate.parameters import Parameters
 from chipwise.catalog.chip import Chip
 from chipwise.catalog.chips import load_chips
 from chipwise.catalog.override import told
 from chipwise.catalog.system import systems_for
+from chipwise.errors import InfeasibleError, shorten
 from chipwise.parallel.layout import Reason
 from chipwise.predict.fleet import Day, over_day
 from chipwise.report.assemble import model_record, rank_plans, workload_record
+from chipwise.report.energy import Powered
 from chipwise.report.records import PlanRecord, PlanReport, RefusalRecord
 from chipwise.search.choose import EQUAL, Choice
-from chipwise.search.deployments import LOCAL_FORMS, deployments
+from chipwise.search.deployments import LOCAL_FORMS, deployments, machine_for
 from chipwise.search.space import FEW, Limits
 from chipwise.workload.curve import RateCurve
 from chipwise.workload.workload import Task, Workload
@@ -69,6 +72,7 @@ def plan(
     wanted = [find_chip(c, terms.changes) for c in have or chips or _everything(workload)]
     if not (have or chips) and workload.task != "local":
         limits = replace(limits, few=frozenset(c.id for c in wanted if _at_home(c.id)))
+    limits = _fed(limits, wanted, context.numbers)
     local = workload.task == "local"
     # on a few machines of one's own any software may be tried; the whole market is searched with its usual one
     effort: Effort = "named" if chips else "market"
@@ -132,6 +136,11 @@ def plan(
             *told(terms.changes),
             RUNTIMES[effort],
             f"at most {limits.max_devices} devices per replica (SRAM only: more)",
+            *(
+                [f"at most {limits.max_watts:,.0f} W at the plugs with every chip at its power limit"]
+                if limits.max_watts
+                else []
+            ),
             *([f"at most {FEW} of a card made for desks (--chips NAME: more)"] if limits.few else []),
         ),
         as_stored=as_stored[0] if as_stored else None,
@@ -199,6 +208,23 @@ def _cheaper(plans: list[PlanRecord], stored: Found, narrow: Context, other: Fou
         for p in _records(narrow, replace(other, choices=cheaper))
     ]
     return [p for p in plans if p.chip not in cheaper] + converted
+
+
+def _fed(limits: Limits, wanted: Sequence[Chip], numbers: Parameters) -> Limits:
+    """The limits with how many of each chip their watts feed, in the machines that hold them; of chips without a
+    published power limit none. Raises `InfeasibleError` where not one chip is fed."""
+    if limits.max_watts is None:
+        return limits
+    fed: dict[str, int] = {}
+    for chip in wanted:
+        system = machine_for(chip)
+        powered = Powered.of(chip, system.form if system else "", numbers)
+        each = system.chips_per_host if system else 1
+        fed[chip.id] = powered.machine.fed(limits.max_watts, powered.limit_w, each) if powered else 0
+    if not any(fed.values()):
+        what = f"{limits.max_watts:,.0f} W at the plugs feed not one of {shorten(', '.join(fed), 60)}"
+        raise InfeasibleError(what, "raise --max-watts, or name chips of less power")
+    return replace(limits, fed=fed)
 
 
 def _at_home(chip: str) -> bool:

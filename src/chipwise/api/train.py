@@ -25,6 +25,7 @@ from chipwise.errors import InfeasibleError, UsageError
 from chipwise.evidence.training_tiers import Tier, tier_of
 from chipwise.predict.training.dims import transformer
 from chipwise.report.assemble import model_record, price_record
+from chipwise.report.energy import Powered
 from chipwise.report.records import RefusalRecord
 from chipwise.report.train_assemble import Failures, TrainCase, plan_record, ranked, scaling_records
 from chipwise.report.training import (
@@ -155,7 +156,8 @@ def train_plan(run: Training) -> TrainReport:
                 basis = prices.basis(chip.id, when) if prices else None
                 domain = max(int(at.spread.tp) // site.devices, 1)
                 price = price_record(basis, count, domain) if basis else None
-                made = plan_record(case, count, price, failures)
+                powered = Powered.of(chip, site.system.form if site.system else "", numbers)
+                made = plan_record(case, count, price, failures, powered)
             if made is not None and made.goodput >= STANDSTILL:
                 plans.append(made)
             else:

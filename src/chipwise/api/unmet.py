@@ -60,7 +60,7 @@ def no_plan(
                 f"{name}: saturated at {format_number(workload.rate_per_s)} requests/s: within the limits at most "
                 f"{format_number(reach.requests_per_s)} requests/s are sustained, on {first.deployment.chip.id}"
             )
-            hint = "lower --rate, raise --max-chips or --max-usd-per-h, or add chips to --have"
+            hint = "lower --rate, raise --max-chips, --max-usd-per-h or --max-watts, or add chips to --have"
         elif deadline_s and workload.due_per_s and 0 < reach.requests_per_s < workload.due_per_s:
             first = max(refusals, key=lambda r: r.reach.requests_per_s)
             soonest = workload.due_per_s * deadline_s / reach.requests_per_s / 3600.0
@@ -73,8 +73,8 @@ def no_plan(
             what = f"{name}: no plan does the job within the limits of chips or cost"
             hint = "raise --max-usd or --max-chips, or allow a later --deadline"
         else:
-            what = f"{name}: no plan within the limits of chips or cost"
-            hint = "raise --max-chips or --max-usd-per-h, or add chips to --have"
+            what = f"{name}: no plan within the limits of chips, cost or power"
+            hint = "raise --max-chips, --max-usd-per-h or --max-watts, or add chips to --have"
         if dearer is not None and dearer.price is not None:
             usd = dearer.price.mid
             what += f"; the cheapest plan without a limit of cost is {dearer.chips}x {dearer.chip} at "

@@ -73,6 +73,9 @@ PROVISIONAL = {
     "ttft_s": (0.50, 2.50),
     "tokens_per_s": (0.65, 1.40),
     "tokens_per_s_per_user": (0.65, 1.50),
+    "chip_w": (0.65, 1.40),
+    "wall_w": (0.65, 1.40),
+    "joules_per_token": (0.60, 1.70),
 }
 
 

@@ -15,8 +15,9 @@ from chipwise.catalog.chip import Chip
 from chipwise.cost.device import FALLBACK
 from chipwise.errors import UsageError
 from chipwise.evidence.mlperf_rows import Curve, Run
+from chipwise.predict.energy import Use
 
-__all__ = ["fixed_curve"]
+__all__ = ["fixed_curve", "fixed_use"]
 
 COMPUTE = {
     "convolution": 0.36,
@@ -81,6 +82,23 @@ def fixed_curve(run: Run) -> Curve:
         gather_share=float(gather / seconds),
         start_share=float((start + (HALF_S / COMPUTE[kind] if lone else 0.0)) / seconds),
     )
+
+
+def fixed_use(run: Run, log_rate: float) -> Use:
+    """What the chips of a run do at a rate, the logarithm of samples or tokens per second of all of them. Raises
+    `UsageError` as `fixed_curve` does."""
+    work = run.benchmark.work
+    if work is None:
+        raise UsageError(f"{run.benchmark.name} is not predicted", "no published work")
+    format_ = run.precision or "fp16"
+    peak, width = _peak(run.chip, format_)
+    tokens = run.benchmark.output_tokens if run.unit == "Tokens/s" else 1.0
+    each = math.exp(log_rate) / tokens / run.chips
+    traffic = _traffic(run.chip, work, width, SAMPLES.get(run.scenario)) + work.gather * width
+    moved = min(each * traffic / (run.chip.memory.bytes_per_s or math.inf), 1.0)
+    computed = min(each * work.flops / peak, 1.0)
+    whole = format_.startswith("int")
+    return Use(moved, 0.0 if whole else computed, computed if whole else 0.0)
 
 
 def _peak(chip: Chip, name: str) -> tuple[float, float]:

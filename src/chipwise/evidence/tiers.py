@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from chipwise.calibrate.energy import EnergyFit
 from chipwise.calibrate.fit_level import PREFIX as LEVEL
 from chipwise.calibrate.fit_serving import PREFIX
 from chipwise.calibrate.parameters import Parameters
@@ -9,7 +10,7 @@ from chipwise.catalog.chip import Chip
 from chipwise.catalog.chips import load_chips
 from chipwise.evidence.judge import TUNED, Nearness
 
-__all__ = ["level_figure", "tier_of"]
+__all__ = ["level_figure", "power_tier", "tier_of"]
 
 
 def level_figure(task: str, level: str) -> str:
@@ -46,6 +47,11 @@ def tier_of(
         return "chip" if chip.software_id in _seen(numbers, "chip") else "vendor"
     kin = known and chip.kind == "gpu" and chip.software_vendor in numbers.derived(_vendors)
     return "generation" if kin else "kind"
+
+
+def power_tier(chip: Chip, numbers: Parameters) -> Nearness:
+    """How near measured power is to a chip: its own was measured, or that of others."""
+    return "chip" if chip.software_id in numbers.derived(EnergyFit.of).chips else "kind"
 
 
 def _chosen(numbers: Parameters) -> frozenset[tuple[str, str]]:

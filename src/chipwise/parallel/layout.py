@@ -80,7 +80,7 @@ class Reason(Enum):
     NO_RUNTIME = "no runtime supports this chip, precision and architecture"
     MEMORY = "does not fit: more chips or a smaller format"
     SLO = "slower than asked at any batch"
-    BUDGET = "above the limit of chips or of cost"
+    BUDGET = "above the limit of chips, of cost or of power"
     NO_PRICE = "no price known, so that no limit of cost can be kept: say what you pay (--owning)"
 
 

@@ -13,7 +13,9 @@ from chipwise.catalog.price import Own, Rent, split_usd_per_million
 from chipwise.evidence.judge import APART, USERS, Estimate, Nearness, chance, judge
 from chipwise.parallel.layout import Layout
 from chipwise.parallel.memory import MemoryAccount
+from chipwise.predict.energy import Use
 from chipwise.predict.service import Prediction
+from chipwise.report.energy import JOULE_PER_KWH, Powered, energy_record
 from chipwise.report.records import (
     Figure,
     JobRecord,
@@ -45,10 +47,6 @@ __all__ = [
     "whole",
     "workload_record",
 ]
-
-JOULE_PER_KWH = 3.6e6
-RESTING = frozenset(("launch", "host", "queue", "bubble"))
-"""Resources that keep a chip waiting: its power falls towards that of an idle one meanwhile."""
 
 
 def figure(estimate: Estimate) -> Figure:
@@ -177,12 +175,12 @@ def plan_record(
     near: Nearness,
     tails: Mapping[str, TailRecord],
     fleet: Fleet,
-    idle_power: float,
+    drawn: tuple[Powered, Use] | None,
     level: str = "",
 ) -> PlanRecord:
     """`prediction` and `bounds` hold a single number in each figure, of all replicas that carry the load; `near` says
-    what was measured near the deployment, `level` by which figure of throughput (`tiers.level_figure`). `idle_power` is
-    that of a chip over its TDP."""
+    what was measured near the deployment, `level` by which figure of throughput (`tiers.level_figure`). `drawn` says
+    how chips turn work into watts, and what those that carry the load do (None: no power limit is known)."""
 
     def one(value: object) -> float:
         return float(np.asarray(value).reshape(-1)[0])
@@ -190,6 +188,7 @@ def plan_record(
     layout_ = layout_record(layout)
     package = deployment.chip.devices_per_package
     chips = fleet.devices(layout) // package
+    hosts = _hosts(deployment, fleet, layout)
     pools = (APART if fleet.prompt_workers else "") + ("" if fleet.harnessed else USERS)
     requests = one(prediction.requests_per_s)
     fastest = one(bounds.requests_per_s) * workload.output_tokens
@@ -211,8 +210,12 @@ def plan_record(
     exposed = {k: one(v) for k, v in prediction.cost.exposed.items()}
     total = sum(exposed.values())
     shares = {k: v / total for k, v in sorted(exposed.items(), key=lambda kv: -kv[1]) if v > 0}
-    busy = 1.0 - sum(v for k, v in shares.items() if k in RESTING)
     ttft = judge("ttft_s" + pools, one(prediction.ttft_s), near, least=one(bounds.ttft_s))
+    energy = None
+    if drawn is not None:
+        working = fleet.carrying * int(layout.devices) / fleet.devices(layout)
+        powered, use = drawn
+        energy = energy_record(powered, use * working, chips, hosts, tokens, near, workload.output_tokens)
     # whole sequences: a lone one stays alone, although the mean in flight counts the next one's prefill
     held = max(1.0, float(np.floor(one(prediction.resident))))
     return PlanRecord(
@@ -239,7 +242,7 @@ def plan_record(
         price=price,
         usd_per_million_in=into,
         usd_per_million_out=out,
-        kwh_per_million_out=_energy(deployment.chip.tdp_w, chips, tokens, busy, idle_power),
+        kwh_per_million_out=None if energy is None else _kwh(energy.joules_per_token),
         bound=next(iter(shares)),
         shares=shares,
         memory=memory_record(memory, layout_.dp, held),
@@ -250,9 +253,10 @@ def plan_record(
         system=deployment.system.id if deployment.system else "",
         chance=_chance(workload, ttft, tpot, tails, tokens),
         job=_job(workload, tokens, price),
-        hosts=_hosts(deployment, fleet, layout),
+        hosts=hosts,
         replica_hosts=_hosts(deployment, Fleet(), layout),
         network_bytes_per_s=_network(deployment),
+        energy=energy,
     )
 
 
@@ -315,16 +319,10 @@ def _network(d: Deployment) -> float | None:
     return speed if np.isfinite(speed) else None
 
 
-def _energy(tdp_w: float | None, chips: int, tokens: Estimate, busy: float, idle: float) -> Figure | None:
-    """Kilowatt-hours of all chips per million output tokens: TDP while chips work, `idle` of it while they wait for
-    launches or the host; low all idle, high all at TDP. Hosts, fans and cooling are left out."""
-    if tdp_w is None:
-        return None
-    full = tdp_w * chips * 1e6 / JOULE_PER_KWH
-    drawn = busy + (1.0 - busy) * idle
-    return Figure(
-        full * drawn / tokens.mid, full * idle / tokens.high, full / tokens.low, "modelled", provisional=True
-    )
+def _kwh(joules: Figure) -> Figure:
+    """Kilowatt-hours of the chips per million output tokens."""
+    low, mid, high = (x * 1e6 / JOULE_PER_KWH for x in (joules.low, joules.mid, joules.high))
+    return Figure(mid, low, high, joules.basis, joules.provisional)
 
 
 def _usd_per_million(

@@ -34,7 +34,12 @@ GLOSSARY: dict[str, str] = {
     "speculation": "a cheap draft proposes tokens and one pass verifies them; you supply the acceptance rate",
     "disaggregated": "prefill and decode run on separate workers, caches are sent from one to the other",
     "anchored": "a prediction moved by how far published rows near it were from their own predictions",
-    "kWh/M": "energy of the chips per million output tokens, modelled: without hosts, fans and cooling",
+    "joules per token": "energy of the chips per output token, prompts included: watts over tokens per second; with "
+    "hosts, fans and power supplies it is that at the wall",
+    "wall power": "watts at the plugs of whole machines: chips, host, fans, network cards, losses of power supplies; "
+    "cooling of the building comes on top",
+    "PUE": "power usage effectiveness: what the meter of a building reads over what its machines draw",
+    "kWh/M": "energy of the chips per million output tokens: without hosts, fans and cooling",
     "goodput": "of serving: requests per second that meet their targets; of training: share of the time that makes "
     "progress, the rest goes to failures, restarts and checkpoints",
     "MFU": "model FLOPs of the work done, over time and dense peak (PaLM paper)",

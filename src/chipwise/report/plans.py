@@ -33,7 +33,7 @@ RESOURCE = {
 GROUPS = {
     "SLO": "miss the latency targets",
     "MEMORY": "lack memory",
-    "BUDGET": "beyond the limit of price or chips",
+    "BUDGET": "beyond the limit of price, chips or power",
     "NO_PRICE": "no price known",
     "NO_COST_MODEL": "speed not modelled yet",
     "NO_RUNTIME": "no serving software known",
@@ -109,6 +109,14 @@ def _p95_ms(p: PlanRecord) -> dict[str, float | None]:
     return {name: None if seconds is None else seconds * 1e3 for name, seconds in times.items()}
 
 
+def _joules(p: PlanRecord) -> Figure | None:
+    return None if p.energy is None else p.energy.joules_per_token
+
+
+def _wall(p: PlanRecord) -> Figure | None:
+    return None if p.energy is None else p.energy.wall_w
+
+
 def _gains(p: PlanRecord) -> dict[str, str]:
     return {name: f"+{gain(share):.1%}" for name, share in p.shares.items()}
 
@@ -161,6 +169,8 @@ PLANS = (
     Column("tok/s/user", "tokens_per_s_per_user.mid", lambda v: format_number(v, 2), right=True, spare=8),
     Column("targets hold", "chance", lambda v: f"{_percent(v)} %", right=True, spare=2, short="chance_of_targets"),
     Column("", "hosts", short="hosts"),
+    Column("", _joules, short="joules_per_token"),
+    Column("", _wall, short="wall_w"),
     Column("", "requests_per_s", short="requests_per_s"),
     Column("", "largest_requests_per_s", short="largest_requests_per_s"),
     Column("", _p95_ms, short="p95_ms"),
@@ -421,7 +431,10 @@ DEFINED = (
     ("tokens_per_s", "tokens/s, all chips", "output tokens"),
     ("usd_per_million_in", "$/M tokens in", "for the machine time of prompts"),
     ("usd_per_million_out", "$/M tokens out", "for the machine time of decoding"),
-    ("kwh_per_million_out", "kWh/M tokens out", "chips alone; between all idle and all at TDP"),
+    ("energy.joules_per_token", "J per token", "chips alone, per output token"),
+    ("energy.joules_per_token_wall", "J per token, wall", "with hosts, fans and power supplies; no cooling"),
+    ("energy.chip_w", "W per chip", "on average"),
+    ("energy.wall_w", "W at the wall", "all machines, whole ones; no cooling"),
 )
 """Figures of a plan: field, name, meaning."""
 
@@ -453,7 +466,7 @@ def _figures_view(p: PlanRecord) -> Table:
 
 def _figure(p: PlanRecord, field: str, label: str, means: str) -> dict[str, object]:
     """A figure with its quantiles, as numbers and as text; empty where the plan has none."""
-    value = getattr(p, field)
+    value, field = Column("", field).value(p), field.rpartition(".")[2]
     if value is None or (field == "decode_s" and p.tpot_s is None):
         return {}
     write = format_seconds if field.endswith("_s") and "per" not in field else format_number

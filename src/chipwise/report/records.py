@@ -16,6 +16,7 @@ from chipwise.workload.workload import CONFIDENCE, UTILISATION
 __all__ = [
     "SCHEMA_VERSION",
     "ApiRecord",
+    "EnergyRecord",
     "Figure",
     "FitRecord",
     "FitReport",
@@ -86,6 +87,13 @@ def _unit(name: str, value: float) -> tuple[str, float]:
         "usd_per_million_in": "$/M tokens in",
         "usd_per_million_out": "$/M tokens out",
         "kwh_per_million_out": "kWh/M tokens out",
+        "chip_w": "W",
+        "node_w": "W",
+        "wall_w": "W",
+        "joules_per_token": "J/token",
+        "joules_per_token_wall": "J/token at the wall",
+        "joules_per_request": "J/request",
+        "joules_per_request_wall": "J/request at the wall",
         "tokens_per_s": "tokens/s",
         "tokens_per_s_per_chip": "tokens/s/chip",
         "tokens_per_s_per_user": "tokens/s/user",
@@ -231,6 +239,27 @@ class NearestRecord:
 
 
 @dataclass(frozen=True, slots=True)
+class EnergyRecord(Quantified):
+    """Power and energy. `chip_w` is what one chip draws on average, `node_w` one machine at its plug (host, fans,
+    network cards, losses of power supplies), `wall_w` all `machines`. Joules are those of the chips per output token
+    (in training per token) and per request, with `_wall` those at the plugs. Cooling is in none of them: times `pue`
+    they are what the meter of the building reads. `limit_w` is the power limit of a chip, `use` what it does as shares
+    of what it could: of the bandwidth of `memory`, of the peak of operations (`compute`, and `integer` ones)."""
+
+    chip_w: Figure
+    node_w: Figure
+    wall_w: Figure
+    joules_per_token: Figure
+    joules_per_token_wall: Figure
+    joules_per_request: Figure | None
+    joules_per_request_wall: Figure | None
+    limit_w: float
+    machines: int
+    pue: float
+    use: dict[str, float]
+
+
+@dataclass(frozen=True, slots=True)
 class PlanRecord(Quantified):
     """A plan and what it is predicted to do. Throughput is of all replicas at the load asked for, or full.
 
@@ -241,7 +270,8 @@ class PlanRecord(Quantified):
     prompts. `tails` by quantile ("p95"), `day` where a curve of rates was given. `chance` is the probability that the
     least certain target or the deadline of a `job` holds (None: none was asked), `hosts` the machines that hold all
     chips, `replica_hosts` those that one replica spans, over a network of `network_bytes_per_s` a chip each way (None:
-    none is known). `converted`: weights are not as the checkpoint has them, although no format was asked for.
+    none is known), `energy` what they draw (None: no power limit is known). `converted`: weights are not as the
+    checkpoint has them, although no format was asked for.
     """
 
     rank: int
@@ -282,6 +312,7 @@ class PlanRecord(Quantified):
     hosts: int = 1
     replica_hosts: int = 1
     network_bytes_per_s: float | None = None
+    energy: EnergyRecord | None = None
     converted: bool = False
     job: JobRecord | None = None
     on_front: bool = False

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
 from chipwise.catalog.chip import Chip
 from chipwise.catalog.system_spec import System
+from chipwise.evidence.judge import Estimate
 from chipwise.evidence.training_tiers import Tier
+from chipwise.predict.energy import Use
 from chipwise.predict.training.memory import MemoryUse
 from chipwise.predict.training.result import Convention, days_for_tokens, goodput, step_flops, young_daly
 from chipwise.predict.training.values import Spread
-from chipwise.report.records import Figure, PriceRecord
+from chipwise.report.energy import Powered, energy_record
+from chipwise.report.records import EnergyRecord, Figure, PriceRecord
 from chipwise.report.train_why import reasons, shares
 from chipwise.report.training import SHARDING, ScalingRecord, TrainLayoutRecord, TrainPlanRecord
 from chipwise.search.choose import pareto
@@ -111,9 +114,10 @@ def _schedule(s: Spread) -> str:
 
 
 def plan_record(
-    case: TrainCase, chips: int, price: PriceRecord | None, failures: Failures
+    case: TrainCase, chips: int, price: PriceRecord | None, failures: Failures, powered: Powered | None = None
 ) -> TrainPlanRecord:
-    """The record of one plan, not ranked yet; its interval is that of `case.tier`, tested out of fold."""
+    """The record of one plan, not ranked yet; its interval is that of `case.tier`, tested out of fold. `powered` None:
+    the power of the chip is not known."""
     job, at, s = case.job, case.at, case.at.spread
     low, high, basis = case.tier.low, case.tier.high, case.tier.basis
     step = Figure(at.seconds, at.seconds * low, at.seconds * high, basis, False)
@@ -135,7 +139,8 @@ def plan_record(
             basis,
             False,
         )
-    energy = case.chip.tdp_w * chips * days * 24.0 / 1000.0 if case.chip.tdp_w else None
+    hfu = float(step_flops(job.network, s, "hardware")) / peak
+    energy = None if powered is None else _energy(case, powered, chips, hfu, parts)
     return TrainPlanRecord(
         rank=0,
         chip=case.chip.id,
@@ -150,14 +155,15 @@ def plan_record(
         tokens_per_s=rate,
         tokens_per_day=at.tokens_per_s * 86400.0 * good,
         mfu=float(step_flops(job.network, s, "model")) / peak,
-        hfu=float(step_flops(job.network, s, "hardware")) / peak,
+        hfu=hfu,
         tflops_per_chip=float(step_flops(job.network, s, case.counts)) / (1e12 * chips * at.seconds),
         goodput=good,
         checkpoint_s=every,
         days=took,
         price=price,
         usd=usd,
-        energy_kwh=energy,
+        energy_kwh=None if energy is None else energy.chip_w.mid * chips * days * 24.0 / 1000.0,
+        energy=energy,
         memory=memory,
         memory_bytes=held,
         capacity_bytes=room,
@@ -167,6 +173,18 @@ def plan_record(
         why=reasons(job, at, parts),
         stages=stages,
     )
+
+
+def _energy(
+    case: TrainCase, powered: Powered, chips: int, hfu: float, parts: Mapping[str, float]
+) -> EnergyRecord:
+    """Power of a step and joules per token: operations over peak, and of the time that waits for memory all of its
+    bandwidth."""
+    use = Use(min(parts["memory"] + parts["optimiser"], 1.0), min(hfu, 1.0))
+    each = case.system.chips_per_host if case.system else 1
+    mid, t = case.at.tokens_per_s, case.tier
+    rate = Estimate(mid, mid / t.high, mid / t.low, "calibrated" if t.basis == "calibrated" else "modelled")
+    return energy_record(powered, use, chips, -(-chips // each), rate, powered.near, None)
 
 
 def _bytes(used: MemoryUse) -> dict[str, float]:

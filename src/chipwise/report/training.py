@@ -10,6 +10,7 @@ from chipwise.report.answer import Answer
 from chipwise.report.catalogue import model_line
 from chipwise.report.records import (
     SCHEMA_VERSION,
+    EnergyRecord,
     Figure,
     ModelRecord,
     PriceRecord,
@@ -93,7 +94,7 @@ class TrainPlanRecord(Quantified):
     of the step by cause; of communication that nothing hides, `network` is what shrinks with the bandwidth of
     scale-out links, `fabric` the rest. `memory` are bytes by use of the fullest pipeline stage, `stages` those of each,
     first to last. `ties` are the first plans of other chips that may cost less, or be done sooner where no price is
-    known, as far as step times are known.
+    known, as far as step times are known. `energy_kwh` is what the chips draw over all `days`, `energy` their power.
     """
 
     rank: int
@@ -127,6 +128,7 @@ class TrainPlanRecord(Quantified):
     on_front: bool = False
     stages: tuple[dict[str, float], ...] = ()
     ties: tuple[int, ...] = ()
+    energy: EnergyRecord | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -416,7 +418,9 @@ def _outcome(p: TrainPlanRecord) -> str:
         f"goodput {p.goodput:.1%} {saved}",
     ]
     if p.energy_kwh is not None:
-        parts.append(f"at most {format_count(p.energy_kwh)} kWh by the chips' power limits")
+        parts.append(f"about {format_count(p.energy_kwh)} kWh drawn by the chips")
+    if p.energy is not None:
+        parts.append(f"{format_count(p.energy.wall_w.mid / 1e3)} kW at the wall")
     return f"#1: {', '.join(parts)}"
 
 

@@ -14,6 +14,7 @@ from chipwise.cost.roofline import roofline
 from chipwise.parallel.layout import Layout, Reason, illegal
 from chipwise.parallel.memory import MemoryAccount
 from chipwise.parallel.shard import Sharded, shard
+from chipwise.predict.energy import Use
 from chipwise.predict.overheads import Overheads
 from chipwise.predict.passes import BATCHES, PartsOf, PassTable, Requests, tabulate
 from chipwise.predict.service import Engines, Prediction, transfer_s
@@ -37,10 +38,12 @@ __all__ = [
     "evaluate",
     "in_flight",
     "prompt_workers",
+    "use_of",
 ]
 
 REASONS = list(Reason)
 
+INTEGER = frozenset(("int8", "int4"))  # types of products that take the energy of integers
 ENDLESS = 1e30  # requests per second: more than any engine takes
 BUSY = 0.8
 """Share of time that workers for prompts should work: the wait is then about twice the prompt's own time."""
@@ -281,6 +284,36 @@ def bounds_of(graph: Graph, group: Group, engines: Engines, found: Prediction) -
     work_s = seconds(prompt, replace(device, memory_bytes_per_s=np.inf)) * (not apart)
     busy_s = decodes[:, 0] / batch[:, 0] * pass_s + work_s
     return Bounds(pass_s, first_s, engines.slots / np.maximum(busy_s, 1e-30))
+
+
+def use_of(graph: Graph, group: Group, engines: Engines, found: Prediction) -> Use:
+    """What the chips of candidates do at the load of `found` [N, 1], arrays [N]: compulsory bytes over bandwidth and
+    operations over peak. Prompts that share a pass read no weights of their own. The work of workers for prompts counts
+    as done by those that decode."""
+    sharded, device = shard(graph, group.layouts(trailing=1)), group.device(trailing=1)
+    endless = replace(device, memory_bytes_per_s=np.inf)
+    r = engines.table.requests
+    context, new, long, long_new, decodes, budget = (
+        np.asarray(x, dtype=float).reshape(-1, 1)
+        for x in (r.context, r.new, r.long, r.long_new, r.decodes, r.budget)
+    )
+
+    def work(step: Step, read: Real) -> Array:
+        """Seconds of a pass at the bandwidth, with `read` of its weights, and at the peaks [3, N, 1]."""
+        total = np.zeros((3, len(engines), 1))
+        for times, op in sharded.ops(step):
+            moved = read * op.weight_bytes + op.activation_bytes + op.kv_bytes
+            total[0] += times * moved / device.memory_bytes_per_s
+            total[2 if op.compute in INTEGER else 1] += times * roofline(op, endless)
+        return total
+
+    batch = np.maximum(found.batch / engines.slots[:, None], 1.0)
+    alone = engines.table.alone[:, None] | (decodes <= 0.0)
+    prompt = work(prefill(new / long_new, long_new, long - long_new), alone * np.minimum(new / budget, 1.0))
+    each = decodes / batch * work(decode(batch, context), 1.0) + prompt
+    requests = found.requests_per_s / (engines.replicas * engines.ranks)[:, None]
+    busy = np.minimum(each * requests / np.asarray(group.layouts(trailing=1).pp), 1.0)
+    return Use(*busy[..., 0])
 
 
 def _parts(sharded: Sharded, device: Device, costs: CostParameters, overheads: Overheads) -> PartsOf:

@@ -24,16 +24,19 @@ FEW = 8
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What a plan may use: devices of one replica, chips in all, dollars per hour in all, and, where the user
-    has chips, how many of each. `spare` replicas stand beside those that carry the load (N + spare). Of the chips in
-    `few`, cards made for desks, no more than `FEW` are taken."""
+    """What a plan may use: devices of one replica, chips in all, dollars per hour in all, watts at the plugs in all
+    with every chip at its power limit (`fed`: so many of each chip), and, where the user has chips, how many of each.
+    `spare` replicas stand beside those that carry the load (N + spare). Of the chips in `few`, cards made for desks, no
+    more than `FEW` are taken."""
 
     max_devices: int = 64
     max_chips: int | None = None
     max_usd_per_h: float | None = None
+    max_watts: float | None = None
     have: Mapping[str, int] = field(default_factory=dict)
     spare: int = 0
     few: frozenset[str] = frozenset()
+    fed: Mapping[str, int] = field(default_factory=dict)
 
     def chips(self, chip: str) -> float:
         """The most chips of a kind that a plan may take in all."""
@@ -41,6 +44,7 @@ class Limits:
             np.inf if self.max_chips is None else self.max_chips,
             self.have.get(chip, 0 if self.have else np.inf),
             FEW if chip in self.few else np.inf,
+            self.fed.get(chip, 0 if self.fed else np.inf),
         )
 
 

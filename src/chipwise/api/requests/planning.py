@@ -97,6 +97,10 @@ class PlanOptions(Money, Serving, Targets, JobOptions):
     have: str | None = ask("chips that you have, as in 2xrtx-4090,1xrtx-3090", reading=HAVE)
     max_chips: int | None = ask("at most this many chips in total")
     max_usd_per_h: float | None = ask("at most this many dollars per hour in total")
+    max_watts: str | None = ask(
+        "at most this much power at the plugs, all chips at their limits, as in 10kW",
+        reading=figure("W", low=1, high=1e10),
+    )
     spare: int = ask("extra replicas, as in 1 for N+1", 0)
     evidence: Literal["all", "none"] = ask(
         "show published results next to the answer; they never change it", "all"
@@ -139,6 +143,7 @@ class PlanOptions(Money, Serving, Targets, JobOptions):
             max_devices=min(most, (self.max_chips or most) * 2),
             max_chips=self.max_chips,
             max_usd_per_h=self.max_usd_per_h,
+            max_watts=self.values["max_watts"],
             spare=self.spare,
         )
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from chipwise.api.suites.counted import KV_CACHE, MODEL_PARAMS, SYSTOLIC
+from chipwise.api.suites.energy import ENERGY
 from chipwise.api.suites.kernels import KERNELS
 from chipwise.api.suites.mlperf_folds import MLPERF
 from chipwise.api.suites.published import PUBLISHED
@@ -35,11 +36,13 @@ SUITES: Mapping[str, Suite] = {
         TOKEN_SPEEDS,
         TRAINING,
         MLPERF_TRAINING,
+        ENERGY,
     )
 }
 
 VALIDATIONS: tuple[str, ...] = (
     "kernels", "systolic", "serving", "mlperf", "token_speeds", "training", "mlperf_training",
+    "energy",
 )  # fmt: skip
 """Suites that can be validated."""
 

@@ -28,7 +28,7 @@ from chipwise.evidence.rows import Predicted, Row, number
 from chipwise.evidence.tiers import tier_of
 from chipwise.report.records import Figure, PlanRecord
 
-__all__ = ["FIGURES", "PUBLISHED", "figure_of", "id_of", "published_question"]
+__all__ = ["FIGURES", "PUBLISHED", "answered", "figure_of", "id_of", "published_question"]
 
 NEEDED = ("model", "chip", "tp", "runtime", "isl", "osl", "metric")
 DATE = re.compile(r"\d{4}-\d\d")
@@ -86,7 +86,7 @@ def _read(row: Row, _: Path, __: Parameters | None) -> tuple[Row, EstimateReques
 
 
 def _answer(asked: tuple[Row, EstimateRequest], _: Parameters | None) -> tuple[EstimateRequest, Figure]:
-    question, plan = _answered(asked[1])
+    question, plan = answered(asked[1])
     return question, figure_of(asked[0], plan)
 
 
@@ -112,7 +112,7 @@ def figure_of(row: Row, plan: PlanRecord) -> Figure:
     return found
 
 
-def _answered(question: EstimateRequest) -> tuple[EstimateRequest, PlanRecord]:
+def answered(question: EstimateRequest) -> tuple[EstimateRequest, PlanRecord]:
     """The answer; what ran ran, so that a load above the runtime's default of sequences asks for more of them, and
     above what memory holds for as many as fit."""
     wide = f"max_sequences={question.concurrency:.0f}" if question.concurrency else None

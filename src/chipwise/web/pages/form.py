@@ -28,6 +28,7 @@ LABELS = {
     "have": "Chips you have",
     "max_usd_per_h": "Most $/h",
     "max_usd": "Most $",
+    "max_watts": "Most watts",
     "lora": "Adapters",
     "seq": "Sequence",
     "m": "Rows m",

@@ -1,0 +1,392 @@
+"""The suite `energy`: a row of measured power or energy becomes the question that a user would ask, and takes the
+energy of the same answer.
+
+Works on tables with the columns of `energy.csv`, one figure a row, and on those of `published_inferencex.csv`. Served
+language models are asked through `estimate`, submissions to MLPerf as the suite `mlperf` asks them; samples of fixed
+size (pictures, sentences) are no plan, their chips do what their roofline says. A benchmark that publishes no prompts
+has a mean prompt of its own (`energy.prompt` of the parameters).
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+
+import numpy as np
+
+from chipwise.api.requests.command import command_line
+from chipwise.api.requests.planning import EstimateRequest, PlanRequest
+from chipwise.api.suites import mlperf, serving
+from chipwise.api.suites.published import answered
+from chipwise.api.suites.suite import Asking, Index, Suite, Trial, each, tried
+from chipwise.calibrate.energy import QUANTITIES, EnergyFit, EnergyRows, fit_energy, prompt_of
+from chipwise.calibrate.parameters import Parameters, shipped_parameters
+from chipwise.catalog.chips import get_chip
+from chipwise.catalog.configs import find_config
+from chipwise.catalog.rounds import ROUNDS
+from chipwise.catalog.runtime import get_runtime
+from chipwise.catalog.system import systems_for
+from chipwise.errors import ChipwiseError, UsageError, shorten
+from chipwise.evidence.judge import Estimate
+from chipwise.evidence.mlperf_fixed import fixed_use
+from chipwise.evidence.mlperf_rows import Run, read_run
+from chipwise.evidence.residuals import Residuals, Validation
+from chipwise.evidence.rows import Predicted, Row, number
+from chipwise.predict.energy import Use
+from chipwise.report.energy import AT_WALL, JOULES, Powered, energy_record
+from chipwise.report.records import EnergyRecord, Figure
+
+__all__ = ["ENERGY"]
+
+NEEDED = ("model", "chip")
+
+Read = Callable[[EnergyRecord], Figure | None]
+
+FIGURES: Mapping[str, Mapping[str, tuple[str, Read]]] = {
+    "chip": {
+        "avg_power_w_per_chip": ("chip_w", lambda e: e.chip_w),
+        "avg_power_w": ("chip_w", lambda e: e.chip_w),
+        "joules_per_output_token": (JOULES, lambda e: e.joules_per_token),
+        "joules_per_request": (JOULES, lambda e: e.joules_per_request),
+    },
+    "wall": {
+        "system_power_w": ("wall_w", lambda e: e.wall_w),
+        "joules_per_output_token": (AT_WALL, lambda e: e.joules_per_token_wall),
+        "joules_per_request": (AT_WALL, lambda e: e.joules_per_request_wall),
+    },
+}
+"""By scope and metric of a row: which figure's interval it takes, and how it is read from an answer."""
+
+INTERVALS = frozenset(name for each in FIGURES.values() for name, _ in each.values())
+
+TUNED = "MaxQ"
+"""Mark of submissions tuned for power whose limit is not stated."""
+TASK = re.compile(r"task (\S+);(?: tp=(\d+) dp=(\d+) ep=(\d+))?")
+SUBMITTED = re.compile(r"MLPerf inference (v\d\.\d)")
+NAMES = {"resnet50": "resnet"}  # of benchmarks, where the power tables have another
+EIGHT_BIT: Mapping[str, str] = {"bert": "v3.0", "stable-diffusion-xl": "v4.1"}
+"""Benchmarks whose precision the power tables leave out, and the round from which submissions that declared theirs ran
+them in fp8 where chips have it."""
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """A row as a question: of the product, or of a run of MLPerf; `metrics` are the figures that it asks for."""
+
+    id: str
+    model: str
+    chip: str
+    scope: str
+    metrics: tuple[str, ...]
+    question: EstimateRequest | None = None
+    run: Run | None = None
+    tuned: bool = False
+
+
+@dataclass(frozen=True)
+class _Found:
+    """Energy of so many chips in machines of a form, and what was asked."""
+
+    energy: EnergyRecord
+    chips: int
+    form: str = ""
+    question: EstimateRequest | PlanRequest | None = None
+
+
+def _read(row: Row, folder: Path, numbers: Parameters | None) -> _Asked:
+    known = numbers or shipped_parameters()
+    if not row["chip"]:
+        raise UsageError("the chip is not in the catalogue", "chipwise chips list")
+    chip = get_chip(row["chip"])
+    if chip.tdp_w is None and not row.get("power_limit_w"):
+        raise UsageError(f"{chip.id}: its power limit is not published")
+    if "backend" in row:
+        metrics = ("avg_power_w", "joules_per_output_token")
+        asked = serving.question_of(row, folder / "models")
+        return _Asked(row["row_id"], row["model"], chip.id, "chip", metrics, asked)
+    scope, metric = row.get("scope", ""), row.get("metric", "")
+    if metric not in FIGURES.get(scope, {}):
+        named = ", ".join(f"{m} at {s}" for s, each in FIGURES.items() for m in each)
+        raise UsageError(f"{shorten(metric)} at {shorten(scope)} scope is not read", f"one of {named}")
+    name = row.get("row_id") or row.get("id", "")
+    submitted = SUBMITTED.search(row.get("note", ""))
+    if submitted:
+        run = _run(row, submitted[1], known.derived(EnergyFit.of).tuned(_form(chip.id)), chip.tdp_w)
+        return _Asked(name, run.benchmark.name, chip.id, scope, (metric,), None, run, _power_tuned(row))
+    if row.get("phase") != "serve":
+        raise UsageError(f"{shorten(row.get('phase', ''))} is not answered by estimate")
+    return _Asked(name, row["model"], chip.id, scope, (metric,), _question(row, known))
+
+
+def _form(chip: str) -> str:
+    """The form of the machines that hold a chip, "" where none is known."""
+    system = next(iter(systems_for(chip)), None)
+    return system.form if system else ""
+
+
+def _power_tuned(row: Row) -> bool:
+    return TUNED in row.get("note", "") and not row.get("power_limit_w")
+
+
+def _run(row: Row, round_: str, tuned: float, tdp_w: float | None) -> Run:
+    """A submission with measured power as a run of the suite `mlperf`; of language models a limit that is not stated
+    is that which power-tuned ones have."""
+    model = re.sub(r"-99(\.9)?$", "", row["model"])
+    base = model.replace("-interactive", "")
+    scenario = row.get("batch_or_concurrency", "")
+    units = {"Offline": "Samples/s", "Server": "Queries/s"}
+    run = read_run(
+        {
+            "row_id": row.get("row_id") or row.get("id", ""),
+            "chip": row["chip"],
+            "chips_total": row.get("chips") or "1",
+            "model_base": NAMES.get(base, base),
+            "model": row["model"],
+            "scenario": scenario,
+            "unit": units.get(scenario, "Latency (ms)"),
+            "round": round_ if round_ in ROUNDS else next(iter(ROUNDS)),
+            "weight_precision": row.get("precision")
+            or _precision(NAMES.get(base, base), row["chip"], round_),
+            "framework": row.get("runtime", ""),
+            "variant": "maxq" if TUNED in row.get("note", "") else "",
+            "power_limit_w": row.get("power_limit_w", ""),
+        }
+    )
+    if run.benchmark.kind == "llm" and _power_tuned(row) and tdp_w is not None:
+        return replace(run, power_w=float(f"{tuned * tdp_w:.3g}"))
+    return run
+
+
+def _precision(benchmark: str, chip: str, round_: str) -> str:
+    """What submissions are taken to have run in that do not say it, "" for what the suite `mlperf` takes."""
+    found = get_chip(chip)
+    narrow = "fp8" in found.matrix and found.memory.kind == "hbm"
+    return "fp8" if narrow and round_ >= EIGHT_BIT.get(benchmark, "w") else ""
+
+
+def _question(row: Row, numbers: Parameters) -> EstimateRequest:
+    """The question of a row about a served model."""
+    said = TASK.search(row.get("note", ""))
+    prompt = row.get("isl") or (said and prompt_of(said[1], numbers))
+    if not prompt:
+        raise UsageError("the length of its prompts is not published")
+    chips = int(number(row, "chips"))
+    dp, ep = (int(said[i] or 1) if said else 1 for i in (3, 4))
+    model, precision = row["model"], None
+    try:
+        find_config(model)
+    except ChipwiseError:
+        # a checkpoint in another format of a model that is known
+        model = re.sub(r"-(FP8|BF16)$", "", model)
+        find_config(model)
+        precision = row.get("precision") or None
+    devices = chips * get_chip(row["chip"]).devices_per_package
+    return EstimateRequest(
+        model=model,
+        chip=get_chip(row["chip"]).id,
+        tp=max(devices // dp, 1),
+        dp=dp,
+        ep=ep,
+        concurrency=number(row, "batch_or_concurrency", 1.0),
+        in_=f"{float(prompt):.10g}",
+        out=f"{number(row, 'osl', 1.0):.10g}",
+        precision=precision,
+        runtime=get_runtime(row["runtime"]).id,
+        software=row["date"][:7] if row.get("date") else None,
+        evidence="none",
+    )
+
+
+def _answer(asked: _Asked, _: Parameters | None) -> _Found:
+    if asked.run is not None:
+        return _submitted(asked.run, tuned=asked.tuned)
+    assert asked.question is not None
+    question, plan = answered(asked.question)
+    if plan.energy is None:
+        raise UsageError(f"{plan.chip}: its power limit is not published")
+    return _Found(plan.energy, plan.chips, _form(plan.chip), question)
+
+
+def _submitted(run: Run, *, tuned: bool) -> _Found:
+    """The energy of a submission: of the plan that answers it, or of samples of fixed size at their rate."""
+    (found,) = mlperf.answer([run])
+    if isinstance(found, ChipwiseError):
+        raise found
+    form = _form(run.chip.id)
+    if found.plan is not None:
+        if found.plan.energy is None:
+            raise UsageError(f"{run.chip.id}: its power limit is not published")
+        return _Found(found.plan.energy, run.chips, form, found.question)
+    numbers = shipped_parameters()
+    powered = Powered.of(run.chip, form, numbers)
+    if powered is None:
+        raise UsageError(f"{run.chip.id}: its power limit is not published")
+    if run.power_w is not None:
+        powered = replace(powered, limit_w=run.power_w)
+    elif tuned:
+        powered = replace(powered, limit_w=powered.limit_w * numbers.derived(EnergyFit.of).tuned(form))
+    use = fixed_use(run, math.log(found.rate[0]))
+    mid, low, high = found.rate
+    # a request of eight pictures
+    samples = 8.0 if run.scenario == "MultiStream" else 1.0
+    rate = Estimate(mid, low, high, "calibrated")
+    energy = energy_record(powered, use, run.chips, run.nodes, rate, powered.near, samples)
+    return _Found(energy, run.chips, form)
+
+
+def _lines(asked: _Asked, found: _Found) -> Iterator[Predicted]:
+    """The figures of a row."""
+    verb = "plan" if isinstance(found.question, PlanRequest) else "estimate"
+    command = "" if found.question is None else command_line(verb, found.question)
+    for metric in asked.metrics:
+        f = FIGURES[asked.scope][metric][1](found.energy)
+        assert f is not None
+        yield Predicted(asked.id, metric, f.mid, f.low, f.high, f.basis, "", command)
+
+
+ASKING = Asking(NEEDED, _read, each(_answer), _lines)
+
+
+# --------------------------------------------------------------- measurements
+
+
+@dataclass(frozen=True)
+class _Line:
+    """A measured figure of a row that was answered."""
+
+    asked: _Asked
+    found: _Found
+    metric: str
+    value: float
+
+    @property
+    def figure(self) -> str:
+        """The figure whose interval it takes."""
+        return FIGURES[self.asked.scope][self.metric][0]
+
+    @property
+    def per_watt(self) -> float:
+        """What is answered over the watts of one chip, or of all machines."""
+        e = self.found.energy
+        said = FIGURES[self.asked.scope][self.metric][1](e)
+        watts = e.wall_w if self.asked.scope == "wall" else e.chip_w
+        return math.nan if said is None else said.mid / watts.mid
+
+
+@dataclass(frozen=True)
+class _Measured:
+    """Measured figures that were answered, and the same as the fit of power reads them."""
+
+    lines: Sequence[_Line]
+    data: EnergyRows
+
+
+def _measured(paths: Sequence[str], numbers: Parameters) -> _Measured:
+    """Raises `UsageError` for tables without a row that is answered."""
+    lines: list[_Line] = []
+    for path in paths:
+        for row, one in zip(*ASKING.questions(path, None), strict=True):
+            if isinstance(one, ChipwiseError):
+                continue
+            values = {m: row.get("value" if "value" in row else m, "") for m in one.metrics}
+            found = tried(_answer, one, None) if any(values.values()) else None
+            if isinstance(found, _Found):
+                lines += [_Line(one, found, metric, float(v)) for metric, v in values.items() if v]
+    if not lines:
+        raise UsageError(f"{', '.join(paths)}: no row can be read", "is it a table of measured energy?")
+    tuned = numbers.derived(EnergyFit.of).tuned
+    found_ = [line.found for line in lines]
+    power = np.array([line.asked.tuned for line in lines])
+    limit = np.array([f.energy.limit_w for f in found_])
+    data = EnergyRows(
+        np.array([line.value for line in lines]),
+        Use(*(np.array([f.energy.use[x.name] for f in found_]) for x in fields(Use))),
+        np.where(power, limit / np.array([tuned(f.form) for f in found_]), limit),
+        np.array([line.asked.scope == "wall" for line in lines]),
+        np.array([float(f.chips) for f in found_]),
+        np.array([float(f.energy.machines) for f in found_]),
+        power,
+        np.array([f.form for f in found_]),
+        np.array([get_chip(line.asked.chip).software_id for line in lines]),
+    )
+    return _Measured(lines, data)
+
+
+KEYS: Mapping[str, Callable[[_Measured], Sequence[Hashable]]] = {
+    "cell": lambda m: [(a.model, a.chip) for a in _asked(m)],
+    "chip": lambda m: [a.chip for a in _asked(m)],
+    "model": lambda m: [a.model for a in _asked(m)],
+}
+"""What stays together: a model on a chip, a chip, a model."""
+
+UNSEEN = "unseen"
+
+
+def _asked(m: _Measured) -> list[_Asked]:
+    return [line.asked for line in m.lines]
+
+
+def _fit(m: _Measured, kept: Index, _: Parameters) -> EnergyFit:
+    """Power is fitted to measured power; joules are power over a speed that was fitted elsewhere."""
+    power = [i for i in kept if m.lines[i].figure.endswith("_w")]
+    return fit_energy(m.data.take(np.array(power, dtype=np.intp)))
+
+
+def _compared(m: _Measured, out: Index, fitted: EnergyFit, _: str) -> Residuals:
+    """Every row against what a fit says that did not see it."""
+    lines = [m.lines[i] for i in out]
+    figures = [line.figure for line in lines]
+    return Residuals.of(
+        out,
+        m.data.take(out).predicted(fitted.values) * np.array([line.per_watt for line in lines]),
+        [line.value for line in lines],
+        metric=figures,
+        figure=figures,
+        tier=UNSEEN,
+        cell=[f"{line.asked.model} {line.asked.chip}" for line in lines],
+        chip=[line.asked.chip for line in lines],
+        model=[line.asked.model for line in lines],
+    )
+
+
+def _report(m: _Measured, found: Residuals, key: str) -> Validation:
+    """Errors of power and energy on what no fit of power had seen."""
+    judged = found.judged("cell")
+    what = {"cell": "(model, chip) cell"}.get(key, key)
+    cells = len({(a.model, a.chip) for a in _asked(m)})
+    count = len(QUANTITIES) + CHOSEN
+    return Validation(
+        "energy" if key == "cell" else f"energy with a {key} never seen",
+        f"Every row predicted by a fit of power that never saw its {what}; speeds are those of plans. Intervals come "
+        "from the residuals of all other cells.",
+        {
+            "all": judged.summaries(),
+            "by chip": judged.summaries("chip", least=4),
+            "by model": judged.summaries("model", least=4),
+        },
+        [f"{count} fitted numbers, {cells} cells (model, chip) in the rows"],
+    )
+
+
+CHOSEN = 6  # by hand: a mean prompt of each benchmark that publishes none, the exponent of operations
+
+ENERGY = Suite(
+    "energy",
+    (),
+    ASKING,
+    Trial(
+        "energy.csv",
+        _measured,
+        KEYS,
+        _fit,
+        _compared,
+        _report,
+        {"energy.csv": EnergyFit.parameters},
+        tiers={"chip": ("cell", UNSEEN), "kind": ("chip", UNSEEN)},
+        figures=lambda figure: figure in INTERVALS,
+    ),
+    commanded=True,
+)

@@ -1,0 +1,142 @@
+"""What is fitted of power: shares of the power limit of any chip, and what machines draw beyond their chips.
+
+Shared over all chips: none has a number of its own. Chips that were measured are counted (`energy.seen`), which
+decides how near a prediction is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+
+import numpy as np
+from numpy.typing import NDArray
+
+from chipwise.calibrate.effects import Effects, Quantity, seen
+from chipwise.calibrate.fit import Rows, fit
+from chipwise.calibrate.parameter import Parameter
+from chipwise.calibrate.parameters import Parameters
+from chipwise.predict.energy import Machine, PowerModel, Use
+from chipwise.units import Array, Real
+
+__all__ = ["QUANTITIES", "EnergyFit", "EnergyRows", "fit_energy", "prompt_of"]
+
+PREFIX = "energy"
+SOURCE = "ML.ENERGY v3 (GPUs under vLLM), InferenceX and MLPerf power results v3.0 to v5.1; fitted (2026-11)"
+
+# Priors. rest: an H100 with a context and its clocks up draws 110 to 140 of 700 W, more once kernels come and go.
+# memory: 4 to 7 pJ a bit of HBM and its way to the units, of 3.35 TB/s and 700 W. compute: what is left to the limit.
+# integer: Horowitz, ISSCC 2014: an 8-bit integer multiply-add takes 0.23 pJ, a 16-bit floating-point one 1.5. base: a
+# server with two processors, idle. upkeep: fans, network cards and NVSwitch of a DGX H100, 10.2 kW for 5.6 of chips.
+QUANTITIES: Mapping[str, Quantity] = {
+    "rest": Quantity(0.25, 0.3, "share of the power limit: a chip that waits, clocks up", (), 0.03, 0.6),
+    "memory": Quantity(0.35, 0.5, "share of the power limit: memory at its full bandwidth", (), 0.01, 1.5),
+    "compute": Quantity(0.8, 0.5, "share of the power limit: operations at their peak", (), 0.01, 3.0),
+    "integer": Quantity(0.5, 0.4, "energy of an integer operation over a floating-point one", (), 0.05, 1.0),
+    "tuned": Quantity(0.65, 0.3, "power limit of power-tuned submissions over TDP", (), 0.3, 1.0),
+    "tuned_board": Quantity(0.4, 0.3, "the same of boards, which have power profiles", (), 0.1, 1.0),
+    "base": Quantity(200.0, 0.5, "W of a server without its chips", (), 20.0, 2000.0),
+    "desk": Quantity(0.5, 0.4, "W of a desktop over those of a server", (), 0.05, 1.0),
+    "board": Quantity(0.03, 0.7, "W of a board over those of a server", (), 0.003, 0.5),
+    "upkeep": Quantity(0.2, 0.6, "W of fans, network cards and switches per W of chips", (), 0.01, 1.0),
+}
+FORMS: Mapping[str, str] = {"board": "board", "desktop": "desk", "workstation": "desk", "laptop": "board"}
+"""Forms of machines that draw less than a server, and the number that says how much."""
+
+PROMPTS = f"{PREFIX}.prompt"
+
+
+@dataclass(frozen=True)
+class EnergyRows:
+    """Measured watts [row]: of one chip, or of a whole system with `chips` in `machines` where `wall`; what the chips
+    do, their limit in watts, whether it is a power-tuned submission without a stated one (`tuned`); labels `chip` and
+    `form` of its machine."""
+
+    watts: Array
+    use: Use
+    limit_w: Array
+    wall: NDArray[np.bool_]
+    chips: Array
+    machines: Array
+    tuned: NDArray[np.bool_]
+    form: NDArray[np.str_]
+    chip: NDArray[np.str_]
+
+    def __len__(self) -> int:
+        return len(self.watts)
+
+    def take(self, index: NDArray[np.intp]) -> EnergyRows:
+        """Some of the rows."""
+        use = Use(*(np.asarray(getattr(self.use, f.name))[index] for f in fields(Use)))
+        names = ("limit_w", "wall", "chips", "machines", "tuned", "form", "chip")
+        return EnergyRows(self.watts[index], use, *(getattr(self, n)[index] for n in names))
+
+    def predicted(self, values: Mapping[str, Real]) -> Array:
+        """Watts of every row under fitted numbers."""
+        tuned = np.where(self.form == "board", values["tuned_board"], values["tuned"])
+        chip_w = self.limit_w * np.where(self.tuned, tuned, 1.0) * _power(values).share(self.use)
+        smaller = [np.where(self.form == form, values[name], 1.0) for form, name in FORMS.items()]
+        base = np.asarray(values["base"]) * np.prod(smaller, axis=0)
+        wall = Machine(base, values["upkeep"]).wall_w(chip_w * self.chips, self.machines)
+        return np.where(self.wall, wall, chip_w)
+
+
+@dataclass(frozen=True)
+class EnergyFit:
+    """The fitted numbers, each for all chips."""
+
+    values: Mapping[str, float]
+    effects: Effects
+    chips: tuple[str, ...] = ()
+
+    @property
+    def power(self) -> PowerModel:
+        """Of a chip."""
+        return _power(self.values)
+
+    def machine(self, form: str) -> Machine:
+        """Of a machine of that form."""
+        base = self.values["base"] * (self.values[FORMS[form]] if form in FORMS else 1.0)
+        return Machine(base, self.values["upkeep"])
+
+    def tuned(self, form: str) -> float:
+        """Power limit of power-tuned submissions that state none, over TDP."""
+        return self.values["tuned_board" if form == "board" else "tuned"]
+
+    def parameters(self) -> dict[str, Parameter]:
+        """What to ship."""
+        found = self.effects.parameters(PREFIX, SOURCE)
+        kept = {n: p for n, p in found.items() if ".scatter." not in n}
+        return kept | seen(f"{PREFIX}.seen.chip", self.chips, SOURCE, self.effects.rows_hash)
+
+    @classmethod
+    def of(cls, numbers: Parameters) -> EnergyFit:
+        """The inverse of `parameters`; numbers that hold no such fit give its priors."""
+        start = f"{PREFIX}.seen.chip="
+        chips = tuple(n.removeprefix(start) for n in numbers.table if n.startswith(start))
+        return cls._made(Effects.of(numbers.table, PREFIX, QUANTITIES), chips)
+
+    @classmethod
+    def _made(cls, effects: Effects, chips: tuple[str, ...]) -> EnergyFit:
+        values = effects.values({"chip": np.array([""])})
+        return cls({name: float(np.ravel(v)[0]) for name, v in values.items()}, effects, chips)
+
+
+def fit_energy(rows: EnergyRows) -> EnergyFit:
+    """The numbers that explain the rows best under their priors. Pure: same rows, same answer."""
+
+    def model(values: Mapping[str, Real], index: NDArray[np.intp]) -> Array:
+        return rows.take(index).predicted(values)
+
+    effects = fit(Rows({"chip": rows.chip}, rows.watts, model), QUANTITIES)
+    return EnergyFit._made(effects, tuple(rows.chip.tolist()))
+
+
+def prompt_of(task: str, numbers: Parameters) -> float | None:
+    """Mean tokens of the prompts of a benchmark that does not publish them, None for one that is not known."""
+    name = f"{PROMPTS}.{task}"
+    return numbers.table[name].value if name in numbers.table else None
+
+
+def _power(values: Mapping[str, Real]) -> PowerModel:
+    return PowerModel(*(values[name] for name in ("rest", "memory", "compute", "integer")))

@@ -1,0 +1,100 @@
+"""From what chips do to watts and joules as records read them."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from chipwise.calibrate.energy import EnergyFit
+from chipwise.calibrate.parameters import Parameters
+from chipwise.catalog.chip import Chip
+from chipwise.catalog.price_tables import load_assumptions
+from chipwise.evidence.judge import Estimate, Nearness, judge, tier_factors
+from chipwise.evidence.tiers import power_tier
+from chipwise.predict.energy import Machine, PowerModel, Use
+from chipwise.report.records import EnergyRecord, Figure
+
+__all__ = ["AT_WALL", "JOULES", "JOULE_PER_KWH", "Powered", "energy_record"]
+
+JOULE_PER_KWH = 3.6e6
+JOULES = "joules_per_token"
+"""The figure whose intervals tell how well joules per token are known, speed and power together."""
+AT_WALL = f"{JOULES} wall"
+"""The same of joules at the plug, of submissions to MLPerf."""
+
+SURE: tuple[Nearness, ...] = ("own", "chip")
+"""Tiers of a speed that rows of measured energy were of too."""
+
+
+@dataclass(frozen=True, slots=True)
+class Powered:
+    """What turns the work of a chip into watts: its limit, the shares of it, the machine around it, how `near` measured
+    power is, what the building adds (`pue`)."""
+
+    limit_w: float
+    power: PowerModel
+    machine: Machine
+    near: Nearness
+    pue: float
+
+    @classmethod
+    def of(cls, chip: Chip, form: str, numbers: Parameters) -> Powered | None:
+        """Of a chip in machines of a form; None where its power limit is not published."""
+        if chip.tdp_w is None:
+            return None
+        fit, pue = numbers.derived(EnergyFit.of), load_assumptions()["pue"].value
+        return cls(chip.tdp_w, fit.power, fit.machine(form), power_tier(chip, numbers), pue)
+
+
+def energy_record(
+    powered: Powered,
+    use: Use,
+    chips: int,
+    machines: int,
+    rate: Estimate,
+    speed: Nearness,
+    tokens: float | None,
+) -> EnergyRecord:
+    """Power of `chips` in `machines` at `use` that give `rate` tokens per second, whose interval is that of a `speed`
+    of that tier, and energy per token; per request of `tokens`, where there are requests (None: training).
+
+    Joules are watts over tokens per second. Those of serving have an interval that was measured as a whole, no narrower
+    than that of the speed where the speed is less well known; those of training those of power and speed together.
+    """
+    mid = float(powered.power.share(use)) * powered.limit_w
+    one = judge("chip_w", mid, powered.near, most=powered.limit_w)
+    wall_w = float(powered.machine.wall_w(mid * chips, machines))
+    wall = judge("wall_w", wall_w, powered.near)
+
+    def joules(watts: Estimate, total_w: float, scale: float, figure: str = JOULES) -> Figure:
+        each, f = total_w / rate.mid * scale, tier_factors(figure, powered.near)
+        low, high = min(f.low, 1.0), max(f.high, 1.0)
+        slow, fast = rate.mid / rate.low, rate.mid / rate.high
+        if tokens is None:
+            low, high = _together(watts.low / watts.mid, fast), _together(watts.high / watts.mid, slow)
+        elif speed not in SURE:
+            low, high = min(low, fast), max(high, slow)
+        return Figure(each, each * low, each * high, watts.basis, watts.provisional or not f.tested)
+
+    def shown(e: Estimate) -> Figure:
+        return Figure(e.mid, e.low, e.high, e.basis, e.provisional)
+
+    return EnergyRecord(
+        chip_w=shown(one),
+        node_w=shown(wall.scaled(1.0 / machines)),
+        wall_w=shown(wall),
+        joules_per_token=joules(one, mid * chips, 1.0),
+        joules_per_token_wall=joules(wall, wall_w, 1.0, AT_WALL),
+        joules_per_request=None if tokens is None else joules(one, mid * chips, tokens),
+        joules_per_request_wall=None if tokens is None else joules(wall, wall_w, tokens, AT_WALL),
+        limit_w=powered.limit_w,
+        machines=machines,
+        pue=powered.pue,
+        use={name: float(getattr(use, name)) for name in ("memory", "compute", "integer")},
+    )
+
+
+def _together(a: float, b: float) -> float:
+    """The end of an interval over its middle, of a product of two that are independent."""
+    far = math.hypot(math.log(a), math.log(b))
+    return math.exp(far if a * b > 1.0 else -far)

@@ -1,0 +1,73 @@
+"""Power by what a chip does: its bounds, what more work must do to it, and the machine around it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from chipwise.calibrate.energy import EnergyFit
+from chipwise.calibrate.parameters import shipped_parameters
+from chipwise.predict.energy import SUPPLY, Machine, PowerModel, Use
+
+MODEL = PowerModel(0.3, 0.25, 0.8, 0.4)
+SHARE = st.floats(0.0, 1.0)
+
+
+def test_a_chip_that_waits_rests_and_one_that_does_all_runs_at_its_limit() -> None:
+    assert float(MODEL.share(Use(0.0, 0.0))) == pytest.approx(0.3, rel=1e-3)
+    assert 0.9 < float(MODEL.share(Use(1.0, 1.0))) < 1.0
+
+
+def test_bytes_add_in_proportion_and_integers_cost_less() -> None:
+    few, many = (float(MODEL.share(Use(m, 0.0))) for m in (0.2, 0.4))
+    assert many - few == pytest.approx(0.25 * 0.2, rel=0.02)
+    assert float(MODEL.share(Use(0.0, 0.0, 0.5))) < float(MODEL.share(Use(0.0, 0.5)))
+    # an integer operation as dear as that share of a floating-point one
+    assert MODEL.share(Use(0.0, 0.0, 0.5)) == pytest.approx(MODEL.share(Use(0.0, 0.2)))
+
+
+@given(SHARE, SHARE, SHARE, st.floats(1.0, 1.5))
+def test_more_work_never_draws_less_and_nothing_beats_the_limit(
+    memory: float, compute: float, integer: float, more: float
+) -> None:
+    use = Use(memory, compute, integer)
+    one, other = float(MODEL.share(use)), float(MODEL.share(use * more))
+    assert one <= other * (1 + 1e-12)
+    assert other <= 1.0
+
+
+def test_arrays_broadcast() -> None:
+    memory, compute = np.linspace(0.0, 1.0, 3)[:, None], np.linspace(0.0, 1.0, 4)[None, :]
+    table = MODEL.share(Use(memory, compute))
+    assert table.shape == (3, 4)
+    assert table[1, 2] == MODEL.share(Use(0.5, 2.0 / 3.0))
+
+
+def test_the_wall_feeds_chips_their_machines_and_the_losses() -> None:
+    machine = Machine(200.0, 0.25)
+    assert machine.wall_w(8 * 400.0, 1) == pytest.approx((200.0 + 1.25 * 3200.0) / SUPPLY)
+    assert machine.wall_w(0.0, 3) == pytest.approx(600.0 / SUPPLY)
+
+
+@given(st.floats(1.0, 1e6), st.floats(20.0, 1500.0), st.integers(1, 16))
+def test_what_a_limit_feeds_keeps_it_and_one_more_does_not(wall_w: float, chip_w: float, each: int) -> None:
+    machine = Machine(200.0, 0.25)
+
+    def drawn(chips: int) -> float:
+        return float(machine.wall_w(chips * chip_w, -(-chips // each)))
+
+    most = machine.fed(wall_w, chip_w, each)
+    assert drawn(most) <= wall_w * (1 + 1e-9)
+    assert drawn(most + 1) > wall_w * (1 - 1e-9)
+
+
+def test_the_shipped_numbers_are_physical() -> None:
+    fit = shipped_parameters().derived(EnergyFit.of)
+    # 3.35 TB/s at 700 W: 3 to 12 pJ a bit, from cell to unit
+    assert 3e-12 < fit.power.memory * 700.0 / 3.35e12 / 8.0 < 12e-12
+    assert 0.1 < fit.power.rest < 0.5
+    assert 0.1 < fit.power.integer < 1.0
+    assert fit.machine("board").base_w < 20.0 < fit.machine("desktop").base_w < fit.machine("server").base_w
+    assert fit.tuned("board") < fit.tuned("server") < 1.0
