@@ -20,6 +20,7 @@ from chipwise.calibrate.parameter import write_table
 from chipwise.calibrate.parameters import Parameters, load_parameters
 from chipwise.catalog.chip import Chip
 from chipwise.catalog.chips import get_chip
+from chipwise.catalog.harness import noted_harness
 from chipwise.catalog.runtime import get_runtime
 from chipwise.errors import ChipwiseError, InfeasibleError, UsageError, shorten
 from chipwise.evidence.judge import USERS, Nearness
@@ -152,8 +153,16 @@ def published_question(row: Row) -> EstimateRequest:
         kv=row.get("kv_precision") or None,
         runtime=runtime.id,
         software=date[0] if date else None,
+        harness=_together(row),
         evidence="none",
     )
+
+
+def _together(row: Row) -> str | None:
+    """The harness of rows whose requests started together, none of which a user's plan is asked with: of the others a
+    client adds nothing that one knows."""
+    load = row.get("concurrency_or_batch", "")
+    return (noted_harness(row.get("note", "")).id or None) if load and float(load) > 1.0 else None
 
 
 def _devices(chip: Chip, chips: float, tp: int, others: int) -> int:
@@ -166,6 +175,7 @@ def _devices(chip: Chip, chips: float, tp: int, others: int) -> int:
 
 # --------------------------------------------------------------- measurements
 
+TOGETHER = "started together"
 FEW_ROWS = 20  # of a tier: below, its interval is that of the next nearer one, widened
 ASKING = Asking(NEEDED, _read, each(_answer), _lines)
 
@@ -176,7 +186,7 @@ class _Measured:
 
     rows: Sequence[Row]
     figures: Sequence[Figure]
-    near: Sequence[Nearness]
+    near: Sequence[str]
 
 
 def _figures(
@@ -211,7 +221,10 @@ def _measured(paths: Sequence[str], numbers: Parameters) -> _Measured:
     return _Measured(rows, figures, near)
 
 
-def _near(row: Row, numbers: Parameters) -> Nearness:
+def _near(row: Row, numbers: Parameters) -> str:
+    """The tier of a row; of one whose requests started together none, as they say nothing of users."""
+    if _together(row):
+        return TOGETHER
     return tier_of(get_chip(row["chip"]), get_runtime(row["runtime"]).id, numbers)
 
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from chipwise.cost.cost import Cost, soft_maximum
 from chipwise.cost.device import Device
-from chipwise.cost.products import products
+from chipwise.cost.products import every_expert, products
 from chipwise.cost.systolic.array import SystolicArray
 from chipwise.cost.systolic.facts import Arrays
 from chipwise.cost.systolic.physical import output_stationary, weight_stationary
@@ -46,6 +46,7 @@ class SystolicParameters:
     | passes | ratio | on-chip passes per compulsory one of element-wise work |
     | start_s | s | between two operators of a compiled program |
     | softness | exponent | of the soft maximum |
+    | expert_passes | 16-bit reads or writes | of every expert's result for every token; 0: experts run for their own |
     """
 
     compute_share: Real
@@ -58,6 +59,7 @@ class SystolicParameters:
     passes: Real
     start_s: Real
     softness: Real
+    expert_passes: Real = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +116,8 @@ def systolic_time(
     onchip_s: Real = 0.0
     blocks: Real = 0.0
     cache_bytes: Real = 0.0
+    if op.kind == "experts" and np.any(np.asarray(p.expert_passes) > 0.0):
+        op = every_expert(op, p.expert_passes)
     if op.compute != "vector":
         cycles, onchip_s, blocks = _matrix(op, arrays, p)
         arrays_s = cycles / (pace_hz(device, arrays, op.compute) * p.compute_share)
