@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from math import inf, log
 
 from chipwise.catalog.files import output_file, writing
@@ -107,7 +107,7 @@ def _markers(name: str) -> tuple[str, str]:
 
 def _told(found: Validation) -> str:
     lines = found.glance or [
-        Summary(found.suite, s.metric, s.rows, s.answered, s.median, s.p90, s.bias, s.coverage)
+        replace(s, name=found.suite if s.name == "all" else f"{found.suite}, {s.name}")
         for s in next(iter(found.tables.values()), ())
     ]
     told = {"command": found.command, "glance": _plain(lines), "cells": _plain(_worst(found.cells))}
@@ -149,7 +149,11 @@ def _headed(text: str) -> str:
 
 
 def _screen(told: Sequence[Mapping[str, list[Mapping[str, object]]]]) -> Iterator[str]:
-    glance = [(_summary(s), t["command"]) for t in told for s in t["glance"]]
+    glance = [(_summary(s), str(t["command"])) for t in told for s in t["glance"]]
+    weight: dict[str, int] = {}
+    for s, _ in glance:
+        weight[_who(s)] = weight.get(_who(s), 0) + s.rows * (s.name.count(",") == 2)
+    glance.sort(key=lambda line: (-weight[_who(line[0])], _who(line[0]), line[0].name))
     yield "## At a glance"
     yield ""
     yield (
@@ -162,7 +166,12 @@ def _screen(told: Sequence[Mapping[str, list[Mapping[str, object]]]]) -> Iterato
     for s, command in glance:
         if s.rows >= FEW:
             shares = f"{_percent(s.median)} | {_signed(s.bias)} | {_percent(s.coverage)}"
-            yield f"| {s.name} | {s.metric} | {s.rows:,} | {shares} | `{command}` |"
+            yield f"| {s.name} | {_metric(s)} | {s.rows:,} | {shares} | `{command}` |"
+    yield ""
+    yield (
+        f"Without any other table run {', '.join(f'`chipwise validate {x}`' for x in REPEATED)}: "
+        "what they read comes with chipwise. Other tables may not be passed on."
+    )
     yield ""
     cells = _worst([_summary(s) for t in told for s in t["cells"]])
     reasons = parse(shipped_text(REASONS)).get("miss", [])
@@ -174,9 +183,25 @@ def _screen(told: Sequence[Mapping[str, list[Mapping[str, object]]]]) -> Iterato
     yield "|---|---|---:|---:|---|"
     for s in cells:
         why = next((r["why"] for r in reasons if all(word in s.name for word in r["cell"])), _unknown(s))
-        yield f"| {s.name} | {s.metric} | {s.rows} | {_signed(s.bias)} | {why} |"
+        yield f"| {s.name} | {_metric(s)} | {s.rows} | {_signed(s.bias)} | {why} |"
 
 
+def _who(s: Summary) -> str:
+    return s.name.partition(",")[0]
+
+
+METRICS = {"tokens_per_s": "throughput", "tpot": "TPOT", "ttft": "TTFT", "step_time_s": "step time", "memory_gb": "memory"}
+
+
+def _metric(s: Summary) -> str:
+    """The metric in words."""
+    if s.metric == "tokens_per_s_per_user":
+        return "tokens/s of a user"
+    return next((word for start, word in METRICS.items() if s.metric.startswith(start)), s.metric)
+
+
+REPEATED = ("mlperf", "mlperf_training", "systolic", "model_params", "kv_cache")
+"""Suites whose tables come with the package."""
 REASONS = "evidence/data/misses.toml"
 
 

@@ -10,6 +10,7 @@ import pytest
 from chipwise.api.suites.doors import SUITES, validate
 from chipwise.evidence.residuals import Summary
 from chipwise.evidence.rows import Part, shipped_table
+from chipwise.report.accuracy import REPEATED
 
 
 @pytest.fixture(autouse=True)
@@ -50,3 +51,10 @@ def test_submissions_of_language_models_are_answered_as_well_as_the_page_says() 
 def test_tables_that_may_not_be_passed_on_are_not_there() -> None:
     for file in ("published_serving.csv", "serving_points.csv", "token_speeds.csv", "training.csv"):
         assert shipped_table(file) is None, file
+
+
+def test_the_page_names_only_suites_whose_tables_ship() -> None:
+    for suite in REPEATED:
+        trial = SUITES[suite].trial
+        assert trial is not None
+        assert shipped_table(trial.file) is not None, suite

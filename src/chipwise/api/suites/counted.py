@@ -4,7 +4,7 @@ interval is the figure. Their tables come with the package: a reader repeats `va
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -89,7 +89,9 @@ class _Kind:
         """Errors, and how many figures are equal."""
         equal = int(np.sum(np.abs(found.predicted - found.measured) <= EQUAL))
         tables = {"all": found.summaries()} | {f"by {n}": found.summaries(n) for n in self.labels}
-        return Validation(self.name, self.said, tables, (f"{equal:,} of {len(found):,} figures are equal",))
+        remarks = (f"{equal:,} of {len(found):,} figures are equal",)
+        first = [replace(s, name=self.name) for s in tables["all"] if s.metric == next(iter(self.tolerance))]
+        return Validation(self.name, self.said, tables, remarks, first)
 
     def suite(self) -> Suite:
         """The suite of it."""
@@ -122,9 +124,9 @@ MODEL_PARAMS = _Kind(
     "model_params",
     _params,
     {
+        "checkpoint_params": "params_tolerance_pct",
         "published_total_b": "active_tolerance_pct",  # rounded like it
         "published_active_b": "active_tolerance_pct",
-        "checkpoint_params": "params_tolerance_pct",
     },
     _LENIENT,
 ).suite()
