@@ -190,7 +190,13 @@ def _who(s: Summary) -> str:
     return s.name.partition(",")[0]
 
 
-METRICS = {"tokens_per_s": "throughput", "tpot": "TPOT", "ttft": "TTFT", "step_time_s": "step time", "memory_gb": "memory"}
+METRICS = {
+    "tokens_per_s": "throughput",
+    "tpot": "TPOT",
+    "ttft": "TTFT",
+    "step_time_s": "step time",
+    "memory_gb": "memory",
+}
 
 
 def _metric(s: Summary) -> str:

@@ -38,11 +38,15 @@ def test_first_tokens_of_a_static_batch_wait_for_all_its_prompts() -> None:
 def lines(who: str, ratio: float, tier: str, near: str = "stack", count: int = 20) -> Residuals:
     measured = ratio * np.linspace(0.9, 1.1, count)
     figure = "tpot_s" + USERS
-    return Residuals.of(range(count), 1.0, measured, figure=figure, metric=figure, tier=tier, near=near, key=who)
+    return Residuals.of(
+        range(count), 1.0, measured, figure=figure, metric=figure, tier=tier, near=near, key=who
+    )
 
 
 def test_intervals_come_from_other_benchmarkers_by_the_rule_of_plans() -> None:
-    found = Residuals.join([lines("a", 1.0, "stack"), lines("b", 2.0, "stack"), lines("c", 9.0, published.TOGETHER)])
+    found = Residuals.join(
+        [lines("a", 1.0, "stack"), lines("b", 2.0, "stack"), lines("c", 9.0, published.TOGETHER)]
+    )
     judged = published._judged(found)
     mine = judged.where(key="a")
     assert np.allclose(mine.high, 2.2, atol=0.05), "what b measured"
