@@ -157,8 +157,8 @@ def _screen(told: Sequence[Mapping[str, list[Mapping[str, object]]]]) -> Iterato
     yield "## At a glance"
     yield ""
     yield (
-        "Vendor, dense models or experts, software as it is installed (stock) or tuned as submissions to benchmarks are. "
-        "Half of the rows are nearer than the median error; the command prints the line, of rows that no fit saw."
+        "Vendor, dense models or experts, software as it is installed (stock) or tuned as submissions to benchmarks "
+        "are. Half of the rows are nearer than the median error; the command prints the line, of rows that no fit saw."
     )
     yield ""
     yield "| | metric | rows | median error | bias | in 80 % interval | command |"

@@ -9,9 +9,10 @@ import math
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from tempfile import NamedTemporaryFile
-from typing import get_args
+from typing import cast, get_args
 
 import numpy as np
 
@@ -263,6 +264,10 @@ def _compared(m: _Measured, out: Index, _: None, __: str) -> Residuals:
     )
 
 
+def _these(lines: Residuals, _: str) -> Residuals:
+    return lines
+
+
 def _judged(found: Residuals) -> Residuals:
     """Every figure with the interval that a plan would get, were its benchmarker unknown."""
     trial = PUBLISHED.trial
@@ -271,9 +276,9 @@ def _judged(found: Residuals) -> Residuals:
     fitted = {key: f for key, f in shipped_factors().items() if not trial.figures(key[0])}
     for (who,), own in replace(found, place=np.arange(len(found))).by("key"):
         others = found.take(found.label("key") != who)
-        table = fitted | trial.intervals(lambda _, others=others: others)
+        table = fitted | trial.intervals(partial(_these, others))
         for (figure, near), lines in own.by("figure", "near"):
-            f, at = tier_factors(figure, near, table), lines.place
+            f, at = tier_factors(figure, cast(Nearness, near), table), lines.place
             low[at], high[at] = found.predicted[at] * f.low, found.predicted[at] * f.high
     return replace(found, low=low, high=high)
 
