@@ -98,7 +98,8 @@ class Trial(Generic[T, F]):
     | folds | into how many groups a key is dealt, where not one each |
     | tiers | of each tier the key that was left out and the label of the lines that give its intervals |
     | figures | those that have intervals of this suite |
-    | least | lines below which a tier has no interval of its own; 0: few cells widen it |
+    | least | lines below which a tier has no interval of its own; 0: few cells widen every tier |
+    | few | tiers that few cells widen in any case |
     | more | what else a refit writes, text by file of the package, from rows, fit and residuals by key |
     | under | the numbers of a fit, where those decide how rows are read |
     """
@@ -114,6 +115,7 @@ class Trial(Generic[T, F]):
     tiers: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     figures: Callable[[str], bool] = lambda figure: False
     least: int = 0
+    few: tuple[str, ...] = ()
     more: Callable[[T, F, Callable[[str], Residuals]], Mapping[str, str]] | None = None
     under: Callable[[F], Parameters] | None = None
 
@@ -142,7 +144,7 @@ class Trial(Generic[T, F]):
             for (figure,), lines in unseen(key).where(tier=kind).by("figure"):
                 if self.figures(figure) and len(lines) >= self.least:
                     f = lines.factors()
-                    found[figure, tier] = f if self.least else f.for_few()
+                    found[figure, tier] = f if self.least and tier not in self.few else f.for_few()
         return found
 
 
