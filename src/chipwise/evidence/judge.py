@@ -171,7 +171,8 @@ def tier_factors(
     figure: str, nearness: Nearness, table: Mapping[tuple[str, str], Factors] | None = None
 ) -> Factors:
     """The interval of a tier, no narrower than those of nearer ones; where it was not measured, that of the next
-    nearer one, widened, but no wider than the next further one that was.
+    nearer one, widened, but no wider than the next further one that was; where nothing as near was measured, that of
+    the next further one.
 
     Raises `KeyError` for a figure that is not judged.
     """
