@@ -12,18 +12,19 @@ from chipwise.catalog.parsed import parse
 from chipwise.catalog.snapshot import per_snapshot, shipped_text
 from chipwise.errors import UnknownNameError, UsageError
 
-__all__ = ["NO_HARNESS", "Harness", "get_harness", "harness_of", "load_harnesses"]
+__all__ = ["NO_HARNESS", "Harness", "get_harness", "harness_of", "load_harnesses", "noted_harness"]
 
 
 @dataclass(frozen=True, slots=True)
 class Harness:
     """A benchmark client. `waves` requests are sent by each client in a run; lengths are drawn evenly from `shortest`
     of the nominal length to all of it; `server`: requests pass HTTP and a tokeniser. `assumed`: taken of tables of
-    measurements whose source names none."""
+    measurements whose source names none; `noted_as`: what such a table says beside the rows that it was taken with it.
+    """
 
     id: str
     label: str
-    start: Literal["burst", "poisson"]
+    start: Literal["burst", "batch", "poisson"]
     waves: float
     shortest: float
     server: bool
@@ -31,16 +32,22 @@ class Harness:
     date: str
     named_by: tuple[str, ...] = ()
     assumed: bool = False
+    noted_as: tuple[str, ...] = ()
 
     @property
     def first_wave(self) -> float:
-        """Share of a run that waits like half of a common start: 1 / (2 waves), 0 for arrivals at a rate."""
-        return 0.5 / self.waves if self.start == "burst" and self.id else 0.0
+        """Share of a run that waits for the prompts of a common start: of half of them on average, 1 / (2 waves), or of
+        all, 1 / waves, where a batch goes on as one; 0 for arrivals at a rate."""
+        return {"burst": 0.5, "batch": 1.0}.get(self.start, 0.0) / self.waves if self.id else 0.0
 
     @property
     def meaning(self) -> str:
         """What it adds, in words."""
-        start = "all clients start at once" if self.start == "burst" else "requests arrive at random"
+        start = {
+            "burst": "all clients start at once",
+            "batch": "requests start together and get their first tokens together",
+            "poisson": "requests arrive at random",
+        }[self.start]
         drawn = (
             ""
             if self.shortest == 1.0
@@ -63,11 +70,17 @@ def load_harnesses() -> Mapping[str, Harness]:
     """All bundled harnesses by id."""
     table = parse(shipped_text("catalog/data/harnesses.toml"))
     found = {
-        name: Harness(id=name, label=row.pop("name"), named_by=tuple(row.pop("named_by", ())), **row)
+        name: Harness(
+            id=name,
+            label=row.pop("name"),
+            named_by=tuple(row.pop("named_by", ())),
+            noted_as=tuple(row.pop("noted_as", ())),
+            **row,
+        )
         for name, row in table.items()
     }
     for h in found.values():
-        if h.start not in ("burst", "poisson") or not h.waves >= 1 or not 0 < h.shortest <= 1:
+        if h.start not in ("burst", "batch", "poisson") or not h.waves >= 1 or not 0 < h.shortest <= 1:
             raise UsageError(f"harnesses.toml: {h.id}: a value is out of range", "see the head of the file")
     return MappingProxyType(found)
 
@@ -88,3 +101,8 @@ def harness_of(source: str) -> Harness:
     known = load_harnesses().values()
     named = (h for h in known if words & set(h.named_by))
     return next(named, next((h for h in known if h.assumed), NO_HARNESS))
+
+
+def noted_harness(note: str) -> Harness:
+    """The harness that a note beside a measured row says it was taken with, else none."""
+    return next((h for h in load_harnesses().values() if any(x in note for x in h.noted_as)), NO_HARNESS)

@@ -6,7 +6,7 @@ in what they do with rows, columns and depths that do not fill the unit.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from chipwise.units import Real
 from chipwise.workload.moe import distinct_experts
 from chipwise.workload.op import Op
 
-__all__ = ["Product", "products", "stretch"]
+__all__ = ["Product", "every_expert", "products", "stretch"]
 
 QUERIES = 128.0  # rows of a tile of prompt attention, of whose masked keys half are computed
 
@@ -57,6 +57,27 @@ def products(op: Op) -> tuple[Product, ...]:
         rows, batch = q * (d["heads"] / d["kv_heads"]), d["batch"] * d["kv_heads"]
         return (Product(rows, keys, d["head_dim"], batch), Product(rows, d["value_dim"], keys, batch))
     return ()
+
+
+def every_expert(op: Op, passes: Real) -> Op:
+    """Routed experts as compilers of fixed shapes run them: every expert for every token, the results of those that a
+    token did not choose times nothing. Where `passes` > 0; elsewhere (0) the operator as it is.
+
+    FLOPs times E / k, the weights of all local experts; every expert's result [E, tokens, hidden] is written to memory
+    and read again, `passes` times in all at 16 bit, on every rank that holds a part of its inner dimension.
+    """
+    d, dense = op.dims, np.asarray(passes) > 0.0
+    share = d["local_experts"] / d["experts"]
+    hit = np.maximum(distinct_experts(d["tokens"], d["experts"], d["top_k"]) * share, 1e-9)
+    more = np.where(dense, d["experts"] / np.asarray(d["top_k"], dtype=float), 1.0)
+    moved = 2.0 * np.asarray(passes) * d["local_experts"] * d["tokens"] * d["hidden"]
+    return replace(
+        op,
+        flops=op.flops * more,
+        weight_bytes=op.weight_bytes * np.where(dense, d["local_experts"] / hit, 1.0),
+        activation_bytes=op.activation_bytes + moved,
+        dims={**d, "top_k": d["top_k"] * more},
+    )
 
 
 def stretch(op: Op, rows: Real) -> Real:

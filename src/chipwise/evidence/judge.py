@@ -35,13 +35,13 @@ __all__ = [
 
 Basis = Literal["measured", "published", "calibrated", "modelled"]
 
-Nearness = Literal["own", "chip", "stack", "vendor", "runtime", "generation", "kind"]
+Nearness = Literal["own", "chip", "stack", "vendor", "runtime", "generation", "kernels", "kind"]
 """What was measured near a prediction, nearest first: this deployment (an anchor); other models on this chip under
 this runtime; this runtime on such chips by other people's benchmarks, from which a few of its numbers were chosen;
 other chips of its generation under this runtime; its generation, under other runtimes; other generations of the vendor;
-nothing of this runtime on chips of this kind. Residuals of each tier but the last are those of fits that
-had to do without a cell, a chip, a runtime, a generation; of the last also those of runtimes without their chosen
-numbers."""
+no runtime that served on them, but operators of the vendor's chips, timed alone; nothing on chips of this kind.
+Residuals of each tier but the last two are those of fits that had to do without a cell, a chip, a runtime, a
+generation; of the last two also those of runtimes without their chosen numbers."""
 
 APART = " apart"
 """Suffix of figures of disaggregated pools, which scatter more."""
@@ -64,18 +64,8 @@ WIDER: Mapping[Nearness, float] = {
     "vendor": 1.2,
     "runtime": 1.3,
     "generation": 1.3,
+    "kernels": 1.3,
     "kind": 1.3,
-}
-
-# Figures without a table of residuals. Provisional: coverage is not tested.
-PROVISIONAL = {
-    "tpot_s": (0.70, 1.45),
-    "ttft_s": (0.50, 2.50),
-    "tokens_per_s": (0.65, 1.40),
-    "tokens_per_s_per_user": (0.65, 1.50),
-    "chip_w": (0.65, 1.40),
-    "wall_w": (0.65, 1.40),
-    "joules_per_token": (0.60, 1.70),
 }
 
 
@@ -181,7 +171,8 @@ def tier_factors(
     figure: str, nearness: Nearness, table: Mapping[tuple[str, str], Factors] | None = None
 ) -> Factors:
     """The interval of a tier, no narrower than those of nearer ones; where it was not measured, that of the next
-    nearer one, widened, but no wider than the next further one that was.
+    nearer one, widened, but no wider than the next further one that was; where nothing as near was measured, that of
+    the next further one.
 
     Raises `KeyError` for a figure that is not judged.
     """
@@ -210,7 +201,15 @@ def tier_factors(
         if beyond is not None and measured is not None:
             most = measured.at_least(beyond)
             widest = Factors(max(widest.low, most.low), min(widest.high, most.high))
-    return widest or Factors(*PROVISIONAL[figure])
+    if widest is not None:
+        return widest
+    further = (known.get((figure, tier)) for tier in order[order.index(nearness) :])
+    found = next(
+        (f for f in further if f is not None), None
+    )  # nothing as near was measured: that of what was
+    if found is None:
+        raise KeyError(figure)
+    return found
 
 
 def judge(

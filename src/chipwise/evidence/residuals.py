@@ -17,6 +17,9 @@ from chipwise.units import Array
 
 __all__ = ["OWN", "Residuals", "Summary", "Validation", "leave_out", "ranking"]
 
+FEW = 5
+"""Rows of a cell, at least, for its error to be one of the cell's rather than of a row."""
+
 OWN = "own"
 """Tier of lines that a measured row of the same deployment corrected."""
 
@@ -41,12 +44,23 @@ class Summary:
 
 @dataclass(frozen=True)
 class Validation:
-    """All that `validate` found for a suite: how it was tested, summaries under titles, remarks."""
+    """All that `validate` found for a suite: how it was tested, summaries under titles, remarks.
+
+    `glance` are the lines that the accuracy page begins with, by what readers care about, `cells` those by cell, of
+    which it lists the worst; `command` repeats them.
+    """
 
     suite: str
     method: str
     tables: Mapping[str, Sequence[Summary]]
     remarks: Sequence[str] = ()
+    glance: Sequence[Summary] = ()
+    cells: Sequence[Summary] = ()
+    command: str = ""
+
+    def shown(self, lines: Residuals) -> Validation:
+        """The same with what readers care about, of judged lines with the labels `reader` and `where`."""
+        return replace(self, glance=lines.summaries("reader"), cells=lines.summaries("where", FEW))
 
 
 @dataclass(frozen=True)
@@ -152,9 +166,9 @@ class Residuals:
         for values, lines in groups.items():
             yield values, self.take(np.array(lines, dtype=np.intp))
 
-    def judged(self, apart: str = "key", *, few: bool = True) -> Residuals:
+    def judged(self, apart: str = "key") -> Residuals:
         """Every line with the interval that all others of its figure and tier give (of its figure, where none is of
-        its tier) that differ in the label `apart`, wider where they are of `few` cells; lines without others stay as
+        its tier) that differ in the label `apart`, wider where they are of few cells; lines without others stay as
         they are."""
         low, high = self.low.copy(), self.high.copy()
         away, figure, tier = (self.label(name) for name in (apart, "figure", "tier"))
@@ -165,8 +179,7 @@ class Residuals:
             alike = others & (tier == near)
             chosen = alike if alike.any() else others
             if chosen.any():
-                f, at = self.take(chosen).factors(), lines.place
-                f = f.for_few() if few else f
+                f, at = self.take(chosen).factors().for_few(), lines.place
                 low[at], high[at] = self.predicted[at] * f.low, self.predicted[at] * f.high
         return replace(self, low=low, high=high)
 

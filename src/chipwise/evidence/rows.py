@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import csv
+import gzip
+import io
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from chipwise.catalog.files import writing
+from chipwise.catalog.snapshot import shipped_bytes, shipped_names
 from chipwise.errors import MissingExtraError, UsageError, shorten
 
-__all__ = ["Part", "Predicted", "Row", "number", "read_rows", "write_commands", "write_predictions"]
+__all__ = [
+    "Part", "Predicted", "Row", "number", "read_rows", "shipped_table", "write_commands",
+    "write_predictions",
+]  # fmt: skip
 
 Row = Mapping[str, str]
 
@@ -43,6 +49,17 @@ class Part(str):
         part = Part(path)
         part.rows = tuple(rows)
         return part
+
+
+SHIPPED = "catalog/data/published"
+
+
+def shipped_table(file: str) -> Part | None:
+    """A table of measurements that may be passed on and comes with the package, by its file name; None for others."""
+    if f"{SHIPPED}/{file}.gz" not in shipped_names(SHIPPED, ".csv.gz"):
+        return None
+    text = gzip.decompress(shipped_bytes(f"{SHIPPED}/{file}.gz")).decode()
+    return Part.of(file, csv.DictReader(io.StringIO(text)))
 
 
 def read_rows(path: str, required: Iterable[str]) -> Iterator[dict[str, str]]:

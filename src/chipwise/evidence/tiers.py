@@ -46,7 +46,23 @@ def tier_of(
             return "runtime"
         return "chip" if chip.software_id in _seen(numbers, "chip") else "vendor"
     kin = known and chip.kind == "gpu" and chip.software_vendor in numbers.derived(_vendors)
-    return "generation" if kin else "kind"
+    if kin:
+        return "generation"
+    return "kernels" if (chip.family, chip.software_vendor) in numbers.derived(_timed) else "kind"
+
+
+def _timed(numbers: Parameters) -> frozenset[tuple[str, str]]:
+    """Families and vendors of the chips whose operators were timed alone."""
+    chips = load_chips()
+    of_generation = {c.generation: c for c in chips.values()}
+    found = set()
+    for name in numbers.table:
+        family, (_, equals, value) = name.partition(".")[0], name.partition("=")
+        level = name.partition("=")[0].rpartition(".")[2]
+        chip = chips.get(value) if level == "chip" else of_generation.get(value)
+        if equals and chip is not None and chip.family == family:
+            found.add((family, chip.software_vendor))
+    return frozenset(found)
 
 
 def power_tier(chip: Chip, numbers: Parameters) -> Nearness:

@@ -28,7 +28,7 @@ def test_equal_counters_are_counted(tmp_path: Path) -> None:
     assert rows["cycles"].coverage == 1
     assert rows["cycles"].median == 0
     assert set(rows) >= {"cycles", "sram_ofmap_writes", "utilization_pct"}
-    assert found.remarks == ("6 of 6 counters are equal",)
+    assert found.remarks == ("6 of 6 figures are equal",)
 
 
 def test_a_wrong_count_shows(tmp_path: Path) -> None:

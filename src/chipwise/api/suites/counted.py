@@ -1,9 +1,10 @@
 """The suites `model_params`, `kv_cache` and `systolic`: figures that are counted, so that nothing is fitted and every
-interval is the figure."""
+interval is the figure. Their tables come with the package: a reader repeats `validate` of them without others."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -41,73 +42,104 @@ def _counters(row: Row, _: ModelConfig | None) -> Figures:
     return systolic_row(row)
 
 
-def _counted(
-    name: str,
-    count: Callable[[Row, ModelConfig | None], Figures],
-    trial: Trial[list[Row], None] | None = None,
-) -> Suite:
-    def read(row: Row, folder: Path, _: Parameters | None) -> tuple[Row, ModelConfig | None]:
-        config = row.get("config_file", "")
-        return row, find_config(str(folder / "models" / config)) if config else None
+@dataclass(frozen=True)
+class _Kind:
+    """What is counted: figures of a row, and by metric the column that says how far apart two counts may be (percent;
+    "": equal to six decimals); labels by which errors are shown; what is said of them."""
 
-    def lines(asked: tuple[Row, ModelConfig | None], found: Figures) -> Iterator[Predicted]:
+    name: str
+    count: Callable[[Row, ModelConfig | None], Figures]
+    tolerance: Mapping[str, str]
+    said: str
+    labels: Mapping[str, Callable[[Row], str]] = field(default_factory=dict)
+
+    def read(self, row: Row, folder: Path, _: Parameters | None = None) -> tuple[Row, ModelConfig | None]:
+        """A row with its configuration: the file beside the table, else the model of the catalogue."""
+        if not row.get("config_file"):
+            return row, None
+        file = folder / "models" / row["config_file"]
+        return row, find_config(str(file) if file.is_file() else row["model"])
+
+    def lines(self, asked: tuple[Row, ModelConfig | None], found: Figures) -> Iterator[Predicted]:
+        """What `predict` writes."""
         for metric, value in found.items():
             if value is not None:
                 yield Predicted(asked[0]["row_id"], metric, value, value, value, "modelled")
 
-    return Suite(name, (name,), Asking(("row_id",), read, each(lambda q, _: count(*q)), lines), trial)
+    def against(self, table: _Rows, out: Index, _: None, __: str) -> Residuals:
+        """Figures beside those that the rows hold."""
+        return Residuals.join(line for i in out.tolist() for line in self._row(table, i))
 
+    def _row(self, table: _Rows, i: int) -> Iterator[Residuals]:
+        row, folder = table[i]
+        asked = tried(self.read, row, folder)
+        found = asked if isinstance(asked, ChipwiseError) else tried(self.count, *asked)
+        for metric, column in self.tolerance.items():
+            if not row.get(metric):
+                continue
+            value = None if isinstance(found, ChipwiseError) else found.get(metric)
+            mid = np.nan if value is None else float(value)
+            apart = mid * float(row.get(column) or 0.0) / 100.0 + EQUAL
+            yield Residuals.of(
+                i, mid, float(row[metric]), low=mid - apart, high=mid + apart, metric=metric,
+                **{name: label(row) for name, label in self.labels.items()},
+            )  # fmt: skip
 
-def _table(paths: Sequence[str], _: Parameters) -> list[Row]:
-    rows: list[Row] = [row for path in paths for row in read_rows(path, ("row_id", *METRICS))]
-    return rows
+    def report(self, _: _Rows, found: Residuals, __: str) -> Validation:
+        """Errors, and how many figures are equal."""
+        equal = int(np.sum(np.abs(found.predicted - found.measured) <= EQUAL))
+        tables = {"all": found.summaries()} | {f"by {n}": found.summaries(n) for n in self.labels}
+        remarks = (f"{equal:,} of {len(found):,} figures are equal",)
+        first = [replace(s, name=self.name) for s in tables["all"] if s.metric == next(iter(self.tolerance))]
+        return Validation(self.name, self.said, tables, remarks, first)
 
+    def suite(self) -> Suite:
+        """The suite of it."""
 
-def _against(table: list[Row], out: Index, _: None, __: str) -> Residuals:
-    def line(i: int, metric: str) -> Residuals:
-        row = table[i]
-        found = tried(systolic_row, row)
-        mid = np.nan if isinstance(found, ChipwiseError) else found.get(metric, np.nan)
-        return Residuals.of(
-            i,
-            mid,
-            float(row[metric]),
-            low=mid - EQUAL,
-            high=mid + EQUAL,
-            metric=metric,
-            flow=f"{row.get('dataflow', '')}, {row.get('kind', '')}",
-            array=f"{row.get('array_rows', '')} x {row.get('array_cols', '')}",
+        def table(paths: Sequence[str], _: Parameters) -> _Rows:
+            return [(row, Path(path).parent) for path in paths for row in read_rows(path, ("row_id",))]
+
+        return Suite(
+            self.name,
+            (self.name,),
+            Asking(("row_id",), self.read, each(lambda q, _: self.count(*q)), self.lines),
+            Trial(
+                f"{self.name}.csv",
+                table,
+                {"row": lambda rows: range(len(rows))},
+                lambda rows, kept, numbers: None,
+                self.against,
+                self.report,
+                folds={"row": 1},
+            ),
         )
 
-    return Residuals.join(line(i, metric) for i in out.tolist() for metric in METRICS)
 
+_Rows = list[tuple[Row, Path]]
+"""Rows with the folders of their tables."""
 
-def _report(table: list[Row], found: Residuals, _: str) -> Validation:
-    exact = int(np.sum((found.low <= found.measured) & (found.measured <= found.high)))
-    return Validation(
-        "systolic",
-        "Nothing is fitted. The last column is the share that equals SCALE-Sim v3 to 6 decimals.",
-        {
-            "all": found.summaries(),
-            "by dataflow and kind": found.summaries("flow"),
-            "by array": found.summaries("array"),
-        },
-        (f"{exact:,} of {len(found):,} counters are equal",),
-    )
+_LENIENT = "Nothing is fitted. The last column is the share within the tolerance that the row states."
 
-
-MODEL_PARAMS = _counted("model_params", _params)
-KV_CACHE = _counted("kv_cache", _cache)
-SYSTOLIC = _counted(
+MODEL_PARAMS = _Kind(
+    "model_params",
+    _params,
+    {
+        "checkpoint_params": "params_tolerance_pct",
+        "published_total_b": "active_tolerance_pct",  # rounded like it
+        "published_active_b": "active_tolerance_pct",
+    },
+    _LENIENT,
+).suite()
+KV_CACHE = _Kind(
+    "kv_cache", _cache, {"kv_cache_bytes": "tolerance_pct", "kv_bytes_per_token": "tolerance_pct"}, _LENIENT
+).suite()
+SYSTOLIC = _Kind(
     "systolic",
     _counters,
-    Trial(
-        "systolic.csv",
-        _table,
-        {"row": lambda table: range(len(table))},
-        lambda table, kept, numbers: None,
-        _against,
-        _report,
-        folds={"row": 1},
-    ),
-)
+    dict.fromkeys(METRICS, ""),
+    "Nothing is fitted. The last column is the share that equals SCALE-Sim v3 to 6 decimals.",
+    {
+        "dataflow and kind": lambda row: f"{row.get('dataflow', '')}, {row.get('kind', '')}",
+        "array": lambda row: f"{row.get('array_rows', '')} x {row.get('array_cols', '')}",
+    },
+).suite()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from chipwise.api.suites.counted import KV_CACHE, MODEL_PARAMS, SYSTOLIC
@@ -19,7 +20,7 @@ from chipwise.calibrate.parameters import Parameters, shipped_parameters
 from chipwise.catalog.files import output_file
 from chipwise.errors import UnknownNameError, UsageError
 from chipwise.evidence.residuals import Validation
-from chipwise.evidence.rows import write_commands, write_predictions
+from chipwise.evidence.rows import shipped_table, write_commands, write_predictions
 
 __all__ = ["SUITES", "VALIDATIONS", "predict_suite", "validate"]
 
@@ -41,8 +42,8 @@ SUITES: Mapping[str, Suite] = {
 }
 
 VALIDATIONS: tuple[str, ...] = (
-    "kernels", "systolic", "serving", "mlperf", "token_speeds", "training", "mlperf_training",
-    "energy",
+    "serving", "published", "mlperf", "training", "mlperf_training", "token_speeds", "kernels", "systolic",
+    "model_params", "kv_cache", "energy",
 )  # fmt: skip
 """Suites that can be validated."""
 
@@ -90,8 +91,9 @@ def validate(
 ) -> Validation:
     """Out-of-fold errors of a suite; `folds` names the key that stays together.
 
-    Without `rows` the suite's table is looked up in the folder that the variable CHIPWISE_TRUTH names. Raises
-    `UnknownNameError` for an unknown suite or key, `UsageError` for rows that cannot be read.
+    Without `rows` the suite's table is looked up in the folder that the variable CHIPWISE_TRUTH names, else among
+    those that come with the package. Raises `UnknownNameError` for an unknown suite or key, `UsageError` for rows that
+    cannot be read.
     """
     if suite not in VALIDATIONS:
         raise UnknownNameError("suite to validate", suite, VALIDATIONS, f"one of {', '.join(VALIDATIONS)}")
@@ -99,7 +101,11 @@ def validate(
     assert isinstance(trial, Trial)
     if rows is None:
         folder = os.environ.get(TABLES)
-        if not folder:
-            raise UsageError(f"validate {suite}: no rows", f"--rows {trial.file}, or the folder in {TABLES}")
-        rows = str(Path(folder) / trial.file)
-    return trial.validate([rows], numbers or shipped_parameters(), folds)
+        rows = str(Path(folder) / trial.file) if folder else shipped_table(trial.file)
+    if rows is None:
+        raise UsageError(
+            f"validate {suite}: no rows",
+            f"--rows {trial.file}, or the folder in {TABLES}: it may not be passed on",
+        )
+    command = f"chipwise validate {suite}" + (f" --folds {folds}" if folds else "")
+    return replace(trial.validate([rows], numbers or shipped_parameters(), folds), command=command)

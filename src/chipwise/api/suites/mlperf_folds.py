@@ -10,8 +10,9 @@ from functools import cached_property
 
 import numpy as np
 
+from chipwise.api.loaded import load
 from chipwise.api.suites.mlperf import ASKING, TASKS, Answer, answer, fixed_row, measured_log, software_of
-from chipwise.api.suites.suite import Index, Suite, Trial
+from chipwise.api.suites.suite import Index, Suite, Trial, readers
 from chipwise.calibrate.effects import seen
 from chipwise.calibrate.fit_level import FACTORS, PREFIX, PROMPTS, SOURCE, LevelRows, fit_level, without_level
 from chipwise.calibrate.fit_mlperf import FitRow, Fitted, fit, predict, shipped_mlperf, to_toml, worth_fitting
@@ -286,7 +287,13 @@ def _line(
         benchmark=[run.benchmark.name for run in runs],
         vendor=[run.chip.vendor for run in runs],
         chip=[run.chip.id for run in runs],
+        reader=[_reader(run) if kind == "llm" else "" for run in runs],
+        where=[f"{run.benchmark.name} {run.scenario} on {run.chip.id}" for run in runs],
     )
+
+
+def _reader(run: Run) -> str:
+    return readers(run.chip, load(run.benchmark.model).graph, "stock" if run.untuned else "tuned")
 
 
 def _figure(run: Run) -> str:
@@ -337,7 +344,7 @@ def _report(m: Measured, found: Residuals, key: str) -> Validation:
             ),
             "samples of fixed size, by benchmark": fixed.summaries("benchmark", 5),
         },
-    )
+    ).shown(llm)
 
 
 def _fixed_judged(m: Measured, lines: Residuals) -> Residuals:

@@ -9,20 +9,25 @@ import math
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from tempfile import NamedTemporaryFile
-from typing import get_args
+from typing import cast, get_args
 
+import numpy as np
+
+from chipwise.api.loaded import load
 from chipwise.api.requests.command import command_line
 from chipwise.api.requests.planning import EstimateRequest
-from chipwise.api.suites.suite import Asking, Index, Suite, Trial, each, tried
+from chipwise.api.suites.suite import Asking, Index, Suite, Trial, each, readers, tried
 from chipwise.calibrate.parameter import write_table
 from chipwise.calibrate.parameters import Parameters, load_parameters
 from chipwise.catalog.chip import Chip
 from chipwise.catalog.chips import get_chip
+from chipwise.catalog.harness import noted_harness
 from chipwise.catalog.runtime import get_runtime
 from chipwise.errors import ChipwiseError, InfeasibleError, UsageError, shorten
-from chipwise.evidence.judge import USERS, Nearness
+from chipwise.evidence.judge import USERS, Nearness, shipped_factors, tier_factors
 from chipwise.evidence.residuals import Residuals, Validation
 from chipwise.evidence.rows import Predicted, Row, number
 from chipwise.evidence.tiers import tier_of
@@ -152,8 +157,16 @@ def published_question(row: Row) -> EstimateRequest:
         kv=row.get("kv_precision") or None,
         runtime=runtime.id,
         software=date[0] if date else None,
+        harness=_together(row),
         evidence="none",
     )
+
+
+def _together(row: Row) -> str | None:
+    """The harness of rows whose requests started together, none of which a user's plan is asked with: of the others a
+    client adds nothing that one knows."""
+    load = row.get("concurrency_or_batch", "")
+    return (noted_harness(row.get("note", "")).id or None) if load and float(load) > 1.0 else None
 
 
 def _devices(chip: Chip, chips: float, tp: int, others: int) -> int:
@@ -166,17 +179,20 @@ def _devices(chip: Chip, chips: float, tp: int, others: int) -> int:
 
 # --------------------------------------------------------------- measurements
 
-FEW_ROWS = 20  # of a tier: below, its interval is that of the next nearer one, widened
+TOGETHER = "started together"
+FEW_ROWS = 15  # of a tier: below, its interval is that of the next nearer one, widened
 ASKING = Asking(NEEDED, _read, each(_answer), _lines)
 
 
 @dataclass(frozen=True)
 class _Measured:
-    """Published figures that were answered, and how near to them a fit was."""
+    """Published figures that were answered, and how near to them a fit was; from `bare` on under numbers without those
+    that were chosen from such tables."""
 
     rows: Sequence[Row]
     figures: Sequence[Figure]
     near: Sequence[Nearness]
+    bare: int
 
 
 def _figures(
@@ -196,6 +212,7 @@ def _measured(paths: Sequence[str], numbers: Parameters) -> _Measured:
     kept = [(row, figure, _near(row, numbers)) for path in paths for row, figure in _figures(path)]
     if not kept:
         raise UsageError(f"{', '.join(paths)}: no row can be read", "is it a table of published figures?")
+    bare = len(kept)
     without = {name: replace(numbers.table[name], value=math.nan) for name in numbers.from_benchmarks}
     chosen = {id_of(row) for row, _, near in kept if near == "stack"}
     with NamedTemporaryFile("w", suffix=".csv", encoding="utf-8") as file:
@@ -208,7 +225,7 @@ def _measured(paths: Sequence[str], numbers: Parameters) -> _Measured:
             for row, figure in _figures(path, file.name, only=chosen)
         ]
     rows, figures, near = zip(*kept, strict=True)
-    return _Measured(rows, figures, near)
+    return _Measured(rows, figures, near, bare)
 
 
 def _near(row: Row, numbers: Parameters) -> Nearness:
@@ -226,26 +243,61 @@ def _compared(m: _Measured, out: Index, _: None, __: str) -> Residuals:
     rows, who = [m.rows[i] for i in out], [every[i] for i in out]
     figures = [FIGURES[row["metric"]][0] + USERS for row in rows]
     near = [m.near[i] for i in out]
+    # what started together says nothing of users
+    tier = [TOGETHER if _together(row) else n for row, n in zip(rows, near, strict=True)]
     return Residuals.of(
         out,
         [m.figures[i].mid for i in out],
         [float(row["value"]) for row in rows],
         metric=figures,
         figure=figures,
-        tier=near,
+        tier=tier,
+        near=near,
         key=who,
+        numbers=["without" if i >= m.bare else "shipped" for i in out],
+        chip=[row["chip"] for row in rows],
+        reader=[readers(get_chip(row["chip"]), load(row["model"]).graph) for row in rows],
+        where=[
+            f"{row['model'].split('/')[-1]} on {row['chip']}, {w}" for w, row in zip(who, rows, strict=True)
+        ],
         cell=[f"{w} {row['chip']}" for w, row in zip(who, rows, strict=True)],
     )
 
 
+def _these(lines: Residuals, _: str) -> Residuals:
+    return lines
+
+
+def _judged(found: Residuals) -> Residuals:
+    """Every figure with the interval that a plan would get, were its benchmarker unknown."""
+    trial = PUBLISHED.trial
+    assert trial is not None
+    low, high = found.low.copy(), found.high.copy()
+    fitted = {key: f for key, f in shipped_factors().items() if not trial.figures(key[0])}
+    for (who,), own in replace(found, place=np.arange(len(found))).by("key"):
+        others = found.take(found.label("key") != who)
+        table = fitted | trial.intervals(partial(_these, others))
+        for (figure, near), lines in own.by("figure", "near"):
+            f, at = tier_factors(figure, cast(Nearness, near), table), lines.place
+            low[at], high[at] = found.predicted[at] * f.low, found.predicted[at] * f.high
+    return replace(found, low=low, high=high)
+
+
 def _report(_: _Measured, found: Residuals, key: str) -> Validation:
     """What intervals hold that are made without the benchmarker of a row."""
-    judged = found.judged(few=False)
+    judged = _judged(found)
+    shipped, bare = (judged.where(numbers=name) for name in ("shipped", "without"))
     return Validation(
         "published",
         f"Nothing is fitted; intervals come from all other benchmarkers, by what the serving fit knew ({key}).",
-        {"all": judged.summaries(), "by what a fit had seen": judged.summaries("tier")},
-    )
+        {
+            "all": shipped.summaries(),
+            "by what a fit had seen": shipped.summaries("tier"),
+            "without numbers that were chosen from such tables, by what is left": bare.summaries("tier"),
+            "by benchmarker": shipped.summaries("key", 5),
+            "by chip": shipped.summaries("chip", 5),
+        },
+    ).shown(shipped.take(shipped.label("tier") != TOGETHER))
 
 
 PUBLISHED = Suite(
@@ -263,6 +315,7 @@ PUBLISHED = Suite(
         tiers={tier: ("benchmarker", tier) for tier in get_args(Nearness)},
         figures=lambda figure: USERS in figure,
         least=FEW_ROWS,
+        few=("kernels",),  # what is new there is the software, of which two or three were seen
     ),
     commanded=True,
 )

@@ -20,7 +20,7 @@ from chipwise.api.loaded import load
 from chipwise.api.requests.command import command_line
 from chipwise.api.requests.parts import numbers_of
 from chipwise.api.requests.planning import EstimateRequest
-from chipwise.api.suites.suite import Asking, Attempt, Index, Suite, Trial
+from chipwise.api.suites.suite import Asking, Attempt, Index, Suite, Trial, readers
 from chipwise.calibrate.fit_level import LevelFit
 from chipwise.calibrate.fit_serving import ServingFit, ServingRows, fit_serving, knows_client
 from chipwise.calibrate.parameters import Parameters
@@ -443,6 +443,8 @@ def _compared(m: Measured, place: Index, predicted: Mapping[str, Array], tier: s
             runtime=[r.asked.deployment.runtime.id for r in runs],
             precision=precision,
             model=models,
+            reader=[readers(r.asked.deployment.chip, r.asked.context.found.graph) for r in runs],
+            where=[f"{r.architecture} on {r.asked.deployment.chip.id}" for r in runs],
             **{
                 "llama fp8": [
                     "Llama-70B fp8" if name.startswith("llama-80") and p == "fp8" else ""
@@ -495,7 +497,7 @@ def _report(m: Measured, found: Residuals, key: str) -> Validation:
         "residuals of all other cells. Means of a run; ttft of harnesses that are not documented.",
         tables,
         [f"{count} fitted numbers, {cells} deployments in the rows", *_rankings(m, unseen)],
-    )
+    ).shown(unseen)
 
 
 def _rankings(m: Measured, found: Residuals) -> list[str]:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from chipwise.api.loaded import load_generating
-from chipwise.api.suites.suite import Asking, Index, Suite, Trial, each, tried
+from chipwise.api.suites.suite import Asking, Index, Suite, Trial, each, readers, tried
 from chipwise.calibrate.effects import Effects
 from chipwise.calibrate.families import SPEEDS
 from chipwise.calibrate.fit import Rows, fit
@@ -26,7 +26,7 @@ from chipwise.cost.dataflow import DataflowModel
 from chipwise.cost.device import Device
 from chipwise.cost.price import CostParameters
 from chipwise.errors import UsageError
-from chipwise.evidence.judge import PROVISIONAL
+from chipwise.evidence.judge import tier_factors
 from chipwise.evidence.residuals import Residuals, Validation
 from chipwise.evidence.rows import Predicted, Row, read_rows
 from chipwise.evidence.speed_rows import SpeedRun, read_speed
@@ -66,8 +66,8 @@ def _read(row: Row, _: Path, __: Parameters | None) -> SpeedRun:
 
 
 def _lines(run: SpeedRun, seconds: float) -> Iterator[Predicted]:
-    speed, (low, high) = 1.0 / seconds, PROVISIONAL[METRIC]
-    yield Predicted(run.id, METRIC, speed, speed * low, speed * high, "modelled")
+    speed, f = 1.0 / seconds, tier_factors(METRIC, "chip")
+    yield Predicted(run.id, METRIC, speed, speed * f.low, speed * f.high, "modelled")
 
 
 @dataclass(frozen=True)
@@ -218,21 +218,26 @@ def _fit(m: _Speeds, kept: Index, _: Parameters) -> Effects:
     return fit(m.rows.take(kept), SPEEDS.quantities)
 
 
-def _answer(m: _Speeds, out: Index, fitted: Effects, _: str) -> Residuals:
-    speed, (low, high) = 1.0 / m.rows.take(out).predict(fitted), PROVISIONAL[METRIC]
+def _answer(m: _Speeds, out: Index, fitted: Effects, key: str) -> Residuals:
+    left, models = KEYS[key](m), KEYS["model"](m)
     return Residuals.of(
         out,
-        speed,
+        1.0 / m.rows.take(out).predict(fitted),
         [float(m.table[i][METRIC]) for i in out],
-        low=speed * low,
-        high=speed * high,
         metric=METRIC,
+        figure=METRIC,
+        tier="chip",
+        key=[str(left[i]) for i in out],
+        cell=[str(models[i]) for i in out],
         chip=[m.table[i]["chip"] for i in out],
+        reader=[readers(m.cases[i].run.chip, m.cases[i].sharded.graph, "service") for i in out],
+        where=[f"{m.cases[i].run.config.name} on {m.table[i]['chip']}" for i in out],
         drafts=["assumed" if m.cases[i].drafted else "none" for i in out],
     )
 
 
 def _report(m: _Speeds, found: Residuals, key: str) -> Validation:
+    found = found.judged()
     off = np.exp(np.abs(found.log))
     both = list(zip(m.table, m.cases, strict=True))
     drafted = [f"{row['row_id']} ({c.run.config.name} on {row['chip']})" for row, c in both if c.drafted]
@@ -251,7 +256,7 @@ def _report(m: _Speeds, found: Residuals, key: str) -> Validation:
             + (", ".join(beyond) or "none"),
             f"a small model is taken to draft, though the rows do not say so: {', '.join(drafted) or 'none'}",
         ),
-    )
+    ).shown(found)
 
 
 def _shipped(fitted: Effects) -> Mapping[str, Parameter]:
@@ -263,5 +268,15 @@ TOKEN_SPEEDS = Suite(
     "token_speeds",
     (METRIC,),
     Asking(NEEDED, _read, each(seconds_per_token), _lines),
-    Trial("token_speeds.csv", _measured, KEYS, _fit, _answer, _report, {"speeds.csv": _shipped}),
+    Trial(
+        "token_speeds.csv",
+        _measured,
+        KEYS,
+        _fit,
+        _answer,
+        _report,
+        {"speeds.csv": _shipped},
+        tiers={"chip": ("model", "chip")},
+        figures=lambda figure: figure == METRIC,
+    ),
 )

@@ -10,6 +10,7 @@ what is left over are `Residuals`, of which errors, intervals and tiers are made
 from __future__ import annotations
 
 import contextlib
+import re
 import warnings
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -22,12 +23,14 @@ from numpy.typing import NDArray
 
 from chipwise.calibrate.parameter import Parameter
 from chipwise.calibrate.parameters import Parameters
+from chipwise.catalog.chip import Chip
 from chipwise.errors import ChipwiseError, UnknownNameError, shorten
 from chipwise.evidence.judge import Factors
 from chipwise.evidence.residuals import Residuals, Validation, leave_out
 from chipwise.evidence.rows import Part, Predicted, Row, read_rows
+from chipwise.workload.graph import Graph
 
-__all__ = ["Asking", "Attempt", "Index", "Suite", "Trial", "each", "every_row", "tried"]
+__all__ = ["Asking", "Attempt", "Index", "Suite", "Trial", "each", "every_row", "readers", "tried"]
 
 Q = TypeVar("Q")
 A = TypeVar("A")
@@ -95,7 +98,8 @@ class Trial(Generic[T, F]):
     | folds | into how many groups a key is dealt, where not one each |
     | tiers | of each tier the key that was left out and the label of the lines that give its intervals |
     | figures | those that have intervals of this suite |
-    | least | lines below which a tier has no interval of its own; 0: few cells widen it |
+    | least | lines below which a tier has no interval of its own; 0: few cells widen every tier |
+    | few | tiers that few cells widen in any case |
     | more | what else a refit writes, text by file of the package, from rows, fit and residuals by key |
     | under | the numbers of a fit, where those decide how rows are read |
     """
@@ -111,6 +115,7 @@ class Trial(Generic[T, F]):
     tiers: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     figures: Callable[[str], bool] = lambda figure: False
     least: int = 0
+    few: tuple[str, ...] = ()
     more: Callable[[T, F, Callable[[str], Residuals]], Mapping[str, str]] | None = None
     under: Callable[[F], Parameters] | None = None
 
@@ -139,7 +144,7 @@ class Trial(Generic[T, F]):
             for (figure,), lines in unseen(key).where(tier=kind).by("figure"):
                 if self.figures(figure) and len(lines) >= self.least:
                     f = lines.factors()
-                    found[figure, tier] = f if self.least else f.for_few()
+                    found[figure, tier] = f if self.least and tier not in self.few else f.for_few()
         return found
 
 
@@ -212,6 +217,16 @@ class Suite:
         """The lines of a row without an answer."""
         for metric in self.metrics or (row.get("metric", self.name),):
             yield Predicted(row.get("row_id") or row.get("id", ""), metric, None, refused=why)
+
+
+def readers(chip: Chip, graph: Graph, level: str = "stock") -> str:
+    """Whom a row concerns: vendor and line of the chip, dense or experts, stock or tuned software, as in "aws trainium,
+    dense, stock"."""
+    line = re.match("[a-z]*", chip.id)
+    line_ = "" if chip.kind == "gpu" or line is None else line[0]
+    who = chip.vendor if line_ in ("", chip.vendor) else f"{chip.vendor} {line_}"
+    experts = any("E" in block.axes for _, block in graph.distinct())
+    return f"{who}, {'experts' if experts else 'dense'}, {level}"
 
 
 def every_row(suite: Suite, answer: Callable[[str], Iterable[Predicted]], rows: str) -> list[Predicted]:

@@ -13,7 +13,7 @@ import numpy as np
 
 from chipwise.cost.cost import Cost, soft_maximum
 from chipwise.cost.device import Device
-from chipwise.cost.products import products
+from chipwise.cost.products import every_expert, products
 from chipwise.cost.systolic.array import SystolicArray
 from chipwise.cost.systolic.facts import Arrays
 from chipwise.cost.systolic.physical import output_stationary, weight_stationary
@@ -27,6 +27,7 @@ SUBLANES = 8.0  # rows of a 32-bit register: a compiler pads short dimensions to
 # Parts of the inner dimension that engines which hold sums work on side by side where rows are few ("common dimension
 # concurrency" of Gaudi's compiler, general knowledge); without it one user's tokens would be bound by arrays there.
 PARTS_OF_SUM = 4.0
+WIDE = ("fp32", "tf32", "bf16", "fp16")
 WORD = 2.0  # bytes of an operand at the edge of an array; sums are twice as wide
 
 
@@ -46,6 +47,8 @@ class SystolicParameters:
     | passes | ratio | on-chip passes per compulsory one of element-wise work |
     | start_s | s | between two operators of a compiled program |
     | softness | exponent | of the soft maximum |
+    | expert_passes | 16-bit reads or writes | of every expert's result for every token; 0: experts run for their own |
+    | narrow_expert_passes | the same | of experts that multiply in 8 bits or fewer |
     """
 
     compute_share: Real
@@ -58,6 +61,8 @@ class SystolicParameters:
     passes: Real
     start_s: Real
     softness: Real
+    expert_passes: Real = 0.0
+    narrow_expert_passes: Real = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +119,9 @@ def systolic_time(
     onchip_s: Real = 0.0
     blocks: Real = 0.0
     cache_bytes: Real = 0.0
+    if op.kind == "experts":
+        passes = p.expert_passes if op.compute in WIDE else p.narrow_expert_passes
+        op = every_expert(op, passes) if np.any(np.asarray(passes) > 0.0) else op
     if op.compute != "vector":
         cycles, onchip_s, blocks = _matrix(op, arrays, p)
         arrays_s = cycles / (pace_hz(device, arrays, op.compute) * p.compute_share)
