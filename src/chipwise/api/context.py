@@ -65,9 +65,9 @@ class Context:
         """The parameters of deployments of one family and runtime, a number per deployment where they differ."""
         family, software = deployments[0].device.family, deployments[0].runtime.id
         chips = [d.chip for d in deployments]
-        costs = self.numbers.cost(family, software, chips)
+        costs = self.numbers.cost(family, software, chips, software=self.tactics.software)
         if self.tactics.level == "stock":
-            costs = self.numbers.as_installed(costs, software, chips)
+            costs = self.numbers.as_installed(costs, software, chips, self.tactics.software)
         overheads = served_overheads(self.numbers, family, software, chips)
         return costs, self.tactics.paced(overheads, self.numbers, software, chips)
 

@@ -12,7 +12,7 @@ from chipwise.api.placing import Given, Terms, placed
 from chipwise.api.published import beside_published
 from chipwise.calibrate.fit_serving import harnessed, knows_client
 from chipwise.catalog.override import told
-from chipwise.catalog.runtime import Runtime
+from chipwise.catalog.runtime import Runtime, kernel_era
 from chipwise.errors import InfeasibleError, UsageError
 from chipwise.parallel.layout import Layout, Reason, check_layout, illegal
 from chipwise.parallel.memory import MemoryAccount
@@ -50,7 +50,7 @@ class Asked:
     def category(self) -> tuple[object, ...]:
         """What deployments that are priced together share."""
         d, t = self.deployment, self.context.tactics
-        software = d.runtime.id, d.policies, d.apart, t.prefill is None, d.drafts, d.speculation
+        software = d.runtime.id, kernel_era(t.software), d.policies, d.apart, t.prefill is None, d.drafts, d.speculation
         return id(self.context.found.graph), d.device.family, *software, self.context.workload.task == "local"
 
     @property
