@@ -69,6 +69,7 @@ class Context:
         if self.tactics.level == "stock":
             costs = self.numbers.as_installed(costs, software, chips, self.tactics.software)
         overheads = served_overheads(self.numbers, family, software, chips)
+        overheads = replace(overheads, two_batches="two_batches" in deployments[0].runtime.features)
         return costs, self.tactics.paced(overheads, self.numbers, software, chips)
 
     def caution(self, deployments: Sequence[Deployment]) -> Caution:
@@ -124,7 +125,8 @@ class Context:
             layout = Layout(*(float(np.asarray(group.layout.part(x))[row]) for x in ("tp", "pp", "dp", "ep")))
             package = d.chip.devices_per_package
             chips = fleet.devices(layout) // package
-            together = max(int(layout.tp * layout.dp) // package, 1)
+            ranks = min(float(layout.tp * layout.dp), float(np.asarray(d.device.domain)))
+            together = max(int(ranks) // package, 1)
             record = plan_record(
                 d,
                 layout,

@@ -148,8 +148,8 @@ class Attend:
 class Experts:
     """Routed feed-forwards: `up` tensors (gate and up) then `down`, of the experts that tokens choose.
 
-    Tokens of all `sizes.replicas` attention replicas meet here. A rank holds E / parts experts and gets an
-    even share of the assignments; imbalance belongs to the cost model.
+    Tokens of all `sizes.replicas` attention replicas meet here. A rank holds ceil(E / parts) experts, filled up with
+    copies where they do not divide, and gets an even share of the assignments; imbalance belongs to the cost model.
     """
 
     up: tuple[Tensor, ...]
@@ -181,8 +181,9 @@ class Experts:
         """One grouped product: FLOPs of the assignments, weights of the distinct experts that are hit."""
         experts = sizes.whole(self.down.copies)
         share = sizes.local(self.down.copies) / experts
+        ranks = sizes.parts("E")
         tokens = step.tokens * sizes.replicas
-        assignments = tokens * self.top_k * share
+        assignments = tokens * self.top_k / ranks
         hit = distinct_experts(tokens, experts, self.top_k) * share
         hidden, inner = sizes.local(self.down.rows), sizes.local(self.down.cols)
         matrices = len(self.up) + 1
@@ -205,6 +206,7 @@ class Experts:
                     "top_k": self.top_k,
                     "experts": experts,
                     "local_experts": experts * share,
+                    "ranks": ranks,
                     "hidden": hidden,
                     "inner": inner,
                     "matrices": matrices,

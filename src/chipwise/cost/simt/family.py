@@ -236,7 +236,7 @@ def _experts(op: Op, device: Device, p: SimtParameters, run: Run) -> Cost:
         routing = spread(*where, exponent=d["exponent"], crowding=found.crowding)
     else:
         hit = np.maximum(distinct_experts(d["tokens"], d["experts"], d["top_k"]) * share, 1e-9)
-        routing = Routing(hit, d["tokens"] * d["top_k"] * share)
+        routing = Routing(hit, d["tokens"] * d["top_k"] / d.get("ranks", 1.0 / share))
     each = d["matrices"] * d["hidden"] * d["inner"]
     tiles = experts(
         routing,
