@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
+import numpy as np
+
 from chipwise.units import Real
 from chipwise.workload import op as ops
 from chipwise.workload.axes import ONE, Size, Sizes
@@ -184,6 +186,9 @@ class Experts:
         ranks = sizes.parts("E")
         tokens = step.tokens * sizes.replicas
         assignments = tokens * self.top_k / ranks
+        # attention replicas send tokens to the ranks that hold one of their experts; else every rank has all tokens
+        sent = 1.0 - (1.0 - 1.0 / np.asarray(ranks)) ** self.top_k
+        entering = tokens * np.where(np.asarray(sizes.replicas) > 1, sent, 1.0)
         hit = distinct_experts(tokens, experts, self.top_k) * share
         hidden, inner = sizes.local(self.down.rows), sizes.local(self.down.cols)
         matrices = len(self.up) + 1
@@ -203,6 +208,7 @@ class Experts:
                 launches=4.0,
                 dims={
                     "tokens": tokens,
+                    "entering": entering,
                     "top_k": self.top_k,
                     "experts": experts,
                     "local_experts": experts * share,

@@ -240,7 +240,7 @@ def _experts(op: Op, device: Device, p: SimtParameters, run: Run) -> Cost:
     each = d["matrices"] * d["hidden"] * d["inner"]
     tiles = experts(
         routing,
-        d["tokens"],
+        d.get("entering", d["tokens"]),
         d["hidden"],
         d["inner"],
         d["experts"],
