@@ -15,6 +15,7 @@ from chipwise.catalog.runtime import (
     Policies,
     Runtime,
     get_runtime,
+    kernel_era,
     kernel_library,
     load_runtimes,
     read_runtimes,
@@ -430,3 +431,13 @@ def test_rows_of_kernels_name_generations_of_the_catalogue() -> None:
     named = {g for row in table["kernel"] for g in row.get("generations", ())}
     assert named
     assert named <= {chip.generation for chip in load_chips().values()}
+
+
+def test_kernels_of_older_software() -> None:
+    blackwell = get_chip("b200-sxm").generation
+    assert kernel_library("experts", "trtllm", blackwell, "nvfp4", "2025-09") == "cutlass_sm100"
+    assert kernel_library("experts", "trtllm", blackwell, "nvfp4", "v5.1") == "cutlass_sm100"
+    assert kernel_library("experts", "trtllm", blackwell, "nvfp4", "2025-10") == "trtllm"
+    assert kernel_library("experts", "trtllm", blackwell, "nvfp4") == "trtllm"
+    assert kernel_era("2025-10") == kernel_era("2025-12-11") == "2025-12"
+    assert kernel_era("") == kernel_era("2027-01") == ""

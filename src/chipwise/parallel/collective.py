@@ -70,8 +70,9 @@ TWO_PHASES = 1.7
 @dataclass(frozen=True, slots=True)
 class Comm:
     """One exchange of a sharded graph: `payload_bytes` is S of its group of `ranks`; `axis` is the part of the layout
-    that it serves. With `copies` > 0 it takes routed tokens to their experts or back: S is what a rank has of each, sent
-    to so many of the ranks; `each`: every copy crosses the network by itself, as in kernels for few tokens.
+    that it serves. With `copies` > 0 it takes routed tokens to their experts or back: S is what a rank has for all the
+    ranks that hold one of them, so many on average; `each`: every copy crosses the network by itself, as in kernels
+    for few tokens.
     """
 
     kind: Kind

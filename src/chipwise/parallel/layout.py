@@ -75,8 +75,8 @@ class Reason(Enum):
     EP_GROUP = "ep does not divide tp x dp: choose a divisor"
     EP_WIDTH = "the expert width does not divide by tp x dp / ep: raise ep"
     DOMAIN = (
-        "the layout leaves the scale-up domain: fewer devices, pipeline stages over a network, or whole experts over it "
-        "(dp = ep)"
+        "the layout leaves the scale-up domain: fewer devices, pipeline stages over a network, or whole experts "
+        "over it (dp = ep)"
     )
     NO_MEMORY_FIGURE = "capacity or bandwidth of the chip is not published"
     NO_COST_MODEL = "no cost model for this kind of chip yet: see chipwise fit"

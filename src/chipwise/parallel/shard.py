@@ -101,8 +101,8 @@ class Sharded:
         values = step.tokens / self.layout.tp * sizes.whole(node.width)
         each = all(is_decoding(s) for s in step.segments)
         sent = min(node.activation.bits / 8.0, ACTIVATION_BYTES)
-        yield Comm("all_to_all", values * sent, group, "ep", copies, each)
-        yield Comm("all_to_all", values * ACTIVATION_BYTES, group, "ep", copies, each)
+        yield Comm("all_to_all", copies * values * sent, group, "ep", copies, each)
+        yield Comm("all_to_all", copies * values * ACTIVATION_BYTES, group, "ep", copies, each)
 
 
 def shard(graph: Graph, layout: Layout) -> Sharded:

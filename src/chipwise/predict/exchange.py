@@ -53,7 +53,8 @@ def comm_time(
     if np.any(np.asarray(comm.copies) > 0):
         domains = np.maximum(np.asarray(comm.ranks) / network.domain, 1.0)
         away = _away(comm.copies, domains, each=comm.each)
-        routed = dispatch(comm.payload_bytes, comm.copies, comm.ranks, network, numbers, away=away)
+        one = comm.payload_bytes / np.maximum(comm.copies, 1.0)
+        routed = dispatch(one, comm.copies, comm.ranks, network, numbers, away=away)
         return routed.latency_s, routed.transfer_s
     own = comm.kind == "all_reduce" and isinstance(costs, SimtParameters)
     stride = np.asarray(layout.devices) / 2.0 if comm.axis == "pp" else 1.0

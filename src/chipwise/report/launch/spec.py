@@ -73,9 +73,10 @@ class ServeSpec:
     `budget_tokens` are the policies that the plan was priced with, per device group; `memory_share` is of the base
     that the runtime takes it of, what it reserves already taken off.
 
-    `experts` are those of a layer, 0 of a dense model. `spare` of the replicas are beyond what carries the load, `prompt_workers` work off prompts for all of them;
-    `cached_tokens` of a prompt are found in the cache; `spread` are standard deviation over mean of prompt and
-    output lengths; `measured` says by harness what a benchmark client should read off this deployment."""
+    `experts` are those of a layer, 0 of a dense model. `spare` of the replicas are beyond what carries the load,
+    `prompt_workers` work off prompts for all of them; `cached_tokens` of a prompt are found in the cache; `spread` are
+    standard deviation over mean of prompt and output lengths; `measured` says by harness what a benchmark client should
+    read off this deployment."""
 
     title: str
     model: str
