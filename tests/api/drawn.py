@@ -201,7 +201,11 @@ def broken(a: Answers) -> Iterator[tuple[str, int, float]]:
     for name in FIGURES:
         value = np.where(p[name] > 0, p[name], 1.0)
         here = value[:, SAME]
-        yield from check(f"{name} jumps with the load", np.abs(value[:, NEAR] / here - 1.0) - JUMP)
+        # a wait grows as 1 / (1 - u): what is nearly saturated moves by more than a thousandth
+        busy = np.maximum(np.asarray(a.found.budget_share), np.asarray(a.found.utilisation))[:, SAME]
+        idle = 1.0 - np.minimum(busy, 1.0 - 1e-3)
+        steep = np.maximum(JUMP, 2.0 * (SCALES[NEAR] - SCALES[SAME]) / idle)
+        yield from check(f"{name} jumps with the load", np.abs(value[:, NEAR] / here - 1.0) - steep)
         longer = np.where(several | (name != "tpot_s"), np.asarray(getattr(a.near, name))[:, 0], 1.0)
         yield from check(f"{name} jumps with the prompt", np.abs(longer / here - 1.0) - JUMP)
         if a.rates is not None or name != "requests_per_s":

@@ -15,6 +15,7 @@ from chipwise.catalog.runtime import (
     Policies,
     Runtime,
     get_runtime,
+    kernel_era,
     kernel_library,
     load_runtimes,
     read_runtimes,
@@ -413,7 +414,8 @@ def test_loading_pulls_in_nothing_heavy() -> None:
         ("experts", "any", "h100-sxm5-80gb", "w4a16", "triton"),
         ("experts", "any", "a100-sxm4-80gb", "w4a16", "marlin"),
         ("experts", "sglang", "h100-sxm5-80gb", "fp8_block", "triton"),
-        ("experts", "sglang", "h100-sxm5-80gb", "fp8", "cutlass"),
+        ("experts", "sglang", "h100-sxm5-80gb", "fp8", "cutlass_sm90"),
+        ("experts", "vllm", "h100-sxm5-80gb", "w4a16", "triton_kernels"),
         ("all_reduce", "vllm-legacy", "v100-sxm2-16gb", "", "vLLM_custom_graph"),
         ("all_reduce", "llama.cpp", "rtx-4090", "", ""),
     ],
@@ -429,3 +431,13 @@ def test_rows_of_kernels_name_generations_of_the_catalogue() -> None:
     named = {g for row in table["kernel"] for g in row.get("generations", ())}
     assert named
     assert named <= {chip.generation for chip in load_chips().values()}
+
+
+def test_kernels_of_older_software() -> None:
+    blackwell = get_chip("b200-sxm").generation
+    assert kernel_library("experts", "trtllm", blackwell, "nvfp4", "2025-09") == "cutlass_sm100"
+    assert kernel_library("experts", "trtllm", blackwell, "nvfp4", "v5.1") == "cutlass_sm100"
+    assert kernel_library("experts", "trtllm", blackwell, "nvfp4", "2025-10") == "trtllm"
+    assert kernel_library("experts", "trtllm", blackwell, "nvfp4") == "trtllm"
+    assert kernel_era("2025-10") == kernel_era("2025-12-11") == "2025-12"
+    assert kernel_era("") == kernel_era("2027-01") == ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from chipwise.parallel.layout import AXIS_SPLIT, Layout, Reason, check_layout, illegal
+from chipwise.parallel.layout import AXIS_SPLIT, Layout, Reason, check_layout, illegal, spans
 from chipwise.workload.build import build
 from chipwise.workload.graph import Graph
 from chipwise.workload.model import (
@@ -108,3 +108,30 @@ def test_a_runtime_that_pads_fills_up_heads_and_widths_but_not_experts() -> None
     assert check_layout(DENSE, odd, padded=True) is Reason.OK
     experts = network(SelfAttention(16, 4, 64), MoE(8, 2, 256))
     assert check_layout(experts, Layout(dp=3.0, ep=3.0), padded=True) is Reason.EP_EXPERTS
+
+
+def test_copies_of_experts_fill_up_what_ep_does_not_divide() -> None:
+    experts = network(SelfAttention(16, 4, 64), MoE(8, 2, 256))
+    assert check_layout(experts, Layout(dp=3.0, ep=3.0), spare=True) is Reason.OK
+    assert (
+        check_layout(experts, Layout(dp=17.0, ep=17.0), spare=True) is Reason.EP_EXPERTS
+    )  # a second copy of all
+
+
+@pytest.mark.parametrize(
+    ("layout", "wide", "joined"),
+    [
+        (Layout(tp=8.0), False, True),
+        (Layout(tp=8.0, pp=2.0), False, True),
+        (Layout(tp=16.0), True, False),
+        (Layout(dp=16.0, ep=16.0), False, False),
+        (Layout(dp=16.0, ep=16.0), True, True),
+        (Layout(dp=16.0), True, False),  # experts in slices: every layer would cross the network
+        (Layout(tp=2.0, dp=8.0, ep=16.0), True, True),
+    ],
+)
+def test_whole_experts_alone_may_leave_a_domain_beside_stages(
+    layout: Layout, wide: bool, joined: bool
+) -> None:
+    assert bool(spans(layout, 8.0, networked=True, wide=wide)) is joined
+    assert not bool(spans(Layout(dp=16.0, ep=16.0), 8.0, networked=False, wide=True))

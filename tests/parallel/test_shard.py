@@ -254,3 +254,19 @@ def test_layouts_as_arrays_equal_one_by_one(name: str) -> None:
                 float(d.payload_bytes),
                 float(d.ranks),
             )
+
+
+def test_ranks_with_copies_of_experts_share_the_work_evenly() -> None:
+    graph = network(ffn=MoE(8, 2, 256))
+    (even,) = (op for _, op in shard(graph, Layout(dp=4.0, ep=4.0)).ops(STEP) if op.kind == "experts")
+    (spare,) = (op for _, op in shard(graph, Layout(dp=3.0, ep=3.0)).ops(STEP) if op.kind == "experts")
+    assert float(spare.dims["local_experts"]) == 3  # one of nine is a copy
+    # three replicas instead of four bring 3/4 of the tokens to 3/4 of the ranks
+    assert float(spare.flops) == pytest.approx(float(even.flops))
+
+
+def test_tokens_leave_for_experts_in_the_type_that_these_multiply_in() -> None:
+    layer = Layer(ATTENTION, MoE(8, 2, 256))
+    graph = build(Model("toy", "llama", M, V, ((L, layer),), uniform("fp8")))
+    there, back = (c for _, c in shard(graph, Layout(dp=4.0, ep=4.0)).comms(STEP) if c.kind == "all_to_all")
+    assert float(back.payload_bytes) == 2 * float(there.payload_bytes)

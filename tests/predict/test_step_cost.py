@@ -197,3 +197,36 @@ def test_products_beside_many_decoding_rows_are_held_to_the_power_of_a_chip() ->
     assert slower(full, "h100-pcie-80gb") > slower(full, "h100-sxm5-80gb") > 1.0
     assert slower(few, "h100-pcie-80gb") == pytest.approx(1.0, abs=0.01)
     assert slower(prompt, "h100-pcie-80gb") == 1.0
+
+
+def test_halves_of_a_batch_hide_exchanges_over_a_network() -> None:
+    """Never slower than a batch in one piece, faster where exchanges and work are both long; inside a domain alike."""
+    overlapped = replace(OVERHEADS, two_batches=True)
+
+    def both(layout: Layout, batch: float) -> tuple[float, float]:
+        each = (
+            step_cost(shard(MIXTURE, layout), decode(batch, 2000), H100, EFFICIENCY, o).total_s
+            for o in (OVERHEADS, overlapped)
+        )
+        one, two = (float(np.asarray(x)) for x in each)
+        return one, two
+
+    one, two = both(Layout(dp=8.0, ep=8.0), 256.0)
+    assert one == two
+    for batch in (1.0, 16.0, 256.0, 1024.0):
+        one, two = both(Layout(dp=64.0, ep=64.0), batch)
+        assert two <= one
+    assert two < 0.95 * one
+
+
+def test_a_layer_of_latents_waits_between_its_kernels_where_software_does_not_fuse_them() -> None:
+    numbers = shipped_parameters()
+    chip = get_chip("mi300x")
+    old, new = (
+        float(numbers.as_installed(numbers.cost("simt", "sglang", [chip], software=when), "sglang", [chip], when)
+              .latent_layer_s[0])  # type: ignore[union-attr, index]
+        for when in ("2025-12", "")
+    )  # fmt: skip
+    assert old > new > 0.0
+    plain = numbers.as_installed(numbers.cost("simt", "vllm", [chip]), "vllm", [chip])
+    assert float(plain.latent_layer_s[0]) == 0.0  # type: ignore[union-attr, index]

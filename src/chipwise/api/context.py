@@ -71,10 +71,11 @@ class Context:
         """The parameters of deployments of one family and runtime, a number per deployment where they differ."""
         family, software = deployments[0].device.family, deployments[0].runtime.id
         chips = [d.chip for d in deployments]
-        costs = self.numbers.cost(family, software, chips)
+        costs = self.numbers.cost(family, software, chips, software=self.tactics.software)
         if self.tactics.level == "stock":
-            costs = self.numbers.as_installed(costs, software, chips)
+            costs = self.numbers.as_installed(costs, software, chips, self.tactics.software)
         overheads = served_overheads(self.numbers, family, software, chips)
+        overheads = replace(overheads, two_batches="two_batches" in deployments[0].runtime.features)
         return costs, self.tactics.paced(overheads, self.numbers, software, chips)
 
     def caution(self, deployments: Sequence[Deployment]) -> Caution:
@@ -137,7 +138,8 @@ class Context:
             powered = Powered.of(d.chip, d.system.form if d.system else "", self.numbers)
             package = d.chip.devices_per_package
             chips = fleet.devices(layout) // package
-            together = max(int(layout.tp * layout.dp) // package, 1)
+            ranks = min(float(layout.tp * layout.dp), float(np.asarray(d.device.domain)))
+            together = max(int(ranks) // package, 1)
             record = plan_record(
                 d,
                 layout,

@@ -12,9 +12,9 @@ from chipwise.api.placing import Given, Terms, placed
 from chipwise.api.published import beside_published
 from chipwise.calibrate.fit_serving import harnessed, knows_client
 from chipwise.catalog.override import told
-from chipwise.catalog.runtime import Runtime
+from chipwise.catalog.runtime import Runtime, kernel_era
 from chipwise.errors import InfeasibleError, UsageError
-from chipwise.parallel.layout import Layout, Reason, check_layout, illegal
+from chipwise.parallel.layout import Layout, Reason, check_layout, illegal, spans
 from chipwise.parallel.memory import MemoryAccount
 from chipwise.predict.parts import PARTS
 from chipwise.predict.passes import Requests
@@ -50,7 +50,15 @@ class Asked:
     def category(self) -> tuple[object, ...]:
         """What deployments that are priced together share."""
         d, t = self.deployment, self.context.tactics
-        software = d.runtime.id, d.policies, d.apart, t.prefill is None, d.drafts, d.speculation
+        software = (
+            d.runtime.id,
+            kernel_era(t.software),
+            d.policies,
+            d.apart,
+            t.prefill is None,
+            d.drafts,
+            d.speculation,
+        )
         return id(self.context.found.graph), d.device.family, *software, self.context.workload.task == "local"
 
     @property
@@ -81,8 +89,9 @@ def asked(
     if float(layout.dp) > 1 and not any("E" in block.axes for _, block in graph.distinct()):
         # without experts to share, attention replicas are replicas of the whole
         replicas, layout = int(replicas * float(layout.dp)), replace(layout, dp=1.0)
-    padded = "padded_heads" in deployment.runtime.features
-    reason = check_layout(graph, layout, padded=padded)
+    features = deployment.runtime.features
+    filled = {"padded": "padded_heads" in features, "spare": "spare_experts" in features}
+    reason = check_layout(graph, layout, **filled)
     if reason is not Reason.OK:
         hint = f"{reason.value}{_nearby(graph, layout, reason)}"
         raise UsageError(f"{layout.label()} is not legal for {name}", hint)
@@ -249,11 +258,13 @@ def _check(memory: MemoryAccount, d: Deployment, layout: Layout, what: str, next
         raise UsageError(what, Reason.NO_MEMORY_FIGURE.value)
     domain = float(np.asarray(d.device.domain))
     networked = np.isfinite(float(np.asarray(d.device.scaleout_bytes_per_s)))
-    if float(layout.tp * layout.dp if networked else layout.devices) > domain:
+    wide = "wide_ep" in d.runtime.features
+    if not spans(layout, domain, networked=networked, wide=wide):
         joined = f"{d.chip.id} joins {domain:g}" if domain > 1 else f"{d.chip.id} is joined to no other"
         raise UsageError(
             f"{what}: the layout leaves the scale-up domain, {joined}",
             f"tp x dp at most {domain:g}, or pipeline stages (--pp) over a network"
+            + (", or whole experts over it (--dp 16 --ep 16)" if wide and float(layout.dp) > 1 else "")
             if domain > 1
             else "one device",
         )

@@ -136,7 +136,7 @@ def _serve(saved: Saved, plan: Mapping[str, Any]) -> ServeSpec:
         pp=pp,
         dp=dp,
         ep=ep,
-        experts=any("E" in block.axes for _, block in found.graph.distinct()),
+        experts=max(block.axes.get("E", 0) for _, block in found.graph.distinct()),
         precision=precision,
         convert=convert,
         kv=str(request.get("kv") or ""),

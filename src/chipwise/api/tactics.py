@@ -122,7 +122,7 @@ class Tactics:
                 "runtime beyond its defaults"
             )
         if self.software:
-            slower = numbers.derived(LevelFit.of).slower(self.software)
+            slower = numbers.derived(LevelFit.of).slower(self.software, tuned=self.level == "tuned")
             said.append(
                 f"software of {self.software}: passes take {slower:.2f}x as long as with the newest measured "
                 "(submissions to MLPerf on unchanged chips)"

@@ -121,16 +121,19 @@ class LevelFit:
             "benchmark": np.full(size, ""),
         }
         values = self.effects.values(labels)
-        return self.slower(software) * (np.asarray(values["tuned"]) if tuned else np.ones(size))
+        return self.slower(software, tuned=tuned) * (np.asarray(values["tuned"]) if tuned else np.ones(size))
 
-    def slower(self, software: str) -> float:
-        """Passes of software of a date or round ("": the newest) over those of the newest, at least 1."""
+    def slower(self, software: str, *, tuned: bool = True) -> float:
+        """Passes of software of a date or round ("": the newest) over those of the newest, at least 1. Before the first
+        round with language models on most chips submissions tell of one vendor's tuning: stock software, not `tuned`,
+        is taken to be no slower than then."""
         if not software:
             return 1.0
+        age = software_age(software)
         immature = self.effects.values(
             {"runtime": np.array([""]), "vendor": np.array([""]), "benchmark": np.array([""])}
         )
-        return math.exp(float(np.mean(immature["immature"])) * float(_lag(software_age(software))))
+        return math.exp(float(np.mean(immature["immature"])) * float(_lag(age if tuned else max(age, 0.0))))
 
     def prompt(self, benchmark: str) -> float:
         """The mean prompt of a benchmark over the guess."""

@@ -115,6 +115,8 @@ _ATTENTION_BY_KERNEL = (
 # own, which no runtime takes by default.
 _EXPERTS_BY_KERNEL = (
     ("modeloptfp8moe_flashinfer_cutlass", "cutlass_untuned"),
+    # unpacks 4-bit weights in the product; the general Triton kernel reads them widened to 16 bit
+    ("oaitriton", "triton_kernels"),
     ("marlin", "marlin"),
     ("flashinfer_trtllm", "trtllm"),
     ("cutlass", "cutlass"),

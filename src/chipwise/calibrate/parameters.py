@@ -20,6 +20,7 @@ from chipwise.calibrate.systolic_kernels import systolic_effects
 from chipwise.catalog.chip import Chip
 from chipwise.catalog.files import read_text
 from chipwise.catalog.parsed import parse
+from chipwise.catalog.runtime import kernel_library
 from chipwise.catalog.snapshot import per_snapshot, shipped_names, shipped_text
 from chipwise.cost.dataflow import StageNumbers
 from chipwise.cost.efficiency import Efficiency
@@ -94,10 +95,11 @@ class Parameters:
         return found
 
     def cost(
-        self, family: str, runtime: str, chips: Sequence[Chip], *, alone: bool = False
+        self, family: str, runtime: str, chips: Sequence[Chip], *, alone: bool = False, software: str = ""
     ) -> CostParameters:
         """What `cost.price` needs for chips of one family under a runtime: a number per chip where they differ,
-        to be taken along with a stack of their devices. `alone`: an operator on its own, not one of a model."""
+        to be taken along with a stack of their devices. `alone`: an operator on its own, not one of a model.
+        `software` is the date of the runtime, "" the newest."""
         if family == "systolic":
             arrays = systolic_model(self.arrays, chips, alone=alone)
             return arrays if alone else replace(arrays, numbers=self._brought(runtime, chips, arrays.numbers))
@@ -109,7 +111,9 @@ class Parameters:
         rest = self.efficiency(family, runtime)
         if family != "simt":
             return rest
-        found = simt_parameters(self.kernels, rest, runtime, chips, alone=alone, memo=self._memo)
+        found = simt_parameters(
+            self.kernels, rest, runtime, chips, alone=alone, software=software, memo=self._memo
+        )
         launch_s = found.launch_s if alone else self._launch_s(runtime, rest.launch_s, chips)
         sustained = {} if alone else self._sustained
         own = self._own(runtime, chips)
@@ -148,12 +152,18 @@ class Parameters:
         each = self._of_kind(f"runtime.{runtime}.launch_of", chips)
         return default_s if np.isnan(each).all() else np.where(np.isnan(each), default_s, each)
 
-    def as_installed(self, costs: CostParameters, runtime: str, chips: Sequence[Chip]) -> CostParameters:
+    def as_installed(
+        self, costs: CostParameters, runtime: str, chips: Sequence[Chip], software: str = ""
+    ) -> CostParameters:
         """The numbers of a runtime as it is installed, whose library picks kernels that a tuner would not: quantities
-        of measured kernels times `runtime.NAME.stock.GROUP.QUANTITY.TYPE.KIND`, by generation or vendor."""
+        of measured kernels times `runtime.NAME.stock.GROUP.QUANTITY.TYPE.KIND`, by generation or vendor; and what its
+        software of that date does between the kernels of a layer with latent attention, by `_layer_s`."""
+        if not isinstance(costs, SimtParameters):
+            return costs
+        costs = replace(costs, latent_layer_s=self._layer_s(runtime, chips, software))
         stem = f"runtime.{runtime}.stock."
         named = [name.removeprefix(stem).rsplit(".", 3)[:3] for name in self.table if name.startswith(stem)]
-        if not isinstance(costs, SimtParameters) or not named:
+        if not named:
             return costs
         measured = costs.find
         factors = {(g, q, t): self._of_kind(f"{stem}{g}.{q}.{t}", chips) for g, q, t in named}
@@ -166,6 +176,16 @@ class Parameters:
             return found
 
         return replace(costs, find=find)
+
+    def _layer_s(self, runtime: str, chips: Sequence[Chip], software: str) -> Array:
+        """`runtime.NAME.layer.LIBRARY.KIND`, by generation or vendor: seconds a layer with latent attention takes in a
+        decoding pass beyond its kernels, one per chip; 0 where the catalogue names no library for it."""
+        each = []
+        for chip in chips:
+            library = kernel_library("latent_layer", runtime, chip.generation, software=software)
+            found = self._of_kind(f"runtime.{runtime}.layer.{library}", [chip])[0] if library else 0.0
+            each.append(0.0 if np.isnan(found) else float(found))
+        return np.array(each)
 
     def _own(self, runtime: str, chips: Sequence[Chip]) -> OwnKernels | None:
         """What the own kernels of a runtime sustain, None where it calls the libraries that were measured."""

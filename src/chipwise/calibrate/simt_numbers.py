@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from chipwise.calibrate.effects import Effects
 from chipwise.catalog.chip import Chip
 from chipwise.catalog.chips import load_chips
-from chipwise.catalog.runtime import kernel_library, kernels_of, load_runtimes
+from chipwise.catalog.runtime import kernel_era, kernel_library, kernels_of, load_runtimes
 from chipwise.cost.efficiency import Efficiency
 from chipwise.cost.simt.family import Labels, SimtParameters
 from chipwise.units import Array
@@ -34,7 +34,7 @@ _PACKS = ("trtllm/trtllm", 32.0)  # heads per kv head that TensorRT-LLM's decode
 NEVER_S = 1.0  # start of an all-reduce kernel that a runtime does not have
 
 Memo = dict[tuple[str, str, str, Labels], dict[str, float]]
-"""Quantities of one formula on one chip: by group, runtime, chip and labels."""
+"""Quantities of one formula on one chip: by group, runtime and age of its kernels, chip and labels."""
 
 
 def simt_parameters(
@@ -44,19 +44,22 @@ def simt_parameters(
     chips: Sequence[Chip],
     *,
     alone: bool = False,
+    software: str = "",
     memo: Memo | None = None,
 ) -> SimtParameters:
     """The numbers of `runtime` on `chips`, one per chip, from fitted effects. Kernels are launched by graphs:
-    those of a model, or, `alone`, one that runs again and again on its own. `memo` remembers across calls."""
-    run = kernels_of(runtime)
+    those of a model, or, `alone`, one that runs again and again on its own. `software` is its date, "" the newest;
+    `memo` remembers across calls."""
+    run, era = kernels_of(runtime), kernel_era(software)
+    name = f"{run} {era}" if era else run
     known = {_alike(c): c for c in chips}
     seen: Memo = {} if memo is None else memo
 
     @cache
     def find(group: str, labels: Labels) -> Mapping[str, Array]:
-        new = [c for c in known if (group, run, c, labels) not in seen]
+        new = [c for c in known if (group, name, c, labels) not in seen]
         if new:
-            each_label = _labels(group, run, [known[c] for c in new], dict(labels))
+            each_label = _labels(group, run, [known[c] for c in new], dict(labels), era)
             each_label["chip"] = _measured(
                 effects[group], [known[c] for c in new], dict(labels).get("dtype", "")
             )
@@ -64,8 +67,8 @@ def simt_parameters(
             columns = effects[group].values(each_label) | library_facts(group, each_label, algorithm)
             each = {k: np.broadcast_to(v, len(new)) for k, v in columns.items()}
             for i, c in enumerate(new):
-                seen[group, run, c, labels] = {k: float(column[i]) for k, column in each.items()}
-        rows = [seen[group, run, _alike(c), labels] for c in chips]
+                seen[group, name, c, labels] = {k: float(column[i]) for k, column in each.items()}
+        rows = [seen[group, name, _alike(c), labels] for c in chips]
         return {k: np.array([row[k] for row in rows]) for k in rows[0]}
 
     return SimtParameters(find, rest, None if alone else rest.launch_s)
@@ -137,22 +140,27 @@ def kernel_type(dtype: str, chip: Chip, group: str) -> str:
     return "w4a16" if widened == "int4_wo" and group == "simt.experts" else widened
 
 
-def library_of(group: str, runtime: str, gen: str, dtype: str = "", algorithm: str = "ring") -> str:
+def library_of(
+    group: str, runtime: str, gen: str, dtype: str = "", algorithm: str = "ring", software: str = ""
+) -> str:
     """The library that a runtime takes by default for a group of operators, as fitted numbers name it."""
     if group in ("simt.prompt", "simt.decode", "simt.latent_prompt", "simt.latent_decode"):
         found = (
-            kernel_library("latent_attention" if "latent" in group else "attention", runtime, gen) or "other"
+            kernel_library(
+                "latent_attention" if "latent" in group else "attention", runtime, gen, software=software
+            )
+            or "other"
         )
         return f"{measured_runtime(group, runtime)}/{found}" if group.endswith("decode") else found
     if group == "simt.experts":
-        return kernel_library("experts", runtime, gen, dtype)
+        return kernel_library("experts", runtime, gen, dtype, software)
     if group == "collective":
         return (kernel_library("all_reduce", runtime, gen) if algorithm == "direct" else "") or "NCCL"
     return "fused"
 
 
 def _labels(
-    group: str, runtime: str, chips: Sequence[Chip], said: Mapping[str, str]
+    group: str, runtime: str, chips: Sequence[Chip], said: Mapping[str, str], software: str
 ) -> dict[str, NDArray[np.str_]]:
     """Labels of one kind of operator on several chips."""
     of = chip_labels(chips)
@@ -163,5 +171,7 @@ def _labels(
         found["dtype"] = np.array([kernel_type(dtype, c, group) for c in chips])
     types = found.get("dtype", np.full(len(chips), dtype)).tolist()
     gens = of["generation"].tolist()
-    library = [library_of(group, runtime, g, t, algorithm) for g, t in zip(gens, types, strict=True)]
+    library = [
+        library_of(group, runtime, g, t, algorithm, software) for g, t in zip(gens, types, strict=True)
+    ]
     return {"library": np.array(library), **found}

@@ -8,7 +8,7 @@ from types import MappingProxyType
 
 from chipwise.errors import UnknownNameError
 
-__all__ = ["ROUNDS", "software_age"]
+__all__ = ["ROUNDS", "month_of", "software_age"]
 
 # Months in which MLCommons published the rounds of MLPerf Inference; 2026 by its half-yearly cadence.
 ROUNDS: Mapping[str, str] = MappingProxyType(
@@ -23,6 +23,12 @@ ROUNDS: Mapping[str, str] = MappingProxyType(
         "v6.1": "2026-09",
     }
 )
+
+
+def month_of(when: str) -> str:
+    """A date or MLPerf round as a month, 2025-06; "" stays so."""
+    found = re.match(r"(\d{4})-?(\d{2})", ROUNDS.get(when, when))
+    return f"{found[1]}-{found[2]}" if found else ""
 
 
 def software_age(when: str) -> float:

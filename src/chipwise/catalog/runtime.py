@@ -11,6 +11,7 @@ from dataclasses import replace
 from types import MappingProxyType
 
 from chipwise.catalog.chip import Chip
+from chipwise.catalog.rounds import month_of
 from chipwise.catalog.runtime_reader import RuntimeReader
 from chipwise.catalog.runtime_spec import (
     FIGURES as POLICY_NAMES,
@@ -40,6 +41,7 @@ __all__ = [
     "State",
     "Support",
     "get_runtime",
+    "kernel_era",
     "kernel_library",
     "kernels_of",
     "load_runtimes",
@@ -90,14 +92,24 @@ def load_runtimes() -> Mapping[str, Runtime]:
     return MappingProxyType(_shipped().runtimes)
 
 
-def kernel_library(operator: Operator, runtime: str, generation: str, dtype: str = "") -> str:
+def kernel_library(
+    operator: Operator, runtime: str, generation: str, dtype: str = "", software: str = ""
+) -> str:
     """Whose kernels a runtime runs an operator with, on chips of a generation; "" where none is known.
 
-    `runtime` may be one without kernels of its own (vLLM of old), or none of the catalogue: "any".
+    `runtime` may be one without kernels of its own (vLLM of old), or none of the catalogue: "any". `software` is a date
+    or MLPerf round, "" the newest.
     """
-    rows = _shipped().kernels
-    runs = kernels_of(runtime)
-    return next((row.library for row in rows if row.fits(operator, runs, generation, dtype)), "")
+    rows, runs, month = _shipped().kernels, kernels_of(runtime), month_of(software)
+    return next((row.library for row in rows if row.fits(operator, runs, generation, dtype, month)), "")
+
+
+def kernel_era(software: str) -> str:
+    """The software of a date or MLPerf round as far as kernels tell it apart: the month until which some row of kernels
+    holds, "" for what no later row replaces."""
+    month = month_of(software)
+    ends = sorted({row.until for row in _shipped().kernels if row.until and "" < month <= row.until})
+    return ends[0] if ends else ""
 
 
 def kernels_of(runtime: str) -> str:

@@ -5,7 +5,7 @@
 [group]                 chips that software treats alike
 [source]                name -> ref, and date unless it is general knowledge
 [preset.NAME]           policy figures that runtimes share: `like = "NAME"`; assumed unless they say otherwise
-[[kernel]]              operator, library, and runtimes, generations, types (left out = all): the first that fits
+[[kernel]]              operator, library, and runtimes, generations, types, until (left out = all): the first that fits
 [runtime.ID]            name, version, access, source, grade, note
                         kernels_of, latent_as, converts, made_for, published_as, also, narrow_cache:
                         see `Runtime`
@@ -206,13 +206,14 @@ class RuntimeReader:
         return rule
 
     def _kernel(self, where: str, entry: object) -> KernelRow:
-        table = _keys(where, entry, ("operator", "library"), ("runtimes", "generations", "types"))
+        table = _keys(where, entry, ("operator", "library"), ("runtimes", "generations", "types", "until"))
         return KernelRow(
             cast(Operator, _text(f"{where}.operator", table["operator"], get_args(Operator))),
             _text(f"{where}.library", table["library"]),
             frozenset(_texts(f"{where}.runtimes", table.get("runtimes", []), self.names)),
             frozenset(_texts(f"{where}.generations", table.get("generations", []))),
             frozenset(_texts(f"{where}.types", table.get("types", []))),
+            _text(f"{where}.until", table["until"]) if "until" in table else "",
         )
 
     def _policies(

@@ -27,8 +27,12 @@ __all__ = [
 Access = Literal["public", "vendor", "internal"]
 MemoryBase = Literal["total", "free_before_load", "free_after_load"]
 State = Literal["yes", "weights_only", "no", "unknown"]
-Operator = Literal["attention", "latent_attention", "experts", "all_reduce"]
-Feature = Literal["tp", "pp", "ep", "cp", "attention_dp", "lora", "disaggregated", "padded_heads"]
+Operator = Literal["attention", "latent_attention", "latent_layer", "experts", "all_reduce"]
+Feature = Literal[
+    "tp", "pp", "ep", "cp", "attention_dp", "lora", "disaggregated", "padded_heads",
+    # experts spread over a network, copies of experts that fill what ep does not divide, two halves of a batch in turn
+    "wide_ep", "spare_experts", "two_batches",
+]  # fmt: skip
 
 _SIXTEEN = ("bf16", "fp16", "fp32")
 
@@ -124,21 +128,24 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class KernelRow:
-    """Whose kernels run an operator, on some runtimes, generations of chips and data types; empty = all."""
+    """Whose kernels run an operator, on some runtimes, generations of chips and data types, in software up to the month
+    `until`; empty = all. A `latent_layer` is what stands between the kernels of a layer with latent attention."""
 
     operator: Operator
     library: str
     runtimes: frozenset[str]
     generations: frozenset[str]
     types: frozenset[str]
+    until: str = ""
 
-    def fits(self, operator: Operator, runtime: str, generation: str, dtype: str) -> bool:
-        """Whether the row speaks of them."""
+    def fits(self, operator: Operator, runtime: str, generation: str, dtype: str, month: str) -> bool:
+        """Whether the row speaks of them; `month` as in 2025-06, "" is the newest software."""
         return (
             self.operator == operator
             and (not self.runtimes or runtime in self.runtimes)
             and (not self.generations or generation in self.generations)
             and (not self.types or dtype in self.types)
+            and (not self.until or "" < month <= self.until)
         )
 
 

@@ -19,7 +19,7 @@ def validate(
     *,
     rows: Annotated[
         str | None,
-        Parameter(help="measured rows; default: the suite's table in the folder that CHIPWISE_TRUTH names, or the one that ships"),
+        Parameter(help="measured rows; default: the suite's table in CHIPWISE_TRUTH, or the one that ships"),
     ] = None,
     folds: Annotated[
         str | None,

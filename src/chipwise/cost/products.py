@@ -47,7 +47,7 @@ def products(op: Op) -> tuple[Product, ...]:
     if op.kind == "experts":
         share = d["local_experts"] / d["experts"]
         hit = np.maximum(distinct_experts(d["tokens"], d["experts"], d["top_k"]) * share, 1e-9)
-        rows = d["tokens"] * d["top_k"] * share / hit
+        rows = d["tokens"] * d["top_k"] / d.get("ranks", 1.0 / share) / hit
         up = Product(rows, d["inner"] * (d["matrices"] - 1.0), d["hidden"], hit)
         return (up, Product(rows, d["hidden"], d["inner"], hit))
     if op.kind == "attention":

@@ -75,7 +75,7 @@ def _chosen(numbers: Parameters) -> frozenset[tuple[str, str]]:
     found = set()
     for name in numbers.from_benchmarks:
         _, runtime, *rest = name.split(".")
-        found.add((runtime, rest[-1] if rest[0] == "stock" else ""))
+        found.add((runtime, rest[-1] if rest[0] in ("stock", "layer") else ""))
     return frozenset(found)
 
 

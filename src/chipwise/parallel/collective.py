@@ -70,12 +70,17 @@ TWO_PHASES = 1.7
 @dataclass(frozen=True, slots=True)
 class Comm:
     """One exchange of a sharded graph: `payload_bytes` is S of its group of `ranks`; `axis` is the part of the layout
-    that it serves."""
+    that it serves. With `copies` > 0 it takes routed tokens to their experts or back: S is what a rank has for all the
+    ranks that hold one of them, so many on average; `each`: every copy crosses the network by itself, as in kernels
+    for few tokens.
+    """
 
     kind: Kind
     payload_bytes: Real
     ranks: Real
     axis: str
+    copies: Real = 0.0
+    each: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,21 +220,27 @@ def dispatch(
     p: CollectiveParameters,
     *,
     stride: Real = 1.0,
+    away: Real | None = None,
 ) -> Transfer:
     """Seconds of an all-to-all of routed tokens: each rank sends `payload_bytes` to `copies` of the `ranks` on average.
 
-    Every copy but the rank's own crosses the fabric. A token crosses to another domain once, min(copies, domains - 1)
-    times over the rank's own card, and is spread there over the fabric. Else as an all-to-all.
+    Every copy but the rank's own crosses the fabric. Over the rank's own card `away` of them cross to other domains; by
+    default a token crosses to another domain once, min(copies, domains - 1) times, and is spread there over the fabric.
+    Else as an all-to-all.
     """
     tiers = traffic("all_to_all", payload_bytes, ranks, network, stride)
     r, g = tiers[-1].level.ranks, tiers[-2].level.ranks
     sent = np.minimum(copies, r) * payload_bytes * (r - 1.0) / r
-    away = np.minimum(copies, r / g - 1.0) * payload_bytes
+    crossing = np.minimum(copies, r / g - 1.0) if away is None else away
     parts = []
     held: Real = 1.0
     for t in tiers:
         share = (t.level.ranks - held) / np.maximum(g - 1.0, 1.0)
-        parts.append(replace(t, num_bytes=away if t.level.network else sent * np.minimum(share, 1.0)))
+        parts.append(
+            replace(
+                t, num_bytes=crossing * payload_bytes if t.level.network else sent * np.minimum(share, 1.0)
+            )
+        )
         held = t.level.ranks
     return _seconds("all_to_all", tuple(parts), p, 1.0)
 

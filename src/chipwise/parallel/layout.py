@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from chipwise.units import Real
 from chipwise.workload.graph import Graph
 
-__all__ = ["AXIS_SPLIT", "Layout", "Reason", "check_layout", "illegal"]
+__all__ = ["AXIS_SPLIT", "Layout", "Reason", "check_layout", "illegal", "spans"]
 
 AXIS_SPLIT = {**dict.fromkeys("HKSBGZOFUV", "tp"), "E": "ep", "X": "moe_tp"}
 """Which part of a layout cuts which axis; all other axes are held whole by every rank."""
@@ -71,10 +71,13 @@ class Reason(Enum):
     TP_WIDTH = "tp does not divide the feed-forward width: choose a divisor"
     PP_LAYERS = "more pipeline stages than layers: choose fewer"
     EP_NO_EXPERTS = "dp or ep above one needs experts: run replicas instead"
-    EP_EXPERTS = "ep does not divide the experts: choose a divisor"
+    EP_EXPERTS = "ep does not divide the experts: choose a divisor, or a runtime that keeps copies of some"
     EP_GROUP = "ep does not divide tp x dp: choose a divisor"
     EP_WIDTH = "the expert width does not divide by tp x dp / ep: raise ep"
-    DOMAIN = "the layout leaves the scale-up domain: fewer devices, or pipeline stages over a network"
+    DOMAIN = (
+        "the layout leaves the scale-up domain: fewer devices, pipeline stages over a network, or whole experts "
+        "over it (dp = ep)"
+    )
     NO_MEMORY_FIGURE = "capacity or bandwidth of the chip is not published"
     NO_COST_MODEL = "no cost model for this kind of chip yet: see chipwise fit"
     NO_RUNTIME = "no runtime supports this chip, precision and architecture"
@@ -88,10 +91,11 @@ FILLED = frozenset((Reason.TP_HEADS, Reason.TP_KV_HEADS, Reason.TP_WIDTH, Reason
 """Rules of runtimes that do not pad what they cut."""
 
 
-def illegal(graph: Graph, layout: Layout, *, padded: bool = False) -> NDArray[np.int64]:
+def illegal(graph: Graph, layout: Layout, *, padded: bool = False, spare: bool = False) -> NDArray[np.int64]:
     """Index into `list(Reason)` of the first rule that a layout breaks, 0 where it is legal.
 
     `padded`: the runtime fills up heads and widths that a degree does not divide, which is how `Sizes` counts them.
+    `spare`: it fills up experts with copies of those that get most tokens (of any at most one more than there are).
     Broadcasts over the layout. The scale-up domain is the chip's affair and is not checked here.
     """
     codes = list(Reason)
@@ -124,11 +128,21 @@ def illegal(graph: Graph, layout: Layout, *, padded: bool = False) -> NDArray[np
                 rule(Reason.TP_WIDTH, np.asarray(axes[width]) % layout.tp != 0)
         if "E" in axes:
             rule(Reason.EP_GROUP, (layout.tp * layout.dp) % layout.ep != 0)
-            rule(Reason.EP_EXPERTS, np.asarray(axes["E"]) % layout.ep != 0)
+            uneven = np.asarray(axes["E"]) % layout.ep != 0
+            rule(Reason.EP_EXPERTS, (layout.ep > 2.0 * axes["E"]) if spare else uneven)
             rule(Reason.EP_WIDTH, np.asarray(axes["X"]) % np.maximum(layout.moe_tp, 1) != 0)
     return found
 
 
-def check_layout(graph: Graph, layout: Layout, *, padded: bool = False) -> Reason:
-    """The verdict on one layout; `padded` as for `illegal`."""
-    return list(Reason)[int(illegal(graph, layout, padded=padded))]
+def check_layout(graph: Graph, layout: Layout, *, padded: bool = False, spare: bool = False) -> Reason:
+    """The verdict on one layout; `padded` and `spare` as for `illegal`."""
+    return list(Reason)[int(illegal(graph, layout, padded=padded, spare=spare))]
+
+
+def spans(layout: Layout, domain: Real, *, networked: Real, wide: bool) -> NDArray[np.bool_]:
+    """Whether a layout can be joined: tp x dp inside a scale-up domain of `domain` devices, stages over a network where
+    there is one; with `wide` also attention replicas that share whole experts (ep = tp x dp) over that network."""
+    ranks = layout.tp * layout.dp
+    inside = np.where(networked, ranks, layout.devices) <= domain
+    over = np.asarray(networked) & (np.asarray(layout.ep) == ranks) & (np.asarray(layout.tp) <= domain)
+    return np.asarray(inside | (over & wide & (np.asarray(layout.dp) > 1)))

@@ -19,7 +19,7 @@ from chipwise.workload.axes import Sizes
 from chipwise.workload.graph import Block, Graph
 from chipwise.workload.nodes import Experts, Linear, Node, Pointwise
 from chipwise.workload.op import Op
-from chipwise.workload.step import Step
+from chipwise.workload.step import Step, is_decoding
 
 __all__ = ["Sharded", "shard"]
 
@@ -96,10 +96,13 @@ class Sharded:
         # With replicated attention, tokens travel to their experts and back; every rank of a replica sends
         # its share. A token goes to at most as many groups as it has experts, and to all ranks of a group.
         group = np.where(np.asarray(self.layout.dp) > 1, self.layout.tp * self.layout.dp, 1.0)
+        # They leave as the experts read them, narrowed where they multiply in few bits, and come back in 16 bit.
         copies = np.minimum(node.top_k, self.layout.ep) * self.layout.moe_tp
-        payload = step.tokens / self.layout.tp * copies * sizes.whole(node.width) * ACTIVATION_BYTES
-        yield Comm("all_to_all", payload, group, "ep")
-        yield Comm("all_to_all", payload, group, "ep")
+        values = step.tokens / self.layout.tp * sizes.whole(node.width)
+        each = all(is_decoding(s) for s in step.segments)
+        sent = min(node.activation.bits / 8.0, ACTIVATION_BYTES)
+        yield Comm("all_to_all", copies * values * sent, group, "ep", copies, each)
+        yield Comm("all_to_all", copies * values * ACTIVATION_BYTES, group, "ep", copies, each)
 
 
 def shard(graph: Graph, layout: Layout) -> Sharded:

@@ -9,7 +9,7 @@ import numpy as np
 from chipwise.cost.device import Device
 from chipwise.cost.price import CostParameters
 from chipwise.cost.simt.family import SimtParameters
-from chipwise.parallel.collective import CollectiveParameters, Comm, Kind, Transfer, exchange
+from chipwise.parallel.collective import CollectiveParameters, Comm, Kind, Transfer, dispatch, exchange
 from chipwise.parallel.layout import Layout
 from chipwise.parallel.network import ALIKE, Network, Wiring
 from chipwise.predict.overheads import Overheads
@@ -50,6 +50,12 @@ def comm_time(
     """(latency seconds, transfer seconds) of one exchange of a layout; both zero for a single rank. Stages of a replica
     that outgrows its domain hand over through the network."""
     numbers = exchange_numbers(comm.kind, costs, overheads)
+    if np.any(np.asarray(comm.copies) > 0):
+        domains = np.maximum(np.asarray(comm.ranks) / network.domain, 1.0)
+        away = _away(comm.copies, domains, each=comm.each)
+        one = comm.payload_bytes / np.maximum(comm.copies, 1.0)
+        routed = dispatch(one, comm.copies, comm.ranks, network, numbers, away=away)
+        return routed.latency_s, routed.transfer_s
     own = comm.kind == "all_reduce" and isinstance(costs, SimtParameters)
     stride = np.asarray(layout.devices) / 2.0 if comm.axis == "pp" else 1.0
     found: Transfer = exchange(
@@ -62,3 +68,11 @@ def comm_time(
         direct=exchange_numbers(comm.kind, costs, overheads, direct=True) if own else None,
     )
     return found.latency_s, found.transfer_s
+
+
+def _away(copies: Real, domains: Real, *, each: bool) -> Real:
+    """Times that a token crosses the network to its k = `copies` experts in D `domains`: k (1 - 1 / D) where every copy
+    does, else once to each other domain that holds any of them, (D - 1) (1 - (1 - 1 / D)^k)."""
+    own = 1.0 / np.asarray(domains)
+    crossing: Real = copies * (1.0 - own) if each else (domains - 1.0) * (1.0 - (1.0 - own) ** copies)
+    return crossing

@@ -19,7 +19,8 @@ __all__ = ["Overheads"]
 class Overheads:
     """Host work per iteration, per running sequence and per request; share and latencies of the links.
 
-    `factors` correct parts of a pass (`predict.parts`) as fitted to served workloads; absent ones are 1.
+    `factors` correct parts of a pass (`predict.parts`) as fitted to served workloads; absent ones are 1. `two_batches`:
+    the runtime can work on two halves of a batch in turn, so that exchanges of experts over a network hide.
     """
 
     iteration_s: float
@@ -29,6 +30,7 @@ class Overheads:
     link_base_s: float
     link_hop_s: float
     factors: Mapping[str, Real] = field(default_factory=dict)
+    two_batches: bool = False
 
     @property
     def links(self) -> CollectiveParameters:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
 
 from chipwise.cost.cost import Cost
 from chipwise.cost.dataflow import DataflowModel
@@ -10,6 +13,7 @@ from chipwise.cost.device import Device
 from chipwise.cost.price import CostParameters, narrow, price
 from chipwise.cost.simt.family import SimtParameters
 from chipwise.parallel.layout import Layout
+from chipwise.parallel.overlap import behind, stolen_share
 from chipwise.parallel.shard import Sharded
 from chipwise.predict.exchange import comm_time, device_network
 from chipwise.predict.overheads import Overheads
@@ -24,6 +28,7 @@ __all__ = ["step_cost", "step_parts"]
 NARROW = frozenset(("fp8", "int8", "fp4"))
 # One scale per matrix, known beforehand: the norm or activation before writes narrow values itself.
 STATIC = frozenset(("fp8",))
+EXCHANGED = "all_to_all"  # the part that takes tokens to their experts and back
 
 
 def step_cost(
@@ -57,7 +62,53 @@ def step_parts(
     sharded: Sharded, step: Step, device: Device, efficiency: CostParameters, overheads: Overheads
 ) -> Iterator[tuple[str, Cost]]:
     """Every operator and exchange of one pass of one replica: its part (see `parts`) and its seconds, repeats
-    included, before any factor. Latency of exchanges and the host's work per pass are under "launch"."""
+    included, before any factor. Latency of exchanges and the host's work per pass are under "launch".
+
+    Where experts lie over a network and the runtime works on two halves of a batch in turn, exchanges of one half hide
+    behind the other's work; `_overlapped`."""
+    wide = np.asarray(sharded.layout.tp * sharded.layout.dp > device.domain)
+    whole = _parts(sharded, step, device, efficiency, overheads)
+    if overheads.two_batches and wide.any():
+        halves = _parts(sharded, step.halved, device, efficiency, overheads)
+        able = wide & np.asarray(step.sequences >= 2.0)
+        steals = 0.0 if all(is_decoding(s) for s in step.segments) else stolen_share(device.family)
+        whole = _overlapped(list(whole), list(halves), able, steals)
+    yield from whole
+
+
+def _overlapped(
+    whole: Sequence[tuple[str, Cost]],
+    halves: Sequence[tuple[str, Cost]],
+    able: NDArray[np.bool_],
+    steals: float,
+) -> Iterator[tuple[str, Cost]]:
+    """The parts of a pass, in two halves where that is `able` and faster: twice what a half takes, of exchanges of
+    experts only what outlasts all other work of the device, which `steals` slow meanwhile (`parallel.overlap`); few
+    tokens are exchanged by the network cards alone."""
+
+    def seconds(parts: Sequence[tuple[str, Cost]], exchanged: bool) -> Real:
+        mine = (cost.total_s for part, cost in parts if part != "host" and (part == EXCHANGED) is exchanged)
+        return sum(mine, np.zeros(()))
+
+    work, exchange = 2.0 * seconds(halves, False), 2.0 * seconds(halves, True)
+    seen = behind(work, exchange, steals) - work
+    faster = able & np.asarray(work + seen < seconds(whole, False) + seconds(whole, True))
+    left = seen / np.maximum(exchange, 1e-15)
+    for (part, one), (_, half) in zip(whole, halves, strict=True):
+        if part == "host":
+            yield part, one
+            continue
+        scale = 2.0 * (left if part == EXCHANGED else 1.0)
+        yield (
+            part,
+            Cost({name: np.where(faster, scale * half.exposed[name], s) for name, s in one.exposed.items()}),
+        )
+
+
+def _parts(
+    sharded: Sharded, step: Step, device: Device, efficiency: CostParameters, overheads: Overheads
+) -> Iterator[tuple[str, Cost]]:
+    """`step_parts` of a pass in one piece."""
     if isinstance(efficiency, DataflowModel):
         # compilers spread a model evenly over its chips
         efficiency = efficiency.holding(sharded.graph.weight_bytes() / sharded.layout.devices)

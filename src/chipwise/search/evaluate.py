@@ -11,7 +11,7 @@ from chipwise.cost.cost import RESOURCES, Cost
 from chipwise.cost.device import Device
 from chipwise.cost.price import CostParameters
 from chipwise.cost.roofline import roofline
-from chipwise.parallel.layout import Layout, Reason, illegal
+from chipwise.parallel.layout import Layout, Reason, illegal, spans
 from chipwise.parallel.memory import MemoryAccount
 from chipwise.parallel.shard import Sharded, shard
 from chipwise.predict.energy import Use
@@ -107,7 +107,8 @@ def evaluate(
     policies = group.deployments[0].policies
     requests = Requests.of(workload, policies)
     memory = memory_of(graph, group, requests)
-    reason = illegal(graph, group.layouts())
+    features = group.deployments[0].runtime.features
+    reason = illegal(graph, group.layouts(), spare="spare_experts" in features)
     # a pipeline needs a sequence for each of its micro-batches
     smallest = in_flight(workload, group.layouts(trailing=1).pp)
     fits = memory.fits(smallest)[:, 0]
@@ -117,9 +118,9 @@ def evaluate(
     domain = np.asarray(group.device(trailing=1).domain)[:, 0]
     networked = np.isfinite(np.asarray(group.device(trailing=1).scaleout_bytes_per_s))[:, 0]
     layout = group.layouts()
-    inside = np.where(networked, layout.tp * layout.dp, layout.devices)
+    joined = spans(layout, domain, networked=networked, wide="wide_ep" in features)
     for code, broken in (
-        (Reason.DOMAIN, inside > domain),
+        (Reason.DOMAIN, ~joined),
         (Reason.NO_MEMORY_FIGURE, ~known),
         (Reason.MEMORY, ~fits),
     ):

@@ -123,7 +123,7 @@ def layouts_for(graph: Graph, d: Deployment, limits: Limits) -> Iterator[tuple[i
     Stages leave the domain only where a network figure is known.
 
     Attention replicas only where there are experts to share and the runtime can; expert parallelism over all
-    ranks of a stage, or none.
+    ranks of a stage, or none; over the network attention replicas that share whole experts.
     """
     domain = int(d.device.domain)
     most = limits.max_devices
@@ -149,6 +149,10 @@ def layouts_for(graph: Graph, d: Deployment, limits: Limits) -> Iterator[tuple[i
                     continue
                 for ep in eps:
                     yield tp, pp, dp, ep
+    if experts and {"attention_dp", "wide_ep"} <= features:
+        for ranks in _powers(most):
+            if ranks > domain:
+                yield 1, 1, ranks, ranks
 
 
 def smallest_layouts(rows: list[tuple[int, int, int, int]]) -> list[tuple[int, int, int, int]]:

@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
+import numpy as np
+
 from chipwise.units import Real
 from chipwise.workload import op as ops
 from chipwise.workload.axes import ONE, Size, Sizes
@@ -148,8 +150,8 @@ class Attend:
 class Experts:
     """Routed feed-forwards: `up` tensors (gate and up) then `down`, of the experts that tokens choose.
 
-    Tokens of all `sizes.replicas` attention replicas meet here. A rank holds E / parts experts and gets an
-    even share of the assignments; imbalance belongs to the cost model.
+    Tokens of all `sizes.replicas` attention replicas meet here. A rank holds ceil(E / parts) experts, filled up with
+    copies where they do not divide, and gets an even share of the assignments; imbalance belongs to the cost model.
     """
 
     up: tuple[Tensor, ...]
@@ -181,8 +183,12 @@ class Experts:
         """One grouped product: FLOPs of the assignments, weights of the distinct experts that are hit."""
         experts = sizes.whole(self.down.copies)
         share = sizes.local(self.down.copies) / experts
+        ranks = sizes.parts("E")
         tokens = step.tokens * sizes.replicas
-        assignments = tokens * self.top_k * share
+        assignments = tokens * self.top_k / ranks
+        # attention replicas send tokens to the ranks that hold one of their experts; else every rank has all tokens
+        sent = 1.0 - (1.0 - 1.0 / np.asarray(ranks)) ** self.top_k
+        entering = tokens * np.where(np.asarray(sizes.replicas) > 1, sent, 1.0)
         hit = distinct_experts(tokens, experts, self.top_k) * share
         hidden, inner = sizes.local(self.down.rows), sizes.local(self.down.cols)
         matrices = len(self.up) + 1
@@ -202,9 +208,11 @@ class Experts:
                 launches=4.0,
                 dims={
                     "tokens": tokens,
+                    "entering": entering,
                     "top_k": self.top_k,
                     "experts": experts,
                     "local_experts": experts * share,
+                    "ranks": ranks,
                     "hidden": hidden,
                     "inner": inner,
                     "matrices": matrices,

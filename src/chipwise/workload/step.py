@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -43,6 +43,11 @@ class Step:
         for s in self.segments:
             total = total + s.batch
         return total
+
+    @property
+    def halved(self) -> Step:
+        """Half of the sequences of every segment."""
+        return Step(tuple(replace(s, batch=s.batch / 2.0) for s in self.segments))
 
     def __add__(self, other: Step) -> Step:
         """Both in one pass."""

@@ -346,7 +346,9 @@ def measured_rows(paths: Sequence[str], numbers: Parameters) -> Measured:
         places,
         clients=column(lambda r: r.asked.concurrency or 1.0),
         burst=column(lambda r: get_harness(r.question.harness).first_wave),
-        slower=column(lambda r: numbers.derived(LevelFit.of).slower(r.asked.context.tactics.software)),
+        slower=column(
+            lambda r: numbers.derived(LevelFit.of).slower(r.asked.context.tactics.software, tuned=False)
+        ),
         labels={
             n: np.array([KEYS[n](r) for r in runs]) for n in ("runtime", "chip", "generation", "harness")
         },

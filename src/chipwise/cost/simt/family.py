@@ -75,7 +75,8 @@ class SimtParameters:
     that neighbours hide. `vector`: the runtime multiplies few rows on the vector lanes. `own`: it multiplies many
     rows with kernels of its own. `sustained`: by type of products, the energy of an operation where units multiply for
     minutes on end over that of short timings, which run on charge and on cool chips; `decoding` are the rows of the
-    pass that decode: they tell bursts of prompts from that (`_energy`).
+    pass that decode: they tell bursts of prompts from that (`_energy`). `latent_layer_s` passes between the kernels of
+    a layer with latent attention that decodes: small kernels that other software fuses, started one by one.
     """
 
     find: Callable[[str, Labels], Values]
@@ -85,6 +86,7 @@ class SimtParameters:
     own: OwnKernels | None = None
     sustained: Mapping[str, float] = field(default_factory=dict)
     decoding: Real = 0.0
+    latent_layer_s: Real = 0.0
 
     def take(self, index: np.ndarray) -> SimtParameters:
         """Of several chips: those at `index`, any shape."""
@@ -99,7 +101,11 @@ class SimtParameters:
         launch_s = self.launch_s
         if isinstance(launch_s, np.ndarray) and launch_s.ndim:
             launch_s = launch_s[index]
-        return replace(self, find=find, launch_s=launch_s, own=self.own and self.own.take(index))
+        layer_s = self.latent_layer_s
+        if isinstance(layer_s, np.ndarray) and layer_s.ndim:
+            layer_s = layer_s[index]
+        own = self.own and self.own.take(index)
+        return replace(self, find=find, launch_s=launch_s, latent_layer_s=layer_s, own=own)
 
     def beside(self, decoding: Real) -> SimtParameters:
         """The same for the operators of a pass in which so many rows decode."""
@@ -230,11 +236,11 @@ def _experts(op: Op, device: Device, p: SimtParameters, run: Run) -> Cost:
         routing = spread(*where, exponent=d["exponent"], crowding=found.crowding)
     else:
         hit = np.maximum(distinct_experts(d["tokens"], d["experts"], d["top_k"]) * share, 1e-9)
-        routing = Routing(hit, d["tokens"] * d["top_k"] * share)
+        routing = Routing(hit, d["tokens"] * d["top_k"] / d.get("ranks", 1.0 / share))
     each = d["matrices"] * d["hidden"] * d["inner"]
     tiles = experts(
         routing,
-        d["tokens"],
+        d.get("entering", d["tokens"]),
         d["hidden"],
         d["inner"],
         d["experts"],
@@ -278,7 +284,8 @@ def _attention(op: Op, device: Device, p: SimtParameters, run: Run) -> Cost:
         found = p.pick(
             DecodeParameters, group, launches=op.launches, cache=cache, heads=kind, dtype="b16", head_dim=dim
         )
-        return decode_attention(
+        between = Cost({"launch": p.latent_layer_s}) if latent else Cost()
+        return between + decode_attention(
             d["batch"],
             seen,
             heads,

@@ -72,7 +72,11 @@ def vllm_options(command: Command, spec: ServeSpec) -> Command:
         command.option("--tensor-parallel-size", spec.tp, when=spec.tp > 1)
         .option("--pipeline-parallel-size", spec.pp, when=spec.pp > 1)
         .option("--data-parallel-size", spec.dp, when=spec.dp > 1)
-        .option("--enable-expert-parallel", when=spec.experts and spec.ep > 1)
+        .option("--enable-expert-parallel", when=spec.experts > 0 and spec.ep > 1)
+        .option("--all2all-backend", "deepep_low_latency", when=spec.wide)
+        .option("--enable-dbo", when=spec.wide)
+        .option("--enable-eplb", when=spec.copies > 0)
+        .option("--eplb-config", json.dumps({"num_redundant_experts": spec.copies}), when=spec.copies > 0)
         .option("--max-model-len", spec.length)
         .option("--gpu-memory-utilization", f"{spec.memory_share:g}")
         .option("--max-num-seqs", spec.sequences)
@@ -98,6 +102,14 @@ def trtllm_settings(spec: ServeSpec) -> str:
         f"# settings of {get_tool('trtllm').name} that have no option",
         f"enable_attention_dp: {'true' if spec.dp > 1 else 'false'}",
     ]
+    if spec.copies:
+        slots = spec.experts + spec.copies
+        lines += [
+            "moe_config:",
+            "  load_balancer:",
+            f"    num_slots: {slots}",
+            "    layer_updates_per_iter: 1",
+        ]
     if spec.kv:
         lines += ["kv_cache_config:", f"  dtype: {_cache(spec, 'trtllm')}"]
     if spec.guess is not None:
@@ -141,6 +153,10 @@ def _sglang(spec: ServeSpec, port: int) -> Command:
         .option("--tp-size", spec.tp * spec.dp)
         .option("--attn-dp-size", spec.dp, when=spec.dp > 1)
         .option("--ep-size", spec.ep, when=spec.ep > 1)
+        .option("--moe-a2a-backend", "deepep", when=spec.wide)
+        .option("--enable-two-batch-overlap", when=spec.wide)
+        .option("--enable-eplb", when=spec.copies > 0)
+        .option("--ep-num-redundant-experts", spec.copies, when=spec.copies > 0)
         .option("--pp-size", spec.pp, when=spec.pp > 1)
         .option("--context-length", spec.length)
         .option("--mem-fraction-static", f"{spec.memory_share:g}")

@@ -73,9 +73,10 @@ class ServeSpec:
     `budget_tokens` are the policies that the plan was priced with, per device group; `memory_share` is of the base
     that the runtime takes it of, what it reserves already taken off.
 
-    `spare` of the replicas are beyond what carries the load, `prompt_workers` work off prompts for all of them;
-    `cached_tokens` of a prompt are found in the cache; `spread` are standard deviation over mean of prompt and
-    output lengths; `measured` says by harness what a benchmark client should read off this deployment."""
+    `experts` are those of a layer, 0 of a dense model. `spare` of the replicas are beyond what carries the load,
+    `prompt_workers` work off prompts for all of them; `cached_tokens` of a prompt are found in the cache; `spread` are
+    standard deviation over mean of prompt and output lengths; `measured` says by harness what a benchmark client should
+    read off this deployment."""
 
     title: str
     model: str
@@ -86,7 +87,7 @@ class ServeSpec:
     pp: int
     dp: int
     ep: int
-    experts: bool
+    experts: int
     precision: str
     convert: str
     kv: str
@@ -106,6 +107,16 @@ class ServeSpec:
     cached_tokens: int = 0
     spread: tuple[float, float] = (0.0, 0.0)
     measured: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def wide(self) -> bool:
+        """Whether experts lie on several hosts, so that tokens travel over the network."""
+        return self.machine.hosts > 1 and self.dp > 1 and self.ep > 1
+
+    @property
+    def copies(self) -> int:
+        """Copies of experts that fill up what `ep` does not divide."""
+        return -self.experts % self.ep
 
 
 @dataclass(frozen=True, slots=True)
