@@ -69,7 +69,7 @@ class Context:
         if self.tactics.level == "stock":
             costs = self.numbers.as_installed(costs, software, chips)
         overheads = served_overheads(self.numbers, family, software, chips)
-        return costs, self.tactics.paced(overheads, self.numbers, software, chips)
+        return costs, self.tactics.paced(overheads, self.numbers, deployments[0].runtime, chips)
 
     def caution(self, deployments: Sequence[Deployment]) -> Caution:
         """What times of deployments are multiplied with so that they hold with the workload's confidence: the upper

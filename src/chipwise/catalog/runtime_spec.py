@@ -28,7 +28,7 @@ Access = Literal["public", "vendor", "internal"]
 MemoryBase = Literal["total", "free_before_load", "free_after_load"]
 State = Literal["yes", "weights_only", "no", "unknown"]
 Operator = Literal["attention", "latent_attention", "experts", "all_reduce"]
-Feature = Literal["tp", "pp", "ep", "cp", "attention_dp", "lora", "disaggregated", "padded_heads"]
+Feature = Literal["tp", "pp", "ep", "cp", "attention_dp", "lora", "disaggregated", "padded_heads", "engines"]
 
 _SIXTEEN = ("bf16", "fp16", "fp32")
 
