@@ -174,6 +174,12 @@ class PassTable:
         # a budget in chunks, each in a pass: what rides for nothing behind one read of the weights does so once a pass
         split = added_s[..., 0] * many[:, None] + np.where(self.alone, 0.0, many - 1.0)[:, None] * decode_s
         added_s[..., 1] = np.clip(added_s[..., 1], added_s[..., 0], split)
+        # a pass with prompts may be padded too
+        whole = decode_s[..., None] + added_s
+        whole = np.minimum.accumulate(whole[:, ::-1], axis=1)[:, ::-1]
+        added_s = np.where(
+            self.alone[:, None, None], added_s, np.maximum(whole - decode_s[..., None], _STEEPEST)
+        )
         # in one piece each, as `Passes.at` reads them
         return Passes(np.ascontiguousarray(decode_s), np.ascontiguousarray(added_s), prompt_s)
 

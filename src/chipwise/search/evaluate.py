@@ -145,8 +145,8 @@ def evaluate(
             (nothing, nothing),
         )
     rows = Group(group.deployments, group.which[live], _take(group.layout, live))
-    kept = np.asarray(memory.sequences)
-    limit = np.minimum(np.broadcast_to(kept, (len(live), 1))[live, 0], policies.max_sequences)
+    kept = np.broadcast_to(memory.running(smallest), (len(live), 1))
+    limit = np.minimum(kept[live, 0], policies.max_sequences)
     engines = engines_of(graph, rows, requests, limit, efficiency, overheads, local=workload.task == "local")
     beside = np.zeros(nothing.shape)
     if group.deployments[0].apart:
