@@ -10,6 +10,7 @@ import pytest
 from chipwise.calibrate.fit_level import (
     FACTORS,
     LEVELS,
+    MIDDLE,
     PROMPTS,
     STARTS,
     LevelFit,
@@ -46,7 +47,7 @@ def rows(tuned: dict[str, float], immature: float, prompt: dict[str, float]) -> 
     length = np.array([prompt[b] for b in labels["benchmark"]])
     engines, share = stack == 0, rng.uniform(0.0, 0.3, size)
     by_starts = base[:, None] - share[:, None] * np.log(STARTS)
-    started = np.where(engines, share * np.log(STARTING), 0.0)
+    started = np.where(engines, share * np.log(STARTING / STARTS[MIDDLE]), 0.0)
     return LevelRows(
         np.exp(-(base - np.log(pace) - 0.5 * np.log(length) - started)),
         base[:, None] - np.log(FACTORS),

@@ -29,6 +29,7 @@ from chipwise.units import Array, Real
 __all__ = [
     "FACTORS",
     "LEVELS",
+    "MIDDLE",
     "NEWEST",
     "PREFIX",
     "PROMPTS",
@@ -61,12 +62,16 @@ LEVELS: Mapping[str, Quantity] = {
     ),
 }
 
-FACTORS: Array = np.array([0.6, 1.0, 1.7])
-"""Factors on passes at which the answer to every row is tabulated; between them it is interpolated in logarithms."""
+FACTORS: Array = np.array([0.55, 0.85, 1.4])
+"""Factors on passes at which the answer to every row is tabulated; between them it is interpolated in logarithms. The
+middle of every table is close to what was fitted before: beside it all are taken to multiply, which limits break."""
 PROMPTS: Array = np.array([0.5, 1.0, 2.0])
-"""Factors on the guessed mean prompt, likewise, at passes as they are; all are taken to multiply."""
-STARTS: Array = np.array([1.0, 3.0, 7.0])
+"""Factors on the guessed mean prompt, likewise."""
+STARTS: Array = np.array([2.0, 4.5, 8.0])
 """Factors on the time to start kernels, likewise."""
+
+MIDDLE = 1
+"""Place of the middle in `FACTORS`, `PROMPTS` and `STARTS`."""
 
 STARTING = frozenset(("launch", "experts.launch"))
 """Parts of a pass (`predict.parts`) that are the start of kernels."""
@@ -116,9 +121,9 @@ class LevelRows:
         # nobody tunes software to be slower than stock
         pace = np.where(self.tuned, np.minimum(values["tuned"], 1.0), 1.0) * slow
         log_rate = _between(FACTORS, self.by_pace, pace)
-        middle = self.by_prompt[:, len(PROMPTS) // 2]
+        middle = self.by_prompt[:, MIDDLE]
         log_rate = log_rate + _between(PROMPTS, self.by_prompt, np.asarray(values["prompt"])) - middle
-        started = _between(STARTS, self.by_starts, np.asarray(values["starts"])) - self.by_starts[:, 0]
+        started = _between(STARTS, self.by_starts, np.asarray(values["starts"])) - self.by_starts[:, MIDDLE]
         log_rate = log_rate + np.where(self.engines, started, 0.0)
         return np.asarray(np.exp(-log_rate))
 

@@ -15,6 +15,7 @@ from chipwise.api.suites.suite import Index, Suite, Trial
 from chipwise.calibrate.effects import seen
 from chipwise.calibrate.fit_level import (
     FACTORS,
+    MIDDLE,
     PREFIX,
     PROMPTS,
     SOURCE,
@@ -95,7 +96,12 @@ def submissions(measured: Sequence[tuple[Run, float]], numbers: Parameters) -> S
         ]
     )
 
-    def column(of: Array, pace: float = 1.0, prompt: float = 1.0, starts: float = 1.0) -> Array:
+    def column(
+        of: Array,
+        pace: float = FACTORS[MIDDLE],
+        prompt: float = PROMPTS[MIDDLE],
+        starts: float = STARTS[MIDDLE],
+    ) -> Array:
         found = np.full(len(plain), np.nan)
         asked = np.flatnonzero(of)
         answers = answer([plain[i] for i in asked], without_level(numbers, pace, prompt, starts))
@@ -108,12 +114,19 @@ def submissions(measured: Sequence[tuple[Run, float]], numbers: Parameters) -> S
 
     def paced(pace: float) -> Array:
         """Without limits a rate falls as passes take longer, whatever the batch."""
-        return middle if pace == 1.0 else np.where(limited, column(limited, pace), middle - np.log(pace))
+        slower = np.log(pace / FACTORS[MIDDLE])
+        return middle if slower == 0.0 else np.where(limited, column(limited, pace), middle - slower)
 
     by_pace = np.stack([paced(f) for f in FACTORS], axis=1)
-    by_prompt = np.stack([middle if p == 1.0 else column(every, prompt=p) for p in PROMPTS], axis=1)
-    started = [np.where(engines, column(engines, starts=s), middle) for s in STARTS[1:]]
-    by_starts = np.stack([middle, *started], axis=1)
+    by_prompt = np.stack(
+        [middle if p == PROMPTS[MIDDLE] else column(every, prompt=p) for p in PROMPTS], axis=1
+    )
+
+    def started(starts: float) -> Array:
+        known = starts == STARTS[MIDDLE]
+        return middle if known else np.where(engines, column(engines, starts=starts), middle)
+
+    by_starts = np.stack([started(s) for s in STARTS], axis=1)
     answered = np.isfinite(middle)
     kept = np.flatnonzero(answered)
     data = LevelRows(
