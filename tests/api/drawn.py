@@ -39,8 +39,9 @@ LESS, SAME, NEAR = 0, 1, 2
 SCALES = np.array([0.6, 1.0, 1.001])
 """Loads that every question is answered at, as shares of its own."""
 JUMP = 0.02
-"""What a thousandth more load, or a thousandth longer prompts, may move. Prompts end on tiles of kernels, so that
-a few answers do step with the prompt."""
+"""What a thousandth more load, or a thousandth longer prompts, may move, beside what is left of an engine's time."""
+TILE, LARGEST_STEP = 128, 0.25
+"""Rows of a kernel's tile: a prompt that ends on one takes another when it grows, and that share of its time more."""
 FIGURES = ("ttft_s", "tpot_s", "requests_per_s")
 SLOWER = {"ttft_s": 0.02, "tpot_s": 1e-6, "requests_per_s": 1e-6}
 """By how much a figure may be larger at a lower load: a prompt that rides in a fuller pass reads fewer weights of its
@@ -198,16 +199,22 @@ def broken(a: Answers) -> Iterator[tuple[str, int, float]]:
         yield from check("rate times time is the clients", 1.0 - 1e-5 - inside)
     # neighbours
     lone = a.clients is not None and a.clients[:, 0] * SCALES[LESS] < 1.0
+    # what is left of the engine's time, and what the other load takes of it: a queue is as long as its inverse
+    left, left_near = (
+        np.maximum(1.0 - np.maximum(np.asarray(x.budget_share), np.asarray(x.utilisation)), 1e-3)
+        for x in (a.found, a.near)
+    )
+    fuller = 2.0 * np.abs(left[:, SAME] / left[:, NEAR] - 1.0)
+    # a longer prompt takes a tile more of a kernel, or a pass more
+    rows = np.minimum([float(q.in_) for q in a.questions], [o.requests.budget for o in a.asks])
+    step = np.minimum(TILE / rows, LARGEST_STEP) + p["tpot_s"][:, SAME] / p["ttft_s"][:, SAME]
+    step = step + 2.0 * np.abs(left[:, SAME] / left_near[:, 0] - 1.0)
     for name in FIGURES:
         value = np.where(p[name] > 0, p[name], 1.0)
         here = value[:, SAME]
-        # a wait grows as 1 / (1 - u): what is nearly saturated moves by more than a thousandth
-        busy = np.maximum(np.asarray(a.found.budget_share), np.asarray(a.found.utilisation))[:, SAME]
-        idle = 1.0 - np.minimum(busy, 1.0 - 1e-3)
-        steep = np.maximum(JUMP, 2.0 * (SCALES[NEAR] - SCALES[SAME]) / idle)
-        yield from check(f"{name} jumps with the load", np.abs(value[:, NEAR] / here - 1.0) - steep)
+        yield from check(f"{name} jumps with the load", np.abs(value[:, NEAR] / here - 1.0) - JUMP - fuller)
         longer = np.where(several | (name != "tpot_s"), np.asarray(getattr(a.near, name))[:, 0], 1.0)
-        yield from check(f"{name} jumps with the prompt", np.abs(longer / here - 1.0) - JUMP)
+        yield from check(f"{name} jumps with the prompt", np.abs(longer / here - 1.0) - JUMP - step)
         if a.rates is not None or name != "requests_per_s":
             slower = np.where(lone, 0.0, value[:, LESS] / here - 1.0 - SLOWER[name])
             yield from check(f"{name} is worse at less load", slower)

@@ -10,7 +10,9 @@ import pytest
 from chipwise.calibrate.fit_level import (
     FACTORS,
     LEVELS,
+    MIDDLE,
     PROMPTS,
+    STARTS,
     LevelFit,
     LevelRows,
     fit_level,
@@ -24,10 +26,12 @@ from chipwise.catalog.rounds import ROUNDS, software_age
 
 STACKS = (("trtllm", "nvidia"), ("vllm", "amd"))
 BENCHMARKS = ("short", "long")
+STARTING = 4.0  # of engines, which one of the stacks is
 
 
 def rows(tuned: dict[str, float], immature: float, prompt: dict[str, float]) -> LevelRows:
-    """Submissions of a machine whose rate falls with passes, and with the root of the prompt."""
+    """Submissions of a machine whose rate falls with passes, with the root of the prompt, and of engines of which up to
+    a third of the time is starting kernels."""
     rng = np.random.default_rng(0)
     size = 240
     stack, benchmark = rng.integers(2, size=size), rng.integers(2, size=size)
@@ -41,12 +45,17 @@ def rows(tuned: dict[str, float], immature: float, prompt: dict[str, float]) -> 
     lag = np.maximum(immaturity(age) - immaturity(software_age("2026-06")), 0.0)
     pace = np.array([tuned[r] for r in labels["runtime"]]) * np.exp(immature * lag)
     length = np.array([prompt[b] for b in labels["benchmark"]])
+    engines, share = stack == 0, rng.uniform(0.0, 0.3, size)
+    by_starts = base[:, None] - share[:, None] * np.log(STARTS)
+    started = np.where(engines, share * np.log(STARTING / STARTS[MIDDLE]), 0.0)
     return LevelRows(
-        np.exp(-(base - np.log(pace) - 0.5 * np.log(length))),
+        np.exp(-(base - np.log(pace) - 0.5 * np.log(length) - started)),
         base[:, None] - np.log(FACTORS),
         base[:, None] - 0.5 * np.log(PROMPTS),
+        by_starts,
         age,
         np.ones(size, dtype=bool),
+        engines,
         labels,
     )
 
@@ -59,6 +68,7 @@ def test_the_fit_finds_what_made_the_rows() -> None:
     theirs = fitted.pace("vllm", [get_chip("mi300x")], tuned=True, software="")
     assert ours[0] / theirs[0] == pytest.approx(0.7 / 0.95, rel=0.03)
     assert fitted.prompt("long") / fitted.prompt("short") == pytest.approx(3.0, rel=0.1)
+    assert fitted.starts == pytest.approx(STARTING, rel=0.1)
     assert fitted.slower("v4.0") == pytest.approx(np.exp(0.8 * (immaturity(0.0) - immaturity(4.5))), rel=0.05)
 
 

@@ -80,7 +80,9 @@ def by_trying_all(
         best: dict[bool, int] = {}
         for j, wary in ((j, wary) for j in range(len(p.batch[0])) for wary in (False, True)):
             held = p.resident[0, j]
-            if j and not held <= min(float(np.asarray(memory.sequences).item()), d.policies.max_sequences):
+            if j and not held <= min(
+                float(np.asarray(memory.running(stages)).item()), d.policies.max_sequences
+            ):
                 continue
             if w.task == "local" and j:
                 continue

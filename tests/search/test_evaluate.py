@@ -86,7 +86,7 @@ def test_batches_are_allowed_that_fit_in_memory_and_runtime() -> None:
     live = e.reason == 0
     held = e.prediction.resident
     with np.errstate(invalid="ignore"):
-        fits = (held <= np.asarray(e.memory.sequences)) & (held <= 64)
+        fits = (held <= np.asarray(e.memory.running(e.group.layouts(trailing=1).pp))) & (held <= 64)
     fits[:, 0] |= live  # of a plan that fits: as many as have room
     assert np.array_equal(e.allowed, fits & live[:, None])
     assert e.allowed[live][:, 0].all()
@@ -149,7 +149,7 @@ def test_a_pipeline_that_is_barely_filled_promises_no_more_than_has_room() -> No
     workload = Workload(prompt_tokens=80_000, output_tokens=2000)
     e = evaluate(DENSE, group, workload, *RATES)
     assert REASONS[e.reason[0]] is Reason.OK
-    room = float(np.asarray(e.memory.sequences).item())
+    room = float(np.asarray(e.memory.running(4.0)).item())
     assert 4 <= room < 8
     assert e.prediction.resident[0, 0] <= room * (1 + 1e-6)
     rate = e.prediction.requests_per_s[0, :1]

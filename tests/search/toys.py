@@ -49,9 +49,10 @@ def loads(graph: Graph, group: Group, workload: Workload) -> Loads:
     """The engine of a group of one, ready to be loaded."""
     policies = group.deployments[0].policies
     requests = Requests.of(workload, policies)
-    room = np.asarray(memory_of(graph, group, requests).sequences).reshape(1)
-    limit = np.minimum(room, policies.max_sequences)
     local = workload.task == "local"
+    memory, stages = memory_of(graph, group, requests), 1.0 if local else group.layout.pp
+    room = np.asarray(memory.running(stages)).reshape(1)
+    limit = np.minimum(room, policies.max_sequences)
     return engines_of(graph, group, requests, limit, *RATES, local=local).under(RATES[1].service)
 
 

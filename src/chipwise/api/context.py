@@ -76,7 +76,7 @@ class Context:
             costs = self.numbers.as_installed(costs, software, chips, self.tactics.software)
         overheads = served_overheads(self.numbers, family, software, chips)
         overheads = replace(overheads, two_batches="two_batches" in deployments[0].runtime.features)
-        return costs, self.tactics.paced(overheads, self.numbers, software, chips)
+        return costs, self.tactics.paced(overheads, self.numbers, deployments[0].runtime, chips)
 
     def caution(self, deployments: Sequence[Deployment]) -> Caution:
         """What times of deployments are multiplied with so that they hold with the workload's confidence: the upper

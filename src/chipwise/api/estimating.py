@@ -21,7 +21,7 @@ from chipwise.predict.passes import Requests
 from chipwise.predict.service import Loads, Prediction, Service
 from chipwise.report.assemble import Fleet, model_record, rank_plans, workload_record
 from chipwise.report.records import PlanReport
-from chipwise.search.evaluate import Pools, engines_of
+from chipwise.search.evaluate import Pools, engines_of, in_flight
 from chipwise.search.evaluate import prompt_workers as prompt_workers_for
 from chipwise.search.memory import memory_of
 from chipwise.search.space import Deployment, Group
@@ -118,12 +118,16 @@ def loads_of(asks: Sequence[Asked], *, by_part: bool = False) -> tuple[Group, Lo
     group = Group(deployments, np.arange(len(asks)), Layout(*columns))
     requests = Requests.stack([a.requests for a in asks])
     costs, overheads = first.rates(deployments)
-    paces = [_pace(a, a.context) / _pace(a, first) for a in asks]
-    if any(pace != 1.0 for pace in paces):
-        factors = {part: overheads.factors.get(part, 1.0) * np.array(paces) for part in PARTS}
+    if any(a.context.tactics != first.tactics for a in asks):
+        own, its = (
+            [_factors(a, context(a)) for a in asks] for context in (lambda a: a.context, lambda _: first)
+        )
+        paces = {part: np.array([o[part] / i[part] for o, i in zip(own, its, strict=True)]) for part in PARTS}
+        factors = {part: overheads.factors.get(part, 1.0) * pace for part, pace in paces.items()}
         overheads = replace(overheads, factors=factors)
     memory = memory_of(first.found.graph, group, requests)
-    sequences = np.broadcast_to(np.asarray(memory.sequences), (len(asks), 1))[:, 0]
+    least = in_flight(first.workload, group.layouts(trailing=1).pp)
+    sequences = np.broadcast_to(memory.running(least), (len(asks), 1))[:, 0]
     limit = np.minimum(sequences, deployments[0].policies.max_sequences)
     replicas = np.array([float(a.replicas) for a in asks])
     pools = None
@@ -149,10 +153,11 @@ def loads_of(asks: Sequence[Asked], *, by_part: bool = False) -> tuple[Group, Lo
     return group, engines.under(Service.stack(services))
 
 
-def _pace(one: Asked, context: Context) -> float:
-    """Passes of a deployment under the level and age of the software of a context."""
+def _factors(one: Asked, context: Context) -> dict[str, float]:
+    """Parts of passes of a deployment under the level and age of the software of a context."""
     d = one.deployment
-    return float(context.tactics.pace(context.numbers, d.runtime.id, [d.chip])[0])
+    found = context.tactics.factors(context.numbers, d.runtime, [d.chip])
+    return {part: float(value[0]) for part, value in found.items()}
 
 
 def served(asks: Sequence[Asked], loads: Loads) -> Prediction:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from chipwise.calibrate.fit_level import LevelFit
+from chipwise.calibrate.fit_level import STARTING, LevelFit
 from chipwise.calibrate.parameters import Parameters
 from chipwise.catalog.chip import Chip
 from chipwise.catalog.harness import NO_HARNESS, Harness
 from chipwise.catalog.rounds import software_age
+from chipwise.catalog.runtime import Runtime
 from chipwise.errors import UsageError
 from chipwise.parallel.layout import Layout, Reason
 from chipwise.predict.overheads import Overheads
@@ -54,11 +55,13 @@ class Tactics:
                 f"software of {self.software}: nothing that old was measured", f"{OLDEST} or later"
             )
 
-    def pace(self, numbers: Parameters, runtime: str, chips: Sequence[Chip]) -> Array:
-        """Passes of software of this level and age over those of stock software of the newest, one per chip: what
-        submissions to MLPerf show."""
-        fitted = numbers.derived(LevelFit.of)
-        return fitted.pace(runtime, chips, tuned=self.level == "tuned", software=self.software)
+    def factors(self, numbers: Parameters, runtime: Runtime, chips: Sequence[Chip]) -> Mapping[str, Array]:
+        """Parts of passes of software of this level and age over those of stock software of the newest, one per chip:
+        what submissions to MLPerf show."""
+        fitted, tuned = numbers.derived(LevelFit.of), self.level == "tuned"
+        pace = fitted.pace(runtime.id, chips, tuned=tuned, software=self.software)
+        started = pace * (fitted.starts if tuned and "engines" in runtime.features else 1.0)
+        return {part: started if part in STARTING else pace for part in PARTS}
 
     def drawn(self, workload: Workload) -> Workload:
         """The workload with the lengths that the harness really sends: their mean is below the nominal one."""
@@ -89,13 +92,15 @@ class Tactics:
         return self.speculation is not None and not self.lookup and graph.extra("mtp") is not None
 
     def paced(
-        self, overheads: Overheads, numbers: Parameters, runtime: str, chips: Sequence[Chip]
+        self, overheads: Overheads, numbers: Parameters, runtime: Runtime, chips: Sequence[Chip]
     ) -> Overheads:
         """Overheads of deployments under software of this level and age."""
         if self.level == "stock" and not self.software:
             return overheads
-        pace = self.pace(numbers, runtime, chips)
-        return replace(overheads, factors={part: overheads.factors.get(part, 1.0) * pace for part in PARTS})
+        factors = self.factors(numbers, runtime, chips)
+        return replace(
+            overheads, factors={part: overheads.factors.get(part, 1.0) * f for part, f in factors.items()}
+        )
 
     def notes(self, graph: Graph, numbers: Parameters) -> list[str]:
         """What they mean, in words."""

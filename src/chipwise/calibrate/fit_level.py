@@ -3,8 +3,10 @@
     passes of a level and age = those of stock software of the newest date x tuned x exp(A (i(age) - i(newest)))
 
 with i(age) = exp(-(age + 1) / 0.9), age in rounds of MLPerf since v4.0. `tuned` is one number per runtime and vendor of
-chips; A is one number; of every benchmark whose prompts were not published the mean prompt is one number. None is of a
-chip, a model or a submitter. Fitted on the best submission of every cell, by `calibrate.fit`.
+chips; A is one number; of every benchmark whose prompts were not published the mean prompt is one number. Where a
+runtime is tuned by building engines, whose kernels the host starts one by one instead of replaying a captured graph,
+starting kernels takes `starts` times as long: one number, which tight limits show and throughput hides. None is of
+a chip, a model or a submitter. Fitted on the best submission of every cell, by `calibrate.fit`.
 """
 
 from __future__ import annotations
@@ -27,10 +29,13 @@ from chipwise.units import Array, Real
 __all__ = [
     "FACTORS",
     "LEVELS",
+    "MIDDLE",
     "NEWEST",
     "PREFIX",
     "PROMPTS",
     "SOURCE",
+    "STARTING",
+    "STARTS",
     "LevelFit",
     "LevelRows",
     "fit_level",
@@ -50,16 +55,27 @@ chips (H200, L40S, MI300X) gained a fifth from v4.0 to v4.1 and little after v5.
 
 LEVELS: Mapping[str, Quantity] = {
     "tuned": Quantity(0.85, 0.2, "ratio of passes", (Level(("runtime", "vendor"), 0.1),), 0.2, 3.0),
+    # products that a host starts one by one, over the same in captured graphs: 5.6 in timings of kernels
+    "starts": Quantity(5.5, 0.3, "ratio of the time to start kernels", (), 1.0, 10.0),
     "immature": Quantity(1.0, 0.3, "log of passes one round before v4.0", (), 0.05, 3.0),
     "prompt": Quantity(
         1.0, 1e-6, "ratio of the guessed mean prompt", (Level(("benchmark",), 0.5),), 1.0 / 3.0, 3.0
     ),
 }
 
-FACTORS: Array = np.array([0.6, 1.0, 1.7])
-"""Factors on passes at which the answer to every row is tabulated; between them it is interpolated in logarithms."""
+FACTORS: Array = np.array([0.55, 0.85, 1.4])
+"""Factors on passes at which the answer to every row is tabulated; between them it is interpolated in logarithms. The
+middle of every table is close to what was fitted before: beside it all are taken to multiply, which limits break."""
 PROMPTS: Array = np.array([0.5, 1.0, 2.0])
-"""Factors on the guessed mean prompt, likewise, at passes as they are; both are taken to multiply."""
+"""Factors on the guessed mean prompt, likewise."""
+STARTS: Array = np.array([3.0, 5.5, 9.0])
+"""Factors on the time to start kernels, likewise."""
+
+MIDDLE = 1
+"""Place of the middle in `FACTORS`, `PROMPTS` and `STARTS`."""
+
+STARTING = frozenset(("launch", "experts.launch"))
+"""Parts of a pass (`predict.parts`) that are the start of kernels."""
 
 
 def immaturity(age: Real) -> Real:
@@ -71,14 +87,17 @@ def immaturity(age: Real) -> Real:
 @dataclass(frozen=True)
 class LevelRows:
     """Submissions: seconds per token [row]; logarithms of the tokens per second that the product answers, `by_pace`
-    [row, factor] at `FACTORS` on passes and `by_prompt` [row, prompt] at `PROMPTS`; age in rounds; labels `runtime`,
-    `vendor`, `benchmark`. `tuned`: a tuned submission, not reference code."""
+    [row, factor] at `FACTORS` on passes, `by_prompt` [row, prompt] at `PROMPTS` and `by_starts` [row, factor] at
+    `STARTS`; age in rounds; labels `runtime`, `vendor`, `benchmark`. `tuned`: a tuned submission, not reference code;
+    `engines`: and tuned by engines without captured graphs."""
 
     seconds: Array
     by_pace: Array
     by_prompt: Array
+    by_starts: Array
     age: Array
     tuned: NDArray[np.bool_]
+    engines: NDArray[np.bool_]
     labels: Labels
 
     def __len__(self) -> int:
@@ -90,8 +109,10 @@ class LevelRows:
             self.seconds[index],
             self.by_pace[index],
             self.by_prompt[index],
+            self.by_starts[index],
             self.age[index],
             self.tuned[index],
+            self.engines[index],
             {k: v[index] for k, v in self.labels.items()},
         )
 
@@ -101,8 +122,10 @@ class LevelRows:
         # nobody tunes software to be slower than stock
         pace = np.where(self.tuned, np.minimum(values["tuned"], 1.0), 1.0) * slow
         log_rate = _between(FACTORS, self.by_pace, pace)
-        middle = self.by_prompt[:, len(PROMPTS) // 2]
+        middle = self.by_prompt[:, MIDDLE]
         log_rate = log_rate + _between(PROMPTS, self.by_prompt, np.asarray(values["prompt"])) - middle
+        started = _between(STARTS, self.by_starts, np.asarray(values["starts"])) - self.by_starts[:, MIDDLE]
+        log_rate = log_rate + np.where(self.engines, started, 0.0)
         return np.asarray(np.exp(-log_rate))
 
 
@@ -122,6 +145,12 @@ class LevelFit:
         }
         values = self.effects.values(labels)
         return self.slower(software, tuned=tuned) * (np.asarray(values["tuned"]) if tuned else np.ones(size))
+
+    @property
+    def starts(self) -> float:
+        """Time to start a kernel in tuned engines over that in captured graphs, at least 1."""
+        labels = {name: np.array([""]) for name in ("runtime", "vendor", "benchmark")}
+        return float(np.mean(self.effects.values(labels)["starts"]))
 
     def slower(self, software: str, *, tuned: bool = True) -> float:
         """Passes of software of a date or round ("": the newest) over those of the newest, at least 1. Before the first
@@ -164,10 +193,12 @@ class LevelFit:
         return cls(Effects.of(own, PREFIX, LEVELS))
 
 
-def without_level(numbers: Parameters, pace: float = 1.0, prompt: float = 1.0) -> Parameters:
-    """The same numbers with tuned software at these factors on passes and on guessed prompts."""
+def without_level(
+    numbers: Parameters, pace: float = 1.0, prompt: float = 1.0, starts: float = 1.0
+) -> Parameters:
+    """The same numbers with tuned software at these factors on passes, on guessed prompts and on starts of kernels."""
     table = {name: p for name, p in numbers.table.items() if not name.startswith(f"{PREFIX}.")}
-    plain = {"tuned": pace, "prompt": prompt}
+    plain = {"tuned": pace, "prompt": prompt, "starts": starts}
     own = {f"{PREFIX}.{n}.all": Parameter(v, v, 0.0, LEVELS[n].unit, "assumed") for n, v in plain.items()}
     return replace(numbers, table={**table, **own})
 

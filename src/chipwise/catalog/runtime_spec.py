@@ -29,7 +29,7 @@ MemoryBase = Literal["total", "free_before_load", "free_after_load"]
 State = Literal["yes", "weights_only", "no", "unknown"]
 Operator = Literal["attention", "latent_attention", "latent_layer", "experts", "all_reduce"]
 Feature = Literal[
-    "tp", "pp", "ep", "cp", "attention_dp", "lora", "disaggregated", "padded_heads",
+    "tp", "pp", "ep", "cp", "attention_dp", "lora", "disaggregated", "padded_heads", "engines",
     # experts spread over a network, copies of experts that fill what ep does not divide, two halves of a batch in turn
     "wide_ep", "spare_experts", "two_batches",
 ]  # fmt: skip

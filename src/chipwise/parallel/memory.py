@@ -58,6 +58,13 @@ class MemoryAccount:
         room: Real = np.floor(self._share_of_room)
         return room
 
+    def running(self, least: Real = 1.0) -> Real:
+        """Sequences of scattered lengths around the asked context that run on one rank on average: the next one misses
+        half of its room; `least` where as many fit."""
+        share = self._share_of_room
+        room: Real = np.maximum(share - 0.5, np.minimum(share, least))
+        return room
+
     @property
     def tokens(self) -> Real:
         """Cache tokens that fit, at the mean cost of a token of the asked context."""
@@ -91,12 +98,14 @@ def account(
     adapter_bytes: float = 0.0,
     *,
     pooled: bool = False,
+    mean: bool = False,
 ) -> MemoryAccount:
     """The account of one device under a runtime's policies.
 
     `reserved_bytes` belong to display and system; `adapter_bytes` of low-rank adapters are held whole by every
     rank of a stage (their input side is not cut by the common runtimes). `pooled`: a compiler lays the model out
-    over all devices as if their memory were one, tables and uneven stages included.
+    over all devices as if their memory were one, tables and uneven stages included. `mean`: sequences have scattered
+    lengths around `context`.
     """
     shared = np.where(np.asarray(sharded.layout.devices) > 1, policies.collective_bytes, 0.0)
     outside = (
@@ -122,7 +131,7 @@ def account(
     else:
         cache = np.where(np.asarray(free - held) > 0, share * (free - held), free - held)
     withheld = free - held - cache
-    sequence = kv_sequence_bytes(sharded, policies, context)
+    sequence = kv_sequence_bytes(sharded, policies, context, mean=mean)
     items = (*weights, *inside, *outside)
     return MemoryAccount(capacity_bytes, items, withheld, cache, sequence, context)
 
@@ -193,15 +202,16 @@ def workspace_bytes(sharded: Sharded, policies: Policies) -> Real:
     return 2.0 * tokens * (residual + widest) + logits
 
 
-def kv_sequence_bytes(sharded: Sharded, policies: Policies, context: Real) -> Real:
-    """Cache bytes of one sequence on one rank of the fullest stage, in whole pages."""
+def kv_sequence_bytes(sharded: Sharded, policies: Policies, context: Real, *, mean: bool = False) -> Real:
+    """Cache bytes of one sequence on one rank of the fullest stage, in whole pages; `mean`: of sequences of scattered
+    lengths around `context`."""
     graph, pp = sharded.graph, np.asarray(sharded.layout.pp, dtype=float)
     share = np.ceil(graph.layers / pp) / graph.layers
     total: Real = 0.0
     for repeat, block in graph.distinct():
         sizes = sharded.sizes(block)
         for cache in block.caches:
-            total = total + repeat * share * cache.bytes(sizes, context, policies.kv_block_tokens)
+            total = total + repeat * share * cache.bytes(sizes, context, policies.kv_block_tokens, mean=mean)
     return total
 
 

@@ -54,23 +54,26 @@ class Sharded:
         layers = tuple((repeat * self.stretch, block) for repeat, block in graph.distinct())
         return ((1.0, graph.embed), *layers, (1.0, graph.head))
 
-    def ops(self, step: Step) -> Iterator[tuple[Real, Op]]:
-        """Operators of one rank with their repeats."""
-        for repeat, block in self.blocks():
+    def ops(self, step: Step, stages_of: Sharded | None = None) -> Iterator[tuple[Real, Op]]:
+        """Operators of one rank with their repeats, these of another layout's stages if given."""
+        for (repeat, _), (_, block) in zip((stages_of or self).blocks(), self.blocks(), strict=True):
             sizes = self.sizes(block)
             for node in block.nodes:
                 for op in node.ops(sizes, step):
                     yield repeat, op
 
-    def comms(self, step: Step) -> Iterator[tuple[Real, Comm]]:
-        """Exchanges of one rank with their repeats. Zero bytes where a degree is one."""
-        for repeat, block in self.blocks():
+    def comms(self, step: Step, stages_of: Sharded | None = None) -> Iterator[tuple[Real, Comm]]:
+        """Exchanges of one rank with their repeats, these and those between stages of another layout if given. Zero
+        bytes where a degree is one."""
+        whole = stages_of or self
+        for (repeat, _), (_, block) in zip(whole.blocks(), self.blocks(), strict=True):
             sizes = self.sizes(block)
             for comm in self._block_comms(block, sizes, step):
                 yield repeat, comm
         hidden = float(self.graph.model.hidden)
-        hop = step.tokens * hidden * ACTIVATION_BYTES / self.layout.tp
-        yield self.layout.pp - 1.0, Comm("p2p", hop, np.minimum(self.layout.pp, 2.0), "pp")
+        layout = whole.layout
+        hop = step.tokens * hidden * ACTIVATION_BYTES / layout.tp
+        yield layout.pp - 1.0, Comm("p2p", hop, np.minimum(layout.pp, 2.0), "pp")
 
     def _block_comms(self, block: Block, sizes: Sizes, step: Step) -> Iterator[Comm]:
         pending: Node | None = None  # a partial sum that nobody has needed whole yet

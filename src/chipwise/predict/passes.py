@@ -174,6 +174,12 @@ class PassTable:
         # a budget in chunks, each in a pass: what rides for nothing behind one read of the weights does so once a pass
         split = added_s[..., 0] * many[:, None] + np.where(self.alone, 0.0, many - 1.0)[:, None] * decode_s
         added_s[..., 1] = np.clip(added_s[..., 1], added_s[..., 0], split)
+        # a pass with prompts may be padded too
+        whole = decode_s[..., None] + added_s
+        whole = np.minimum.accumulate(whole[:, ::-1], axis=1)[:, ::-1]
+        added_s = np.where(
+            self.alone[:, None, None], added_s, np.maximum(whole - decode_s[..., None], _STEEPEST)
+        )
         # in one piece each, as `Passes.at` reads them
         return Passes(np.ascontiguousarray(decode_s), np.ascontiguousarray(added_s), prompt_s)
 
@@ -259,7 +265,8 @@ def tabulate(
     names = PARTS if factors is None else RESOURCES
 
     def fold(parts: Iterable[tuple[str, Cost]], columns: int, shared: bool | None = None) -> Array:
-        total = np.zeros((size, columns, len(names)))
+        # resources apart until all is added: sums run through memory in one piece
+        total = [np.zeros((size, columns)) for _ in names]
         for part, cost in parts:
             if shared is not None and part.startswith(_SHARED) is not shared:
                 continue
@@ -270,8 +277,8 @@ def tabulate(
                 else:
                     place = _RESOURCE["host" if part == "host" else resource]
                     times = seconds * factors.get(entry, 1.0)
-                total[..., place] += times
-        return total
+                total[place] += times
+        return np.stack(total, axis=-1)
 
     def column(value: Real) -> Real:
         return np.asarray(value, dtype=float).reshape(-1, 1)
@@ -289,21 +296,21 @@ def tabulate(
         )
 
     several = bool(np.any(budget > chunk * (1.0 + 1e-9)))
-    wanted = (chunk, budget) if several else (chunk,)
-    own = [fold(parts_of(prompts(tokens)), 1) for tokens in wanted]
-    lone = own[0]
+    # both sizes of prompts side by side: every operator is asked about once
+    tokens = np.concatenate(np.broadcast_arrays(chunk, budget), axis=1) if several else np.atleast_2d(chunk)
+    kinds = tokens.shape[1]
+    own = fold(parts_of(prompts(tokens)), kinds)
+    lone = own[:, :1]
     spread = column(ranks)
     if np.any(spread > 1.0):
         lone = fold(parts_of(prompts(chunk / spread)), 1, True) + fold(parts_of(prompts(chunk)), 1, False)
     plain = fold(parts_of(decoding(b)), len(BATCHES))
     if alone:
-        added = [np.broadcast_to(x, (size, len(_COARSE), len(names))) for x in own]
+        added = np.broadcast_to(own[:, :, None], (size, kinds, len(_COARSE), len(names)))
     else:
-        coarse = _COARSE[None, :]
-        below = plain[:, np.searchsorted(BATCHES, _COARSE)]
-        added = [
-            fold(parts_of(decoding(coarse) + prompts(tokens)), len(_COARSE)) - below for tokens in wanted
-        ]
+        step = decoding(np.tile(_COARSE, kinds)[None, :]) + prompts(np.repeat(tokens, len(_COARSE), axis=1))
+        mixed = fold(parts_of(step), kinds * len(_COARSE)).reshape(size, kinds, len(_COARSE), len(names))
+        added = mixed - plain[:, None, np.searchsorted(BATCHES, _COARSE)]
     if speculation:
         if draft_of is not None:
             plain = plain + speculation.draft_tokens * fold(draft_of(decode(b, context)), len(BATCHES))
@@ -311,8 +318,8 @@ def tabulate(
     return PassTable(
         tuple(names),
         plain,
-        np.stack([added[0], added[-1]], axis=2),
-        np.concatenate([own[0], own[-1], lone], axis=1),
+        np.stack([added[:, 0], added[:, -1]], axis=2),
+        np.concatenate([own[:, :1], own[:, -1:], lone], axis=1),
         np.full(size, alone),
         requests,
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,21 +15,50 @@ from chipwise.cost.price import CostParameters, narrow, price
 from chipwise.cost.simt.family import SimtParameters
 from chipwise.parallel.layout import Layout
 from chipwise.parallel.overlap import behind, stolen_share
-from chipwise.parallel.shard import Sharded
+from chipwise.parallel.shard import Sharded, shard
 from chipwise.predict.exchange import comm_time, device_network
 from chipwise.predict.overheads import Overheads
 from chipwise.predict.parts import part_of, quantity
-from chipwise.units import Real
+from chipwise.units import Array, Real
 from chipwise.workload.moe import busiest_rank, distinct_experts
 from chipwise.workload.op import Op
 from chipwise.workload.step import Step, is_decoding
 
-__all__ = ["step_cost", "step_parts"]
+__all__ = ["Alike", "step_cost", "step_parts"]
 
 NARROW = frozenset(("fp8", "int8", "fp4"))
 # One scale per matrix, known beforehand: the norm or activation before writes narrow values itself.
 STATIC = frozenset(("fp8",))
 EXCHANGED = "all_to_all"  # the part that takes tokens to their experts and back
+
+
+@dataclass(frozen=True)
+class Alike:
+    """Rows of layouts whose ranks work on the same operators, however many stages follow each other: the row `of` each,
+    and one of each kind, with its devices and numbers, `first` the place of that."""
+
+    of: NDArray[np.intp]
+    first: NDArray[np.intp]
+    layout: Layout
+    device: Device
+    efficiency: CostParameters
+
+    @classmethod
+    def kinds(cls, which: NDArray[np.intp], layout: Layout) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        """The first row of each kind, and the kind of each row, of devices `which` and columns of degrees."""
+        columns = (np.broadcast_to(np.asarray(layout.part(p)), which.shape) for p in ("tp", "dp", "ep"))
+        _, first, of = np.unique(np.stack([which, *columns]), axis=1, return_index=True, return_inverse=True)
+        return first, of.reshape(-1)
+
+    def spread(self, value: Real) -> Real:
+        """A value of kinds, [kind, ...] or shared by all, for every row."""
+        own = np.ndim(value) > 1 and len(self.first) > 1 and np.shape(value)[0] == len(self.first)
+        found: Array = np.asarray(value)[self.of] if own else np.asarray(value)
+        return found
+
+    def cost(self, of_kinds: Cost) -> Cost:
+        """The exposed seconds of kinds for every row; of what is hidden no table asks."""
+        return Cost({name: self.spread(value) for name, value in of_kinds.exposed.items()})
 
 
 def step_cost(
@@ -59,17 +89,24 @@ def step_cost(
 
 
 def step_parts(
-    sharded: Sharded, step: Step, device: Device, efficiency: CostParameters, overheads: Overheads
+    sharded: Sharded,
+    step: Step,
+    device: Device,
+    efficiency: CostParameters,
+    overheads: Overheads,
+    *,
+    alike: Alike | None = None,
 ) -> Iterator[tuple[str, Cost]]:
     """Every operator and exchange of one pass of one replica: its part (see `parts`) and its seconds, repeats
     included, before any factor. Latency of exchanges and the host's work per pass are under "launch".
 
     Where experts lie over a network and the runtime works on two halves of a batch in turn, exchanges of one half hide
-    behind the other's work; `_overlapped`."""
+    behind the other's work; `_overlapped`. Rows that are `alike` are priced once, unless the step itself differs
+    between rows."""
     wide = np.asarray(sharded.layout.tp * sharded.layout.dp > device.domain)
-    whole = _parts(sharded, step, device, efficiency, overheads)
+    whole = _parts(sharded, step, device, efficiency, overheads, alike)
     if overheads.two_batches and wide.any():
-        halves = _parts(sharded, step.halved, device, efficiency, overheads)
+        halves = _parts(sharded, step.halved, device, efficiency, overheads, alike)
         able = wide & np.asarray(step.sequences >= 2.0)
         steals = 0.0 if all(is_decoding(s) for s in step.segments) else stolen_share(device.family)
         whole = _overlapped(list(whole), list(halves), able, steals)
@@ -106,35 +143,55 @@ def _overlapped(
 
 
 def _parts(
-    sharded: Sharded, step: Step, device: Device, efficiency: CostParameters, overheads: Overheads
+    sharded: Sharded,
+    step: Step,
+    device: Device,
+    efficiency: CostParameters,
+    overheads: Overheads,
+    alike: Alike | None,
 ) -> Iterator[tuple[str, Cost]]:
     """`step_parts` of a pass in one piece."""
+    whole, network, costs = sharded, device_network(device), efficiency
+    if any(np.shape(v)[:1] > (1,) for s in step.segments for v in (s.batch, s.q, s.kv)):
+        alike = None
+    if alike is not None:
+        sharded, device, efficiency = shard(sharded.graph, alike.layout), alike.device, alike.efficiency
     if isinstance(efficiency, DataflowModel):
         # compilers spread a model evenly over its chips
         efficiency = efficiency.holding(sharded.graph.weight_bytes() / sharded.layout.devices)
     elif isinstance(efficiency, SimtParameters):
         efficiency = efficiency.beside(sum(s.batch * s.q for s in step.segments if is_decoding(s)))
-    for repeat, op in sharded.ops(step):
-        cost = price(op, device, efficiency) * repeat
+    for repeat, op in sharded.ops(step, whole):
+        cost = _every(price(op, device, efficiency), alike) * repeat
         yield part_of(op), cost
         if op.kind == "experts":
-            yield "imbalance", _imbalance(op, sharded.layout, cost)
+            yield "imbalance", _imbalance(op, sharded.layout, cost, alike)
         if op.kind == "gemm" and op.compute in NARROW and op.weight not in STATIC:
-            yield "quantise", narrow(op, device, efficiency) * repeat
-    network = device_network(device)
-    for repeat, comm in sharded.comms(step):
-        latency, transfer = comm_time(comm, sharded.layout, network, efficiency, overheads)
+            yield "quantise", _every(narrow(op, device, efficiency), alike) * repeat
+    within = network if alike is None else device_network(device)
+    for repeat, comm in sharded.comms(step, whole):
+        between = comm.axis == "pp"  # stages are of a row, not of its kind
+        seen = (whole.layout, network, costs) if between else (sharded.layout, within, efficiency)
+        latency, transfer = comm_time(comm, *seen, overheads)
+        if alike is not None and not between:
+            latency, transfer = alike.spread(latency), alike.spread(transfer)
         yield comm.kind, Cost({"launch": latency * repeat, "network": transfer * repeat})
     # every stage has a host process of its own, which works for each micro-batch
-    passes = sharded.layout.pp * overheads.iteration_s
+    passes = whole.layout.pp * overheads.iteration_s
     yield "host", Cost({"launch": passes, "host": overheads.sequence_s * step.sequences})
 
 
-def _imbalance(op: Op, layout: Layout, even: Cost) -> Cost:
+def _every(cost: Cost, alike: Alike | None) -> Cost:
+    return cost if alike is None else alike.cost(cost)
+
+
+def _imbalance(op: Op, layout: Layout, even: Cost, alike: Alike | None) -> Cost:
     """What the busiest rank of experts takes beyond the mean one."""
     d = op.dims
     hit = distinct_experts(d["tokens"], d["experts"], d["top_k"])
     read, rows = busiest_rank(layout.ep, d["experts"], hit, d["tokens"] * d["top_k"])
+    if alike is not None:
+        read, rows = alike.spread(read), alike.spread(rows)
     none: Real = 0.0
     return Cost(
         {

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from chipwise.cost.cost import RESOURCES, Cost
+from chipwise.cost.dataflow import DataflowModel
 from chipwise.cost.device import Device
 from chipwise.cost.price import CostParameters
 from chipwise.cost.roofline import roofline
@@ -19,7 +21,7 @@ from chipwise.predict.overheads import Overheads
 from chipwise.predict.passes import BATCHES, PartsOf, PassTable, Requests, tabulate
 from chipwise.predict.service import Engines, Prediction, transfer_s
 from chipwise.predict.speculative import draft_graph, verification
-from chipwise.predict.step import step_parts
+from chipwise.predict.step import Alike, step_parts
 from chipwise.search.memory import memory_of
 from chipwise.search.space import Group
 from chipwise.search.targets import held
@@ -149,8 +151,8 @@ def evaluate(
             (nothing, nothing),
         )
     rows = Group(group.deployments, group.which[live], _take(group.layout, live))
-    kept = np.asarray(memory.sequences)
-    limit = np.minimum(np.broadcast_to(kept, (len(live), 1))[live, 0], policies.max_sequences)
+    kept = np.broadcast_to(memory.running(smallest), (len(live), 1))
+    limit = np.minimum(kept[live, 0], policies.max_sequences)
     engines = engines_of(graph, rows, requests, limit, efficiency, overheads, local=workload.task == "local")
     beside = np.zeros(nothing.shape)
     if group.deployments[0].apart:
@@ -211,12 +213,17 @@ def engines_of(
     device, each, own = group.device(trailing=1), efficiency.take(at), overheads.take(at)
     factors = None if by_part else own.factors
     experts = any("E" in block.axes for _, block in graph.distinct())
+    alike = _alike(group, requests, efficiency)
 
-    def table(layout: Layout) -> PassTable:
+    def table(layout: Layout, alike: Alike | None = None) -> PassTable:
         sharded = shard(graph, layout)
-        draft_of = _parts(shard(draft_graph(graph), layout), device, each, own) if d.drafts else None
+
+        def parts(of: Sharded) -> PartsOf:
+            return lambda step: step_parts(of, step, device, each, own, alike=alike)
+
+        draft_of = parts(shard(draft_graph(graph), layout)) if d.drafts else None
         return tabulate(
-            _parts(sharded, device, each, own),
+            parts(sharded),
             size,
             requests,
             alone=d.policies.prefill == "alone",
@@ -231,7 +238,7 @@ def engines_of(
 
     ranks, stages = column(flat.dp), column(1.0 if local else flat.pp)
     engines = Engines(
-        table(group.layouts(trailing=1)),
+        table(group.layouts(trailing=1), alike),
         np.ones(size) if pools is None else column(pools.decode),
         ranks,
         ranks if experts else np.ones(size),
@@ -321,6 +328,19 @@ def _parts(sharded: Sharded, device: Device, costs: CostParameters, overheads: O
     return lambda step: step_parts(sharded, step, device, costs, overheads)
 
 
+def _alike(group: Group, requests: Requests, efficiency: CostParameters) -> Alike | None:
+    """The candidates whose ranks work alike; None where each has requests of its own, or all its memory is one."""
+    own = any(np.ndim(getattr(requests, f.name)) for f in fields(Requests))
+    if own or isinstance(efficiency, DataflowModel):
+        return None
+    first, of = Alike.kinds(group.which, group.layouts())
+    if len(first) == len(of):
+        return None
+    some = Group(group.deployments, group.which[first], _take(group.layouts(), first))
+    numbers = efficiency.take(some.which.reshape(-1, 1))
+    return Alike(of, first, some.layouts(trailing=1), some.device(trailing=1), numbers)
+
+
 def _transfer_s(graph: Graph, group: Group, requests: Requests, prompt: Layout, overheads: Overheads) -> Real:
     """Seconds to send the cache of a prompt from one worker to another, [N].
 
@@ -340,7 +360,7 @@ def prompt_workers(prediction: Prediction, engines: Engines) -> Array:
     return np.asarray(prediction.requests_per_s * prediction.prefill_s / (BUSY * servers))
 
 
-def _take(layout: Layout, mask: NDArray[np.bool_]) -> Layout:
+def _take(layout: Layout, mask: NDArray[Any]) -> Layout:
     return Layout(*(np.asarray(layout.part(p))[mask] for p in ("tp", "pp", "dp", "ep")))
 
 

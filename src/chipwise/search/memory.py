@@ -19,9 +19,16 @@ __all__ = ["account_of", "memory_of", "row_of"]
 
 
 def account_of(
-    graph: Graph, d: Deployment, layout: Layout, context: Real, device: Device | None = None
+    graph: Graph,
+    d: Deployment,
+    layout: Layout,
+    context: Real,
+    device: Device | None = None,
+    *,
+    mean: bool = False,
 ) -> MemoryAccount:
-    """The account of one device of a deployment with sequences of `context` tokens; broadcasts over the layout.
+    """The account of one device of a deployment with sequences of `context` tokens, `mean`: of scattered lengths around
+    it; broadcasts over the layout.
 
     `device` replaces that of `d` by a stack of devices, all under its runtime and policies.
     """
@@ -34,6 +41,7 @@ def account_of(
         device.reserved_bytes,
         d.adapter_bytes,
         pooled=device.family == "dataflow",
+        mean=mean,
     )
     module = graph.extra("mtp") if d.drafts else None
     if module is None:
@@ -45,11 +53,12 @@ def memory_of(graph: Graph, group: Group, requests: Requests) -> MemoryAccount:
     """The account of every candidate under requests, numbers or a column for each candidate; arrays [N, 1].
 
     A running sequence takes up its prompt and the share of its output that the runtime reserves or that is
-    there on average (`Lengths.held`), less what all prompts begin with: that is kept once on every rank.
+    there on average (`Lengths.held`), less what all prompts begin with: that is kept once on every rank. Lengths
+    scatter, so that the last page of a sequence is half empty.
     """
     d, layout, device = group.deployments[0], group.layouts(trailing=1), group.device(trailing=1)
     held, common = (np.asarray(x, dtype=float).reshape(-1, 1) for x in (requests.held, requests.common))
-    memory = account_of(graph, d, layout, held, device)
+    memory = account_of(graph, d, layout, held, device, mean=True)
     if not np.any(common > 0):
         return memory
     kept = kv_sequence_bytes(shard(graph, layout), d.policies, common)

@@ -42,8 +42,9 @@ class KVSpec:
     window: int = 0
     every: int = 1
 
-    def tokens(self, context: Real, page: int = 1) -> Real:
-        """Entries kept for one sequence, in whole pages; 1 for a state."""
+    def tokens(self, context: Real, page: int = 1, *, mean: bool = False) -> Real:
+        """Entries kept for one sequence, in whole pages; 1 for a state. `mean`: sequences of scattered lengths around
+        `context`, whose last page is half empty on average."""
         given = np.asarray(context, dtype=float)
         if self.kind == "state":
             kept, page = np.ones_like(given), 1
@@ -52,8 +53,8 @@ class KVSpec:
         elif self.window:
             kept = np.minimum(given, self.window)
         else:
-            kept = np.floor(given / self.every) if self.every > 1 else given
-        paged: Real = np.ceil(kept / page) * page
+            kept = given / self.every if mean or self.every == 1 else np.floor(given / self.every)
+        paged: Real = kept + 0.5 * (page - 1) if mean else np.ceil(kept / page) * page
         return paged if np.ndim(paged) else float(paged)
 
     def token_bytes(self, sizes: Sizes) -> Real:
@@ -66,6 +67,6 @@ class KVSpec:
             return 0.0
         return self.token_bytes(sizes) / self.every
 
-    def bytes(self, sizes: Sizes, context: Real, page: int = 1) -> Real:
-        """Bytes of one sequence of `context` tokens on one rank."""
-        return self.tokens(context, page) * self.token_bytes(sizes)
+    def bytes(self, sizes: Sizes, context: Real, page: int = 1, *, mean: bool = False) -> Real:
+        """Bytes of one sequence of `context` tokens on one rank; `mean` as in `tokens`."""
+        return self.tokens(context, page, mean=mean) * self.token_bytes(sizes)

@@ -14,12 +14,23 @@ from chipwise.api.loaded import load
 from chipwise.api.suites.mlperf import ASKING, TASKS, Answer, answer, fixed_row, measured_log, software_of
 from chipwise.api.suites.suite import Index, Suite, Trial, readers
 from chipwise.calibrate.effects import seen
-from chipwise.calibrate.fit_level import FACTORS, PREFIX, PROMPTS, SOURCE, LevelRows, fit_level, without_level
+from chipwise.calibrate.fit_level import (
+    FACTORS,
+    MIDDLE,
+    PREFIX,
+    PROMPTS,
+    SOURCE,
+    STARTS,
+    LevelRows,
+    fit_level,
+    without_level,
+)
 from chipwise.calibrate.fit_mlperf import FitRow, Fitted, fit, predict, shipped_mlperf, to_toml, worth_fitting
 from chipwise.calibrate.parameter import Parameter
 from chipwise.calibrate.parameters import Parameters
 from chipwise.catalog.benchmarks import load_benchmarks
 from chipwise.catalog.published import load_inference_results
+from chipwise.catalog.runtime import get_runtime
 from chipwise.errors import ChipwiseError, UsageError
 from chipwise.evidence.anchors import Anchor, correction
 from chipwise.evidence.judge import TUNED
@@ -78,33 +89,57 @@ def submissions(measured: Sequence[tuple[Run, float]], numbers: Parameters) -> S
 
     limited = np.array([TASKS[run.scenario][0] == "serve" for run in runs])
 
-    def column(pace: float, prompt: float, of: Array) -> Array:
+    runtimes = [_runtime(run) for run in runs]
+    engines = np.array(
+        [
+            not run.untuned and bool(r) and "engines" in get_runtime(r).features
+            for run, r in zip(runs, runtimes, strict=True)
+        ]
+    )
+
+    def column(
+        of: Array,
+        pace: float = FACTORS[MIDDLE],
+        prompt: float = PROMPTS[MIDDLE],
+        starts: float = STARTS[MIDDLE],
+    ) -> Array:
         found = np.full(len(plain), np.nan)
         asked = np.flatnonzero(of)
-        answers = answer([plain[i] for i in asked], without_level(numbers, pace, prompt))
+        answers = answer([plain[i] for i in asked], without_level(numbers, pace, prompt, starts))
         for i, a in zip(asked, answers, strict=True):
             found[i] = math.log(a.rate[0]) if isinstance(a, Answer) else np.nan
         return found
 
     every = np.ones(len(plain), dtype=bool)
-    middle = column(1.0, 1.0, every)
+    middle = column(every)
 
     def paced(pace: float) -> Array:
         """Without limits a rate falls as passes take longer, whatever the batch."""
-        return middle if pace == 1.0 else np.where(limited, column(pace, 1.0, limited), middle - np.log(pace))
+        slower = np.log(pace / FACTORS[MIDDLE])
+        return middle if slower == 0.0 else np.where(limited, column(limited, pace), middle - slower)
 
     by_pace = np.stack([paced(f) for f in FACTORS], axis=1)
-    by_prompt = np.stack([middle if p == 1.0 else column(1.0, p, every) for p in PROMPTS], axis=1)
+    by_prompt = np.stack(
+        [middle if p == PROMPTS[MIDDLE] else column(every, prompt=p) for p in PROMPTS], axis=1
+    )
+
+    def started(starts: float) -> Array:
+        known = starts == STARTS[MIDDLE]
+        return middle if known else np.where(engines, column(engines, starts=starts), middle)
+
+    by_starts = np.stack([started(s) for s in STARTS], axis=1)
     answered = np.isfinite(middle)
     kept = np.flatnonzero(answered)
     data = LevelRows(
         np.exp(-np.array([log for _, log in found]))[kept],
         _continued(by_pace[kept], np.log(FACTORS)),
         _continued(by_prompt[kept], np.log(PROMPTS)),
+        _continued(by_starts[kept], np.log(STARTS)),
         np.array([run.age for run in runs])[kept],
         np.array([not run.untuned for run in runs])[kept],
+        engines[kept],
         {
-            "runtime": np.array([_runtime(run) for run in runs])[kept],
+            "runtime": np.array(runtimes)[kept],
             "vendor": np.array([run.chip.software_vendor for run in runs])[kept],
             "benchmark": np.array([run.benchmark.name for run in runs])[kept],
         },
