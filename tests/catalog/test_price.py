@@ -20,7 +20,7 @@ from chipwise.catalog.price import (
     split_usd_per_million,
     usd_per_million,
 )
-from chipwise.catalog.pricing import Pricing
+from chipwise.catalog.price import Pricing
 from chipwise.errors import UnknownNameError, UsageError
 
 PLAIN = {"years": 4.0, "utilisation": 1.0, "usd_per_kwh": 0.1, "pue": 1.5}

@@ -11,7 +11,8 @@ import pytest
 
 from chipwise.errors import UnknownNameError, UsageError
 from chipwise.evidence.item import Item, own_item
-from chipwise.evidence.store import Store, data_dir
+from chipwise.catalog.files import data_dir
+from chipwise.evidence.store import Store
 from command_line import Run
 
 

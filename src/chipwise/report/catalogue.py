@@ -8,8 +8,8 @@ from datetime import date
 
 from chipwise.catalog.chip import Chip, Provenance
 from chipwise.catalog.chip_reader import MEASURES
-from chipwise.catalog.offer import Offer, PriceRange
-from chipwise.catalog.price import ApiPrice
+from chipwise.catalog.offer import Offer
+from chipwise.catalog.price import ApiPrice, PriceRange
 from chipwise.catalog.runtime import Policies, Rule, Runtime
 from chipwise.catalog.system import System
 from chipwise.evidence.item import Item

@@ -195,8 +195,12 @@ def verdict(report: PlanReport) -> tuple[str, ...]:
 def _cost(p: PlanRecord) -> str:
     if p.price is None:
         return "no price is known"
-    cost = f"about ${intervals.mid(p.price)}/h" + (" to own" if p.price.basis.startswith("owned") else "")
-    return cost + (f" (no price from the last {STALE_DAYS} days)" if p.price.stale else "")
+    owned = p.price.basis.startswith("owned")
+    whole = f", {p.price.billed} chips billed" if p.price.billed > p.chips else ""
+    dated = f", price of {p.price.date}" if p.price.date else ", undated"
+    offer = " to own" if owned else f" at {p.price.provider}{whole}{dated}"
+    stale = f" (no price from the last {STALE_DAYS} days)" if p.price.stale else ""
+    return f"about ${intervals.mid(p.price)}/h{offer}{stale}"
 
 
 def _does(report: PlanReport) -> str:
@@ -256,7 +260,7 @@ def _foot(report: PlanReport, plans: Sequence[PlanRecord], command: str, *, ever
         foot.append(f"front (Pareto-optimal, no plan is both cheaper and faster): {', '.join(front)}")
     unpriced = [str(p.rank) for p in plans if p.price is None]
     if unpriced and len(unpriced) < len(plans):
-        foot.append(f"no price known: {', '.join(unpriced)}; not compared in cost, not on the front")
+        foot.append(f"no price known: {', '.join(unpriced)}; not compared in cost (give one: --price-of CHIP=USD)")
     first = report.plans[0]
     if first.ties:
         foot.append(f"not distinguishable from #1 (intervals overlap): {', '.join(map(str, first.ties))}")
@@ -307,9 +311,17 @@ def _money(p: PlanRecord) -> tuple[str, ...]:
         return (f"price of {p.chip}: not known here",)
     out = "-" if p.usd_per_million_out is None else _ends(p.usd_per_million_out)
     stale = f", none from the last {STALE_DAYS} days" if p.price.stale else ""
-    dates = f", {span(p.price.oldest, p.price.newest)}" if p.price.newest else ""
-    price = f"{_price(p.price)} $/h ({p.price.basis}{dates}{stale})"
+    price = f"{_price(p.price)} $/h ({p.price.basis}{_picked(p)}{stale})"
     return (f"{price}; $/M tokens: {_ends(p.usd_per_million_in)} in, {out} out",)
+
+
+def _picked(p: PlanRecord) -> str:
+    """The offer that was picked, in words."""
+    if p.price is None or not p.price.provider:
+        return ""
+    said = (p.price.provider, p.price.instance, p.price.region, p.price.date or "undated")
+    whole = f", {p.price.billed} chips billed" if p.price.billed > p.chips else ""
+    return f"; picked: {' '.join(filter(None, said))}{whole}"
 
 
 def span(oldest: str, newest: str) -> str:
@@ -476,7 +488,7 @@ def _ranked(report: PlanReport) -> str:
     if not any(p.price for p in report.plans):
         return "by tokens per second of the plan, most first; no price is known"
     sized = w.task == "serve" and w.rate_per_s is not None
-    by = "median $/h" if sized else "median $ per output token, prompts included"
+    by = "$/h" if sized else "$ per output token, prompts included"
     kept = f"what keeps the targets with {w.confidence:.0%} probability, then " if w.task == "serve" else ""
     return (
         f"{kept}the cheapest ({by}, at the low end of its speed); within {PRICE_NOISE:.0%} of it what is measured and "
