@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields
 from datetime import date
 from statistics import NormalDist
 
@@ -14,8 +14,7 @@ from chipwise.api.tactics import Tactics
 from chipwise.calibrate.fit_serving import harnessed, served_overheads
 from chipwise.calibrate.parameter import Z80
 from chipwise.calibrate.parameters import Parameters
-from chipwise.catalog.price import Own, Rent, load_assumptions
-from chipwise.catalog.price import Pricing
+from chipwise.catalog.price import Own, Pricing, Rent, load_assumptions
 from chipwise.cost.price import CostParameters
 from chipwise.errors import UsageError
 from chipwise.evidence.judge import APART, USERS, tier_factors

@@ -195,9 +195,7 @@ def in_force(offers: Iterable[Offer]) -> tuple[Offer, ...]:
     return tuple(kept)
 
 
-def counted(
-    offers: Iterable[Offer], today: dt.date, *, spot: bool = False
-) -> tuple[tuple[Offer, ...], bool]:
+def counted(offers: Iterable[Offer], today: dt.date, *, spot: bool = False) -> tuple[tuple[Offer, ...], bool]:
     """Of the offers of a chip those that price it on a day, and whether they are stale.
 
     They state a price of whole chips with their host, and nothing speaks against it; those of the last `STALE_DAYS`,

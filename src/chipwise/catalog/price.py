@@ -96,9 +96,10 @@ class Rent:
 
         Machines of an offer: ceil(chips / (whole groups that one holds x group)); of an offer priced per chip:
         ceil(chips / smallest order) orders. An offer whose machine is smaller than a group is not counted, unless
-        none is larger. Each provider stands for itself by its cheapest offer. The rule of the pick stands at the head
-        of this module: with k providers that bill at most `SPARE` x chips, the offer number (k - 1) // `UNDERCUT` from the
-        cheapest, the cheapest where k = 0. More chips never cost less, as k only grows. Broadcasts.
+        none is larger. Each provider stands for itself by its cheapest offer. The rule of the pick stands at the
+        head of this module: with k providers that bill at most `SPARE` x chips, the offer number (k - 1) //
+        `UNDERCUT` from the cheapest, the cheapest where k = 0. More chips never cost less, as k only grows.
+        Broadcasts.
         """
         n, g = np.broadcast_arrays(np.asarray(chips, dtype=np.float64), np.asarray(group, dtype=np.float64))
         columns = (-1, *(1,) * n.ndim)
@@ -233,6 +234,11 @@ def _per_token(usd: Real, tokens: Real) -> Real:
     return float(each) if each.ndim == 0 else each
 
 
+def _product(chip_id: str) -> str:
+    """The chip without its option: offers name products."""
+    return chip_id.partition(":")[0]
+
+
 def rent_basis(
     chip_id: str, today: dt.date, *, providers: tuple[str, ...] = (), region: str = "", spot: bool = False
 ) -> Rent:
@@ -244,7 +250,7 @@ def rent_basis(
     chip = get_chip(chip_id).id
     asked = (
         o
-        for o in offers_of(chip)
+        for o in offers_of(_product(chip))
         if (not providers or o.provider in providers) and (not region or region in o.regions)
     )
     quotes, stale = counted(asked, today, spot=spot)
@@ -339,7 +345,9 @@ class Pricing:
         """
         if chip_id in self.given:
             usd = self.given[chip_id]
-            own = Offer("your price", "per chip", chip_id, 1, None, None, usd, usd, "", today.isoformat(), "", unit=1)
+            own = Offer(
+                "your price", "per chip", chip_id, 1, None, None, usd, usd, "", today.isoformat(), "", unit=1
+            )
             return Rent(chip_id, (own,), stale=False)
         if chip_id not in load_chips():
             return None

@@ -137,7 +137,9 @@ def price_record(basis: Rent | Own | None, chips: int, group: int = 1) -> PriceR
         words = f"owned: capital, power and cooling{assumed}"
         return PriceRecord(*usd, words, billed, "", "", "", "", 1, stale=False)
     offer = basis.quotes[int(np.asarray(hour.offer))]
-    words = f"{'spot price' if basis.spot else 'on-demand list price'} of whole instances, range over providers"
+    words = (
+        f"{'spot price' if basis.spot else 'on-demand list price'} of whole instances, range over providers"
+    )
     places = offer.provider, offer.instance, offer.region, offer.date
     return PriceRecord(*usd, words, billed, *places, offer.smallest, stale=basis.stale)
 

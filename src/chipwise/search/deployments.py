@@ -107,7 +107,7 @@ def runtimes_that(
     if model.precision.name in GGUF:
         # others read these files too
         options = tuple(sorted(options, key=lambda r: "gguf" not in r.made_for))
-    why = "announced, not rentable" if not chip.rentable else "no runtime is known for this chip"
+    why = chip.unavailable or "no runtime is known for this chip"
     able: dict[str, tuple[Runtime, str]] = {}
     for half, remark in (("bf16", ""), ("fp16", "bf16 is cast to fp16, whose range is smaller")):
         for runtime in options:
