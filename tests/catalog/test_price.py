@@ -84,18 +84,18 @@ def test_own_basis_takes_the_users_figures_first():
     assert basis.usd_per_h == pytest.approx(1.30)
     assert basis.assumed == ("idle_power_share",)
     assert "capex_usd" in own_basis("rtx-4090").assumed
-    assert own_basis("h100-sxm5-80gb").capex_usd == pytest.approx(270000 / 8)
+    assert own_basis("h100-sxm5-80gb").capex_usd == pytest.approx(285000 / 8)
     assert own_basis("h100-sxm5-80gb").power_w == load_chips()["h100-sxm5-80gb"].tdp_w
     assert own_basis("rtx-4090").years == load_assumptions()["years"].value == 4
 
 
 def test_what_cannot_be_owned_says_why():
     with pytest.raises(UsageError, match="give what you pay"):
-        own_basis("mi300x")
+        own_basis("mi325x")
     with pytest.raises(UsageError, match="one of years"):
         own_basis("rtx-4090", lifetime=3)
-    with pytest.raises(UsageError, match="power of m4-max"):
-        own_basis("m4-max")
+    with pytest.raises(UsageError, match="power of tpu-v5e"):
+        own_basis("tpu-v5e", capex_usd=10_000)
     for figure in (
         {"utilisation": 0.0},
         {"utilisation": 1.5},
@@ -121,15 +121,24 @@ def test_senseless_figures_of_owning(figure, value):
         own_basis("rtx-4090", **{figure: value})
 
 
+BOUGHT = {"h200-sxm-141gb": 370_000 / 8, "b200-sxm": 515_000 / 8, "rtx-4090": 3000, "rtx-3090": 1330,
+          "gb10-dgx-spark": 4349.5, "m5-max": 3999, "m5-max:64gb": 3499, "rtx-3060-12gb": 225}  # fmt: skip
+
+
 def test_purchases_carry_their_source():
     chips = load_chips()
     for entry in load_capex():
         assert entry.chip in chips
-        assert 0 < entry.low_usd <= entry.high_usd
+        assert 0 < entry.low_usd <= entry.usd <= entry.high_usd
         assert entry.chips >= 1
         assert entry.covers in ("card", "machine")
-        assert all(source.date for source in entry.provenance.sources)
+        assert all(source.ref for source in entry.provenance.sources)
+        recalled = entry.provenance.sources[0].ref.startswith(("recalled", "general"))
+        assert recalled == (entry.provenance.grade == "recalled"), entry.item
     assert capex_for("h100-sxm5-80gb").covers == "machine"
+    # the newest of what is sold now: no launch price, no used card where new ones are sold
+    found = {chip: capex_for(chip).usd_per_chip for chip in BOUGHT}
+    assert found == {chip: pytest.approx(usd) for chip, usd in BOUGHT.items()}
     assert set(load_assumptions()) == {
         "years", "utilisation", "usd_per_kwh", "pue", "other_opex_share", "idle_power_share",
     }  # fmt: skip
@@ -253,7 +262,7 @@ def test_unknown_providers_and_regions_are_named():
 
 
 def test_what_is_not_for_rent_says_so():
-    with pytest.raises(UsageError, match="give what you pay per hour"):
+    with pytest.raises(UsageError, match="give what you pay: --price-of CHIP=USD"):
         rent_basis("m3-ultra", DAY)
     with pytest.raises(UsageError, match="h100-sxm5-80gb nobody"):
         rent_basis("h100-sxm5-80gb", DAY, providers=("nobody",))

@@ -241,7 +241,7 @@ class _Table:
         usable = self.si("usable_memory_GB", 1e9)
         if usable is None and label is not None:
             usable = USABLE_SHARE * label
-            figures["usable_memory_GB"] = round(usable / 1e9, 4)
+            figures["usable_memory_GB"] = float(f"{usable / 1e9:.8g}")
             own["usable_memory_GB"] = Provenance(
                 default.sources, "assumed", f"{USABLE_SHARE} of the label, no driver reading"
             )

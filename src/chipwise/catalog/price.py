@@ -22,11 +22,11 @@ import io
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import numpy as np
 
-from chipwise.catalog.chip import Provenance, Source
+from chipwise.catalog.chip import Grade, Provenance, Source
 from chipwise.catalog.chips import get_chip, load_chips
 from chipwise.catalog.offer import Offer, counted, load_offers, offers_of
 from chipwise.catalog.parsed import parse
@@ -366,7 +366,7 @@ def own_basis(
     """Owning one chip: the user's figures first, then the catalogue's, then the stated assumptions.
 
     `replaced` may hold years, utilisation, usd_per_kwh, pue, other_opex_share and idle_power_share. Without
-    `capex_usd` the middle of the price read for a whole machine is taken, else of the card; without `power_w`
+    `capex_usd` the price read for a whole machine is taken, else of the card (`capex_for`); without `power_w`
     the chip's TDP, without its host. `Own.assumed` names what was not given. Raises `UsageError` where
     neither is known, for an unknown or senseless figure, and `UnknownNameError` for an unknown chip.
     """
@@ -391,16 +391,26 @@ def own_basis(
     return Own(**checked, assumed=tuple(name for name in checked if given.get(name) is None))
 
 
+PAST = "not a current price"
+"""The doubt of list prices at launch."""
+
+
 def capex_for(chip_id: str) -> Capex:
-    """The purchase price that was read for a chip: of a whole machine where there is one, else of the card.
+    """The purchase price that was read for a chip: of a whole machine where there is one, else of the card; new before
+    used, then the newest. Launch prices count only where there is no other; an option without a price of its own
+    (`m4-max:64gb`) costs what the product does.
 
     Raises `UsageError` where none was read, saying to give one; `UnknownNameError` for an unknown chip.
     """
     chip = get_chip(chip_id).id
     found = [entry for entry in load_capex() if entry.chip == chip]
+    found = found or [entry for entry in load_capex() if entry.chip == _product(chip)]
     if not found:
         raise NoPriceError(f"no purchase price was read for {chip}", "give what you pay for it in USD")
-    return min(found, key=lambda entry: entry.covers != "machine")
+    current = [entry for entry in found if entry.doubt != PAST] or found
+    machines = [entry for entry in current if entry.covers == "machine"] or current
+    new = [entry for entry in machines if entry.kind == "new"] or machines
+    return max(new, key=lambda entry: entry.date)
 
 
 @dataclass(frozen=True, slots=True)
@@ -428,20 +438,25 @@ class Assumption:
 
 @dataclass(frozen=True, slots=True)
 class Capex:
-    """A purchase price that was read, for `chips` chips: `card` alone, or the whole `machine`."""
+    """A purchase price that was read, for `chips` chips: `card` alone, or the whole `machine`; `doubt` says what
+    speaks against it ("" = nothing known)."""
 
+    item: str
     chip: str
-    covers: Literal["card", "machine"]
     chips: int
+    covers: Literal["card", "machine"]
+    usd: float
     low_usd: float
     high_usd: float
-    kind: str
+    kind: Literal["new", "used"]
+    date: str
+    doubt: str
     provenance: Provenance
 
     @property
     def usd_per_chip(self) -> float:
-        """Middle of the range, per chip."""
-        return (self.low_usd + self.high_usd) / 2 / self.chips
+        """The price of one chip."""
+        return self.usd / self.chips
 
 
 @per_snapshot
@@ -458,19 +473,24 @@ def load_assumptions() -> Mapping[str, Assumption]:
 
 @per_snapshot
 def load_capex() -> tuple[Capex, ...]:
-    """All purchase prices that were read."""
-    document = _ownership()
+    """All purchase prices that were read, in the order of the table."""
     return tuple(
         Capex(
+            item=row["item"],
             chip=row["chip"],
-            covers=row["covers"],
-            chips=row["chips"],
-            low_usd=float(row["usd"][0]),
-            high_usd=float(row["usd"][1]),
-            kind=row["kind"],
-            provenance=_provenance(row, document),
+            chips=int(row["chips"]),
+            covers="machine" if row["covers"] == "machine" else "card",
+            usd=float(row["usd"]),
+            low_usd=float(row["low_usd"]),
+            high_usd=float(row["high_usd"]),
+            kind="used" if row["kind"] == "used" else "new",
+            date=row["date"],
+            doubt=row["doubt"],
+            provenance=Provenance(
+                (Source(row["source"], row["date"] or None),), cast(Grade, row["grade"]), row["note"]
+            ),
         )
-        for row in document["capex"]
+        for row in csv.DictReader(io.StringIO(shipped_text("catalog/data/purchases.csv")))
     )
 
 
