@@ -166,8 +166,8 @@ def _cheaper(plans: list[PlanRecord], stored: Found, narrow: Context, other: Fou
 
 
 def _at_home(chip: str) -> bool:
-    """Whether no server holds it: a card made for desks."""
-    forms = {s.form for s in systems_for(chip)}
+    """Whether no server for rent holds it: a card made for desks."""
+    forms = {s.form for s in systems_for(chip) if s.form in LOCAL_FORMS or "rent" in s.offered}
     return bool(forms) and forms <= LOCAL_FORMS
 
 

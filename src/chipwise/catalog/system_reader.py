@@ -15,6 +15,9 @@ grade = "datasheet"
 own = [{ figures = ["max_power_W"], grade = "assumed", note = "size of the power supply" }]
 ```
 
+With `each = ["rtx-4070", ...]` in place of `chip` a table stands for one system per chip, named `my-box-rtx-4070`;
+`{chip}` in its name is the name of the chip.
+
 One direction and 10^9 bytes in `GBps`, 2^30 in `GiB`. Speeds that are left out are the chip's own. `sources`
 and `grade` hold for all figures of the system except those in `own`, and a tier may carry its own; a file
 without them is its own source, graded `assumed`.
@@ -26,6 +29,7 @@ import math
 import re
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, cast, get_args
 
 from chipwise.catalog.chip import Chip, Grade, Provenance, Source
@@ -37,7 +41,7 @@ from chipwise.catalog.tables import known_keys, read_sources
 from chipwise.errors import UnknownNameError, UsageError, nearest, shorten
 from chipwise.units import GIB
 
-__all__ = ["read_system_table"]
+__all__ = ["SystemEntry", "read_system_table", "system_entries"]
 
 _IDENTITY = ("name", "form", "chip", "chips_per_host", "chips", "offered", "sources", "grade", "note", "own")
 _FIGURES = (
@@ -59,6 +63,11 @@ def read_system_table(text: str, origin: str, chips: Mapping[str, Chip]) -> dict
     malformed value, sizes that do not nest or multiply out, or a chip for rent that is only announced;
     `UnknownNameError` for a chip that does not exist.
     """
+    return {name: entry.system() for name, entry in system_entries(text, origin, chips).items()}
+
+
+def system_entries(text: str, origin: str, chips: Mapping[str, Chip]) -> dict[str, SystemEntry]:
+    """The systems of a TOML text by id, unread. Raises `UsageError` for a text that is no such file."""
     try:
         document = parse(text)
     except tomllib.TOMLDecodeError as error:
@@ -66,14 +75,43 @@ def read_system_table(text: str, origin: str, chips: Mapping[str, Chip]) -> dict
     sources = read_sources(document.pop("sources", {}), origin)
     if not document:
         raise UsageError(f"{origin}: no systems", "write one table per system: [my-box]")
-    systems: dict[str, System] = {}
+    entries: dict[str, SystemEntry] = {}
     for name, table in document.items():
         if not isinstance(table, dict):
             raise UsageError(
                 f"{origin}: '{shorten(name, 40)}' is not a table", "write one per system: [my-box]"
             )
-        systems[name] = _Row(name, table, origin, sources, chips).system()
-    return systems
+        each = table.get("each", [""])
+        if not isinstance(each, list) or not all(isinstance(chip, str) for chip in each):
+            raise UsageError(f"{origin}: system '{shorten(name, 40)}': each must be a list of chips")
+        for chip in each:
+            row = {key: value for key, value in table.items() if key != "each"} | ({"chip": chip} if chip else {})
+            entry = SystemEntry(f"{name}-{chip}" if chip else name, row, origin, sources, chips)
+            entries[entry.name] = entry
+    return entries
+
+
+@dataclass(frozen=True)
+class SystemEntry:
+    """One system of a file, not read yet."""
+
+    name: str
+    row: Mapping[str, Any]
+    origin: str
+    sources: Mapping[str, Source]
+    chips: Mapping[str, Chip]
+
+    @property
+    def members(self) -> tuple[str, ...]:
+        """The chips that it holds, as far as its table can be read."""
+        row = self.row
+        mixed = row.get("chips", []) if "chip" not in row else [row]
+        found = [e.get("chip") for e in mixed if isinstance(e, dict)] if isinstance(mixed, list) else []
+        return tuple(str(chip) for chip in found)
+
+    def system(self) -> System:
+        """The checked value. Raises `UsageError` and `UnknownNameError` as `read_system_table` does."""
+        return _Row(self.name, self.row, self.origin, self.sources, self.chips).system()
 
 
 class _Row(Values):
@@ -109,7 +147,7 @@ class _Row(Values):
             own[f"tiers.{index}"] = self.provenance(entry, own.get("tiers", default))
         system = System(
             id=self.id,
-            name=self.text(row, "name", self.id),
+            name=self.text(row, "name", self.id).replace("{chip}", chips[0].name),
             form=cast(Form, self.choice(row, "form", get_args(Form), "server")),
             members=members,
             tiers=tuple(tiers),

@@ -71,8 +71,8 @@ def machine_for(chip: Chip, *, local: bool = False) -> System | None:
 
     None for a chip that no bundled system holds.
     """
-    machines = [s for s in load_systems().values() if any(held == chip.software_id for held, _ in s.members)]
-    wanted = [s for s in machines if (s.form in LOCAL_FORMS) == local] or machines
+    machines = load_systems().holding(chip.software_id)
+    wanted = [s for s in machines if (s.form in LOCAL_FORMS) == local] or list(machines)
     way = "buy" if local else "rent"
     wanted = [s for s in wanted if way in s.offered] or wanted
 
