@@ -13,7 +13,7 @@ from chipwise.catalog.files import read_text
 from chipwise.catalog.snapshot import per_snapshot, shipped_names, shipped_text
 from chipwise.errors import UnknownNameError, UsageError
 
-__all__ = ["Shelf", "get_chip", "load_chips", "read_chip_file", "read_chips"]
+__all__ = ["Shelf", "get_chip", "load_chips", "read_chip_file", "read_chips", "words_of"]
 
 MAKERS = frozenset(
     "nvidia geforce amd radeon instinct intel apple google cloud aws amazon microsoft azure meta huawei qualcomm tesla"

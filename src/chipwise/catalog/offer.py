@@ -171,9 +171,10 @@ def own_offers() -> tuple[Offer, ...]:
 def in_force(offers: Iterable[Offer]) -> tuple[Offer, ...]:
     """Offers without the prices that a newer row of the same provider, chip and size replaces, in their order.
 
-    On-demand and spot prices replace each other apart; a doubtful row replaces none.
+    On-demand and spot prices replace each other apart; a doubtful row replaces none. Of one instance in
+    one region on one day the last row stands.
     """
-    table = tuple(offers)
+    table = tuple({(*o.size, o.instance, o.region, o.date, o.doubt): o for o in offers}.values())
     newest: dict[tuple[object, ...], dt.date] = {}
     for o in table:
         for kind, usd in (("rent", o.usd_per_h), ("spot", o.spot_usd_per_h)):

@@ -26,6 +26,7 @@ __all__ = [
     "System",
     "Tier",
     "WrapRule",
+    "Yard",
     "get_system",
     "load_systems",
     "parse_have",

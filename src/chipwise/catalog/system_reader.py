@@ -85,7 +85,9 @@ def system_entries(text: str, origin: str, chips: Mapping[str, Chip]) -> dict[st
         if not isinstance(each, list) or not all(isinstance(chip, str) for chip in each):
             raise UsageError(f"{origin}: system '{shorten(name, 40)}': each must be a list of chips")
         for chip in each:
-            row = {key: value for key, value in table.items() if key != "each"} | ({"chip": chip} if chip else {})
+            row = {key: value for key, value in table.items() if key != "each"} | (
+                {"chip": chip} if chip else {}
+            )
             entry = SystemEntry(f"{name}-{chip}" if chip else name, row, origin, sources, chips)
             entries[entry.name] = entry
     return entries

@@ -519,7 +519,16 @@ def offers_view(offers: Sequence[Offer], today: date) -> Table:
         Column("age", lambda o: "stale" if o.stale(today) else ""),
     )
     ordered = sorted(offers, key=lambda o: (o.chip, o.usd_per_chip_h is None, o.usd_per_chip_h or 0.0))
-    foot = "list prices, dated, no guarantee; differences under 25 % mean nothing; stale: older than 90 days"
+    dated = sorted((o.earliest_day, o.date) for o in offers if o.earliest_day is not None)
+    age = (
+        f"prices of {dated[0][1]} to {dated[-1][1]}, the newest {(today - dated[-1][0]).days} days old; "
+        if dated
+        else ""
+    )
+    foot = (
+        f"{age}list prices, no guarantee; differences under 25 % mean nothing; stale: older than 90 days; newer ones: "
+        "chipwise offers update --from FILE, offers add"
+    )
     return Table.of(ordered, columns, (), (foot,))
 
 
