@@ -151,7 +151,7 @@ def _with_option(
     base = {key: value for key, value in table.items() if key != "options"}
     if "memory" in changed:
         base.pop("usable_memory_GB", None)
-    merged = base | changed
+    merged: dict[str, Any] = {**base, **changed}
     left = [
         {**entry, "figures": kept}
         for entry in merged.get("own", [])

@@ -98,9 +98,9 @@ def read_prices(text: str, origin: str, day: dt.date, provider: str = "") -> Imp
         raise UsageError(f"{shorten(origin)}: no table of prices that is known", f"by their columns: {known}")
     if kind == "chipwise":
         offers = read_offers(text, origin)
-        for offer in offers:
-            if get_chip(offer.chip).id != offer.chip:
-                raise UsageError(f"{origin}: chip '{offer.chip}'", f"write it as {get_chip(offer.chip).id}")
+        for chip in dict.fromkeys(offer.chip for offer in offers):
+            if get_chip(chip).id != chip:
+                raise UsageError(f"{origin}: chip '{chip}'", f"write it as {get_chip(chip).id}")
         return Imported(kind, offers, {})
     rows = list(enumerate(csv.DictReader(io.StringIO(text)), start=2))
     read = _skypilot if kind == "SkyPilot" else _gpuhunt

@@ -54,7 +54,7 @@ SHAPES = 24  # of slices that are listed
 class FigureRecord:
     """A figure of the catalogue as its file has it, in the unit of its name, with where it was read and when.
 
-    `grade`: measured, datasheet, secondary (a page about it), derived or assumed.
+    `grade`: measured, datasheet, secondary (a page about it), derived, assumed or recalled.
     """
 
     name: str
@@ -293,7 +293,7 @@ def _scaled(unit: float) -> Callable[[float], str]:
 
 
 def _year(c: ChipRecord) -> str:
-    return str(c.year) + ("" if c.status == "ga" else " announced")
+    return str(c.year) + ("" if c.status == "ga" else f" {c.status}")
 
 
 def _peak(*dtypes: str) -> Callable[[ChipRecord], float | None]:
@@ -366,7 +366,7 @@ def compare_view(chips: Sequence[Chip]) -> Table:
         if name not in chip.figures:
             return DASH
         grade = chip.provenance(name).grade
-        weak = f" ({grade})" if grade in ("derived", "assumed") else ""
+        weak = f" ({grade})" if grade in ("derived", "assumed", "recalled") else ""
         return f"{_figure_text(chip.figures[name])}{weak}"
 
     rows = [(name, *(cell(chip, name) for chip in chips)) for name in names]
