@@ -68,7 +68,7 @@ _TEXTS = (
 _REMARKS = (
     "serves_only", "generation", "base_generation", "instruction", "runs_as", "stand_in",
 )  # fmt: skip
-INHERITED = ("generation", "base_generation", "software_vendor", "instruction", "serves_only")
+INHERITED = ("generation", "base_generation", "software_vendor", "instruction", "serves_only", "runs_as", "stand_in")
 """Facts about the software of a chip: that of the chip it is like."""
 
 INSTRUCTIONS = ("wgmma", "tcgen05")

@@ -438,9 +438,9 @@ def _goal(plan: PlanRecord, w: Workload, *, paid: bool) -> Figure | None:
     if plan.price is None:
         return None
     # all that a request costs, per output token: the split between input and output does not rank
-    tokens, paid = plan.tokens_per_s, _paid_share(plan.chips, plan.price, w)
+    tokens, share = plan.tokens_per_s, _paid_share(plan.chips, plan.price, w)
     mid, low, high = (
-        paid * usd / 3600.0 / rate * 1e6
+        share * usd / 3600.0 / rate * 1e6
         for usd, rate in (
             (plan.price.mid, tokens.mid),
             (plan.price.low, tokens.high),
