@@ -126,6 +126,8 @@ def test_figures_equal_the_table(chip: Chip) -> None:
     for column, figure in FIGURES.items():
         if not row[column] or column in elsewhere:
             continue
+        if column == "fp16_tflops" and chip.generation == "pascal" and figure not in chip.figures:
+            figure = "vector_tflops.fp16"  # a path that kernels avoid: one sixty-fourth of fp32
         value = chip.figures[figure]
         if isinstance(value, str):
             assert value == row[column].strip().replace('"', "'"), figure
@@ -184,7 +186,7 @@ def test_figures_not_read_in_a_source_are_graded_so(chip: Chip) -> None:
         return
     figures = {column: figure for figure, column in BY_FIGURE.items()}
     for column in filter(None, row["fields_not_read_in_a_source"].split(";")):
-        figure = figures.get(column)
+        figure = figures.get(column, "")
         if figure not in chip.figures or column in read_since:
             continue
         origin = chip.provenance(figure)
