@@ -168,10 +168,11 @@ class Chip:
     def unavailable(self) -> str:
         """Why it cannot be planned with, and what is nearest, as a sentence; "" for a chip that software runs on."""
         near = f"; the nearest chip that you can have is {self.stand_in}" if self.stand_in else ""
+        name = self.name.removesuffix(" (announced)").removesuffix(" (cancelled)")
         if self.status == "announced":
-            return f"{self.name} is announced and cannot be bought or rented yet{near}"
+            return f"{name} is announced and cannot be bought or rented yet{near}"
         if self.status == "cancelled":
-            return f"{self.name} was cancelled and was never sold{near}"
+            return f"{name} was cancelled and was never sold{near}"
         return f"no serving software is known for {self.name}{near}" if self.stand_in else ""
 
     def peak(self, dtype: str, accumulate: str = "fp32") -> float | None:

@@ -49,7 +49,7 @@ from chipwise.catalog.chip import (
 )
 from chipwise.catalog.guards import GUARDS, check
 from chipwise.catalog.parsed import parse
-from chipwise.catalog.tables import known_keys, read_sources
+from chipwise.catalog.schema import known_keys, read_sources
 from chipwise.errors import UsageError, nearest, shorten
 
 __all__ = ["Entry", "names_of", "read_chips", "read_entries"]
@@ -68,7 +68,15 @@ _TEXTS = (
 _REMARKS = (
     "serves_only", "generation", "base_generation", "instruction", "runs_as", "stand_in",
 )  # fmt: skip
-INHERITED = ("generation", "base_generation", "software_vendor", "instruction", "serves_only", "runs_as", "stand_in")
+INHERITED = (
+    "generation",
+    "base_generation",
+    "software_vendor",
+    "instruction",
+    "serves_only",
+    "runs_as",
+    "stand_in",
+)
 """Facts about the software of a chip: that of the chip it is like."""
 
 INSTRUCTIONS = ("wgmma", "tcgen05")
