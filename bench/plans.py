@@ -8,7 +8,7 @@ from bench.timing import median_s
 from chipwise import api
 from chipwise.api.placing import Terms
 from chipwise.catalog.chips import load_chips
-from chipwise.catalog.pricing import Pricing
+from chipwise.catalog.price import Pricing
 from chipwise.search.choose import choose
 from chipwise.search.deployments import deployments
 from chipwise.search.evaluate import evaluate

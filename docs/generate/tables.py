@@ -10,7 +10,8 @@ from chipwise.api.loaded import describe
 from chipwise.catalog.chip import Chip
 from chipwise.catalog.chips import load_chips
 from chipwise.catalog.configs import bundled_configs
-from chipwise.catalog.offer import load_offers, price_range
+from chipwise.catalog.offer import load_offers
+from chipwise.catalog.price import price_range
 from chipwise.catalog.runtime import load_runtimes
 from chipwise.catalog.system import System, load_systems
 from chipwise.report.catalogue import Citations
@@ -27,7 +28,7 @@ __all__ = [
     "vendors",
 ]
 
-GRADES = {"measured": "ᵐ", "datasheet": "", "secondary": "ˢ", "derived": "ᵈ", "assumed": "ᵃ"}
+GRADES = {"measured": "ᵐ", "datasheet": "", "secondary": "ˢ", "derived": "ᵈ", "assumed": "ᵃ", "recalled": "ʳ"}
 
 
 def table(columns: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[str] = ()) -> str:
@@ -137,20 +138,18 @@ def models_table(_: str) -> str:
 
 
 def offers_table(_: str) -> str:
-    """Dollars per hour of one chip on demand: the range over providers."""
-    offers = load_offers()
-    columns = ("chip", "$/chip/h on demand", "offers", "oldest", "newest")
+    """Dollars per hour of one chip on demand: what a plan takes, and the range over the offers that count."""
+    columns = ("chip", "a plan of one, $/chip/h", "range, $/chip/h", "providers", "prices of")
     rows = []
-    for chip in dict.fromkeys(o.chip for o in offers):
+    for chip in sorted({o.chip for o in load_offers()}, key=list(load_chips()).index):
         found = price_range(chip, today=DAY)
         if found is not None:
-            span = f"{found.low:.2f} to {found.high:.2f}"
-            count = sum(o.chip == chip for o in offers)
-            dates = sorted(o.date for o in offers if o.chip == chip and o.date)
+            dates = found.newest if found.oldest == found.newest else f"{found.oldest} to {found.newest}"
+            spans = f"{found.picked:.2f}", f"{found.low:.2f} to {found.high:.2f}"
             rows.append(
-                (f"`{chip}`", span, str(count), dates[0] if dates else "", dates[-1] if dates else "")
+                (f"`{chip}`", *spans, str(found.providers), dates + (" (stale)" if found.stale else ""))
             )
-    return table(columns, rows, columns[1:3])
+    return table(columns, rows, columns[1:4])
 
 
 def counts(_: str) -> str:

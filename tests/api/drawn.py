@@ -51,7 +51,7 @@ own, so that a first token may come a little sooner."""
 def drawn(count: int, seed: int = 13) -> Iterator[EstimateRequest]:
     """Chip, runtime, format, layout, lengths and load, independent of each other: many cannot be."""
     rng = np.random.default_rng(seed)
-    chips = [c.id for c in load_chips().values() if c.rentable]
+    chips = list(load_chips().market())
     for _ in range(count):
         load: dict[str, object] = [
             {},

@@ -99,7 +99,7 @@ def figures(ask: Callable[[str], object], chip: str, name: str) -> Any:
     try:
         return told(ask(chip), name)
     except ChipwiseError as error:
-        return named(str(error), name)
+        return named(str(error).replace(chip, name) if chip.endswith(".toml") else str(error), name)
 
 
 def told(value: Any, name: str) -> Any:
@@ -118,7 +118,11 @@ def named(text: str, name: str) -> str:
     return re.sub(rf"(?<![\w-]){re.escape(name)}(?![\w-])", MINE, text)
 
 
-@pytest.mark.parametrize("chip", load_chips())
+MANY = [*load_chips().market(), *list(load_chips())[::12]]
+"""Those that are searched, and one in twelve of all."""
+
+
+@pytest.mark.parametrize("chip", dict.fromkeys(MANY))
 def test_a_copy_gives_the_same_answers_to_the_last_digit(chip: str, tmp_path: Path) -> None:
     copy = copy_of(chip, tmp_path)
     for name, ask in QUESTIONS.items():

@@ -52,9 +52,9 @@ def test_one_plan_a_chip(report: PlanReport) -> None:
 
 
 def per_token(p: PlanRecord) -> float:
-    """All that a request costs, over its output tokens."""
+    """All that a request costs, over its output tokens: of an instance that others fill the share of the plan."""
     assert p.price is not None
-    return p.price.mid / p.tokens_per_s.mid
+    return p.price.mid * p.chips / p.price.billed / p.tokens_per_s.mid
 
 
 def test_ranked_by_the_goal(report: PlanReport) -> None:

@@ -112,6 +112,8 @@ class Fleet:
 def fleets() -> tuple[Fleet, ...]:
     together: dict[tuple[str, str], list[Chip]] = {}
     for chip in load_chips().values():
+        if chip.runs_as:
+            continue  # it borrows support from another, and nobody has measured what its kernels do
         device = Device.of(chip)
         if np.isfinite(device.memory_bytes_per_s) and np.isfinite(device.matrix["bf16"]):
             names = [r.id for r in runtimes_for(chip)] if chip.family in ("simt", "cpu") else []

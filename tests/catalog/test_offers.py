@@ -1,4 +1,4 @@
-"""Offers against the table that they were made from, and the price ranges built on them."""
+"""Offers against the tables that they were made from, which of them count, and the price ranges built on them."""
 
 from __future__ import annotations
 
@@ -9,48 +9,105 @@ from pathlib import Path
 import pytest
 
 from chipwise.catalog.chips import load_chips
-from chipwise.catalog.offer import Offer, load_offers, price_range
+from chipwise.catalog.offer import Offer, counted, in_force, load_offers, offers_of, read_offers, write_offers
+from chipwise.catalog.price import price_range
+from chipwise.catalog.snapshot import shipped_text
+from chipwise.errors import UsageError
 
-TRUTH = Path(__file__).parents[2].parent / "shared" / "truth" / "offers.csv"
+TRUTH = Path(__file__).parents[2].parent / "shared" / "truth"
 TODAY = dt.date(2026, 11, 21)
+CALLED = {
+    "vast.ai (cheapest)": "vast.ai",
+    "runpod (cheapest cloud)": "runpod-community",
+    "verda (datacrunch)": "verda",
+}
 
 
-def table() -> list[dict[str, str]]:
-    if not TRUTH.is_file():
-        pytest.skip(f"no {TRUTH}: the source table is not beside this checkout")
-    with TRUTH.open(newline="", encoding="utf-8") as file:
+def shipped() -> tuple[Offer, ...]:
+    """All rows of the bundled table, what newer rows replaced included."""
+    rows = csv.DictReader(shipped_text("catalog/data/offer_sources.csv").splitlines())
+    return read_offers(
+        shipped_text("catalog/data/offers.csv"), "offers.csv", {row["key"]: row["ref"] for row in rows}
+    )
+
+
+def table(name: str) -> list[dict[str, str]]:
+    path = TRUTH / name
+    if not path.is_file():
+        pytest.skip(f"no {path}: the source table is not beside this checkout")
+    with path.open(newline="", encoding="utf-8") as file:
         return list(csv.DictReader(file))
 
 
-def text(value: float | None) -> float | str:
-    return "" if value is None else value
-
-
-def test_offers_equal_the_table() -> None:
-    rows = table()
-    assert len(load_offers()) == len(rows) == 173
-    for offer, row in zip(load_offers(), rows, strict=True):
-        assert [offer.provider, offer.instance, offer.chip, offer.region] == [
-            row[c] for c in ("provider", "instance", "chip", "region")
-        ]
-        memory = None if offer.host_memory_bytes is None else offer.host_memory_bytes / 2**30
-        for value, column in (
-            (offer.chips, "chips"),
-            (offer.vcpus, "vcpus"),
-            (memory, "host_mem_gib"),
-            (offer.usd_per_h, "on_demand_usd_per_hour"),
-            (offer.spot_usd_per_h, "spot_usd_per_hour"),
-        ):
-            assert text(value) == (float(row[column]) if row[column] else ""), (row["row_id"], column)
-        if row["usd_per_device_hour"]:
-            assert offer.usd_per_chip_h == pytest.approx(
-                float(row["usd_per_device_hour"]), rel=2e-3, abs=6e-5
-            )
-        else:
-            assert offer.usd_per_chip_h is None
+def test_offers_equal_the_tables() -> None:
+    first, more = table("offers.csv"), table("offers_more.csv")
+    assert len(shipped()) == len(first) + len(more) == 173 + 394
+    for offer, row in zip(shipped(), (*first, *more), strict=True):
+        provider = CALLED.get(row["provider"], row["provider"]).replace(" ", "-")
+        assert (offer.provider, offer.chip) == (provider, row["chip"])
+        each = {
+            "on_demand_usd_per_hour": offer.usd_per_chip_h,
+            "spot_usd_per_hour": offer.spot_usd_per_chip_h,
+        }
+        for column, usd in each.items():
+            said = float(row[column]) / float(row["chips"]) if row[column] and row["chips"] else None
+            assert usd == (None if said is None else pytest.approx(said, rel=1e-5)), (row["row_id"], column)
         assert row["date"].startswith(offer.date)
         assert bool(offer.date) == bool(row["date"])
         assert offer.source
+        assert " id " not in offer.source
+        if row.get("doubtful") not in (None, "", "order size"):
+            assert offer.doubt == row["doubtful"]
+    for offer, row in zip(shipped()[len(first) :], more, strict=True):
+        if offer.unit is not None and "1-Click" not in row["instance"]:
+            assert offer.unit == int(row["smallest_rentable"]), row["row_id"]
+
+
+def test_a_newer_row_of_the_same_provider_chip_and_size_replaces_older_ones() -> None:
+    def row(date: str, rent: float | None, spot: float | None = None, doubt: str = "") -> Offer:
+        return Offer("p", date, "t4", 1, None, None, rent, spot, "", date, "s", unit=1, doubt=doubt)
+
+    old, new, shaky = row("2026-01", 1.0, 0.5), row("2026-09", 2.0), row("2026-10", 9.0, doubt="a quote")
+    machine = Offer("p", "m", "t4", 8, 96, None, 5.0, None, "", "2025", "s")
+    kept = in_force((old, new, shaky, machine))
+    assert [(o.instance, o.usd_per_h, o.spot_usd_per_h) for o in kept] == [
+        ("2026-01", None, 0.5), ("2026-09", 2.0, None), ("2026-10", 9.0, None), ("m", 5.0, None)
+    ]  # fmt: skip
+    hours = {(o.usd_per_h, o.date) for o in offers_of("a100-sxm4-80gb") if o.provider == "runpod-secure"}
+    assert hours == {(1.79, "2026-11-09")}
+
+
+def test_stale_and_doubtful_offers_count_only_where_nothing_else_does() -> None:
+    for chip in load_chips():
+        quotes, stale = counted(offers_of(chip), TODAY)
+        assert not any(o.doubt or not o.host_included for o in quotes)
+        assert all(o.stale(TODAY) == stale for o in quotes)
+    quotes, stale = counted(offers_of("trainium1"), TODAY)
+    assert quotes
+    assert stale
+
+
+def test_a_table_is_read_as_it_was_written() -> None:
+    assert read_offers(write_offers(load_offers()), "again") == load_offers()
+
+
+@pytest.mark.parametrize(
+    ("text", "wrong"),
+    [
+        ("provider,chip,chips,price\n", "unknown column 'price'"),
+        ("provider,chip,chips\n", "no column 'date'"),
+        ("provider,chip,chips,date\n,t4,1,2026\n", "line 2: no provider"),
+        (
+            "provider,chip,chips,date,on_demand_usd_per_h\np,t4,1,2026,cheap\n",
+            "line 2: on_demand_usd_per_h must be",
+        ),
+        ("provider,chip,chips,date\np,t4,1.5,2026\n", "chips must be a whole number"),
+        ("provider,chip,chips,date\np,t4,1,yesterday\n", "'yesterday' is not a day"),
+    ],
+)
+def test_a_table_that_is_wrong_says_where(text: str, wrong: str) -> None:
+    with pytest.raises(UsageError, match=wrong):
+        read_offers(text, "mine.csv")
 
 
 def test_offers_name_chips_that_can_be_rented() -> None:
@@ -69,28 +126,19 @@ def test_announced_and_unpriced_chips_have_no_range() -> None:
 def test_range_of_a_common_chip() -> None:
     found = price_range("h100-sxm5-80gb", TODAY)
     assert found is not None
-    assert found.low < found.median < found.high
-    assert found.high / found.low == pytest.approx(4.6, abs=0.1)
-    assert (found.providers, found.offers, found.newest) == (10, 18, "2026-11-09")
+    assert found.low < found.picked < found.high
+    assert 3.0 < found.picked < 4.5, "one H100 is rented alone, whatever whole nodes cost"
     assert not found.stale
-    assert 0 < found.stale_offers < found.offers
-
-
-def test_the_median_is_over_providers() -> None:
-    prices: dict[str, list[float]] = {}
-    for offer in load_offers():
-        if offer.chip == "rtx-pro-6000-server" and offer.usd_per_chip_h is not None:
-            prices.setdefault(offer.provider, []).append(offer.usd_per_chip_h)
-    found = price_range("rtx-pro-6000-server", TODAY)
-    assert found is not None
-    assert found.providers == len(prices) == 3
-    assert found.offers == sum(len(group) for group in prices.values())
+    assert (found.newest, found.providers) == ("2026-11-09", 17)
 
 
 def test_prices_go_stale() -> None:
-    assert price_range("trainium1", dt.date(2026, 7, 21)).stale is False  # type: ignore[union-attr]
-    assert price_range("trainium1", dt.date(2026, 10, 18)).stale is False  # type: ignore[union-attr]
-    assert price_range("trainium1", dt.date(2026, 10, 19)).stale is True  # type: ignore[union-attr]
+    for day, stale in (
+        (dt.date(2026, 7, 21), False),
+        (dt.date(2026, 10, 18), False),
+        (dt.date(2026, 10, 19), True),
+    ):
+        assert price_range("trainium1", day).stale is stale  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize(
@@ -105,7 +153,7 @@ def test_prices_go_stale() -> None:
 def test_a_vague_date_counts_as_the_first_day_it_can_mean(
     date: str, first: dt.date | None, stale: bool
 ) -> None:
-    offer = Offer("p", "i", "t4", 1, None, None, 1.0, None, "", date, "s", True, "")
+    offer = Offer("p", "i", "t4", 1, None, None, 1.0, None, "", date, "s")
     assert offer.earliest_day == first
     assert offer.stale(TODAY) is stale
 
@@ -115,6 +163,4 @@ def test_shares_and_bare_gpus_do_not_count() -> None:
     assert third.usd_per_chip_h is None
     bare = [o for o in load_offers() if not o.host_included]
     assert len(bare) == 2
-    t4 = price_range("t4", TODAY)
-    assert t4 is not None
-    assert t4.low > min(o.usd_per_chip_h or 9 for o in bare)
+    assert not {o.instance for o in bare} & {o.instance for o in counted(offers_of("t4"), TODAY)[0]}

@@ -2,14 +2,15 @@
 
 import datetime as dt
 import math
-from statistics import median
 
 import numpy as np
 import pytest
 
 from chipwise.catalog.chips import load_chips
-from chipwise.catalog.offer import load_offers
+from chipwise.catalog.offer import Offer, load_offers
 from chipwise.catalog.price import (
+    Pricing,
+    Rent,
     capex_for,
     load_assumptions,
     load_capex,
@@ -20,7 +21,6 @@ from chipwise.catalog.price import (
     split_usd_per_million,
     usd_per_million,
 )
-from chipwise.catalog.pricing import Pricing
 from chipwise.errors import UnknownNameError, UsageError
 
 PLAIN = {"years": 4.0, "utilisation": 1.0, "usd_per_kwh": 0.1, "pue": 1.5}
@@ -84,18 +84,18 @@ def test_own_basis_takes_the_users_figures_first():
     assert basis.usd_per_h == pytest.approx(1.30)
     assert basis.assumed == ("idle_power_share",)
     assert "capex_usd" in own_basis("rtx-4090").assumed
-    assert own_basis("h100-sxm5-80gb").capex_usd == pytest.approx(270000 / 8)
+    assert own_basis("h100-sxm5-80gb").capex_usd == pytest.approx(285000 / 8)
     assert own_basis("h100-sxm5-80gb").power_w == load_chips()["h100-sxm5-80gb"].tdp_w
     assert own_basis("rtx-4090").years == load_assumptions()["years"].value == 4
 
 
 def test_what_cannot_be_owned_says_why():
     with pytest.raises(UsageError, match="give what you pay"):
-        own_basis("mi300x")
+        own_basis("mi325x")
     with pytest.raises(UsageError, match="one of years"):
         own_basis("rtx-4090", lifetime=3)
-    with pytest.raises(UsageError, match="power of m4-max"):
-        own_basis("m4-max")
+    with pytest.raises(UsageError, match="power of tpu-v5e"):
+        own_basis("tpu-v5e", capex_usd=10_000)
     for figure in (
         {"utilisation": 0.0},
         {"utilisation": 1.5},
@@ -121,15 +121,24 @@ def test_senseless_figures_of_owning(figure, value):
         own_basis("rtx-4090", **{figure: value})
 
 
+BOUGHT = {"h200-sxm-141gb": 370_000 / 8, "b200-sxm": 515_000 / 8, "rtx-4090": 3000, "rtx-3090": 1330,
+          "gb10-dgx-spark": 4349.5, "m5-max": 3999, "m5-max:64gb": 3499, "rtx-3060-12gb": 225}  # fmt: skip
+
+
 def test_purchases_carry_their_source():
     chips = load_chips()
     for entry in load_capex():
         assert entry.chip in chips
-        assert 0 < entry.low_usd <= entry.high_usd
+        assert 0 < entry.low_usd <= entry.usd <= entry.high_usd
         assert entry.chips >= 1
         assert entry.covers in ("card", "machine")
-        assert all(source.date for source in entry.provenance.sources)
+        assert all(source.ref for source in entry.provenance.sources)
+        recalled = entry.provenance.sources[0].ref.startswith(("recalled", "general"))
+        assert recalled == (entry.provenance.grade == "recalled"), entry.item
     assert capex_for("h100-sxm5-80gb").covers == "machine"
+    # the newest of what is sold now: no launch price, no used card where new ones are sold
+    found = {chip: capex_for(chip).usd_per_chip for chip in BOUGHT}
+    assert found == {chip: pytest.approx(usd) for chip, usd in BOUGHT.items()}
     assert set(load_assumptions()) == {
         "years", "utilisation", "usd_per_kwh", "pue", "other_opex_share", "idle_power_share",
     }  # fmt: skip
@@ -149,18 +158,46 @@ def test_token_prices():
 DAY = dt.date(2026, 11, 21)
 
 
-def test_whole_machines_are_paid():
-    rent = rent_basis("b200-sxm", DAY)
-    machine = next(o.usd_per_h for o in rent.quotes if o.instance == "p6-b200.48xlarge")
-    four, eight = rent.hour(4, 4), rent.hour(8, 8)
-    assert four.high == eight.high == machine, "four of eight chips cost the machine"
-    by_provider: dict[str, list[float]] = {}
-    for o in rent.quotes:
-        if o.chips == 8 or o.vcpus is None:
-            by_provider.setdefault(o.provider, []).append(o.usd_per_h * math.ceil(4 / o.chips))
-    cheapest = [min(prices) for prices in by_provider.values()]
-    assert (four.low, four.mid) == pytest.approx((min(cheapest), median(cheapest)))
-    assert rent_basis("b200-sxm", DAY, provider="aws").hour(9).billed == 16
+def offer(provider: str, usd: float, chips: int = 1, unit: int | None = None, vcpus: int | None = 8) -> Offer:
+    return Offer(provider, f"{chips}x", "t4", chips, vcpus, None, usd, None, "", "2026-11-01", "s", unit=unit)
+
+
+def test_the_offer_picked_worked_by_hand():
+    # one chip: a asks 1, b 2, c 3, d 4, e 5, and f rents eight for 16
+    singles = [offer(p, usd, unit=1) for p, usd in zip("abcde", (1.0, 2.0, 3.0, 4.0, 5.0), strict=True)]
+    rent = Rent("t4", (*singles, offer("f", 16.0, chips=8)), stale=False)
+    one, eight = rent.hour(1), rent.hour(8, 8)
+    # f forces eight times the chips: five providers count, one of them may undercut the pick
+    assert (one.low, one.mid, one.high, one.billed) == (1.0, 2.0, 5.0, 1)
+    assert rent.quotes[one.offer].provider == "b"
+    # for eight: 8, 16 (b), 16 (f), 24, 32, 40
+    assert (eight.low, eight.mid, eight.high, eight.billed) == (8.0, 16.0, 40.0, 8)
+    # three chips of a host of four are twice too many at most, nine chips in eights are not
+    hosts = Rent("t4", (offer("a", 8.0, chips=4), offer("b", 30.0, chips=1)), stale=False)
+    assert (hosts.hour(3).mid, hosts.hour(3).billed) == (8.0, 4)
+    # where everyone rents more than twice the chips, the cheapest bill
+    nodes = Rent("t4", (offer("a", 80.0, chips=8), offer("b", 60.0, chips=8)), stale=False)
+    assert (nodes.hour(1).mid, nodes.hour(1).high, nodes.hour(1).billed) == (60.0, 80.0, 8)
+
+
+def test_the_smallest_order_is_billed():
+    rent = Rent("t4", (offer("a", 2.0, unit=16),), stale=False)
+    assert [(rent.hour(n).mid, rent.hour(n).billed) for n in (1, 16, 17)] == [
+        (32.0, 16),
+        (32.0, 16),
+        (64.0, 32),
+    ]
+
+
+def test_one_h200_costs_what_one_h200_costs():
+    rent = rent_basis("h200-sxm-141gb", DAY)
+    one = rent.hour(1)
+    assert 3.5 < one.mid < 5.0
+    assert one.billed == 1
+    picked = rent.quotes[one.offer]
+    assert picked.provider
+    assert not picked.stale(DAY)
+    assert picked.usd_per_chip_h == one.mid
 
 
 def test_a_group_is_rented_in_one_machine():
@@ -183,21 +220,35 @@ def test_renting_broadcasts_and_never_gets_cheaper():
             rent = rent_basis(chip, DAY)
         except UsageError:
             continue
-        counts = np.arange(1.0, 65.0) * 4
-        many = rent.hour(counts, 4.0)
-        each = [rent.hour(n, 4) for n in counts]
-        assert many.mid == pytest.approx([h.mid for h in each])
-        assert np.all(np.diff(many.mid) >= -1e-9)
-        assert np.all((many.low <= many.mid) & (many.mid <= many.high) & (many.billed >= counts))
+        for group in (1.0, 4.0, 8.0):
+            counts = np.arange(1.0, 41.0) * group
+            many = rent.hour(counts, group)
+            each = [rent.hour(n, group) for n in counts]
+            assert many.mid == pytest.approx([h.mid for h in each])
+            assert np.all(np.diff(many.mid) >= -1e-9), (chip, group)
+            assert np.all((many.low <= many.mid) & (many.mid <= many.high) & (many.billed >= counts))
+            paid = [rent.quotes[int(i)].usd_per_chip_h for i in many.offer]
+            assert many.mid == pytest.approx(many.billed * paid), "the price is that of the offer picked"
 
 
-def test_renting_from_one_provider():
-    rent = rent_basis("h100-sxm5-80gb", DAY, provider="aws")
+def test_renting_from_some_providers():
+    rent = rent_basis("h100-sxm5-80gb", DAY, providers=("aws",))
     prices = [o.usd_per_h for o in load_offers() if o.provider == "aws" and o.chip == "h100-sxm5-80gb"]
     assert set(prices) >= {o.usd_per_h for o in rent.quotes}
     hour = rent.hour(8, 8)
     assert hour.low == hour.mid == hour.high, "one provider stands for itself"
-    assert rent.oldest <= rent.newest
+    both = Pricing(provider="aws, GCP").basis("h100-sxm5-80gb", DAY)
+    assert set(both.providers) == {"aws", "gcp"}
+
+
+def test_the_users_own_price_stands_before_offers():
+    basis = Pricing(given={"H100": 2.0, "mi455x": 6.0}).basis("h100-sxm5-80gb", DAY)
+    hour = basis.hour(np.array([1.0, 8.0]), 8.0)
+    assert hour.mid.tolist() == [2.0, 16.0]
+    assert not basis.stale
+    assert Pricing(given={"H100": 2.0}).basis("mi300x", DAY).quotes[0].provider != "your price"
+    with pytest.raises(UnknownNameError, match="h1000"):
+        Pricing(given={"h1000": 2.0})
 
 
 def test_unknown_providers_and_regions_are_named():
@@ -211,7 +262,7 @@ def test_unknown_providers_and_regions_are_named():
 
 
 def test_what_is_not_for_rent_says_so():
-    with pytest.raises(UsageError, match="give what you pay per hour"):
+    with pytest.raises(UsageError, match="give what you pay: --price-of CHIP=USD"):
         rent_basis("m3-ultra", DAY)
     with pytest.raises(UsageError, match="h100-sxm5-80gb nobody"):
-        rent_basis("h100-sxm5-80gb", DAY, provider="nobody")
+        rent_basis("h100-sxm5-80gb", DAY, providers=("nobody",))

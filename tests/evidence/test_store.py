@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from chipwise.catalog.files import data_dir
 from chipwise.errors import UnknownNameError, UsageError
 from chipwise.evidence.item import Item, own_item
-from chipwise.evidence.store import Store, data_dir
+from chipwise.evidence.store import Store
 from command_line import Run
 
 

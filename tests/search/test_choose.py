@@ -222,7 +222,7 @@ def test_an_unknown_price_is_within_no_budget() -> None:
 def test_whole_machines_count_against_the_limit() -> None:
     (group,) = candidates(DENSE, DEPLOYMENTS, LIMITS)
     e = evaluate(DENSE, group, Workload(rate_per_s=0.01), *RATES)
-    rented = {"h100-sxm5-80gb": rent_basis("h100-sxm5-80gb", dt.date(2026, 11, 21), provider="coreweave")}
+    rented = {"h100-sxm5-80gb": rent_basis("h100-sxm5-80gb", dt.date(2026, 11, 21), providers=("coreweave",))}
     (machine,) = {o.usd_per_h for o in rented["h100-sxm5-80gb"].quotes}
     for limit, plans in ((machine + 0.01, 1), (machine - 0.01, 0)):
         limits = replace(LIMITS, max_usd_per_h=limit)

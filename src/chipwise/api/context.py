@@ -14,8 +14,7 @@ from chipwise.api.tactics import Tactics
 from chipwise.calibrate.fit_serving import harnessed, served_overheads
 from chipwise.calibrate.parameter import Z80
 from chipwise.calibrate.parameters import Parameters
-from chipwise.catalog.price import Own, Rent
-from chipwise.catalog.pricing import Pricing
+from chipwise.catalog.price import Own, Pricing, Rent
 from chipwise.cost.price import CostParameters
 from chipwise.errors import UsageError
 from chipwise.evidence.judge import APART, USERS, tier_factors
@@ -98,12 +97,8 @@ class Context:
         )
 
     def basis(self, chip: str) -> Rent | Own | None:
-        """How a chip is paid, None where that is unknown or nothing is paid. Without a rate replicas run full, and
-        as many as fill a machine: each pays its share."""
-        found = self.pricing.basis(chip, self.today) if self.pricing else None
-        w = self.workload
-        full = w.rate_per_s is None and w.due_per_s is None and w.task != "local"
-        return replace(found, filled=True) if full and isinstance(found, Rent) else found
+        """How a chip is paid, None where that is unknown or nothing is paid."""
+        return self.pricing.basis(chip, self.today) if self.pricing else None
 
     def price(self, chip: str, chips: int, group: int = 1) -> PriceRecord | None:
         """What `chips` of a chip cost, every `group` of them in one machine; None as for `basis`."""
@@ -198,10 +193,9 @@ class Context:
         priced = [p.price for p in plans if p.price]
         if priced:
             notes.append(priced[0].basis)
-            dated = [p for p in priced if p.newest]
+            dated = sorted(p.date for p in priced if p.date)
             if dated:
-                oldest, newest = min(p.oldest for p in dated), max(p.newest for p in dated)
-                notes.append(f"prices of {span(oldest, newest)}")
+                notes.append(f"prices of {span(dated[0], dated[-1])}")
         return tuple(notes)
 
 

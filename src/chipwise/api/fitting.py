@@ -49,7 +49,7 @@ def fit(
         context = min(CONTEXT, found.graph.model.max_context or CONTEXT)
     check_length(found, context)
     limits = Limits()
-    wanted = [find_chip(c, terms.changes) for c in chips] or [c for c in load_chips().values() if c.rentable]
+    wanted = [find_chip(c, terms.changes) for c in chips] or [load_chips()[c] for c in load_chips().market()]
     held = adapters[0] * adapter_bytes(found.graph, adapters[1]) if adapters else 0.0
     offered, refused = deployments(
         found.graph.model, wanted, terms.runtime, timed=False, policy=terms.policy, adapter_bytes=held

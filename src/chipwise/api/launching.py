@@ -248,7 +248,11 @@ def _machine(chip: Chip, system: str, devices: int) -> Machine:
     held = get_system(system).chips_per_host if system else max(1, devices // per_chip)
     chips = min(held, max(1, -(-devices // per_chip)))
     offers = sorted(
-        (o for o in load_offers() if o.chip == chip.id and o.chips and o.chips >= chips and o.usd_per_h),
+        (
+            o
+            for o in load_offers()
+            if o.chip == chip.id and o.chips and o.chips >= chips and o.usd_per_h and not o.doubt
+        ),
         key=lambda o: (o.chips or 0, o.usd_per_h or 0.0),
     )
     return Machine(

@@ -137,11 +137,13 @@ def find_chip(name: str, changes: Mapping[str, str] | None = None) -> Chip:
     else:
         chips = read_chip_file(Path(file + ".toml"))
         wanted = wanted.removeprefix(":")
-        if not wanted and len(chips) != 1:
+        products = [c for c in chips if ":" not in c]  # the others are options of them
+        if not wanted and len(products) != 1:
             raise UsageError(
-                f"{file}.toml holds {len(chips)} chips", f"name one: {file}.toml:{next(iter(chips), 'ID')}"
+                f"{file}.toml holds {len(products)} chips",
+                f"name one: {file}.toml:{next(iter(products), 'ID')}",
             )
-        wanted = wanted or next(iter(chips))
+        wanted = wanted or products[0]
         if wanted not in chips:
             raise UnknownNameError(f"chip in {file}.toml", wanted, chips)
         chip = chips[wanted]

@@ -10,7 +10,7 @@ from chipwise.api.context import Context
 from chipwise.api.loaded import check_length, find_chip, load_generating, stretched
 from chipwise.api.tactics import Tactics
 from chipwise.calibrate.parameters import Parameters, shipped_parameters
-from chipwise.catalog.pricing import Pricing
+from chipwise.catalog.price import Pricing
 from chipwise.catalog.snapshot import today as day
 from chipwise.errors import InfeasibleError
 from chipwise.parallel.layout import Layout

@@ -228,8 +228,8 @@ def _fed(limits: Limits, wanted: Sequence[Chip], numbers: Parameters) -> Limits:
 
 
 def _at_home(chip: str) -> bool:
-    """Whether no server holds it: a card made for desks."""
-    forms = {s.form for s in systems_for(chip)}
+    """Whether no server for rent holds it: a card made for desks."""
+    forms = {s.form for s in systems_for(chip) if s.form in LOCAL_FORMS or "rent" in s.offered}
     return bool(forms) and forms <= LOCAL_FORMS
 
 
@@ -253,7 +253,7 @@ def _day(p: PlanRecord, curve: RateCurve, workload: Workload) -> Day:
 
 def _everything(workload: Workload) -> list[str]:
     """All chips on the market; for a local user those that are in machines one has at home or at a desk."""
-    market = [chip.id for chip in load_chips().values() if chip.rentable]
+    market = list(load_chips().market())
     if workload.task != "local":
         return market
     return [c for c in market if any(s.form in LOCAL_FORMS for s in systems_for(c))]

@@ -37,7 +37,7 @@ __all__ = [
 
 # Tables by what a change of them means; the first prefix that fits.
 GROUPS: Mapping[str, tuple[str, ...]] = {
-    "prices": tuple(f"catalog/data/{n}" for n in ("offer", "ownership", "token_prices")),
+    "prices": tuple(f"catalog/data/{n}" for n in ("offer", "ownership", "purchases", "token_prices")),
     "published results": ("catalog/data/published/", "evidence/data/mlperf"),
     "catalogue": ("catalog/data/",),
     "parameters": ("calibrate/data/", "evidence/data/"),

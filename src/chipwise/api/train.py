@@ -18,7 +18,7 @@ from chipwise.api.train_job import Site, TrainSoftware, network_of, site_of
 from chipwise.api.train_unmet import blocker, excess, left_out, missed, nearest, tally
 from chipwise.calibrate.parameters import Parameters, shipped_parameters
 from chipwise.catalog.override import told
-from chipwise.catalog.pricing import Pricing
+from chipwise.catalog.price import Pricing
 from chipwise.catalog.snapshot import today as day
 from chipwise.catalog.trainer import get_trainer
 from chipwise.errors import InfeasibleError, UsageError

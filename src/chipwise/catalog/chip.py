@@ -10,10 +10,11 @@ from chipwise.errors import UnknownNameError
 
 __all__ = ["Chip", "Family", "Grade", "Link", "MatrixUnit", "MemoryTier", "Provenance", "Source"]
 
-Grade = Literal["measured", "datasheet", "secondary", "derived", "assumed"]
+Grade = Literal["measured", "datasheet", "secondary", "derived", "assumed", "recalled"]
+"""`secondary`: read where somebody else retells it; `recalled`: general knowledge, nothing was read."""
 Kind = Literal["gpu", "tpu", "asic", "cpu", "wafer", "lpu", "rdu"]
 Family = Literal["simt", "systolic", "dataflow", "cpu"]
-Status = Literal["ga", "announced"]
+Status = Literal["ga", "announced", "discontinued", "cancelled"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +100,10 @@ class Chip:
     Blackwell's for Blackwell Ultra), `software_vendor` (whose libraries it runs). `instruction` is the matrix
     instruction of its kernels, in PTX's words ("wgmma"; "" where operands pass through registers). `like` names
     the bundled chip whose software a user's own chip runs: these facts are the other chip's then.
+
+    `runs_as` is the chip whose rows of support matrices hold for this one, which nobody measured: the same kernels and
+    drivers, none of its fitted numbers. `stand_in` is the nearest chip that one can have, for one that cannot be had or
+    that no software is known for. `only_named`: no candidate of a search of the market; it has to be named.
     """
 
     id: str
@@ -135,6 +140,9 @@ class Chip:
     base_generation: str = ""
     software_vendor: str = ""
     instruction: str = ""
+    runs_as: str = ""
+    stand_in: str = ""
+    only_named: bool = False
 
     @property
     def memory(self) -> MemoryTier:
@@ -147,9 +155,25 @@ class Chip:
         return self.like or self.id
 
     @property
+    def support_id(self) -> str:
+        """The id by which support matrices and trainers know it."""
+        return self.runs_as or self.software_id
+
+    @property
     def rentable(self) -> bool:
-        """Announced chips cannot be rented."""
-        return self.status == "ga"
+        """Whether you can have it: sold, rented, or no longer made but in use."""
+        return self.status in ("ga", "discontinued")
+
+    @property
+    def unavailable(self) -> str:
+        """Why it cannot be planned with, and what is nearest, as a sentence; "" for a chip that software runs on."""
+        near = f"; the nearest chip that you can have is {self.stand_in}" if self.stand_in else ""
+        name = self.name.removesuffix(" (announced)").removesuffix(" (cancelled)")
+        if self.status == "announced":
+            return f"{name} is announced and cannot be bought or rented yet{near}"
+        if self.status == "cancelled":
+            return f"{name} was cancelled and was never sold{near}"
+        return f"no serving software is known for {self.name}{near}" if self.stand_in else ""
 
     def peak(self, dtype: str, accumulate: str = "fp32") -> float | None:
         """Dense matrix operations per second for a data type; None where the vendor gives none."""

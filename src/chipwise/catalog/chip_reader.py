@@ -22,8 +22,9 @@ memory_GBps = 2000
 matrix_tflops = { bf16 = 300 }
 own = [{ figures = ["memory_GBps"], grade = "assumed", note = "stacks x pins" }]
 ```
-A chip of the user's own may be `like = "h100-sxm5-80gb"`: it takes `INHERITED` from that bundled chip, whatever it says
-of them itself.
+A table may hold `options = { 64gb = { memory = "64 GB" } }`: variants of the product with other memory, bandwidth or
+cores, named as in `a1:64gb`; each lists the figures that differ. A chip of the user's own may be
+`like = "h100-sxm5-80gb"`: it takes `INHERITED` from that bundled chip, whatever it says of them itself.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, cast, get_args
 
 from chipwise.catalog.chip import (
@@ -48,24 +49,34 @@ from chipwise.catalog.chip import (
 )
 from chipwise.catalog.guards import GUARDS, check
 from chipwise.catalog.parsed import parse
-from chipwise.catalog.tables import known_keys, read_sources
+from chipwise.catalog.schema import known_keys, read_sources
 from chipwise.errors import UsageError, nearest, shorten
 
-__all__ = ["names_of", "read_chips"]
+__all__ = ["Entry", "names_of", "read_chips", "read_entries"]
 
 USABLE_SHARE = 0.99
 """Share of the label that software can use where no driver reading is known."""
 
 _IDENTITY = (
     "name", "aliases", "kind", "family", "year", "status", "sources", "grade", "note", "own", "exceptions",
-    "memory_kind", "accumulate", "like",
+    "memory_kind", "accumulate", "like", "options", "only_named",
 )  # fmt: skip
 _TEXTS = (
     "process", "memory_type", "tier2", "unit", "matrix_unit", "host", "scaleup", "scaleup_topology",
     "array_holds",
 )  # fmt: skip
-_REMARKS = ("serves_only", "generation", "base_generation", "instruction")  # no chip lacks them
-INHERITED = ("generation", "base_generation", "software_vendor", "instruction", "serves_only")
+_REMARKS = (
+    "serves_only", "generation", "base_generation", "instruction", "runs_as", "stand_in",
+)  # fmt: skip
+INHERITED = (
+    "generation",
+    "base_generation",
+    "software_vendor",
+    "instruction",
+    "serves_only",
+    "runs_as",
+    "stand_in",
+)
 """Facts about the software of a chip: that of the chip it is like."""
 
 INSTRUCTIONS = ("wgmma", "tcgen05")
@@ -100,6 +111,65 @@ def read_chips(text: str, origin: str, bundled: Mapping[str, Chip] | None = None
     key, a value of the wrong type or out of range, a source that is not listed, a name given twice, or
     figures that violate a guard (see `chipwise.catalog.guards`).
     """
+    chips: dict[str, Chip] = {}
+    for entry in read_entries(text, origin).values():
+        for name in (entry.name, *entry.options):
+            chip = entry.chip(name)
+            chips[name] = _as_like(chip, bundled or {}, entry.where) if "like" in entry.table else chip
+    names_of(chips, origin)
+    return chips
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One table of a file of chips, not read yet: its chip under its own name, and its options."""
+
+    name: str
+    vendor: str
+    table: Mapping[str, Any]
+    where: str
+    sources: Mapping[str, Source]
+
+    @property
+    def options(self) -> tuple[str, ...]:
+        """Full names of the options, `a1:64gb`."""
+        listed = self.table.get("options", {})
+        return tuple(f"{self.name}:{option}" for option in listed) if isinstance(listed, dict) else ()
+
+    def chip(self, name: str) -> Chip:
+        """The chip, or the option of that full name. Raises `UsageError` as `read_chips` does."""
+        option = name.partition(":")[2]
+        table = self.table
+        if "options" in table:
+            options = known_keys(table["options"], tuple(table["options"]), f"{self.where}, options")
+            table = _with_option(table, options, option, self.where)
+        found = _Table(table, self.where, self.sources).chip(self.name, self.vendor)
+        if option:
+            like = found.like or self.name
+            found = replace(found, id=name, name=f"{found.name}, {option}", like=like, aliases=())
+        check(found, self.where)
+        return found
+
+
+def _with_option(
+    table: Mapping[str, Any], options: Mapping[str, Any], option: str, where: str
+) -> Mapping[str, Any]:
+    """The table of an option: the figures that differ, in place of the product's; of the product itself for ""."""
+    changed = known_keys(options.get(option, {}), (*_KEYS,), f"{where}, option '{option}'")
+    base = {key: value for key, value in table.items() if key != "options"}
+    if "memory" in changed:
+        base.pop("usable_memory_GB", None)
+    merged: dict[str, Any] = {**base, **changed}
+    left = [
+        {**entry, "figures": kept}
+        for entry in merged.get("own", [])
+        if (kept := [f for f in entry["figures"] if f != "usable_memory_GB" or "usable_memory_GB" in merged])
+    ]
+    return merged | ({"own": left} if left else {})
+
+
+def read_entries(text: str, origin: str) -> dict[str, Entry]:
+    """The tables of a TOML text of chips by id, unread. Raises `UsageError` for a text that is no such file."""
     try:
         document = parse(text)
     except tomllib.TOMLDecodeError as error:
@@ -110,7 +180,7 @@ def read_chips(text: str, origin: str, bundled: Mapping[str, Chip] | None = None
     sources = read_sources(document.pop("sources", {}), origin)
     if not document:
         raise UsageError(f"{origin}: no chips", "write one table per chip: [my-chip]")
-    chips: dict[str, Chip] = {}
+    entries: dict[str, Entry] = {}
     for name, table in document.items():
         where = f"{origin}: chip '{shorten(name, 40)}'"
         if not isinstance(table, dict):
@@ -119,16 +189,12 @@ def read_chips(text: str, origin: str, bundled: Mapping[str, Chip] | None = None
             )
         if not _ID.fullmatch(name):
             raise UsageError(f"{where}: an id is made of a-z, 0-9, '-', '.' and '+'")
-        chips[name] = chip = _as_like(_Table(table, where, sources).chip(name, vendor), bundled or {}, where)
-        check(chip, where)
-    names_of(chips, origin)
-    return chips
+        entries[name] = Entry(name, vendor, table, where, sources)
+    return entries
 
 
 def _as_like(chip: Chip, bundled: Mapping[str, Chip], where: str) -> Chip:
     """The chip with the facts of the bundled one whose software it runs."""
-    if not chip.like:
-        return chip
     other = bundled.get(names_of(bundled, "the catalogue").get(chip.like, chip.like))
     if other is None:
         close = nearest(chip.like, bundled)
@@ -183,7 +249,7 @@ class _Table:
         usable = self.si("usable_memory_GB", 1e9)
         if usable is None and label is not None:
             usable = USABLE_SHARE * label
-            figures["usable_memory_GB"] = round(usable / 1e9, 4)
+            figures["usable_memory_GB"] = float(f"{usable / 1e9:.8g}")
             own["usable_memory_GB"] = Provenance(
                 default.sources, "assumed", f"{USABLE_SHARE} of the label, no driver reading"
             )
@@ -253,6 +319,9 @@ class _Table:
             base_generation=self.get("base_generation") or self.get("generation") or name,
             software_vendor=vendor,
             instruction=self.get("instruction"),
+            runs_as=self.get("runs_as"),
+            stand_in=self.get("stand_in"),
+            only_named=self.flag("only_named"),
         )  # fmt: skip
 
     def own(self, default: Provenance) -> dict[str, Provenance]:
@@ -313,6 +382,12 @@ class _Table:
         value = self.table.get(key)
         if not isinstance(value, str) or not value:
             raise self.fail(f"{key} must be a text" if key in self.table else f"no {key}")
+        return value
+
+    def flag(self, key: str) -> bool:
+        value = self.table.get(key, False)
+        if not isinstance(value, bool):
+            raise self.fail(f"{key} must be true or false, not {shorten(repr(value), 40)}")
         return value
 
     def texts(self, table: Mapping[str, Any], key: str, where: str) -> tuple[str, ...]:

@@ -1,48 +1,171 @@
-"""The bundled chips: by id, and by the names that people use."""
+"""The bundled chips: by id, by option (`m4-max:64gb`), and by the names that people use."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from types import MappingProxyType
 
 from chipwise.catalog.chip import Chip
-from chipwise.catalog.chip_reader import names_of, read_chips
+from chipwise.catalog.chip_reader import Entry, read_chips, read_entries
 from chipwise.catalog.files import read_text
 from chipwise.catalog.snapshot import per_snapshot, shipped_names, shipped_text
-from chipwise.errors import UnknownNameError
+from chipwise.errors import UnknownNameError, UsageError
 
-__all__ = ["get_chip", "load_chips", "read_chip_file", "read_chips"]
+__all__ = ["Shelf", "get_chip", "load_chips", "read_chip_file", "read_chips", "words_of"]
+
+MAKERS = frozenset(
+    "nvidia geforce amd radeon instinct intel apple google cloud aws amazon microsoft azure meta huawei qualcomm tesla"
+    " cerebras gpu gpus graphics card chip accelerator core cores generation edition the by with memory".split()
+)
+"""Words of a name that tell no two chips apart."""
+
+SPELLINGS = {
+    "tenstorrent": "tt",
+    "gib": "gb",
+    "g": "gb",
+    "sxm2": "sxm",
+    "workstation": "ws",
+    "mobile": "laptop",
+}
+"""Words that are written in two ways."""
+
+
+class Shelf(Mapping[str, Chip]):
+    """Chips by id in the order of the files, each read when it is first asked for: most questions need a few.
+
+    Options are found under their full name, but not listed.
+    """
+
+    def __init__(self, entries: Mapping[str, Entry]) -> None:
+        self.entries = entries
+        self._read: dict[str, Chip] = {}
+
+    def __getitem__(self, name: str) -> Chip:
+        found = self._read.get(name)
+        if found is None:
+            entry = self.entries[name.partition(":")[0]]
+            if name != entry.name and name not in entry.options:
+                raise KeyError(name)
+            found = self._read[name] = entry.chip(name)
+        return found
+
+    def __contains__(self, name: object) -> bool:
+        entry = self.entries.get(name.partition(":")[0]) if isinstance(name, str) else None
+        return entry is not None and (name == entry.name or name in entry.options)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.entries)
+
+    def __len__(self) -> int:
+        return len(self.entries)
+
+    def market(self) -> tuple[str, ...]:
+        """Chips that a search tries where none is named: to be had, and not only for who names them."""
+        return tuple(
+            name
+            for name, entry in self.entries.items()
+            if entry.table.get("status") in ("ga", "discontinued") and not entry.table.get("only_named")
+        )
 
 
 @per_snapshot
-def load_chips() -> Mapping[str, Chip]:
-    """All bundled chips by id, in the order of the files; read once."""
-    chips: dict[str, Chip] = {}
-    for name in shipped_names("catalog/data/chips", ".toml"):
-        chips |= read_chips(shipped_text(name), name.rpartition("/")[2])
-    names_of(chips, "the catalogue")
-    return MappingProxyType(chips)
+def load_chips() -> Shelf:
+    """All bundled chips by id, in the order of the files; a table is read when its chip is asked for."""
+    entries: dict[str, Entry] = {}
+    for path in shipped_names("catalog/data/chips", ".toml"):
+        origin = path.rpartition("/")[2]
+        for name, entry in read_entries(shipped_text(path), origin).items():
+            if name in entries:
+                raise UsageError(f"{origin}: chip '{name}' stands in another file too")
+            entries[name] = entry
+    return Shelf(entries)
+
+
+def words_of(name: str) -> tuple[str, ...]:
+    """The runs of letters and of digits of a name, sorted, without the words that tell no two chips apart.
+
+    So words stand in any order and blanks and dashes do not matter, but no near name is the same: `RTX 4090 D` has
+    a word more than `RTX 4090`, `H20` another number than `H200`.
+    """
+    said = re.sub(r"\+", " plus ", name.lower())
+    words = (SPELLINGS.get(word, word) for word in re.split(r"[^a-z0-9.]+", said))
+    parts = [run for word in words if word not in MAKERS for run in re.findall(r"[a-z]+|\d+", word)]
+    return tuple(sorted(SPELLINGS.get(run, run) for run in parts))
 
 
 @per_snapshot
-def _bundled_names() -> Mapping[str, str]:
-    return names_of(load_chips(), "the catalogue")
+def _names() -> Mapping[str, str]:
+    """Every id, option and alias with the id that it stands for. Raises `UsageError` for a name of two chips."""
+    names: dict[str, str] = {}
+    for entry in load_chips().entries.values():
+        aliases = entry.table.get("aliases", [])
+        for name, chip in (
+            (entry.name, entry.name),
+            *((o, o) for o in entry.options),
+            *((a, entry.name) for a in aliases),
+        ):
+            if names.setdefault(name, chip) != chip:
+                raise UsageError(f"the catalogue: '{name}' names both {names[name]} and {chip}")
+    return names
+
+
+@per_snapshot
+def _spoken() -> Mapping[tuple[str, ...], str]:
+    """Ids by the words of their ids, aliases and full names; words that fit two chips name neither."""
+    found: dict[tuple[str, ...], str] = {}
+    for name, chip in _names().items():
+        found.setdefault(words_of(name), chip)
+    full = [(words_of(str(e.table.get("name", ""))), e.name) for e in load_chips().entries.values()]
+    twice = Counter(words for words, _ in full)
+    for words, chip in full:
+        if words and twice[words] == 1:
+            found.setdefault(words, chip)
+    return found
+
+
+@per_snapshot
+def _kin() -> Mapping[str, frozenset[str]]:
+    """Every word of ids, aliases, full names, makers and generations, by id."""
+    found: dict[str, frozenset[str]] = {}
+    for e in load_chips().entries.values():
+        said = (
+            e.name,
+            str(e.table.get("name", "")),
+            *e.table.get("aliases", []),
+            str(e.table.get("generation", "")),
+        )
+        found[e.name] = frozenset(words_of(" ".join((*said, e.vendor))))
+    return found
 
 
 def get_chip(name: str) -> Chip:
-    """The bundled chip of that id or alias; case, blanks and underscores do not matter.
+    """The bundled chip of that id, option or alias, or whose name has these words in any order.
 
-    Raises `UnknownNameError` with the nearest names.
+    Case, blanks, dashes and the maker's name do not matter; words that only one chip has are enough.
+
+    Raises `UnknownNameError`: with the chips that have all the words where there are several, else the nearest names.
     """
     chips = load_chips()
     key = re.sub(r"[\s_]+", "-", name.strip().lower())
-    if key not in chips:
-        key = _bundled_names().get(key, key)
-    if key not in chips:
-        raise UnknownNameError("chip", name, _bundled_names(), "list them: chipwise chips list")
-    return chips[key]
+    found = key if key in chips else _names().get(key) or _spoken().get(words_of(name))
+    if found is None:
+        base, _, option = key.partition(":")
+        entry = chips.entries.get(_names().get(base, base))
+        if option and entry is not None:
+            known = [o.partition(":")[2] for o in entry.options]
+            hint = f"it is sold as {', '.join(known)}" if known else f"it has none: {entry.name}"
+            raise UnknownNameError(f"option of {entry.name}", option, known, hint)
+        asked = frozenset(words_of(name))
+        kin = [chip for chip, words in _kin().items() if asked and asked <= words]
+        if len(kin) > 1:
+            several = f"{len(kin)} chips are called so: {', '.join(kin[:6])}{', ...' if len(kin) > 6 else ''}"
+            raise UnknownNameError("chip", name, (), several)
+        if not kin:
+            raise UnknownNameError("chip", name, chips, "list them: chipwise chips list")
+        found = kin[0]
+    return chips[found]
 
 
 def read_chip_file(path: Path) -> Mapping[str, Chip]:

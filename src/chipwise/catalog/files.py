@@ -7,6 +7,7 @@ import os
 import secrets
 import signal
 import stat
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,9 +18,22 @@ from typing import TextIO
 from chipwise.catalog.snapshot import current, own_bytes
 from chipwise.errors import UsageError, shorten
 
-__all__ = ["create", "output_file", "read_text", "writing"]
+__all__ = ["create", "data_dir", "output_file", "read_text", "writing"]
 
 ENDING = [n for n in ("SIGTERM", "SIGHUP") if hasattr(signal, n)]  # signals that end a program at once
+
+
+def data_dir() -> Path:
+    """Where the user's data lives: CHIPWISE_DATA_DIR, else the rule of the platform."""
+    own = os.environ.get("CHIPWISE_DATA_DIR")
+    if own:
+        return Path(own).expanduser()
+    if sys.platform == "win32":
+        return Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local") / "chipwise"
+    if sys.platform == "darwin":
+        return Path.home() / "Library" / "Application Support" / "chipwise"
+    xdg = os.environ.get("XDG_DATA_HOME", "")
+    return (Path(xdg) if xdg.startswith("/") else Path.home() / ".local" / "share") / "chipwise"
 
 
 def read_text(path: Path, most_bytes: int, what: str) -> str:

@@ -1,7 +1,7 @@
-"""Rental offers: dated list prices of whole instances, and the range that they give for a chip.
+"""Rental offers: dated list prices of whole instances or of single chips, and who may be believed today.
 
 List prices are no guarantee. One and the same chip differed 4.6 times between providers in 2026, prices rose
-during that year, and some offers come from secondary pages; so offers are shown as a range with its dates,
+during that year, and some offers come from secondary pages; so a price is shown with its range and its date,
 and never ranked on a difference below `PRICE_NOISE`. A few chips are sold only through reservations and have
 no price at all.
 
@@ -9,19 +9,38 @@ What is counted: `chips` are chips of the catalogue, packages. A TPU slice name 
 v4 and v5p (`tpu-v4-8` is four chips) and chips for v5e and v6e; a TPU v7x chip and an MI250X are one chip
 although software sees two devices; for CPU instances a chip is a socket, priced as the nearest one in the
 catalogue.
+
+The shipped table is `data/offers.csv`; the user's own, of the same columns, stands beside his evidence
+(`own_table`). A newer row of the same provider, chip and size replaces older ones, whichever table it is in.
 """
 
 from __future__ import annotations
 
 import csv
 import datetime as dt
-from collections.abc import Iterator
-from dataclasses import dataclass
-from statistics import median
+import io
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
 
-from chipwise.catalog.snapshot import per_snapshot, shipped_text
+from chipwise.catalog.files import data_dir
+from chipwise.catalog.snapshot import current, own_bytes, own_exists, per_snapshot, shipped_text
+from chipwise.errors import UsageError, shorten
 
-__all__ = ["PRICE_NOISE", "STALE_DAYS", "Offer", "PriceRange", "load_offers", "price_range"]
+__all__ = [
+    "COLUMNS",
+    "PRICE_NOISE",
+    "STALE_DAYS",
+    "Offer",
+    "counted",
+    "in_force",
+    "load_offers",
+    "offers_of",
+    "own_offers",
+    "own_table",
+    "read_offers",
+    "write_offers",
+]
 
 PRICE_NOISE = 0.25
 """Relative difference below which two prices count as the same."""
@@ -32,6 +51,13 @@ STALE_DAYS = 90
 JOINED = ("tpu-", "gb200-", "gb300-")
 """Chips whose machines, rented together, form one scale-up domain: slices of TPUs, racks of NVLink."""
 
+COLUMNS = (
+    "provider", "instance", "chip", "chips", "unit", "vcpus", "host_mem_gib", "on_demand_usd_per_h",
+    "spot_usd_per_h", "region", "date", "source", "host_included", "doubt", "note",
+)  # fmt: skip
+"""Columns of a table of offers. `unit`: smallest order of an offer that is priced per chip; blank: the
+instance itself. `doubt`: why the price is listed but not counted."""
+
 _GIB = 2.0**30
 
 
@@ -39,9 +65,10 @@ _GIB = 2.0**30
 class Offer:
     """One instance for rent, in US dollars per hour for the whole instance.
 
-    None = not published; `chips` is None where an instance is a share of a chip. `date` is what is known of
-    the day of the quote: "2026-07-20", "2026-09", "2026" or "". `host_included` is false where the host is
-    billed on top.
+    None = not published; `chips` is None where an instance is a share of a chip. `unit` is the smallest order of
+    an offer priced per chip, None where the instance is what one orders. `date` is what is known of the day of the
+    quote: "2026-07-20", "2026-09", "2026" or "". `host_included` is false where the host is billed on top; `doubt`
+    says why a price does not count ("" = it does).
     """
 
     provider: str
@@ -55,8 +82,10 @@ class Offer:
     region: str
     date: str
     source: str
-    host_included: bool
-    note: str
+    host_included: bool = True
+    note: str = ""
+    unit: int | None = None
+    doubt: str = ""
 
     @property
     def usd_per_chip_h(self) -> float | None:
@@ -69,10 +98,15 @@ class Offer:
         return self.spot_usd_per_h / self.chips if self.spot_usd_per_h is not None and self.chips else None
 
     @property
+    def smallest(self) -> int:
+        """Chips of the smallest order."""
+        return self.unit or self.chips or 1
+
+    @property
     def holds_any(self) -> bool:
-        """Whether a group of any size can be rented of it: a price per chip without a stated host (the provider
-        puts as many as asked into one machine), or machines that join into one domain (`JOINED`)."""
-        return (self.chips == 1 and self.vcpus is None) or self.chip.startswith(JOINED)
+        """Whether a group of any size can be rented of it: a price per chip (the provider puts as many as asked
+        into one machine), or machines that join into one domain (`JOINED`)."""
+        return self.unit is not None or self.chip.startswith(JOINED)
 
     @property
     def regions(self) -> tuple[str, ...]:
@@ -92,96 +126,174 @@ class Offer:
         day = self.earliest_day
         return day is None or (today - day).days > STALE_DAYS
 
-
-@dataclass(frozen=True, slots=True)
-class PriceRange:
-    """What one chip costs on demand, in US dollars per hour, over all offers that state it.
-
-    `low` and `high` span all offers; `median` is taken over providers (each by the median of its own offers),
-    so that one with many sizes does not outvote the rest. `oldest` and `newest` are dates as known, "" if no
-    offer has one. `stale` means that not one of the offers is surely recent; `stale_offers` counts those that
-    are not, so a range with a fresh quote still shows how much of it is old.
-    """
-
-    chip: str
-    low: float
-    high: float
-    median: float
-    providers: int
-    offers: int
-    oldest: str
-    newest: str
-    stale_offers: int
-
     @property
-    def stale(self) -> bool:
-        """No offer of the range is within `STALE_DAYS`."""
-        return self.stale_offers == self.offers
+    def size(self) -> tuple[str, str, int | None, bool]:
+        """What a newer row has to share with this one to replace it: provider, chip, chips, priced per chip."""
+        return self.provider, self.chip, self.chips, self.unit is not None
 
 
-def _rows(name: str) -> Iterator[dict[str, str]]:
-    yield from csv.DictReader(shipped_text(f"catalog/data/{name}").splitlines())
-
-
-def _number(text: str) -> float | None:
-    return float(text) if text else None
+def own_table() -> Path:
+    """The user's own table of offers; it need not exist."""
+    return data_dir() / "offers.csv"
 
 
 @per_snapshot
 def load_offers() -> tuple[Offer, ...]:
-    """All bundled offers, in the order of the table; read once."""
-    sources = {row["key"]: row["ref"] for row in _rows("offer_sources.csv")}
-    offers = []
-    for row in _rows("offers.csv"):
-        memory = _number(row["host_mem_gib"])
-        offers.append(
-            Offer(
-                provider=row["provider"],
-                instance=row["instance"],
-                chip=row["chip"],
-                chips=int(row["chips"]) if row["chips"] else None,
-                vcpus=int(row["vcpus"]) if row["vcpus"] else None,
-                host_memory_bytes=None if memory is None else memory * _GIB,
-                usd_per_h=_number(row["on_demand_usd_per_h"]),
-                spot_usd_per_h=_number(row["spot_usd_per_h"]),
-                region=row["region"],
-                date=row["date"],
-                source=sources[row["source"]],
-                host_included=row["host_included"] != "no",
-                note=row["note"],
-            )
-        )
-    return tuple(offers)
+    """All offers in force: the bundled table and the user's own, without what newer rows replaced."""
+    sources = {
+        row["key"]: row["ref"]
+        for row in csv.DictReader(shipped_text("catalog/data/offer_sources.csv").splitlines())
+    }
+    shipped = read_offers(shipped_text("catalog/data/offers.csv"), "offers.csv", sources)
+    return in_force((*shipped, *own_offers()))
+
+
+def offers_of(chip_id: str) -> tuple[Offer, ...]:
+    """The offers in force of one chip."""
+    return _by_chip().get(chip_id, ())
 
 
 @per_snapshot
-def price_range(chip_id: str, today: dt.date) -> PriceRange | None:
-    """The on-demand range of a chip, judged on the day `today`; None where no offer has a price.
-
-    Offers without their host and offers of a share of a chip are left out. Announced chips have no offers.
-    """
-    by_provider: dict[str, list[float]] = {}
-    dated: list[tuple[dt.date, str]] = []
-    stale = 0
+def _by_chip() -> Mapping[str, tuple[Offer, ...]]:
+    found: dict[str, tuple[Offer, ...]] = {}
     for offer in load_offers():
-        price = offer.usd_per_chip_h
-        if offer.chip != chip_id or price is None or not offer.host_included:
-            continue
-        by_provider.setdefault(offer.provider, []).append(price)
-        stale += offer.stale(today)
-        if offer.earliest_day is not None:
-            dated.append((offer.earliest_day, offer.date))
-    if not by_provider:
-        return None
-    prices = [price for group in by_provider.values() for price in group]
-    return PriceRange(
-        chip=chip_id,
-        low=min(prices),
-        high=max(prices),
-        median=median(median(group) for group in by_provider.values()),
-        providers=len(by_provider),
-        offers=len(prices),
-        oldest=min(dated)[1] if dated else "",
-        newest=max(dated)[1] if dated else "",
-        stale_offers=stale,
+        found[offer.chip] = (*found.get(offer.chip, ()), offer)
+    return found
+
+
+def own_offers() -> tuple[Offer, ...]:
+    """The rows of the user's own table; none where there is none, or a saved answer was made without one."""
+    path = own_table()
+    known = str(path) in current().given if current().given else own_exists(path)
+    return read_offers(own_bytes(path).decode("utf-8"), str(path)) if known else ()
+
+
+def in_force(offers: Iterable[Offer]) -> tuple[Offer, ...]:
+    """Offers without the prices that a newer row of the same provider, chip and size replaces, in their order.
+
+    On-demand and spot prices replace each other apart; a doubtful row replaces none. Of one instance in
+    one region on one day the last row stands.
+    """
+    table = tuple({(*o.size, o.instance, o.region, o.date, o.doubt): o for o in offers}.values())
+    newest: dict[tuple[object, ...], dt.date] = {}
+    for o in table:
+        for kind, usd in (("rent", o.usd_per_h), ("spot", o.spot_usd_per_h)):
+            if usd is not None and not o.doubt:
+                key = (*o.size, kind)
+                newest[key] = max(newest.get(key, dt.date.min), o.earliest_day or dt.date.min)
+    kept = []
+    for o in table:
+        day = o.earliest_day or dt.date.min
+        rent, spot = (day < newest.get((*o.size, kind), dt.date.min) for kind in ("rent", "spot"))
+        left = replace(
+            o,
+            usd_per_h=None if rent else o.usd_per_h,
+            spot_usd_per_h=None if spot else o.spot_usd_per_h,
+        )
+        priced = o.usd_per_h is not None or o.spot_usd_per_h is not None
+        if not priced or left.usd_per_h is not None or left.spot_usd_per_h is not None:
+            kept.append(left)
+    return tuple(kept)
+
+
+def counted(offers: Iterable[Offer], today: dt.date, *, spot: bool = False) -> tuple[tuple[Offer, ...], bool]:
+    """Of the offers of a chip those that price it on a day, and whether they are stale.
+
+    They state a price of whole chips with their host, and nothing speaks against it; those of the last `STALE_DAYS`,
+    and older ones only where there is none.
+    """
+    priced = tuple(
+        o
+        for o in offers
+        if o.host_included
+        and not o.doubt
+        and (o.spot_usd_per_chip_h if spot else o.usd_per_chip_h) is not None
     )
+    fresh = tuple(o for o in priced if not o.stale(today))
+    return (fresh, False) if fresh else (priced, True)
+
+
+def read_offers(text: str, origin: str, sources: Mapping[str, str] | None = None) -> tuple[Offer, ...]:
+    """The offers of a CSV text with `COLUMNS`; those after `chips` may be missing. `sources` are citations by key.
+
+    Raises `UsageError`, naming file, line and column, for an unknown or missing column or a value that is none.
+    """
+    reader = csv.DictReader(io.StringIO(text))
+    header = tuple(reader.fieldnames or ())
+    strange = [c for c in header if c not in COLUMNS]
+    missing = [c for c in ("provider", "chip", "chips", "date") if c not in header]
+    if strange or missing:
+        wrong = f"unknown column '{shorten(strange[0], 40)}'" if strange else f"no column '{missing[0]}'"
+        raise UsageError(f"{origin}: {wrong}", f"columns: {', '.join(COLUMNS)}")
+    return tuple(
+        _offer(row, f"{origin}, line {reader.line_num}", sources) for row in reader if any(row.values())
+    )
+
+
+def _offer(row: Mapping[str, str | None], where: str, sources: Mapping[str, str] | None) -> Offer:
+    def text(column: str) -> str:
+        return (row.get(column) or "").strip()
+
+    def number(column: str) -> float | None:
+        said = text(column)
+        try:
+            value = float(said) if said else None
+        except ValueError:
+            value = -1.0
+        if value is not None and not 0 < value < 1e9:
+            raise UsageError(f"{where}: {column} must be a positive number, not '{shorten(said, 40)}'")
+        return value
+
+    def count(column: str) -> int | None:
+        value = number(column)
+        if value is not None and value != int(value):
+            raise UsageError(f"{where}: {column} must be a whole number, not {value:g}")
+        return None if value is None else int(value)
+
+    for column in ("provider", "chip"):
+        if not text(column):
+            raise UsageError(f"{where}: no {column}")
+    memory, source = number("host_mem_gib"), text("source")
+    offer = Offer(
+        provider=text("provider"),
+        instance=text("instance"),
+        chip=text("chip"),
+        chips=count("chips"),
+        vcpus=count("vcpus"),
+        host_memory_bytes=None if memory is None else memory * _GIB,
+        usd_per_h=number("on_demand_usd_per_h"),
+        spot_usd_per_h=number("spot_usd_per_h"),
+        region=text("region"),
+        date=text("date"),
+        source=sources[source] if sources is not None else source,
+        host_included=text("host_included") != "no",
+        note=text("note"),
+        unit=count("unit"),
+        doubt=text("doubt"),
+    )
+    try:
+        _ = offer.earliest_day
+    except ValueError:
+        raise UsageError(
+            f"{where}: date '{shorten(offer.date, 40)}' is not a day", "as in 2026-11-20"
+        ) from None
+    return offer
+
+
+def write_offers(offers: Iterable[Offer]) -> str:
+    """The same as CSV text, which `read_offers` reads."""
+
+    def plain(value: float | None) -> str:
+        return "" if value is None else f"{value:.10g}"
+
+    out = io.StringIO()
+    rows = csv.writer(out, lineterminator="\n")
+    rows.writerow(COLUMNS)
+    for o in offers:
+        memory = None if o.host_memory_bytes is None else o.host_memory_bytes / _GIB
+        rows.writerow((
+            o.provider, o.instance, o.chip, plain(o.chips), plain(o.unit), plain(o.vcpus), plain(memory),
+            plain(o.usd_per_h), plain(o.spot_usd_per_h), o.region, o.date, o.source,
+            "" if o.host_included else "no", o.doubt, o.note,
+        ))  # fmt: skip
+    return out.getvalue()

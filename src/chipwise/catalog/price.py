@@ -1,5 +1,12 @@
 """What a machine or a token costs: renting, owning, buying tokens.
 
+**The offer that is picked.** A plan has one price: that of one offer, of a provider, a region and a day. Each
+provider asks for `n` chips what its cheapest offer costs in whole machines; cheapest first, the plan takes the
+offer that a quarter of the providers undercut (`UNDERCUT`), so neither a teaser nor a list price that nobody has
+to pay decides. Whoever forces more than `SPARE` times the chips is not counted in that quarter: a market that
+rents whole nodes does not make one chip dear where single ones are for rent. The range is over the providers
+that are counted. `plan`, `explain`, `compare` and `train` all ask here.
+
 **The rule that splits dollars per hour over tokens.** A machine is paid by the hour, tokens are sold in two
 kinds. Each kind pays for the machine seconds spent on it: input tokens for prefill, output tokens for decode;
 time that serves neither (waiting, bubbles) is borne in the same proportion: `split_usd_per_million`. Where
@@ -9,22 +16,22 @@ Both ways the tokens of an hour sum to the price of the hour.
 
 from __future__ import annotations
 
+import csv
 import datetime as dt
-from dataclasses import dataclass
+import io
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any, Literal, cast
 
 import numpy as np
 
-from chipwise.catalog.chips import get_chip
-from chipwise.catalog.offer import Offer, load_offers
-from chipwise.catalog.price_tables import (
-    ApiPrice,
-    Assumption,
-    Capex,
-    load_assumptions,
-    load_capex,
-    load_token_prices,
-)
-from chipwise.errors import UsageError
+from chipwise.catalog.chip import Grade, Provenance, Source
+from chipwise.catalog.chips import get_chip, load_chips
+from chipwise.catalog.offer import Offer, counted, load_offers, offers_of
+from chipwise.catalog.parsed import parse
+from chipwise.catalog.snapshot import per_snapshot, shipped_text
+from chipwise.errors import UnknownNameError, UsageError
 from chipwise.units import Real
 
 __all__ = [
@@ -34,6 +41,8 @@ __all__ = [
     "Hour",
     "NoPriceError",
     "Own",
+    "PriceRange",
+    "Pricing",
     "Rent",
     "capex_for",
     "load_assumptions",
@@ -41,12 +50,18 @@ __all__ = [
     "load_token_prices",
     "own_basis",
     "own_usd_per_h",
+    "price_range",
     "rent_basis",
     "split_usd_per_million",
     "usd_per_million",
 ]
 
 HOURS_PER_YEAR = 8760.0
+UNDERCUT = 4
+"""One provider in so many may ask less than the offer that is picked."""
+
+SPARE = 2.0
+"""Chips paid over chips needed, up to which an offer counts where any does."""
 
 
 class NoPriceError(UsageError):
@@ -55,61 +70,65 @@ class NoPriceError(UsageError):
 
 @dataclass(frozen=True, slots=True)
 class Hour:
-    """Dollars per hour of all chips of a plan, low, middle and high over providers, and the chips that are
-    paid for at the middle one. Numbers, or arrays that broadcast."""
+    """Dollars per hour of all chips of a plan: of the offer picked, the lowest and the highest of the providers that
+    count, the chips that are paid for, and the place of the offer among the quotes. Numbers, or arrays that
+    broadcast."""
 
     low: Real
     mid: Real
     high: Real
     billed: Real
+    offer: Real = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Rent:
-    """Renting from `quotes`, offers with a price; and the span of their dates ("" = undated).
-
-    `provider`, `region` and `spot` say which offers were counted ("" = all); `stale`: none of them is surely
-    recent. `filled`: machines are full of replicas, so that one pays for its share of them alone.
-    """
+    """Renting from `quotes`, offers with a price that count on the day; `stale`: none of them is surely recent.
+    `spot`: at their spot price."""
 
     chip: str
     quotes: tuple[Offer, ...]
-    oldest: str
-    newest: str
     stale: bool
-    provider: str = ""
-    region: str = ""
     spot: bool = False
-    filled: bool = False
 
     def hour(self, chips: Real, group: Real = 1) -> Hour:
         """What `chips` cost an hour, in whole machines, where every `group` of them shares one machine.
 
-        Machines of an offer: ceil(chips / (whole groups that one holds x group)), not rounded up where they are
-        `filled`. An offer whose machine is
-        smaller than a group is not counted, unless none is larger. Each provider stands for itself by its
-        cheapest offer; the middle is the median over providers. Broadcasts.
+        Machines of an offer: ceil(chips / (whole groups that one holds x group)); of an offer priced per chip:
+        ceil(chips / smallest order) orders. An offer whose machine is smaller than a group is not counted, unless
+        none is larger. Each provider stands for itself by its cheapest offer. The rule of the pick stands at the
+        head of this module: with k providers that bill at most `SPARE` x chips, the offer number (k - 1) //
+        `UNDERCUT` from the cheapest, the cheapest where k = 0. More chips never cost less, as k only grows.
+        Broadcasts.
         """
         n, g = np.broadcast_arrays(np.asarray(chips, dtype=np.float64), np.asarray(group, dtype=np.float64))
         columns = (-1, *(1,) * n.ndim)
-        size = np.array([float(o.chips or 1) for o in self.quotes]).reshape(columns)
-        usd = np.array([(o.spot_usd_per_h if self.spot else o.usd_per_h) or 0.0 for o in self.quotes])
+        size = np.array([float(o.smallest) for o in self.quotes]).reshape(columns)
+        usd = np.array([self._usd(o) for o in self.quotes]).reshape(columns)
         holds_any = np.array([o.holds_any for o in self.quotes]).reshape(columns)
         small = ~holds_any & (size < g)
         small &= ~np.all(small, axis=0)
         used = np.where(holds_any | (size < g), size, np.floor(size / g) * g)
-        machines = n / used if self.filled else np.ceil(n / used * (1.0 - 1e-12))
-        cost = np.where(small, np.inf, machines * usd.reshape(columns))
-        groups = [[i for i, o in enumerate(self.quotes) if o.provider == p] for p in self.providers]
-        cheapest = np.sort(np.array([cost[rows].min(axis=0) for rows in groups]), axis=0)
-        known = np.isfinite(cheapest).sum(axis=0)[None]
-        lower, upper, high = (
-            np.take_along_axis(cheapest, place, axis=0)[0]
-            for place in ((known - 1) // 2, known // 2, known - 1)
-        )
-        billed = np.where(cost == lower, machines * size, np.inf).min(axis=0)
-        found = (cheapest[0], (lower + upper) / 2.0, high, billed)
-        return Hour(*(float(x) if n.ndim == 0 else x for x in found))
+        billed = np.ceil(n / used * (1.0 - 1e-12)) * size
+        cost = np.where(small, np.inf, billed * usd)
+        groups = [np.array([i for i, o in enumerate(self.quotes) if o.provider == p]) for p in self.providers]
+        best = np.array([rows[np.argmin(cost[rows], axis=0)] for rows in groups])
+        bills = np.take_along_axis(cost, best, axis=0)
+        modest = np.isfinite(bills) & (np.take_along_axis(billed, best, axis=0) <= SPARE * n)
+        order = np.argsort(bills, axis=0, kind="stable")
+        place = np.maximum(modest.sum(axis=0) - 1, 0) // UNDERCUT
+        picked = np.take_along_axis(order, place[None], axis=0)
+        mid = np.take_along_axis(bills, picked, axis=0)[0]
+        offer = np.take_along_axis(best, picked, axis=0)
+        paid = np.take_along_axis(billed, offer, axis=0)[0]
+        wide = np.where(modest.any(axis=0), modest, np.isfinite(bills))
+        high = np.maximum(np.where(wide, bills, 0.0).max(axis=0), mid)
+        found = (bills.min(axis=0), mid, high, paid, offer[0])
+        return Hour(*(x.item() if n.ndim == 0 else x for x in found))
+
+    def _usd(self, offer: Offer) -> float:
+        """Dollars per hour and chip."""
+        return (offer.spot_usd_per_chip_h if self.spot else offer.usd_per_chip_h) or 0.0
 
     @property
     def providers(self) -> tuple[str, ...]:
@@ -215,35 +234,130 @@ def _per_token(usd: Real, tokens: Real) -> Real:
     return float(each) if each.ndim == 0 else each
 
 
-def rent_basis(
-    chip_id: str, today: dt.date, *, provider: str = "", region: str = "", spot: bool = False
-) -> Rent:
-    """Renting a chip: the bundled offers that count, judged on the day `today`.
+def _product(chip_id: str) -> str:
+    """The chip without its option: offers name products."""
+    return chip_id.partition(":")[0]
 
-    `provider`, `region` and `spot` narrow the offers; those of a share of a chip and those without their host
-    never count. Raises `UsageError` where no offer states a price, saying to give one; `UnknownNameError` for
-    an unknown chip.
+
+def rent_basis(
+    chip_id: str, today: dt.date, *, providers: tuple[str, ...] = (), region: str = "", spot: bool = False
+) -> Rent:
+    """Renting a chip: the offers that count on the day `today`.
+
+    `providers` (none: all), `region` and `spot` narrow the offers. Raises `UsageError` where no offer states a price,
+    saying to give one; `UnknownNameError` for an unknown chip.
     """
     chip = get_chip(chip_id).id
-    quotes = tuple(
+    asked = (
         o
-        for o in load_offers()
-        if o.chip == chip
-        and o.host_included
-        and (o.spot_usd_per_chip_h if spot else o.usd_per_chip_h) is not None
-        and provider in ("", o.provider)
-        and (not region or region in o.regions)
+        for o in offers_of(_product(chip))
+        if (not providers or o.provider in providers) and (not region or region in o.regions)
     )
+    quotes, stale = counted(asked, today, spot=spot)
     if not quotes:
-        raise _no_offer(" ".join(filter(None, (chip, "spot" * spot, provider, region))))
+        what = " ".join(filter(None, (chip, "spot" * spot, " or ".join(providers), region)))
+        raise NoPriceError(f"no offer states a price for {what}", "give what you pay: --price-of CHIP=USD")
+    return Rent(chip, quotes, stale, spot)
+
+
+@dataclass(frozen=True, slots=True)
+class PriceRange:
+    """What one chip costs on demand, in US dollars per hour, over the offers that count (`counted`).
+
+    `picked` is what a plan of one chip takes; `low` and `high` span all offers, per chip. `oldest` and `newest` are
+    dates as known, "" if no offer has one.
+    """
+
+    chip: str
+    low: float
+    picked: float
+    high: float
+    providers: int
+    offers: int
+    oldest: str
+    newest: str
+    stale: bool
+
+
+@per_snapshot
+def price_range(chip_id: str, today: dt.date) -> PriceRange | None:
+    """The on-demand range of a chip on the day `today`; None where no offer has a price."""
+    quotes, stale = counted(offers_of(chip_id), today)
+    if not quotes:
+        return None
+    rent = Rent(chip_id, quotes, stale)
+    prices = [o.usd_per_chip_h or 0.0 for o in quotes]
+    hour = rent.hour(1)
     dated = [(o.earliest_day, o.date) for o in quotes if o.earliest_day is not None]
-    oldest, newest = (min(dated)[1], max(dated)[1]) if dated else ("", "")
-    stale = all(o.stale(today) for o in quotes)
-    return Rent(chip, quotes, oldest, newest, stale, provider, region, spot)
+    return PriceRange(
+        chip=chip_id,
+        low=min(prices),
+        picked=float(hour.mid) / float(hour.billed),
+        high=max(prices),
+        providers=len(rent.providers),
+        offers=len(quotes),
+        oldest=min(dated)[1] if dated else "",
+        newest=max(dated)[1] if dated else "",
+        stale=stale,
+    )
 
 
-def _no_offer(what: str) -> NoPriceError:
-    return NoPriceError(f"no offer states a price for {what}", "give what you pay per hour in USD")
+@dataclass(frozen=True)
+class Pricing:
+    """How a user pays for chips: `rent` on demand, `spot`, or `own`; one choice for a whole plan.
+
+    `provider` (several: separated by commas) and `region` narrow offers; `figures` replaces those of owning by name:
+    `capex_usd` of a chip, `power_w`, `years`, `utilisation`, `usd_per_kwh`, `pue`, ... `given` are the user's own
+    prices, dollars per chip and hour by name of the chip: they stand before all offers.
+
+    Raises `UnknownNameError` for a provider without offers, a region in which it (or nobody) has one, or an unknown
+    chip with a price."""
+
+    kind: Literal["rent", "spot", "own"] = "rent"
+    provider: str = ""
+    region: str = ""
+    figures: Mapping[str, float] = field(default_factory=dict)
+    given: Mapping[str, float] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        known = {o.provider for o in load_offers()} if self.provider or self.region else set()
+        for name in self.providers:
+            if name not in known:
+                raise UnknownNameError("provider", name, known, "see chipwise offers")
+        if self.region:
+            asked = (o for o in load_offers() if not self.providers or o.provider in self.providers)
+            regions = {region for o in asked for region in o.regions}
+            if self.region not in regions:
+                kind = f"region of {' or '.join(self.providers)}" if self.providers else "region"
+                raise UnknownNameError(kind, self.region, regions, "see chipwise offers")
+        own = {get_chip(name).id: usd for name, usd in self.given.items()}
+        object.__setattr__(self, "given", own)
+
+    @property
+    def providers(self) -> tuple[str, ...]:
+        """The providers that are asked; none: all."""
+        return tuple(filter(None, (part.strip().lower() for part in self.provider.split(","))))
+
+    def basis(self, chip_id: str, today: dt.date) -> Rent | Own | None:
+        """What a chip costs this user; None where no price is known.
+
+        Raises `UsageError` for a figure of owning that makes no sense or does not exist.
+        """
+        if chip_id in self.given:
+            usd = self.given[chip_id]
+            own = Offer(
+                "your price", "per chip", chip_id, 1, None, None, usd, usd, "", today.isoformat(), "", unit=1
+            )
+            return Rent(chip_id, (own,), stale=False)
+        if chip_id not in load_chips():
+            return None
+        try:
+            if self.kind == "own":
+                return own_basis(chip_id, **self.figures)
+            spot = self.kind == "spot"
+            return rent_basis(chip_id, today, providers=self.providers, region=self.region, spot=spot)
+        except NoPriceError:
+            return None
 
 
 def own_basis(
@@ -252,7 +366,7 @@ def own_basis(
     """Owning one chip: the user's figures first, then the catalogue's, then the stated assumptions.
 
     `replaced` may hold years, utilisation, usd_per_kwh, pue, other_opex_share and idle_power_share. Without
-    `capex_usd` the middle of the price read for a whole machine is taken, else of the card; without `power_w`
+    `capex_usd` the price read for a whole machine is taken, else of the card (`capex_for`); without `power_w`
     the chip's TDP, without its host. `Own.assumed` names what was not given. Raises `UsageError` where
     neither is known, for an unknown or senseless figure, and `UnknownNameError` for an unknown chip.
     """
@@ -277,13 +391,140 @@ def own_basis(
     return Own(**checked, assumed=tuple(name for name in checked if given.get(name) is None))
 
 
+PAST = "not a current price"
+"""The doubt of list prices at launch."""
+
+
 def capex_for(chip_id: str) -> Capex:
-    """The purchase price that was read for a chip: of a whole machine where there is one, else of the card.
+    """The purchase price that was read for a chip: of a whole machine where there is one, else of the card; new before
+    used, then the newest. Launch prices count only where there is no other; an option without a price of its own
+    (`m4-max:64gb`) costs what the product does.
 
     Raises `UsageError` where none was read, saying to give one; `UnknownNameError` for an unknown chip.
     """
     chip = get_chip(chip_id).id
     found = [entry for entry in load_capex() if entry.chip == chip]
+    found = found or [entry for entry in load_capex() if entry.chip == _product(chip)]
     if not found:
         raise NoPriceError(f"no purchase price was read for {chip}", "give what you pay for it in USD")
-    return min(found, key=lambda entry: entry.covers != "machine")
+    current = [entry for entry in found if entry.doubt != PAST] or found
+    machines = [entry for entry in current if entry.covers == "machine"] or current
+    new = [entry for entry in machines if entry.kind == "new"] or machines
+    return max(new, key=lambda entry: entry.date)
+
+
+@dataclass(frozen=True, slots=True)
+class ApiPrice:
+    """The price of tokens from a vendor's API, in dollars per million. It is no cost of a chip."""
+
+    provider: str
+    chip: str
+    model: str
+    input_usd_per_million: float
+    output_usd_per_million: float
+    cached_usd_per_million: float | None
+    max_input_tokens: int | None
+    deprecation_date: str | None
+    source: Source
+
+
+@dataclass(frozen=True, slots=True)
+class Assumption:
+    """A stated default of owning, and where it comes from."""
+
+    value: float
+    provenance: Provenance
+
+
+@dataclass(frozen=True, slots=True)
+class Capex:
+    """A purchase price that was read, for `chips` chips: `card` alone, or the whole `machine`; `doubt` says what
+    speaks against it ("" = nothing known)."""
+
+    item: str
+    chip: str
+    chips: int
+    covers: Literal["card", "machine"]
+    usd: float
+    low_usd: float
+    high_usd: float
+    kind: Literal["new", "used"]
+    date: str
+    doubt: str
+    provenance: Provenance
+
+    @property
+    def usd_per_chip(self) -> float:
+        """The price of one chip."""
+        return self.usd / self.chips
+
+
+@per_snapshot
+def load_assumptions() -> Mapping[str, Assumption]:
+    """The stated defaults of owning, by name."""
+    document = _ownership()
+    return MappingProxyType(
+        {
+            name: Assumption(float(row["value"]), _provenance(row, document))
+            for name, row in document["assumptions"].items()
+        }
+    )
+
+
+@per_snapshot
+def load_capex() -> tuple[Capex, ...]:
+    """All purchase prices that were read, in the order of the table."""
+    return tuple(
+        Capex(
+            item=row["item"],
+            chip=row["chip"],
+            chips=int(row["chips"]),
+            covers="machine" if row["covers"] == "machine" else "card",
+            usd=float(row["usd"]),
+            low_usd=float(row["low_usd"]),
+            high_usd=float(row["high_usd"]),
+            kind="used" if row["kind"] == "used" else "new",
+            date=row["date"],
+            doubt=row["doubt"],
+            provenance=Provenance(
+                (Source(row["source"], row["date"] or None),), cast(Grade, row["grade"]), row["note"]
+            ),
+        )
+        for row in csv.DictReader(io.StringIO(shipped_text("catalog/data/purchases.csv")))
+    )
+
+
+@per_snapshot
+def load_token_prices() -> tuple[ApiPrice, ...]:
+    """All token prices, in the order of the file."""
+    text = shipped_text("catalog/data/token_prices.csv")
+    return tuple(
+        ApiPrice(
+            provider=row["provider"],
+            chip=row["chip"],
+            model=row["model"],
+            input_usd_per_million=float(row["usd_per_m_input"]),
+            output_usd_per_million=float(row["usd_per_m_output"]),
+            cached_usd_per_million=float(row["usd_per_m_cached_input"])
+            if row["usd_per_m_cached_input"]
+            else None,
+            max_input_tokens=int(row["max_input_tokens"]) if row["max_input_tokens"] else None,
+            deprecation_date=row["deprecation_date"] or None,
+            source=Source(
+                " ".join(part for part in (row["source"], row["vendor_page"]) if part), "2026-11-20"
+            ),
+        )
+        for row in csv.DictReader(io.StringIO(text))
+    )
+
+
+@per_snapshot
+def _ownership() -> dict[str, Any]:
+    return parse(shipped_text("catalog/data/ownership.toml"))
+
+
+def _provenance(row: Mapping[str, Any], document: Mapping[str, Any]) -> Provenance:
+    listed = (document["sources"][key] for key in row["sources"])
+    return Provenance(
+        tuple(Source(s["ref"], s.get("date")) for s in listed), row["grade"], row.get("note", "")
+    )

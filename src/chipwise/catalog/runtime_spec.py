@@ -98,7 +98,7 @@ class PolicyTier:
 
     def applies(self, chip: Chip) -> bool:
         """Whether the tier holds on the chip; a chip of unknown memory is in no tier with a bound."""
-        known = chip.software_id
+        known = chip.support_id
         if known in self.excluded or (self.chips and known not in self.chips):
             return False
         memory = chip.memory.usable_bytes or chip.memory.label_bytes or 0.0
@@ -220,7 +220,7 @@ class Runtime:
 
     def rule(self, chip: Chip) -> Rule | None:
         """The row of the support matrix for a chip, None where there is none."""
-        return next((rule for rule in self.rules if chip.software_id in rule.chips), None)
+        return next((rule for rule in self.rules if chip.support_id in rule.chips), None)
 
     def supports(
         self,
@@ -242,7 +242,7 @@ class Runtime:
             raise UnknownNameError("number format", activation, self.formats)
         rule = self.rule(chip)
         if rule is None:
-            if chip.software_id in self.listed_chips:
+            if chip.support_id in self.listed_chips:
                 return Support("no", f"{self.name} does not list {chip.name}", None, self.default)
             return Support("unknown", f"{chip.id} is in no row of the support matrix", None, self.default)
         source = rule.provenance

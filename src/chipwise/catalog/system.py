@@ -7,14 +7,13 @@ each figure comes from. Files of the user are read by the same strict reader: `r
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from types import MappingProxyType
 
 from chipwise.catalog.chip import Chip
 from chipwise.catalog.chips import get_chip, load_chips
 from chipwise.catalog.snapshot import per_snapshot, shipped_names, shipped_text
-from chipwise.catalog.system_reader import read_system_table
+from chipwise.catalog.system_reader import SystemEntry, read_system_table, system_entries
 from chipwise.catalog.system_spec import Fabric, Form, Host, Reserve, ScaleOut, System, Tier, WrapRule
 from chipwise.errors import UnknownNameError, UsageError, shorten
 
@@ -27,6 +26,7 @@ __all__ = [
     "System",
     "Tier",
     "WrapRule",
+    "Yard",
     "get_system",
     "load_systems",
     "parse_have",
@@ -36,17 +36,48 @@ __all__ = [
 ]
 
 
+class Yard(Mapping[str, System]):
+    """Systems by id in the order of the files, each read when it is first asked for: most questions need a few."""
+
+    def __init__(self, entries: Mapping[str, SystemEntry]) -> None:
+        self.entries = entries
+        self._read: dict[str, System] = {}
+        self._held: dict[str, list[str]] = {}
+        for name, entry in entries.items():
+            for chip in entry.members:
+                self._held.setdefault(chip, []).append(name)
+
+    def __getitem__(self, name: str) -> System:
+        found = self._read.get(name)
+        if found is None:
+            found = self._read[name] = self.entries[name].system()
+        return found
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.entries
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.entries)
+
+    def __len__(self) -> int:
+        return len(self.entries)
+
+    def holding(self, chip_id: str) -> tuple[System, ...]:
+        """The systems that hold a chip; an option of a product is in the machines of the product."""
+        return tuple(self[name] for name in self._held.get(chip_id.partition(":")[0], ()))
+
+
 @per_snapshot
-def load_systems() -> Mapping[str, System]:
-    """All bundled systems by id, in the order of their files."""
-    table: dict[str, System] = {}
+def load_systems() -> Yard:
+    """All bundled systems by id, in the order of their files; a table is read when its system is asked for."""
+    entries: dict[str, SystemEntry] = {}
     for path in shipped_names("catalog/data/systems", ".toml"):
         file = path.rpartition("/")[2]
-        for name, system in read_systems(shipped_text(path), file).items():
-            if name in table:
+        for name, entry in system_entries(shipped_text(path), file, load_chips()).items():
+            if name in entries:
                 raise UsageError(f"{file}: system '{name}' stands in another file too")
-            table[name] = system
-    return MappingProxyType(table)
+            entries[name] = entry
+    return Yard(entries)
 
 
 def read_systems(text: str, origin: str, chips: Mapping[str, Chip] | None = None) -> Mapping[str, System]:
@@ -70,8 +101,7 @@ def get_system(name: str) -> System:
 
 def systems_for(chip_id: str) -> tuple[System, ...]:
     """The bundled systems that hold a chip. Raises `UnknownNameError` for a chip that does not exist."""
-    wanted = get_chip(chip_id).id
-    return tuple(s for s in load_systems().values() if any(chip == wanted for chip, _ in s.members))
+    return load_systems().holding(get_chip(chip_id).id)
 
 
 def with_own_links(system: System, chip: Chip) -> System:

@@ -15,6 +15,9 @@ grade = "datasheet"
 own = [{ figures = ["max_power_W"], grade = "assumed", note = "size of the power supply" }]
 ```
 
+With `each = ["rtx-4070", ...]` in place of `chip` a table stands for one system per chip, named `my-box-rtx-4070`;
+`{chip}` in its name is the name of the chip.
+
 One direction and 10^9 bytes in `GBps`, 2^30 in `GiB`. Speeds that are left out are the chip's own. `sources`
 and `grade` hold for all figures of the system except those in `own`, and a tier may carry its own; a file
 without them is its own source, graded `assumed`.
@@ -25,19 +28,18 @@ from __future__ import annotations
 import math
 import re
 import tomllib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, cast, get_args
 
 from chipwise.catalog.chip import Chip, Grade, Provenance, Source
 from chipwise.catalog.parsed import parse
-from chipwise.catalog.system_checks import faults
+from chipwise.catalog.schema import Values, known_keys, read_sources
 from chipwise.catalog.system_spec import Fabric, Form, Host, Reserve, ScaleOut, System, Tier, WrapRule
-from chipwise.catalog.system_values import Values
-from chipwise.catalog.tables import known_keys, read_sources
 from chipwise.errors import UnknownNameError, UsageError, nearest, shorten
 from chipwise.units import GIB
 
-__all__ = ["read_system_table"]
+__all__ = ["SystemEntry", "read_system_table", "system_entries"]
 
 _IDENTITY = ("name", "form", "chip", "chips_per_host", "chips", "offered", "sources", "grade", "note", "own")
 _FIGURES = (
@@ -59,6 +61,11 @@ def read_system_table(text: str, origin: str, chips: Mapping[str, Chip]) -> dict
     malformed value, sizes that do not nest or multiply out, or a chip for rent that is only announced;
     `UnknownNameError` for a chip that does not exist.
     """
+    return {name: entry.system() for name, entry in system_entries(text, origin, chips).items()}
+
+
+def system_entries(text: str, origin: str, chips: Mapping[str, Chip]) -> dict[str, SystemEntry]:
+    """The systems of a TOML text by id, unread. Raises `UsageError` for a text that is no such file."""
     try:
         document = parse(text)
     except tomllib.TOMLDecodeError as error:
@@ -66,14 +73,45 @@ def read_system_table(text: str, origin: str, chips: Mapping[str, Chip]) -> dict
     sources = read_sources(document.pop("sources", {}), origin)
     if not document:
         raise UsageError(f"{origin}: no systems", "write one table per system: [my-box]")
-    systems: dict[str, System] = {}
+    entries: dict[str, SystemEntry] = {}
     for name, table in document.items():
         if not isinstance(table, dict):
             raise UsageError(
                 f"{origin}: '{shorten(name, 40)}' is not a table", "write one per system: [my-box]"
             )
-        systems[name] = _Row(name, table, origin, sources, chips).system()
-    return systems
+        each = table.get("each", [""])
+        if not isinstance(each, list) or not all(isinstance(chip, str) for chip in each):
+            raise UsageError(f"{origin}: system '{shorten(name, 40)}': each must be a list of chips")
+        for chip in each:
+            row = {key: value for key, value in table.items() if key != "each"} | (
+                {"chip": chip} if chip else {}
+            )
+            entry = SystemEntry(f"{name}-{chip}" if chip else name, row, origin, sources, chips)
+            entries[entry.name] = entry
+    return entries
+
+
+@dataclass(frozen=True)
+class SystemEntry:
+    """One system of a file, not read yet."""
+
+    name: str
+    row: Mapping[str, Any]
+    origin: str
+    sources: Mapping[str, Source]
+    chips: Mapping[str, Chip]
+
+    @property
+    def members(self) -> tuple[str, ...]:
+        """The chips that it holds, as far as its table can be read."""
+        row = self.row
+        mixed = row.get("chips", []) if "chip" not in row else [row]
+        found = [e.get("chip") for e in mixed if isinstance(e, dict)] if isinstance(mixed, list) else []
+        return tuple(str(chip) for chip in found)
+
+    def system(self) -> System:
+        """The checked value. Raises `UsageError` and `UnknownNameError` as `read_system_table` does."""
+        return _Row(self.name, self.row, self.origin, self.sources, self.chips).system()
 
 
 class _Row(Values):
@@ -109,7 +147,7 @@ class _Row(Values):
             own[f"tiers.{index}"] = self.provenance(entry, own.get("tiers", default))
         system = System(
             id=self.id,
-            name=self.text(row, "name", self.id),
+            name=self.text(row, "name", self.id).replace("{chip}", chips[0].name),
             form=cast(Form, self.choice(row, "form", get_args(Form), "server")),
             members=members,
             tiers=tuple(tiers),
@@ -123,7 +161,7 @@ class _Row(Values):
             own=own,
             figures=figures,
         )
-        for what, hint in faults(system, self.chips):
+        for what, hint in _faults(system, self.chips):
             raise self.fail(what, hint)
         return system
 
@@ -248,3 +286,53 @@ def _slowest(speeds: Iterable[float | None]) -> float | None:
     """The lowest of the speeds; None if one is not known."""
     known_speeds = list(speeds)
     return None if None in known_speeds else min(speed for speed in known_speeds if speed is not None)
+
+
+def _faults(system: System, chips: Mapping[str, Chip]) -> Iterator[tuple[str, str]]:
+    """What is wrong with a system, each as (what, hint); nothing for a sound one."""
+    for way in system.offered:
+        if way not in ("rent", "buy"):
+            yield f"offered says '{way[:20]}'", "rent, buy or both"
+    for name, _ in system.members:
+        if "rent" in system.offered and not chips[name].rentable:
+            yield f"{name} is only announced and cannot be rented", "take 'rent' out of offered"
+    if system.mixed and any(tier.fabric not in ("pcie", "ethernet") for tier in system.tiers):
+        yield "different chips are joined over PCIe or Ethernet only", ""
+    if not system.tiers and system.chips_per_host > 1:
+        yield f"{system.chips_per_host} chips and no tier", "say what joins them: tiers = [...]"
+    inner = 1
+    for tier in system.tiers:
+        if tier.chips <= inner or tier.chips % inner:
+            yield f"tier '{tier.name}' of {tier.chips} chips does not nest around {inner}", ""
+        whole, part = max(tier.chips, system.chips_per_host), min(tier.chips, system.chips_per_host)
+        if whole % part:
+            yield f"tier '{tier.name}' of {tier.chips} chips splits hosts of {system.chips_per_host}", ""
+        yield from _torus_faults(tier, chips[system.chip]) if tier.torus else _count_faults(tier)
+        for shape in tier.slices:
+            if math.prod(shape) > tier.chips:
+                yield f"tier '{tier.name}': slice {list(shape)} is larger than {tier.chips} chips", ""
+        inner = tier.chips
+    if system.tiers and system.chips < system.chips_per_host:
+        yield (
+            f"a host has {system.chips_per_host} chips, but the tiers join only {system.chips}",
+            "add an outer tier",
+        )
+
+
+def _torus_faults(tier: Tier, chip: Chip) -> Iterator[tuple[str, str]]:
+    axes = 2 if tier.fabric == "torus2d" else 3
+    where = f"tier '{tier.name}'"
+    if len(tier.shape) != axes or math.prod(tier.shape) != tier.chips:
+        yield f"{where}: shape {list(tier.shape)} is not {axes} axes of {tier.chips} chips", ""
+    said = re.search(r"([23])D torus", chip.scaleup.topology) if chip.scaleup else None
+    if chip.kind == "tpu" and said and int(said.group(1)) != axes:
+        yield f"{where}: {chip.id} forms a {said.group(0)}, not {axes} axes", ""
+    if tier.cube and (axes != 3 or not 0 < tier.largest_slice <= tier.chips):
+        yield f"{where}: cubes need three axes and a largest_slice of at most {tier.chips}", ""
+    if any(len(shape) != axes for shape in tier.slices):
+        yield f"{where}: every slice has {axes} axes", ""
+
+
+def _count_faults(tier: Tier) -> Iterator[tuple[str, str]]:
+    if tier.shape or tier.cube or tier.wrap != "never" or any(len(shape) != 1 for shape in tier.slices):
+        yield f"tier '{tier.name}': only a torus has a shape", "list the counts on offer as [[1], [2], [4]]"

@@ -76,7 +76,7 @@ class Trainer:
 
     def devices_of(self, chip: Chip) -> int:
         """Devices that layouts count in one chip."""
-        return self.devices.get(chip.software_id, 1)
+        return self.devices.get(chip.support_id, 1)
 
 
 @per_snapshot
@@ -120,6 +120,6 @@ def usual_trainer(chip: Chip) -> Trainer:
     names = (chip.vendor, chip.kind) if chip.kind == "gpu" else (chip.kind,)
 
     def fits(t: Trainer) -> bool:
-        return any(c in names or chip.software_id.startswith(c) for c in t.chips)
+        return any(c in names or chip.support_id.startswith(c) for c in t.chips)
 
     return next((t for t in load_trainers().values() if fits(t)), get_trainer("pytorch-fsdp"))

@@ -13,6 +13,7 @@ from chipwise.api.loaded import find_chip
 from chipwise.api.requests.catalogue import ChipsRequest
 from chipwise.catalog.chips import get_chip, load_chips
 from chipwise.catalog.offer import load_offers
+from chipwise.catalog.offer_import import keep, one_offer, read_prices, text_of
 from chipwise.catalog.price import load_token_prices
 from chipwise.catalog.runtime import get_runtime, load_runtimes
 from chipwise.catalog.system import get_system, load_systems
@@ -34,6 +35,7 @@ from chipwise.report.catalogue import (
 from chipwise.report.table import render
 
 __all__ = [
+    "add_offer",
     "chips",
     "compare_chips",
     "list_chips",
@@ -51,13 +53,18 @@ __all__ = [
     "show_runtime",
     "show_system",
     "systems",
+    "update_offers",
 ]
 
 chips = App(name="chips", help="Chips: list, search, show, compare.", help_format="plaintext")
 systems = App(name="systems", help="Machines, pods and slices: list, show.", help_format="plaintext")
 runtimes = App(name="runtimes", help="Serving software: list, show.", help_format="plaintext")
 models = App(name="models", help="Bundled models: list, show.", help_format="plaintext")
-offers = App(name="offers", help="Prices: rental offers, tokens of APIs.", help_format="plaintext")
+offers = App(
+    name="offers",
+    help="Prices: rental offers, tokens of APIs, your own: list, update, add.",
+    help_format="plaintext",
+)
 
 
 @chips.command(name="list")
@@ -154,6 +161,56 @@ def list_offers(chip: str | None = None, *, output: Output = Output()) -> None: 
     wanted = None if chip is None else get_chip(chip).id
     found = tuple(o for o in load_offers() if wanted is None or o.chip == wanted)
     render((offers_view(found, date.today()),), found, output.format, sys.stdout)
+
+
+@offers.command(name="update")
+def update_offers(
+    *,
+    source: Annotated[
+        str,
+        Parameter(
+            name="--from", help="a CSV file or URL: SkyPilot's vms.csv, gpuhunt's, or chipwise's own columns"
+        ),
+    ],
+    provider: Annotated[str, Parameter(help="whose prices they are, if the table does not say")] = "",
+    day: Annotated[date | None, Parameter(name="--date", help="day of the prices; default: today")] = None,
+) -> None:
+    """Take prices over into your own table, where they replace older ones. The network is used for a URL only."""
+    found = read_prices(text_of(source), source, day or date.today(), provider)
+    if not found.offers:
+        named = f": it names {', '.join(list(found.unknown)[:5])}" if found.unknown else ""
+        raise UsageError(
+            f"{shorten(source)}: no offer of a chip that is known{named}", "chipwise chips search WORD"
+        )
+    path, rows = keep(found.offers)
+    chips = len({o.chip for o in found.offers})
+    print(f"{len(found.offers)} offers of {chips} chips ({found.kind} table); {rows} rows in {path}")
+    if found.unknown:
+        left = ", ".join(f"{name} ({n})" for name, n in list(found.unknown.items())[:8])
+        print(f"left out, no such chip: {left}{', ...' if len(found.unknown) > 8 else ''}", file=sys.stderr)
+
+
+@offers.command(name="add")
+def add_offer(
+    chip: str,
+    usd: Annotated[float, Parameter(help="US dollars per hour, of all --chips together")],
+    *,
+    provider: Annotated[str, Parameter(help="who asks it")] = "own",
+    chips: Annotated[int, Parameter(help="chips of the machine; default: 1, a price per chip")] = 1,
+    unit: Annotated[
+        int | None, Parameter(help="smallest order of a price per chip, in chips; default: 1")
+    ] = None,
+    spot: Annotated[float | None, Parameter(help="spot price of the same")] = None,
+    region: str = "",
+    day: Annotated[date | None, Parameter(name="--date", help="day of the price; default: today")] = None,
+) -> None:
+    """Add one price to your own table, where it replaces an older one of the same provider, chip and size."""
+    more = {"chips": chips, "unit": unit, "spot": spot, "region": region}
+    offer = one_offer(chip, usd, provider, day or date.today(), **more)
+    path, rows = keep((offer,))
+    print(
+        f"{offer.chip} at {offer.provider}: ${offer.usd_per_chip_h:.4g} per chip and hour; {rows} rows in {path}"
+    )
 
 
 @offers.command(name="tokens")

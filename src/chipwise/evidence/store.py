@@ -6,18 +6,17 @@ content again changes nothing. The schema has a version; a file of a later versi
 
 from __future__ import annotations
 
-import os
 import sqlite3
-import sys
 from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
+from chipwise.catalog.files import data_dir
 from chipwise.catalog.snapshot import current
 from chipwise.errors import UnknownNameError, UsageError, shorten
 from chipwise.evidence.item import Item, from_json, to_json
 
-__all__ = ["Store", "data_dir"]
+__all__ = ["Store"]
 
 VERSION = 1
 KEPT = "evidence.jsonl"  # what a saved answer calls the user's evidence
@@ -33,19 +32,6 @@ create table if not exists items (
 ) without rowid;
 create index if not exists items_by_chip on items (chip, model);
 """
-
-
-def data_dir() -> Path:
-    """Where the user's data lives: CHIPWISE_DATA_DIR, else the rule of the platform."""
-    own = os.environ.get("CHIPWISE_DATA_DIR")
-    if own:
-        return Path(own).expanduser()
-    if sys.platform == "win32":
-        return Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local") / "chipwise"
-    if sys.platform == "darwin":
-        return Path.home() / "Library" / "Application Support" / "chipwise"
-    xdg = os.environ.get("XDG_DATA_HOME", "")
-    return (Path(xdg) if xdg.startswith("/") else Path.home() / ".local" / "share") / "chipwise"
 
 
 class Store:

@@ -130,17 +130,18 @@ def price_record(basis: Rent | Own | None, chips: int, group: int = 1) -> PriceR
     if basis is None:
         return None
     hour = basis.hour(chips, group)
+    usd = float(hour.low), float(hour.mid), float(hour.high)
+    billed = round(float(hour.billed))
     if isinstance(basis, Own):
         assumed = f" (assumed: {', '.join(basis.assumed)})" if basis.assumed else ""
-        words, dates, stale = f"owned: capital, power and cooling{assumed}", ("", ""), False
-    else:
-        kind = "spot price" if basis.spot else "on-demand list price"
-        where = " ".join(filter(None, (basis.provider, basis.region)))
-        of = "instances that replicas fill" if basis.filled else "whole instances"
-        words = f"{kind} of {of}, {where or 'range over providers'}"
-        dates, stale = (basis.oldest, basis.newest), basis.stale
-    low, mid, high = float(hour.low), float(hour.mid), float(hour.high)
-    return PriceRecord(low, mid, high, words, round(float(hour.billed)), *dates, stale)
+        words = f"owned: capital, power and cooling{assumed}"
+        return PriceRecord(*usd, words, billed, "", "", "", "", 1, stale=False)
+    offer = basis.quotes[int(np.asarray(hour.offer))]
+    words = (
+        f"{'spot price' if basis.spot else 'on-demand list price'} of whole instances, range over providers"
+    )
+    places = offer.provider, offer.instance, offer.region, offer.date
+    return PriceRecord(*usd, words, billed, *places, offer.smallest, stale=basis.stale)
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,7 +205,8 @@ def plan_record(
         * fleet.carrying
         / max(one(prediction.batch), 1e-9),
     )
-    into, out = _usd_per_million(price, tokens, requests, per_request, workload)
+    paid = 1.0 if price is None else _paid_share(chips, price, workload)
+    into, out = _usd_per_million(price, paid, tokens, requests, per_request, workload)
     if workload.output_tokens <= 1.0:
         out = None  # the one token comes with the prompt
     exposed = {k: one(v) for k, v in prediction.cost.exposed.items()}
@@ -325,15 +327,23 @@ def _kwh(joules: Figure) -> Figure:
     return Figure(mid, low, high, joules.basis, joules.provisional)
 
 
+def _paid_share(chips: int, price: PriceRecord, w: Workload) -> float:
+    """The share of what is paid that the tokens of a plan bear. Without a rate replicas run full, and as many as fill
+    a machine: a plan bears its share of it, else all."""
+    return chips / price.billed if w.rate_per_s is None and w.task != "local" else 1.0
+
+
 def _usd_per_million(
     price: PriceRecord | None,
+    paid: float,
     tokens: Estimate,
     requests_per_s: float,
     machine_s: tuple[float, float],
     workload: Workload,
 ) -> tuple[Figure | None, Figure | None]:
     """Dollars per million input and output tokens by the one rule of `catalog.price`: each kind pays for its
-    share of the machine seconds of a request (`machine_s`: prefill, decode), idle time included."""
+    share of the machine seconds of a request (`machine_s`: prefill, decode), idle time included. Of the price the
+    share `paid` counts."""
     if price is None:
         return None, None
     share = machine_s[0] / sum(machine_s)
@@ -344,9 +354,9 @@ def _usd_per_million(
         into, out = split_usd_per_million(usd_per_h, paid_s * share, paid_s * (1.0 - share), *lengths)
         return float(into), float(out)
 
-    mid = split(price.mid, 1.0)
-    low = split(price.low, tokens.high / tokens.mid)
-    high = split(price.high, tokens.low / tokens.mid)
+    mid = split(price.mid * paid, 1.0)
+    low = split(price.low * paid, tokens.high / tokens.mid)
+    high = split(price.high * paid, tokens.low / tokens.mid)
     into, out = (
         Figure(*three, tokens.basis, tokens.provisional) for three in zip(mid, low, high, strict=True)
     )
@@ -451,9 +461,9 @@ def _goal(plan: PlanRecord, w: Workload, *, paid: bool) -> Figure | None:
     if plan.price is None:
         return None
     # all that a request costs, per output token: the split between input and output does not rank
-    tokens = plan.tokens_per_s
+    tokens, share = plan.tokens_per_s, _paid_share(plan.chips, plan.price, w)
     mid, low, high = (
-        usd / 3600.0 / rate * 1e6
+        share * usd / 3600.0 / rate * 1e6
         for usd, rate in (
             (plan.price.mid, tokens.mid),
             (plan.price.low, tokens.high),

@@ -8,8 +8,8 @@ from datetime import date
 
 from chipwise.catalog.chip import Chip, Provenance
 from chipwise.catalog.chip_reader import MEASURES
-from chipwise.catalog.offer import Offer, PriceRange
-from chipwise.catalog.price import ApiPrice
+from chipwise.catalog.offer import Offer
+from chipwise.catalog.price import ApiPrice, PriceRange
 from chipwise.catalog.runtime import Policies, Rule, Runtime
 from chipwise.catalog.system import System
 from chipwise.evidence.item import Item
@@ -54,7 +54,7 @@ SHAPES = 24  # of slices that are listed
 class FigureRecord:
     """A figure of the catalogue as its file has it, in the unit of its name, with where it was read and when.
 
-    `grade`: measured, datasheet, secondary (a page about it), derived or assumed.
+    `grade`: measured, datasheet, secondary (a page about it), derived, assumed or recalled.
     """
 
     name: str
@@ -293,7 +293,7 @@ def _scaled(unit: float) -> Callable[[float], str]:
 
 
 def _year(c: ChipRecord) -> str:
-    return str(c.year) + ("" if c.status == "ga" else " announced")
+    return str(c.year) + ("" if c.status == "ga" else f" {c.status}")
 
 
 def _peak(*dtypes: str) -> Callable[[ChipRecord], float | None]:
@@ -366,7 +366,7 @@ def compare_view(chips: Sequence[Chip]) -> Table:
         if name not in chip.figures:
             return DASH
         grade = chip.provenance(name).grade
-        weak = f" ({grade})" if grade in ("derived", "assumed") else ""
+        weak = f" ({grade})" if grade in ("derived", "assumed", "recalled") else ""
         return f"{_figure_text(chip.figures[name])}{weak}"
 
     rows = [(name, *(cell(chip, name) for chip in chips)) for name in names]
@@ -519,7 +519,16 @@ def offers_view(offers: Sequence[Offer], today: date) -> Table:
         Column("age", lambda o: "stale" if o.stale(today) else ""),
     )
     ordered = sorted(offers, key=lambda o: (o.chip, o.usd_per_chip_h is None, o.usd_per_chip_h or 0.0))
-    foot = "list prices, dated, no guarantee; differences under 25 % mean nothing; stale: older than 90 days"
+    dated = sorted((o.earliest_day, o.date) for o in offers if o.earliest_day is not None)
+    age = (
+        f"prices of {dated[0][1]} to {dated[-1][1]}, the newest {(today - dated[-1][0]).days} days old; "
+        if dated
+        else ""
+    )
+    foot = (
+        f"{age}list prices, no guarantee; differences under 25 % mean nothing; stale: older than 90 days; newer ones: "
+        "chipwise offers update --from FILE, offers add"
+    )
     return Table.of(ordered, columns, (), (foot,))
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from chipwise.calibrate.energy import EnergyFit
 from chipwise.calibrate.parameters import Parameters
 from chipwise.catalog.chip import Chip
-from chipwise.catalog.price_tables import load_assumptions
+from chipwise.catalog.price import load_assumptions
 from chipwise.evidence.judge import Estimate, Nearness, judge, tier_factors
 from chipwise.evidence.tiers import power_tier
 from chipwise.predict.energy import Machine, PowerModel, Use

@@ -229,10 +229,12 @@ def _cost(report: PlanReport, p: PlanRecord, lead: str) -> str:
         return ""
     if p.price is None:
         return f"{lead}no price is known"
-    cost = f"{lead}about ${intervals.mid(p.price)}/h" + (
-        " to own" if p.price.basis.startswith("owned") else ""
-    )
-    return cost + (f" (no price from the last {STALE_DAYS} days)" if p.price.stale else "")
+    owned = p.price.basis.startswith("owned")
+    whole = f", {p.price.billed} chips billed" if p.price.billed > p.chips else ""
+    dated = f", price of {p.price.date}" if p.price.date else ", undated"
+    offer = " to own" if owned else f" at {p.price.provider}{whole}{dated}"
+    stale = f" (no price from the last {STALE_DAYS} days)" if p.price.stale else ""
+    return f"{lead}about ${intervals.mid(p.price)}/h{offer}{stale}"
 
 
 def _does(report: PlanReport) -> str:
@@ -315,7 +317,7 @@ def _foot(report: PlanReport, plans: Sequence[PlanRecord], command: str, *, ever
         named = ", ".join(f"{_machines(p)} ({p.spread})" for p in unpriced[:NAMED])
         more = f" and {len(unpriced) - NAMED} more" if len(unpriced) > NAMED else ""
         foot.append(
-            f"not compared, no price known: {named}{more} (--price-of {unpriced[0].chip}=USD per hour)"
+            f"not compared, no price known: {named}{more} (give one: --price-of {unpriced[0].chip}=USD)"
         )
     first = report.plans[0]
     if first.ties:
@@ -402,9 +404,17 @@ def _money(p: PlanRecord) -> tuple[str, ...]:
         return (f"price of {p.chip}: not known here",)
     out = "-" if p.usd_per_million_out is None else _ends(p.usd_per_million_out)
     stale = f", none from the last {STALE_DAYS} days" if p.price.stale else ""
-    dates = f", {span(p.price.oldest, p.price.newest)}" if p.price.newest else ""
-    price = f"{_price(p.price)} $/h ({p.price.basis}{dates}{stale})"
+    price = f"{_price(p.price)} $/h ({p.price.basis}{_picked(p)}{stale})"
     return (f"{price}; $/M tokens: {_ends(p.usd_per_million_in)} in, {out} out",)
+
+
+def _picked(p: PlanRecord) -> str:
+    """The offer that was picked, in words."""
+    if p.price is None or not p.price.provider:
+        return ""
+    said = (p.price.provider, p.price.instance, p.price.region, p.price.date or "undated")
+    whole = f", {p.price.billed} chips billed" if p.price.billed > p.chips else ""
+    return f"; picked: {' '.join(filter(None, said))}{whole}"
 
 
 def span(oldest: str, newest: str) -> str:
@@ -583,7 +593,7 @@ def _ranked(report: PlanReport) -> str:
         why = "" if report.owned else "; no price is known"
         return f"by tokens per second of the plan, most first{why}"
     sized = w.task == "serve" and w.rate_per_s is not None
-    by = "median $/h" if sized else "median $ per output token, prompts included"
+    by = "$/h" if sized else "$ per output token, prompts included"
     what = "the targets" if w.task == "serve" else "the deadline" if w.deadline_s else ""
     kept = f"what keeps {what} with {w.confidence:.0%} probability, then " if what else ""
     return (

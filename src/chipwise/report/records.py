@@ -188,17 +188,21 @@ class MemoryRecord:
 
 @dataclass(frozen=True, slots=True)
 class PriceRecord:
-    """Dollars per hour of all chips of the plan: the range over offers and its middle, or one figure of
-    owning; `basis` says which, `billed` are the chips paid for,
-    whole instances; `oldest` and `newest` are the dates of the offers ("" = undated)."""
+    """Dollars per hour of all chips of the plan: `mid` of the offer that was picked, `low` and `high` over the
+    providers that count, or one figure of owning; `basis` says how, `billed` are the chips paid for. The offer:
+    `provider` and `instance`, `region` and `date` of its price ("" = not stated), and the chips of its smallest
+    order. `stale`: the price may be older than 90 days."""
 
     low: float
     mid: float
     high: float
     basis: str
     billed: int
-    oldest: str
-    newest: str
+    provider: str
+    instance: str
+    region: str
+    date: str
+    smallest: int
     stale: bool
 
 

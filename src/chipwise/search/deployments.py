@@ -71,8 +71,8 @@ def machine_for(chip: Chip, *, local: bool = False) -> System | None:
 
     None for a chip that no bundled system holds.
     """
-    machines = [s for s in load_systems().values() if any(held == chip.software_id for held, _ in s.members)]
-    wanted = [s for s in machines if (s.form in LOCAL_FORMS) == local] or machines
+    machines = load_systems().holding(chip.software_id)
+    wanted = [s for s in machines if (s.form in LOCAL_FORMS) == local] or list(machines)
     way = "buy" if local else "rent"
     wanted = [s for s in wanted if way in s.offered] or wanted
 
@@ -107,7 +107,7 @@ def runtimes_that(
     if model.precision.name in GGUF:
         # others read these files too
         options = tuple(sorted(options, key=lambda r: "gguf" not in r.made_for))
-    why = "announced, not rentable" if not chip.rentable else "no runtime is known for this chip"
+    why = chip.unavailable or "no runtime is known for this chip"
     able: dict[str, tuple[Runtime, str]] = {}
     for half, remark in (("bf16", ""), ("fp16", "bf16 is cast to fp16, whose range is smaller")):
         for runtime in options:

@@ -96,7 +96,7 @@ def _warm() -> None:
 def _allow_reading() -> None:
     """From here on this process reads its own code and tables, and the user's evidence: no request can make it
     open anything else, or write."""
-    from chipwise.evidence.store import data_dir
+    from chipwise.catalog.files import data_dir
 
     own = [Path(__file__).parents[1], Path(sys.prefix), Path(sys.base_prefix), data_dir()]
     code = [Path(p) for p in sys.path if p and Path(p).resolve() != Path.cwd()]

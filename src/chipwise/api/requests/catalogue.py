@@ -11,7 +11,8 @@ from chipwise.api.requests.field import CONFIG, NAMES, Asked, ask, count_of
 from chipwise.catalog.chip import Chip
 from chipwise.catalog.chips import get_chip, load_chips
 from chipwise.catalog.configs import bundled_configs
-from chipwise.catalog.offer import load_offers, price_range
+from chipwise.catalog.offer import load_offers
+from chipwise.catalog.price import price_range
 from chipwise.catalog.runtime import get_runtime, load_runtimes
 from chipwise.catalog.snapshot import today
 from chipwise.catalog.system import get_system, load_systems

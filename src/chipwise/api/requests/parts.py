@@ -28,7 +28,7 @@ from chipwise.api.requests.field import (
     whole,
 )
 from chipwise.catalog.harness import get_harness
-from chipwise.catalog.pricing import Pricing
+from chipwise.catalog.price import Pricing
 from chipwise.errors import UsageError, shorten
 from chipwise.parallel.layout import Layout
 from chipwise.predict.speculative import Speculation
@@ -293,10 +293,15 @@ class Money(Asked):
     """How chips are paid."""
 
     price: Literal["rent", "spot", "own"] = ask("rent on demand, rent on the spot, or own", "rent")
-    provider: str = ask("offers of this provider only", "")
+    provider: str = ask("offers of these providers only, separated by commas, as in aws,gcp", "")
     region: str = ask("offers of this region only", "")
     owning: str | None = ask(
         "figures of owning, as in capex_usd=30000,years=4,usd_per_kwh=0.12,pue=1.3",
+        reading=Reading(_figures, as_text, (OBJECT,)),
+    )
+
+    price_of: str | None = ask(
+        "your own price per chip and hour in USD, as in h100=2.10,mi455x=6",
         reading=Reading(_figures, as_text, (OBJECT,)),
     )
 
@@ -305,7 +310,7 @@ class Money(Asked):
         figures = self.values["owning"] or {}
         if figures and self.price != "own":
             raise UsageError("--owning is for chips that one owns", "add --price own", field="owning")
-        return Pricing(self.price, self.provider, self.region, figures)
+        return Pricing(self.price, self.provider, self.region, figures, self.values["price_of"] or {})
 
 
 @dataclass(frozen=True, kw_only=True)
