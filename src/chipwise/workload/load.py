@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from chipwise.catalog.configs import ModelConfig
 from chipwise.errors import UnknownNameError, UsageError
-from chipwise.workload.families import FAMILIES, NOT_READ_YET
-from chipwise.workload.families.renamed import completed, renamed
+from chipwise.workload.families import NOT_READ_YET, READERS, RENAMED, find_family, known_types
+from chipwise.workload.families.decoder import Family
 from chipwise.workload.families.vision import TOWERS
 from chipwise.workload.model import Model, Network, Tower, runs_of
 from chipwise.workload.quantization import read_precision
@@ -22,14 +23,16 @@ def load_model(config: ModelConfig) -> Model:
     Raises `UsageError` for a key that is missing, malformed or of an unread family; `UnknownNameError` for
     a `model_type` that nobody has heard of.
     """
-    outer = Reader(renamed(config.data), config.origin)
+    outer = Reader(config.data, config.origin)
     kind = outer.text("model_type")
     if kind in NOT_READ_YET:
         raise UsageError(f"{config.origin}: model_type '{kind}' is not read yet ({NOT_READ_YET[kind]})")
-    if kind not in FAMILIES:
-        raise UnknownNameError("model_type", kind, FAMILIES, f"in {config.origin}")
-    r = completed(kind, _text_part(outer))
-    found = FAMILIES[kind](r)
+    family = find_family(kind)
+    if family is None and kind not in READERS:
+        raise UnknownNameError("model_type", kind, known_types(), f"in {config.origin}")
+    outer = _renamed(outer, family.rename if family else RENAMED.get(kind, {}))
+    r = _completed(family, _text_part(outer))
+    found = family.read(r) if family else READERS[kind](r)
     network = found if isinstance(found, Network) else Network(*found)
     hidden = r.count("hidden_size", high=1_000_000)
     towers = network.towers + _towers(outer, kind, hidden, r)
@@ -52,6 +55,29 @@ def load_model(config: ModelConfig) -> Model:
         for key in reader.unread():
             r.assume(f"{key} was not read: taken to have no effect on size or cost")
     return replace(model, assumptions=tuple(r.assumptions))
+
+
+def _renamed(r: Reader, names: Mapping[str, str]) -> Reader:
+    """The configuration with common keys; a common key that is given as well stands. A dotted name is nested."""
+    if not names:
+        return r
+    found = {names.get(key, key): value for key, value in r.data.items()}
+    for name, common in names.items():
+        table, _, key = name.rpartition(".")
+        if table and key in r.table(table):
+            found[common] = r.table(table)[key]
+    return Reader({**found, **{key: value for key, value in r.data.items() if key not in names}}, r.origin)
+
+
+def _completed(family: Family | None, r: Reader) -> Reader:
+    """The configuration with its family's defaults, each recorded as an assumption."""
+    absent = {key: value for key, value in (family.defaults if family else {}).items() if not r.has(key)}
+    if not absent:
+        return r
+    full = Reader({**r.data, **absent}, r.origin)
+    for key, value in absent.items():
+        full.assume(f"{key} not given: {value}, the family's default")
+    return full
 
 
 def _text_part(outer: Reader) -> Reader:

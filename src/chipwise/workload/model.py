@@ -85,11 +85,11 @@ class Layer:
     before each. A decoder beside an encoder has `cross` between them, with a norm of its own.
 
     `parallel`: both halves read the same input and are added together, so that ranks meet once. `norms`:
-    one before each half, one shared by both ("shared"), or one before and one after each ("around"); norms
-    that stand only after a half cost the same as before it. `buffers`: entries that are stored, not trained.
+    one before each half, one shared by both ("shared"), one before and one after each ("around"), or one before each
+    and one after the feed-forward ("third"); norms that stand only after a half cost the same as before it. `buffers`: entries that are stored, not trained.
     `side` > 0: an input of that width per token and layer, gated, projected and added at the end (Gemma 4).
 
-    `norm`: "rms" has a gain, "layer" a gain and a bias. `streams` > 1: so many residual streams, mixed
+    `norm`: "rms" has a gain, "layer" a gain and a bias, "plain" no weights. `streams` > 1: so many residual streams, mixed
     before and after each half (hyper-connections). `depth_mix`: each half reads a learned mixture of the
     outputs of earlier blocks of layers (attention residuals). `precision`: its own, where it is quantised in
     another way than the rest of the model.
@@ -97,13 +97,13 @@ class Layer:
 
     mixer: Mixer | None
     ffn: FFN | None
-    norm: Literal["rms", "layer"] = "rms"
+    norm: Literal["rms", "layer", "plain"] = "rms"
     streams: int = 1
     depth_mix: bool = False
     precision: Precision | None = None
     cross: CrossAttention | None = None
     parallel: bool = False
-    norms: Literal["before", "shared", "around"] = "before"
+    norms: Literal["before", "shared", "around", "third"] = "before"
     buffers: int = 0
     side: int = 0
 
@@ -123,10 +123,12 @@ class Table:
 @dataclass(frozen=True, slots=True)
 class MTP:
     """A multi-token-prediction module: two norms over embedding and hidden state, a projection of both to
-    the model width, `layers`, a last norm. The configuration asks for `modules` of them."""
+    the model width, `layers`, a last norm. The configuration asks for `modules` of them. `tables`: copies of
+    embedding and head that published checkpoints store with each, and that runtimes do not load."""
 
     modules: int
     layers: tuple[Layer, ...]
+    tables: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,7 @@ from chipwise.workload.nodes import Held, Linear, Node, Pointwise, norm_tensor
 from chipwise.workload.precision import Precision
 from chipwise.workload.tensor import Tensor
 
-__all__ = ["layer_block"]
+__all__ = ["layer_block", "norm_weights"]
 
 
 def layer_block(layer: Layer, hidden: int, p: Precision, name: str) -> Block:
@@ -82,15 +82,19 @@ def _residual(name: str, layer: Layer) -> tuple[Node, ...]:
 
 def _half(name: str, layer: Layer, part: Part) -> tuple[Node, ...]:
     before = _norm(f"{name}_norm", layer)
-    if layer.norms != "around":
+    if layer.norms != "around" and (layer.norms, name) != ("third", "ffn"):
         return (before, *part.nodes)
-    after = norm_tensor(f"{name}_post_norm", M, bias=layer.norm == "layer")
-    return (before, *part.nodes, Pointwise(f"{name}_post_norm", M, 2.0, (after,)))
+    return (before, *part.nodes, Pointwise(f"{name}_post_norm", M, 2.0, norm_weights(f"{name}_post_norm", layer)))
 
 
 def _norm(name: str, layer: Layer) -> Node:
     # the residual is added in the same kernel: two reads, two writes
-    return Pointwise(name, M, 4.0, (norm_tensor(name, M, bias=layer.norm == "layer"),))
+    return Pointwise(name, M, 4.0, norm_weights(name, layer))
+
+
+def norm_weights(name: str, layer: Layer) -> tuple[Tensor, ...]:
+    """Gain, and offset of a layer norm, of a norm over the width of the model; a plain one has no weights."""
+    return () if layer.norm == "plain" else (norm_tensor(name, M, bias=layer.norm == "layer"),)
 
 
 def _mixer(mixer: Mixer, p: Precision) -> Part:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from chipwise.workload.axes import ONE
+from chipwise.workload.build.blocks import norm_weights
 from chipwise.workload.build.letters import M, V
 from chipwise.workload.build.streams import collapse, mix_depth
 from chipwise.workload.graph import Block
 from chipwise.workload.model import Model, Table
-from chipwise.workload.nodes import Held, Linear, Lookup, Node, Pointwise, norm_tensor
+from chipwise.workload.nodes import Held, Linear, Lookup, Node, Pointwise
 from chipwise.workload.precision import Precision
 from chipwise.workload.tensor import Tensor
 
@@ -21,7 +22,7 @@ def embed_block(model: Model) -> Block:
     if ends.tables:
         nodes += (Held("tables", tuple(_beside(t, p) for t in ends.tables)),)
     if ends.embedding_norm:
-        nodes += (Pointwise("embedding_norm", M, 2.0, (_norm("embedding_norm", model),)),)
+        nodes += (Pointwise("embedding_norm", M, 2.0, norm_weights("embedding_norm", model.runs[-1][1])),)
     return Block("embedding", _axes(model), nodes)
 
 
@@ -31,7 +32,7 @@ def head_block(model: Model) -> Block:
     last = model.runs[-1][1]
     nodes: tuple[Node, ...] = (mix_depth("last"),) if last.depth_mix else collapse(last.streams)
     if ends.final_norm:
-        nodes += (Pointwise("final_norm", M, 2.0, (_norm("final_norm", model),)),)
+        nodes += (Pointwise("final_norm", M, 2.0, norm_weights("final_norm", last)),)
     if ends.head:
         own = Tensor("head", "head", V, M, p.weight("head"), bias=ends.head_bias)
         matrix = _table(p) if model.tied else own
@@ -54,7 +55,3 @@ def _beside(t: Table, p: Precision) -> Tensor:
     return Tensor(
         t.name, "embedding", ONE * t.rows, ONE * t.cols, p.base, ONE * t.copies, bias=t.bias, buffer=t.buffer
     )
-
-
-def _norm(name: str, model: Model) -> Tensor:
-    return norm_tensor(name, M, bias=model.runs[-1][1].norm == "layer")

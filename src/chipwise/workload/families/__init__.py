@@ -1,4 +1,5 @@
-"""Families of networks: one reader per family, chosen by `model_type`.
+"""Families of networks, chosen by `model_type`: rows of a table (`decoder.families`), and readers of their own for
+those whose layers differ in kind.
 
 A reader turns configuration keys into layers. What a family's configurations leave out is taken from the
 defaults of the public implementation and recorded as an assumption.
@@ -6,60 +7,39 @@ defaults of the public implementation and recorded as an assumption.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from chipwise.workload.families import (
-    bert,
-    cohere,
-    dbrx,
     deepseek,
     deepseek_v4,
     dimensions,
     encoder_decoder,
-    ernie,
     falcon,
-    gemma,
     gemma4,
-    glm,
-    gpt,
-    gpt_oss,
     granite_hybrid,
     kimi_linear,
-    llama,
     llama4,
     mimo,
     minimax,
     minimax_m3,
-    mixtral,
     nemotron_h,
     nemotron_nas,
-    olmo,
-    olmoe,
-    phi,
-    qwen_moe,
     qwen_next,
     step,
 )
+from chipwise.workload.families.decoder import Family, families
 from chipwise.workload.model import Layer, Network
 from chipwise.workload.reader import Reader
 
-__all__ = ["FAMILIES", "NOT_READ_YET"]
+__all__ = ["NOT_READ_YET", "READERS", "RENAMED", "find_family", "known_types"]
 
 Layers = tuple[list[Layer], bool] | Network
 """The layers in order and whether the head is tied to the embedding; or a network with parts beside them."""
 
-FAMILIES: dict[str, Callable[[Reader], Layers]] = {
+READERS: Mapping[str, Callable[[Reader], Layers]] = {
     "transformer": dimensions.read,
-    "llama": llama.read_llama,
-    "mistral": llama.read_llama,
-    "qwen2": llama.read_qwen2,
-    "qwen3": llama.read_qwen3,
-    "mixtral": mixtral.read,
-    "qwen2_moe": qwen_moe.read_qwen2_moe,
-    "qwen3_moe": qwen_moe.read_qwen3_moe,
     "llama4": llama4.read,
     "llama4_text": llama4.read,
-    "gpt_oss": gpt_oss.read,
     "minimax_m2": minimax.read,
     "minimax_m3": minimax_m3.read,
     "minimax_m3_vl": minimax_m3.read,
@@ -76,75 +56,48 @@ FAMILIES: dict[str, Callable[[Reader], Layers]] = {
     "deepseek_v4": deepseek_v4.read,
     "kimi_k2": deepseek.read_v3,
     "kimi_k25": deepseek.read_v3,
+    "kimi_vl": deepseek.read_v3,
     "glm_moe_dsa": deepseek.read_indexed,
-    "glm4_moe": glm.read_moe,
-    "glm4v_moe": glm.read_moe,
     "glm4_moe_lite": deepseek.read_v3,
-    "glm": glm.read_dense,
-    "glm4": glm.read_dense_0414,
-    "ernie4_5": ernie.read,
-    "ernie4_5_moe": ernie.read_moe,
     "granitemoehybrid": granite_hybrid.read,
     "mamba2": granite_hybrid.read_mamba2,
-    "kimi_vl": deepseek.read_v3,
-    "qwen2_vl": llama.read_qwen2,
-    "qwen2_5_vl": llama.read_qwen2,
-    "qwen3_vl": llama.read_qwen3,
-    "qwen3_vl_text": llama.read_qwen3,
-    "qwen3_vl_moe": qwen_moe.read_qwen3_moe,
-    "qwen3_vl_moe_text": qwen_moe.read_qwen3_moe,
     "qwen3_next": qwen_next.read_next,
     "qwen3_5": qwen_next.read_dense,
     "qwen3_5_text": qwen_next.read_dense,
     "qwen3_5_moe": qwen_next.read_moe,
     "qwen3_5_moe_text": qwen_next.read_moe,
     "nemotron_h": nemotron_h.read,
-    "mimo": mimo.read,
     "mimo_v2_flash": mimo.read_v2,
     "mimo_v2": mimo.read_v2,
-    "gpt2": gpt.read_gpt2,
-    "gpt_bigcode": gpt.read_gpt_bigcode,
-    "gptj": gpt.read_gptj,
-    "codegen": gpt.read_gptj,
-    "persimmon": gpt.read_persimmon,
-    "gpt_neox": gpt.read_gpt_neox,
-    "opt": gpt.read_opt,
-    "bloom": gpt.read_bloom,
-    "starcoder2": gpt.read_starcoder2,
-    "mpt": dbrx.read_mpt,
-    "dbrx": dbrx.read_dbrx,
-    "olmoe": olmoe.read_olmoe,
-    "phimoe": olmoe.read_phimoe,
-    "granite": llama.read_granite,
-    "baichuan": llama.read_baichuan,
-    "chatglm": llama.read_chatglm,
-    "stablelm": llama.read_stablelm,
-    "mistral3": llama.read_llama,
     "falcon": falcon.read,
-    "phi": phi.read_phi,
-    "phi3": phi.read_phi3,
-    "gemma": gemma.read_gemma,
-    "gemma2": gemma.read_gemma2,
-    "gemma3": gemma.read_gemma3,
-    "gemma3_text": gemma.read_gemma3,
     "gemma4": gemma4.read,
     "gemma4_text": gemma4.read,
-    "olmo2": olmo.read,
-    "olmo3": olmo.read,
-    "cohere": cohere.read,
-    "cohere2": cohere.read,
-    "bert": bert.read_bert,
-    "roberta": bert.read_bert,
-    "xlm-roberta": bert.read_bert,
-    "distilbert": bert.read_distilbert,
     "t5": encoder_decoder.read_t5,
     "whisper": encoder_decoder.read_whisper,
     "step3p5": step.read,
     "step3p7": step.read,
 }
+"""Families that no row of the table describes."""
+
+RENAMED: Mapping[str, Mapping[str, str]] = {
+    "falcon": {"n_layer": "num_hidden_layers", "n_head": "num_attention_heads", "n_head_kv": "num_kv_heads"},
+    "t5": {"d_model": "hidden_size", "n_positions": "max_position_embeddings"},
+    "whisper": {"d_model": "hidden_size", "max_target_positions": "max_position_embeddings"},
+}
+"""Their keys and the common ones (huggingface/transformers, `attribute_map`)."""
 
 NOT_READ_YET: dict[str, str] = {
     "mamba": "state-space layers",
     "jamba": "state-space layers of the first kind",
     "falcon_h1": "attention and a state space side by side",
 }
+
+
+def find_family(kind: str) -> Family | None:
+    """The row of a family; None where it has a reader of its own, or none."""
+    return families().get(kind)
+
+
+def known_types() -> tuple[str, ...]:
+    """Every `model_type` that is read."""
+    return (*READERS, *families())

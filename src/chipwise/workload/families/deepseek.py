@@ -10,11 +10,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from chipwise.errors import UsageError
-from chipwise.workload.families.shared import check_activation, layer_count, tied
+from chipwise.workload.families.shared import check_activation, dense_layers, layer_count, tied
 from chipwise.workload.model import MTP, Dense, IndexKeys, LatentAttention, Layer, MoE, Network
 from chipwise.workload.reader import Reader
 
-__all__ = ["dense_layers", "latent_dims", "prediction", "read_indexed", "read_v2", "read_v3", "routed"]
+__all__ = ["latent_dims", "prediction", "read_indexed", "read_v2", "read_v3", "routed"]
 
 
 def read_v2(r: Reader) -> Network:
@@ -75,21 +75,6 @@ def routed(r: Reader, *, correction: bool) -> MoE:
         shared_width=shared * width,
         router_buffer=correction,
     )
-
-
-def dense_layers(r: Reader, layers: int) -> list[bool]:
-    """Which layers have a dense feed-forward: those of `mlp_layer_types`, else the first
-    `first_k_dense_replace`, and all between every `moe_layer_freq`-th."""
-    if r.has("mlp_layer_types"):
-        r.skip("first_k_dense_replace", "moe_layer_freq")
-        kinds = r.names("mlp_layer_types", length=layers)
-        strange = sorted(set(kinds) - {"dense", "sparse"})
-        if strange:
-            raise UsageError(f"{r.origin}: mlp layer type {strange[0]!r} is not read", "dense or sparse")
-        return [kind == "dense" for kind in kinds]
-    first = r.count("first_k_dense_replace", low=0, default=0)
-    every = r.count("moe_layer_freq", default=1)
-    return [i < first or i % every != 0 for i in range(layers)]
 
 
 def prediction(r: Reader, layer: Layer) -> MTP:

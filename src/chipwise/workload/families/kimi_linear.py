@@ -11,8 +11,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from chipwise.errors import UsageError
-from chipwise.workload.families.deepseek import dense_layers, latent_dims, prediction
-from chipwise.workload.families.shared import check_activation, layer_count, tied
+from chipwise.workload.families.deepseek import latent_dims, prediction
+from chipwise.workload.families.shared import check_activation, dense_layers, layer_count, tied
 from chipwise.workload.model import Dense, Layer, LinearAttention, MoE, Network
 from chipwise.workload.reader import Reader
 

@@ -9,6 +9,7 @@ from chipwise.workload.reader import Reader
 __all__ = [
     "attention_dims",
     "check_activation",
+    "dense_layers",
     "dense_ffn",
     "heads_of",
     "layer_count",
@@ -18,6 +19,9 @@ __all__ = [
 ]
 
 GATED = ("silu", "swish", "gelu", "gelu_pytorch_tanh", "gelu_new", "swiglu", "swigluoai", "situ")
+
+KINDS = {"global": "full_attention", "local": "sliding_attention"}
+"""Older names of the kinds of layers."""
 
 
 def layer_count(r: Reader) -> int:
@@ -70,6 +74,21 @@ def dense_ffn(r: Reader, key: str = "intermediate_size", *, bias: bool = False) 
     return Dense(r.count(key), bias=bias)
 
 
+def dense_layers(r: Reader, layers: int) -> list[bool]:
+    """Which layers have a dense feed-forward: those of `mlp_layer_types`, else the first
+    `first_k_dense_replace`, and all between every `moe_layer_freq`-th."""
+    if r.has("mlp_layer_types"):
+        r.skip("first_k_dense_replace", "moe_layer_freq")
+        kinds = r.names("mlp_layer_types", length=layers)
+        strange = sorted(set(kinds) - {"dense", "sparse"})
+        if strange:
+            raise UsageError(f"{r.origin}: mlp layer type {strange[0]!r} is not read", "dense or sparse")
+        return [kind == "dense" for kind in kinds]
+    first = r.count("first_k_dense_replace", low=0, default=0)
+    every = r.count("moe_layer_freq", default=1)
+    return [i < first or i % every != 0 for i in range(layers)]
+
+
 def state_format(r: Reader, key: str) -> str:
     """Format of recurrent state; 32-bit where the key is absent, as the public kernels keep it."""
     name = r.text(key, default="float32").removeprefix("torch.")
@@ -94,7 +113,7 @@ def windows(r: Reader, layers: int) -> list[int]:
     """
     size = r.count("sliding_window", low=0, default=0)
     if r.has("layer_types"):
-        kinds = r.names("layer_types", length=layers)
+        kinds = [KINDS.get(kind, kind) for kind in r.names("layer_types", length=layers)]
         r.skip("use_sliding_window", "max_window_layers")
         strange = sorted(set(kinds) - {"full_attention", "sliding_attention"})
         if strange:
