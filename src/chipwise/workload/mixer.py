@@ -13,7 +13,9 @@ __all__ = [
     "LightningAttention",
     "LinearAttention",
     "Mixer",
+    "SelectiveScan",
     "SelfAttention",
+    "ShortConvolution",
     "StateSpace",
 ]
 
@@ -21,13 +23,14 @@ __all__ = [
 @dataclass(frozen=True, slots=True)
 class IndexKeys:
     """A light scorer (sparse attention): `heads` of `head_dim` score every cached token, the best `top_k` of
-    which are attended to. With `weighted` a learned weight per head sums the scores to one choice for all
+    which are attended to; one key is kept for every `pool` tokens. With `weighted` a learned weight per head sums the scores to one choice for all
     heads; without, index heads choose each for their own group."""
 
     heads: int
     head_dim: int
     top_k: int
     weighted: bool = True
+    pool: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +83,7 @@ class LatentAttention:
     """Multi-head latent attention: keys and values are rebuilt from one latent of `kv_rank` per token, beside
     `rope_dim` shared rotary values. `q_rank` 0: queries are projected directly. `index` chooses the tokens
     that are attended to; `top_k` > 0 without it: as many as an earlier layer has chosen. `gate`: the output
-    is weighed by a projection of the input."""
+    is weighed by a projection of the input, one value per head or per element."""
 
     heads: int
     q_rank: int
@@ -91,7 +94,7 @@ class LatentAttention:
     bias: bool = False
     index: IndexKeys | None = None
     top_k: int = 0
-    gate: bool = False
+    gate: Literal["", "head", "element"] = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +122,7 @@ class LinearAttention:
 
     A depthwise convolution of `conv_width` runs before it. Key heads are shared by value heads. With
     `gate_rank` the state decays per key channel (Kimi delta attention): decay and output gate come from
-    projections of that rank, the gate from a full one with `full_gate`.
+    projections of that rank, or from full ones with `full_decay` and `full_gate`.
     """
 
     key_heads: int
@@ -130,6 +133,7 @@ class LinearAttention:
     state_format: str = "fp32"
     gate_rank: int = 0
     full_gate: bool = False
+    full_decay: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +147,8 @@ class LightningAttention:
 
 @dataclass(frozen=True, slots=True)
 class StateSpace:
-    """Mamba-2: a state of head_dim x state per head; inputs and outputs of the state are shared per group."""
+    """Mamba-2: a state of head_dim x state per head; inputs and outputs of the state are shared per group.
+    `normed`: a gated norm before the output projection."""
 
     heads: int
     head_dim: int
@@ -154,6 +159,32 @@ class StateSpace:
     conv_bias: bool = True
     bias: bool = False
     state_format: str = "fp32"
+    normed: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class SelectiveScan:
+    """Mamba-1: a state of `state` values per channel; step, input and output of the state come from a projection of
+    `rank` + 2 `state` values, each with a norm of its own where `normed` (Jamba)."""
+
+    channels: int
+    state: int
+    rank: int
+    conv_width: int
+    conv_bias: bool = True
+    bias: bool = False
+    normed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ShortConvolution:
+    """A gated depthwise convolution over `width` tokens between two projections (LFM2); no cache that grows. Its
+    channels are `heads` x `head_dim`, which are split as heads of attention are."""
+
+    heads: int
+    head_dim: int
+    width: int
+    bias: bool = False
 
 
 Mixer = (
@@ -164,4 +195,6 @@ Mixer = (
     | LinearAttention
     | LightningAttention
     | StateSpace
+    | SelectiveScan
+    | ShortConvolution
 )

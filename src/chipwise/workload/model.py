@@ -14,7 +14,9 @@ from chipwise.workload.mixer import (
     LightningAttention,
     LinearAttention,
     Mixer,
+    SelectiveScan,
     SelfAttention,
+    ShortConvolution,
     StateSpace,
 )
 from chipwise.workload.precision import Precision
@@ -35,7 +37,9 @@ __all__ = [
     "MoE",
     "Model",
     "Network",
+    "SelectiveScan",
     "SelfAttention",
+    "ShortConvolution",
     "StateSpace",
     "Table",
     "Tower",
@@ -82,7 +86,8 @@ FFN = Dense | MoE
 @dataclass(frozen=True, slots=True)
 class Layer:
     """One residual layer: a token mixer and a feed-forward, either of which may be missing, with a norm
-    before each. A decoder beside an encoder has `cross` between them, with a norm of its own.
+    before each. A decoder beside an encoder has `cross` between them, with a norm of its own. `beside`: a second
+    mixer that reads what the first reads and adds to the same output (Falcon-H1).
 
     `parallel`: both halves read the same input and are added together, so that ranks meet once. `norms`:
     one before each half, one shared by both ("shared"), one before and one after each ("around"), or one before each
@@ -106,6 +111,7 @@ class Layer:
     norms: Literal["before", "shared", "around", "third"] = "before"
     buffers: int = 0
     side: int = 0
+    beside: StateSpace | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from chipwise.workload.axes import ONE
 from chipwise.workload.build.attention import cross_attention, self_attention
 from chipwise.workload.build.compressed import compressed_attention
@@ -10,7 +12,7 @@ from chipwise.workload.build.latent import latent_attention
 from chipwise.workload.build.letters import M
 from chipwise.workload.build.linear import lightning_attention, linear_attention
 from chipwise.workload.build.part import Part
-from chipwise.workload.build.state_space import state_space
+from chipwise.workload.build.state_space import selective_scan, short_convolution, state_space
 from chipwise.workload.build.streams import mix, mix_depth
 from chipwise.workload.graph import Block
 from chipwise.workload.model import (
@@ -21,7 +23,9 @@ from chipwise.workload.model import (
     LightningAttention,
     LinearAttention,
     Mixer,
+    SelectiveScan,
     SelfAttention,
+    ShortConvolution,
 )
 from chipwise.workload.nodes import Held, Linear, Node, Pointwise, norm_tensor
 from chipwise.workload.precision import Precision
@@ -38,6 +42,8 @@ def layer_block(layer: Layer, hidden: int, p: Precision, name: str) -> Block:
     mixer, cross, forward = Part(), Part(), Part()
     if layer.mixer is not None:
         mixer = _mixer(layer.mixer, p)
+    if layer.beside is not None:
+        mixer = _together(mixer, _mixer(layer.beside, p))
     if layer.cross is not None:
         cross = cross_attention(layer.cross, p)
     if layer.ffn is not None:
@@ -97,6 +103,16 @@ def norm_weights(name: str, layer: Layer) -> tuple[Tensor, ...]:
     return () if layer.norm == "plain" else (norm_tensor(name, M, bias=layer.norm == "layer"),)
 
 
+def _together(first: Part, second: Part) -> Part:
+    """Two mixers of the same input; what the second names as the first does is called after it."""
+    taken = {node.name for node in first.nodes}
+    nodes = (
+        replace(node, name=f"beside_{node.name}") if node.name in taken else node  # type: ignore[type-var]
+        for node in second.nodes
+    )
+    return Part((*first.nodes, *nodes), {**first.axes, **second.axes}, (*first.caches, *second.caches))
+
+
 def _mixer(mixer: Mixer, p: Precision) -> Part:
     match mixer:
         case SelfAttention():
@@ -111,5 +127,9 @@ def _mixer(mixer: Mixer, p: Precision) -> Part:
             return linear_attention(mixer, p)
         case LightningAttention():
             return lightning_attention(mixer, p)
+        case SelectiveScan():
+            return selective_scan(mixer, p)
+        case ShortConvolution():
+            return short_convolution(mixer, p)
         case _:
             return state_space(mixer, p)

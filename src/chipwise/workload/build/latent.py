@@ -5,7 +5,7 @@ Source: deepseek-ai/DeepSeek-V3, inference/model.py (MLA); DeepSeek-V3.2-Exp, in
 
 from __future__ import annotations
 
-from chipwise.workload.axes import Size
+from chipwise.workload.axes import ONE, Size
 from chipwise.workload.build.letters import H, I, J, M, N, P, Q, R, W
 from chipwise.workload.build.part import Part, matrix
 from chipwise.workload.cache import KVSpec
@@ -69,7 +69,7 @@ def latent_attention(a: LatentAttention, p: Precision) -> Part:
     )
     if a.gate:
         nodes += (
-            Linear("gate", (matrix("gate", H * W, M, p),), activation),
+            Linear("gate", (matrix("gate", H if a.gate == "head" else H * W, M, p),), activation),
             Pointwise("gated", H * W, 3.0),
         )
     nodes += (Linear("o", (matrix("o", M, H * W, p, bias=a.bias),), activation),)
@@ -95,6 +95,14 @@ def indexer(x: IndexKeys, query: Size, p: Precision, *, every: int = 1) -> Part:
             Linear("index_k", (matrix("index_k", J, M, p),), activation),
             Pointwise("index_norm", I * J + J, 2.0, norms),
         )
+    if x.pool > 1:
+        # one gate and one place in the pool per value (GLM-5.3)
+        places = Tensor("index_places", "norm", ONE * x.pool, J, p.base)
+        nodes += (
+            Linear("index_gate", (matrix("index_gate", J, M, p),), activation),
+            Pointwise("index_pool", 2 * J, 1.0, (places,)),
+        )
+    every = max(every, x.pool)
     nodes += (IndexScore(I, J, INDEX_FORMAT, every),)
     cache = KVSpec("index", J, INDEX_FORMAT, every=every)
     return Part(nodes, {"I": x.heads, "J": x.head_dim}, (cache,))

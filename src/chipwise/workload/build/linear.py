@@ -73,10 +73,10 @@ def _inputs(a: LinearAttention, p: Precision) -> tuple[Node, ...]:
             Linear("in_ba", (step, matrix("in_a", Z, M, p)), activation),
         )
     gate = matrix("gate", values, M, p) if a.full_gate else matrix("gate_a", GR, M, p)
-    nodes = (
-        Linear("in", (qkv, step, matrix("decay_a", GR, M, p), gate), activation),
-        Linear("decay", (matrix("decay_b", keys, GR, p),), activation),
-    )
+    decay = matrix("decay", keys, M, p) if a.full_decay else matrix("decay_a", GR, M, p)
+    nodes: tuple[Node, ...] = (Linear("in", (qkv, step, decay, gate), activation),)
+    if not a.full_decay:
+        nodes += (Linear("decay", (matrix("decay_b", keys, GR, p),), activation),)
     return nodes if a.full_gate else (*nodes, Linear("gate", (matrix("gate_b", values, GR, p),), activation))
 
 

@@ -39,7 +39,8 @@ class Experts:
     """Where a family's configurations name their experts.
 
     `experts`, `top_k`, `width`: keys, of which the first that is present counts. Shared experts: `shared` is the key
-    of their number, of one expert's width each, or `shared_width` of their width in all. `router_bias` is trained,
+    of their number, of one expert's width each, or `shared_width` of their width in all. `latent` is the key of a
+    narrower width that experts work on. `router_bias` is trained,
     `router_buffer` corrects the load. `dense`: which layers have no experts: none (""), those of `mlp_layer_types` or
     the `first_k_dense_replace` ("first"), `mlp_only_layers` and all between every `decoder_sparse_step`-th ("steps"),
     or those outside `moe_layer_start_index` to `moe_layer_end_index` ("outside").
@@ -51,6 +52,7 @@ class Experts:
     shared: str = ""
     shared_width: str = ""
     shared_gate: bool = False
+    latent: str = ""
     bias: bool = False
     router_bias: bool = False
     router_buffer: bool = False
@@ -75,6 +77,7 @@ class Experts:
             shared_gate=self.shared_gate and shared > 0,
             router_bias=self.router_bias,
             router_buffer=self.router_buffer,
+            latent=r.count(self.latent, low=0, default=0) if self.latent else 0,
         )
 
     def dense_at(self, r: Reader, layers: int) -> list[bool]:
@@ -253,7 +256,7 @@ class Family:
             r.require(stated[0], ("L" * (every - 1) + "G",), "local layers, then one global layer")
         else:
             every = r.count(*stated, default=self.pattern or None)
-        if "sliding_window" in r.data and r.data["sliding_window"] is None:
+        if self.window == "pattern" and not r.has("sliding_window") and not r.has(stated[0]):
             return [0] * count
         size = r.count("sliding_window")
         return [0 if (i + 1) % every == 0 else size for i in range(count)]
