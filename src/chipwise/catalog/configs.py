@@ -5,14 +5,16 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from chipwise.catalog.files import read_text
+from chipwise.catalog.names import kind_of, meant, near, nickname
 from chipwise.catalog.parsed import parse
-from chipwise.catalog.snapshot import own_exists, per_snapshot, shipped_text
+from chipwise.catalog.snapshot import current, own_exists, per_snapshot, shipped_text
 from chipwise.errors import UnknownNameError, UsageError, shorten
 from chipwise.units import parse_quantity
 
@@ -23,6 +25,8 @@ __all__ = [
     "ModelConfig",
     "bundled_configs",
     "find_config",
+    "known_names",
+    "named_config",
     "parse_config",
 ]
 
@@ -58,19 +62,19 @@ MAX_BYTES = 8_000_000
 class ModelConfig:
     """A configuration as it was found: its name, its keys, and where it comes from.
 
-    `alias` marks a second name of a bundled model.
+    `alias` marks a second name of a bundled model; `notes` say how the name asked for was understood.
     """
 
     name: str
     data: Mapping[str, Any]
     origin: str
     alias: bool = False
+    notes: tuple[str, ...] = ()
 
 
 def find_config(name: str) -> ModelConfig:
-    """The configuration at a path, in a folder, bundled under a name (case is ignored, and so is the organisation
-    where the rest is unique), of a transformer by its dimensions, `transformer:layers=...,hidden=...`, or the
-    configuration itself as JSON.
+    """The configuration at a path, in a folder, bundled under a name as people call it (`named_config`), of a
+    transformer by its dimensions, `transformer:layers=...,hidden=...`, or the configuration itself as JSON.
 
     Raises `UsageError` for a file that is no configuration or dimensions that make no transformer,
     `UnknownNameError` for an unknown name or dimension.
@@ -92,8 +96,7 @@ def find_config(name: str) -> ModelConfig:
         raise UsageError(
             f"no such file: {shorten(name)}", "give a config.json, its folder, or a bundled name"
         )
-    table = bundled_configs()
-    return table[_resolve(name, table)]
+    return named_config(name)
 
 
 @per_snapshot
@@ -206,13 +209,122 @@ def _with_sibling(config: ModelConfig, file: Path) -> ModelConfig:
     return ModelConfig(config.name, data, f"{config.origin} and {file.name}")
 
 
-def _resolve(name: str, table: Mapping[str, ModelConfig]) -> str:
+def named_config(name: str) -> ModelConfig:
+    """The bundled model of a name: in any case, without its organisation where the rest is unique, as a tag
+    (`llama3.1:8b`), or as words in any order (`Qwen 3 30B A3B`).
+
+    Raises `UnknownNameError`, with a sentence that says which names are near, for one that means none or several.
+    """
+    table = bundled_configs()
+    exact = _same(name, table)
+    if exact is not None:
+        return table[exact]
+    exact = _same(name, _lines())
+    if exact is not None:
+        return _more(exact)
+    tag = nickname(name)
+    if tag is not None:
+        return _noted(_any(tag), name) if _is_known(tag) else _unbundled(name, tag)
+    found = meant(name, known_names(), _alike)
+    if found is None:
+        _unknown(name)
+    return _noted(_any(found.name), name, found.left_out)
+
+
+def known_names() -> tuple[str, ...]:
+    """Every name of a bundled model, aliases too."""
+    return (*bundled_configs(), *_lines())
+
+
+MORE = "catalog/data/more_models.tsv"
+
+
+@per_snapshot
+def _lines() -> Mapping[str, str]:
+    """The models of the second table: each name and the name that its line begins with. The table is read by name, so
+    that neither an answer nor what is saved with it holds the dimensions of all."""
+    text = current().content(f"{MORE}#names", lambda: "\n".join(line for line, _, _ in _shipped()).encode())
+    found: dict[str, str] = {}
+    for line in text.decode().splitlines():
+        names = line.split(" ")
+        found |= dict.fromkeys(names, names[0])
+    return found
+
+
+def _shipped() -> Iterator[tuple[str, str, str]]:
+    """Names, source and keys of each line."""
+    for line in files("chipwise").joinpath(MORE).read_text("utf-8").splitlines()[1:]:
+        names, source, keys = line.split("\t")
+        yield names, source, keys
+
+
+@per_snapshot
+def _more(name: str) -> ModelConfig:
+    first = _lines()[name]
+
+    def load() -> bytes:
+        return next(f"{s}\t{k}" for names, s, k in _shipped() if names.partition(" ")[0] == first).encode()
+
+    source, _, keys = current().content(f"{MORE}#{first}", load).decode().partition("\t")
+    return ModelConfig(name, json.loads(keys), source, alias=name != first)
+
+
+def _is_known(name: str) -> bool:
+    return name in bundled_configs() or name in _lines()
+
+
+def _any(name: str) -> ModelConfig:
+    return bundled_configs()[name] if name in bundled_configs() else _more(name)
+
+
+def _same(name: str, table: Mapping[str, Any]) -> str | None:
+    """The name itself, in another case, or without its organisation where the rest is unique."""
     if name in table:
         return name
-    wanted = name.lower()
+    wanted = name.strip().lower()
     whole = [key for key in table if key.lower() == wanted]
     tail = [key for key in table if key.lower().rsplit("/", 1)[-1] == wanted]
-    for hits in (whole, tail):
-        if len(hits) == 1:
-            return hits[0]
-    raise UnknownNameError("model", name, table, "or give the path of a config.json")
+    return next((hits[0] for hits in (whole, tail) if len(hits) == 1), None)
+
+
+SHAPE = (
+    "hidden_size", "num_hidden_layers", "num_attention_heads", "num_key_value_heads", "intermediate_size", "vocab_size",
+    "num_experts", "num_local_experts", "n_routed_experts", "moe_intermediate_size", "d_model", "n_embd", "n_layer",
+)  # fmt: skip
+
+
+def _alike(one: str, other: str) -> bool:
+    """Whether two models have one shape, so that either answers for both."""
+
+    def shape(name: str) -> list[Any]:
+        data = _any(name).data
+        inner = data.get("text_config") or {}
+        return [inner.get(key, data.get(key)) for key in SHAPE]
+
+    return shape(one) == shape(other)
+
+
+def _noted(config: ModelConfig, asked: str, left_out: str = "") -> ModelConfig:
+    note = f"'{shorten(asked, 60)}' is read as {config.name}"
+    if left_out:
+        note += f", in the format of its own checkpoint: '{left_out}' is left to --precision"
+    return replace(config, notes=(note,))
+
+
+def _unbundled(asked: str, name: str) -> NoReturn:
+    hint = "its dimensions are not bundled: give the path of its config.json"
+    raise UnknownNameError("model", asked, (), f"it is {name}, {hint}")
+
+
+def _unknown(name: str) -> NoReturn:
+    kind = kind_of(name)
+    if kind is not None:
+        hint = f"It is {kind}, whose speed is not predicted yet; measured results: chipwise evidence search {shorten(name, 30)}"
+        raise UnknownNameError("model", name, (), hint)
+    others = near(name, known_names())
+    if others:
+        hint = f"Several may be meant, as {', '.join(others)}: name one, or give the path of a config.json"
+        error = UnknownNameError("model", name, (), hint)
+        error.nearest = others
+        raise error
+    raise UnknownNameError("model", name, known_names(), "give the path of a config.json, or search the bundled ones: chipwise models list")

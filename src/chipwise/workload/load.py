@@ -77,7 +77,7 @@ def load_model(config: ModelConfig) -> Model:
     for reader in (r,) if inner is outer else (r, outer):
         for key in reader.unread():
             r.assume(f"{key} was not read: taken to have no effect on size or cost")
-    return replace(model, assumptions=tuple(r.assumptions))
+    return replace(model, assumptions=(*config.notes, *r.assumptions))
 
 
 def _refuse_drafts(config: ModelConfig) -> None:
