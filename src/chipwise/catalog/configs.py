@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from importlib.resources import files
@@ -15,7 +16,7 @@ from chipwise.catalog.files import read_text
 from chipwise.catalog.names import kind_of, meant, near, nickname
 from chipwise.catalog.parsed import parse
 from chipwise.catalog.snapshot import current, own_exists, per_snapshot, shipped_text
-from chipwise.errors import UnknownNameError, UsageError, shorten
+from chipwise.errors import UnknownNameError, UsageError, nearest, shorten
 from chipwise.units import parse_quantity
 
 __all__ = [
@@ -26,6 +27,7 @@ __all__ = [
     "bundled_configs",
     "find_config",
     "known_names",
+    "leading_names",
     "named_config",
     "parse_config",
 ]
@@ -35,6 +37,9 @@ BY_DIMENSIONS = "transformer:"
 
 INLINE = "{"
 """What a model begins with that is a configuration itself, as JSON."""
+
+BY_SIZE = re.compile(r"^(\d{1,5}(?:\.\d+)?)([mMbBtT])$")
+"""A model that is given by its number of parameters alone."""
 
 # Key of a dimension -> key of a configuration, and the largest value.
 DIMENSIONS: Mapping[str, tuple[str, float]] = {
@@ -96,6 +101,8 @@ def find_config(name: str) -> ModelConfig:
         raise UsageError(
             f"no such file: {shorten(name)}", "give a config.json, its folder, or a bundled name"
         )
+    if size := BY_SIZE.match(name.strip()):
+        return _by_size(name.strip(), float(size[1]) * {"m": 1e6, "b": 1e9, "t": 1e12}[size[2].lower()])
     return named_config(name)
 
 
@@ -185,6 +192,30 @@ def _by_dimensions(text: str) -> ModelConfig:
     return ModelConfig(name, keys, "dimensions as given")
 
 
+def _by_size(asked: str, params: float) -> ModelConfig:
+    """A dense decoder of about so many parameters, shaped as those of 2023 to 2026 are: 128 of width per layer,
+    heads of 128 of which eight hold keys and values, a feed-forward of 3.5 times the width, 128,256 words.
+
+    Raises `UsageError` for a size that no such decoder has.
+    """
+    vocab, least = 128_256, 512
+
+    def total(width: int) -> float:
+        heads = width + min(width, 8 * 128)
+        return max(width // 128, 4) * (2.0 * width * heads + 3 * 3.5 * width * width) + 2.0 * vocab * width
+
+    width = min(range(least, 65_536, 128), key=lambda w: abs(total(w) - params))
+    if abs(total(width) / params - 1) > 0.2:
+        raise UsageError(f"'{asked}': no dense decoder is that size", f"{total(least) / 1e6:,.0f}M to 20T, or a model's name")
+    layers, heads = max(width // 128, 4), width // 128
+    while heads % min(heads, 8):
+        heads -= 1
+    text = f"{BY_DIMENSIONS}layers={layers},hidden={width},heads={heads},kv_heads={min(heads, 8)},head_dim=128"
+    text += f",ffn={round(3.5 * width)},vocab={vocab}"
+    note = f"'{asked}' is read as a dense decoder of that size, {text}; name a model for its own dimensions"
+    return replace(_by_dimensions(text), name=f"{asked} decoder", notes=(note,))
+
+
 def _read_path(path: Path) -> ModelConfig:
     file = path / "config.json" if path.is_dir() else path
     if path.is_dir() and not file.exists():
@@ -234,6 +265,12 @@ def named_config(name: str) -> ModelConfig:
 def known_names() -> tuple[str, ...]:
     """Every name of a bundled model, aliases too."""
     return (*bundled_configs(), *_lines())
+
+
+def leading_names() -> tuple[str, ...]:
+    """The same without second names of the same dimensions."""
+    first = (name for name, config in bundled_configs().items() if not config.alias)
+    return (*first, *(name for name, lead in _lines().items() if name == lead))
 
 
 MORE = "catalog/data/more_models.tsv"
@@ -321,10 +358,11 @@ def _unknown(name: str) -> NoReturn:
     if kind is not None:
         hint = f"It is {kind}, whose speed is not predicted yet; measured results: chipwise evidence search {shorten(name, 30)}"
         raise UnknownNameError("model", name, (), hint)
-    others = near(name, known_names())
-    if others:
-        hint = f"Several may be meant, as {', '.join(others)}: name one, or give the path of a config.json"
-        error = UnknownNameError("model", name, (), hint)
-        error.nearest = others
-        raise error
-    raise UnknownNameError("model", name, known_names(), "give the path of a config.json, or search the bundled ones: chipwise models list")
+    known = known_names()
+    others = tuple(dict.fromkeys((*nearest(name, known, 2), *near(name, known))))[:4]
+    if not others:
+        raise UnknownNameError("model", name, (), "the bundled ones: chipwise models list; any other: the path of its config.json")
+    hint = f"did you mean {', '.join(others)}? Any other model: the path of its config.json"
+    error = UnknownNameError("model", name, (), hint)
+    error.nearest = others
+    raise error

@@ -16,7 +16,7 @@ from typing import Any
 from chipwise.catalog.parsed import parse
 from chipwise.catalog.snapshot import per_snapshot, shipped_text
 
-__all__ = ["Meant", "kind_of", "meant", "near", "nickname"]
+__all__ = ["Meant", "holding", "kind_of", "meant", "near", "nickname"]
 
 NICKNAMES = "catalog/data/nicknames.toml"
 
@@ -145,6 +145,20 @@ def meant(typed: str, known: Iterable[str], alike: Callable[[str, str], bool]) -
         return None
     taken = set(_words(chosen).formats)
     return Meant(chosen, " ".join(word for word in asked.formats if word not in taken and word != "latest"))
+
+
+def holding(words: str, known: Iterable[str]) -> list[str]:
+    """Known names that hold all words: sizes and versions as whole words (8b is not 18b), others anywhere."""
+
+    def holds(name: str, word: str) -> bool:
+        own = _words(name)
+        if SIZE.match(word):
+            return word in own.words or f"e{word}" in own.words or _is_size(own, name, word)
+        return word in own.words or word in own.formats or (not word[0].isdigit() and word in name.lower())
+
+    asked = _words(words)
+    wanted = (*asked.words, *asked.formats, *((asked.organisation,) if asked.organisation else ()))
+    return [name for name in known if all(holds(name, word) for word in wanted)]
 
 
 def near(typed: str, known: Iterable[str], most: int = 4) -> tuple[str, ...]:

@@ -10,8 +10,9 @@ from cyclopts import App, Parameter
 
 from chipwise import api
 from chipwise.api.loaded import find_chip
-from chipwise.api.requests.catalogue import ChipsRequest
+from chipwise.api.requests.catalogue import ChipsRequest, ModelsRequest
 from chipwise.catalog.chips import get_chip, load_chips
+from chipwise.catalog.configs import named_config
 from chipwise.catalog.offer import load_offers
 from chipwise.catalog.price import load_token_prices
 from chipwise.catalog.runtime import get_runtime, load_runtimes
@@ -135,6 +136,17 @@ def list_models(*, output: Output = Output()) -> None:  # noqa: B008
     """All bundled models with parameters, weights and cache."""
     found = api.models()
     render((models_view(found),), found, output.format, sys.stdout)
+
+
+@models.command(name="search")
+def search_models(*words: str, limit: int = 40, output: Output = Output()) -> None:  # noqa: B008
+    """Models in whose name all words occur: family, size, format, as in qwen3 8b."""
+    if not words:
+        raise UsageError("no words to search for", "e.g. chipwise models search qwen3 8b")
+    found = ModelsRequest(search=" ".join(words), limit=limit).run()
+    if not found.models:
+        named_config(" ".join(words))  # says what is near
+    render((models_view(found.models),), found.models, output.format, sys.stdout)
 
 
 @models.command(name="show")

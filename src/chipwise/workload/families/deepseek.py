@@ -116,7 +116,7 @@ def _network(r: Reader, index: IndexKeys | None, *, correction: bool) -> Network
     check_activation(r)
     layers = layer_count(r)
     attention = latent_dims(r, index)
-    if not r.has("n_routed_experts"):
+    if not (r.has("n_routed_experts") or r.has("moe_intermediate_size")):
         return Network([Layer(attention, dense_ffn(r))] * layers, tied(r, False))
     moe = routed(r, correction=correction)
     follower = replace(attention, index=None, top_k=index.top_k) if index else attention
