@@ -68,7 +68,10 @@ def read_indexed(r: Reader) -> Network:
         head_dim=r.count("index_head_dim", high=65_536),
         top_k=r.count("index_topk"),
     )
-    return _network(r, index, correction=True)
+    found = _network(r, index, correction=True)
+    if found.mtp is not None and r.data.get("model_type") == "glm_moe_dsa":
+        found = replace(found, mtp=replace(found.mtp, tables=0))
+    return found
 
 
 def latent_dims(r: Reader, index: IndexKeys | None = None) -> LatentAttention:

@@ -54,7 +54,7 @@ def read(r: Reader) -> Network:
         for i, ratio in enumerate(_ratios(r, layers))
     ]
     module = Layer(attention(0), _experts(r, by_hash=False), streams=streams)
-    mtp = MTP(r.count("num_nextn_predict_layers", low=0, high=100, default=0), (module,))
+    mtp = MTP(r.count("num_nextn_predict_layers", low=0, high=100, default=0), (module,), tables=2)
     return Network(stack, tied(r, False), mtp)
 
 
