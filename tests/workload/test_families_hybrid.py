@@ -29,6 +29,7 @@ from published_configs import (
     model_of,
 )
 
+from chipwise.catalog.configs import find_config
 from chipwise.catalog.configs import parse_config
 from chipwise.errors import ChipwiseError, UsageError
 from chipwise.workload.axes import Sizes
@@ -285,3 +286,49 @@ def test_hostile_configurations_load_or_say_why(name, data):
 def test_files_that_are_no_configuration(text):
     with pytest.raises(UsageError):
         load_model(parse_config(text, "x", "config.json"))
+
+
+# ---- state spaces beside attention, short convolutions -------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "entries"),
+    [
+        ("tiiuae/Falcon-H1-0.5B-Instruct", 521_411_104),
+        ("ai21labs/Jamba-v0.1", 51_570_323_328),
+        ("LiquidAI/LFM2-1.2B", 1_170_340_608),
+        ("HuggingFaceTB/SmolLM3-3B", 3_075_098_624),
+        ("tencent/Hunyuan-A13B-Instruct", 80_393_183_232),
+        ("LGAI-EXAONE/EXAONE-4.0-32B", 32_003_216_384),
+        ("Snowflake/snowflake-arctic-instruct", 478_584_608_768),
+        ("poolside/laguna-XS.2", 33_442_617_088),
+        ("skt/A.X-K1", 518_983_059_456),
+    ],
+)
+def test_published_checkpoints_hold_as_many_entries(name: str, entries: int) -> None:
+    graph = build(load_model(find_config(name)))
+    assert graph.params() == pytest.approx(entries, rel=1e-4)
+
+
+def test_falcon_h1_keeps_a_cache_and_a_state_in_every_layer() -> None:
+    graph = build(load_model(find_config("tiiuae/Falcon-H1-0.5B-Instruct")))
+    assert graph.kv_bytes_per_token() == 36 * 2 * 2 * 64 * 2
+    assert graph.state_bytes() == 36 * (24 * 64 * 128 * 4 + (1536 + 2 * 128) * 3 * 2)
+
+
+def test_lfm2_caches_keys_in_its_few_attention_layers() -> None:
+    graph = build(load_model(find_config("LiquidAI/LFM2-1.2B")))
+    assert graph.kv_bytes_per_token() == 6 * 2 * 8 * 64 * 2
+    assert graph.state_bytes() == 10 * 2048 * 2 * 2
+
+
+def test_jamba_has_one_attention_layer_in_eight() -> None:
+    graph = build(load_model(find_config("ai21labs/Jamba-v0.1")))
+    assert graph.kv_bytes_per_token() == 4 * 2 * 8 * 128 * 2
+    assert graph.state_bytes() == 28 * (2 * 4096 * 16 * 4 + 2 * 4096 * 3 * 2)
+
+
+def test_names_of_operators_stay_apart_where_two_mixers_share_a_layer() -> None:
+    graph = build(load_model(find_config("tiiuae/Falcon-H1-0.5B-Instruct")))
+    names = [node.name for node in graph.distinct()[0][1].nodes]
+    assert len(set(names)) == len(names)

@@ -134,7 +134,7 @@ def meant(typed: str, known: Iterable[str], alike: Callable[[str, str], bool]) -
         if cost is not None:
             own = set(_words(name).words)
             # a tag means the model that answers, unless it says otherwise
-            scored.append((cost - 1.0 if tagged and own & ANSWERING else cost, place, name))
+            scored.append((cost - 1.1 if tagged and own & ANSWERING else cost, place, name))
     if not scored:
         return None
     scored.sort()
