@@ -29,8 +29,7 @@ from published_configs import (
     model_of,
 )
 
-from chipwise.catalog.configs import find_config
-from chipwise.catalog.configs import parse_config
+from chipwise.catalog.configs import find_config, parse_config
 from chipwise.errors import ChipwiseError, UsageError
 from chipwise.workload.axes import Sizes
 from chipwise.workload.build import build

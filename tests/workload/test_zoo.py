@@ -16,7 +16,9 @@ from chipwise.workload.graph import Graph
 from chipwise.workload.load import load_model
 
 ZOO = Path(__file__).parents[3] / "shared" / "truth" / "zoo"
-needs_zoo = pytest.mark.skipif(not ZOO.is_dir(), reason="needs the collection of configurations, ../shared/truth/zoo")
+needs_zoo = pytest.mark.skipif(
+    not ZOO.is_dir(), reason="needs the collection of configurations, ../shared/truth/zoo"
+)
 
 TWICE = "the tied table is stored twice"
 TOWER = "the checkpoint holds a vision or audio tower whose dimensions are not read"
@@ -129,7 +131,7 @@ def test_exact_counts_are_met_or_explained() -> None:
 @needs_zoo
 @pytest.mark.parametrize("file", sorted((ZOO / "drafts").glob("*.json")), ids=lambda file: file.stem)
 def test_drafts_are_no_models_of_their_own(file: Path) -> None:
-    with pytest.raises(UsageError, match="guesses tokens for another model.*--speculate"):
+    with pytest.raises(UsageError, match=r"guesses tokens for another model.*--speculate"):
         load_model(find_config(str(file)))
 
 
@@ -145,9 +147,10 @@ def test_names_as_people_type_them_mean_the_model_or_none() -> None:
         except UnknownNameError:
             continue
         meant = find_config(row["hf_name"])
-        same = found.name.lower() == meant.name.lower() or build(load_model(found)).params() == build(
-            load_model(meant)
-        ).params()
+        same = (
+            found.name.lower() == meant.name.lower()
+            or build(load_model(found)).params() == build(load_model(meant)).params()
+        )
         right += same
         wrong += [] if same else [(row["typed"], found.name, meant.name)]
     assert right >= 0.95 * len(asked)

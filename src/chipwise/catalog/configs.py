@@ -206,11 +206,16 @@ def _by_size(asked: str, params: float) -> ModelConfig:
 
     width = min(range(least, 65_536, 128), key=lambda w: abs(total(w) - params))
     if abs(total(width) / params - 1) > 0.2:
-        raise UsageError(f"'{asked}': no dense decoder is that size", f"{total(least) / 1e6:,.0f}M to 20T, or a model's name")
+        raise UsageError(
+            f"'{asked}': no dense decoder is that size",
+            f"{total(least) / 1e6:,.0f}M to 20T, or a model's name",
+        )
     layers, heads = max(width // 128, 4), width // 128
     while heads % min(heads, 8):
         heads -= 1
-    text = f"{BY_DIMENSIONS}layers={layers},hidden={width},heads={heads},kv_heads={min(heads, 8)},head_dim=128"
+    text = (
+        f"{BY_DIMENSIONS}layers={layers},hidden={width},heads={heads},kv_heads={min(heads, 8)},head_dim=128"
+    )
     text += f",ffn={round(3.5 * width)},vocab={vocab}"
     note = f"'{asked}' is read as a dense decoder of that size, {text}; name a model for its own dimensions"
     return replace(_by_dimensions(text), name=f"{asked} decoder", notes=(note,))
@@ -361,7 +366,12 @@ def _unknown(name: str) -> NoReturn:
     known = known_names()
     others = tuple(dict.fromkeys((*nearest(name, known, 2), *near(name, known))))[:4]
     if not others:
-        raise UnknownNameError("model", name, (), "the bundled ones: chipwise models list; any other: the path of its config.json")
+        raise UnknownNameError(
+            "model",
+            name,
+            (),
+            "the bundled ones: chipwise models list; any other: the path of its config.json",
+        )
     hint = f"did you mean {', '.join(others)}? Any other model: the path of its config.json"
     error = UnknownNameError("model", name, (), hint)
     error.nearest = others

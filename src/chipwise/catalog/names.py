@@ -20,16 +20,20 @@ __all__ = ["Meant", "holding", "kind_of", "meant", "near", "nickname"]
 
 NICKNAMES = "catalog/data/nicknames.toml"
 
-ADDRESS = re.compile(r"^(https?://|hf\.co/|huggingface\.co/|ollama://|hf://|huggingface://|ollama run |ms://)+")
+ADDRESS = re.compile(
+    r"^(https?://|hf\.co/|huggingface\.co/|ollama://|hf://|huggingface://|ollama run |ms://)+"
+)
 SIZE = re.compile(r"^e?\d+(\.\d+)?[bmt]$|^\d+x\d+(\.\d+)?b$")
 ACTIVE = re.compile(r"^a\d+(\.\d+)?b$")
 DATE = re.compile(r"^\d{4}$|^20\d{6}$|^0\d$")
 MINOR = re.compile(r"^v\d+(\.\d+)*$")
 FORMAT = re.compile(
     r"^(gguf|mlx|awq|gptq|exl2|exl3|bnb|marlin|dwq|imatrix|i1|latest|\d+bits?|int\d|w\d+a\d+|gs\d+|uint4|qat|ud|xl"
-    r"|q\d(_\w+)?|iq\d\w*|[a-z]+\d+plus|bf16|fp16|f16|fp8|nvfp4|mxfp4|mxfp8|float16|dynamic|static|quantized|k|m|s|ggml)$"
+    r"|q\d\w*|iq\d\w*|[a-z]+\d+plus|bf16|fp16|f16|fp8|nvfp4|mxfp4|mxfp8|float16|dynamic|static|quantized|k|m|s|ggml)$"
 )
-TUNED = frozenset(("instruct", "it", "chat", "base", "pt", "hf", "thinking", "preview", "text", "model", "v", "beta"))
+TUNED = frozenset(
+    ("instruct", "it", "chat", "base", "pt", "hf", "thinking", "preview", "text", "model", "v", "beta")
+)
 """How a model was tuned: words that leave its dimensions alone."""
 ANSWERING = frozenset(("instruct", "it", "chat"))
 """Words for the same: tuned to answer."""
@@ -39,8 +43,25 @@ GRADES = frozenset(("mini", "small", "medium", "large", "lite", "air", "tiny", "
 TEACHERS = frozenset(("qwen", "llama", "1.5", "2.5", "3", "3.1"))
 """What the name of a distilled model says of the model that was taught."""
 SELLERS = frozenset(
-    ("mlx-community", "lmstudio-community", "bartowski", "unsloth", "thebloke", "ggml-org", "maziyarpanahi", "qwen-quant",
-     "library", "redhatai", "neuralmagic", "nm-testing", "gaunernst", "prince-canuma", "mradermacher", "second-state", "ai")
+    (
+        "mlx-community",
+        "lmstudio-community",
+        "bartowski",
+        "unsloth",
+        "thebloke",
+        "ggml-org",
+        "maziyarpanahi",
+        "qwen-quant",
+        "library",
+        "redhatai",
+        "neuralmagic",
+        "nm-testing",
+        "gaunernst",
+        "prince-canuma",
+        "mradermacher",
+        "second-state",
+        "ai",
+    )
 )
 """Organisations that repack the models of others."""
 
@@ -74,7 +95,7 @@ def _words(name: str) -> _Words:
     rest = rest.removesuffix(".gguf")
     # 1_8b is 1.8b; llama3 is llama 3, but r1, k2 and e4b stay
     rest = re.sub(r"(?<=\d)_(?=\d+(b\b|$|-))", ".", rest)
-    rest = re.sub(r"\bq(\d)_([a-z0-9_]+)", r"q\1\2", rest)
+    rest = re.sub(r"\bi?q\d_[a-z0-9_]+", lambda found: found[0].replace("_", ""), rest)
     pieces: list[str] = []
     for piece in re.split(r"[^a-z0-9.]+", rest):
         piece = piece.strip(".")
@@ -178,7 +199,9 @@ def near(typed: str, known: Iterable[str], most: int = 4) -> tuple[str, ...]:
 def _cost(asked: _Words, own: _Words, name: str) -> float | None:
     """What separates a known name from the words asked for; None where it is another model."""
     if asked.organisation and asked.organisation not in SELLERS:
-        same = own.organisation.startswith(asked.organisation) or asked.organisation.startswith(own.organisation)
+        same = own.organisation.startswith(asked.organisation) or asked.organisation.startswith(
+            own.organisation
+        )
         if not (same and own.organisation):
             return None
     spoken = _spoken(asked, own, name)
@@ -202,7 +225,7 @@ def _cost(asked: _Words, own: _Words, name: str) -> float | None:
             cost += 0.5
         elif SIZE.match(word) and not sized:
             cost += 4.0
-        elif sized and (word in GRADES or "x" in word and SIZE.match(word)):
+        elif sized and (word in GRADES or ("x" in word and SIZE.match(word))):
             cost += 0.5  # its size was asked for in figures
         elif distilled and word in TEACHERS:
             cost += 0.5
@@ -223,7 +246,9 @@ def _spoken(asked: _Words, own: _Words, name: str) -> tuple[set[str], float] | N
             covered.add(a + b)
             words = [word for word in words if word not in (a, b)]
     for word in words:
-        same = next((w for w in (word, f"v{word}", word.removeprefix("v"), f"e{word}") if w in own.words), None)
+        same = next(
+            (w for w in (word, f"v{word}", word.removeprefix("v"), f"e{word}") if w in own.words), None
+        )
         if same is not None:
             covered.add(same)
         elif word in joined:

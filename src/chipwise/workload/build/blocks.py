@@ -90,7 +90,11 @@ def _half(name: str, layer: Layer, part: Part) -> tuple[Node, ...]:
     before = _norm(f"{name}_norm", layer)
     if layer.norms != "around" and (layer.norms, name) != ("third", "ffn"):
         return (before, *part.nodes)
-    return (before, *part.nodes, Pointwise(f"{name}_post_norm", M, 2.0, norm_weights(f"{name}_post_norm", layer)))
+    return (
+        before,
+        *part.nodes,
+        Pointwise(f"{name}_post_norm", M, 2.0, norm_weights(f"{name}_post_norm", layer)),
+    )
 
 
 def _norm(name: str, layer: Layer) -> Node:

@@ -172,7 +172,9 @@ class Family:
         layers = [self._layer(r, replace(attention, window=w), f) for w, f in zip(spans, ffns, strict=True)]
         if self.heads_by_layer and r.has(self.heads_by_layer):
             heads = r.numbers(self.heads_by_layer, length=count)
-            layers = [replace(x, mixer=self._with_heads(x.mixer, h)) for x, h in zip(layers, heads, strict=True)]
+            layers = [
+                replace(x, mixer=self._with_heads(x.mixer, h)) for x, h in zip(layers, heads, strict=True)
+            ]
         network = Network(layers, self._tied(r), ends=self._ends(r))
         return replace(network, mtp=self._mtp(r, layers[-1], attention)) if self.mtp else network
 
@@ -236,7 +238,9 @@ class Family:
         width = r.count("intermediate_size", **({"default": 4 * hidden} if self.four_times else {}))
         if self.halved:
             if width % 2:
-                raise UsageError(f"{r.origin}: intermediate_size = {width} counts two halves", "an even number")
+                raise UsageError(
+                    f"{r.origin}: intermediate_size = {width} counts two halves", "an even number"
+                )
             width //= 2
         return Dense(width, gated=self.gated, bias=_on(r, self.mlp_bias))
 

@@ -15,7 +15,16 @@ from chipwise.workload.families.shared import check_activation, dense_ffn, dense
 from chipwise.workload.model import FFN, MTP, Dense, IndexKeys, LatentAttention, Layer, MoE, Network
 from chipwise.workload.reader import Reader
 
-__all__ = ["latent_dims", "prediction", "read_axk1", "read_indexed", "read_longcat", "read_v2", "read_v3", "routed"]
+__all__ = [
+    "latent_dims",
+    "prediction",
+    "read_axk1",
+    "read_indexed",
+    "read_longcat",
+    "read_v2",
+    "read_v3",
+    "routed",
+]
 
 
 def read_v2(r: Reader) -> Network:
@@ -43,7 +52,9 @@ def read_longcat(r: Reader) -> Network:
     r.skip("attention_method", "mla_scale_q_lora", "mla_scale_kv_lora", "zero_expert_type", "router_bias")
     real, idle = r.count("n_routed_experts", high=100_000), r.count("zero_expert_num", low=0, default=0)
     chosen = r.count("moe_topk", "num_experts_per_tok", high=real + idle)
-    r.assume(f"of {chosen} experts per token {idle / (real + idle):.0%} do nothing, as if all were chosen alike")
+    r.assume(
+        f"of {chosen} experts per token {idle / (real + idle):.0%} do nothing, as if all were chosen alike"
+    )
     dense = Dense(r.count("ffn_hidden_size", "intermediate_size"))
     moe = MoE(
         real,

@@ -16,7 +16,16 @@ from chipwise.workload.families.shared import (
     tied,
     windows,
 )
-from chipwise.workload.model import FFN, Dense, Layer, MoE, SelectiveScan, SelfAttention, ShortConvolution, StateSpace
+from chipwise.workload.model import (
+    FFN,
+    Dense,
+    Layer,
+    MoE,
+    SelectiveScan,
+    SelfAttention,
+    ShortConvolution,
+    StateSpace,
+)
 from chipwise.workload.reader import Reader
 
 __all__ = ["read", "read_bamba", "read_falcon_h1", "read_jamba", "read_lfm2", "read_mamba2"]
@@ -96,14 +105,16 @@ def read_jamba(r: Reader) -> tuple[list[Layer], bool]:
     top_k = r.count("num_experts_per_tok", high=max(experts, 2), default=2)
     sparse = _every(r, "expert_layer", layers, (2, 1)) if experts > 1 else [False] * layers
     moe = MoE(experts, min(top_k, experts), dense.width)
-    return [
-        Layer(attention if full[i] else space, moe if sparse[i] else dense) for i in range(layers)
-    ], tied(r, False)
+    return [Layer(attention if full[i] else space, moe if sparse[i] else dense) for i in range(layers)], tied(
+        r, False
+    )
 
 
 def read_lfm2(r: Reader) -> tuple[list[Layer], bool]:
     """LFM2 and LFM3: short convolutions, attention with norms over heads in the layers that `layer_types` names."""
-    r.skip(*(key for key in r.data if key.startswith(("block_", "conv_dim")) or key == "conv_use_xavier_init"))
+    r.skip(
+        *(key for key in r.data if key.startswith(("block_", "conv_dim")) or key == "conv_use_xavier_init")
+    )
     r.skip("num_heads", "use_pos_enc", "norm_eps")
     layers, hidden = layer_count(r), r.count("hidden_size", high=1_000_000)
     gate = r.flag("use_attention_gate", default=False)
@@ -118,17 +129,23 @@ def read_lfm2(r: Reader) -> tuple[list[Layer], bool]:
         raise UsageError(f"{r.origin}: num_attention_heads = {attention.heads} does not divide {hidden}")
     feeds = _lfm2_feeds(r, layers)
     listed = r.numbers("full_attn_idxs", default=())
-    kinds = r.names("layer_types", length=layers) if r.has("layer_types") else tuple(
-        "full_attention" if i in listed else "conv" for i in range(layers)
+    kinds = (
+        r.names("layer_types", length=layers)
+        if r.has("layer_types")
+        else tuple("full_attention" if i in listed else "conv" for i in range(layers))
     )
-    spans = windows(Reader({**r.data, "layer_types": ["full_attention" if k == "conv" else k for k in kinds]}, r.origin), layers)
+    spans = windows(
+        Reader({**r.data, "layer_types": ["full_attention" if k == "conv" else k for k in kinds]}, r.origin),
+        layers,
+    )
     r.skip("sliding_window")
     around = r.flag("use_sandwich_norm", default=False)
     mixers: list[SelfAttention | ShortConvolution] = [
         convolution if kind == "conv" else replace(attention, window=spans[i]) for i, kind in enumerate(kinds)
     ]
     return [
-        Layer(mixer, feed, norms="around" if around else "before") for mixer, feed in zip(mixers, feeds, strict=True)
+        Layer(mixer, feed, norms="around" if around else "before")
+        for mixer, feed in zip(mixers, feeds, strict=True)
     ], tied(r, True)
 
 
@@ -154,7 +171,10 @@ def _lfm2_feeds(r: Reader, layers: int) -> list[FFN]:
 
 
 def _every(r: Reader, what: str, layers: int, usual: tuple[int, int]) -> list[bool]:
-    period, offset = r.count(f"{what}_period", default=usual[0]), r.count(f"{what}_offset", low=0, default=usual[1])
+    period, offset = (
+        r.count(f"{what}_period", default=usual[0]),
+        r.count(f"{what}_offset", low=0, default=usual[1]),
+    )
     return [i % period == offset for i in range(layers)]
 
 

@@ -81,8 +81,16 @@ def _flat(r: Reader, layers: int) -> Network:
     streams and index keys, one for every `index_kpool` tokens.
     """
     kind = r.data.get("model_type")
-    r.skip("short_conv_kernel_size", "layer_group_size", "kda_safe_gate", "kda_lower_bound", "mtp_loss_scaling_factor")
-    r.skip("indexer_types", "index_kpool_always_select_tail", "linear_lower_bound", "hc_eps", "hc_sinkhorn_iters")
+    r.skip(
+        "short_conv_kernel_size",
+        "layer_group_size",
+        "kda_safe_gate",
+        "kda_lower_bound",
+        "mtp_loss_scaling_factor",
+    )
+    r.skip(
+        "indexer_types", "index_kpool_always_select_tail", "linear_lower_bound", "hc_eps", "hc_sinkhorn_iters"
+    )
     heads, dim = r.count("linear_num_heads", high=100_000), r.count("linear_head_dim", high=65_536)
     ling = kind == "bailing_hybrid"
     delta = LinearAttention(

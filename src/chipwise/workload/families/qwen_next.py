@@ -55,7 +55,9 @@ def read_moe(r: Reader) -> Network:
 
 def read_olmo_hybrid(r: Reader) -> Network:
     """OLMo Hybrid: no gate on attention, a norm over all its query and key heads, a dense feed-forward."""
-    r.skip(*(key for key in r.data if key.startswith(("linear_a_log", "linear_dt"))), "linear_allow_neg_eigval")
+    r.skip(
+        *(key for key in r.data if key.startswith(("linear_a_log", "linear_dt"))), "linear_allow_neg_eigval"
+    )
     bias = r.flag("attention_bias", default=False)
     full = replace(attention_dims(r), qkv_bias=bias, out_bias=bias, qk_norm="all")
     linear, feed = _delta_net(r), dense_ffn(r)
@@ -67,23 +69,45 @@ def read_olmo_hybrid(r: Reader) -> Network:
 def read_next_exp(r: Reader) -> Network:
     """Qwen4-Exp (Qwen3.8-Flash-Next): attention on tokens that an index chooses, gated residual streams, and tables
     of n-grams that are looked up."""
-    r.skip("ple_layer_ids", "ple_conv_kernel_size", "make_ngram_vocab_size_divisible_by", "seed", "split_ngram_parts")
-    r.skip("ple_offload_embedding", "indexer_compress_ratio", "number_of_conv_states", "indexer_kv_heads", "mlp_only_layers")
+    r.skip(
+        "ple_layer_ids",
+        "ple_conv_kernel_size",
+        "make_ngram_vocab_size_divisible_by",
+        "seed",
+        "split_ngram_parts",
+    )
+    r.skip(
+        "ple_offload_embedding",
+        "indexer_compress_ratio",
+        "number_of_conv_states",
+        "indexer_kv_heads",
+        "mlp_only_layers",
+    )
     network = _network(r, _experts(r), modules=0)
-    hidden, streams, rank = r.count("hidden_size"), r.count("hc_count", default=1), r.count("hc_lowrank", default=1)
+    hidden, streams, rank = (
+        r.count("hidden_size"),
+        r.count("hc_count", default=1),
+        r.count("hc_lowrank", default=1),
+    )
     size = r.count("ple_embed_dim", default=hidden)
     heads = r.count("heads_per_ngram", default=1) * (r.count("ngram_size", low=2, default=2) - 1)
     table = Table("ngrams", r.count("ngram_vocab_size_base", high=10**9), max(size // heads, 1), copies=heads)
     mixing = Table("stream_gates", streams * hidden, 2 * rank + streams, copies=2 * len(network.layers))
-    r.assume("n-gram tables and gates of residual streams are held in memory, not timed; no checkpoint was compared")
+    r.assume(
+        "n-gram tables and gates of residual streams are held in memory, not timed; no checkpoint was compared"
+    )
     if not r.has("indexer_n_heads"):
         r.assume("indexer_n_heads not given: attention is read as full")
         return replace(network, ends=Ends(tables=(table, mixing)))
     index = IndexKeys(
-        r.count("indexer_n_heads", high=100_000), r.count("indexer_head_dim", high=65_536), r.count("indexer_budget"), weighted=False
+        r.count("indexer_n_heads", high=100_000),
+        r.count("indexer_head_dim", high=65_536),
+        r.count("indexer_budget"),
+        weighted=False,
     )
     layers = [
-        replace(x, mixer=replace(x.mixer, index=index)) if isinstance(x.mixer, SelfAttention) else x for x in network.layers
+        replace(x, mixer=replace(x.mixer, index=index)) if isinstance(x.mixer, SelfAttention) else x
+        for x in network.layers
     ]
     return replace(network, layers=layers, ends=Ends(tables=(table, mixing)))
 

@@ -9,8 +9,8 @@ from chipwise.workload.reader import Reader
 __all__ = [
     "attention_dims",
     "check_activation",
-    "dense_layers",
     "dense_ffn",
+    "dense_layers",
     "heads_of",
     "layer_count",
     "state_format",
