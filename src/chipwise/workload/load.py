@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from chipwise.catalog.configs import BY_DIMENSIONS, ModelConfig
+from chipwise.catalog.configs import DIMENSIONS_EXAMPLE, ModelConfig
 from chipwise.errors import UnknownNameError, UsageError
 from chipwise.workload.families import NOT_READ_YET, READERS, RENAMED, find_family, known_types
 from chipwise.workload.families.decoder import Family
@@ -110,7 +110,7 @@ def _inner_kind(outer: Reader, inner: Reader, kind: str) -> str:
         return own
     known = NOT_READ_YET.get(kind) or NOT_READ_YET.get(str(own))
     if known:
-        remedy = f"give the dimensions of its transformer instead: {BY_DIMENSIONS}layers=...,hidden=..., see models --help"
+        remedy = f"for an estimate give the dimensions of its transformer: {DIMENSIONS_EXAMPLE}"
         raise UsageError(f"{outer.origin}: model_type '{kind}' is not supported yet ({known})", remedy)
     remedy = f"in {outer.origin}; where its layers are as in Llama, set model_type to llama"
     raise UnknownNameError("model_type", kind, known_types(), remedy)

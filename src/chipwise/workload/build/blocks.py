@@ -1,19 +1,30 @@
-"""One residual layer as a block: norms, mixer, feed-forward."""
+"""One residual layer as a block: norms, mixer, feed-forward, and residual paths other than a sum.
+
+Several streams: huggingface/transformers, models/deepseek_v4 (DeepseekV4HyperConnection, DeepseekV4HyperHead);
+a mixture over depth: Kimi K3 (attention residuals).
+"""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
 from chipwise.workload.axes import ONE
-from chipwise.workload.build.attention import cross_attention, self_attention
-from chipwise.workload.build.compressed import compressed_attention
+from chipwise.workload.build.attention import (
+    compressed_attention,
+    cross_attention,
+    latent_attention,
+    self_attention,
+)
 from chipwise.workload.build.ffn import feed_forward
-from chipwise.workload.build.latent import latent_attention
-from chipwise.workload.build.letters import M
-from chipwise.workload.build.linear import lightning_attention, linear_attention
-from chipwise.workload.build.part import Part
-from chipwise.workload.build.state_space import selective_scan, short_convolution, state_space
-from chipwise.workload.build.streams import mix, mix_depth
+from chipwise.workload.build.part import M, Part
+from chipwise.workload.build.recurrent import (
+    lightning_attention,
+    linear_attention,
+    selective_scan,
+    short_convolution,
+    state_space,
+)
+from chipwise.workload.formats import FORMATS
 from chipwise.workload.graph import Block
 from chipwise.workload.model import (
     CompressedAttention,
@@ -31,7 +42,49 @@ from chipwise.workload.nodes import Held, Linear, Node, Pointwise, norm_tensor
 from chipwise.workload.precision import Precision
 from chipwise.workload.tensor import Tensor
 
-__all__ = ["layer_block", "norm_weights"]
+__all__ = [
+    "collapse",
+    "layer_block",
+    "mix",
+    "mix_depth",
+    "norm_weights",
+]
+
+WIDE = FORMATS["fp32"]
+
+
+def mix(name: str, streams: int) -> tuple[Node, ...]:
+    """Weights that collapse n streams to one, spread the result, and mix the streams: n (n + 2) per token
+    from all streams. The streams are read and written once. Nothing with a single stream."""
+    if streams == 1:
+        return ()
+    outputs = ONE * (streams * (streams + 2))
+    weight = Tensor(f"{name}_streams", "router", outputs, M * streams, WIDE)
+    small = Tensor(f"{name}_streams_base", "norm", outputs + ONE * 3, ONE, WIDE)
+    return (
+        Linear(f"{name}_streams", (weight,), FORMATS["bf16"]),
+        Pointwise(f"{name}_streams_mix", M * streams, 2.0, (small,)),
+    )
+
+
+def collapse(streams: int) -> tuple[Node, ...]:
+    """One weight per stream at the end of the network."""
+    if streams == 1:
+        return ()
+    weight = Tensor("last_streams", "router", ONE * streams, M * streams, WIDE)
+    small = Tensor("last_streams_base", "norm", ONE * (streams + 1), ONE, WIDE)
+    return (
+        Linear("last_streams", (weight,), FORMATS["bf16"]),
+        Pointwise("last_streams_mix", M * streams, 1.0, (small,)),
+    )
+
+
+def mix_depth(name: str) -> Node:
+    """A softmax over one score per earlier block of layers, from a norm and one row of weights; the outputs
+    of the blocks are read. Passes are those of a stack of eight blocks: a guess within a few percent of a
+    layer's traffic."""
+    row = Tensor(f"{name}_depth", "norm", ONE, M, FORMATS["bf16"])
+    return Pointwise(f"{name}_depth", M, 9.0, (norm_tensor(f"{name}_depth_norm", M), row))
 
 
 def layer_block(layer: Layer, hidden: int, p: Precision, name: str) -> Block:

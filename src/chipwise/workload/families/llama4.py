@@ -1,7 +1,8 @@
 """Llama 4: experts of top-1 beside a shared one, chunked attention in three layers of four. Llama 3.2 Vision: layers
 that attend to an image beside those that attend to the text.
 
-Shapes: huggingface/transformers, models/llama4 and models/mllama (text part). A chunk bounds what is cached as a window does.
+Shapes: huggingface/transformers, models/llama4 and models/mllama (text part).
+A chunk bounds what is cached as a window does.
 """
 
 from __future__ import annotations
