@@ -349,7 +349,7 @@ def _alike(one: str, other: str) -> bool:
 def _noted(config: ModelConfig, asked: str, left_out: str = "") -> ModelConfig:
     note = f"'{shorten(asked, 60)}' is read as {config.name}"
     if left_out:
-        note += f", in the format of its own checkpoint: '{left_out}' is left to --precision"
+        note += f", in the format of that checkpoint: '{left_out}' is left to --precision"
     return replace(config, notes=(note,))
 
 

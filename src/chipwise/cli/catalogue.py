@@ -47,6 +47,7 @@ __all__ = [
     "offers",
     "runtimes",
     "search_chips",
+    "search_models",
     "show_chip",
     "show_model",
     "show_runtime",
@@ -57,7 +58,7 @@ __all__ = [
 chips = App(name="chips", help="Chips: list, search, show, compare.", help_format="plaintext")
 systems = App(name="systems", help="Machines, pods and slices: list, show.", help_format="plaintext")
 runtimes = App(name="runtimes", help="Serving software: list, show.", help_format="plaintext")
-models = App(name="models", help="Bundled models: list, show.", help_format="plaintext")
+models = App(name="models", help="Bundled models: list, search, show.", help_format="plaintext")
 offers = App(name="offers", help="Prices: rental offers, tokens of APIs.", help_format="plaintext")
 
 

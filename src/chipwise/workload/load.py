@@ -87,7 +87,7 @@ def _refuse_drafts(config: ModelConfig) -> None:
     if kind is None and ("draft_vocab_size" in config.data or "dflash_config" in config.data):
         kind = "a draft"
     if kind is not None:
-        what = f"{config.origin}: {kind} guesses tokens for another model and is not a model of its own"
+        what = f"{config.origin}: {kind} guesses tokens for another model and does not run alone"
         raise UsageError(what, "plan the model that it drafts for, with --speculate accept=0.7,draft=3")
 
 

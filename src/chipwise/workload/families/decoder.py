@@ -303,15 +303,19 @@ def families() -> Mapping[str, Family]:
         parent = rows[row.pop("like")] if "like" in row else {}
         moe = {**parent.get("moe", {}), **row.get("moe", {})}
         rows[name] = {**parent, **row, **({"moe": moe} if moe else {})}
-        values = {k: tuple(v) if isinstance(v, list) else v for k, v in rows[name].items()}
+        values = _as_given(rows[name])
         if moe:
-            values["moe"] = Experts(**{k: tuple(v) if isinstance(v, list) else v for k, v in moe.items()})
+            values["moe"] = Experts(**_as_given(moe))
         strange = set(values) - {f.name for f in fields(Family)}
         if strange:
             raise UsageError(f"{TABLE}: [{name}] has {', '.join(sorted(strange))}", "see families/decoder.py")
         family = Family(**values)
         found |= dict.fromkeys(family.types, family)
     return found
+
+
+def _as_given(row: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: tuple(value) if isinstance(value, list) else value for key, value in row.items()}
 
 
 def _on(r: Reader, switch: Switch) -> bool:

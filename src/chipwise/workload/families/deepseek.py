@@ -53,7 +53,7 @@ def read_longcat(r: Reader) -> Network:
     real, idle = r.count("n_routed_experts", high=100_000), r.count("zero_expert_num", low=0, default=0)
     chosen = r.count("moe_topk", "num_experts_per_tok", high=real + idle)
     r.assume(
-        f"of {chosen} experts per token {idle / (real + idle):.0%} do nothing, as if all were chosen alike"
+        f"of {chosen} experts per token {idle / (real + idle):.0%} do nothing, if all are equally likely"
     )
     dense = Dense(r.count("ffn_hidden_size", "intermediate_size"))
     moe = MoE(
