@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from chipwise.catalog.files import read_text
+from chipwise.catalog.headers import ENDINGS, header_config
 from chipwise.catalog.names import kind_of, meant, near, nickname
 from chipwise.catalog.parsed import parse
 from chipwise.catalog.snapshot import current, own_exists, per_snapshot, shipped_text
@@ -21,6 +22,7 @@ from chipwise.units import parse_quantity
 
 __all__ = [
     "BY_DIMENSIONS",
+    "BY_SIZE",
     "INLINE",
     "MAX_BYTES",
     "ModelConfig",
@@ -78,8 +80,11 @@ class ModelConfig:
 
 
 def find_config(name: str) -> ModelConfig:
-    """The configuration at a path, in a folder, bundled under a name as people call it (`named_config`), of a
-    transformer by its dimensions, `transformer:layers=...,hidden=...`, or the configuration itself as JSON.
+    """The configuration of a model as people give one.
+
+    At a path or in a folder (of a GGUF or safetensors file the header alone is read), bundled under a name as people
+    call it (`named_config`), of a transformer by its dimensions, `transformer:layers=...,hidden=...`, or by its size
+    alone, `14B`, or the configuration itself as JSON.
 
     Raises `UsageError` for a file that is no configuration or dimensions that make no transformer,
     `UnknownNameError` for an unknown name or dimension.
@@ -222,6 +227,12 @@ def _by_size(asked: str, params: float) -> ModelConfig:
 
 
 def _read_path(path: Path) -> ModelConfig:
+    if path.suffix in ENDINGS and not path.is_dir():
+        beside = path.with_name("config.json")
+        if path.suffix == ".safetensors" and own_exists(beside):
+            return _read_path(beside)
+        keys, notes = header_config(path)
+        return ModelConfig(shorten(path.stem, 120), keys, f"header of {path}", notes=notes)
     file = path / "config.json" if path.is_dir() else path
     if path.is_dir() and not file.exists():
         raise UsageError(f"{path}: holds no config.json", "give a config.json or its folder")

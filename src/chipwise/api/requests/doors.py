@@ -16,7 +16,7 @@ from typing import Any, get_type_hints
 from chipwise.api.requests.field import Reading, outer, split
 from chipwise.api.requests.verbs import VERBS, Request, question
 from chipwise.catalog.chips import get_chip, load_chips
-from chipwise.catalog.configs import BY_DIMENSIONS, INLINE, bundled_configs, named_config
+from chipwise.catalog.configs import BY_DIMENSIONS, BY_SIZE, INLINE, bundled_configs, named_config
 from chipwise.errors import ChipwiseError, InfeasibleError, UnknownNameError, UsageError, shorten
 from chipwise.report.records import SCHEMA_VERSION
 
@@ -186,7 +186,7 @@ def _known(request: Request) -> Request:
 
 
 def _model(name: str) -> str:
-    if name.startswith((BY_DIMENSIONS, INLINE)):  # names no file
+    if name.startswith((BY_DIMENSIONS, INLINE)) or BY_SIZE.match(name.strip()):  # names no file
         return name
     return named_config(name).name
 
