@@ -178,7 +178,7 @@ LAYER = re.compile(r"^(?:model\.)?layers\.(\d+)\.(.+)$")
 
 def _safetensors(file: BinaryIO, path: Path) -> tuple[dict[str, Any], list[str]]:
     source = _Bytes(file)
-    table = json.loads(source.take(source.one("Q")))
+    table: Any = json.loads(source.take(source.one("Q")))
     if not isinstance(table, dict):
         raise _bad(path, "not a safetensors header", "expected one JSON object")
     shapes: dict[str, list[int]] = {}
@@ -186,9 +186,8 @@ def _safetensors(file: BinaryIO, path: Path) -> tuple[dict[str, Any], list[str]]
     for name, entry in table.items():
         if name == "__metadata__":
             continue
-        shape, span = (
-            (entry.get("shape"), entry.get("data_offsets")) if isinstance(entry, dict) else (None, None)
-        )
+        fields = entry if isinstance(entry, dict) else {}
+        shape, span = fields.get("shape", ""), fields.get("data_offsets", "")
         if not (_whole(shape) and _whole(span) and len(span) == 2):
             raise _bad(
                 path, f"tensor {shorten(str(name), 40)!r} has no shape or place", "is it a safetensors file?"
