@@ -331,3 +331,42 @@ def test_names_of_operators_stay_apart_where_two_mixers_share_a_layer() -> None:
     graph = build(load_model(find_config("tiiuae/Falcon-H1-0.5B-Instruct")))
     names = [node.name for node in graph.distinct()[0][1].nodes]
     assert len(set(names)) == len(names)
+
+
+# ---- as transformers 5 writes them ---------------------------------------------------------------------------
+
+
+def test_gemma_4_with_overrides_by_layer_is_the_same_model() -> None:
+    keys = dict(find_config("google/gemma-4-31b").data)
+    inner = dict(keys.get("text_config") or keys)
+    far = {
+        "head_dim": inner.pop("global_head_dim"),
+        "num_key_value_heads": inner.pop("num_global_key_value_heads"),
+    }
+    full = [i for i, kind in enumerate(inner["layer_types"]) if kind == "full_attention"]
+    inner["per_layer_config"] = {f"{i:02}": far for i in full}
+    saved = {**keys, "text_config": inner} if "text_config" in keys else inner
+    there = model_of(keys)
+    assert model_of(saved).runs == there.runs
+
+
+def test_step_with_kinds_of_feed_forwards_is_the_same_model() -> None:
+    layers = STEP_35["num_hidden_layers"]
+    keys = {**STEP_35, "use_head_wise_attn_gate": True, "use_moe_router_bias": True, "moe_layers_enum": None}
+    first = {**keys, "first_k_dense_replace": 3, "mlp_layer_types": None}
+    kinds = ["dense" if i < 3 else "sparse" for i in range(layers)]
+    other = STEP_35.get("attention_other_setting") or {}
+    heads = other.get("num_attention_heads", STEP_35["num_attention_heads"])
+    drop = ("attention_other_setting", "use_head_wise_attn_gate", "use_moe_router_bias", "moe_layers_enum")
+    saved = {k: v for k, v in keys.items() if k not in drop}
+    saved |= {"mlp_layer_types": kinds, "num_sliding_attention_heads": heads}
+    assert model_of(saved).runs == model_of(first).runs
+
+
+def test_an_untied_head_stays_untied_where_the_part_has_the_default_of_its_class() -> None:
+    keys = {"model_type": "qwen3", "hidden_size": 64, "num_hidden_layers": 1, "num_attention_heads": 1}
+    keys |= {"num_key_value_heads": 1, "head_dim": 64, "intermediate_size": 64, "vocab_size": 10}
+    part = {**keys, "model_type": "qwen3_vl_text", "tie_word_embeddings": True}
+    whole = {"model_type": "qwen3_vl", "tie_word_embeddings": False, "text_config": part}
+    assert not model_of(whole).tied
+    assert model_of({**whole, "tie_word_embeddings": True}).tied

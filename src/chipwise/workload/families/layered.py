@@ -56,8 +56,10 @@ from chipwise.workload.families.shared import (
     attention_dims,
     check_activation,
     dense_ffn,
+    dense_layers,
     heads_of,
     layer_count,
+    override,
     tied,
     windows,
 )
@@ -233,12 +235,14 @@ def _gemma4_attention(r: Reader) -> tuple[SelfAttention, SelfAttention]:
     bias = r.flag("attention_bias", default=False)
     window = r.count("sliding_window")
     alike = r.flag("attention_k_eq_v", default=False)
-    kv_heads = plain.kv_heads
+    kv_heads, far = plain.kv_heads, override(r, "full_attention")
     if alike:
-        kv_heads = r.count("num_global_key_value_heads", high=plain.heads)
+        stated = {"default": far.count("num_key_value_heads")} if far.has("num_key_value_heads") else {}
+        kv_heads = r.count("num_global_key_value_heads", high=plain.heads, **stated)
     else:
         r.skip("num_global_key_value_heads")
-    large = r.count("global_head_dim", high=65_536, default=plain.head_dim)
+    usual = far.count("head_dim", high=65_536, default=plain.head_dim)
+    large = r.count("global_head_dim", high=65_536, default=usual)
 
     def made(kv: int, dim: int, *, window: int = 0, alike: bool = False) -> SelfAttention:
         return SelfAttention(
@@ -337,9 +341,7 @@ def _mimo_flags(r: Reader, numbers: str, names: str, yes: str, no: str, layers: 
 def read_minimax_m2(r: Reader) -> tuple[list[Layer], bool]:
     """Layers and tying. Multi-token-prediction modules are not part of the published checkpoint."""
     check_activation(r)
-    r.require(
-        "attn_type_list", ([1] * layer_count(r),), "only full attention is read for this family"
-    )
+    r.require("attn_type_list", ([1] * layer_count(r),), "only full attention is read for this family")
     r.require("qk_norm_type", ("per_layer",), "only one norm over all heads is read")
     if r.flag("use_mtp", default=False):
         r.assume("multi-token-prediction modules are left out: the published checkpoint holds none")
@@ -495,7 +497,8 @@ def _full(r: Reader) -> SelfAttention:
         raise UsageError(
             f"{r.origin}: {kv_heads} key/value heads do not divide num_attention_heads = {heads}"
         )
-    gate = r.flag("use_head_wise_attn_gate", default=False)
+    # transformers 5 writes neither the gate nor the other setting, and always builds the gate
+    gate = r.flag("use_head_wise_attn_gate", default=r.has("mlp_layer_types"))
     bias = r.flag("attention_bias", default=False)
     dim = r.count("head_dim", high=65_536)
     return SelfAttention(heads, kv_heads, dim, qkv_bias=bias, qk_norm="head", gate="head" if gate else "")
@@ -503,6 +506,9 @@ def _full(r: Reader) -> SelfAttention:
 
 def _sliding(r: Reader, full: SelfAttention) -> SelfAttention:
     other = r.table("attention_other_setting")
+    if not other and r.has("num_sliding_attention_heads"):
+        r.skip("per_layer_config", "mtp_layer_types", "mtp_mlp_layer_types", "query_pre_attn_scalar")
+        return replace(full, heads=r.count("num_sliding_attention_heads", high=100_000))
     if not other:
         r.assume("attention_other_setting not given: sliding layers have the heads of full ones")
         return full
@@ -522,7 +528,7 @@ def _step_experts(r: Reader) -> MoE:
         top_k=r.count("moe_top_k", "num_experts_per_tok", high=experts),
         width=r.count("moe_intermediate_size"),
         shared_width=r.count("share_expert_dim", low=0, default=0),
-        router_buffer=r.flag("use_moe_router_bias", default=False),
+        router_buffer=r.flag("use_moe_router_bias", default=r.has("mlp_layer_types")),
     )
 
 
@@ -536,6 +542,8 @@ def _sparse_layers(r: Reader, layers: int) -> frozenset[int]:
                 f"{r.origin}: moe_layers_enum is {shorten(text, 40)!r}", "layer numbers, comma-separated"
             )
         return frozenset(int(item) for item in items)
+    if r.has("mlp_layer_types"):
+        return frozenset(i for i, alone in enumerate(dense_layers(r, layers)) if not alone)
     return frozenset(range(r.count("first_k_dense_replace", low=0), layers))
 
 
@@ -578,9 +586,7 @@ def read_nemotron_nas(r: Reader) -> tuple[list[Layer], bool]:
 def _half(b: Reader, key: str) -> Reader | None:
     half = Reader(b.table(key), f"{b.origin}.{key}")
     if half.flag("replace_with_linear", default=False):
-        raise UsageError(
-            f"{half.origin}: replace_with_linear is not read yet", "replace_with_linear: false"
-        )
+        raise UsageError(f"{half.origin}: replace_with_linear is not read yet", "replace_with_linear: false")
     return None if half.flag("no_op", default=False) else half
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from chipwise.errors import UsageError, shorten
 from chipwise.workload.model import Dense, SelfAttention
 from chipwise.workload.reader import Reader
@@ -13,6 +15,7 @@ __all__ = [
     "dense_layers",
     "heads_of",
     "layer_count",
+    "override",
     "state_format",
     "tied",
     "windows",
@@ -87,6 +90,16 @@ def dense_layers(r: Reader, layers: int) -> list[bool]:
     first = r.count("first_k_dense_replace", low=0, default=0)
     every = r.count("moe_layer_freq", default=1)
     return [i < first or i % every != 0 for i in range(layers)]
+
+
+def override(r: Reader, kind: str) -> Reader:
+    """What `per_layer_config` says of the first layer of a kind (the form that transformers 5 writes, keyed by the
+    number of the layer); an empty object where it says nothing."""
+    table = r.table("per_layer_config")
+    kinds = r.names("layer_types", default=())
+    found = next((i for i, name in enumerate(kinds) if name == kind), None)
+    inner = next((v for k, v in table.items() if str(k).isdigit() and int(k) == found), {})
+    return Reader(inner if isinstance(inner, Mapping) else {}, f"{r.origin}: per_layer_config")
 
 
 def state_format(r: Reader, key: str) -> str:
