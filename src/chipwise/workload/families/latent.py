@@ -247,7 +247,12 @@ def read_v4(r: Reader) -> Network:
         for i, ratio in enumerate(_ratios(r, layers))
     ]
     module = Layer(attention(0), _v4_experts(r, by_hash=False), streams=streams)
-    mtp = MTP(r.count("num_nextn_predict_layers", low=0, high=100, default=0), (module,), tables=2)
+    modules = r.count("num_nextn_predict_layers", low=0, high=100, default=0)
+    # DSpark: a module for each layer that it reads, without tables
+    spark = [key for key in r.data if key.startswith("dspark")]
+    r.skip(*spark)
+    targets = [r.data[key] for key in spark if "layer" in key and isinstance(r.data[key], list)]
+    mtp = MTP(max([modules, *map(len, targets)]), (module,), tables=0 if targets else 2)
     return Network(stack, tied(r, False), mtp)
 
 
