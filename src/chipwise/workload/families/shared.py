@@ -98,7 +98,7 @@ def override(r: Reader, kind: str) -> Reader:
     table = r.table("per_layer_config")
     kinds = r.names("layer_types", default=())
     found = next((i for i, name in enumerate(kinds) if name == kind), None)
-    inner = next((v for k, v in table.items() if str(k).isdigit() and int(k) == found), {})
+    inner: object = next((v for k, v in table.items() if str(k).isdigit() and int(k) == found), {})
     return Reader(inner if isinstance(inner, Mapping) else {}, f"{r.origin}: per_layer_config")
 
 
