@@ -17,6 +17,7 @@ FOLDERS = (
     "catalog/data/published",
     "calibrate/data",
     "evidence/data",
+    "workload/data",
 )
 TABLES = [name for folder in FOLDERS for name in shipped_names(folder, ".toml")]
 

@@ -29,7 +29,7 @@ from published_configs import (
     model_of,
 )
 
-from chipwise.catalog.configs import parse_config
+from chipwise.catalog.configs import find_config, parse_config
 from chipwise.errors import ChipwiseError, UsageError
 from chipwise.workload.axes import Sizes
 from chipwise.workload.build import build
@@ -285,3 +285,88 @@ def test_hostile_configurations_load_or_say_why(name, data):
 def test_files_that_are_no_configuration(text):
     with pytest.raises(UsageError):
         load_model(parse_config(text, "x", "config.json"))
+
+
+# ---- state spaces beside attention, short convolutions -------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "entries"),
+    [
+        ("tiiuae/Falcon-H1-0.5B-Instruct", 521_411_104),
+        ("ai21labs/Jamba-v0.1", 51_570_323_328),
+        ("LiquidAI/LFM2-1.2B", 1_170_340_608),
+        ("HuggingFaceTB/SmolLM3-3B", 3_075_098_624),
+        ("tencent/Hunyuan-A13B-Instruct", 80_393_183_232),
+        ("LGAI-EXAONE/EXAONE-4.0-32B", 32_003_216_384),
+        ("Snowflake/snowflake-arctic-instruct", 478_584_608_768),
+        ("poolside/laguna-XS.2", 33_442_617_088),
+        ("skt/A.X-K1", 518_983_059_456),
+    ],
+)
+def test_published_checkpoints_hold_as_many_entries(name: str, entries: int) -> None:
+    graph = build(load_model(find_config(name)))
+    assert graph.params() == pytest.approx(entries, rel=1e-4)
+
+
+def test_falcon_h1_keeps_a_cache_and_a_state_in_every_layer() -> None:
+    graph = build(load_model(find_config("tiiuae/Falcon-H1-0.5B-Instruct")))
+    assert graph.kv_bytes_per_token() == 36 * 2 * 2 * 64 * 2
+    assert graph.state_bytes() == 36 * (24 * 64 * 128 * 4 + (1536 + 2 * 128) * 3 * 2)
+
+
+def test_lfm2_caches_keys_in_its_few_attention_layers() -> None:
+    graph = build(load_model(find_config("LiquidAI/LFM2-1.2B")))
+    assert graph.kv_bytes_per_token() == 6 * 2 * 8 * 64 * 2
+    assert graph.state_bytes() == 10 * 2048 * 2 * 2
+
+
+def test_jamba_has_one_attention_layer_in_eight() -> None:
+    graph = build(load_model(find_config("ai21labs/Jamba-v0.1")))
+    assert graph.kv_bytes_per_token() == 4 * 2 * 8 * 128 * 2
+    assert graph.state_bytes() == 28 * (2 * 4096 * 16 * 4 + 2 * 4096 * 3 * 2)
+
+
+def test_names_of_operators_stay_apart_where_two_mixers_share_a_layer() -> None:
+    graph = build(load_model(find_config("tiiuae/Falcon-H1-0.5B-Instruct")))
+    names = [node.name for node in graph.distinct()[0][1].nodes]
+    assert len(set(names)) == len(names)
+
+
+# ---- as transformers 5 writes them ---------------------------------------------------------------------------
+
+
+def test_gemma_4_with_overrides_by_layer_is_the_same_model() -> None:
+    keys = dict(find_config("google/gemma-4-31b").data)
+    inner = dict(keys.get("text_config") or keys)
+    far = {
+        "head_dim": inner.pop("global_head_dim"),
+        "num_key_value_heads": inner.pop("num_global_key_value_heads"),
+    }
+    full = [i for i, kind in enumerate(inner["layer_types"]) if kind == "full_attention"]
+    inner["per_layer_config"] = {f"{i:02}": far for i in full}
+    saved = {**keys, "text_config": inner} if "text_config" in keys else inner
+    there = model_of(keys)
+    assert model_of(saved).runs == there.runs
+
+
+def test_step_with_kinds_of_feed_forwards_is_the_same_model() -> None:
+    layers = STEP_35["num_hidden_layers"]
+    keys = {**STEP_35, "use_head_wise_attn_gate": True, "use_moe_router_bias": True, "moe_layers_enum": None}
+    first = {**keys, "first_k_dense_replace": 3, "mlp_layer_types": None}
+    kinds = ["dense" if i < 3 else "sparse" for i in range(layers)]
+    other = STEP_35.get("attention_other_setting") or {}
+    heads = other.get("num_attention_heads", STEP_35["num_attention_heads"])
+    drop = ("attention_other_setting", "use_head_wise_attn_gate", "use_moe_router_bias", "moe_layers_enum")
+    saved = {k: v for k, v in keys.items() if k not in drop}
+    saved |= {"mlp_layer_types": kinds, "num_sliding_attention_heads": heads}
+    assert model_of(saved).runs == model_of(first).runs
+
+
+def test_an_untied_head_stays_untied_where_the_part_has_the_default_of_its_class() -> None:
+    keys = {"model_type": "qwen3", "hidden_size": 64, "num_hidden_layers": 1, "num_attention_heads": 1}
+    keys |= {"num_key_value_heads": 1, "head_dim": 64, "intermediate_size": 64, "vocab_size": 10}
+    part = {**keys, "model_type": "qwen3_vl_text", "tie_word_embeddings": True}
+    whole = {"model_type": "qwen3_vl", "tie_word_embeddings": False, "text_config": part}
+    assert not model_of(whole).tied
+    assert model_of({**whole, "tie_word_embeddings": True}).tied

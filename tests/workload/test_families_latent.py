@@ -203,3 +203,13 @@ def test_contradictions_are_refused():
         model_of(DEEPSEEK_V4_FLASH | {"compress_ratios": [0, 4]})
     with pytest.raises(UsageError, match="o_groups"):
         model_of(DEEPSEEK_V4_FLASH | {"o_groups": 7})
+
+
+def test_dspark_has_a_module_for_each_layer_that_it_reads() -> None:
+    plain = model_of(DEEPSEEK_V4_FLASH)
+    spark = model_of(DEEPSEEK_V4_FLASH | {"dspark_block_size": 5, "dspark_target_layer_ids": [40, 41, 42]})
+    assert plain.mtp is not None
+    assert spark.mtp is not None
+    assert (plain.mtp.modules, spark.mtp.modules) == (1, 3)
+    assert spark.mtp.layers == plain.mtp.layers
+    assert not any("dspark" in text for text in spark.assumptions)

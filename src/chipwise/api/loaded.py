@@ -56,7 +56,7 @@ class _Read:
 
     def __init__(self, config: ModelConfig) -> None:
         self.config = config
-        self.content = config.name, config.origin, repr(config.data)
+        self.content = config.name, config.origin, repr(config.data), config.notes
 
     def __hash__(self) -> int:
         return hash(self.content)

@@ -5,24 +5,32 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from chipwise.catalog.files import read_text
+from chipwise.catalog.headers import ENDINGS, header_config
+from chipwise.catalog.names import kind_of, meant, near, nickname
 from chipwise.catalog.parsed import parse
-from chipwise.catalog.snapshot import own_exists, per_snapshot, shipped_text
-from chipwise.errors import UnknownNameError, UsageError, shorten
+from chipwise.catalog.snapshot import current, own_exists, per_snapshot, shipped_text
+from chipwise.errors import UnknownNameError, UsageError, nearest, shorten
 from chipwise.units import parse_quantity
 
 __all__ = [
     "BY_DIMENSIONS",
+    "BY_SIZE",
     "INLINE",
     "MAX_BYTES",
     "ModelConfig",
     "bundled_configs",
     "find_config",
+    "known_names",
+    "leading_names",
+    "named_config",
     "parse_config",
 ]
 
@@ -31,6 +39,9 @@ BY_DIMENSIONS = "transformer:"
 
 INLINE = "{"
 """What a model begins with that is a configuration itself, as JSON."""
+
+BY_SIZE = re.compile(r"^(\d{1,5}(?:\.\d+)?)([mMbBtT])$")
+"""A model that is given by its number of parameters alone."""
 
 # Key of a dimension -> key of a configuration, and the largest value.
 DIMENSIONS: Mapping[str, tuple[str, float]] = {
@@ -58,19 +69,22 @@ MAX_BYTES = 8_000_000
 class ModelConfig:
     """A configuration as it was found: its name, its keys, and where it comes from.
 
-    `alias` marks a second name of a bundled model.
+    `alias` marks a second name of a bundled model; `notes` say how the name asked for was understood.
     """
 
     name: str
     data: Mapping[str, Any]
     origin: str
     alias: bool = False
+    notes: tuple[str, ...] = ()
 
 
 def find_config(name: str) -> ModelConfig:
-    """The configuration at a path, in a folder, bundled under a name (case is ignored, and so is the organisation
-    where the rest is unique), of a transformer by its dimensions, `transformer:layers=...,hidden=...`, or the
-    configuration itself as JSON.
+    """The configuration of a model as people give one.
+
+    At a path or in a folder (of a GGUF or safetensors file the header alone is read), bundled under a name as people
+    call it (`named_config`), of a transformer by its dimensions, `transformer:layers=...,hidden=...`, or by its size
+    alone, `14B`, or the configuration itself as JSON.
 
     Raises `UsageError` for a file that is no configuration or dimensions that make no transformer,
     `UnknownNameError` for an unknown name or dimension.
@@ -92,8 +106,9 @@ def find_config(name: str) -> ModelConfig:
         raise UsageError(
             f"no such file: {shorten(name)}", "give a config.json, its folder, or a bundled name"
         )
-    table = bundled_configs()
-    return table[_resolve(name, table)]
+    if size := BY_SIZE.match(name.strip()):
+        return _by_size(name.strip(), float(size[1]) * {"m": 1e6, "b": 1e9, "t": 1e12}[size[2].lower()])
+    return named_config(name)
 
 
 @per_snapshot
@@ -182,7 +197,42 @@ def _by_dimensions(text: str) -> ModelConfig:
     return ModelConfig(name, keys, "dimensions as given")
 
 
+def _by_size(asked: str, params: float) -> ModelConfig:
+    """A dense decoder of about so many parameters, shaped as those of 2023 to 2026 are: 128 of width per layer,
+    heads of 128 of which eight hold keys and values, a feed-forward of 3.5 times the width, 128,256 words.
+
+    Raises `UsageError` for a size that no such decoder has.
+    """
+    vocab, least = 128_256, 512
+
+    def total(width: int) -> float:
+        heads = width + min(width, 8 * 128)
+        return max(width // 128, 4) * (2.0 * width * heads + 3 * 3.5 * width * width) + 2.0 * vocab * width
+
+    width = min(range(least, 65_536, 128), key=lambda w: abs(total(w) - params))
+    if abs(total(width) / params - 1) > 0.2:
+        raise UsageError(
+            f"'{asked}': no dense decoder is that size",
+            f"{total(least) / 1e6:,.0f}M to 20T, or a model's name",
+        )
+    layers, heads = max(width // 128, 4), width // 128
+    while heads % min(heads, 8):
+        heads -= 1
+    text = (
+        f"{BY_DIMENSIONS}layers={layers},hidden={width},heads={heads},kv_heads={min(heads, 8)},head_dim=128"
+    )
+    text += f",ffn={round(3.5 * width)},vocab={vocab}"
+    note = f"'{asked}' is read as a dense decoder of that size, {text}; name a model for its own dimensions"
+    return replace(_by_dimensions(text), name=f"{asked} decoder", notes=(note,))
+
+
 def _read_path(path: Path) -> ModelConfig:
+    if path.suffix in ENDINGS and not path.is_dir():
+        beside = path.with_name("config.json")
+        if path.suffix == ".safetensors" and own_exists(beside):
+            return _read_path(beside)
+        keys, notes = header_config(path)
+        return ModelConfig(shorten(path.stem, 120), keys, f"header of {path}", notes=notes)
     file = path / "config.json" if path.is_dir() else path
     if path.is_dir() and not file.exists():
         raise UsageError(f"{path}: holds no config.json", "give a config.json or its folder")
@@ -206,13 +256,135 @@ def _with_sibling(config: ModelConfig, file: Path) -> ModelConfig:
     return ModelConfig(config.name, data, f"{config.origin} and {file.name}")
 
 
-def _resolve(name: str, table: Mapping[str, ModelConfig]) -> str:
+def named_config(name: str) -> ModelConfig:
+    """The bundled model of a name: in any case, without its organisation where the rest is unique, as a tag
+    (`llama3.1:8b`), or as words in any order (`Qwen 3 30B A3B`).
+
+    Raises `UnknownNameError`, with a sentence that says which names are near, for one that means none or several.
+    """
+    table = bundled_configs()
+    exact = _same(name, table)
+    if exact is not None:
+        return table[exact]
+    exact = _same(name, _lines())
+    if exact is not None:
+        return _more(exact)
+    tag = nickname(name)
+    if tag is not None:
+        return _noted(_any(tag), name) if _is_known(tag) else _unbundled(name, tag)
+    found = meant(name, known_names(), _alike)
+    if found is None:
+        _unknown(name)
+    return _noted(_any(found.name), name, found.left_out)
+
+
+def known_names() -> tuple[str, ...]:
+    """Every name of a bundled model, aliases too."""
+    return (*bundled_configs(), *_lines())
+
+
+def leading_names() -> tuple[str, ...]:
+    """The same without second names of the same dimensions."""
+    first = (name for name, config in bundled_configs().items() if not config.alias)
+    return (*first, *(name for name, lead in _lines().items() if name == lead))
+
+
+MORE = "catalog/data/more_models.tsv"
+
+
+@per_snapshot
+def _lines() -> Mapping[str, str]:
+    """The models of the second table: each name and the name that its line begins with. The table is read by name, so
+    that neither an answer nor what is saved with it holds the dimensions of all."""
+    text = current().content(f"{MORE}#names", lambda: "\n".join(line for line, _, _ in _shipped()).encode())
+    found: dict[str, str] = {}
+    for line in text.decode().splitlines():
+        names = line.split(" ")
+        found |= dict.fromkeys(names, names[0])
+    return found
+
+
+def _shipped() -> Iterator[tuple[str, str, str]]:
+    """Names, source and keys of each line."""
+    for line in files("chipwise").joinpath(MORE).read_text("utf-8").splitlines()[1:]:
+        names, source, keys = line.split("\t")
+        yield names, source, keys
+
+
+@per_snapshot
+def _more(name: str) -> ModelConfig:
+    first = _lines()[name]
+
+    def load() -> bytes:
+        return next(f"{s}\t{k}" for names, s, k in _shipped() if names.partition(" ")[0] == first).encode()
+
+    source, _, keys = current().content(f"{MORE}#{first}", load).decode().partition("\t")
+    return ModelConfig(name, json.loads(keys), source, alias=name != first)
+
+
+def _is_known(name: str) -> bool:
+    return name in bundled_configs() or name in _lines()
+
+
+def _any(name: str) -> ModelConfig:
+    return bundled_configs()[name] if name in bundled_configs() else _more(name)
+
+
+def _same(name: str, table: Mapping[str, Any]) -> str | None:
+    """The name itself, in another case, or without its organisation where the rest is unique."""
     if name in table:
         return name
-    wanted = name.lower()
+    wanted = name.strip().lower()
     whole = [key for key in table if key.lower() == wanted]
     tail = [key for key in table if key.lower().rsplit("/", 1)[-1] == wanted]
-    for hits in (whole, tail):
-        if len(hits) == 1:
-            return hits[0]
-    raise UnknownNameError("model", name, table, "or give the path of a config.json")
+    return next((hits[0] for hits in (whole, tail) if len(hits) == 1), None)
+
+
+SHAPE = (
+    "hidden_size", "num_hidden_layers", "num_attention_heads", "num_key_value_heads", "intermediate_size", "vocab_size",
+    "num_experts", "num_local_experts", "n_routed_experts", "moe_intermediate_size", "d_model", "n_embd", "n_layer",
+)  # fmt: skip
+
+
+def _alike(one: str, other: str) -> bool:
+    """Whether two models have one shape, so that either answers for both."""
+
+    def shape(name: str) -> list[Any]:
+        data = _any(name).data
+        inner = data.get("text_config") or {}
+        return [inner.get(key, data.get(key)) for key in SHAPE]
+
+    return shape(one) == shape(other)
+
+
+def _noted(config: ModelConfig, asked: str, left_out: str = "") -> ModelConfig:
+    note = f"'{shorten(asked, 60)}' is read as {config.name}"
+    if left_out:
+        note += f", in the format of that checkpoint: '{left_out}' is left to --precision"
+    return replace(config, notes=(note,))
+
+
+def _unbundled(asked: str, name: str) -> NoReturn:
+    hint = "its dimensions are not bundled: give the path of its config.json"
+    raise UnknownNameError("model", asked, (), f"it is {name}, {hint}")
+
+
+def _unknown(name: str) -> NoReturn:
+    kind = kind_of(name)
+    if kind is not None:
+        see = f"measured results: chipwise evidence search {shorten(name, 30)}"
+        hint = f"It is {kind}, whose speed is not predicted yet; {see}"
+        raise UnknownNameError("model", name, (), hint)
+    known = known_names()
+    others = tuple(dict.fromkeys((*nearest(name, known, 2), *near(name, known))))[:4]
+    if not others:
+        raise UnknownNameError(
+            "model",
+            name,
+            (),
+            "the bundled ones: chipwise models list; any other: the path of its config.json",
+        )
+    hint = f"did you mean {', '.join(others)}? Any other model: the path of its config.json"
+    error = UnknownNameError("model", name, (), hint)
+    error.nearest = others
+    raise error

@@ -36,7 +36,7 @@ COMMANDS = {
     "catalogue:chips": "Chips: list, search, show, compare.",
     "catalogue:systems": "Machines, pods and slices: list, show.",
     "catalogue:runtimes": "Serving software: list, show.",
-    "catalogue:models": "Bundled models: list, show.",
+    "catalogue:models": "Bundled models: list, search, show.",
     "evidence:evidence": "Published results and your own: list, show, search, match, claim, import.",
     "catalogue:offers": "Prices: rental offers, tokens of APIs.",
 }

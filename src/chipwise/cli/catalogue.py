@@ -10,8 +10,9 @@ from cyclopts import App, Parameter
 
 from chipwise import api
 from chipwise.api.loaded import find_chip
-from chipwise.api.requests.catalogue import ChipsRequest
+from chipwise.api.requests.catalogue import ChipsRequest, ModelsRequest
 from chipwise.catalog.chips import get_chip, load_chips
+from chipwise.catalog.configs import named_config
 from chipwise.catalog.offer import load_offers
 from chipwise.catalog.offer_import import keep, one_offer, read_prices, text_of
 from chipwise.catalog.price import load_token_prices
@@ -48,6 +49,7 @@ __all__ = [
     "offers",
     "runtimes",
     "search_chips",
+    "search_models",
     "show_chip",
     "show_model",
     "show_runtime",
@@ -59,12 +61,12 @@ __all__ = [
 chips = App(name="chips", help="Chips: list, search, show, compare.", help_format="plaintext")
 systems = App(name="systems", help="Machines, pods and slices: list, show.", help_format="plaintext")
 runtimes = App(name="runtimes", help="Serving software: list, show.", help_format="plaintext")
-models = App(name="models", help="Bundled models: list, show.", help_format="plaintext")
 offers = App(
     name="offers",
     help="Prices: rental offers, tokens of APIs, your own: list, update, add.",
     help_format="plaintext",
 )
+models = App(name="models", help="Bundled models: list, search, show.", help_format="plaintext")
 
 
 @chips.command(name="list")
@@ -142,6 +144,17 @@ def list_models(*, output: Output = Output()) -> None:  # noqa: B008
     """All bundled models with parameters, weights and cache."""
     found = api.models()
     render((models_view(found),), found, output.format, sys.stdout)
+
+
+@models.command(name="search")
+def search_models(*words: str, limit: int = 40, output: Output = Output()) -> None:  # noqa: B008
+    """Models in whose name all words occur: family, size, format, as in qwen3 8b."""
+    if not words:
+        raise UsageError("no words to search for", "e.g. chipwise models search qwen3 8b")
+    found = ModelsRequest(search=" ".join(words), limit=limit).run()
+    if not found.models:
+        named_config(" ".join(words))  # says what is near
+    render((models_view(found.models),), found.models, output.format, sys.stdout)
 
 
 @models.command(name="show")

@@ -60,8 +60,10 @@ class Reader:
 
     def count(self, *keys: str, low: int = 1, high: int = 10_000_000, default: Any = MISSING) -> int:
         """A whole number under the first of `keys` that is present; the default is taken in silence, so a
-        caller whose default is a guess says so with `assume`."""
+        caller whose default is a guess says so with `assume`. A list of equal entries, one per layer, counts as one."""
         key, value = self._get(keys, default)
+        if isinstance(value, list) and len(value) == self.data.get("num_hidden_layers"):
+            value = value[0] if all(item == value[0] for item in value) else value
         if isinstance(value, bool) or not isinstance(value, int):
             if not (isinstance(value, float) and value.is_integer()):
                 raise self._bad(key, value, "a whole number")

@@ -10,7 +10,8 @@ from chipwise.api.loaded import describe, find_chip
 from chipwise.api.requests.field import CONFIG, NAMES, Asked, ask, count_of
 from chipwise.catalog.chip import Chip
 from chipwise.catalog.chips import get_chip, load_chips
-from chipwise.catalog.configs import bundled_configs
+from chipwise.catalog.configs import bundled_configs, known_names, leading_names
+from chipwise.catalog.names import holding
 from chipwise.catalog.offer import load_offers
 from chipwise.catalog.price import price_range
 from chipwise.catalog.runtime import get_runtime, load_runtimes
@@ -69,15 +70,17 @@ class ModelsRequest(Asked):
     model: str | None = ask(
         "this one alone: a bundled name, a config.json or its folder", file=True, reading=CONFIG
     )
-    search: str | None = ask("words that all occur in the name, as in qwen3 fp8")
+    search: str | None = ask("words that all occur in the name: family, size, format, e.g. qwen3 8b fp8")
     limit: int = ask("at most this many", 40)
 
     def run(self) -> ModelsReport:
         """The models. Raises `UnknownNameError` for one that does not exist."""
         if self.model is not None:
             return ModelsReport((describe(self.model),), 1)
-        names = (name for name, config in bundled_configs().items() if not config.alias)
-        found = _holding(self.search, names, lambda name: name)
+        if self.search is None:
+            found = [name for name, config in bundled_configs().items() if not config.alias]
+        else:
+            found = holding(self.search, leading_names()) or holding(self.search, known_names())
         return ModelsReport(tuple(map(describe, found[: _most(self.limit)])), len(found))
 
 

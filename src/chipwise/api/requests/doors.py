@@ -16,7 +16,7 @@ from typing import Any, get_type_hints
 from chipwise.api.requests.field import Reading, outer, split
 from chipwise.api.requests.verbs import VERBS, Request, question
 from chipwise.catalog.chips import get_chip, load_chips
-from chipwise.catalog.configs import BY_DIMENSIONS, INLINE, bundled_configs
+from chipwise.catalog.configs import BY_DIMENSIONS, BY_SIZE, INLINE, bundled_configs, named_config
 from chipwise.errors import ChipwiseError, InfeasibleError, UnknownNameError, UsageError, shorten
 from chipwise.report.records import SCHEMA_VERSION
 
@@ -186,17 +186,9 @@ def _known(request: Request) -> Request:
 
 
 def _model(name: str) -> str:
-    if name.startswith((BY_DIMENSIONS, INLINE)):  # names no file
+    if name.startswith((BY_DIMENSIONS, INLINE)) or BY_SIZE.match(name.strip()):  # names no file
         return name
-    table = bundled_configs()
-    wanted = name.strip().lower()
-    for hits in (
-        [key for key in table if key.lower() == wanted],
-        [key for key in table if key.lower().rsplit("/", 1)[-1] == wanted],
-    ):
-        if len(hits) == 1:
-            return hits[0]
-    raise UnknownNameError("model", name, table, "the verb models lists them; files are not read here")
+    return named_config(name).name
 
 
 def _chip(name: str) -> str:

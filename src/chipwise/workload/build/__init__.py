@@ -7,8 +7,7 @@ kernels count 16-bit reads and writes per value.
 from __future__ import annotations
 
 from chipwise.workload.build.blocks import layer_block
-from chipwise.workload.build.ends import embed_block, head_block
-from chipwise.workload.build.extras import mtp_part, tower_part
+from chipwise.workload.build.ends import embed_block, head_block, mtp_part, tower_part
 from chipwise.workload.graph import Block, Graph
 from chipwise.workload.model import Layer, Model
 

@@ -1,17 +1,30 @@
-"""One residual layer as a block: norms, mixer, feed-forward."""
+"""One residual layer as a block: norms, mixer, feed-forward, and residual paths other than a sum.
+
+Several streams: huggingface/transformers, models/deepseek_v4 (DeepseekV4HyperConnection, DeepseekV4HyperHead);
+a mixture over depth: Kimi K3 (attention residuals).
+"""
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from chipwise.workload.axes import ONE
-from chipwise.workload.build.attention import cross_attention, self_attention
-from chipwise.workload.build.compressed import compressed_attention
+from chipwise.workload.build.attention import (
+    compressed_attention,
+    cross_attention,
+    latent_attention,
+    self_attention,
+)
 from chipwise.workload.build.ffn import feed_forward
-from chipwise.workload.build.latent import latent_attention
-from chipwise.workload.build.letters import M
-from chipwise.workload.build.linear import lightning_attention, linear_attention
-from chipwise.workload.build.part import Part
-from chipwise.workload.build.state_space import state_space
-from chipwise.workload.build.streams import mix, mix_depth
+from chipwise.workload.build.part import M, Part
+from chipwise.workload.build.recurrent import (
+    lightning_attention,
+    linear_attention,
+    selective_scan,
+    short_convolution,
+    state_space,
+)
+from chipwise.workload.formats import FORMATS
 from chipwise.workload.graph import Block
 from chipwise.workload.model import (
     CompressedAttention,
@@ -21,13 +34,57 @@ from chipwise.workload.model import (
     LightningAttention,
     LinearAttention,
     Mixer,
+    SelectiveScan,
     SelfAttention,
+    ShortConvolution,
 )
 from chipwise.workload.nodes import Held, Linear, Node, Pointwise, norm_tensor
 from chipwise.workload.precision import Precision
 from chipwise.workload.tensor import Tensor
 
-__all__ = ["layer_block"]
+__all__ = [
+    "collapse",
+    "layer_block",
+    "mix",
+    "mix_depth",
+    "norm_weights",
+]
+
+WIDE = FORMATS["fp32"]
+
+
+def mix(name: str, streams: int) -> tuple[Node, ...]:
+    """Weights that collapse n streams to one, spread the result, and mix the streams: n (n + 2) per token
+    from all streams. The streams are read and written once. Nothing with a single stream."""
+    if streams == 1:
+        return ()
+    outputs = ONE * (streams * (streams + 2))
+    weight = Tensor(f"{name}_streams", "router", outputs, M * streams, WIDE)
+    small = Tensor(f"{name}_streams_base", "norm", outputs + ONE * 3, ONE, WIDE)
+    return (
+        Linear(f"{name}_streams", (weight,), FORMATS["bf16"]),
+        Pointwise(f"{name}_streams_mix", M * streams, 2.0, (small,)),
+    )
+
+
+def collapse(streams: int) -> tuple[Node, ...]:
+    """One weight per stream at the end of the network."""
+    if streams == 1:
+        return ()
+    weight = Tensor("last_streams", "router", ONE * streams, M * streams, WIDE)
+    small = Tensor("last_streams_base", "norm", ONE * (streams + 1), ONE, WIDE)
+    return (
+        Linear("last_streams", (weight,), FORMATS["bf16"]),
+        Pointwise("last_streams_mix", M * streams, 1.0, (small,)),
+    )
+
+
+def mix_depth(name: str) -> Node:
+    """A softmax over one score per earlier block of layers, from a norm and one row of weights; the outputs
+    of the blocks are read. Passes are those of a stack of eight blocks: a guess within a few percent of a
+    layer's traffic."""
+    row = Tensor(f"{name}_depth", "norm", ONE, M, FORMATS["bf16"])
+    return Pointwise(f"{name}_depth", M, 9.0, (norm_tensor(f"{name}_depth_norm", M), row))
 
 
 def layer_block(layer: Layer, hidden: int, p: Precision, name: str) -> Block:
@@ -38,6 +95,8 @@ def layer_block(layer: Layer, hidden: int, p: Precision, name: str) -> Block:
     mixer, cross, forward = Part(), Part(), Part()
     if layer.mixer is not None:
         mixer = _mixer(layer.mixer, p)
+    if layer.beside is not None:
+        mixer = _together(mixer, _mixer(layer.beside, p))
     if layer.cross is not None:
         cross = cross_attention(layer.cross, p)
     if layer.ffn is not None:
@@ -82,15 +141,33 @@ def _residual(name: str, layer: Layer) -> tuple[Node, ...]:
 
 def _half(name: str, layer: Layer, part: Part) -> tuple[Node, ...]:
     before = _norm(f"{name}_norm", layer)
-    if layer.norms != "around":
+    if layer.norms != "around" and (layer.norms, name) != ("third", "ffn"):
         return (before, *part.nodes)
-    after = norm_tensor(f"{name}_post_norm", M, bias=layer.norm == "layer")
-    return (before, *part.nodes, Pointwise(f"{name}_post_norm", M, 2.0, (after,)))
+    return (
+        before,
+        *part.nodes,
+        Pointwise(f"{name}_post_norm", M, 2.0, norm_weights(f"{name}_post_norm", layer)),
+    )
 
 
 def _norm(name: str, layer: Layer) -> Node:
     # the residual is added in the same kernel: two reads, two writes
-    return Pointwise(name, M, 4.0, (norm_tensor(name, M, bias=layer.norm == "layer"),))
+    return Pointwise(name, M, 4.0, norm_weights(name, layer))
+
+
+def norm_weights(name: str, layer: Layer) -> tuple[Tensor, ...]:
+    """Gain, and offset of a layer norm, of a norm over the width of the model; a plain one has no weights."""
+    return () if layer.norm == "plain" else (norm_tensor(name, M, bias=layer.norm == "layer"),)
+
+
+def _together(first: Part, second: Part) -> Part:
+    """Two mixers of the same input; what the second names as the first does is called after it."""
+    taken = {node.name for node in first.nodes}
+    nodes = (
+        replace(node, name=f"beside_{node.name}") if node.name in taken else node  # type: ignore[type-var]
+        for node in second.nodes
+    )
+    return Part((*first.nodes, *nodes), {**first.axes, **second.axes}, (*first.caches, *second.caches))
 
 
 def _mixer(mixer: Mixer, p: Precision) -> Part:
@@ -107,5 +184,9 @@ def _mixer(mixer: Mixer, p: Precision) -> Part:
             return linear_attention(mixer, p)
         case LightningAttention():
             return lightning_attention(mixer, p)
+        case SelectiveScan():
+            return selective_scan(mixer, p)
+        case ShortConvolution():
+            return short_convolution(mixer, p)
         case _:
             return state_space(mixer, p)

@@ -1,17 +1,69 @@
-"""What stands before and after the layers: tables, norms, the head."""
+"""What stands before, after and beside the layers: tables, norms, the head, prediction modules, towers (not priced)."""
 
 from __future__ import annotations
 
 from chipwise.workload.axes import ONE
-from chipwise.workload.build.letters import M, V
-from chipwise.workload.build.streams import collapse, mix_depth
-from chipwise.workload.graph import Block
-from chipwise.workload.model import Model, Table
+from chipwise.workload.build.blocks import collapse, layer_block, mix_depth, norm_weights
+from chipwise.workload.build.part import M, V
+from chipwise.workload.graph import Block, Extra
+from chipwise.workload.model import MTP, Model, Table, Tower, runs_of
 from chipwise.workload.nodes import Held, Linear, Lookup, Node, Pointwise, norm_tensor
-from chipwise.workload.precision import Precision
+from chipwise.workload.precision import Precision, uniform
 from chipwise.workload.tensor import Tensor
 
-__all__ = ["embed_block", "head_block"]
+__all__ = [
+    "embed_block",
+    "head_block",
+    "mtp_part",
+    "tower_part",
+]
+
+
+def mtp_part(mtp: MTP, hidden: int, p: Precision) -> Extra:
+    """One module: norms of the embedding and of the hidden state, a projection of both, layers, a norm."""
+    # runtimes and checkpoints leave the projection in 16 bit
+    projection = Tensor("mtp_projection", "head", M, 2 * M, p.base)
+    enter = Block(
+        "mtp_enter",
+        {"M": hidden},
+        (
+            Pointwise(
+                "mtp_norms",
+                2 * M,
+                2.0,
+                (norm_tensor("mtp_embedding_norm", M), norm_tensor("mtp_hidden_norm", M)),
+            ),
+            Linear("mtp_projection", (projection,), p.base),
+        ),
+    )
+    leave = Block("mtp_leave", {"M": hidden}, (Pointwise("mtp_norm", M, 2.0, (norm_tensor("mtp_norm", M),)),))
+    layers = tuple(
+        (repeat, layer_block(layer, hidden, p, f"mtp_layer{i}"))
+        for i, (repeat, layer) in enumerate(runs_of(mtp.layers))
+    )
+    return Extra("mtp", mtp.modules, ((1, enter), *layers, (1, leave)))
+
+
+def tower_part(tower: Tower, p: Precision, own: Precision | None = None) -> Extra:
+    """The layers of a tower on its own width, and its tables. Towers are not quantised, unless they are
+    given a precision of their `own` (the encoder of an encoder-decoder)."""
+    wide = own or uniform(p.base.name)
+    layers = tuple(
+        (repeat, layer_block(layer, tower.hidden, wide, f"{tower.name}{i}"))
+        for i, (repeat, layer) in enumerate(tower.runs)
+    )
+    held = Block(
+        f"{tower.name}_tables",
+        {"M": tower.hidden},
+        (Held("tables", tuple(_tower_table(t, wide) for t in tower.tables)),),
+    )
+    return Extra(tower.name, 1, ((1, held), *layers))
+
+
+def _tower_table(t: Table, p: Precision) -> Tensor:
+    return Tensor(
+        t.name, "ffn", ONE * t.rows, ONE * t.cols, p.base, ONE * t.copies, bias=t.bias, buffer=t.buffer
+    )
 
 
 def embed_block(model: Model) -> Block:
@@ -21,7 +73,7 @@ def embed_block(model: Model) -> Block:
     if ends.tables:
         nodes += (Held("tables", tuple(_beside(t, p) for t in ends.tables)),)
     if ends.embedding_norm:
-        nodes += (Pointwise("embedding_norm", M, 2.0, (_norm("embedding_norm", model),)),)
+        nodes += (Pointwise("embedding_norm", M, 2.0, norm_weights("embedding_norm", model.runs[-1][1])),)
     return Block("embedding", _axes(model), nodes)
 
 
@@ -31,7 +83,7 @@ def head_block(model: Model) -> Block:
     last = model.runs[-1][1]
     nodes: tuple[Node, ...] = (mix_depth("last"),) if last.depth_mix else collapse(last.streams)
     if ends.final_norm:
-        nodes += (Pointwise("final_norm", M, 2.0, (_norm("final_norm", model),)),)
+        nodes += (Pointwise("final_norm", M, 2.0, norm_weights("final_norm", last)),)
     if ends.head:
         own = Tensor("head", "head", V, M, p.weight("head"), bias=ends.head_bias)
         matrix = _table(p) if model.tied else own
@@ -54,7 +106,3 @@ def _beside(t: Table, p: Precision) -> Tensor:
     return Tensor(
         t.name, "embedding", ONE * t.rows, ONE * t.cols, p.base, ONE * t.copies, bias=t.bias, buffer=t.buffer
     )
-
-
-def _norm(name: str, model: Model) -> Tensor:
-    return norm_tensor(name, M, bias=model.runs[-1][1].norm == "layer")

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from chipwise.workload.axes import ONE, Size
-from chipwise.workload.build.letters import E, F, L, M, U, X
-from chipwise.workload.build.part import Part
+from chipwise.workload.build.part import E, F, L, M, Part, U, X
 from chipwise.workload.model import Dense, MoE
 from chipwise.workload.nodes import Experts, Linear, Node, Pointwise, norm_tensor
 from chipwise.workload.precision import Precision

@@ -1,17 +1,28 @@
-"""What one half of a layer contributes to its block."""
+"""The axis letters as sizes (legend in `workload.axes`), and what one half of a layer contributes to its block."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from chipwise.workload.axes import Size
+from chipwise.workload.axes import Axis, Size
 from chipwise.workload.cache import KVSpec
 from chipwise.workload.nodes import Node
 from chipwise.workload.precision import Precision
 from chipwise.workload.tensor import Tensor
 
-__all__ = ["Part", "matrix"]
+__all__ = [
+    "Part",
+    "matrix",
+]
+
+M, H, K, D, W = Axis("M"), Axis("H"), Axis("K"), Axis("D"), Axis("W")
+F, U, X, E, V, L = Axis("F"), Axis("U"), Axis("X"), Axis("E"), Axis("V"), Axis("L")
+Q, R, N, P = Axis("Q"), Axis("R"), Axis("N"), Axis("P")
+I, J = Axis("I"), Axis("J")  # noqa: E741 - index heads
+G, Z, GD, ZD, C, GR = Axis("G"), Axis("Z"), Axis("g"), Axis("z"), Axis("c"), Axis("r")
+S, SD, B, A = Axis("S"), Axis("s"), Axis("B"), Axis("a")
+O, OR, OF = Axis("O"), Axis("o"), Axis("f")  # noqa: E741 - output groups
 
 
 @dataclass(frozen=True)

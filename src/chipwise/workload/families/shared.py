@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from chipwise.errors import UsageError, shorten
 from chipwise.workload.model import Dense, SelfAttention
 from chipwise.workload.reader import Reader
@@ -10,14 +12,19 @@ __all__ = [
     "attention_dims",
     "check_activation",
     "dense_ffn",
+    "dense_layers",
     "heads_of",
     "layer_count",
+    "override",
     "state_format",
     "tied",
     "windows",
 ]
 
 GATED = ("silu", "swish", "gelu", "gelu_pytorch_tanh", "gelu_new", "swiglu", "swigluoai", "situ")
+
+KINDS = {"global": "full_attention", "local": "sliding_attention"}
+"""Older names of the kinds of layers."""
 
 
 def layer_count(r: Reader) -> int:
@@ -70,6 +77,31 @@ def dense_ffn(r: Reader, key: str = "intermediate_size", *, bias: bool = False) 
     return Dense(r.count(key), bias=bias)
 
 
+def dense_layers(r: Reader, layers: int) -> list[bool]:
+    """Which layers have a dense feed-forward: those of `mlp_layer_types`, else the first
+    `first_k_dense_replace`, and all between every `moe_layer_freq`-th."""
+    if r.has("mlp_layer_types"):
+        r.skip("first_k_dense_replace", "moe_layer_freq")
+        kinds = r.names("mlp_layer_types", length=layers)
+        strange = sorted(set(kinds) - {"dense", "sparse"})
+        if strange:
+            raise UsageError(f"{r.origin}: mlp layer type {strange[0]!r} is not read", "dense or sparse")
+        return [kind == "dense" for kind in kinds]
+    first = r.count("first_k_dense_replace", low=0, default=0)
+    every = r.count("moe_layer_freq", default=1)
+    return [i < first or i % every != 0 for i in range(layers)]
+
+
+def override(r: Reader, kind: str) -> Reader:
+    """What `per_layer_config` says of the first layer of a kind (the form that transformers 5 writes, keyed by the
+    number of the layer); an empty object where it says nothing."""
+    table = r.table("per_layer_config")
+    kinds = r.names("layer_types", default=())
+    found = next((i for i, name in enumerate(kinds) if name == kind), None)
+    inner: object = next((v for k, v in table.items() if str(k).isdigit() and int(k) == found), {})
+    return Reader(inner if isinstance(inner, Mapping) else {}, f"{r.origin}: per_layer_config")
+
+
 def state_format(r: Reader, key: str) -> str:
     """Format of recurrent state; 32-bit where the key is absent, as the public kernels keep it."""
     name = r.text(key, default="float32").removeprefix("torch.")
@@ -94,7 +126,7 @@ def windows(r: Reader, layers: int) -> list[int]:
     """
     size = r.count("sliding_window", low=0, default=0)
     if r.has("layer_types"):
-        kinds = r.names("layer_types", length=layers)
+        kinds = [KINDS.get(kind, kind) for kind in r.names("layer_types", length=layers)]
         r.skip("use_sliding_window", "max_window_layers")
         strange = sorted(set(kinds) - {"full_attention", "sliding_attention"})
         if strange:

@@ -1,7 +1,7 @@
 """Vision towers, by the `model_type` that they come with. Counted; images are not priced yet.
 
-Shapes: huggingface/transformers, models/qwen2_vl, qwen2_5_vl, qwen3_vl and minimax_m3_vl; vllm,
-kimi_k25_vit.py. A norm is a matrix of one column.
+Shapes: huggingface/transformers, models/qwen2_vl, qwen2_5_vl, qwen3_vl, minimax_m3_vl, siglip, gemma3, gemma4,
+pixtral and mistral3; vllm, kimi_k25_vit.py. A norm is a matrix of one column.
 """
 
 from __future__ import annotations
@@ -9,11 +9,82 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from chipwise.errors import UsageError
-from chipwise.workload.families import vision_gemma, vision_pixtral
+from chipwise.workload.families.shared import heads_of
 from chipwise.workload.model import Dense, Layer, SelfAttention, Table, Tower
 from chipwise.workload.reader import Reader
 
-__all__ = ["TOWERS"]
+__all__ = [
+    "TOWERS",
+    "gemma3",
+    "gemma4",
+    "mistral3",
+]
+
+
+def gemma3(r: Reader, hidden: int) -> Tower:
+    """SigLIP: learned positions, biases everywhere, a last norm; then a norm and a projection."""
+    r.skip("vision_use_head", "attention_dropout")
+    width = r.count("hidden_size", high=100_000)
+    heads = heads_of(r, bias=True)
+    encoder = SelfAttention(
+        heads.heads, heads.heads, heads.head_dim, qkv_bias=True, out_bias=True, causal=False
+    )
+    layer = Layer(encoder, Dense(r.count("intermediate_size"), gated=False, bias=True), norm="layer")
+    patch = r.count("patch_size", high=1024)
+    side = r.count("image_size", high=100_000) // patch
+    tables = (
+        Table("patch", width, r.count("num_channels", default=3) * patch * patch, bias=True),
+        Table("positions", side * side, width),
+        Table("last_norm", width, 1, bias=True),
+        Table("projector_norm", width, 1),
+        Table("projector", hidden, width),
+    )
+    return Tower("vision", width, ((r.count("num_hidden_layers", high=10_000), layer),), tables)
+
+
+def gemma4(r: Reader, hidden: int) -> Tower:
+    """Norms around each half and over heads, a gated feed-forward, positions per axis; mean and deviation of
+    the output are stored, not trained."""
+    r.skip(
+        "attention_bias", "global_head_dim", "default_output_length", "image_seq_length", "video_seq_length"
+    )
+    r.skip("max_position_embeddings", "pooling_kernel_size", "use_clipped_linears")
+    width = r.count("hidden_size", high=100_000)
+    heads = r.count("num_attention_heads", high=10_000)
+    kv_heads = r.count("num_key_value_heads", high=10_000, default=heads)
+    size = r.count("head_dim", high=65_536, default=width // heads)
+    attention = SelfAttention(heads, kv_heads, size, qk_norm="head", causal=False)
+    layer = Layer(attention, Dense(r.count("intermediate_size")), norms="around")
+    patch = r.count("patch_size", high=1024)
+    tables: tuple[Table, ...] = (
+        Table("patch", width, 3 * patch * patch),
+        Table("positions", r.count("position_embedding_size"), width, copies=2),
+        Table("projector", hidden, width),
+    )
+    if r.flag("standardize", default=False):
+        tables += (Table("standardize", width, 1, copies=2, buffer=True),)
+    return Tower("vision", width, ((r.count("num_hidden_layers", high=10_000), layer),), tables)
+
+
+def mistral3(r: Reader, hidden: int) -> Tower:
+    """Llama's block without biases; squares of patches are merged before two projections."""
+    r.skip("head_dim", "image_size")  # heads divide the width; positions are rotary
+    width = r.count("hidden_size", high=100_000)
+    heads = heads_of(r, bias=False)
+    attention = SelfAttention(heads.heads, heads.heads, heads.head_dim, causal=False)
+    patch = r.count("patch_size", high=1024)
+    side = r.count("spatial_merge_size", high=64, default=2)
+    bias = r.flag("multimodal_projector_bias", default=False)
+    tables = (
+        Table("patch", width, r.count("num_channels", default=3) * patch * patch),
+        Table("first_norm", width, 1),
+        Table("projector_norm", width, 1),
+        Table("merger", width, side * side * width),
+        Table("projector_in", hidden, width, bias=bias),
+        Table("projector_out", hidden, hidden, bias=bias),
+    )
+    layer = Layer(attention, Dense(r.count("intermediate_size")))
+    return Tower("vision", width, ((r.count("num_hidden_layers", high=10_000), layer),), tables)
 
 
 def _qwen2_vl(r: Reader, hidden: int) -> Tower:
@@ -123,9 +194,9 @@ TOWERS: Mapping[str, Callable[[Reader, int], Tower]] = {
     "kimi_k25": _kimi,
     "kimi_k3": _kimi,
     "minimax_m3_vl": _minimax_m3,
-    "gemma3": vision_gemma.gemma3,
-    "gemma4": vision_gemma.gemma4,
-    "mistral3": vision_pixtral.mistral3,
+    "gemma3": gemma3,
+    "gemma4": gemma4,
+    "mistral3": mistral3,
 }
 """Readers of `vision_config` by the `model_type` of the whole, given the width of the language model."""
 

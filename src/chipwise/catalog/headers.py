@@ -1,0 +1,251 @@
+"""Configurations from the headers of weights: GGUF files name their dimensions, safetensors files show them.
+
+Only headers are read, at most `MOST` bytes of a file however large it is; nothing in them is executed.
+Formats: ggml-org/ggml, docs/gguf.md (version 2 and 3); huggingface/safetensors, README (Format).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import struct
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from chipwise.catalog.snapshot import current
+from chipwise.errors import UsageError, shorten
+
+__all__ = ["ENDINGS", "header_config"]
+
+ENDINGS = (".gguf", ".safetensors")
+MOST = 128_000_000
+"""Bytes of a header: the longest published vocabularies take about 20 MB."""
+
+TYPES: Mapping[str, str] = {
+    "llama": "llama", "qwen2": "qwen2", "qwen2moe": "qwen2_moe", "qwen3": "qwen3", "qwen3moe": "qwen3_moe",
+    "gemma": "gemma", "gemma2": "gemma2", "gemma3": "gemma3_text", "phi3": "phi3", "gpt-oss": "gpt_oss",
+    "granite": "granite", "olmo2": "olmo2", "exaone": "exaone", "exaone4": "exaone4", "smollm3": "smollm3",
+    "seed_oss": "seed_oss", "starcoder2": "starcoder2", "internlm2": "internlm2", "apertus": "apertus",
+    "hunyuan-dense": "hunyuan_v1_dense", "arcee": "arcee", "glm4": "glm4", "command-r": "cohere", "minicpm": "minicpm",
+}  # fmt: skip
+"""`general.architecture` of GGUF files and the `model_type` that it is."""
+
+KEYS: Mapping[str, str] = {
+    "embedding_length": "hidden_size",
+    "block_count": "num_hidden_layers",
+    "attention.head_count": "num_attention_heads",
+    "attention.head_count_kv": "num_key_value_heads",
+    "attention.key_length": "head_dim",
+    "attention.sliding_window": "sliding_window",
+    "feed_forward_length": "intermediate_size",
+    "context_length": "max_position_embeddings",
+    "expert_count": "num_experts",
+    "expert_used_count": "num_experts_per_tok",
+    "expert_feed_forward_length": "moe_intermediate_size",
+    "expert_shared_feed_forward_length": "shared_expert_intermediate_size",
+    "vocab_size": "vocab_size",
+}
+FILE_TYPES: Mapping[int, str] = {
+    0: "fp32", 1: "bf16", 2: "q4_0", 3: "q4_1", 7: "q8_0", 8: "q5_0", 10: "q2_k", 11: "q3_k_s", 12: "q3_k_m",
+    13: "q3_k_l", 14: "q4_k_s", 15: "q4_k_m", 16: "q5_k_s", 17: "q5_k_m", 18: "q6_k", 30: "iq4_xs", 32: "bf16",
+}  # fmt: skip
+"""`general.file_type` and chipwise's name of the format (ggml-org/llama.cpp, include/llama.h)."""
+
+SCALARS = ("B", "b", "H", "h", "I", "i", "f", "?")
+STRING, ARRAY = 8, 9
+WIDE = {10: "Q", 11: "q", 12: "d"}
+
+
+def header_config(path: Path) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """The configuration that a file's header gives, and notes on what it does not say.
+
+    Raises `UsageError` for a header that is cut off, too long, or of a family that its tensors do not tell.
+    """
+
+    def load() -> bytes:
+        try:
+            with path.open("rb") as file:
+                read = _gguf if path.suffix == ".gguf" else _safetensors
+                return json.dumps(read(file, path)).encode()
+        except (struct.error, UnicodeDecodeError, json.JSONDecodeError, RecursionError, MemoryError):
+            raise _bad(path, "the header is cut off or damaged", "is the download complete?") from None
+        except OSError as error:
+            raise _bad(path, "cannot be read", error.strerror or "check the path") from None
+
+    data, notes = json.loads(current().content(f"{path}#header", load))
+    return data, tuple(notes)
+
+
+def _bad(path: Path, what: str, hint: str) -> UsageError:
+    return UsageError(f"{path}: {what}", hint)
+
+
+class _Bytes:
+    """Reading little-endian values one after the other, no further than `MOST`."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self.file = file
+        self.left = MOST
+
+    def take(self, count: int) -> bytes:
+        if not 0 <= count <= self.left:
+            raise struct.error("beyond the header")
+        self.left -= count
+        found = self.file.read(count)
+        if len(found) != count:
+            raise struct.error("the file ends")
+        return found
+
+    def one(self, code: str) -> Any:
+        return struct.unpack(f"<{code}", self.take(struct.calcsize(f"<{code}")))[0]
+
+    def text(self) -> str:
+        return self.take(self.one("Q")).decode("utf-8", "replace")
+
+    def value(self, kind: int) -> Any:
+        """A value; of an array its length alone, unless it is a short one of numbers."""
+        if kind == STRING:
+            return self.text()
+        if kind == ARRAY:
+            inner, count = self.one("I"), self.one("Q")
+            if inner == STRING:
+                for _ in range(count):
+                    self.take(self.one("Q"))
+                return count
+            if inner == ARRAY:
+                raise struct.error("an array of arrays")
+            size = struct.calcsize(f"<{_code(inner)}")
+            raw = self.take(count * size)
+            return list(struct.unpack(f"<{count}{_code(inner)}", raw)) if count <= 10_000 else count
+        return self.one(_code(kind))
+
+
+def _code(kind: int) -> str:
+    code = SCALARS[kind] if 0 <= kind < len(SCALARS) else WIDE.get(kind)
+    if code is None:
+        raise struct.error("an unknown type")
+    return code
+
+
+def _gguf(file: BinaryIO, path: Path) -> tuple[dict[str, Any], list[str]]:
+    source = _Bytes(file)
+    if source.take(4) != b"GGUF":
+        raise _bad(path, "not a GGUF file", "its first bytes are not GGUF")
+    version, tensors, pairs = source.one("I"), source.one("Q"), source.one("Q")
+    if version not in (2, 3):
+        raise _bad(path, f"GGUF version {version} is not read", "2 or 3")
+    given: dict[str, Any] = {}
+    for _ in range(pairs):
+        key = source.text()
+        given[key] = source.value(source.one("I"))
+    names, entries = set(), 0
+    for _ in range(tensors):
+        names.add(source.text())
+        shape = [source.one("Q") for _ in range(source.one("I"))]
+        source.take(12)
+        count = 1
+        for size in shape:
+            count *= size
+        entries += count
+    kind = str(given.get("general.architecture"))
+    if kind not in TYPES:
+        known = f"give the model's config.json; GGUF headers of {', '.join(TYPES)} are read"
+        raise _bad(path, f"architecture {shorten(kind, 30)!r} is not read from a GGUF header", known)
+    data: dict[str, Any] = {"model_type": TYPES[kind], "torch_dtype": "bfloat16"}
+    for key, common in KEYS.items():
+        value = given.get(f"{kind}.{key}")
+        if isinstance(value, (int, list)) and value:
+            data[common] = value
+    tokens = given.get("tokenizer.ggml.tokens")
+    if isinstance(tokens, int):
+        data.setdefault("vocab_size", tokens)
+    data["tie_word_embeddings"] = "output.weight" not in names
+    if "num_experts" in data:
+        data.setdefault("num_local_experts", data["num_experts"])
+        if kind in ("llama", "gpt-oss"):
+            data["model_type"] = "gpt_oss" if kind == "gpt-oss" else "mixtral"
+            data["intermediate_size"] = data.pop("moe_intermediate_size", data.get("intermediate_size"))
+    notes = [f"the header of {path.name}: {entries:,} entries, norms and tables included"]
+    stored = FILE_TYPES.get(given.get("general.file_type", -1))
+    if stored is not None:
+        notes.append(f"the file is stored as {stored}: add --precision {stored} to plan with it")
+    return data, notes
+
+
+LAYER = re.compile(r"^(?:model\.)?layers\.(\d+)\.(.+)$")
+
+
+def _safetensors(file: BinaryIO, path: Path) -> tuple[dict[str, Any], list[str]]:
+    source = _Bytes(file)
+    table: Any = json.loads(source.take(source.one("Q")))
+    if not isinstance(table, dict):
+        raise _bad(path, "not a safetensors header", "expected one JSON object")
+    shapes: dict[str, list[int]] = {}
+    stored = 0
+    for name, entry in table.items():
+        if name == "__metadata__":
+            continue
+        fields = entry if isinstance(entry, dict) else {}
+        shape, span = fields.get("shape", ""), fields.get("data_offsets", "")
+        if not (_whole(shape) and _whole(span) and len(span) == 2):
+            raise _bad(
+                path, f"tensor {shorten(str(name), 40)!r} has no shape or place", "is it a safetensors file?"
+            )
+        shapes[name] = shape
+        stored += span[1] - span[0]
+    entries = sum(_product(shape) for shape in shapes.values())
+    what = f"{len(shapes):,} tensors, {entries:,} entries, {stored:,} bytes"
+    inside = {found[2]: shape for name, shape in shapes.items() if (found := LAYER.match(name))}
+    layers = 1 + max((int(found[1]) for name in shapes if (found := LAYER.match(name))), default=-1)
+    embedding = next(
+        (s for n, s in shapes.items() if n.endswith("embed_tokens.weight") and len(s) == 2), None
+    )
+    needed = [f"self_attn.{p}_proj.weight" for p in "qkvo"] + [
+        f"mlp.{p}_proj.weight" for p in ("gate", "up", "down")
+    ]
+    present = {int(found[1]) for name in shapes if (found := LAYER.match(name))}
+    if embedding is None or len(present) != layers or any(len(inside.get(name, ())) != 2 for name in needed):
+        hint = (
+            "put its config.json beside it; alone only complete dense decoders with Llama's tensors are read"
+        )
+        raise _bad(path, f"holds {what}, which do not tell the family", hint)
+    size = inside.get("self_attn.q_norm.weight", [0])[0]
+    queries, keys = inside[needed[0]][0], inside[needed[1]][0]
+    notes = [f"the header of {path.name}: {what}"]
+    if not 0 < size <= 1024:
+        size = 128 if queries % 128 == 0 and keys % 128 == 0 else 64
+        notes.append(f"heads of {size} are assumed, which a header does not say")
+    kind = (
+        "qwen3"
+        if "self_attn.q_norm.weight" in inside
+        else "qwen2"
+        if "self_attn.q_proj.bias" in inside
+        else "llama"
+    )
+    data = {
+        "model_type": kind,
+        "vocab_size": embedding[0],
+        "hidden_size": embedding[1],
+        "num_hidden_layers": layers,
+        "num_attention_heads": max(queries // size, 1),
+        "num_key_value_heads": max(keys // size, 1),
+        "head_dim": size,
+        "intermediate_size": inside["mlp.gate_proj.weight"][0],
+        "tie_word_embeddings": "lm_head.weight" not in shapes,
+        "torch_dtype": "bfloat16",
+    }
+    return data, notes
+
+
+def _whole(value: Any) -> bool:
+    return isinstance(value, list) and all(
+        isinstance(i, int) and not isinstance(i, bool) and 0 <= i < 1e15 for i in value
+    )
+
+
+def _product(shape: list[int]) -> int:
+    count = 1
+    for size in shape:
+        count *= size
+    return count

@@ -1,0 +1,278 @@
+"""How people call models, and which published name they mean: `llama3.1:8b`, `Qwen 3 30B A3B`, `gemma-3-27b-it-GGUF`.
+
+A name is read as words. Those of a known name must cover all words asked for, but for formats of weights; what a known
+name has beyond them may say how it was tuned or when it was published, never what kind of model it is. Where the names
+that fit best have unlike sizes, none is chosen.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from chipwise.catalog.parsed import parse
+from chipwise.catalog.snapshot import per_snapshot, shipped_text
+
+__all__ = ["Meant", "holding", "kind_of", "meant", "near", "nickname"]
+
+NICKNAMES = "catalog/data/nicknames.toml"
+
+ADDRESS = re.compile(
+    r"^(https?://|hf\.co/|huggingface\.co/|ollama://|hf://|huggingface://|ollama run |ms://)+"
+)
+SIZE = re.compile(r"^e?\d+(\.\d+)?[bmt]$|^\d+x\d+(\.\d+)?b$")
+ACTIVE = re.compile(r"^a\d+(\.\d+)?b$")
+DATE = re.compile(r"^\d{4}$|^20\d{6}$|^0\d$")
+MINOR = re.compile(r"^v\d+(\.\d+)*$")
+FORMAT = re.compile(
+    r"^(gguf|mlx|awq|gptq|exl2|exl3|bnb|marlin|dwq|imatrix|i1|latest|\d+bits?|int\d|w\d+a\d+|gs\d+|uint4|qat|ud|xl"
+    r"|q\d\w*|iq\d\w*|[a-z]+\d+plus|bf16|fp16|f16|fp8|nvfp4|mxfp4|mxfp8|float16|dynamic|static|quantized|k|m|s|ggml)$"
+)
+TUNED = frozenset(
+    ("instruct", "it", "chat", "base", "pt", "hf", "thinking", "preview", "text", "model", "v", "beta")
+)
+"""How a model was tuned: words that leave its dimensions alone."""
+ANSWERING = frozenset(("instruct", "it", "chat"))
+"""Words for the same: tuned to answer."""
+BRANDS = frozenset(("c4ai", "nvidia", "meta", "ai21", "microsoft", "ibm", "google"))
+GRADES = frozenset(("mini", "small", "medium", "large", "lite", "air", "tiny", "nano", "max"))
+"""Sizes in words."""
+TEACHERS = frozenset(("qwen", "llama", "1.5", "2.5", "3", "3.1"))
+"""What the name of a distilled model says of the model that was taught."""
+SELLERS = frozenset(
+    (
+        "mlx-community",
+        "lmstudio-community",
+        "bartowski",
+        "unsloth",
+        "thebloke",
+        "ggml-org",
+        "maziyarpanahi",
+        "qwen-quant",
+        "library",
+        "redhatai",
+        "neuralmagic",
+        "nm-testing",
+        "gaunernst",
+        "prince-canuma",
+        "mradermacher",
+        "second-state",
+        "ai",
+    )
+)
+"""Organisations that repack the models of others."""
+
+
+@dataclass(frozen=True, slots=True)
+class Meant:
+    """The known name that a person means, and what of the name asked for it leaves out."""
+
+    name: str
+    left_out: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Words:
+    """A name in words: the organisation's, those that count, those of formats, in order."""
+
+    organisation: str
+    words: tuple[str, ...]
+    formats: tuple[str, ...]
+
+    @property
+    def joined(self) -> frozenset[str]:
+        """Neighbouring words written as one."""
+        return frozenset(a + b for a, b in zip(self.words, self.words[1:], strict=False))
+
+
+@lru_cache(maxsize=8192)
+def _words(name: str) -> _Words:
+    text = ADDRESS.sub("", name.strip().lower())
+    organisation, _, rest = text.rpartition("/")
+    rest = rest.removesuffix(".gguf")
+    # 1_8b is 1.8b; llama3 is llama 3, but r1, k2 and e4b stay
+    rest = re.sub(r"(?<=\d)_(?=\d+(b\b|$|-))", ".", rest)
+    rest = re.sub(r"\bi?q\d_[a-z0-9_]+", lambda found: found[0].replace("_", ""), rest)
+    pieces: list[str] = []
+    for piece in re.split(r"[^a-z0-9.]+", rest):
+        piece = piece.strip(".")
+        split = re.match(r"^([a-z]{3,})(\d[\w.]*)$", piece)
+        if split and not FORMAT.match(piece):
+            pieces += split.groups()
+        elif piece:
+            pieces.append(piece)
+    formats = tuple(p for p in pieces if FORMAT.match(p))
+    words = tuple(p for p in pieces if not FORMAT.match(p))
+    return _Words(organisation.rpartition("/")[2], words, formats)
+
+
+@per_snapshot
+def _table() -> Mapping[str, Any]:
+    return parse(shipped_text(NICKNAMES))
+
+
+def nickname(name: str) -> str | None:
+    """The published name behind a tag of a catalogue of models (Ollama, LM Studio), format and tuning left out."""
+    tags: Mapping[str, str] = _table()["tags"]
+    text = ADDRESS.sub("", name.strip())
+    if text != text.lower():
+        return None
+    for start in ("library/", "ollama/", "lmstudio/"):
+        text = text.removeprefix(start)
+    family, _, tag = text.partition(":")
+    words = tag.removeprefix("latest").split("-")
+    for count in range(len(words), 0, -1):
+        if all(FORMAT.match(w.replace("_", "")) or w in TUNED for w in words[count:]):
+            found = tags.get(f"{family}:{'-'.join(words[:count])}".removesuffix(":"))
+            if found:
+                return found
+    return None
+
+
+def kind_of(name: str) -> str | None:
+    """What a model is that chipwise has no dimensions of, by the first word of its name: an image generator, ..."""
+    words = _words(name).words
+    kinds: Mapping[str, str] = _table()["kinds"]
+    return (kinds.get(words[0]) or kinds.get(words[0].partition(".")[0])) if words else None
+
+
+def meant(typed: str, known: Iterable[str], alike: Callable[[str, str], bool]) -> Meant | None:
+    """The known name that fits best; of equals the one that is known first.
+
+    None where no name fits, or where names fit that are not `alike` in dimensions and the words asked for do not choose
+    between them.
+    """
+    asked = _words(typed)
+    if not asked.words or len(typed) > 200:
+        return None
+    tagged = ":" in typed and not set(asked.words) & TUNED
+    scored: list[tuple[float, int, str]] = []
+    for place, name in enumerate(known):
+        cost = _cost(asked, _words(name), name)
+        if cost is not None:
+            own = set(_words(name).words)
+            # a tag means the model that answers, unless it says otherwise
+            scored.append((cost - 1.1 if tagged and own & ANSWERING else cost, place, name))
+    if not scored:
+        return None
+    scored.sort()
+    chosen = scored[0][2]
+    sized = any(SIZE.match(word) for word in asked.words)
+    rivals = [name for cost, _, name in scored[1:] if cost <= scored[0][0] + (0.05 if sized else 1.2)]
+    if any(not alike(chosen, other) for other in rivals):
+        return None
+    taken = set(_words(chosen).formats)
+    return Meant(chosen, " ".join(word for word in asked.formats if word not in taken and word != "latest"))
+
+
+def holding(words: str, known: Iterable[str]) -> list[str]:
+    """Known names that hold all words: sizes and versions as whole words (8b is not 18b), others anywhere."""
+
+    def holds(name: str, word: str) -> bool:
+        own = _words(name)
+        if SIZE.match(word):
+            return word in own.words or f"e{word}" in own.words or _is_size(own, name, word)
+        return word in own.words or word in own.formats or (not word[0].isdigit() and word in name.lower())
+
+    asked = _words(words)
+    wanted = (*asked.words, *asked.formats, *((asked.organisation,) if asked.organisation else ()))
+    return [name for name in known if all(holds(name, word) for word in wanted)]
+
+
+def near(typed: str, known: Iterable[str], most: int = 4) -> tuple[str, ...]:
+    """Known names that share words with what was asked for, those that share most first; repacked ones last."""
+    asked = _words(typed)
+    if not asked.words:
+        return ()
+    scored = []
+    for name in known:
+        own = _words(name)
+        shared = set(asked.words) & (set(own.words) | own.joined)
+        if asked.words[0] in shared or (own.words and own.words[0] in asked.words):
+            scored.append((-len(shared), bool(own.formats), len(own.words), name))
+    return tuple(name for *_, name in sorted(scored)[:most])
+
+
+def _cost(asked: _Words, own: _Words, name: str) -> float | None:
+    """What separates a known name from the words asked for; None where it is another model."""
+    if asked.organisation and asked.organisation not in SELLERS:
+        same = own.organisation.startswith(asked.organisation) or asked.organisation.startswith(
+            own.organisation
+        )
+        if not (same and own.organisation):
+            return None
+    spoken = _spoken(asked, own, name)
+    if spoken is None:
+        return None
+    covered, cost = spoken
+    sized = any(SIZE.match(word) for word in asked.words)
+    distilled = "distill" in covered
+    for word in own.words:
+        if word in covered or (word in ANSWERING and covered & ANSWERING):
+            continue
+        if word in TUNED:
+            cost += 1.0
+        elif word in BRANDS or word in own.organisation.split("-"):
+            cost += 0.01
+        elif ACTIVE.match(word):
+            cost += 0.02
+        elif DATE.match(word):
+            cost += 1.6
+        elif MINOR.match(word):
+            cost += 0.5
+        elif SIZE.match(word) and not sized:
+            cost += 4.0
+        elif sized and (word in GRADES or ("x" in word and SIZE.match(word))):
+            cost += 0.5  # its size was asked for in figures
+        elif distilled and word in TEACHERS:
+            cost += 0.5
+        else:
+            return None
+    return cost + 5.0 * len(set(own.formats) - set(asked.formats))
+
+
+def _spoken(asked: _Words, own: _Words, name: str) -> tuple[set[str], float] | None:
+    """The words of a known name that were asked for, and the cost of asking for tuning that it does not name; None
+    where something else was asked for."""
+    covered: set[str] = set()
+    cost = 0.0
+    joined = {a + b: (a, b) for a, b in zip(own.words, own.words[1:], strict=False)}
+    words = list(asked.words)
+    for a, b in zip(asked.words, asked.words[1:], strict=False):
+        if a + b in own.words and not {a, b} <= set(own.words):
+            covered.add(a + b)
+            words = [word for word in words if word not in (a, b)]
+    for word in words:
+        same = next(
+            (w for w in (word, f"v{word}", word.removeprefix("v"), f"e{word}") if w in own.words), None
+        )
+        if same is not None:
+            covered.add(same)
+        elif word in joined:
+            covered |= set(joined[word])
+        elif word in ANSWERING and ANSWERING & set(own.words):
+            covered |= ANSWERING & set(own.words)
+        elif word in TUNED:
+            cost += 2.0
+        elif word in own.organisation.split("-") or word == own.organisation:
+            continue
+        elif not (SIZE.match(word) and _is_size(own, name, word)):
+            return None
+    return covered, cost
+
+
+def _is_size(own: _Words, name: str, word: str) -> bool:
+    """Whether a model whose name does not say its size has this one, to 6 % or rounded."""
+    plain = [w for w in own.words if SIZE.match(w) and "x" not in w]
+    if plain:
+        return False
+    if f"a{word}" in own.words:
+        return True
+    billions = _table()["billions"].get(name)
+    if billions is None or "x" in word:
+        return False
+    value = float(word.strip("ebmt")) * {"m": 1e-3, "b": 1.0, "t": 1e3}[word[-1]]
+    return bool(abs(value / float(billions) - 1.0) < 0.06 or value == round(float(billions)))

@@ -1,0 +1,157 @@
+"""Published configurations of 2023 to 2026: which are read, and whether their parameters are counted exactly."""
+
+from __future__ import annotations
+
+import csv
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from chipwise.catalog.configs import find_config, known_names
+from chipwise.errors import ChipwiseError, UnknownNameError, UsageError
+from chipwise.workload.build import build
+from chipwise.workload.counts import stored_entries
+from chipwise.workload.graph import Graph
+from chipwise.workload.load import load_model
+
+ZOO = Path(__file__).parents[3] / "shared" / "truth" / "zoo"
+needs_zoo = pytest.mark.skipif(
+    not ZOO.is_dir(), reason="needs the collection of configurations, ../shared/truth/zoo"
+)
+
+TWICE = "the tied table is stored twice"
+TOWER = "the checkpoint holds a vision or audio tower whose dimensions are not read"
+MASKS = "the checkpoint holds attention masks"
+MODULE = "the checkpoint holds a prediction module that this configuration does not name"
+GUESSED = "the configuration is that of a class or of another model, not the checkpoint's own"
+PACKED = "the published number counts packed elements, or is rounded"
+
+EXPLAINED = {
+    "Qwen/Qwen3-0.6B": TWICE,
+    "Qwen/Qwen3-1.7B": TWICE,
+    "PrimeIntellect/Qwen3-0.6B": TWICE,
+    "PrimeIntellect/Qwen3-1.7B": TWICE,
+    "Qwen/Qwen3Guard-Gen-0.6B": TWICE,
+    "Kwaipilot/HiPO-1.7B": TWICE,
+    "tiiuae/falcon-7b": TWICE,
+    "canopylabs/orpheus-3b-0.1-ft": TWICE,
+    "meta-llama/Llama-4-Scout-17B-16E-Instruct": TOWER,
+    "RedHatAI/Llama-4-Scout-17B-16E-Instruct-FP8-dynamic": TOWER,
+    "deepseek-ai/deepseek-vl2-tiny": TOWER,
+    "meta-llama/Llama-3.2-11B-Vision-Instruct": TOWER,
+    "meta-llama/Llama-3.2-90B-Vision-Instruct": TOWER,
+    "microsoft/Phi-3.5-vision-instruct": TOWER,
+    "google/gemma-4-E2B-it": TOWER,
+    "LGAI-EXAONE/EXAONE-4.5-33B": TOWER,
+    "LiquidAI/LFM2.5-VL-1.6B": TOWER,
+    "KamilaMila/FastVLM-7B": TOWER,
+    "adept/fuyu-8b": TOWER,
+    "zai-org/GLM-4.1V-9B-Thinking": TOWER,
+    "allenai/Molmo2-8B": TOWER,
+    "meta-models/Muse-Glimmer-30B": TOWER,
+    "PaddlePaddle/PaddleOCR-VL": TOWER,
+    "mistralai/Mistral-Small-4-119B-2603": TOWER,
+    "mistralai/Mistral-Medium-3.5-128B": TOWER,
+    "mistralai/Mistral-Large-3-675B-Instruct-2512": TOWER,
+    "Qwen/Qwen3.5-0.8B": TOWER,
+    "Qwen/Qwen3.5-2B": TOWER,
+    "Qwen/Qwen3.5-4B": TOWER,
+    "Qwen/Qwen3.5-4B-Base": TOWER,
+    "openai-community/gpt2": MASKS,
+    "openai-community/gpt2-medium": MASKS,
+    "EleutherAI/gpt-neo-1.3B": MASKS,
+    "EleutherAI/gpt-neox-20b": MASKS,
+    "Qwen/Qwen3-Next-80B-A3B-Instruct": MODULE,
+    "deepseek-ai/DeepSeek-V3.2-Exp": MODULE,
+    "tencent/Hy3-preview": MODULE,
+    "meituan-longcat/LongCat-Flash-Chat": MODULE,
+    "baidu/ERNIE-4.5-21B-A3B-PT": MODULE,
+    "zai-org/GLM-5.3-Flash": MODULE,
+    "Qwen/Qwen3.8-2.4T-A95B": MODULE,
+    "zai-org/GLM-4.6": "its prediction module comes without the tables that those of GLM-4.5 and 4.7 have",
+    "Qwen/Qwen3-Embedding-8B": "its configuration names a head that the checkpoint lacks",
+    "microsoft/biogpt": GUESSED,
+    "abeja/gpt-neox-japanese-2.7b": GUESSED,
+    "moonshotai/Kimi-Linear-48B-A3B-Instruct": GUESSED,
+    "jdopensource/JoyAI-LLM-Flash": GUESSED,
+    "mistralai/Leanstral-1.5-119B-A6B": PACKED,
+    "baichuan-inc/Baichuan2-7B-Chat": PACKED,
+    "internlm/internlm2-7b": PACKED,
+    "internlm/internlm2-base-7b": PACKED,
+    "OrionStarAI/Orion-14B-Chat": PACKED,
+    "liuhaotian/llava-v1.5-7b": PACKED,
+}
+"""Models whose count is not that of the checkpoint, and why."""
+
+
+def rows() -> list[dict[str, str]]:
+    with (ZOO / "SOURCES.csv").open(newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+@cache
+def read(file: str) -> Graph | ChipwiseError:
+    try:
+        return build(load_model(find_config(str(ZOO / file))))
+    except ChipwiseError as error:
+        return error
+
+
+def is_wide(graph: Graph) -> bool:
+    """Whether all weights have 8 bits or more: published counts of others are of packed elements."""
+    layers = [layer for _, layer in graph.model.runs]
+    formats = [f for layer in layers for f in (layer.precision or graph.model.precision).weights.values()]
+    return all(f.bits >= 8 for f in formats)
+
+
+@needs_zoo
+def test_nine_of_ten_configurations_are_read_and_others_name_the_next_step() -> None:
+    found = [read(row["file"]) for row in rows()]
+    refused = [error for error in found if isinstance(error, ChipwiseError)]
+    assert len(refused) < 0.05 * len(found)
+    assert [str(error) for error in refused if not error.hint] == []
+
+
+@needs_zoo
+def test_exact_counts_are_met_or_explained() -> None:
+    counted, off = 0, {}
+    for row in rows():
+        graph, exact = read(row["file"]), float(row["checkpoint_params_exact"] or 0)
+        if not exact or isinstance(graph, ChipwiseError) or not is_wide(graph) or "NVFP4" in row["hf_name"]:
+            continue
+        counted += 1
+        if abs(stored_entries(graph) / exact - 1) > 1e-4:
+            off[row["hf_name"]] = stored_entries(graph) / exact - 1
+    assert counted > 700
+    assert {name: miss for name, miss in off.items() if name not in EXPLAINED} == {}
+    assert len(off) < 0.08 * counted
+
+
+@needs_zoo
+@pytest.mark.parametrize("file", sorted((ZOO / "drafts").glob("*.json")), ids=lambda file: file.stem)
+def test_drafts_are_no_models_of_their_own(file: Path) -> None:
+    with pytest.raises(UsageError, match=r"guesses tokens for another model.*--speculate"):
+        load_model(find_config(str(file)))
+
+
+@needs_zoo
+def test_names_as_people_type_them_mean_the_model_or_none() -> None:
+    known = {name.lower() for name in known_names()}
+    with (ZOO / "names.csv").open(newline="", encoding="utf-8") as file:
+        asked = [row for row in csv.DictReader(file) if row["hf_name"].lower() in known]
+    right, wrong = 0, []
+    for row in asked:
+        try:
+            found = find_config(row["typed"])
+        except UnknownNameError:
+            continue
+        meant = find_config(row["hf_name"])
+        same = (
+            found.name.lower() == meant.name.lower()
+            or build(load_model(found)).params() == build(load_model(meant)).params()
+        )
+        right += same
+        wrong += [] if same else [(row["typed"], found.name, meant.name)]
+    assert right >= 0.95 * len(asked)
+    assert len(wrong) <= 2, wrong
