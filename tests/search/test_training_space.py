@@ -11,8 +11,7 @@ from kernels_h100 import KERNELS
 from verdicts import verdict
 
 from chipwise.predict.training.dims import plain
-from chipwise.predict.training.memory import MemoryRates
-from chipwise.predict.training.stages import fullest
+from chipwise.predict.training.memory import MemoryRates, fullest
 from chipwise.predict.training.values import Cluster, Rates, Recipe, Spread, take
 from chipwise.search.training import FITS, Job, TrainReason, best, evaluate, layouts
 from chipwise.search.training_space import RECOMPUTE, SCHEDULES, Software

@@ -13,7 +13,17 @@ from typing import Literal
 
 from chipwise.api.loaded import Loaded, find_chip, load
 from chipwise.api.train_counts import batch_for, counts_to_try, next_count
-from chipwise.api.train_input import PRECISIONS, USUAL, Ask, Pins, asked, check_counts, check_layout, pins_of
+from chipwise.api.train_input import (
+    PRECISIONS,
+    USUAL,
+    Ask,
+    Pins,
+    adapters_of,
+    asked,
+    check_counts,
+    check_layout,
+    pins_of,
+)
 from chipwise.api.train_job import Site, TrainSoftware, network_of, site_of
 from chipwise.api.train_unmet import blocker, excess, left_out, missed, nearest, tally
 from chipwise.calibrate.parameters import Parameters, shipped_parameters
@@ -55,7 +65,8 @@ class Training:
     `method`: full, lora (low-rank adapters on frozen weights; default of `finetune`) or qlora (on weights of 4 bits).
     `layout` fixes degrees by name (tp, pp, vp, cp, ep, dp, micro_batch, zero, shard), and schedule, recompute, offload
     and sequence; degrees count devices as software sees them. `trainer`: the usual one of each chip, tuned; one that
-    is named keeps what its configurations set. `known_to_run`: of a run that exists neither memory nor a tp beyond the
+    is named keeps what its configurations set, recomputation only where that fits. `memory`: what it keeps otherwise
+    than its policies say; `adapters`: their rank, targets, dora. `known_to_run`: of a run that exists neither memory nor a tp beyond the
     fabric refuses a layout; the one that needs the least memory is taken where none is predicted to fit.
     `network_figures` what is known of the network (nic, domain, oversubscription, leaf). `deadline_days`, `max_usd`
     and `max_usd_per_h` drop plans. `curves` adds weak and strong scaling.
@@ -77,6 +88,8 @@ class Training:
     have: Mapping[str, int] | None = None
     layout: Mapping[str, int | str] = field(default_factory=dict)
     trainer: str | None = None
+    memory: Mapping[str, str] = field(default_factory=dict)
+    adapters: Mapping[str, str] = field(default_factory=dict)
     known_to_run: bool = False
     failures: Failures = field(default_factory=Failures)
     network_figures: Mapping[str, str] = field(default_factory=dict)
@@ -89,15 +102,16 @@ class Training:
     def ask(self, context: int) -> Ask:
         """What is trained, with the defaults that blanks take; `context` is what the model reads at most. Raises
         `UsageError`, `UnknownNameError`."""
-        return asked(
+        found = asked(
             self.tokens, self.seq, self.global_batch, self.precision, self.task, self.method, context
         )
+        return replace(found, adapters=adapters_of(self.adapters))
 
     @property
     def software(self) -> TrainSoftware:
         """The trainer and what is known of the network. Raises `UsageError`, `UnknownNameError`."""
         trainer = None if self.trainer is None else get_trainer(self.trainer).id
-        return TrainSoftware(trainer, network_of(self.network_figures), self.known_to_run)
+        return TrainSoftware(trainer, network_of(self.network_figures), self.known_to_run, self.memory)
 
 
 def train_plan(run: Training) -> TrainReport:
@@ -146,7 +160,7 @@ def train_plan(run: Training) -> TrainReport:
                 count * site.devices,
             )
             check_layout(kept, job, devices)
-            verdicts, at = _searched(job, devices, kept)
+            verdicts, at = _searched(site, job, devices, pins)
             considered += verdicts.total()
             rejected.update({r.name: n for r, n in verdicts.items() if r is not TrainReason.OK})
             made = None
@@ -204,10 +218,10 @@ def situate(run: Training, numbers: Parameters) -> tuple[Site, Point]:
     ask = run.ask(found.graph.model.max_context)
     chip = find_chip(run.chips[0], run.changes)
     site = site_of(chip, transformer(found.graph), ask, numbers, run.software)
-    pins, count = site.pinned(pins_of(run.layout)), run.counts[0]
-    job = _batched(site, ask, count, pins, fixed=bool(run.global_batch))
+    pins, count = pins_of(run.layout), run.counts[0]
+    job = _batched(site, ask, count, site.pinned(pins), fixed=bool(run.global_batch))
     check_layout(pins, job, count * site.devices)
-    verdicts, at = _searched(job, count * site.devices, pins)
+    verdicts, at = _searched(site, job, count * site.devices, pins)
     if at is None:
         raise InfeasibleError(f"{found.graph.model.name}: no plan", blocker(verdicts).value)
     return site, at
@@ -224,10 +238,15 @@ def _batched(site: Site, ask: Ask, count: int, pins: Pins, *, fixed: bool) -> Jo
     )
 
 
-def _searched(job: Job, devices: int, pins: Pins) -> tuple[Counter[TrainReason], Point | None]:
-    """How many layouts on so many devices got which verdict, and the best of them; None: none is legal."""
-    priced = search(job, devices, pins)
-    chosen = best(priced, float(job.cluster.memory_bytes), known=job.known)
+def _searched(site: Site, job: Job, devices: int, pins: Pins) -> tuple[Counter[TrainReason], Point | None]:
+    """How many layouts on so many devices got which verdict, and the best of them; None: none is legal. What the
+    trainer's configurations recompute is kept where that fits, else chosen."""
+    usual, free = site.pinned(pins), site.pinned(pins, recompute=False)
+    priced = search(job, devices, usual)
+    chosen = best(job, priced)
+    if usual != free and not (len(chosen) and priced.memory_bytes[chosen[0]] <= job.aim_bytes):
+        priced = search(job, devices, free)
+        chosen = best(job, priced)
     return tally(priced), point(job, priced, int(chosen[0])) if len(chosen) else None
 
 

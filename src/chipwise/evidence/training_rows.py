@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from chipwise.catalog.chip import Chip
 from chipwise.catalog.chips import get_chip
 from chipwise.catalog.configs import BY_DIMENSIONS
 from chipwise.catalog.parsed import parse
@@ -78,7 +79,7 @@ def read_run(row: Row, folder: Path | None = None) -> Run:
         raise UsageError(f"{row.get('row_id', 'row')}: no chips_total", "say how many chips")
     chip = get_chip(row.get("chip") or said.get("chip") or _no_chip(row))
     framework = row.get("framework", "")
-    named = get_trainer(said["trainer"]) if "trainer" in said else trainer_called(framework)
+    named = get_trainer(said["trainer"]) if "trainer" in said else _trainer(framework, chip)
     trainer = named or usual_trainer(chip)
     devices = int(chips) * trainer.devices_of(chip)
     model, notes = _model(row, said, folder)
@@ -109,6 +110,12 @@ def read_run(row: Row, folder: Path | None = None) -> Run:
     fields |= {k: v for k, v in given.items() if v is not None}
     notes += tuple(what for what, value in (("sequences", seq), ("global batch", batch)) if value is None)
     return Run(row, fields, (*notes, *open_))
+
+
+def _trainer(framework: str, chip: Chip) -> Trainer | None:
+    """The trainer of a name, of those that run on the chip; one that nobody is called is software not listed."""
+    found = trainer_called(framework, chip)
+    return found or (get_trainer("other") if framework.strip() and get_trainer("other").on(chip) else None)
 
 
 @per_snapshot
@@ -333,6 +340,8 @@ def _sharding(row: Row, trainer: Trainer, stages: int, ranks: int | None) -> dic
     pins: dict[str, int | str] = {"zero": zero}
     if shard and ranks and ranks % shard == 0 and shard < ranks:
         pins["shard"] = shard
+    elif zero == 3 and ranks and not shard:
+        pins["shard"] = ranks * int(number(row, "cp") or 1)
     return pins
 
 

@@ -39,6 +39,7 @@ class LayerTime:
     experts_s: Real
     cp_s: Real
     host_s: Real
+    stash_s: Real
 
     @property
     def device_s(self) -> Real:
@@ -48,8 +49,8 @@ class LayerTime:
 
     @property
     def total_s(self) -> Real:
-        """<device, host>_4: (9)."""
-        return _soft4(self.device_s, self.host_s)
+        """<device, host>_4 (9), and what fetching from host memory adds."""
+        return _soft4(self.device_s, self.host_s) + self.stash_s
 
 
 def layer_time(t: Transformer, s: Spread, c: Cluster, recipe: Recipe, r: Rates, work: Work) -> LayerTime:
@@ -71,7 +72,7 @@ def layer_time(t: Transformer, s: Spread, c: Cluster, recipe: Recipe, r: Rates, 
     host = np.where(
         np.asarray(recipe.compiled) > 0, 0.0, host * np.where(np.asarray(recipe.graphs) > 0, GRAPH_HOST, 1.0)
     )
-    return LayerTime(
+    found = LayerTime(
         products_s=products,
         core_s=core + core_back,
         passes_s=(1.0 + back) * passes + _unpacked(t, s, c, recipe, r),
@@ -80,7 +81,19 @@ def layer_time(t: Transformer, s: Spread, c: Cluster, recipe: Recipe, r: Rates, 
         experts_s=_dispatch(t, s, c, recipe, r),
         cp_s=_context(t, s, c, recipe, r, core + core_back),
         host_s=host,
+        stash_s=0.0,
     )
+    return replace(found, stash_s=_stashed(t, s, c, recipe, found.device_s)) if np.any(s.stash) else found
+
+
+def _stashed(t: Transformer, s: Spread, c: Cluster, recipe: Recipe, device_s: Real) -> Real:
+    """Seconds that a layer waits for its activations in host memory: they go out and come back over the host link once,
+    behind what the device does meanwhile, but for a tenth."""
+    saved = saved_bytes(t, s, recipe) - s.selective * cheap_bytes(t, s, recipe)
+    tsp = np.where(np.asarray(s.sequence) > 0, s.tp, 1.0)
+    kept = s.full * 2.0 * s.tokens * t.hidden / tsp + (1.0 - s.full) * saved
+    moved = 2.0 * s.stash * kept / c.host_bytes_per_s
+    return np.maximum(moved - device_s, 0.0) + RING_EXPOSED * moved
 
 
 def _unpacked(t: Transformer, s: Spread, c: Cluster, recipe: Recipe, r: Rates) -> Real:
@@ -90,12 +103,15 @@ def _unpacked(t: Transformer, s: Spread, c: Cluster, recipe: Recipe, r: Rates) -
     Per parameter 0.53 bytes are read and 2 written, of all weights a rank works with (FSDP unpacks what it gathered,
     not its shard alone), once per pass and micro-batch. A product of x tokens takes 4 x FLOPs per parameter
     meanwhile: on an H100 some 23 ps at 4,096 tokens against 2 ps, so that unpacking is a few percent of a step, and
-    about what larger micro-batches in the freed memory win back. It weighs more in micro-batches of few tokens.
+    about what larger micro-batches in the freed memory win back. It weighs more in micro-batches of few tokens. DoRA
+    reads weights and writes and reads their norms' operands, 6 bytes per parameter, as often.
     """
     params = t.layer_params / s.tp + t.expert_params / np.maximum(s.ep, s.tp)
     once = params * (recipe.frozen_bytes + 2.0) / (r.memory * c.memory_bytes_per_s)
-    packed = (np.asarray(s.adapter) > 0) & (np.asarray(recipe.frozen_bytes) < 1.0)
-    return np.where(packed, (2.0 + s.full) * once, 0.0)
+    adapter = np.asarray(s.adapter) > 0
+    packed = adapter & (np.asarray(recipe.frozen_bytes) < 1.0)
+    norms = np.where(adapter, recipe.dora * 6.0 * params / (r.memory * c.memory_bytes_per_s), 0.0)
+    return (2.0 + s.full) * (np.where(packed, once, 0.0) + norms)
 
 
 def _tensor(t: Transformer, s: Spread, c: Cluster, recipe: Recipe, r: Rates) -> Real:

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from chipwise.predict.training.dims import plain
-from chipwise.predict.training.memory import MemoryRates, memory_use
-from chipwise.predict.training.stages import fullest, held_on, stage_memory
+from chipwise.predict.training.memory import MemoryRates, fullest, held_on, memory_use, stage_memory
 from chipwise.predict.training.values import Recipe, Spread
 from chipwise.search.training_space import SCHEDULES
 
