@@ -25,7 +25,7 @@ def test_the_usual_trainer_of_a_chip(chip: str, trainer: str) -> None:
     ("text", "trainer"),
     [
         ("Megatron-Bridge 26.04 NeMo Container", "nemo"), ("NeMo AutoModel TE + DeepEP", "automodel"),
-        ("Hugging Face Trainer + PEFT + DeepSpeed", "deepspeed"), ("fms-fsdp (PyTorch FSDP)", "pytorch-fsdp"),
+        ("Hugging Face Trainer + PEFT + DeepSpeed", "hf-trainer"), ("fms-fsdp (PyTorch FSDP)", "fms-fsdp"),
         ("MaxText / MaxDiffusion", "maxtext"), ("Megatron-DeepSpeed", "megatron-2020"),
     ],
 )  # fmt: skip

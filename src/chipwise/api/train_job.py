@@ -138,7 +138,12 @@ def site_of(
         stages = (software.usual_zero,)
     once = bool(trainer) and not software.accumulates
     ways = Software(
-        software.schedules or ANY.schedules, stages, not once, software.degrees, software.offloads, software.stashes
+        software.schedules or ANY.schedules,
+        stages,
+        not once,
+        software.degrees,
+        software.offloads and not ask.adapter,
+        software.stashes,
     )
     job = Job(
         network,

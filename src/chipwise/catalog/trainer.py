@@ -12,7 +12,15 @@ from chipwise.catalog.parsed import parse
 from chipwise.catalog.snapshot import per_snapshot, shipped_text
 from chipwise.errors import UnknownNameError, UsageError
 
-__all__ = ["MemoryPolicy", "Trainer", "get_trainer", "load_trainers", "trainer_called", "usual_trainer"]
+__all__ = [
+    "LOSSES",
+    "MemoryPolicy",
+    "Trainer",
+    "get_trainer",
+    "load_trainers",
+    "trainer_called",
+    "usual_trainer",
+]
 
 TABLE = "catalog/data/trainers.toml"
 Kind = Literal["eager", "fsdp", "fused", "xla"]
@@ -58,7 +66,9 @@ class MemoryPolicy:
                 given = getattr(self, name)
                 text = "yes" if given is True else "no" if given is False else str(given)
                 names = ["yes" if v is True else "no" if v is False else str(v) for v in legal]
-                raise UnknownNameError(f"{name} of a memory policy", text, names, f"one of {', '.join(names)}")
+                raise UnknownNameError(
+                    f"{name} of a memory policy", text, names, f"one of {', '.join(names)}"
+                )
 
     def changed(self, given: Mapping[str, str]) -> MemoryPolicy:
         """With what a user says, as in optimizer=adamw-8bit,master=no. Raises `UnknownNameError`."""
@@ -168,7 +178,6 @@ class Trainer:
         """Devices that layouts count in one chip."""
         return self.devices.get(chip.software_id, 1)
 
-
     @property
     def stack(self) -> str:
         """The id under which its numbers are fitted."""
@@ -215,7 +224,8 @@ def trainer_called(text: str, chip: Chip | None = None) -> Trainer | None:
     lowered = text.lower()
     able = [t for t in load_trainers().values() if chip is None or t.on(chip)]
     words = [(word, t) for t in able for word in t.called if word in lowered]
-    return max(words, key=lambda w: len(w[0]))[1] if words else None
+    # of two that are called the same, the one that is made for the chip
+    return max(words, key=lambda w: (len(w[0]), bool(w[1].runs_on) == (chip is not None)))[1] if words else None
 
 
 def usual_trainer(chip: Chip, method: str = "full") -> Trainer:

@@ -115,7 +115,9 @@ class Priced:
 def layouts(job: Job, devices: int, pins: Mapping[str, int | str] | None = None) -> Spread:
     """Every layout worth trying on so many devices as columns (`training_space`); `pins` fixes degrees, schedule,
     sharding, recompute or offload by name."""
-    return _spread(job, crossed(_frames(job, devices, pins or {}), variants(pins or {}, job.shared_memory, job.software)))
+    return _spread(
+        job, crossed(_frames(job, devices, pins or {}), variants(pins or {}, job.shared_memory, job.software))
+    )
 
 
 def search(job: Job, devices: int, pins: Mapping[str, int | str] | None = None) -> Priced:

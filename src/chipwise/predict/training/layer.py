@@ -18,6 +18,7 @@ __all__ = ["LayerTime", "head_time", "layer_time"]
 # too), less where software captures graphs.
 TENSOR_HOST = 1.25
 GRAPH_HOST = 0.36
+UNPACK = 4.0  # times what the bytes of unpacked weights take: look-ups bind (Qwen-14B in 4 bits on an A100, 2,048 tokens)
 RING_EXPOSED = 0.1  # of the traffic of ring attention, where the core is long enough to hide it: assumed
 
 
@@ -69,6 +70,7 @@ def layer_time(t: Transformer, s: Spread, c: Cluster, recipe: Recipe, r: Rates, 
     local = np.maximum(t.experts / s.ep, 1.0)
     host = r.host_s * (1.0 + s.full / 3.0) + t.moe_share * (r.moe_host_s + local * r.expert_host_s)
     host = host * np.where(np.asarray(tp) > 1, TENSOR_HOST, 1.0)
+    host = host * np.where(np.asarray(s.adapter) > 0, 1.0 + recipe.adapter_passes, 1.0)
     host = np.where(
         np.asarray(recipe.compiled) > 0, 0.0, host * np.where(np.asarray(recipe.graphs) > 0, GRAPH_HOST, 1.0)
     )
@@ -102,12 +104,11 @@ def _unpacked(t: Transformer, s: Spread, c: Cluster, recipe: Recipe, r: Rates) -
 
     Per parameter 0.53 bytes are read and 2 written, of all weights a rank works with (FSDP unpacks what it gathered,
     not its shard alone), once per pass and micro-batch. A product of x tokens takes 4 x FLOPs per parameter
-    meanwhile: on an H100 some 23 ps at 4,096 tokens against 2 ps, so that unpacking is a few percent of a step, and
-    about what larger micro-batches in the freed memory win back. It weighs more in micro-batches of few tokens. DoRA
+    meanwhile: on an H100 some 23 ps at 4,096 tokens against 4 ps. It weighs more in micro-batches of few tokens. DoRA
     reads weights and writes and reads their norms' operands, 6 bytes per parameter, as often.
     """
     params = t.layer_params / s.tp + t.expert_params / np.maximum(s.ep, s.tp)
-    once = params * (recipe.frozen_bytes + 2.0) / (r.memory * c.memory_bytes_per_s)
+    once = UNPACK * params * (recipe.frozen_bytes + 2.0) / (r.memory * c.memory_bytes_per_s)
     adapter = np.asarray(s.adapter) > 0
     packed = adapter & (np.asarray(recipe.frozen_bytes) < 1.0)
     norms = np.where(adapter, recipe.dora * 6.0 * params / (r.memory * c.memory_bytes_per_s), 0.0)

@@ -30,7 +30,9 @@ __all__ = [
 # Of a device that talks to no other: a CUDA context and the allocator's slack, no buffers of collectives (assumed; an
 # 8B with adapters in 16.2 GiB on one card, torchtune's README, leaves 1 GiB beyond weights).
 LONE_BYTES = 1.5e9
-ADAPTER_BYTES = 16.0  # per parameter of adapters: fp32 weights, gradients and Adam's moments (PEFT, Megatron-Bridge)
+ADAPTER_BYTES = (
+    16.0  # per parameter of adapters: fp32 weights, gradients and Adam's moments (PEFT, Megatron-Bridge)
+)
 VEE = 0.3  # of the bubble: V-shaped schedules leave less, and put the first and the last layers on the first stage
 
 
@@ -157,20 +159,28 @@ def memory_use(t: Transformer, s: Spread, recipe: Recipe, r: MemoryRates) -> Mem
     first = activation_bytes(t, s, recipe)
     logits = recipe.loss * s.tokens * t.vocab / s.tp
     held = held_micro_batches(s.micro_batches, s.pp, s.vp, s.in_flight)
-    last = first / np.maximum(held, 1.0) + logits
+    last = first / np.maximum(held, 1.0) + logits / r.activation
     alone = np.asarray(s.pp) <= 1
     on_last = alone | np.asarray(last > first)
-    activations = np.where(alone, first, np.where(on_last, last - logits, first))
+    activations = np.where(alone, first, np.where(on_last, first / np.maximum(held, 1.0), first))
     return _use(s, state, activations, np.where(on_last, logits, 0.0), r)
 
 
-def _use(s: Spread, state: tuple[Real, Real, Real, Real], saved: Real, logits: Real, r: MemoryRates) -> MemoryUse:
-    """(M4) With what is not a tensor, and what tensors take beyond their sum; frozen weights are loaded once."""
+def _use(
+    s: Spread, state: tuple[Real, Real, Real, Real], saved: Real, logits: Real, r: MemoryRates
+) -> MemoryUse:
+    """(M4) Each with what tensors take beyond their sum (frozen weights are loaded once), and what is no tensor."""
     weights, gradients, optimiser, gathered = state
-    moving = np.where(np.asarray(s.adapter) > 0, 0.0, weights) + gradients + optimiser + gathered
-    more = (r.state - 1.0) * moving + (r.activation - 1.0) * saved
     base = np.where(np.asarray(s.devices) > 1, r.base_bytes, np.minimum(LONE_BYTES, r.base_bytes))
-    return MemoryUse(weights, gradients, optimiser, gathered, saved, logits, base + more)
+    return MemoryUse(
+        weights=np.where(np.asarray(s.adapter) > 0, 1.0, r.state) * weights,
+        gradients=r.state * gradients,
+        optimiser=r.state * optimiser,
+        gathered=r.state * gathered,
+        activations=r.activation * saved,
+        logits=logits,
+        overhead=base,
+    )
 
 
 def held_on(stage: Real, s: Spread) -> Real:
