@@ -30,7 +30,7 @@ from chipwise.calibrate.parameters import Parameters, shipped_parameters
 from chipwise.catalog.override import told
 from chipwise.catalog.pricing import Pricing
 from chipwise.catalog.snapshot import today as day
-from chipwise.catalog.trainer import LOSSES, get_trainer
+from chipwise.catalog.trainer import DEGREES, LOSSES, get_trainer
 from chipwise.errors import InfeasibleError, UsageError
 from chipwise.evidence.training_tiers import Tier, tier_of
 from chipwise.predict.training.dims import transformer
@@ -112,7 +112,9 @@ class Training:
     def software(self) -> TrainSoftware:
         """The trainer and what is known of the network. Raises `UsageError`, `UnknownNameError`."""
         trainer = None if self.trainer is None else get_trainer(self.trainer).id
-        return TrainSoftware(trainer, network_of(self.network_figures), self.known_to_run, self.memory)
+        pins = pins_of(self.layout)
+        cuts = tuple(name for name in DEGREES if int(pins.get(name, 1)) > 1)
+        return TrainSoftware(trainer, network_of(self.network_figures), self.known_to_run, self.memory, cuts)
 
 
 def train_plan(run: Training) -> TrainReport:

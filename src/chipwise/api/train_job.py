@@ -80,12 +80,13 @@ class Site:
 class TrainSoftware:
     """What the user says of software and place: the trainer (None: the usual one of each chip, tuned); figures of the
     network: `nic` bytes/s of a chip, one direction, `domain`, the chips that meet on the fabric, `oversubscription` of
-    leaf switches (links down over links up) and `leaf`, the hosts under one; that the run is `known` to exist; and what else than the trainer's policies `memory` is kept by."""
+    leaf switches (links down over links up) and `leaf`, the hosts under one; that the run is `known` to exist; and what else than the trainer's policies `memory` is kept by; and what is to be `cuts` in the layout (tp, pp, cp, ep)."""
 
     trainer: str | None = None
     network: Mapping[str, float] = field(default_factory=dict)
     known: bool = False
     memory: Mapping[str, str] = field(default_factory=dict)
+    cuts: tuple[str, ...] = ()
 
 
 def site_of(
@@ -101,7 +102,7 @@ def site_of(
     """
     check_chip(chip, ask)
     trainer = given.trainer
-    software = get_trainer(trainer) if trainer else usual_trainer(chip, ask.method)
+    software = get_trainer(trainer) if trainer else usual_trainer(chip, ask.method, given.cuts)
     dtype, operand = PRECISIONS[ask.precision]
     system = _system(chip)
     fp16 = ask.precision == "fp16" or ("fp16" in chip.matrix and "bf16" not in chip.matrix)
@@ -123,6 +124,7 @@ def site_of(
         fused=float(software.overlaps and joined),
         compiled=float(software.compiled),
         graphs=float(software.graphs),
+        hides_experts=float(software.hides_experts),
         regather=float(software.regather and not software.compiled),
         flat=float(software.flat),
         broadcast=float(software.broadcast),

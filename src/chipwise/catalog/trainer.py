@@ -117,6 +117,7 @@ class Trainer:
     | methods | what it is usually taken for: full, lora, qlora |
     | degrees | what it can cut besides data parallelism: tp, pp, cp, ep |
     | offloads, stashes | the optimiser's state, what layers save, can wait in host memory |
+    | hides_experts | dispatch and combine of experts run behind the products of another micro-batch |
     | memory | how it keeps what it trains |
     | adapter_passes | as in `predict.training.values.Recipe` |
     | speed | the trainer whose fitted numbers it shares |
@@ -147,6 +148,7 @@ class Trainer:
     degrees: tuple[str, ...] = DEGREES
     offloads: bool = True
     stashes: bool = False
+    hides_experts: bool = False
     memory: MemoryPolicy = field(default_factory=MemoryPolicy)
     adapter_passes: float = 0.0
     speed: str = ""
@@ -228,10 +230,12 @@ def trainer_called(text: str, chip: Chip | None = None) -> Trainer | None:
     return max(words, key=lambda w: (len(w[0]), bool(w[1].runs_on) == (chip is not None)))[1] if words else None
 
 
-def usual_trainer(chip: Chip, method: str = "full") -> Trainer:
-    """The trainer that a chip is usually used with for a method."""
+def usual_trainer(chip: Chip, method: str = "full", cuts: Collection[str] = ()) -> Trainer:
+    """The trainer that a chip is usually used with for a method, of those that can cut what is to be cut (tp, pp, cp,
+    ep)."""
     able = [t for t in load_trainers().values() if _among(chip, t.chips)]
-    return next((t for t in able if method in t.methods), next(iter(able), get_trainer("pytorch-fsdp")))
+    cutting = [t for t in able if set(cuts) <= set(t.degrees)] or able
+    return next((t for t in cutting if method in t.methods), next(iter(cutting), get_trainer("pytorch-fsdp")))
 
 
 def _among(chip: Chip, names: Collection[str]) -> bool:

@@ -124,7 +124,8 @@ def _tensor(t: Transformer, s: Spread, c: Cluster, recipe: Recipe, r: Rates) -> 
 
 
 def _dispatch(t: Transformer, s: Spread, c: Cluster, recipe: Recipe, r: Rates) -> Real:
-    """(8) Dispatch and combine, forward and backward: four all-to-alls of x / t tokens of 2 h bytes."""
+    """(8) Dispatch and combine, forward and backward: four all-to-alls of x / t tokens of 2 h bytes; hidden behind
+    another micro-batch where software runs two at a time."""
     if np.ndim(t.moe_share) == 0 and not float(t.moe_share):
         return 0.0
     payload = s.tokens / s.tp * 2.0 * t.expert_width
@@ -133,6 +134,7 @@ def _dispatch(t: Transformer, s: Spread, c: Cluster, recipe: Recipe, r: Rates) -
     )
     one = dispatch(payload, t.top_k, s.ep, c.network, p).total_s
     exposed = np.where(np.asarray(recipe.fused) > 0, 0.5 + 0.5 * r.tp_exposed, 1.0)
+    exposed = np.where(np.asarray(recipe.hides_experts) > 0, 0.0, exposed)
     return np.where(np.asarray(t.moe_share) > 0, t.moe_share * 4.0 * one * exposed, 0.0)
 
 

@@ -116,7 +116,8 @@ def state_bytes(t: Transformer, s: Spread, recipe: Recipe) -> tuple[Real, Real, 
         np.minimum(recipe.gathered, 6.0) * p.whole,
         recipe.gathered * p.layer + recipe.gathered_table * p.tables,
     )
-    lean = 4.0 * p.layer + 2.0 * p.tables  # two layers in 16 bit; frozen weights have no gradients
+    # two layers and a table at a time in 16 bit; frozen weights have no gradients
+    lean = 4.0 * p.layer + 2.0 * np.minimum(p.tables, t.table_params / s.tp)
     return (
         np.where(adapter, frozen, weights),
         np.where(adapter, 0.0, gradients),

@@ -215,6 +215,7 @@ class Recipe:
     | fused | 1: collectives of tp and cp can hide behind products |
     | compiled | 1: one program per step, no host work per layer (XLA, Neuron) |
     | graphs | 1: CUDA graphs |
+    | hides_experts | 1: dispatch and combine run behind another micro-batch's products (DualPipe) |
     | regather | 1: FSDP gathers weights again for every micro-batch |
     | broadcast | 1: ZeRO-1 sends weights rank by rank |
     | flat | 1: gradients go round all ranks in one ring, each over its own NIC |
@@ -240,6 +241,7 @@ class Recipe:
     fused: Real = 1.0
     compiled: Real = 0.0
     graphs: Real = 0.0
+    hides_experts: Real = 0.0
     regather: Real = 1.0
     broadcast: Real = 0.0
     flat: Real = 0.0
