@@ -42,7 +42,7 @@ NETWORK = {
 # Formats of products by class; blocks of 32 are scaled in the matrix unit, at the rate of whole tensors.
 NARROW = {"fp32": "fp32", "8": "fp8", "4": "nvfp4"}
 Find = Callable[[str, Labels], Mapping[str, Real]]
-SHARED = ("wide", "narrow", "memory_bytes", "memory_bytes_per_s", "link_bytes_per_s", "nic_bytes_per_s")
+SHARED = ("wide", "narrow", "memory_bytes", "memory_bytes_per_s", "link_bytes_per_s", "nic_bytes_per_s", "host_memory_bytes")
 PACKED = "nf4_double"  # 4 bits whose scales are quantised too (Dettmers et al., 2023)
 
 
@@ -144,7 +144,7 @@ def site_of(
         stages,
         not once,
         software.degrees,
-        software.offloads and not ask.adapter,
+        software.offloads,
         software.stashes,
     )
     job = Job(

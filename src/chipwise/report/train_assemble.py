@@ -84,7 +84,8 @@ def layout_record(s: Spread) -> TrainLayoutRecord:
     parts += ["gathered K, V"] if context == "all-gather" else []
     parts += [sharding] if sharding != "none" else []
     parts += [f"over {n['shard']}"] if stage == 3 and n["shard"] < n["dp"] * n["cp"] else []
-    parts += ["optimiser in host memory"] if float(s.offload) else []
+    away = "weights and optimiser" if stage == 3 else "optimiser"
+    parts += [f"{away} in host memory"] if float(s.offload) else []
     parts += ["activations in host memory"] if float(s.stash) else []
     parts += [f"b{n['micro_batch']}"] + ([f"recompute {recompute}"] if recompute != "none" else [])
     return TrainLayoutRecord(

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from chipwise.parallel.pipeline import most_virtual
 from chipwise.predict.training.layer import layer_time
-from chipwise.predict.training.memory import MemoryRates, MemoryUse, fullest, stage_memory
+from chipwise.predict.training.memory import MemoryRates, MemoryUse, fullest, host_bytes, stage_memory
 from chipwise.predict.training.operators import Kernels, Table, Work, work_of
 from chipwise.predict.training.step import StepTime, step_time
 from chipwise.predict.training.values import Cluster, Rates, Recipe, Spread, Transformer, take
@@ -35,6 +35,7 @@ __all__ = [
 
 FITS = 0.88  # of capacity: predicted memory is 7 % off in the median and 17 % at worst of ten
 RISKY = 0.95  # never called a fit above this
+HOST_SHARE = 0.8  # of the host's memory, beside the system, its caches and the data
 CHUNK = 8192  # columns of a chunk stay in the second-level cache
 
 
@@ -58,6 +59,8 @@ class TrainReason(Enum):
     NO_NETWORK = "more devices than one scale-up domain holds, and no network is known: use fewer"
     FAILURES = "failures come faster than work is saved: fewer chips, or a longer mtbf of --failures"
     SHARED_MEMORY = "the host has no memory of its own to keep the optimiser in: choose offload 0"
+    HOST_MEMORY = "the host's memory does not hold what is offloaded: more chips, or offload 0 and stash 0"
+    ADAPTERS = "adapters leave nothing for host memory unless FSDP cuts the weights: choose offload 0, or zero 3"
     MEMORY = "does not fit: more chips, recomputation, or a smaller micro-batch"
 
 
@@ -272,6 +275,10 @@ def _reasons(job: Job, s: Spread, memory: Array) -> NDArray[np.int64]:
         rule(TrainReason.EXPERT_RANKS, np.asarray(s.tp * s.cp * s.dp) % s.ep != 0)
     rule(TrainReason.CONTEXT, np.asarray(s.seq) % s.cp != 0)
     rule(TrainReason.GRADIENTS, np.asarray(s.zero == 2) & np.asarray(s.pp > 1))
+    if not job.known:
+        rule(TrainReason.ADAPTERS, np.asarray((s.adapter > 0) & (s.offload > 0) & (s.zero < 3)))
+        away = host_bytes(t, s, job.recipe) if np.any(s.offload + s.stash) else 0.0
+        rule(TrainReason.HOST_MEMORY, np.asarray(away > HOST_SHARE * np.asarray(c.host_memory_bytes)))
     networked = np.isfinite(float(c.nic_bytes_per_s)) and float(c.nic_bytes_per_s) > 0
     rule(TrainReason.NO_NETWORK, np.asarray(s.devices > c.domain) & (not networked))
     rule(TrainReason.MEMORY, memory > job.limit_bytes)

@@ -116,10 +116,11 @@ def state_bytes(t: Transformer, s: Spread, recipe: Recipe) -> tuple[Real, Real, 
         np.minimum(recipe.gathered, 6.0) * p.whole,
         recipe.gathered * p.layer + recipe.gathered_table * p.tables,
     )
-    # two layers and a table at a time in 16 bit; frozen weights have no gradients
-    lean = 4.0 * p.layer + 2.0 * np.minimum(p.tables, t.table_params / s.tp)
+    # two layers as they are stored, a third of one unpacked, and a table; frozen weights have no gradients
+    unpacked = np.where(np.asarray(recipe.frozen_bytes) < 1.0, 2.0 / 3.0, 0.0)
+    lean = (2.0 * recipe.frozen_bytes + unpacked) * p.layer + 2.0 * np.minimum(p.tables, t.table_params / s.tp)
     return (
-        np.where(adapter, frozen, weights),
+        np.where(adapter, np.where(fsdp, here, 1.0) * frozen, weights),
         np.where(adapter, 0.0, gradients),
         np.where(adapter, here * ADAPTER_BYTES * s.adapter * np.where(fsdp, p.cut, p.whole), optimiser),
         np.where(fsdp, np.where(adapter, lean, flowing), 0.0),
@@ -127,12 +128,14 @@ def state_bytes(t: Transformer, s: Spread, recipe: Recipe) -> tuple[Real, Real, 
 
 
 def host_bytes(t: Transformer, s: Spread, recipe: Recipe) -> Real:
-    """Bytes of host memory that one device needs: offloaded optimiser state with its gradients, under FSDP weights in
-    16 bit too, and stashed activations (`activation_bytes` on the host side)."""
+    """Bytes of host memory that one device needs: offloaded optimiser state with its gradients in fp32, under FSDP the
+    weights too, and activations that wait there."""
     p = _share(t, s)
-    trained = np.where(np.asarray(s.adapter) > 0, s.adapter, 1.0) * p.cut
-    state = recipe.master + recipe.moments + 4.0 + np.where(np.asarray(s.zero) >= 3, 2.0, 0.0)
-    return s.offload * state * trained
+    adapter, fsdp = np.asarray(s.adapter) > 0, np.asarray(s.zero) >= 3
+    state = (recipe.master + recipe.moments + 4.0 + np.where(fsdp, 2.0, 0.0)) * p.cut
+    light = ADAPTER_BYTES * s.adapter * p.cut + np.where(fsdp, recipe.frozen_bytes, 0.0) * p.cut
+    saved, layers = _kept_layers(t, s, recipe)
+    return s.offload * np.where(adapter, light, state) + s.stash * saved * np.maximum(layers - 2.0, 0.0)
 
 
 def activation_bytes(t: Transformer, s: Spread, recipe: Recipe) -> Real:
@@ -142,15 +145,19 @@ def activation_bytes(t: Transformer, s: Spread, recipe: Recipe) -> Real:
     Per layer A = `saved_bytes`; selective recomputation drops `cheap_bytes`; full keeps the input, 2 x h / t_sp,
     and one layer at a time whole.
     """
-    saved = saved_bytes(t, s, recipe)
-    kept = saved - s.selective * cheap_bytes(t, s, recipe)
+    per_layer, layers = _kept_layers(t, s, recipe)
+    # one layer's are in use, the next one's on their way
+    here = layers - s.stash * np.maximum(layers - 2.0, 0.0)
+    return here * per_layer + np.where(np.asarray(s.full) > 0, saved_bytes(t, s, recipe), 0.0)
+
+
+def _kept_layers(t: Transformer, s: Spread, recipe: Recipe) -> tuple[Real, Real]:
+    """Bytes that a layer keeps until its backward pass, and how many layers of micro-batches the first stage keeps."""
+    kept = saved_bytes(t, s, recipe) - s.selective * cheap_bytes(t, s, recipe)
     tsp = np.where(np.asarray(s.sequence) > 0, s.tp, 1.0)
-    layers = stage_layers(t.layers, s.pp, s.vp)
     held = held_micro_batches(s.micro_batches, s.pp, s.vp, s.in_flight)
     per_layer = s.full * 2.0 * s.tokens * t.hidden / tsp + (1.0 - s.full) * kept
-    # one layer's are in use, the next one's on their way
-    waiting = np.maximum(held * layers - s.stash * np.maximum(held * layers - 2.0, 0.0), 0.0)
-    return waiting * per_layer + np.where(np.asarray(s.full) > 0, saved, 0.0)
+    return per_layer, held * stage_layers(t.layers, s.pp, s.vp)
 
 
 def memory_use(t: Transformer, s: Spread, recipe: Recipe, r: MemoryRates) -> MemoryUse:

@@ -126,7 +126,12 @@ def _update(t: Transformer, s: Spread, c: Cluster, recipe: Recipe, r: Rates, m: 
     once = OFFLOAD_BYTES / host + UPDATE_BYTES / HOST_BYTES_PER_S
     each = np.where(np.asarray(s.zero) >= 2, 2.0 / host + SUM_BYTES / HOST_BYTES_PER_S, 0.0)
     each = each + np.where(np.asarray(s.zero) >= 3, 4.0 / host, 0.0)
-    return here + s.offload * local * (once + m * each)
+    # adapters: FSDP fetches frozen weights from the host for every pass
+    held, _ = rank_params(t, s)
+    z = np.maximum(s.shard, 1.0)
+    frozen = recipe.frozen_bytes * held / z * (2.0 + s.full) / host
+    frozen = np.where((np.asarray(s.adapter) > 0) & (np.asarray(s.zero) >= 3), frozen, 0.0)
+    return here + s.offload * (local * (once + m * each) + m * frozen)
 
 
 def _kept(t: Transformer, s: Spread) -> Real:

@@ -184,6 +184,7 @@ class Cluster:
     | axes | | dimensions of a torus; 0: any other fabric |
     | mesh | | 1: a link between every pair, of which a group of t uses t - 1 |
     | host_bytes_per_s | | to host memory, for offload |
+    | host_memory_bytes | | of the host, a device's share: the most that is on offer; infinite where nobody says |
     """
 
     wide: Real
@@ -196,6 +197,7 @@ class Cluster:
     axes: Real = 0.0
     mesh: Real = 0.0
     host_bytes_per_s: Real = 25e9
+    host_memory_bytes: Real = np.inf
 
     @property
     def network(self) -> Network:
