@@ -112,7 +112,7 @@ def test_what_takes_over_is_all_that_is_no_work() -> None:
     report = train_plan("Qwen/Qwen3-30B-A3B", chips=("b200",), counts=(64,), curves=True)
     over = report.takes_over["b200-sxm"]
     strong = {s.chips: s.shares for s in report.scaling if s.kind == "strong"}
-    assert strong[4096]["host"] > 0.4 > strong[4096]["bubble"]
+    assert strong[4096]["host"] > 0.35 > strong[4096]["bubble"]
     assert over.chips < 4096
     assert over.cause == max(OVERHEADS, key=lambda name: strong[over.chips][name])
     assert all(parts["compute"] + parts["memory"] >= 0.5 for n, parts in strong.items() if n < over.chips)

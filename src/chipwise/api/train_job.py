@@ -130,6 +130,7 @@ def site_of(
         broadcast=float(software.broadcast),
         frozen_bytes=packed if ask.method == "qlora" else 1.0 if dtype in ("8", "4") else 2.0,
         adapter_passes=software.adapter_passes,
+        dropped=software.dropped,
         dora=float(ask.adapters.dora),
         operand=1.0 if dtype in ("8", "4") else operand,
         **_kept(policy, half),

@@ -49,6 +49,7 @@ class MemoryPolicy:
     | master | a copy of the weights in fp32 beside those that compute |
     | gradients | type that they are summed in; `released`: the optimiser runs inside the backward pass and frees each |
     | loss | one of `LOSSES` |
+    | buffers | bytes per parameter that the update takes besides: gradients copied into fp32, buckets |
     | gathers | what FSDP gathers at once: `layers` or `tensors` |
     | basis | what its figures count: tensors (`allocated`), the allocator's pool (`reserved`), or the `device` |
     """
@@ -57,6 +58,7 @@ class MemoryPolicy:
     master: bool = True
     gradients: str = "fp32"
     loss: str = "whole"
+    buffers: float = 0.0
     gathers: str = "layers"
     basis: str = "device"
 
@@ -85,7 +87,7 @@ class MemoryPolicy:
         layer, table = GATHERS[self.gathers]
         return {
             "master": 4.0 if self.master else 0.0,
-            "moments": OPTIMIZERS[self.optimizer],
+            "moments": OPTIMIZERS[self.optimizer] + self.buffers,
             "gradient": GRADIENTS[self.gradients],
             "released": float(self.gradients == "released"),
             "loss": LOSSES[self.loss],
@@ -119,7 +121,7 @@ class Trainer:
     | offloads, stashes | the optimiser's state, what layers save, can wait in host memory |
     | hides_experts | dispatch and combine of experts run behind the products of another micro-batch |
     | memory | how it keeps what it trains |
-    | adapter_passes | as in `predict.training.values.Recipe` |
+    | adapter_passes, dropped | as in `predict.training.values.Recipe` |
     | speed | the trainer whose fitted numbers it shares |
     | schedules | pipeline schedules that it has; none named: all |
     | zero | stages of ZeRO that it runs; none named: all |
@@ -151,6 +153,7 @@ class Trainer:
     hides_experts: bool = False
     memory: MemoryPolicy = field(default_factory=MemoryPolicy)
     adapter_passes: float = 0.0
+    dropped: float = 0.0
     speed: str = ""
     schedules: tuple[str, ...] = ()
     zero: tuple[int, ...] = ()

@@ -18,6 +18,7 @@ __all__ = ["LayerTime", "head_time", "layer_time"]
 # too), less where software captures graphs.
 TENSOR_HOST = 1.25
 GRAPH_HOST = 0.36
+STASH_EXPOSED = 0.25  # of the traffic of activations to host memory and back: assumed
 UNPACK = 4.0  # times what the bytes of unpacked weights take: look-ups bind (Qwen-14B in 4 bits on an A100, 2,048 tokens)
 RING_EXPOSED = 0.1  # of the traffic of ring attention, where the core is long enough to hide it: assumed
 
@@ -90,12 +91,12 @@ def layer_time(t: Transformer, s: Spread, c: Cluster, recipe: Recipe, r: Rates, 
 
 def _stashed(t: Transformer, s: Spread, c: Cluster, recipe: Recipe, device_s: Real) -> Real:
     """Seconds that a layer waits for its activations in host memory: they go out and come back over the host link once,
-    behind what the device does meanwhile, but for a tenth."""
+    behind what the device does meanwhile, but for `STASH_EXPOSED`."""
     saved = saved_bytes(t, s, recipe) - s.selective * cheap_bytes(t, s, recipe)
     tsp = np.where(np.asarray(s.sequence) > 0, s.tp, 1.0)
     kept = s.full * 2.0 * s.tokens * t.hidden / tsp + (1.0 - s.full) * saved
     moved = 2.0 * s.stash * kept / c.host_bytes_per_s
-    return np.maximum(moved - device_s, 0.0) + RING_EXPOSED * moved
+    return np.maximum(moved - device_s, 0.0) + STASH_EXPOSED * moved
 
 
 def _unpacked(t: Transformer, s: Spread, c: Cluster, recipe: Recipe, r: Rates) -> Real:

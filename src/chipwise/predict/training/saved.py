@@ -33,11 +33,12 @@ def _saved(t: Transformer, s: Spread, recipe: Recipe, o: Real, masks: Real) -> R
 
 def cheap_bytes(t: Transformer, s: Spread, recipe: Recipe) -> Real:
     """Saved bytes per layer that selective recomputation drops: scores where they are written, else outputs of norms
-    and activation functions."""
+    and activation functions, or the share that software chooses by operator."""
     tsp = np.where(np.asarray(s.sequence) > 0, s.tp, 1.0)
     wide = t.dense_share * t.ffn + t.moe_share * (t.top_k * t.expert_ffn + t.shared_ffn)
     light = recipe.operand * s.tokens * (2.0 * t.hidden / tsp + wide / s.tp)
-    return np.where(np.asarray(recipe.flash) > 0, light, score_bytes(t, s))
+    more = np.maximum(light, recipe.dropped * saved_bytes(t, s, recipe)) if np.any(recipe.dropped) else light
+    return np.where(np.asarray(recipe.flash) > 0, more, score_bytes(t, s))
 
 
 def score_bytes(t: Transformer, s: Spread) -> Real:

@@ -233,6 +233,7 @@ class Recipe:
     | operand | bytes per entry that a product saves for its backward pass: 2, of fp8 1 |
     | gathered, gathered_table | bytes per parameter of a layer, of a table, that FSDP gathered: weights, the next ones,
     gradients |
+    | dropped | share of what a layer saves that selective recomputation by operator drops; 0: norms and activations |
     | masks | 1: dropout keeps a mask of a byte per entry, twice a layer |
     | adapter_passes | passes over inputs and outputs of adapted products, forward: dropout, scale, add; 0: fused |
     """
@@ -259,6 +260,7 @@ class Recipe:
     operand: Real = 2.0
     gathered: Real = 8.0
     gathered_table: Real = 6.0
+    dropped: Real = 0.0
     masks: Real = 1.0
 
 
