@@ -6,7 +6,7 @@ import pytest
 
 from chipwise.api.train_counts import batch_for
 from chipwise.api.train_input import USUAL
-from chipwise.errors import InfeasibleError
+from chipwise.errors import InfeasibleError, UsageError
 from chipwise.report.train_assemble import Failures
 from chipwise.report.training import train_view
 from trained import train_plan
@@ -172,3 +172,52 @@ def test_sequences_are_as_long_as_usual_and_no_longer_than_the_model_reads(model
     assert not any("can read" in line for line in report.assumptions)
     longer = train_plan("microsoft/phi-2", chips=("h100",), counts=(8,), tokens=1e9, seq=4096)
     assert any("2,048 tokens that" in line for line in longer.assumptions)
+
+
+def test_an_8b_is_tuned_on_one_card_of_24_gb() -> None:
+    """torchtune reports 16.2 GiB for adapters of rank 8 at two sequences of 2,048."""
+    at = {"recompute": "full", "micro_batch": 2}
+    lora = train_plan(ROW, task="finetune", chips=("rtx-4090",), counts=(1,), seq=2048, layout=at, trainer="torchtune")
+    assert lora.plans[0].memory_bytes == pytest.approx(16.2 * 2**30, rel=0.12)
+    assert train_plan(ROW, task="finetune", chips=("rtx-4090",), counts=(1,)).plans[0].verdict == "fits"
+
+
+def test_a_trainer_runs_the_layouts_that_it_has() -> None:
+    with pytest.raises(UsageError, match="tp 2: this trainer cuts data alone"):
+        train_plan(ROW, chips=("h100",), counts=(8,), trainer="hf-trainer", layout={"tp": 2})
+    at = train_plan(ROW, chips=("h100",), counts=(8,), trainer="hf-trainer").plans[0].layout
+    assert (at.tp, at.pp, at.cp) == (1, 1, 1)
+
+
+def test_an_optimiser_in_host_memory_takes_its_time() -> None:
+    """Llama-2-7B with ZeRO-2 on eight A800 takes 2.3 times as long (DeepSpeed 0.14, 64 sequences of 4,096)."""
+    llama = "transformer:layers=32,hidden=4096,heads=32,ffn=11008,vocab=32000"
+    here, away = (
+        train_plan(
+            llama, chips=("a100",), counts=(8,), seq=4096, global_batch=64, trainer="deepspeed",
+            layout={"zero": 2, "micro_batch": 1, "recompute": "full", "offload": n},
+        ).plans[0]
+        for n in (0, 1)
+    )  # fmt: skip
+    assert away.step_s.mid / here.step_s.mid == pytest.approx(2.3, rel=0.2)
+    assert away.memory["optimiser"] == 0.0
+    assert away.host_bytes > 12.0 * 6.7e9 / 8
+
+
+def test_deepseek_v3_as_deepseek_trained_it() -> None:
+    """tp 1, pp 16, ep 64 in FP8 on 2,048 H800: 180 thousand GPU hours for a trillion tokens (arXiv 2412.19437)."""
+    at = {"tp": 1, "pp": 16, "cp": 1, "ep": 64, "micro_batch": 1}
+    p = train_plan(
+        "deepseek-ai/DeepSeek-V3", chips=("h100",), counts=(2048,), precision="fp8", seq=4096, global_batch=15360,
+        layout=at, trainer="hai-llm",
+    ).plans[0]  # fmt: skip
+    assert p.verdict in ("fits", "tight")
+    hours = 1e12 / p.tokens_per_s.mid * 2048 / 3600
+    assert hours == pytest.approx(180e3, rel=0.15)
+
+
+def test_what_is_done_sooner_comes_first_among_equal_costs() -> None:
+    plans = train_plan(ROW, chips=("h100",), tokens=1e12).plans
+    within = [p for p in plans if p.usd and p.usd.mid <= plans[0].usd.mid * 1.05]
+    assert plans[0].days.mid == min(p.days.mid for p in within)
+    assert plans[0].days.mid < 90.0

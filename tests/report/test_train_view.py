@@ -125,10 +125,11 @@ def test_causes_and_verbs_agree() -> None:
 def test_efficiency_above_one_says_against_what_and_why() -> None:
     """405B recomputes on 64 H100, which more of them need not."""
     report = train_plan("meta-llama/Llama-3.1-405B", chips=("h100",), counts=(512,), curves=True)
-    assert any(s.efficiency > 1.1 for s in report.scaling)
+    assert any(s.efficiency > 1.05 for s in report.scaling)
     told = scaling_view(report).foot
     assert any(
-        "efficiency against 64 chips; above 100%: 64 recompute, more need not" in line for line in told
+        "efficiency against 64 chips; above 100%: 64 recompute and keep the optimiser in host memory" in line
+        for line in told
     )
 
 
