@@ -67,9 +67,9 @@ class Training:
     `layout` fixes degrees by name (tp, pp, vp, cp, ep, dp, micro_batch, zero, shard), and schedule, recompute, offload
     and sequence; degrees count devices as software sees them. `trainer`: the usual one of each chip, tuned; one that
     is named keeps what its configurations set, recomputation only where that fits. `memory`: what it keeps otherwise
-    than its policies say; `adapters`: their rank, targets, dora. `known_to_run`: of a run that exists neither memory nor a tp beyond the
-    fabric refuses a layout; the one that needs the least memory is taken where none is predicted to fit.
-    `network_figures` what is known of the network (nic, domain, oversubscription, leaf). `deadline_days`, `max_usd`
+    than its policies say; `adapters`: their rank, targets, dora. `known_to_run`: of a run that exists
+    neither memory nor a tp beyond the fabric refuses a layout; the one that needs the least memory is taken
+    where none is predicted to fit. `network_figures` what is known of the network (nic, domain, oversubscription, leaf). `deadline_days`, `max_usd`
     and `max_usd_per_h` drop plans. `curves` adds weak and strong scaling.
     """
 
@@ -310,7 +310,8 @@ def _assumptions(ask: Ask, failures: Failures, notes: Sequence[str]) -> tuple[st
     what = {
         "full": "all weights trained, kept as the trainer does (--memory)",
         "lora": f"low-rank adapters ({rank}) on frozen weights",
-        "qlora": f"low-rank adapters ({rank}) on frozen weights of 4 bits (nf4), unpacked for every pass; tables in 16 bit",
+        "qlora": f"low-rank adapters ({rank}) on frozen weights of 4 bits (nf4), unpacked for every pass; tables in "
+        "16 bit",
     }[ask.method]
     flops, frozen = (4, " (frozen weights need no gradient)") if ask.adapter else (6, "")
     return (

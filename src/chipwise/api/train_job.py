@@ -42,7 +42,15 @@ NETWORK = {
 # Formats of products by class; blocks of 32 are scaled in the matrix unit, at the rate of whole tensors.
 NARROW = {"fp32": "fp32", "8": "fp8", "4": "nvfp4"}
 Find = Callable[[str, Labels], Mapping[str, Real]]
-SHARED = ("wide", "narrow", "memory_bytes", "memory_bytes_per_s", "link_bytes_per_s", "nic_bytes_per_s", "host_memory_bytes")
+SHARED = (
+    "wide",
+    "narrow",
+    "memory_bytes",
+    "memory_bytes_per_s",
+    "link_bytes_per_s",
+    "nic_bytes_per_s",
+    "host_memory_bytes",
+)
 PACKED = "nf4_double"  # 4 bits whose scales are quantised too (Dettmers et al., 2023)
 
 
@@ -80,7 +88,8 @@ class Site:
 class TrainSoftware:
     """What the user says of software and place: the trainer (None: the usual one of each chip, tuned); figures of the
     network: `nic` bytes/s of a chip, one direction, `domain`, the chips that meet on the fabric, `oversubscription` of
-    leaf switches (links down over links up) and `leaf`, the hosts under one; that the run is `known` to exist; and what else than the trainer's policies `memory` is kept by; and what is to be `cuts` in the layout (tp, pp, cp, ep)."""
+    leaf switches (links down over links up) and `leaf`, the hosts under one; that the run is `known` to exist;
+    how `memory` is kept otherwise than by the trainer's policies; and what the layout `cuts` (tp, pp, cp, ep)."""
 
     trainer: str | None = None
     network: Mapping[str, float] = field(default_factory=dict)

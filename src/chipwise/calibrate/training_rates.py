@@ -19,8 +19,8 @@ __all__ = ["MEMORY", "MEMORY_PREFIX", "PREFIX", "QUANTITIES", "labels_of", "rate
 PREFIX = "training"
 
 # Kernels of V100s were timed in bursts at their boost clock, which they do not keep under load.
-# Gaudi 1 and 3 reach half of what their kernels alone promise (optimum-habana's baselines of its tests, 8 configurations).
-_PRODUCTS = {"16+volta": -0.2, "16+gaudi": -0.5, "16+gaudi3": -0.6}
+# Gaudi 1 and 3 reach half of what their kernels alone promise (baselines of optimum-habana's tests).
+_PRODUCTS = {"16+volta": -0.2, "16+gaudi1": -0.5, "16+gaudi3": -0.6}
 
 # Megatron of 2020 fused bias, activation and dropout; PyTorch that runs operation by operation fuses nothing;
 # Hugging Face's GPT-2 wrote its activation as eight operations over four times the width.
@@ -35,7 +35,7 @@ _PASSES = {
     "deepspeed": 0.6,
 }
 
-# Hugging Face's models under DeepSpeed, operation by operation: 0.7 of what compiled FSDP reaches (Llama-2-7B on 8 A800).
+# Hugging Face's models under DeepSpeed: 0.7 of what compiled FSDP reaches (Llama-2-7B on 8 A800).
 # AXLearn on Trainium2: one published run, of 1,024 chips. MindSpeed: 24 published runs on Ascend 910.
 _STACKS = {"deepspeed": -0.25, "axlearn-neuron": -0.45, "mindspeed": -0.15}
 

@@ -28,8 +28,8 @@ Counting = Literal["model", "causal", "hardware"]
 DEGREES = ("tp", "pp", "cp", "ep")
 
 # What each optimiser keeps of its own per trained parameter, bytes: Adam two moments in fp32, in bf16, in 8 bits with a
-# scale per block of 256 (Dettmers et al., 2022); Adafactor sums of rows and columns; Muon one moment in fp32 (Adam's two
-# for tables alone); SGD with momentum one.
+# scale per block of 256 (Dettmers et al., 2022); Adafactor sums of rows and columns; Muon one moment in fp32
+# (Adam's two for tables alone); SGD with momentum one.
 OPTIMIZERS = {"adamw": 8.0, "adamw-bf16": 4.0, "adamw-8bit": 2.03, "adafactor": 0.01, "muon": 4.0, "sgd": 4.0}
 GRADIENTS = {"fp32": 4.0, "bf16": 2.0, "released": 2.0}
 # Bytes per logit at the peak of the loss: in 16 bit with an fp32 copy, softmax and gradient one after the other
@@ -230,7 +230,9 @@ def trainer_called(text: str, chip: Chip | None = None) -> Trainer | None:
     able = [t for t in load_trainers().values() if chip is None or t.on(chip)]
     words = [(word, t) for t in able for word in t.called if word in lowered]
     # of two that are called the same, the one that is made for the chip
-    return max(words, key=lambda w: (len(w[0]), bool(w[1].runs_on) == (chip is not None)))[1] if words else None
+    return (
+        max(words, key=lambda w: (len(w[0]), bool(w[1].runs_on) == (chip is not None)))[1] if words else None
+    )
 
 
 def usual_trainer(chip: Chip, method: str = "full", cuts: Collection[str] = ()) -> Trainer:

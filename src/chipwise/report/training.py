@@ -95,8 +95,8 @@ class TrainPlanRecord(Quantified):
     share of the time that makes progress under failures; `days` and the cost include it. `shares` are parts
     of the step by cause; of communication that nothing hides, `network` is what shrinks with the bandwidth of
     scale-out links, `fabric` the rest. `memory` are bytes by use of the fullest pipeline stage, `stages` those of each,
-    first to last; `host_bytes` is the host memory that a device needs for what is offloaded. `ties` are the first plans of other chips that may cost less, or be done sooner where no price is
-    known, as far as step times are known.
+    first to last; `host_bytes` is the host memory that a device needs for what is offloaded. `ties` are the first
+    plans of other chips that may cost less, or be done sooner where no price is known, as far as step times are known.
     """
 
     rank: int

@@ -60,16 +60,17 @@ class TrainReason(Enum):
     FAILURES = "failures come faster than work is saved: fewer chips, or a longer mtbf of --failures"
     SHARED_MEMORY = "the host has no memory of its own to keep the optimiser in: choose offload 0"
     HOST_MEMORY = "the host's memory does not hold what is offloaded: more chips, or offload 0 and stash 0"
-    ADAPTERS = "adapters leave nothing for host memory unless FSDP cuts the weights: choose offload 0, or zero 3"
+    ADAPTERS = (
+        "adapters leave nothing for host memory unless FSDP cuts the weights: choose offload 0, or zero 3"
+    )
     MEMORY = "does not fit: more chips, recomputation, or a smaller micro-batch"
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """What is to be trained, on what, with which software; `cluster` and `rates` are single values. `adapter`: the share
-    of the parameters that adapters train, 0: all of them are trained. `sequence`: norms
-    are cut by tensor parallelism too; `shared_memory`: host and chip have one memory, nothing can leave it; `known`:
-    the run exists, so that neither memory nor a tp beyond the fabric refuses a layout."""
+    """What is to be trained, on what, with which software; `cluster` and `rates` are single values. `adapter`: the
+    share of the parameters that adapters train, 0: all of them are trained. `sequence`: norms are cut by
+    tensor parallelism too; `shared_memory`: host and chip have one memory, nothing can leave it; `known`: the run exists, so that neither memory nor a tp beyond the fabric refuses a layout."""
 
     network: Transformer
     cluster: Cluster

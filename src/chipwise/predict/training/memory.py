@@ -118,7 +118,9 @@ def state_bytes(t: Transformer, s: Spread, recipe: Recipe) -> tuple[Real, Real, 
     )
     # two layers as they are stored, a third of one unpacked, and a table; frozen weights have no gradients
     unpacked = np.where(np.asarray(recipe.frozen_bytes) < 1.0, 2.0 / 3.0, 0.0)
-    lean = (2.0 * recipe.frozen_bytes + unpacked) * p.layer + 2.0 * np.minimum(p.tables, t.table_params / s.tp)
+    lean = (2.0 * recipe.frozen_bytes + unpacked) * p.layer + 2.0 * np.minimum(
+        p.tables, t.table_params / s.tp
+    )
     return (
         np.where(adapter, np.where(fsdp, here, 1.0) * frozen, weights),
         np.where(adapter, 0.0, gradients),

@@ -42,7 +42,7 @@ class Kernels:
     parts: float = 1.0
 
     def faster(self, compute: float = 1.0, memory: float = 1.0) -> Kernels:
-        """The same on devices whose matrix units, with the power that they draw, and memory are so many times as fast."""
+        """The same on devices with faster matrix units (and the power that they draw) and memory, by these factors."""
         d = self.device
         matrix = {name: compute * rate for name, rate in d.matrix.items()}
         return replace(

@@ -13,8 +13,8 @@ __all__ = ["cheap_bytes", "saved_bytes", "score_bytes", "touched_bytes"]
 def saved_bytes(t: Transformer, s: Spread, recipe: Recipe) -> Real:
     """(5) Bytes that a layer saves for its backward pass, per rank and micro-batch.
 
-    x {(4 + 2 o + 2 masks) h / t_sp + [2 mixer_in + o mixer_out + (2 gates + o) f] / t + 5 a s / t if scores are written,
-    8 a / t (softmax statistics) if not}; o = `operand` bytes of what products read; of experts κ copies, and
+    x {(4 + 2 o + 2 masks) h / t_sp + [2 mixer_in + o mixer_out + (2 gates + o) f] / t + 5 a s / t if scores are
+    written, 8 a / t (softmax statistics) if not}; o = `operand` bytes of what products read; of experts κ copies, and
     (2 + o) κ h for permuted tokens. For GPT in 16 bit this is 34 s b h + 5 a s^2 b (Korthikanti et al., 2022).
     """
     return _saved(t, s, recipe, recipe.operand, recipe.masks)

@@ -14,7 +14,7 @@ from chipwise.predict.training.values import Cluster, Rates, Recipe, Spread, Tra
 from chipwise.units import Real
 
 # What Adam on the host moves per second for one device, whose share of two sockets is 40 GB/s: fitted by hand to two
-# published cells (DeepSpeed 0.14, Llama-2-7B on 8 A800: ZeRO-2 takes 2.3 times as long with the optimiser in host memory).
+# published cells (DeepSpeed 0.14, Llama-2-7B on 8 A800: ZeRO-2 takes 2.3 times as long with its optimiser there).
 HOST_BYTES_PER_S = 6e9
 # Bytes per parameter of Adam in mixed precision: reads the gradient and reads and writes the fp32 weight and both
 # moments (4 + 3 x 8). In host memory the gradient goes out in fp32 and the weight comes back in 16 bit; of cut
