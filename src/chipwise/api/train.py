@@ -69,8 +69,8 @@ class Training:
     is named keeps what its configurations set, recomputation only where that fits. `memory`: what it keeps otherwise
     than its policies say; `adapters`: their rank, targets, dora. `known_to_run`: of a run that exists
     neither memory nor a tp beyond the fabric refuses a layout; the one that needs the least memory is taken
-    where none is predicted to fit. `network_figures` what is known of the network (nic, domain, oversubscription, leaf). `deadline_days`, `max_usd`
-    and `max_usd_per_h` drop plans. `curves` adds weak and strong scaling.
+    where none is predicted to fit. `network_figures` what is known of the network (nic, domain, oversubscription,
+    leaf). `deadline_days`, `max_usd` and `max_usd_per_h` drop plans. `curves` adds weak and strong scaling.
     """
 
     model: str

@@ -78,7 +78,7 @@ class MemoryPolicy:
             if name not in CHOICES:
                 raise UnknownNameError("memory policy", name, CHOICES, f"one of {', '.join(CHOICES)}")
         switch = {"yes": True, "no": False, "1": True, "0": False}
-        read = {k: switch.get(v, v) if k == "master" else v for k, v in given.items()}
+        read: dict[str, Any] = {k: switch.get(v, v) if k == "master" else v for k, v in given.items()}
         return replace(self, **read)
 
     @property

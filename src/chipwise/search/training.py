@@ -70,7 +70,8 @@ class TrainReason(Enum):
 class Job:
     """What is to be trained, on what, with which software; `cluster` and `rates` are single values. `adapter`: the
     share of the parameters that adapters train, 0: all of them are trained. `sequence`: norms are cut by
-    tensor parallelism too; `shared_memory`: host and chip have one memory, nothing can leave it; `known`: the run exists, so that neither memory nor a tp beyond the fabric refuses a layout."""
+    tensor parallelism too; `shared_memory`: host and chip have one memory, nothing can leave it; `known`: the run
+    exists, so that neither memory nor a tp beyond the fabric refuses a layout."""
 
     network: Transformer
     cluster: Cluster

@@ -18,7 +18,7 @@ __all__ = ["LayerTime", "head_time", "layer_time"]
 # too), less where software captures graphs.
 TENSOR_HOST = 1.25
 GRAPH_HOST = 0.36
-STASH_EXPOSED = 0.25  # of the traffic of activations to host memory and back: assumed
+STASH_EXPOSED = 0.1  # of the traffic of activations to host memory and back: assumed
 UNPACK = 4.0  # times what bytes of unpacked weights take: look-ups limit it (Qwen-14B in 4 bits on an A100)
 RING_EXPOSED = 0.1  # of the traffic of ring attention, where the core is long enough to hide it: assumed
 

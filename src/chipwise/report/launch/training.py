@@ -164,20 +164,21 @@ def _trl(spec: TrainSpec, steps: int) -> str:
     cut = next((f"{k}{getattr(spec, k)}" for k in ("tp", "pp", "cp", "ep") if getattr(spec, k) > 1), "")
     if cut:
         raise UsageError(
-            f"{tool.name} is not told here to cut layers ({cut})", "plan with --trainer hf-trainer"
+            f"{tool.name} runs data-parallel ranks alone, the plan has {cut}",
+            "plan with --trainer hf-trainer",
         )
     in_memory(spec, "trl")
     known_precision(spec, "trl", ("bf16",))
     adapters, packed = spec.tuned in ("lora", "qlora"), spec.tuned == "qlora"
     if spec.targets == "experts":
         raise UsageError(
-            "adapters of experts have names of their own in every model", "plan with targets=linear"
+            "adapters of experts are named differently in every model", "plan with targets=linear"
         )
     modules = ("all-linear",) if spec.targets == "linear" else ("q_proj", "k_proj", "v_proj", "o_proj")
     command = (
         Command(tool, "-m trl.scripts.sft")
         .option("--model_name_or_path", spec.model)
-        .option("--dataset_name", Env("DATASET", "the examples"))
+        .option("--dataset_name", Env("DATA_PATH", "the examples"))
         .option("--output_dir", Env("OUTPUT", "where checkpoints go"))
         .option("--dtype", "bfloat16")
         .option("--bf16", "true")
