@@ -103,7 +103,13 @@ MEMORY: Mapping[str, Quantity] = {
         "bytes of context, libraries and communication buffers",
         (Level(("basis",), 0.4, {"device": 1.0, "allocated": -0.7}),),
     ),
-    "state": Quantity(1.03, 0.03, "factor on weights, gradients and optimiser state that are trained"),
+    "state": Quantity(
+        1.03,
+        0.03,
+        "factor on weights, gradients and optimiser state that are trained",
+        # tensors alone have no fragments
+        (Level(("basis",), 0.03, {"allocated": -0.07}),),
+    ),
     "activation": Quantity(1.0, 0.05, "factor on activations", (Level(("stack",), 0.12, _SAVED),)),
 }
 
