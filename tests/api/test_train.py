@@ -221,6 +221,17 @@ def test_deepseek_v3_as_deepseek_trained_it() -> None:
     assert hours == pytest.approx(180e3, rel=0.15)
 
 
+@pytest.mark.parametrize(("chips", "tflops"), [(8192, 430.0), (16384, 400.0)])
+def test_llama_405b_as_meta_trained_it(chips: int, tflops: float) -> None:
+    """Table 4 of The Llama 3 Herd of Models: 16 M tokens a step, tp 8, pp 16, FSDP over 64 and 128."""
+    p = train_plan(
+        "meta-llama/Llama-3.1-405B", chips=("h100",), counts=(chips,), seq=8192, global_batch=2048, trainer="meta",
+        layout={"tp": 8, "pp": 16, "cp": 1},
+    ).plans[0]  # fmt: skip
+    assert p.tflops_per_chip == pytest.approx(tflops, rel=0.05)
+    assert p.verdict == "fits"
+
+
 def test_what_is_done_sooner_comes_first_among_equal_costs() -> None:
     plans = train_plan(ROW, chips=("h100",), tokens=1e12).plans
     within = [p for p in plans if p.usd and p.usd.mid <= plans[0].usd.mid * 1.05]
