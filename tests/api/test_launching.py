@@ -230,8 +230,14 @@ def test_published_weights_are_trained_on(target: str, method: str | None, tmp_p
     assert scripts
     assert all("pretrain_gpt" not in t for t in texts)
     what = "all weights of" if method == "full" else f"{method or 'lora'} adapters on the weights of"
-    assert all(f"trains {what} meta-llama/Llama-3.1-8B" in t for t in scripts)
-    with pytest.raises(UsageError, match=r"launch it --for torchrun, skypilot, kubernetes, terraform"):
+    own = [t for t in scripts if f"trains {what} meta-llama/Llama-3.1-8B" in t]
+    trl = [t for t in scripts if "-m trl.scripts.sft" in t and ("--use_peft" in t) == (method != "full")]
+    assert len(own) + len(trl) == len(scripts)
+    assert bool(own) == (target == "torchrun" or not trl)
+    assert all(("--load_in_4bit" in t) == (method == "qlora") for t in trl)
+    with pytest.raises(
+        UsageError, match=r"launch it --for (trl, )?torchrun, skypilot, kubernetes, terraform"
+    ):
         launch(file, "megatron")
 
 

@@ -25,7 +25,7 @@ def test_the_usual_trainer_of_a_chip(chip: str, trainer: str) -> None:
     ("text", "trainer"),
     [
         ("Megatron-Bridge 26.04 NeMo Container", "nemo"), ("NeMo AutoModel TE + DeepEP", "automodel"),
-        ("Hugging Face Trainer + PEFT + DeepSpeed", "deepspeed"), ("fms-fsdp (PyTorch FSDP)", "pytorch-fsdp"),
+        ("Hugging Face Trainer + PEFT + DeepSpeed", "hf-trainer"), ("fms-fsdp (PyTorch FSDP)", "fms-fsdp"),
         ("MaxText / MaxDiffusion", "maxtext"), ("Megatron-DeepSpeed", "megatron-2020"),
     ],
 )  # fmt: skip
@@ -47,3 +47,32 @@ def test_what_trainers_set_is_legal() -> None:
         assert t.usual_schedule in ("", *(t.schedules or SCHEDULES))
         assert t.source
     assert get_trainer("nemo-tuned").schedules == get_trainer("nemo").schedules
+
+
+@pytest.mark.parametrize(
+    ("text", "chip", "trainer"),
+    [
+        ("Megatron-DeepSpeed", "gaudi2", "gaudi-megatron"), ("Megatron-DeepSpeed", "a100", "megatron-2020"),
+        ("AXLearn (JAX)", "trainium2", "axlearn-neuron"), ("AXLearn (JAX)", "tpu-v5p", "axlearn"),
+        ("MaxText (JAX)", "h100", "maxtext-gpu"), ("nanotron", "h100", "other"),
+    ],
+)  # fmt: skip
+def test_the_chip_decides_between_trainers_of_one_name(text: str, chip: str, trainer: str) -> None:
+    found = trainer_called(text, get_chip(chip))
+    assert found is not None
+    assert found.id == trainer
+
+
+def test_the_usual_trainer_can_cut_what_is_asked_for() -> None:
+    h100 = get_chip("h100")
+    assert usual_trainer(h100, "lora").id == "hf-trainer"
+    assert usual_trainer(h100, "lora", ("tp",)).id == "nemo"
+
+
+def test_a_memory_policy_says_which_words_it_knows() -> None:
+    policy = get_trainer("torchtune").memory.changed({"optimizer": "adamw-8bit", "master": "yes"})
+    assert (policy.figures["moments"], policy.figures["master"]) == (2.03, 4.0)
+    with pytest.raises(UnknownNameError, match="did you mean adamw"):
+        policy.changed({"optimizer": "adam-w"})
+    with pytest.raises(UnknownNameError, match="unknown memory policy 'optimiser'"):
+        policy.changed({"optimiser": "adamw"})

@@ -115,7 +115,7 @@ def test_recomputation_costs_time_and_saves_memory() -> None:
 
 
 def test_adapters_skip_the_gradients_of_weights() -> None:
-    assert 0.6 < seconds(replace(ONE, adapter=1.0)) / seconds(ONE) < 0.85
+    assert 0.6 < seconds(replace(ONE, adapter=0.01)) / seconds(ONE) < 0.85
 
 
 def test_longer_pipelines_wait_longer_unless_filled() -> None:

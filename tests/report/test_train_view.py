@@ -112,7 +112,7 @@ def test_what_takes_over_is_all_that_is_no_work() -> None:
     report = train_plan("Qwen/Qwen3-30B-A3B", chips=("b200",), counts=(64,), curves=True)
     over = report.takes_over["b200-sxm"]
     strong = {s.chips: s.shares for s in report.scaling if s.kind == "strong"}
-    assert strong[4096]["host"] > 0.4 > strong[4096]["bubble"]
+    assert strong[4096]["host"] > 0.35 > strong[4096]["bubble"]
     assert over.chips < 4096
     assert over.cause == max(OVERHEADS, key=lambda name: strong[over.chips][name])
     assert all(parts["compute"] + parts["memory"] >= 0.5 for n, parts in strong.items() if n < over.chips)
@@ -125,10 +125,11 @@ def test_causes_and_verbs_agree() -> None:
 def test_efficiency_above_one_says_against_what_and_why() -> None:
     """405B recomputes on 64 H100, which more of them need not."""
     report = train_plan("meta-llama/Llama-3.1-405B", chips=("h100",), counts=(512,), curves=True)
-    assert any(s.efficiency > 1.1 for s in report.scaling)
+    assert any(s.efficiency > 1.05 for s in report.scaling)
     told = scaling_view(report).foot
     assert any(
-        "efficiency against 64 chips; above 100%: 64 recompute, more need not" in line for line in told
+        "efficiency against 64 chips; above 100%: 64 recompute and keep the optimiser in host memory" in line
+        for line in told
     )
 
 
@@ -207,7 +208,7 @@ def test_what_a_short_run_and_full_memory_say() -> None:
 
 def test_plans_in_tight_memory_are_marked_where_both_limits_are_told() -> None:
     """88 % is aimed at, 95 % is the limit; between them a plan is tight, in the table as in the record."""
-    layout = {"tp": 4, "pp": 4, "micro_batch": 4, "recompute": "none", "offload": 0}
+    layout = {"tp": 4, "pp": 4, "micro_batch": 8, "recompute": "none", "offload": 0, "stash": 0}
     report = train_plan("meta-llama/Llama-3.1-70B", chips=("h100",), counts=(64,), layout=layout)
     plan, view = report.plans[0], train_view(report)
     assert plan.verdict == "tight"

@@ -10,8 +10,7 @@ from kernels_h100 import KERNELS
 from verdicts import verdict
 
 from chipwise.predict.training.dims import plain
-from chipwise.predict.training.memory import MemoryRates
-from chipwise.predict.training.stages import fullest
+from chipwise.predict.training.memory import MemoryRates, fullest
 from chipwise.predict.training.values import Cluster, Rates, Recipe, Spread, take
 from chipwise.search.training import (
     FITS,
@@ -34,7 +33,7 @@ def test_never_worse_than_one_by_one(devices: int) -> None:
     """Every layout priced alone, with numbers instead of arrays: the same winner."""
     spread = layouts(SMALL, devices)
     priced = evaluate(SMALL, spread)
-    chosen = best(priced, 80e9)
+    chosen = best(SMALL, priced)
     fastest = np.inf
     for i in range(0, len(priced), max(len(priced) // 300, 1)):
         s = take(spread, i)
@@ -99,7 +98,7 @@ def test_more_devices_are_faster_and_weak_scaling_holds() -> None:
 
 def test_a_point_adds_up() -> None:
     priced = evaluate(SMALL, layouts(SMALL, 8))
-    at = point(SMALL, priced, int(best(priced, 80e9)[0]))
+    at = point(SMALL, priced, int(best(SMALL, priced)[0]))
     assert at.tokens_per_s == pytest.approx(64 * 4096 / at.seconds)
     assert 0.0 <= at.overhead_share < 1.0
 

@@ -70,19 +70,18 @@ def test_no_legal_layout_that_one_can_type_is_faster(
         return
     capacity = float(job.cluster.memory_bytes)
     typed = search(job, devices, fixed)
-    chosen = best(typed, capacity)
+    chosen = best(job, typed)
     if not len(chosen) or typed.memory_bytes[chosen[0]] > FITS * capacity:
         return
     free = search(job, devices)
-    assert free.seconds[best(free, capacity)[0]] <= typed.seconds[chosen[0]] * (1.0 + 1e-9)
+    assert free.seconds[best(job, free)[0]] <= typed.seconds[chosen[0]] * (1.0 + 1e-9)
 
 
 @settings(max_examples=40, deadline=None)
 @given(jobs, counts)
 def test_the_bound_leaves_the_best_in(job: Job, devices: int) -> None:
     every, bounded = evaluate(job, layouts(job, devices)), search(job, devices)
-    capacity = float(job.cluster.memory_bytes)
-    first, again = best(every, capacity), best(bounded, capacity)
+    first, again = best(job, every), best(job, bounded)
     assert len(first) == len(again)
     if len(first):
         assert bounded.seconds[again[0]] <= every.seconds[first[0]]

@@ -15,6 +15,7 @@ from chipwise.api.requests.field import pairs
 from chipwise.api.requests.parts import Serving
 from chipwise.api.requests.planning import EstimateRequest, PlanRequest
 from chipwise.api.saving import check_answer, open_saved, reading, request_of
+from chipwise.api.train_input import adapters_of
 from chipwise.catalog.chip import Chip
 from chipwise.catalog.files import create
 from chipwise.catalog.offer import load_offers
@@ -198,6 +199,7 @@ def _train(saved: Saved, plan: Mapping[str, Any]) -> TrainSpec:
     report, layout = saved.report, plan["layout"]
     chip = find_chip(plan["chip"], pairs(saved.request.get("set"), "--set"))
     per_step = plan["global_batch"] * plan["seq"]
+    adapters = adapters_of(pairs(saved.request.get("adapter"), "--adapter"))
     return TrainSpec(
         title=f"{report['model']['name']}: {plan['chips']}x {chip.id}, {layout['label']}, {plan['precision']}",
         model=_hub(saved, report["model"]["name"]),
@@ -228,6 +230,9 @@ def _train(saved: Saved, plan: Mapping[str, Any]) -> TrainSpec:
         save_steps=max(1, round(plan["checkpoint_s"] / plan["step_s"]["mid"])),
         # all NVIDIA GPUs with 4-bit units are Blackwell or later
         one_queue=chip.vendor == "nvidia" and "fp4" not in chip.matrix,
+        rank=adapters.rank,
+        targets=adapters.targets,
+        dora=adapters.dora,
     )
 
 

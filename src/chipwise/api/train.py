@@ -13,14 +13,24 @@ from typing import Literal
 
 from chipwise.api.loaded import Loaded, find_chip, load
 from chipwise.api.train_counts import batch_for, counts_to_try, next_count
-from chipwise.api.train_input import PRECISIONS, USUAL, Ask, Pins, asked, check_counts, check_layout, pins_of
+from chipwise.api.train_input import (
+    PRECISIONS,
+    USUAL,
+    Ask,
+    Pins,
+    adapters_of,
+    asked,
+    check_counts,
+    check_layout,
+    pins_of,
+)
 from chipwise.api.train_job import Site, TrainSoftware, network_of, site_of
 from chipwise.api.train_unmet import blocker, excess, left_out, missed, nearest, tally
 from chipwise.calibrate.parameters import Parameters, shipped_parameters
 from chipwise.catalog.override import told
 from chipwise.catalog.price import Pricing
 from chipwise.catalog.snapshot import today as day
-from chipwise.catalog.trainer import get_trainer
+from chipwise.catalog.trainer import DEGREES, LOSSES, get_trainer
 from chipwise.errors import InfeasibleError, UsageError
 from chipwise.evidence.training_tiers import Tier, tier_of
 from chipwise.predict.training.dims import transformer
@@ -41,6 +51,7 @@ from chipwise.search.training import Job, Point, TrainReason, best, point, scali
 __all__ = ["PRECISIONS", "Training", "situate", "train_plan"]
 
 SCALING = (64, 256, 1024, 4096, 16384)
+HORIZON = {"train": 90.0, "finetune": 7.0}  # days that a run should take at most, where no deadline is given
 STANDSTILL = 0.01  # of the time makes progress: below it a run is not planned
 
 
@@ -56,10 +67,11 @@ class Training:
     `method`: full, lora (low-rank adapters on frozen weights; default of `finetune`) or qlora (on weights of 4 bits).
     `layout` fixes degrees by name (tp, pp, vp, cp, ep, dp, micro_batch, zero, shard), and schedule, recompute, offload
     and sequence; degrees count devices as software sees them. `trainer`: the usual one of each chip, tuned; one that
-    is named keeps what its configurations set. `known_to_run`: of a run that exists neither memory nor a tp beyond the
-    fabric refuses a layout; the one that needs the least memory is taken where none is predicted to fit.
-    `network_figures` what is known of the network (nic, domain, oversubscription, leaf). `deadline_days`, `max_usd`
-    and `max_usd_per_h` drop plans. `curves` adds weak and strong scaling.
+    is named keeps what its configurations set, recomputation only where that fits. `memory`: what it keeps otherwise
+    than its policies say; `adapters`: their rank, targets, dora. `known_to_run`: of a run that exists
+    neither memory nor a tp beyond the fabric refuses a layout; the one that needs the least memory is taken
+    where none is predicted to fit. `network_figures` what is known of the network (nic, domain, oversubscription,
+    leaf). `deadline_days`, `max_usd` and `max_usd_per_h` drop plans. `curves` adds weak and strong scaling.
     """
 
     model: str
@@ -78,6 +90,8 @@ class Training:
     have: Mapping[str, int] | None = None
     layout: Mapping[str, int | str] = field(default_factory=dict)
     trainer: str | None = None
+    memory: Mapping[str, str] = field(default_factory=dict)
+    adapters: Mapping[str, str] = field(default_factory=dict)
     known_to_run: bool = False
     failures: Failures = field(default_factory=Failures)
     network_figures: Mapping[str, str] = field(default_factory=dict)
@@ -90,15 +104,18 @@ class Training:
     def ask(self, context: int) -> Ask:
         """What is trained, with the defaults that blanks take; `context` is what the model reads at most. Raises
         `UsageError`, `UnknownNameError`."""
-        return asked(
+        found = asked(
             self.tokens, self.seq, self.global_batch, self.precision, self.task, self.method, context
         )
+        return replace(found, adapters=adapters_of(self.adapters))
 
     @property
     def software(self) -> TrainSoftware:
         """The trainer and what is known of the network. Raises `UsageError`, `UnknownNameError`."""
         trainer = None if self.trainer is None else get_trainer(self.trainer).id
-        return TrainSoftware(trainer, network_of(self.network_figures), self.known_to_run)
+        pins = pins_of(self.layout)
+        cuts = tuple(name for name in DEGREES if int(pins.get(name, 1)) > 1)
+        return TrainSoftware(trainer, network_of(self.network_figures), self.known_to_run, self.memory, cuts)
 
 
 def train_plan(run: Training) -> TrainReport:
@@ -140,14 +157,20 @@ def train_plan(run: Training) -> TrainReport:
         if dtype != ask.precision:
             notes.append(f"{chip.id} has no {ask.precision}: {dtype}, its losses scaled")
         without: dict[TrainReason, list[int]] = {}
-        tried = counts_to_try(run.counts, ask.task, run.max_chips, None if have is None else have[name], pins)
+        tried = counts_to_try(
+            run.counts,
+            "finetune" if ask.adapter else ask.task,
+            run.max_chips,
+            None if have is None else have[name],
+            pins,
+        )
         for count in tried:
             job, devices = (
                 _batched(site, ask, count, kept, fixed=bool(run.global_batch)),
                 count * site.devices,
             )
             check_layout(kept, job, devices)
-            verdicts, at = _searched(job, devices, kept)
+            verdicts, at, job = _searched(site, job, devices, pins)
             considered += verdicts.total()
             rejected.update({r.name: n for r, n in verdicts.items() if r is not TrainReason.OK})
             made = None
@@ -183,12 +206,14 @@ def train_plan(run: Training) -> TrainReport:
     if not plans:
         raise InfeasibleError(f"{found.graph.model.name}: no plan", nearest(every, refused, ask.batch))
     shown = {p.chips for p in plans}
+    if not (run.deadline_days or have):
+        notes.append(f"horizon {HORIZON[ask.task]:g} d: slower plans come after (--deadline sets it)")
     others = [f"{n:,} sequences per step on {c:,} chips" for c, n in moved.items() if c in shown]
     return TrainReport(
         model=model_record(found.graph, found.config),
         task=ask.task,
         tokens=ask.tokens,
-        plans=ranked(plans),
+        plans=ranked(plans, None if run.deadline_days or have else HORIZON[ask.task]),
         refused=tuple(refused),
         scaling=tuple(curve),
         takes_over=takes_over,
@@ -206,13 +231,13 @@ def situate(run: Training, numbers: Parameters) -> tuple[Site, Point]:
     ask = run.ask(found.graph.model.max_context)
     chip = find_chip(run.chips[0], run.changes)
     site = site_of(chip, transformer(found.graph), ask, numbers, run.software)
-    pins, count = site.pinned(pins_of(run.layout)), run.counts[0]
-    job = _batched(site, ask, count, pins, fixed=bool(run.global_batch))
+    pins, count = pins_of(run.layout), run.counts[0]
+    job = _batched(site, ask, count, site.pinned(pins), fixed=bool(run.global_batch))
     check_layout(pins, job, count * site.devices)
-    verdicts, at = _searched(job, count * site.devices, pins)
+    verdicts, at, job = _searched(site, job, count * site.devices, pins)
     if at is None:
         raise InfeasibleError(f"{found.graph.model.name}: no plan", blocker(verdicts).value)
-    return site, at
+    return replace(site, job=job), at
 
 
 def _batched(site: Site, ask: Ask, count: int, pins: Pins, *, fixed: bool) -> Job:
@@ -226,11 +251,23 @@ def _batched(site: Site, ask: Ask, count: int, pins: Pins, *, fixed: bool) -> Jo
     )
 
 
-def _searched(job: Job, devices: int, pins: Pins) -> tuple[Counter[TrainReason], Point | None]:
-    """How many layouts on so many devices got which verdict, and the best of them; None: none is legal."""
-    priced = search(job, devices, pins)
-    chosen = best(priced, float(job.cluster.memory_bytes), known=job.known)
-    return tally(priced), point(job, priced, int(chosen[0])) if len(chosen) else None
+def _searched(
+    site: Site, job: Job, devices: int, pins: Pins
+) -> tuple[Counter[TrainReason], Point | None, Job]:
+    """How many layouts on so many devices got which verdict, the best of them, and the job that it is of; None: none is
+    legal. What the trainer's configurations recompute is kept where that fits, else chosen; and where nothing fits
+    under a trainer that nobody named, its loss is taken in chunks."""
+    usual, free = site.pinned(pins), site.pinned(pins, recompute=False)
+    ways = [(job, usual)] + [(job, free)] * (usual != free)
+    if not (site.named or job.known):
+        chunked = min(float(job.recipe.loss), LOSSES["chunked"])
+        ways.append((replace(job, recipe=replace(job.recipe, loss=chunked)), free))
+    for each, kept in ways:
+        priced = search(each, devices, kept)
+        chosen = best(each, priced)
+        if len(chosen) and priced.memory_bytes[chosen[0]] <= each.aim_bytes:
+            break
+    return tally(priced), point(each, priced, int(chosen[0])) if len(chosen) else None, each
 
 
 def _case(site: Site, job: Job, at: Point, ask: Ask, tier: Tier) -> TrainCase:
@@ -270,10 +307,13 @@ def _stopped(failures: Failures) -> str:
 
 
 def _assumptions(ask: Ask, failures: Failures, notes: Sequence[str]) -> tuple[str, ...]:
+    a = ask.adapters
+    rank = f"rank {a.rank}, {a.targets}{', DoRA' if a.dora else ''}"
     what = {
-        "full": "all weights trained, Adam in fp32",
-        "lora": "low-rank adapters on frozen weights, 1 % of them trained",
-        "qlora": "low-rank adapters, 1 % of the weights, on frozen weights of 4 bits (nf4), unpacked for every pass",
+        "full": "all weights trained, kept as the trainer does (--memory)",
+        "lora": f"low-rank adapters ({rank}) on frozen weights",
+        "qlora": f"low-rank adapters ({rank}) on frozen weights of 4 bits (nf4), unpacked for every pass; tables in "
+        "16 bit",
     }[ask.method]
     flops, frozen = (4, " (frozen weights need no gradient)") if ask.adapter else (6, "")
     return (

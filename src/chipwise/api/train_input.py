@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from chipwise.api.requests.field import whole
 from chipwise.errors import UnknownNameError, UsageError
 from chipwise.parallel.pipeline import most_virtual
+from chipwise.predict.training.dims import TARGETS
+from chipwise.predict.training.values import Adapters
 from chipwise.search.training import Job
 from chipwise.search.training_space import RECOMPUTE, SCHEDULES, divisors, recomputed
 
@@ -19,6 +21,7 @@ __all__ = [
     "USUAL",
     "Ask",
     "Pins",
+    "adapters_of",
     "asked",
     "check_counts",
     "check_layout",
@@ -43,7 +46,7 @@ METHODS = ("full", "lora", "qlora")
 USUAL = ("h100-sxm5-80gb", "b200-sxm", "b300-sxm", "mi300x", "tpu-v5p", "tpu-v6e")
 DEGREES = ("tp", "pp", "vp", "cp", "ep", "dp", "micro_batch")
 NAMED = {"schedule": SCHEDULES, "recompute": RECOMPUTE}
-SHARDING = {"zero": (0, 3), "shard": (1, 10**6), "offload": (0, 1), "sequence": (0, 1)}
+SHARDING = {"zero": (0, 3), "shard": (1, 10**6), "offload": (0, 1), "stash": (0, 1), "sequence": (0, 1)}
 PINNABLE = (*DEGREES, *SHARDING, *NAMED)
 DEFAULT_SEQ = 4096  # of pre-training; what a model reads where that is less
 DEFAULT_BATCH_TOKENS = 4e6  # of pre-training at scale; of fine-tuning 0.25 M
@@ -63,6 +66,7 @@ class Ask:
     precision: str
     task: str
     method: str
+    adapters: Adapters = field(default_factory=Adapters)
 
     @property
     def adapter(self) -> bool:
@@ -100,6 +104,22 @@ def asked(
         wanted = (DEFAULT_BATCH_TOKENS if task == "train" else DEFAULT_BATCH_TOKENS / 16) / seq
         batch = 2 ** max(round(float(np.log2(max(wanted, 1.0)))), 0)
     return Ask(float(tokens), seq, batch, precision, task, how)
+
+
+def adapters_of(given: Mapping[str, str]) -> Adapters:
+    """Adapters as they are asked for, as in rank=64,targets=attention,dora=yes. Raises `UsageError`,
+    `UnknownNameError`."""
+    legal = ("rank", "targets", "dora")
+    for name in given:
+        if name not in legal:
+            raise UnknownNameError("figure of adapters", name, legal, f"one of {', '.join(legal)}")
+    targets = given.get("targets", "linear")
+    if targets not in TARGETS:
+        raise UnknownNameError("targets of adapters", targets, TARGETS, f"one of {', '.join(TARGETS)}")
+    dora = given.get("dora", "no")
+    if dora not in ("yes", "no"):
+        raise UnknownNameError("dora", dora, ("yes", "no"), "yes or no")
+    return Adapters(whole(given.get("rank", "16"), "rank", low=1, high=4096), targets, dora == "yes")
 
 
 def pins_of(layout: Mapping[str, int | str]) -> dict[str, int | str]:
@@ -159,6 +179,12 @@ def check_layout(pins: Pins, job: Job, devices: int) -> None:
             raise UsageError(
                 f"{name} {fixed[name]} does not divide {number} {what}",
                 f"nearest: {near(fixed[name], number)}",
+            )
+    for name in ("tp", "pp", "cp", "ep"):
+        if fixed.get(name, 1) > 1 and name not in job.software.degrees and not job.known:
+            raise UsageError(
+                f"{name} {fixed[name]}: this trainer cuts {', '.join(job.software.degrees) or 'data alone'}",
+                "leave it out, or name another --trainer",
             )
     pp, layers = fixed.get("pp", 1), int(float(t.layers))
     if pp > layers:

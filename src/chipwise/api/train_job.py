@@ -14,13 +14,14 @@ from chipwise.calibrate.parameters import Parameters
 from chipwise.calibrate.training_rates import labels_of, rates
 from chipwise.catalog.chip import Chip
 from chipwise.catalog.system import System, systems_for, with_own_links
-from chipwise.catalog.trainer import Trainer, get_trainer, usual_trainer
+from chipwise.catalog.trainer import MemoryPolicy, Trainer, get_trainer, usual_trainer
 from chipwise.cost.device import Device
 from chipwise.cost.simt.family import Labels, SimtParameters
 from chipwise.cost.systolic.family import SystolicModel
 from chipwise.errors import UnknownNameError
 from chipwise.parallel.network import ALIKE
 from chipwise.predict.training.cluster import Wired, cluster, on_system
+from chipwise.predict.training.dims import adapter_share
 from chipwise.predict.training.memory import MemoryRates
 from chipwise.predict.training.operators import Kernels
 from chipwise.predict.training.values import Cluster, Recipe, Transformer
@@ -41,7 +42,15 @@ NETWORK = {
 # Formats of products by class; blocks of 32 are scaled in the matrix unit, at the rate of whole tensors.
 NARROW = {"fp32": "fp32", "8": "fp8", "4": "nvfp4"}
 Find = Callable[[str, Labels], Mapping[str, Real]]
-SHARED = ("wide", "narrow", "memory_bytes", "memory_bytes_per_s", "link_bytes_per_s", "nic_bytes_per_s")
+SHARED = (
+    "wide",
+    "narrow",
+    "memory_bytes",
+    "memory_bytes_per_s",
+    "link_bytes_per_s",
+    "nic_bytes_per_s",
+    "host_memory_bytes",
+)
 PACKED = "nf4_double"  # 4 bits whose scales are quantised too (Dettmers et al., 2023)
 
 
@@ -58,10 +67,11 @@ class Site:
     labels: Mapping[str, str]
     named: bool
 
-    def pinned(self, pins: Pins) -> Pins:
-        """What the user pins, and what the configurations of a trainer that was named set besides."""
+    def pinned(self, pins: Pins, *, recompute: bool = True) -> Pins:
+        """What the user pins, and what the configurations of a trainer that was named set besides; without
+        `recompute` what they recompute stays open, as where nothing fits with it."""
         usual: dict[str, int | str] = {}
-        if self.named and self.trainer.usual_recompute:
+        if self.named and self.trainer.usual_recompute and recompute:
             usual["recompute"] = self.trainer.usual_recompute
         if self.named and self.trainer.usual_schedule and int(pins.get("pp", 1)) > 1:
             virtual = int(pins.get("vp", 1)) > 1
@@ -78,11 +88,14 @@ class Site:
 class TrainSoftware:
     """What the user says of software and place: the trainer (None: the usual one of each chip, tuned); figures of the
     network: `nic` bytes/s of a chip, one direction, `domain`, the chips that meet on the fabric, `oversubscription` of
-    leaf switches (links down over links up) and `leaf`, the hosts under one; and that the run is `known` to exist."""
+    leaf switches (links down over links up) and `leaf`, the hosts under one; that the run is `known` to exist;
+    how `memory` is kept otherwise than by the trainer's policies; and what the layout `cuts` (tp, pp, cp, ep)."""
 
     trainer: str | None = None
     network: Mapping[str, float] = field(default_factory=dict)
     known: bool = False
+    memory: Mapping[str, str] = field(default_factory=dict)
+    cuts: tuple[str, ...] = ()
 
 
 def site_of(
@@ -98,14 +111,15 @@ def site_of(
     """
     check_chip(chip, ask)
     trainer = given.trainer
-    software = get_trainer(trainer) if trainer else usual_trainer(chip)
+    software = get_trainer(trainer) if trainer else usual_trainer(chip, ask.method, given.cuts)
     dtype, operand = PRECISIONS[ask.precision]
     system = _system(chip)
     fp16 = ask.precision == "fp16" or ("fp16" in chip.matrix and "bf16" not in chip.matrix)
     half = "fp16" if fp16 else "bf16"
     machine = on_system(chip, system, dtype, half) if system else cluster(chip, dtype, half=half)
     machine = _shared(_on_network(machine, given.network), software.devices_of(chip))
-    labels = labels_of(dtype, software, chip.generation, moe=bool(network.moe_share))
+    policy = software.memory.changed(given.memory)
+    labels = labels_of(dtype, software, chip.generation, moe=bool(network.moe_share), basis=policy.basis)
     columns = {name: np.array([text]) for name, text in labels.items()}
     times, memory = training_effects(numbers)
     one = {k: float(np.ravel(v)[0]) for k, v in times.values(columns).items()}
@@ -119,18 +133,30 @@ def site_of(
         fused=float(software.overlaps and joined),
         compiled=float(software.compiled),
         graphs=float(software.graphs),
+        hides_experts=float(software.hides_experts),
         regather=float(software.regather and not software.compiled),
         flat=float(software.flat),
         broadcast=float(software.broadcast),
-        half_gradients=float(half == "fp16"),
         frozen_bytes=packed if ask.method == "qlora" else 1.0 if dtype in ("8", "4") else 2.0,
+        adapter_passes=software.adapter_passes,
+        dropped=software.dropped,
+        dora=float(ask.adapters.dora),
+        operand=1.0 if dtype in ("8", "4") else operand,
+        **_kept(policy, half),
     )
     kernels = _kernels(chip, software, ask.precision, half, numbers)
     stages = software.zero or ANY.zero
     if trainer and software.usual_zero is not None:
         stages = (software.usual_zero,)
     once = bool(trainer) and not software.accumulates
-    ways = Software(software.schedules or ANY.schedules, stages, not once)
+    ways = Software(
+        software.schedules or ANY.schedules,
+        stages,
+        not once,
+        software.degrees,
+        software.offloads,
+        software.stashes,
+    )
     job = Job(
         network,
         machine,
@@ -140,7 +166,7 @@ def site_of(
         kernels,
         ask.batch,
         ask.seq,
-        ask.adapter,
+        adapter_share(network, ask.adapters) if ask.adapter else 0.0,
         ways,
         software.sequence,
         system is not None and system.unified,
@@ -148,6 +174,14 @@ def site_of(
     )
     precision = half if dtype == "16" else ask.precision
     return Site(job, chip, system, software, precision, labels, trainer is not None)
+
+
+def _kept(policy: MemoryPolicy, half: str) -> dict[str, float]:
+    """Fields of a recipe that a policy sets; gradients of fp16 are in fp16, and unscaled into a copy for the update."""
+    figures = policy.figures
+    if half == "fp16" and policy.gradients == "fp32":
+        figures |= {"gradient": 2.0, "moments": figures["moments"] + 4.0}
+    return figures
 
 
 def _kernels(chip: Chip, trainer: Trainer, precision: str, half: str, numbers: Parameters) -> Kernels:

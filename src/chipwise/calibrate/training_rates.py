@@ -19,7 +19,8 @@ __all__ = ["MEMORY", "MEMORY_PREFIX", "PREFIX", "QUANTITIES", "labels_of", "rate
 PREFIX = "training"
 
 # Kernels of V100s were timed in bursts at their boost clock, which they do not keep under load.
-_PRODUCTS = {"16+volta": -0.2}
+# Gaudi 1 and 3 reach half of what their kernels alone promise (baselines of optimum-habana's tests).
+_PRODUCTS = {"16+volta": -0.2, "16+gaudi1": -0.5, "16+gaudi3": -0.6}
 
 # Megatron of 2020 fused bias, activation and dropout; PyTorch that runs operation by operation fuses nothing;
 # Hugging Face's GPT-2 wrote its activation as eight operations over four times the width.
@@ -29,6 +30,30 @@ _PASSES = {
     "deepspeed-2021": -0.4,
     "pytorch": 0.3,
     "transformers-2021": 0.6,
+    "hf-trainer": 0.6,
+    "llama-factory": 0.6,
+    "deepspeed": 0.6,
+}
+
+# Hugging Face's models under DeepSpeed: 0.7 of what compiled FSDP reaches (Llama-2-7B on 8 A800).
+# AXLearn on Trainium2: one published run, of 1,024 chips. MindSpeed: 24 published runs on Ascend 910.
+# Meta's: 400 and 430 TFLOP/s on 16,384 and 8,192 H100.
+_STACKS = {"deepspeed": -0.25, "axlearn-neuron": -0.45, "mindspeed": -0.15, "meta": -0.12}
+
+# PyTorch without a compiler saves copies in fp32 around norms and rotations (one more sequence of Llama-2-7B takes 1.27
+# times as much under Hugging Face and LitGPT); XLA and torch.compile fuse what they can compute again.
+_SAVED = {
+    "deepspeed": 0.24,
+    "hf-trainer": 0.24,
+    "llama-factory": 0.24,
+    "litgpt": 0.24,
+    "pytorch-fsdp": 0.1,
+    "torchtune": -0.15,
+    "maxtext": -0.2,
+    "neuronx": -0.2,
+    "nemo": -0.15,
+    "llm-foundry": -0.15,
+    "automodel": -0.15,
 }
 
 QUANTITIES: Mapping[str, Quantity] = {
@@ -36,7 +61,7 @@ QUANTITIES: Mapping[str, Quantity] = {
         0.87,
         0.05,
         "share of the speed that products with weights have alone",
-        (Level(("products",), 0.12, _PRODUCTS), Level(("stack",), 0.12)),
+        (Level(("products",), 0.12, _PRODUCTS), Level(("stack",), 0.12, _STACKS)),
         high=2.0,
     ),
     "straggle": Quantity(0.004, 0.4, "more time per doubling of the nodes"),
@@ -73,11 +98,20 @@ QUANTITIES: Mapping[str, Quantity] = {
 MEMORY_PREFIX = "training.memory"
 
 MEMORY: Mapping[str, Quantity] = {
-    "base_bytes": Quantity(6e9, 0.3, "bytes of context, libraries and communication buffers"),
-    "state": Quantity(
-        1.1, 0.08, "factor on weights, gradients and optimiser state", (Level(("kind",), 0.08),)
+    "base_bytes": Quantity(
+        1.5e9,
+        0.2,
+        "bytes of context, libraries and communication buffers",
+        (Level(("basis",), 0.4, {"device": 1.0, "allocated": -0.7}),),
     ),
-    "activation": Quantity(1.05, 0.08, "factor on activations and logits", (Level(("stack",), 0.15),)),
+    "state": Quantity(
+        1.03,
+        0.03,
+        "factor on weights, gradients and optimiser state that are trained",
+        # tensors alone have no fragments
+        (Level(("basis",), 0.03, {"allocated": -0.07}),),
+    ),
+    "activation": Quantity(1.0, 0.05, "factor on activations", (Level(("stack",), 0.12, _SAVED),)),
 }
 
 
@@ -87,13 +121,14 @@ def rates(values: Mapping[str, object], links: Mapping[Kind, CollectiveParameter
     return Rates(**values, links=links)  # type: ignore[arg-type]
 
 
-def labels_of(dtype: str, trainer: Trainer, generation: str, *, moe: bool) -> dict[str, str]:
+def labels_of(dtype: str, trainer: Trainer, generation: str, *, moe: bool, basis: str = "") -> dict[str, str]:
     """What a run shares its fitted numbers with.
 
     | label | meaning |
     |---|---|
     | dtype | type of the products |
-    | kind, stack | kind and id of the trainer |
+    | kind, stack | kind of the trainer, and the id under which its numbers are fitted |
+    | basis | what its memory figures count |
     | generation | of the chip |
     | products | a type on the generation that multiplies it; of fp32, which many run elsewhere, on any |
     | attention | whose fused kernels the trainer calls: FlashAttention-2 ("fa2") or the chip's own ("native") |
@@ -105,7 +140,8 @@ def labels_of(dtype: str, trainer: Trainer, generation: str, *, moe: bool) -> di
     return {
         "dtype": dtype,
         "kind": trainer.kind,
-        "stack": trainer.id,
+        "stack": trainer.stack,
+        "basis": basis or trainer.memory.basis,
         "generation": generation,
         "products": f"{dtype}+{unit}",
         "attention": trainer.attention,

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, fields, replace
 from types import MappingProxyType
 from typing import Any, Literal
 
@@ -12,11 +12,98 @@ from chipwise.catalog.parsed import parse
 from chipwise.catalog.snapshot import per_snapshot, shipped_text
 from chipwise.errors import UnknownNameError, UsageError
 
-__all__ = ["Trainer", "get_trainer", "load_trainers", "trainer_called", "usual_trainer"]
+__all__ = [
+    "LOSSES",
+    "MemoryPolicy",
+    "Trainer",
+    "get_trainer",
+    "load_trainers",
+    "trainer_called",
+    "usual_trainer",
+]
 
 TABLE = "catalog/data/trainers.toml"
 Kind = Literal["eager", "fsdp", "fused", "xla"]
 Counting = Literal["model", "causal", "hardware"]
+DEGREES = ("tp", "pp", "cp", "ep")
+
+# What each optimiser keeps of its own per trained parameter, bytes: Adam two moments in fp32, in bf16, in 8 bits with a
+# scale per block of 256 (Dettmers et al., 2022); Adafactor sums of rows and columns; Muon one moment in fp32
+# (Adam's two for tables alone); SGD with momentum one.
+OPTIMIZERS = {"adamw": 8.0, "adamw-bf16": 4.0, "adamw-8bit": 2.03, "adafactor": 0.01, "muon": 4.0, "sgd": 4.0}
+GRADIENTS = {"fp32": 4.0, "bf16": 2.0, "released": 2.0}
+# Bytes per logit at the peak of the loss: in 16 bit with an fp32 copy, softmax and gradient one after the other
+# ("copied", Hugging Face), autograd's own ("whole"), in place by a fused kernel ("fused"), eight chunks of the tokens.
+LOSSES = {"copied": 10.0, "whole": 6.0, "fused": 2.0, "chunked": 0.75}
+# Bytes per parameter of a layer and of a table that FSDP gathered: two layers and one's gradients; by single tensors.
+GATHERS = {"layers": (6.0, 4.0), "tensors": (2.0, 2.0)}
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryPolicy:
+    """How software keeps what it trains in a device's memory.
+
+    | field | choices |
+    |---|---|
+    | optimizer | one of `OPTIMIZERS` |
+    | master | a copy of the weights in fp32 beside those that compute |
+    | gradients | type that they are summed in; `released`: the optimiser runs inside the backward pass and frees each |
+    | loss | one of `LOSSES` |
+    | buffers | bytes per parameter that the update takes besides: gradients copied into fp32, buckets |
+    | gathers | what FSDP gathers at once: `layers` or `tensors` |
+    | basis | what its figures count: tensors (`allocated`), the allocator's pool (`reserved`), or the `device` |
+    """
+
+    optimizer: str = "adamw"
+    master: bool = True
+    gradients: str = "fp32"
+    loss: str = "whole"
+    buffers: float = 0.0
+    gathers: str = "layers"
+    basis: str = "device"
+
+    def __post_init__(self) -> None:
+        for name, legal in CHOICES.items():
+            if getattr(self, name) not in legal:
+                given = getattr(self, name)
+                text = "yes" if given is True else "no" if given is False else str(given)
+                names = ["yes" if v is True else "no" if v is False else str(v) for v in legal]
+                raise UnknownNameError(
+                    f"{name} of a memory policy", text, names, f"one of {', '.join(names)}"
+                )
+
+    def changed(self, given: Mapping[str, str]) -> MemoryPolicy:
+        """With what a user says, as in optimizer=adamw-8bit,master=no. Raises `UnknownNameError`."""
+        for name in given:
+            if name not in CHOICES:
+                raise UnknownNameError("memory policy", name, CHOICES, f"one of {', '.join(CHOICES)}")
+        switch = {"yes": True, "no": False, "1": True, "0": False}
+        read: dict[str, Any] = {k: switch.get(v, v) if k == "master" else v for k, v in given.items()}
+        return replace(self, **read)
+
+    @property
+    def figures(self) -> dict[str, float]:
+        """Fields of `predict.training.values.Recipe`."""
+        layer, table = GATHERS[self.gathers]
+        return {
+            "master": 4.0 if self.master else 0.0,
+            "moments": OPTIMIZERS[self.optimizer] + self.buffers,
+            "gradient": GRADIENTS[self.gradients],
+            "released": float(self.gradients == "released"),
+            "loss": LOSSES[self.loss],
+            "gathered": layer,
+            "gathered_table": table,
+        }
+
+
+CHOICES: Mapping[str, Collection[Any]] = {
+    "optimizer": OPTIMIZERS,
+    "master": (True, False),
+    "gradients": GRADIENTS,
+    "loss": LOSSES,
+    "gathers": GATHERS,
+    "basis": ("allocated", "reserved", "device"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +115,14 @@ class Trainer:
     | kind | eager, fsdp, fused or xla, as in the head of the table |
     | called | words that names of it contain, in small letters; the longest that is found decides |
     | chips | vendor, kind or beginning of the id of the chips that it is the usual trainer of |
+    | runs_on | the same, of the chips that it runs on; none named: all |
+    | methods | what it is usually taken for: full, lora, qlora |
+    | degrees | what it can cut besides data parallelism: tp, pp, cp, ep |
+    | offloads, stashes | the optimiser's state, what layers save, can wait in host memory |
+    | hides_experts | dispatch and combine of experts run behind the products of another micro-batch |
+    | memory | how it keeps what it trains |
+    | adapter_passes, dropped | as in `predict.training.values.Recipe` |
+    | speed | the trainer whose fitted numbers it shares |
     | schedules | pipeline schedules that it has; none named: all |
     | zero | stages of ZeRO that it runs; none named: all |
     | usual_zero, usual_recompute, usual_schedule | what its configurations set unless told; schedule: without virtual
@@ -50,6 +145,16 @@ class Trainer:
     source: str
     called: tuple[str, ...] = ()
     chips: tuple[str, ...] = ()
+    runs_on: tuple[str, ...] = ()
+    methods: tuple[str, ...] = ("full",)
+    degrees: tuple[str, ...] = DEGREES
+    offloads: bool = True
+    stashes: bool = False
+    hides_experts: bool = False
+    memory: MemoryPolicy = field(default_factory=MemoryPolicy)
+    adapter_passes: float = 0.0
+    dropped: float = 0.0
+    speed: str = ""
     schedules: tuple[str, ...] = ()
     zero: tuple[int, ...] = ()
     usual_zero: int | None = None
@@ -78,6 +183,15 @@ class Trainer:
         """Devices that layouts count in one chip."""
         return self.devices.get(chip.support_id, 1)
 
+    @property
+    def stack(self) -> str:
+        """The id under which its numbers are fitted."""
+        return self.speed or self.id
+
+    def on(self, chip: Chip) -> bool:
+        """Whether it runs on a chip."""
+        return not self.runs_on or _among(chip, self.runs_on)
+
 
 @per_snapshot
 def load_trainers() -> Mapping[str, Trainer]:
@@ -86,16 +200,17 @@ def load_trainers() -> Mapping[str, Trainer]:
     raw: dict[str, dict[str, Any]] = parse(shipped_text(TABLE))
     found: dict[str, Trainer] = {}
     for name, entry in raw.items():
-        like = entry.pop("like", None)
-        shared = {k: v for k, v in raw[like].items() if k not in ("called", "chips")} if like else {}
-        figures = {**shared, **entry}
+        like = raw[entry["like"]] if "like" in entry else {}
+        figures = {k: v for k, v in like.items() if k not in ("called", "chips", "like")} | entry
+        figures.pop("like", None)
         for key in figures:
             if key not in known:
                 raise UsageError(
                     f"{TABLE}: {name}: unknown key '{key}'", f"one of {', '.join(sorted(known))}"
                 )
-        lists: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in figures.items()}
-        found[name] = Trainer(id=name, **lists)
+        read: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in figures.items()}
+        held = MemoryPolicy(**{**like.get("memory", {}), **entry.get("memory", {})})
+        found[name] = Trainer(id=name, **{**read, "memory": held})
     return MappingProxyType(found)
 
 
@@ -104,22 +219,31 @@ def get_trainer(name: str) -> Trainer:
     table = load_trainers()
     found = table.get(name.strip().lower()) or trainer_called(name)
     if found is None:
-        raise UnknownNameError("trainer", name, table, f"one of {', '.join(table)}")
+        hint = f"one of {', '.join(table)}; 'other' for software that is not listed"
+        raise UnknownNameError("trainer", name, table, hint)
     return found
 
 
-def trainer_called(text: str) -> Trainer | None:
-    """The trainer whose longest word a name contains; None: nobody is called so."""
+def trainer_called(text: str, chip: Chip | None = None) -> Trainer | None:
+    """The trainer whose longest word a name contains, among those that run on the chip; None: nobody is called so."""
     lowered = text.lower()
-    words = [(word, t) for t in load_trainers().values() for word in t.called if word in lowered]
-    return max(words, key=lambda w: len(w[0]))[1] if words else None
+    able = [t for t in load_trainers().values() if chip is None or t.on(chip)]
+    words = [(word, t) for t in able for word in t.called if word in lowered]
+    # of two that are called the same, the one that is made for the chip
+    return (
+        max(words, key=lambda w: (len(w[0]), bool(w[1].runs_on) == (chip is not None)))[1] if words else None
+    )
 
 
-def usual_trainer(chip: Chip) -> Trainer:
-    """The trainer that a chip is usually used with."""
-    names = (chip.vendor, chip.kind) if chip.kind == "gpu" else (chip.kind,)
+def usual_trainer(chip: Chip, method: str = "full", cuts: Collection[str] = ()) -> Trainer:
+    """The trainer that a chip is usually used with for a method, of those that can cut what is to be cut (tp, pp, cp,
+    ep)."""
+    able = [t for t in load_trainers().values() if _among(chip, t.chips)]
+    cutting = [t for t in able if set(cuts) <= set(t.degrees)] or able
+    return next((t for t in cutting if method in t.methods), next(iter(cutting), get_trainer("pytorch-fsdp")))
 
-    def fits(t: Trainer) -> bool:
-        return any(c in names or chip.support_id.startswith(c) for c in t.chips)
 
-    return next((t for t in load_trainers().values() if fits(t)), get_trainer("pytorch-fsdp"))
+def _among(chip: Chip, names: Collection[str]) -> bool:
+    """Whether a vendor, a kind or the beginning of an id names a chip."""
+    own = (chip.vendor, chip.kind) if chip.kind == "gpu" else (chip.kind,)
+    return any(name in own or chip.support_id.startswith(name) for name in names)

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from chipwise.catalog.chip import Chip
 from chipwise.catalog.chips import get_chip
 from chipwise.catalog.configs import BY_DIMENSIONS
 from chipwise.catalog.parsed import parse
@@ -39,7 +40,7 @@ RECOMPUTE: tuple[tuple[str, str], ...] = (
     (r"none", "none"),
 )
 ROUNDED = 0.01  # batches that are published in rounded figures are off by less
-EXPERTS = r"moe|mixtral|deepseek|oss|a\d+b|\dx\d+b|llama.?4|kimi|switch|maverick|scout|nemotron.?3"
+EXPERTS = r"moe|mixtral|deepseek|oss|a\d+b|\dx\d+b|llama.?4|kimi|switch|maverick|scout|nemotron.?3|grok|dbrx|\bnano\b"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +64,8 @@ def number(row: Row, column: str) -> float | None:
 
 
 def read_run(row: Row, folder: Path | None = None) -> Run:
-    """The question that a row of `training` or `mlperf_training` asks; `config_file` is looked up in `folder`.
+    """The question that a row of `training` or `mlperf_training` asks; `config_file` is looked up in `folder` and its
+    `models`, and so is a model by its full name.
 
     What is blank in the row and in what its publication is known to have done stays open: the answer chooses it, as
     for any user. Memory refuses nothing: the run exists. Raises `UsageError` saying what the row lacks.
@@ -78,7 +80,7 @@ def read_run(row: Row, folder: Path | None = None) -> Run:
         raise UsageError(f"{row.get('row_id', 'row')}: no chips_total", "say how many chips")
     chip = get_chip(row.get("chip") or said.get("chip") or _no_chip(row))
     framework = row.get("framework", "")
-    named = get_trainer(said["trainer"]) if "trainer" in said else trainer_called(framework)
+    named = get_trainer(said["trainer"]) if "trainer" in said else _trainer(framework, chip)
     trainer = named or usual_trainer(chip)
     devices = int(chips) * trainer.devices_of(chip)
     model, notes = _model(row, said, folder)
@@ -109,6 +111,12 @@ def read_run(row: Row, folder: Path | None = None) -> Run:
     fields |= {k: v for k, v in given.items() if v is not None}
     notes += tuple(what for what, value in (("sequences", seq), ("global batch", batch)) if value is None)
     return Run(row, fields, (*notes, *open_))
+
+
+def _trainer(framework: str, chip: Chip) -> Trainer | None:
+    """The trainer of a name, of those that run on the chip; one that nobody is called is software not listed."""
+    found = trainer_called(framework, chip)
+    return found or (get_trainer("other") if framework.strip() and get_trainer("other").on(chip) else None)
 
 
 @per_snapshot
@@ -155,8 +163,9 @@ def _precision(row: Row) -> str:
 
 def _model(row: Row, said: Mapping[str, str], folder: Path | None) -> tuple[str, tuple[str, ...]]:
     """The network of a row: a configuration, a name, or dimensions; and what had to be assumed about it."""
-    if row.get("config_file"):
-        return str((folder or Path()) / row["config_file"]), ()
+    beside = _beside(row, folder)
+    if beside is not None:
+        return beside, ()
     if "model" in said:
         return said["model"], ()
     name = _name(row)
@@ -172,6 +181,17 @@ def _model(row: Row, said: Mapping[str, str], folder: Path | None) -> tuple[str,
                 f"{name}: its experts are not known", "name a bundled model: chipwise models list"
             )
     return _by_dimensions(row, said, layers, hidden)
+
+
+def _beside(row: Row, folder: Path | None) -> str | None:
+    """The configuration beside the rows: the file that a row names, in `models/` or next to the table, or one of the
+    model's own name."""
+    given, here = row.get("config_file", ""), folder or Path()
+    if given:
+        found = here / "models" / given
+        return str(found if found.exists() else here / given)
+    own = here / "models" / f"{_name(row).replace('/', '__')}.json"
+    return str(own) if folder and "/" in _name(row) and own.exists() else None
 
 
 def _by_dimensions(
@@ -324,7 +344,7 @@ def _sharding(row: Row, trainer: Trainer, stages: int, ranks: int | None) -> dic
         size, stage = re.search(r"\((\d+)\)|size (\d+)", text), re.search(r"zero-(\d)", text)
         found = int(stage.group(1)) if stage else 1, int(size.group(1) or size.group(2)) if size else 0
     elif degree and int(degree.group(1)) > 1:
-        found = 3, 0 if trainer.zero == (3,) else int(degree.group(1))
+        found = 3, int(degree.group(1))
     if found is None:
         return {}
     zero, shard = found
@@ -333,6 +353,8 @@ def _sharding(row: Row, trainer: Trainer, stages: int, ranks: int | None) -> dic
     pins: dict[str, int | str] = {"zero": zero}
     if shard and ranks and ranks % shard == 0 and shard < ranks:
         pins["shard"] = shard
+    elif zero == 3 and ranks and shard in (0, ranks):
+        pins["shard"] = ranks * int(number(row, "cp") or 1)
     return pins
 
 

@@ -12,15 +12,15 @@ from chipwise.catalog.system_spec import System
 from chipwise.evidence.judge import Estimate
 from chipwise.evidence.training_tiers import Tier
 from chipwise.predict.energy import Use
-from chipwise.predict.training.memory import MemoryUse
+from chipwise.predict.training.memory import MemoryUse, host_bytes
 from chipwise.predict.training.result import Convention, days_for_tokens, goodput, step_flops, young_daly
 from chipwise.predict.training.values import Spread
 from chipwise.report.energy import Powered, energy_record
 from chipwise.report.records import EnergyRecord, Figure, PriceRecord
 from chipwise.report.train_why import reasons, shares
 from chipwise.report.training import SHARDING, ScalingRecord, TrainLayoutRecord, TrainPlanRecord
-from chipwise.search.choose import pareto
-from chipwise.search.training import FITS, RISKY, Job, Point
+from chipwise.search.choose import EQUAL, pareto
+from chipwise.search.training import Job, Point
 from chipwise.search.training_space import SCHEDULES
 
 __all__ = ["Failures", "TrainCase", "layout_record", "plan_record", "ranked", "scaling_records"]
@@ -87,7 +87,9 @@ def layout_record(s: Spread) -> TrainLayoutRecord:
     parts += ["gathered K, V"] if context == "all-gather" else []
     parts += [sharding] if sharding != "none" else []
     parts += [f"over {n['shard']}"] if stage == 3 and n["shard"] < n["dp"] * n["cp"] else []
-    parts += ["optimiser in host memory"] if float(s.offload) else []
+    away = "weights and optimiser" if stage == 3 else "optimiser"
+    parts += [f"{away} in host memory"] if float(s.offload) else []
+    parts += ["activations in host memory"] if float(s.stash) else []
     parts += [f"b{n['micro_batch']}"] + ([f"recompute {recompute}"] if recompute != "none" else [])
     return TrainLayoutRecord(
         tp=n["tp"],
@@ -105,6 +107,7 @@ def layout_record(s: Spread) -> TrainLayoutRecord:
         schedule=schedule,
         context=context,
         offload=float(s.offload),
+        stash=float(s.stash),
     )
 
 
@@ -166,8 +169,9 @@ def plan_record(
         energy=energy,
         memory=memory,
         memory_bytes=held,
+        host_bytes=float(np.asarray(host_bytes(job.network, s, job.recipe))),
         capacity_bytes=room,
-        verdict="fits" if held <= FITS * room else "tight" if held <= RISKY * room else "over",
+        verdict="fits" if held <= job.aim_bytes else "tight" if held <= job.limit_bytes else "over",
         shares=parts,
         bound=max(parts, key=lambda k: parts[k]),
         why=reasons(job, at, parts),
@@ -192,14 +196,38 @@ def _bytes(used: MemoryUse) -> dict[str, float]:
     return {f.name: float(np.asarray(getattr(used, f.name))) for f in fields(used)}
 
 
-def ranked(plans: Sequence[TrainPlanRecord]) -> tuple[TrainPlanRecord, ...]:
-    """Cheapest first, unknown prices last and by turnaround; the front of cost against turnaround is marked."""
+def ranked(
+    plans: Sequence[TrainPlanRecord], horizon_days: float | None = None
+) -> tuple[TrainPlanRecord, ...]:
+    """Cheapest first; costs within 15 % count as equal: of those what has evidence and a fresh price, then the sooner.
+
+    Costs are at the upper end of the time. What takes longer than the horizon comes after what does not; unknown prices
+    last, by turnaround. The front of cost against turnaround is marked.
+    """
     cost = np.array([p.usd.mid if p.usd else np.nan for p in plans])
     days = np.array([p.days.mid for p in plans])
     front = pareto(cost, days)
-    order = sorted(range(len(plans)), key=lambda i: (np.isnan(cost[i]), np.nan_to_num(cost[i]), days[i]))
+    wary = np.array([p.usd.mid * p.days.high / p.days.mid if p.usd else np.nan for p in plans])
+    late = np.array([horizon_days is not None and p.days.mid > horizon_days for p in plans])
+    left = sorted(
+        range(len(plans)), key=lambda i: (np.isnan(wary[i]), late[i], np.nan_to_num(wary[i]), days[i])
+    )
+    order: list[int] = []
+    while left:
+        first = left[0]
+        group = [i for i in left if late[i] == late[first] and wary[i] <= wary[first] * (1.0 + EQUAL)] or [
+            first
+        ]
+        group.sort(key=lambda i: (_doubts(plans[i]), days[i]))
+        order += group
+        left = [i for i in left if i not in group]
     made = [replace(plans[i], rank=k + 1, on_front=bool(front[i])) for k, i in enumerate(order)]
     return tuple(replace(p, ties=_ties(p, made)) for p in made)
+
+
+def _doubts(p: TrainPlanRecord) -> int:
+    """How much of a plan is on no evidence: its speed, its price."""
+    return (p.days.basis == "modelled") + bool(p.price and p.price.stale)
 
 
 def _ties(p: TrainPlanRecord, plans: Sequence[TrainPlanRecord]) -> tuple[int, ...]:

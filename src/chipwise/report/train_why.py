@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from chipwise.predict.training.stages import fullest
+from chipwise.predict.training.memory import fullest
 from chipwise.predict.training.values import Spread
 from chipwise.report.training import taking
 from chipwise.search.training import FITS, RISKY, Job, Point
@@ -18,7 +18,7 @@ __all__ = ["reasons", "shares"]
 CAUSES: Mapping[str, tuple[str, ...]] = {
     "compute": ("compute_s", "head_s"),
     "memory": ("passes_s",),
-    "host": ("host_s",),
+    "host": ("host_s", "stash_s"),
     "bubble": ("bubble_s",),
     "optimiser": ("optimiser_s",),
     "stragglers": ("straggle_s",),

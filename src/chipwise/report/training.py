@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from statistics import NormalDist
 
 from chipwise.report.answer import Answer
 from chipwise.report.catalogue import model_line
@@ -63,7 +65,7 @@ SHARDING = ("none", "zero-1", "zero-2", "fsdp")  # by stage of ZeRO
 class TrainLayoutRecord:
     """How the work is spread. `sharding`: none, zero-1 or fsdp, with the ranks that it cuts over. `schedule` of the
     pipeline (empty: one stage); `context`: ring or all-gather (empty: cp 1); `offload`: the share of the optimiser
-    that is kept in host memory."""
+    that is kept in host memory, `stash` that of what layers save for their backward pass."""
 
     tp: int
     pp: int
@@ -80,6 +82,7 @@ class TrainLayoutRecord:
     schedule: str = ""
     context: str = ""
     offload: float = 0.0
+    stash: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,8 +96,9 @@ class TrainPlanRecord(Quantified):
     share of the time that makes progress under failures; `days` and the cost include it. `shares` are parts
     of the step by cause; of communication that nothing hides, `network` is what shrinks with the bandwidth of
     scale-out links, `fabric` the rest. `memory` are bytes by use of the fullest pipeline stage, `stages` those of each,
-    first to last. `ties` are the first plans of other chips that may cost less, or be done sooner where no price is
-    known, as far as step times are known. `energy_kwh` is what the chips draw over all `days`, `energy` their power.
+    first to last; `host_bytes` is the host memory that a device needs for what is offloaded. `ties` are the first
+    plans of other chips that may cost less, or be done sooner where no price is known, as far as step times are known.
+    `energy_kwh` is what the chips draw over all `days`, `energy` their power.
     """
 
     rank: int
@@ -129,6 +133,7 @@ class TrainPlanRecord(Quantified):
     stages: tuple[dict[str, float], ...] = ()
     ties: tuple[int, ...] = ()
     energy: EnergyRecord | None = None
+    host_bytes: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,7 +256,34 @@ def train_verdict(report: TrainReport) -> str:
     p = report.plans[0]
     cost = "no price is known" if p.usd is None else f"about ${format_count(p.usd.mid)}"
     took = f"{duration(p.days.mid)} [{duration(p.days.low)} to {duration(p.days.high)}]"
-    return f"Train on {_machines(p)} ({p.layout.label}, {p.precision}): {took}, {cost}, MFU {p.mfu:.0%}."
+    what = f"Train on {_machines(p)} with {p.stack} ({p.layout.label}, {p.precision})"
+    said = [f"{what}: {took}, {cost}, MFU {p.mfu:.0%}.", *_risk(report, p)]
+    return " ".join(said)
+
+
+def _risk(report: TrainReport, p: TrainPlanRecord) -> Iterator[str]:
+    """How likely the limits are kept, what host memory it needs, on what evidence, and how old the price is."""
+    most = report.limits.get("days")
+    if most is not None:
+        chance = _below(p.days, most)
+        yield f"It is done within {duration(most)} with {min(max(chance, 0.01), 0.99):.0%} probability."
+    if p.host_bytes:
+        yield f"It needs {format_bytes(p.host_bytes)} of host memory for each device."
+    sure = "a trainer and chip that were measured" if p.days.basis != "modelled" else "never measured so"
+    price = "" if p.price is None else _age(p.price)
+    yield f"Evidence: {p.days.basis} ({sure}){price}."
+
+
+def _below(f: Figure, most: float) -> float:
+    """The probability that a figure is at most so much: normal in its logarithm, its interval 80 %."""
+    sigma = math.log(f.high / f.low) / (2.0 * NormalDist().inv_cdf(0.9))
+    return NormalDist().cdf(math.log(most / f.mid) / sigma)
+
+
+def _age(price: PriceRecord) -> str:
+    if price.stale:
+        return "; no price from the last 90 days"
+    return f"; price of {price.date}" if price.newest else ""
 
 
 def train_view(report: TrainReport, command: str = "", *, everything: bool = False) -> Table:
@@ -398,7 +430,11 @@ def _legend(plans: Sequence[TrainPlanRecord]) -> str:
 def _ranked(report: TrainReport) -> str:
     """The order in words, and what was asked for."""
     priced = any(p.usd for p in report.plans)
-    by = "cheapest first (median $), unpriced last" if priced else "by time, shortest first"
+    by = (
+        "cheapest first (median $ at the upper end of the time; within 15 %: evidence, then the sooner), unpriced last"
+        if priced
+        else "by time, shortest first"
+    )
     names = {"days": "time", "usd": "$", "usd_per_h": "$/h"}
     said = {k: duration(v) if k == "days" else format_count(v) for k, v in report.limits.items()}
     limits = [f"median {names[k]} at most {text}" for k, text in said.items()]
@@ -458,6 +494,7 @@ def kept(at: TrainLayoutRecord) -> str:
     parts += [f"schedule={at.schedule}"] if at.schedule else []
     return ",".join(
         [*parts, f"recompute={at.recompute.removesuffix(' of layers')}", f"offload={at.offload:.0f}"]
+        + ([f"stash={at.stash:.0f}"] if at.stash else [])
     )
 
 

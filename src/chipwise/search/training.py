@@ -11,9 +11,8 @@ from numpy.typing import NDArray
 
 from chipwise.parallel.pipeline import most_virtual
 from chipwise.predict.training.layer import layer_time
-from chipwise.predict.training.memory import MemoryRates, MemoryUse
+from chipwise.predict.training.memory import MemoryRates, MemoryUse, fullest, host_bytes, stage_memory
 from chipwise.predict.training.operators import Kernels, Table, Work, work_of
-from chipwise.predict.training.stages import fullest, stage_memory
 from chipwise.predict.training.step import StepTime, step_time
 from chipwise.predict.training.values import Cluster, Rates, Recipe, Spread, Transformer, take
 from chipwise.search.training_space import ANY, COLUMNS, FRAME, SCHEDULES, Software, crossed, frames, variants
@@ -36,6 +35,7 @@ __all__ = [
 
 FITS = 0.88  # of capacity: predicted memory is 7 % off in the median and 17 % at worst of ten
 RISKY = 0.95  # never called a fit above this
+HOST_SHARE = 0.8  # of the host's memory, beside the system, its caches and the data
 CHUNK = 8192  # columns of a chunk stay in the second-level cache
 
 
@@ -59,14 +59,19 @@ class TrainReason(Enum):
     NO_NETWORK = "more devices than one scale-up domain holds, and no network is known: use fewer"
     FAILURES = "failures come faster than work is saved: fewer chips, or a longer mtbf of --failures"
     SHARED_MEMORY = "the host has no separate memory to keep the optimiser in: choose offload 0"
+    HOST_MEMORY = "the host's memory does not hold what is offloaded: more chips, or offload 0 and stash 0"
+    ADAPTERS = (
+        "adapters leave nothing for host memory unless FSDP cuts the weights: choose offload 0, or zero 3"
+    )
     MEMORY = "does not fit: more chips, recomputation, or a smaller micro-batch"
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """What is to be trained, on what, with which software; `cluster` and `rates` are single values. `sequence`: norms
-    are cut by tensor parallelism too; `shared_memory`: host and chip have one memory, nothing can leave it; `known`:
-    the run exists, so that neither memory nor a tp beyond the fabric refuses a layout."""
+    """What is to be trained, on what, with which software; `cluster` and `rates` are single values. `adapter`: the
+    share of the parameters that adapters train, 0: all of them are trained. `sequence`: norms are cut by
+    tensor parallelism too; `shared_memory`: host and chip have one memory, nothing can leave it; `known`: the run
+    exists, so that neither memory nor a tp beyond the fabric refuses a layout."""
 
     network: Transformer
     cluster: Cluster
@@ -76,11 +81,21 @@ class Job:
     kernels: Kernels
     global_batch: int
     seq: int
-    adapter: bool = False
+    adapter: float = 0.0
     software: Software = ANY
     sequence: bool = True
     shared_memory: bool = False
     known: bool = False
+
+    @property
+    def aim_bytes(self) -> float:
+        """Memory that a layout may be predicted to use; of a run that exists all there is."""
+        return (1.0 if self.known else FITS) * float(self.cluster.memory_bytes)
+
+    @property
+    def limit_bytes(self) -> float:
+        """Memory beyond which a layout is no plan."""
+        return (1.0 if self.known else RISKY) * float(self.cluster.memory_bytes)
 
     def step(self, s: Spread, work: Work | None = None) -> StepTime:
         """Step time of layouts by cause; `work` where their operators are priced already."""
@@ -105,7 +120,9 @@ class Priced:
 def layouts(job: Job, devices: int, pins: Mapping[str, int | str] | None = None) -> Spread:
     """Every layout worth trying on so many devices as columns (`training_space`); `pins` fixes degrees, schedule,
     sharding, recompute or offload by name."""
-    return _spread(job, crossed(_frames(job, devices, pins or {}), variants(pins or {}, job.shared_memory)))
+    return _spread(
+        job, crossed(_frames(job, devices, pins or {}), variants(pins or {}, job.shared_memory, job.software))
+    )
 
 
 def search(job: Job, devices: int, pins: Mapping[str, int | str] | None = None) -> Priced:
@@ -115,13 +132,12 @@ def search(job: Job, devices: int, pins: Mapping[str, int | str] | None = None) 
     too full for it and faster than the best that fits are priced with them, if their leanest variant fits at all, and
     with the smallest share of layers recomputed, in whole percent, that they fit with.
     """
-    table, ways = _frames(job, devices, pins or {}), variants(pins or {}, job.shared_memory)
+    table, ways = _frames(job, devices, pins or {}), variants(pins or {}, job.shared_memory, job.software)
     lightest = _spread(job, crossed(table, ways[:, :1]))
     work = Table.of(job.network, lightest, job.recipe, job.kernels) if table.size else None
     first = evaluate(job, lightest, work)
-    capacity = float(job.cluster.memory_bytes)
     bound = _fastest(job, first)
-    full = first.memory_bytes > FITS * capacity
+    full = first.memory_bytes > job.aim_bytes
     legal = (first.reason == 0) | (first.reason == list(TrainReason).index(TrainReason.MEMORY))
     open_ = np.flatnonzero(full & legal & (first.seconds < bound))
     if not len(open_) or ways.shape[1] == 1:
@@ -133,31 +149,34 @@ def search(job: Job, devices: int, pins: Mapping[str, int | str] | None = None) 
         rows = rows[first.seconds[rows] < bound]
         lean = _spread(job, crossed(table[:, rows], ways[:, -1:]))
         least = fullest(job.network, lean, job.recipe, job.memory).total_bytes
-        rows = rows[least <= RISKY * capacity]
+        rows = rows[least <= job.limit_bytes]
         if not len(rows):
             continue
         more = evaluate(job, _spread(job, crossed(table[:, rows], ways[:, 1:])), work)
         found += [more, *_enough(job, table[:, rows], ways, work)]
         bound = min([bound, *(_fastest(job, p) for p in found[-3:])])
+    if job.known and np.isinf(bound):
+        # nothing is predicted to fit, and yet it ran: the leanest of all comes nearest
+        found.append(evaluate(job, _spread(job, crossed(table, ways[:, -1:])), work))
     return _joined(found)
 
 
 def _fastest(job: Job, priced: Priced) -> float:
     """Seconds of the fastest legal layout that fits comfortably."""
-    fits = (priced.reason == 0) & (priced.memory_bytes <= FITS * float(job.cluster.memory_bytes))
+    fits = (priced.reason == 0) & (priced.memory_bytes <= job.aim_bytes)
     return float(priced.seconds[fits].min()) if fits.any() else np.inf
 
 
 def _enough(job: Job, rows: Array, ways: Array, work: Table | None) -> Iterator[Priced]:
     """Layouts with the smallest share of layers recomputed that fits, by bisection, at each home of the optimiser;
     none where the share is fixed."""
-    if len(np.unique(ways[1])) < 2:
+    if len(np.unique(ways[2])) < 2:
         return
-    size, room = rows.shape[1], FITS * float(job.cluster.memory_bytes)
-    for home in np.unique(ways[0]):
+    size, room = rows.shape[1], job.aim_bytes
+    for offload, stash in dict.fromkeys(zip(ways[0], ways[1], strict=True)):
 
-        def at(percent: Array, home: float = home) -> Spread:
-            lean = np.stack([np.full(size, home), percent / 100.0, np.zeros(size)])
+        def at(percent: Array, home: tuple[float, float] = (offload, stash)) -> Spread:
+            lean = np.stack([*(np.full(size, v) for v in home), percent / 100.0, np.zeros(size)])
             return _spread(job, np.concatenate([rows, lean], axis=0))
 
         low, high = np.zeros(size), np.full(size, 100.0)
@@ -199,7 +218,7 @@ def _base(job: Job) -> Spread:
     return Spread(
         global_batch=float(job.global_batch),
         seq=float(job.seq),
-        adapter=float(job.adapter),
+        adapter=job.adapter,
         sequence=float(job.sequence),
     )
 
@@ -241,7 +260,7 @@ def _reasons(job: Job, s: Spread, memory: Array) -> NDArray[np.int64]:
         found[(found == 0) & broken] = codes.index(reason)
 
     tp = np.asarray(s.tp)
-    rule(TrainReason.SHARED_MEMORY, np.asarray(s.offload > 0) & job.shared_memory)
+    rule(TrainReason.SHARED_MEMORY, np.asarray(s.offload + s.stash > 0) & job.shared_memory)
     rule(TrainReason.TP_HEADS, np.asarray(t.heads) % tp != 0)
     if float(t.dense_share):
         rule(TrainReason.TP_WIDTH, np.asarray(t.ffn) % tp != 0)
@@ -258,9 +277,13 @@ def _reasons(job: Job, s: Spread, memory: Array) -> NDArray[np.int64]:
         rule(TrainReason.EXPERT_RANKS, np.asarray(s.tp * s.cp * s.dp) % s.ep != 0)
     rule(TrainReason.CONTEXT, np.asarray(s.seq) % s.cp != 0)
     rule(TrainReason.GRADIENTS, np.asarray(s.zero == 2) & np.asarray(s.pp > 1))
+    if not job.known:
+        rule(TrainReason.ADAPTERS, np.asarray((s.adapter > 0) & (s.offload > 0) & (s.zero < 3)))
+        away = host_bytes(t, s, job.recipe) if np.any(s.offload + s.stash) else 0.0
+        rule(TrainReason.HOST_MEMORY, np.asarray(away > HOST_SHARE * np.asarray(c.host_memory_bytes)))
     networked = np.isfinite(float(c.nic_bytes_per_s)) and float(c.nic_bytes_per_s) > 0
     rule(TrainReason.NO_NETWORK, np.asarray(s.devices > c.domain) & (not networked))
-    rule(TrainReason.MEMORY, memory > RISKY * np.asarray(c.memory_bytes))
+    rule(TrainReason.MEMORY, memory > job.limit_bytes)
     return found
 
 
@@ -270,12 +293,12 @@ def _has(schedules: Sequence[str], s: Spread) -> NDArray[np.bool_]:
     return found
 
 
-def best(priced: Priced, capacity_bytes: float, count: int = 1, *, known: bool = False) -> NDArray[np.intp]:
+def best(job: Job, priced: Priced, count: int = 1) -> NDArray[np.intp]:
     """The fastest legal layouts: those that fit comfortably first, tight ones only where none does. Of a run that is
-    `known` to fit, the one that needs the least memory where none is predicted to."""
+    known to fit, the one that needs the least memory where none is predicted to."""
     legal = priced.reason == 0
-    roomy = legal & (priced.memory_bytes <= FITS * capacity_bytes)
-    if known and not legal.any():
+    roomy = legal & (priced.memory_bytes <= job.aim_bytes)
+    if job.known and not legal.any():
         over = np.flatnonzero(priced.reason == list(TrainReason).index(TrainReason.MEMORY))
         return over[np.lexsort((priced.seconds[over], priced.memory_bytes[over]))[:count]]
     chosen = np.flatnonzero(roomy if roomy.any() else legal)
@@ -319,7 +342,7 @@ def scaling(
         grown = job.global_batch * devices // counts[0] if weak else job.global_batch
         part = replace(job, global_batch=max(grown, 1))
         priced = search(part, devices, pins)
-        chosen = best(priced, float(job.cluster.memory_bytes))
+        chosen = best(job, priced)
         if len(chosen):
             points.append(point(part, priced, int(chosen[0])))
     return points

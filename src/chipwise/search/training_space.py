@@ -30,7 +30,7 @@ __all__ = [
 
 Table = NDArray[np.float64]
 FRAME = ("tp", "pp", "cp", "dp", "vp", "bubble", "in_flight", "micro_batch", "gather", "ep", "zero", "shard")
-LEAN = ("offload", "full", "selective")
+LEAN = ("offload", "stash", "full", "selective")
 COLUMNS = (*FRAME, *LEAN)
 
 
@@ -55,7 +55,7 @@ class Schedule:
 
 # GPipe (Huang et al., 2019); 1F1B and interleaved (Narayanan et al., 2021): the bubble divided by v is in the step
 # time; zero-bubble H1 and V-shaped ZB-V (Qi et al., 2024): weight gradients fill a third and nine tenths of it; V-half
-# and V-min hold a half and a third of the micro-batches (Qi et al., 2024b).
+# and V-min hold a half and a third of the micro-batches (Qi et al., 2024b); DualPipe two directions (DeepSeek, 2024).
 SCHEDULES: Mapping[str, Schedule] = {
     s.name: s
     for s in (
@@ -66,6 +66,7 @@ SCHEDULES: Mapping[str, Schedule] = {
         Schedule("zb-v", 0.2, 1.0, 2),
         Schedule("v-half", 1.0, 1.0 / 2.0, 2),
         Schedule("v-min", 1.6, 1.0 / 3.0, 2),
+        Schedule("dualpipe", 0.32, 1.0, 1),
     )
 }
 
@@ -82,12 +83,16 @@ RECOMPUTE: Mapping[str, tuple[float, float]] = {
 
 @dataclass(frozen=True, slots=True)
 class Software:
-    """What a trainer can run: pipeline schedules, stages of ZeRO, and whether a step without stages takes several
-    micro-batches."""
+    """What a trainer can run: pipeline schedules, stages of ZeRO, whether a step without stages takes several
+    micro-batches, what it cuts besides data parallelism, and whether the optimiser's state, and what layers save, can
+    wait in host memory."""
 
     schedules: tuple[str, ...] = tuple(SCHEDULES)
     zero: tuple[int, ...] = (0, 1, 2, 3)
     accumulates: bool = True
+    degrees: tuple[str, ...] = ("tp", "pp", "cp", "ep")
+    offloads: bool = True
+    stashes: bool = False
 
 
 ANY = Software()
@@ -95,12 +100,18 @@ CONTEXT = 32  # ranks that a sequence is cut over, or one for 4,096 tokens of it
 MICRO = 64  # sequences of a micro-batch, or half a million tokens
 
 
-def variants(pins: Mapping[str, int | str], shared_memory: bool = False) -> Table:
+def variants(pins: Mapping[str, int | str], shared_memory: bool = False, software: Software = ANY) -> Table:
     """Columns of `LEAN`: what memory can be saved by, at the price of time; the first is the fastest, the last the
-    leanest. In a memory shared with the host the optimiser stays where it is."""
+    leanest. In a memory shared with the host all stays where it is."""
     again = [recomputed(str(pins["recompute"]))] if "recompute" in pins else list(RECOMPUTE.values())
-    homes = [float(int(pins["offload"]))] if "offload" in pins else [0.0] if shared_memory else [0.0, 1.0]
-    return np.array([(home, *share) for home in homes for share in again]).T
+
+    def places(name: str, able: bool) -> list[float]:
+        if name in pins:
+            return [float(int(pins[name]))]
+        return [0.0, 1.0] if able and not shared_memory else [0.0]
+
+    homes = itertools.product(places("offload", software.offloads), places("stash", software.stashes))
+    return np.array([(*home, *share) for home in homes for share in again]).T
 
 
 def frames(
@@ -122,7 +133,9 @@ def frames(
     heads, domain = int(float(t.heads)), int(min(float(c.domain), 1e6))
 
     def options(name: str, usual: list[int]) -> list[int]:
-        return [int(pins[name])] if name in pins else usual
+        if name in pins:
+            return [int(pins[name])]
+        return usual if name in (*software.degrees, "micro_batch") else [1]
 
     experts = int(float(t.experts)) if float(t.moe_share) else 1
     contexts = [d for d in divisors(devices, max(CONTEXT, seq // 4096)) if seq % d == 0]

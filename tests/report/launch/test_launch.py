@@ -253,8 +253,8 @@ def test_wrappers_say_what_trains_and_why() -> None:
 
 def test_what_a_trainer_must_be_told_is_asked_for() -> None:
     for target, words in (("skypilot", 'envs:\n  PROGRAM: ""'), ("kubernetes", '- name: "PROGRAM"')):
-        assert words in launch_files(PLANS["adapters"], target)[0].text
-    main = launch_files(PLANS["adapters"], "terraform")[0].text
+        assert words in launch_files(replace(PLANS["adapters"], tp=4, dp=2, sharding="none"), target)[0].text
+    main = launch_files(replace(PLANS["adapters"], tp=4, dp=2, sharding="none"), "terraform")[0].text
     assert "PROGRAM" not in main  # nobody could fill it in there: train.sh is started by hand
 
 

@@ -387,13 +387,22 @@ class TrainOptions(JobOptions):
     )
     layout: str | None = ask(
         "training: what to keep, as in tp=8,pp=4,schedule=interleaved,zero=3,shard=8,recompute=full,offload=1,"
-        "sequence=0",
+        "stash=1,sequence=0",
         reading=PAIRS,
     )
     method: str | None = ask("training: full, lora or qlora; of finetune lora")
     trainer: str | None = ask(
         "training: the software, as in nemo or torchtitan, with what its configurations set; default: the usual one of "
         "the chip, tuned"
+    )
+    memory: str | None = ask(
+        "training: what the trainer keeps otherwise than usual, as in optimizer=adamw-8bit,master=no,gradients=bf16,"
+        "loss=chunked",
+        reading=PAIRS,
+    )
+    adapter: str | None = ask(
+        "training: low-rank adapters, as in rank=64,targets=attention,dora=yes; default: rank 16 on all linear layers",
+        reading=PAIRS,
     )
     known_to_run: bool = ask(
         "training: the run exists, so that predicted memory refuses no layout of it", False

@@ -81,6 +81,8 @@ class TrainRequest(Money, TrainOptions):
             method=self.method,
             layout=given["layout"] or {},
             trainer=self.trainer,
+            memory=given["memory"] or {},
+            adapters=given["adapter"] or {},
             known_to_run=self.known_to_run,
             deadline_days=None if deadline is None else deadline / DAY_S,
             max_usd=self.max_usd,

@@ -98,7 +98,8 @@ def on_system(chip: Chip, system: System, dtype: str = "16", half: str = "bf16")
         half=half,
     )
     left = float(made.memory_bytes) - system.reserved_bytes(float(made.memory_bytes))
-    made = replace(made, memory_bytes=left)
+    ram = system.host.memory_bytes[-1] if system.host.memory_bytes else np.inf
+    made = replace(made, memory_bytes=left, host_memory_bytes=ram / system.chips_per_host)
     if tier is None or "link" in chip.own or tier.bytes_per_s is None:
         return Wired.of(made, ALIKE)
     paths = wiring(system)

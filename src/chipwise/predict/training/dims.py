@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from chipwise.predict.training.values import Transformer
+from chipwise.predict.training.values import Adapters, Transformer
 from chipwise.workload.axes import Sizes
 from chipwise.workload.graph import Block, Graph
 from chipwise.workload.model import (
@@ -14,8 +14,9 @@ from chipwise.workload.model import (
     SelfAttention,
 )
 
-__all__ = ["plain", "transformer"]
+__all__ = ["TARGETS", "adapter_share", "plain", "transformer"]
 
+TARGETS = ("attention", "linear", "experts")
 UNREACHED = 1e12  # a window that no sequence fills
 
 
@@ -50,6 +51,23 @@ def plain(
         gates=2.0 if gated else 1.0,
         tied=float(tied),
     )
+
+
+def adapter_share(t: Transformer, a: Adapters) -> float:
+    """Parameters of adapters over those of the model: rank x (inputs + outputs) of every product that has one.
+
+    A mixer's input projections count as three, its output as one; a gated feed-forward has three products.
+    """
+    h = float(t.hidden)
+    each = 4.0 * h + float(t.mixer_in) + float(t.mixer_out)
+    if a.targets != "attention":
+        shared = float(t.moe_share) * (float(t.expert_gates) + 1.0) * (h + float(t.shared_ffn))
+        each += float(t.dense_share) * (float(t.gates) + 1.0) * (h + float(t.ffn))
+        each += shared if float(t.shared_ffn) else 0.0
+    if a.targets == "experts":
+        wide = (float(t.expert_gates) + 1.0) * (float(t.expert_width) + float(t.expert_ffn))
+        each += float(t.moe_share) * float(t.experts) * wide
+    return a.rank * float(t.layers) * each / float(t.params)
 
 
 def transformer(graph: Graph) -> Transformer:

@@ -18,6 +18,8 @@ __all__ = ["LayerTime", "head_time", "layer_time"]
 # too), less where software captures graphs.
 TENSOR_HOST = 1.25
 GRAPH_HOST = 0.36
+STASH_EXPOSED = 0.1  # of the traffic of activations to host memory and back: assumed
+UNPACK = 4.0  # times what bytes of unpacked weights take: look-ups limit it (Qwen-14B in 4 bits on an A100)
 RING_EXPOSED = 0.1  # of the traffic of ring attention, where the core is long enough to hide it: assumed
 
 
@@ -39,6 +41,7 @@ class LayerTime:
     experts_s: Real
     cp_s: Real
     host_s: Real
+    stash_s: Real
 
     @property
     def device_s(self) -> Real:
@@ -48,8 +51,8 @@ class LayerTime:
 
     @property
     def total_s(self) -> Real:
-        """<device, host>_4: (9)."""
-        return _soft4(self.device_s, self.host_s)
+        """<device, host>_4 (9), and what fetching from host memory adds."""
+        return _soft4(self.device_s, self.host_s) + self.stash_s
 
 
 def layer_time(t: Transformer, s: Spread, c: Cluster, recipe: Recipe, r: Rates, work: Work) -> LayerTime:
@@ -68,10 +71,11 @@ def layer_time(t: Transformer, s: Spread, c: Cluster, recipe: Recipe, r: Rates, 
     local = np.maximum(t.experts / s.ep, 1.0)
     host = r.host_s * (1.0 + s.full / 3.0) + t.moe_share * (r.moe_host_s + local * r.expert_host_s)
     host = host * np.where(np.asarray(tp) > 1, TENSOR_HOST, 1.0)
+    host = host * np.where(np.asarray(s.adapter) > 0, 1.0 + recipe.adapter_passes, 1.0)
     host = np.where(
         np.asarray(recipe.compiled) > 0, 0.0, host * np.where(np.asarray(recipe.graphs) > 0, GRAPH_HOST, 1.0)
     )
-    return LayerTime(
+    found = LayerTime(
         products_s=products,
         core_s=core + core_back,
         passes_s=(1.0 + back) * passes + _unpacked(t, s, c, recipe, r),
@@ -80,7 +84,19 @@ def layer_time(t: Transformer, s: Spread, c: Cluster, recipe: Recipe, r: Rates, 
         experts_s=_dispatch(t, s, c, recipe, r),
         cp_s=_context(t, s, c, recipe, r, core + core_back),
         host_s=host,
+        stash_s=0.0,
     )
+    return replace(found, stash_s=_stashed(t, s, c, recipe, found.device_s)) if np.any(s.stash) else found
+
+
+def _stashed(t: Transformer, s: Spread, c: Cluster, recipe: Recipe, device_s: Real) -> Real:
+    """Seconds that a layer waits for its activations in host memory: they go out and come back over the host link once,
+    behind what the device does meanwhile, but for `STASH_EXPOSED`."""
+    saved = saved_bytes(t, s, recipe) - s.selective * cheap_bytes(t, s, recipe)
+    tsp = np.where(np.asarray(s.sequence) > 0, s.tp, 1.0)
+    kept = s.full * 2.0 * s.tokens * t.hidden / tsp + (1.0 - s.full) * saved
+    moved = 2.0 * s.stash * kept / c.host_bytes_per_s
+    return np.maximum(moved - device_s, 0.0) + STASH_EXPOSED * moved
 
 
 def _unpacked(t: Transformer, s: Spread, c: Cluster, recipe: Recipe, r: Rates) -> Real:
@@ -89,13 +105,15 @@ def _unpacked(t: Transformer, s: Spread, c: Cluster, recipe: Recipe, r: Rates) -
 
     Per parameter 0.53 bytes are read and 2 written, of all weights a rank works with (FSDP unpacks what it gathered,
     not its shard alone), once per pass and micro-batch. A product of x tokens takes 4 x FLOPs per parameter
-    meanwhile: on an H100 some 23 ps at 4,096 tokens against 2 ps, so that unpacking is a few percent of a step, and
-    about what larger micro-batches in the freed memory win back. It weighs more in micro-batches of few tokens.
+    meanwhile: on an H100 some 23 ps at 4,096 tokens against 4 ps. It weighs more in micro-batches of few tokens. DoRA
+    reads weights and writes and reads their norms' operands, 6 bytes per parameter, as often.
     """
     params = t.layer_params / s.tp + t.expert_params / np.maximum(s.ep, s.tp)
-    once = params * (recipe.frozen_bytes + 2.0) / (r.memory * c.memory_bytes_per_s)
-    packed = (np.asarray(s.adapter) > 0) & (np.asarray(recipe.frozen_bytes) < 1.0)
-    return np.where(packed, (2.0 + s.full) * once, 0.0)
+    once = UNPACK * params * (recipe.frozen_bytes + 2.0) / (r.memory * c.memory_bytes_per_s)
+    adapter = np.asarray(s.adapter) > 0
+    packed = adapter & (np.asarray(recipe.frozen_bytes) < 1.0)
+    norms = np.where(adapter, recipe.dora * 6.0 * params / (r.memory * c.memory_bytes_per_s), 0.0)
+    return (2.0 + s.full) * (np.where(packed, once, 0.0) + norms)
 
 
 def _tensor(t: Transformer, s: Spread, c: Cluster, recipe: Recipe, r: Rates) -> Real:
@@ -107,7 +125,8 @@ def _tensor(t: Transformer, s: Spread, c: Cluster, recipe: Recipe, r: Rates) -> 
 
 
 def _dispatch(t: Transformer, s: Spread, c: Cluster, recipe: Recipe, r: Rates) -> Real:
-    """(8) Dispatch and combine, forward and backward: four all-to-alls of x / t tokens of 2 h bytes."""
+    """(8) Dispatch and combine, forward and backward: four all-to-alls of x / t tokens of 2 h bytes; hidden behind
+    another micro-batch where software runs two at a time."""
     if np.ndim(t.moe_share) == 0 and not float(t.moe_share):
         return 0.0
     payload = s.tokens / s.tp * 2.0 * t.expert_width
@@ -116,6 +135,7 @@ def _dispatch(t: Transformer, s: Spread, c: Cluster, recipe: Recipe, r: Rates) -
     )
     one = dispatch(payload, t.top_k, s.ep, c.network, p).total_s
     exposed = np.where(np.asarray(recipe.fused) > 0, 0.5 + 0.5 * r.tp_exposed, 1.0)
+    exposed = np.where(np.asarray(recipe.hides_experts) > 0, 0.0, exposed)
     return np.where(np.asarray(t.moe_share) > 0, t.moe_share * 4.0 * one * exposed, 0.0)
 
 

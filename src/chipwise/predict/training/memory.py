@@ -1,32 +1,49 @@
-"""Bytes of a device by use, for the first and the last pipeline stage; one layout or a million."""
+"""Bytes of a device by use, for every pipeline stage and for the fullest; one layout or a million.
+
+What software keeps is its policy (`Recipe`); how much more its allocator and libraries take is fitted (`MemoryRates`).
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from chipwise.parallel.pipeline import held_micro_batches, stage_layers
 from chipwise.predict.training.saved import cheap_bytes, saved_bytes
-from chipwise.predict.training.values import ADAPTER_SHARE, Recipe, Spread, Transformer
+from chipwise.predict.training.values import Recipe, Spread, Transformer
 from chipwise.units import Real
 
-__all__ = ["MemoryRates", "MemoryUse", "activation_bytes", "memory_use", "state_bytes"]
-
+__all__ = [
+    "MemoryRates",
+    "MemoryUse",
+    "activation_bytes",
+    "fullest",
+    "held_on",
+    "host_bytes",
+    "memory_use",
+    "stage_memory",
+    "state_bytes",
+]
 
 # Of a device that talks to no other: a CUDA context and the allocator's slack, no buffers of collectives (assumed; an
 # 8B with adapters in 16.2 GiB on one card, torchtune's README, leaves 1 GiB beyond weights).
 LONE_BYTES = 1.5e9
+ADAPTER_BYTES = (
+    16.0  # per parameter of adapters: fp32 weights, gradients and Adam's moments (PEFT, Megatron-Bridge)
+)
+VEE = 0.3  # of the bubble: V-shaped schedules leave less, and put the first and the last layers on the first stage
 
 
 @dataclass(frozen=True, slots=True)
 class MemoryRates:
     """What is fitted: bytes of context, libraries and buffers where devices exchange anything, and how much more than
-    their sum tensors take (fragmentation, temporaries)."""
+    their sum trained state and activations take (fragmentation, temporaries)."""
 
-    base_bytes: Real = 6.0e9
-    state: Real = 1.1
-    activation: Real = 1.1
+    base_bytes: Real = 3.0e9
+    state: Real = 1.05
+    activation: Real = 1.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,68 +65,185 @@ class MemoryUse:
         return state + self.activations + self.logits + self.overhead
 
 
-def state_bytes(t: Transformer, s: Spread, recipe: Recipe) -> tuple[Real, Real, Real, Real]:
-    """(M1) Weights, gradients, optimiser state and what FSDP gathers, bytes per device of a stage with a table.
+@dataclass(frozen=True, slots=True)
+class _Share:
+    """Parameters of a rank: those it holds without ZeRO, those it keeps of them under ZeRO, those of tables among the
+    former, and of one layer."""
 
-    Per parameter: weights 2; gradients 4 (bf16 training) or 2 (fp16 under ZeRO); master weights and both
-    moments 12, of fp16 under ZeRO 16 with a gradient copy. ZeRO-1 cuts the optimiser by z, ZeRO-2 gradients
-    too, FSDP all three, and holds two gathered layers and the tables in 16 bit, or its whole stage in a
-    pipeline. Adapters: weights in their own type, 1 % of parameters trained.
-    """
+    whole: Real
+    cut: Real
+    tables: Real
+    layer: Real
+
+
+def _share(t: Transformer, s: Spread) -> _Share:
+    """A stage with a table (one stage alone: both). Experts are cut by ep over the ranks of a stage, else by tp; ZeRO
+    cuts over z ranks, experts over as many as hold copies of them."""
     layers = stage_layers(t.layers, s.pp, s.vp)
-    routed = layers * t.expert_params / np.maximum(s.ep, s.tp)
-    copies = np.maximum(s.dp * s.cp * s.tp / np.maximum(s.ep, s.tp), 1.0)
+    parts = np.maximum(s.ep, s.tp)
+    routed = layers * t.expert_params / parts
+    copies = np.maximum(s.dp * s.cp * s.tp / parts, 1.0)
     tables = np.where(np.asarray(s.pp) > 1, 1.0, 2.0 - t.tied) * t.table_params / s.tp
     dense = layers * t.layer_params / s.tp + tables
     z = np.where(np.asarray(s.zero) >= 1, np.clip(s.shard, 1.0, s.dp * s.cp), 1.0)
     ze = np.where(np.asarray(s.zero) >= 1, np.minimum(copies, z), 1.0)
+    one = t.layer_params / s.tp + t.expert_params / parts
+    return _Share(dense + routed, dense / z + routed / ze, tables, one)
+
+
+def state_bytes(t: Transformer, s: Spread, recipe: Recipe) -> tuple[Real, Real, Real, Real]:
+    """(M1) Weights, gradients, optimiser state and what FSDP gathers, bytes per device of a stage with a table.
+
+    Per trained parameter: weights 2; `gradient`; `master` + `moments`. ZeRO-1 cuts the optimiser by z, ZeRO-2 gradients
+    too, FSDP all three, whose master copy is its weights, and holds gathered layers, or its whole stage in a pipeline.
+    Adapters: frozen layers in their own type, tables in 16 bit, and 16 bytes per parameter of the adapters. Offload
+    takes the optimiser's state to the host, of FSDP weights and gradients too. Source: Rajbhandari et al., 2020.
+    """
+    p = _share(t, s)
     fsdp, two = np.asarray(s.zero) >= 3, np.asarray(s.zero) >= 2
-    short = (np.asarray(recipe.half_gradients) > 0) & (np.asarray(s.zero) >= 1)
-    grad, moments = np.where(short, 2.0, 4.0), np.where(short, 16.0, 12.0)
-    grad = np.where(fsdp, 4.0, grad)
-    # FSDP keeps fp32 shards as its weights
-    weight = np.where(fsdp, 0.0, 2.0)
     adapter = np.asarray(s.adapter) > 0
-    trained = np.where(adapter, ADAPTER_SHARE, 1.0)
-    cut = dense / z + routed / ze
-    whole = dense + routed
-    weights = np.where(adapter, recipe.frozen_bytes * np.where(fsdp, cut, whole), weight * whole)
-    gradients = trained * grad * np.where(two, cut, whole)
-    optimiser = trained * (1.0 - s.offload) * moments * cut
-    one = t.layer_params / s.tp + t.expert_params / np.maximum(s.ep, s.tp)
-    flowing = np.where(np.asarray(s.pp) > 1, 6.0 * whole, 8.0 * one + 6.0 * tables)
-    flowing = np.where(adapter, 4.0 * one, flowing)
-    return weights, gradients, optimiser, np.where(fsdp, flowing, 0.0)
+    here = 1.0 - s.offload
+    kept = np.where(fsdp, p.cut, p.whole)
+    frozen = (recipe.frozen_bytes + (2.0 - recipe.frozen_bytes) * p.tables / p.whole) * kept
+    own = np.where(np.asarray(recipe.master) > 0, 0.0, 2.0)  # FSDP's shards are its master copy
+    weights = np.where(fsdp, here * own * p.cut, 2.0 * p.whole)
+    summed = np.where(two, p.cut, p.whole) * np.where(fsdp, here, 1.0)
+    summed = np.where(np.asarray(recipe.released) > 0, p.layer + p.tables, summed)
+    gradients = recipe.gradient * summed
+    optimiser = here * (recipe.master + recipe.moments) * p.cut
+    flowing = np.where(
+        np.asarray(s.pp) > 1,
+        np.minimum(recipe.gathered, 6.0) * p.whole,
+        recipe.gathered * p.layer + recipe.gathered_table * p.tables,
+    )
+    # two layers as they are stored, a third of one unpacked, and a table; frozen weights have no gradients
+    unpacked = np.where(np.asarray(recipe.frozen_bytes) < 1.0, 2.0 / 3.0, 0.0)
+    lean = (2.0 * recipe.frozen_bytes + unpacked) * p.layer + 2.0 * np.minimum(
+        p.tables, t.table_params / s.tp
+    )
+    return (
+        np.where(adapter, np.where(fsdp, here, 1.0) * frozen, weights),
+        np.where(adapter, 0.0, gradients),
+        np.where(adapter, here * ADAPTER_BYTES * s.adapter * np.where(fsdp, p.cut, p.whole), optimiser),
+        np.where(fsdp, np.where(adapter, lean, flowing), 0.0),
+    )
+
+
+def host_bytes(t: Transformer, s: Spread, recipe: Recipe) -> Real:
+    """Bytes of host memory that one device needs: offloaded optimiser state with its gradients in fp32, under FSDP the
+    weights too, and activations that wait there."""
+    p = _share(t, s)
+    adapter, fsdp = np.asarray(s.adapter) > 0, np.asarray(s.zero) >= 3
+    state = (recipe.master + recipe.moments + 4.0 + np.where(fsdp, 2.0, 0.0)) * p.cut
+    light = ADAPTER_BYTES * s.adapter * p.cut + np.where(fsdp, recipe.frozen_bytes, 0.0) * p.cut
+    saved, layers = _kept_layers(t, s, recipe)
+    return s.offload * np.where(adapter, light, state) + s.stash * saved * np.maximum(layers - 2.0, 0.0)
 
 
 def activation_bytes(t: Transformer, s: Spread, recipe: Recipe) -> Real:
-    """(M2) Saved activations of the first stage: micro-batches held x layers x bytes per layer.
+    """(M2) Saved activations of the first stage: micro-batches held x layers x bytes per layer, less what is stashed in
+    host memory.
 
     Per layer A = `saved_bytes`; selective recomputation drops `cheap_bytes`; full keeps the input, 2 x h / t_sp,
     and one layer at a time whole.
     """
-    saved = saved_bytes(t, s, recipe)
-    kept = saved - s.selective * cheap_bytes(t, s, recipe)
+    per_layer, layers = _kept_layers(t, s, recipe)
+    # one layer's are in use, the next one's on their way
+    here = layers - s.stash * np.maximum(layers - 2.0, 0.0)
+    return here * per_layer + np.where(np.asarray(s.full) > 0, saved_bytes(t, s, recipe), 0.0)
+
+
+def _kept_layers(t: Transformer, s: Spread, recipe: Recipe) -> tuple[Real, Real]:
+    """Bytes that a layer keeps until its backward pass, and how many layers of micro-batches the first stage keeps."""
+    kept = saved_bytes(t, s, recipe) - s.selective * cheap_bytes(t, s, recipe)
     tsp = np.where(np.asarray(s.sequence) > 0, s.tp, 1.0)
-    layers = stage_layers(t.layers, s.pp, s.vp)
     held = held_micro_batches(s.micro_batches, s.pp, s.vp, s.in_flight)
     per_layer = s.full * 2.0 * s.tokens * t.hidden / tsp + (1.0 - s.full) * kept
-    return held * layers * per_layer + np.where(np.asarray(s.full) > 0, saved, 0.0)
+    return per_layer, held * stage_layers(t.layers, s.pp, s.vp)
 
 
 def memory_use(t: Transformer, s: Spread, recipe: Recipe, r: MemoryRates) -> MemoryUse:
-    """(M1)-(M4). Logits, 6 bytes per token and vocabulary entry, stand on the last stage, which holds one
+    """(M1)-(M4). Logits, `loss` bytes per token and vocabulary entry, stand on the last stage, which holds one
     micro-batch of activations where the first holds many: the fuller of the two counts."""
-    weights, gradients, optimiser, gathered = state_bytes(t, s, recipe)
+    state = state_bytes(t, s, recipe)
     first = activation_bytes(t, s, recipe)
-    logits = 6.0 * s.tokens * t.vocab / s.tp
+    logits = recipe.loss * s.tokens * t.vocab / s.tp
     held = held_micro_batches(s.micro_batches, s.pp, s.vp, s.in_flight)
-    last = first / np.maximum(held, 1.0) + logits
+    last = first / np.maximum(held, 1.0) + logits / r.activation
     alone = np.asarray(s.pp) <= 1
     on_last = alone | np.asarray(last > first)
-    activations = np.where(alone, first, np.where(on_last, last - logits, first))
-    shown = np.where(on_last, logits, 0.0)
-    state = weights + gradients + optimiser + gathered
-    more = (r.state - 1.0) * state + (r.activation - 1.0) * (activations + shown)
+    activations = np.where(alone, first, np.where(on_last, first / np.maximum(held, 1.0), first))
+    return _use(s, state, activations, np.where(on_last, logits, 0.0), r)
+
+
+def _use(
+    s: Spread, state: tuple[Real, Real, Real, Real], saved: Real, logits: Real, r: MemoryRates
+) -> MemoryUse:
+    """(M4) Each with what tensors take beyond their sum (frozen weights are loaded once), and what is no tensor."""
+    weights, gradients, optimiser, gathered = state
     base = np.where(np.asarray(s.devices) > 1, r.base_bytes, np.minimum(LONE_BYTES, r.base_bytes))
-    return MemoryUse(weights, gradients, optimiser, gathered, activations, shown, base + more)
+    return MemoryUse(
+        weights=np.where(np.asarray(s.adapter) > 0, 1.0, r.state) * weights,
+        gradients=r.state * gradients,
+        optimiser=r.state * optimiser,
+        gathered=r.state * gathered,
+        activations=r.activation * saved,
+        logits=logits,
+        overhead=base,
+    )
+
+
+def held_on(stage: Real, s: Spread) -> Real:
+    """Micro-batches whose activations a stage (from 0) holds at most.
+
+    1F1B p - i; interleaved (2 (p - i - 1) + (v - 1) p + 1) / v, in chunks of a v-th; V-shaped the same on all, counted
+    as interleaved; GPipe all; never more than there are. Source: Narayanan et al., 2021 (warm-up of the schedules);
+    Qi et al., 2024.
+    """
+    p, v, m = s.pp, np.maximum(s.vp, 1.0), s.micro_batches
+    first = held_micro_batches(m, p, v, s.in_flight)
+    left = p - stage
+    chunks = np.where(np.asarray(v) > 1, (2.0 * (left - 1.0) + (v - 1.0) * p + 1.0) / v, left)
+    alike = _vee(s) | (np.asarray(s.in_flight) <= 0)
+    return np.where(alike, first, np.minimum(chunks, m))
+
+
+def _vee(s: Spread) -> NDArray[np.bool_]:
+    """Where a schedule is V-shaped."""
+    balanced = np.asarray((s.in_flight > 0.0) & (s.in_flight < 1.0))
+    alike = np.asarray(s.vp == 2.0) & np.asarray(s.pp > 1.0)
+    found: NDArray[np.bool_] = alike & (np.asarray(s.bubble < VEE) | balanced)
+    return found
+
+
+def fullest(t: Transformer, s: Spread, recipe: Recipe, r: MemoryRates) -> MemoryUse:
+    """The fuller of the first and the last stage: `memory_use`, and where the last stage holds more than one
+    micro-batch (interleaved, GPipe) or the first also has the head (V-shaped), that."""
+    usual = memory_use(t, s, recipe, r)
+    if not np.any(np.asarray(s.pp > 1.0) & (np.asarray(s.vp > 1.0) | np.asarray(s.in_flight <= 0.0))):
+        return usual
+    last = _stage(t, s, recipe, r, np.where(_vee(s), 0.0, s.pp - 1.0))
+    more = np.asarray(s.pp > 1.0) & np.asarray(last.total_bytes > usual.total_bytes)
+    parts = {f.name: np.where(more, getattr(last, f.name), getattr(usual, f.name)) for f in fields(usual)}
+    return MemoryUse(**parts)
+
+
+def stage_memory(t: Transformer, s: Spread, recipe: Recipe, r: MemoryRates) -> tuple[MemoryUse, ...]:
+    """Every stage of one layout, first to last; inner ones have no table, only the last (V-shaped: the first) has
+    logits. Each counts the layers of the largest."""
+    stages = round(float(np.asarray(s.pp)))
+    if stages <= 1:
+        return (memory_use(t, s, recipe, r),)
+    return tuple(_stage(t, s, recipe, r, float(i)) for i in range(stages))
+
+
+def _stage(t: Transformer, s: Spread, recipe: Recipe, r: MemoryRates, stage: Real) -> MemoryUse:
+    """One stage: a table at either end, both on the first of a V; logits where the head is."""
+    vee, i = _vee(s), np.asarray(stage)
+    first, last = i <= 0.0, np.asarray(i >= s.pp - 1.0)
+    tables = np.where(vee, np.where(first, 2.0 - t.tied, 0.0), np.where(first | last, 1.0, 0.0))
+    state = state_bytes(replace(t, vocab=tables * t.vocab), s, recipe)
+    held = held_micro_batches(s.micro_batches, s.pp, s.vp, s.in_flight)
+    saved = activation_bytes(t, s, recipe) * held_on(i, s) / held
+    logits = np.where(np.where(vee, first, last), recipe.loss * s.tokens * t.vocab / s.tp, 0.0)
+    return _use(s, state, saved, logits, r)

@@ -42,11 +42,17 @@ class Kernels:
     parts: float = 1.0
 
     def faster(self, compute: float = 1.0, memory: float = 1.0) -> Kernels:
-        """The same on devices whose matrix units and memory are so many times as fast."""
+        """The same on devices with faster matrix units (and the power that they draw) and memory, by these factors."""
         d = self.device
         matrix = {name: compute * rate for name, rate in d.matrix.items()}
         return replace(
-            self, device=replace(d, matrix=matrix, memory_bytes_per_s=memory * d.memory_bytes_per_s)
+            self,
+            device=replace(
+                d,
+                matrix=matrix,
+                power_w=compute * d.power_w,
+                memory_bytes_per_s=memory * d.memory_bytes_per_s,
+            ),
         )
 
     @property

@@ -10,15 +10,18 @@ from chipwise.parallel.collective import exchange
 from chipwise.parallel.pipeline import batch_time, slowest_stage, stage_layers
 from chipwise.predict.training.layer import head_time, layer_time
 from chipwise.predict.training.operators import Work
-from chipwise.predict.training.values import ADAPTER_SHARE, Cluster, Rates, Recipe, Spread, Transformer
+from chipwise.predict.training.values import Cluster, Rates, Recipe, Spread, Transformer
 from chipwise.units import Real
 
-# Of one device's share of its host: two sockets of eight DDR5 channels feed eight devices (assumed).
-HOST_MEMORY_BYTES_PER_S = 40e9
+# What Adam on the host moves per second for one device, whose share of two sockets is 40 GB/s: fitted by hand to two
+# published cells (DeepSpeed 0.14, Llama-2-7B on 8 A800: ZeRO-2 takes 2.3 times as long with its optimiser there).
+HOST_BYTES_PER_S = 6e9
 # Bytes per parameter of Adam in mixed precision: reads the gradient and reads and writes the fp32 weight and both
-# moments (4 + 3 x 8). In host memory the gradient goes out in fp32 and the weight comes back in 16 bit.
+# moments (4 + 3 x 8). In host memory the gradient goes out in fp32 and the weight comes back in 16 bit; of cut
+# gradients (ZeRO-2, FSDP) those of every micro-batch go out in 16 bit and are summed there (read 2 + 4, write 4).
 UPDATE_BYTES = 28.0
 OFFLOAD_BYTES = 6.0
+SUM_BYTES = 10.0
 NODE = 8.0  # devices of a host, at most: straggling grows with the number of hosts
 BUCKETS = 8.0  # calls that the gradients of a step are summed in
 
@@ -31,7 +34,8 @@ class StepTime:
 
     `compute_s` are products, cores and recomputation, `passes_s` element-wise work, `head_s` the head,
     `host_s` what waiting for the host adds, `tp_s`, `cp_s`, `ep_s`, `pp_s`, `dp_s` exposed communication,
-    `bubble_s` the pipeline's, `straggle_s` what waiting for the slowest node adds.
+    `bubble_s` the pipeline's, `straggle_s` what waiting for the slowest node adds, `stash_s` what fetching activations
+    from host memory adds.
     """
 
     compute_s: Real
@@ -46,13 +50,14 @@ class StepTime:
     dp_s: Real
     optimiser_s: Real
     straggle_s: Real
+    stash_s: Real
 
     @property
     def total_s(self) -> Real:
         """Seconds that pass."""
         a = self.compute_s + self.passes_s + self.head_s + self.host_s + self.tp_s + self.cp_s
         b = self.ep_s + self.pp_s + self.bubble_s + self.dp_s + self.optimiser_s + self.straggle_s
-        return a + b
+        return a + b + self.stash_s
 
     @property
     def exposed_s(self) -> Real:
@@ -75,8 +80,7 @@ def rank_params(t: Transformer, s: Spread) -> tuple[Real, Real]:
 def step_time(t: Transformer, s: Spread, c: Cluster, recipe: Recipe, r: Rates, work: Work) -> StepTime:
     """(11)-(15). T = (m stage + bubble + exposed gradients + optimiser) (1 + j log2 nodes).
 
-    The optimiser reads and writes 28 bytes per parameter of the rank; in host memory it sends gradients in fp32 and
-    takes weights back in 16 bit, 6 bytes over the host link.
+    Optimiser: `_update`.
     """
     layer, head = layer_time(t, s, c, recipe, r, work), head_time(r, work)
     device, total = layer.device_s, layer.total_s
@@ -86,13 +90,7 @@ def step_time(t: Transformer, s: Spread, c: Cluster, recipe: Recipe, r: Rates, w
     ramp = stage_layers(t.layers, s.pp, s.vp) * total + hop
     computed = batch_time(stage, ramp, m, s.pp, s.vp, s.bubble)
     gradients = _gradients(t, s, c, recipe, r, computed, m)
-    local = np.where(np.asarray(s.adapter) > 0, ADAPTER_SHARE, 1.0) * _kept(t, s)
-    here = (1.0 - s.offload) * UPDATE_BYTES * local / (r.memory * c.memory_bytes_per_s)
-    away = s.offload * (
-        OFFLOAD_BYTES * local / c.host_bytes_per_s + UPDATE_BYTES * local / HOST_MEMORY_BYTES_PER_S
-    )
-    update = here + away
-    update = np.where(np.asarray(recipe.optimiser) > 0, update + r.step_s, 0.0)
+    update = np.where(np.asarray(recipe.optimiser) > 0, _update(t, s, c, recipe, r, m) + r.step_s, 0.0)
     nodes = np.maximum(s.devices / np.minimum(c.domain, NODE), 1.0)
     body = computed + gradients + update
     # the slowest stage's time by cause: its layers' work, then what is left of it for the head
@@ -102,7 +100,7 @@ def step_time(t: Transformer, s: Spread, c: Cluster, recipe: Recipe, r: Rates, w
         compute_s=count * computing,
         passes_s=count * layer.passes_s,
         head_s=m * (stage - hop) - count * total,
-        host_s=count * (total - device),
+        host_s=count * (total - device - layer.stash_s),
         tp_s=count * layer.tp_s,
         cp_s=count * layer.cp_s,
         ep_s=count * layer.experts_s,
@@ -111,7 +109,29 @@ def step_time(t: Transformer, s: Spread, c: Cluster, recipe: Recipe, r: Rates, w
         dp_s=gradients,
         optimiser_s=update,
         straggle_s=body * r.straggle * np.log2(nodes),
+        stash_s=count * layer.stash_s,
     )
+
+
+def _update(t: Transformer, s: Spread, c: Cluster, recipe: Recipe, r: Rates, m: Real) -> Real:
+    """(14) The optimiser reads and writes 20 bytes per parameter that the rank keeps, beside its moments.
+
+    In host memory: gradients in fp32 go out and weights in 16 bit come back over the host link, 6 bytes, and Adam runs
+    at the host's pace. Cut gradients go out in every micro-batch; FSDP fetches its cut weights twice in each.
+    """
+    local = np.where(np.asarray(s.adapter) > 0, s.adapter, 1.0) * _kept(t, s)
+    moved = UPDATE_BYTES - 16.0 + 2.0 * np.asarray(recipe.moments)
+    here = (1.0 - s.offload) * moved * local / (r.memory * c.memory_bytes_per_s)
+    host = c.host_bytes_per_s
+    once = OFFLOAD_BYTES / host + UPDATE_BYTES / HOST_BYTES_PER_S
+    each = np.where(np.asarray(s.zero) >= 2, 2.0 / host + SUM_BYTES / HOST_BYTES_PER_S, 0.0)
+    each = each + np.where(np.asarray(s.zero) >= 3, 4.0 / host, 0.0)
+    # adapters: FSDP fetches frozen weights from the host for every pass
+    held, _ = rank_params(t, s)
+    z = np.maximum(s.shard, 1.0)
+    frozen = recipe.frozen_bytes * held / z * (2.0 + s.full) / host
+    frozen = np.where((np.asarray(s.adapter) > 0) & (np.asarray(s.zero) >= 3), frozen, 0.0)
+    return here + s.offload * (local * (once + m * each) + m * frozen)
 
 
 def _kept(t: Transformer, s: Spread) -> Real:
@@ -146,7 +166,7 @@ def _gradients(
     """
     n = s.dp * s.cp
     held, experts = rank_params(t, s)
-    dense = np.where(np.asarray(s.adapter) > 0, ADAPTER_SHARE * held, held - experts)
+    dense = np.where(np.asarray(s.adapter) > 0, s.adapter * held, held - experts)
     experts = np.where(np.asarray(s.adapter) > 0, 0.0, experts)
     fsdp = np.asarray(s.zero) >= 3
     times = np.where(fsdp & (np.asarray(recipe.regather) > 0), m, 1.0)

@@ -15,9 +15,7 @@ from chipwise.parallel.collective import CollectiveParameters, Kind
 from chipwise.parallel.network import Network
 from chipwise.units import Array, Real
 
-__all__ = ["ADAPTER_SHARE", "Cluster", "Rates", "Recipe", "Spread", "Transformer", "take"]
-
-ADAPTER_SHARE = 0.01  # of the weights that adapters train: 2 r / h, rank 32 on a width of 6 thousand
+__all__ = ["Adapters", "Cluster", "Rates", "Recipe", "Spread", "Transformer", "take"]
 
 T = TypeVar("T")
 
@@ -106,6 +104,17 @@ class Transformer:
 
 
 @dataclass(frozen=True, slots=True)
+class Adapters:
+    """Low-rank adapters: two matrices of `rank` beside every product of the `targets`: attention, linear (feed-forward
+    and shared experts too), experts (routed ones too). `dora` trains the norms of the weights as well (Liu et al.,
+    2024)."""
+
+    rank: int = 16
+    targets: str = "linear"
+    dora: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Spread:
     """How the work is spread over devices: degrees, and the batch. Devices: tp x pp x cp x dp.
 
@@ -119,8 +128,9 @@ class Spread:
     | full, selective | | share of layers recomputed whole; 1: attention core and softmax recomputed |
     | bubble | | share of the 1F1B bubble that the schedule leaves (zero-bubble: 1/3, V-shaped 0.1) |
     | in_flight | | of p micro-batches, how many wait: 1 1F1B, 1/2 and 1/3 V-shaped; 0: GPipe, all of them |
-    | adapter | | 1: LoRA, base weights frozen |
+    | adapter | | share of the parameters that adapters train, base weights frozen; 0: all are trained |
     | offload | | share of the optimiser state kept in host memory |
+    | stash | | share of what layers save for their backward pass that waits in host memory |
     | gather | | 1: context-parallel ranks gather K and V before the core; 0: they pass them round a ring |
     """
 
@@ -142,6 +152,7 @@ class Spread:
     in_flight: Real = 1.0
     adapter: Real = 0.0
     offload: Real = 0.0
+    stash: Real = 0.0
     gather: Real = 0.0
 
     @property
@@ -173,6 +184,7 @@ class Cluster:
     | axes | | dimensions of a torus; 0: any other fabric |
     | mesh | | 1: a link between every pair, of which a group of t uses t - 1 |
     | host_bytes_per_s | | to host memory, for offload |
+    | host_memory_bytes | | of the host, a device's share: the most that is on offer; infinite where nobody says |
     """
 
     wide: Real
@@ -185,6 +197,7 @@ class Cluster:
     axes: Real = 0.0
     mesh: Real = 0.0
     host_bytes_per_s: Real = 25e9
+    host_memory_bytes: Real = np.inf
 
     @property
     def network(self) -> Network:
@@ -204,12 +217,25 @@ class Recipe:
     | fused | 1: collectives of tp and cp can hide behind products |
     | compiled | 1: one program per step, no host work per layer (XLA, Neuron) |
     | graphs | 1: CUDA graphs |
+    | hides_experts | 1: dispatch and combine run behind another micro-batch's products (DualPipe) |
     | regather | 1: FSDP gathers weights again for every micro-batch |
     | broadcast | 1: ZeRO-1 sends weights rank by rank |
     | flat | 1: gradients go round all ranks in one ring, each over its own NIC |
     | optimiser | 1: the step holds the optimiser; 0: forward and backward only |
-    | half_gradients | 1: fp16 gradients under ZeRO (DeepSpeed), else fp32 |
     | frozen_bytes | bytes per frozen parameter under adapters |
+    | dora | 1: adapters rescale every weight by its norm (DoRA): one more pass over the weights |
+    | master | bytes per trained parameter of a copy in full precision beside the weights that compute; FSDP cuts it up
+    and keeps no other |
+    | moments | bytes per trained parameter of the optimiser's state (Adam in fp32: 8) |
+    | gradient | bytes per trained parameter of gradients, as they are summed over micro-batches |
+    | released | 1: the optimiser runs inside the backward pass, one layer's gradients are held at a time |
+    | loss | bytes per token and entry of the vocabulary at the peak of the loss: logits, a copy, their gradient |
+    | operand | bytes per entry that a product saves for its backward pass: 2, of fp8 1 |
+    | gathered, gathered_table | bytes per parameter of a layer, of a table, that FSDP gathered: weights, the next ones,
+    gradients |
+    | dropped | share of what a layer saves that selective recomputation by operator drops; 0: norms and activations |
+    | masks | 1: dropout keeps a mask of a byte per entry, twice a layer |
+    | adapter_passes | passes over inputs and outputs of adapted products, forward: dropout, scale, add; 0: fused |
     """
 
     operand_bytes: Real = 2.0
@@ -218,12 +244,24 @@ class Recipe:
     fused: Real = 1.0
     compiled: Real = 0.0
     graphs: Real = 0.0
+    hides_experts: Real = 0.0
     regather: Real = 1.0
     broadcast: Real = 0.0
     flat: Real = 0.0
     optimiser: Real = 1.0
-    half_gradients: Real = 0.0
     frozen_bytes: Real = 2.0
+    adapter_passes: Real = 0.0
+    dora: Real = 0.0
+    master: Real = 4.0
+    moments: Real = 8.0
+    gradient: Real = 4.0
+    released: Real = 0.0
+    loss: Real = 6.0
+    operand: Real = 2.0
+    gathered: Real = 8.0
+    gathered_table: Real = 6.0
+    dropped: Real = 0.0
+    masks: Real = 1.0
 
 
 @dataclass(frozen=True, slots=True)

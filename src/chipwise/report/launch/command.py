@@ -55,13 +55,13 @@ class Command:
         """A command of a tool by id: `program` as the shell reads it, then arguments that stand for themselves."""
         return Command(get_tool(tool), " ".join((program, *map(_word, arguments))))
 
-    def option(self, name: str, value: object = None, *, when: bool = True) -> Command:
-        """The command with an option more; a flag has no value. Raises `KeyError` for one that the table of
-        documented options does not hold."""
+    def option(self, name: str, *values: object, when: bool = True) -> Command:
+        """The command with an option more, with its values; a flag has none (nor has None). Raises `KeyError`
+        for one that the table of documented options does not hold."""
         if not when:
             return self
         self._documented(name)
-        text = name if value is None else f"{name} {_word(value)}"
+        text = " ".join((name, *(_word(value) for value in values if value is not None)))
         return replace(self, parts=(*self.parts, text))
 
     def on_others(self, name: str) -> Command:

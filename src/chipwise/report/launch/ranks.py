@@ -40,7 +40,12 @@ def startable(spec: TrainSpec, target: str) -> None:
             f"{tool.name} does not run on {spec.machine.chip}",
             f"it runs on chips of {', '.join(tool.vendors)}",
         )
-    if spec.tuned and target != "torchrun":
+    if target == "trl" and not spec.tuned:
+        raise UsageError(
+            f"{tool.name} trains published weights, the plan starts from random ones",
+            "plan with --task finetune",
+        )
+    if spec.tuned and target not in ("torchrun", "trl"):
         what = "all weights" if spec.tuned == "full" else f"{spec.tuned} adapters"
         raise UsageError(
             f"the plan trains {what} of a published model, {tool.name} starts from random weights here",

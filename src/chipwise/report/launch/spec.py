@@ -185,7 +185,8 @@ class Network:
 @dataclass(frozen=True, slots=True)
 class TrainSpec:
     """A training run: layout, batch, and the dimensions of the network. `tuned` is "" from random weights, else how
-    published weights are trained on: full, lora or qlora. `recomputed` is the share of layers that
+    published weights are trained on: full, lora or qlora; `rank`, `targets` and `dora` are those of adapters.
+    `recomputed` is the share of layers that
     run again in the backward pass, `offload` that of the optimiser in host memory; `schedule` is "" without stages.
     `save_steps` are those between two checkpoints; `one_queue`: a GPU before Blackwell, where kernels overlap with
     communication in the right order only when they are launched through one queue."""
@@ -215,6 +216,9 @@ class TrainSpec:
     expected: tuple[str, ...]
     save_steps: int
     one_queue: bool
+    rank: int = 16
+    targets: str = "linear"
+    dora: bool = False
 
 
 Spec = ServeSpec | TrainSpec

@@ -7,10 +7,17 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from chipwise.predict.training.dims import plain
-from chipwise.predict.training.memory import MemoryRates, memory_use
-from chipwise.predict.training.stages import fullest, held_on, stage_memory
-from chipwise.predict.training.values import Recipe, Spread
+from chipwise.predict.training.dims import adapter_share, plain
+from chipwise.predict.training.memory import (
+    MemoryRates,
+    activation_bytes,
+    fullest,
+    held_on,
+    host_bytes,
+    memory_use,
+    stage_memory,
+)
+from chipwise.predict.training.values import Adapters, Recipe, Spread
 from chipwise.search.training_space import SCHEDULES
 
 GPT = plain(32, 4096, 32, 16384, 51200, tied=False)
@@ -92,3 +99,48 @@ def test_arrays_of_layouts_are_as_one_by_one() -> None:
     together = fullest(WIDE, many, Recipe(), MemoryRates()).total_bytes
     alone = [float(np.asarray(fullest(WIDE, s, Recipe(), MemoryRates()).total_bytes)) for s in every]
     assert np.asarray(together) == pytest.approx(alone)
+
+
+def held(s: Spread, **policy: float) -> float:
+    return float(np.asarray(memory_use(GPT, s, Recipe(**policy), RAW).total_bytes))
+
+
+def test_policies_take_what_they_keep() -> None:
+    """32 layers of 4096 with two tables: P parameters, of which one device keeps all."""
+    one = Spread(global_batch=1.0, seq=128.0, zero=0.0)
+    p = float(GPT.params)
+    assert held(one) - held(one, moments=2.03) == pytest.approx((8.0 - 2.03) * p)
+    assert held(one) - held(one, gradient=2.0) == pytest.approx(2.0 * p)
+    assert held(one) - held(one, master=0.0) == pytest.approx(4.0 * p)
+    freed = held(one) - held(one, released=1.0)
+    tables = 2.0 * float(GPT.table_params)
+    assert freed == pytest.approx(4.0 * (p - float(GPT.layer_params) - tables))
+    assert held(one) - held(one, loss=0.75) == pytest.approx(5.25 * 128 * 51200)
+
+
+def test_what_waits_in_host_memory_leaves_the_device() -> None:
+    """FSDP sends weights and gradients along with the optimiser's state: 16 bytes per parameter of a shard."""
+    s = Spread(dp=8.0, global_batch=8.0, seq=128.0, zero=3.0, shard=8.0)
+    away = replace(s, offload=1.0)
+    p = float(GPT.params) / 8.0
+    assert held(s) - held(away) == pytest.approx(16.0 * p)
+    assert float(np.asarray(host_bytes(GPT, away, Recipe()))) == pytest.approx(18.0 * p)
+    deep = replace(DEEP, stash=1.0)
+    here, left = (float(np.asarray(activation_bytes(GPT, x, Recipe()))) for x in (DEEP, deep))
+    assert here - left == pytest.approx(float(np.asarray(host_bytes(GPT, deep, Recipe()))))
+
+
+def test_frozen_tables_stay_in_16_bit() -> None:
+    """NF4 leaves embedding and head alone: 0.53 bytes for each parameter of layers, 2 for those of tables."""
+    s = Spread(global_batch=1.0, seq=128.0, zero=0.0, adapter=0.01)
+    use = memory_use(GPT, s, Recipe(frozen_bytes=0.53), RAW)
+    tables = 2.0 * float(GPT.table_params)
+    assert float(np.asarray(use.weights)) == pytest.approx(0.53 * (float(GPT.params) - tables) + 2.0 * tables)
+
+
+def test_adapters_have_the_parameters_that_peft_counts() -> None:
+    """Rank 16 on all linear layers of Llama-3.1-8B: 41,943,040 (PEFT); on attention 13,631,488."""
+    llama = plain(32, 4096, 32, 14336, 128256, kv_heads=8, gated=True, tied=False)
+    p = float(llama.params)
+    assert adapter_share(llama, Adapters()) * p == pytest.approx(41_943_040)
+    assert adapter_share(llama, Adapters(targets="attention")) * p == pytest.approx(13_631_488)
