@@ -283,7 +283,7 @@ def _below(f: Figure, most: float) -> float:
 def _age(price: PriceRecord) -> str:
     if price.stale:
         return "; no price from the last 90 days"
-    return f"; price of {price.date}" if price.newest else ""
+    return f"; price of {price.date}" if price.date else ""
 
 
 def train_view(report: TrainReport, command: str = "", *, everything: bool = False) -> Table:
