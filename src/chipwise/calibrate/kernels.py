@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from chipwise.calibrate.effects import Effects, Level, Quantity
 from chipwise.calibrate.fit import Priced, Times, fit, priced
-from chipwise.calibrate.kernel_priors import PRIORS
+from chipwise.calibrate.kernel_priors import PRIORS, WORTH
 from chipwise.calibrate.kernel_questions import Questions, taken
 from chipwise.calibrate.kernel_rows import groups_of, kernel_rows, known
 from chipwise.calibrate.parameter import Parameter
@@ -49,7 +49,7 @@ _UNSEEN_SHAPES = 1.08
 OVERALL_SPREAD = 0.01
 CHIP_SPREAD = 0.3
 LEVEL_SHARE = 0.2  # of the spread that an effect on more than a chip had before any row was seen
-_NEGLIGIBLE = 0.035  # of log(factor): leaving these out moves no median by 0.1 points
+_NEGLIGIBLE = 0.035  # of log(factor), of corrections: leaving these out moves no median by 0.1 points
 
 
 def calibrate_kernels(
@@ -57,8 +57,10 @@ def calibrate_kernels(
     chips: Mapping[str, Chip],
     priors: Mapping[str, Mapping[str, Quantity]] = PRIORS,
     only: Sequence[str] = (),
+    worth: float = WORTH,
 ) -> dict[str, Effects]:
-    """Effects of every group of operators (of `only` these) with measured rows: questions with `latency_us`.
+    """Effects of every group of operators (of `only` these) with measured rows: questions with `latency_us`. Those that
+    are not `worth` a number stay at their prior.
 
     Pure; rows of unknown chips are passed over.
     """
@@ -73,7 +75,7 @@ def calibrate_kernels(
         rows = kernel_rows(taken(asked, index), chips, group)
         full = _FULL_WEIGHT_S.get(group, 0.0)
         weight = np.clip(rows.measured_s / full, _LEAST_WEIGHT, 1.0) if full else None
-        out[group] = fit(replace(rows, weight=weight), priors[group])
+        out[group] = fit(replace(rows, weight=weight), priors[group], worth=worth)
     return out
 
 
@@ -112,11 +114,13 @@ def _priced(
         yield Priced(index, rows, found, _UNSEEN_SHAPES, unseen, generation_seen)
 
 
-def kernel_parameters(effects: Mapping[str, Effects], source: str) -> dict[str, Parameter]:
-    """Fitted effects as parameters to write down; factors that the rows hardly told are left out."""
+def kernel_parameters(
+    effects: Mapping[str, Effects], source: str, least: float = 0.0
+) -> dict[str, Parameter]:
+    """Fitted effects as parameters to write down, without factors nearer to 1 than `least` that rows hardly told."""
     out: dict[str, Parameter] = {}
     for group, fitted in effects.items():
-        out |= fitted.parameters(group, source, _NEGLIGIBLE)
+        out |= fitted.parameters(group, source, least)
     return out
 
 
@@ -130,12 +134,12 @@ def corrected_kernels(
         group: _prior(effects, mine.isdisjoint(effects.keys_of("generation")))
         for group, effects in numbers.kernels.items()
     }
-    found = calibrate_kernels(asked, chips, priors)
+    found = calibrate_kernels(asked, chips, priors, worth=0.0)
     merged = {
         group: replace(fitted, table={**numbers.kernels[group].table, **fitted.table})
         for group, fitted in found.items()
     }
-    return kernel_parameters(merged, source)
+    return kernel_parameters(merged, source, _NEGLIGIBLE)
 
 
 def _prior(known: Effects, fresh: bool) -> dict[str, Quantity]:

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from chipwise.calibrate.effects import Effects, Level, Quantity
 from chipwise.calibrate.fit import Priced, Rows, fit
+from chipwise.calibrate.kernel_priors import WORTH
 from chipwise.calibrate.kernel_questions import Questions, alike, op_of, run_of, taken
 from chipwise.calibrate.parameter import Parameter
 from chipwise.catalog.chip import Chip
@@ -78,7 +79,7 @@ def calibrate_systolic(asked: Questions, chips: Mapping[str, Chip]) -> dict[str,
         index = _index(asked, chips, group)
         if len(index):
             rows = systolic_rows(taken(asked, index), chips, group, out)
-            out[group] = fit(rows, {name: PRIORS[name] for name in names})
+            out[group] = fit(rows, {name: PRIORS[name] for name in names}, worth=WORTH)
     return out
 
 
@@ -96,7 +97,7 @@ def priced_systolic(
         if len(index):
             found = effects.get(group) or Effects({n: PRIORS[n] for n in names}, {})
             rows = systolic_rows(taken(asked, index), chips, group, effects)
-            known = np.isin(rows.labels["chip"], [k[2] for k in found.table if k[1] == "chip"])
+            known = np.isin(rows.labels["chip"], found.keys_of("chip"))
             yield Priced(index, rows, found, _UNSEEN_SHAPES, 0.0, known)
 
 

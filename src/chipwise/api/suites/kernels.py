@@ -268,13 +268,16 @@ def _report(m: Measured, found: Residuals, key: str) -> Validation:
 
 
 def _gpus(fitted: _Fitted) -> Mapping[str, Parameter]:
-    return kernel_parameters(fitted.gpus, shipped_parameters().table["simt.gemm.compute_share.all"].source)
+    return kernel_parameters(fitted.gpus, _source("simt.gemm."))
 
 
 def _arrays(fitted: _Fitted) -> Mapping[str, Parameter]:
-    source = shipped_parameters().table["systolic.gemm.compute_share.all"].source
-    groups = [effects.parameters(group, source) for group, effects in fitted.arrays.items()]
-    return {name: p for group in groups for name, p in group.items()}
+    return kernel_parameters(fitted.arrays, _source("systolic.gemm."))
+
+
+def _source(start: str) -> str:
+    """What shipped numbers of this kind say they were fitted on."""
+    return next(p.source for name, p in shipped_parameters().table.items() if name.startswith(start))
 
 
 KERNELS = Suite(
