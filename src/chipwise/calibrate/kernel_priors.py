@@ -367,7 +367,5 @@ PRIORS: Mapping[str, Mapping[str, Quantity]] = {
 }
 """Quantities of every group of operators that is fitted together."""
 
-_MAIN = ("simt.gemm", "simt.prompt", "simt.decode", "simt.experts")
-WORTH: Mapping[str, float] = {group: 0.6 if group in _MAIN else 1.05 for group in PRIORS}
-"""What a number must explain to ship (`fit`): less of operators in which language models spend their time. Together the
-least that keeps to one number for two cells."""
+WORTH = 0.71
+"""What a number must explain to ship (`fit`): the least that keeps to one number for two cells."""

@@ -59,7 +59,7 @@ def calibrate_kernels(
     chips: Mapping[str, Chip],
     priors: Mapping[str, Mapping[str, Quantity]] = PRIORS,
     only: Sequence[str] = (),
-    worth: Mapping[str, float] = WORTH,
+    worth: float = WORTH,
 ) -> dict[str, Effects]:
     """Effects of every group of operators (of `only` these) with measured rows: questions with `latency_us`. Those that
     are not `worth` a number stay at their prior.
@@ -77,7 +77,7 @@ def calibrate_kernels(
         rows = kernel_rows(taken(asked, index), chips, group)
         full = _FULL_WEIGHT_S.get(group, 0.0)
         weight = np.clip(rows.measured_s / full, _LEAST_WEIGHT, 1.0) if full else None
-        out[group] = fit(replace(rows, weight=weight), priors[group], worth=worth.get(group, 0.0))
+        out[group] = fit(replace(rows, weight=weight), priors[group], worth=worth)
     return out
 
 
@@ -166,7 +166,7 @@ def label_trials(asked: Questions, chips: Mapping[str, Chip]) -> Iterator[LabelT
             for half in (0, 1) if len(values) > 1 else ():
                 out = dealt[codes] == half
                 kept, left = rows.take(np.flatnonzero(~out)), rows.take(np.flatnonzero(out))
-                both = [left.predict(fit(kept, p, worth=WORTH[group])) for p in (priors, rest)]
+                both = [left.predict(fit(kept, p, worth=WORTH)) for p in (priors, rest)]
                 yield LabelTrial(label, left.measured_s, *both)
 
 
@@ -180,7 +180,7 @@ def corrected_kernels(
         group: _prior(effects, mine.isdisjoint(effects.keys_of("generation")))
         for group, effects in numbers.kernels.items()
     }
-    found = calibrate_kernels(asked, chips, priors, worth={})
+    found = calibrate_kernels(asked, chips, priors, worth=0.0)
     merged = {
         group: replace(fitted, table={**numbers.kernels[group].table, **fitted.table})
         for group, fitted in found.items()
