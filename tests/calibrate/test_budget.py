@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from chipwise.api.suites.kernels import CELL, measured_columns
+from chipwise.calibrate.kernels import fitted_names
 from chipwise.calibrate.parameters import shipped_parameters
 
 TRUTH = Path(__file__).resolve().parents[3] / "shared" / "truth"
@@ -45,4 +47,16 @@ def test_fitted_numbers_stay_within_half_of_the_cells(suite: str) -> None:
         if name.startswith(prefixes) and not any(part in name for part in counted)
     ]
     assert fitted, "the suite ships no numbers: is its prefix still right?"
+    assert len(fitted) <= len(cells) / 2, (len(fitted), len(cells))
+
+
+def test_kernels_stay_within_half_of_their_cells() -> None:
+    path = TRUTH / "kernels.parquet"
+    if not path.is_file():
+        pytest.skip(f"{path.name} is not beside the checkout")
+    pytest.importorskip("pyarrow", reason="needs the parquet extra")
+    columns = measured_columns([str(path)], shipped_parameters()).columns
+    cells = set(zip(*(columns[name].tolist() for name in CELL), strict=True))
+    fitted = fitted_names(shipped_parameters().table)
+    assert fitted, "the suite ships no numbers: are its prefixes still right?"
     assert len(fitted) <= len(cells) / 2, (len(fitted), len(cells))

@@ -127,3 +127,30 @@ def test_rows_that_are_alike_share_a_scatter_of_their_own() -> None:
     assert 0.7 < inside[size:].mean() < 0.9
     again = Effects.of(effects.parameters("k", "test"), "k", PRIOR)
     assert again.scatter == effects.scatter
+
+
+def test_what_is_not_worth_a_number_falls_back_to_its_relatives() -> None:
+    """Ten chips of two generations: generations differ, one chip differs from its own, nine do not."""
+    chips = np.array([f"c{i}" for i in range(10)]).repeat(40)
+    labels = {"generation": np.where(np.arange(400) < 200, "old", "new"), "chip": chips}
+    own = np.where(chips == "c7", 0.3, 0.0)
+    noise = 0.02 * np.random.default_rng(0).standard_normal(400)
+    seconds = np.exp(np.where(labels["generation"] == "old", 1.0, 0.0) + own + noise)
+    prior = {"x": Quantity(1.0, 1.0, "s", (Level(("generation",), 1.0), Level(("chip",), 0.5)))}
+    rows = Rows(labels, seconds, lambda values, index: np.broadcast_to(values["x"], len(index)) * 1.0)
+    whole, few = fit(rows, prior), fit(rows, prior, worth=1.0)
+    assert len(whole.table) == 13
+    assert {key for _, level, key in few.table if level == "chip"} == {"c7"}
+    assert len([1 for _, level, _ in few.table if level != "chip"]) <= 2
+    assert np.median(np.abs(np.log(rows.predict(few) / seconds))) < 0.03
+    assert few.keys_of("chip") == whole.keys_of("chip"), "what was measured stays known"
+    again = Effects.of(few.parameters("x", "test"), "x", prior)
+    assert again.keys_of("chip") == whole.keys_of("chip")
+    assert np.allclose(again.values(labels)["x"], few.values(labels)["x"], rtol=1e-3)
+    seen, other = (log_spread(rows.take(np.arange(1)), few), log_spread(_renamed(rows), few))
+    assert other[0] > 2.0 * seen[0], "a chip that no row had"
+
+
+def _renamed(rows: Rows) -> Rows:
+    one = rows.take(np.arange(1))
+    return Rows({**one.labels, "chip": np.array(["none"])}, one.measured_s, one.model)

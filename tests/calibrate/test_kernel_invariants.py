@@ -58,18 +58,20 @@ FEW_WAVES = {"t4": 1.09, "a30": 1.09}
 # at most. Each has measured rows (`test_exceptions_have_measured_rows`). Why: products of scaled and of unpacked types
 # are not split over k, so that few rows and few columns leave units idle where a 16-bit product is split (fitted with
 # a split, the error of fp8 at few rows is 14 instead of 9 %); unpacking takes time at many rows; fp8 caches are
-# converted. TensorRT-LLM's experts of 16 bits run a faster library than its unpacked and block-scaled ones.
+# converted. TensorRT-LLM's experts of 16 bits run a faster library than its unpacked and block-scaled ones; 4-bit
+# experts of vLLM fill their tiles slowly, which shows on Thor, a chip of few units that was never measured.
 SLOWER: Mapping[tuple[str, str, str], float] = {
     ("gemm", "bf16", "fp8"): 2.4,
     ("gemm", "bf16", "fp8_block"): 3.2,
-    ("gemm", "bf16", "int8"): 3.4,
+    ("gemm", "bf16", "int8"): 4.9,
     ("gemm", "bf16", "int8_wo"): 4.2,
     ("gemm", "bf16", "int4"): 4.4,
     ("gemm", "fp32", "bf16"): 1.7,
     ("experts", "bf16", "fp8_block"): 1.45,
-    ("experts", "bf16", "int4"): 4.4,
+    ("experts", "bf16", "int4"): 4.6,
     ("experts", "bf16", "mxfp4"): 3.1,
-    ("experts", "fp8_block", "nvfp4"): 1.4,
+    ("experts", "fp8", "nvfp4"): 2.3,
+    ("experts", "fp8_block", "nvfp4"): 1.8,
     ("decode", "bf16", "fp8"): 2.8,
 }
 NARROWER = {

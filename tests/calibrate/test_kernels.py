@@ -100,7 +100,7 @@ def test_other_families_and_unknown_chips_are_left_out() -> None:
 
 @pytest.mark.skipif(not TRUTH.exists(), reason="the truth tables are not beside the checkout")
 def test_unseen_shapes_of_the_truth_table() -> None:
-    """Half of a sample of the shapes is fitted, the other half priced; coarse bounds, the suite has fine ones."""
+    """Half of a sample of the shapes is fitted, the other half priced; coarse bounds, as few rows keep few numbers."""
     parquet = pytest.importorskip("pyarrow.parquet", reason="needs the parquet extra")
     names = [*TEXT, *NUMBERS, "latency_us", "chip_known"]
     table = parquet.read_table(TRUTH, columns=names)
@@ -129,7 +129,7 @@ def test_unseen_shapes_of_the_truth_table() -> None:
     inside = (times.low_s < measured) & (measured < times.high_s)
     assert answered[test["chip_known"] == 1].mean() > 0.98
     bounds = {"gemm": (30e-6, 0.10), "attention_prefill": (50e-6, 0.15), "attention_decode": (50e-6, 0.17),
-              "moe": (50e-6, 0.20), "layernorm": (0, 0.16), "elementwise": (0, 0.16)}  # fmt: skip
+              "moe": (50e-6, 0.23), "layernorm": (0, 0.16), "elementwise": (0, 0.16)}  # fmt: skip
     for op, (least_s, median) in bounds.items():
         counted = answered & (test["op"] == op) & (measured >= least_s)
         assert np.median(error[counted]) < median, op

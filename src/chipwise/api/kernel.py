@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 from chipwise.api.kernel_network import Joined, joined, limit
 from chipwise.api.loaded import find_chip
 from chipwise.api.requests.kernel import ELEMENTWISE, LAUNCHES, OPERATORS, KernelRequest
-from chipwise.calibrate.kernel_exchanges import FABRICS, exchange_tiers
 from chipwise.calibrate.kernel_questions import (
     DEFAULTS,
     DTYPES,
     EXCHANGES,
+    FABRICS,
     ROUTINGS,
     ROW_WORK,
     exponent_of,
@@ -28,7 +28,7 @@ from chipwise.calibrate.kernel_questions import (
     questions,
     run_of,
 )
-from chipwise.calibrate.kernel_rows import Kernels, groups_of, known
+from chipwise.calibrate.kernel_rows import Kernels, exchange_tiers, groups_of, known
 from chipwise.calibrate.kernels import price_measured
 from chipwise.calibrate.parameter import Z80
 from chipwise.calibrate.parameters import Parameters, shipped_parameters

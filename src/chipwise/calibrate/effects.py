@@ -6,9 +6,9 @@ its chip, ... Here are their priors, their values, and how they are named when t
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache, partial
+from functools import cache, cached_property, partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,7 @@ from chipwise.units import Array
 
 __all__ = [
     "SCATTER", "SCATTER_EDGES_S", "Effect", "Effects", "Group", "Labels", "Level", "Quantity", "label_codes", "seen",
+    "told",
 ]  # fmt: skip
 
 Labels = Mapping[str, NDArray[np.str_]]
@@ -81,12 +82,16 @@ class Effect:
 
 @dataclass(frozen=True)
 class Effects:
-    """All effects of one formula, by (quantity, level, key); rows whose key is unknown get the prior's 0."""
+    """All effects of one formula, by (quantity, level, key); rows whose key is unknown get the prior's 0.
+
+    `labels`: by attribute the values that rows had and no effect tells, as none was worth a number.
+    """
 
     quantities: Mapping[str, Quantity]
     table: Mapping[tuple[str, str, str], Effect]
     scatter: Mapping[str, tuple[float, ...]] = field(default_factory=lambda: {"": _ALIKE})
     rows_hash: str = ""
+    labels: Mapping[str, frozenset[str]] = field(default_factory=dict)
 
     def values(self, labels: Labels) -> dict[str, Array]:
         """Every quantity for every row."""
@@ -108,18 +113,17 @@ class Effects:
         return out
 
     def keys_of(self, attribute: str) -> list[str]:
-        """Values of an attribute, a generation say, for which any effect was fitted."""
-        places = {
-            level.name: level.attributes.index(attribute)
-            for quantity in self.quantities.values()
-            for level in quantity.levels
-            if attribute in level.attributes
-        }
-        found = {key.split("+")[places[level]] for _, level, key in self.table if level in places}
-        return sorted(found)
+        """Values of an attribute, a generation say, that the rows of the fit had."""
+        return sorted(self._told.get(attribute, frozenset()) | self.labels.get(attribute, frozenset()))
+
+    @cached_property
+    def _told(self) -> Mapping[str, frozenset[str]]:
+        """Values of every attribute that some effect is about."""
+        return told(self.quantities, self.table)
 
     def spreads(self, labels: Labels) -> dict[str, Array]:
-        """One standard deviation of log(quantity) for every row: effects without rows bring their prior's."""
+        """One standard deviation of log(quantity) for every row: effects without rows bring their prior's, those that
+        rows knew and did not need bring none."""
         out: dict[str, Array] = {}
         coded = cache(partial(label_codes, labels))
         for name, quantity in self.quantities.items():
@@ -127,18 +131,30 @@ class Effects:
             for level in quantity.all_levels:
                 keys, codes = coded(level.attributes)
                 known = [self.table.get((name, level.name, k)) for k in keys]
-                column = np.array([level.spread if e is None else e.spread for e in known])
+                column = np.array(
+                    [
+                        self._doubt(level, k) if e is None else e.spread
+                        for k, e in zip(keys, known, strict=True)
+                    ]
+                )
                 total = total + column[codes] ** 2
             out[name] = np.sqrt(total)
         return out
+
+    def _doubt(self, level: Level, key: str) -> float:
+        """The spread of an effect that has no number: none if rows had its labels, else the prior's."""
+        pairs = zip(level.attributes, key.split("+"), strict=False)
+        known = all(v in self._told.get(a, ()) or v in self.labels.get(a, ()) for a, v in pairs)
+        return 0.0 if known and self.table else level.spread
 
     def parameters(self, prefix: str, source: str, least: float = 0.0) -> dict[str, Parameter]:
         """Named parameters to ship: `prefix.quantity.all`, factors `prefix.quantity.level=key`.
 
         Factors that the rows moved less than `least` and told little about (more than half of the prior's
-        spread is left) are left out; read back, they count as never measured.
+        spread is left) are left out; `prefix.label.attribute=key` says what was measured and has no number.
         """
         out: dict[str, Parameter] = {}
+        written: set[tuple[str, str, str]] = set()
         prior_spread = {(q, v.name): v.spread for q, s in self.quantities.items() for v in s.all_levels}
         for (name, level, key), e in self.table.items():
             if level and abs(e.value - e.prior) < least and e.spread > 0.5 * prior_spread[name, level]:
@@ -150,6 +166,13 @@ class Effects:
             if not quantity.levels:  # nothing is added to it, so that its bounds are known here
                 value = min(max(value, quantity.low), quantity.high)
             out[full] = Parameter(float(np.exp(e.prior)), value, e.spread, unit, source, self.rows_hash)
+            written.add((name, level, key))
+        known = told(self.quantities, written)
+        for attribute in sorted(self._told.keys() | self.labels.keys()):
+            for key in self.keys_of(attribute):
+                if key not in known.get(attribute, ()):
+                    seen = Parameter(1.0, 1.0, 0.0, "seen", source, self.rows_hash)
+                    out[f"{prefix}.label.{attribute}={key}"] = seen
         unit = "standard deviation of log(time), by range of time"
         for key, sigmas in self.scatter.items():
             if key and np.allclose(sigmas, self.scatter[""], rtol=SCATTER_SPREAD):
@@ -164,6 +187,7 @@ class Effects:
         """The inverse of `parameters`; what `table` does not hold keeps its prior."""
         effects: dict[tuple[str, str, str], Effect] = {}
         scatter = {"": list(_ALIKE)}
+        labels: dict[str, frozenset[str]] = {}
         levels = {(q, v.name) for q, s in prior.items() for v in s.all_levels}
         longest = sorted(prior, key=len, reverse=True)  # names of quantities may hold dots
         start, rows_hash = f"{prefix}.", ""
@@ -178,10 +202,24 @@ class Effects:
                 effect = Effect(float(np.log(p.prior)), float(np.log(p.value)), p.spread, 0)
                 effects[quantity, level, key] = effect
                 rows_hash = p.rows
+            elif quantity == "label":
+                labels[level] = labels.get(level, frozenset()) | {key}
             elif quantity == "scatter":
                 key, _, place = tail.rpartition(".")
                 scatter.setdefault(key, list(_ALIKE))[int(place)] = p.value
-        return cls(prior, effects, {k: tuple(v) for k, v in scatter.items()}, rows_hash)
+        return cls(prior, effects, {k: tuple(v) for k, v in scatter.items()}, rows_hash, labels)
+
+
+def told(
+    quantities: Mapping[str, Quantity], names: Iterable[tuple[str, str, str]]
+) -> dict[str, frozenset[str]]:
+    """By attribute the values that effects of these names (quantity, level, key) are about."""
+    attributes = {level.name: level.attributes for q in quantities.values() for level in q.levels}
+    found: dict[str, set[str]] = {}
+    for _, level, key in names:
+        for attribute, value in zip(attributes.get(level, ()), key.split("+"), strict=False):
+            found.setdefault(attribute, set()).add(value)
+    return {attribute: frozenset(values) for attribute, values in found.items()}
 
 
 @dataclass(frozen=True)

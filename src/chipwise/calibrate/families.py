@@ -1,23 +1,19 @@
-"""The numbers of chips other than GPUs as the cost models ask for them, one per chip where they differ."""
+"""The numbers of CPUs and dataflow machines as the cost models ask for them, one per chip where they differ."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import fields
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from chipwise.calibrate.effects import Effects, Group, Level, Quantity
-from chipwise.calibrate.systolic_kernels import parameters_of
 from chipwise.catalog.chip import Chip
 from chipwise.cost.cpu import PRIORS as CPU_ALONE
 from chipwise.cost.cpu import Cores, CpuModel, CpuParameters
 from chipwise.cost.dataflow import PRIORS as STAGE_ALONE
 from chipwise.cost.dataflow import DataflowModel, Fabric, StageNumbers
-from chipwise.cost.systolic.facts import Arrays
-from chipwise.cost.systolic.family import SystolicModel, SystolicParameters
 
-__all__ = ["SPEEDS", "cpu_model", "dataflow_model", "systolic_model"]
+__all__ = ["SPEEDS", "cpu_model", "dataflow_model"]
 
 _KIND = (Level(("kind",), 0.7),)
 
@@ -42,16 +38,6 @@ each with an effect of its own; a kind without rows keeps what the others have."
 
 Value = Callable[..., float]
 """The first of some names that a table of parameters holds."""
-
-
-def systolic_model(
-    effects: Mapping[str, Effects], chips: Sequence[Chip], *, alone: bool = False
-) -> SystolicModel:
-    """Arrays and fitted numbers of chips that hold the same operand in their cells."""
-    numbers = {name: parameters_of(effects, name) for name in {chip.software_id for chip in chips}}
-    each = [numbers[chip.software_id] for chip in chips]
-    columns = {f.name: np.array([getattr(e, f.name) for e in each]) for f in fields(SystolicParameters)}
-    return SystolicModel(Arrays.stack(chips), SystolicParameters(**columns), 0.0 if alone else 1.0)
 
 
 def cpu_model(value: Value, runtime: str, chips: Sequence[Chip], *, alone: bool = False) -> CpuModel:

@@ -25,6 +25,7 @@ from chipwise.calibrate.effects import (
     Labels,
     Quantity,
     label_codes,
+    told,
 )
 from chipwise.calibrate.parameter import Z80
 from chipwise.units import Array, Real
@@ -36,6 +37,7 @@ Model = Callable[[Mapping[str, Real]], Array]
 HUBER = 0.15  # of log(predicted / measured): beyond this a row pulls with constant force
 STEP = 0.02  # of log(parameter), for derivatives
 LEAST_SCATTER = 30  # rows from which a range of times, or a kind of row, has a scatter of its own
+ROUNDS, FEW = 5, 4  # of dropping effects and solving again, in so many steps
 DECILES = 2.563  # standard deviations between the 10 % and the 90 % quantile of a normal distribution
 
 
@@ -74,67 +76,145 @@ class Rows:
         return hashlib.sha256(np.sort(self.measured_s).tobytes()).hexdigest()[:12]
 
 
-def fit(rows: Rows, prior: Mapping[str, Quantity], *, iterations: int = 15) -> Effects:
-    """The effects that explain the rows best under their priors. Pure: same rows, same answer."""
-    names, blocks, centre, spread = _design(rows.labels, prior)
-    size = len(centre)
-    measured = np.log(rows.measured_s)
-    weight = np.ones(len(rows)) if rows.weight is None else rows.weight
-    everything = np.arange(len(rows))
-    bounds = {q: (np.log(max(s.low, 1e-300)), np.log(s.high)) for q, s in prior.items()}
+def fit(rows: Rows, prior: Mapping[str, Quantity], *, iterations: int = 15, worth: float = 0.0) -> Effects:
+    """The effects that explain the rows best under their priors. Pure: same rows, same answer.
 
-    def logs(theta: Array) -> dict[str, Array]:
-        sums = {q: np.sum([theta[c] for c in codes], axis=0) for q, codes in blocks.items()}
-        return {q: np.clip(total, *bounds[q]) for q, total in sums.items()}
+    With `worth` an effect is a number only if without it, the others moving to make up for it, the loss L would grow by
+    worth x sqrt(L): between a fixed price, which gives large tables all numbers, and a share of L, which gives them to
+    small ones. What is not worth it stays at its prior, where it falls back to its relatives. The cheapest go first, on
+    the quadratic model of the loss at its minimum, half of them at most before the fit is solved again.
+    """
+    work = _Work(rows, prior)
+    kept = np.ones(len(work.names), dtype=bool)
+    theta, hessian, loss = work.solved(work.centre, kept, iterations)
+    for last in (False,) * (ROUNDS - 1) + (True,) if worth else ():
+        most = len(hessian) if last else max(len(hessian) // 2, 1)
+        offset, left = _pruned(theta[kept] - work.centre[kept], hessian, worth * np.sqrt(loss), most)
+        if left.all():
+            break
+        theta = work.centre.copy()
+        theta[kept] += offset
+        kept[np.flatnonzero(kept)[~left]] = False
+        theta, hessian, _ = work.solved(theta, kept, iterations if last else FEW)
+    return work.effects(theta, kept, hessian)
 
-    def residual(columns: Mapping[str, Array]) -> Array:
-        times = rows.model({q: np.exp(v) for q, v in columns.items()}, everything)
-        difference: Array = np.log(times) - measured
+
+class _Work:
+    """Rows and priors as one vector of effects: its loss, and the minimum over those that are `kept`."""
+
+    def __init__(self, rows: Rows, prior: Mapping[str, Quantity]) -> None:
+        self.rows, self.prior = rows, prior
+        self.names, self.blocks, self.centre, self.spread = _design(rows.labels, prior)
+        self._measured = np.log(rows.measured_s)
+        self._weight = np.ones(len(rows)) if rows.weight is None else rows.weight
+        self._everything = np.arange(len(rows))
+        self._bounds = {q: (np.log(max(s.low, 1e-300)), np.log(s.high)) for q, s in prior.items()}
+
+    def _logs(self, theta: Array) -> dict[str, Array]:
+        sums = {q: np.sum([theta[c] for c in codes], axis=0) for q, codes in self.blocks.items()}
+        return {q: np.clip(total, *self._bounds[q]) for q, total in sums.items()}
+
+    def _residual(self, columns: Mapping[str, Array]) -> Array:
+        times = self.rows.model({q: np.exp(v) for q, v in columns.items()}, self._everything)
+        difference: Array = np.log(times) - self._measured
         return difference
 
-    def loss(r: Array, theta: Array) -> float:
+    def _loss(self, r: Array, theta: Array) -> float:
         a = np.abs(r)
         pull = np.where(a < HUBER, 0.5 * a * a, HUBER * (a - 0.5 * HUBER))
-        return float(np.sum(weight * pull) / SCATTER**2 + 0.5 * np.sum(((theta - centre) / spread) ** 2))
+        doubt = 0.5 * np.sum(((theta - self.centre) / self.spread) ** 2)
+        return float(np.sum(self._weight * pull) / SCATTER**2 + doubt)
 
-    theta = centre.copy()
-    columns = logs(theta)
-    r = residual(columns)
-    best = loss(r, theta)
-    damping = 1e-2
-    hessian = np.diag(1.0 / spread**2)
-    for _ in range(iterations):
-        pull = weight * np.minimum(1.0, HUBER / np.maximum(np.abs(r), 1e-12)) / SCATTER**2
-        slopes = {q: (residual({**columns, q: columns[q] + STEP}) - r) / STEP for q in blocks}
-        hessian, gradient = _normal_equations(blocks, slopes, pull, r, size)
-        hessian += np.diag(1.0 / spread**2)
-        gradient += (theta - centre) / spread**2
-        gain = 0.0
-        for _ in range(6):
-            move = np.linalg.solve(hessian + damping * np.diag(np.diag(hessian)), -gradient)
-            trial = theta + np.clip(move, -0.7, 0.7)
-            trial_columns = logs(trial)
-            trial_r = residual(trial_columns)
-            value = loss(trial_r, trial)
-            if value < best:
-                gain, best = best - value, value
-                theta, columns, r = trial, trial_columns, trial_r
-                damping = max(damping / 5.0, 1e-5)
+    def solved(self, theta: Array, kept: NDArray[np.bool_], iterations: int) -> tuple[Array, Array, float]:
+        """The best effects from a start, those that are not kept as they are; the Hessian of the loss over those that
+        are; and the loss."""
+        free = int(kept.sum())
+        place = np.full(len(kept), free)
+        place[kept] = np.arange(free)
+        found = {
+            q: [c for c in (place[codes] for codes in each) if c.min() < free]
+            for q, each in self.blocks.items()
+        }
+        blocks = {q: codes for q, codes in found.items() if codes}
+        spread, centre = self.spread[kept], self.centre[kept]
+        columns = self._logs(theta)
+        r = self._residual(columns)
+        best = self._loss(r, theta)
+        damping = 1e-2
+        hessian = np.diag(1.0 / spread**2)
+        for _ in range(iterations):
+            pull = self._weight * np.minimum(1.0, HUBER / np.maximum(np.abs(r), 1e-12)) / SCATTER**2
+            moved = {q: self._residual({**columns, q: columns[q] + STEP}) for q in blocks}
+            slopes = {q: (found - r) / STEP for q, found in moved.items()}
+            hessian, gradient = (part[:free] for part in _normal_equations(blocks, slopes, pull, r, free + 1))
+            hessian = hessian[:, :free] + np.diag(1.0 / spread**2)
+            gradient = gradient + (theta[kept] - centre) / spread**2
+            gain = 0.0
+            for _ in range(6):
+                move = np.linalg.solve(hessian + damping * np.diag(np.diag(hessian)), -gradient)
+                trial = theta.copy()
+                trial[kept] += np.clip(move, -0.7, 0.7)
+                trial_columns = self._logs(trial)
+                trial_r = self._residual(trial_columns)
+                value = self._loss(trial_r, trial)
+                if value < best:
+                    gain, best = best - value, value
+                    theta, columns, r = trial, trial_columns, trial_r
+                    damping = max(damping / 5.0, 1e-5)
+                    break
+                damping *= 6.0
+            if gain < 1e-4 * best:
                 break
-            damping *= 6.0
-        if gain < 1e-4 * best:
+        return theta, hessian, best
+
+    def effects(self, theta: Array, kept: NDArray[np.bool_], hessian: Array) -> Effects:
+        """What is kept, as effects."""
+        size = len(self.names)
+        deviation = np.zeros(size)
+        deviation[kept] = 1.0 / np.sqrt(np.diag(hessian))
+        counts = np.zeros(size, dtype=int)
+        for codes in self.blocks.values():
+            for c in codes:
+                counts += np.bincount(c, minlength=size)
+        table = {
+            self.names[i]: Effect(float(self.centre[i]), float(theta[i]), float(deviation[i]), int(counts[i]))
+            for i in np.flatnonzero(kept)
+        }
+        r = self._residual(self._logs(theta))
+        scatter = _scatter(r, np.exp(self._measured + r), _alike(self.rows))
+        about = told(self.prior, table)
+        return Effects(
+            dict(self.prior),
+            table,
+            scatter,
+            self.rows.digest,
+            {
+                name: frozenset(np.unique(self.rows.labels[name]).tolist()) - about.get(name, frozenset())
+                for name in told(self.prior, self.names)
+            },
+        )
+
+
+def _pruned(offset: Array, hessian: Array, price: float, most: int) -> tuple[Array, NDArray[np.bool_]]:
+    """Offsets from the priors after those that are not worth their price have gone to 0, and which are left.
+
+    With P the inverse of the Hessian, the loss grows by offset_j^2 / (2 P_jj) where effect j goes to its prior and the
+    others move by -P_ij offset_j / P_jj (Hassibi and Stork, Optimal Brain Surgeon, 1993).
+    """
+    inverse, offset = np.linalg.inv(hessian), offset.copy()
+    worth = np.ones(len(offset), dtype=bool)
+    for _ in range(most):
+        with np.errstate(divide="ignore", invalid="ignore"):
+            cost = np.where(worth, 0.5 * offset**2 / np.diag(inverse), np.inf)
+        j = int(np.argmin(cost))
+        if not cost[j] < price:
             break
-    deviation = 1.0 / np.sqrt(np.diag(hessian))
-    counts = np.zeros(size, dtype=int)
-    for codes in blocks.values():
-        for c in codes:
-            counts += np.bincount(c, minlength=size)
-    table = {
-        name: Effect(float(centre[i]), float(theta[i]), float(deviation[i]), int(counts[i]))
-        for i, name in enumerate(names)
-    }
-    scatter = _scatter(r, np.exp(measured + r), _alike(rows))
-    return Effects(dict(prior), table, scatter, rows.digest)
+        column, pivot = inverse[:, j].copy(), inverse[j, j]
+        offset -= column * offset[j] / pivot
+        inverse -= np.outer(column, column) / pivot
+        worth[j] = False
+        offset[~worth] = 0.0
+    return offset, worth
 
 
 def log_spread(rows: Rows, effects: Effects) -> Array:

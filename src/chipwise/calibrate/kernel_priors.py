@@ -13,7 +13,7 @@ import numpy as np
 
 from chipwise.calibrate.effects import Level, Quantity
 
-__all__ = ["COLLECTIVE", "DECODE", "EXPERTS", "GEMM", "POINTWISE", "PRIORS", "PROMPT"]
+__all__ = ["COLLECTIVE", "DECODE", "EXPERTS", "GEMM", "POINTWISE", "PRIORS", "PROMPT", "WORTH"]
 
 
 def _level(*attributes: str, spread: float, **factors: float) -> Level:
@@ -78,7 +78,7 @@ GEMM: Mapping[str, Quantity] = {
         2e-6, 0.4, "s", (_level("launch", spread=0.7), _level("runtime", "dtype", spread=0.4))
     ),
     "joule_per_flop": _ENERGY,
-    "throttle": Quantity(0.1, 0.5, "share", (_level("generation", spread=0.5),), 0.0, 1.0),
+    "throttle": Quantity(0.1, 0.5, "share", (), 0.0, 1.0),
     "quantisation": _WAVE,
     "cache_share": Quantity(0.6, 0.3, "share of cache"),
     "softness": Quantity(3.0, 0.2, "exponent", (_level("generation", spread=0.15),), 1.5, 20.0),
@@ -144,7 +144,6 @@ DECODE: Mapping[str, Quantity] = {
         0.05,
         "share of bandwidth",
         (
-            _level("generation", spread=0.05),
             _level("library", "cache", spread=0.1),
             _level("library", "generation", "cache", spread=0.1),
             _level("chip", spread=0.15),
@@ -182,7 +181,6 @@ DECODE: Mapping[str, Quantity] = {
         "blocks per unit",
         (
             _level("library", spread=0.5),
-            _level("library", "generation", spread=0.3),
             _level("library", "generation", "heads", spread=2.0),
         ),
         1e-4,
@@ -194,7 +192,6 @@ DECODE: Mapping[str, Quantity] = {
         "s of a unit",
         (
             _level("library", spread=0.5),
-            _level("library", "generation", spread=0.4),
             _level("library", "generation", "heads", spread=0.4),
             _level("library", "generation", "head_dim", spread=0.3),
         ),
@@ -209,7 +206,6 @@ DECODE: Mapping[str, Quantity] = {
         "s",
         (
             _level("runtime", "library", "cache", spread=0.5),
-            _level("generation", spread=0.2),
             _level("library", "generation", spread=0.3),
         ),
     ),
@@ -296,27 +292,28 @@ POINTWISE: Mapping[str, Quantity] = {
     "softness": _SOFT,
 }
 
-# Shares of the link by what joins the ranks; exchanges of experts, each library's own, by chip too.
-_FABRIC = (
-    _level("fabric", spread=0.5),
-    _level("kind", "fabric", spread=0.2),
-    _level("library", spread=0.2),
-)
-
 COLLECTIVE: Mapping[str, Quantity] = {
     "link_share": Quantity(
         0.75,
         0.2,
         "share of link, many ranks",
         (
-            *_FABRIC,
+            _level("fabric", spread=0.5),
+            _level("library", spread=0.2),
             _level("generation", "fabric", spread=0.2),
             _level("routed", spread=0.2),
         ),
         0.01,
         1.0,
     ),
-    "pair_share": Quantity(0.6, 0.2, "share of link, two ranks", _FABRIC, 0.01, 1.0),
+    "pair_share": Quantity(
+        0.6,
+        0.2,
+        "share of link, two ranks",
+        (_level("kind", "fabric", spread=0.2), _level("library", spread=0.2)),
+        0.01,
+        1.0,
+    ),
     "base_s": Quantity(
         5e-6,
         0.5,
@@ -337,7 +334,6 @@ COLLECTIVE: Mapping[str, Quantity] = {
             _level("library", spread=0.3),
             _level("generation", "fabric", spread=0.3),
             _level("kind", spread=0.3),
-            _level("routed", spread=0.2),
         ),
     ),
     "direct_s": Quantity(
@@ -370,3 +366,6 @@ PRIORS: Mapping[str, Mapping[str, Quantity]] = {
     "collective": COLLECTIVE,
 }
 """Quantities of every group of operators that is fitted together."""
+
+WORTH = 0.71
+"""What a number must explain to ship (`fit`): the least that keeps to one number for two cells."""

@@ -22,8 +22,8 @@ from chipwise.workload.formats import FORMATS, Format
 from chipwise.workload.op import Op
 
 __all__ = [
-    "DEFAULTS", "DTYPES", "EXCHANGES", "KINDS", "ROUTINGS", "ROW_WORK", "Questions", "alike", "exponent_of", "op_of",
-    "questions", "run_of", "taken",
+    "DEFAULTS", "DTYPES", "EXCHANGES", "FABRICS", "KINDS", "ROUTINGS", "ROW_WORK", "Questions", "alike",
+    "exponent_of", "op_of", "questions", "run_of", "taken",
 ]  # fmt: skip
 
 Questions = Mapping[str, NDArray[Any]]
@@ -84,6 +84,10 @@ EXCHANGES = (
     "expert_exchange",
 )
 """Kinds of collectives; "expert_exchange" is dispatch or combine of routed tokens by kernels made for it."""
+
+FABRICS = ("link", "pcie", "pairs")
+"""What joins the ranks of a question: the fabric of their chips, the host's bus, or links between two with the bus
+between pairs."""
 
 _LATENT_DIM = 256.0
 

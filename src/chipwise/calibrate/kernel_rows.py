@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import fields, replace
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from chipwise.calibrate.fit import Rows
-from chipwise.calibrate.kernel_exchanges import exchange_cost, exchange_labels, exchange_tiers, network_of
 from chipwise.calibrate.kernel_questions import DTYPES, KINDS, Questions, alike, op_of, run_of, taken
 from chipwise.calibrate.simt_numbers import (
     chip_labels,
@@ -25,17 +25,30 @@ from chipwise.cost.efficiency import PEAKS
 from chipwise.cost.price import narrow, price
 from chipwise.cost.roofline import roofline
 from chipwise.cost.simt.family import SimtParameters, dtype_label, group_of
+from chipwise.parallel.collective import (
+    CollectiveParameters,
+    Kind,
+    Traffic,
+    direct_all_reduce,
+    exchange,
+    traffic,
+)
 from chipwise.parallel.network import Network
+from chipwise.predict.exchange import device_network
 from chipwise.units import Array, Real
 from chipwise.workload.op import Op
 
 if TYPE_CHECKING:
     from chipwise.calibrate.parameters import Parameters
 
-__all__ = ["Kernels", "groups_of", "kernel_rows", "known", "roofline_s"]
+__all__ = ["Kernels", "exchange_tiers", "groups_of", "kernel_rows", "known", "roofline_s"]
 
 Index = NDArray[np.intp]
 Values = Mapping[str, Real]
+
+PCIE_BYTES_PER_S = 16e9  # nominal PCIe 3 x16, one direction: where a chip names no host link
+CARDS = 8.0  # that meet on the bus of one host
+_FORMULA_OF: Mapping[str, Kind] = {"expert_exchange": "all_to_all"}  # by kernels and numbers of its own
 
 
 def known(asked: Questions, chips: Mapping[str, Chip]) -> NDArray[np.bool_]:
@@ -94,7 +107,7 @@ class Kernels:
             at = part.at
             here = {name: np.asarray(v)[at] if np.ndim(v) else v for name, v in values.items()} | part.facts
             if isinstance(part.of, Network):
-                yield at, exchange_cost(part.asked, part.of, here)
+                yield at, _exchange_cost(part.asked, part.of, here)
                 continue
             numbers = SimtParameters(_same(here), PEAKS, None, *part.own)
             cost = price(part.of, part.device, numbers, run_of(part.asked))
@@ -118,7 +131,7 @@ class Kernels:
     @property
     def network(self) -> Network:
         """What the ranks of the questions, which are about a collective, meet on."""
-        return network_of(self._asked, [self._chips[name] for name in self._asked["chip"].tolist()])
+        return _network_of(self._asked, [self._chips[name] for name in self._asked["chip"].tolist()])
 
     def _parts(self, index: Index) -> Iterator[_Part]:
         asked = taken(self._asked, index)
@@ -133,7 +146,7 @@ class Kernels:
                 labels = {name: column[index[at]] for name, column in self.labels.items()}
                 facts = library_facts(self._group, labels)
                 if self._group == "collective":
-                    network = network_of(part, [chips[i] for i in codes[at]])
+                    network = _network_of(part, [chips[i] for i in codes[at]])
                     yield _Part(at, part, network, devices, facts)
                     continue
                 model: tuple[Any, ...] = ()
@@ -182,7 +195,7 @@ def _labels(asked: Questions, chips: Mapping[str, Chip], group: str) -> dict[str
     runtime = _mapped(asked["runtime"], lambda r: measured_runtime(group, r))
     found = {**of, "runtime": runtime, "launch": asked["launch"].astype(str)}
     if group == "collective":
-        return found | exchange_labels(asked, of["chip"], of["fabric"])
+        return found | _exchange_labels(asked, of["chip"], of["fabric"])
     dtype = _dtypes(asked)
     if group.endswith(("prompt", "decode")):
         latent, decoding = group.startswith("simt.latent"), group.endswith("decode")
@@ -202,6 +215,67 @@ def _labels(asked: Questions, chips: Mapping[str, Chip], group: str) -> dict[str
     )
     found["library"] = _libraries(asked, group, of["generation"], dtype)
     return found
+
+
+def _exchange_labels(
+    asked: Questions, chip: NDArray[np.str_], fabric: NDArray[np.str_]
+) -> dict[str, NDArray[np.str_]]:
+    """kind, library, fabric and routed of every question; `chip` and `fabric` are those of its chips."""
+    routed = np.isin(asked["kind"], list(_FORMULA_OF))
+    return {
+        "kind": np.where(routed, "exchange", asked["kind"]),
+        "library": np.where(asked["library"] == "", "NCCL", asked["library"]),
+        "fabric": np.where(routed, "exchange", np.where(asked["fabric"] == "pcie", "pcie", fabric)),
+        "routed": np.where(routed, chip, "no"),
+    }
+
+
+def _network_of(asked: Questions, chips: Sequence[Chip]) -> Network:
+    """What the ranks of every question meet on, `chips` being those of each: as many as `domain` says, or as the fabric
+    joins; beyond it the network cards, or, where ranks meet on a bus, the bus again."""
+    each = {chip.id: chip for chip in chips}
+    codes = np.array([list(each).index(chip.id) for chip in chips], dtype=np.intp)
+    device = Device.stack([Device.of(chip) for chip in each.values()]).take(codes)
+    bus = np.array([_bus(chip) for chip in each.values()])[codes]
+    fabric = np.array([bool(c.scaleup and c.scaleup.bytes_per_s) for c in each.values()])[codes]
+    slow = (asked["fabric"] == "pcie") | ~fabric
+    pairs = asked["fabric"] == "pairs"
+    own = np.isfinite(device.scaleout_bytes_per_s) & (asked["fabric"] != "pcie") & ~pairs
+    joined = np.where(pairs, 2.0, np.where(slow, np.fmax(device.domain, CARDS), device.domain))
+    found = device_network(device)
+    w = found.wiring
+    alike = slow | (np.asarray(w.near_pair_bytes_per_s) >= w.near_bytes_per_s)
+    return replace(
+        found,
+        link_bytes_per_s=np.where(slow, bus, found.link_bytes_per_s),
+        domain=np.minimum(asked["domain"], joined),
+        nic_bytes_per_s=np.where(own, device.scaleout_bytes_per_s, bus),
+        wiring=w if np.all(alike) else replace(w, near=np.where(alike, 0.0, w.near)),
+    )
+
+
+def _exchange_cost(asked: Questions, network: Network, values: Mapping[str, Real]) -> Cost:
+    """Latency under "launch", transfer under "network", of questions that are `alike`."""
+    p = CollectiveParameters(**{f.name: values[f.name] for f in fields(CollectiveParameters)})
+    if str(asked["algorithm"][0]) == "direct":
+        found = direct_all_reduce(asked["bytes"], asked["ranks"], network, p)
+    else:
+        found = exchange(_kind(asked), asked["bytes"], asked["ranks"], network, p)
+    return Cost({"launch": found.latency_s, "network": found.transfer_s})
+
+
+def exchange_tiers(asked: Questions, network: Network) -> tuple[Traffic, ...]:
+    """Bytes and steps of questions that are `alike`, tier by tier."""
+    return traffic(_kind(asked), asked["bytes"], asked["ranks"], network)
+
+
+def _kind(asked: Questions) -> Kind:
+    name = str(asked["kind"][0])
+    return _FORMULA_OF.get(name, cast(Kind, name))
+
+
+def _bus(chip: Chip) -> float:
+    return float(chip.host.bytes_per_s) if chip.host and chip.host.bytes_per_s else PCIE_BYTES_PER_S
 
 
 def _libraries(
@@ -252,7 +326,7 @@ def roofline_s(asked: Questions, chips: Mapping[str, Chip]) -> Array:
         part = taken(asked, at)
         each = [chips[name] for name in part["chip"].tolist()]
         if part["op"][0] == "collective":
-            tiers = exchange_tiers(part, network_of(part, each))
+            tiers = exchange_tiers(part, _network_of(part, each))
             out[at] = np.max([np.broadcast_to(tier.least_s, len(at)) for tier in tiers], axis=0)
             continue
         names, codes = np.unique(part["chip"], return_inverse=True)

@@ -3,24 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from chipwise.calibrate.effects import Effects, Level, Quantity
 from chipwise.calibrate.fit import Priced, Times, fit, priced
-from chipwise.calibrate.kernel_priors import PRIORS
+from chipwise.calibrate.kernel_priors import PRIORS, WORTH
 from chipwise.calibrate.kernel_questions import Questions, taken
 from chipwise.calibrate.kernel_rows import groups_of, kernel_rows, known
 from chipwise.calibrate.parameter import Parameter
 from chipwise.calibrate.parameters import Parameters
-from chipwise.calibrate.systolic_kernels import priced_systolic
+from chipwise.calibrate.systolic_kernels import GROUPS, priced_systolic
 from chipwise.catalog.chip import Chip
+from chipwise.units import Array
 
 __all__ = [
-    "METRIC", "calibrate_kernels", "corrected_kernels", "kernel_parameters", "price_kernels",
-    "price_measured",
+    "METRIC", "LabelTrial", "calibrate_kernels", "corrected_kernels", "fitted_names", "kernel_parameters",
+    "label_trials", "price_kernels", "price_measured",
 ]  # fmt: skip
 
 METRIC = "latency_us"
@@ -38,6 +39,7 @@ _FULL_WEIGHT_S: Mapping[str, float] = {
 _LEAST_WEIGHT = 0.2
 # Chips that were measured ten times as often are not ten times as right.
 _ROWS_PER_STRATUM = 400
+_TRIED_PER_STRATUM = 40  # where only one label is tried
 _STRATA = ("chip", "source", "runtime", "variant")
 # One standard deviation of log(time) beyond the parameters' own on a chip without rows, with rows of its
 # generation and without: what makes 80 % intervals cover 80 % when each chip is left out in turn. Indexed by
@@ -49,7 +51,7 @@ _UNSEEN_SHAPES = 1.08
 OVERALL_SPREAD = 0.01
 CHIP_SPREAD = 0.3
 LEVEL_SHARE = 0.2  # of the spread that an effect on more than a chip had before any row was seen
-_NEGLIGIBLE = 0.035  # of log(factor): leaving these out moves no median by 0.1 points
+_NEGLIGIBLE = 0.035  # of log(factor), of corrections: leaving these out moves no median by 0.1 points
 
 
 def calibrate_kernels(
@@ -57,8 +59,10 @@ def calibrate_kernels(
     chips: Mapping[str, Chip],
     priors: Mapping[str, Mapping[str, Quantity]] = PRIORS,
     only: Sequence[str] = (),
+    worth: float = WORTH,
 ) -> dict[str, Effects]:
-    """Effects of every group of operators (of `only` these) with measured rows: questions with `latency_us`.
+    """Effects of every group of operators (of `only` these) with measured rows: questions with `latency_us`. Those that
+    are not `worth` a number stay at their prior.
 
     Pure; rows of unknown chips are passed over.
     """
@@ -73,7 +77,7 @@ def calibrate_kernels(
         rows = kernel_rows(taken(asked, index), chips, group)
         full = _FULL_WEIGHT_S.get(group, 0.0)
         weight = np.clip(rows.measured_s / full, _LEAST_WEIGHT, 1.0) if full else None
-        out[group] = fit(replace(rows, weight=weight), priors[group])
+        out[group] = fit(replace(rows, weight=weight), priors[group], worth=worth)
     return out
 
 
@@ -112,12 +116,58 @@ def _priced(
         yield Priced(index, rows, found, _UNSEEN_SHAPES, unseen, generation_seen)
 
 
-def kernel_parameters(effects: Mapping[str, Effects], source: str) -> dict[str, Parameter]:
-    """Fitted effects as parameters to write down; factors that the rows hardly told are left out."""
+def kernel_parameters(
+    effects: Mapping[str, Effects], source: str, least: float = 0.0
+) -> dict[str, Parameter]:
+    """Fitted effects as parameters to write down, without factors nearer to 1 than `least` that rows hardly told."""
     out: dict[str, Parameter] = {}
     for group, fitted in effects.items():
-        out |= fitted.parameters(group, source, _NEGLIGIBLE)
+        out |= fitted.parameters(group, source, least)
     return out
+
+
+def fitted_names(table: Mapping[str, Parameter]) -> list[str]:
+    """Names of the fitted numbers of kernels among parameters; the widths of intervals, and labels that need no number,
+    are none."""
+    groups = tuple(f"{group}." for group in (*PRIORS, *GROUPS))
+    return [n for n in table if n.startswith(groups) and ".scatter." not in n and ".label." not in n]
+
+
+@dataclass(frozen=True)
+class LabelTrial:
+    """Rows of operators whose value of `label` a fit never saw: measured seconds, and those that it says with effects
+    of that label on the values that it saw, and without any."""
+
+    label: str
+    measured_s: Array
+    with_s: Array
+    without_s: Array
+
+
+def label_trials(asked: Questions, chips: Mapping[str, Chip]) -> Iterator[LabelTrial]:
+    """What the effects of each label buy where their own value is left out: values are dealt in two, and half of them
+    priced by what a sample of the rows of the others taught. Fits of what helps no other value are not worth a number.
+    """
+    asked = taken(asked, np.flatnonzero(known(asked, chips)))
+    groups = groups_of(asked)
+    for group, priors in PRIORS.items():
+        index = np.flatnonzero(groups == group)
+        if not len(index):
+            continue
+        index = index[_sample(taken(asked, index), _TRIED_PER_STRATUM)]
+        rows = kernel_rows(taken(asked, index), chips, group)
+        for label in sorted({a for q in priors.values() for level in q.levels for a in level.attributes}):
+            values, codes = np.unique(rows.labels[label], return_inverse=True)
+            dealt = np.random.default_rng(0).permutation(len(values)) % 2
+            rest = {
+                name: replace(q, levels=tuple(v for v in q.levels if label not in v.attributes))
+                for name, q in priors.items()
+            }
+            for half in (0, 1) if len(values) > 1 else ():
+                out = dealt[codes] == half
+                kept, left = rows.take(np.flatnonzero(~out)), rows.take(np.flatnonzero(out))
+                both = [left.predict(fit(kept, p, worth=WORTH)) for p in (priors, rest)]
+                yield LabelTrial(label, left.measured_s, *both)
 
 
 def corrected_kernels(
@@ -130,12 +180,12 @@ def corrected_kernels(
         group: _prior(effects, mine.isdisjoint(effects.keys_of("generation")))
         for group, effects in numbers.kernels.items()
     }
-    found = calibrate_kernels(asked, chips, priors)
+    found = calibrate_kernels(asked, chips, priors, worth=0.0)
     merged = {
         group: replace(fitted, table={**numbers.kernels[group].table, **fitted.table})
         for group, fitted in found.items()
     }
-    return kernel_parameters(merged, source)
+    return kernel_parameters(merged, source, _NEGLIGIBLE)
 
 
 def _prior(known: Effects, fresh: bool) -> dict[str, Quantity]:
@@ -167,8 +217,8 @@ def _level(known: Effects, name: str, level: Level, fresh: bool) -> Level:
     return replace(level, spread=spread, centres={**level.centres, **seen})
 
 
-def _sample(asked: Questions) -> NDArray[np.intp]:
-    """At most `_ROWS_PER_STRATUM` rows of each operator, chip, data type and kernel, the same every time."""
+def _sample(asked: Questions, most: int = _ROWS_PER_STRATUM) -> NDArray[np.intp]:
+    """At most so many rows of each operator, chip, data type and kernel, the same every time."""
     keys = asked["op"].astype(str)
     for name in _STRATA:
         if name in asked:
@@ -180,4 +230,4 @@ def _sample(asked: Questions) -> NDArray[np.intp]:
     sorted_codes = shuffled[by_stratum]
     starts = np.r_[0, np.flatnonzero(np.diff(sorted_codes)) + 1]
     rank = np.arange(len(keys)) - np.repeat(starts, np.diff(np.r_[starts, len(keys)]))
-    return np.sort(order[by_stratum[rank < _ROWS_PER_STRATUM]]).astype(np.intp)
+    return np.sort(order[by_stratum[rank < most]]).astype(np.intp)

@@ -12,11 +12,11 @@ from typing import Any, TypeVar
 import numpy as np
 
 from chipwise.calibrate.effects import Effects
-from chipwise.calibrate.families import SPEEDS, cpu_model, dataflow_model, systolic_model
+from chipwise.calibrate.families import SPEEDS, cpu_model, dataflow_model
 from chipwise.calibrate.kernel_priors import PRIORS
 from chipwise.calibrate.parameter import Parameter, read_table
 from chipwise.calibrate.simt_numbers import Memo, simt_parameters
-from chipwise.calibrate.systolic_kernels import systolic_effects
+from chipwise.calibrate.systolic_kernels import systolic_effects, systolic_model
 from chipwise.catalog.chip import Chip
 from chipwise.catalog.files import read_text
 from chipwise.catalog.parsed import parse

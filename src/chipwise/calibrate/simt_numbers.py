@@ -75,13 +75,15 @@ def simt_parameters(
 
 
 def _measured(effects: Effects, chips: Sequence[Chip], dtype: str) -> NDArray[np.str_]:
-    """Names of chips as numbers know them: of one without numbers of its own for a type, the first that has them and
-    the same units at the same clock, which is another board of the same die."""
+    """Names of chips as numbers know them: of one that was not measured, the first with numbers of its own for a type
+    and the same units at the same clock, which is another board of the same die."""
     keys = {key for _, level, key in effects.table if level in ("chip", "chip+dtype")}
     have = {key.partition("+")[0] for key in keys if not dtype or key.endswith(f"+{dtype}")}
 
+    measured = set(effects.keys_of("chip"))
+
     def name(chip: Chip) -> str:
-        if chip.software_id in have or not chip.matrix_unit:
+        if chip.software_id in measured or not chip.matrix_unit:
             return chip.software_id
         found = (o for o in sorted(have) if _die(chip) == _die(load_chips().get(o)))
         return next(found, chip.software_id)

@@ -8,7 +8,7 @@ kept apart from those of all, so that a chip without rows inherits and gets a wi
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 
 import numpy as np
@@ -34,6 +34,7 @@ __all__ = [
     "parameters_of",
     "priced_systolic",
     "systolic_effects",
+    "systolic_model",
     "systolic_rows",
 ]
 
@@ -68,6 +69,8 @@ _FULL_WEIGHT_S = 100e-6
 _LEAST_WEIGHT = 0.2
 # Shapes that the fit did not see scatter more than those it saw (five parts by shape, left out in turn).
 _UNSEEN_SHAPES = 1.2
+# What a number must explain to ship: a few rows of one chip tell each of its operators one or two numbers.
+_WORTH = 0.2
 
 
 def calibrate_systolic(asked: Questions, chips: Mapping[str, Chip]) -> dict[str, Effects]:
@@ -78,7 +81,7 @@ def calibrate_systolic(asked: Questions, chips: Mapping[str, Chip]) -> dict[str,
         index = _index(asked, chips, group)
         if len(index):
             rows = systolic_rows(taken(asked, index), chips, group, out)
-            out[group] = fit(rows, {name: PRIORS[name] for name in names})
+            out[group] = fit(rows, {name: PRIORS[name] for name in names}, worth=_WORTH)
     return out
 
 
@@ -96,7 +99,7 @@ def priced_systolic(
         if len(index):
             found = effects.get(group) or Effects({n: PRIORS[n] for n in names}, {})
             rows = systolic_rows(taken(asked, index), chips, group, effects)
-            known = np.isin(rows.labels["chip"], [k[2] for k in found.table if k[1] == "chip"])
+            known = np.isin(rows.labels["chip"], found.keys_of("chip"))
             yield Priced(index, rows, found, _UNSEEN_SHAPES, 0.0, known)
 
 
@@ -109,6 +112,16 @@ def parameters_of(effects: Mapping[str, Effects], chip: str) -> SystolicParamete
             found = effects[group].values(labels)
             values |= {n: float(found[n].item()) for n in names}
     return SystolicParameters(**values)
+
+
+def systolic_model(
+    effects: Mapping[str, Effects], chips: Sequence[Chip], *, alone: bool = False
+) -> SystolicModel:
+    """Arrays and fitted numbers of chips that hold the same operand in their cells."""
+    numbers = {name: parameters_of(effects, name) for name in {chip.software_id for chip in chips}}
+    each = [numbers[chip.software_id] for chip in chips]
+    columns = {f.name: np.array([getattr(e, f.name) for e in each]) for f in fields(SystolicParameters)}
+    return SystolicModel(Arrays.stack(chips), SystolicParameters(**columns), 0.0 if alone else 1.0)
 
 
 def systolic_rows(

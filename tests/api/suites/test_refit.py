@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import pytest
 
 from chipwise.api.suites.refit import main, refitted
+from chipwise.calibrate.kernel_priors import GEMM
 from chipwise.calibrate.parameter import read_table
 from chipwise.calibrate.parameters import shipped_parameters
 from chipwise.errors import UnknownNameError, UsageError
@@ -30,7 +32,8 @@ def test_slow_products_lower_the_share_of_the_peak(tmp_path: Path) -> None:
             refitted("kernels", [rows(tmp_path, *lines)])["calibrate/data/kernels.csv"], "test"
         )
         assert all(p.rows and p.source for p in shipped.values())
-        return shipped["simt.gemm.compute_share.all"].value
+        factors = {n: p.value for n, p in shipped.items() if n.startswith("simt.gemm.compute_share.")}
+        return math.prod(({"simt.gemm.compute_share.all": GEMM["compute_share"].mid} | factors).values())
 
     assert share(2.0) < share(1.0)
 

@@ -8,8 +8,7 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal
 
 from chipwise.api.requests.field import MISSING, NAMES, PAIRS, Asked, ask, figure, option_of
-from chipwise.calibrate.kernel_exchanges import FABRICS
-from chipwise.calibrate.kernel_questions import DTYPES, EXCHANGES, ROUTINGS, ROW_WORK
+from chipwise.calibrate.kernel_questions import DTYPES, EXCHANGES, FABRICS, ROUTINGS, ROW_WORK
 from chipwise.catalog.override import told
 from chipwise.cost.copies import WAYS
 from chipwise.errors import UsageError

@@ -6,6 +6,7 @@ Tables are columns, not rows as values: there are too many.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -25,7 +26,9 @@ from chipwise.calibrate.kernels import (
     METRIC,
     calibrate_kernels,
     corrected_kernels,
+    fitted_names,
     kernel_parameters,
+    label_trials,
     price_measured,
 )
 from chipwise.calibrate.parameter import Parameter
@@ -37,7 +40,7 @@ from chipwise.evidence.columns import read_columns
 from chipwise.evidence.residuals import Residuals, Summary, Validation
 from chipwise.evidence.rows import Predicted
 
-__all__ = ["FEW", "KERNELS", "Measured", "few_of", "measured_columns"]
+__all__ = ["CELL", "FEW", "KERNELS", "Measured", "few_of", "measured_columns"]
 
 
 def _predicted(path: str, numbers: Parameters | None, commands: bool) -> Iterator[Predicted]:
@@ -90,6 +93,8 @@ def _predicted(path: str, numbers: Parameters | None, commands: bool) -> Iterato
 FEW = 15
 """Shapes of each operator and data type that a new chip shows before the others are predicted."""
 FOLDS = 5
+CELL = ("chip", "op", "dtype", "kernel", "framework")
+"""What makes rows cells of their own, of which two pay for a fitted number."""
 SHAPE = (
     "m", "n", "k", "batch", "heads", "kv_heads", "head_dim", "q_len", "kv_len", "causal", "window", "tokens",
     "hidden", "inter", "experts", "topk", "tp", "ep", "distribution", "bytes", "ranks",
@@ -105,6 +110,7 @@ LEAST = 20
 _METHODS = {
     "shape": ("kernels", f"{FOLDS} groups of shapes left out in turn"),
     "chip": ("kernels of a chip never measured", "each chip left out in turn"),
+    "framework": ("kernels of software never measured", "each source of kernels left out in turn"),
     "few": (
         "kernels of a new chip",
         f"each chip left out in turn but for {FEW} shapes of each operator and data type, which correct the rest",
@@ -165,6 +171,12 @@ def _dealt(m: Measured) -> Sequence[Hashable]:
 def _chip(m: Measured) -> Sequence[Hashable]:
     """Every chip is left out, wholly or ("few") but for a few of its shapes."""
     found: list[str] = np.where(m.gpu, text_of(m.columns, "chip"), "").tolist()
+    return found
+
+
+def _framework(m: Measured) -> Sequence[Hashable]:
+    """The software that was timed is left out wholly."""
+    found: list[str] = np.where(m.gpu, text_of(m.columns, "framework"), "").tolist()
     return found
 
 
@@ -263,18 +275,48 @@ def _report(m: Measured, found: Residuals, key: str) -> Validation:
     for title in _SLICES if key == "shape" else (*_SLICES, *_ACROSS):
         tables[title] = summaries(found, title)
         tables[f"naive roofline, {title}"] = summaries(naive, title)
+    if key == "shape":
+        tables["what each label buys where its own value was left out"] = _label_worth(m)
     suite, how = _METHODS[key]
-    return Validation(suite, f"{how}; kernels of GPUs refitted on the rest", tables)
+    numbers, cells = len(fitted_names(m.numbers.table)), int(_codes(m.columns, CELL).max()) + 1
+    said = f"{numbers} fitted numbers on {cells} cells ({', '.join(CELL)})"
+    return Validation(suite, f"{how}; kernels of GPUs refitted on the rest", tables, [said])
+
+
+def _label_worth(m: Measured) -> list[Summary]:
+    """Errors with and without the effects of each label, on rows whose value of it no fit saw."""
+    trials = list(label_trials(m.asked, load_chips()))
+    counts = Counter(
+        a
+        for n in fitted_names(m.numbers.table)
+        if "=" in n
+        for a in n.partition("=")[0].split(".")[-1].split("+")
+    )
+    found = []
+    for label in sorted({t.label for t in trials}):
+        mine = [t for t in trials if t.label == label]
+        measured = np.concatenate([t.measured_s for t in mine])
+        for kind, name in (
+            ("with_s", f"{label}: with its {counts[label]} numbers"),
+            ("without_s", f"{label}: without"),
+        ):
+            said = np.concatenate([getattr(t, kind) for t in mine])
+            lines = Residuals.of(np.arange(len(said)), 1e6 * said, 1e6 * measured, metric=METRIC, by=name)
+            found += lines.summaries("by")
+    return found
 
 
 def _gpus(fitted: _Fitted) -> Mapping[str, Parameter]:
-    return kernel_parameters(fitted.gpus, shipped_parameters().table["simt.gemm.compute_share.all"].source)
+    return kernel_parameters(fitted.gpus, _source("simt.gemm."))
 
 
 def _arrays(fitted: _Fitted) -> Mapping[str, Parameter]:
-    source = shipped_parameters().table["systolic.gemm.compute_share.all"].source
-    groups = [effects.parameters(group, source) for group, effects in fitted.arrays.items()]
-    return {name: p for group in groups for name, p in group.items()}
+    return kernel_parameters(fitted.arrays, _source("systolic.gemm."))
+
+
+def _source(start: str) -> str:
+    """What shipped numbers of this kind say they were fitted on."""
+    return next(p.source for name, p in shipped_parameters().table.items() if name.startswith(start))
 
 
 KERNELS = Suite(
@@ -283,7 +325,7 @@ KERNELS = Suite(
     trial=Trial(
         "kernels.parquet",
         measured_columns,
-        {"shape": _dealt, "chip": _chip, "few": _chip},
+        {"shape": _dealt, "chip": _chip, "framework": _framework, "few": _chip},
         _fit,
         _answer,
         _report,
