@@ -207,7 +207,7 @@ def _safetensors(file: BinaryIO, path: Path) -> tuple[dict[str, Any], list[str]]
     present = {int(found[1]) for name in shapes if (found := LAYER.match(name))}
     if embedding is None or len(present) != layers or any(len(inside.get(name, ())) != 2 for name in needed):
         hint = (
-            "put its config.json beside it; alone only complete dense decoders with Llama's tensors are read"
+            "put its config.json next to it; alone only complete dense decoders with Llama's tensors are read"
         )
         raise _bad(path, f"holds {what}, which do not tell the family", hint)
     size = inside.get("self_attn.q_norm.weight", [0])[0]

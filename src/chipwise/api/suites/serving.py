@@ -30,7 +30,7 @@ from chipwise.catalog.harness import get_harness, harness_of
 from chipwise.catalog.runtime import Runtime, get_runtime
 from chipwise.errors import ChipwiseError, InfeasibleError, UsageError, shorten
 from chipwise.evidence.anchors import Anchors, Run, corrections
-from chipwise.evidence.judge import APART, TUNED, USERS, judge
+from chipwise.evidence.judge import APART, USERS, judge
 from chipwise.evidence.residuals import OWN, Residuals, Summary, Validation, ranking
 from chipwise.evidence.rows import Predicted, Row, number
 from chipwise.evidence.tiers import tier_of
@@ -551,7 +551,7 @@ SERVING = Suite(
             "runtime": ("runtime", UNSEEN),
             "generation": ("generation", UNSEEN),
         },
-        figures=lambda figure: TUNED not in figure and USERS not in figure,
+        figures=lambda figure: figure.removesuffix(APART) in {*FIGURES, THROUGHPUT},
     ),
     commanded=True,
     priced=True,
