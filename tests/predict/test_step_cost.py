@@ -193,7 +193,7 @@ def test_products_beside_many_decoding_rows_are_held_to_the_power_of_a_chip() ->
         return long / short
 
     full, few, prompt = decode(1024.0, 500.0), decode(4.0, 500.0), prefill(1.0, 4000.0)
-    assert 1.1 < slower(full, "h100-pcie-80gb") < 1.5
+    assert 1.05 < slower(full, "h100-pcie-80gb") < 1.5
     assert slower(full, "h100-pcie-80gb") > slower(full, "h100-sxm5-80gb") > 1.0
     assert slower(few, "h100-pcie-80gb") == pytest.approx(1.0, abs=0.01)
     assert slower(prompt, "h100-pcie-80gb") == 1.0

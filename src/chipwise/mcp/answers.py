@@ -13,7 +13,7 @@ from chipwise.report.catalogue import CHIPS, MODELS, ChipRecord, ChipsReport, Ev
 from chipwise.report.evidence import NOTICE, RESULTS, ClaimReport, MatchReport
 from chipwise.report.fit import FITS
 from chipwise.report.kernel import KERNELS, AmdahlReport, KernelRecord, KernelReport
-from chipwise.report.plans import PLANS, ExplainReport, verdict
+from chipwise.report.plans import PLANS, ExplainReport, cheaper, verdict
 from chipwise.report.records import FitRecord, FitReport, ModelRecord, PlanRecord, PlanReport
 from chipwise.report.training import TRAINING, TrainPlanRecord, TrainReport, train_verdict
 
@@ -40,7 +40,7 @@ __all__ = [
     "train_answer",
 ]
 
-SHOWN = 5  # plans in full
+SHOWN = 4  # plans in full
 FITTED = 12  # chips in full of those that were asked whether they hold a model
 LISTED = 20  # chips in full of a catalogue
 NAMED = 8  # chips by name
@@ -113,12 +113,14 @@ else:
 
 @dataclass(frozen=True, slots=True)
 class PlansAnswer:
-    """Plans by dollars, for one local user by speed. Ties lie within each other's intervals."""
+    """Plans by dollars, for one local user by speed. Ties lie within each other's intervals; `cheaper` says what would
+    make the first plan cheaper."""
 
     verdict: str
     model: str
     plans: tuple[PlanLine, ...]
     more_chips_with_plans: tuple[str, ...]
+    cheaper: tuple[str, ...]
     without_plan: dict[str, tuple[str, ...]]
     assumptions: tuple[str, ...]
     cpu_instead: AmdahlReport | None = field(default=None)
@@ -255,6 +257,7 @@ def plans_answer(report: PlanReport) -> PlansAnswer:
         model_text(report.model),
         PLAN.many(report.plans[:SHOWN]),
         tuple(f"{p.chips}x {p.chip}" for p in report.plans[SHOWN : SHOWN + NAMED]),
+        tuple(cheaper(report)),
         refusals_of(report.refused),
         report.assumptions,
         report.amdahl if isinstance(report, ExplainReport) else None,

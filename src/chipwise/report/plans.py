@@ -14,7 +14,7 @@ from chipwise.report.records import Figure, JobRecord, PlanRecord, PlanReport, P
 from chipwise.report.table import DASH, Column, Table
 from chipwise.units import format_count, format_number, format_seconds
 
-__all__ = ["PLANS", "ExplainReport", "breakdown_view", "gain", "plan_view", "span", "verdict"]
+__all__ = ["PLANS", "ExplainReport", "breakdown_view", "cheaper", "gain", "plan_view", "span", "verdict"]
 
 SHOWN = 10
 MORE = 8  # plans not shown that are named
@@ -306,7 +306,7 @@ def _alternatives(report: PlanReport) -> list[str]:
 
 def _foot(report: PlanReport, plans: Sequence[PlanRecord], command: str, *, everything: bool) -> list[str]:
     """What is said below the plans; refusals one by one, other plans' nearest results and assumptions on request."""
-    foot = [*_cheaper(report), _legend(plans), f"ranked: {_ranked(report)}"]
+    foot = [*cheaper(report), _legend(plans), f"ranked: {_ranked(report)}"]
     if any(p.tpot_s is None for p in plans):
         foot.append(ONE_TOKEN)
     front = [str(p.rank) for p in report.plans if p.on_front]
@@ -364,7 +364,7 @@ def _hosts(p: PlanRecord) -> list[str]:
     ]
 
 
-def _cheaper(report: PlanReport) -> list[str]:
+def cheaper(report: PlanReport) -> list[str]:
     """What would make the first plan cheaper, a line for each, and what an API asks for the same tokens."""
     first, said = report.plans[0], []
     for lever in report.levers:

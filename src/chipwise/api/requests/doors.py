@@ -188,7 +188,14 @@ def _known(request: Request) -> Request:
 def _model(name: str) -> str:
     if name.startswith((BY_DIMENSIONS, INLINE)) or BY_SIZE.match(name.strip()):  # names no file
         return name
-    return named_config(name).name
+    try:
+        return named_config(name).name
+    except UnknownNameError as error:
+        if error.nearest:
+            raise
+        raise UnknownNameError(
+            "model", name, (), "the verb models lists and searches them; files are not read here"
+        ) from None
 
 
 def _chip(name: str) -> str:

@@ -58,6 +58,8 @@ class _Kind:
         if not row.get("config_file"):
             return row, None
         file = folder / "models" / row["config_file"]
+        if not file.is_file() and not row.get("model"):
+            raise UsageError(f"no such file: models/{row['config_file']}, and no model is named", "")
         return row, find_config(str(file) if file.is_file() else row["model"])
 
     def lines(self, asked: tuple[Row, ModelConfig | None], found: Figures) -> Iterator[Predicted]:
