@@ -37,7 +37,7 @@ CALLS: dict[str, dict[str, Any]] = {
     "models": {"search": "qwen3 235b"},
 }
 WRONG: dict[str, tuple[str, dict[str, Any], str]] = {
-    "name": ("plan", {"model": "qwen3-236b"}, "Qwen/Qwen3-235B-A22B"),
+    "name": ("plan", {"model": "qwen3-235b-a2b"}, "Qwen/Qwen3-235B-A22B"),
     "chip": ("fit", {"model": SMALL, "chips": "h100x"}, "h100"),
     "field": ("plan", {"model": SMALL, "ratee": 3}, "rate"),
     "missing": ("kernel", {"op": "gemm", "chips": "l4"}, "needs m, n, k"),

@@ -38,7 +38,7 @@ def deployments(
     """A deployment for every chip that some runtime can launch the model on, and the reason for each other.
 
     Without `timed` chips need no cost model, and a chip whose runtimes cannot launch the model is kept with a
-    caveat: its memory can be sized all the same. With `every` there is a deployment for each runtime that can, in
+    caveat: its memory can be sized all the same, in a machine with a display where there is one. With `every` there is a deployment for each runtime that can, in
     order of preference. `local` puts chips into machines with a display. `policy`
     replaces figures of the runtime by name. Raises `UnknownNameError` for an unknown runtime or policy,
     `UsageError` for a value that is none.
@@ -57,7 +57,7 @@ def deployments(
         if not able:
             refused.append((chip, Reason.NO_RUNTIME, why))
             continue
-        system = machine_for(chip, local=local)
+        system = machine_for(chip, local=local or not timed)
         device = Device.of(chip, _reserved(chip, system), system)
         for chosen, remark in able if every else able[:1]:
             policies = override(chosen.policies_on(chip), policy or {})
@@ -72,8 +72,9 @@ def machine_for(chip: Chip, *, local: bool = False) -> System | None:
     None for a chip that no bundled system holds.
     """
     machines = load_systems().holding(chip.software_id)
-    wanted = [s for s in machines if (s.form in LOCAL_FORMS) == local] or list(machines)
-    way = "buy" if local else "rent"
+    alike = [s for s in machines if (s.form in LOCAL_FORMS) == local]
+    wanted = alike or list(machines)
+    way = "buy" if local and alike else "rent"
     wanted = [s for s in wanted if way in s.offered] or wanted
 
     def reach(system: System) -> tuple[int, float]:
