@@ -413,7 +413,7 @@ def _cautious(goal: Figure | None, plan: PlanRecord, *, paid: bool) -> float:
 
 def _simplest_within_noise(pairs: list[Ranked], w: Workload) -> list[Ranked]:
     """Runs of plans whose cautious dollars lie within the noise of the cheapest of the run, ordered by what else
-    speaks for a plan."""
+    speaks for a plan; the first of all is none of doubt where a surer one is within that noise of it."""
     runs: list[list[Ranked]] = []
     for pair in pairs:
         goal, plan = pair
@@ -431,12 +431,28 @@ def _simplest_within_noise(pairs: list[Ranked], w: Workload) -> list[Ranked]:
         else:
             runs.append([pair])
 
+    def doubts(pair: Ranked) -> int:
+        return (pair[1].pace.basis == "modelled") + bool(pair[1].price and pair[1].price.stale)
+
     def order(pair: Ranked) -> tuple[float, ...]:
         p = pair[1]
-        doubts = (p.pace.basis == "modelled") + bool(p.price and p.price.stale)
-        return doubts, p.hosts, p.chips, p.replicas, _cautious(*pair, paid=True)
+        return doubts(pair), p.hosts, p.chips, p.replicas, _cautious(*pair, paid=True)
 
-    return [pair for run in runs for pair in sorted(run, key=order)]
+    ordered = [pair for run in runs for pair in sorted(run, key=order)]
+    first = ordered[0]
+    if doubts(first) and first[0] is not None:
+        # nobody measured it, or its price is old: what is surer and costs as much within the noise comes before it
+        most = _cautious(*first, paid=True) * (1.0 + PRICE_NOISE)
+        surer = (
+            p
+            for p in ordered
+            if doubts(p) < doubts(first) and _doubt(p[1], w) == _doubt(first[1], w) and p[0] is not None
+        )
+        better = next((p for p in surer if _cautious(*p, paid=True) < most), None)
+        if better is not None:
+            ordered.remove(better)
+            ordered.insert(0, better)
+    return ordered
 
 
 def _goal(plan: PlanRecord, w: Workload, *, paid: bool) -> Figure | None:

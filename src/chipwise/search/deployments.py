@@ -38,9 +38,9 @@ def deployments(
     """A deployment for every chip that some runtime can launch the model on, and the reason for each other.
 
     Without `timed` chips need no cost model, and a chip whose runtimes cannot launch the model is kept with a
-    caveat: its memory can be sized all the same, in a machine with a display where there is one. With `every` there is a deployment for each runtime that can, in
-    order of preference. `local` puts chips into machines with a display. `policy`
-    replaces figures of the runtime by name. Raises `UnknownNameError` for an unknown runtime or policy,
+    caveat: its memory can be sized all the same, in a machine with a display where there is one. With `every` there is
+    a deployment for each runtime that can, in order of preference. `local` puts chips into machines with a display.
+    `policy` replaces figures of the runtime by name. Raises `UnknownNameError` for an unknown runtime or policy,
     `UsageError` for a value that is none.
     """
     wanted = get_runtime(runtime) if runtime else None
