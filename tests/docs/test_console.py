@@ -5,7 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from docs.generate.console import DAY, ENDS, ROWS, WIDTH, on_the_day, python, run, shortened, transcript
+from docs.generate.console import (
+    DAY,
+    ENDS,
+    RANKED,
+    ROWS,
+    WIDTH,
+    on_the_day,
+    python,
+    run,
+    shortened,
+    transcript,
+)
 from docs.generate.pages import fresh, inline_commands
 
 from chipwise.catalog.snapshot import today
@@ -64,8 +75,8 @@ def test_a_shortened_answer_has_the_first_rows_and_bearable_lines() -> None:
     assert len(whole) > 10 + ROWS
     assert max(map(len, whole)) <= WIDTH
     assert not any(line.startswith(ENDS) for line in short)
-    ranked = [line for line in short if line[:4].strip().isdigit()]
-    assert [int(line[:4]) for line in ranked] == list(range(1, ROWS + 1))
+    ranked = [row for line in short if (row := RANKED.match(line))]
+    assert [int(row.group(1)) for row in ranked] == list(range(1, ROWS + 1))
     assert all(any(line.startswith(cut.removesuffix("...")) for line in whole) for cut in short)
 
 

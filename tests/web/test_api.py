@@ -44,7 +44,7 @@ def test_numbers_are_taken_for_text(address: str) -> None:
 
 
 def test_nearest_names_come_with_an_unknown_one(address: str) -> None:
-    body = problem(post(address, "plan", {"model": "qwen3-235b"}), 422)
+    body = problem(post(address, "plan", {"model": "qwen3-235b-a2b"}), 422)
     assert body["type"] == "urn:chipwise:unknown-name"
     assert "Qwen/Qwen3-235B-A22B" in body["nearest"]
 
