@@ -62,7 +62,7 @@ def test_an_all_reduce_of_a_gigabyte_on_eight_h100_has_one_answer() -> None:
     )
     # measured: 4.01 ms for 2^30 bytes of 16 bit by NCCL under vLLM, SGLang and TensorRT-LLM (the switch sums), 5.36 of
     # 8 bit, which goes round the ring
-    assert 3.7e-3 < answer < 4.9e-3
+    assert 3.7e-3 < answer < 5.0e-3
 
 
 @pytest.mark.parametrize("chip", CHIPS)

@@ -67,6 +67,7 @@ SLOWER: Mapping[tuple[str, str, str], float] = {
     ("gemm", "bf16", "int8_wo"): 4.2,
     ("gemm", "bf16", "int4"): 4.4,
     ("gemm", "fp32", "bf16"): 1.7,
+    ("experts", "bf16", "fp8"): 1.1,
     ("experts", "bf16", "fp8_block"): 1.45,
     ("experts", "bf16", "int4"): 4.6,
     ("experts", "bf16", "mxfp4"): 3.1,

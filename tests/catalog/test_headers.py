@@ -131,5 +131,5 @@ def test_lengths_that_no_header_has_are_refused_unread(tmp_path: Path) -> None:
 
 def test_tensors_that_tell_no_family_are_counted_and_the_next_step_named(tmp_path: Path) -> None:
     file = safetensors(tmp_path / "m.safetensors", {"blocks.0.conv": [3, 3, 8, 8]})
-    with pytest.raises(UsageError, match=r"576 entries.*config\.json beside it"):
+    with pytest.raises(UsageError, match=r"576 entries.*config\.json next to it"):
         find_config(str(file))

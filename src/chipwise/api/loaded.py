@@ -48,7 +48,8 @@ def load(model: str, precision: str | None = None, kv: str | None = None) -> Loa
     Raises `UsageError` for a configuration that cannot be read, `UnknownNameError` for an unknown model or
     format.
     """
-    return _loaded(_Read(find_config(model)), precision, kv)
+    config = find_config(model)
+    return _loaded(_Read(config), precision or config.weights or None, kv)
 
 
 class _Read:

@@ -69,7 +69,8 @@ MAX_BYTES = 8_000_000
 class ModelConfig:
     """A configuration as it was found: its name, its keys, and where it comes from.
 
-    `alias` marks a second name of a bundled model; `notes` say how the name asked for was understood.
+    `alias` marks a second name of a bundled model; `notes` say how the name asked for was understood, `weights` in
+    which number format its weights are where that name says another one ("": as the keys say).
     """
 
     name: str
@@ -77,6 +78,14 @@ class ModelConfig:
     origin: str
     alias: bool = False
     notes: tuple[str, ...] = ()
+    weights: str = ""
+
+
+WEIGHTS: Mapping[str, str] = {
+    "fp8": "fp8", "nvfp4": "nvfp4", "mxfp4": "mxfp4", "mxfp8": "mxfp8", "int4": "int4", "int8": "int8", "awq": "int4",
+    "gptq": "int4",
+}  # fmt: skip
+"""Words of names that say in which number format weights are."""
 
 
 def find_config(name: str) -> ModelConfig:
@@ -359,9 +368,12 @@ def _alike(one: str, other: str) -> bool:
 
 def _noted(config: ModelConfig, asked: str, left_out: str = "") -> ModelConfig:
     note = f"'{shorten(asked, 60)}' is read as {config.name}"
-    if left_out:
+    weights = next((WEIGHTS[word] for word in left_out.split() if word in WEIGHTS), "")
+    if weights:
+        note += f", its weights in {weights}"
+    elif left_out:
         note += f", in the format of that checkpoint: '{left_out}' is left to --precision"
-    return replace(config, notes=(note,))
+    return replace(config, notes=(note,), weights=weights)
 
 
 def _unbundled(asked: str, name: str) -> NoReturn:

@@ -189,7 +189,8 @@ def _model(name: str) -> str:
     if name.startswith((BY_DIMENSIONS, INLINE)) or BY_SIZE.match(name.strip()):  # names no file
         return name
     try:
-        return named_config(name).name
+        found = named_config(name)
+        return name if found.weights else found.name
     except UnknownNameError as error:
         if error.nearest:
             raise
