@@ -163,7 +163,8 @@ def get_chip(name: str) -> Chip:
             several = f"{len(kin)} chips are called so: {', '.join(kin[:6])}{', ...' if len(kin) > 6 else ''}"
             raise UnknownNameError("chip", name, (), several)
         if not kin:
-            raise UnknownNameError("chip", name, chips, "list them: chipwise chips list")
+            known = (*_names(), *chips)
+            raise UnknownNameError("chip", name, known, "list them: chipwise chips list")
         found = kin[0]
     return chips[found]
 
