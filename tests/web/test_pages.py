@@ -111,10 +111,10 @@ def test_from_the_form_to_an_answer_that_can_be_shared(visit: Open) -> None:
     page = visit().open("/")
     assert page.input_value("[name=rate]") == "10/s"
     first = page.inner_text("#result h2")
-    page.fill("[name=chips]", "h100,mi300x") if page.is_visible("[name=chips]") else page.click(
+    page.fill("[name=chips]", "h100-sxm5-80gb,mi300x") if page.is_visible("[name=chips]") else page.click(
         "text=More options"
     )
-    page.fill("[name=chips]", "h100,mi300x")
+    page.fill("[name=chips]", "h100-sxm5-80gb,mi300x")
     page.fill("[name=rate]", "40/s")
     page.press("[name=rate]", "Enter")
     expect(page.locator("tr[data-rank]")).to_have_count(2)
@@ -124,7 +124,7 @@ def test_from_the_form_to_an_answer_that_can_be_shared(visit: Open) -> None:
     assert "rate=40%2Fs" in page.url
     other = visit().open(page.url.removeprefix(page.url.split("/plan")[0]))
     assert other.input_value("[name=rate]") == "40/s"
-    assert other.input_value("[name=chips]") == "h100,mi300x"
+    assert other.input_value("[name=chips]") == "h100-sxm5-80gb,mi300x"
     assert other.inner_text("#result h2") == second
 
 
