@@ -163,8 +163,8 @@ def get_chip(name: str) -> Chip:
             several = f"{len(kin)} chips are called so: {', '.join(kin[:6])}{', ...' if len(kin) > 6 else ''}"
             raise UnknownNameError("chip", name, (), several)
         if not kin:
-            known = dict.fromkeys((*chips, *_names()))
-            raise UnknownNameError("chip", name, known, "list them: chipwise chips list")
+            every = dict.fromkeys((*chips, *_names()))
+            raise UnknownNameError("chip", name, every, "list them: chipwise chips list")
         found = kin[0]
     return chips[found]
 
