@@ -41,6 +41,7 @@ TABLES = (
     Table("token_speeds", "token_speeds.csv", ("vendor",)),
     Table("serving", "serving_points.csv", ("mode", "chip"), step=3),
     Table("published", "published_serving.csv", ("chip",), step=3),
+    Table("energy", "energy.csv", ("chip",)),
     Table("mlperf", "mlperf_inference.csv", ("scenario", "chip"), step=3),
     Table("training", "training.csv", ("chip",), step=3),
     Table("mlperf_training", "mlperf_training.csv", ("benchmark", "chip")),
