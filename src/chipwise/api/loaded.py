@@ -49,7 +49,7 @@ def load(model: str, precision: str | None = None, kv: str | None = None) -> Loa
     format.
     """
     config = find_config(model)
-    return _loaded(_Read(config), precision or config.weights or None, kv)
+    return _loaded(_Read(config), (config.weights or None) if precision is None else precision, kv)
 
 
 class _Read:
