@@ -81,8 +81,7 @@ def plan(
 
     market = _Market(wanted, None if runtime == BEST else runtime, terms.policy, effort)
     result, never = market.searched(context, limits)
-    unmet, rejected = list(result.refusals.values()), result.rejected
-    stored, considered = _records(context, result), result.considered
+    rejected, stored, considered = result.rejected, _records(context, result), result.considered
     plans, tried = stored, {found.graph.model.precision.name: context}
     for number_format, at_last in FORMATS_OF[workload.task]:
         if not _plain(context, terms) or (at_last and plans):
@@ -96,7 +95,7 @@ def plan(
         for chip, refusal in other.refusals.items():
             if chip in result.refusals:
                 result.refusals[chip] = result.refusals[chip].closer(refusal)
-        unmet, rejected = list(result.refusals.values()), rejected + other.rejected
+        rejected = rejected + other.rejected
     if not plans:
         dearer = None
         if limits.max_usd_per_h is not None or (workload.job and workload.job.max_usd is not None):
@@ -106,7 +105,9 @@ def plan(
                 p for one in formats for p in _records(one, market.searched(one, unlimited)[0]) if p.price
             ]
             dearer = min(priced, key=PlanRecord.usd, default=None)
-        raise no_plan(found.graph.model.name, workload, rejected, unmet, never, dearer)
+        raise no_plan(
+            found.graph.model.name, workload, rejected, list(result.refusals.values()), never, dearer
+        )
     del rejected[Reason.OK]
     if curve is not None:
         plans = [replace(p, day=_day(p, curve, workload)) for p in plans]

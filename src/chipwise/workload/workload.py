@@ -105,8 +105,3 @@ class Workload:
     def context(self) -> float:
         """Tokens of a finished request of mean lengths."""
         return self.prompt_tokens + self.output_tokens
-
-    @property
-    def mean_context(self) -> float:
-        """Mean tokens held by a request while it decodes."""
-        return self.served.decoding_context
