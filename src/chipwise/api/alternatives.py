@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from datetime import date
@@ -11,10 +10,11 @@ from chipwise.api.context import Context
 from chipwise.api.loaded import load_generating
 from chipwise.catalog.chip import Chip
 from chipwise.catalog.configs import bundled_configs
+from chipwise.catalog.names import core, formats
 from chipwise.catalog.price import ApiPrice, load_token_prices
 from chipwise.errors import ChipwiseError
 from chipwise.predict.speculative import Speculation
-from chipwise.report.assemble import rank_plans
+from chipwise.report.assemble import goal, rank_plans
 from chipwise.report.records import ApiRecord, LeverRecord, PlanRecord
 from chipwise.workload.lengths import PrefixCache
 from chipwise.workload.workload import Workload
@@ -29,7 +29,6 @@ HALF_BYTE = 6.0  # bits of a weight on average, scales included, below which it 
 GUESSED = Speculation(draft_tokens=3, acceptance=0.7)
 """What is asked of guesses that nobody measured. DeepSeek's own module is right on 85 to 90 % of second tokens
 (DeepSeek-V3 Technical Report, 5.4.3); small drafts are right less often."""
-ENDINGS = re.compile(r"\b(meta|instruct|it|chat|hf|versatile|instant)\b")
 
 
 @dataclass(frozen=True)
@@ -54,7 +53,7 @@ def levers(
     answer to the question with the change's options added, on that chip and in the format of the first plan. Changes
     that a user has taken already, that the runtime cannot do, or that cost certainty of the targets are not among them.
     """
-    before = _cost(first, context.workload)
+    before = goal(first, context.workload, paid=True)
     if before is None or context.workload.task == "local":
         return ()
     found = []
@@ -67,21 +66,19 @@ def levers(
         if not ranked or not ranked[0].keeps_targets(context.workload.confidence):
             continue
         plan = ranked[0]
-        after = _cost(plan, context.workload)
-        if after is not None and after <= before * (1.0 - WORTH):
+        after = goal(plan, context.workload, paid=True)
+        if after is not None and after.mid <= before.mid * (1.0 - WORTH):
             found.append(
                 LeverRecord(
-                    change.options, change.words, plan.chips, plan.spread, plan.price, 1.0 - after / before
+                    change.options,
+                    change.words,
+                    plan.chips,
+                    plan.spread,
+                    plan.price,
+                    1.0 - after.mid / before.mid,
                 )
             )
     return tuple(sorted(found, key=lambda lever: -lever.saves))
-
-
-def _cost(plan: PlanRecord, w: Workload) -> float | None:
-    """What a plan is paid for: dollars per hour of a given load, else dollars per token."""
-    if plan.price is None:
-        return None
-    return plan.price.mid / (1.0 if w.rate_per_s is not None else plan.tokens_per_s.mid)
 
 
 def _changes(context: Context, model: str, first: PlanRecord, chip: Chip) -> Iterator[_Change]:
@@ -130,7 +127,7 @@ def apis(first: PlanRecord, model: str, workload: Workload, today: date) -> tupl
     found = []
     for price in load_token_prices():
         ended = price.deprecation_date is not None and price.deprecation_date <= today.isoformat()
-        if ended or _plain(price.model) != _plain(model):
+        if ended or core(price.model) != core(model):
             continue
         usd = _per_request(price, workload)
         found.append(
@@ -161,12 +158,6 @@ def published_as(model: str, number_format: str) -> str:
     """A bundled checkpoint of the same model in a number format, "" where none is known. One of the organisation that
     made the model comes first."""
     maker = model.lower().split("/")[0]
-    wanted = _plain(model) + number_format.replace("_", "")
-    found = [name for name in bundled_configs() if _plain(name) == wanted]
+    mine = core(model), (number_format,)
+    found = [name for name in bundled_configs() if (core(name), formats(name)) == mine]
     return min(found, key=lambda name: (name.lower().split("/")[0] != maker, name), default="")
-
-
-def _plain(model: str) -> str:
-    """A model's name without its organisation, what it was tuned for, and punctuation."""
-    name = re.sub(r"[^a-z0-9.]+", " ", model.lower().rsplit("/", 1)[-1])
-    return re.sub(r"[^a-z0-9]", "", ENDINGS.sub("", name))

@@ -16,7 +16,7 @@ from typing import Any
 from chipwise.catalog.parsed import parse
 from chipwise.catalog.snapshot import per_snapshot, shipped_text
 
-__all__ = ["Meant", "holding", "kind_of", "meant", "near", "nickname"]
+__all__ = ["Meant", "core", "formats", "holding", "kind_of", "meant", "near", "nickname"]
 
 NICKNAMES = "catalog/data/nicknames.toml"
 
@@ -107,6 +107,16 @@ def _words(name: str) -> _Words:
     formats = tuple(p for p in pieces if FORMAT.match(p))
     words = tuple(p for p in pieces if not FORMAT.match(p))
     return _Words(organisation.rpartition("/")[2], words, formats)
+
+
+def core(name: str) -> tuple[str, ...]:
+    """The words of a name that say which model it is: no organisation, tuning or format."""
+    return tuple(word for word in _words(name).words if word not in TUNED | BRANDS)
+
+
+def formats(name: str) -> tuple[str, ...]:
+    """The formats of weights that a name says."""
+    return _words(name).formats
 
 
 @per_snapshot

@@ -38,6 +38,7 @@ from chipwise.workload.workload import Workload
 __all__ = [
     "Fleet",
     "figure",
+    "goal",
     "layout_record",
     "memory_record",
     "model_record",
@@ -375,7 +376,7 @@ def rank_plans(plans: list[PlanRecord], workload: Workload) -> tuple[PlanRecord,
     one's figure lies inside the other's interval.
     """
     paid = workload.task != "local" and any(p.price for p in plans)
-    wary = [(_goal(p, workload, paid=paid), p) for p in plans]
+    wary = [(goal(p, workload, paid=paid), p) for p in plans]
     wary.sort(key=lambda pair: (pair[0] is None, *_doubt(pair[1], workload), _cautious(*pair, paid=paid)))
     if paid:
         wary = _simplest_within_noise(wary, workload)
@@ -383,11 +384,11 @@ def rank_plans(plans: list[PlanRecord], workload: Workload) -> tuple[PlanRecord,
     if workload.task == "local":
         cost = np.array([p.price.mid if p.price else np.inf for p in plans])
     else:
-        cost = np.array([np.inf if goal is None else goal.mid for goal, _ in wary])
+        cost = np.array([np.inf if mine is None else mine.mid for mine, _ in wary])
     front = pareto(cost, np.array([p.pace.mid for p in plans])) if plans else ()
     ranked = []
-    for i, (goal, plan) in enumerate(wary):
-        ties = tuple(j + 1 for j, (other, _) in enumerate(wary) if j != i and _tie(goal, other))
+    for i, (mine, plan) in enumerate(wary):
+        ties = tuple(j + 1 for j, (other, _) in enumerate(wary) if j != i and _tie(mine, other))
         ranked.append(replace(plan, rank=i + 1, on_front=bool(front[i]), ties=ties))
     return tuple(ranked)
 
@@ -455,7 +456,9 @@ def _simplest_within_noise(pairs: list[Ranked], w: Workload) -> list[Ranked]:
     return ordered
 
 
-def _goal(plan: PlanRecord, w: Workload, *, paid: bool) -> Figure | None:
+def goal(plan: PlanRecord, w: Workload, *, paid: bool) -> Figure | None:
+    """What a user pays with, less is better: seconds of an answer for a lone one, seconds per token where nothing is
+    `paid`, dollars per hour of a given rate, else dollars per million tokens; None where no price is known."""
     if w.task == "local":
         first = plan.ttft_s
         if plan.tpot_s is None:

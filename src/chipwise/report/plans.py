@@ -370,7 +370,7 @@ def cheaper(report: PlanReport) -> list[str]:
     for lever in report.levers:
         cost = "" if lever.price is None else f", ${intervals.mid(lever.price)}/h"
         plan = f"{lever.chips}x {first.chip} ({lever.spread}){cost}"
-        said.append(f"{lever.options}: {lever.words}: {plan}, {lever.saves:.0%} less")
+        said.append(f"{lever.saves:.0%} cheaper with {lever.options} ({lever.words}): {plan}")
     for api in report.apis[:1]:
         rate = "" if api.usd_per_h is None else f", ${format_number(api.usd_per_h)}/h at this load"
         said.append(
