@@ -15,9 +15,9 @@ import numpy as np
 from chipwise.units import Real
 from chipwise.workload.formats import FORMATS, Format
 
-__all__ = ["Op", "attention", "causal_pairs", "decodes", "gemm", "lookup", "pointwise", "scan"]
+__all__ = ["Op", "attention", "causal_pairs", "convolution", "decodes", "gemm", "lookup", "pointwise", "scan"]
 
-Kind = Literal["gemm", "attention", "experts", "pointwise", "lookup", "scan"]
+Kind = Literal["gemm", "conv", "attention", "experts", "pointwise", "lookup", "scan"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +71,39 @@ def gemm(
         weight_bytes=batch * weight.bytes(n, k),
         activation_bytes=batch * (m * k * activation.bits + m * n * out_bits) / 8.0,
         dims={"m": m, "n": n, "k": k, "batch": batch},
+    )
+
+
+def convolution(
+    images: Real,
+    channels: Real,
+    filters: Real,
+    inputs: Real,
+    outputs: Real,
+    kernel: Real,
+    weight: Format = FORMATS["bf16"],
+    activation: Format = FORMATS["bf16"],
+    *,
+    groups: Real = 1.0,
+    name: str = "conv",
+) -> Op:
+    """A convolution over any number of dimensions: `inputs` and `outputs` are positions of one image (height x width, or
+    frames x height x width), `kernel` the positions of a filter; `groups` cut channels and filters alike.
+
+    As a product per group: m = images x outputs, n = filters / groups, k = kernel x channels / groups; FLOPs 2 m n k
+    groups. Inputs are read and outputs written once: windows are gathered while reading.
+    """
+    m, n, k = images * outputs, filters / groups, kernel * channels / groups
+    moved = images * (inputs * channels * activation.bits + outputs * filters * max(16.0, activation.bits))
+    return Op(
+        kind="conv",
+        name=name,
+        compute=activation.compute,
+        weight=weight.name,
+        flops=2.0 * groups * m * n * k,
+        weight_bytes=groups * weight.bytes(n, k),
+        activation_bytes=moved / 8.0,
+        dims={"m": m, "n": n, "k": k, "batch": groups, "kernel": kernel, "images": images},
     )
 
 

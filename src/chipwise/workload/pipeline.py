@@ -1,0 +1,73 @@
+"""Any network as the calls that a request makes: stages of operators with their numbers, one after the other.
+
+A language model is a `Graph`, whose operators depend on how many tokens are at work. What has no such step (an image or
+video generator, an encoder of text, images or sound, a recommender, a traced module) is written out for one size: a
+`Stage` is a part that is called as a whole, a `Pipeline` the stages of one request.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from chipwise.workload.op import Op
+
+__all__ = ["Pipeline", "Stage"]
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A part that is called as a whole: a text encoder, one pass of a denoiser, a decoder of images.
+
+    | field | meaning |
+    |---|---|
+    | ops | (repeats, operator) in order: what one call does for the whole batch, on one device |
+    | calls | how often a request runs it: denoising steps, say; two passes of a guided step are a batch twice as large |
+    | parameters | entries of its weights, each once |
+    | weight_bytes | stored bytes of the weights |
+    | activation_bytes | most bytes of activations that are alive at a time in one call |
+    """
+
+    name: str
+    ops: tuple[tuple[float, Op], ...]
+    calls: float = 1.0
+    parameters: int = 0
+    weight_bytes: float = 0.0
+    activation_bytes: float = 0.0
+
+    @property
+    def flops(self) -> float:
+        """Operations of one call; a multiply-add counts as two."""
+        return float(sum(n * op.flops for n, op in self.ops))
+
+
+@dataclass(frozen=True)
+class Pipeline:
+    """The stages of one request for `batch` samples of a `unit` ("image", "clip", "utterance", "sample").
+
+    `trained`: the stages are those of a training step, backward passes among them. `settings` are the sizes that were
+    used (resolution, steps, frames), `assumptions` what was not said and how it was taken.
+    """
+
+    name: str
+    stages: tuple[Stage, ...]
+    batch: int = 1
+    unit: str = "sample"
+    trained: bool = False
+    settings: Mapping[str, float] = field(default_factory=dict)
+    assumptions: tuple[str, ...] = ()
+
+    @property
+    def parameters(self) -> int:
+        """Entries of all weights."""
+        return sum(stage.parameters for stage in self.stages)
+
+    @property
+    def weight_bytes(self) -> float:
+        """Stored bytes of all weights."""
+        return sum(stage.weight_bytes for stage in self.stages)
+
+    @property
+    def flops(self) -> float:
+        """Operations of one request."""
+        return sum(stage.calls * stage.flops for stage in self.stages)
