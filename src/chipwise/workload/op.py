@@ -87,8 +87,8 @@ def convolution(
     groups: Real = 1.0,
     name: str = "conv",
 ) -> Op:
-    """A convolution over any number of dimensions: `inputs` and `outputs` are positions of one image (height x width, or
-    frames x height x width), `kernel` the positions of a filter; `groups` cut channels and filters alike.
+    """A convolution over any number of dimensions: `inputs` and `outputs` are positions of one image (height x width,
+    or frames x height x width), `kernel` the positions of a filter; `groups` cut channels and filters alike.
 
     As a product per group: m = images x outputs, n = filters / groups, k = kernel x channels / groups; FLOPs 2 m n k
     groups. Inputs are read and outputs written once: windows are gathered while reading.

@@ -22,7 +22,7 @@ class Stage:
     | field | meaning |
     |---|---|
     | ops | (repeats, operator) in order: what one call does for the whole batch, on one device |
-    | calls | how often a request runs it: denoising steps, say; two passes of a guided step are a batch twice as large |
+    | calls | how often a request runs it: denoising steps, say; a guided step's two passes are a larger batch |
     | parameters | entries of its weights, each once |
     | weight_bytes | stored bytes of the weights |
     | activation_bytes | most bytes of activations that are alive at a time in one call |
