@@ -84,7 +84,76 @@ def choose(
     A replica takes no more than `utilisation` of the rate at which its middle times miss a target, and no more than the
     rate up to which the cautious ones keep all; a candidate whose cautious times keep none is a plan after all others.
     """
-    e, wary = evaluated, caution.take(evaluated.group.which)
+    e = evaluated
+    sized = _sized(e, workload, limits, caution)
+    reason, usd_per_h, sustained = _held(e, workload, prices, limits, sized)
+    live, point = reason == 0, sized.point
+    goal = _goals(e, workload, point, sized.replicas, sized.each, owned=bool(limits.have))
+    bought = workload.task != "local" and not limits.have
+    simple = _simplest(e, goal[0], live & sized.sure, live) if bought else live
+    order = (~sized.sure, ~simple, *goal)
+    place = np.lexsort(order[::-1])
+    choices: list[Choice] = []
+    refusals: list[Refusal] = []
+    p = e.prediction
+    for i, deployment in enumerate(e.group.deployments):
+        mine = e.group.which == i
+        mine_live = (mine & live)[place]
+        if not mine_live.any():
+            reach = reach_of(e, workload, mine, sustained)
+            refusals.append(Refusal(deployment, _closest(reason[mine]), reach))
+            continue
+        best = int(place[np.argmax(mine_live)])
+        at = best, int(point[best])
+        choices.append(
+            Choice(
+                deployment,
+                e,
+                *at,
+                carrying=int(sized.replicas[best]),
+                spare=limits.spare,
+                prompt_workers=int(sized.prompts[best]),
+                chips=int(sized.chips[best]),
+                usd_per_h=float(usd_per_h[best]),
+                tokens_per_s=float(p.tokens_per_s[at]),
+                tpot_s=float(p.tpot_s[at]),
+                ttft_s=float(p.ttft_s[at]),
+                sure=bool(sized.sure[best]),
+                order=tuple(float(part[best]) for part in (~sized.sure, *goal)),
+            )
+        )
+    counts = Counter(
+        {REASONS[code]: int(n) for code, n in zip(*np.unique(reason, return_counts=True), strict=True)}
+    )
+    return choices, refusals, counts
+
+
+@dataclass(frozen=True, slots=True)
+class _Sized:
+    """Candidates at their best batch, [N]: what one replica does, and the fleet that carries the work.
+
+    `rate` is what a replica takes (requests/s), `slow` the rate at the end of its interval, both NaN where `reason`
+    says that a candidate is no plan. `each` are the chips of one replica with its part of the workers for prompts,
+    `chips` those of all `replicas`, spare ones and `prompts` workers; `together` of them share a machine, `most` are
+    allowed.
+    """
+
+    point: NDArray[np.int64]
+    sure: NDArray[np.bool_]
+    reason: NDArray[np.int64]
+    rate: Array
+    slow: Array
+    replicas: Array
+    prompts: Array
+    each: Array
+    chips: Array
+    together: Array
+    most: Array
+
+
+def _sized(e: Evaluated, workload: Workload, limits: Limits, caution: Caution) -> _Sized:
+    """The best batch of every candidate, and how many replicas do the work that is asked for."""
+    wary = caution.take(e.group.which)
     point, meets = _best_point(e, workload)
     cautious, sure = _best_point(e, workload, wary)
     reason = np.where((e.reason == 0) & ~meets, REASONS.index(Reason.SLO), e.reason)
@@ -94,86 +163,60 @@ def choose(
         point = np.where(sure, cautious, point)
     rate = np.where(reason == 0, e.prediction.requests_per_s[rows, point], np.nan)
     if served is not None:
-        each = np.where(sure, e.prediction.requests_per_s[rows, cautious], np.inf)
-        rate = np.minimum(workload.utilisation * rate, each)
+        safe = np.where(sure, e.prediction.requests_per_s[rows, cautious], np.inf)
+        rate = np.minimum(workload.utilisation * rate, safe)
     # what is due is done even where a job takes as long as the end of its interval
     slow = rate / wary.whole
     due = served if served is not None else workload.due_per_s
     with np.errstate(invalid="ignore", divide="ignore"):
-        each = rate if served is not None else slow
-        replicas = np.ones(len(point)) if due is None else np.ceil(due / each * (1 - 1e-9))
+        taken = rate if served is not None else slow
+        replicas = np.ones(len(point)) if due is None else np.ceil(due / taken * (1 - 1e-9))
+    layouts = e.group.layouts()
     per_package = np.array([d.chip.devices_per_package for d in e.group.deployments])[e.group.which]
-    alone = np.asarray(e.group.layouts().devices) / per_package
+    alone = np.asarray(layouts.devices) / per_package
     # workers for prompts are shared by all decode workers of a fleet
-    each = alone * (1.0 + np.nan_to_num(e.beside[rows, point]))
+    beside = np.nan_to_num(e.beside[rows, point])
+    each = alone * (1.0 + beside)
     most = np.array([limits.chips(d.chip.id) for d in e.group.deployments])[e.group.which]
     if limits.have and workload.task != "local" and workload.rate_per_s is None:
         # what the user has is all put to work
         replicas = np.maximum(np.floor(most / each), 1.0)
-    prompts = np.ceil(np.nan_to_num(replicas * e.beside[rows, point]) * (1 - 1e-9))
+    prompts = np.ceil(np.nan_to_num(replicas * beside) * (1 - 1e-9))
     prompts += limits.spare * (prompts > 0)
     chips = alone * (replicas + limits.spare + prompts)
-    layouts = e.group.layouts()
     # ranks that share a scale-up domain share a machine
     together = np.maximum(np.asarray(layouts.tp * layouts.dp) / per_package, 1.0)
-    usd_per_h = _usd_per_h(e, prices, chips, together)
-    with np.errstate(invalid="ignore"):
-        over, unknown = chips > most, np.zeros(len(point), dtype=bool)
-        if workload.due_per_s is not None:
-            over |= replicas * rate < workload.due_per_s
+    if workload.due_per_s is not None:
+        with np.errstate(invalid="ignore"):
             sure = sure & (replicas * slow >= workload.due_per_s * (1 - 1e-9))
+    return _Sized(point, sure, reason, rate, slow, replicas, prompts, each, chips, together, most)
+
+
+def _held(
+    e: Evaluated, workload: Workload, prices: Mapping[str, Rent | Own | None], limits: Limits, sized: _Sized
+) -> tuple[NDArray[np.int64], Array, Array]:
+    """What limits of chips, time and dollars leave: the reason of every candidate (0: a plan), its dollars per hour,
+    and the requests/s that the most replicas within the limits sustain."""
+    s, most = sized, sized.most
+    usd_per_h = _usd_per_h(e, prices, s.chips, s.together)
+    with np.errstate(invalid="ignore"):
+        over, unknown = s.chips > most, np.zeros(len(most), dtype=bool)
+        if workload.due_per_s is not None:
+            over |= s.replicas * s.rate < workload.due_per_s
         if limits.max_usd_per_h is not None:
             # an unknown price is no price below the limit
-            unknown = ~over & np.isnan(usd_per_h) & np.isfinite(chips)
+            unknown = ~over & np.isnan(usd_per_h) & np.isfinite(s.chips)
             over |= ~(usd_per_h <= limits.max_usd_per_h)
-            most = np.minimum(most, _affordable(e, prices, each, together, limits.max_usd_per_h))
+            most = np.minimum(most, _affordable(e, prices, s.each, s.together, limits.max_usd_per_h))
         if workload.job is not None and workload.job.max_usd is not None:
-            hours = workload.job.tokens / workload.output_tokens / (replicas * slow) / 3600.0
-            unknown |= ~over & np.isnan(usd_per_h) & np.isfinite(chips)
+            hours = workload.job.tokens / workload.output_tokens / (s.replicas * s.slow) / 3600.0
+            unknown |= ~over & np.isnan(usd_per_h) & np.isfinite(s.chips)
             over |= ~unknown & ~(usd_per_h * hours <= workload.job.max_usd)
-        sustained = np.where(reason == 0, np.maximum(np.floor(most / each) - limits.spare, 0.0) * rate, 0.0)
-    reason = np.where((reason == 0) & unknown, REASONS.index(Reason.NO_PRICE), reason)
+        fleet = np.maximum(np.floor(most / s.each) - limits.spare, 0.0)
+        sustained = np.where(s.reason == 0, fleet * s.rate, 0.0)
+    reason = np.where((s.reason == 0) & unknown, REASONS.index(Reason.NO_PRICE), s.reason)
     reason = np.where((reason == 0) & over, REASONS.index(Reason.BUDGET), reason)
-    goal = _goals(e, workload, point, replicas, each, owned=bool(limits.have))
-    live = reason == 0
-    simple = (
-        _simplest(e, goal[0], live & sure, live) if workload.task != "local" and not limits.have else live
-    )
-    order = (~sure, ~simple, *goal)
-    place = np.lexsort(order[::-1])
-    choices: list[Choice] = []
-    refusals: list[Refusal] = []
-    for i, deployment in enumerate(e.group.deployments):
-        mine = e.group.which == i
-        mine_live = (mine & live)[place]
-        if not mine_live.any():
-            reach = reach_of(e, workload, mine, sustained)
-            refusals.append(Refusal(deployment, _closest(reason[mine]), reach))
-            continue
-        best = int(place[np.argmax(mine_live)])
-        p = e.prediction
-        choices.append(
-            Choice(
-                deployment,
-                e,
-                best,
-                int(point[best]),
-                int(replicas[best]),
-                limits.spare,
-                int(prompts[best]),
-                int(chips[best]),
-                float(usd_per_h[best]),
-                float(p.tokens_per_s[best, point[best]]),
-                float(p.tpot_s[best, point[best]]),
-                float(p.ttft_s[best, point[best]]),
-                bool(sure[best]),
-                tuple(float(part[best]) for part in (~sure, *goal)),
-            )
-        )
-    counts = Counter(
-        {REASONS[code]: int(n) for code, n in zip(*np.unique(reason, return_counts=True), strict=True)}
-    )
-    return choices, refusals, counts
+    return reason, usd_per_h, sustained
 
 
 def _usd_per_h(e: Evaluated, prices: Mapping[str, Rent | Own | None], chips: Array, together: Array) -> Array:
