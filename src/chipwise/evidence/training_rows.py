@@ -14,15 +14,15 @@ from typing import Any
 from chipwise.catalog.chip import Chip
 from chipwise.catalog.chips import get_chip
 from chipwise.catalog.configs import BY_DIMENSIONS
-from chipwise.catalog.parsed import parse
 from chipwise.catalog.snapshot import per_snapshot, shipped_text
 from chipwise.catalog.trainer import Trainer, get_trainer, trainer_called, usual_trainer
 from chipwise.errors import UsageError
+from chipwise.evidence.publications import said_of
 from chipwise.evidence.rows import Row
 
 __all__ = ["Run", "number", "read_run"]
 
-RULES = "evidence/data/training_runs.toml"
+RULES = "training_runs"
 MODELS = "evidence/data/training_models.csv"
 
 # Words of a precision -> precision of the question; the first that is found decides.
@@ -70,7 +70,7 @@ def read_run(row: Row, folder: Path | None = None) -> Run:
     What is blank in the row and in what its publication is known to have done stays open: the answer chooses it, as
     for any user. Memory refuses nothing: the run exists. Raises `UsageError` saying what the row lacks.
     """
-    said = _said(row)
+    said = said_of(row, RULES)
     if "refuse" in said:
         raise UsageError(
             f"{_name(row)}: {said['refuse']}", "training of transformers over tokens is predicted"
@@ -120,29 +120,9 @@ def _trainer(framework: str, chip: Chip) -> Trainer | None:
 
 
 @per_snapshot
-def _rules() -> tuple[tuple[dict[str, re.Pattern[str]], dict[str, str]], ...]:
-    return tuple(
-        ({column: re.compile(text) for column, text in rule["where"].items()}, rule["say"])
-        for rule in parse(shipped_text(RULES))["rule"]
-    )
-
-
-@per_snapshot
 def _models() -> tuple[tuple[re.Pattern[str], str], ...]:
     table = csv.DictReader(io.StringIO(shipped_text(MODELS)))
     return tuple((re.compile(r["name"]), r["model"]) for r in table)
-
-
-def _said(row: Row) -> dict[str, str]:
-    """What is known of a row's publication, by field."""
-    found: dict[str, str] = {}
-    for where, say in _rules():
-        hits = [pattern.search((row.get(column) or "").lower()) for column, pattern in where.items()]
-        if all(hits):
-            groups = [g for hit in hits if hit for g in hit.groups() if g]
-            for name, text in say.items():
-                found.setdefault(name, text.replace("{1}", groups[0]) if groups else text)
-    return found
 
 
 def _name(row: Row) -> str:

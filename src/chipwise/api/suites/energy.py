@@ -33,6 +33,7 @@ from chipwise.errors import ChipwiseError, UsageError, shorten
 from chipwise.evidence.judge import Estimate
 from chipwise.evidence.mlperf_fixed import fixed_use
 from chipwise.evidence.mlperf_rows import Run, read_run
+from chipwise.evidence.publications import said_of
 from chipwise.evidence.residuals import Residuals, Validation
 from chipwise.evidence.rows import Predicted, Row, number
 from chipwise.predict.energy import Use
@@ -62,14 +63,7 @@ FIGURES: Mapping[str, Mapping[str, tuple[str, Read]]] = {
 
 INTERVALS = frozenset(name for each in FIGURES.values() for name, _ in each.values())
 
-TUNED = "MaxQ"
-"""Mark of submissions tuned for power whose limit is not stated."""
-TASK = re.compile(r"task (\S+);(?: tp=(\d+) dp=(\d+) ep=(\d+))?")
-SUBMITTED = re.compile(r"MLPerf inference (v\d\.\d)")
-NAMES = {"resnet50": "resnet"}  # of benchmarks, where the power tables have another
-EIGHT_BIT: Mapping[str, str] = {"bert": "v3.0", "stable-diffusion-xl": "v4.1"}
-"""Benchmarks whose precision the power tables leave out, and the round from which submissions that declared theirs ran
-them in fp8 where chips have it."""
+RULES = "energy_runs"
 
 
 @dataclass(frozen=True)
@@ -112,13 +106,13 @@ def _read(row: Row, folder: Path, numbers: Parameters | None) -> _Asked:
         named = ", ".join(f"{m} at {s}" for s, each in FIGURES.items() for m in each)
         raise UsageError(f"{shorten(metric)} at {shorten(scope)} scope is not read", f"one of {named}")
     name = row.get("row_id") or row.get("id", "")
-    submitted = SUBMITTED.search(row.get("note", ""))
-    if submitted:
-        run = _run(row, submitted[1], known.derived(EnergyFit.of).tuned(_form(chip.id)), chip.tdp_w)
-        return _Asked(name, run.benchmark.name, chip.id, scope, (metric,), None, run, _power_tuned(row))
-    if row.get("phase") != "serve":
-        raise UsageError(f"{shorten(row.get('phase', ''))} is not answered by estimate")
-    return _Asked(name, row["model"], chip.id, scope, (metric,), _question(row, known))
+    said = said_of(row, RULES)
+    if "refuse" in said:
+        raise UsageError(shorten(said["refuse"]))
+    if "round" in said:
+        run = _run(row, said, known.derived(EnergyFit.of).tuned(_form(chip.id)), chip.tdp_w)
+        return _Asked(name, run.benchmark.name, chip.id, scope, (metric,), None, run, "tuned" in said)
+    return _Asked(name, row["model"], chip.id, scope, (metric,), _question(row, said, known))
 
 
 def _form(chip: str) -> str:
@@ -127,15 +121,9 @@ def _form(chip: str) -> str:
     return system.form if system else ""
 
 
-def _power_tuned(row: Row) -> bool:
-    return TUNED in row.get("note", "") and not row.get("power_limit_w")
-
-
-def _run(row: Row, round_: str, tuned: float, tdp_w: float | None) -> Run:
+def _run(row: Row, said: Mapping[str, str], tuned: float, tdp_w: float | None) -> Run:
     """A submission with measured power as a run of the suite `mlperf`; of language models a limit that is not stated
     is that which power-tuned ones have."""
-    model = re.sub(r"-99(\.9)?$", "", row["model"])
-    base = model.replace("-interactive", "")
     scenario = row.get("batch_or_concurrency", "")
     units = {"Offline": "Samples/s", "Server": "Queries/s"}
     run = read_run(
@@ -143,38 +131,29 @@ def _run(row: Row, round_: str, tuned: float, tdp_w: float | None) -> Run:
             "row_id": row.get("row_id") or row.get("id", ""),
             "chip": row["chip"],
             "chips_total": row.get("chips") or "1",
-            "model_base": NAMES.get(base, base),
+            "model_base": said.get("benchmark", row["model"]),
             "model": row["model"],
             "scenario": scenario,
             "unit": units.get(scenario, "Latency (ms)"),
-            "round": round_ if round_ in ROUNDS else next(iter(ROUNDS)),
-            "weight_precision": row.get("precision")
-            or _precision(NAMES.get(base, base), row["chip"], round_),
+            "round": said["round"] if said["round"] in ROUNDS else next(iter(ROUNDS)),
+            "weight_precision": row.get("precision") or said.get("precision", ""),
             "framework": row.get("runtime", ""),
-            "variant": "maxq" if TUNED in row.get("note", "") else "",
+            "variant": "maxq" if "tuned" in said else "",
             "power_limit_w": row.get("power_limit_w", ""),
         }
     )
-    if run.benchmark.kind == "llm" and _power_tuned(row) and tdp_w is not None:
+    if run.benchmark.kind == "llm" and "tuned" in said and tdp_w is not None:
         return replace(run, power_w=float(f"{tuned * tdp_w:.3g}"))
     return run
 
 
-def _precision(benchmark: str, chip: str, round_: str) -> str:
-    """What submissions are taken to have run in that do not say it, "" for what the suite `mlperf` takes."""
-    found = get_chip(chip)
-    narrow = "fp8" in found.matrix and found.memory.kind == "hbm"
-    return "fp8" if narrow and round_ >= EIGHT_BIT.get(benchmark, "w") else ""
-
-
-def _question(row: Row, numbers: Parameters) -> EstimateRequest:
+def _question(row: Row, said: Mapping[str, str], numbers: Parameters) -> EstimateRequest:
     """The question of a row about a served model."""
-    said = TASK.search(row.get("note", ""))
-    prompt = row.get("isl") or (said and prompt_of(said[1], numbers))
+    prompt = row.get("isl") or ("task" in said and prompt_of(said["task"], numbers))
     if not prompt:
         raise UsageError("the length of its prompts is not published")
     chips = int(number(row, "chips"))
-    dp, ep = (int(said[i] or 1) if said else 1 for i in (3, 4))
+    dp, ep = (int(said.get(name, 1)) for name in ("dp", "ep"))
     model, precision = row["model"], None
     try:
         find_config(model)
