@@ -5,16 +5,17 @@ They are kept in `examples/questions.toml`; the answers are those of the command
 
 from __future__ import annotations
 
-import shlex
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import cache
+from typing import Any
 
 from docs.generate.stories import EXAMPLES
 from docs.generate.tables import table
 
+from chipwise.api.requests.command import command_line
 from chipwise.api.requests.doors import read_request
+from chipwise.api.requests.verbs import question
 from chipwise.errors import InfeasibleError
 from chipwise.report import intervals
 from chipwise.report.records import PlanRecord, PlanReport
@@ -24,47 +25,37 @@ __all__ = ["Asked", "answer", "asked", "questions_table"]
 
 @dataclass(frozen=True)
 class Asked:
-    """A question as it is typed behind `chipwise plan`, and what is to be said of its answer."""
+    """A question by the fields of `plan`, and what is to be said of its answer."""
 
-    ask: str
+    fields: Mapping[str, Any]
     sound: str
     expert: str
+
+    @property
+    def ask(self) -> str:
+        """The question as it is typed behind `chipwise plan`."""
+        return command_line("plan", question("plan", self.fields)).removeprefix("chipwise plan ")
 
 
 def asked() -> Iterator[Asked]:
     """All questions, in the order of the file."""
     for row in tomllib.loads((EXAMPLES / "questions.toml").read_text("utf-8"))["question"]:
-        yield Asked(row["ask"], row["sound"], row["expert"])
+        yield Asked(row["fields"], row["sound"], row["expert"])
 
 
-@cache
-def answer(ask: str) -> PlanReport | InfeasibleError:
+def answer(one: Asked) -> PlanReport | InfeasibleError:
     """The plans, or why there is none."""
     try:
-        return read_request("plan", _fields(ask) | {"evidence": "none"}).run()
+        return read_request("plan", {**one.fields, "evidence": "none"}).run()
     except InfeasibleError as error:
         return error
-
-
-def _fields(ask: str) -> dict[str, str | bool]:
-    """Model and options as the fields of a request; an option without a value is a yes."""
-    model, *words = shlex.split(ask)
-    found: dict[str, str | bool] = {"model": model}
-    name = ""
-    for word in words:
-        if word.startswith("--"):
-            name = word.removeprefix("--").replace("-", "_")
-            found[name] = True
-        else:
-            found[name] = word
-    return found
 
 
 def questions_table(_: str) -> str:
     """A line for each question."""
     rows = []
     for number, one in enumerate(asked(), 1):
-        found = answer(one.ask)
+        found = answer(one)
         first = f"none: {found.what}" if isinstance(found, InfeasibleError) else _first(found)
         rows.append((str(number), f"`{one.ask}`", first, one.sound, one.expert))
     heads = ("", "`chipwise plan ...`", "first plan", "why it is sound", "what an expert might prefer")

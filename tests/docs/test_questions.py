@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 from docs.generate.console import on_the_day
-from docs.generate.questions import answer, asked
+from docs.generate.questions import Asked, answer, asked
 
 from chipwise.errors import InfeasibleError
 from chipwise.report.records import PlanReport
@@ -21,11 +21,11 @@ def _the_day() -> Iterator[None]:
         yield
 
 
-@pytest.mark.parametrize("ask", [q.ask for q in QUESTIONS])
-def test_the_first_plan_is_one_that_would_be_signed(ask: str) -> None:
+@pytest.mark.parametrize("question", QUESTIONS, ids=lambda q: q.ask)
+def test_the_first_plan_is_one_that_would_be_signed(question: Asked) -> None:
     """Not at over 80 % load; targets not in the worse half of an interval, prices not stale and speeds not modelled
     while a plan that ties has better, unless nothing else keeps the targets."""
-    report = answer(ask)
+    report = answer(question)
     if isinstance(report, InfeasibleError):
         assert report.hint
         return
