@@ -143,9 +143,55 @@ def test_a_plan_is_picked_from_table_and_chart(visit: Open) -> None:
     on.settle()
 
 
+def test_a_picked_plan_is_in_the_address_and_back_leaves_it(visit: Open) -> None:
+    page = visit().open(PLAN)
+    page.click("#plan-2")
+    page.wait_for_selector("#detail .headline")
+    assert page.url.endswith("#plan=2")
+    page.go_back()
+    expect(page.locator("#detail > *")).to_have_count(0)
+    expect(page.locator("tr.picked")).to_have_count(0)
+    assert page.input_value("[name=rate]") == "5/s"
+    other = visit().open(f"{PLAN}#plan=2")
+    other.wait_for_selector("tr[data-rank='2'].picked")
+    expect(other.locator("#detail h2").first).to_contain_text(other.inner_text("#plan-2"))
+
+
+def test_an_answer_fades_once_the_question_is_another(visit: Open) -> None:
+    page = visit().open(PLAN)
+    page.fill("[name=rate]", "7/s")
+    expect(page.locator("#result.stale")).to_have_count(1)
+    page.fill("[name=rate]", "5/s")
+    expect(page.locator("#result.stale")).to_have_count(0)
+
+
+@pytest.mark.parametrize("width", [390, 1024, 1440])
+def test_nothing_is_cut_and_every_tab_is_reachable(visit: Open, width: int) -> None:
+    on = visit()
+    on.page.set_viewport_size({"width": width, "height": 900})
+    page = on.open(PLAN)
+    cut = "all => all.filter(t => t.scrollWidth > t.parentElement.clientWidth + 1).length"
+    assert page.eval_on_selector_all(".scroll > table", cut) == 0
+    assert page.locator("table.plans.cards").count() == (width < 1200)
+    ends = page.eval_on_selector_all("nav a", "all => all.map(a => a.getBoundingClientRect().right)")
+    assert len(ends) >= 8
+    assert max(ends) <= width
+
+
+def test_a_chip_sheet_says_who_says_so(visit: Open) -> None:
+    page = visit().open("/chips?chips=mi300x")
+    assert page.inner_text("#result h2") == "Instinct MI300X"
+    row = page.locator(".figures tr", has_text="memory bandwidth").first
+    expect(row).to_contain_text("5,300 GB/s")
+    number = row.locator("sup a").first.inner_text()
+    assert page.locator(f"#source-{number}").inner_text()
+
+
 def test_a_rectangle_marks_the_plans_in_it(visit: Open) -> None:
     page = visit().open(PLAN)
-    box = page.locator("[data-chart=cost-against-speed] svg").bounding_box()
+    chart = page.locator("[data-chart=cost-against-speed] svg")
+    chart.scroll_into_view_if_needed()
+    box = chart.bounding_box()
     assert box is not None
     page.mouse.move(box["x"] + box["width"] * 0.12, box["y"] + 20)
     page.mouse.down()

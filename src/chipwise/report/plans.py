@@ -14,7 +14,18 @@ from chipwise.report.records import Figure, JobRecord, PlanRecord, PlanReport, P
 from chipwise.report.table import DASH, Column, Table
 from chipwise.units import format_count, format_number, format_seconds
 
-__all__ = ["PLANS", "ExplainReport", "breakdown_view", "cheaper", "gain", "plan_view", "span", "verdict"]
+__all__ = [
+    "PLANS",
+    "ExplainReport",
+    "breakdown_view",
+    "cheaper",
+    "first_plan",
+    "gain",
+    "plan_view",
+    "ranking",
+    "span",
+    "verdict",
+]
 
 SHOWN = 10
 MORE = 8  # plans not shown that are named
@@ -306,44 +317,58 @@ def _alternatives(report: PlanReport) -> list[str]:
 
 def _foot(report: PlanReport, plans: Sequence[PlanRecord], command: str, *, everything: bool) -> list[str]:
     """What is said below the plans; refusals one by one, other plans' nearest results and assumptions on request."""
-    foot = [*cheaper(report), _legend(plans), f"ranked: {_ranked(report)}"]
-    if any(p.tpot_s is None for p in plans):
-        foot.append(ONE_TOKEN)
-    front = [str(p.rank) for p in report.plans if p.on_front]
-    if len(front) > 1:
-        foot.append(f"front (Pareto-optimal, no plan is both cheaper and faster): {', '.join(front)}")
-    unpriced = [p for p in report.plans if p.price is None]
-    if unpriced and _priced(report):
-        named = ", ".join(f"{_machines(p)} ({p.spread})" for p in unpriced[:NAMED])
-        more = f" and {len(unpriced) - NAMED} more" if len(unpriced) > NAMED else ""
-        foot.append(
-            f"not compared, no price known: {named}{more} (give one: --price-of {unpriced[0].chip}=USD)"
-        )
-    first = report.plans[0]
-    if first.ties:
-        foot.append(f"not distinguishable from #1 (intervals overlap): {', '.join(map(str, first.ties))}")
-    left = [p for p in report.plans[len(plans) :] if p.price or not _priced(report)]
-    if left and not everything:
-        more = ", ".join(map(_machines, left[:MORE])) + (", ..." if len(left) > MORE else "")
-        foot.append(f"{len(left)} more chip{'s' if len(left) > 1 else ''} (--all): {more}")
-    foot += _refusals(report.refused) if everything else _refused(report.refused)
-    notes: dict[str, list[str]] = {}
-    for plan in plans:
-        if plan.note:
-            notes.setdefault(plan.note, []).append(f"#{plan.rank}")
-    for note, ranks in notes.items():
-        foot.append(f"{'all' if len(ranks) == len(plans) > 1 else ', '.join(ranks)}: {note}")
-    near = _published(plans[:NAMED] if everything else plans[:1])
-    foot += [f"{', '.join(ranks)}: closest published result: {text}" for text, ranks in near.items()]
-    foot += [*_hosts(first), *_tails(first), *_day(first)]
-    foot.append(f"why #1: {_why(first)}")
     # how a configuration was read is said in any case
     said = report.assumptions if everything else report.model.assumptions
     assumed = [*_asked(report), *said]
     unsaid = len(report.assumptions) - len(said)
     more = f"; {unsaid} more assumptions (--all)" if unsaid else ""
-    foot.append(f"assumed: {'; '.join(assumed)}{more}")
+    foot = [
+        *cheaper(report),
+        _legend(plans),
+        *ranking(report, plans, everything=everything),
+        *first_plan(report, plans, everything=everything),
+        f"assumed: {'; '.join(assumed)}{more}",
+    ]
     return [*foot, f"next: {command}"] if command else foot
+
+
+def ranking(report: PlanReport, plans: Sequence[PlanRecord], *, everything: bool) -> list[str]:
+    """How the `plans` that are shown were ranked, what is not among them and why, and what is to be known of some."""
+    first, said = report.plans[0], [f"ranked: {_ranked(report)}"]
+    if any(p.tpot_s is None for p in plans):
+        said.append(ONE_TOKEN)
+    front = [str(p.rank) for p in report.plans if p.on_front]
+    if len(front) > 1:
+        said.append(f"front (Pareto-optimal, no plan is both cheaper and faster): {', '.join(front)}")
+    unpriced = [p for p in report.plans if p.price is None]
+    if unpriced and _priced(report):
+        named = ", ".join(f"{_machines(p)} ({p.spread})" for p in unpriced[:NAMED])
+        more = f" and {len(unpriced) - NAMED} more" if len(unpriced) > NAMED else ""
+        said.append(
+            f"not compared, no price known: {named}{more} (give one: --price-of {unpriced[0].chip}=USD)"
+        )
+    if first.ties:
+        said.append(f"not distinguishable from #1 (intervals overlap): {', '.join(map(str, first.ties))}")
+    left = [p for p in report.plans[len(plans) :] if p.price or not _priced(report)]
+    if left and not everything:
+        more = ", ".join(map(_machines, left[:MORE])) + (", ..." if len(left) > MORE else "")
+        said.append(f"{len(left)} more chip{'s' if len(left) > 1 else ''} (--all): {more}")
+    said += _refusals(report.refused) if everything else _refused(report.refused)
+    notes: dict[str, list[str]] = {}
+    for plan in plans:
+        if plan.note:
+            notes.setdefault(plan.note, []).append(f"#{plan.rank}")
+    for note, ranks in notes.items():
+        said.append(f"{'all' if len(ranks) == len(plans) > 1 else ', '.join(ranks)}: {note}")
+    return said
+
+
+def first_plan(report: PlanReport, plans: Sequence[PlanRecord], *, everything: bool) -> list[str]:
+    """The published results nearest to the first plans, and of the first one machines, tails, day and bottleneck."""
+    first = report.plans[0]
+    near = _published(plans[:NAMED] if everything else plans[:1])
+    said = [f"{', '.join(ranks)}: closest published result: {text}" for text, ranks in near.items()]
+    return [*said, *_hosts(first), *_tails(first), *_day(first), f"why #1: {_why(first)}"]
 
 
 def _hosts(p: PlanRecord) -> list[str]:

@@ -17,6 +17,7 @@ from chipwise.report.terminal import show, takes_bold, width_of
 __all__ = ["DASH", "Column", "Format", "Table", "render", "to_json"]
 
 Format = Literal["table", "json", "csv", "md"]
+ENDS = re.compile(r"\[[^]]*\]")  # of an interval: they stay on one line
 FORMULA = re.compile(r"[=@\t]|[-+](?![\d.\s]|$)")
 DASH = "-"  # what is not known, or does not apply
 
@@ -139,10 +140,10 @@ class Table:
             classes = " ".join(
                 (["num"] if name in self.right else []) + (["short"] if len(text) < 25 else [])
             )
-            shown = escape(text)
+            shown = ENDS.sub(r'<span class="ends">\g<0></span>', escape(text))
             if first and text in links:
                 shown = f'<a href="{escape(links[text])}">{shown}</a>'
-            return f'<td class="{classes}">{shown}</td>'
+            return f'<td class="{classes}" data-head="{escape(name)}">{shown}</td>'
 
         heads = "".join(
             f'<th scope="col"{" class=num" if name in self.right else ""}>{escape(name)}</th>'

@@ -11,6 +11,7 @@ from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
+from chipwise.catalog.chips import get_chip
 from chipwise.report.intervals import split_s
 from chipwise.report.records import Figure, PlanRecord
 from chipwise.units import format_bytes, format_count, format_number
@@ -38,6 +39,7 @@ def environment() -> Environment:
         "span_s": _span_s,
         "span": _span,
         "layout": _layout,
+        "product": lambda chip: get_chip(chip).name,
         "percent": lambda x, digits=0: f"{100 * x:.{digits}f} %",
         "json": lambda value: json.dumps(value, separators=(",", ":"), allow_nan=False),
     }

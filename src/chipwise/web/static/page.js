@@ -65,9 +65,42 @@
     }
     const picked = event.target.closest?.("a.pick");
     if (picked) {
-      document.querySelectorAll("tr.picked").forEach((row) => row.classList.remove("picked"));
-      picked.closest("tr").classList.add("picked");
+      pick(picked);
+      if (!event.metaKey && !event.ctrlKey) location.hash = `plan=${picked.closest("tr").dataset.rank}`;
     }
+  });
+
+  // the plan that is looked into is part of the address, and Back leaves it
+  function pick(link) {
+    document.querySelectorAll("tr.picked").forEach((row) => row.classList.remove("picked"));
+    link?.closest("tr").classList.add("picked");
+  }
+  function follow() {
+    const rank = location.hash.match(/^#plan=(\d+)$/)?.[1];
+    const link = rank ? document.getElementById(`plan-${rank}`) : null;
+    if (!rank && detail) {
+      pick(null);
+      detail.replaceChildren();
+    } else if (link && !link.closest("tr").classList.contains("picked")) {
+      const folded = link.closest("details");
+      if (folded) folded.open = true;
+      link.click();
+    }
+  }
+  addEventListener("hashchange", follow);
+  addEventListener("load", () => setTimeout(follow, 50));  // links are bound once the page has come to rest
+
+  // an answer fades once the question beside it is another
+  const written = () => form ? new URLSearchParams(new FormData(form)).toString() : "";
+  let asked = written();
+  form?.addEventListener("input", () => result?.classList.toggle("stale", written() !== asked));
+  form?.addEventListener("submit", () => { asked = written(); });
+  document.addEventListener("htmx:after:swap", (event) => {
+    if (beside(event.target)) return;
+    result?.classList.toggle("stale", written() !== asked);
+    // a short screen shows the answer, not the options
+    const more = form?.querySelector("details.more");
+    if (more && matchMedia("(max-width: 980px)").matches && !result?.querySelector(".problem")) more.open = false;
   });
 
   // a list of chips: names are offered for the part after the last comma
@@ -103,9 +136,29 @@
       });
     });
   }
+  // a table that does not fit is set closer, and becomes cards where that is not enough
+  const ROLES = { TABLE: "table", THEAD: "rowgroup", TBODY: "rowgroup", TR: "row", TD: "cell" };
+  function fitted() {
+    document.querySelectorAll(".scroll > table").forEach((table) => {
+      table.classList.remove("cards", "tight");
+      const cut = () => table.scrollWidth > table.parentElement.clientWidth + 1 && !table.classList.contains("sheet");
+      if (!cut()) return;
+      if (table.parentElement.clientWidth >= 900) table.classList.add("tight");
+      if (!cut()) return;
+      table.classList.remove("tight");
+      table.classList.add("cards");
+      if (table.getAttribute("role")) return;
+      [table, ...table.querySelectorAll("thead, tbody, tr, td")].forEach((part) => part.setAttribute("role", ROLES[part.tagName]));
+      table.querySelectorAll("th").forEach((head) => head.setAttribute("role", head.scope === "row" ? "rowheader" : "columnheader"));
+    });
+  }
+  let resized = 0;
+  addEventListener("resize", () => { clearTimeout(resized); resized = setTimeout(fitted, 100); });
+  document.addEventListener("toggle", fitted, true);
   const sortAll = () => document.querySelectorAll("table.plans:not([data-sortable])").forEach(sortable);
   sortAll();
-  document.addEventListener("htmx:after:swap", sortAll);
+  fitted();
+  document.addEventListener("htmx:after:swap", () => { sortAll(); fitted(); });
 
   // details arrive below the answer: go there once they are in, and drop them with the answer they belong to
   if (result && detail) {
@@ -116,11 +169,5 @@
       detail.focus({ preventScroll: true });
     }).observe(detail, { childList: true });
     new MutationObserver(() => detail.replaceChildren()).observe(result, { childList: true });
-  }
-  // on a narrow screen the current view's tab may lie outside
-  const tab = document.querySelector("nav [aria-current]");
-  if (tab) {
-    const list = tab.parentElement;
-    list.scrollLeft = tab.offsetLeft - list.offsetLeft - (list.clientWidth - tab.offsetWidth) / 2;
   }
 })();

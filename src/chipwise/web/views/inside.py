@@ -11,10 +11,9 @@ from chipwise.report.charts.load import CURVES, load_curve
 from chipwise.report.charts.memory import memory_bars
 from chipwise.report.charts.roofline import roofline
 from chipwise.report.operators import LoadReport, OperatorsReport, load_view, operators_view
-from chipwise.report.plans import breakdown_view, plan_view
+from chipwise.report.plans import breakdown_view, cheaper, first_plan, plan_view, ranking
 from chipwise.report.records import PlanReport
 from chipwise.report.table import Table
-from chipwise.web.views.plan import COMMANDS
 from chipwise.web.views.query import named
 from chipwise.web.views.view import MODEL, Chart, View, link
 
@@ -54,7 +53,11 @@ def _show(question: ExplainRequest, report: PlanReport) -> dict[str, Any]:
             "load": link("load", {n: v for n, v in asked.items() if n not in LOADS}),
         },
         "evidence": link("match", {**asked, "count": plan.chips}) if _has("match") else "",
-        "foot": [line for line in plan_view(report, "").foot if not line.startswith(COMMANDS)],
+        "foot": [
+            *cheaper(report),
+            *ranking(report, report.plans, everything=True),
+            *first_plan(report, report.plans, everything=True),
+        ],
     }
 
 

@@ -6,21 +6,21 @@ from collections.abc import Sequence
 from typing import Any
 
 from chipwise.api.requests.planning import PlanRequest
+from chipwise.catalog.chips import get_chip
+from chipwise.report.catalogue import compare_view
 from chipwise.report.charts.memory import memory_bars
 from chipwise.report.charts.plans import METRICS, bars, pareto
-from chipwise.report.plans import PLANS, plan_view, verdict
+from chipwise.report.plans import PLANS, cheaper, first_plan, ranking, verdict
 from chipwise.report.records import PlanRecord, PlanReport
 from chipwise.report.table import Table
 from chipwise.web.views.query import named
 from chipwise.web.views.view import MODEL, Chart, View, link
 
-__all__ = ["COMMANDS", "COMPARE", "PLAN"]
+__all__ = ["COMPARE", "PLAN"]
 
 EXAMPLE = {"model": MODEL, "rate": "10/s", "in": "2000", "out": "300", "ttft": "1s", "tpot": "40ms"}
 FRONT = ("model", "task", "rate", "in", "out", "ttft", "tpot")
 SHOWN = 12
-# lines of the table that speak of the command line, or that the page shows otherwise
-COMMANDS = ("assumed:", "next:", "how to read:")
 SHOWN_OF_EACH = ("$/h", "$/M out", "TTFT, ms", "TPOT, ms", "tok/s/chip", "bottleneck", "basis")
 COLUMNS = tuple(c for c in PLANS if c.head in SHOWN_OF_EACH)
 
@@ -49,10 +49,33 @@ def _show(question: PlanRequest, report: PlanReport) -> dict[str, Any]:
             "compare", {**named(question), "chips": ",".join(p.chip for p in plans[:4]), "have": None}
         ),
         "shown": SHOWN,
-        "foot": [
-            line for line in plan_view(report, "", everything=True).foot if not line.startswith(COMMANDS)
-        ],
+        "badges": _badges(report),
+        "foot": {
+            "What would make it cheaper": cheaper(report),
+            "About the first plan": first_plan(report, plans, everything=True),
+            "How they were ranked, and what was left out": ranking(report, plans, everything=True),
+        },
     }
+
+
+def _badges(report: PlanReport) -> list[tuple[str, str]]:
+    """How sure the first plan is, in few words, each with its class: evidence, targets, ties, price, measurement."""
+    first, w = report.plans[0], report.workload
+    found = [(first.pace.basis, first.pace.basis)]
+    if first.chance is not None:
+        kept = "kept" if first.keeps_targets(w.confidence) else "weak"
+        found.append((f"targets hold {min(round(100 * first.chance), 99)} %", kept))
+    if w.rate_per_s is not None:
+        found.append((f"{first.load:.0%} loaded", ""))
+    by_rank = {p.rank: p for p in report.plans}
+    tied = [f"{p.chips}× {p.chip}" for rank in first.ties[:2] if (p := by_rank.get(rank))]
+    if tied:
+        found.append((f"as good within the error: {', '.join(tied)}", ""))
+    if first.price is not None and first.price.date:
+        found.append((f"price of {first.price.date}", "weak" if first.price.stale else ""))
+    if first.nearest is not None:
+        found.append((f"nearest result: {first.nearest.label}", "kept" if first.nearest.supports else ""))
+    return found
 
 
 def _show_compared(question: PlanRequest, report: PlanReport) -> dict[str, Any]:
@@ -66,9 +89,6 @@ def _show_compared(question: PlanRequest, report: PlanReport) -> dict[str, Any]:
 
 def _sheet(plans: Sequence[PlanRecord]) -> Table:
     """The catalogue's figures of the chips, side by side."""
-    from chipwise.catalog.chips import get_chip
-    from chipwise.report.catalogue import compare_view
-
     return compare_view([get_chip(name) for name in dict.fromkeys(p.chip for p in plans)])
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from chipwise.api.requests.training import TrainRequest
 from chipwise.report.charts.training import scaling, step_bars, turnaround
 from chipwise.report.tables import tables
-from chipwise.report.training import TrainReport
+from chipwise.report.training import TrainReport, train_verdict
 from chipwise.web.views.view import MODEL, Chart, View
 
 __all__ = ["TRAIN"]
@@ -22,7 +22,8 @@ def _show(question: TrainRequest, report: TrainReport) -> dict[str, Any]:
         charts.append(Chart("step", "What a step is made of", step_bars(report)))
     kinds = dict.fromkeys(s.kind for s in report.scaling)
     charts += [Chart(f"scaling-{k}", f"{k.capitalize()} scaling", scaling(report, k)) for k in kinds]
-    return {"charts": charts, "tables": tables(report, everything=True)}
+    first, *further = tables(report, everything=True)
+    return {"charts": charts, "verdict": train_verdict(report), "plans": first, "further": further}
 
 
 TRAIN = View(
@@ -39,5 +40,5 @@ TRAIN = View(
     },
     front=("model", "chips", "tokens", "counts", "seq", "precision", "task", "curves"),
     show=_show,
-    template="charts.html",
+    template="train.html",
 )
