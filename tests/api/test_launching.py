@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
+import shlex
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
+import yaml
 
 from chipwise.api.launch_network import network_of
 from chipwise.api.launching import launch, spec_of
@@ -22,6 +26,7 @@ from chipwise.parallel.memory import account
 from chipwise.parallel.shard import shard
 from chipwise.report.launch.spec import Guess, Rope, ServeSpec, TrainSpec
 from chipwise.report.launch.targets import launch_files
+from chipwise.report.launch.tuning import TUNERS
 from chipwise.report.saved import read_saved
 from chipwise.units import format_seconds
 from command_line import Run
@@ -236,9 +241,44 @@ def test_published_weights_are_trained_on(target: str, method: str | None, tmp_p
     assert bool(own) == (target == "torchrun" or not trl)
     assert all(("--load_in_4bit" in t) == (method == "qlora") for t in trl)
     with pytest.raises(
-        UsageError, match=r"launch it --for (trl, )?torchrun, skypilot, kubernetes, terraform"
+        UsageError,
+        match=r"launch it --for (trl, llama-factory, axolotl, torchtune, )?torchrun, skypilot, kubernetes, terraform",
     ):
         launch(file, "megatron")
+
+
+@pytest.mark.parametrize("method", ["lora", "qlora", "full"])
+@pytest.mark.parametrize("target", TUNERS)
+def test_tools_that_tune_are_told_the_plan(target: str, method: str, tmp_path: Path) -> None:
+    """Micro-batches, passes and ranks make the plan's batch; adapters, 4 bits and steps are the plan's."""
+    file = str(tmp_path / "a.json")
+    model = "meta-llama/Llama-3.1-8B"
+    asked = TrainRequest(model=model, task="finetune", chips=CHIP, counts="8", tokens="100M", method=method)
+    save("train", asked, file)
+    spec = spec_of(read_saved(Path(file)))
+    assert isinstance(spec, TrainSpec)
+    text = next(f.text for f in launch(file, target) if f.name == "train.sh")
+    if target == "axolotl":
+        told = yaml.safe_load(text.split("<<'END'\n")[1].split("END\n")[0])
+    else:
+        words = [w for w in shlex.split(text, comments=True) if w != "\n"]
+        pairs = [w.split("=", 1) for w in words if re.match(r"\w[\w.]*=", w)]
+        told = {a.lstrip("-"): b for a, b in pairwise(words) if a.startswith("--")} | dict(pairs)
+    micro = ("micro_batch_size", "per_device_train_batch_size", "batch_size")
+    passes, steps = "gradient_accumulation_steps", ("max_steps", "max_steps_per_epoch")
+    per_rank = int(next(told[name] for name in micro if name in told)) * int(told[passes])
+    assert per_rank * spec.dp == spec.global_batch
+    assert int(next(told[name] for name in steps if name in told)) == spec.steps
+    narrow = ("load_in_4bit", "quantization_bit", "model.quantize_base")
+    assert any(name in told for name in narrow) == (method == "qlora")
+    ranked = [told[name] for name in ("lora_r", "lora_rank", "model.lora_rank") if name in told]
+    assert [int(r) for r in ranked] == ([] if method == "full" else [spec.rank])
+
+
+def test_an_optimiser_that_is_cut_is_cut_with_its_gradients() -> None:
+    """Of tools that cannot cut it alone; whole on every rank it would not fit."""
+    full = trained_spec(tuned="full", sharding="zero-1", pp=1, vp=1, tp=1, cp=1, ep=1, schedule="")
+    assert "shard_grad_op" in launch_files(full, "trl")[0].text
 
 
 def test_files_are_written_whole_or_not_at_all(served: str, tmp_path: Path, run: Run) -> None:

@@ -17,7 +17,7 @@ __all__ = ["Tool", "get_tool", "load_tools"]
 class Tool:
     """A tool in one version: its options with what they say, where that was read, and the serving runtimes that
     it starts. `vendors` are those on whose chips it runs, empty where its runtimes or chips say it. `models` and
-    `chips` are its own names for some of ours."""
+    `chips` are its own names for some of ours; `tunes`: it trains published weights on, and nothing else."""
 
     id: str
     name: str
@@ -28,6 +28,7 @@ class Tool:
     vendors: tuple[str, ...] = ()
     models: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     chips: Mapping[str, str] = field(default_factory=dict)
+    tunes: bool = False
 
 
 @per_snapshot
@@ -46,6 +47,7 @@ def load_tools() -> Mapping[str, Tool]:
                 tuple(entry.get("vendors", ())),
                 {model: tuple(names) for model, names in entry.get("models", {}).items()},
                 entry.get("chips", {}),
+                entry.get("tunes", False),
             )
             for name, entry in document.items()
         }

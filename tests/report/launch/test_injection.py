@@ -51,9 +51,18 @@ PAYLOADS = (
     "--trust-remote-code",
     "x\u2028owned\x1b[2J\x00",
 )
-WRITTEN = {"trtllm.yaml"}  # what scripts write themselves
-TOOLS = ("vllm", "python", "trtllm-serve", "mpirun", "llama-server", "torchrun", "pip", "neuronx")
-GIVEN = ("NODE_RANK", "HEAD_ADDRESS", "OUTPUT", "DATA_PATH", "CHECKPOINTS", "HOSTS", "SKYPILOT_NODE_RANK")
+WRITTEN = {"trtllm.yaml", "axolotl.yml"}  # what scripts write themselves
+TOOLS = ("vllm", "python", "trtllm-serve", "mpirun", "llama-server", "torchrun", "tune", "pip", "neuronx")
+GIVEN = (
+    "NODE_RANK",
+    "HEAD_ADDRESS",
+    "OUTPUT",
+    "DATA_PATH",
+    "WEIGHTS",
+    "CHECKPOINTS",
+    "HOSTS",
+    "SKYPILOT_NODE_RANK",
+)
 HEADS = re.compile(r'(terraform|variable "image"|provider "\w+"|resource "\w+_instance" "chipwise") \{\}?')
 
 

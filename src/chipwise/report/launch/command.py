@@ -32,7 +32,7 @@ class Env:
     times: int = 0
 
     def __post_init__(self) -> None:
-        plain = re.fullmatch(r"[A-Z_]+", self.name) and re.fullmatch(r"[\w :]*", self.needed + self.then)
+        plain = re.fullmatch(r"[A-Z_]+", self.name) and re.fullmatch(r"[\w :/.]*", self.needed + self.then)
         if not plain or type(self.times) is not int:
             raise ValueError(f"{self} is not the name of a variable")
 

@@ -12,12 +12,12 @@ __all__ = ["MEASURED", "in_memory", "known_precision", "own_program", "ranks", "
 MEASURED = 30  # steps of the run that verifies a prediction
 
 
-def ranks(spec: TrainSpec) -> Command:
-    """`torchrun` on every host of the plan."""
+def ranks(spec: TrainSpec, program: str = "torchrun") -> Command:
+    """`torchrun`, or a program that takes its options, on every host of the plan."""
     machine = spec.machine
     several = machine.hosts > 1
     return (
-        Command.of("torchrun", "torchrun")
+        Command.of("torchrun", program)
         .option("--nnodes", machine.hosts)
         .option("--nproc-per-node", machine.devices_of_host)
         .option("--node-rank", Env("NODE_RANK"), when=several)
@@ -40,12 +40,12 @@ def startable(spec: TrainSpec, target: str) -> None:
             f"{tool.name} does not run on {spec.machine.chip}",
             f"it runs on chips of {', '.join(tool.vendors)}",
         )
-    if target == "trl" and not spec.tuned:
+    if tool.tunes and not spec.tuned:
         raise UsageError(
             f"{tool.name} trains published weights, the plan starts from random ones",
             "plan with --task finetune",
         )
-    if spec.tuned and target not in ("torchrun", "trl"):
+    if spec.tuned and target != "torchrun" and not tool.tunes:
         what = "all weights" if spec.tuned == "full" else f"{spec.tuned} adapters"
         raise UsageError(
             f"the plan trains {what} of a published model, {tool.name} starts from random weights here",

@@ -11,7 +11,8 @@ from chipwise.report.launch.cloud import skypilot, terraform
 from chipwise.report.launch.kubernetes import kubernetes
 from chipwise.report.launch.serving import dynamo, llama_cpp, neuronx, sglang, trtllm, vllm
 from chipwise.report.launch.spec import LaunchFile, ServeSpec, Spec, check_spec
-from chipwise.report.launch.training import maxtext, megatron, torchrun, torchtitan, trl
+from chipwise.report.launch.training import maxtext, megatron, torchrun, torchtitan, tuned
+from chipwise.report.launch.tuning import TUNERS
 
 __all__ = ["TARGETS", "launch_files"]
 
@@ -29,10 +30,10 @@ TRAINING: Mapping[str, Render] = {
     "megatron": megatron,
     "torchtitan": torchtitan,
     "maxtext": maxtext,
-    "trl": trl,
+    **{name: tuned(name) for name in TUNERS},
     "torchrun": torchrun,
 }
-READY = {"megatron", "torchtitan", "maxtext", "trl"}  # trainers that bring the program
+READY = {"megatron", "torchtitan", "maxtext", *TUNERS}  # trainers that bring the program
 ANYWHERE: Mapping[str, Render] = {"skypilot": skypilot, "kubernetes": kubernetes, "terraform": terraform}
 TARGETS = (*SERVING, *TRAINING, *ANYWHERE)
 

@@ -1,4 +1,4 @@
-"""Training: torchrun alone, Megatron-LM, torchtitan, MaxText; of published weights TRL."""
+"""Training: torchrun alone, Megatron-LM, torchtitan, MaxText; of published weights the tools that tune."""
 
 from __future__ import annotations
 
@@ -18,8 +18,18 @@ from chipwise.report.launch.ranks import (
     uneven,
 )
 from chipwise.report.launch.spec import LaunchFile, TrainSpec
+from chipwise.report.launch.tuning import TUNERS, tuning_notes
 
-__all__ = ["maxtext", "megatron", "torchrun", "torchtitan", "train_command", "train_notes", "trainer", "trl"]
+__all__ = [
+    "maxtext",
+    "megatron",
+    "torchrun",
+    "torchtitan",
+    "train_command",
+    "train_notes",
+    "trainer",
+    "tuned",
+]
 
 SCHEDULES = {
     "1f1b": "1F1B",
@@ -28,7 +38,6 @@ SCHEDULES = {
     "zero-bubble": "InterleavedZeroBubble",
     "zb-v": "ZBVZeroBubble",
 }
-FSDP = {"fsdp": "full_shard auto_wrap", "zero-2": "shard_grad_op auto_wrap"}  # of Transformers
 ZERO = ("zero-1", "zero-2")  # weights are whole on every rank
 FLOAT8 = ("llama3_405b",)  # configurations of torchtitan whose products are 8-bit
 
@@ -53,9 +62,9 @@ def maxtext(spec: TrainSpec) -> tuple[LaunchFile, ...]:
     return _pair(spec, "maxtext")
 
 
-def trl(spec: TrainSpec) -> tuple[LaunchFile, ...]:
-    """TRL's supervised fine-tuning under torchrun, for published weights."""
-    return _pair(spec, "trl")
+def tuned(tool: str) -> Callable[[TrainSpec], tuple[LaunchFile, ...]]:
+    """The files of a tool that trains published weights on."""
+    return lambda spec: _pair(spec, tool)
 
 
 def trainer(spec: TrainSpec) -> tuple[str, tuple[str, ...]]:
@@ -93,15 +102,8 @@ def train_notes(spec: TrainSpec, target: str) -> tuple[str, ...]:
         )
     if target == "megatron":
         return megatron_notes(spec)
-    if target == "trl":
-        scale = (
-            f"adapters are scaled by 2 x their rank of {spec.rank}"
-            if spec.tuned != "full"
-            else "all weights are trained"
-        )
-        return (
-            f"{scale}; losses and norms are fused (pip install liger-kernel), which needs less memory than planned",
-        )
+    if target in TUNERS:
+        return tuning_notes(spec, target)
     share = f"the plan runs {spec.recomputed:.0%} of the layers again, {get_tool(target).name} can only do all: slower"
     notes = (share,) if 0.0 < spec.recomputed < 1.0 else ()
     if target == "torchtitan":
@@ -154,52 +156,6 @@ def _torchtitan(spec: TrainSpec, steps: int) -> str:
         .option("--parallelism.pipeline_parallel_first_stage_less_layers", 0, when=spec.vp > 1)
         .option("--parallelism.pipeline_parallel_last_stage_less_layers", 0, when=spec.vp > 1)
         .option(f"activation-checkpoint:{again}")  # a subcommand: last
-    )
-    return f"{ranks(spec)} \\\n  {command}"
-
-
-def _trl(spec: TrainSpec, steps: int) -> str:
-    """Every device is a data-parallel rank: what else is cut, or kept in host memory, is refused."""
-    tool = get_tool("trl")
-    cut = next((f"{k}{getattr(spec, k)}" for k in ("tp", "pp", "cp", "ep") if getattr(spec, k) > 1), "")
-    if cut:
-        raise UsageError(
-            f"{tool.name} runs data-parallel ranks alone, the plan has {cut}",
-            "plan with --trainer hf-trainer",
-        )
-    in_memory(spec, "trl")
-    known_precision(spec, "trl", ("bf16",))
-    adapters, packed = spec.tuned in ("lora", "qlora"), spec.tuned == "qlora"
-    if spec.targets == "experts":
-        raise UsageError(
-            "adapters of experts are named differently in every model", "plan with targets=linear"
-        )
-    modules = ("all-linear",) if spec.targets == "linear" else ("q_proj", "k_proj", "v_proj", "o_proj")
-    command = (
-        Command(tool, "-m trl.scripts.sft")
-        .option("--model_name_or_path", spec.model)
-        .option("--dataset_name", Env("DATA_PATH", "the examples"))
-        .option("--output_dir", Env("OUTPUT", "where checkpoints go"))
-        .option("--dtype", "bfloat16")
-        .option("--bf16", "true")
-        .option("--use_peft", when=adapters)
-        .option("--lora_r", spec.rank, when=adapters)
-        .option("--lora_alpha", 2 * spec.rank, when=adapters)
-        .option("--lora_target_modules", *modules, when=adapters)
-        .option("--use_dora", when=adapters and spec.dora)
-        .option("--load_in_4bit", when=packed)
-        .option("--bnb_4bit_quant_type", "nf4", when=packed)
-        .option("--use_bnb_nested_quant", when=packed)
-        .option("--max_length", spec.seq)
-        .option("--packing", "true")
-        .option("--per_device_train_batch_size", spec.micro_batch)
-        .option("--gradient_accumulation_steps", max(spec.global_batch // (spec.dp * spec.micro_batch), 1))
-        .option("--max_steps", steps)
-        .option("--save_steps", spec.save_steps)
-        .option("--gradient_checkpointing", "true" if spec.recomputed or spec.selective else "false")
-        .option("--use_liger_kernel", "true")
-        .option("--optim", "adamw_torch")
-        .option("--fsdp", FSDP.get(spec.sharding), when=spec.sharding in FSDP and spec.dp > 1)
     )
     return f"{ranks(spec)} \\\n  {command}"
 
@@ -295,5 +251,5 @@ COMMANDS: Mapping[str, Callable[[TrainSpec, int], str]] = {
     "megatron": megatron_command,
     "torchtitan": _torchtitan,
     "maxtext": _maxtext,
-    "trl": _trl,
+    **TUNERS,
 }

@@ -13,7 +13,7 @@ from chipwise.report.charts.chips import landscape
 from chipwise.report.table import Table
 from chipwise.web.views.view import Chart, View, link
 
-__all__ = ["CHIPS"]
+__all__ = ["CHIPS", "Cell", "Sheet", "sheet_of"]
 
 
 GROUPS: Mapping[str, tuple[str, ...]] = {

@@ -1,0 +1,241 @@
+"""Training published weights on: TRL, LLaMA-Factory, Axolotl and torchtune, on data-parallel ranks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from chipwise.catalog.tools import Tool, get_tool
+from chipwise.errors import UsageError
+from chipwise.report.launch.command import Command, Env, here_document
+from chipwise.report.launch.markup import Yaml, yaml
+from chipwise.report.launch.ranks import in_memory, known_precision, ranks
+from chipwise.report.launch.spec import TrainSpec
+
+__all__ = ["TUNERS", "tuning_notes"]
+
+FSDP = {"fsdp": "full_shard auto_wrap", "zero-2": "shard_grad_op auto_wrap"}  # of Transformers
+ATTENTION = ("q_proj", "k_proj", "v_proj", "o_proj")
+DATA, OUTPUT = Env("DATA_PATH", "the examples"), Env("OUTPUT", "where checkpoints go")
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """What every tool is told: `adapters` are trained or all weights, `packed` ones of 4 bits, on all linear layers or
+    on those of attention; `again`: layers run again in the backward pass; `passes` of a micro-batch make a step;
+    `fsdp`: how weights are cut over ranks, None where they are whole."""
+
+    spec: TrainSpec
+    tool: Tool
+    steps: int
+    adapters: bool
+    packed: bool
+    linear: bool
+    again: bool
+    passes: int
+    fsdp: str | None
+
+    @classmethod
+    def of(cls, spec: TrainSpec, target: str, steps: int) -> _Run:
+        """Every device is a data-parallel rank: what else is cut, or kept in host memory, is refused."""
+        tool = get_tool(target)
+        cut = next((f"{k}{getattr(spec, k)}" for k in ("tp", "pp", "cp", "ep") if getattr(spec, k) > 1), "")
+        if cut:
+            raise UsageError(
+                f"{tool.name} runs data-parallel ranks alone, the plan has {cut}",
+                "plan with --trainer hf-trainer",
+            )
+        in_memory(spec, target)
+        known_precision(spec, target, ("bf16",))
+        if spec.targets == "experts":
+            raise UsageError(
+                "adapters of experts are named differently in every model", "plan with targets=linear"
+            )
+        return cls(
+            spec,
+            tool,
+            steps,
+            adapters=spec.tuned in ("lora", "qlora"),
+            packed=spec.tuned == "qlora",
+            linear=spec.targets == "linear",
+            again=bool(spec.recomputed or spec.selective),
+            passes=max(spec.global_batch // (spec.dp * spec.micro_batch), 1),
+            fsdp=FSDP.get(_cut(spec)) if spec.dp > 1 else None,
+        )
+
+
+def _cut(spec: TrainSpec) -> str:
+    """How weights are cut: these tools have no optimiser that is cut alone, so gradients are cut beside it."""
+    return "zero-2" if spec.sharding == "zero-1" and spec.tuned == "full" else spec.sharding
+
+
+def tuning_notes(spec: TrainSpec, target: str) -> tuple[str, ...]:
+    """What the user of one of these tools must know."""
+    scale = (
+        f"adapters are scaled by 2 x their rank of {spec.rank}"
+        if spec.tuned != "full"
+        else "all weights are trained"
+    )
+    fused = "losses and norms are fused (pip install liger-kernel), which needs less memory than planned"
+    more = {
+        "llama-factory": (fused, "DATA_PATH names a data set of its data/dataset_info.json"),
+        "axolotl": (fused, "examples are read from data/train.jsonl, as conversations"),
+        "torchtune": (
+            "WEIGHTS is the folder that `tune download` filled; examples are those of its configuration (alpaca)",
+            *(("weights are cut over all ranks (FSDP2)",) if spec.dp > 1 and spec.sharding == "none" else ()),
+        ),
+    }
+    return (scale, *more.get(target, (fused,)))
+
+
+def _trl(spec: TrainSpec, steps: int) -> str:
+    run = _Run.of(spec, "trl", steps)
+    modules = ("all-linear",) if run.linear else ATTENTION
+    command = (
+        Command(run.tool, "-m trl.scripts.sft")
+        .option("--model_name_or_path", spec.model)
+        .option("--dataset_name", DATA)
+        .option("--output_dir", OUTPUT)
+        .option("--dtype", "bfloat16")
+        .option("--bf16", "true")
+        .option("--use_peft", when=run.adapters)
+        .option("--lora_r", spec.rank, when=run.adapters)
+        .option("--lora_alpha", 2 * spec.rank, when=run.adapters)
+        .option("--lora_target_modules", *modules, when=run.adapters)
+        .option("--use_dora", when=run.adapters and spec.dora)
+        .option("--load_in_4bit", when=run.packed)
+        .option("--bnb_4bit_quant_type", "nf4", when=run.packed)
+        .option("--use_bnb_nested_quant", when=run.packed)
+        .option("--max_length", spec.seq)
+        .option("--packing", "true")
+        .option("--per_device_train_batch_size", spec.micro_batch)
+        .option("--gradient_accumulation_steps", run.passes)
+        .option("--max_steps", steps)
+        .option("--save_steps", spec.save_steps)
+        .option("--gradient_checkpointing", "true" if run.again else "false")
+        .option("--use_liger_kernel", "true")
+        .option("--optim", "adamw_torch")
+        .option("--fsdp", run.fsdp, when=run.fsdp is not None)
+    )
+    return f"{ranks(spec)} \\\n  {command}"
+
+
+def _llama_factory(spec: TrainSpec, steps: int) -> str:
+    run = _Run.of(spec, "llama-factory", steps)
+    command = (
+        Command(run.tool, "-m llamafactory.launcher")
+        .option("--stage", "sft")
+        .option("--do_train", "true")
+        .option("--model_name_or_path", spec.model)
+        .option("--dataset", DATA)
+        .option("--template", "default")
+        .option("--output_dir", OUTPUT)
+        .option("--bf16", "true")
+        .option("--finetuning_type", "lora" if run.adapters else "full")
+        .option("--lora_rank", spec.rank, when=run.adapters)
+        .option("--lora_alpha", 2 * spec.rank, when=run.adapters)
+        .option("--lora_target", "all" if run.linear else ",".join(ATTENTION), when=run.adapters)
+        .option("--use_dora", "true", when=run.adapters and spec.dora)
+        .option("--quantization_bit", 4, when=run.packed)
+        .option("--quantization_type", "nf4", when=run.packed)
+        .option("--double_quantization", "true", when=run.packed)
+        .option("--cutoff_len", spec.seq)
+        .option("--packing", "true")
+        .option("--per_device_train_batch_size", spec.micro_batch)
+        .option("--gradient_accumulation_steps", run.passes)
+        .option("--max_steps", steps)
+        .option("--save_steps", spec.save_steps)
+        .option("--disable_gradient_checkpointing", "false" if run.again else "true")
+        .option("--enable_liger_kernel", "true")
+        .option("--optim", "adamw_torch")
+        .option("--fsdp", run.fsdp, when=run.fsdp is not None)
+    )
+    return f"{ranks(spec)} \\\n  {command}"
+
+
+def _axolotl(spec: TrainSpec, steps: int) -> str:
+    run = _Run.of(spec, "axolotl", steps)
+    file: dict[str, Yaml] = {
+        "base_model": spec.model,
+        "datasets": [{"path": "data/train.jsonl", "type": "chat_template"}],
+        "output_dir": "out",
+        "bf16": True,
+        "sequence_len": spec.seq,
+        "sample_packing": True,
+        "micro_batch_size": spec.micro_batch,
+        "gradient_accumulation_steps": run.passes,
+        "max_steps": steps,
+        "save_steps": spec.save_steps,
+        "optimizer": "adamw_torch_fused",
+        "learning_rate": 2e-4 if run.adapters else 2e-5,
+        "gradient_checkpointing": run.again,
+        "plugins": ["axolotl.integrations.liger.LigerPlugin"],
+        "liger_fused_linear_cross_entropy": True,
+        "liger_rms_norm": True,
+    }
+    if run.adapters:
+        file |= {"adapter": spec.tuned, "lora_r": spec.rank, "lora_alpha": 2 * spec.rank}
+        file |= {"lora_target_linear": True} if run.linear else {"lora_target_modules": ATTENTION}
+        file |= {"peft_use_dora": True} if spec.dora else {}
+        file |= {"load_in_4bit": True} if run.packed else {}
+    if run.fsdp is not None:
+        again = {"activation_checkpointing": True} if run.again else {}
+        reshard = spec.sharding == "fsdp"
+        file |= {
+            "gradient_checkpointing": False,  # FSDP runs layers again itself
+            "fsdp_version": 2,
+            "fsdp_config": {
+                "auto_wrap_policy": "TRANSFORMER_BASED_WRAP",
+                "reshard_after_forward": reshard,
+                "state_dict_type": "FULL_STATE_DICT",
+                **again,
+            },
+        }
+    written = here_document("axolotl.yml", yaml(file, run.tool))
+    return f"{written}\n{ranks(spec)} \\\n  -m axolotl.cli.train axolotl.yml"
+
+
+def _torchtune(spec: TrainSpec, steps: int) -> str:
+    run = _Run.of(spec, "torchtune", steps)
+    if spec.model not in run.tool.models:
+        raise UsageError(
+            f"{run.tool.name} has no configuration of {spec.model} in the table of options",
+            f"it has {', '.join(run.tool.models)}",
+        )
+    if spec.dora:
+        raise UsageError(f"{run.tool.name} is not configured here to train DoRA", "plan with --trainer trl")
+    (name,) = run.tool.models[spec.model]
+    method = "lora" if run.adapters else "full"
+    one = spec.machine.devices == 1
+    recipe = f"{method}_finetune_{'single_device' if one else 'distributed'}"
+    modules = "[q_proj,k_proj,v_proj,output_proj]"
+    command = (
+        Command(run.tool, recipe)
+        .option("--config", f"{name}_{method}{'_single_device' if one else ''}")
+        .setting("checkpointer.checkpoint_dir", Env("WEIGHTS", "the folder of the weights"))
+        .setting("tokenizer.path", Env("WEIGHTS", then="/original/tokenizer.model"))
+        .setting("output_dir", OUTPUT)
+        .setting("dtype", "bf16")
+        .setting("model.lora_rank", spec.rank, when=run.adapters)
+        .setting("model.lora_alpha", 2 * spec.rank, when=run.adapters)
+        .setting("model.lora_attn_modules", modules, when=run.adapters)
+        .setting("model.apply_lora_to_mlp", str(run.linear), when=run.adapters)
+        .setting("model.quantize_base", "True", when=run.packed)
+        .setting("tokenizer.max_seq_len", spec.seq)
+        .setting("dataset.packed", "True")
+        .setting("batch_size", spec.micro_batch)
+        .setting("gradient_accumulation_steps", run.passes)
+        .setting("max_steps_per_epoch", steps)
+        .setting("enable_activation_checkpointing", str(run.again))
+        .setting("fsdp_reshard_after_forward", "False", when=spec.sharding == "zero-2" and not one)
+    )
+    return f"{ranks(spec, 'tune run')} \\\n  {command}"
+
+
+TUNERS: Mapping[str, Callable[[TrainSpec, int], str]] = {
+    "trl": _trl,
+    "llama-factory": _llama_factory,
+    "axolotl": _axolotl,
+    "torchtune": _torchtune,
+}
+"""The command of one host by tool; each raises `UsageError` for what the tool cannot be told."""
