@@ -24,7 +24,7 @@ from chipwise.catalog.snapshot import Snapshot
 from chipwise.errors import UsageError, shorten
 from chipwise.report.records import SCHEMA_VERSION
 
-__all__ = ["Saved", "digest", "foreign", "read_saved", "write_saved"]
+__all__ = ["Saved", "digest", "foreign", "read_saved", "saved_text", "write_saved"]
 
 FORMAT = "chipwise-saved"
 MOST_BYTES = 64_000_000
@@ -63,6 +63,13 @@ def digest(tables: Mapping[str, bytes]) -> str:
 def write_saved(saved: Saved, path: str | Path) -> None:
     """Write to a file, wholly or not at all. Raises `UsageError` where that cannot be, and for a file that the answer
     itself was made of."""
+    text = saved_text(saved)
+    with writing(path, *(name for name in saved.tables if not name.startswith(SHIPPED))) as out:
+        out.write(text)
+
+
+def saved_text(saved: Saved) -> str:
+    """The JSON that `write_saved` writes."""
     document = {
         "format": FORMAT,
         "schema_version": SCHEMA_VERSION,
@@ -75,9 +82,7 @@ def write_saved(saved: Saved, path: str | Path) -> None:
         "report": saved.report,
         "tables": base64.b64encode(_packed(saved.tables)).decode(),
     }
-    text = json.dumps(document, indent=1, allow_nan=False) + "\n"
-    with writing(path, *(name for name in saved.tables if not name.startswith(SHIPPED))) as out:
-        out.write(text)
+    return json.dumps(document, indent=1, allow_nan=False) + "\n"
 
 
 def read_saved(path: Path) -> Saved:
