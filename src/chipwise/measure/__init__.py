@@ -1,0 +1,1 @@
+"""This machine: what it is (`prints`, `machine`, `asking`), measured rather than assumed."""
