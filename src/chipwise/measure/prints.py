@@ -57,6 +57,8 @@ class Device:
                 changed[f.name] = theirs
         if self.name.endswith("...") and other.name and not other.name.endswith("..."):
             changed["name"] = other.name
+        if self.slices and self.slices[0].endswith("MiB") and other.slices:
+            changed["slices"] = other.slices  # profiles say more than sizes
         return replace(self, **changed)
 
 
@@ -814,7 +816,9 @@ def _pci(text: str) -> Iterator[Device]:
     for found in kinds.finditer(text):
         vendor = PCI_VENDORS[found[1].lower()]
         index = seen[vendor] = seen.get(vendor, -1) + 1
-        yield Device(vendor=f"{vendor}?", index=index, part=f"{found[1]}:{found[2]}".lower())
+        said = re.search(r"\[([^\]\n/]{3,60})\]\s*\[(?:10de|1002|8086):", found[0], re.IGNORECASE)
+        name = said[1] if said and not re.match(r"(?i)AMD|[0-9a-f]{4}$", said[1]) else ""
+        yield Device(vendor=f"{vendor}?", index=index, name=name, part=f"{found[1]}:{found[2]}".lower())
 
 
 def _jetson(text: str) -> Iterator[Device]:
@@ -824,7 +828,8 @@ def _jetson(text: str) -> Iterator[Device]:
     said = module or model
     if said:
         size = re.search(r"\((\d+) ?GB ram\)", said[1])
-        yield Device(vendor="nvidia", index=0, name=said[1].strip(), memory=_bytes(size[1], "gb") if size else None)
+        name = said[1].partition("(")[0].strip()
+        yield Device(vendor="nvidia", index=0, name=name, memory=_bytes(size[1], "gb") if size else None)
     stats = re.search(r"\bRAM \d+/(\d+)MB \(lfb [^\n]*?CPU \[([^\]\n]{0,800})\]", text)
     if stats:
         cores = stats[2].count(",") + 1
