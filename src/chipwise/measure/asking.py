@@ -32,7 +32,9 @@ MAX_BYTES = 2_000_000
 """How much of one print is read: that of 64 GPUs in full is shorter."""
 MAX_FILES = 200
 
-GPU_FIELDS = "index,name,pci.device_id,memory.total,power.limit,power.default_limit,ecc.mode.current,mig.mode.current"
+GPU_FIELDS = (
+    "index,name,pci.device_id,memory.total,power.limit,power.default_limit,ecc.mode.current,mig.mode.current"
+)
 
 COMMANDS: tuple[tuple[str, ...], ...] = (
     ("nvidia-smi", f"--query-gpu={GPU_FIELDS}", "--format=csv"),
@@ -87,7 +89,9 @@ def _run_all(commands: tuple[tuple[str, ...], ...]) -> dict[str, str]:
     deadline = time.monotonic() + PATIENCE_S
     found: dict[str, str] = {}
     running = [
-        threading.Thread(target=_run, args=((tool, *command[1:]), " ".join(command), deadline, found), daemon=True)
+        threading.Thread(
+            target=_run, args=((tool, *command[1:]), " ".join(command), deadline, found), daemon=True
+        )
         for command, tool in there
         if tool is not None
     ]
@@ -241,5 +245,3 @@ def _head(file: Path) -> str:
     if raw.startswith((b"\xff\xfe", b"\xfe\xff")):
         return raw.decode("utf-16", "replace")
     return raw.decode("utf-8-sig", "replace")
-
-

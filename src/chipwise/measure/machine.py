@@ -100,7 +100,9 @@ def _spoken() -> tuple[Mapping[tuple[str, ...], tuple[str, ...]], Mapping[str, f
         aliases = [alias for alias in entry.table.get("aliases", ()) if ":" not in alias]
         full = re.sub(r"\([^)]*\)", " ", str(entry.table.get("name", "")))
         said = (entry.name, *aliases, full)
-        short = tuple(re.sub(r"[\s-]*\b\d+ ?g(i?b)?\b", "", text, flags=re.IGNORECASE) for text in (entry.name, full))
+        short = tuple(
+            re.sub(r"[\s-]*\b\d+ ?g(i?b)?\b", "", text, flags=re.IGNORECASE) for text in (entry.name, full)
+        )
         for text in (*said, *short):
             if words_of(text):
                 found.setdefault(words_of(text), {})[entry.name] = None
@@ -159,7 +161,9 @@ def _tpu(name: str) -> tuple[str, ...]:
     said = name.removeprefix("TPU").strip()
     if said in _table()["grid"]:
         return tuple(_table()["grid"][said])
-    kind = _table()["tpu"].get(said.rpartition("-")[0] if re.search(r"-\d+$", said) else said.removesuffix(" chip"))
+    kind = _table()["tpu"].get(
+        said.rpartition("-")[0] if re.search(r"-\d+$", said) else said.removesuffix(" chip")
+    )
     return (kind["chip"],) if kind else ()
 
 
@@ -167,7 +171,9 @@ def _identify(device: Device, host: Host) -> _Known:
     """What one device is."""
     if re.search(r"\bMIG \d", device.name):
         base = re.split(r"\s*\bMIG ", device.name)[0]
-        return replace(_identify(replace(device, name=base, memory=None), host), chips=(), why="a MIG slice of a GPU")
+        return replace(
+            _identify(replace(device, name=base, memory=None), host), chips=(), why="a MIG slice of a GPU"
+        )
     if device.vendor == "aws":
         return _neuron(device, host)
     if device.vendor == "nvidia" and device.name == "Jetson":
@@ -186,7 +192,9 @@ def _identify(device: Device, host: Host) -> _Known:
     fitting = tuple(c for c in found if _fits(chips[c], memory, device))
     if not fitting:
         if len(found) == 1:
-            size = f"{(memory or 0) / 2**30:.0f} GiB of memory, where {found[0]} has {_label(chips[found[0]])}"
+            size = (
+                f"{(memory or 0) / 2**30:.0f} GiB of memory, where {found[0]} has {_label(chips[found[0]])}"
+            )
             return _Known(why=f"{shorten(device.name, 40)} with {size}")
         return _Known(why=f"{shorten(device.name, 40)} with a memory that none of that name has")
     if len(fitting) > 1 and device.units:
@@ -213,7 +221,9 @@ def _label(chip: Chip) -> str:
 
 def _shared(chip: Chip) -> bool:
     """Whether its memory is the computer's: what a tool calls its size is a share then."""
-    return chip.memory.kind == "ddr" and chip.host is not None and not chip.host.name.startswith(("PCIe", "USB"))
+    return (
+        chip.memory.kind == "ddr" and chip.host is not None and not chip.host.name.startswith(("PCIe", "USB"))
+    )
 
 
 def _fits(chip: Chip, memory: float | None, device: Device) -> bool:
@@ -262,7 +272,9 @@ def _variant(chip: Chip, device: Device) -> _Known:
 
 def _allows(chip: Chip, working_set: float) -> bool:
     label = chip.memory.label_bytes
-    return bool(label) and any(abs(working_set / (label * share) - 1.0) < 0.004 for share in METAL_SHARES if label)
+    return bool(label) and any(
+        abs(working_set / (label * share) - 1.0) < 0.004 for share in METAL_SHARES if label
+    )
 
 
 def _neuron(device: Device, host: Host) -> _Known:
@@ -274,7 +286,9 @@ def _neuron(device: Device, host: Host) -> _Known:
             chips = tuple(row["chips"])
     told = _table()["instances"].get(host.instance)
     if told is None:
-        return _Known(chips, chips[0] if len(chips) == 1 else "", why="" if chips else "cores and memory of no chip")
+        return _Known(
+            chips, chips[0] if len(chips) == 1 else "", why="" if chips else "cores and memory of no chip"
+        )
     if told["chip"] in chips or not chips:
         return _Known((told["chip"],), told["chip"])
     why = f"the instance type {host.instance} has {told['chip']}, the devices are like {' or '.join(chips)}"
@@ -284,7 +298,11 @@ def _neuron(device: Device, host: Host) -> _Known:
 def _jetson(device: Device) -> _Known:
     """A Jetson that says cores and memory only."""
     for row in _table()["jetson"]:
-        if device.cores == row["cores"] and device.memory and 0.85 < device.memory / (row["memory_GiB"] * 2**30) < 1.03:
+        if (
+            device.cores == row["cores"]
+            and device.memory
+            and 0.85 < device.memory / (row["memory_GiB"] * 2**30) < 1.03
+        ):
             return _Known(tuple(row["chips"]), row["chips"][0] if len(row["chips"]) == 1 else "")
     return _Known(why="a Jetson whose module tegrastats does not say")
 
@@ -302,11 +320,17 @@ def _differences(chip: Chip, device: Device) -> list[str]:
     if device.memory and usable and not _shared(chip) and not device.slices:
         dies = device.memory * chip.devices_per_package if chip.vendor == "amd" else device.memory
         if abs(dies / usable - 1.0) > 0.05:
-            said.append(f"{device.memory / 1e9:.1f} GB of memory visible, {usable / 1e9:.1f} GB in the catalogue")
+            said.append(
+                f"{device.memory / 1e9:.1f} GB of memory visible, {usable / 1e9:.1f} GB in the catalogue"
+            )
     if device.mig:
         cut = ", ".join(device.slices) if device.slices else "no instance made, so no program can use it"
         said.append(f"MIG is on: {cut}")
-    if device.partition and not device.partition.startswith(("SPX", "N/A")) and device.partition[:3] in PARTITIONS:
+    if (
+        device.partition
+        and not device.partition.startswith(("SPX", "N/A"))
+        and device.partition[:3] in PARTITIONS
+    ):
         said.append(f"partitioned as {device.partition}")
     if device.units and chip.vendor == "amd" and not _shared(chip):
         whole = chip.matrix_unit.units / chip.devices_per_package
@@ -336,7 +360,13 @@ def _link_differences(chip: Chip, devices: Sequence[Device], links: Links | None
             said.append("no NVLink between the GPUs: exchanges go over PCIe")
         if links.no_peers:
             said.append("no peer access between the GPUs: exchanges go through the host's memory")
-    if domain > 8 and chip.vendor == "nvidia" and chip.kind == "gpu" and 1 < len(devices) < domain and domain > 32:
+    if (
+        domain > 8
+        and chip.vendor == "nvidia"
+        and chip.kind == "gpu"
+        and 1 < len(devices) < domain
+        and domain > 32
+    ):
         said.append(f"{len(devices)} of the {domain} GPUs of an NVLink domain are in this host")
     return said
 
@@ -397,7 +427,9 @@ def _named_alike(devices: tuple[Device, ...]) -> tuple[Device, ...]:
     )
 
 
-def _settled(devices: Iterable[Device], known: dict[tuple[str, int], _Known]) -> dict[tuple[str, int], _Known]:
+def _settled(
+    devices: Iterable[Device], known: dict[tuple[str, int], _Known]
+) -> dict[tuple[str, int], _Known]:
     """What a fact of one device decides for all of the same name."""
     decided: dict[str, _Known] = {}
     for device in devices:
@@ -458,7 +490,11 @@ def _packages(chip: Chip, cards: Sequence[Device], total: int, whole: int) -> tu
         kind = _table()["tpu"].get(re.sub(r"^TPU ?|-\d+$", "", cards[0].name))
         if said and kind:
             chips = max(int(said[1]) // kind["counts"], 1)
-            return chips, chips, [f"the slice {cards[0].name.removeprefix('TPU ')} has {chips} chips, on all its hosts"]
+            return (
+                chips,
+                chips,
+                [f"the slice {cards[0].name.removeprefix('TPU ')} has {chips} chips, on all its hosts"],
+            )
     if chip.vendor != "amd" or not cards:
         return total, whole, []
     dies = chip.devices_per_package
@@ -512,7 +548,9 @@ def _without_devices(reading: Reading) -> Iterable[Machine]:
     told = table["instances"].get(host.instance)
     if told:
         differs = (f"from the instance type {host.instance} alone",)
-        yield Machine(told["chip"], told["count"], None, differs, (), host.instance, told["chip"], told["count"])
+        yield Machine(
+            told["chip"], told["count"], None, differs, (), host.instance, told["chip"], told["count"]
+        )
         return
     if reading.mig_profiles:
         first = reading.mig_profiles[0]
@@ -521,11 +559,15 @@ def _without_devices(reading: Reading) -> Iterable[Machine]:
         if len(chips) == 1:
             yield Machine(chips[0], 1, None, note, (), "", chips[0], 0)
         else:
-            yield Machine(None, 1, None, note, chips, "a GPU that can be cut", why="" if chips else "unknown slices")
+            yield Machine(
+                None, 1, None, note, chips, "a GPU that can be cut", why="" if chips else "unknown slices"
+            )
         return
     if host.cpu.startswith("Neoverse-V2") and host.away:
         for size in host.away[:8]:
-            found = [c for c in table["names"]["GH200"] if VISIBLE[0] < size / _sizes(shelf[c])[0] < VISIBLE[1]]
+            found = [
+                c for c in table["names"]["GH200"] if VISIBLE[0] < size / _sizes(shelf[c])[0] < VISIBLE[1]
+            ]
             if found:
                 note = ("seen only as a NUMA node without CPUs",)
                 yield Machine(found[0], 1, round(size / 1e9, 3), note, (), "GH200", found[0], 1)
@@ -546,7 +588,9 @@ def _processor(host: Host) -> Machine:
     memory = round(host.memory / 1e9, 3) if host.memory else None
     if len(found) != 1:
         why = "" if found else "not in the catalogue"
-        return Machine(None, count, memory, (), found, host.cpu, None, 0, () if found else _alike(said, cpu=True), why)
+        return Machine(
+            None, count, memory, (), found, host.cpu, None, 0, () if found else _alike(said, cpu=True), why
+        )
     chip, differs = shelf[found[0]], []
     cores = (host.cores or 0) / count
     if cores and cores != chip.matrix_unit.units:
@@ -612,21 +656,25 @@ def owned(report: MachineReport) -> str:
     """What `--have auto` stands for. Raises `UsageError`: with what was found, the nearest chips and what to write."""
     if report.have:
         return report.have
-    for machine in report.machines:
-        if machine.ambiguous:
-            names = ", ".join(machine.ambiguous[:6])
-            what = f"this machine has {machine.count} x {shorten(machine.name, 60) or 'a device without a name'}"
-            hint = f"say which: --have {machine.count}x{machine.ambiguous[0]}"
-            raise UsageError(f"{what}, which can be {names}", hint, field="have", instead=machine.ambiguous)
-    for machine in report.machines:
-        if machine.chip and not machine.whole:
-            what = f"{machine.count} x {machine.chip} is cut by MIG, and only whole chips are planned"
-            raise UsageError(what, f"to plan it whole: --have {machine.count}x{machine.chip}", field="have")
-    for machine in report.machines:
-        near = f"; the nearest are {', '.join(machine.nearest)}" if machine.nearest else ""
-        what = f"the catalogue has no chip for {machine.count} x {shorten(machine.name, 60) or 'a device'}{near}"
-        first = machine.nearest[0] if machine.nearest else "h100"
-        hint = f"name what comes closest: --have {machine.count}x{first}"
-        raise UsageError(what, hint, field="have", instead=machine.nearest)
-    why = f": {report.problems[0]}" if report.problems else ""
-    raise UsageError(f"no device was found on this machine{why}", "name the chips: --have 8xh100", field="have")
+    first = next((m for m in report.machines if m.ambiguous), None)
+    first = first or next((m for m in report.machines if m.chip), None) or next(iter(report.machines), None)
+    if first is None:
+        why = f": {report.problems[0]}" if report.problems else ""
+        raise UsageError(
+            f"no device was found on this machine{why}", "name the chips: --have 8xh100", field="have"
+        )
+    said = f"{first.count} x {shorten(first.name, 60) or 'a device without a name'}"
+    if first.ambiguous:
+        what, near = (
+            f"this machine has {said}, which can be {', '.join(first.ambiguous[:6])}",
+            first.ambiguous,
+        )
+    elif first.chip:
+        what, near = f"{said} is cut by MIG, and only whole chips are planned", (first.chip,)
+    else:
+        near = first.nearest
+        like = f"; the nearest are {', '.join(near)}" if near else ""
+        what = f"the catalogue has no chip for {said}{like}"
+    instead = tuple(f"{first.count}x{chip}" for chip in near)
+    hint = f"say which: --have {instead[0]}" if instead else "name what comes closest, as in --have 8xh100"
+    raise UsageError(what, hint, field="have", instead=instead)

@@ -18,6 +18,8 @@ __all__ = ["Device", "Host", "Links", "Reading", "read_prints"]
 
 MAX_DEVICES = 4096
 """More devices than one machine or slice prints; what stands beyond is not read."""
+LONGEST = 40_000
+"""Characters of a line that are read: those of jax.devices() of a slice of 512 chips."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -165,8 +167,10 @@ def _not_shown(devices: tuple[Device, ...], told: int) -> tuple[Device, ...]:
 
 
 def _clean(text: str) -> str:
-    """Without the colours of terminals and carriage returns."""
-    return re.sub(r"\x1b\[[\d;]*[A-Za-z]|\x1b?\[(?:\d{1,2}(?:;\d+)*)?m|\r|\x00|\ufeff", "", text)
+    """Without the colours of terminals, carriage returns, blank lines and long gaps: patterns meet bounded lines."""
+    text = re.sub(r"\x1b\[[\d;]{0,20}[A-Za-z]|\x1b?\[(?:\d{1,2}(?:;\d{1,2}){0,4})?m|[\r\x00\ufeff]", "", text)
+    lines = (re.sub(r"\s{120,}", " " * 120, line[:LONGEST]).rstrip() for line in text.split("\n"))
+    return "\n".join(line for line in lines if line)
 
 
 def _distinct(devices: Iterator[Device]) -> Iterator[Device]:
@@ -195,8 +199,25 @@ def _without_shadows(devices: tuple[Device, ...]) -> tuple[Device, ...]:
 
 # quantities
 
-UNITS = {"": 1.0, "b": 1.0, "kb": 1024.0, "kib": 1024.0, "mb": 2.0**20, "mib": 2.0**20, "gb": 2.0**30, "gib": 2.0**30}
-UNITS |= {"gi": 2.0**30, "mi": 2.0**20, "ti": 2.0**40, "tb": 2.0**40, "tib": 2.0**40, "k": 1024.0, "m": 2.0**20}
+UNITS = {
+    "": 1.0,
+    "b": 1.0,
+    "kb": 1024.0,
+    "kib": 1024.0,
+    "mb": 2.0**20,
+    "mib": 2.0**20,
+    "gb": 2.0**30,
+    "gib": 2.0**30,
+}
+UNITS |= {
+    "gi": 2.0**30,
+    "mi": 2.0**20,
+    "ti": 2.0**40,
+    "tb": 2.0**40,
+    "tib": 2.0**40,
+    "k": 1024.0,
+    "m": 2.0**20,
+}
 UNITS |= {"g": 2.0**30}
 """Bytes by unit: tools write MB and GB for powers of two, with the exceptions that their readers know."""
 
@@ -353,7 +374,7 @@ class Form:
             if facts is None or not pair.value:
                 continue
             if re.search(r"mig[ _]device", pair.path):
-                slice_ = re.fullmatch(r"(?:MIG )?((?:\dc\.)?\dg\.\d+gb\S*)", pair.value)
+                slice_ = re.fullmatch(r"(?:MIG )?((?:\dc\.)?\dg\.\d{1,15}gb\S*)", pair.value)
                 if slice_ or re.search(r"fb memory usage/total$", pair.path):
                     slices.append(slice_[1] if slice_ else pair.value)
                 continue
@@ -385,7 +406,11 @@ class Form:
 def _text(value: str) -> str | None:
     """A printed word; None for the words that say that there is none."""
     said = value.strip().strip("'\"")
-    return None if not said or re.match(r"(?i)^(\[?n/a|none|null|unknown|not |<redacted|\[)", said) else said[:120]
+    return (
+        None
+        if not said or re.match(r"(?i)^(\[?n/a|none|null|unknown|not |<redacted|\[)", said)
+        else said[:120]
+    )
 
 
 def _nvidia_part(value: str) -> str | None:
@@ -441,12 +466,24 @@ AMD_FACTS: tuple[tuple[str, str, Take], ...] = (
 )
 
 FORMS = (
-    Form(r"NVSMI LOG|<nvidia_smi_log|^\s*Product Name +:", r"^\s*GPU [0-9A-Fa-f]{4,8}:|<gpu id=", NVIDIA_FACTS, "nvidia"),
-    Form(r"^GPU: \d+\s*$", r"^GPU: (\d+)\s*$", AMD_FACTS + (("kept", r"^gpu: \d+/bdf$|^gpu$", lambda _: None),), "amd"),
-    Form(r"(?i)\"(VRAM Total Memory|Card Series|Device Name|GFX Version)", r'^\s*"card(\d+)"', AMD_FACTS, "amd"),
+    Form(
+        r"NVSMI LOG|<nvidia_smi_log|^\s*Product Name +:",
+        r"^\s*GPU [0-9A-Fa-f]{4,8}:|<gpu id=",
+        NVIDIA_FACTS,
+        "nvidia",
+    ),
+    Form(
+        r"^GPU: \d{1,15}\s*$",
+        r"^GPU: (\d{1,15})\s*$",
+        AMD_FACTS + (("kept", r"^gpu: \d{1,15}/bdf$|^gpu$", lambda _: None),),
+        "amd",
+    ),
+    Form(
+        r"(?i)\"(VRAM Total Memory|Card Series|Device Name|GFX Version)", r'^\s*"card(\d{1,15})"', AMD_FACTS, "amd"
+    ),
     Form(
         r"HSA Agents|Marketing Name:|Alloc(atable|ation)? ?Granule|SIMDs per CU",
-        r"^\s*Agent \d+",
+        r"^\s*Agent \d{1,15}",
         (
             ("name", r"(^|/)marketing name$", _text),
             ("spare_name", r"(^|/)name$", lambda v: v if v.startswith("gfx") else None),
@@ -475,7 +512,11 @@ FORMS = (
         r"^GPU Model:",
         (
             ("name", r"(^|/)gpu model$", lambda v: _text(v.partition(" (0x")[0])),
-            ("part", r"(^|/)gpu model$", lambda v: _amd_part("0x" + v.rpartition(":0x1002:0x")[2][:4].lower())),
+            (
+                "part",
+                r"(^|/)gpu model$",
+                lambda v: _amd_part("0x" + v.rpartition(":0x1002:0x")[2][:4].lower()),
+            ),
             ("memory", r"(^|/)vram size$", _bytes),
             ("units", r"(^|/)compute units$", _count),
         ),
@@ -491,7 +532,7 @@ FORMS = (
     ),
     Form(
         r'"neuron_device"\s*:',
-        r'"neuron_device"\s*:\s*(\d+)',
+        r'"neuron_device"\s*:\s*(\d{1,15})',
         (("cores", r"(^|/)nc count$", _count), ("memory", r"(^|/)memory size$", _bytes)),
         "aws",
     ),
@@ -506,9 +547,19 @@ def _forms(text: str) -> Iterator[Device]:
 # tables
 
 
-ROW = re.compile(
-    r"^\|\s+(\d{1,4})\s+(\S[^|\n]*?)\s*(?:\s(On|Off|N/A))?\s*\|\s*((?:[0-9A-Fa-f]{4,8}:)?[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-9A-Fa-f]+|N/A)\s[^|\n]*\|(.*)$"
-)
+BUS = re.compile(r"(?:[0-9A-Fa-f]{4,8}:)?[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-9A-Fa-f]+|N/A")
+"""Where a device is on PCI; N/A where it is on none."""
+
+
+def _named_row(line: str) -> tuple[int, str, str] | None:
+    """Index, name and last cell of a table's row that names a device; None for other rows."""
+    cells = line.split("|")
+    first = cells[1].split() if line.startswith("|") and len(cells) >= 5 else []
+    if len(first) < 2 or not re.fullmatch(r"\d{1,4}", first[0]) or not BUS.match(cells[2].strip()):
+        return None
+    words = first[1:-1] if first[-1] in ("On", "Off", "N/A") else first[1:]
+    name = " ".join(words)
+    return (int(first[0]), name, cells[-2]) if re.search(r"[A-Za-z]", name) and words[0] != "N/A" else None
 
 
 def _smi_tables(text: str) -> Iterator[Device]:
@@ -517,8 +568,8 @@ def _smi_tables(text: str) -> Iterator[Device]:
     vendor = "intel" if "XPU-SMI" in text else "habana" if "HL-SMI" in text else "nvidia"
     lines = text.split("\n")
     for i, line in enumerate(lines):
-        row = ROW.match(line)
-        if row is None or not re.search(r"[A-Za-z]", row[2]) or row[2].startswith("N/A"):
+        row = _named_row(line)
+        if row is None:
             continue
         below: list[str] = []
         for after in lines[i + 1 : i + 5]:
@@ -526,17 +577,19 @@ def _smi_tables(text: str) -> Iterator[Device]:
                 break
             below.append(after)
         rest = "\n".join(below)
-        power = re.search(r"/\s*(\d+(?:\.\d+)?)\s?W", rest)
-        memory = re.search(r"\d+\s?MiB\s*/\s*(\d+)\s?MiB", rest)
-        ecc = row[5].strip(" |") if vendor == "nvidia" else "N/A"
+        power = re.search(r"/\s*(\d{1,15}(?:\.\d{1,15})?)\s?W", rest)
+        memory = re.search(r"\d{1,15}\s?MiB\s*/\s*(\d{1,15})\s?MiB", rest)
+        ecc = row[2].strip() if vendor == "nvidia" else "N/A"
         yield Device(
             vendor=vendor,
-            index=int(row[1]),
-            name=row[2].strip(),
+            index=row[0],
+            name=row[1],
             cap_w=_number(power[1]) if power else None,
             memory=_bytes(memory[1], "mib") if memory else None,
             ecc=True if ecc.isdigit() else False if ecc == "Off" else None,
-            mig={"Enabled": True, "Disabled": False}.get(below[-1].strip("| ").split("|")[-1].strip()) if below else None,
+            mig={"Enabled": True, "Disabled": False}.get(below[-1].strip("| ").split("|")[-1].strip())
+            if below
+            else None,
         )
 
 
@@ -549,13 +602,16 @@ def _comma_tables(text: str) -> Iterator[Device]:
         if len(cells) < 2:
             head = []
             continue
-        keys = [re.sub(r"\s*\[[^\]]*\]$", "", cell).lower() for cell in cells]
-        if set(keys) & {"memory.total", "pci.device_id", "power.limit", "uuid", "driver_version"} or keys[0] == "device":
+        keys = [cell.partition("[")[0].strip().lower() for cell in cells]
+        if (
+            set(keys) & {"memory.total", "pci.device_id", "power.limit", "uuid", "driver_version"}
+            or keys[0] == "device"
+        ):
             head, place = keys, 0
             continue
         if head and len(cells) == len(head):
             row = dict(zip(head, cells, strict=True))
-            first = re.fullmatch(r"card(\d+)", row.get("device", ""))
+            first = re.fullmatch(r"card(\d{1,15})", row.get("device", ""))
             if first:
                 yield Device(
                     vendor="amd",
@@ -578,11 +634,16 @@ def _comma_tables(text: str) -> Iterator[Device]:
             )
             place += 1
             continue
-        bare = re.match(r"^(\d{1,3}), ((?:NVIDIA|GeForce|Tesla|Quadro|RTX|GTX) ?[^,\n]{1,60}), ([^,\n]{1,20})(?:,|$)", line)
+        bare = re.match(
+            r"^(\d{1,3}), ((?:NVIDIA|GeForce|Tesla|Quadro|RTX|GTX) ?[^,\n]{1,60}), ([^,\n]{1,20})(?:,|$)",
+            line,
+        )
         if bare:
             yield Device(vendor="nvidia", index=int(bare[1]), name=bare[2].strip(), memory=_mib(bare[3]))
             continue
-        named = re.match(r"^((?:NVIDIA|GeForce|Tesla|Quadro) ?[^,\n]{1,60}), (\d+(?: MiB)?|\[N/A\])(?:,|$)", line)
+        named = re.match(
+            r"^((?:NVIDIA|GeForce|Tesla|Quadro) ?[^,\n]{1,60}), (\d{1,15}(?: MiB)?|\[N/A\])(?:,|$)", line
+        )
         if named:
             yield Device(vendor="nvidia", index=place, name=named[1].strip(), memory=_mib(named[2]))
             place += 1
@@ -611,10 +672,12 @@ def _rocm_lines(text: str) -> Iterator[Device]:
             notes=("a partition of the card before it",) if is_partition else (),
         )
     rows = list(
-        re.finditer(r"^(\d{1,4})\s+(?:\d+\s+)?\[?(0x[0-9a-f]{4})[ ,:]([^\n]*)(?:\n {2,}([^\n]*))?", text, re.MULTILINE)
+        re.finditer(
+            r"^(\d{1,4})\s+(?:\d{1,15}\s+)?\[?(0x[0-9a-f]{4})[ ,:]([^\n]*)(?:\n {2,}([^\n]*))?", text, re.MULTILINE
+        )
     )
     for row in rows if "ROCm System Management" in text or "PwrCap" in text else ():
-        cap = re.search(r"(?:auto|manual|high|low|\w+)\s+(\d+(?:\.\d+)?)W\s+\d+%\s+\d+%", row[3])
+        cap = re.search(r"(?:auto|manual|high|low|\w{1,60})\s+(\d{1,15}(?:\.\d{1,15})?)W\s+\d{1,15}%\s+\d{1,15}%", row[3])
         modes = re.search(r"\b(NPS\d)\s*,\s*(SPX|DPX|TPX|QPX|CPX)", row[3])
         yield Device(
             vendor="amd",
@@ -630,13 +693,15 @@ def _amd_rows(text: str) -> Iterator[Device]:
     """Tables of amd-smi that name no device: how many there are, and their memory mode."""
     table = re.search(r"^(?:GPU_ID|GPU)\s+(?:MEMORY|POWER)\b.*$", text, re.MULTILINE)
     if table:
-        for row in re.finditer(r"^\s{0,3}(\d{1,4})\s+(NPS\d|\d+ W)\s+(\S+)", text[table.end() :], re.MULTILINE):
+        for row in re.finditer(
+            r"^\s{0,3}(\d{1,4})\s+(NPS\d|\d{1,15} W)\s+(\S{1,80})", text[table.end() :], re.MULTILINE
+        ):
             mode = row[2] if row[2].startswith("NPS") else ""
             compute = row[3] if re.fullmatch(r"[SDTQC]PX", row[3]) else ""
             yield Device(vendor="amd", index=int(row[1]), partition="/".join(m for m in (compute, mode) if m))
-    if re.search(r"/amdgpu_xcp\.\d+|^amdgpu_xcp", text, re.MULTILINE):
+    if re.search(r"/amdgpu_xcp\.\d{1,15}|^amdgpu_xcp", text, re.MULTILINE):
         yield Device(vendor="amd", index=0, notes=("partitions of AMD GPUs (amdgpu_xcp)",), partition="CPX")
-    vram = re.fullmatch(r'\s*\{\s*"type":\s*"HBM".*?"value":\s*(\d+).*', text, re.DOTALL)
+    vram = re.fullmatch(r'\s*\{\s*"type":\s*"HBM".*?"value":\s*(\d{1,15}).*', text, re.DOTALL)
     if vram:
         yield Device(vendor="amd", index=0, memory=_mib(vram[1]))
 
@@ -646,18 +711,22 @@ def _amd_rows(text: str) -> Iterator[Device]:
 
 def _listed(text: str) -> Iterator[Device]:
     """`nvidia-smi -L` with MIG instances, the GPU lines of collect_env, check_env and reports, nvlink -s."""
-    pattern = re.compile(r"^\W{0,6}GPU (\d{1,4}(?:,\d{1,4})*)\s?:\W*\s+(?:GPU \d+: )?([^\n]*)$", re.MULTILINE)
+    pattern = re.compile(r"^\W{0,6}GPU (\d{1,4}(?:,\d{1,4})*)\s?:\W*\s+(?:GPU \d{1,15}: )?([^\n]*)$", re.MULTILINE)
     text = re.sub(r"GPU models and configuration\s*:\s*(?=GPU \d)", "", text)
     marks = list(pattern.finditer(text))
     for i, found in enumerate(marks):
         rest = found[2]
         name = re.split(r"\s\(|\s\||\bUUID", rest)[0].strip(" *")
-        if not re.match(r"[A-Za-z]", name) or len(name) > 80 or re.match(r"(?i)(n/a|not |unknown|pci|node|bdf)", name):
+        if (
+            not re.match(r"[A-Za-z]", name)
+            or len(name) > 80
+            or re.match(r"(?i)(n/a|not |unknown|pci|node|bdf)", name)
+        ):
             continue
         inner = text[found.end() : marks[i + 1].start() if i + 1 < len(marks) else found.end() + 4000]
-        size = re.search(r"[(|]\s*(\d+(?:\.\d+)?) ?(MiB|GiB|GB)\b", rest)
-        slices = re.findall(r"^\s+MIG (\S{4,20})\s+Device\s+\d+", inner, re.MULTILINE)
-        power = re.match(r"\s*\W+\*\*Power:\*\* limit=([\d.]+|\[N/A\])[^\n]*?\(default=([\d.]+)", inner)
+        size = re.search(r"[(|]\s*(\d{1,15}(?:\.\d{1,15})?) ?(MiB|GiB|GB)\b", rest)
+        slices = re.findall(r"^\s+MIG (\S{4,20})\s+Device\s+\d{1,15}", inner, re.MULTILINE)
+        power = re.match(r"\s*\W+\*\*Power:\*\* limit=([\d.]{1,20}|\[N/A\])[^\n]*?\(default=([\d.]{1,20})", inner)
         for index in found[1].split(",")[:MAX_DEVICES]:
             yield Device(
                 vendor=vendor_of(name),
@@ -668,12 +737,12 @@ def _listed(text: str) -> Iterator[Device]:
                 mig=True if slices else None,
                 cap_w=_number(power[1]) if power else None,
                 rated_w=_number(power[2]) if power else None,
-                dead_links=len(re.findall(r"Link \d+: <inactive>", inner)),
+                dead_links=len(re.findall(r"Link \d{1,15}: <inactive>", inner)),
             )
     single = re.search(r"^GPU models and configuration\s*:[ \t]*(\S[^\n]*)$", text, re.MULTILINE)
     if single and not re.match(r"GPU \d|No CUDA|Could not|N/A", single[1]):
         name, _, inside = single[1].partition("(")
-        arch = re.match(r"gfx\w+", inside)
+        arch = re.match(r"gfx\w{1,60}", inside)
         said = name.strip() or (arch[0] if arch else "")
         if said:
             yield Device(vendor=vendor_of(said, "amd"), index=0, name=said)
@@ -700,7 +769,7 @@ def _torch(text: str) -> Iterator[Device]:
 
 def _jax(text: str) -> Iterator[Device]:
     """jax.devices(): TPU chips by their coordinates, since some have two devices; kinds where they are printed."""
-    kinds = re.findall(r"device_kind[=:]\s*['\"]?(TPU v\w+(?: lite)?|[^'\"\n,)]{2,60})", text)
+    kinds = re.findall(r"device_kind[=:]\s*['\"]?(TPU v\w{1,60}(?: lite)?|[^'\"\n,)]{2,60})", text)
     places = dict.fromkeys(re.findall(r"TpuDevice\([^()]{0,80}coords=\(([\d, ]{3,20})\)", text))
     flat = all(place.replace(" ", "").endswith(",0") for place in places)
     for index, _ in enumerate(places):
@@ -712,15 +781,21 @@ def _jax(text: str) -> Iterator[Device]:
 
 def _tpu(text: str) -> Iterator[Device]:
     """tpu-info, the metadata of TPU machines, vLLM's usage record. The name keeps its number (`v4-32`): what it counts is the chip's."""
-    size = re.search(r"HBM[^\n]*\n[^\n]*\n[^\n]*/ (\d+\.\d+) GiB", text)
-    chips = re.findall(r"^[|│]\s*/dev/\S+\s*[|│]\s*(TPU v\w+)", text, re.MULTILINE)
+    size = re.search(r"HBM[^\n]*\n[^\n]*\n[^\n]*/ (\d{1,15}\.\d{1,15}) GiB", text)
+    chips = re.findall(r"^[|│]\s*/dev/\S{1,80}\s*[|│]\s*(TPU v\w{1,60})", text, re.MULTILINE)
     for index, name in enumerate(chips):
         yield Device(vendor="google", index=index, name=name, memory=_bytes(size[1], "gib") if size else None)
-    usage = re.search(r'"gpu_count":\s*(\d{1,4}),\s*"gpu_type":\s*"([^"\n]{1,80})",\s*"gpu_memory_per_device":\s*(\d{1,15})', text)
+    usage = re.search(
+        r'"gpu_count":\s*(\d{1,4}),\s*"gpu_type":\s*"([^"\n]{1,80})",\s*"gpu_memory_per_device":\s*(\d{1,15})',
+        text,
+    )
     for index in range(min(int(usage[1]), MAX_DEVICES) if usage else 0):
         name = f"TPU {usage[2]}" if re.match(r"v\d", usage[2]) else usage[2]
         yield Device(vendor=vendor_of(name), index=index, name=name, memory=_bytes(usage[3]))
-    kind = re.search(r"(?i)(?<![a-z])accelerator[ _]type['\"]?\s*[:=]\s*['\"]?(v\d\w*(?:-\d{1,5})?|tpu7x(?:-\d{1,5})?)\b", text)
+    kind = re.search(
+        r"(?i)(?<![a-z])accelerator[ _]type['\"]?\s*[:=]\s*['\"]?(v\d\w*(?:-\d{1,5})?|tpu7x(?:-\d{1,5})?)\b",
+        text,
+    )
     if kind and not chips:
         yield Device(vendor="google", index=0, name=f"TPU {kind[1]}")
 
@@ -730,9 +805,9 @@ def _metal(text: str) -> Iterator[Device]:
     if "ggml_metal" not in text:
         return
     names = re.findall(r"found device: ([^\n]{1,80})", text) or re.findall(r"GPU name: +([^\n]{1,80})", text)
-    size = re.search(r"recommendedMaxWorkingSetSize +=\s+(\d+(?:\.\d+)?) (MiB|MB)", text)
+    size = re.search(r"recommendedMaxWorkingSetSize +=\s+(\d{1,15}(?:\.\d{1,15})?) (MiB|MB)", text)
     for index, name in enumerate(names):
-        inner = re.match(r"MTL\d+ \((.+)\)$", name.strip())
+        inner = re.match(r"MTL\d{1,15} \((.+)\)$", name.strip())
         scale = 2.0**20 if size and size[2] == "MiB" else 1e6
         said = inner[1] if inner else name.strip()
         yield Device(
@@ -752,9 +827,13 @@ def _mac(text: str) -> Iterator[Device]:
     graphics = list(re.finditer(r"Chipset Model: ([^\n]{1,60})", text))
     if not (model or chip or graphics):
         return
-    memory = re.search(r"^\s*Memory: (\d+ GB)", text, re.MULTILINE) or re.search(r"RAM: \d+MiB / (\d+MiB)", text)
-    cores = re.search(r"Total Number of Cores: (\d+) \(", text)
-    gpu_cores = re.search(r"Chipset Model: Apple[^\0]{0,200}?Total Number of Cores: (\d{1,3})\s*$", text, re.MULTILINE)
+    memory = re.search(r"^\s*Memory: (\d{1,15} GB)", text, re.MULTILINE) or re.search(
+        r"RAM: \d{1,15}MiB / (\d{1,15}MiB)", text
+    )
+    cores = re.search(r"Total Number of Cores: (\d{1,15}) \(", text)
+    gpu_cores = re.search(
+        r"Chipset Model: Apple[^\0]{0,200}?Total Number of Cores: (\d{1,3})\s*$", text, re.MULTILINE
+    )
     apple = not graphics or any(vendor_of(g[1]) == "apple" for g in graphics)
     if apple and (model or chip or graphics):
         yield Device(
@@ -768,23 +847,33 @@ def _mac(text: str) -> Iterator[Device]:
         )
         return
     for index, found in enumerate(graphics):
-        size = re.search(r"VRAM \(Total\): (\d+ [MG]B)", text[found.end() : found.end() + 600])
+        size = re.search(r"VRAM \(Total\): (\d{1,15} [MG]B)", text[found.end() : found.end() + 600])
         vendor = vendor_of(found[1])
-        yield Device(vendor=vendor, index=index, name=found[1].strip(), memory=_bytes(size[1]) if size else None)
+        yield Device(
+            vendor=vendor, index=index, name=found[1].strip(), memory=_bytes(size[1]) if size else None
+        )
 
 
 def _neuron(text: str) -> Iterator[Device]:
     """neuron-ls, of versions 1 and 2."""
     if not re.search(r"\bNEURON\b", text):
         return
-    for row in re.finditer(r"^\|\s*(\d{1,4})\s*\|\s*(\d{1,2})\s*\|[^\n]*?\|\s*(\d+) GB\s*\|", text, re.MULTILINE):
+    for row in re.finditer(
+        r"^\|\s*(\d{1,4})\s*\|\s*(\d{1,2})\s*\|[^\n]*?\|\s*(\d{1,15}) GB\s*\|", text, re.MULTILINE
+    ):
         yield Device(vendor="aws", index=int(row[1]), cores=int(row[2]), memory=_bytes(row[3], "gb"))
-    for row in re.finditer(r"^\|\s*(\d{1,4})\s*\|\s*(\d{1,2})\s*\|\s*(\d+) GB\s*\|", text, re.MULTILINE):
+    for row in re.finditer(r"^\|\s*(\d{1,4})\s*\|\s*(\d{1,2})\s*\|\s*(\d{1,15}) GB\s*\|", text, re.MULTILINE):
         yield Device(vendor="aws", index=int(row[1]), cores=int(row[2]), memory=_bytes(row[3], "gb"))
-    old = re.compile(r"^\|\s*[0-9a-f:.]{7,12}\s*\|\s*(\d{1,3})\s*\|\s*(\d{1,2})\s*\|\s*(\d+) MB\s*\|\s*(\d+) MB", re.MULTILINE)
+    old = re.compile(
+        r"^\|\s*[0-9a-f:.]{7,12}\s*\|\s*(\d{1,3})\s*\|\s*(\d{1,2})\s*\|\s*(\d{1,15}) MB\s*\|\s*(\d{1,15}) MB",
+        re.MULTILINE,
+    )
     for row in old.finditer(text):
         yield Device(
-            vendor="aws", index=int(row[1]), cores=int(row[2]), memory=_mib(str(int(row[3][:12]) + int(row[4][:12])))
+            vendor="aws",
+            index=int(row[1]),
+            cores=int(row[2]),
+            memory=_mib(str(int(row[3][:12]) + int(row[4][:12]))),
         )
 
 
@@ -793,10 +882,12 @@ def _intel(text: str) -> Iterator[Device]:
     names = re.findall(r"Device Name: ([^|\n]{3,80}?)\s*\|", text) or re.findall(
         r"oneAPI device name: ([^\n]{3,80})", text
     )
-    names = names or re.findall(r"level_zero[:\]][^\n]*?, (Intel\(R\) (?:Arc|Data Center|UHD|Iris|Graphics)[^\n\[]{0,60})", text)
+    names = names or re.findall(
+        r"level_zero[:\]][^\n]*?, (Intel\(R\) (?:Arc|Data Center|UHD|Iris|Graphics)[^\n\[]{0,60})", text
+    )
     size = re.search(r'msg="\{(\d{9,13}) ', text)
     for index, name in enumerate(names):
-        said = re.sub(r"\s+\d+\.\d[\d.]*\s*$", "", name.strip())
+        said = re.sub(r"\s+\d{1,15}\.\d[\d.]*\s*$", "", name.strip())
         yield Device(vendor="intel", index=index, name=said, memory=_bytes(size[1]) if size else None)
     for row in re.finditer(r"^GPU (\d{1,3})/0\s", text, re.MULTILINE):
         yield Device(vendor="intel", index=int(row[1]), name=names[0] if names else "")
@@ -827,10 +918,10 @@ def _jetson(text: str) -> Iterator[Device]:
     model = re.search(r"(?:^|Model: )((?:NVIDIA )?Jetson [^\n\0]{2,60})", text, re.MULTILINE)
     said = module or model
     if said:
-        size = re.search(r"\((\d+) ?GB ram\)", said[1])
+        size = re.search(r"\((\d{1,15}) ?GB ram\)", said[1])
         name = said[1].partition("(")[0].strip()
         yield Device(vendor="nvidia", index=0, name=name, memory=_bytes(size[1], "gb") if size else None)
-    stats = re.search(r"\bRAM \d+/(\d+)MB \(lfb [^\n]*?CPU \[([^\]\n]{0,800})\]", text)
+    stats = re.search(r"\bRAM \d{1,15}/(\d{1,15})MB \(lfb [^\n]*?CPU \[([^\]\n]{0,800})\]", text)
     if stats:
         cores = stats[2].count(",") + 1
         yield Device(vendor="nvidia", index=0, name="Jetson", memory=_mib(stats[1]), cores=cores)
@@ -840,7 +931,10 @@ def _browser(text: str) -> Iterator[Device]:
     """WebGPU's adapter as pages print it, and Vulkan's summary: a name at best, never the size of the memory."""
     if re.search(r'"(wgpuName|maxComputeWorkgroupStorageSize|isFallbackAdapter)"', text):
         name = re.search(r'"wgpuName"\s*:\s*"([^"\n]{2,80})"', text)
-        angle = re.search(r'"(?:description|renderer)"\s*:\s*"ANGLE \([^,"]*, ?(?:ANGLE Metal Renderer: )?([^,"]{2,80})', text)
+        angle = re.search(
+            r'"(?:description|renderer)"\s*:\s*"ANGLE \([^,"]*, ?(?:ANGLE Metal Renderer: )?([^,"]{2,80})',
+            text,
+        )
         plain = re.search(r'"(?:description|device)"\s*:\s*"([A-Za-z][^"\n]{2,80})"', text)
         vendor = re.search(r'"vendor"\s*:\s*"(apple|nvidia|amd|intel)"', text)
         said = name or angle or plain
@@ -850,7 +944,9 @@ def _browser(text: str) -> Iterator[Device]:
             yield Device(vendor=f"{vendor[1]}?", index=0, notes=("seen by a browser",))
     for index, found in enumerate(re.findall(r"^\s*deviceName\s*=\s*([^\n]{2,80})$", text, re.MULTILINE)):
         if not re.match(r"llvmpipe|SwiftShader", found):
-            yield Device(vendor=f"{vendor_of(found)}?", index=index, name=found.partition(" (RADV")[0].strip())
+            yield Device(
+                vendor=f"{vendor_of(found)}?", index=index, name=found.partition(" (RADV")[0].strip()
+            )
 
 
 def _tenstorrent(text: str) -> Iterator[Device]:
@@ -859,7 +955,9 @@ def _tenstorrent(text: str) -> Iterator[Device]:
     types = re.findall(r'"board_type"\s*:\s*"([^"\n]{2,30})"', text)
     for index, board in enumerate(boards):
         kind = (int(board, 16) >> 36) & 0xFFFFF
-        yield Device(vendor="tenstorrent", index=index, name=types[0] if types else "", part=f"board:{kind:x}")
+        yield Device(
+            vendor="tenstorrent", index=index, name=types[0] if types else "", part=f"board:{kind:x}"
+        )
 
 
 def _windows(text: str) -> Iterator[Device]:
@@ -902,19 +1000,23 @@ READERS: tuple[Callable[[str], Iterator[Device]], ...] = (
 
 def _links(text: str) -> Links | None:
     """The matrix of nvidia-smi topo -m; that of -p2p says only that there are no peers."""
-    no_peers = bool(re.search(r"^ ?GPU\d+\s[^\n]*\b(GNS|CNS|TNS)\b", text, re.MULTILINE))
+    no_peers = bool(re.search(r"^ ?GPU\d{1,15}\s[^\n]*\b(GNS|CNS|TNS)\b", text, re.MULTILINE))
     rows = [
         (int(found[1]), found[2].split())
-        for found in re.finditer(r"^ ?GPU(\d{1,3})\s+((?:X|NV\d+|SYS|NODE|PHB|PXB|PIX|OK|GNS|CNS|TNS|NS)\s[^\n]*)", text, re.MULTILINE)
+        for found in re.finditer(
+            r"^ ?GPU(\d{1,3})\s+((?:X|NV\d{1,15}|SYS|NODE|PHB|PXB|PIX|OK|GNS|CNS|TNS|NS)\s[^\n]*)",
+            text,
+            re.MULTILINE,
+        )
     ]
     if not rows:
         return None
     head = re.search(r"^\s+(GPU0(?:\s+GPU\d{1,3})*)", text, re.MULTILINE)
     kinds: dict[tuple[int, int], str] = {}
-    known = re.compile(r"X|NV\d+|SYS|NODE|PHB|PXB|PIX")
+    known = re.compile(r"X|NV\d{1,15}|SYS|NODE|PHB|PXB|PIX")
     most = len(head[1].split()) if head else max(i for i, _ in rows) + 1
     for _, cells in rows:
-        most = max(most, *(j + 1 for j, cell in enumerate(cells) if re.fullmatch(r"X|NV\d+", cell)), 1)
+        most = max(most, *(j + 1 for j, cell in enumerate(cells) if re.fullmatch(r"X|NV\d{1,15}", cell)), 1)
     for i, cells in rows:
         for j, cell in enumerate(cells[:most]):
             if known.fullmatch(cell) and i != j:
@@ -926,23 +1028,23 @@ def _mig_profiles(text: str) -> tuple[str, ...]:
     """What GPUs could be cut into (nvidia-smi mig -lgip): profile and GiB, `1g.12gb 10.75`."""
     if "GPU instance profiles" not in text:
         return ()
-    found = re.findall(r"\|\s+\d+\s+MIG (\dg\.\d+gb)\s+\d+\s+\d+/\d+\s+(\d+\.\d+)", text)
+    found = re.findall(r"\|\s+\d{1,15}\s+MIG (\dg\.\d{1,15}gb)\s+\d{1,15}\s+\d{1,15}/\d{1,15}\s+(\d{1,15}\.\d{1,15})", text)
     return tuple(dict.fromkeys(f"{name} {size}" for name, size in found))
 
 
 SOFTWARE = {
-    "NVIDIA driver": r"(?:Driver Version|DRIVER version|KMD Version|Nvidia driver version|<driver_version)[\s:>]+(\d{3}[\d.]+)",
-    "CUDA": r"(?:CUDA Version|CUDA UMD Version|<cuda_version)[\s:>]+(\d+\.\d+)",
-    "nvcc": r"Cuda compilation tools, release (\d+\.\d+)",
-    "PyTorch": r"PyTorch(?: version)?\s*:\s*(\d[\w.+]*)",
-    "JAX": r"\bjax(?:lib)?\s*[:=]+\s*(\d[\w.]*)",
-    "amdgpu": r"amdgpu version: (\d[\w.\-+]*)",
-    "ROCm": r"(?:ROCm version:|ROCM used to build PyTorch\s*:|HIP runtime version\s*:) (\d[\w.\-]*)",
-    "libtpu": r"(?i)libtpu version: (\d[\w.+]*)",
-    "HL-SMI": r"HL-SMI Version:\s+(\S+)",
-    "Habana driver": r"HL-SMI[^\0]{0,200}?Driver Version:\s+(\S+)",
-    "macOS": r"macOS:?\*{0,2}\s+(?:Version )?(\d+\.\d+)",
-    "L4T": r"L4T: (\d[\d.]+)",
+    "NVIDIA driver": r"(?:Driver Version|DRIVER version|KMD Version|Nvidia driver version|<driver_version)[\s:>]+(\d{3}[\d.]{1,20})",
+    "CUDA": r"(?:CUDA Version|CUDA UMD Version|<cuda_version)[\s:>]+(\d{1,15}\.\d{1,15})",
+    "nvcc": r"Cuda compilation tools, release (\d{1,15}\.\d{1,15})",
+    "PyTorch": r"PyTorch(?: version)?\s*:\s*(\d[\w.+]{0,40})",
+    "JAX": r"\bjax(?:lib)?\s*[:=]+\s*(\d[\w.]{0,40})",
+    "amdgpu": r"amdgpu version: (\d[\w.\-+]{0,40})",
+    "ROCm": r"(?:ROCm version:|ROCM used to build PyTorch\s*:|HIP runtime version\s*:) (\d[\w.\-]{0,40})",
+    "libtpu": r"(?i)libtpu version: (\d[\w.+]{0,40})",
+    "HL-SMI": r"HL-SMI Version:\s+(\S{1,80})",
+    "Habana driver": r"HL-SMI[^\0]{0,200}?Driver Version:\s+(\S{1,80})",
+    "macOS": r"macOS:?\*{0,2}\s+(?:Version )?(\d{1,15}\.\d{1,15})",
+    "L4T": r"L4T: (\d[\d.]{1,20})",
 }
 
 
@@ -954,7 +1056,18 @@ def _software(text: str) -> dict[str, str]:
 # the host
 
 
-SIMD = ("amx_tile", "amx_bf16", "amx_int8", "avx512f", "avx512_bf16", "avx512_vnni", "avx_vnni", "avx2", "sve2", "sve")
+SIMD = (
+    "amx_tile",
+    "amx_bf16",
+    "amx_int8",
+    "avx512f",
+    "avx512_bf16",
+    "avx512_vnni",
+    "avx_vnni",
+    "avx2",
+    "sve2",
+    "sve",
+)
 SIMD += ("i8mm", "bf16", "asimd")
 
 
@@ -968,17 +1081,18 @@ def _host(text: str) -> Host:
     def whole(pattern: str) -> int | None:
         return _count(said(pattern))
 
-    cpu = said(r"^\s*(?:Model name|model name|cpu type)\s*:[ \t]*(\S[^\n]*)$") or said(r'"cpu_type"\s*:\s*"([^"\n]+)"')
+    cpu = said(r"^\s*(?:Model name|model name|cpu type)\s*:[ \t]*(\S[^\n]*)$") or said(
+        r'"cpu_type"\s*:\s*"([^"\n]+)"'
+    )
     cpu = cpu or said(r"^\W*(?:CPU|CPU model):\*{0,2}\s+((?:AMD|Intel|INTEL|Ampere|ARM|Apple)[^\n]*)$")
     cpu = cpu or said(r"^\s*Name:\s+((?:AMD (?:EPYC|Ryzen)|INTEL|Intel\(R\))[^\n]*)$")
-    sockets = whole(r"^\s*Socket\(s\):\s+(\d+)") or whole(r"(\d+) socket\(s\)")
-    per_socket = whole(r"^\s*Core\(s\) per (?:socket|cluster):\s+(\d+)") or whole(r"× (\d+) core\(s\)")
-    flags = set(said(r"^\s*(?:Flags|flags|Features):?\s*:?\s+([^\n]*)$").split()) or set(
-        found.split() if (found := _long_flags(text)) else ()
-    )
-    nodes = re.findall(r"^node (\d+) cpus:([^\n]*)\nnode \1 size: (\d+) MB", text, re.MULTILINE)
-    memory = _bytes(said(r"^MemTotal:\s+(\d+) kB"), "kb")
-    memory = memory or _bytes(said(r"^\W*(?:Mem|RAM):\*{0,2}\s+(\d+(?:\.\d+)?\s?[GMT]i)\b"))
+    sockets = whole(r"^\s*Socket\(s\):\s+(\d{1,15})") or whole(r"(\d{1,15}) socket\(s\)")
+    per_socket = whole(r"^\s*Core\(s\) per (?:socket|cluster):\s+(\d{1,15})") or whole(r"× (\d{1,15}) core\(s\)")
+    listed = re.search(r"^\s*(?:Flags|flags|Features)\s*:\s+([^\n]*)$", text, re.MULTILINE)
+    flags = set(listed[1].split()) if listed else set()
+    nodes = re.findall(r"^node (\d{1,15}) cpus:([^\n]*)\nnode \1 size: (\d{1,15}) MB", text, re.MULTILINE)
+    memory = _bytes(said(r"^MemTotal:\s+(\d{1,15}) kB"), "kb")
+    memory = memory or _bytes(said(r"^\W*(?:Mem|RAM):\*{0,2}\s+(\d{1,15}(?:\.\d{1,15})?\s?[GMT]i)\b"))
     if memory is None and nodes:
         memory = sum(float(size[:12]) for _, cpus, size in nodes if cpus.strip()) * 2.0**20 or None
     modules = _modules(text)
@@ -986,21 +1100,19 @@ def _host(text: str) -> Host:
         cpu=cpu,
         sockets=sockets,
         cores=per_socket * (sockets or 1) if per_socket else None,
-        threads=whole(r"^\s*CPU\(s\):\s+(\d+)"),
-        numa_nodes=whole(r"^\s*NUMA node\(s\):\s+(\d+)") or (len(nodes) or None),
+        threads=whole(r"^\s*CPU\(s\):\s+(\d{1,15})"),
+        numa_nodes=whole(r"^\s*NUMA node\(s\):\s+(\d{1,15})") or (len(nodes) or None),
         simd=tuple(name for name in SIMD if name in flags),
         memory=memory,
-        away=tuple(float(size[:12]) * 2.0**20 for _, cpus, size in nodes if not cpus.strip() and size.strip("0")),
-        instance=said(r"instance-type: ([a-z]\w*\.\w+)") or said(r"\A\s*([a-z]\w{1,6}\.\w*(?:large|metal)\w*)\s*\Z"),
+        away=tuple(
+            float(size[:12]) * 2.0**20 for _, cpus, size in nodes if not cpus.strip() and size.strip("0")
+        ),
+        instance=said(r"instance-type: ([a-z]\w*\.\w{1,60})")
+        or said(r"\A\s*([a-z]\w{1,6}\.\w*(?:large|metal)\w*)\s*\Z"),
         model=said(r"^Product Name: ([^\n]+)$"),
         shared=_sharing(text),
         **modules,
     )
-
-
-def _long_flags(text: str) -> str:
-    found = re.search(r"^(?:Flags|flags|Features)\s*:\s+([^\n]*)$", text, re.MULTILINE)
-    return found[1] if found else ""
 
 
 def _sharing(text: str) -> str:
