@@ -35,8 +35,8 @@ class Machine:
     """Devices of one kind that stand in one machine, as the catalogue knows them.
 
     `chip` is the catalogue's id, None where it is unknown or one of `ambiguous`; `variant` the finer entry that the
-    figures choose (GPU cores, size of the memory). `count` is in packages as the catalogue counts them, `whole` how many
-    of them one can plan with as a whole (not cut by MIG). `memory_gb` is in 10^9 bytes per device, as reported.
+    figures choose (GPU cores, size of the memory). `count` is in packages as the catalogue counts them, `whole` how
+    many of them one can plan with as a whole (not cut by MIG). `memory_gb` is in 10^9 bytes per device, as reported.
     `differs` says what is not as in the catalogue, `nearest` names chips that are like an unknown one.
     """
 
@@ -93,7 +93,7 @@ def _named() -> Mapping[tuple[str, ...], tuple[str, ...]]:
 
 @per_snapshot
 def _spoken() -> tuple[Mapping[tuple[str, ...], tuple[str, ...]], Mapping[str, frozenset[str]]]:
-    """Chips by the words of their ids, aliases and names, with and without the size of the memory; all words by chip."""
+    """Chips by the words of ids, aliases and names, with and without the size of the memory; all words by chip."""
     found: dict[tuple[str, ...], dict[str, None]] = {}
     every: dict[str, frozenset[str]] = {}
     for entry in load_chips().entries.values():
@@ -374,9 +374,8 @@ def _link_differences(chip: Chip, devices: Sequence[Device], links: Links | None
 def _links_said(links: Links | None) -> str:
     if links is None:
         return ""
-    kinds = sorted(set(links.kinds.values()))
     peers = ", no peer access" if links.no_peers else ""
-    return f"{links.count} GPUs: {', '.join(kinds) or 'no pair shown'}{peers}"
+    return f"{links.count} GPUs: {', '.join(links.kinds) or 'no pair shown'}{peers}"
 
 
 # the machine
@@ -397,7 +396,7 @@ def machines_of(texts: Mapping[str, str]) -> MachineReport:
     machines = [_machine(known[group[0].vendor, group[0].index], group, reading) for group in groups.values()]
     if not machines:
         machines = list(_without_devices(reading))
-    problems = _problems(texts.values())
+    problems = _problems(texts.values(), found=bool(devices))
     if not reading.recognised and not problems and texts:
         problems = ("nothing was recognised in what was read",)
     machines = [_hosted(machine, host) for machine in machines]
@@ -473,8 +472,8 @@ def _machine(found: _Known, group: Sequence[Device], reading: Reading) -> Machin
     total = len(cards)
     if len(cards) < count:
         differs.append(f"{count} partitions are shown of {len(cards)}")
-    total, whole, notes = _packages(chip, cards, total, whole)
-    differs += [*notes, *found.notes, *_link_differences(chip, group, reading.links)]
+    total, whole, packed = _packages(chip, cards, total, whole)
+    differs += [*packed, *found.notes, *_link_differences(chip, group, reading.links)]
     if reading.host.instance and chip.vendor == "aws":
         told = _table()["instances"].get(reading.host.instance)
         if told and told["count"] != total:
@@ -615,7 +614,7 @@ def _hosted(machine: Machine, host: Host) -> Machine:
 
 def _memory_notes(host: Host) -> tuple[str, ...]:
     said = []
-    now, rated = host.memory_MTps, host.memory_rated_MTps
+    now, rated = host.memory_mts, host.memory_rated_mts
     if now and rated and now != rated:
         said.append(f"memory runs at {now:g} MT/s, its modules are rated {rated:g}")
     if host.modules and host.slots and host.modules < host.slots:
@@ -626,23 +625,23 @@ def _memory_notes(host: Host) -> tuple[str, ...]:
 def _host_notes(host: Host) -> tuple[str, ...]:
     """What the host says, in words."""
     said = [*_memory_notes(host)]
-    if host.modules and host.module_bits and host.memory_MTps:
-        rate = host.modules * host.module_bits / 8 * host.memory_MTps * 1e6
+    if host.modules and host.module_bits and host.memory_mts:
+        rate = host.modules * host.module_bits / 8 * host.memory_mts * 1e6
         said.append(f"memory at {rate / 1e9:.0f} GB/s if every module shown has a channel of its own")
     if host.away:
         said.append("a NUMA node with memory and without CPUs is a device's, and not counted as the host's")
     return tuple(said)
 
 
-def _problems(texts: Iterable[str]) -> tuple[str, ...]:
-    """Errors that tools printed, with the next step."""
-    found: dict[str, None] = {}
+def _problems(texts: Iterable[str], *, found: bool) -> tuple[str, ...]:
+    """Errors that tools printed, with the next step; those that only explain why there is no device, where none is."""
+    said: dict[str, None] = {}
     for text in texts:
         flat = re.sub(r"[ \t]+", " ", text)
         for row in _table()["problems"]:
-            if row["mark"] in flat:
-                found[row["say"]] = None
-    return tuple(found)
+            if row["mark"] in flat and not (found and row.get("explains")):
+                said[row["say"]] = None
+    return tuple(said)
 
 
 def _have(machines: Sequence[Machine]) -> str | None:

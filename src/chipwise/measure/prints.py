@@ -10,13 +10,14 @@ Most prints are lines of `key: value` under headings (nvidia-smi -q and its XML,
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 __all__ = ["Device", "Host", "Links", "Reading", "read_prints"]
 
-MAX_DEVICES = 4096
+MAX_DEVICES = 1024
 """More devices than one machine or slice prints; what stands beyond is not read."""
 LONGEST = 40_000
 """Characters of a line that are read: those of jax.devices() of a slice of 512 chips."""
@@ -66,8 +67,9 @@ class Device:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Host:
-    """The computer around the devices. `memory` in bytes; `memory_MTps` as configured and `memory_rated_MTps` as the
-    modules are sold; `module_bits` their data width; `away` are NUMA nodes with memory and no CPU, in bytes."""
+    """The computer around the devices. `memory` in bytes; `memory_mts` as configured and `memory_rated_mts` as the
+    modules are sold; `module_bits` their data width; `away` are NUMA nodes with memory and no CPU, in bytes;
+    `instance` is a cloud's kind of machine, `shared` what stands between the system and the hardware."""
 
     cpu: str = ""
     sockets: int | None = None
@@ -76,15 +78,14 @@ class Host:
     numa_nodes: int | None = None
     simd: tuple[str, ...] = ()
     memory: float | None = None
-    memory_MTps: float | None = None
-    memory_rated_MTps: float | None = None
+    memory_mts: float | None = None
+    memory_rated_mts: float | None = None
     memory_kind: str = ""
     modules: int | None = None
     slots: int | None = None
     module_bits: int | None = None
     away: tuple[float, ...] = ()
     instance: str = ""
-    model: str = ""
     shared: str = ""
 
     def filled(self, other: Host) -> Host:
@@ -99,26 +100,14 @@ class Host:
 
 @dataclass(frozen=True, slots=True)
 class Links:
-    """How GPUs are joined, as a topology matrix says: the kinds of links by pair of indices, of `count` GPUs."""
+    """How `count` GPUs are joined, as a topology matrix says: the `kinds` of links in it, the commonest NVLink
+    (`fabric`, as in NV18; "" where there is none), and the GPUs that have no NVLink while others have (`cut_off`)."""
 
     count: int
-    kinds: Mapping[tuple[int, int], str]
+    kinds: tuple[str, ...]
+    fabric: str = ""
+    cut_off: tuple[int, ...] = ()
     no_peers: bool = False
-
-    @property
-    def fabric(self) -> str:
-        """The commonest NVLink of the matrix, as in NV18; "" where there is none."""
-        seen = [kind for kind in self.kinds.values() if kind.startswith("NV")]
-        return max(set(seen), key=lambda kind: (seen.count(kind), kind)) if seen else ""
-
-    @property
-    def cut_off(self) -> tuple[int, ...]:
-        """GPUs that have no NVLink while others of the machine have."""
-        if not self.fabric:
-            return ()
-        linked = {i for (i, _), kind in self.kinds.items() if kind.startswith("NV")}
-        said = {i for i, _ in self.kinds}
-        return tuple(sorted(said - linked))
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +125,8 @@ class Reading:
 def read_prints(texts: Sequence[str]) -> Reading:
     """What the prints of one machine say together, the fuller print of a device before the shorter one."""
     found: dict[tuple[str, int], Device] = {}
-    host, links, profiles = Host(), None, ()
+    host, links = Host(), None
+    profiles: tuple[str, ...] = ()
     software: dict[str, str] = {}
     cleaned = [_clean(text) for text in texts]
     for reader in READERS:
@@ -199,26 +189,11 @@ def _without_shadows(devices: tuple[Device, ...]) -> tuple[Device, ...]:
 
 # quantities
 
-UNITS = {
-    "": 1.0,
-    "b": 1.0,
-    "kb": 1024.0,
-    "kib": 1024.0,
-    "mb": 2.0**20,
-    "mib": 2.0**20,
-    "gb": 2.0**30,
-    "gib": 2.0**30,
+UNITS = {"": 1.0} | {
+    letter + end: 2.0**power
+    for letter, power in (("", 0), ("k", 10), ("m", 20), ("g", 30), ("t", 40))
+    for end in ("", "b", "i", "ib")
 }
-UNITS |= {
-    "gi": 2.0**30,
-    "mi": 2.0**20,
-    "ti": 2.0**40,
-    "tb": 2.0**40,
-    "tib": 2.0**40,
-    "k": 1024.0,
-    "m": 2.0**20,
-}
-UNITS |= {"g": 2.0**30}
 """Bytes by unit: tools write MB and GB for powers of two, with the exceptions that their readers know."""
 
 NUMBER = re.compile(r"(\d{1,20}(?:\.\d{1,9})?)\s*([A-Za-z]{0,3})")
@@ -362,14 +337,15 @@ class Form:
         keys = [(name, re.compile(key), take) for name, key, take in self.facts]
         facts: dict[str, Any] | None = {} if self.lead else None
         slices: list[str] = []
-        index, place = 0, 0
+        index = given_out = 0
         for pair in _pairs(text):
             begins = start.search(pair.line)
             if begins:
-                yield from self._device(facts, slices, index)
-                place = index + 1 if facts else place
-                given = next((g for g in begins.groups() if g), None) if begins.groups() else None
-                index = int(given) if given and given.isdigit() and len(given) < 5 else place
+                for device in self._device(facts, slices, index):
+                    given_out += 1
+                    yield device
+                said = next((g for g in begins.groups() if g), "")
+                index = int(said) if re.fullmatch(r"[0-9]{1,4}", said) else given_out
                 facts, slices = {}, []
             if facts is None or not pair.value:
                 continue
@@ -475,11 +451,14 @@ FORMS = (
     Form(
         r"^GPU: \d{1,15}\s*$",
         r"^GPU: (\d{1,15})\s*$",
-        AMD_FACTS + (("kept", r"^gpu: \d{1,15}/bdf$|^gpu$", lambda _: None),),
+        AMD_FACTS,
         "amd",
     ),
     Form(
-        r"(?i)\"(VRAM Total Memory|Card Series|Device Name|GFX Version)", r'^\s*"card(\d{1,15})"', AMD_FACTS, "amd"
+        r"(?i)\"(VRAM Total Memory|Card Series|Device Name|GFX Version)",
+        r'^\s*"card(\d{1,15})"',
+        AMD_FACTS,
+        "amd",
     ),
     Form(
         r"HSA Agents|Marketing Name:|Alloc(atable|ation)? ?Granule|SIMDs per CU",
@@ -673,11 +652,13 @@ def _rocm_lines(text: str) -> Iterator[Device]:
         )
     rows = list(
         re.finditer(
-            r"^(\d{1,4})\s+(?:\d{1,15}\s+)?\[?(0x[0-9a-f]{4})[ ,:]([^\n]*)(?:\n {2,}([^\n]*))?", text, re.MULTILINE
+            r"^(\d{1,4})\s+(?:\d{1,15}\s+)?\[?(0x[0-9a-f]{4})[ ,:]([^\n]*)(?:\n {2,}([^\n]*))?",
+            text,
+            re.MULTILINE,
         )
     )
     for row in rows if "ROCm System Management" in text or "PwrCap" in text else ():
-        cap = re.search(r"(?:auto|manual|high|low|\w{1,60})\s+(\d{1,15}(?:\.\d{1,15})?)W\s+\d{1,15}%\s+\d{1,15}%", row[3])
+        cap = re.search(r"\s(\d{1,5}(?:\.\d{1,3})?)W\s+\d{1,3}%\s+\d{1,3}%", row[3])
         modes = re.search(r"\b(NPS\d)\s*,\s*(SPX|DPX|TPX|QPX|CPX)", row[3])
         yield Device(
             vendor="amd",
@@ -711,7 +692,9 @@ def _amd_rows(text: str) -> Iterator[Device]:
 
 def _listed(text: str) -> Iterator[Device]:
     """`nvidia-smi -L` with MIG instances, the GPU lines of collect_env, check_env and reports, nvlink -s."""
-    pattern = re.compile(r"^\W{0,6}GPU (\d{1,4}(?:,\d{1,4})*)\s?:\W*\s+(?:GPU \d{1,15}: )?([^\n]*)$", re.MULTILINE)
+    pattern = re.compile(
+        r"^\W{0,6}GPU (\d{1,4}(?:,\d{1,4})*)\s?:\W{0,12}\s{1,40}(?:GPU \d{1,15}: )?([^\n]*)$", re.MULTILINE
+    )
     text = re.sub(r"GPU models and configuration\s*:\s*(?=GPU \d)", "", text)
     marks = list(pattern.finditer(text))
     for i, found in enumerate(marks):
@@ -726,7 +709,9 @@ def _listed(text: str) -> Iterator[Device]:
         inner = text[found.end() : marks[i + 1].start() if i + 1 < len(marks) else found.end() + 4000]
         size = re.search(r"[(|]\s*(\d{1,15}(?:\.\d{1,15})?) ?(MiB|GiB|GB)\b", rest)
         slices = re.findall(r"^\s+MIG (\S{4,20})\s+Device\s+\d{1,15}", inner, re.MULTILINE)
-        power = re.match(r"\s*\W+\*\*Power:\*\* limit=([\d.]{1,20}|\[N/A\])[^\n]*?\(default=([\d.]{1,20})", inner)
+        power = re.match(
+            r"\s*\W+\*\*Power:\*\* limit=([\d.]{1,20}|\[N/A\])[^\n]*?\(default=([\d.]{1,20})", inner
+        )
         for index in found[1].split(",")[:MAX_DEVICES]:
             yield Device(
                 vendor=vendor_of(name),
@@ -780,7 +765,10 @@ def _jax(text: str) -> Iterator[Device]:
 
 
 def _tpu(text: str) -> Iterator[Device]:
-    """tpu-info, the metadata of TPU machines, vLLM's usage record. The name keeps its number (`v4-32`): what it counts is the chip's."""
+    """tpu-info, the metadata of TPU machines, vLLM's usage record.
+
+    The name keeps its number (`v4-32`): what that counts depends on the chip.
+    """
     size = re.search(r"HBM[^\n]*\n[^\n]*\n[^\n]*/ (\d{1,15}\.\d{1,15}) GiB", text)
     chips = re.findall(r"^[|│]\s*/dev/\S{1,80}\s*[|│]\s*(TPU v\w{1,60})", text, re.MULTILINE)
     for index, name in enumerate(chips):
@@ -789,9 +777,10 @@ def _tpu(text: str) -> Iterator[Device]:
         r'"gpu_count":\s*(\d{1,4}),\s*"gpu_type":\s*"([^"\n]{1,80})",\s*"gpu_memory_per_device":\s*(\d{1,15})',
         text,
     )
-    for index in range(min(int(usage[1]), MAX_DEVICES) if usage else 0):
+    if usage:
         name = f"TPU {usage[2]}" if re.match(r"v\d", usage[2]) else usage[2]
-        yield Device(vendor=vendor_of(name), index=index, name=name, memory=_bytes(usage[3]))
+        for index in range(min(int(usage[1]), MAX_DEVICES)):
+            yield Device(vendor=vendor_of(name), index=index, name=name, memory=_bytes(usage[3]))
     kind = re.search(
         r"(?i)(?<![a-z])accelerator[ _]type['\"]?\s*[:=]\s*['\"]?(v\d\w*(?:-\d{1,5})?|tpu7x(?:-\d{1,5})?)\b",
         text,
@@ -1012,28 +1001,32 @@ def _links(text: str) -> Links | None:
     if not rows:
         return None
     head = re.search(r"^\s+(GPU0(?:\s+GPU\d{1,3})*)", text, re.MULTILINE)
-    kinds: dict[tuple[int, int], str] = {}
-    known = re.compile(r"X|NV\d{1,15}|SYS|NODE|PHB|PXB|PIX")
     most = len(head[1].split()) if head else max(i for i, _ in rows) + 1
     for _, cells in rows:
-        most = max(most, *(j + 1 for j, cell in enumerate(cells) if re.fullmatch(r"X|NV\d{1,15}", cell)), 1)
-    for i, cells in rows:
-        for j, cell in enumerate(cells[:most]):
-            if known.fullmatch(cell) and i != j:
-                kinds[i, j] = cell
-    return Links(most, kinds, no_peers)
+        most = max(most, *(j + 1 for j, cell in enumerate(cells) if re.fullmatch(r"X|NV\d{1,2}", cell)), 1)
+    most = min(most, MAX_DEVICES)
+    known = re.compile(r"NV\d{1,2}|SYS|NODE|PHB|PXB|PIX")
+    kinds = {i: [cell for cell in cells[:most] if known.fullmatch(cell)] for i, cells in rows}
+    seen = Counter(cell for cells in kinds.values() for cell in cells)
+    fabric = max((k for k in seen if k.startswith("NV")), key=lambda kind: (seen[kind], kind), default="")
+    alone = [
+        i for i, cells in kinds.items() if fabric and cells and not any(c.startswith("NV") for c in cells)
+    ]
+    return Links(most, tuple(sorted(seen)), fabric, tuple(sorted(alone)), no_peers)
 
 
 def _mig_profiles(text: str) -> tuple[str, ...]:
     """What GPUs could be cut into (nvidia-smi mig -lgip): profile and GiB, `1g.12gb 10.75`."""
     if "GPU instance profiles" not in text:
         return ()
-    found = re.findall(r"\|\s+\d{1,15}\s+MIG (\dg\.\d{1,15}gb)\s+\d{1,15}\s+\d{1,15}/\d{1,15}\s+(\d{1,15}\.\d{1,15})", text)
+    found = re.findall(
+        r"\|\s+\d{1,15}\s+MIG (\dg\.\d{1,15}gb)\s+\d{1,15}\s+\d{1,15}/\d{1,15}\s+(\d{1,15}\.\d{1,15})", text
+    )
     return tuple(dict.fromkeys(f"{name} {size}" for name, size in found))
 
 
 SOFTWARE = {
-    "NVIDIA driver": r"(?:Driver Version|DRIVER version|KMD Version|Nvidia driver version|<driver_version)[\s:>]+(\d{3}[\d.]{1,20})",
+    "NVIDIA driver": r"(?:(?i:driver version)|KMD Version|<driver_version)[\s:>]+(\d{3}[\d.]{1,20})",
     "CUDA": r"(?:CUDA Version|CUDA UMD Version|<cuda_version)[\s:>]+(\d{1,15}\.\d{1,15})",
     "nvcc": r"Cuda compilation tools, release (\d{1,15}\.\d{1,15})",
     "PyTorch": r"PyTorch(?: version)?\s*:\s*(\d[\w.+]{0,40})",
@@ -1057,18 +1050,10 @@ def _software(text: str) -> dict[str, str]:
 
 
 SIMD = (
-    "amx_tile",
-    "amx_bf16",
-    "amx_int8",
-    "avx512f",
-    "avx512_bf16",
-    "avx512_vnni",
-    "avx_vnni",
-    "avx2",
-    "sve2",
-    "sve",
+    *("amx_tile", "amx_bf16", "amx_int8", "avx512f", "avx512_bf16", "avx512_vnni", "avx_vnni", "avx2"),
+    *("sve2", "sve", "i8mm", "bf16", "asimd"),
 )
-SIMD += ("i8mm", "bf16", "asimd")
+"""Instructions of /proc/cpuinfo that decide how fast a CPU multiplies matrices."""
 
 
 def _host(text: str) -> Host:
@@ -1084,15 +1069,17 @@ def _host(text: str) -> Host:
     cpu = said(r"^\s*(?:Model name|model name|cpu type)\s*:[ \t]*(\S[^\n]*)$") or said(
         r'"cpu_type"\s*:\s*"([^"\n]+)"'
     )
-    cpu = cpu or said(r"^\W*(?:CPU|CPU model):\*{0,2}\s+((?:AMD|Intel|INTEL|Ampere|ARM|Apple)[^\n]*)$")
+    cpu = cpu or said(r"^\W{0,12}(?:CPU|CPU model):\*{0,2}\s+((?:AMD|Intel|INTEL|Ampere|ARM|Apple)[^\n]*)$")
     cpu = cpu or said(r"^\s*Name:\s+((?:AMD (?:EPYC|Ryzen)|INTEL|Intel\(R\))[^\n]*)$")
     sockets = whole(r"^\s*Socket\(s\):\s+(\d{1,15})") or whole(r"(\d{1,15}) socket\(s\)")
-    per_socket = whole(r"^\s*Core\(s\) per (?:socket|cluster):\s+(\d{1,15})") or whole(r"× (\d{1,15}) core\(s\)")
+    per_socket = whole(r"^\s*Core\(s\) per (?:socket|cluster):\s+(\d{1,15})") or whole(
+        r"× (\d{1,15}) core\(s\)"
+    )
     listed = re.search(r"^\s*(?:Flags|flags|Features)\s*:\s+([^\n]*)$", text, re.MULTILINE)
     flags = set(listed[1].split()) if listed else set()
     nodes = re.findall(r"^node (\d{1,15}) cpus:([^\n]*)\nnode \1 size: (\d{1,15}) MB", text, re.MULTILINE)
     memory = _bytes(said(r"^MemTotal:\s+(\d{1,15}) kB"), "kb")
-    memory = memory or _bytes(said(r"^\W*(?:Mem|RAM):\*{0,2}\s+(\d{1,15}(?:\.\d{1,15})?\s?[GMT]i)\b"))
+    memory = memory or _bytes(said(r"^\W{0,12}(?:Mem|RAM):\*{0,2}\s+(\d{1,15}(?:\.\d{1,15})?\s?[GMT]i)\b"))
     if memory is None and nodes:
         memory = sum(float(size[:12]) for _, cpus, size in nodes if cpus.strip()) * 2.0**20 or None
     modules = _modules(text)
@@ -1109,7 +1096,6 @@ def _host(text: str) -> Host:
         ),
         instance=said(r"instance-type: ([a-z]\w*\.\w{1,60})")
         or said(r"\A\s*([a-z]\w{1,6}\.\w*(?:large|metal)\w*)\s*\Z"),
-        model=said(r"^Product Name: ([^\n]+)$"),
         shared=_sharing(text),
         **modules,
     )
@@ -1130,19 +1116,20 @@ def _modules(text: str) -> dict[str, Any]:
     parts = re.split(r"^Memory Device\s*$", text, flags=re.MULTILINE)[1:]
     found = []
     for part in parts[:256]:
-        facts = dict(re.findall(r"^\s+([A-Z][\w ]{2,40}): ([^\n]+)$", part, re.MULTILINE))
+        facts: dict[str, str] = dict(re.findall(r"^\s+([A-Z][\w ]{2,40}): ([^\n]+)$", part, re.MULTILINE))
         found.append(facts)
     placed = [f for f in found if _bytes(f.get("Size", ""))]
     if not placed:
         return {"slots": len(found)}
     first = placed[0]
-    speeds = [_number(f.get("Configured Memory Speed", f.get("Configured Clock Speed", ""))) for f in placed]
+    keys = ("Configured Memory Speed", "Configured Clock Speed")
+    speeds = [_number(next((f[key] for key in keys if key in f), "")) for f in placed]
     rated = [_number(f.get("Speed", "")) for f in placed]
     return {
         "modules": len(placed),
         "slots": len(found),
-        "memory_MTps": min((s for s in speeds if s), default=None),
-        "memory_rated_MTps": max((s for s in rated if s), default=None),
+        "memory_mts": min((s for s in speeds if s), default=None),
+        "memory_rated_mts": max((s for s in rated if s), default=None),
         "memory_kind": _text(first.get("Type", "")) or "",
         "module_bits": _count(first.get("Data Width", "")),
     }

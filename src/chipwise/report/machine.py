@@ -15,7 +15,7 @@ __all__ = ["DeviceReport", "machine_view"]
 class DeviceReport(MachineReport):
     """The answer of `doctor --devices`."""
 
-    schema_version: int = SCHEMA_VERSION
+    schema_version: str = SCHEMA_VERSION
 
 
 def _chip(machine: Machine) -> str | None:

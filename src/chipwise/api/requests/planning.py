@@ -69,7 +69,7 @@ def _owned(value: Any) -> str:
 
 
 def _elsewhere(text: str, option: str) -> str:
-    """The text itself. Raises `UsageError` for `auto`: whoever asks for their own machine has put its chips there before
+    """The text itself. Raises `UsageError` for `auto`: doors on the user's own machine have put its chips there before
     the question is made, so that the question means the same everywhere."""
     if text.strip().lower() == AUTO:
         what = f"{option} {AUTO} would describe the machine that answers, not yours"
