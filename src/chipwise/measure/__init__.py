@@ -1,1 +1,1 @@
-"""This machine: what it is (`prints`, `machine`, `asking`), measured rather than assumed."""
+"""The machine at hand: what its tools print (`prints`), which chips that means (`machine`), how it is asked (`asking`)."""

@@ -29,8 +29,11 @@ __all__ = ["COMMANDS", "ask", "read_recording", "this_machine"]
 PATIENCE_S = 1.8
 """How long all tools together may take, in seconds."""
 MAX_BYTES = 2_000_000
-"""How much of one print is read: that of 64 GPUs in full is shorter."""
-MAX_FILES = 200
+"""How much of one recorded file is read: nvidia-smi -q of 64 GPUs is shorter."""
+MAX_TOLD = 300_000
+"""How much of what one tool prints here: the table of 64 GPUs is a tenth."""
+MAX_FILES, MAX_ALL = 200, 6_000_000
+"""How many files of a folder are read, and how many characters of all."""
 
 GPU_FIELDS = (
     "index,name,pci.device_id,memory.total,power.limit,power.default_limit,ecc.mode.current,mig.mode.current"
@@ -122,7 +125,7 @@ def _run(argv: tuple[str, ...], name: str, deadline: float, found: dict[str, str
     try:
         assert running.stdout is not None
         with running.stdout as out:
-            text = out.read(MAX_BYTES)
+            text = out.read(MAX_TOLD)
         _end(running)
         found[name] = text.decode("utf-8", "replace")
     finally:
@@ -189,6 +192,8 @@ def read_recording(path: str) -> MachineReport:
     """
     place = Path(path)
     notes: list[str] = []
+    if not path.strip():
+        raise UsageError("--from names nothing", _HINT, field="from")
     try:
         info = place.stat()
         if stat.S_ISDIR(info.st_mode):
@@ -215,8 +220,12 @@ _HINT = "a folder with one file per command, or a file of what a command printed
 
 def _texts(files: list[Path], notes: list[str]) -> Iterator[tuple[str, str]]:
     """Every file that is text, with its name; why others are not read goes to `notes`."""
+    left = MAX_ALL
     for file in files:
         name = shorten(file.name, 60)
+        if left <= 0:
+            notes.append(f"{name} and those after it: not read, {MAX_ALL / 1e6:g} MB were read before")
+            return
         try:
             info = file.stat()
             if not stat.S_ISREG(info.st_mode):
@@ -235,7 +244,8 @@ def _texts(files: list[Path], notes: list[str]) -> Iterator[tuple[str, str]]:
             continue
         if info.st_size > MAX_BYTES:
             notes.append(f"{name}: the first {MAX_BYTES / 1e6:g} MB were read")
-        yield file.name, text
+        left -= len(text)
+        yield name, text
 
 
 def _head(file: Path) -> str:

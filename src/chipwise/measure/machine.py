@@ -204,7 +204,7 @@ def _identify(device: Device, host: Host) -> _Known:
         fitting = tuple(c for c in fitting if 0.85 < host.memory / _sizes(chips[c])[0] < 1.03) or fitting
     if len(fitting) == 1 and not cut:
         return _variant(chips[fitting[0]], device)
-    return _Known(fitting, why="the name is cut short: run nvidia-smi -L" if cut else "")
+    return _Known(fitting, why="the print cuts the name short, run nvidia-smi -L" if cut else "")
 
 
 def _sizes(chip: Chip) -> list[float]:
@@ -324,7 +324,7 @@ def _differences(chip: Chip, device: Device) -> list[str]:
                 f"{device.memory / 1e9:.1f} GB of memory visible, {usable / 1e9:.1f} GB in the catalogue"
             )
     if device.mig:
-        cut = ", ".join(device.slices) if device.slices else "no instance made, so no program can use it"
+        cut = ", ".join(device.slices) if device.slices else "no instance exists, so no program can use it"
         said.append(f"MIG is on: {cut}")
     if (
         device.partition
@@ -546,7 +546,7 @@ def _without_devices(reading: Reading) -> Iterable[Machine]:
     host, table, shelf = reading.host, _table(), load_chips()
     told = table["instances"].get(host.instance)
     if told:
-        differs = (f"from the instance type {host.instance} alone",)
+        differs = (f"identified by the instance type {host.instance} only",)
         yield Machine(
             told["chip"], told["count"], None, differs, (), host.instance, told["chip"], told["count"]
         )
@@ -554,7 +554,7 @@ def _without_devices(reading: Reading) -> Iterable[Machine]:
     if reading.mig_profiles:
         first = reading.mig_profiles[0]
         chips = tuple(table["mig"].get(first) or table["mig"].get(first.split()[0], ()))
-        note = ("MIG is on: from the sizes of its slices alone",)
+        note = ("MIG is on; identified by the sizes of its slices only",)
         if len(chips) == 1:
             yield Machine(chips[0], 1, None, note, (), "", chips[0], 0)
         else:
@@ -568,7 +568,7 @@ def _without_devices(reading: Reading) -> Iterable[Machine]:
                 c for c in table["names"]["GH200"] if VISIBLE[0] < size / _sizes(shelf[c])[0] < VISIBLE[1]
             ]
             if found:
-                note = ("seen only as a NUMA node without CPUs",)
+                note = ("identified only by a NUMA node without CPUs",)
                 yield Machine(found[0], 1, round(size / 1e9, 3), note, (), "GH200", found[0], 1)
         return
     if host.cpu:
@@ -669,11 +669,13 @@ def owned(report: MachineReport) -> str:
             first.ambiguous,
         )
     elif first.chip:
-        what, near = f"{said} is cut by MIG, and only whole chips are planned", (first.chip,)
+        what, near = f"{said}: split by MIG, and only whole GPUs can be planned", (first.chip,)
     else:
         near = first.nearest
         like = f"; the nearest are {', '.join(near)}" if near else ""
         what = f"the catalogue has no chip for {said}{like}"
     instead = tuple(f"{first.count}x{chip}" for chip in near)
-    hint = f"say which: --have {instead[0]}" if instead else "name what comes closest, as in --have 8xh100"
+    hint = (
+        f"name the chip, e.g. --have {instead[0]}" if instead else "name the nearest chip, e.g. --have 8xh100"
+    )
     raise UsageError(what, hint, field="have", instead=instead)

@@ -26,7 +26,7 @@ def _remarks(machine: Machine) -> str | None:
     """What differs, or why no chip stands there."""
     said = list(machine.differs)
     if machine.ambiguous:
-        said.insert(0, f"can be {', '.join(machine.ambiguous)}{f': {machine.why}' if machine.why else ''}")
+        said.insert(0, f"one of {', '.join(machine.ambiguous)}{f': {machine.why}' if machine.why else ''}")
     elif machine.chip is None:
         near = f"; nearest: {', '.join(machine.nearest)}" if machine.nearest else ""
         said.insert(0, f"{machine.why}{near}")
@@ -76,10 +76,12 @@ def _next(report: DeviceReport) -> str:
         return f"next: chipwise plan meta-llama/Llama-3.1-8B --have {report.have}"
     for machine in report.machines:
         if machine.ambiguous:
-            return f"next: say which, as in chipwise plan MODEL --have {machine.count}x{machine.ambiguous[0]}"
+            return (
+                f"next: name the chip, e.g. chipwise plan MODEL --have {machine.count}x{machine.ambiguous[0]}"
+            )
     for machine in report.machines:
         named = machine.chip or (machine.nearest[0] if machine.nearest else None)
         if named:
-            near = "" if machine.chip else ", the nearest chip,"
-            return f"next: plan with {named}{near} whole: chipwise plan MODEL --have {machine.count}x{named}"
-    return "next: name the chips, as in chipwise plan MODEL --have 8xh100"
+            how = "plan with whole GPUs" if machine.chip else "plan with the nearest chip"
+            return f"next: {how}: chipwise plan MODEL --have {machine.count}x{named}"
+    return "next: name the chips, e.g. chipwise plan MODEL --have 8xh100"

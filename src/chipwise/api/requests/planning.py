@@ -73,7 +73,7 @@ def _elsewhere(text: str, option: str) -> str:
     the question is made, so that the question means the same everywhere."""
     if text.strip().lower() == AUTO:
         what = f"{option} {AUTO} would describe the machine that answers, not yours"
-        hint = "run chipwise doctor --devices on your machine, and name what it finds, as in 8xh100"
+        hint = "run chipwise doctor --devices on your machine and name what it finds, e.g. 8xh100"
         raise UsageError(what, hint)
     return text
 
@@ -107,7 +107,7 @@ class PlanOptions(Money, Serving, Targets, JobOptions):
 
     chips: str | None = ask("only these, separated by commas", file=True, reading=NAMES)
     have: str | None = ask(
-        "chips that you have, as in 2xrtx-4090,1xrtx-3090; auto: of this machine", reading=HAVE
+        "chips that you have, as in 2xrtx-4090,1xrtx-3090, or auto for those of this machine", reading=HAVE
     )
     max_chips: int | None = ask("at most this many chips in total")
     max_usd_per_h: float | None = ask("at most this many dollars per hour in total")
