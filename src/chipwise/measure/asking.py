@@ -60,7 +60,9 @@ COMMANDS: tuple[tuple[str, ...], ...] = (
 )
 """What is run. dmidecode answers root alone; to others it says nothing."""
 
-PLACES = ("/usr/lib/wsl/lib", "/opt/rocm/bin", "/opt/aws/neuron/bin", "/usr/sbin", "/sbin")
+PLACES = tuple(
+    f"/{folder}" for folder in ("usr/lib/wsl/lib", "opt/rocm/bin", "opt/aws/neuron/bin", "usr/sbin", "sbin")
+)
 """Where tools are that are on no path."""
 
 KERNEL = (
@@ -165,8 +167,8 @@ def _kernel_facts() -> dict[str, str]:
     if re.fullmatch(r"[\w-]{2,20}", kind):
         texts["TPU_ACCELERATOR_TYPE"] = f"ACCELERATOR_TYPE: '{kind}'"
     release = platform.release()
-    if "microsoft" in release.lower():
-        texts["uname -r"] = release if "WSL2" in release else f"{release} microsoft-standard-WSL2"
+    if "WSL2" in release:
+        texts["uname -r"] = release
     if not shutil.which("lscpu"):
         texts["/proc/cpuinfo"] = _cpuinfo()
     return texts

@@ -627,7 +627,7 @@ def _host_notes(host: Host) -> tuple[str, ...]:
     said = [*_memory_notes(host)]
     if host.modules and host.module_bits and host.memory_mts:
         rate = host.modules * host.module_bits / 8 * host.memory_mts * 1e6
-        said.append(f"memory at {rate / 1e9:.0f} GB/s if every module shown has a channel of its own")
+        said.append(f"memory at {rate / 1e9:.0f} GB/s if each module has its own channel")
     if host.away:
         said.append("a NUMA node with memory and without CPUs is a device's, and not counted as the host's")
     return tuple(said)

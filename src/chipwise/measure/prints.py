@@ -4,7 +4,7 @@ A print is recognised by its text, never by its name: every reader looks at ever
 one pasted file may hold several prints, cut anywhere. Nothing here knows a chip; what a name means is `machine`'s.
 
 Most prints are lines of `key: value` under headings (nvidia-smi -q and its XML, amd-smi, rocminfo, JSON of any tool):
-`Form` says which line begins a device and which keys hold which fact. Tables and lists have patterns of their own.
+`_Form` says which line begins a device and which keys hold which fact. Tables and lists have patterns of their own.
 """
 
 from __future__ import annotations
@@ -224,7 +224,7 @@ def _switch(text: str) -> bool | None:
     return {"enabled": True, "on": True, "disabled": False, "off": False}.get(text.strip().lower())
 
 
-def vendor_of(name: str, otherwise: str = "nvidia") -> str:
+def _vendor_of(name: str, otherwise: str = "nvidia") -> str:
     """Who makes a device, by the words of its name."""
     low = name.lower()
     for vendor, words in VENDOR_WORDS.items():
@@ -246,7 +246,7 @@ VENDOR_WORDS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Pair:
+class _Pair:
     """One line: its key behind those of the headings above it, and its value."""
 
     path: str
@@ -258,7 +258,7 @@ KEYED = re.compile(r'^[\s\-*•"]*([A-Za-z_][^:="<>{}\n]{0,70}?)["*]*\s*[:=]\s*\
 TAGGED = re.compile(r"^\s*<(\w{1,60})[^>]{0,200}>(?:([^<]{0,300})</)?")
 
 
-def _pairs(text: str) -> list[Pair]:
+def _pairs(text: str) -> list[_Pair]:
     """All lines, each under those above it that stand further to the left."""
     if '":' in text or '" :' in text:
         text = _spread(text)
@@ -275,7 +275,7 @@ def _pairs(text: str) -> list[Pair]:
         key = re.sub(r"[\s_]+", " ", key).strip().lower()
         path = "/".join((*(k for _, k in stack[-3:]), key))
         value = value.strip().rstrip(",").strip().strip("\"'")
-        found.append(Pair(path, "" if value in ("{", "[", "null") else value, line))
+        found.append(_Pair(path, "" if value in ("{", "[", "null") else value, line))
         stack.append((indent, key))
         del stack[:-12]
     return found
@@ -316,7 +316,7 @@ Take = Callable[[str], Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Form:
+class _Form:
     """A print of lines: the `mark` by which it is known, the line that begins a device (`start`, whose group is its
     index where it prints one), and for each fact the keys that hold it with what makes a value of the text.
 
@@ -372,7 +372,7 @@ class Form:
             given["width"] = (now, most)
         spare = given.pop("spare_name", "")
         given["name"] = given.get("name") or spare
-        vendor = given.pop("vendor", None) or self.vendor or vendor_of(given["name"])
+        vendor = given.pop("vendor", None) or self.vendor or _vendor_of(given["name"])
         modes = [given.pop(k) for k in ("compute_mode", "memory_mode") if k in given]
         if modes:
             given["partition"] = "/".join(modes)
@@ -442,25 +442,25 @@ AMD_FACTS: tuple[tuple[str, str, Take], ...] = (
 )
 
 FORMS = (
-    Form(
+    _Form(
         r"NVSMI LOG|<nvidia_smi_log|^\s*Product Name +:",
         r"^\s*GPU [0-9A-Fa-f]{4,8}:|<gpu id=",
         NVIDIA_FACTS,
         "nvidia",
     ),
-    Form(
+    _Form(
         r"^GPU: \d{1,15}\s*$",
         r"^GPU: (\d{1,15})\s*$",
         AMD_FACTS,
         "amd",
     ),
-    Form(
+    _Form(
         r"(?i)\"(VRAM Total Memory|Card Series|Device Name|GFX Version)",
         r'^\s*"card(\d{1,15})"',
         AMD_FACTS,
         "amd",
     ),
-    Form(
+    _Form(
         r"HSA Agents|Marketing Name:|Alloc(atable|ation)? ?Granule|SIMDs per CU",
         r"^\s*Agent \d{1,15}",
         (
@@ -475,18 +475,18 @@ FORMS = (
         "amd",
         lead=True,
     ),
-    Form(
+    _Form(
         r'"manufacturer"\s*:',
         r'"manufacturer"\s*:',
         (
-            ("vendor", r"(^|/)manufacturer$", lambda v: vendor_of(v, v.lower()[:20])),
+            ("vendor", r"(^|/)manufacturer$", lambda v: _vendor_of(v, v.lower()[:20])),
             ("name", r"(^|/)name$", _text),
             ("memory", r"(^|/)memory$", _mib),
             ("cap_w", r"(^|/)power$", _number),
             ("mig", r"appendix/mig$", lambda v: v == "true"),
         ),
     ),
-    Form(
+    _Form(
         r"^GPU Model: .*\n(?s:.*)VRAM",
         r"^GPU Model:",
         (
@@ -500,7 +500,7 @@ FORMS = (
             ("units", r"(^|/)compute units$", _count),
         ),
     ),
-    Form(
+    _Form(
         r"^GPU core count: |\*\*GPU Cores:\*\*|^GPU name: Apple",
         r"^GPU name:|\*\*Chip:",
         (
@@ -509,7 +509,7 @@ FORMS = (
             ("memory", r"(^|/)(gpu memory|memory)$", _bytes),
         ),
     ),
-    Form(
+    _Form(
         r'"neuron_device"\s*:',
         r'"neuron_device"\s*:\s*(\d{1,15})',
         (("cores", r"(^|/)nc count$", _count), ("memory", r"(^|/)memory size$", _bytes)),
@@ -714,7 +714,7 @@ def _listed(text: str) -> Iterator[Device]:
         )
         for index in found[1].split(",")[:MAX_DEVICES]:
             yield Device(
-                vendor=vendor_of(name),
+                vendor=_vendor_of(name),
                 index=int(index),
                 name=name,
                 memory=_bytes(size[1], size[2]) if size else None,
@@ -730,11 +730,11 @@ def _listed(text: str) -> Iterator[Device]:
         arch = re.match(r"gfx\w{1,60}", inside)
         said = name.strip() or (arch[0] if arch else "")
         if said:
-            yield Device(vendor=vendor_of(said, "amd"), index=0, name=said)
+            yield Device(vendor=_vendor_of(said, "amd"), index=0, name=said)
     several = re.search(r"Detected different devices in the system: ([^\n]{1,2000}?)\. Please", text)
     if several:
         for index, name in enumerate(several[1].split(",")):
-            yield Device(vendor=vendor_of(name), index=index, name=name.strip()[:80])
+            yield Device(vendor=_vendor_of(name), index=index, name=name.strip()[:80])
 
 
 def _torch(text: str) -> Iterator[Device]:
@@ -744,7 +744,7 @@ def _torch(text: str) -> Iterator[Device]:
         memory = re.search(r"total_memory=(\d{1,9})MB", found[2])
         units = re.search(r"multi_processor_count=(\d{1,5})", found[2])
         yield Device(
-            vendor=vendor_of(found[1]),
+            vendor=_vendor_of(found[1]),
             index=index,
             name=found[1],
             memory=_mib(memory[1]) if memory else None,
@@ -761,7 +761,7 @@ def _jax(text: str) -> Iterator[Device]:
         yield Device(vendor="google", index=index, name=kinds[0] if kinds else "TPU 2D" if flat else "TPU 3D")
     if not places:
         for index, kind in enumerate(kinds):
-            yield Device(vendor=vendor_of(kind), index=index, name=kind.strip())
+            yield Device(vendor=_vendor_of(kind), index=index, name=kind.strip())
 
 
 def _tpu(text: str) -> Iterator[Device]:
@@ -780,7 +780,7 @@ def _tpu(text: str) -> Iterator[Device]:
     if usage:
         name = f"TPU {usage[2]}" if re.match(r"v\d", usage[2]) else usage[2]
         for index in range(min(int(usage[1]), MAX_DEVICES)):
-            yield Device(vendor=vendor_of(name), index=index, name=name, memory=_bytes(usage[3]))
+            yield Device(vendor=_vendor_of(name), index=index, name=name, memory=_bytes(usage[3]))
     kind = re.search(
         r"(?i)(?<![a-z])accelerator[ _]type['\"]?\s*[:=]\s*['\"]?(v\d\w*(?:-\d{1,5})?|tpu7x(?:-\d{1,5})?)\b",
         text,
@@ -800,7 +800,7 @@ def _metal(text: str) -> Iterator[Device]:
         scale = 2.0**20 if size and size[2] == "MiB" else 1e6
         said = inner[1] if inner else name.strip()
         yield Device(
-            vendor=vendor_of(said, "apple"),
+            vendor=_vendor_of(said, "apple"),
             index=index,
             name=said,
             working_set=float(size[1]) * scale if size and len(names) == 1 else None,
@@ -823,7 +823,7 @@ def _mac(text: str) -> Iterator[Device]:
     gpu_cores = re.search(
         r"Chipset Model: Apple[^\0]{0,200}?Total Number of Cores: (\d{1,3})\s*$", text, re.MULTILINE
     )
-    apple = not graphics or any(vendor_of(g[1]) == "apple" for g in graphics)
+    apple = not graphics or any(_vendor_of(g[1]) == "apple" for g in graphics)
     if apple and (model or chip or graphics):
         yield Device(
             vendor="apple",
@@ -837,7 +837,7 @@ def _mac(text: str) -> Iterator[Device]:
         return
     for index, found in enumerate(graphics):
         size = re.search(r"VRAM \(Total\): (\d{1,15} [MG]B)", text[found.end() : found.end() + 600])
-        vendor = vendor_of(found[1])
+        vendor = _vendor_of(found[1])
         yield Device(
             vendor=vendor, index=index, name=found[1].strip(), memory=_bytes(size[1]) if size else None
         )
@@ -928,13 +928,13 @@ def _browser(text: str) -> Iterator[Device]:
         vendor = re.search(r'"vendor"\s*:\s*"(apple|nvidia|amd|intel)"', text)
         said = name or angle or plain
         if said:
-            yield Device(vendor=f"{vendor_of(said[1])}?", index=0, name=said[1].strip())
+            yield Device(vendor=f"{_vendor_of(said[1])}?", index=0, name=said[1].strip())
         elif vendor:
             yield Device(vendor=f"{vendor[1]}?", index=0, notes=("seen by a browser",))
     for index, found in enumerate(re.findall(r"^\s*deviceName\s*=\s*([^\n]{2,80})$", text, re.MULTILINE)):
         if not re.match(r"llvmpipe|SwiftShader", found):
             yield Device(
-                vendor=f"{vendor_of(found)}?", index=index, name=found.partition(" (RADV")[0].strip()
+                vendor=f"{_vendor_of(found)}?", index=index, name=found.partition(" (RADV")[0].strip()
             )
 
 
@@ -956,7 +956,7 @@ def _windows(text: str) -> Iterator[Device]:
     names = re.findall(r"^\s*(?:Name|Caption|Description)\s*[:=]\s*([^\n]{3,80})$", text, re.MULTILINE)
     real = [n.strip() for n in names if not re.search(r"(?i)basic|virtual|remote|mirage|parsec", n)]
     for index, name in enumerate(dict.fromkeys(real)):
-        yield Device(vendor=vendor_of(name), index=index, name=name)
+        yield Device(vendor=_vendor_of(name), index=index, name=name)
     if not real:
         yield Device(vendor="", index=0, notes=("AdapterRAM stops at 4 GiB, the card may have more",))
 

@@ -35,7 +35,7 @@ class TrainRequest(Money, TrainOptions):
         "the chips to try, separated by commas; default: a few that clouds rent", file=True, reading=NAMES
     )
     have: str | None = ask(
-        "chips that you have, as in 64xh100, or auto for those of this machine; each kind is planned alone",
+        "chips that you have, as in 64xh100, or auto for this machine's; each kind is planned alone",
         reading=HAVE,
     )
     max_chips: int | None = ask("at most this many chips")
