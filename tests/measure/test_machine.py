@@ -278,6 +278,19 @@ def test_a_gpu_hides_the_cpu_and_a_tool_the_number() -> None:
     assert one(cpu, pci, listed("NVIDIA H200")).count == 1
 
 
+def test_integrated_graphics_stand_back_behind_a_card() -> None:
+    both = "HSA Agents\nAgent 2\n  Marketing Name: AMD Radeon 780M Graphics\n  Device Type: GPU\n"
+    card = "Agent 3\n  Marketing Name: AMD Radeon RX 7900 XTX\n  Device Type: GPU\n"
+    assert machines_of({"rocminfo": both + card}).have == "1xrx-7900-xtx"
+    assert machines_of({"rocminfo": both}).have is None  # a laptop's or a desktop's: to be asked
+
+
+def test_one_unknown_device_hides_no_known_one() -> None:
+    found = machines_of({"L": listed("NVIDIA GeForce RTX 4090", "NVIDIA GeForce GT 710")})
+    assert [m.chip for m in found.machines] == ["rtx-4090", None]
+    assert found.have == "1xrtx-4090"
+
+
 def test_errors_of_tools_are_said_with_the_next_step() -> None:
     found = machines_of({"smi": "Failed to initialize NVML: Driver/library version mismatch\n"})
     assert not found.machines

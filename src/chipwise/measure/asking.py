@@ -19,6 +19,7 @@ import threading
 import time
 from collections.abc import Iterator
 from dataclasses import replace
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from chipwise.errors import UsageError, shorten
@@ -147,8 +148,8 @@ def _end(running: subprocess.Popen[bytes]) -> None:
 
 
 def _kernel_facts() -> dict[str, str]:
-    """What the kernel says without a tool: display and accelerator devices by number, the kind of cloud instance, the
-    kind of TPU, and whether this is WSL."""
+    """What is known without a tool: display and accelerator devices by number, the kind of cloud instance and of TPU,
+    whether this is WSL, versions of the driver and of libraries."""
     texts = {}
     lines = []
     for device in sorted(Path("/sys/bus/pci/devices").glob("*"))[:2000]:
@@ -169,6 +170,17 @@ def _kernel_facts() -> dict[str, str]:
     release = platform.release()
     if "WSL2" in release:
         texts["uname -r"] = release
+    with contextlib.suppress(OSError):
+        texts["/sys/module/amdgpu"] = (
+            f"amdgpu version: {Path('/sys/module/amdgpu/version').read_text().strip()}"
+        )
+    for package, told in (
+        ("torch", "PyTorch version: {}"),
+        ("jax", "jax: {}"),
+        ("libtpu", "libtpu version: {}"),
+    ):
+        with contextlib.suppress(PackageNotFoundError):
+            texts[package] = told.format(version(package))  # not imported: that takes seconds, and a device
     if not shutil.which("lscpu"):
         texts["/proc/cpuinfo"] = _cpuinfo()
     return texts

@@ -397,8 +397,9 @@ def machines_of(texts: Mapping[str, str]) -> MachineReport:
     if not machines:
         machines = list(_without_devices(reading))
     problems = _problems(texts.values(), found=bool(devices))
-    if not reading.recognised and not problems and texts:
-        problems = ("nothing was recognised in what was read",)
+    if not machines and not problems and texts:
+        said = "nothing was recognised in what was read"
+        problems = ("no print names a device or a CPU",) if reading.recognised else (said,)
     machines = [_hosted(machine, host) for machine in machines]
     return MachineReport(
         tuple(machines),
@@ -645,10 +646,15 @@ def _problems(texts: Iterable[str], *, found: bool) -> tuple[str, ...]:
 
 
 def _have(machines: Sequence[Machine]) -> str | None:
-    """The text for `--have`; None where nothing is known, or something is not clear."""
-    if any(machine.ambiguous for machine in machines):
-        return None
-    return ",".join(f"{m.whole}x{m.variant}" for m in machines if m.chip and m.whole) or None
+    """The text for `--have`; None where nothing is known, or something is not clear. Beside cards of their own memory
+    integrated graphics are left out."""
+    shelf = load_chips()
+    cards = [m for m in machines if m.chip and not _shared(shelf[m.chip]) and shelf[m.chip].kind != "cpu"]
+    open_ = [
+        m for m in machines if m.ambiguous and not (cards and all(_shared(shelf[c]) for c in m.ambiguous))
+    ]
+    kept = cards or [m for m in machines if m.chip]
+    return None if open_ else ",".join(f"{m.whole}x{m.variant}" for m in kept if m.whole) or None
 
 
 def owned(report: MachineReport) -> str:

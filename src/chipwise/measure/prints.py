@@ -112,7 +112,8 @@ class Links:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """All that prints of one machine say. `software` are versions by name; `problems` are marks of errors printed."""
+    """All that prints of one machine say. `software` are versions by name, `mig_profiles` what a GPU could be split into
+    ("1g.12gb 10.75": profile and GiB); `recognised` is false where no reader knew anything."""
 
     devices: tuple[Device, ...] = ()
     host: Host = field(default_factory=Host)
@@ -730,7 +731,8 @@ def _listed(text: str) -> Iterator[Device]:
         arch = re.match(r"gfx\w{1,60}", inside)
         said = name.strip() or (arch[0] if arch else "")
         if said:
-            yield Device(vendor=_vendor_of(said, "amd"), index=0, name=said)
+            notes = ("collect_env names one device here, however many there are",)
+            yield Device(vendor=_vendor_of(said, "amd"), index=0, name=said, notes=notes)
     several = re.search(r"Detected different devices in the system: ([^\n]{1,2000}?)\. Please", text)
     if several:
         for index, name in enumerate(several[1].split(",")):
