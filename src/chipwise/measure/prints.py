@@ -112,7 +112,7 @@ class Links:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """All that prints of one machine say. `software` are versions by name, `mig_profiles` what a GPU could be split into
+    """All that prints of one machine say. `software` are versions by name, `mig_profiles` what a GPU can be split into
     ("1g.12gb 10.75": profile and GiB); `recognised` is false where no reader knew anything."""
 
     devices: tuple[Device, ...] = ()
