@@ -206,6 +206,7 @@ ROOMS_OF_FACTS = ("catalog/", "report/launch/")
 SPOKEN = "an example or a default that people see"
 TRAINING = "what published tables left out becomes rows (HOUSE 9), with training on Layout (HOUSE 6)"
 KERNELS = "names that tables of measured kernels use"
+PRINTS = "what a maker's own tools print, and how they count devices"
 MLPERF = "MLPerf on the kernel path (HOUSE 10)"
 STILL_NAMED: dict[str, str] = {
     "api/amdahl.py": SPOKEN,
@@ -222,6 +223,8 @@ STILL_NAMED: dict[str, str] = {
     "evidence/mlperf_rows.py": MLPERF,
     "api/train_chips.py": TRAINING,
     "api/train_input.py": TRAINING,
+    "measure/prints.py": PRINTS,
+    "measure/machine.py": PRINTS,
     "calibrate/training_rates.py": "priors of a fit, by the labels that it has",
 }
 

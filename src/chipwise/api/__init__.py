@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from chipwise.api.calibrating import calibrate_kernels_file
-    from chipwise.api.checkup import doctor
+    from chipwise.api.checkup import devices, doctor, with_own_chips
     from chipwise.api.estimating import estimate
     from chipwise.api.fitting import fit
     from chipwise.api.loaded import describe, load, models
@@ -22,6 +22,7 @@ __all__ = [
     "VALIDATIONS",
     "calibrate_kernels_file",
     "describe",
+    "devices",
     "doctor",
     "estimate",
     "fit",
@@ -30,6 +31,7 @@ __all__ = [
     "plan",
     "predict_suite",
     "validate",
+    "with_own_chips",
 ]
 
 # Modules are not called like their verbs: importing one would hide the verb of that name.
@@ -38,6 +40,7 @@ _HOMES = {
     "VALIDATIONS": "suites.doors",
     "calibrate_kernels_file": "calibrating",
     "describe": "loaded",
+    "devices": "checkup",
     "doctor": "checkup",
     "estimate": "estimating",
     "fit": "fitting",
@@ -46,6 +49,7 @@ _HOMES = {
     "plan": "planning",
     "predict_suite": "suites.doors",
     "validate": "suites.doors",
+    "with_own_chips": "checkup",
 }
 
 

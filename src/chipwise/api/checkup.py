@@ -1,14 +1,16 @@
-"""`doctor`: is the installation whole."""
+"""`doctor`: is the installation whole, and what is this machine."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
 from importlib.util import find_spec
+from typing import Any
 
 from chipwise import __version__
 from chipwise.api.loaded import models
+from chipwise.api.requests.planning import AUTO
 from chipwise.calibrate.parameters import shipped_parameters
 from chipwise.catalog.chips import load_chips
 from chipwise.catalog.offer import load_offers
@@ -16,8 +18,9 @@ from chipwise.catalog.published import load_inference_results
 from chipwise.catalog.runtime import load_runtimes
 from chipwise.catalog.system import load_systems
 from chipwise.errors import ChipwiseError
+from chipwise.report.machine import DeviceReport
 
-__all__ = ["Check", "doctor"]
+__all__ = ["Check", "devices", "doctor", "with_own_chips"]
 
 EXTRAS = {
     "parquet": ("pyarrow", ".parquet rows only"),
@@ -53,6 +56,26 @@ def doctor() -> tuple[Check, ...]:
         note = "installed" if there else f"not installed (pip install 'chipwise[{extra}]'), needed for {need}"
         checks.append(Check(f"extra {extra}", True, note))
     return tuple(checks)
+
+
+def devices(path: str | None = None) -> DeviceReport:
+    """This machine in the catalogue's terms, or the one whose prints are in a folder or file. Raises `UsageError`."""
+    from chipwise.measure.asking import ask
+
+    found = ask(path)
+    return DeviceReport(**{f.name: getattr(found, f.name) for f in fields(found)})
+
+
+def with_own_chips(given: Mapping[str, Any]) -> dict[str, Any]:
+    """What was given for a question, by name, with the chips of this machine where `have` is `auto`. For doors that are
+    used on the user's own machine. Raises `UsageError` where it has none that the catalogue knows, or it is not clear
+    which."""
+    have = given.get("have")
+    if not isinstance(have, str) or have.strip().lower() != AUTO:
+        return dict(given)
+    from chipwise.measure.machine import owned
+
+    return {**given, "have": owned(devices())}
 
 
 def _count(name: str, load: Callable[[], int]) -> Check:

@@ -38,7 +38,12 @@ def verb(name: str) -> Callable[..., Any]:
                 raise UsageError(f"{name}: {least} without a name", f"as in {name}({_names(kind)[0]}=...)")
             given = ({"model": values[0]} if values else {}) | keywords
             # a trailing underscore keeps Python's own names apart
-            asked = question(name, {key.removesuffix("_"): value for key, value in given.items()})
+            said = {key.removesuffix("_"): value for key, value in given.items()}
+            if "have" in said:
+                from chipwise.api.checkup import with_own_chips
+
+                said = with_own_chips(said)
+            asked = question(name, said)
             report = asked.run()
         except ChipwiseError as error:
             found = problem_of(error)

@@ -16,8 +16,24 @@ from chipwise.report.table import Table, render
 __all__ = ["completion", "doctor", "glossary"]
 
 
-def doctor(*, output: Output = Output()) -> None:  # noqa: B008
-    """Check that the installation and its tables are whole."""
+def doctor(
+    *,
+    devices: Annotated[
+        bool, Parameter(name="--devices", help="what this machine is, in the catalogue's terms")
+    ] = False,
+    from_: Annotated[
+        str | None,
+        Parameter(name="--from", help="another machine: a folder or file of what its tools printed"),
+    ] = None,
+    output: Output = Output(),  # noqa: B008
+) -> None:
+    """Check that the installation and its tables are whole, or say what this machine is."""
+    if devices or from_ is not None:
+        from chipwise.report.machine import machine_view
+
+        report = api.devices(from_)
+        render(machine_view(report), report, output.format, sys.stdout)
+        return
     found = api.doctor()
     rows = [(c.name, "ok" if c.ok else "FAIL", c.detail) for c in found]
     render((Table(("check", "", "detail"), rows),), found, output.format, sys.stdout)

@@ -30,7 +30,7 @@ COMMANDS = {
     "serving:web": "Serve the page and the HTTP API: GET /, POST /api/<verb>, GET /openapi.json.",
     "serving:mcp": "Serve the verbs as tools of the Model Context Protocol, for agents.",
     "saving:launch": "Files that start a saved plan with a tool, and the benchmark that verifies its estimate.",
-    "about:doctor": "Check that the installation and its tables are whole.",
+    "about:doctor": "Check that the installation and its tables are whole, or say what this machine is.",
     "about:completion": "A script that completes commands and options: source <(chipwise completion bash).",
     "about:glossary": "The words of the field as chipwise uses them.",
     "catalogue:chips": "Chips: list, search, show, compare.",

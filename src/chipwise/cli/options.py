@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, fields
 from typing import Annotated, Any, get_args, get_type_hints
@@ -39,8 +40,9 @@ def taking(*kinds: type, **changed: Any) -> Callable[[Callable[..., None]], Call
             bound = signature.bind(*values, **given)
             bound.apply_defaults()
             mine = {p.name for p in own}
+            asked = {name: value for name, value in bound.arguments.items() if name not in mine}
             run(
-                {name: value for name, value in bound.arguments.items() if name not in mine},
+                _on_this_machine(asked) if asked.get("have") else asked,
                 **{name: value for name, value in bound.arguments.items() if name in mine},
             )
 
@@ -50,6 +52,16 @@ def taking(*kinds: type, **changed: Any) -> Callable[[Callable[..., None]], Call
         return command
 
     return of
+
+
+def _on_this_machine(asked: dict[str, Any]) -> dict[str, Any]:
+    """What was asked with the chips of this machine for `--have auto`, which are told on standard error."""
+    from chipwise.api.checkup import with_own_chips
+
+    meant = with_own_chips(asked)
+    if meant["have"] != asked["have"]:
+        sys.stderr.write(f"--have auto: {meant['have']}\n")
+    return meant
 
 
 def _options(kind: Any, changed: Mapping[str, Any]) -> list[inspect.Parameter]:

@@ -68,6 +68,16 @@ def _owned(value: Any) -> str:
     )
 
 
+def _elsewhere(text: str, option: str) -> str:
+    """The text itself. Raises `UsageError` for `auto`: doors on the user's own machine have put its chips there before
+    the question is made, so that the question means the same everywhere."""
+    if text.strip().lower() == AUTO:
+        what = f"{option} {AUTO} would describe the machine that answers, not yours"
+        hint = "run chipwise doctor --devices on your machine and name what it finds, e.g. 8xh100"
+        raise UsageError(what, hint)
+    return text
+
+
 def _adapters(text: str, option: str) -> tuple[int, Adapter]:
     """How many adapters, and what one of them is."""
     given = pairs(text, option)
@@ -84,8 +94,10 @@ MODEL = (
     "a bundled name, a config.json or its folder, the configuration itself as JSON, or dimensions as in "
     "transformer:layers=40,hidden=5120,..."
 )
+AUTO = "auto"
+"""What stands for the chips of the machine on which chipwise is started."""
 SERIAL = "part of a request's work that is serial, as in 5%: when is a CPU faster?"
-HAVE = Reading(lambda text, _: text, _owned, (OBJECT,))
+HAVE = Reading(_elsewhere, _owned, (OBJECT,))
 TASK = "serve many users, batch for throughput, local for one user"
 
 
@@ -94,7 +106,9 @@ class PlanOptions(Money, Serving, Targets, JobOptions):
     """What narrows a search for plans."""
 
     chips: str | None = ask("only these, separated by commas", file=True, reading=NAMES)
-    have: str | None = ask("chips that you have, as in 2xrtx-4090,1xrtx-3090", reading=HAVE)
+    have: str | None = ask(
+        "chips that you have, as in 2xrtx-4090,1xrtx-3090, or auto for those of this machine", reading=HAVE
+    )
     max_chips: int | None = ask("at most this many chips in total")
     max_usd_per_h: float | None = ask("at most this many dollars per hour in total")
     max_watts: str | None = ask(

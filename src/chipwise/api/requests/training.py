@@ -34,7 +34,10 @@ class TrainRequest(Money, TrainOptions):
     chips: str | None = ask(
         "the chips to try, separated by commas; default: a few that clouds rent", file=True, reading=NAMES
     )
-    have: str | None = ask("chips that you have, as in 64xh100; each kind is planned alone", reading=HAVE)
+    have: str | None = ask(
+        "chips that you have, as in 64xh100, or auto for this machine's; each kind is planned alone",
+        reading=HAVE,
+    )
     max_chips: int | None = ask("at most this many chips")
     max_usd_per_h: float | None = ask("at most this many dollars per hour in total")
     precision: str = ask("bf16, fp16, fp32, fp8, mxfp8 or nvfp4", "bf16")

@@ -1,0 +1,687 @@
+"""What was found, in the catalogue's terms: which chips, how many, and what differs from what the catalogue says.
+
+A printed name means a chip only where all its words do: `RTX 4090 D`, `RTX 4090 Laptop GPU` and `A100-SXM-64GB` are no
+RTX 4090 and no A100. Chips of one name are told apart by memory and compute units; where those leave several, all are
+named and the user chooses. A name whose memory no such chip has (a "4090" of 48 GB) is another product.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from chipwise.catalog.chip import Chip
+from chipwise.catalog.chips import MAKERS, load_chips, words_of
+from chipwise.catalog.parsed import parse
+from chipwise.catalog.snapshot import per_snapshot, shipped_text
+from chipwise.errors import UsageError, shorten
+from chipwise.measure.prints import Device, Host, Links, Reading, read_prints
+
+__all__ = ["Machine", "MachineReport", "machines_of", "owned"]
+
+TABLE = "catalog/data/machine_names.toml"
+VISIBLE = (0.88, 1.03)
+"""Memory as tools report it, over what the maker sells: ECC, drivers and displays take up to an eighth."""
+MAKER_OF = {"habana": "intel"}
+PARTITIONS = {"SPX": 1, "DPX": 2, "TPX": 3, "QPX": 4, "CPX": 8}
+METAL_SHARES = (2 / 3, 0.75, 0.78, 0.84)
+"""What Metal lets a process use of the memory, from small machines to large ones."""
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """Devices of one kind that stand in one machine, as the catalogue knows them.
+
+    `chip` is the catalogue's id, None where it is unknown or one of `ambiguous`; `variant` the finer entry that the
+    figures choose (GPU cores, size of the memory). `count` is in packages as the catalogue counts them, `whole` how
+    many of them one can plan with as a whole (not cut by MIG). `memory_gb` is in 10^9 bytes per device, as reported.
+    `differs` says what is not as in the catalogue, `nearest` names chips that are like an unknown one.
+    """
+
+    chip: str | None
+    count: int
+    memory_gb: float | None
+    differs: tuple[str, ...] = ()
+    ambiguous: tuple[str, ...] = ()
+    name: str = ""
+    variant: str | None = None
+    whole: int = 0
+    nearest: tuple[str, ...] = ()
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class MachineReport:
+    """A machine: its devices by kind, its host, its links in words, versions of software, and what went wrong.
+
+    `have` is the text for `--have`, None where there is none; `read` are the commands or files that said something.
+    """
+
+    machines: tuple[Machine, ...]
+    host: Host
+    links: str
+    software: Mapping[str, str]
+    problems: tuple[str, ...]
+    have: str | None
+    read: tuple[str, ...] = ()
+    notes: tuple[str, ...] = field(default=())
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What a printed device can be: one chip, several, or none and why."""
+
+    chips: tuple[str, ...] = ()
+    variant: str = ""
+    notes: tuple[str, ...] = ()
+    why: str = ""
+    count: int = 0
+
+
+@per_snapshot
+def _table() -> Mapping[str, Any]:
+    return parse(shipped_text(TABLE))
+
+
+@per_snapshot
+def _named() -> Mapping[tuple[str, ...], tuple[str, ...]]:
+    """Chips by the words of printed names, of the table alone."""
+    return {_words(name): tuple(chips) for name, chips in _table()["names"].items()}
+
+
+@per_snapshot
+def _spoken() -> tuple[Mapping[tuple[str, ...], tuple[str, ...]], Mapping[str, frozenset[str]]]:
+    """Chips by the words of ids, aliases and names, with and without the size of the memory; all words by chip."""
+    found: dict[tuple[str, ...], dict[str, None]] = {}
+    every: dict[str, frozenset[str]] = {}
+    for entry in load_chips().entries.values():
+        aliases = [alias for alias in entry.table.get("aliases", ()) if ":" not in alias]
+        full = re.sub(r"\([^)]*\)", " ", str(entry.table.get("name", "")))
+        said = (entry.name, *aliases, full)
+        short = tuple(
+            re.sub(r"[\s-]*\b\d+ ?g(i?b)?\b", "", text, flags=re.IGNORECASE) for text in (entry.name, full)
+        )
+        for text in (*said, *short):
+            if words_of(text):
+                found.setdefault(words_of(text), {})[entry.name] = None
+        every[entry.name] = frozenset(words_of(" ".join((entry.name, str(entry.table.get("name", ""))))))
+    return {words: tuple(chips) for words, chips in found.items()}, every
+
+
+def _words(name: str) -> tuple[str, ...]:
+    """The words of a printed name, without marks; of `Navi 31 [Radeon RX 7900 XTX]` those of the product."""
+    inner = re.search(r"\[([^\]]*\w[^\]]*)\]", name)
+    said = re.sub(r"\((?:r|tm|c)\)|[®™]", " ", inner[1] if inner else name, flags=re.IGNORECASE)
+    return words_of(said)
+
+
+# one device
+
+
+def _candidates(device: Device) -> tuple[tuple[str, ...], bool]:
+    """Chips that the name, or the number where there is no name, can mean; and whether the name was cut short."""
+    table = _table()
+    name = device.name.strip()
+    if device.vendor == "google":
+        return _tpu(name), False
+    words = _words(name.removesuffix("...")) if name else ()
+    if name.endswith("..."):
+        return _cut(name), True
+    if words and words not in ((), ("device",)):
+        found = _named().get(words) or _spoken()[0].get(words, ())
+        if found:
+            return found, False
+    # ROCm has several names for a chip; an NVIDIA name that is unknown is another product
+    if not words or device.vendor == "amd" or re.search(r"(?i)graphics device|^Device ", name):
+        return tuple(table["pci"].get(device.part, ())), False
+    return (), False
+
+
+def _cut(name: str) -> tuple[str, ...]:
+    """Chips whose name can begin so: `RTX 4000 Ada Gene...`."""
+    kept = name.removesuffix("...")
+    whole, _, part = kept.rpartition(" ")
+    part = part.lower()
+    words = _words(whole)
+    if part and any(maker.startswith(part) for maker in MAKERS):
+        exact = _named().get(words) or _spoken()[0].get(words, ())
+        if exact:
+            return exact
+    wanted = frozenset(words)
+    return tuple(
+        chip
+        for chip, own in _spoken()[1].items()
+        if wanted and wanted <= own and (not part or any(word.startswith(part[:8]) for word in own))
+    )
+
+
+def _tpu(name: str) -> tuple[str, ...]:
+    said = name.removeprefix("TPU").strip()
+    if said in _table()["grid"]:
+        return tuple(_table()["grid"][said])
+    kind = _table()["tpu"].get(
+        said.rpartition("-")[0] if re.search(r"-\d+$", said) else said.removesuffix(" chip")
+    )
+    return (kind["chip"],) if kind else ()
+
+
+def _identify(device: Device, host: Host) -> _Known:
+    """What one device is."""
+    if re.search(r"\bMIG \d", device.name):
+        base = re.split(r"\s*\bMIG ", device.name)[0]
+        return replace(
+            _identify(replace(device, name=base, memory=None), host), chips=(), why="a MIG slice of a GPU"
+        )
+    if device.vendor == "aws":
+        return _neuron(device, host)
+    if device.vendor == "nvidia" and device.name == "Jetson":
+        return _jetson(device)
+    found, cut = _candidates(device)
+    chips = load_chips()
+    maker = MAKER_OF.get(device.vendor, device.vendor)
+    found = tuple(c for c in found if maker in ("", chips[c].vendor) and chips[c].kind != "cpu")
+    if device.vendor == "apple":
+        found = tuple(c for c in found if chips[c].runs_as not in found)  # variants are told by their cores
+    memory = device.memory
+    if device.vendor == "apple" and not found and device.part:
+        found = tuple(_table()["pci"].get(device.part, ()))
+    if not found:
+        return _Known(why="" if device.name else "no print names it")
+    fitting = tuple(c for c in found if _fits(chips[c], memory, device))
+    if not fitting:
+        if len(found) == 1:
+            size = (
+                f"{(memory or 0) / 2**30:.0f} GiB of memory, where {found[0]} has {_label(chips[found[0]])}"
+            )
+            return _Known(why=f"{shorten(device.name, 40)} with {size}")
+        return _Known(why=f"{shorten(device.name, 40)} with a memory that none of that name has")
+    if len(fitting) > 1 and device.units:
+        dies = {c: chips[c].matrix_unit.units / max(chips[c].devices_per_package, 1) for c in fitting}
+        fitting = tuple(c for c, units in dies.items() if units == device.units) or fitting
+    if len(fitting) > 1 and memory is None and _shared(chips[fitting[0]]) and host.memory:
+        fitting = tuple(c for c in fitting if 0.85 < host.memory / _sizes(chips[c])[0] < 1.03) or fitting
+    if len(fitting) == 1 and not cut:
+        return _variant(chips[fitting[0]], device)
+    return _Known(fitting, why="the print cuts the name short, run nvidia-smi -L" if cut else "")
+
+
+def _sizes(chip: Chip) -> list[float]:
+    """What it is sold with, in bytes."""
+    shelf = load_chips()
+    options = shelf.entries[chip.id].options if chip.id in shelf.entries else ()
+    labels = [chip.memory.label_bytes, *(shelf[o].memory.label_bytes for o in options)]
+    return [label for label in labels if label]
+
+
+def _label(chip: Chip) -> str:
+    return " or ".join(dict.fromkeys(f"{size / 2**30:.0f}" for size in _sizes(chip))) + " GiB"
+
+
+def _shared(chip: Chip) -> bool:
+    """Whether its memory is the computer's: what a tool calls its size is a share then."""
+    return (
+        chip.memory.kind == "ddr" and chip.host is not None and not chip.host.name.startswith(("PCIe", "USB"))
+    )
+
+
+def _fits(chip: Chip, memory: float | None, device: Device) -> bool:
+    """Whether a reported size can be this chip's, as a whole, a die or a partition."""
+    if memory is None:
+        return True
+    low, high = VISIBLE
+    if _shared(chip):
+        # boards are told apart by it; other tools report any share of the computer's memory
+        return chip.vendor != "nvidia" or "jetson" not in chip.id or 0.85 < memory / _sizes(chip)[0] < high
+    parts = {1, max(chip.devices_per_package, 1)}
+    if chip.vendor == "amd" and chip.memory.kind == "hbm":
+        parts |= {2, 4, 6, 8}
+    return any(low < memory * part / size < high for size in _sizes(chip) for part in parts)
+
+
+def _variant(chip: Chip, device: Device) -> _Known:
+    """The finer entry of the catalogue: another count of GPU cores, the option with that memory."""
+    shelf = load_chips()
+    chosen, notes = chip, []
+    if device.vendor == "apple":
+        kin = [shelf[c] for c in shelf if c.startswith(f"{chip.id}-") and shelf[c].runs_as == chip.id]
+        kin = [k for k in kin if re.fullmatch(rf"{re.escape(chip.id)}-\d+c", k.id)]
+        cores = [chip.matrix_unit.units, *(k.matrix_unit.units for k in kin)]
+        if device.units is None and kin:
+            notes.append(f"{' or '.join(map(str, cores))} GPU cores, which the print does not say")
+        elif device.units and device.units != chip.matrix_unit.units:
+            same = [k for k in kin if k.matrix_unit.units == device.units]
+            chosen = same[0] if same else chip
+            known = f"planned as {chosen.id}" if same else "no such variant is in the catalogue"
+            notes.append(f"{device.units} GPU cores, {chip.id} has {chip.matrix_unit.units}: {known}")
+    memory = device.memory
+    options = shelf.entries[chosen.id].options
+    if memory is None and device.working_set:
+        fits = [o for o in (*options, chosen.id) if _allows(shelf[o], device.working_set)]
+        memory = shelf[fits[0]].memory.label_bytes if fits else None
+        if memory:
+            notes.append(f"{memory / 2**30:.0f} GiB of memory, inferred from what Metal allows")
+    variant = chosen.id
+    for option in options:
+        label = shelf[option].memory.label_bytes
+        if memory and label and 0.95 < memory / label < 1.05:
+            variant = option
+    return _Known((chip.id,), variant, tuple(notes))
+
+
+def _allows(chip: Chip, working_set: float) -> bool:
+    label = chip.memory.label_bytes
+    return bool(label) and any(
+        abs(working_set / (label * share) - 1.0) < 0.004 for share in METAL_SHARES if label
+    )
+
+
+def _neuron(device: Device, host: Host) -> _Known:
+    """AWS's chips by cores and memory, and the instance; where they contradict, both are named."""
+    chips: tuple[str, ...] = ()
+    for row in _table()["neuron"]:
+        near = device.memory is not None and 0.9 < device.memory / (row["memory_GiB"] * 2**30) < 1.1
+        if near and device.cores in row["cores"]:
+            chips = tuple(row["chips"])
+    told = _table()["instances"].get(host.instance)
+    if told is None:
+        return _Known(
+            chips, chips[0] if len(chips) == 1 else "", why="" if chips else "cores and memory of no chip"
+        )
+    if told["chip"] in chips or not chips:
+        return _Known((told["chip"],), told["chip"])
+    why = f"the instance type {host.instance} has {told['chip']}, the devices are like {' or '.join(chips)}"
+    return _Known((told["chip"], *chips), why=why)
+
+
+def _jetson(device: Device) -> _Known:
+    """A Jetson that says cores and memory only."""
+    for row in _table()["jetson"]:
+        if (
+            device.cores == row["cores"]
+            and device.memory
+            and 0.85 < device.memory / (row["memory_GiB"] * 2**30) < 1.03
+        ):
+            return _Known(tuple(row["chips"]), row["chips"][0] if len(row["chips"]) == 1 else "")
+    return _Known(why="a Jetson whose module tegrastats does not say")
+
+
+# what differs
+
+
+def _differences(chip: Chip, device: Device) -> list[str]:
+    """What this device says that the catalogue does not."""
+    said = []
+    rated = chip.tdp_w or device.rated_w
+    if device.cap_w and rated and not _shared(chip) and abs(device.cap_w / rated - 1.0) > 0.03:
+        said.append(f"power cap {device.cap_w:g} W, rated {rated:g} W")
+    usable = chip.memory.usable_bytes
+    if device.memory and usable and not _shared(chip) and not device.slices:
+        dies = device.memory * chip.devices_per_package if chip.vendor == "amd" else device.memory
+        if abs(dies / usable - 1.0) > 0.05:
+            said.append(
+                f"{device.memory / 1e9:.1f} GB of memory visible, {usable / 1e9:.1f} GB in the catalogue"
+            )
+    if device.mig:
+        cut = ", ".join(device.slices) if device.slices else "no instance exists, so no program can use it"
+        said.append(f"MIG is on: {cut}")
+    if (
+        device.partition
+        and not device.partition.startswith(("SPX", "N/A"))
+        and device.partition[:3] in PARTITIONS
+    ):
+        said.append(f"partitioned as {device.partition}")
+    if device.units and chip.vendor == "amd" and not _shared(chip):
+        whole = chip.matrix_unit.units / chip.devices_per_package
+        if device.units * 2 <= whole:
+            said.append(f"{device.units} of {whole:g} compute units: a partition")
+    if device.ecc is False and chip.memory.kind == "hbm":
+        said.append("ECC is off")
+    if device.ecc and chip.memory.kind == "ddr" and chip.vendor == "nvidia":
+        said.append("ECC is on and takes a part of the memory")
+    if device.width and device.width[0] < device.width[1]:
+        said.append(f"PCIe x{device.width[0]} of x{device.width[1]}")
+    if device.dead_links:
+        said.append(f"{device.dead_links} NVLinks inactive")
+    said += [note for note in device.notes if not note.startswith("a partition of")]
+    return said
+
+
+def _link_differences(chip: Chip, devices: Sequence[Device], links: Links | None) -> list[str]:
+    """What a topology says that the catalogue does not."""
+    said = []
+    domain = chip.scaleup.domain if chip.scaleup else 1
+    nvlink = bool(chip.scaleup and "NVLink" in chip.scaleup.name)
+    if links is not None and len(devices) > 1:
+        for index in links.cut_off:
+            said.append(f"GPU {index} has no NVLink to any other")
+        if links.kinds and not links.fabric and nvlink:
+            said.append("no NVLink between the GPUs: exchanges go over PCIe")
+        if links.no_peers:
+            said.append("no peer access between the GPUs: exchanges go through the host's memory")
+    if (
+        domain > 8
+        and chip.vendor == "nvidia"
+        and chip.kind == "gpu"
+        and 1 < len(devices) < domain
+        and domain > 32
+    ):
+        said.append(f"{len(devices)} of the {domain} GPUs of an NVLink domain are in this host")
+    return said
+
+
+def _links_said(links: Links | None) -> str:
+    if links is None:
+        return ""
+    peers = ", no peer access" if links.no_peers else ""
+    return f"{links.count} GPUs: {', '.join(links.kinds) or 'no pair shown'}{peers}"
+
+
+# the machine
+
+
+def machines_of(texts: Mapping[str, str]) -> MachineReport:
+    """What the prints of one machine, by the names of their commands or files, say in the catalogue's terms."""
+    reading = read_prints(list(texts.values()))
+    devices = _named_alike(reading.devices)
+    host = reading.host
+    known = {(d.vendor, d.index): _identify(d, host) for d in devices}
+    known = _settled(devices, known)
+    groups: dict[tuple[Any, ...], list[Device]] = {}
+    for device in devices:
+        found = known[device.vendor, device.index]
+        name = device.name if len(found.chips) != 1 else ""
+        groups.setdefault((found.chips, found.variant, name.casefold(), found.why), []).append(device)
+    machines = [_machine(known[group[0].vendor, group[0].index], group, reading) for group in groups.values()]
+    if not machines:
+        machines = list(_without_devices(reading))
+    problems = _problems(texts.values(), found=bool(devices))
+    if not machines and not problems and texts:
+        said = "nothing was recognised in what was read"
+        problems = ("no print names a device or a CPU",) if reading.recognised else (said,)
+    machines = [_hosted(machine, host) for machine in machines]
+    return MachineReport(
+        tuple(machines),
+        host,
+        _links_said(reading.links),
+        reading.software,
+        problems,
+        _have(machines),
+        tuple(name for name, text in texts.items() if text.strip()),
+        _host_notes(host),
+    )
+
+
+def _named_alike(devices: tuple[Device, ...]) -> tuple[Device, ...]:
+    """Devices without a name take that of the others of their maker, where those have but one."""
+    alike: dict[str, set[str]] = {}
+    for device in devices:
+        if device.name:
+            alike.setdefault(device.vendor, set()).add(device.name)
+    return tuple(
+        replace(d, name=next(iter(alike[d.vendor])))
+        if not d.name and len(alike.get(d.vendor, ())) == 1 and (not d.part or d.vendor == "amd")
+        else d
+        for d in devices
+    )
+
+
+def _settled(
+    devices: Iterable[Device], known: dict[tuple[str, int], _Known]
+) -> dict[tuple[str, int], _Known]:
+    """What a fact of one device decides for all of the same name."""
+    decided: dict[str, _Known] = {}
+    for device in devices:
+        found = known[device.vendor, device.index]
+        if len(found.chips) == 1 and device.name:
+            decided.setdefault(device.name, found)
+    return {
+        (d.vendor, d.index): decided[d.name]
+        if len(known[d.vendor, d.index].chips) > 1 and d.name in decided
+        else known[d.vendor, d.index]
+        for d in devices
+    }
+
+
+def _machine(found: _Known, group: Sequence[Device], reading: Reading) -> Machine:
+    """Devices that are the same thing, as one line."""
+    shelf = load_chips()
+    name = next((d.name for d in group if d.name), "")
+    memory = next((d.memory for d in group if d.memory), None)
+    memory_gb = round(memory / 1e9, 3) if memory else None
+    count = len(group)
+    if len(found.chips) != 1:
+        candidates = found.chips
+        if not candidates and not name and not found.notes:
+            candidates = _guessed(group, reading)
+        like = () if candidates else _alike(name, group[0].vendor)
+        why = found.why or ("" if candidates else "not in the catalogue" if name else "no print names it")
+        notes = tuple(dict.fromkeys(n for d in group for n in (*d.notes, *_cut_off(d, reading.links))))
+        return Machine(None, count, memory_gb, notes, candidates, name, None, 0, like, why)
+    chip = shelf[found.chips[0]]
+    said: dict[str, list[int]] = {}
+    for device in group:
+        for text in _differences(chip, device):
+            said.setdefault(text, []).append(device.index)
+    cards = [d for d in group if not any(n.startswith("a partition of") for n in d.notes)]
+    differs = [
+        text if len(where) == count or count == 1 else f"GPU {', '.join(map(str, where[:8]))}: {text}"
+        for text, where in said.items()
+    ]
+    whole = len([d for d in cards if not d.mig])
+    total = len(cards)
+    if len(cards) < count:
+        differs.append(f"{count} partitions are shown of {len(cards)}")
+    total, whole, packed = _packages(chip, cards, total, whole)
+    differs += [*packed, *found.notes, *_link_differences(chip, group, reading.links)]
+    if reading.host.instance and chip.vendor == "aws":
+        told = _table()["instances"].get(reading.host.instance)
+        if told and told["count"] != total:
+            differs.append(f"{total} of the {told['count']} chips of {reading.host.instance} are shown")
+    variant = found.variant or chip.id
+    return Machine(chip.id, total, memory_gb, tuple(differs), (), name or chip.name, variant, whole)
+
+
+def _packages(chip: Chip, cards: Sequence[Device], total: int, whole: int) -> tuple[int, int, list[str]]:
+    """Devices as packages: two dies of an MI250 are one, and eight partitions of an MI300X in CPX."""
+    if chip.vendor == "google" and len(cards) == 1:
+        said = re.search(r"v[\w ]+-(\d{1,5})$", cards[0].name)
+        kind = _table()["tpu"].get(re.sub(r"^TPU ?|-\d+$", "", cards[0].name))
+        if said and kind:
+            chips = max(int(said[1]) // kind["counts"], 1)
+            return (
+                chips,
+                chips,
+                [f"the slice {cards[0].name.removeprefix('TPU ')} has {chips} chips, on all its hosts"],
+            )
+    if chip.vendor != "amd" or not cards:
+        return total, whole, []
+    dies = chip.devices_per_package
+    if dies > 1:
+        shown = -(-total // dies)
+        return shown, shown, [f"{total} of {shown * dies} dies are shown"] if total % dies else []
+    split = min(PARTITIONS.get(d.partition[:3], 1) for d in cards)
+    if split > 1 and total % split == 0:
+        return total // split, total // split, []
+    return total, whole, []
+
+
+def _guessed(group: Sequence[Device], reading: Reading) -> tuple[str, ...]:
+    """Chips that devices without a name can be, by their links or because they tell no memory."""
+    if reading.links is not None and reading.links.fabric and group[0].vendor == "nvidia":
+        return tuple(_table()["nvlink"].get(reading.links.fabric, ()))
+    host = reading.host.memory
+    if group[0].vendor == "nvidia" and host and all(d.memory is None for d in group):
+        chips = load_chips()
+        near = [c for c in _table()["unified"]["chips"] if 0.85 < host / _sizes(chips[c])[0] < 1.03]
+        return tuple(near)
+    if group[0].vendor == "apple":
+        return tuple(c for c in load_chips() if re.fullmatch(r"m\d(-(pro|max|ultra))?", c))
+    if any(d.partition.startswith("CPX") for d in group):
+        return tuple(_table()["names"]["gfx942"] + _table()["names"]["gfx950"])
+    return ()
+
+
+def _cut_off(device: Device, links: Links | None) -> list[str]:
+    if links is not None and device.vendor == "nvidia" and device.index in links.cut_off:
+        return [f"GPU {device.index} has no NVLink to any other"]
+    return []
+
+
+def _alike(name: str, vendor: str = "", *, cpu: bool = False) -> tuple[str, ...]:
+    """Up to three chips that a person may plan with in the place of an unknown one: of its maker, most words shared."""
+    words = frozenset(_words(re.split(r"\s*\bMIG ", name.removesuffix("..."))[0]))
+    shelf, maker = load_chips(), MAKER_OF.get(vendor, vendor)
+    shared = {
+        chip: len(words & own) / len(words | own)
+        for chip, own in _spoken()[1].items()
+        if words & own and shelf.entries[chip].vendor in (maker or shelf.entries[chip].vendor,)
+    }
+    ranked = sorted(shared, key=lambda chip: (-shared[chip], chip))[:24]
+    return tuple(chip for chip in ranked if (shelf[chip].kind == "cpu") is cpu and shelf[chip].rentable)[:3]
+
+
+def _without_devices(reading: Reading) -> Iterable[Machine]:
+    """Machines whose prints show no device: by instance, MIG profiles, Grace's memory; else the CPU itself."""
+    host, table, shelf = reading.host, _table(), load_chips()
+    told = table["instances"].get(host.instance)
+    if told:
+        differs = (f"identified by the instance type {host.instance} only",)
+        yield Machine(
+            told["chip"], told["count"], None, differs, (), host.instance, told["chip"], told["count"]
+        )
+        return
+    if reading.mig_profiles:
+        first = reading.mig_profiles[0]
+        chips = tuple(table["mig"].get(first) or table["mig"].get(first.split()[0], ()))
+        note = ("MIG is on; identified by the sizes of its slices only",)
+        if len(chips) == 1:
+            yield Machine(chips[0], 1, None, note, (), "", chips[0], 0)
+        else:
+            yield Machine(
+                None, 1, None, note, chips, "a GPU that can be cut", why="" if chips else "unknown slices"
+            )
+        return
+    if host.cpu.startswith("Neoverse-V2") and host.away:
+        for size in host.away[:8]:
+            found = [
+                c for c in table["names"]["GH200"] if VISIBLE[0] < size / _sizes(shelf[c])[0] < VISIBLE[1]
+            ]
+            if found:
+                note = ("identified only by a NUMA node without CPUs",)
+                yield Machine(found[0], 1, round(size / 1e9, 3), note, (), "GH200", found[0], 1)
+        return
+    if host.cpu:
+        yield _processor(host)
+
+
+def _processor(host: Host) -> Machine:
+    """A machine of CPUs alone, counted in sockets."""
+    said = re.sub(r"(?i)\s*@.*$|\bw/.*$|\bwith radeon.*$|\b\d+(th|nd|rd) gen\b|\b\d+-cores?\b", " ", host.cpu)
+    said = re.sub(r"(?i)\bprocessor\b|\bcpu\b|\bplatinum\b|\bgold\b|\bsilver\b|\(r\)|\(tm\)", " ", said)
+    said = " ".join(re.sub(r"(?i)ryzen (?=threadripper)|ryzen ai.*", " ", said).split())
+    words = _words(said)
+    shelf = load_chips()
+    found = tuple(c for c in (_named().get(words) or _spoken()[0].get(words, ())) if shelf[c].kind == "cpu")
+    count = host.sockets or 1
+    memory = round(host.memory / 1e9, 3) if host.memory else None
+    if len(found) != 1:
+        why = "" if found else "not in the catalogue"
+        return Machine(
+            None, count, memory, (), found, host.cpu, None, 0, () if found else _alike(said, cpu=True), why
+        )
+    chip, differs = shelf[found[0]], []
+    cores = (host.cores or 0) / count
+    if cores and cores != chip.matrix_unit.units:
+        differs.append(f"{cores:g} of {chip.matrix_unit.units} cores per socket")
+    return Machine(chip.id, count, memory, tuple(differs), (), host.cpu, chip.id, count)
+
+
+def _hosted(machine: Machine, host: Host) -> Machine:
+    """With what the host says of a machine whose chip has the host's memory, and what stands in between."""
+    differs = machine.differs
+    memory = machine.memory_gb
+    if machine.chip is not None:
+        chip = load_chips()[machine.chip]
+        if _shared(chip) and memory is None and host.memory:
+            memory = round(host.memory / 1e9, 3)
+        if host.shared:
+            differs += (f"in {host.shared}",)
+        if _shared(chip) or chip.kind == "cpu":
+            differs += _memory_notes(host)
+    return replace(machine, differs=differs, memory_gb=memory)
+
+
+def _memory_notes(host: Host) -> tuple[str, ...]:
+    said = []
+    now, rated = host.memory_mts, host.memory_rated_mts
+    if now and rated and now != rated:
+        said.append(f"memory runs at {now:g} MT/s, its modules are rated {rated:g}")
+    if host.modules and host.slots and host.modules < host.slots:
+        said.append(f"memory in {host.modules} of {host.slots} slots")
+    return tuple(said)
+
+
+def _host_notes(host: Host) -> tuple[str, ...]:
+    """What the host says, in words."""
+    said = [*_memory_notes(host)]
+    if host.modules and host.module_bits and host.memory_mts:
+        rate = host.modules * host.module_bits / 8 * host.memory_mts * 1e6
+        said.append(f"memory at {rate / 1e9:.0f} GB/s if each module has its own channel")
+    if host.away:
+        said.append("a NUMA node with memory and without CPUs is a device's, and not counted as the host's")
+    return tuple(said)
+
+
+def _problems(texts: Iterable[str], *, found: bool) -> tuple[str, ...]:
+    """Errors that tools printed, with the next step; those that only explain why there is no device, where none is."""
+    said: dict[str, None] = {}
+    for text in texts:
+        flat = re.sub(r"[ \t]+", " ", text)
+        for row in _table()["problems"]:
+            if row["mark"] in flat and not (found and row.get("explains")):
+                said[row["say"]] = None
+    return tuple(said)
+
+
+def _have(machines: Sequence[Machine]) -> str | None:
+    """The text for `--have`; None where nothing is known, or something is not clear. Beside cards of their own memory
+    integrated graphics are left out."""
+    shelf = load_chips()
+    cards = [m for m in machines if m.chip and not _shared(shelf[m.chip]) and shelf[m.chip].kind != "cpu"]
+    open_ = [
+        m for m in machines if m.ambiguous and not (cards and all(_shared(shelf[c]) for c in m.ambiguous))
+    ]
+    kept = cards or [m for m in machines if m.chip]
+    return None if open_ else ",".join(f"{m.whole}x{m.variant}" for m in kept if m.whole) or None
+
+
+def owned(report: MachineReport) -> str:
+    """What `--have auto` stands for. Raises `UsageError`: with what was found, the nearest chips and what to write."""
+    if report.have:
+        return report.have
+    first = next((m for m in report.machines if m.ambiguous), None)
+    first = first or next((m for m in report.machines if m.chip), None) or next(iter(report.machines), None)
+    if first is None:
+        why = f": {report.problems[0]}" if report.problems else ""
+        raise UsageError(
+            f"no device was found on this machine{why}", "name the chips: --have 8xh100", field="have"
+        )
+    said = f"{first.count} x {shorten(first.name, 60) or 'a device without a name'}"
+    if first.ambiguous:
+        what, near = (
+            f"this machine has {said}, which can be {', '.join(first.ambiguous[:6])}",
+            first.ambiguous,
+        )
+    elif first.chip:
+        what, near = f"{said}: split by MIG, and only whole GPUs can be planned", (first.chip,)
+    else:
+        near = first.nearest
+        like = f"; the nearest are {', '.join(near)}" if near else ""
+        what = f"the catalogue has no chip for {said}{like}"
+    instead = tuple(f"{first.count}x{chip}" for chip in near)
+    hint = (
+        f"name the chip, e.g. --have {instead[0]}" if instead else "name the nearest chip, e.g. --have 8xh100"
+    )
+    raise UsageError(what, hint, field="have", instead=instead)
