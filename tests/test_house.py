@@ -225,6 +225,7 @@ STILL_NAMED: dict[str, str] = {
     "api/train_input.py": TRAINING,
     "measure/prints.py": PRINTS,
     "measure/machine.py": PRINTS,
+    "measure/asking.py": "a library of Python whose version is asked for, called like a trainer",
     "calibrate/training_rates.py": "priors of a fit, by the labels that it has",
 }
 
