@@ -26,7 +26,7 @@ from chipwise.workload.graph import Graph
 from chipwise.workload.step import decode
 from chipwise.workload.workload import Workload
 
-__all__ = ["assembled", "machine_estimate", "machine_record", "part_records"]
+__all__ = ["assembled", "machine_estimate", "machine_record", "machine_words", "part_records"]
 
 
 def assembled(context: Context, machine: Machine, terms: Terms, wanted: Offloaded | None = None) -> Assembly:
@@ -72,7 +72,8 @@ def machine_estimate(model: str, workload: Workload, given: Given, terms: Terms)
 
 def machine_words(machine: Machine, assembly: Assembly) -> tuple[str, ...]:
     """What an answer about a machine rests on beside the figures of its parts."""
-    said = ["parts of the machine work on a token one after the other"]
+    several = len(assembly.parts) > 1 or assembly.cards[0].count > 1
+    said = ["parts of the machine work on a token one after the other"] if several else []
     if assembly.host is not None:
         how = assembly.offload
         if how.streams_from:

@@ -169,9 +169,11 @@ def _options(chip: Chip) -> list[str]:
 
 @dataclass(frozen=True)
 class Candidate:
-    """A model that people run at a desk: what for, and its names where engines get it ("" = none known)."""
+    """A model that people run at a desk: the month it was published, what for, and its names where engines get it ("" =
+    none known)."""
 
     model: str
+    published: str
     uses: tuple[str, ...]
     ollama: str = ""
     gguf: str = ""
@@ -187,7 +189,7 @@ def _desk() -> Mapping[str, Any]:
 def candidates() -> tuple[Candidate, ...]:
     """The models that `local` looks through, in the order of the table."""
     return tuple(
-        Candidate(name, tuple(row["uses"]), *(row.get(key, "") for key in ("ollama", "gguf", "mlx")))
+        Candidate(name, row["published"], tuple(row["uses"]), *(row.get(key, "") for key in ("ollama", "gguf", "mlx")))
         for name, row in _desk()["model"].items()
     )
 

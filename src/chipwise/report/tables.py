@@ -7,7 +7,7 @@ from typing import Any
 
 from chipwise.catalog.snapshot import today
 from chipwise.evidence.residuals import Validation
-from chipwise.report import catalogue, diff, evidence, fit, kernel, operators, plans, training
+from chipwise.report import catalogue, desk, diff, evidence, fit, kernel, operators, plans, training
 from chipwise.report.accuracy import accuracy_view
 from chipwise.report.records import FitReport, PlanReport
 from chipwise.report.table import Table
@@ -56,6 +56,8 @@ def tables(report: Any, command: str = "", *, everything: bool = False) -> tuple
         first = training.train_view(report, command if several else "", everything=everything)
         alone = training.layout_views(report.plans[0]) if len(report.plans) == 1 else ()
         return (first, *alone, *((training.scaling_view(report),) if report.scaling else ()))
+    if isinstance(report, desk.LocalReport):
+        return (desk.local_view(report, everything=everything),)
     if type(report) not in SHOWN:
         raise TypeError(f"{type(report).__name__} is not an answer of chipwise")
     found = SHOWN[type(report)](report)

@@ -47,6 +47,8 @@ if TYPE_CHECKING:
     from chipwise.calibrate.parameters import Parameters
 
 __all__ = [
+    "HOST_BYTES",
+    "HOST_MEMORY",
     "JobOptions",
     "Lengths",
     "Money",
@@ -56,6 +58,7 @@ __all__ = [
     "Targets",
     "TrainOptions",
     "numbers_of",
+    "shared",
 ]
 
 
@@ -95,7 +98,7 @@ def _guessed(text: str, option: str) -> tuple[Speculation, bool]:
     return Speculation(int(draft), share(given["accept"], "accept") or 0.0), "with" in given
 
 
-def _shared(text: str, option: str) -> Share:
+def shared(text: str, option: str) -> Share:
     """What other work leaves of a chip."""
     given = pairs(text, option)
     hint = "as in gpu=60%,memory=16GB"
@@ -270,7 +273,7 @@ class Software(Asked):
     set_: str | None = ask("figures of the chip, as in hbm=4TB/s,bf16=1.2PFLOPS", name="set", reading=PAIRS)
     share: str | None = ask(
         "what other work leaves of the chip, as in gpu=60%,memory=16GB (a renderer, a desktop, a second model)",
-        reading=Reading(_shared, as_text, (OBJECT,)),
+        reading=Reading(shared, as_text, (OBJECT,)),
     )
 
     def terms(self, numbers: Parameters | None = None) -> Terms:
