@@ -23,10 +23,10 @@ from chipwise.search.assembly import Assembly, assemble
 from chipwise.search.deployments import deployments
 from chipwise.search.space import Deployment, Group
 from chipwise.workload.graph import Graph
-from chipwise.workload.step import decode
+from chipwise.workload.step import decode, prefill
 from chipwise.workload.workload import Workload
 
-__all__ = ["assembled", "machine_estimate", "machine_record", "machine_words", "part_records"]
+__all__ = ["assembled", "machine_estimate", "machine_record", "machine_words", "part_records", "token_s"]
 
 
 def assembled(context: Context, machine: Machine, terms: Terms, wanted: Offloaded | None = None) -> Assembly:
@@ -88,6 +88,13 @@ def machine_words(machine: Machine, assembly: Assembly) -> tuple[str, ...]:
     return tuple(said)
 
 
+def token_s(context: Context, assembly: Assembly) -> float:
+    """Seconds of one token of a lone user by the passes of the parts alone: what tells fast from slow."""
+    rates = [context.rates([part.deployment]) for part in assembly.parts]
+    requests = Requests.of(context.workload, assembly.cards[0].deployment.policies)
+    return sum(assembly.seconds(decode(1.0, float(np.mean(np.asarray(requests.context)))), rates).values())
+
+
 def machine_record(
     context: Context, machine: Machine, assembly: Assembly, clients: float | None = None
 ) -> PlanRecord:
@@ -108,12 +115,11 @@ def machine_record(
         loads = context.loads(group, engines, rates[0][1].service)
         return loads, loads.closed(np.array([[users if clients is None else clients]]))
 
-    loads, found = served(assembly)
-    kept = False
-    if assembly.host is not None and assembly.offload.streams_from:
-        own, there = served(replace(assembly, offload=replace(assembly.offload, streams_from=0)))
-        kept = float(there.ttft_s[0, 0]) < float(found.ttft_s[0, 0])
-        loads, found = (own, there) if kept else (loads, found)
+    own = replace(assembly, offload=replace(assembly.offload, streams_from=0))
+    prompt = prefill(1.0, float(np.mean(np.asarray(requests.chunk))))
+    kept = assembly.host is not None and assembly.offload.streams_from > 0
+    kept = kept and sum(own.seconds(prompt, rates).values()) < sum(assembly.seconds(prompt, rates).values())
+    loads, found = served(own if kept else assembly)
     (record,) = context.records(group, loads, found, [Fleet()])
     at = float(np.mean(np.asarray(requests.context)))
     seconds = assembly.seconds(decode(1.0, at), rates)

@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from chipwise.api.desk import assembled, machine_record, machine_words
+from chipwise.api.context import Context
+from chipwise.api.desk import assembled, machine_record, machine_words, token_s
 from chipwise.api.loaded import Loaded, load_generating
 from chipwise.api.placing import Terms
 from chipwise.catalog.chips import load_chips
@@ -52,12 +53,14 @@ UNSCORED = "not assessed"
 @dataclass(frozen=True)
 class Wish:
     """What one wants of a model at a desk: tokens per second at least, `context` tokens (None: 8,192, or down to 4,096
-    where no more fits), a use ("": any), and which `models` (none: those of the catalogue that people run)."""
+    where no more fits), a use ("": any), which `models` (none: those of the catalogue that people run), and how many
+    at `most`."""
 
     min_tps: float = 10.0
     context: int | None = None
     use: str = ""
     models: tuple[str, ...] = ()
+    most: int = 16
 
     def candidates(self) -> list[Candidate]:
         """The models that come into question, those expected to be most able first. Raises `UsageError` for a use that
@@ -87,14 +90,24 @@ def local(machine: Machine, wish: Wish, terms: Terms | None = None) -> LocalRepo
     records: list[LocalRecord] = []
     refused: list[RefusalRecord] = []
     notes: dict[str, None] = {}
-    for candidate in wish.candidates():
-        found = _Walk(candidate, machine, wish, terms).found()
-        if isinstance(found, RefusalRecord):
-            refused.append(found)
-            continue
-        record, words = found
-        records.append(record)
-        notes |= dict.fromkeys(words)
+    wanted, rest = wish.candidates(), 0
+    for narrow in (False, True):
+        again: list[Candidate] = []
+        for i, candidate in enumerate(wanted):
+            if len(records) == wish.most:
+                rest = len(wanted) - i
+                break
+            found = _Walk(candidate, machine, wish, terms, narrow).found()
+            if isinstance(found, RefusalRecord):
+                again.append(candidate)
+                if narrow:
+                    refused.append(found)
+                continue
+            record, words = found
+            records.append(record)
+            notes |= dict.fromkeys(words)
+        wanted = again
+    notes |= dict.fromkeys([f"{rest} more of them were not tried: --most"] if rest else [])
     if not records:
         fastest = refused[0].detail if refused else "no model has this use"
         raise InfeasibleError(
@@ -108,7 +121,7 @@ def local(machine: Machine, wish: Wish, terms: Terms | None = None) -> LocalRepo
         min_tokens_per_s=wish.min_tps,
         max_usd=None,
         use=wish.use,
-        models=_ranked(records),
+        models=tuple(replace(r, rank=i) for i, r in enumerate(records, 1)),
         refused=tuple(refused),
         assumptions=(*_words(machine), *notes, *terms.said),
     )
@@ -122,7 +135,7 @@ def buy(max_usd: float, wish: Wish, terms: Terms | None = None) -> LocalReport:
     wanted = wish.candidates()
     for price, machine, item in _offered(max_usd):
         for candidate in wanted:
-            record = _Walk(candidate, machine, wish, terms, wide=True).found()
+            record = _Walk(candidate, machine, wish, terms).found()
             if isinstance(record, RefusalRecord):
                 continue
             bought = replace(record[0], item=item, usd=price.usd, covers=price.covers)
@@ -165,14 +178,14 @@ def this_machine() -> Machine:
 
 @dataclass(frozen=True)
 class _Walk:
-    """One model on one machine: formats, contexts and placements in the order in which they are preferred. `wide`:
-    formats of fewer than 4 bits are left out."""
+    """One model on one machine: contexts, formats and placements in the order in which they are preferred. `narrow`:
+    in formats of fewer than 4 bits, else in those of more."""
 
     candidate: Candidate
     machine: Machine
     wish: Wish
     terms: Terms
-    wide: bool = False
+    narrow: bool = False
 
     def found(self) -> tuple[LocalRecord, tuple[str, ...]] | RefusalRecord:
         """The first that is fast enough, with notes, or why none is."""
@@ -184,7 +197,12 @@ class _Walk:
                 if tokens < self.wish.min_tps:
                     best = max(best, tokens)
                     continue
-                assembly, record = self._priced(name, context, machine)
+                assembly, asked = self._placed(name, context, machine)
+                tokens = 1.0 / token_s(asked, assembly)
+                if tokens < 0.95 * self.wish.min_tps:
+                    best = max(best, tokens)
+                    continue
+                record = machine_record(asked, machine, assembly)
             except InfeasibleError:
                 continue
             except UsageError as error:
@@ -203,13 +221,12 @@ class _Walk:
         """Formats, contexts and parts of the machine that could hold them."""
         cards = replace(self.machine, host=None)
         formats = self._formats()
-        for narrow in (False, True) if not self.wide else (False,):
-            some = [f for f in formats if (f in NARROW) is narrow]
-            for machine in (cards,) if self.machine.host is None else (cards, self.machine):
-                for context in self.wish.contexts:
-                    for name in some:
-                        if self.params * self._bits(name) / 8.0 <= _capacity(machine):
-                            yield name, context, machine
+        some = [f for f in formats if (f in NARROW) is self.narrow]
+        for machine in (cards,) if self.machine.host is None else (cards, self.machine):
+            for context in self.wish.contexts:
+                for name in some:
+                    if self.params * self._bits(name) / 8.0 <= _capacity(machine):
+                        yield name, context, machine
 
     def _formats(self) -> Sequence[str | None]:
         if self.terms.precision is not None:
@@ -239,13 +256,14 @@ class _Walk:
         fastest = max(self.terms.shared(c).memory.bytes_per_s or 0.0 for c, _ in machine.cards)
         return fastest / max(read, 1.0)
 
-    def _priced(self, name: str | None, context: int, machine: Machine) -> tuple[Assembly, PlanRecord]:
+    def _placed(self, name: str | None, context: int, machine: Machine) -> tuple[Assembly, Context]:
+        """Where it lies, and what one asks of it: a prompt in a context that could be full."""
         held = Workload(task="local", prompt_tokens=context - OUTPUT, output_tokens=OUTPUT)
         terms = replace(self.terms, precision=name, runtime=self.terms.runtime or ENGINE)
         asked = terms.context(self.candidate.model, held, owned=True)
         assembly = assembled(asked, machine, terms)
         short = replace(held, prompt_tokens=min(PROMPT, context - OUTPUT))
-        return assembly, machine_record(replace(asked, workload=short), machine, assembly)
+        return assembly, replace(asked, workload=short)
 
     def _record(
         self, name: str | None, context: int, machine: Machine, assembly: Assembly, record: PlanRecord
@@ -253,7 +271,9 @@ class _Walk:
         graph = load_generating(self.candidate.model, name, self.terms.kv).graph
         accounts = [part.account(float(context)) for part in assembly.parts]
         used = [
-            float(np.sum(a.fixed_bytes)) + float(np.max(np.asarray(a.sequence_bytes))) for a in accounts
+            sum(float(np.max(np.asarray(i.bytes))) for i in a.items if i.kind != "system")
+            + float(np.max(np.asarray(a.sequence_bytes)))
+            for a in accounts
         ]
         room = min(
             float(np.min(np.asarray(a.cache_bytes))) / max(float(np.max(np.asarray(a.sequence_bytes))), 1.0)
@@ -305,12 +325,6 @@ def _able(c: Candidate) -> float:
         return size
     year, month = map(int, c.published.split("-"))
     return size + ((year - 2024) * 12 + month - 1) / DOUBLING_MONTHS
-
-
-def _ranked(records: Sequence[LocalRecord]) -> tuple[LocalRecord, ...]:
-    """At least 4 bits first, each in the order in which they were found."""
-    order = sorted(records, key=lambda r: not r.wide)
-    return tuple(replace(r, rank=i) for i, r in enumerate(order, 1))
 
 
 def _capacity(machine: Machine) -> float:

@@ -20,7 +20,8 @@ class LocalRecord(Quantified):
     """A model on a machine of one user, in the format that was chosen for it.
 
     `context` tokens are held, `largest_context` would be; `ttft_s` is of a prompt of the length that the answer names.
-    `memory_bytes` are used on the first card of `capacity_bytes`, cache included, `host_bytes` beside cards.
+    `memory_bytes` are used on the first card of `capacity_bytes`, a full cache included and the system's own left out,
+    `host_bytes` beside cards.
     `download_bytes` are those of the file. `wide`: weights have at least 4 bits. `quality` is a sourced score, or that
     there is none. `commands` start it, by engine. `usd` is the price of the machine or of its cards (`covers`; None: it
     is there already), `item` what is bought.
@@ -126,7 +127,7 @@ def local_verdict(report: LocalReport) -> str:
     if report.buy:
         of = "cards alone" if r.covers == "card" else "the machine"
         return f"Buy {r.item} ({r.usd:,.0f} $, {of}): {what}."
-    where = "" if not r.host_bytes else f", {r.placement}"
+    where = f", {format_bytes(r.host_bytes)} of it in the computer's memory" if r.host_bytes else ""
     return f"Of {len(report.models)} models that {r.machine} runs, first: {what}{where}."
 
 

@@ -226,13 +226,10 @@ class _Room:
     ) -> _Room:
         """The room at a context. An engine's workspace is that of the whole model."""
         policies = cards[0][0].policies
-        sizes = [
-            (_layer_bytes(block, policies, context), _expert_bytes(block))
-            for repeat, block in graph.runs
-            for _ in range(repeat)
-        ]
-        whole = np.array([size for size, _ in sizes])
-        experts = np.array([size for _, size in sizes])
+        blocks = [block for _, block in graph.runs]
+        repeats = [repeat for repeat, _ in graph.runs]
+        known = {id(b): (_layer_bytes(b, policies, context), _expert_bytes(b)) for b in blocks}
+        whole, experts = np.repeat(np.array([known[id(b)] for b in blocks]).T, repeats, axis=1)
         ends = float(graph.weight_bytes()) - float(np.sum(list(_weights(graph))))
         rooms = []
         for i, (d, _) in enumerate(cards):

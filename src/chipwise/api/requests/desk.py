@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from chipwise.api.requests.field import NAMES, OBJECT, Asked, Reading, as_text, ask, figure
+from chipwise.api.requests.field import NAMES, OBJECT, Asked, Reading, as_text, ask, count_of, figure
 from chipwise.api.requests.parts import HOST_BYTES, HOST_MEMORY, shared
 from chipwise.catalog.machine import parse_machine
 from chipwise.catalog.override import Share
@@ -32,6 +32,7 @@ class LocalRequest(Asked):
     )
     use: str | None = ask("what for: chat, code, reasoning or vision; default: anything")
     models: str | None = ask("only these, separated by commas; default: what people run at desks", reading=NAMES)
+    most: int = ask("list at most this many models", 16)
     precision: str | None = ask("only this number format, as in q4_k_m; default: the widest that is fast enough")
     kv: str | None = ask("number format of the cache, as in q8_0; default: 16 bit")
     share: str | None = ask(
@@ -51,6 +52,7 @@ class LocalRequest(Asked):
             None if context is None else int(context),
             (self.use or "").strip().lower(),
             tuple(self.values["models"] or ()),
+            count_of(self.most, "--most", "models", 1000) or 16,
         )
         if self.have is None:
             if self.max_usd is None:
