@@ -159,7 +159,7 @@ def _holds(assembly: Assembly, index: int) -> str:
         apart = p.host_experts > p.host_layers
         if not p.host_layers:
             return f"experts of {routed} layers"
-        return f"{p.host_layers} layers" + (f" and experts of {routed} in all" if apart else "")
+        return f"{p.host_layers} layers" + (f", experts of {routed}" if apart else "")
     dealt = [n for n in p.cards if n]
     return f"{dealt[index]} layers" + (
         f", {dealt[index] - routed} of them without experts" if p.host_experts > p.host_layers else ""

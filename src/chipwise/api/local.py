@@ -20,21 +20,21 @@ from chipwise.catalog.chips import load_chips
 from chipwise.catalog.configs import find_config
 from chipwise.catalog.machine import Candidate, Machine, candidates, parse_machine
 from chipwise.catalog.price import Capex, load_capex
-from chipwise.catalog.runtime import runtimes_for
+from chipwise.catalog.runtime import load_runtimes, runtimes_for
 from chipwise.catalog.system import systems_for
 from chipwise.errors import InfeasibleError, UnknownNameError, UsageError
 from chipwise.report.desk import LocalRecord, LocalReport
+from chipwise.report.launch.desk import desk_commands
 from chipwise.report.records import PlanRecord, RefusalRecord
 from chipwise.search.assembly import Assembly
 from chipwise.search.deployments import LOCAL_FORMS
-from chipwise.units import format_bytes
+from chipwise.units import format_bytes, format_number
 from chipwise.workload.formats import GGML_BITS
 from chipwise.workload.gguf import GGUF
 from chipwise.workload.workload import Workload
 
 __all__ = ["USES", "Wish", "buy", "local", "this_machine"]
 
-ENGINE = "llama.cpp"
 LADDER = ("q8_0", "q6_k", "q5_k_m", "q4_k_m", "q3_k_m", "q2_k")
 """Formats tried, the widest first."""
 FEW_BITS = 6.0  # a checkpoint of fewer is run as it is stored
@@ -88,7 +88,7 @@ def local(machine: Machine, wish: Wish, terms: Terms | None = None) -> LocalRepo
     """
     terms = terms or Terms()
     records: list[LocalRecord] = []
-    refused: list[RefusalRecord] = []
+    refused: dict[str, RefusalRecord] = {}
     notes: dict[str, None] = {}
     wanted, rest = wish.candidates(), 0
     for narrow in (False, True):
@@ -100,19 +100,21 @@ def local(machine: Machine, wish: Wish, terms: Terms | None = None) -> LocalRepo
             found = _Walk(candidate, machine, wish, terms, narrow).found()
             if isinstance(found, RefusalRecord):
                 again.append(candidate)
-                if narrow:
-                    refused.append(found)
+                before = refused.get(candidate.model, found)
+                refused[candidate.model] = found if found.reason == before.reason else before
                 continue
             record, words = found
             records.append(record)
+            refused.pop(candidate.model, None)
             notes |= dict.fromkeys(words)
         wanted = again
     notes |= dict.fromkeys([f"{rest} more of them were not tried: --most"] if rest else [])
     if not records:
-        fastest = refused[0].detail if refused else "no model has this use"
+        # the last is the least able: what is in its way is in the way of all
+        least = next((f"{r.chip}: {r.detail}" for r in reversed(refused.values())), "no model has this use")
         raise InfeasibleError(
             f"{machine.name} runs none of {len(refused)} models so",
-            f"{fastest}; a smaller --min-tps or --context",
+            f"{least}; try a smaller --min-tps or --context",
         )
     return LocalReport(
         machine=machine.name,
@@ -122,7 +124,7 @@ def local(machine: Machine, wish: Wish, terms: Terms | None = None) -> LocalRepo
         max_usd=None,
         use=wish.use,
         models=tuple(replace(r, rank=i) for i, r in enumerate(records, 1)),
-        refused=tuple(refused),
+        refused=tuple(refused.values()),
         assumptions=(*_words(machine), *notes, *terms.said),
     )
 
@@ -189,8 +191,7 @@ class _Walk:
 
     def found(self) -> tuple[LocalRecord, tuple[str, ...]] | RefusalRecord:
         """The first that is fast enough, with notes, or why none is."""
-        best = 0.0
-        needed: float | None = None
+        best, why = 0.0, None
         for name, context, machine in self._ways():
             try:
                 tokens = self._most_tokens(name, machine)
@@ -203,17 +204,20 @@ class _Walk:
                     best = max(best, tokens)
                     continue
                 record = machine_record(asked, machine, assembly)
-            except InfeasibleError:
+            except InfeasibleError as error:
+                why = error
                 continue
-            except UsageError as error:
-                return RefusalRecord(self.candidate.model, "NO_RUNTIME", error.what)
             per_user = record.tokens_per_s_per_user
             assert per_user is not None
             if per_user.mid >= self.wish.min_tps:
-                return self._record(name, context, machine, assembly, record), machine_words(machine, assembly)
+                return self._record(name, context, machine, assembly, record), machine_words(
+                    machine, assembly
+                )
             best = max(best, per_user.mid)
         if best:
-            return RefusalRecord(self.candidate.model, "SLOW", f"at most {best:.2g} tokens/s")
+            return RefusalRecord(self.candidate.model, "SLOW", f"at most {format_number(best, 2)} tokens/s")
+        if why is not None and not why.reasons:
+            return RefusalRecord(self.candidate.model, "NO_RUNTIME", why.hint)
         needed = self.params * self._bits(self._formats()[-1]) / 8.0
         return RefusalRecord(self.candidate.model, "MEMORY", f"takes {format_bytes(needed)} and more")
 
@@ -259,7 +263,7 @@ class _Walk:
     def _placed(self, name: str | None, context: int, machine: Machine) -> tuple[Assembly, Context]:
         """Where it lies, and what one asks of it: a prompt in a context that could be full."""
         held = Workload(task="local", prompt_tokens=context - OUTPUT, output_tokens=OUTPUT)
-        terms = replace(self.terms, precision=name, runtime=self.terms.runtime or ENGINE)
+        terms = replace(self.terms, precision=name, runtime=self.terms.runtime or _engine())
         asked = terms.context(self.candidate.model, held, owned=True)
         assembly = assembled(asked, machine, terms)
         short = replace(held, prompt_tokens=min(PROMPT, context - OUTPUT))
@@ -302,17 +306,32 @@ class _Walk:
             placement=_where(machine, record),
             runtime=record.runtime,
             quality=UNSCORED,
-            commands=_commands(self.candidate, record, context, machine, assembly, self.terms.kv),
+            commands=desk_commands(
+                self.candidate,
+                record,
+                context,
+                assembly.placement,
+                [r.id for r in runtimes_for(machine.cards[0][0])],
+                processor=machine.cards[0][0].kind == "cpu",
+            ),
             machine=machine.name,
             basis=per_user.basis,
             parts=record.parts,
         )
 
 
+def _engine() -> str:
+    """The engine that figures are of: the first made for files of desks that shares a model with the host."""
+    able = (r for r in load_runtimes().values() if "gguf" in r.made_for and r.offload and r.offload.alone)
+    return next(able).id
+
+
 def _named(name: str, known: Mapping[str, Candidate]) -> Candidate:
     """A model that the user named, with the names of engines where the table has them."""
     found = find_config(name)
-    own = known.get(found.name) or next((c for n, c in known.items() if find_config(n).name == found.name), None)
+    own = known.get(found.name) or next(
+        (c for n, c in known.items() if find_config(n).name == found.name), None
+    )
     return own or Candidate(found.name, "", ())
 
 
@@ -352,37 +371,6 @@ def _ordered() -> tuple[str, ...]:
         "order: formats of 4 bits and more, then parameters (of experts the geometric mean of all and active ones), "
         f"doubled for every {DOUBLING_MONTHS:g} months by which a model is younger (densing law, Xiao et al. 2025)",
     )
-
-
-def _commands(
-    c: Candidate, record: PlanRecord, context: int, machine: Machine, assembly: Assembly, kv: str | None
-) -> dict[str, str]:
-    """The command lines that start it, by engine; none for a model without known files."""
-    found: dict[str, str] = {}
-    p, name = assembly.placement, record.precision.upper()
-    stored = record.precision in ("mxfp4",)
-    if c.gguf:
-        parts = [f"llama-server -hf {c.gguf}" + ("" if stored else f":{name}"), f"-c {context}"]
-        processor = machine.cards[0][0].kind == "cpu"
-        parts.append(f"-ngl {0 if processor else 99 if not p.host_layers else sum(p.cards)}")
-        if p.host_experts > p.host_layers:
-            parts.append(f"--n-cpu-moe {p.host_experts}")
-        if len([n for n in p.cards if n]) > 1:
-            parts.append(f"-ts {','.join(map(str, p.cards))}")
-        if "--no-op-offload" in record.note:
-            parts.append("--no-op-offload")
-        if kv and record.kv not in ("fp16", "bf16"):
-            parts.append(f"-fa on -ctk {record.kv} -ctv {record.kv}")
-        found["llama.cpp"] = " ".join(parts)
-        found["LM Studio"] = f"lms get {c.gguf}" + ("" if stored else f"@{record.precision}")
-    if c.ollama and record.precision in ("q4_k_m", "mxfp4"):
-        found["Ollama"] = f"ollama run {c.ollama}"
-    elif c.gguf:
-        found["Ollama"] = f"ollama run hf.co/{c.gguf}" + ("" if stored else f":{name}")
-    if c.mlx and any(r.id == "mlx" for r in runtimes_for(machine.cards[0][0])):
-        bits = "" if stored else f"-{min(8, max(3, round(GGML_BITS[GGUF[record.precision]] - 0.4)))}bit"
-        found["MLX"] = f"mlx_lm.server --model {c.mlx}{bits}"
-    return found
 
 
 def _offered(max_usd: float) -> list[tuple[Capex, Machine, str]]:

@@ -189,7 +189,12 @@ def _desk() -> Mapping[str, Any]:
 def candidates() -> tuple[Candidate, ...]:
     """The models that `local` looks through, in the order of the table."""
     return tuple(
-        Candidate(name, row["published"], tuple(row["uses"]), *(row.get(key, "") for key in ("ollama", "gguf", "mlx")))
+        Candidate(
+            name,
+            row["published"],
+            tuple(row["uses"]),
+            *(row.get(key, "") for key in ("ollama", "gguf", "mlx")),
+        )
         for name, row in _desk()["model"].items()
     )
 

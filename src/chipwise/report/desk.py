@@ -151,4 +151,6 @@ def local_view(report: LocalReport, *, everything: bool = False) -> Table:
 
 
 def _commands(commands: Mapping[str, str]) -> list[str]:
-    return [f"{'#1 ' if i == 0 else '   '}{engine}: {text}" for i, (engine, text) in enumerate(commands.items())]
+    return [
+        f"{'#1 ' if i == 0 else '   '}{engine}: {text}" for i, (engine, text) in enumerate(commands.items())
+    ]

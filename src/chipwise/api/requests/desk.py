@@ -22,7 +22,9 @@ __all__ = ["LocalRequest"]
 class LocalRequest(Asked):
     """What a machine of one's own can run, in which format and how fast, with the commands; or what to buy."""
 
-    have: str | None = ask("the machine: rtx-4090, 2xrtx-3090, m4-max:64gb, rtx-4090+epyc-9654, or auto for this one")
+    have: str | None = ask(
+        "the machine: rtx-4090, 2xrtx-3090, m4-max:64gb, rtx-4090+epyc-9654, or auto for this one"
+    )
     host_memory: str | None = ask(HOST_MEMORY, reading=HOST_BYTES)
     max_usd: float | None = ask("what to buy for at most this many dollars, in place of --have")
     min_tps: float = ask("at least this many tokens per second", 10.0)
@@ -31,9 +33,13 @@ class LocalRequest(Asked):
         reading=figure("", low=512, high=1e8),
     )
     use: str | None = ask("what for: chat, code, reasoning or vision; default: anything")
-    models: str | None = ask("only these, separated by commas; default: what people run at desks", reading=NAMES)
+    models: str | None = ask(
+        "only these, separated by commas; default: what people run at desks", reading=NAMES
+    )
     most: int = ask("list at most this many models", 16)
-    precision: str | None = ask("only this number format, as in q4_k_m; default: the widest that is fast enough")
+    precision: str | None = ask(
+        "only this number format, as in q4_k_m; default: the widest that is fast enough"
+    )
     kv: str | None = ask("number format of the cache, as in q8_0; default: 16 bit")
     share: str | None = ask(
         "what other work leaves of the chip, as in gpu=60%,memory=16GB (a renderer, a desktop, a second model)",

@@ -153,9 +153,7 @@ def _counts(text: str, option: str) -> tuple[int, ...]:
     return tuple(dict.fromkeys(whole(part, option, low=1, high=1e6) for part in split(text)))
 
 
-HOST_MEMORY = (
-    "memory beside a card for what it does not hold, as in 128GB, of the processor named or the usual one"
-)
+HOST_MEMORY = "memory of the computer around a card, for what the card has no room for, as in 128GB"
 HOST_BYTES = Reading(memory_bytes, as_word, (NUMBER,))
 SPREAD = Reading(_spread, as_text, (NUMBER, OBJECT))
 PERCENTILE = Reading(_percentile, as_word, (NUMBER,))
