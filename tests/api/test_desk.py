@@ -97,7 +97,7 @@ def test_more_on_the_host_is_slower_and_too_much_is_refused() -> None:
 def test_a_plan_uses_all_parts_at_once() -> None:
     report = cw.plan(ROUTED, task="local", have="1xrtx-4090,1xepyc-9654", evidence="none")
     assert "rtx-4090+epyc-9654" in {p.chip for p in report.plans}
-    with pytest.raises(UsageError, match="host-memory"):
+    with pytest.raises(UsageError, match="host_memory"):
         cw.plan(ROUTED, task="local", host_memory="64GB")
 
 

@@ -34,6 +34,11 @@ __all__ = [
 DESK = "catalog/data/desk.toml"
 
 COUNTED = re.compile(r"\d+\s*[xX×*]\s*-?\s*\S")
+UNNAMED = re.compile(
+    r"(?:cpu|ram|ddr\d)(?:[- ]+(?:cpu|ram|ddr\d))*(?:[- ]+(\d+\s*gi?b))?|(\d+\s*gi?b)(?:[- ]+(?:cpu|ram|ddr\d))*",
+    re.IGNORECASE,
+)
+"""A processor that is not named, or its memory alone: `cpu`, `128gb-ddr5`."""
 PART = re.compile(r"(?:(\d+)\s*[xX×*]\s*-?\s*)?(\S.*)")
 SEPARATED = re.compile(r"\s*(?:,|\+(?=\s*[^\s,]))\s*")
 MOST = 64
@@ -93,12 +98,21 @@ def memory_bytes(text: str, what: str) -> float:
 def parse_machine(text: str, host_memory: float | None = None) -> Machine:
     """Cards and processor of `2xrtx-3090+epyc-9654` (also with commas), a chip or an option of one (`m4-max:64gb`).
 
-    `host_memory` bytes are the processor's: of the one that is named, else of the usual one of such a machine. Without
-    it a processor holds what it can address, and a card alone uses no memory but its own. Raises `UsageError` for what
+    A part `cpu`, or memory as in `rtx-4090+128gb-ddr5`, is the usual processor of such a machine. `host_memory` bytes
+    are the processor's: of the one that is named, else of the usual one. Without it a processor holds what it can
+    address, and a card alone uses no memory but its own. Raises `UsageError` for what
     is no machine, `UnknownNameError` for a chip or option that does not exist.
     """
     counts: dict[str, tuple[Chip, int]] = {}
+    usual = False
     for part in SEPARATED.split(text.strip()):
+        unnamed = UNNAMED.fullmatch(part.strip())
+        if unnamed is not None and counts:
+            usual = True
+            size = next((group for group in unnamed.groups() if group), None)
+            if size is not None:
+                host_memory = memory_bytes(size, "memory of the computer")
+            continue
         match = PART.fullmatch(part.strip())
         if match is None:
             raise UsageError(f"cannot read '{shorten(text)}' as a machine", "as in rtx-4090 or 2xrtx-3090")
@@ -116,6 +130,8 @@ def parse_machine(text: str, host_memory: float | None = None) -> Machine:
         chip, sockets = processors[0]
         return Machine(((chip if host_memory is None else with_memory(chip, host_memory), sockets),))
     host = Host(*processors[0]) if processors else None
+    if host is None and usual and host_memory is None:
+        host = Host(_usual(cards[0][0]), assumed=True)
     if host_memory is not None:
         unified = next((c for c, _ in cards if _unified(c)), None)
         if unified is not None:

@@ -10,7 +10,8 @@
                         kernels_of, latent_as, converts, made_for, published_as, also, narrow_cache:
                         see `Runtime`
 [runtime.ID.policies]   figure = value, or { is = value, source = ..., grade = ..., note = ... }
-[runtime.ID.offload]    holds, streams_from, micro_batch, second_socket, unequal, alone: see `Offload`
+[runtime.ID.offload]    holds, streams_from, micro_batch, second_socket, unequal, matrix_units,
+                        alone: see `Offload`
 [[runtime.ID.tier]]     from_bytes, chips, except, and the figures that differ there
 [[runtime.ID.on]]       chips, native, mixed ("int4/fp8": weights/activations), weights_only, kv, half
 ```
@@ -53,7 +54,8 @@ _COUNTS = ("kv_block_tokens", "max_batched_tokens", "max_sequences", "stream_int
 _SHARES = ("memory_share", "kv_reserved_share")
 _CITED = ("source", "grade", "note")
 _OFFLOAD: dict[str, Any] = {
-    "streams_from": 0, "micro_batch": 512, "second_socket": 0.0, "unequal": False, "alone": True,
+    "streams_from": 0, "micro_batch": 512, "second_socket": 0.0, "unequal": False,
+    "matrix_units": True, "alone": True,
 }  # fmt: skip
 
 

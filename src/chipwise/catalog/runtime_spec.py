@@ -158,7 +158,8 @@ class Offload:
     `streams_from` tokens of a pass on (0: never) products of weights there are made on the first card, which fetches
     these over its bus for every `micro_batch` tokens. `second_socket` is what another socket adds to the memory speed
     of the first (0: it is left idle), each with a copy of what lies there. `unequal`: cards of several kinds share a
-    model by layers. `alone`: it runs models without a host part too.
+    model by layers. `matrix_units`: products of the host use those of the processor, else its vector
+    lanes. `alone`: it runs models without a host part too.
     """
 
     holds: frozenset[str]
@@ -166,6 +167,7 @@ class Offload:
     micro_batch: int
     second_socket: float
     unequal: bool
+    matrix_units: bool
     alone: bool
     provenance: Provenance
 

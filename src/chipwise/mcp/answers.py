@@ -71,8 +71,8 @@ LOCAL = Short(
     LocalRecord,
     DESK,
     "A model on a machine of one user, in the format chosen for it. `tokens_per_s` of one user and `ttft_s` as ranges, "
-    "`memory_gb` on the first card, `host_gb` in the memory of the computer; `commands` start it, by engine; `usd` is its price where one "
-    "asked what to buy.",
+    "`memory_gb` on the first card, `host_gb` in the memory of the computer; `commands` start it, by engine; `usd` is "
+    "its price where one asked what to buy.",
 )
 TRAIN = Short(
     "TrainLine",

@@ -129,7 +129,7 @@ class Assembly:
         value = step.tokens * float(first.graph.model.hidden) * ACTIVATION_BYTES
         hops = float(len(self.cards) - 1)
         if self.host is not None:
-            numbers = _sockets(rates[-1], 1.0 + self.offload.second_socket * (self.host.sockets - 1))
+            numbers = _sockets(rates[-1], self.offload, self.host.sockets)
             least = self.offload.streams_from
             streams: Real = np.where(np.asarray(step.tokens) >= least, 1.0, 0.0) if least else 0.0
             here = self.host.deployment.chip.id
@@ -306,7 +306,11 @@ def _free(graph: Graph, d: Deployment, context: float) -> float:
 
 
 def _pooled(d: Deployment, sockets: int, offload: Offload) -> Deployment:
-    """A processor with the memory of all sockets, unless each holds a copy."""
+    """A processor with the memory of all sockets, unless each holds a copy, and the units that the software uses."""
+    if not offload.matrix_units:
+        lanes = d.device.vector_flops_per_s
+        slower = {name: np.minimum(rate, lanes) for name, rate in d.device.matrix.items()}
+        d = replace(d, device=replace(d.device, matrix=slower))
     if sockets == 1 or offload.second_socket > 0:
         return d
     return replace(d, device=replace(d.device, memory_bytes=d.device.memory_bytes * sockets))
@@ -318,10 +322,16 @@ def _bus(d: Deployment) -> float:
     return host.bytes_per_s if host is not None and host.bytes_per_s else 31.5e9
 
 
-def _sockets(numbers: tuple[CostParameters, Overheads], sockets: float) -> tuple[CostParameters, Overheads]:
+def _sockets(
+    numbers: tuple[CostParameters, Overheads], offload: Offload, sockets: int
+) -> tuple[CostParameters, Overheads]:
+    """The numbers of a processor with what further sockets add; vector lanes have no tile to fill."""
     costs, overheads = numbers
-    if isinstance(costs, CpuModel) and sockets != 1.0:
-        costs = replace(costs, numbers=replace(costs.numbers, sockets=sockets))
+    if isinstance(costs, CpuModel):
+        more = 1.0 + offload.second_socket * (sockets - 1)
+        costs = replace(costs, numbers=replace(costs.numbers, sockets=more))
+        if not offload.matrix_units:
+            costs = replace(costs, cores=replace(costs.cores, rows=1.0))
     return costs, overheads
 
 
