@@ -16,6 +16,7 @@ __all__ = ["table", "tables"]
 
 SHOWN: Mapping[type, Callable[[Any], Table | tuple[Table, ...]]] = {
     FitReport: fit.fit_view,
+    desk.LocalReport: desk.local_view,
     kernel.KernelReport: kernel.kernel_view,
     kernel.AmdahlReport: kernel.amdahl_view,
     operators.OperatorsReport: operators.operators_view,
@@ -56,8 +57,6 @@ def tables(report: Any, command: str = "", *, everything: bool = False) -> tuple
         first = training.train_view(report, command if several else "", everything=everything)
         alone = training.layout_views(report.plans[0]) if len(report.plans) == 1 else ()
         return (first, *alone, *((training.scaling_view(report),) if report.scaling else ()))
-    if isinstance(report, desk.LocalReport):
-        return (desk.local_view(report, everything=everything),)
     if type(report) not in SHOWN:
         raise TypeError(f"{type(report).__name__} is not an answer of chipwise")
     found = SHOWN[type(report)](report)
