@@ -18,7 +18,7 @@ from chipwise.parallel.placement import Offloaded
 from chipwise.predict.passes import Requests
 from chipwise.predict.service import Loads, Prediction
 from chipwise.report.assemble import Fleet, memory_record, model_record, rank_plans, workload_record
-from chipwise.report.records import PartRecord, PlanRecord, PlanReport
+from chipwise.report.records import PartRecord, PlacedRecord, PlanRecord, PlanReport
 from chipwise.search.assembly import Assembly, assemble
 from chipwise.search.deployments import deployments
 from chipwise.search.space import Deployment, Group
@@ -125,13 +125,19 @@ def machine_record(
     seconds = assembly.seconds(decode(1.0, at), rates)
     parts = part_records(assembly, context.workload.context, seconds)
     said = "; ".join(f"{p.chip}: {p.holds}" for p in parts)
-    said = "; ".join(filter(None, (said, "prompts on the processor (--no-op-offload)" if kept else "")))
+    said = "; ".join(filter(None, (said, "prompts on the processor too" if kept else "")))
     return replace(
         record,
         chip=machine.name,
         chips=sum(n for _, n in machine.cards),
         note="; ".join(filter(None, (record.note, said))),
         parts=parts,
+        placed=PlacedRecord(
+            assembly.placement.cards,
+            assembly.placement.host_layers,
+            assembly.placement.host_experts,
+            kept or (assembly.host is not None and not assembly.offload.streams_from),
+        ),
     )
 
 
@@ -186,15 +192,23 @@ def _deployed(
     if len(machine.cards) > 1 and not runtime.offload.unequal:
         return [], None, f"{runtime.name} joins no cards of several kinds"
 
-    def on(chip: Chip) -> tuple[Deployment | None, str]:
-        offered, refused = deployments(graph.model, (chip,), runtime.id, local=True, policy=terms.policy)
+    def on(chip: Chip, *, local: bool = True) -> tuple[Deployment | None, str]:
+        offered, refused = deployments(graph.model, (chip,), runtime.id, local=local, policy=terms.policy)
         return (offered[0], "") if offered else (None, f"{chip.id}: {refused[0][2]}")
 
     cards: list[tuple[Deployment, int]] = []
     for chip, count in machine.cards:
-        found, no = on(terms.shared(chip))
+        # more than a desk holds are in a box or a server
+        for local in (True, False):
+            found, no = on(terms.card(chip), local=local)
+            domain = 0.0 if found is None else float(np.asarray(found.device.domain))
+            if count <= domain or (found is None and no):
+                break
         if found is None:
             return [], None, no
+        if count > domain:
+            joined = f"joins {domain:g}" if domain > 1 else "is joined to no other"
+            return [], None, f"{chip.id} {joined} in a machine"
         cards.append((found, count))
     if machine.host is None:
         return cards, None, ""

@@ -17,7 +17,7 @@ from chipwise.api.desk import assembled, machine_record, machine_words, token_s
 from chipwise.api.loaded import Loaded, load_generating
 from chipwise.api.placing import Terms
 from chipwise.catalog.chips import load_chips
-from chipwise.catalog.configs import find_config
+from chipwise.catalog.configs import named_config
 from chipwise.catalog.machine import Candidate, Machine, candidates, parse_machine
 from chipwise.catalog.price import Capex, load_capex
 from chipwise.catalog.runtime import load_runtimes, runtimes_for
@@ -63,8 +63,10 @@ class Wish:
     most: int = 16
 
     def candidates(self) -> list[Candidate]:
-        """The models that come into question, those expected to be most able first. Raises `UsageError` for a use that
-        no model has, `UnknownNameError` for an unknown model."""
+        """The models that come into question, as they were named or those expected to be most able first.
+
+        Raises `UnknownNameError` for an unknown model or a use that no model has.
+        """
         if self.use and self.use not in USES:
             raise UnknownNameError("use", self.use, USES, f"one of {', '.join(USES)}")
         known = {c.model: c for c in candidates()}
@@ -133,22 +135,22 @@ def buy(max_usd: float, wish: Wish, terms: Terms | None = None) -> LocalReport:
     """Machines and cards that a budget buys, each with the most able model that it runs as fast as is wished; the most
     able first, of equal ones the cheapest. Raises `InfeasibleError` where nothing does."""
     terms = terms or Terms()
-    found: list[tuple[float, LocalRecord]] = []
+    found: list[tuple[int, LocalRecord]] = []
     wanted = wish.candidates()
     for price, machine, item in _offered(max_usd):
-        for candidate in wanted:
+        for place, candidate in enumerate(wanted):
             record = _Walk(candidate, machine, wish, terms).found()
             if isinstance(record, RefusalRecord):
                 continue
             bought = replace(record[0], item=item, usd=price.usd, covers=price.covers)
-            found.append((_able(candidate), bought))
+            found.append((place, bought))
             break
     if not found:
         raise InfeasibleError(
             f"nothing for {max_usd:,.0f} $ runs these models at {wish.min_tps:g} tokens/s",
             "a larger --max-usd, a smaller --min-tps or --context, or other --models",
         )
-    found.sort(key=lambda pair: (-pair[0], pair[1].usd or 0.0))
+    found.sort(key=lambda pair: (pair[0], pair[1].usd or 0.0))
     return LocalReport(
         machine="",
         context=wish.contexts[0],
@@ -310,7 +312,6 @@ class _Walk:
                 self.candidate,
                 record,
                 context,
-                assembly.placement,
                 [r.id for r in runtimes_for(machine.cards[0][0])],
                 processor=machine.cards[0][0].kind == "cpu",
             ),
@@ -328,9 +329,9 @@ def _engine() -> str:
 
 def _named(name: str, known: Mapping[str, Candidate]) -> Candidate:
     """A model that the user named, with the names of engines where the table has them."""
-    found = find_config(name)
+    found = named_config(name)
     own = known.get(found.name) or next(
-        (c for n, c in known.items() if find_config(n).name == found.name), None
+        (c for n, c in known.items() if named_config(n).name == found.name), None
     )
     return own or Candidate(found.name, "", ())
 

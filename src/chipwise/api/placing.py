@@ -12,7 +12,7 @@ from chipwise.api.tactics import Tactics
 from chipwise.calibrate.parameters import Parameters, shipped_parameters
 from chipwise.catalog.chip import Chip
 from chipwise.catalog.machine import joined
-from chipwise.catalog.override import Share, told
+from chipwise.catalog.override import Share, told, with_figures
 from chipwise.catalog.price import Pricing
 from chipwise.catalog.snapshot import today as day
 from chipwise.errors import InfeasibleError
@@ -56,6 +56,10 @@ class Terms:
     def shared(self, chip: Chip) -> Chip:
         """What other work leaves of a chip."""
         return self.share.of(chip)
+
+    def card(self, chip: Chip) -> Chip:
+        """A card of a machine with the user's figures, and what other work leaves of it."""
+        return self.shared(with_figures(chip, self.changes) if self.changes else chip)
 
     @property
     def said(self) -> tuple[str, ...]:

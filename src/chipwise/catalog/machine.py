@@ -156,7 +156,8 @@ def with_memory(chip: Chip, size: float) -> Chip:
             field="host_memory",
         )
     sized = with_figures(chip, {"memory": f"{size:.0f}B"})
-    return replace(sized, id=f"{chip.id.partition(':')[0]}:{size / 2**30:.4g}gb", name=chip.name)
+    base = chip.id.partition(":")[0]
+    return replace(sized, id=f"{base}:{size / 2**30:.4g}gb", name=chip.name, like=chip.software_id)
 
 
 def _part(name: str) -> Chip:

@@ -23,9 +23,10 @@ SETTABLE: Mapping[str, str] = {
     "scaleout": "B/s",
     "host": "B/s",
     "tdp": "W",
+    "system": "B",
 } | dict.fromkeys(("fp32", "tf32", "bf16", "fp16", "fp8", "int8", "fp4", "int4"), "FLOP/s")
 """What `--set` takes, with the dimension of each: memory capacity and bandwidth (`hbm` is `bandwidth`), links
-per direction, matrix peaks by data type."""
+per direction, matrix peaks by data type; `system` is what display and operating system keep of the memory."""
 
 
 def told(changes: Mapping[str, str] | None, what: str = "chips") -> tuple[str, ...]:
@@ -101,7 +102,7 @@ def with_figures(chip: Chip, changes: Mapping[str, str]) -> Chip:
     for name, text in changes.items():
         if name not in SETTABLE:
             raise UnknownNameError("figure to set", name, SETTABLE, f"one of {', '.join(SETTABLE)}")
-        value = parse_quantity(text, SETTABLE[name], name, low=1.0, high=1e20)
+        value = parse_quantity(text, SETTABLE[name], name, low=0.0 if name == "system" else 1.0, high=1e20)
         if name == "memory":
             memory = replace(memory, label_bytes=value, usable_bytes=value)
         elif name in ("hbm", "bandwidth"):
@@ -110,6 +111,8 @@ def with_figures(chip: Chip, changes: Mapping[str, str]) -> Chip:
             links["link"] = replace(links["link"] or Link("given", value), pairwise_bytes_per_s=value)
         elif name in links:
             links[name] = replace(links[name] or Link("given", None, domain=8), bytes_per_s=value)
+        elif name == "system":
+            fields["system_bytes"] = value
         elif name == "scaleout":
             fields["scaleout_bytes_per_s"] = value
         elif name == "tdp":

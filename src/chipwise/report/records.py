@@ -27,6 +27,7 @@ __all__ = [
     "ModelRecord",
     "NearestRecord",
     "PartRecord",
+    "PlacedRecord",
     "PlanRecord",
     "PlanReport",
     "PriceRecord",
@@ -277,6 +278,17 @@ class PartRecord:
 
 
 @dataclass(frozen=True, slots=True)
+class PlacedRecord:
+    """Where parts of a model lie in a machine: layers of each kind of card, the first layers whole on the host, the
+    first layers whose routed experts are; `prompts_on_host`: the processor works on its part of prompts too."""
+
+    cards: tuple[int, ...]
+    host_layers: int
+    host_experts: int
+    prompts_on_host: bool
+
+
+@dataclass(frozen=True, slots=True)
 class PlanRecord(Quantified):
     """A plan and what it is predicted to do. Throughput is of all replicas at the load asked for, or full.
 
@@ -289,7 +301,7 @@ class PlanRecord(Quantified):
     chips, `replica_hosts` those that one replica spans, over a network of `network_bytes_per_s` a chip each way (None:
     none is known), `energy` what they draw (None: no power limit is known). `converted`: weights are not as the
     checkpoint has them, although no format was asked for. `parts` are the cards and the processor of a machine that
-    share the model (none: it lies on one kind of chip); `memory` is then that of the first.
+    share the model (none: it lies on one kind of chip), as `placed` says; `memory` is then that of the first.
     """
 
     rank: int
@@ -336,6 +348,7 @@ class PlanRecord(Quantified):
     on_front: bool = False
     ties: tuple[int, ...] = ()
     parts: tuple[PartRecord, ...] = ()
+    placed: PlacedRecord | None = None
 
     def keeps_targets(self, confidence: float) -> bool:
         """Whether the targets hold with that probability; ends of intervals have three digits."""

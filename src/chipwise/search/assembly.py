@@ -127,7 +127,7 @@ class Assembly:
         first, overheads = self.cards[0], rates[0][1]
         link = _bus(first.deployment) * overheads.link_share
         value = step.tokens * float(first.graph.model.hidden) * ACTIVATION_BYTES
-        hops = float(len(self.cards) - 1)
+        hops: Real = float(len(self.cards) - 1)
         if self.host is not None:
             numbers = _sockets(rates[-1], self.offload, self.host.sockets)
             least = self.offload.streams_from

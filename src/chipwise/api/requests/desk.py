@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from chipwise.api.requests.field import NAMES, OBJECT, Asked, Reading, as_text, ask, count_of, figure
+from chipwise.api.requests.field import NAMES, OBJECT, PAIRS, Asked, Reading, as_text, ask, count_of, figure
 from chipwise.api.requests.parts import HOST_BYTES, HOST_MEMORY, shared
 from chipwise.catalog.machine import parse_machine
 from chipwise.catalog.override import Share
@@ -41,6 +41,10 @@ class LocalRequest(Asked):
         "only this number format, as in q4_k_m; default: the widest that is fast enough"
     )
     kv: str | None = ask("number format of the cache, as in q8_0; default: 16 bit")
+    policy: str | None = ask("figures of the engine, as in reserved_bytes=0,memory_share=0.9", reading=PAIRS)
+    set_: str | None = ask(
+        "figures of the chip, as in system=0GB for a card without a display", name="set", reading=PAIRS
+    )
     share: str | None = ask(
         "what other work leaves of the chip, as in gpu=60%,memory=16GB (a renderer, a desktop, a second model)",
         reading=Reading(shared, as_text, (OBJECT,)),
@@ -82,4 +86,10 @@ class LocalRequest(Asked):
         """What this says of the terms of a verb."""
         from chipwise.api.placing import Terms
 
-        return Terms(self.precision, self.kv, share=self.values["share"] or Share())
+        return Terms(
+            self.precision,
+            self.kv,
+            policy=self.values["policy"] or {},
+            changes=self.values["set_"] or {},
+            share=self.values["share"] or Share(),
+        )

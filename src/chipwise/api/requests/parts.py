@@ -268,7 +268,9 @@ class Software(Asked):
     policy: str | None = ask(
         "figures of the runtime, as in memory_share=0.95,max_sequences=64", reading=PAIRS
     )
-    set_: str | None = ask("figures of the chip, as in hbm=4TB/s,bf16=1.2PFLOPS", name="set", reading=PAIRS)
+    set_: str | None = ask(
+        "figures of the chip, as in hbm=4TB/s,bf16=1.2PFLOPS, or system=0GB", name="set", reading=PAIRS
+    )
     share: str | None = ask(
         "what other work leaves of the chip, as in gpu=60%,memory=16GB (a renderer, a desktop, a second model)",
         reading=Reading(shared, as_text, (OBJECT,)),

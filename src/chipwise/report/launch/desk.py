@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from chipwise.catalog.machine import Candidate
-from chipwise.parallel.placement import Placement
 from chipwise.report.records import PlanRecord
 from chipwise.workload.formats import GGML_BITS
 from chipwise.workload.gguf import GGUF
@@ -20,7 +19,6 @@ def desk_commands(
     c: Candidate,
     record: PlanRecord,
     context: int,
-    placement: Placement,
     runtimes: Collection[str],
     *,
     processor: bool = False,
@@ -33,7 +31,7 @@ def desk_commands(
     tag = record.precision.upper()
     if c.gguf:
         file = c.gguf if only else f"{c.gguf}:{tag}"
-        found["llama.cpp"] = f"llama-server -hf {file} -c {context}{_placed(record, placement, processor)}"
+        found["llama.cpp"] = f"llama-server -hf {file} -c {context}{_placed(record, processor)}"
         found["LM Studio"] = f"lms get {c.gguf}" + ("" if only else f"@{record.precision}")
     if c.ollama and record.precision in DEFAULTS:
         found["Ollama"] = f"ollama run {c.ollama}"
@@ -44,16 +42,15 @@ def desk_commands(
     return found
 
 
-def _placed(record: PlanRecord, p: Placement, processor: bool) -> str:
+def _placed(record: PlanRecord, processor: bool) -> str:
     """What llama-server is told of where parts lie and of the cache."""
-    layers = 99 if not p.host_layers else sum(p.cards)
-    options = f" -ngl {0 if processor else layers}"
-    if p.host_experts > p.host_layers:
-        options += f" --n-cpu-moe {p.host_experts}"
-    if sum(n > 0 for n in p.cards) > 1:
-        options += f" -ts {','.join(map(str, p.cards))}"
-    if "--no-op-offload" in record.note:
-        options += " --no-op-offload"
+    p = record.placed
+    layers = 0 if processor else 99 if p is None or not p.host_layers else sum(p.cards)
+    options = f" -ngl {layers}"
+    if p is not None:
+        options += f" --n-cpu-moe {p.host_experts}" if p.host_experts > p.host_layers else ""
+        options += f" -ts {','.join(map(str, p.cards))}" if sum(n > 0 for n in p.cards) > 1 else ""
+        options += " --no-op-offload" if p.prompts_on_host else ""
     if record.kv not in ("fp16", "bf16", "fp32"):
         options += f" -fa on -ctk {record.kv} -ctv {record.kv}"
     return options
