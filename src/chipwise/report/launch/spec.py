@@ -11,6 +11,7 @@ __all__ = [
     "Latent",
     "LaunchFile",
     "Machine",
+    "Placed",
     "Network",
     "Rope",
     "Router",
