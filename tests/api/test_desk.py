@@ -190,6 +190,20 @@ def test_local_walks_formats_and_contexts() -> None:
     assert small.context == 4096
 
 
+@pytest.mark.parametrize("machine", ["2xm3-ultra:512gb", "2xdgx-spark"])
+def test_joined_machines_share_layers(machine: str) -> None:
+    found = cw.local(have=machine, models="llama-3.3-70b", precision="q4_k_m", min_tps=2).models[0]
+    assert "--rpc HOST2:" in found.commands["llama.cpp"]
+    with pytest.raises(InfeasibleError, match="runs none"):
+        cw.local(have="9xm3-ultra", models="llama-3.3-70b")
+
+
+def test_a_card_without_a_display_has_more_room() -> None:
+    chip = {"have": "rtx-4060-laptop", "models": "qwen3-8b", "precision": "q4_k_m"}
+    desk, bare = (cw.local(**chip, **more).models[0] for more in ({}, {"set": "system=0GB"}))
+    assert bare.largest_context > desk.largest_context
+
+
 def test_a_use_and_a_mac() -> None:
     found = cw.local(have="m4-max:64gb", use="code", most=3)
     assert all(r.commands.get("MLX", "mlx_lm").startswith("mlx_lm") for r in found.models)

@@ -51,6 +51,9 @@ def _placed(record: PlanRecord, processor: bool) -> str:
         options += f" --n-cpu-moe {p.host_experts}" if p.host_experts > p.host_layers else ""
         options += f" -ts {','.join(map(str, p.cards))}" if sum(n > 0 for n in p.cards) > 1 else ""
         options += " --no-op-offload" if p.prompts_on_host else ""
+    if record.replica_hosts > 1:
+        # each of the others runs rpc-server
+        options += " --rpc " + ",".join(f"HOST{i}:50052" for i in range(2, record.replica_hosts + 1))
     if record.kv not in ("fp16", "bf16", "fp32"):
         options += f" -fa on -ctk {record.kv} -ctv {record.kv}"
     return options
