@@ -33,6 +33,7 @@ __all__ = [
     "kernel",
     "launch",
     "load",
+    "local",
     "match",
     "models",
     "offers",

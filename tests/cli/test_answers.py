@@ -31,6 +31,7 @@ COMMANDS = {
     "compare": ("compare", MODEL, "--chips", "h100-sxm5-80gb,a100-sxm4-80gb"),
     "fit": ("fit", MODEL, "--chip", "h100-sxm5-80gb,l4"),
     "estimate": ("estimate", MODEL, "--chip", "h100-sxm5-80gb"),
+    "local": ("local", "--have", "rtx-4090", "--most", "3"),
     "explain": ("explain", MODEL, "--chip", "h100-sxm5-80gb"),
     "chips list": ("chips", "list"),
     "chips show": ("chips", "show", "h100-sxm5-80gb"),

@@ -28,6 +28,7 @@ CALLS: dict[str, dict[str, Any]] = {
     "estimate": {"model": SMALL, "chip": "h100-sxm5-80gb", "concurrency": 32},
     "explain": {"model": MODEL, "chip": "h200-sxm-141gb", "tp": 8},
     "compare": {"model": SMALL, "chips": "l4,h100-sxm5-80gb"},
+    "local": {"have": "rtx-4090", "host_memory": "64GB"},
     "train": {"model": SMALL, "tokens": "100B", "counts": "8,64"},
     "kernel": {"op": "gemm", "chips": "h100-sxm5-80gb,tpu-v5e", "m": 512, "n": 4096, "k": 4096},
     "evidence": {"search": "h200 llama2-70b server"},

@@ -12,7 +12,7 @@ from chipwise import __version__
 from chipwise.api.loaded import models
 from chipwise.api.requests.planning import AUTO
 from chipwise.calibrate.parameters import shipped_parameters
-from chipwise.catalog.chips import load_chips
+from chipwise.catalog.chips import get_chip, load_chips
 from chipwise.catalog.offer import load_offers
 from chipwise.catalog.published import load_inference_results
 from chipwise.catalog.runtime import load_runtimes
@@ -75,7 +75,19 @@ def with_own_chips(given: Mapping[str, Any]) -> dict[str, Any]:
         return dict(given)
     from chipwise.measure.machine import owned
 
-    return {**given, "have": owned(devices())}
+    found = devices()
+    meant = {**given, "have": owned(found)}
+    hosts = [get_chip(m.chip).host for m in found.machines if m.chip]
+    apart = all(host is not None and host.name.startswith("PCIe") for host in hosts)
+    if (
+        apart
+        and found.host.memory
+        and given.get("task", "local") == "local"
+        and meant.get("host_memory", 0) is None
+    ):
+        # what cards do not hold can lie with the host
+        meant["host_memory"] = f"{found.host.memory / 1e9:.1f}GB"
+    return meant
 
 
 def _count(name: str, load: Callable[[], int]) -> Check:

@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from chipwise.api.context import Context
+from chipwise.api.desk import machine_estimate
 from chipwise.api.placing import Given, Terms, placed
 from chipwise.api.published import beside_published
 from chipwise.calibrate.fit_serving import harnessed, knows_client
-from chipwise.catalog.override import told
 from chipwise.catalog.runtime import Runtime, kernel_era
 from chipwise.errors import InfeasibleError, UsageError
 from chipwise.parallel.layout import Layout, Reason, check_layout, illegal, spans
@@ -84,6 +84,9 @@ def asked(
     layout, count, replicas = given.layout, given.count, given.replicas
     context, deployment = placed(model, workload, given.chip, terms)
     found, hardware = context.found, deployment.chip
+    if deployment.runtime.offload is not None and not deployment.runtime.offload.alone:
+        what = f"{deployment.runtime.name} shares a model between cards and a processor"
+        raise UsageError(what, f"name both, as in --chip {hardware.id}+epyc-9654", field="chip")
     graph, name = found.graph, found.graph.model.name
     chips = float(layout.devices) / hardware.devices_per_package
     if float(layout.dp) > 1 and not any("E" in block.axes for _, block in graph.distinct()):
@@ -188,6 +191,8 @@ def estimate(
     for an illegal layout and `InfeasibleError` where it does not fit or cannot carry the load, saying by how much.
     """
     terms = terms or Terms()
+    if given.parted:
+        return machine_estimate(model, workload, given, terms)
     one = asked(model, workload, given, terms)
     context, d = one.context, one.deployment
     prompt_workers = 0
@@ -219,7 +224,7 @@ def estimate(
         refused=(),
         considered=1,
         rejected={},
-        assumptions=(*context.assumptions([record]), *told(terms.changes)),
+        assumptions=(*context.assumptions([record]), *terms.said),
     )
 
 

@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
 
-from chipwise.api.loaded import Loaded, check_length, find_chip, load
+from chipwise.api.desk import assembled, part_records
+from chipwise.api.loaded import Loaded, check_length, load
 from chipwise.api.placing import Terms
 from chipwise.catalog.chips import load_chips
-from chipwise.catalog.override import told
+from chipwise.catalog.machine import Machine, joined, parse_machine
+from chipwise.errors import InfeasibleError
+from chipwise.parallel.layout import Reason
 from chipwise.report.assemble import layout_record, memory_record, model_record, whole
 from chipwise.report.records import FitRecord, FitReport, LayoutRecord, MemoryRecord, RefusalRecord
+from chipwise.search.assembly import Assembly
 from chipwise.search.deployments import deployments, runtime_for
 from chipwise.search.fit import Fit, fit_on, largest_context, pooled_chips
 from chipwise.search.space import Deployment, Limits
 from chipwise.workload.build import build
 from chipwise.workload.labels import parse_precision
 from chipwise.workload.lora import Adapter, adapter_bytes
+from chipwise.workload.workload import Workload
 
 __all__ = ["fit"]
 
@@ -35,12 +40,14 @@ def fit(
     chips: Sequence[str] = (),
     count: int | None = None,
     adapters: tuple[int, Adapter] | None = None,
+    host_memory: float | None = None,
 ) -> FitReport:
     """The memory of a model on every chip, at the smallest count that holds `sequences` of `context` tokens
     (2,300, or what the model reads if that is less).
 
     `count` asks about that many chips instead: the roomiest layout, and for a no by how much it misses and the
-    changes that would mend it, each sufficient alone. `adapters`: so many of a kind are held beside the model. Raises
+    changes that would mend it, each sufficient alone. Chips may be machines of several parts (`rtx-4090+epyc-9654`),
+    with `host_memory` bytes beside their cards. `adapters`: so many of a kind are held beside the model. Raises
     `UsageError` and `UnknownNameError`.
     """
     terms = terms or Terms()
@@ -49,7 +56,11 @@ def fit(
         context = min(CONTEXT, found.graph.model.max_context or CONTEXT)
     check_length(found, context)
     limits = Limits()
-    wanted = [find_chip(c, terms.changes) for c in chips] or [load_chips()[c] for c in load_chips().market()]
+    machines = [parse_machine(c, host_memory) for c in chips if host_memory is not None or joined(c)]
+    named = () if host_memory is not None else [c for c in chips if not joined(c)]
+    wanted = [terms.chip(c) for c in named]
+    if not chips:
+        wanted = [terms.shared(load_chips()[c]) for c in load_chips().market()]
     held = adapters[0] * adapter_bytes(found.graph, adapters[1]) if adapters else 0.0
     offered, refused = deployments(
         found.graph.model, wanted, terms.runtime, timed=False, policy=terms.policy, adapter_bytes=held
@@ -65,6 +76,11 @@ def fit(
             refusals.append(RefusalRecord(d.chip.id, "NO_LAYOUT", _no_layout(d, count)))
         else:
             records.append(record)
+    for machine in machines:
+        try:
+            records.append(_on_machine(model, machine, terms, context, sequences))
+        except InfeasibleError as error:
+            refusals.append(RefusalRecord(machine.name, Reason.MEMORY.name, f"{error.what} ({error.hint})"))
     order = {"comfortable": 0, "tight": 1, "no": 2}
     records.sort(key=lambda r: (order[r.verdict], r.chips, r.chip))
     return FitReport(
@@ -73,8 +89,50 @@ def fit(
         sequences=sequences,
         fits=tuple(records),
         refused=tuple(refusals),
-        assumptions=(*found.notes, *found.graph.model.assumptions, *told(terms.changes)),
+        assumptions=(*found.notes, *found.graph.model.assumptions, *terms.said),
     )
+
+
+def _on_machine(model: str, machine: Machine, terms: Terms, context: int, sequences: int) -> FitRecord:
+    """A model on the parts of a machine: the first card's memory, and in words what lies where. Raises
+    `InfeasibleError` where it does not fit."""
+
+    def placed(tokens: int) -> Assembly:
+        load_ = Workload(task="local", prompt_tokens=max(tokens - 1.0, 1.0), output_tokens=1.0)
+        return assembled(terms.context(model, load_, owned=True, longer=True), machine, terms)
+
+    found = placed(context)
+    accounts = [part.account(float(context)) for part in found.parts]
+    most = min(float(np.min(np.asarray(a.sequences))) for a in accounts)
+    if most < sequences:
+        what = f"{machine.name}: at most {most:.0f} sequences of {context:,} tokens"
+        raise InfeasibleError(what, "a smaller --batch or --context")
+    longest, cap = context, found.cards[0].graph.model.max_context or 10_000_000
+    while longest * 2 <= cap and _holds(placed, longest * 2):
+        longest *= 2
+    first = found.cards[0]
+    tight = any(a.verdict(sequences) == "tight" for a in accounts)
+    return FitRecord(
+        chip=machine.name,
+        chips=sum(n for _, n in machine.cards),
+        layout=layout_record(first.layout),
+        runtime=first.deployment.runtime.id,
+        verdict="tight" if tight else "comfortable",
+        missing_bytes=0.0,
+        memory=memory_record(accounts[0], 1, float(sequences)),
+        largest_batch=whole(most),
+        largest_context=longest,
+        mend=(),
+        parts=part_records(found, float(context)),
+    )
+
+
+def _holds(placed: Callable[[int], Assembly], tokens: int) -> bool:
+    try:
+        placed(tokens)
+    except InfeasibleError:
+        return False
+    return True
 
 
 def _sharded(

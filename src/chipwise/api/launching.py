@@ -18,6 +18,7 @@ from chipwise.api.saving import check_answer, open_saved, reading, request_of
 from chipwise.api.train_input import adapters_of
 from chipwise.catalog.chip import Chip
 from chipwise.catalog.files import create
+from chipwise.catalog.machine import parse_machine
 from chipwise.catalog.offer import load_offers
 from chipwise.catalog.runtime import get_runtime, override
 from chipwise.catalog.runtime_spec import Policies
@@ -25,7 +26,7 @@ from chipwise.catalog.snapshot import use
 from chipwise.catalog.system import get_system
 from chipwise.errors import UsageError, shorten
 from chipwise.report.launch.bench import CLIENTS
-from chipwise.report.launch.spec import Guess, LaunchFile, Machine, ServeSpec, Spec, TrainSpec
+from chipwise.report.launch.spec import Guess, LaunchFile, Machine, Placed, ServeSpec, Spec, TrainSpec
 from chipwise.report.launch.targets import launch_files
 from chipwise.report.saved import Saved
 from chipwise.report.training import duration
@@ -36,6 +37,7 @@ __all__ = ["launch", "spec_of", "write_files"]
 
 SERVED = ("plan", "compare", "estimate", "explain")
 BLOCK = 1024  # tokens that the longest sequence is rounded up to
+PLACED = ("host_layers", "host_experts", "prompts_on_host")
 DEVIATIONS = 4.0  # of lengths above their mean that there is room for
 
 
@@ -100,7 +102,15 @@ def write_files(files: tuple[LaunchFile, ...], folder: str | Path) -> tuple[Path
 def _serve(saved: Saved, plan: Mapping[str, Any]) -> ServeSpec:
     request, report = saved.request, saved.report
     model, workload, layout = report["model"], report["workload"], plan["layout"]
-    chip = find_chip(plan["chip"], pairs(request.get("set"), "--set"))
+    parts, placed = plan.get("parts") or (), plan.get("placed")
+    if parts:
+        chip = parse_machine(parts[0]["chip"]).cards[0][0]
+        counts = [int(part["count"]) for part in parts]
+        dealt = [n for n in placed["cards"] if n] if placed else []
+        each_ = [n / c for n, c in zip(dealt, counts, strict=False) for _ in range(c)]
+        placed = Placed(tuple(round(n) for n in each_), *(placed[n] for n in PLACED)) if placed else None
+    else:
+        chip = find_chip(plan["chip"], pairs(request.get("set"), "--set"))
     policies = get_runtime(plan["runtime"]).policies_on(chip)
     policies = override(policies, pairs(request.get("policy"), "--policy"))
     tp, pp, dp, ep = (int(layout[n]) for n in ("tp", "pp", "dp", "ep"))
@@ -130,7 +140,7 @@ def _serve(saved: Saved, plan: Mapping[str, Any]) -> ServeSpec:
     return ServeSpec(
         title=f"{model['name']}: {plan['chips']}x {chip.id}, {layout['label']}, {precision}",
         model=_hub(saved, model["name"]),
-        machine=_machine(chip, plan["system"], tp * pp * dp),
+        machine=_machine(chip, plan["system"], len(placed.cards) if placed else tp * pp * dp),
         replicas=replicas,
         runtime=plan["runtime"],
         tp=tp,
@@ -157,6 +167,7 @@ def _serve(saved: Saved, plan: Mapping[str, Any]) -> ServeSpec:
         cached_tokens=round(workload["cached_share"] * workload["prompt_tokens"]),
         spread=spread,
         measured=_measured(saved, plan),
+        placed=placed,
     )
 
 

@@ -10,15 +10,22 @@ from chipwise.api.context import Context
 from chipwise.api.loaded import check_length, find_chip, load_generating, stretched
 from chipwise.api.tactics import Tactics
 from chipwise.calibrate.parameters import Parameters, shipped_parameters
+from chipwise.catalog.chip import Chip
+from chipwise.catalog.machine import joined
+from chipwise.catalog.override import Share, told, with_figures
 from chipwise.catalog.price import Pricing
 from chipwise.catalog.snapshot import today as day
 from chipwise.errors import InfeasibleError
 from chipwise.parallel.layout import Layout
+from chipwise.parallel.placement import Offloaded
 from chipwise.search.deployments import deployments
 from chipwise.search.space import Deployment
 from chipwise.workload.workload import Workload
 
 __all__ = ["Given", "Terms", "placed"]
+
+WHOLE = Share()
+BEST_PLACED = Offloaded()
 
 
 @dataclass(frozen=True)
@@ -27,7 +34,7 @@ class Terms:
 
     `precision` replaces that of the checkpoint, `kv` that of its cache; `policy` replaces figures of the runtime,
     `changes` those of the chips; `tactics` is how the software is run, `pricing` how chips are paid on the day `today`,
-    `parameters` are fitted numbers in place of those shipped.
+    `parameters` are fitted numbers in place of those shipped. `share` is what other work leaves of a chip.
     """
 
     precision: str | None = None
@@ -39,6 +46,25 @@ class Terms:
     pricing: Pricing = field(default_factory=Pricing)
     today: date | None = None
     parameters: Parameters | None = None
+    share: Share = WHOLE
+
+    def chip(self, name: str) -> Chip:
+        """A chip by name with the user's figures, and what other work leaves of it. Raises the errors of
+        `find_chip`."""
+        return self.shared(find_chip(name, self.changes))
+
+    def shared(self, chip: Chip) -> Chip:
+        """What other work leaves of a chip."""
+        return self.share.of(chip)
+
+    def card(self, chip: Chip) -> Chip:
+        """A card of a machine with the user's figures, and what other work leaves of it."""
+        return self.shared(with_figures(chip, self.changes) if self.changes else chip)
+
+    @property
+    def said(self) -> tuple[str, ...]:
+        """What the user said of chips, as lines of assumptions."""
+        return (*told(self.changes), *self.share.words)
 
     def context(
         self, model: str, workload: Workload, *, owned: bool = False, longer: bool = False
@@ -67,7 +93,9 @@ class Terms:
 @dataclass(frozen=True)
 class Given:
     """One deployment and its load: `layout` of one replica, and `concurrency` clients or `rate_per_s` requests of all
-    `replicas` (neither: as many as fit, of a local user one). `count` checks the chips of the layout."""
+    `replicas` (neither: as many as fit, of a local user one). `count` checks the chips of the layout. Where `chip` is a
+    machine of several parts (`rtx-4090+epyc-9654`), `host_memory` bytes are its processor's and `offload` says what
+    lies where."""
 
     chip: str
     layout: Layout = field(default_factory=Layout)
@@ -75,6 +103,13 @@ class Given:
     concurrency: float | None = None
     rate_per_s: float | None = None
     replicas: int = 1
+    host_memory: float | None = None
+    offload: Offloaded = BEST_PLACED
+
+    @property
+    def parted(self) -> bool:
+        """Whether several parts of a machine share the model."""
+        return self.offload != BEST_PLACED or self.host_memory is not None or joined(self.chip)
 
 
 def placed(
@@ -85,7 +120,7 @@ def placed(
     for bad input."""
     terms = terms or Terms()
     context = terms.context(model, workload, longer=True)
-    hardware, graph = find_chip(chip, terms.changes), context.found.graph
+    hardware, graph = terms.chip(chip), context.found.graph
     local = workload.task == "local"
     offered, refused = deployments(graph.model, (hardware,), terms.runtime, local=local, policy=terms.policy)
     able, unable = context.tactics.on(offered, graph)

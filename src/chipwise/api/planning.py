@@ -10,7 +10,8 @@ from dataclasses import dataclass, replace
 
 from chipwise.api.alternatives import apis, levers, published_as
 from chipwise.api.context import Context
-from chipwise.api.loaded import find_chip, load_generating
+from chipwise.api.desk import assembled, machine_record
+from chipwise.api.loaded import load_generating
 from chipwise.api.operate import operate
 from chipwise.api.placing import Terms
 from chipwise.api.published import beside_published
@@ -19,9 +20,9 @@ from chipwise.api.unmet import no_plan, refusal_record
 from chipwise.calibrate.parameters import Parameters
 from chipwise.catalog.chip import Chip
 from chipwise.catalog.chips import load_chips
-from chipwise.catalog.override import told
+from chipwise.catalog.machine import Machine, parse_machine
 from chipwise.catalog.system import systems_for
-from chipwise.errors import InfeasibleError, shorten
+from chipwise.errors import InfeasibleError, UsageError, shorten
 from chipwise.parallel.layout import Reason
 from chipwise.predict.fleet import Day, over_day
 from chipwise.report.assemble import model_record, rank_plans, workload_record
@@ -69,7 +70,8 @@ def plan(
     have, runtime = limits.have, terms.runtime
     context = terms.context(model, workload, owned=bool(have))
     found, workload = context.found, context.workload
-    wanted = [find_chip(c, terms.changes) for c in have or chips or _everything(workload)]
+    machine = _machine(limits, workload)
+    wanted = [terms.chip(c) for c in have or chips or _everything(workload)]
     if not (have or chips) and workload.task != "local":
         limits = replace(limits, few=frozenset(c.id for c in wanted if _at_home(c.id)))
     limits = _fed(limits, wanted, context.numbers)
@@ -96,6 +98,8 @@ def plan(
             if chip in result.refusals:
                 result.refusals[chip] = result.refusals[chip].closer(refusal)
         rejected = rejected + other.rejected
+    if machine is not None:
+        plans = [*plans, *_jointly(model, workload, terms, machine, tried, never)]
     if not plans:
         dearer = None
         if limits.max_usd_per_h is not None or (workload.job and workload.job.max_usd is not None):
@@ -114,8 +118,8 @@ def plan(
     described = model_record(found.graph, found.config)
     ranked = rank_plans(plans, workload)
     first = ranked[0]
-    its = next(c for c in wanted if c.id == first.chip)
-    alone = replace(market, chips=[its])
+    its = next((c for c in wanted if c.id == first.chip), None)
+    alone = replace(market, chips=[its] if its else [])
 
     def again(changed: Context) -> list[PlanRecord]:
         return _records(changed, alone.searched(changed, limits)[0])
@@ -134,7 +138,7 @@ def plan(
         rejected={reason.value: n for reason, n in rejected.most_common()},
         assumptions=(
             *context.assumptions(plans),
-            *told(terms.changes),
+            *terms.said,
             RUNTIMES[effort],
             f"at most {limits.max_devices} devices per replica (SRAM only: more)",
             *(
@@ -146,7 +150,7 @@ def plan(
         ),
         as_stored=as_stored[0] if as_stored else None,
         owned=bool(have),
-        levers=levers(first, its, tried[first.precision], model, again),
+        levers=levers(first, its, tried[first.precision], model, again) if its else (),
         apis=apis(first, described.name, workload, context.today),
     )
 
@@ -174,6 +178,48 @@ class _Market:
         prices = {d.chip.id: context.basis(d.chip.id) for d in able}
         never = [RefusalRecord(c.id, r.name, why) for c, r, why in refused]
         return search(context, able, limits, prices, self.effort), never + unable
+
+
+def _machine(limits: Limits, workload: Workload) -> Machine | None:
+    """The machine of a local user who has parts of several kinds, or memory beside cards; None for one kind of chip."""
+    if workload.task != "local" or not limits.have:
+        return None
+    text = "+".join(f"{n}x{chip}" for chip, n in limits.have.items())
+    found = parse_machine(text, limits.host_memory)
+    return None if found.alone else found
+
+
+def _jointly(
+    model: str,
+    workload: Workload,
+    terms: Terms,
+    machine: Machine,
+    tried: dict[str, Context],
+    never: list[RefusalRecord],
+) -> list[PlanRecord]:
+    """The plan on all parts of a machine at once, in the first format that fits; what was `tried` of them, and the
+    refusal where there is none, are added."""
+    runtime = None if terms.runtime == BEST else terms.runtime
+    terms = replace(terms, runtime=runtime)
+    stored = next(iter(tried.values()))
+    names = (None, *(name for name, _ in FORMATS_OF["local"])) if _plain(stored, terms) else (None,)
+    why = ""
+    for name in names:
+        context = stored
+        if name is not None:
+            narrow = load_generating(model, name, terms.kv)
+            context = replace(stored, found=replace(narrow, notes=stored.found.notes))
+        try:
+            record = machine_record(context, machine, assembled(context, machine, terms))
+        except (InfeasibleError, UsageError) as error:
+            why = why or error.what
+            continue
+        tried[record.precision] = context
+        words = f"{name} in place of the checkpoint's format: quality not assessed"
+        note = record.note if name is None else f"{record.note}; {words}"
+        return [replace(record, note=note, converted=name is not None)]
+    never.append(RefusalRecord(machine.name, Reason.MEMORY.name, why))
+    return []
 
 
 def _plain(context: Context, terms: Terms) -> bool:

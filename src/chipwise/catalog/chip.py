@@ -104,6 +104,8 @@ class Chip:
     `runs_as` is the chip whose rows of support matrices hold for this one, which nobody measured: the same kernels and
     drivers, none of its fitted numbers. `stand_in` is the nearest chip that one can have, for one that cannot be had or
     that no software is known for. `only_named`: no candidate of a search of the market; it has to be named.
+    `system_bytes` of the memory are what display and operating system keep by the user's word (None: what the machine
+    says).
     """
 
     id: str
@@ -143,6 +145,7 @@ class Chip:
     runs_as: str = ""
     stand_in: str = ""
     only_named: bool = False
+    system_bytes: float | None = None
 
     @property
     def memory(self) -> MemoryTier:

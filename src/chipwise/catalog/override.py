@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from chipwise.catalog.chip import Chip, Link, Provenance, Source
-from chipwise.errors import UnknownNameError
-from chipwise.units import parse_quantity
+from chipwise.errors import UnknownNameError, UsageError
+from chipwise.units import format_bytes, parse_quantity
 
-__all__ = ["SETTABLE", "told", "with_figures"]
+__all__ = ["SETTABLE", "Share", "told", "with_figures"]
 
 GIVEN = Provenance((Source("given by the user", None),), "assumed")
 
@@ -23,15 +23,68 @@ SETTABLE: Mapping[str, str] = {
     "scaleout": "B/s",
     "host": "B/s",
     "tdp": "W",
+    "system": "B",
 } | dict.fromkeys(("fp32", "tf32", "bf16", "fp16", "fp8", "int8", "fp4", "int4"), "FLOP/s")
 """What `--set` takes, with the dimension of each: memory capacity and bandwidth (`hbm` is `bandwidth`), links
-per direction, matrix peaks by data type."""
+per direction, matrix peaks by data type; `system` is what display and operating system keep of the memory."""
 
 
 def told(changes: Mapping[str, str] | None, what: str = "chips") -> tuple[str, ...]:
     """The user's own figures of `what` as a line of assumptions; none without any."""
     given = ", ".join(f"{name} {text}" for name, text in (changes or {}).items())
     return (f"{what}: {given}, as given",) if given else ()
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """What other work leaves of a chip: a renderer, a desktop, a second model. `gpu` of the time of its units and its
+    memory's bandwidth, `memory_bytes` of its capacity (None: all of it)."""
+
+    gpu: float = 1.0
+    memory_bytes: float | None = None
+
+    def of(self, chip: Chip) -> Chip:
+        """The chip as a program sees it that gets no more: every rate that any product runs at, its clock and its
+        bandwidth less by the same factor, and a smaller memory.
+
+        Time is shared, so that work takes 1 / `gpu` as long; waits for the other program's kernels to end are left out.
+        Raises `UsageError` for more memory than the chip has.
+        """
+        if self == Share() or chip.kind == "cpu":
+            return chip
+        memory, unit = chip.memory, chip.matrix_unit
+        capacity = memory.usable_bytes or memory.label_bytes
+        if self.memory_bytes is not None and capacity is not None and self.memory_bytes > capacity:
+            what = f"--share memory={format_bytes(self.memory_bytes)}: {chip.id} has {format_bytes(capacity)}"
+            raise UsageError(what, "at most what it has", field="share")
+        changes: dict[str, Any] = {}
+        if memory.bytes_per_s is not None:
+            changes["bytes_per_s"] = memory.bytes_per_s * self.gpu
+        if self.memory_bytes is not None:
+            changes |= {"label_bytes": self.memory_bytes, "usable_bytes": self.memory_bytes}
+        clocks = {
+            name: value * self.gpu
+            for name in ("peak_clock_hz", "boost_clock_hz")
+            if (value := getattr(unit, name)) is not None
+        }
+        return replace(
+            chip,
+            tiers=(replace(memory, **changes), *chip.tiers[1:]),
+            matrix={name: rate * self.gpu for name, rate in chip.matrix.items()},
+            vector={name: rate * self.gpu for name, rate in chip.vector.items()},
+            matrix_unit=replace(unit, **clocks),
+        )
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The share as a line of assumptions; none where nothing else runs."""
+        if self == Share():
+            return ()
+        parts = [f"{self.gpu:.0%} of the time of its units and of its bandwidth"] if self.gpu < 1.0 else []
+        parts += [f"{format_bytes(self.memory_bytes)} of its memory"] if self.memory_bytes is not None else []
+        return (
+            f"the chip is shared: the model gets {' and '.join(parts)}; waits for other work are left out",
+        )
 
 
 def with_figures(chip: Chip, changes: Mapping[str, str]) -> Chip:
@@ -49,7 +102,7 @@ def with_figures(chip: Chip, changes: Mapping[str, str]) -> Chip:
     for name, text in changes.items():
         if name not in SETTABLE:
             raise UnknownNameError("figure to set", name, SETTABLE, f"one of {', '.join(SETTABLE)}")
-        value = parse_quantity(text, SETTABLE[name], name, low=1.0, high=1e20)
+        value = parse_quantity(text, SETTABLE[name], name, low=0.0 if name == "system" else 1.0, high=1e20)
         if name == "memory":
             memory = replace(memory, label_bytes=value, usable_bytes=value)
         elif name in ("hbm", "bandwidth"):
@@ -58,6 +111,8 @@ def with_figures(chip: Chip, changes: Mapping[str, str]) -> Chip:
             links["link"] = replace(links["link"] or Link("given", value), pairwise_bytes_per_s=value)
         elif name in links:
             links[name] = replace(links[name] or Link("given", None, domain=8), bytes_per_s=value)
+        elif name == "system":
+            fields["system_bytes"] = value
         elif name == "scaleout":
             fields["scaleout_bytes_per_s"] = value
         elif name == "tdp":

@@ -132,11 +132,16 @@ def get_runtime(name: str) -> Runtime:
 def runtimes_for(chip: Chip) -> tuple[Runtime, ...]:
     """Runtimes that run on a chip, best default first and those that users cannot launch last.
 
-    Empty for announced chips and for chips in no row of the support matrix.
+    Empty for announced chips and for chips in no row of the support matrix. What only shares models between cards and
+    a processor is not among them.
     """
     if not chip.rentable:
         return ()
-    found = [r for r in load_runtimes().values() if (rule := r.rule(chip)) is not None and rule.runs]
+    found = [
+        r
+        for r in load_runtimes().values()
+        if (rule := r.rule(chip)) is not None and rule.runs and (r.offload is None or r.offload.alone)
+    ]
     return tuple(sorted(found, key=lambda r: r.access != "public"))
 
 

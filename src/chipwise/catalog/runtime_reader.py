@@ -10,6 +10,8 @@
                         kernels_of, latent_as, converts, made_for, published_as, also, narrow_cache:
                         see `Runtime`
 [runtime.ID.policies]   figure = value, or { is = value, source = ..., grade = ..., note = ... }
+[runtime.ID.offload]    holds, streams_from, micro_batch, second_socket, unequal, matrix_units,
+                        alone: see `Offload`
 [[runtime.ID.tier]]     from_bytes, chips, except, and the figures that differ there
 [[runtime.ID.on]]       chips, native, mixed ("int4/fp8": weights/activations), weights_only, kv, half
 ```
@@ -30,6 +32,7 @@ from chipwise.catalog.runtime_spec import (
     Feature,
     KernelRow,
     MemoryBase,
+    Offload,
     Operator,
     Policies,
     PolicyTier,
@@ -50,6 +53,10 @@ _CHOICES: dict[str, tuple[str, ...]] = {
 _COUNTS = ("kv_block_tokens", "max_batched_tokens", "max_sequences", "stream_interval")
 _SHARES = ("memory_share", "kv_reserved_share")
 _CITED = ("source", "grade", "note")
+_OFFLOAD: dict[str, Any] = {
+    "streams_from": 0, "micro_batch": 512, "second_socket": 0.0, "unequal": False,
+    "matrix_units": True, "alone": True,
+}  # fmt: skip
 
 
 def _keys(
@@ -205,6 +212,16 @@ class RuntimeReader:
             )
         return rule
 
+    def _offload(self, where: str, entry: object, default: Provenance) -> Offload:
+        table = _keys(where, entry, ("holds",), (*_OFFLOAD, *_CITED))
+        figures = _OFFLOAD | {name: value for name, value in table.items() if name in _OFFLOAD}
+        for name, value in figures.items():
+            kind = type(_OFFLOAD[name])
+            if not isinstance(value, kind) or value < 0:
+                raise UsageError(f"{where}.{name}: expected {kind.__name__}, found {shorten(repr(value))}")
+        holds = frozenset(_texts(f"{where}.holds", table["holds"], ("layers", "experts")))
+        return Offload(holds, provenance=self._cited(where, table, default), **figures)
+
     def _kernel(self, where: str, entry: object) -> KernelRow:
         table = _keys(where, entry, ("operator", "library"), ("runtimes", "generations", "types", "until"))
         return KernelRow(
@@ -238,7 +255,17 @@ class RuntimeReader:
             where,
             entry,
             needed,
-            ("note", "tier", *others, "converts", "made_for", "published_as", "also", "narrow_cache"),
+            (
+                "note",
+                "tier",
+                *others,
+                "converts",
+                "made_for",
+                "published_as",
+                "also",
+                "narrow_cache",
+                "offload",
+            ),
         )
         like = {key: _text(f"{where}.{key}", table[key], self.names) for key in others if key in table}
         default = self._cited(where, table)
@@ -273,5 +300,8 @@ class RuntimeReader:
             ),
             also=tuple(_texts(f"{where}.also", table.get("also", []))),
             published_as=_text(f"{where}.published_as", table.get("published_as", "")),
+            offload=self._offload(f"{where}.offload", table["offload"], default)
+            if "offload" in table
+            else None,
             **like,
         )

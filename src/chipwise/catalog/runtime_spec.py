@@ -15,6 +15,7 @@ __all__ = [
     "Feature",
     "KernelRow",
     "MemoryBase",
+    "Offload",
     "Operator",
     "Policies",
     "PolicyTier",
@@ -150,6 +151,28 @@ class KernelRow:
 
 
 @dataclass(frozen=True, slots=True)
+class Offload:
+    """How a runtime keeps a part of a model in the memory of the host, and what of it the processor works on.
+
+    `holds` names what may lie there: whole `layers`, or the routed `experts` of layers that are on the cards. From
+    `streams_from` tokens of a pass on (0: never) products of weights there are made on the first card, which fetches
+    these over its bus for every `micro_batch` tokens. `second_socket` is what another socket adds to the memory speed
+    of the first (0: it is left idle), each with a copy of what lies there. `unequal`: cards of several kinds share a
+    model by layers. `matrix_units`: products of the host use those of the processor, else its vector
+    lanes. `alone`: it runs models without a host part too.
+    """
+
+    holds: frozenset[str]
+    streams_from: int
+    micro_batch: int
+    second_socket: float
+    unequal: bool
+    matrix_units: bool
+    alone: bool
+    provenance: Provenance
+
+
+@dataclass(frozen=True, slots=True)
 class Support:
     """Whether a combination runs. `compute` is the type in which the products are then calculated."""
 
@@ -171,7 +194,7 @@ class Runtime:
     stand for its own. `converts` are formats that it turns 16-bit weights into when it loads them, `made_for` classes
     of formats that it was made for. `published_as` is what published results call it where that is not its id;
     `also` are other names of it, and of software that it stands in for. `narrow_cache` are formats of checkpoints
-    beside which it keeps the cache in 8 bit.
+    beside which it keeps the cache in 8 bit. `offload`: how it shares a model with the host, None: not at all.
     """
 
     id: str
@@ -195,6 +218,7 @@ class Runtime:
     published_as: str = ""
     also: tuple[str, ...] = ()
     narrow_cache: frozenset[str] = frozenset()
+    offload: Offload | None = None
 
     def policies_on(self, chip: Chip) -> Policies:
         """The policies on one chip: the defaults with every tier that applies, later tiers winning."""

@@ -10,6 +10,7 @@ from chipwise.evidence.item import Item
 from chipwise.evidence.match import AXES, Match
 from chipwise.mcp.short import Short, model_text, refusals_of, rounded
 from chipwise.report.catalogue import CHIPS, MODELS, ChipRecord, ChipsReport, EvidenceReport, ModelsReport
+from chipwise.report.desk import DESK, LocalRecord, LocalReport, local_verdict
 from chipwise.report.evidence import NOTICE, RESULTS, ClaimReport, MatchReport
 from chipwise.report.fit import FITS
 from chipwise.report.kernel import KERNELS, AmdahlReport, KernelRecord, KernelReport
@@ -23,6 +24,7 @@ __all__ = [
     "EvidenceAnswer",
     "FitAnswer",
     "KernelAnswer",
+    "LocalAnswer",
     "MatchAnswer",
     "MatchLine",
     "ModelsAnswer",
@@ -34,6 +36,7 @@ __all__ = [
     "evidence_answer",
     "fit_answer",
     "kernel_answer",
+    "local_answer",
     "match_answer",
     "models_answer",
     "plans_answer",
@@ -41,6 +44,7 @@ __all__ = [
 ]
 
 SHOWN = 4  # plans in full
+RUN = 6  # models in full that a machine runs
 FITTED = 12  # chips in full of those that were asked whether they hold a model
 LISTED = 20  # chips in full of a catalogue
 NAMED = 8  # chips by name
@@ -61,6 +65,14 @@ FIT = Short(
     FitRecord,
     FITS,
     "Whether the model fits on a count of a chip; `tight`: under 10 % of memory left for the cache.",
+)
+LOCAL = Short(
+    "LocalLine",
+    LocalRecord,
+    DESK,
+    "A model on a machine of one user, in the format chosen for it. `tokens_per_s` of one user and `ttft_s` as ranges, "
+    "`memory_gb` on the first card, `host_gb` in the memory of the computer; `commands` start it, by engine; `usd` is "
+    "its price where one asked what to buy.",
 )
 TRAIN = Short(
     "TrainLine",
@@ -96,6 +108,7 @@ RESULT = Short(
 if TYPE_CHECKING:
     PlanLine = Any
     FitLine = Any
+    LocalLine = Any
     TrainLine = Any
     KernelLine = Any
     ChipLine = Any
@@ -104,6 +117,7 @@ if TYPE_CHECKING:
 else:
     PlanLine = PLAN.line
     FitLine = FIT.line
+    LocalLine = LOCAL.line
     TrainLine = TRAIN.line
     KernelLine = KERNEL.line
     ChipLine = CHIP.line
@@ -140,6 +154,20 @@ class FitAnswer:
     without_answer: dict[str, tuple[str, ...]]
     assumptions: tuple[str, ...]
     details: FitReport | None = field(default=None)
+
+
+@dataclass(frozen=True, slots=True)
+class LocalAnswer:
+    """What a machine runs, those expected to be most able first, or what to buy. Quality is not assessed."""
+
+    verdict: str
+    machine: str
+    context: int
+    prompt_tokens: float
+    models: tuple[LocalLine, ...]
+    more: tuple[str, ...]
+    refused: dict[str, tuple[str, ...]]
+    assumptions: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -278,6 +306,24 @@ def fit_answer(report: FitReport) -> FitAnswer:
         report.sequences,
         FIT.many(report.fits[:FITTED]),
         tuple(f"{f.chips}x {f.chip}: {f.verdict}" for f in report.fits[FITTED:]),
+        refusals_of(report.refused),
+        report.assumptions,
+    )
+
+
+def local_answer(report: LocalReport) -> LocalAnswer:
+    """The answer to local in short."""
+    more = tuple(
+        f"{r.item or r.model}: {r.model if r.item else r.precision}, {rounded(r.tokens_per_s.mid):g} tokens/s"
+        for r in report.models[RUN:]
+    )
+    return LocalAnswer(
+        local_verdict(report),
+        report.machine,
+        report.context,
+        report.prompt_tokens,
+        LOCAL.many(report.models[:RUN]),
+        more,
         refusals_of(report.refused),
         report.assumptions,
     )

@@ -18,6 +18,7 @@ from chipwise.mcp.answers import (
     evidence_answer,
     fit_answer,
     kernel_answer,
+    local_answer,
     match_answer,
     models_answer,
     plans_answer,
@@ -60,6 +61,12 @@ TOOLS: Mapping[str, Offered] = {
         plans_answer,
     ),
     "compare": Offered("Chips side by side", "The best plan of each of some chips.", plans_answer),
+    "local": Offered(
+        "What a desk runs",
+        "Which models a machine of the user's own runs, in which format, how fast and with which command, or what to "
+        "buy for a budget. Name the machine as in rtx-4090, 2xrtx-3090, m4-max:64gb or rtx-4090+ryzen-9-9950x:128gb.",
+        local_answer,
+    ),
     "train": Offered(
         "Plan a training run",
         "Step time, days, dollars and MFU of training or fine-tuning on chips and counts.",

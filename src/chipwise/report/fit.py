@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from chipwise.report.catalogue import model_line
-from chipwise.report.records import FitRecord, FitReport, MemoryRecord
-from chipwise.report.table import Column, Table
-from chipwise.units import format_bytes
+from collections.abc import Sequence
 
-__all__ = ["FITS", "fit_view", "memory_view"]
+from chipwise.report.catalogue import model_line
+from chipwise.report.records import FitRecord, FitReport, MemoryRecord, PartRecord
+from chipwise.report.table import Column, Table
+from chipwise.units import format_bytes, format_seconds
+
+__all__ = ["FITS", "fit_view", "memory_view", "parts_view"]
 
 MOST = 12  # chips whose refusal or caveat is named
 
@@ -68,7 +70,28 @@ def fit_view(report: FitReport) -> tuple[Table, ...]:
     if len(report.fits) != 1:
         return (table,)
     f = report.fits[0]
-    return table, memory_view(f.memory, f.layout.words, f.runtime)
+    memory = memory_view(f.memory, f.layout.words, f.runtime)
+    return (table, parts_view(f.parts), memory) if f.parts else (table, memory)
+
+
+def _used(p: PartRecord) -> float:
+    return sum(p.memory.items.values())
+
+
+PARTS = (
+    Column("part", lambda p: f"{p.count}x {p.chip}" if p.count > 1 else p.chip),
+    Column("holds", "holds", prose=True),
+    Column("memory used", _used, format_bytes, right=True),
+    Column("of", "memory.capacity_bytes", format_bytes, right=True),
+    Column("left for cache", "memory.cache_bytes", format_bytes, right=True, spare=1),
+    Column("per token", "decode_s", format_seconds, right=True),
+)
+"""What is said of a part of a machine that shares a model."""
+
+
+def parts_view(parts: Sequence[PartRecord]) -> Table:
+    """What lies where, and how long each part works on a token."""
+    return Table.of(parts, PARTS, ("where the model lies; memory of one device of each part", ""))
 
 
 def memory_view(m: MemoryRecord, layout: str, runtime: str) -> Table:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields
 from chipwise.catalog.offer import PRICE_NOISE
 from chipwise.report import intervals
 from chipwise.report.catalogue import model_line
-from chipwise.report.fit import memory_view
+from chipwise.report.fit import memory_view, parts_view
 from chipwise.report.kernel import AmdahlReport
 from chipwise.report.records import Figure, JobRecord, PlanRecord, PlanReport, PriceRecord, RefusalRecord
 from chipwise.report.table import DASH, Column, Table
@@ -413,7 +413,7 @@ SHARES = (
 )  # fmt: skip
 
 
-def breakdown_view(plan: PlanRecord) -> tuple[Table, Table, Table]:
+def breakdown_view(plan: PlanRecord) -> tuple[Table, ...]:
     """What the plan does, where the time of a token and the memory of a device go."""
     rows = [
         {"resource": name, "share_of_time": share, "tokens_per_s_gained_by_10_percent": gain(share)}
@@ -421,7 +421,8 @@ def breakdown_view(plan: PlanRecord) -> tuple[Table, Table, Table]:
     ]
     head = (f"machine time of an output token on {_machines(plan)} ({plan.layout.words})", "")
     times = Table.of(rows, SHARES, head, _money(plan))
-    return _figures_view(plan), times, memory_view(plan.memory, plan.layout.words, plan.runtime)
+    parts = (parts_view(plan.parts),) if plan.parts else ()
+    return _figures_view(plan), times, *parts, memory_view(plan.memory, plan.layout.words, plan.runtime)
 
 
 def _money(p: PlanRecord) -> tuple[str, ...]:

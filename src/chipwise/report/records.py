@@ -26,6 +26,8 @@ __all__ = [
     "MemoryRecord",
     "ModelRecord",
     "NearestRecord",
+    "PartRecord",
+    "PlacedRecord",
     "PlanRecord",
     "PlanReport",
     "PriceRecord",
@@ -264,6 +266,29 @@ class EnergyRecord(Quantified):
 
 
 @dataclass(frozen=True, slots=True)
+class PartRecord:
+    """A part of a machine that shares a model with others: the chip and how many of it, what it `holds` in words, the
+    memory of one of them, and the seconds that it works on one token (None: not timed)."""
+
+    chip: str
+    count: int
+    holds: str
+    memory: MemoryRecord
+    decode_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PlacedRecord:
+    """Where parts of a model lie in a machine: layers of each kind of card, the first layers whole on the host, the
+    first layers whose routed experts are; `prompts_on_host`: the processor works on its part of prompts too."""
+
+    cards: tuple[int, ...]
+    host_layers: int
+    host_experts: int
+    prompts_on_host: bool
+
+
+@dataclass(frozen=True, slots=True)
 class PlanRecord(Quantified):
     """A plan and what it is predicted to do. Throughput is of all replicas at the load asked for, or full.
 
@@ -275,7 +300,8 @@ class PlanRecord(Quantified):
     least certain target or the deadline of a `job` holds (None: none was asked), `hosts` the machines that hold all
     chips, `replica_hosts` those that one replica spans, over a network of `network_bytes_per_s` a chip each way (None:
     none is known), `energy` what they draw (None: no power limit is known). `converted`: weights are not as the
-    checkpoint has them, although no format was asked for.
+    checkpoint has them, although no format was asked for. `parts` are the cards and the processor of a machine that
+    share the model (none: it lies on one kind of chip), as `placed` says; `memory` is then that of the first.
     """
 
     rank: int
@@ -321,6 +347,8 @@ class PlanRecord(Quantified):
     job: JobRecord | None = None
     on_front: bool = False
     ties: tuple[int, ...] = ()
+    parts: tuple[PartRecord, ...] = ()
+    placed: PlacedRecord | None = None
 
     def keeps_targets(self, confidence: float) -> bool:
         """Whether the targets hold with that probability; ends of intervals have three digits."""
@@ -417,7 +445,7 @@ class FitRecord:
     """Whether a model fits on a count of a chip, and the smallest fixes where it does not (`mend`).
 
     `largest_batch` None: no cache limits it. `caveat` says why no known runtime launches the model there, ""
-    where one does.
+    where one does. `parts` are those of a machine that share the model, `memory` is then that of the first.
     """
 
     chip: str
@@ -431,6 +459,7 @@ class FitRecord:
     largest_context: int
     mend: tuple[str, ...]
     caveat: str = ""
+    parts: tuple[PartRecord, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -7,7 +7,7 @@ from typing import Any
 
 from chipwise.catalog.snapshot import today
 from chipwise.evidence.residuals import Validation
-from chipwise.report import catalogue, diff, evidence, fit, kernel, operators, plans, training
+from chipwise.report import catalogue, desk, diff, evidence, fit, kernel, operators, plans, training
 from chipwise.report.accuracy import accuracy_view
 from chipwise.report.records import FitReport, PlanReport
 from chipwise.report.table import Table
@@ -16,6 +16,7 @@ __all__ = ["table", "tables"]
 
 SHOWN: Mapping[type, Callable[[Any], Table | tuple[Table, ...]]] = {
     FitReport: fit.fit_view,
+    desk.LocalReport: desk.local_view,
     kernel.KernelReport: kernel.kernel_view,
     kernel.AmdahlReport: kernel.amdahl_view,
     operators.OperatorsReport: operators.operators_view,

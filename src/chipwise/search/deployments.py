@@ -86,6 +86,8 @@ def machine_for(chip: Chip, *, local: bool = False) -> System | None:
 
 def _reserved(chip: Chip, system: System | None) -> float:
     """What display and operating system keep of the memory, in machines that have them."""
+    if chip.system_bytes is not None:
+        return chip.system_bytes
     memory = chip.memory.usable_bytes or chip.memory.label_bytes or 0.0
     return system.reserved_bytes(memory) if system else 0.0
 

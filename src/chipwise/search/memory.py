@@ -32,7 +32,7 @@ def account_of(
 
     `device` replaces that of `d` by a stack of devices, all under its runtime and policies.
     """
-    device = device or d.device
+    device, graph = device or d.device, d.holds or graph
     memory = account(
         shard(graph, layout),
         d.policies,
@@ -61,7 +61,7 @@ def memory_of(graph: Graph, group: Group, requests: Requests) -> MemoryAccount:
     memory = account_of(graph, d, layout, held, device, mean=True)
     if not np.any(common > 0):
         return memory
-    kept = kv_sequence_bytes(shard(graph, layout), d.policies, common)
+    kept = kv_sequence_bytes(shard(d.holds or graph, layout), d.policies, common)
     return _beside(memory, MemoryItem("common prefix", kept, "cache of tokens that all prompts begin with"))
 
 

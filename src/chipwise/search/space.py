@@ -37,6 +37,7 @@ class Limits:
     spare: int = 0
     few: frozenset[str] = frozenset()
     fed: Mapping[str, int] = field(default_factory=dict)
+    host_memory: float | None = None
 
     def chips(self, chip: str) -> float:
         """The most chips of a kind that a plan may take in all."""
@@ -55,7 +56,8 @@ class Deployment:
     `caveat` says why no known runtime launches the model there; such a deployment is sized, never planned.
     `note` is a remark on how it is launched. `adapter_bytes` of low-rank adapters are held beside the model.
     `speculation` is how tokens are guessed ahead (None: not at all), `drafts` whether the model's own module
-    guesses them; `apart`: prompts are worked off in a pool of workers of their own.
+    guesses them; `apart`: prompts are worked off in a pool of workers of their own. `holds` is the part of the model
+    that it keeps where other devices of the machine keep the rest (None: all of it).
     """
 
     chip: Chip
@@ -69,6 +71,7 @@ class Deployment:
     speculation: Speculation | None = None
     drafts: bool = False
     apart: bool = False
+    holds: Graph | None = None
 
 
 @dataclass(frozen=True)

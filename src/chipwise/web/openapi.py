@@ -32,6 +32,7 @@ EXAMPLES: dict[str, dict[str, Any]] = {
     "estimate": {"model": "meta-llama/Llama-3.1-70B", "chip": "h100-sxm5-80gb", "tp": 8},
     "explain": {"model": "meta-llama/Llama-3.1-70B", "chip": "h100-sxm5-80gb", "tp": 8},
     "compare": {"model": "meta-llama/Llama-3.1-70B", "chips": "h100-sxm5-80gb,mi300x,tpu-v5e"},
+    "local": {"have": "rtx-4090", "host_memory": "64GB"},
     "train": {"model": "meta-llama/Llama-3.1-8B", "tokens": "1T", "counts": "64,256"},
 }
 

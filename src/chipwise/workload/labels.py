@@ -89,7 +89,7 @@ def parse_precision(text: str, model: Model) -> Precision:
     if label == model.precision.name.lower():
         return model.precision
     if label not in LABELS:
-        raise UnknownNameError("precision", text, [*LABELS, *SAME])
+        raise UnknownNameError("precision", text, [*LABELS, *SAME], "as in fp8, int4, q8_0 or q4_k_m")
     if label in GGUF:
         return gguf(label, model)
     own = model.precision.base

@@ -17,6 +17,7 @@ from chipwise.api.requests.field import Reading, outer, split
 from chipwise.api.requests.verbs import VERBS, Request, question
 from chipwise.catalog.chips import get_chip, load_chips
 from chipwise.catalog.configs import BY_DIMENSIONS, BY_SIZE, INLINE, bundled_configs, named_config
+from chipwise.catalog.machine import joined, parse_machine
 from chipwise.errors import ChipwiseError, InfeasibleError, UnknownNameError, UsageError, shorten
 from chipwise.report.records import SCHEMA_VERSION
 
@@ -200,7 +201,7 @@ def _model(name: str) -> str:
 
 
 def _chip(name: str) -> str:
-    return get_chip(name).id
+    return parse_machine(name).name if joined(name) else get_chip(name).id
 
 
 def _chips(text: str) -> str:

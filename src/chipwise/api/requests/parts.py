@@ -28,9 +28,12 @@ from chipwise.api.requests.field import (
     whole,
 )
 from chipwise.catalog.harness import get_harness
+from chipwise.catalog.machine import memory_bytes
+from chipwise.catalog.override import Share
 from chipwise.catalog.price import Pricing
 from chipwise.errors import UsageError, shorten
 from chipwise.parallel.layout import Layout
+from chipwise.parallel.placement import Offloaded
 from chipwise.predict.speculative import Speculation
 from chipwise.units import parse_quantity
 from chipwise.workload.curve import RateCurve, read_curve
@@ -44,6 +47,8 @@ if TYPE_CHECKING:
     from chipwise.calibrate.parameters import Parameters
 
 __all__ = [
+    "HOST_BYTES",
+    "HOST_MEMORY",
     "JobOptions",
     "Lengths",
     "Money",
@@ -53,6 +58,7 @@ __all__ = [
     "Targets",
     "TrainOptions",
     "numbers_of",
+    "shared",
 ]
 
 
@@ -92,6 +98,38 @@ def _guessed(text: str, option: str) -> tuple[Speculation, bool]:
     return Speculation(int(draft), share(given["accept"], "accept") or 0.0), "with" in given
 
 
+def shared(text: str, option: str) -> Share:
+    """What other work leaves of a chip."""
+    given = pairs(text, option)
+    hint = "as in gpu=60%,memory=16GB"
+    strange = sorted(set(given) - {"gpu", "memory"})
+    if strange:
+        raise UsageError(f"{option}: no part is called '{shorten(strange[0])}'", hint)
+    gpu = share(given["gpu"], f"{option} gpu") if "gpu" in given else 1.0
+    if not gpu:
+        raise UsageError(f"{option}: nothing of the chip is left", hint)
+    memory = None
+    if "memory" in given:
+        memory = parse_quantity(given["memory"], "B", f"{option} memory", low=1e6, high=1e14)
+    return Share(gpu, memory)
+
+
+def _offloaded(text: str, option: str) -> Offloaded:
+    """What of a model lies where in a machine."""
+    given = {name.replace("_", "-"): said for name, said in pairs(text, option).items()}
+    hint = "as in gpu-layers=30, cpu-experts=24 or split=3/1"
+    strange = sorted(set(given) - {"gpu-layers", "cpu-experts", "split"})
+    if strange:
+        raise UsageError(f"{option}: no part is called '{shorten(strange[0])}'", hint)
+    counts = {
+        name: whole(given[name], f"{option} {name}", low=0, high=10_000) if name in given else None
+        for name in ("gpu-layers", "cpu-experts")
+    }
+    shares = given.get("split", "").split("/") if "split" in given else []
+    split_ = tuple(parse_quantity(part, "", f"{option} split", low=1e-6, high=1e6) for part in shares)
+    return Offloaded(counts["gpu-layers"], counts["cpu-experts"], split_)
+
+
 def _prompt_workers(text: str, option: str) -> tuple[Layout, int]:
     """The layout of a worker for prompts, and how many there are."""
     given = pairs(text, option)
@@ -115,6 +153,8 @@ def _counts(text: str, option: str) -> tuple[int, ...]:
     return tuple(dict.fromkeys(whole(part, option, low=1, high=1e6) for part in split(text)))
 
 
+HOST_MEMORY = "memory of the computer around a card, for what the card has no room for, as in 128GB"
+HOST_BYTES = Reading(memory_bytes, as_word, (NUMBER,))
 SPREAD = Reading(_spread, as_text, (NUMBER, OBJECT))
 PERCENTILE = Reading(_percentile, as_word, (NUMBER,))
 
@@ -228,7 +268,13 @@ class Software(Asked):
     policy: str | None = ask(
         "figures of the runtime, as in memory_share=0.95,max_sequences=64", reading=PAIRS
     )
-    set_: str | None = ask("figures of the chip, as in hbm=4TB/s,bf16=1.2PFLOPS", name="set", reading=PAIRS)
+    set_: str | None = ask(
+        "figures of the chip, as in hbm=4TB/s,bf16=1.2PFLOPS, or system=0GB", name="set", reading=PAIRS
+    )
+    share: str | None = ask(
+        "what other work leaves of the chip, as in gpu=60%,memory=16GB (a renderer, a desktop, a second model)",
+        reading=Reading(shared, as_text, (OBJECT,)),
+    )
 
     def terms(self, numbers: Parameters | None = None) -> Terms:
         """What this says of the terms of a verb, under these fitted numbers (None: those shipped)."""
@@ -241,6 +287,7 @@ class Software(Asked):
             self.values["policy"] or {},
             self.values["set_"] or {},
             parameters=numbers,
+            share=self.values["share"] or Share(),
         )
 
 
@@ -317,7 +364,9 @@ class Money(Asked):
 class Place(Asked):
     """One deployment: the chip and how the model is spread over it."""
 
-    chip: str = ask("a chip, or a TOML file of your own", MISSING, file=True)
+    chip: str = ask(
+        "a chip, a TOML file of your own, or parts of a machine as in rtx-4090+epyc-9654", MISSING, file=True
+    )
     count: int | None = ask("chips of one replica; default: what the layout needs")
     tp: int = ask("tensor parallelism", 1)
     pp: int = ask("pipeline stages", 1)
@@ -329,6 +378,14 @@ class Place(Asked):
     )
     rate: str | None = ask(
         "requests per second that arrive at random, as in 10/s, in place of --concurrency", reading=RATE
+    )
+
+    host_memory: str | None = ask(HOST_MEMORY, reading=HOST_BYTES)
+    offload: str | None = ask(
+        "what lies where in a machine: gpu-layers=30 (the other layers on the host), cpu-experts=24 (routed experts of "
+        "the first layers on the host), split=3/1 (layers of two kinds of cards); default: as little as can "
+        "be on the host",
+        reading=Reading(_offloaded, as_text, (OBJECT,)),
     )
 
     def layout(self) -> Layout:
@@ -348,7 +405,16 @@ class Place(Asked):
         """The deployment and its load. Raises `UsageError` for a degree, count or load that cannot be."""
         from chipwise.api.placing import Given
 
-        return Given(self.chip, self.layout(), self.count, self.concurrency, self.arrivals(), self.replicas)
+        return Given(
+            self.chip,
+            self.layout(),
+            self.count,
+            self.concurrency,
+            self.arrivals(),
+            self.replicas,
+            self.values["host_memory"],
+            self.values["offload"] or Offloaded(),
+        )
 
     def arrivals(self) -> float | None:
         """Requests per second, None where clients or capacity set the load. Raises `UsageError` for two loads."""

@@ -24,6 +24,8 @@ from chipwise.api.requests.field import (
     pairs,
 )
 from chipwise.api.requests.parts import (
+    HOST_BYTES,
+    HOST_MEMORY,
     JobOptions,
     Lengths,
     Money,
@@ -47,6 +49,7 @@ if TYPE_CHECKING:
     from chipwise.api.placing import Terms
 
 __all__ = [
+    "HAVE",
     "MODEL",
     "SERIAL",
     "TASK",
@@ -109,6 +112,7 @@ class PlanOptions(Money, Serving, Targets, JobOptions):
     have: str | None = ask(
         "chips that you have, as in 2xrtx-4090,1xrtx-3090, or auto for those of this machine", reading=HAVE
     )
+    host_memory: str | None = ask(HOST_MEMORY, reading=HOST_BYTES)
     max_chips: int | None = ask("at most this many chips in total")
     max_usd_per_h: float | None = ask("at most this many dollars per hour in total")
     max_watts: str | None = ask(
@@ -152,6 +156,9 @@ class PlanOptions(Money, Serving, Targets, JobOptions):
             raise UsageError("--spare needs a load to carry", "add --rate or --day", field="spare")
         if not 0 <= self.spare <= 1000:
             raise UsageError(f"--spare {self.spare}: not a count of replicas", "0 to 1000", field="spare")
+        if self.host_memory is not None and (task != "local" or not self.have):
+            what = "--host-memory is of a machine that you have"
+            raise UsageError(what, "add --task local --have rtx-4090", field="host_memory")
         most = 8 if task == "local" else 64
         return Limits(
             max_devices=min(most, (self.max_chips or most) * 2),
@@ -159,6 +166,7 @@ class PlanOptions(Money, Serving, Targets, JobOptions):
             max_usd_per_h=self.max_usd_per_h,
             max_watts=self.values["max_watts"],
             spare=self.spare,
+            host_memory=self.values["host_memory"],
         )
 
 
@@ -207,6 +215,8 @@ class PlanRequest(PlanOptions):
     def deployed(self, plan: Mapping[str, Any]) -> dict[str, Any]:
         """The options that name one of the plans, a record or what was saved of it: its chip, runtime, layout, load."""
         degrees = {name: int(plan["layout"][name]) for name in ("tp", "pp", "dp", "ep")}
+        if plan.get("parts"):
+            degrees = dict.fromkeys(degrees, 1)  # the name of the machine says how many of what
         load: dict[str, Any] = {"replicas": plan["replicas"] - plan["spare"]}
         if self.rate is None:
             load = {"concurrency": float(f"{plan['concurrency']:.6g}")}
@@ -293,6 +303,7 @@ class FitOptions(Software):
     count: int | None = ask("ask about this many chips; default: the fewest that fit")
     context: str | None = ask("tokens of a sequence, prompt and output", reading=figure("", low=1, high=1e9))
     batch: int = ask("sequences held at once", 1)
+    host_memory: str | None = ask(HOST_MEMORY, reading=HOST_BYTES)
     lora: str | None = ask(
         "low-rank adapters, as in rank=16,count=8,targets=q_proj+v_proj",
         reading=Reading(_adapters, as_text, (OBJECT,)),
@@ -318,4 +329,5 @@ class FitRequest(FitOptions):
             chips=self.values["chips"] or (),
             count=self.count,
             adapters=self.values["lora"],
+            host_memory=self.values["host_memory"],
         )

@@ -13,6 +13,7 @@ from chipwise.api.requests.catalogue import (
     RuntimesRequest,
     SystemsRequest,
 )
+from chipwise.api.requests.desk import LocalRequest
 from chipwise.api.requests.detail import LoadRequest, OperatorsRequest
 from chipwise.api.requests.evidence import CheckClaimRequest, EvidenceMatchRequest, EvidenceRequest
 from chipwise.api.requests.field import outer
@@ -49,6 +50,7 @@ VERBS: dict[str, type[Request]] = {
     "estimate": EstimateRequest,
     "explain": ExplainRequest,
     "compare": CompareRequest,
+    "local": LocalRequest,
     "operators": OperatorsRequest,
     "load": LoadRequest,
     "train": TrainRequest,

@@ -128,15 +128,21 @@ def llama_command(spec: ServeSpec) -> Command:
     devices, mixed = spec.machine.devices, any(spec.spread)
     each = -(-(spec.prompt_tokens + spec.output_tokens) // 64) * 64 if mixed else spec.length
     kv = _cache(spec, "llama.cpp") or "f16"
+    at = spec.placed
+    dealt = at.cards if at is not None and devices > 1 else (1,) * devices
+    layers = 999 if at is None or not at.host_layers else sum(at.cards)
+    apart = at.host_experts if at is not None and at.host_experts > at.host_layers else 0
     return (
         Command.of("llama.cpp", "llama-server")
         .option("--model", f"{spec.model.rpartition('/')[2]}-{spec.precision.upper()}.gguf")
         .option("--ctx-size", max(each * slots, spec.length))
         .option("--kv-unified", when=mixed)
         .option("--parallel", slots)
-        .option("--n-gpu-layers", 0 if spec.machine.cpu else 999)
+        .option("--n-gpu-layers", 0 if spec.machine.cpu else layers)
+        .option("--n-cpu-moe", apart, when=apart > 0)
+        .option("--no-op-offload", when=at is not None and at.prompts_on_host)
         .option("--split-mode", "layer", when=devices > 1 and not spec.machine.cpu)
-        .option("--tensor-split", ",".join("1" * devices), when=devices > 1 and not spec.machine.cpu)
+        .option("--tensor-split", ",".join(map(str, dealt)), when=devices > 1 and not spec.machine.cpu)
         .option("--cache-type-k", kv)
         .option("--cache-type-v", kv)
         .option("--flash-attn", "on")

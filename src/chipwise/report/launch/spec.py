@@ -12,6 +12,7 @@ __all__ = [
     "LaunchFile",
     "Machine",
     "Network",
+    "Placed",
     "Rope",
     "Router",
     "ServeSpec",
@@ -67,6 +68,17 @@ class Guess:
 
 
 @dataclass(frozen=True, slots=True)
+class Placed:
+    """Layers of each device, the first layers whole on the host, the first whose routed experts are, and whether the
+    processor works on its part of prompts."""
+
+    cards: tuple[int, ...]
+    host_layers: int
+    host_experts: int
+    prompts_on_host: bool
+
+
+@dataclass(frozen=True, slots=True)
 class ServeSpec:
     """A served model. `convert` is the format that the runtime turns weights into when it loads them, "" where
     the checkpoint holds them as they run; `kv` is "" for the runtime's own; `memory_share`, `sequences` and
@@ -76,7 +88,7 @@ class ServeSpec:
     `experts` are those of a layer, 0 of a dense model. `spare` of the replicas are beyond what carries the load,
     `prompt_workers` work off prompts for all of them; `cached_tokens` of a prompt are found in the cache; `spread` are
     standard deviation over mean of prompt and output lengths; `measured` says by harness what a benchmark client should
-    read off this deployment."""
+    read off this deployment; `placed` where parts of the model lie in a machine of several (None: on its devices)."""
 
     title: str
     model: str
@@ -107,6 +119,7 @@ class ServeSpec:
     cached_tokens: int = 0
     spread: tuple[float, float] = (0.0, 0.0)
     measured: tuple[tuple[str, str], ...] = ()
+    placed: Placed | None = None
 
     @property
     def wide(self) -> bool:

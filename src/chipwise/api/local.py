@@ -1,0 +1,388 @@
+"""`local`: what a machine at a desk can run, in which format and how fast, or what to buy for a budget."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from chipwise.api.context import Context
+from chipwise.api.desk import assembled, machine_record, machine_words, token_s
+from chipwise.api.loaded import Loaded, load_generating
+from chipwise.api.placing import Terms
+from chipwise.catalog.chips import load_chips
+from chipwise.catalog.configs import named_config
+from chipwise.catalog.machine import Candidate, Machine, candidates, parse_machine
+from chipwise.catalog.price import Capex, load_capex
+from chipwise.catalog.runtime import load_runtimes, runtimes_for
+from chipwise.catalog.system import systems_for
+from chipwise.errors import InfeasibleError, UnknownNameError
+from chipwise.report.desk import LocalRecord, LocalReport
+from chipwise.report.launch.desk import desk_commands
+from chipwise.report.records import PlanRecord, RefusalRecord
+from chipwise.search.assembly import Assembly
+from chipwise.search.deployments import LOCAL_FORMS
+from chipwise.units import format_bytes, format_number
+from chipwise.workload.formats import GGML_BITS
+from chipwise.workload.gguf import GGUF
+from chipwise.workload.workload import Workload
+
+__all__ = ["USES", "Wish", "buy", "local"]
+
+LADDER = ("q8_0", "q6_k", "q5_k_m", "q4_k_m", "q3_k_m", "q2_k")
+"""Formats tried, the widest first."""
+FEW_BITS = 6.0  # a checkpoint of fewer is run as it is stored
+NARROW = frozenset(("q3_k_m", "q2_k"))
+"""Fewer than 4 bits a weight: tried last."""
+CONTEXT, LEAST_CONTEXT = 8192, 4096
+PROMPT, OUTPUT = 1000.0, 200.0
+DOUBLING_MONTHS = 3.5
+"""Months in which the parameters halve that reach a given quality: Xiao et al., "Densing law of LLMs", Nature Machine
+Intelligence 7 (2025). What candidates are ordered by, where no quality is assessed."""
+COUNTS = (1, 2, 4)  # cards of a kind that are bought together
+USES = ("chat", "code", "reasoning", "vision")
+UNSCORED = "not assessed"
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What one wants of a model at a desk: tokens per second at least, `context` tokens (None: 8,192, or down to 4,096
+    where no more fits), a use ("": any), which `models` (none: those of the catalogue that people run), and how many
+    at `most`."""
+
+    min_tps: float = 10.0
+    context: int | None = None
+    use: str = ""
+    models: tuple[str, ...] = ()
+    most: int = 16
+
+    def candidates(self) -> list[Candidate]:
+        """The models that come into question, as they were named or those expected to be most able first.
+
+        Raises `UnknownNameError` for an unknown model or a use that no model has.
+        """
+        if self.use and self.use not in USES:
+            raise UnknownNameError("use", self.use, USES, f"one of {', '.join(USES)}")
+        known = {c.model: c for c in candidates()}
+        if self.models:
+            return [_named(name, known) for name in self.models]
+        found = [c for c in known.values() if not self.use or self.use in c.uses]
+        return sorted(found, key=lambda c: -_able(c))
+
+    @property
+    def contexts(self) -> tuple[int, ...]:
+        """Contexts that are tried, the longest first."""
+        return (self.context,) if self.context else (CONTEXT, LEAST_CONTEXT)
+
+
+def local(machine: Machine, wish: Wish, terms: Terms | None = None) -> LocalReport:
+    """The models that a machine runs as fast as is wished, each in the widest format that does; those expected to be
+    most able first.
+
+    For each model formats and contexts are walked: on the cards in at least 4 bits, then with a part on the host, then
+    in fewer bits. Raises `InfeasibleError` where nothing does, with the fastest there is.
+    """
+    terms = terms or Terms()
+    records: list[LocalRecord] = []
+    refused: dict[str, RefusalRecord] = {}
+    notes: dict[str, None] = {}
+    wanted, rest = wish.candidates(), 0
+    for narrow in (False, True):
+        again: list[Candidate] = []
+        for i, candidate in enumerate(wanted):
+            if len(records) == wish.most:
+                rest = len(wanted) - i
+                break
+            found = _Walk(candidate, machine, wish, terms, narrow).found()
+            if isinstance(found, RefusalRecord):
+                again.append(candidate)
+                before = refused.get(candidate.model, found)
+                refused[candidate.model] = found if found.reason == before.reason else before
+                continue
+            record, words = found
+            records.append(record)
+            refused.pop(candidate.model, None)
+            notes |= dict.fromkeys(words)
+        wanted = again
+    notes |= dict.fromkeys([f"{rest} more of them were not tried: --most"] if rest else [])
+    if not records:
+        # the last is the least able: what is in its way is in the way of all
+        least = next((f"{r.chip}: {r.detail}" for r in reversed(refused.values())), "no model has this use")
+        raise InfeasibleError(
+            f"{machine.name} runs none of {len(refused)} models so",
+            f"{least}; try a smaller --min-tps or --context",
+        )
+    return LocalReport(
+        machine=machine.name,
+        context=wish.contexts[0],
+        prompt_tokens=PROMPT,
+        min_tokens_per_s=wish.min_tps,
+        max_usd=None,
+        use=wish.use,
+        models=tuple(replace(r, rank=i) for i, r in enumerate(records, 1)),
+        refused=tuple(refused.values()),
+        assumptions=(*_words(machine), *notes, *terms.said),
+    )
+
+
+def buy(max_usd: float, wish: Wish, terms: Terms | None = None) -> LocalReport:
+    """Machines and cards that a budget buys, each with the most able model that it runs as fast as is wished; the most
+    able first, of equal ones the cheapest. Raises `InfeasibleError` where nothing does."""
+    terms = terms or Terms()
+    found: list[tuple[int, LocalRecord]] = []
+    wanted = wish.candidates()
+    for price, machine, item in _offered(max_usd):
+        for place, candidate in enumerate(wanted):
+            record = _Walk(candidate, machine, wish, terms).found()
+            if isinstance(record, RefusalRecord):
+                continue
+            bought = replace(record[0], item=item, usd=price.usd, covers=price.covers)
+            found.append((place, bought))
+            break
+    if not found:
+        raise InfeasibleError(
+            f"nothing for {max_usd:,.0f} $ runs these models at {wish.min_tps:g} tokens/s",
+            "a larger --max-usd, a smaller --min-tps or --context, or other --models",
+        )
+    found.sort(key=lambda pair: (pair[0], pair[1].usd or 0.0))
+    return LocalReport(
+        machine="",
+        context=wish.contexts[0],
+        prompt_tokens=PROMPT,
+        min_tokens_per_s=wish.min_tps,
+        max_usd=max_usd,
+        use=wish.use,
+        models=tuple(replace(r, rank=i) for i, (_, r) in enumerate(found, 1)),
+        refused=(),
+        assumptions=(
+            "prices as read, of one source and day each (offers: chipwise offers list); cards without the computer "
+            "around them",
+            *_ordered(),
+            *terms.said,
+        ),
+        buy=True,
+    )
+
+
+@dataclass(frozen=True)
+class _Walk:
+    """One model on one machine: contexts, formats and placements in the order in which they are preferred. `narrow`:
+    in formats of fewer than 4 bits, else in those of more."""
+
+    candidate: Candidate
+    machine: Machine
+    wish: Wish
+    terms: Terms
+    narrow: bool = False
+
+    def found(self) -> tuple[LocalRecord, tuple[str, ...]] | RefusalRecord:
+        """The first that is fast enough, with notes, or why none is."""
+        best, why = 0.0, None
+        for name, context, machine in self._ways():
+            try:
+                tokens = self._most_tokens(name, machine)
+                if tokens < self.wish.min_tps:
+                    best = max(best, tokens)
+                    continue
+                assembly, asked = self._placed(name, context, machine)
+                tokens = 1.0 / token_s(asked, assembly)
+                if tokens < 0.95 * self.wish.min_tps:
+                    best = max(best, tokens)
+                    continue
+                record = machine_record(asked, machine, assembly)
+            except InfeasibleError as error:
+                why = error
+                continue
+            per_user = record.tokens_per_s_per_user
+            assert per_user is not None
+            if per_user.mid >= self.wish.min_tps:
+                return self._record(name, context, machine, assembly, record), machine_words(
+                    machine, assembly
+                )
+            best = max(best, per_user.mid)
+        if best:
+            return RefusalRecord(self.candidate.model, "SLOW", f"at most {format_number(best, 2)} tokens/s")
+        if why is not None and not why.reasons:
+            return RefusalRecord(self.candidate.model, "NO_RUNTIME", why.hint)
+        needed = self.params * self._bits(self._formats()[-1]) / 8.0
+        return RefusalRecord(self.candidate.model, "MEMORY", f"takes {format_bytes(needed)} and more")
+
+    def _ways(self) -> Iterator[tuple[str | None, int, Machine]]:
+        """Formats, contexts and parts of the machine that could hold them."""
+        cards = replace(self.machine, host=None)
+        formats = self._formats()
+        some = [f for f in formats if (f in NARROW) is self.narrow]
+        for machine in (cards,) if self.machine.host is None else (cards, self.machine):
+            for context in self.wish.contexts:
+                for name in some:
+                    if self.params * self._bits(name) / 8.0 <= _capacity(machine):
+                        yield name, context, machine
+
+    def _formats(self) -> Sequence[str | None]:
+        if self.terms.precision is not None:
+            return (self.terms.precision,)
+        # what is stored in few bits already is run as it is
+        return (None,) if self._bits(None) < FEW_BITS else LADDER
+
+    @cached_property
+    def stored(self) -> Loaded:
+        """The model as its checkpoint has it."""
+        return load_generating(self.candidate.model)
+
+    @cached_property
+    def params(self) -> int:
+        """Its parameters."""
+        return self.stored.graph.params()
+
+    def _bits(self, name: str | None) -> float:
+        """Bits of a weight, at least: those of most matrices of a format."""
+        if name is None:
+            return 8.0 * self.stored.graph.weight_bytes() / self.params
+        return GGML_BITS[GGUF[name]] if name in GGUF else 0.0
+
+    def _most_tokens(self, name: str | None, machine: Machine) -> float:
+        """Tokens per second that no part could beat: active weights at the bandwidth of the fastest."""
+        read = self.stored.graph.active_params() * self._bits(name) / 8.0
+        fastest = max(self.terms.shared(c).memory.bytes_per_s or 0.0 for c, _ in machine.cards)
+        return fastest / max(read, 1.0)
+
+    def _placed(self, name: str | None, context: int, machine: Machine) -> tuple[Assembly, Context]:
+        """Where it lies, and what one asks of it: a prompt in a context that could be full."""
+        held = Workload(task="local", prompt_tokens=context - OUTPUT, output_tokens=OUTPUT)
+        terms = replace(self.terms, precision=name, runtime=self.terms.runtime or _engine())
+        asked = terms.context(self.candidate.model, held, owned=True)
+        assembly = assembled(asked, machine, terms)
+        short = replace(held, prompt_tokens=min(PROMPT, context - OUTPUT))
+        return assembly, replace(asked, workload=short)
+
+    def _record(
+        self, name: str | None, context: int, machine: Machine, assembly: Assembly, record: PlanRecord
+    ) -> LocalRecord:
+        graph = load_generating(self.candidate.model, name, self.terms.kv).graph
+        accounts = [part.account(float(context)) for part in assembly.parts]
+        used = [
+            sum(float(np.max(np.asarray(i.bytes))) for i in a.items if i.kind != "system")
+            + float(np.max(np.asarray(a.sequence_bytes)))
+            for a in accounts
+        ]
+        room = min(
+            float(np.min(np.asarray(a.cache_bytes))) / max(float(np.max(np.asarray(a.sequence_bytes))), 1.0)
+            for a in accounts
+        )
+        most = self.stored.graph.model.max_context or 10_000_000
+        per_user = record.tokens_per_s_per_user
+        assert per_user is not None
+        host = used[-1] * assembly.parts[-1].count if assembly.host is not None else 0.0
+        return LocalRecord(
+            rank=0,
+            model=self.candidate.model,
+            params=self.params,
+            active_params=self.stored.graph.active_params(),
+            precision=record.precision,
+            wide=name not in NARROW,
+            kv=record.kv,
+            context=context,
+            largest_context=int(min(most, context * max(room, 1.0))) // 1024 * 1024 or context,
+            tokens_per_s=per_user,
+            ttft_s=record.ttft_s,
+            memory_bytes=used[0],
+            capacity_bytes=float(np.max(np.asarray(accounts[0].capacity_bytes))),
+            host_bytes=host,
+            download_bytes=graph.weight_bytes() + sum(e.modules * e.weight_bytes for e in graph.extras),
+            placement=_where(machine, record),
+            runtime=record.runtime,
+            quality=UNSCORED,
+            commands=desk_commands(
+                self.candidate,
+                record,
+                context,
+                [r.id for r in runtimes_for(machine.cards[0][0])],
+                processor=machine.cards[0][0].kind == "cpu",
+            ),
+            machine=machine.name,
+            basis=per_user.basis,
+            parts=record.parts,
+        )
+
+
+def _engine() -> str:
+    """The engine that figures are of: the first made for files of desks that shares a model with the host."""
+    able = (r for r in load_runtimes().values() if "gguf" in r.made_for and r.offload and r.offload.alone)
+    return next(able).id
+
+
+def _named(name: str, known: Mapping[str, Candidate]) -> Candidate:
+    """A model that the user named, with the names of engines where the table has them."""
+    found = named_config(name)
+    own = known.get(found.name) or next(
+        (c for n, c in known.items() if named_config(n).name == found.name), None
+    )
+    return own or Candidate(found.name, "", ())
+
+
+def _able(c: Candidate) -> float:
+    """What orders candidates, doublings of parameters at equal quality: log2 sqrt(all x active parameters) + months
+    since 2024-01 / `DOUBLING_MONTHS`. Experts count as their geometric mean with what a token uses."""
+    graph = load_generating(c.model).graph
+    size = 0.5 * math.log2(float(graph.params()) * float(graph.active_params()))
+    if not c.published:
+        return size
+    year, month = map(int, c.published.split("-"))
+    return size + ((year - 2024) * 12 + month - 1) / DOUBLING_MONTHS
+
+
+def _capacity(machine: Machine) -> float:
+    parts = [*machine.cards, *([(machine.host.chip, machine.host.sockets)] if machine.host else [])]
+    return sum((c.memory.usable_bytes or c.memory.label_bytes or 0.0) * n for c, n in parts)
+
+
+def _where(machine: Machine, record: PlanRecord) -> str:
+    if len(record.parts) == 1:
+        return "all on the cards" if machine.cards[0][1] > 1 else "all on it"
+    return "; ".join(f"{p.chip}: {p.holds}" for p in record.parts)
+
+
+def _words(machine: Machine) -> tuple[str, ...]:
+    said = [f"quality {UNSCORED}; {_ordered()[0]}"]
+    if machine.host is None and all(c.kind == "gpu" and c.host is not None for c, _ in machine.cards):
+        unified = any(s.unified for c, _ in machine.cards for s in systems_for(c.id.partition(":")[0]))
+        if not unified:
+            said.append("the computer's own memory is left out: --host-memory 64GB adds models that use it")
+    return tuple(said)
+
+
+def _ordered() -> tuple[str, ...]:
+    return (
+        "order: formats of 4 bits and more, then parameters (of experts the geometric mean of all and active ones), "
+        f"doubled for every {DOUBLING_MONTHS:g} months by which a model is younger (densing law, Xiao et al. 2025)",
+    )
+
+
+def _offered(max_usd: float) -> list[tuple[Capex, Machine, str]]:
+    """What is for sale for that much: machines, and one, two or four cards; of several prices of one thing the
+    lowest that nothing speaks against."""
+    best: dict[tuple[str, str, int], tuple[Capex, str]] = {}
+    for price in load_capex():
+        if price.doubt or price.chip.partition(":")[0] not in load_chips():
+            continue
+        forms = {s.form for s in systems_for(price.chip.partition(":")[0])}
+        if not forms & LOCAL_FORMS:
+            continue
+        for times in COUNTS if price.covers == "card" else (1,):
+            usd, chips = price.usd * times, price.chips * times
+            held = max((s.chips_per_host for s in systems_for(price.chip.partition(":")[0])), default=1)
+            if usd > max_usd or chips > max(held, price.chips):
+                continue
+            key = (price.chip, price.covers, chips)
+            if key not in best or usd < best[key][0].usd:
+                count = f"{times} x " if times > 1 else ""
+                words = f"{count}{price.item}" + (", used" if price.kind == "used" else "")
+                best[key] = (replace(price, usd=usd, chips=chips), words)
+    found = []
+    for price, words in best.values():
+        text = f"{price.chips}x{price.chip}" if price.chips > 1 else price.chip
+        found.append((price, parse_machine(text), words))
+    return found

@@ -1,0 +1,95 @@
+"""local: what one can ask of a machine at a desk."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from chipwise.api.requests.field import NAMES, OBJECT, PAIRS, Asked, Reading, as_text, ask, count_of, figure
+from chipwise.api.requests.parts import HOST_BYTES, HOST_MEMORY, shared
+from chipwise.api.requests.planning import HAVE
+from chipwise.catalog.machine import parse_machine
+from chipwise.catalog.override import Share
+from chipwise.errors import UsageError
+from chipwise.report.desk import LocalReport
+
+if TYPE_CHECKING:
+    from chipwise.api.placing import Terms
+
+__all__ = ["LocalRequest"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class LocalRequest(Asked):
+    """What a machine of one's own can run, in which format and how fast, with the commands; or what to buy."""
+
+    have: str | None = ask(
+        "the machine: rtx-4090, 2xrtx-3090, m4-max:64gb, rtx-4090+epyc-9654, or auto for this one",
+        reading=HAVE,
+    )
+    host_memory: str | None = ask(HOST_MEMORY, reading=HOST_BYTES)
+    max_usd: float | None = ask("what to buy for at most this many dollars, in place of --have")
+    min_tps: float = ask("at least this many tokens per second", 10.0)
+    context: str | None = ask(
+        "tokens of prompts and answers together, as in 32k; default: 8192, or 4096 where no more fits",
+        reading=figure("", low=512, high=1e8),
+    )
+    use: str | None = ask("what for: chat, code, reasoning or vision; default: anything")
+    models: str | None = ask(
+        "only these, separated by commas; default: what people run at desks", reading=NAMES
+    )
+    most: int = ask("list at most this many models", 16)
+    precision: str | None = ask(
+        "only this number format, as in q4_k_m; default: the widest that is fast enough"
+    )
+    kv: str | None = ask("number format of the cache, as in q8_0; default: 16 bit")
+    policy: str | None = ask("figures of the engine, as in reserved_bytes=0,memory_share=0.9", reading=PAIRS)
+    set_: str | None = ask(
+        "figures of the chip, as in system=0GB for a card without a display", name="set", reading=PAIRS
+    )
+    share: str | None = ask(
+        "what other work leaves of the chip, as in gpu=60%,memory=16GB (a renderer, a desktop, a second model)",
+        reading=Reading(shared, as_text, (OBJECT,)),
+    )
+
+    def run(self) -> LocalReport:
+        """The models of a machine, or the machines of a budget. Raises the errors of `api.local`."""
+        from chipwise.api.local import Wish, buy, local
+
+        if not 0 < self.min_tps < 1e6:
+            raise UsageError(f"--min-tps {self.min_tps:g} is out of range", "more than 0", field="min_tps")
+        context = self.values["context"]
+        wish = Wish(
+            self.min_tps,
+            None if context is None else int(context),
+            (self.use or "").strip().lower(),
+            tuple(self.values["models"] or ()),
+            count_of(self.most, "--most", "models", 1000) or 16,
+        )
+        if self.have is None:
+            if self.max_usd is None:
+                hint = "--have rtx-4090 (or auto), or --max-usd 3000 for what to buy"
+                raise UsageError("local needs a machine or a budget", hint, field="have")
+            if not 0 < self.max_usd < 1e9:
+                what = f"--max-usd {self.max_usd:g} is out of range"
+                raise UsageError(what, "more than 0", field="max_usd")
+            if self.host_memory is not None:
+                what = "--host-memory is of a machine that you have"
+                raise UsageError(what, "add --have", field="host_memory")
+            return buy(self.max_usd, wish, self.terms())
+        if self.max_usd is not None:
+            what = "--max-usd asks what to buy, --have says that you have it"
+            raise UsageError(what, "one of them", field="max_usd")
+        return local(parse_machine(self.have, self.values["host_memory"]), wish, self.terms())
+
+    def terms(self) -> Terms:
+        """What this says of the terms of a verb."""
+        from chipwise.api.placing import Terms
+
+        return Terms(
+            self.precision,
+            self.kv,
+            policy=self.values["policy"] or {},
+            changes=self.values["set_"] or {},
+            share=self.values["share"] or Share(),
+        )

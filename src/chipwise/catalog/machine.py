@@ -1,0 +1,224 @@
+"""Machines as people name them: `rtx-4090`, `2xrtx-3090`, `m4-max:64gb`, `rtx-4090+core-i9-14900k`.
+
+A machine is cards (or an integrated part, or nothing but a processor) and, where a model may spill over, the processor
+whose memory takes the rest.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from chipwise.catalog.chip import Chip
+from chipwise.catalog.chips import get_chip, load_chips
+from chipwise.catalog.override import with_figures
+from chipwise.catalog.parsed import parse
+from chipwise.catalog.snapshot import per_snapshot, shipped_text
+from chipwise.catalog.system import load_systems
+from chipwise.errors import UnknownNameError, UsageError, shorten
+from chipwise.units import format_bytes, parse_quantity
+
+__all__ = [
+    "Candidate",
+    "Host",
+    "Machine",
+    "candidates",
+    "joined",
+    "memory_bytes",
+    "parse_machine",
+    "with_memory",
+]
+
+DESK = "catalog/data/desk.toml"
+
+COUNTED = re.compile(r"\d+\s*[xX×*]\s*-?\s*\S")
+UNNAMED = re.compile(
+    r"(?:cpu|ram|ddr\d)(?:[- ]+(?:cpu|ram|ddr\d))*(?:[- ]+(\d+\s*gi?b))?|(\d+\s*gi?b)(?:[- ]+(?:cpu|ram|ddr\d))*",
+    re.IGNORECASE,
+)
+"""A processor that is not named, or its memory alone: `cpu`, `128gb-ddr5`."""
+PART = re.compile(r"(?:(\d+)\s*[xX×*]\s*-?\s*)?(\S.*)")
+SEPARATED = re.compile(r"\s*(?:,|\+(?=\s*[^\s,]))\s*")
+MOST = 64
+
+
+@dataclass(frozen=True)
+class Host:
+    """The processor of a machine and `sockets` of it, each with the whole of `chip.memory`; `assumed`: nobody named
+    it."""
+
+    chip: Chip
+    sockets: int = 1
+    assumed: bool = False
+
+
+@dataclass(frozen=True)
+class Machine:
+    """`cards` that work on one model in turn, each kind with its count, and the `host` whose memory they may use (None:
+    theirs alone). A processor on its own is a card here. `name` is that of the question, in the catalogue's words."""
+
+    cards: tuple[tuple[Chip, int], ...]
+    host: Host | None = None
+
+    @property
+    def name(self) -> str:
+        """Parts as they can be asked for again."""
+        parts = [f"{n}x{c.id}" if n > 1 else c.id for c, n in self.cards]
+        if self.host is not None:
+            host = self.host
+            parts.append(f"{host.sockets}x{host.chip.id}" if host.sockets > 1 else host.chip.id)
+        return "+".join(parts)
+
+    @property
+    def alone(self) -> bool:
+        """Whether it is one kind of chip with a memory of its own."""
+        return len(self.cards) == 1 and self.host is None
+
+
+def joined(text: str) -> bool:
+    """Whether a text names several parts, or a count, and no chip: chips may have a plus in their names."""
+    if ".toml" in text or not (SEPARATED.search(text.strip()) or COUNTED.match(text.strip())):
+        return False
+    try:
+        get_chip(text)
+    except UnknownNameError:
+        return True
+    return False
+
+
+def memory_bytes(text: str, what: str) -> float:
+    """A size of memory as it is sold, in powers of two: 128GB is 128 GiB. A bare number is bytes. Raises `UsageError`
+    for what is none."""
+    written = re.sub(r"(?<=[\d\s])([kmgt])i?b$", lambda m: f"{m[1].upper()}iB", text.strip().lower())
+    return parse_quantity(written, "B", what, low=2**28, high=1e14)
+
+
+def parse_machine(text: str, host_memory: float | None = None) -> Machine:
+    """Cards and processor of `2xrtx-3090+epyc-9654` (also with commas), a chip or an option of one (`m4-max:64gb`).
+
+    A part `cpu`, or memory as in `rtx-4090+128gb-ddr5`, is the usual processor of such a machine. `host_memory` bytes
+    are the processor's: of the one that is named, else of the usual one. Without it a processor holds what it can
+    address, and a card alone uses no memory but its own. Raises `UsageError` for what
+    is no machine, `UnknownNameError` for a chip or option that does not exist.
+    """
+    counts: dict[str, tuple[Chip, int]] = {}
+    usual = False
+    for part in SEPARATED.split(text.strip()):
+        unnamed = UNNAMED.fullmatch(part.strip())
+        if unnamed is not None and counts:
+            usual = True
+            size = next((group for group in unnamed.groups() if group), None)
+            if size is not None:
+                host_memory = memory_bytes(size, "memory of the computer")
+            continue
+        match = PART.fullmatch(part.strip())
+        if match is None:
+            raise UsageError(f"cannot read '{shorten(text)}' as a machine", "as in rtx-4090 or 2xrtx-3090")
+        chip = _part(match[2])
+        count = int(match[1] or 1) if len(match[1] or "") < 6 else 0
+        if not 1 <= count <= MOST:
+            raise UsageError(f"cannot count '{shorten(part)}'", f"1 to {MOST} of a chip")
+        counts[chip.id] = (chip, counts.get(chip.id, (chip, 0))[1] + count)
+    processors = [(c, n) for c, n in counts.values() if c.kind == "cpu"]
+    cards = [(c, n) for c, n in counts.values() if c.kind != "cpu"]
+    if len(processors) > 1:
+        named = " and ".join(c.id for c, _ in processors)
+        raise UsageError(f"a machine has one kind of processor, not {named}", "name one of them")
+    if not cards:
+        chip, sockets = processors[0]
+        return Machine(((chip if host_memory is None else with_memory(chip, host_memory), sockets),))
+    host = Host(*processors[0]) if processors else None
+    if host is None and usual and host_memory is None:
+        host = Host(_usual(cards[0][0]), assumed=True)
+    if host_memory is not None:
+        unified = next((c for c, _ in cards if _unified(c)), None)
+        if unified is not None:
+            sizes = [o.partition(":")[2] for o in _options(unified)]
+            hint = f"name its size: {unified.id.partition(':')[0]}:{sizes[0]}" if sizes else "leave it out"
+            what = f"{unified.id} shares one memory with its processor: it has no other"
+            raise UsageError(what, hint, field="host_memory")
+        host = host or Host(_usual(cards[0][0]), assumed=True)
+        host = replace(host, chip=with_memory(host.chip, host_memory))
+    # the fastest memory is filled first
+    cards.sort(key=lambda card: -(card[0].memory.bytes_per_s or 0.0))
+    return Machine(tuple(cards), host)
+
+
+def with_memory(chip: Chip, size: float) -> Chip:
+    """A processor with that much memory. Raises `UsageError` for more than it takes."""
+    most = chip.memory.label_bytes
+    if most is not None and size > most * 1.001:
+        raise UsageError(
+            f"{chip.id} takes at most {format_bytes(most)} of memory, not {format_bytes(size)}",
+            "name another processor, or less --host-memory",
+            field="host_memory",
+        )
+    sized = with_figures(chip, {"memory": f"{size:.0f}B"})
+    base = chip.id.partition(":")[0]
+    return replace(sized, id=f"{base}:{size / 2**30:.4g}gb", name=chip.name, like=chip.software_id)
+
+
+def _part(name: str) -> Chip:
+    """A chip, or a processor with its memory behind a colon as in `epyc-9654:768gb`, of any size that it takes."""
+    name = re.sub(r"^cpu-(?=\S)", "", name.strip(), flags=re.IGNORECASE)
+    base, _, option = name.partition(":")
+    try:
+        return get_chip(name)
+    except UnknownNameError:
+        if not option:
+            raise
+        chip = get_chip(base)
+        if chip.kind != "cpu":
+            raise
+        return with_memory(chip, memory_bytes(option, f"memory of {chip.id}"))
+
+
+def _unified(chip: Chip) -> bool:
+    return any(system.unified for system in load_systems().holding(chip.id))
+
+
+def _options(chip: Chip) -> list[str]:
+    entry = load_chips().entries.get(chip.id.partition(":")[0])
+    return list(entry.options) if entry else []
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A model that people run at a desk: the month it was published, what for, and its names where engines get it ("" =
+    none known)."""
+
+    model: str
+    published: str
+    uses: tuple[str, ...]
+    ollama: str = ""
+    gguf: str = ""
+    mlx: str = ""
+
+
+@per_snapshot
+def _desk() -> Mapping[str, Any]:
+    return parse(shipped_text(DESK))
+
+
+@per_snapshot
+def candidates() -> tuple[Candidate, ...]:
+    """The models that `local` looks through, in the order of the table."""
+    return tuple(
+        Candidate(
+            name,
+            row["published"],
+            tuple(row["uses"]),
+            *(row.get(key, "") for key in ("ollama", "gguf", "mlx")),
+        )
+        for name, row in _desk()["model"].items()
+    )
+
+
+def _usual(card: Chip) -> Chip:
+    """The processor that is taken to stand beside a card: that of the smallest machine which holds one."""
+    hosts = _desk()["hosts"]
+    forms = {system.form for system in load_systems().holding(card.id)}
+    form = next((f for f in ("laptop", "desktop", "workstation", "board") if f in forms), "server")
+    return get_chip(hosts[form])

@@ -1,0 +1,27 @@
+"""local."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated, Any
+
+from cyclopts import Parameter
+
+from chipwise.api.requests.desk import LocalRequest
+from chipwise.cli.options import Answer, taking
+from chipwise.report.desk import local_view
+from chipwise.report.table import render
+
+__all__ = ["local"]
+
+
+@taking(LocalRequest)
+def local(
+    given: dict[str, Any],
+    *,
+    all_: Annotated[bool, Parameter(name="--all", help="show every model that runs")] = False,
+    output: Answer = Answer(),  # noqa: B008
+) -> None:
+    """What a machine of your own can run, in which format and how fast, with the commands; or what to buy."""
+    report = output.of("local", LocalRequest(**given))
+    render((local_view(report, everything=all_),), report, output.format, sys.stdout)

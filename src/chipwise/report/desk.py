@@ -1,0 +1,156 @@
+"""What a machine at a desk can run, or what to buy for it: records, columns, view."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from chipwise.report.answer import Answer
+from chipwise.report.records import SCHEMA_VERSION, Figure, PartRecord, Quantified, RefusalRecord
+from chipwise.report.table import Column, Table
+from chipwise.units import format_bytes, format_number, format_seconds
+
+__all__ = ["DESK", "LocalRecord", "LocalReport", "local_verdict", "local_view"]
+
+SHOWN = 12
+
+
+@dataclass(frozen=True, slots=True)
+class LocalRecord(Quantified):
+    """A model on a machine of one user, in the format that was chosen for it.
+
+    `context` tokens are held, `largest_context` would be; `ttft_s` is of a prompt of the length that the answer names.
+    `memory_bytes` are used on the first card of `capacity_bytes`, a full cache included and the system's own left out,
+    `host_bytes` beside cards.
+    `download_bytes` are those of the file. `wide`: weights have at least 4 bits. `quality` is a sourced score, or that
+    there is none. `commands` start it, by engine. `usd` is the price of the machine or of its cards (`covers`; None: it
+    is there already), `item` what is bought.
+    """
+
+    rank: int
+    model: str
+    params: int
+    active_params: int
+    precision: str
+    wide: bool
+    kv: str
+    context: int
+    largest_context: int
+    tokens_per_s: Figure
+    ttft_s: Figure
+    memory_bytes: float
+    capacity_bytes: float
+    host_bytes: float
+    download_bytes: float
+    placement: str
+    runtime: str
+    quality: str
+    commands: dict[str, str]
+    machine: str
+    basis: str
+    item: str = ""
+    usd: float | None = None
+    covers: str = ""
+    parts: tuple[PartRecord, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class LocalReport(Answer):
+    """The answer to `local`: models on a machine, or with `buy` machines with the most that each runs. `machine` is the
+    one that was asked about ("": none), with what was assumed of it in `assumptions`."""
+
+    machine: str
+    context: int
+    prompt_tokens: float
+    min_tokens_per_s: float
+    max_usd: float | None
+    use: str
+    models: tuple[LocalRecord, ...]
+    refused: tuple[RefusalRecord, ...]
+    assumptions: tuple[str, ...]
+    buy: bool = False
+    schema_version: str = field(default=SCHEMA_VERSION)
+
+
+def _speed(r: LocalRecord) -> str:
+    f = r.tokens_per_s
+    return f"{format_number(f.mid, 2)} [{format_number(f.low, 2)}-{format_number(f.high, 2)}]"
+
+
+def _first(r: LocalRecord) -> str:
+    return f"{format_seconds(r.ttft_s.mid)} [{format_seconds(r.ttft_s.low)}-{format_seconds(r.ttft_s.high)}]"
+
+
+def _used(r: LocalRecord) -> str:
+    beside = f" + {format_bytes(r.host_bytes)}" if r.host_bytes else ""
+    return f"{format_bytes(r.memory_bytes)}{beside}"
+
+
+def _price(r: LocalRecord) -> str | None:
+    return None if r.usd is None else f"{r.usd:,.0f}"
+
+
+DESK = (
+    Column("#", "rank", right=True, short="rank"),
+    Column("machine", lambda r: r.item or None, spare=0, prose=True),
+    Column("$", _price, right=True),
+    Column("", "usd", short="usd"),
+    Column("", "machine", short="machine"),
+    Column("model", lambda r: r.model.rpartition("/")[2]),
+    Column("", "model", short="model"),
+    Column("format", "precision", short="precision"),
+    Column("tok/s", _speed, right=True),
+    Column("", "tokens_per_s", short="tokens_per_s"),
+    Column("first token", _first, right=True, spare=3),
+    Column("", "ttft_s", short="ttft_s"),
+    Column("context", "context", "{:,}".format, right=True, spare=2, short="context", scale=0),
+    Column("", "largest_context", short="largest_context", scale=0),
+    Column("memory", _used, right=True),
+    Column("", "memory_bytes", short="memory_gb", scale=1e-9),
+    Column("", "host_bytes", short="host_gb", scale=1e-9),
+    Column("download", "download_bytes", format_bytes, right=True, spare=4, short="download_gb", scale=1e-9),
+    Column("where", "placement", spare=5, prose=True, short="placement"),
+    Column("basis", "basis", spare=6, short="basis"),
+    Column("", "quality", short="quality"),
+    Column("", "commands", short="commands"),
+)
+"""What is said of a model on a machine."""
+
+
+def local_verdict(report: LocalReport) -> str:
+    """The answer in one sentence."""
+    if not report.models:
+        return f"Nothing here runs at {report.min_tokens_per_s:g} tokens/s or more."
+    r = report.models[0]
+    figures = f"{_speed(r)} tokens/s, first token of {report.prompt_tokens:,.0f} after {format_seconds(r.ttft_s.mid)}"
+    what = f"{r.model.rpartition('/')[2]} in {r.precision} at {figures}"
+    if report.buy:
+        of = "cards alone" if r.covers == "card" else "the machine"
+        return f"Buy {r.item} ({r.usd:,.0f} $, {of}): {what}."
+    where = f", {format_bytes(r.host_bytes)} of it in the computer's memory" if r.host_bytes else ""
+    return f"Of {len(report.models)} models that {r.machine} runs, first: {what}{where}."
+
+
+def local_view(report: LocalReport, *, everything: bool = False) -> Table:
+    """A line per model, the command of the first below."""
+    rows = report.models if everything else report.models[:SHOWN]
+    shown = [c for c in DESK if report.buy or c.head not in ("machine", "$")]
+    target = f"at least {report.min_tokens_per_s:g} tokens/s"
+    load = f"{report.context:,} tokens of context, {target}" + (f", for {report.use}" if report.use else "")
+    foot = []
+    if len(rows) < len(report.models):
+        foot.append(f"{len(report.models) - len(rows)} more (--all)")
+    if report.models:
+        foot += _commands(report.models[0].commands)
+    if report.refused:
+        named = "; ".join(f"{r.chip.rpartition('/')[2]}: {r.detail}" for r in report.refused[:4])
+        rest = len(report.refused) - 4
+        foot.append(f"not among them: {named}" + (f"; and {rest} more" if rest > 0 else ""))
+    foot += report.assumptions
+    return Table.of(rows, shown, (local_verdict(report), load, ""), foot)
+
+
+def _commands(commands: Mapping[str, str]) -> list[str]:
+    return [
+        f"{'#1 ' if i == 0 else '   '}{engine}: {text}" for i, (engine, text) in enumerate(commands.items())
+    ]

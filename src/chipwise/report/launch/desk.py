@@ -1,0 +1,64 @@
+"""What one types to run a model at a desk: a line per engine that people have."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from chipwise.catalog.machine import Candidate
+from chipwise.report.records import PlanRecord
+from chipwise.workload.formats import GGML_BITS
+from chipwise.workload.gguf import GGUF
+
+__all__ = ["desk_commands"]
+
+DEFAULTS = frozenset(("q4_k_m", "mxfp4"))
+"""Formats that the plain names of Ollama's library stand for."""
+
+
+def desk_commands(
+    c: Candidate,
+    record: PlanRecord,
+    context: int,
+    runtimes: Collection[str],
+    *,
+    processor: bool = False,
+) -> dict[str, str]:
+    """The command lines that start a model as a plan has it, by engine; none for one without known files. `runtimes`
+    run on the chip, `processor`: it is no card."""
+    found: dict[str, str] = {}
+    # a checkpoint of few bits has one file
+    only = record.precision not in GGUF
+    tag = record.precision.upper()
+    if c.gguf:
+        file = c.gguf if only else f"{c.gguf}:{tag}"
+        found["llama.cpp"] = f"llama-server -hf {file} -c {context}{_placed(record, processor)}"
+        found["LM Studio"] = f"lms get {c.gguf}" + ("" if only else f"@{record.precision}")
+    if c.ollama and record.precision in DEFAULTS:
+        found["Ollama"] = f"ollama run {c.ollama}"
+    elif c.gguf:
+        found["Ollama"] = f"ollama run hf.co/{c.gguf}" + ("" if only else f":{tag}")
+    if c.mlx and "mlx" in runtimes:
+        found["MLX"] = f"mlx_lm.server --model {c.mlx}" + ("" if only else f"-{_bits(record.precision)}bit")
+    return found
+
+
+def _placed(record: PlanRecord, processor: bool) -> str:
+    """What llama-server is told of where parts lie and of the cache."""
+    p = record.placed
+    layers = 0 if processor else 99 if p is None or not p.host_layers else sum(p.cards)
+    options = f" -ngl {layers}"
+    if p is not None:
+        options += f" --n-cpu-moe {p.host_experts}" if p.host_experts > p.host_layers else ""
+        options += f" -ts {','.join(map(str, p.cards))}" if sum(n > 0 for n in p.cards) > 1 else ""
+        options += " --no-op-offload" if p.prompts_on_host else ""
+    if record.replica_hosts > 1:
+        # each of the others runs rpc-server
+        options += " --rpc " + ",".join(f"HOST{i}:50052" for i in range(2, record.replica_hosts + 1))
+    if record.kv not in ("fp16", "bf16", "fp32"):
+        options += f" -fa on -ctk {record.kv} -ctv {record.kv}"
+    return options
+
+
+def _bits(precision: str) -> int:
+    """The repository of whole bits that is nearest below a mix with its scales."""
+    return min(8, max(3, round(GGML_BITS[GGUF[precision]] - 0.4)))

@@ -1,0 +1,247 @@
+"""Machines of one user: parts that share a model, a shared chip, and what a machine runs."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+import chipwise as cw
+from chipwise.catalog.chips import get_chip
+from chipwise.catalog.override import Share
+from chipwise.errors import ChipwiseError, InfeasibleError, UnknownNameError, UsageError
+from chipwise.report.desk import LocalReport
+from chipwise.report.records import PlanRecord
+
+DENSE, ROUTED = "meta-llama/Llama-3.3-70B-Instruct", "openai/gpt-oss-120b"
+
+
+def plan(model: str, chip: str, **asked: object) -> PlanRecord:
+    lengths = {"in_": 1000, "out": 200} | asked
+    return cw.estimate(model, chip=chip, task="local", evidence="none", **lengths).plans[0]
+
+
+@pytest.mark.parametrize("chip", ["rtx-4090", "m4-max:64gb", "ryzen-9-9950x"])
+def test_a_machine_of_one_part_is_that_chip(chip: str) -> None:
+    alone = plan("Qwen/Qwen3-14B", chip, runtime="llama.cpp", precision="q4_k_m")
+    machine = plan("Qwen/Qwen3-14B", f"1x{chip}", runtime="llama.cpp", precision="q4_k_m")
+    assert machine.tpot_s == alone.tpot_s
+    assert machine.ttft_s == alone.ttft_s
+    assert machine.memory == alone.memory
+
+
+def test_cards_alike_are_stages() -> None:
+    stages = plan(DENSE, "rtx-3090", pp=2, runtime="llama.cpp", precision="q4_k_m")
+    machine = plan(DENSE, "2xrtx-3090", precision="q4_k_m")
+    assert float(machine.tpot_s or 0) == pytest.approx(float(stages.tpot_s or 1), rel=0.02)
+
+
+def test_experts_go_to_the_host_first_and_as_few_as_can_be() -> None:
+    best = plan(ROUTED, "rtx-4090", host_memory="128GB")
+    card, host = best.parts
+    assert "experts" in host.holds
+    assert card.holds.startswith("36 layers")
+    assert sum(host.memory.items.values()) > 40e9
+    all_away = plan(ROUTED, "rtx-4090", host_memory="128GB", offload="cpu-experts=36")
+    assert float(all_away.tpot_s or 0) > float(best.tpot_s or 0)
+    # the parts add up to the token, but for the bus
+    assert sum(p.decode_s or 0 for p in best.parts) <= float(best.tpot_s or 0) * 1.001
+    assert sum(p.decode_s or 0 for p in best.parts) > 0.9 * float(best.tpot_s or 0)
+
+
+def test_published_speeds_with_a_part_on_the_host() -> None:
+    """Within 30 % of what was published: 8 GB of a card and an i9-14900K; a 4090 and two Xeon 6454S."""
+    mine = plan(ROUTED, "rtx-4090+core-i9-14900k:128gb", offload="cpu-experts=36")
+    assert 1.0 / float(mine.tpot_s or 1) == pytest.approx(25.6, rel=0.3)
+    theirs = plan(
+        "deepseek-ai/DeepSeek-V3",
+        "rtx-4090+2x-xeon-6454s",
+        runtime="ktransformers",
+        precision="q4_k_m",
+        in_=500,
+        out=128,
+    )
+    assert 1.0 / float(theirs.tpot_s or 1) == pytest.approx(12.2, rel=0.3)
+
+
+def test_a_second_socket_adds_what_the_runtime_says() -> None:
+    asked = {"runtime": "ktransformers", "precision": "q4_k_m"}
+    one = plan("deepseek-ai/DeepSeek-V3", "rtx-4090+xeon-6454s", **asked).parts[1].decode_s or 0
+    two = plan("deepseek-ai/DeepSeek-V3", "rtx-4090+2xxeon-6454s", **asked).parts[1].decode_s or 0
+    assert one / two == pytest.approx(1.5, rel=0.05)
+
+
+def test_unlike_cards_share_layers() -> None:
+    both = plan(DENSE, "rtx-3090+rtx-5090", precision="q4_k_m")
+    assert [p.chip for p in both.parts] == ["rtx-5090", "rtx-3090"]
+    assert all(p.memory.cache_bytes > 0 for p in both.parts)
+    even = plan(DENSE, "rtx-5090+rtx-3090", precision="q4_k_m", offload="split=1/1")
+    assert float(even.tpot_s or 0) > float(both.tpot_s or 0)
+
+
+def test_more_on_the_host_is_slower_and_too_much_is_refused() -> None:
+    times = [
+        float(
+            plan(DENSE, "rtx-4090", host_memory="64GB", precision="q4_k_m", offload=f"gpu-layers={n}").tpot_s
+            or 0
+        )
+        for n in (40, 30, 20)
+    ]
+    assert times == sorted(times)
+    with pytest.raises(InfeasibleError, match="short on rtx-4090"):
+        plan(DENSE, "rtx-4090", host_memory="64GB", precision="q4_k_m", offload="gpu-layers=79")
+    with pytest.raises(InfeasibleError):
+        plan(DENSE, "rtx-4090", host_memory="16GB", precision="q8_0")
+
+
+def test_a_plan_uses_all_parts_at_once() -> None:
+    report = cw.plan(ROUTED, task="local", have="1xrtx-4090,1xepyc-9654", evidence="none")
+    assert "rtx-4090+epyc-9654" in {p.chip for p in report.plans}
+    with pytest.raises(UsageError, match="host_memory"):
+        cw.plan(ROUTED, task="local", host_memory="64GB")
+
+
+def test_fit_of_a_machine() -> None:
+    (found,) = cw.fit(ROUTED, chips="rtx-4090", host_memory="128GB", context="32k").fits
+    assert found.verdict != "no"
+    assert len(found.parts) == 2
+    assert found.largest_context >= 32_000
+    refused = cw.fit(ROUTED, chips="rtx-4090", host_memory="32GB").refused
+    assert "short on" in refused[0].detail
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"runtime": "vllm"},
+        {"tp": 2},
+        {"offload": "cpu-experts=3", "precision": "q4_k_m"},
+        {"offload": "layers=3"},
+        {"speculate": "accept=0.7"},
+    ],
+)
+def test_what_a_machine_cannot_do_is_refused(asked: dict[str, object]) -> None:
+    with pytest.raises(ChipwiseError):
+        plan(DENSE, "rtx-4090+epyc-9654", **asked)
+
+
+def test_software_that_shares_does_nothing_alone() -> None:
+    with pytest.raises(UsageError, match="between cards and a processor"):
+        plan("Qwen/Qwen3-30B-A3B", "rtx-4090", runtime="ktransformers", precision="q4_k_m")
+
+
+def test_a_share_takes_of_every_rate() -> None:
+    chip, less = get_chip("rtx-4090"), Share(0.6, 16e9).of(get_chip("rtx-4090"))
+    assert {n: r / chip.matrix[n] for n, r in less.matrix.items()} == pytest.approx(
+        dict.fromkeys(chip.matrix, 0.6)
+    )
+    assert (less.memory.bytes_per_s or 0) == pytest.approx(0.6 * (chip.memory.bytes_per_s or 0))
+    assert less.memory.usable_bytes == 16e9
+    assert Share().of(chip) is chip
+
+
+def test_a_share_is_slower_and_said() -> None:
+    asked = {"model": "Qwen/Qwen3-14B", "chip": "rtx-4090", "task": "local", "runtime": "llama.cpp"}
+    asked |= {"precision": "q4_k_m", "evidence": "none"}
+    whole, part = cw.estimate(**asked), cw.estimate(**asked, share="gpu=60%,memory=16GB")
+    ratio = float(part.plans[0].tpot_s) / float(whole.plans[0].tpot_s)
+    assert 1.4 < ratio < 1.0 / 0.6 + 0.01
+    assert part.plans[0].memory.capacity_bytes == 16e9
+    assert any("60% of the time" in said for said in part.assumptions)
+    for bad in ("vram=3GB", "gpu=0%", "memory=99GB", "gpu=3"):
+        with pytest.raises(UsageError):
+            cw.estimate(**asked, share=bad)
+
+
+@pytest.fixture(scope="module")
+def desk() -> LocalReport:
+    return cw.local(have="rtx-4090", host_memory="64GB", most=6)
+
+
+def test_local_answers_as_estimate_does(desk: LocalReport) -> None:
+    r = next(m for m in desk.models if not m.host_bytes)
+    same = plan(r.model, "rtx-4090", runtime="llama.cpp", precision=r.precision, in_=1000, out=200)
+    assert r.tokens_per_s == same.tokens_per_s_per_user
+    assert r.ttft_s == same.ttft_s
+
+
+def test_local_keeps_what_was_wished(desk: LocalReport) -> None:
+    assert [r.rank for r in desk.models] == list(range(1, len(desk.models) + 1))
+    for r in desk.models:
+        assert r.tokens_per_s.mid >= desk.min_tokens_per_s
+        assert r.memory_bytes <= r.capacity_bytes
+        assert r.largest_context >= r.context
+        assert r.quality == "not assessed"
+        assert r.commands["llama.cpp"].startswith("llama-server -hf ")
+        assert ("--n-cpu-moe" in r.commands["llama.cpp"]) == ("experts of" in r.placement)
+    faster = cw.local(have="rtx-4090", host_memory="64GB", min_tps=60, most=4)
+    assert all(r.tokens_per_s.mid >= 60 for r in faster.models)
+
+
+def test_local_walks_formats_and_contexts() -> None:
+    def of(machine: str, **asked: object) -> str:
+        return cw.local(have=machine, models="Qwen3-32B", **asked).models[0].precision
+
+    assert of("rtx-4090") == "q4_k_m"
+    assert of("rtx-5090") == "q6_k"
+    assert of("2xrtx-3090") == "q8_0"
+    assert of("rtx-4090", context="24k") in ("q3_k_m", "q2_k")
+    small = cw.local(have="rtx-4060-laptop", models="Qwen3-8B").models[0]
+    assert small.context == 4096
+
+
+@pytest.mark.parametrize("machine", ["2xm3-ultra:512gb", "2xdgx-spark"])
+def test_joined_machines_share_layers(machine: str) -> None:
+    found = cw.local(have=machine, models="llama-3.3-70b", precision="q4_k_m", min_tps=2).models[0]
+    assert "--rpc HOST2:" in found.commands["llama.cpp"]
+    with pytest.raises(InfeasibleError, match="runs none"):
+        cw.local(have="9xm3-ultra", models="llama-3.3-70b")
+
+
+def test_a_card_without_a_display_has_more_room() -> None:
+    chip = {"have": "rtx-4060-laptop", "models": "qwen3-8b", "precision": "q4_k_m"}
+    desk, bare = (cw.local(**chip, **more).models[0] for more in ({}, {"set": "system=0GB"}))
+    assert bare.largest_context > desk.largest_context
+
+
+def test_a_use_and_a_mac() -> None:
+    found = cw.local(have="m4-max:64gb", use="code", most=3)
+    assert all(r.commands.get("MLX", "mlx_lm").startswith("mlx_lm") for r in found.models)
+    assert any("Coder" in r.model for r in found.models)
+
+
+def test_what_to_buy() -> None:
+    report = cw.local(max_usd=3000, models="llama-3.3-70b", precision="q4_k_m")
+    assert report.buy
+    assert all(r.usd is not None and r.usd <= 3000 and r.tokens_per_s.mid >= 10 for r in report.models)
+    assert [r.usd for r in report.models] == sorted(r.usd or 0 for r in report.models)
+    assert "Buy " in str(report)
+
+
+@pytest.mark.parametrize(
+    ("asked", "kind"),
+    [
+        ({}, UsageError),
+        ({"have": "rtx-4090", "max_usd": 500}, UsageError),
+        ({"max_usd": 20}, InfeasibleError),
+        ({"have": "rtx-9090"}, UnknownNameError),
+        ({"have": "m4-max:80gb"}, UnknownNameError),
+        ({"have": "rtx-4090", "use": "poetry"}, UnknownNameError),
+        ({"have": "rtx-4090", "min_tps": 50_000}, InfeasibleError),
+        ({"have": "rtx-4090", "precision": "int4"}, InfeasibleError),
+        ({"have": "rtx-4090", "precision": "iq9_k"}, UnknownNameError),
+    ],
+)
+def test_local_refuses_in_one_line(asked: dict[str, object], kind: type[ChipwiseError]) -> None:
+    with pytest.raises(kind) as refusal:
+        cw.local(**asked)
+    assert refusal.value.hint
+    assert "\n" not in refusal.value.what + refusal.value.hint
+
+
+def test_local_is_json_that_holds_the_commands(desk: LocalReport) -> None:
+    from chipwise.report.table import to_json
+
+    found = json.loads(to_json(desk))
+    assert found["models"][0]["tokens_per_s"]["low"] <= found["models"][0]["tokens_per_s"]["mid"]
+    assert found["models"][0]["commands"]

@@ -1,0 +1,84 @@
+"""Machines as people name them, and the table of models that people run at desks."""
+
+from __future__ import annotations
+
+import pytest
+
+from chipwise.catalog.configs import find_config
+from chipwise.catalog.machine import candidates, joined, memory_bytes, parse_machine
+from chipwise.errors import UnknownNameError, UsageError
+
+GIB = 2**30
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("rtx-4090", "rtx-4090"),
+        ("2xrtx-3090", "2xrtx-3090"),
+        ("m4-max:64gb", "m4-max:64gb"),
+        ("1xrtx-4090,1xepyc-9654", "rtx-4090+epyc-9654"),
+        ("rtx-4090+2x-xeon-6454s", "rtx-4090+2xxeon-6454s"),
+        ("rtx-4090+cpu-i9-14900k", "rtx-4090+core-i9-14900k"),
+        ("rtx-3090 + rtx-5090", "rtx-5090+rtx-3090"),  # the fastest memory is filled first
+        ("xeon-8480+", "xeon-8480plus"),
+        ("epyc-9654:768gb", "epyc-9654:768gb"),
+        ("rtx-4090+cpu", "rtx-4090+ryzen-9-9950x"),
+        ("rtx-4090+128gb-ddr5", "rtx-4090+ryzen-9-9950x:128gb"),
+        ("rtx-4090+cpu-ddr5-128GB", "rtx-4090+ryzen-9-9950x:128gb"),
+    ],
+)
+def test_names(text: str, name: str) -> None:
+    machine = parse_machine(text)
+    assert machine.name == name
+    assert parse_machine(machine.name).name == name
+
+
+def test_parts_are_told_from_chips() -> None:
+    assert joined("rtx-4090+epyc-9654")
+    assert joined("2xrtx-3090")
+    assert not joined("xeon-8480+")
+    assert not joined("rtx-4090")
+    assert not joined("my+chips.toml")
+
+
+def test_memory_of_the_host_needs_a_host_to_be_in() -> None:
+    named = parse_machine("rtx-4090+epyc-9654", 256 * GIB)
+    assert named.host is not None
+    assert named.host.chip.memory.usable_bytes == pytest.approx(256 * GIB)
+    assert not named.host.assumed
+    usual = parse_machine("rtx-4090", 64 * GIB)
+    assert usual.host is not None
+    assert usual.host.assumed
+    alone = parse_machine("ryzen-9-9950x", 64 * GIB)
+    assert alone.host is None
+    assert alone.cards[0][0].memory.usable_bytes == pytest.approx(64 * GIB)
+
+
+def test_memory_is_sold_in_powers_of_two() -> None:
+    assert memory_bytes("128GB", "") == memory_bytes("128 GiB", "") == 128 * GIB
+
+
+@pytest.mark.parametrize(
+    ("text", "memory", "says"),
+    [
+        ("m4-max", 64 * GIB, "shares one memory"),
+        ("epyc-9654+xeon-6454s", None, "one kind of processor"),
+        ("epyc-9654:9000gb", None, "takes at most"),
+        ("0xrtx-4090", None, "cannot count"),
+        ("m4-max:80gb", None, "sold as"),
+        ("rtx-9090", None, "rtx-4090"),
+    ],
+)
+def test_what_is_no_machine_is_refused_in_one_line(text: str, memory: float | None, says: str) -> None:
+    with pytest.raises((UsageError, UnknownNameError)) as refusal:
+        parse_machine(text, memory)
+    assert says in f"{refusal.value.what} {refusal.value.hint}"
+
+
+def test_models_of_desks_are_in_the_catalogue_and_have_files() -> None:
+    for c in candidates():
+        assert find_config(c.model).name == c.model
+        assert c.gguf
+        assert set(c.uses) <= {"chat", "code", "reasoning", "vision"}
+        assert "2024-01" <= c.published <= "2026-12"
