@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import sys
@@ -91,6 +92,9 @@ class Recorder(TorchDispatchMode):
             stack.callback(torch.backends.mha.set_fastpath_enabled, mha)
             torch.backends.mha.set_fastpath_enabled(False)
             stack.callback(torch._C._set_mkldnn_enabled, onednn)
+            logger = logging.getLogger("torch._subclasses.fake_tensor")
+            stack.callback(setattr, logger, "disabled", logger.disabled)
+            logger.disabled = True  # what it says is raised as well
             torch._C._set_mkldnn_enabled(False)  # its kernels of recurrent networks hide what they compute
             stack.enter_context(mock.patch.object(torch.autocast, "__init__", _autocast))
             stack.enter_context(self.fake)
@@ -199,7 +203,7 @@ class Recorder(TorchDispatchMode):
             given = self._named(func, args, kwargs)
         wrapped_args, wrapped_kwargs = tree_map_only(torch.Tensor, self._converted_once, (args, kwargs))
         try:
-            out = func(*wrapped_args, **wrapped_kwargs)
+            out = _grouped(*wrapped_args) if _plain(func) == "_grouped_mm" else func(*wrapped_args, **wrapped_kwargs)
         except (DataDependentOutputException, DynamicOutputShapeException):
             if real is not None:
                 return tree_map_only(torch.Tensor, self._fresh, real)
@@ -413,6 +417,14 @@ def _autocast(self: Any, device_type: str, dtype: Any = None, *rest: Any, **more
     """Autocast of any device as that of the one where all run; without a type that of the device that was named."""
     usual = torch.float16 if device_type == "cuda" else torch.bfloat16
     PLAIN(self, "cpu", usual if dtype is None else dtype, *rest, **more)
+
+
+def _grouped(a: torch.Tensor, b: torch.Tensor, offsets: Any = None, *_: Any) -> torch.Tensor:
+    """The result of a grouped product, of any type: torch's own rule knows bfloat16 alone."""
+    if a.dim() == 2 and b.dim() == 2:
+        return a.new_empty((offsets.shape[0], a.shape[0], b.shape[1]))
+    lead = a.shape[:1] if a.dim() == 3 and b.dim() == 3 else ()
+    return a.new_empty((*lead, a.shape[-2], b.shape[-1]))
 
 
 def _elsewhere(device: Any) -> bool:
