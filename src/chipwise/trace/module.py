@@ -212,11 +212,7 @@ def _held(recorder: Recorder, module: Any, *, training: bool) -> _Weights:
     for name, tensor, is_parameter in named:
         if id(tensor) not in made:
             fresh = recorder.like(tensor.detach())
-            value = None
-            if not is_parameter:
-                value = recorder.value(tensor)
-                value = value.detach().clone() if value is not None else None
-            recorder.hold(fresh, weight=True, value=value)
+            recorder.hold(fresh, weight=True, value=None if is_parameter else recorder.value(tensor))
             if is_parameter:
                 fresh = torch.nn.Parameter(fresh, requires_grad=training and tensor.requires_grad)
                 leaves.append(fresh)
@@ -232,7 +228,7 @@ def _example(recorder: Recorder, tensor: torch.Tensor) -> torch.Tensor:
     made = recorder.like(tensor.detach())
     value = recorder.value(tensor)
     if value is not None and not (tensor.is_floating_point() or tensor.is_complex()):
-        recorder.hold(made, value=value.detach().clone())
+        recorder.hold(made, value=value)
     return made
 
 

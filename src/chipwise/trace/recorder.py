@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 from unittest import mock
 
+import numpy as np
 import torch
 from torch._subclasses.fake_tensor import (
     DataDependentOutputException,
@@ -43,6 +44,7 @@ NOTHING = frozenset(
 
 MOST_KNOWN = 256_000_000  # bytes of values that are kept
 MOST_VALUES, MOST_FLAGS = 2**24, 2**27  # values of one tensor that are computed: numbers, and bytes (masks)
+HIDDEN = -1e4  # what is added to a score that shall not count is below
 MOST_OPERATORS = 2_000_000
 DIGITS = re.compile(r"(?<![^.])\d+(?![^.])")
 
@@ -78,6 +80,8 @@ class Recorder(TorchDispatchMode):
         self._converted: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}
         self._path: list[str] = []
         self._paths: dict[int, str] = {}
+        self._looking = True
+        self._shares: Any = WeakIdKeyDictionary()
         self._visible: float | None = None
         self._seen: dict[int, float] = {}
 
@@ -97,6 +101,7 @@ class Recorder(TorchDispatchMode):
             logger.disabled = True  # what it says is raised as well
             torch._C._set_mkldnn_enabled(False)  # its kernels of recurrent networks hide what they compute
             stack.enter_context(mock.patch.object(torch.autocast, "__init__", _autocast))
+            stack.enter_context(mock.patch.object(torch.nn.Module, "_apply", _Conversion()))
             stack.enter_context(self.fake)
             stack.enter_context(self)
             stack.enter_context(_Calls(self))
@@ -128,12 +133,13 @@ class Recorder(TorchDispatchMode):
     # -- tensors
 
     def hold(self, tensor: torch.Tensor, *, weight: bool = False, value: torch.Tensor | None = None) -> None:
-        """A tensor that is there before the run."""
+        """A tensor that is there before the run; of its values, where they are given, a copy is kept."""
         number = self._buffer(tensor, weight=weight)
         if weight:
             self.weights.add(number)
         if value is not None:
-            self._keep(tensor, value)
+            with _disable_current_modes():
+                self._keep(tensor, value.detach().clone())
 
     def like(self, tensor: torch.Tensor) -> torch.Tensor:
         """A tensor of this shape and type without memory, on the device where all run."""
@@ -177,6 +183,22 @@ class Recorder(TorchDispatchMode):
     def _forget(self, size: int) -> None:
         self._known_bytes -= size
 
+    @contextmanager
+    def attending(self, mask: torch.Tensor | None) -> Iterator[None]:
+        """Within a call of attention; its mask says what is seen, what else is made of it is not looked at."""
+        value = self.value(mask)
+        if mask is not None and value is not None:
+            if mask not in self._shares:
+                with _disable_current_modes():
+                    seen = value if value.dtype == torch.bool else value > HIDDEN
+                    self._shares[mask] = np.count_nonzero(seen.numpy()) / max(seen.numel(), 1)
+            self._visible = self._shares[mask]
+        self._looking = False
+        try:
+            yield
+        finally:
+            self._visible, self._looking = None, True
+
     # -- operators
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -192,7 +214,7 @@ class Recorder(TorchDispatchMode):
         given = self._named(func, args, kwargs)
         tensors = [t for t in tree_flatten((args, kwargs))[0] if isinstance(t, torch.Tensor)]
         values = [self.value(t) for t in tensors]
-        known = all(v is not None for v in values)
+        known = self._looking and all(v is not None for v in values)
         mutated = self._mutated(func, given)
         known = known and all(isinstance(t, FakeTensor) for t in mutated)  # the user's own stay as they are
         real = self._real(func, args, kwargs, tensors, values) if known else None
@@ -391,16 +413,38 @@ class _Calls(TorchFunctionMode):
         """Attention with dropout in its kernel, as GPUs have it; its mask is looked at."""
         names = ("query", "key", "value", "attn_mask", "dropout_p", "is_causal")
         given = {**dict(zip(names, args, strict=False)), **kwargs, "dropout_p": 0.0}
-        mask = self.recorder.value(given.get("attn_mask"))
-        if mask is not None:
-            with _disable_current_modes():
-                seen = mask if mask.dtype == torch.bool else mask > -1e4
-                share = float(seen.sum(dtype=torch.int64)) / max(seen.numel(), 1)
-            self.recorder._visible = share
-        try:
+        with self.recorder.attending(given.get("attn_mask")):
             return func(**given)
-        finally:
-            self.recorder._visible = None
+
+
+class _Conversion:
+    """`Module._apply`, which `.to`, `.half` and the like call, for tensors without memory: torch's own cannot replace
+    them. What was one parameter under two names stays one."""
+
+    def __init__(self) -> None:
+        self.made: dict[int, tuple[Any, Any]] = {}
+
+    def __get__(self, module: torch.nn.Module, _: type | None = None) -> Any:
+        """Bound to a module."""
+        return lambda change, recurse=True: self._changed(module, change, recurse=recurse)
+
+    def _changed(self, module: torch.nn.Module, change: Any, *, recurse: bool) -> torch.nn.Module:
+        for child in module.children() if recurse else ():
+            child._apply(change)
+        for table in (module._parameters, module._buffers):
+            for name, tensor in table.items():
+                if tensor is not None:
+                    table[name] = self._one(tensor, change)  # type: ignore[assignment]
+        return module
+
+    def _one(self, tensor: torch.Tensor, change: Any) -> torch.Tensor:
+        if id(tensor) not in self.made:
+            with torch.no_grad():
+                found = change(tensor)
+            if isinstance(tensor, torch.nn.Parameter) and found is not tensor:
+                found = torch.nn.Parameter(found, tensor.requires_grad)
+            self.made[id(tensor)] = (tensor, found)
+        return self.made[id(tensor)][1]
 
 
 ASKS = (
