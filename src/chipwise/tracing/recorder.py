@@ -30,8 +30,8 @@ from torch.utils._pytree import tree_flatten, tree_map_only
 from torch.utils.weak import WeakIdKeyDictionary
 
 from chipwise.errors import UsageError, shorten
-from chipwise.trace.flow import Flow, Touch
-from chipwise.trace.operators import Call, work_of
+from chipwise.tracing.flow import Flow, Touch
+from chipwise.tracing.operators import Call, work_of
 
 __all__ = ["Recorder"]
 

@@ -13,8 +13,8 @@ import torch
 from torch.utils._pytree import tree_flatten, tree_map_only
 
 from chipwise.errors import ChipwiseError, UsageError, shorten
-from chipwise.trace.flow import counted
-from chipwise.trace.recorder import Recorder
+from chipwise.tracing.flow import counted
+from chipwise.tracing.recorder import Recorder
 from chipwise.workload.pipeline import Pipeline, Stage
 
 __all__ = ["build_and_trace", "trace_module"]
@@ -23,7 +23,7 @@ __all__ = ["build_and_trace", "trace_module"]
 def trace_module(
     module: Callable[..., Any], example: tuple[Any, ...], keywords: Mapping[str, Any], *, training: bool, name: str = ""
 ) -> Pipeline:
-    """The operators of `module(*example, **keywords)`, with `training` of the backward pass too; see `chipwise.trace`."""
+    """The operators of `module(*example, **keywords)`, with `training` of the backward pass too; see `chipwise.tracing`."""
     recorder = Recorder()
     with recorder.running():
         return _traced(recorder, module, example, keywords, training=training, name=name)
@@ -101,7 +101,7 @@ def _traced(
     recorder.recording = False
     if training and not isinstance(module, torch.nn.Module):
         raise UsageError("only a torch.nn.Module can be trained", "pass the module itself")
-    weights = _held(recorder, module, training=training)
+    weights = _held(recorder, module)
     args, kwargs = tree_map_only(torch.Tensor, lambda t: _example(recorder, t), (example, dict(keywords)))
     title = name or type(module).__name__
     shapes = [list(t.shape) for t in tree_flatten((args, kwargs))[0] if isinstance(t, torch.Tensor)]
@@ -197,7 +197,7 @@ def _shape(tensor: torch.Tensor) -> str:
     return f"{'x'.join(map(str, tensor.shape)) or 'scalar'} {str(tensor.dtype).removeprefix('torch.')}"
 
 
-def _held(recorder: Recorder, module: Any, *, training: bool) -> _Weights:
+def _held(recorder: Recorder, module: Any) -> _Weights:
     """Parameters and buffers without memory; those that are one tensor under two names stay one."""
     if not isinstance(module, torch.nn.Module):
         return _Weights({}, 0, 0.0, ())
@@ -214,7 +214,7 @@ def _held(recorder: Recorder, module: Any, *, training: bool) -> _Weights:
             fresh = recorder.like(tensor.detach())
             recorder.hold(fresh, weight=True, value=None if is_parameter else recorder.value(tensor))
             if is_parameter:
-                fresh = torch.nn.Parameter(fresh, requires_grad=training and tensor.requires_grad)
+                fresh = torch.nn.Parameter(fresh, requires_grad=tensor.requires_grad)
                 leaves.append(fresh)
                 entries += tensor.numel()
             size += tensor.numel() * tensor.element_size()
