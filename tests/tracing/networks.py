@@ -1,13 +1,15 @@
 """Small networks in plain PyTorch, of every kind that tracing claims to read, with example arguments."""
+# ruff: noqa: E501 - one line for one network
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any
 
 import torch
-import torch.nn.functional as F
 from torch import nn
+from torch.nn import functional
 
 Network = Callable[[], tuple[nn.Module, tuple[Any, ...]]]
 
@@ -24,7 +26,7 @@ class Attention(nn.Module):
         b, s, w = x.shape
         q, k, v = self.qkv(x).view(b, s, 3, self.heads, -1).permute(2, 0, 3, 1, 4)
         p = self.dropout if self.training else 0.0
-        y = F.scaled_dot_product_attention(q, k, v, is_causal=self.causal, dropout_p=p)
+        y = functional.scaled_dot_product_attention(q, k, v, is_causal=self.causal, dropout_p=p)
         return self.out(y.transpose(1, 2).reshape(b, s, w))
 
 
@@ -39,7 +41,7 @@ class Block(nn.Module):
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         x = x + self.attention(self.one(x))
-        return x + self.down(F.gelu(self.up(self.two(x))))
+        return x + self.down(functional.gelu(self.up(self.two(x))))
 
 
 class Decoder(nn.Module):
@@ -66,11 +68,13 @@ class Gated(nn.Module):
     def __init__(self, width: int = 256) -> None:
         super().__init__()
         self.norm = nn.RMSNorm(width)
-        self.gate, self.up, self.down = (nn.Linear(a, b, bias=False) for a, b in ((width, 768), (width, 768), (768, width)))
+        self.gate, self.up, self.down = (
+            nn.Linear(a, b, bias=False) for a, b in ((width, 768), (width, 768), (768, width))
+        )
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         y = self.norm(x)
-        return x + self.down(F.silu(self.gate(y)) * self.up(y))
+        return x + self.down(functional.silu(self.gate(y)) * self.up(y))
 
 
 class Residual(nn.Module):
@@ -85,8 +89,8 @@ class Residual(nn.Module):
         self.way = nn.Conv2d(channels, wide, 1, stride, bias=False) if stride > 1 else nn.Identity()
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        y = F.relu(self.na(self.a(x)))
-        return F.relu(self.nb(self.b(y)) + self.way(x))
+        y = functional.relu(self.na(self.a(x)))
+        return functional.relu(self.nb(self.b(y)) + self.way(x))
 
 
 class Unet(nn.Module):
@@ -99,8 +103,8 @@ class Unet(nn.Module):
         self.up, self.last = nn.ConvTranspose2d(64, 32, 2, 2), nn.Conv2d(64, 3, 3, padding=1)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        a = F.silu(self.a(x))
-        b = F.silu(self.norm(self.b(a)))
+        a = functional.silu(self.a(x))
+        b = functional.silu(self.norm(self.b(a)))
         return self.last(torch.cat([a, self.up(b)], 1))
 
 
@@ -132,7 +136,9 @@ class Cross(nn.Module):
         b, s, _ = x.shape
         k, v = self.kv(context).view(b, -1, 2, 4, 64).permute(2, 0, 3, 1, 4)
         mask = torch.arange(context.shape[1], device=x.device) < 60
-        y = F.scaled_dot_product_attention(self.q(x).view(b, s, 4, 64).transpose(1, 2), k, v, attn_mask=mask.expand(b, 1, s, -1))
+        y = functional.scaled_dot_product_attention(
+            self.q(x).view(b, s, 4, 64).transpose(1, 2), k, v, attn_mask=mask.expand(b, 1, s, -1)
+        )
         return self.out(y.transpose(1, 2).reshape(b, s, 256))
 
 
@@ -180,13 +186,20 @@ class Routed(nn.Module):
     def __init__(self, experts: int = 4) -> None:
         super().__init__()
         self.router = nn.Linear(128, experts)
-        self.up, self.down = nn.Parameter(torch.randn(experts, 128, 256)), nn.Parameter(torch.randn(experts, 256, 128))
+        self.up, self.down = (
+            nn.Parameter(torch.randn(experts, 128, 256)),
+            nn.Parameter(torch.randn(experts, 256, 128)),
+        )
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         weight, chosen = self.router(x).softmax(-1).topk(64, dim=0)
         rows = x[chosen.T]
-        y = torch.einsum("eth,ehd->etd", F.relu(torch.einsum("eth,ehd->etd", rows, self.up)), self.down)
-        return torch.zeros_like(x).index_add(0, chosen.T.reshape(-1), (y * weight.T[..., None]).reshape(-1, 128))
+        y = torch.einsum(
+            "eth,ehd->etd", functional.relu(torch.einsum("eth,ehd->etd", rows, self.up)), self.down
+        )
+        return torch.zeros_like(x).index_add(
+            0, chosen.T.reshape(-1), (y * weight.T[..., None]).reshape(-1, 128)
+        )
 
 
 class Memory(nn.Module):
@@ -201,7 +214,7 @@ class Memory(nn.Module):
 
 
 def _mlp(*widths: int) -> nn.Module:
-    return nn.Sequential(*(m for a, b in zip(widths, widths[1:], strict=False) for m in (nn.Linear(a, b), nn.ReLU())))
+    return nn.Sequential(*(m for a, b in pairwise(widths) for m in (nn.Linear(a, b), nn.ReLU())))
 
 
 def _images(n: int = 8, size: int = 32) -> tuple[torch.Tensor]:

@@ -13,9 +13,9 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-import torch.nn.functional as F  # noqa: E402
 from networks import NETWORKS, Attention, Decoder, Gated  # noqa: E402
 from torch import nn  # noqa: E402
+from torch.nn import functional  # noqa: E402
 from torch.profiler import ProfilerActivity, profile  # noqa: E402
 from torch.utils.flop_counter import FlopCounterMode  # noqa: E402
 
@@ -53,7 +53,10 @@ def allocated(build: Callable[[], Any], *, training: bool) -> float:
         module(*args).sum().backward()
         module.zero_grad(set_to_none=True)
     gc.collect()
-    with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as found, torch.set_grad_enabled(training):
+    with (
+        profile(activities=[ProfilerActivity.CPU], profile_memory=True) as found,
+        torch.set_grad_enabled(training),
+    ):
         out = module(*args)
         if training:
             loss = out.sum()
@@ -82,12 +85,15 @@ GROUPED = ("depthwise", "3-D convolutions")  # whose gradients torch counts as i
 def test_gradients_of_grouped_convolutions_cost_twice_the_forward_pass(name: str) -> None:
     module, args = NETWORKS[name]()
     forward, step = (cw.trace(module, *args, training=t) for t in (False, True))
-    first = next(float(op.flops) for _, op in forward.stages[0].ops if op.kind == "conv")  # no gradient of its input
+    first = next(
+        float(op.flops) for _, op in forward.stages[0].ops if op.kind == "conv"
+    )  # no gradient of its input
     assert products(step) == pytest.approx(3 * products(forward) - first)
 
 
 @pytest.mark.parametrize(
-    ("name", "training"), [(n, t) for n in WITHOUT_ATTENTION for t in (False, True) if not (t and n in GROUPED)]
+    ("name", "training"),
+    [(n, t) for n in WITHOUT_ATTENTION for t in (False, True) if not (t and n in GROUPED)],
 )
 def test_operations_and_parameters_are_torchs(name: str, training: bool) -> None:
     module, args = NETWORKS[name]()
@@ -121,7 +127,7 @@ def test_causal_attention_counts_the_pairs_that_are_seen_and_a_mask_is_looked_at
         def forward(self, q: torch.Tensor) -> torch.Tensor:
             i = torch.arange(q.shape[2])
             mask = (i[:, None] >= i) & (i[:, None] - i < 8)
-            return F.scaled_dot_product_attention(q, q, q, attn_mask=mask)
+            return functional.scaled_dot_product_attention(q, q, q, attn_mask=mask)
 
     q = torch.randn(2, 4, length, 32)
     pairs = sum(min(i + 1, 8) for i in range(length))
@@ -163,12 +169,16 @@ def test_autocast_multiplies_in_16_bits_and_keeps_weights_wide() -> None:
         assert mixed.weight_bytes == plain.weight_bytes
         assert {op.compute for _, op in mixed.stages[0].ops if op.kind == "gemm"} == {"bf16"}
         assert products(mixed) == products(plain)
-    casts = [n * op.weight_bytes for n, op in mixed.stages[0].ops if op.kind == "pointwise" and op.weight_bytes]
+    casts = [
+        n * op.weight_bytes for n, op in mixed.stages[0].ops if op.kind == "pointwise" and op.weight_bytes
+    ]
     assert sum(casts) == pytest.approx(plain.weight_bytes, rel=0.02)  # cast once, though used twice
 
 
 def test_fused_kernels_move_less_and_remember_their_launches() -> None:
-    found = cw.trace(nn.Sequential(nn.Linear(64, 64), nn.Tanh(), nn.Hardtanh(), nn.Sigmoid()), torch.randn(32, 64))
+    found = cw.trace(
+        nn.Sequential(nn.Linear(64, 64), nn.Tanh(), nn.Hardtanh(), nn.Sigmoid()), torch.randn(32, 64)
+    )
     (op,) = [op for _, op in found.stages[0].ops if op.kind == "pointwise"]
     assert (op.launches, op.activation_bytes) == (3.0, 2 * 4 * 32 * 64)
 
@@ -262,6 +272,7 @@ def test_custom_operators_are_named() -> None:
 BUILD = """
 import torch
 from torch import nn
+from torch.nn import functional
 from torch.nn import Linear as Imported
 
 class Net(nn.Module):
@@ -304,7 +315,11 @@ def test_a_function_of_a_file_builds_a_module_without_memory(code: str) -> None:
     assert (found.batch, found.weight_bytes) == (2, 2.0 * 50_000 * 50_001)
     keywords = pipeline_of(f"{code}:with_keywords", training=True)
     assert keywords is not None
-    assert (keywords.batch, keywords.trained, [s.name for s in keywords.stages]) == (3, True, ["forward", "backward"])
+    assert (keywords.batch, keywords.trained, [s.name for s in keywords.stages]) == (
+        3,
+        True,
+        ["forward", "backward"],
+    )
     composed = pipeline_of(f"{code}:traced")
     assert composed is not None
     assert composed.flops > 0

@@ -40,7 +40,8 @@ def weights(path: Path, tensors: dict[str, list[int]], dtype: str = "BF16") -> P
 
 
 UNET = {
-    "conv_in.weight": [320, 4, 3, 3], "down.0.attn1.to_q.weight": [320, 320], "down.0.ff.net.0.proj.weight": [2560, 320],
+    "conv_in.weight": [320, 4, 3, 3], "down.0.attn1.to_q.weight": [320, 320],
+    "down.0.ff.net.0.proj.weight": [2560, 320],
     "down.0.norm1.weight": [320], "time_embedding.linear_1.weight": [1280, 320],
 }  # fmt: skip
 ENTRIES = 320 * 36 + 320 * 320 + 2560 * 320 + 320 + 1280 * 320
@@ -64,7 +65,8 @@ def test_names_of_tensors_tell_their_class() -> None:
         "model.embed_tokens.weight": "embedding", "lm_head.weight": "head", "model.layers.0.mlp.gate.weight": "router",
         "model.layers.0.mlp.experts.3.up_proj.weight": "expert", "model.layers.0.self_attn.q_proj.weight": "attention",
         "model.layers.0.mlp.gate_proj.weight": "ffn", "model.layers.0.input_layernorm.weight": "norm",
-        "encoder.block.0.layer.1.DenseReluDense.wi.weight": "ffn", "transformer_blocks.0.attn.add_q_proj.weight": "attention",
+        "encoder.block.0.layer.1.DenseReluDense.wi.weight": "ffn",
+        "transformer_blocks.0.attn.add_q_proj.weight": "attention",
         "bn1.running_mean": "norm", "h.0.ln_1.bias": "norm", "blob": "other",
     }  # fmt: skip
     for name, cls in names.items():
@@ -95,7 +97,11 @@ def test_shards_add_up_and_variants_do_not(tmp_path: Path) -> None:
 def diffusers(folder: Path) -> Path:
     """A folder of a pipeline whose classes nobody knows."""
     parts = {"transformer": "NewTransformer", "vae": "NewVae", "text_encoder": "NewText"}
-    index: dict[str, Any] = {"_class_name": "NewPipeline", "scheduler": ["diffusers", "Euler"], "safety_checker": [None, None]}
+    index: dict[str, Any] = {
+        "_class_name": "NewPipeline",
+        "scheduler": ["diffusers", "Euler"],
+        "safety_checker": [None, None],
+    }
     for part, cls in parts.items():
         weights(folder / part / "diffusion_pytorch_model.safetensors", UNET)
         (folder / part / "config.json").write_text(json.dumps({"_class_name": cls}))
@@ -146,7 +152,7 @@ def test_pickles_are_never_opened(name: str, tmp_path: Path) -> None:
     file.parent.mkdir(exist_ok=True)
     file.write_bytes(pickle.dumps(Evil()))
     for read in (pipeline_of, find_config):
-        with pytest.raises(UsageError, match="pickles can run code.*convert it to safetensors"):
+        with pytest.raises(UsageError, match=r"pickles can run code.*convert it to safetensors"):
             read(str(file))
     assert not (tmp_path / "ran").exists()
 
@@ -165,7 +171,9 @@ def test_an_answer_that_was_saved_needs_neither_file_nor_code(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("verb", ["fit", "plan", "estimate", "operators"])
-@pytest.mark.parametrize("ending", ["net.py:build", "net.py", "net.onnx", "model.safetensors", "model.pt", "folder"])
+@pytest.mark.parametrize(
+    "ending", ["net.py:build", "net.py", "net.onnx", "model.safetensors", "model.pt", "folder"]
+)
 def test_doors_that_serve_others_open_no_file_and_run_no_code(verb: str, ending: str, tmp_path: Path) -> None:
     (tmp_path / "net.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')\ndef build():\n    pass\n")
     weights(tmp_path / "model.safetensors", UNET)
@@ -189,6 +197,15 @@ def test_a_configuration_itself_is_taken_and_its_size_is_bounded() -> None:
 # Hostile headers.
 
 
+def refusal(file: Path) -> str:
+    """What is said about a file, "" where it is read; anything else than a refusal fails."""
+    try:
+        pipeline_of(str(file))
+    except UsageError as error:
+        return str(error)
+    return ""
+
+
 def test_headers_that_are_cut_or_damaged_are_one_line_in_bounded_memory(tmp_path: Path) -> None:
     draw = random.Random(0)
     whole = weights(tmp_path / "unet.safetensors", UNET).read_bytes()
@@ -199,13 +216,9 @@ def test_headers_that_are_cut_or_damaged_are_one_line_in_bounded_memory(tmp_path
             if data:
                 data[draw.randrange(len(data))] = draw.randrange(256)
         file.write_bytes(bytes(data))
-        try:
-            found = pipeline_of(str(file))
-        except UsageError as error:
-            assert "\n" not in str(error)
-            assert len(str(error)) < 500
-        else:
-            assert found is None or found.parameters >= 0
+        said = refusal(file)
+        assert "\n" not in said
+        assert len(said) < 500
 
 
 @pytest.mark.parametrize(
@@ -247,7 +260,9 @@ def test_a_gguf_with_endless_lists_ends(tmp_path: Path) -> None:
         file.write_bytes(head + struct.pack("<IIQ", 9, kind, count) + bytes(1000))
         with pytest.raises(UsageError, match="cut off or damaged"):
             find_config(str(file))
-    dimensions = b"GGUF" + struct.pack("<IQQ", 3, 1, 0) + struct.pack("<Q", 1) + b"t" + struct.pack("<I", 2**31)
+    dimensions = (
+        b"GGUF" + struct.pack("<IQQ", 3, 1, 0) + struct.pack("<Q", 1) + b"t" + struct.pack("<I", 2**31)
+    )
     file.write_bytes(dimensions + bytes(1_000_000))
     with pytest.raises(UsageError, match="cut off or damaged"):
         find_config(str(file))
@@ -295,8 +310,8 @@ def onnx_file(path: Path, *, open_: bool = False, external: bool = False, extra:
     ]
     info = helper.make_tensor_value_info
     graph = helper.make_graph(
-        nodes, "net", [info("x", TensorProto.FLOAT, ["N" if open_ else 2, 3, 16, 16])], [info("y", TensorProto.FLOAT, None)],
-        weights,
+        nodes, "net", [info("x", TensorProto.FLOAT, ["N" if open_ else 2, 3, 16, 16])],
+        [info("y", TensorProto.FLOAT, None)], weights,
     )  # fmt: skip
     options = {"save_as_external_data": True, "location": "w.data", "size_threshold": 64} if external else {}
     opsets = [helper.make_opsetid("", 18), helper.make_opsetid("mine", 1)]
@@ -319,7 +334,10 @@ def test_an_onnx_graph_is_its_operators(kind: str, tmp_path: Path) -> None:
     assert (by_name["conv"], by_name["up"], by_name["head"]) == (batch * CONV, batch * UP, batch * HEAD)
     assert found.batch == batch
     assert found.parameters == 216 + 128 + 40 + 576 + 1600
-    assert any({"open": "N = 1", "external": "external data"}.get(kind, "fused") in line for line in found.assumptions)
+    assert any(
+        {"open": "N = 1", "external": "external data"}.get(kind, "fused") in line
+        for line in found.assumptions
+    )
     (chain,) = [op for _, op in found.stages[0].ops if op.kind == "pointwise" and op.launches == 2]
     assert chain.activation_bytes == batch * 2 * 4 * 8 * 256  # ReLU and sigmoid read and write once
 
@@ -337,11 +355,11 @@ def test_what_onnx_cannot_tell_is_one_line(tmp_path: Path) -> None:
             if data:
                 data[draw.randrange(len(data))] = draw.randrange(256)
         cut.write_bytes(bytes(data))
-        try:
-            pipeline_of(str(cut))
-        except UsageError as error:
-            assert "\n" not in str(error)
-    unknown = [helper.make_node("Mystery", ["y"], ["q"], domain="mine"), helper.make_node("MatMul", ["q", "w"], ["z"], "lost")]
+        assert "\n" not in refusal(cut)
+    unknown = [
+        helper.make_node("Mystery", ["y"], ["q"], domain="mine"),
+        helper.make_node("MatMul", ["q", "w"], ["z"], "lost"),
+    ]
     file = onnx_file(tmp_path / "odd.onnx", extra=unknown)
     with pytest.raises(UsageError, match=r"shapes of (Mystery|MatMul).*symbolic_shape_infer"):
         pipeline_of(str(file))

@@ -17,6 +17,6 @@ def traced(text: str, *, training: bool = False) -> TraceReport:
     """
     found = pipeline_of(text, training=training)
     if found is None:
-        hint = "give FILE.py:function, FILE.onnx, a diffusers folder or FILE.safetensors; chipwise fit takes models by name"
+        hint = "give FILE.py:function, FILE.onnx, a diffusers folder or FILE.safetensors; fit takes models by name"
         raise UnknownNameError("file", text, (), hint)
     return trace_report(found)

@@ -18,8 +18,8 @@ def trace(
     source: Annotated[
         str,
         Parameter(
-            help="FILE.py:function that returns a PyTorch module or (module, example, ...), FILE.onnx, a diffusers folder, "
-            "or FILE.safetensors"
+            help="FILE.py:function that returns a PyTorch module or (module, example, ...), FILE.onnx, a diffusers "
+            "folder, or FILE.safetensors"
         ),
     ],
     *,

@@ -1,8 +1,8 @@
 """The order in which a network computes, and element-wise work fused as compilers fuse it.
 
-Whoever records a network tells a `Flow` each operator with the buffers that it reads and writes. Products, convolutions,
-attention, lookups and scans stay alone. Element-wise work, norms and reductions of rows join the kernel that made what
-they read, as TorchInductor and XLA do, where no operator that waits for that kernel lies between.
+Whoever records a network tells a `Flow` each operator with the buffers that it reads and writes. Products,
+convolutions, attention, lookups and scans stay alone. Element-wise work, norms and reductions of rows join the kernel
+that made what they read, as TorchInductor and XLA do, where no operator that waits for that kernel lies between.
 """
 
 from __future__ import annotations
@@ -52,9 +52,7 @@ class Flow:
         self._late: set[Hashable] = set()  # results of reductions that end a kernel
         self._clock = 0
 
-    def alone(
-        self, op: Op, reads: Iterable[Touch], writes: Iterable[Touch], *, repeats: float = 1.0
-    ) -> None:
+    def alone(self, op: Op, reads: Iterable[Touch], writes: Iterable[Touch], *, repeats: float = 1.0) -> None:
         """An operator that is a kernel of its own."""
         level, touched = 0, list(reads)
         for touch in touched:

@@ -21,9 +21,14 @@ __all__ = ["build_and_trace", "trace_module"]
 
 
 def trace_module(
-    module: Callable[..., Any], example: tuple[Any, ...], keywords: Mapping[str, Any], *, training: bool, name: str = ""
+    module: Callable[..., Any],
+    example: tuple[Any, ...],
+    keywords: Mapping[str, Any],
+    *,
+    training: bool,
+    name: str = "",
 ) -> Pipeline:
-    """The operators of `module(*example, **keywords)`, with `training` of the backward pass too; see `chipwise.tracing`."""
+    """The operators of `module(*example, **keywords)`, with `training` of the backward pass too."""
     recorder = Recorder()
     with recorder.running():
         return _traced(recorder, module, example, keywords, training=training, name=name)
@@ -47,7 +52,8 @@ def build_and_trace(build: Callable[[], Any], *, training: bool, name: str) -> P
             example = list(example[0])
         if not callable(module):
             raise UsageError(
-                f"{name}: returned {shorten(repr(module), 60)}", "return a torch.nn.Module, or (module, example, ...)"
+                f"{name}: returned {shorten(repr(module), 60)}",
+                "return a torch.nn.Module, or (module, example, ...)",
             )
         if not example and not keywords:
             example, keywords = _own_example(module, name)
@@ -109,7 +115,8 @@ def _traced(
         if isinstance(module, torch.nn.Module):
             stack.enter_context(recorder.named(module))
             was = {part: part.training for part in module.modules()}
-            stack.callback(lambda: [setattr(part, "training", mode) for part, mode in was.items()])
+            for part, mode in was.items():
+                stack.callback(setattr, part, "training", mode)
             module.train(training)
         recorder.recording = True
         for tensor in tree_flatten((args, kwargs))[0]:
@@ -132,7 +139,7 @@ def _traced(
         if training:
             loss = _loss(out, results, title)
             del out, results
-            _run(lambda: loss.backward(), (), {}, title, shapes)
+            _run(loss.backward, (), {}, title, shapes)
             held = [leaf.grad for leaf in weights.leaves if leaf.grad is not None]
             grads = {recorder.bytes_of(grad)[0] for grad in held}
             kept |= grads
@@ -177,7 +184,9 @@ def _pipeline(
     )
     first = next((t for t in tree_flatten((args, kwargs))[0] if isinstance(t, torch.Tensor) and t.ndim), None)
     batch = int(first.shape[0]) if first is not None else 1
-    said = [f"traced at {', '.join(_shape(t) for t in tree_flatten((args, kwargs))[0] if isinstance(t, torch.Tensor))}"]
+    said = [
+        f"traced at {', '.join(_shape(t) for t in tree_flatten((args, kwargs))[0] if isinstance(t, torch.Tensor))}"
+    ]
     said.append("element-wise work is fused as compilers do; launches are those without a compiler")
     if memory.training:
         said.append("a step is forward and backward; the optimizer's update is not part of the trace")
@@ -245,8 +254,10 @@ def _run(code: Callable[..., Any], args: Any, kwargs: Any, title: str, shapes: A
         if refused is not None:
             raise refused from None
         said = shorten(" ".join(str(error).split()) or type(error).__name__, 200)
-        hint = f"with example arguments of {shapes}: do they have the shapes and types that it takes?" if shapes else (
-            "it runs without memory: build the module from its configuration, not from files"
+        hint = (
+            f"with example arguments of {shapes}: do they have the shapes and types that it takes?"
+            if shapes
+            else ("it runs without memory: build the module from its configuration, not from files")
         )
         raise UsageError(f"{title}: {type(error).__name__}: {said}", hint) from None
 
@@ -275,7 +286,9 @@ def _loss(out: Any, results: list[torch.Tensor], title: str) -> torch.Tensor:
         return own
     grown = [t for t in results if t.requires_grad and (t.is_floating_point() or t.is_complex())]
     if not grown:
-        raise UsageError(f"{title}: no result depends on a parameter", "without --training its forward pass is traced")
+        raise UsageError(
+            f"{title}: no result depends on a parameter", "without --training its forward pass is traced"
+        )
     if len(grown) == 1 and grown[0].ndim == 0:
         return grown[0]
     total = grown[0].sum()

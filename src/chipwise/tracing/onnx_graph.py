@@ -37,7 +37,8 @@ TYPES: Mapping[int, tuple[str, float]] = {
 SIZES = (TensorProto.INT64, TensorProto.INT32, TensorProto.BOOL)
 """Types of constants that say sizes and places, which nobody trains."""
 FREE = frozenset(
-    "Constant Shape Reshape Squeeze Unsqueeze Flatten Identity Dropout Size ConstantOfShape Range NonZero If Loop".split()
+    "Constant Shape Reshape Squeeze Unsqueeze Flatten Identity Dropout Size ConstantOfShape Range NonZero If "
+    "Loop".split()
 )
 """Operators that move nothing to speak of."""
 
@@ -92,10 +93,14 @@ class _Graph:
     def __init__(self, path: Path, model: Any) -> None:
         self.path = path
         self.notes: dict[str, None] = {}
-        self.weights = {t.name: _Value(tuple(t.dims), t.data_type, weight=True) for t in model.graph.initializer}
+        self.weights = {
+            t.name: _Value(tuple(t.dims), t.data_type, weight=True) for t in model.graph.initializer
+        }
         outside = sum(t.data_location == TensorProto.EXTERNAL for t in model.graph.initializer)
         if outside:
-            self.notes[f"{outside:,} weights are external data: their shapes are read, not their values"] = None
+            self.notes[f"{outside:,} weights are external data: their shapes are read, not their values"] = (
+                None
+            )
         inputs = [i for i in model.graph.input if i.name not in self.weights]
         self.batch = self._fixed(inputs)
         self._slimmed(model.graph)
@@ -103,7 +108,8 @@ class _Graph:
             model = shape_inference.infer_shapes(model, data_prop=True)
         except Exception as error:  # what it raises is private to onnx
             raise UsageError(
-                f"{path}: shapes cannot be inferred: {shorten(' '.join(str(error).split()), 160)}", "is the graph whole?"
+                f"{path}: shapes cannot be inferred: {shorten(' '.join(str(error).split()), 160)}",
+                "is the graph whole?",
             ) from None
         self.graph = model.graph
         self.values: dict[str, _Value] = dict(self.weights)
@@ -134,10 +140,19 @@ class _Graph:
         """Weights without their data, of which inference would make copies; short ones say shapes and stay."""
         for tensor in graph.initializer:
             if math.prod(tensor.dims) > 1024:
-                for name in ("raw_data", "float_data", "int32_data", "int64_data", "double_data", "uint64_data"):
+                for name in (
+                    "raw_data",
+                    "float_data",
+                    "int32_data",
+                    "int64_data",
+                    "double_data",
+                    "uint64_data",
+                ):
                     tensor.ClearField(name)
                 kept = graph.input.add()
-                kept.CopyFrom(onnx.helper.make_tensor_value_info(tensor.name, tensor.data_type, list(tensor.dims)))
+                kept.CopyFrom(
+                    onnx.helper.make_tensor_value_info(tensor.name, tensor.data_type, list(tensor.dims))
+                )
         small = [t for t in graph.initializer if math.prod(t.dims) <= 1024]
         del graph.initializer[:]
         graph.initializer.extend(small)
@@ -151,7 +166,11 @@ class _Graph:
                 continue
             outputs = [self.values.get(name) for name in node.output if name]
             inputs = [self.values.get(name) for name in node.input]
-            if not outputs or outputs[0] is None or any(v is None for n, v in zip(node.input, inputs, strict=True) if n):
+            if (
+                not outputs
+                or outputs[0] is None
+                or any(v is None for n, v in zip(node.input, inputs, strict=True) if n)
+            ):
                 if node.op_type in HEAVY or node.domain not in ("", "ai.onnx"):
                     unknown.setdefault(node.op_type, node.name or node.output[0])
                 continue
@@ -171,7 +190,10 @@ class _Graph:
             activation_bytes=self._peak(kept),
         )
         title = shorten(self.path.stem, 120)
-        said = ("element-wise work is fused as compilers do; launches are those without a compiler", *self.notes)
+        said = (
+            "element-wise work is fused as compilers do; launches are those without a compiler",
+            *self.notes,
+        )
         return Pipeline(title, (stage,), batch=self.batch, assumptions=said)
 
     def _pass(self, node: Any) -> None:
@@ -182,15 +204,23 @@ class _Graph:
 
     def _add(self, flow: Flow, node: Any, inputs: list[Any], outputs: list[Any]) -> None:
         given = {a.name: onnx.helper.get_attribute_value(a) for a in node.attribute}
-        reads = [Touch(n, v.bytes, v.weight) for n, v in zip(node.input, inputs, strict=True) if v is not None]
-        writes = [Touch(n, v.bytes) for n, v in zip([o for o in node.output if o], outputs, strict=False) if v is not None]
+        reads = [
+            Touch(n, v.bytes, v.weight) for n, v in zip(node.input, inputs, strict=True) if v is not None
+        ]
+        writes = [
+            Touch(n, v.bytes)
+            for n, v in zip([o for o in node.output if o], outputs, strict=False)
+            if v is not None
+        ]
         name = shorten(node.name or node.op_type, 60)
         rule = RULES.get(node.op_type)
         if rule is not None:
             flow.alone(replace(rule(inputs, outputs, given), name=name), reads, writes)
             return
         if node.domain not in ("", "ai.onnx", "com.microsoft"):
-            self.notes[f"custom operator {node.domain}::{node.op_type}: counted by the bytes that it moves"] = None
+            self.notes[
+                f"custom operator {node.domain}::{node.op_type}: counted by the bytes that it moves"
+            ] = None
         elements = float(max(v.size for v in (*inputs, *outputs) if v is not None))
         flow.fused(
             name, elements, reads, writes, flops=COSTLY.get(node.op_type, 1.0), joins=node.op_type not in APART,
@@ -251,7 +281,11 @@ def _quantised(inputs: list[Any], outputs: list[Any], given: Mapping[str, Any]) 
     a, b, y = inputs[0], inputs[1], outputs[0]
     n, k = int(given["N"]), int(given["K"])
     op = gemm(y.size / n, n, k, FORMATS["int4"], a.format)
-    return replace(op, weight_bytes=sum(v.bytes for v in (b, *inputs[2:]) if v is not None), activation_bytes=a.bytes + y.bytes)
+    return replace(
+        op,
+        weight_bytes=sum(v.bytes for v in (b, *inputs[2:]) if v is not None),
+        activation_bytes=a.bytes + y.bytes,
+    )
 
 
 def _conv(inputs: list[Any], outputs: list[Any], given: Mapping[str, Any]) -> Op:
@@ -279,7 +313,9 @@ def _gathered(inputs: list[Any], outputs: list[Any], given: Mapping[str, Any]) -
     width = y.shape[-1] if y.shape else 1
     op = lookup(y.size / max(width, 1), width, inputs[0].format)
     weights = y.bytes if inputs[0].weight else 0.0
-    return replace(op, weight=op.weight if weights else "", weight_bytes=weights, activation_bytes=2 * y.bytes - weights)
+    return replace(
+        op, weight=op.weight if weights else "", weight_bytes=weights, activation_bytes=2 * y.bytes - weights
+    )
 
 
 def _recurrent(inputs: list[Any], outputs: list[Any], given: Mapping[str, Any]) -> Op:
@@ -289,7 +325,13 @@ def _recurrent(inputs: list[Any], outputs: list[Any], given: Mapping[str, Any]) 
     flops = 2.0 * (w.size + r.size)
     op = scan(batch, steps, 1.0, flops, 0.0, x.shape[2] + r.shape[2])
     moved = sum(v.bytes for v in (x, *outputs) if v is not None)
-    return replace(op, compute=x.format.compute, weight=w.format.name, weight_bytes=w.bytes + r.bytes, activation_bytes=moved)
+    return replace(
+        op,
+        compute=x.format.compute,
+        weight=w.format.name,
+        weight_bytes=w.bytes + r.bytes,
+        activation_bytes=moved,
+    )
 
 
 def _attention(inputs: list[Any], outputs: list[Any], given: Mapping[str, Any]) -> Op:
@@ -302,8 +344,12 @@ def _attention(inputs: list[Any], outputs: list[Any], given: Mapping[str, Any]) 
         heads, kv_heads = q.shape[1], k.shape[1]
         lengths, sizes = (q.shape[2], k.shape[2]), (q.shape[3], v.shape[3])
     causal = bool(given.get("is_causal"))
-    op = attention(q.shape[0], *lengths, heads, kv_heads, sizes[0], q.format, causal=causal, value_dim=sizes[1])
-    return replace(op, compute=q.format.compute, activation_bytes=q.bytes + outputs[0].bytes, kv_bytes=k.bytes + v.bytes)
+    op = attention(
+        q.shape[0], *lengths, heads, kv_heads, sizes[0], q.format, causal=causal, value_dim=sizes[1]
+    )
+    return replace(
+        op, compute=q.format.compute, activation_bytes=q.bytes + outputs[0].bytes, kv_bytes=k.bytes + v.bytes
+    )
 
 
 def _scan(inputs: list[Any], outputs: list[Any], given: Mapping[str, Any]) -> Op:
@@ -318,7 +364,9 @@ RULES: Mapping[str, Rule] = {
     "MatMulNBits": _quantised,
     **dict.fromkeys(("Conv", "ConvInteger", "QLinearConv", "FusedConv"), _conv),
     "ConvTranspose": _transposed,
-    **dict.fromkeys(("Gather", "GatherElements", "GatherND", "ScatterND", "ScatterElements", "Scatter"), _gathered),
+    **dict.fromkeys(
+        ("Gather", "GatherElements", "GatherND", "ScatterND", "ScatterElements", "Scatter"), _gathered
+    ),
     **dict.fromkeys(("LSTM", "GRU", "RNN"), _recurrent),
     "Attention": _attention,
     "CumSum": _scan,
@@ -329,7 +377,11 @@ APART = frozenset(
     "GridSample InstanceNormalization GroupNormalization".split()
 )
 COSTLY: Mapping[str, float] = {
-    **dict.fromkeys("Exp Log Tanh Sigmoid Softmax LogSoftmax Erf Gelu Sin Cos Sqrt Pow Softplus Mish".split(), 4.0),
-    **dict.fromkeys("LayerNormalization RMSNormalization SimplifiedLayerNormalization SkipLayerNormalization".split(), 6.0),
+    **dict.fromkeys(
+        "Exp Log Tanh Sigmoid Softmax LogSoftmax Erf Gelu Sin Cos Sqrt Pow Softplus Mish".split(), 4.0
+    ),
+    **dict.fromkeys(
+        "LayerNormalization RMSNormalization SimplifiedLayerNormalization SkipLayerNormalization".split(), 6.0
+    ),
     **dict.fromkeys("InstanceNormalization GroupNormalization BatchNormalization".split(), 4.0),
 }

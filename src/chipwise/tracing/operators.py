@@ -29,8 +29,8 @@ def format_of(dtype: str, itemsize: float) -> Format:
 class Call:
     """One operator as it was called, by the names of its schema; `tensors` are what shapes are read from.
 
-    `visible`: the share of (query, key) pairs that a mask leaves, None where its values are not known. `weights` are the
-    names of operands that are parameters.
+    `visible`: the share of (query, key) pairs that a mask leaves, None where its values are not known. `weights` are
+    the names of operands that are parameters.
     """
 
     name: str
@@ -53,7 +53,7 @@ class Call:
 class Work:
     """What a call is: an operator that stays alone (`ops`), or element-wise work (`way` says how it fuses).
 
-    `flops` are operations per element of the largest operand. `passes`: its first operand is read twice, as a sum over
+    `flops` are operations per element of the largest operand. In "two passes" operands are read twice, as a sum over
     more than rows has to be complete before it is used.
     """
 
@@ -87,13 +87,17 @@ PRODUCTS: Mapping[str, tuple[str, str]] = {
     "mm": ("self", "mat2"), "addmm": ("mat1", "mat2"), "bmm": ("self", "mat2"), "baddbmm": ("batch1", "batch2"),
     "addbmm": ("batch1", "batch2"), "_int_mm": ("self", "mat2"), "_scaled_mm": ("self", "mat2"),
     "_grouped_mm": ("self", "mat2"), "_scaled_grouped_mm": ("self", "mat2"), "mv": ("self", "vec"),
-    "addmv": ("mat", "vec"), "dot": ("self", "tensor"), "vdot": ("self", "other"), "_addmm_activation": ("mat1", "mat2"),
+    "addmv": ("mat", "vec"), "dot": ("self", "tensor"), "vdot": ("self", "other"),
+    "_addmm_activation": ("mat1", "mat2"),
 }  # fmt: skip
 
 
 def _product(call: Call) -> tuple[tuple[float, Op], ...]:
     first, second = PRODUCTS[call.name]
     a, b = call.shape(first), call.shape(second)
+    m: float
+    n: float
+    k: float
     batch = 1
     if call.name.endswith("grouped_mm") and {len(a), len(b)} == {2, 3}:  # rows dealt to experts
         experts = b[0] if len(b) == 3 else a[0]
@@ -157,7 +161,12 @@ def _convolution(call: Call) -> Work:
             (
                 1.0,
                 replace(
-                    forward, name="conv weights", weight="", weight_bytes=0.0, activation_bytes=moved, dims=turned
+                    forward,
+                    name="conv weights",
+                    weight="",
+                    weight_bytes=0.0,
+                    activation_bytes=moved,
+                    dims=turned,
                 ),
             )
         )
@@ -179,7 +188,16 @@ def _attention(call: Call, *, backward: bool) -> Work:
     masked = next((call.given[n] for n in ("attn_mask", "attn_bias") if call.given.get(n) is not None), None)
     stored = call.format("query")
     op = attention(
-        q[0], q[2], k[2], q[1], k[1], q[3], stored, causal=causal and q[2] == k[2], value_dim=v[3], name="attention"
+        q[0],
+        q[2],
+        k[2],
+        q[1],
+        k[1],
+        q[3],
+        stored,
+        causal=causal and q[2] == k[2],
+        value_dim=v[3],
+        name="attention",
     )
     notes: tuple[str, ...] = ()
     full = 2.0 * q[0] * q[2] * k[2] * q[1] * (q[3] + v[3])
@@ -203,13 +221,17 @@ def _embedding(call: Call) -> Work:
     width = float(call.shape("weight")[1])
     stored = call.format("weight")
     op = lookup(rows, width, stored)
-    return Work(((1.0, replace(op, activation_bytes=_bytes(call.outputs[0]) + _bytes(call.given["indices"]))),))
+    return Work(
+        ((1.0, replace(op, activation_bytes=_bytes(call.outputs[0]) + _bytes(call.given["indices"]))),)
+    )
 
 
 def _scattered(call: Call) -> Work:
     """Rows gathered by, or added at, places that are data: read and written once, a whole table where it is zeroed."""
     moved = sum(map(_bytes, call.outputs[:1]))
-    source = next((call.given[n] for n in ("source", "src", "grad_output", "grad", "values") if n in call.given), None)
+    source = next(
+        (call.given[n] for n in ("source", "src", "grad_output", "grad", "values") if n in call.given), None
+    )
     rows, width = _rows(source if hasattr(source, "shape") else call.outputs[0])
     if source is not None and hasattr(source, "numel"):
         moved += _bytes(source)
@@ -290,14 +312,16 @@ RULES: Mapping[str, Callable[[Call], Work]] = {
         ),
         _batch_norm,
     ),
-    **dict.fromkeys(("native_group_norm", "native_group_norm_backward"), lambda call: Work(way="two passes", flops=6.0)),
+    **dict.fromkeys(
+        ("native_group_norm", "native_group_norm_backward"), lambda call: Work(way="two passes", flops=6.0)
+    ),
 }  # fmt: skip
 
 # Operations per element, a transcendental as four.
 COSTLY: Mapping[str, float] = {
     **dict.fromkeys(
-        ("exp", "log", "tanh", "sigmoid", "silu", "gelu", "erf", "sin", "cos", "rsqrt", "sqrt", "pow", "softplus", "mish",
-         "_softmax", "_log_softmax", "silu_backward", "gelu_backward", "tanh_backward", "sigmoid_backward",
+        ("exp", "log", "tanh", "sigmoid", "silu", "gelu", "erf", "sin", "cos", "rsqrt", "sqrt", "pow", "softplus",
+         "mish", "_softmax", "_log_softmax", "silu_backward", "gelu_backward", "tanh_backward", "sigmoid_backward",
          "_softmax_backward_data", "_log_softmax_backward_data"),
         4.0,
     ),

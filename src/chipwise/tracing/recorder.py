@@ -37,8 +37,9 @@ __all__ = ["Recorder"]
 
 aten = torch.ops.aten
 NOTHING = frozenset(
-    "empty empty_strided empty_like new_empty new_empty_strided detach alias lift_fresh lift _unsafe_view _reshape_alias "
-    "set_ resize_ record_stream _local_scalar_dense is_same_size item sym_size sym_stride sym_numel".split()
+    "empty empty_strided empty_like new_empty new_empty_strided detach alias lift_fresh lift _unsafe_view "
+    "_reshape_alias set_ resize_ record_stream _local_scalar_dense is_same_size item sym_size sym_stride "
+    "sym_numel".split()
 )
 """Operators that start no kernel."""
 
@@ -57,7 +58,7 @@ class _Event:
     bytes: float
 
 
-class Recorder(TorchDispatchMode):
+class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Records what runs within it. Tensors have shapes and types, and no memory.
 
     Values are kept where they are cheap and depend on no weight or input: positions, masks, sizes. Code that asks for
@@ -65,7 +66,7 @@ class Recorder(TorchDispatchMode):
     """
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self.fake = FakeTensorMode(allow_non_fake_inputs=True)
         self.flow = Flow()
         self.notes: dict[str, None] = {}
@@ -112,7 +113,8 @@ class Recorder(TorchDispatchMode):
         """Operators are called by the part of the module that runs them, numbers of layers left out."""
         names = {part: DIGITS.sub("*", name) for name, part in module.named_modules()}
         handles = [
-            part.register_forward_pre_hook(self._enter(name), with_kwargs=True) for part, name in names.items()
+            part.register_forward_pre_hook(self._enter(name), with_kwargs=True)
+            for part, name in names.items()
         ] + [part.register_forward_hook(self._leave, always_call=True) for part in names]
         try:
             yield
@@ -225,14 +227,20 @@ class Recorder(TorchDispatchMode):
             given = self._named(func, args, kwargs)
         wrapped_args, wrapped_kwargs = tree_map_only(torch.Tensor, self._converted_once, (args, kwargs))
         try:
-            out = _grouped(*wrapped_args) if _plain(func) == "_grouped_mm" else func(*wrapped_args, **wrapped_kwargs)
+            out = (
+                _grouped(*wrapped_args)
+                if _plain(func) == "_grouped_mm"
+                else func(*wrapped_args, **wrapped_kwargs)
+            )
         except (DataDependentOutputException, DynamicOutputShapeException):
             if real is not None:
                 return tree_map_only(torch.Tensor, self._fresh, real)
+            if not self.recording and func is aten._local_scalar_dense.default and _initialising():
+                return False if tensors[0].dtype == torch.bool else 0.0
             raise self._refusal(
                 f"{_called(func)} needs values that depend on the data",
-                "replace the branch or the indexing by torch.where or a fixed size; of experts choose an implementation "
-                "without loops, e.g. config._experts_implementation = 'grouped_mm'",
+                "replace the branch or the indexing by torch.where or a fixed size; for experts choose one without "
+                "loops, e.g. config._experts_implementation = 'grouped_mm'",
             ) from None
         except UnsupportedOperatorException:
             raise self._refusal(
@@ -309,7 +317,9 @@ class Recorder(TorchDispatchMode):
         first, indices, *rest = args
         found: list[Any] = []
         for index in indices:
-            mask = self.value(index) if index is not None and index.dtype in (torch.bool, torch.uint8) else None
+            mask = (
+                self.value(index) if index is not None and index.dtype in (torch.bool, torch.uint8) else None
+            )
             if mask is None:
                 found.append(index)
             else:
@@ -327,12 +337,18 @@ class Recorder(TorchDispatchMode):
             return
         self._count += 1
         if self._count > MOST_OPERATORS:
-            raise UsageError(f"the trace has more than {MOST_OPERATORS:,} operators", "trace one layer, or a shorter input")
-        tensors = [(n, t) for n, v in given.items() for t in tree_flatten(v)[0] if isinstance(t, torch.Tensor)]
+            raise UsageError(
+                f"the trace has more than {MOST_OPERATORS:,} operators", "trace one layer, or a shorter input"
+            )
+        tensors = [
+            (n, t) for n, v in given.items() for t in tree_flatten(v)[0] if isinstance(t, torch.Tensor)
+        ]
         fresh = name in OVERWRITTEN
         ids = {id(t) for t in mutated}
         reads = [self._touch(t) for _, t in tensors if not (fresh and id(t) in ids)]
-        writes = [self._touch(t) for t in (*outputs, *(t for t in mutated if all(t is not o for o in outputs)))]
+        writes = [
+            self._touch(t) for t in (*outputs, *(t for t in mutated if all(t is not o for o in outputs)))
+        ]
         weights = frozenset(n for n, t in tensors if self._buffer(t) in self.weights)
         path = self._where(func)
         call = Call(name, given, outputs, weights, self._mask())
@@ -340,7 +356,9 @@ class Recorder(TorchDispatchMode):
         self.notes |= dict.fromkeys(work.notes)
         if func.namespace not in ("aten", "prims"):
             what = f"{func.namespace}::{name}"
-            self.notes[f"custom operator {what}: counted by the bytes that it moves, its operations are not known"] = None
+            self.notes[
+                f"custom operator {what}: counted by the bytes that it moves, its operations are not known"
+            ] = None
         label = path or name
         if work.ops:
             for n, (repeats, op) in enumerate(work.ops):
@@ -430,7 +448,7 @@ class _Conversion:
 
     def _changed(self, module: torch.nn.Module, change: Any, *, recurse: bool) -> torch.nn.Module:
         for child in module.children() if recurse else ():
-            child._apply(change)
+            child._apply(change)  # type: ignore[no-untyped-call]
         for table in (module._parameters, module._buffers):
             for name, tensor in table.items():
                 if tensor is not None:
@@ -444,7 +462,8 @@ class _Conversion:
             if isinstance(tensor, torch.nn.Parameter) and found is not tensor:
                 found = torch.nn.Parameter(found, tensor.requires_grad)
             self.made[id(tensor)] = (tensor, found)
-        return self.made[id(tensor)][1]
+        made: torch.Tensor = self.made[id(tensor)][1]
+        return made
 
 
 ASKS = (
@@ -452,7 +471,9 @@ ASKS = (
     aten._unique2.default, aten.unique_dim.default, aten.bincount.default, aten.repeat_interleave.Tensor,
 )  # fmt: skip
 INDEXED = (aten.index.Tensor, aten.index_put.default, aten.index_put_.default, aten._unsafe_index.Tensor)
-NOT_COMPUTED = frozenset("empty empty_strided empty_like new_empty new_empty_strided mm bmm addmm convolution".split())
+NOT_COMPUTED = frozenset(
+    "empty empty_strided empty_like new_empty new_empty_strided mm bmm addmm convolution".split()
+)
 OVERWRITTEN = frozenset("copy_ fill_ zero_ normal_ uniform_ bernoulli_ random_ exponential_".split())
 PLAIN = torch.autocast.__init__
 
@@ -495,12 +516,22 @@ def _size_of(args: Any, kwargs: Any) -> float:
     return size
 
 
+def _initialising() -> bool:
+    """Whether torch draws initial weights, which nobody will see: it draws again what lies outside of bounds."""
+    frame = sys._getframe()
+    while frame is not None and frame.f_code.co_filename != torch.nn.init.__file__:
+        frame = frame.f_back  # type: ignore[assignment]
+    return frame is not None
+
+
 def _place() -> str:
     """FILE:LINE of the user's code that is running, as far as there is any."""
     own = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     inside = (own, os.path.dirname(torch.__file__), "<")
     for frame in reversed(traceback.extract_stack(sys._getframe())):
-        library = frame.filename.startswith(sysconfig.get_path("stdlib")) and "site-packages" not in frame.filename
+        library = (
+            frame.filename.startswith(sysconfig.get_path("stdlib")) and "site-packages" not in frame.filename
+        )
         if not library and not frame.filename.startswith(inside):
             return f"{shorten(frame.filename, 80)}:{frame.lineno}: "
     return ""

@@ -30,7 +30,9 @@ __all__ = ["pipeline_of", "trace"]
 
 CODE = re.compile(r"^(?P<file>.+\.py)(?::(?P<name>[A-Za-z_]\w*))?$", re.DOTALL)
 INDEX = "model_index.json"
-SHARD = re.compile(r"^(?P<stem>.*?)(?P<variant>\.(?:fp16|bf16|fp32|fp8|non_ema|ema))?(?:-\d+-of-\d+)?\.safetensors$")
+SHARD = re.compile(
+    r"^(?P<stem>.*?)(?P<variant>\.(?:fp16|bf16|fp32|fp8|non_ema|ema))?(?:-\d+-of-\d+)?\.safetensors$"
+)
 MOST_SHARDS = 2000
 
 
@@ -57,7 +59,8 @@ def pipeline_of(text: str, *, training: bool = False) -> Pipeline | None:
     """The pipeline that a text names; None where it names no file of these kinds, so that it is a model's name, a
     configuration or dimensions.
 
-    Raises `UsageError` for a file that cannot be read, with what to do; `MissingExtraError` where torch or onnx is needed.
+    Raises `UsageError` for a file that cannot be read, with what to do; `MissingExtraError` where torch
+    or onnx is needed.
     """
     key = f"{text}#pipeline{'-training' if training else ''}"
     load = None if key in current().given else _loader(text, training=training)
@@ -95,7 +98,11 @@ def _loader(text: str, *, training: bool) -> Callable[[], Pipeline] | None:
     if path is None:
         return None
     if text.endswith(".safetensors") and own_exists(path):
-        return None if own_exists(path.with_name("config.json")) or _is_decoder(path) else (lambda: _of_weights([path]))
+        return (
+            None
+            if own_exists(path.with_name("config.json")) or _is_decoder(path)
+            else (lambda: _of_weights([path]))
+        )
     if text.endswith(".safetensors.index.json"):
         return lambda: _of_weights(_indexed(path))
     if path.name == INDEX or _is_file(path / INDEX):
@@ -158,7 +165,9 @@ def _of_code(file: Path, name: str | None, *, training: bool) -> Pipeline:
             f"write {file}:{near}, a function that returns a module, or (module, example, ...)",
         )
     if name not in functions:
-        raise UnknownNameError(f"function in {file}", name, functions, "it takes no arguments and returns a module")
+        raise UnknownNameError(
+            f"function in {file}", name, functions, "it takes no arguments and returns a module"
+        )
     tracer = _torch()
     spec = importlib.util.spec_from_file_location("__chipwise_traced__", file)
     assert spec is not None
@@ -242,7 +251,9 @@ def _of_configs(
         if found := _weights_in(folder / part if folders else folder):
             parts[part] = found
     if not parts:
-        classes = ", ".join(str(c.get("_class_name") or c.get("architectures") or "?") for c in configs.values())
+        classes = ", ".join(
+            str(c.get("_class_name") or c.get("architectures") or "?") for c in configs.values()
+        )
         raise told or UsageError(
             f"{name}: modules of class {shorten(classes, 120)} are not read from their configuration",
             "put its safetensors files beside it to size it, or trace it: FILE.py:function",
@@ -260,12 +271,20 @@ def _builder() -> Callable[[Mapping[str, Mapping[str, Any]]], Pipeline] | None:
 
 def _indexed(file: Path) -> list[Path]:
     data = parse_config(read_text(file, MAX_BYTES, "an index of weights"), file.stem, str(file)).data
-    names = sorted({str(n) for n in data.get("weight_map", {}).values()}) if isinstance(data.get("weight_map"), dict) else []
+    names = (
+        sorted({str(n) for n in data.get("weight_map", {}).values()})
+        if isinstance(data.get("weight_map"), dict)
+        else []
+    )
     if not names or any(Path(n).name != n for n in names):
-        raise UsageError(f"{file}: no index of safetensors files beside it", "expected an object 'weight_map'")
+        raise UsageError(
+            f"{file}: no index of safetensors files beside it", "expected an object 'weight_map'"
+        )
     absent = [n for n in names if not _is_file(file.with_name(n))]
     if absent:
-        raise UsageError(f"{file}: {len(absent)} of {len(names)} files are missing, as {absent[0]}", "download them all")
+        raise UsageError(
+            f"{file}: {len(absent)} of {len(names)} files are missing, as {absent[0]}", "download them all"
+        )
     return [file.with_name(n) for n in names]
 
 
@@ -324,13 +343,17 @@ def _weights_only(name: str, parts: Mapping[str, Mapping[str, StoredTensor]]) ->
 
 
 CLASSES: Mapping[str, re.Pattern[str]] = {
-    "embedding": re.compile(r"embed_tokens|embeddings?\.|\bwte\b|\bwpe\b|token_embd|^shared\.|word_embed|tok_emb|relative_att"),
+    "embedding": re.compile(
+        r"embed_tokens|embeddings?\.|\bwte\b|\bwpe\b|token_embd|^shared\.|word_embed|tok_emb|relative_att"
+    ),
     "head": re.compile(r"lm_head|^output\.weight|logits|classifier|^fc\."),
     "router": re.compile(r"router|(?:mlp|moe|ffn|block_sparse_moe)\.gate\."),
     "expert": re.compile(r"experts?\b"),
     "norm": re.compile(r"norm|(?:^|[._])ln(?:[._]|\d)|\bbn\d*\b"),
     "attention": re.compile(r"att|qkv|(?:^|[._])to_(?:q|k|v|out|add_out)|(?:q|k|v|o)_proj|add_[qkv]_proj"),
-    "ffn": re.compile(r"mlp|ffn?\b|ff_|feed_?forward|(?:up|down|gate)_proj|fc\d|wi_?\d?\b|wo\b|DenseReluDense|intermediate"),
+    "ffn": re.compile(
+        r"mlp|ffn?\b|ff_|feed_?forward|(?:up|down|gate)_proj|fc\d|wi_?\d?\b|wo\b|DenseReluDense|intermediate"
+    ),
 }
 """Classes of tensors by words of their names, the first that matches."""
 
