@@ -30,7 +30,8 @@ ROUTED = {**SIZED, "num_experts_per_tok": 2}
 EQUAL: dict[str, dict[str, Any]] = {
     "Llama": GROUPED, "Qwen2": GROUPED, "Qwen3": SIZED, "Mistral": {**SIZED, "sliding_window": None},
     "GPT2": {"n_embd": 256, "n_layer": 3, "n_head": 8, "vocab_size": 1000},
-    "Mixtral": {**ROUTED, "num_local_experts": 8}, "Qwen3Moe": {**ROUTED, "num_experts": 8, "moe_intermediate_size": 128},
+    "Mixtral": {**ROUTED, "num_local_experts": 8},
+    "Qwen3Moe": {**ROUTED, "num_experts": 8, "moe_intermediate_size": 128},
     "Phi3": {**GROUPED, "pad_token_id": 0}, "GPTNeoX": PLAIN, "Olmo2": GROUPED, "Granite": GROUPED,
     "Starcoder2": GROUPED, "Cohere": GROUPED, "Gemma3Text": {**SIZED, "sliding_window": 16},
     "OPT": {"hidden_size": 256, "ffn_dim": 512, "num_hidden_layers": 3, "num_attention_heads": 8, "vocab_size": 1000,
@@ -41,6 +42,18 @@ WRITTEN = {
     "GptOss": {**ROUTED, "num_local_experts": 8, "sliding_window": 1024},
 }
 """Families whose attention transformers writes out: it computes every pair, not half of them."""
+
+
+def test_latent_attention_is_named_as_two_products() -> None:
+    """Keys and values of different sizes have no fused kernel in torch."""
+    keys = {
+        **PLAIN, "num_key_value_heads": 8, "moe_intermediate_size": 128, "n_routed_experts": 8,
+        "num_experts_per_tok": 2, "n_group": 2, "topk_group": 1, "first_k_dense_replace": 1, "q_lora_rank": 64, "kv_lora_rank": 32,
+        "qk_nope_head_dim": 32, "qk_rope_head_dim": 16, "v_head_dim": 32,
+    }  # fmt: skip
+    found, graph = both("DeepseekV3", keys)
+    assert found.parameters == graph.params()
+    assert any("different sizes" in line for line in found.assumptions)
 
 
 def both(family: str, keys: dict[str, Any]) -> tuple[Pipeline, Graph]:

@@ -431,6 +431,9 @@ class _Calls(TorchFunctionMode):
         """Attention with dropout in its kernel, as GPUs have it; its mask is looked at."""
         names = ("query", "key", "value", "attn_mask", "dropout_p", "is_causal")
         given = {**dict(zip(names, args, strict=False)), **kwargs, "dropout_p": 0.0}
+        if given["key"].shape[-1] != given["value"].shape[-1]:
+            what = "attention whose keys and values have different sizes is counted as two products over all pairs"
+            self.recorder.notes[what] = None
         with self.recorder.attending(given.get("attn_mask")):
             return func(**given)
 
