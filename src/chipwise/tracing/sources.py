@@ -26,7 +26,7 @@ from chipwise.units import format_bytes
 from chipwise.workload.op import Op
 from chipwise.workload.pipeline import Pipeline, Stage
 
-__all__ = ["pipeline_of", "trace"]
+__all__ = ["by_class", "pipeline_of", "trace"]
 
 CODE = re.compile(r"^(?P<file>.+\.py)(?::(?P<name>[A-Za-z_]\w*))?$", re.DOTALL)
 INDEX = "model_index.json"
