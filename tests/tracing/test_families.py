@@ -48,7 +48,8 @@ def test_latent_attention_is_named_as_two_products() -> None:
     """Keys and values of different sizes have no fused kernel in torch."""
     keys = {
         **PLAIN, "num_key_value_heads": 8, "moe_intermediate_size": 128, "n_routed_experts": 8,
-        "num_experts_per_tok": 2, "n_group": 2, "topk_group": 1, "first_k_dense_replace": 1, "q_lora_rank": 64, "kv_lora_rank": 32,
+        "num_experts_per_tok": 2, "n_group": 2, "topk_group": 1,
+        "first_k_dense_replace": 1, "q_lora_rank": 64, "kv_lora_rank": 32,
         "qk_nope_head_dim": 32, "qk_rope_head_dim": 16, "v_head_dim": 32,
     }  # fmt: skip
     found, graph = both("DeepseekV3", keys)

@@ -90,7 +90,7 @@ def test_shards_add_up_and_variants_do_not(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="1 of 2 files are missing"):
         pipeline_of(str(index))
     index.write_text(json.dumps({"weight_map": {"a": "../../etc/passwd"}}))
-    with pytest.raises(UsageError, match="no index of safetensors files beside it"):
+    with pytest.raises(UsageError, match="no index of safetensors files in its folder"):
         pipeline_of(str(index))
 
 

@@ -245,7 +245,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
         except UnsupportedOperatorException:
             raise self._refusal(
                 f"custom operator {_called(func)} does not say what it returns",
-                f"add torch.library.register_fake('{func.namespace}::{_plain(func)}', ...) beside it",
+                f"add torch.library.register_fake('{func.namespace}::{_plain(func)}', ...)",
             ) from None
         for tensor in mutated:
             self._changed(tensor, known)

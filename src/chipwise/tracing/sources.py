@@ -256,7 +256,7 @@ def _of_configs(
         )
         raise told or UsageError(
             f"{name}: modules of class {shorten(classes, 120)} are not read from their configuration",
-            "put its safetensors files beside it to size it, or trace it: FILE.py:function",
+            "put its safetensors files into its folder to size it, or trace it: FILE.py:function",
         )
     return _weights_only(name, {part: _all_tensors(files) for part, files in parts.items()})
 
@@ -278,7 +278,7 @@ def _indexed(file: Path) -> list[Path]:
     )
     if not names or any(Path(n).name != n for n in names):
         raise UsageError(
-            f"{file}: no index of safetensors files beside it", "expected an object 'weight_map'"
+            f"{file}: no index of safetensors files in its folder", "expected an object 'weight_map'"
         )
     absent = [n for n in names if not _is_file(file.with_name(n))]
     if absent:
