@@ -251,7 +251,10 @@ def _read_path(path: Path) -> ModelConfig:
         return ModelConfig(shorten(path.stem, 120), keys, f"header of {path}", notes=notes)
     file = path / "config.json" if path.is_dir() else path
     if path.is_dir() and not file.exists():
-        raise UsageError(f"{path}: holds no config.json", "give a config.json or its folder")
+        hint = "give a config.json or its folder"
+        if own_exists(path / "model_index.json"):
+            hint += f"; chipwise trace {shorten(str(path))} reads the parts of a diffusers folder"
+        raise UsageError(f"{path}: holds no config.json", hint)
     text = read_text(file, MAX_BYTES, "a model configuration")
     if file.name != "config.json":
         return parse_config(text, shorten(file.stem.replace("__", "/"), 120), str(file))
