@@ -6,6 +6,7 @@ import json
 import pickle
 import random
 import struct
+import sys
 import time
 import tracemalloc
 from pathlib import Path
@@ -16,7 +17,7 @@ import pytest
 from chipwise.api.requests.doors import read_request
 from chipwise.catalog.configs import find_config
 from chipwise.catalog.snapshot import Snapshot, use
-from chipwise.errors import ChipwiseError, UnknownNameError, UsageError
+from chipwise.errors import ChipwiseError, MissingExtraError, UnknownNameError, UsageError
 from chipwise.tracing.sources import by_class, pipeline_of
 from command_line import Run
 
@@ -378,3 +379,11 @@ def test_a_graph_of_a_million_operators_is_refused_soon(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"1,000,000 operators are more than 200,000.*export one layer"):
         pipeline_of(str(file))
     assert time.process_time() - begun < 20
+
+
+def test_without_torch_or_onnx_the_extra_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "net.py").write_text("def build():\n    raise SystemExit('was run')\n")
+    for name, extra in (("net.py:build", "torch"), ("net.onnx", "onnx")):
+        monkeypatch.setitem(sys.modules, extra, None)
+        with pytest.raises(MissingExtraError, match=rf"pip install 'chipwise\[{extra}\]'"):
+            pipeline_of(str(tmp_path / name))
