@@ -42,12 +42,13 @@ __all__ = [
     "replay",
     "runtimes",
     "systems",
+    "trace",
     "train",
 ]
 
 __version__ = "0.1.0"
 
-_PLAIN = ("diff", "launch", "replay")
+_PLAIN = ("diff", "launch", "replay", "trace")
 
 
 def __getattr__(name: str) -> Any:

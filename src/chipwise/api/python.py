@@ -14,11 +14,12 @@ from typing import Any
 
 from chipwise.api.requests.doors import problem_of
 from chipwise.api.requests.verbs import VERBS, Request, question
+from chipwise.api.traced import trace
 from chipwise.errors import ChipwiseError, UsageError, shorten
 from chipwise.report.answer import Answer
 from chipwise.report.launch.spec import LaunchFile
 
-__all__ = ["Files", "diff", "launch", "replay", "verb"]
+__all__ = ["Files", "diff", "launch", "replay", "trace", "verb"]
 
 
 @cache

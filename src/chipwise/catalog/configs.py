@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from chipwise.catalog.files import read_text
-from chipwise.catalog.headers import ENDINGS, header_config
+from chipwise.catalog.headers import ENDINGS, header_config, refuse_pickle
 from chipwise.catalog.names import kind_of, meant, near, nickname
 from chipwise.catalog.parsed import parse
 from chipwise.catalog.snapshot import current, own_exists, per_snapshot, shipped_text
@@ -42,6 +42,9 @@ INLINE = "{"
 
 BY_SIZE = re.compile(r"^(\d{1,5}(?:\.\d+)?)([mMbBtT])$")
 """A model that is given by its number of parameters alone."""
+
+TRACED = re.compile(r"\.py(?::\w*)?$|\.onnx$|model_index\.json$")
+"""How the names of files end that hold a network rather than its configuration."""
 
 # Key of a dimension -> key of a configuration, and the largest value.
 DIMENSIONS: Mapping[str, tuple[str, float]] = {
@@ -102,6 +105,10 @@ def find_config(name: str) -> ModelConfig:
         return _by_dimensions(name)
     if name.lstrip().startswith(INLINE):
         return _as_given(name)
+    refuse_pickle(name)
+    if TRACED.search(name):
+        what = f"{shorten(name)}: is traced, not read as a configuration"
+        raise UsageError(what, f"chipwise trace {shorten(name)} shows its operators, parameters and memory")
     looks_like_path = name.startswith((".", "~", os.sep)) or name.endswith(".json")
     path = Path(name)
     try:
@@ -244,7 +251,10 @@ def _read_path(path: Path) -> ModelConfig:
         return ModelConfig(shorten(path.stem, 120), keys, f"header of {path}", notes=notes)
     file = path / "config.json" if path.is_dir() else path
     if path.is_dir() and not file.exists():
-        raise UsageError(f"{path}: holds no config.json", "give a config.json or its folder")
+        hint = "give a config.json or its folder"
+        if own_exists(path / "model_index.json"):
+            hint += f"; chipwise trace {shorten(str(path))} reads the parts of a diffusers folder"
+        raise UsageError(f"{path}: holds no config.json", hint)
     text = read_text(file, MAX_BYTES, "a model configuration")
     if file.name != "config.json":
         return parse_config(text, shorten(file.stem.replace("__", "/"), 120), str(file))

@@ -9,18 +9,23 @@ from __future__ import annotations
 import json
 import re
 import struct
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from chipwise.catalog.snapshot import current
 from chipwise.errors import UsageError, shorten
 
-__all__ = ["ENDINGS", "header_config"]
+__all__ = ["ENDINGS", "StoredTensor", "header_config", "refuse_pickle", "stored_tensors"]
 
 ENDINGS = (".gguf", ".safetensors")
+PICKLES = (".bin", ".pt", ".pth", ".ckpt", ".pkl", ".pickle", ".t7")
 MOST = 128_000_000
-"""Bytes of a header: the longest published vocabularies take about 20 MB."""
+"""Bytes of a GGUF header: the longest published vocabularies take about 20 MB."""
+MOST_JSON = 32_000_000
+"""Bytes of a safetensors header: about 200,000 tensors, thirty times those of the largest published files."""
+MOST_ITEMS, MOST_DIMENSIONS = 5_000_000, 8
 
 TYPES: Mapping[str, str] = {
     "llama": "llama", "qwen2": "qwen2", "qwen2moe": "qwen2_moe", "qwen3": "qwen3", "qwen3moe": "qwen3_moe",
@@ -68,7 +73,7 @@ def header_config(path: Path) -> tuple[dict[str, Any], tuple[str, ...]]:
             with path.open("rb") as file:
                 read = _gguf if path.suffix == ".gguf" else _safetensors
                 return json.dumps(read(file, path)).encode()
-        except (struct.error, UnicodeDecodeError, json.JSONDecodeError, RecursionError, MemoryError):
+        except DAMAGED:
             raise _bad(path, "the header is cut off or damaged", "is the download complete?") from None
         except OSError as error:
             raise _bad(path, "cannot be read", error.strerror or "check the path") from None
@@ -77,16 +82,57 @@ def header_config(path: Path) -> tuple[dict[str, Any], tuple[str, ...]]:
     return data, tuple(notes)
 
 
+def refuse_pickle(text: str) -> None:
+    """Raise `UsageError` for the name of a file that would have to be loaded to be read."""
+    if text.lower().endswith(PICKLES):
+        raise UsageError(
+            f"{shorten(text)}: pickles can run code when they are loaded, so they are not opened",
+            "convert it to safetensors, or give the model's config.json",
+        )
+
+
+DAMAGED = (struct.error, ValueError, OverflowError, RecursionError, MemoryError)
+"""What reading raises where bytes are no header."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredTensor:
+    """A tensor of a file of weights: its type as the file calls it ("BF16"), its shape, its bytes."""
+
+    dtype: str
+    shape: tuple[int, ...]
+    bytes: int
+
+    @property
+    def entries(self) -> int:
+        """Values in it; packed ones count as they are packed."""
+        return _product(self.shape)
+
+
+def stored_tensors(path: Path) -> dict[str, StoredTensor]:
+    """The tensors of a safetensors file by name, from its header alone.
+
+    Raises `UsageError` for a header that is cut off, too long or malformed.
+    """
+    try:
+        with path.open("rb") as file:
+            return _tensors(file, path)
+    except DAMAGED:
+        raise _bad(path, "the header is cut off or damaged", "is the download complete?") from None
+    except OSError as error:
+        raise _bad(path, "cannot be read", error.strerror or "check the path") from None
+
+
 def _bad(path: Path, what: str, hint: str) -> UsageError:
     return UsageError(f"{path}: {what}", hint)
 
 
 class _Bytes:
-    """Reading little-endian values one after the other, no further than `MOST`."""
+    """Reading little-endian values one after the other, no further than `most`."""
 
-    def __init__(self, file: BinaryIO) -> None:
+    def __init__(self, file: BinaryIO, most: int = MOST) -> None:
         self.file = file
-        self.left = MOST
+        self.left = most
 
     def take(self, count: int) -> bytes:
         if not 0 <= count <= self.left:
@@ -109,6 +155,8 @@ class _Bytes:
             return self.text()
         if kind == ARRAY:
             inner, count = self.one("I"), self.one("Q")
+            if count > MOST_ITEMS:
+                raise struct.error("too long an array")
             if inner == STRING:
                 for _ in range(count):
                     self.take(self.one("Q"))
@@ -142,7 +190,10 @@ def _gguf(file: BinaryIO, path: Path) -> tuple[dict[str, Any], list[str]]:
     names, entries = set(), 0
     for _ in range(tensors):
         names.add(source.text())
-        shape = [source.one("Q") for _ in range(source.one("I"))]
+        dimensions = source.one("I")
+        if dimensions > MOST_DIMENSIONS:
+            raise struct.error("too many dimensions")
+        shape = [source.one("Q") for _ in range(dimensions)]
         source.take(12)
         count = 1
         for size in shape:
@@ -176,25 +227,31 @@ def _gguf(file: BinaryIO, path: Path) -> tuple[dict[str, Any], list[str]]:
 LAYER = re.compile(r"^(?:model\.)?layers\.(\d+)\.(.+)$")
 
 
-def _safetensors(file: BinaryIO, path: Path) -> tuple[dict[str, Any], list[str]]:
-    source = _Bytes(file)
+def _tensors(file: BinaryIO, path: Path) -> dict[str, StoredTensor]:
+    source = _Bytes(file, MOST_JSON)
     table: Any = json.loads(source.take(source.one("Q")))
     if not isinstance(table, dict):
         raise _bad(path, "not a safetensors header", "expected one JSON object")
-    shapes: dict[str, list[int]] = {}
-    stored = 0
+    found: dict[str, StoredTensor] = {}
     for name, entry in table.items():
         if name == "__metadata__":
             continue
         fields = entry if isinstance(entry, dict) else {}
         shape, span = fields.get("shape", ""), fields.get("data_offsets", "")
-        if not (_whole(shape) and _whole(span) and len(span) == 2):
+        right = _whole(shape) and _whole(span) and len(span) == 2 and len(shape) <= MOST_DIMENSIONS
+        if not (right and span[1] >= span[0]):
             raise _bad(
                 path, f"tensor {shorten(str(name), 40)!r} has no shape or place", "is it a safetensors file?"
             )
-        shapes[name] = shape
-        stored += span[1] - span[0]
-    entries = sum(_product(shape) for shape in shapes.values())
+        found[name] = StoredTensor(str(fields.get("dtype")), tuple(shape), span[1] - span[0])
+    return found
+
+
+def _safetensors(file: BinaryIO, path: Path) -> tuple[dict[str, Any], list[str]]:
+    tensors = _tensors(file, path)
+    shapes = {name: list(tensor.shape) for name, tensor in tensors.items()}
+    stored = sum(tensor.bytes for tensor in tensors.values())
+    entries = sum(tensor.entries for tensor in tensors.values())
     what = f"{len(shapes):,} tensors, {entries:,} entries, {stored:,} bytes"
     inside = {found[2]: shape for name, shape in shapes.items() if (found := LAYER.match(name))}
     layers = 1 + max((int(found[1]) for name in shapes if (found := LAYER.match(name))), default=-1)
@@ -244,7 +301,7 @@ def _whole(value: Any) -> bool:
     )
 
 
-def _product(shape: list[int]) -> int:
+def _product(shape: Sequence[int]) -> int:
     count = 1
     for size in shape:
         count *= size

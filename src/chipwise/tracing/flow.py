@@ -1,0 +1,218 @@
+"""The order in which a network computes, and element-wise work fused as compilers fuse it.
+
+Whoever records a network tells a `Flow` each operator with the buffers that it reads and writes. Products,
+convolutions, attention, lookups and scans stay alone. Element-wise work, norms and reductions of rows join the kernel
+that made what they read, as TorchInductor and XLA do, where no operator that waits for that kernel lies between.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from chipwise.workload.op import Op
+
+__all__ = ["Flow", "Touch", "counted"]
+
+
+@dataclass(frozen=True, slots=True)
+class Touch:
+    """Bytes of a buffer that an operator reads or writes; `weight`: it is a parameter."""
+
+    buffer: Hashable
+    bytes: float
+    weight: bool = False
+
+
+@dataclass(slots=True)
+class _Kernel:
+    """One operator that stays alone, or element-wise work that is still being fused."""
+
+    name: str
+    level: int
+    op: Op | None = None
+    repeats: float = 1.0
+    elements: float = 0.0
+    flops: float = 0.0
+    launches: float = 0.0
+    # (kernel that wrote it, buffer) -> bytes read
+    reads: dict[tuple[int, Hashable], Touch] = field(default_factory=dict)
+    writes: dict[Hashable, float] = field(default_factory=dict)
+    readers: dict[Hashable, set[int]] = field(default_factory=dict)
+    last: int = 0
+
+
+class Flow:
+    """Operators in the order of a run."""
+
+    def __init__(self) -> None:
+        self._kernels: list[_Kernel] = []
+        self._merged: list[int] = []  # the kernel that each was fused into, itself where it was not
+        self._maker: dict[Hashable, int] = {}
+        self._late: set[Hashable] = set()  # results of reductions that end a kernel
+        self._clock = 0
+
+    def alone(self, op: Op, reads: Iterable[Touch], writes: Iterable[Touch], *, repeats: float = 1.0) -> None:
+        """An operator that is a kernel of its own."""
+        level, touched = 0, list(reads)
+        for touch in touched:
+            level = max(level, self._level(touch.buffer))
+        number = self._new(_Kernel(op.name, level + 1, op, repeats))
+        self._link(number, touched, writes)
+
+    def fused(
+        self,
+        name: str,
+        elements: float,
+        reads: Iterable[Touch],
+        writes: Iterable[Touch],
+        *,
+        flops: float = 1.0,
+        ends: bool = False,
+        joins: bool = True,
+    ) -> None:
+        """Element-wise work on `elements` values, `flops` operations on each.
+
+        `ends`: its result is complete only when the kernel ends (a reduction over more than rows). Without `joins` it
+        begins a kernel.
+        """
+        touched = list(reads)
+        level = max((self._level(t.buffer) for t in touched), default=0)
+        number = self._joined(touched, level, elements) if joins else None
+        if number is None:
+            number = self._new(_Kernel(name, self._after(touched, level)))
+        kernel = self._kernels[number]
+        kernel.name = name
+        kernel.elements = max(kernel.elements, elements)
+        kernel.flops += flops * elements
+        kernel.launches += 1.0
+        written = list(writes)
+        self._link(number, touched, written)
+        for touch in written:
+            (self._late.add if ends else self._late.discard)(touch.buffer)
+
+    def ops(self, kept: Iterable[Hashable] = ()) -> list[tuple[float, Op]]:
+        """(repeats, operator) in order; `kept` buffers are results and are written."""
+        final = {buffer: self._root(number) for buffer, number in self._maker.items()}
+        live = {(final[buffer], buffer) for buffer in kept if buffer in final}
+        roots = [n for n in range(len(self._kernels)) if self._merged[n] == n]
+        roots.sort(key=lambda n: self._kernels[n].last)
+        found: list[tuple[float, Op]] = []
+        for n in roots:
+            k = self._kernels[n]
+            if k.op is not None:
+                found.append((k.repeats, k.op))
+                continue
+            outside = [t for (maker, _), t in k.reads.items() if maker < 0 or self._root(maker) != n]
+            weights = sum(t.bytes for t in outside if t.weight)
+            moved = sum(t.bytes for t in outside if not t.weight)
+            for buffer, size in k.writes.items():
+                read = any(self._root(r) != n for r in k.readers.get(buffer, ()))
+                moved += size if read or (n, buffer) in live else 0.0
+            if weights + moved:
+                found.append((1.0, _pointwise(k, weights, moved)))
+        return found
+
+    def _level(self, buffer: Hashable) -> int:
+        if buffer not in self._maker:
+            return 0
+        return self._kernels[self._root(self._maker[buffer])].level + (buffer in self._late)
+
+    def _after(self, touched: Sequence[Touch], level: int) -> int:
+        """The level of a kernel that cannot join those of its own level: one more."""
+        same = [self._kernels[n] for n in self._makers(touched)]
+        return level + any(k.op is None and k.level == level for k in same)
+
+    def _makers(self, touched: Sequence[Touch]) -> list[int]:
+        found = {self._root(self._maker[t.buffer]) for t in touched if t.buffer in self._maker}
+        return sorted(found, reverse=True)
+
+    def _joined(self, touched: Sequence[Touch], level: int, elements: float) -> int | None:
+        """The kernel of this level that made an operand over as many elements; several become one."""
+        late = {self._root(self._maker[t.buffer]) for t in touched if t.buffer in self._late}
+        open_ = [
+            n
+            for n in self._makers(touched)
+            if self._kernels[n].op is None and self._kernels[n].level == level and n not in late
+        ]
+        fitting = [n for n in open_ if elements <= self._kernels[n].elements]
+        fitting += [n for n in open_ if n not in fitting and 2 * self._kernels[n].elements >= elements]
+        if not fitting:
+            return None
+        first = fitting[0]
+        for other in fitting[1:]:
+            if self._kernels[other].elements == self._kernels[first].elements:
+                self._merge(other, first)
+        return first
+
+    def _merge(self, one: int, into: int) -> None:
+        a, b = self._kernels[one], self._kernels[into]
+        self._merged[one] = into
+        for key, touch in a.reads.items():
+            held = b.reads.get(key)
+            b.reads[key] = touch if held is None or held.bytes < touch.bytes else held
+        for buffer, size in a.writes.items():
+            b.writes[buffer] = max(size, b.writes.get(buffer, 0.0))
+        for buffer, readers in a.readers.items():
+            b.readers.setdefault(buffer, set()).update(readers)
+        b.flops += a.flops
+        b.launches += a.launches
+
+    def _new(self, kernel: _Kernel) -> int:
+        self._kernels.append(kernel)
+        self._merged.append(len(self._merged))
+        return len(self._merged) - 1
+
+    def _link(self, number: int, reads: Iterable[Touch], writes: Iterable[Touch]) -> None:
+        kernel = self._kernels[number]
+        self._clock += 1
+        kernel.last = self._clock
+        for touch in reads:
+            maker = self._root(self._maker[touch.buffer]) if touch.buffer in self._maker else -1
+            if maker == number:
+                continue
+            held = kernel.reads.get((maker, touch.buffer))
+            if held is None or held.bytes < touch.bytes:
+                kernel.reads[maker, touch.buffer] = touch
+            if maker >= 0:
+                self._kernels[maker].readers.setdefault(touch.buffer, set()).add(number)
+        for touch in writes:
+            kernel.writes[touch.buffer] = max(touch.bytes, kernel.writes.get(touch.buffer, 0.0))
+            self._maker[touch.buffer] = number
+
+    def _root(self, number: int) -> int:
+        while self._merged[number] != number:
+            self._merged[number] = self._merged[self._merged[number]]
+            number = self._merged[number]
+        return number
+
+
+def _pointwise(k: _Kernel, weights: float, moved: float) -> Op:
+    return Op(
+        kind="pointwise",
+        name=k.name,
+        compute="vector",
+        flops=k.flops,
+        weight_bytes=weights,
+        activation_bytes=moved,
+        launches=k.launches,
+        dims={"elements": k.elements},
+    )
+
+
+def counted(ops: Iterable[tuple[float, Op]]) -> tuple[tuple[float, Op], ...]:
+    """Equal operators once, with the sum of their repeats, in the order of their first."""
+    repeats: dict[Hashable, float] = {}
+    first: dict[Hashable, Op] = {}
+    for times, op in ops:
+        key = (
+            op.kind, op.name, op.compute, op.weight, float(op.flops), float(op.weight_bytes),
+            float(op.activation_bytes), float(op.kv_bytes), op.launches, _dims(op.dims),
+        )  # fmt: skip
+        repeats[key] = repeats.get(key, 0.0) + times
+        first.setdefault(key, op)
+    return tuple((times, replace(first[key], dims=dict(first[key].dims))) for key, times in repeats.items())
+
+
+def _dims(dims: Mapping[str, object]) -> Hashable:
+    return tuple((name, float(value)) for name, value in sorted(dims.items()))  # type: ignore[arg-type]

@@ -1,0 +1,308 @@
+"""A module of PyTorch as a `Pipeline`: its forward pass, or a step of training, run without memory."""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch.utils._pytree import tree_flatten, tree_map_only
+
+from chipwise.errors import ChipwiseError, UsageError, shorten
+from chipwise.tracing.flow import counted
+from chipwise.tracing.recorder import Recorder
+from chipwise.workload.pipeline import Pipeline, Stage
+
+__all__ = ["build_and_trace", "trace_module"]
+
+
+def trace_module(
+    module: Callable[..., Any],
+    example: tuple[Any, ...],
+    keywords: Mapping[str, Any],
+    *,
+    training: bool,
+    name: str = "",
+) -> Pipeline:
+    """The operators of `module(*example, **keywords)`, with `training` of the backward pass too."""
+    recorder = Recorder()
+    with recorder.running():
+        return _traced(recorder, module, example, keywords, training=training, name=name)
+
+
+def build_and_trace(build: Callable[[], Any], *, training: bool, name: str) -> Pipeline:
+    """The same for what `build()` returns: a module, (module, example, ...), or a finished `Pipeline`.
+
+    The module is built without memory. Raises `UsageError` where it is something else, or needs example arguments.
+    """
+    recorder = Recorder()
+    with recorder.running():
+        found = _run(build, (), {}, name)
+        if isinstance(found, Pipeline):
+            return found
+        module, *example = found if isinstance(found, tuple) else (found,)
+        keywords: Mapping[str, Any] = {}
+        if example and isinstance(example[-1], Mapping):
+            keywords = example.pop()
+        if len(example) == 1 and isinstance(example[0], tuple):
+            example = list(example[0])
+        if not callable(module):
+            raise UsageError(
+                f"{name}: returned {shorten(repr(module), 60)}",
+                "return a torch.nn.Module, or (module, example, ...)",
+            )
+        if not example and not keywords:
+            example, keywords = _own_example(module, name)
+        return _traced(recorder, module, tuple(example), keywords, training=training, name="")
+
+
+def _own_example(module: Any, name: str) -> tuple[list[Any], Mapping[str, Any]]:
+    """Example arguments that a module brings: Lightning's, transformers', timm's."""
+    own = getattr(module, "example_input_array", None)
+    if own is not None:
+        return (list(own), {}) if isinstance(own, tuple) else ([own], {})
+    own = getattr(module, "dummy_inputs", None)
+    if isinstance(own, Mapping):
+        return [], own
+    size = (getattr(module, "default_cfg", None) or {}).get("input_size")
+    if size:
+        return [torch.empty(1, *size)], {}
+    needed = [
+        p.name
+        for p in inspect.signature(getattr(module, "forward", module)).parameters.values()
+        if p.default is p.empty and p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
+    ]
+    if not needed:
+        return [], {}
+    say = ", ".join(needed)
+    raise UsageError(
+        f"{name}: the module needs example arguments ({say})",
+        f"return (module, {say}), tensors of the shapes that you run, as in torch.empty(1, 3, 224, 224)",
+    )
+
+
+@dataclass(frozen=True)
+class _Weights:
+    """What a module holds: tensors without memory by name, and how many entries and bytes they are."""
+
+    tensors: Mapping[str, torch.Tensor]
+    parameters: int
+    bytes: float
+    leaves: tuple[torch.Tensor, ...]
+
+
+def _traced(
+    recorder: Recorder,
+    module: Callable[..., Any],
+    example: tuple[Any, ...],
+    keywords: Mapping[str, Any],
+    *,
+    training: bool,
+    name: str,
+) -> Pipeline:
+    recorder.recording = False
+    if training and not isinstance(module, torch.nn.Module):
+        raise UsageError("only a torch.nn.Module can be trained", "pass the module itself")
+    weights = _held(recorder, module)
+    args, kwargs = tree_map_only(torch.Tensor, lambda t: _example(recorder, t), (example, dict(keywords)))
+    title = name or type(module).__name__
+    shapes = [list(t.shape) for t in tree_flatten((args, kwargs))[0] if isinstance(t, torch.Tensor)]
+    with ExitStack() as stack:
+        if isinstance(module, torch.nn.Module):
+            stack.enter_context(recorder.named(module))
+            was = {part: part.training for part in module.modules()}
+            for part, mode in was.items():
+                stack.callback(setattr, part, "training", mode)
+            module.train(training)
+        recorder.recording = True
+        for tensor in tree_flatten((args, kwargs))[0]:
+            if isinstance(tensor, torch.Tensor):
+                recorder.hold(tensor)
+        with torch.set_grad_enabled(training):
+            if weights.tensors:
+                assert isinstance(module, torch.nn.Module)
+                out = _run(
+                    lambda *a, **k: torch.func.functional_call(module, dict(weights.tensors), a, k),
+                    args, kwargs, title, shapes,
+                )  # fmt: skip
+            else:
+                out = _run(module, args, kwargs, title, shapes)
+        results = [t for t in tree_flatten(_plain(out))[0] if isinstance(t, torch.Tensor)]
+        kept = {recorder.bytes_of(t)[0] for t in results}
+        grads: set[int] = set()
+        forward = len(recorder.events)
+        loss = None
+        if training:
+            loss = _loss(out, results, title)
+            del out, results
+            _run(loss.backward, (), {}, title, shapes)
+            held = [leaf.grad for leaf in weights.leaves if leaf.grad is not None]
+            grads = {recorder.bytes_of(grad)[0] for grad in held}
+            kept |= grads
+    alive, peak = _peak(recorder, grads)
+    before, _ = _peak(recorder, grads, forward)
+    ops = recorder.flow.ops(kept)
+    return _pipeline(title, ops, weights, args, kwargs, recorder, _Memory(alive, peak, before, training))
+
+
+@dataclass(frozen=True)
+class _Memory:
+    """Most bytes alive: of activations, of activations and gradients together, of activations in the forward pass."""
+
+    activations: float
+    total: float
+    forward: float
+    training: bool
+
+
+def _pipeline(
+    title: str,
+    ops: list[tuple[float, Any]],
+    weights: _Weights,
+    args: Any,
+    kwargs: Any,
+    recorder: Recorder,
+    memory: _Memory,
+) -> Pipeline:
+    backward = [(n, op) for n, op in ops if " backward" in op.name]
+    forward = [(n, op) for n, op in ops if " backward" not in op.name]
+    parts = [("forward", forward, memory.forward), ("backward", backward, memory.activations)]
+    stages = tuple(
+        Stage(
+            part if memory.training else title,
+            counted(own),
+            parameters=weights.parameters if part == "forward" else 0,
+            weight_bytes=weights.bytes if part == "forward" else 0.0,
+            activation_bytes=alive,
+        )
+        for part, own, alive in parts
+        if memory.training or part == "forward"
+    )
+    first = next((t for t in tree_flatten((args, kwargs))[0] if isinstance(t, torch.Tensor) and t.ndim), None)
+    batch = int(first.shape[0]) if first is not None else 1
+    said = [
+        f"traced at {', '.join(_shape(t) for t in tree_flatten((args, kwargs))[0] if isinstance(t, torch.Tensor))}"
+    ]
+    said.append("element-wise work is fused as compilers do; launches are those without a compiler")
+    if memory.training:
+        said.append("a step is forward and backward; the optimizer's update is not part of the trace")
+    if first is not None:
+        said.append(f"the first dimension of the first tensor is taken for the batch, {batch}")
+    return Pipeline(
+        title,
+        stages,
+        batch=batch,
+        trained=memory.training,
+        settings={"peak_bytes": memory.total + weights.bytes},
+        assumptions=(*said, *recorder.notes),
+    )
+
+
+def _shape(tensor: torch.Tensor) -> str:
+    return f"{'x'.join(map(str, tensor.shape)) or 'scalar'} {str(tensor.dtype).removeprefix('torch.')}"
+
+
+def _held(recorder: Recorder, module: Any) -> _Weights:
+    """Parameters and buffers without memory; those that are one tensor under two names stay one."""
+    if not isinstance(module, torch.nn.Module):
+        return _Weights({}, 0, 0.0, ())
+    made: dict[int, torch.Tensor] = {}
+    entries, size = 0, 0.0
+    tensors: dict[str, torch.Tensor] = {}
+    leaves: list[torch.Tensor] = []
+    named = [
+        *((n, p, True) for n, p in module.named_parameters(remove_duplicate=False)),
+        *((n, b, False) for n, b in module.named_buffers(remove_duplicate=False)),
+    ]
+    for name, tensor, is_parameter in named:
+        if id(tensor) not in made:
+            fresh = recorder.like(tensor.detach())
+            recorder.hold(fresh, weight=True, value=None if is_parameter else recorder.value(tensor))
+            if is_parameter:
+                fresh = torch.nn.Parameter(fresh, requires_grad=tensor.requires_grad)
+                leaves.append(fresh)
+                entries += tensor.numel()
+            size += tensor.numel() * tensor.element_size()
+            made[id(tensor)] = fresh
+        tensors[name] = made[id(tensor)]
+    return _Weights(tensors, entries, float(size), tuple(leaves))
+
+
+def _example(recorder: Recorder, tensor: torch.Tensor) -> torch.Tensor:
+    """An example argument without memory; whole numbers keep their values, which say places and masks."""
+    made = recorder.like(tensor.detach())
+    value = recorder.value(tensor)
+    if value is not None and not (tensor.is_floating_point() or tensor.is_complex()):
+        recorder.hold(made, value=value)
+    return made
+
+
+def _run(code: Callable[..., Any], args: Any, kwargs: Any, title: str, shapes: Any = None) -> Any:
+    """The user's code; whatever it raises is one line with the next step."""
+    try:
+        return code(*args, **kwargs)
+    except ChipwiseError:
+        raise
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        refused = _cause(error)
+        if refused is not None:
+            raise refused from None
+        said = shorten(" ".join(str(error).split()) or type(error).__name__, 200)
+        hint = (
+            f"with example arguments of {shapes}: do they have the shapes and types that it takes?"
+            if shapes
+            else ("it runs without memory: build the module from its configuration, not from files")
+        )
+        raise UsageError(f"{title}: {type(error).__name__}: {said}", hint) from None
+
+
+def _cause(error: BaseException | None) -> ChipwiseError | None:
+    while error is not None:
+        if isinstance(error, ChipwiseError):
+            return error
+        error = error.__cause__ or error.__context__
+    return None
+
+
+def _plain(out: Any) -> Any:
+    """Results as containers that torch looks into."""
+    if hasattr(out, "to_tuple"):
+        return out.to_tuple()
+    if isinstance(out, Mapping):
+        return list(out.values())
+    return out
+
+
+def _loss(out: Any, results: list[torch.Tensor], title: str) -> torch.Tensor:
+    """The loss that the module returns, else the sum of its results."""
+    own = out.get("loss") if isinstance(out, Mapping) else getattr(out, "loss", None)
+    if isinstance(own, torch.Tensor) and own.requires_grad:
+        return own
+    grown = [t for t in results if t.requires_grad and (t.is_floating_point() or t.is_complex())]
+    if not grown:
+        raise UsageError(
+            f"{title}: no result depends on a parameter", "without --training its forward pass is traced"
+        )
+    if len(grown) == 1 and grown[0].ndim == 0:
+        return grown[0]
+    total = grown[0].sum()
+    for other in grown[1:]:
+        total = total + other.sum()
+    return total
+
+
+def _peak(recorder: Recorder, grads: set[int], events: int | None = None) -> tuple[float, float]:
+    """Most bytes alive at a time: of activations alone, and with gradients of parameters."""
+    alive = total = most = most_total = 0.0
+    for event in recorder.events[:events]:
+        total += event.bytes
+        if event.buffer not in grads:
+            alive += event.bytes
+        most, most_total = max(most, alive), max(most_total, total)
+    return (most, most_total) if math.isfinite(most) else (0.0, 0.0)

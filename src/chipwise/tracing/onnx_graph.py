@@ -1,0 +1,387 @@
+"""An ONNX graph as a `Pipeline`: shapes inferred, weights by their sizes alone, so that external data may be missing.
+
+Operators: onnx/onnx, docs/Operators.md (opset 22), and the contributed ones that exporters write.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import onnx
+from onnx import TensorProto, shape_inference
+
+from chipwise.errors import UsageError, shorten
+from chipwise.tracing.flow import Flow, Touch, counted
+from chipwise.workload.formats import FORMATS, Format
+from chipwise.workload.op import Op, attention, convolution, gemm, lookup, scan
+from chipwise.workload.pipeline import Pipeline, Stage
+
+__all__ = ["read_onnx"]
+
+MOST_BYTES = 2**31  # the format's own limit of one file
+MOST_NODES = 200_000
+BATCH, LENGTH = 1, 128
+"""What sizes are taken for that a graph leaves open: the first of an input, and others."""
+
+TYPES: Mapping[int, tuple[str, float]] = {
+    TensorProto.FLOAT: ("fp32", 32), TensorProto.DOUBLE: ("fp32", 64), TensorProto.FLOAT16: ("fp16", 16),
+    TensorProto.BFLOAT16: ("bf16", 16), TensorProto.INT8: ("int8", 8), TensorProto.UINT8: ("int8", 8),
+    TensorProto.INT32: ("fp32", 32), TensorProto.INT64: ("fp32", 64), TensorProto.BOOL: ("int8", 8),
+    TensorProto.FLOAT8E4M3FN: ("fp8", 8), TensorProto.FLOAT8E5M2: ("fp8", 8), TensorProto.INT4: ("int4", 4),
+    TensorProto.UINT4: ("int4", 4),
+}  # fmt: skip
+SIZES = (TensorProto.INT64, TensorProto.INT32, TensorProto.BOOL)
+"""Types of constants that say sizes and places, which nobody trains."""
+FREE = frozenset(
+    "Constant Shape Reshape Squeeze Unsqueeze Flatten Identity Dropout Size ConstantOfShape Range NonZero If "
+    "Loop".split()
+)
+"""Operators that move nothing to speak of."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Value:
+    """A tensor of the graph."""
+
+    shape: tuple[int, ...]
+    kind: int
+    weight: bool = False
+
+    @property
+    def size(self) -> int:
+        return math.prod(self.shape)
+
+    @property
+    def format(self) -> Format:
+        name, bits = TYPES.get(self.kind, ("fp32", 32))
+        return replace(FORMATS[name], bits=bits, scale_bits=0.0)
+
+    @property
+    def bytes(self) -> float:
+        return self.size * self.format.bits / 8.0
+
+
+def read_onnx(path: Path) -> Pipeline:
+    """The operators of a file.
+
+    Raises `UsageError` for a file that is missing, damaged or too large, and for shapes that cannot be inferred.
+    """
+    try:
+        if path.stat().st_size > MOST_BYTES:
+            raise UsageError(f"{path}: larger than {MOST_BYTES:,} bytes", "save its weights as external data")
+        model = onnx.load(str(path), load_external_data=False)
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be read", error.strerror or "check the path") from None
+    except UsageError:
+        raise
+    except Exception:  # what protobuf raises is private to its versions
+        raise UsageError(f"{path}: not an ONNX file, or cut off", "is the download complete?") from None
+    nodes = len(model.graph.node)
+    if not nodes:
+        raise UsageError(f"{path}: a graph without operators", "is it an ONNX file?")
+    if nodes > MOST_NODES:
+        hint = "export one layer or one step, or without unrolled loops"
+        raise UsageError(f"{path}: {nodes:,} operators are more than {MOST_NODES:,}", hint)
+    return _Graph(path, model).pipeline()
+
+
+class _Graph:
+    def __init__(self, path: Path, model: Any) -> None:
+        self.path = path
+        self.notes: dict[str, None] = {}
+        self.weights = {
+            t.name: _Value(tuple(t.dims), t.data_type, weight=True) for t in model.graph.initializer
+        }
+        outside = sum(t.data_location == TensorProto.EXTERNAL for t in model.graph.initializer)
+        if outside:
+            self.notes[f"{outside:,} weights are external data: their shapes are read, not their values"] = (
+                None
+            )
+        inputs = [i for i in model.graph.input if i.name not in self.weights]
+        self.batch = self._fixed(inputs)
+        self._slimmed(model.graph)
+        try:
+            model = shape_inference.infer_shapes(model, data_prop=True)
+        except Exception as error:  # what it raises is private to onnx
+            raise UsageError(
+                f"{path}: shapes cannot be inferred: {shorten(' '.join(str(error).split()), 160)}",
+                "is the graph whole?",
+            ) from None
+        self.graph = model.graph
+        self.values: dict[str, _Value] = dict(self.weights)
+        for info in (*self.graph.input, *self.graph.value_info, *self.graph.output):
+            tensor = info.type.tensor_type
+            sizes = [d.dim_value for d in tensor.shape.dim]
+            if tensor.HasField("shape") and all(s > 0 for s in sizes):
+                self.values.setdefault(info.name, _Value(tuple(sizes), tensor.elem_type))
+
+    def _fixed(self, inputs: Iterable[Any]) -> int:
+        """Sizes that are left open as numbers; the batch."""
+        named: dict[str, int] = {}
+        batch = 0
+        for info in inputs:
+            for place, dim in enumerate(info.type.tensor_type.shape.dim):
+                if not dim.dim_value:
+                    usual = BATCH if place == 0 else LENGTH
+                    size = named.setdefault(dim.dim_param or f"{info.name}[{place}]", usual)
+                    dim.dim_value = size
+                if place == 0:
+                    batch = batch or dim.dim_value
+        if named:
+            said = ", ".join(f"{name} = {size}" for name, size in named.items())
+            self.notes[f"open sizes are taken as {said}: export with fixed sizes for others"] = None
+        return batch or 1
+
+    def _slimmed(self, graph: Any) -> None:
+        """Weights without their data, of which inference would make copies; short ones say shapes and stay."""
+        for tensor in graph.initializer:
+            if math.prod(tensor.dims) > 1024:
+                for name in (
+                    "raw_data",
+                    "float_data",
+                    "int32_data",
+                    "int64_data",
+                    "double_data",
+                    "uint64_data",
+                ):
+                    tensor.ClearField(name)
+                kept = graph.input.add()
+                kept.CopyFrom(
+                    onnx.helper.make_tensor_value_info(tensor.name, tensor.data_type, list(tensor.dims))
+                )
+        small = [t for t in graph.initializer if math.prod(t.dims) <= 1024]
+        del graph.initializer[:]
+        graph.initializer.extend(small)
+
+    def pipeline(self) -> Pipeline:
+        flow = Flow()
+        unknown: dict[str, str] = {}
+        for node in self.graph.node:
+            if node.op_type in FREE:
+                self._pass(node)
+                continue
+            outputs = [self.values.get(name) for name in node.output if name]
+            inputs = [self.values.get(name) for name in node.input]
+            if (
+                not outputs
+                or outputs[0] is None
+                or any(v is None for n, v in zip(node.input, inputs, strict=True) if n)
+            ):
+                if node.op_type in HEAVY or node.domain not in ("", "ai.onnx"):
+                    unknown.setdefault(node.op_type, node.name or node.output[0])
+                continue
+            self._add(flow, node, inputs, outputs)
+        if unknown:
+            kind, name = next(iter(unknown.items()))
+            raise UsageError(
+                f"{self.path}: the shapes of {kind} '{shorten(name, 60)}' are not known",
+                "export with fixed sizes, or run onnxsim or onnxruntime's symbolic_shape_infer first",
+            )
+        kept = [o.name for o in self.graph.output]
+        stage = Stage(
+            self.graph.name or self.path.stem,
+            counted(flow.ops(kept)),
+            parameters=sum(v.size for v in self.weights.values() if v.kind not in SIZES),
+            weight_bytes=sum(v.bytes for v in self.weights.values()),
+            activation_bytes=self._peak(kept),
+        )
+        title = shorten(self.path.stem, 120)
+        said = (
+            "element-wise work is fused as compilers do; launches are those without a compiler",
+            *self.notes,
+        )
+        return Pipeline(title, (stage,), batch=self.batch, assumptions=said)
+
+    def _pass(self, node: Any) -> None:
+        """A view of a weight stays a weight."""
+        first = self.values.get(node.input[0]) if node.input else None
+        if first is not None and first.weight and node.output and node.output[0] in self.values:
+            self.values[node.output[0]] = replace(self.values[node.output[0]], weight=True)
+
+    def _add(self, flow: Flow, node: Any, inputs: list[Any], outputs: list[Any]) -> None:
+        given = {a.name: onnx.helper.get_attribute_value(a) for a in node.attribute}
+        reads = [
+            Touch(n, v.bytes, v.weight) for n, v in zip(node.input, inputs, strict=True) if v is not None
+        ]
+        writes = [
+            Touch(n, v.bytes)
+            for n, v in zip([o for o in node.output if o], outputs, strict=False)
+            if v is not None
+        ]
+        name = shorten(node.name or node.op_type, 60)
+        rule = RULES.get(node.op_type)
+        if rule is not None:
+            flow.alone(replace(rule(inputs, outputs, given), name=name), reads, writes)
+            return
+        if node.domain not in ("", "ai.onnx", "com.microsoft"):
+            self.notes[
+                f"custom operator {node.domain}::{node.op_type}: counted by the bytes that it moves"
+            ] = None
+        elements = float(max(v.size for v in (*inputs, *outputs) if v is not None))
+        flow.fused(
+            name, elements, reads, writes, flops=COSTLY.get(node.op_type, 1.0), joins=node.op_type not in APART,
+            ends=node.op_type in APART,
+        )  # fmt: skip
+
+    def _peak(self, kept: list[str]) -> float:
+        """Most bytes alive at a time in the order of the graph, results kept to the end."""
+        last: dict[str, int] = dict.fromkeys(kept, len(self.graph.node))
+        for place, node in enumerate(self.graph.node):
+            for name in node.input:
+                last.setdefault(name, place)
+                last[name] = max(last[name], place)
+        ends: dict[int, list[str]] = {}
+        for name, place in last.items():
+            ends.setdefault(place, []).append(name)
+        alive: dict[str, float] = {}
+        total = 0.0
+        for info in self.graph.input:
+            if info.name not in self.weights and info.name in self.values and info.name in last:
+                alive[info.name] = self.values[info.name].bytes
+                total += alive[info.name]
+        most = total
+        for place, node in enumerate(self.graph.node):
+            for name in node.output if node.op_type not in FREE else ():
+                value = self.values.get(name)
+                if value is not None and not value.weight and name in last:
+                    alive[name] = value.bytes
+                    total += value.bytes
+            most = max(most, total)
+            for name in ends.get(place, ()):
+                total -= alive.pop(name, 0.0)
+        return most
+
+
+Rule = Callable[[list[Any], list[Any], Mapping[str, Any]], Op]
+
+
+def _matmul(inputs: list[Any], outputs: list[Any], given: Mapping[str, Any]) -> Op:
+    a, b, y = inputs[0], inputs[1], outputs[0]
+    k = a.shape[-1] if not given.get("transA") else a.shape[-2]
+    n = y.shape[-1] if len(b.shape) > 1 else 1
+    shared = math.prod(b.shape) == k * n  # one matrix for all rows
+    batch = 1 if shared else math.prod(y.shape[:-2])
+    return _product(a, b, y, y.size / (n * batch), n, k, batch)
+
+
+def _product(a: Any, b: Any, y: Any, m: float, n: float, k: float, batch: float = 1) -> Op:
+    op = gemm(m, n, k, b.format, a.format, batch=batch)
+    moved = a.bytes + y.bytes
+    if b.weight:
+        return replace(op, weight_bytes=b.bytes, activation_bytes=moved)
+    return replace(op, weight="", weight_bytes=0.0, activation_bytes=moved + b.bytes)
+
+
+def _quantised(inputs: list[Any], outputs: list[Any], given: Mapping[str, Any]) -> Op:
+    """MatMulNBits: weights of `bits` in blocks, activations of 16 or 32 bits."""
+    a, b, y = inputs[0], inputs[1], outputs[0]
+    n, k = int(given["N"]), int(given["K"])
+    op = gemm(y.size / n, n, k, FORMATS["int4"], a.format)
+    return replace(
+        op,
+        weight_bytes=sum(v.bytes for v in (b, *inputs[2:]) if v is not None),
+        activation_bytes=a.bytes + y.bytes,
+    )
+
+
+def _conv(inputs: list[Any], outputs: list[Any], given: Mapping[str, Any]) -> Op:
+    quantised = len(inputs) >= 8  # QLinearConv: x, scale, zero, w, ...
+    x, w, y = inputs[0], inputs[3 if quantised else 1], outputs[0]
+    op = convolution(
+        x.shape[0], x.shape[1], y.shape[1], math.prod(x.shape[2:]), math.prod(y.shape[2:]), math.prod(w.shape[2:]),
+        w.format, x.format, groups=int(given.get("group", 1)),
+    )  # fmt: skip
+    return replace(op, weight_bytes=w.bytes, activation_bytes=x.bytes + y.bytes)
+
+
+def _transposed(inputs: list[Any], outputs: list[Any], given: Mapping[str, Any]) -> Op:
+    x, w, y = inputs[0], inputs[1], outputs[0]
+    ins, outs = math.prod(x.shape[2:]), math.prod(y.shape[2:])
+    op = convolution(
+        x.shape[0], x.shape[1], y.shape[1], ins, outs, math.prod(w.shape[2:]) * ins / outs, w.format, x.format,
+        groups=int(given.get("group", 1)),
+    )  # fmt: skip
+    return replace(op, weight_bytes=w.bytes, activation_bytes=x.bytes + y.bytes)
+
+
+def _gathered(inputs: list[Any], outputs: list[Any], given: Mapping[str, Any]) -> Op:
+    y = outputs[0]
+    width = y.shape[-1] if y.shape else 1
+    op = lookup(y.size / max(width, 1), width, inputs[0].format)
+    weights = y.bytes if inputs[0].weight else 0.0
+    return replace(
+        op, weight=op.weight if weights else "", weight_bytes=weights, activation_bytes=2 * y.bytes - weights
+    )
+
+
+def _recurrent(inputs: list[Any], outputs: list[Any], given: Mapping[str, Any]) -> Op:
+    """LSTM, GRU, RNN: products with both matrices at every step, one step after the other."""
+    x, w, r = inputs[:3]
+    steps, batch = x.shape[0], x.shape[1]
+    flops = 2.0 * (w.size + r.size)
+    op = scan(batch, steps, 1.0, flops, 0.0, x.shape[2] + r.shape[2])
+    moved = sum(v.bytes for v in (x, *outputs) if v is not None)
+    return replace(
+        op,
+        compute=x.format.compute,
+        weight=w.format.name,
+        weight_bytes=w.bytes + r.bytes,
+        activation_bytes=moved,
+    )
+
+
+def _attention(inputs: list[Any], outputs: list[Any], given: Mapping[str, Any]) -> Op:
+    """Attention of opset 23: queries, keys, values of [batch, heads, length, size] or [batch, length, heads x size]."""
+    q, k, v = inputs[:3]
+    if len(q.shape) == 3:
+        heads, kv_heads = int(given["q_num_heads"]), int(given["kv_num_heads"])
+        lengths, sizes = (q.shape[1], k.shape[1]), (q.shape[2] // heads, v.shape[2] // kv_heads)
+    else:
+        heads, kv_heads = q.shape[1], k.shape[1]
+        lengths, sizes = (q.shape[2], k.shape[2]), (q.shape[3], v.shape[3])
+    causal = bool(given.get("is_causal"))
+    op = attention(
+        q.shape[0], *lengths, heads, kv_heads, sizes[0], q.format, causal=causal, value_dim=sizes[1]
+    )
+    return replace(
+        op, compute=q.format.compute, activation_bytes=q.bytes + outputs[0].bytes, kv_bytes=k.bytes + v.bytes
+    )
+
+
+def _scan(inputs: list[Any], outputs: list[Any], given: Mapping[str, Any]) -> Op:
+    y = outputs[0]
+    length = y.shape[-1] if y.shape else 1
+    return replace(scan(y.size / length, length, 1.0, 1.0, 0.0, 2.0), activation_bytes=2 * y.bytes)
+
+
+RULES: Mapping[str, Rule] = {
+    **dict.fromkeys(("MatMul", "Gemm", "MatMulInteger", "FusedMatMul"), _matmul),
+    "QLinearMatMul": lambda i, o, g: _matmul([i[0], i[3]], o, g),
+    "MatMulNBits": _quantised,
+    **dict.fromkeys(("Conv", "ConvInteger", "QLinearConv", "FusedConv"), _conv),
+    "ConvTranspose": _transposed,
+    **dict.fromkeys(
+        ("Gather", "GatherElements", "GatherND", "ScatterND", "ScatterElements", "Scatter"), _gathered
+    ),
+    **dict.fromkeys(("LSTM", "GRU", "RNN"), _recurrent),
+    "Attention": _attention,
+    "CumSum": _scan,
+}
+HEAVY = frozenset(RULES)
+APART = frozenset(
+    "TopK Sort Unique Resize Upsample MaxPool AveragePool GlobalAveragePool GlobalMaxPool NonMaxSuppression RoiAlign "
+    "GridSample InstanceNormalization GroupNormalization".split()
+)
+COSTLY: Mapping[str, float] = {
+    **dict.fromkeys(
+        "Exp Log Tanh Sigmoid Softmax LogSoftmax Erf Gelu Sin Cos Sqrt Pow Softplus Mish".split(), 4.0
+    ),
+    **dict.fromkeys(
+        "LayerNormalization RMSNormalization SimplifiedLayerNormalization SkipLayerNormalization".split(), 6.0
+    ),
+    **dict.fromkeys("InstanceNormalization GroupNormalization BatchNormalization".split(), 4.0),
+}

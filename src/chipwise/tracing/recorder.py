@@ -1,0 +1,540 @@
+"""A module run without memory: every operator that reaches PyTorch's dispatcher, with shapes, types and lifetimes."""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import sys
+import sysconfig
+import traceback
+import weakref
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+from unittest import mock
+
+import numpy as np
+import torch
+from torch._subclasses.fake_tensor import (
+    DataDependentOutputException,
+    DynamicOutputShapeException,
+    FakeTensor,
+    FakeTensorMode,
+    UnsupportedOperatorException,
+)
+from torch.overrides import TorchFunctionMode
+from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
+from torch.utils._pytree import tree_flatten, tree_map_only
+from torch.utils.weak import WeakIdKeyDictionary
+
+from chipwise.errors import UsageError, shorten
+from chipwise.tracing.flow import Flow, Touch
+from chipwise.tracing.operators import Call, work_of
+
+__all__ = ["Recorder"]
+
+aten = torch.ops.aten
+NOTHING = frozenset(
+    "empty empty_strided empty_like new_empty new_empty_strided detach alias lift_fresh lift _unsafe_view "
+    "_reshape_alias set_ resize_ record_stream _local_scalar_dense is_same_size item sym_size sym_stride "
+    "sym_numel".split()
+)
+"""Operators that start no kernel."""
+
+MOST_KNOWN = 256_000_000  # bytes of values that are kept
+MOST_VALUES, MOST_FLAGS = 2**24, 2**27  # values of one tensor that are computed: numbers, and bytes (masks)
+HIDDEN = -1e4  # what is added to a score that shall not count is below
+MOST_OPERATORS = 2_000_000
+DIGITS = re.compile(r"(?<![^.])\d+(?![^.])")
+
+
+@dataclass(frozen=True, slots=True)
+class _Event:
+    """A buffer that begins (bytes > 0) or ends to live."""
+
+    buffer: int
+    bytes: float
+
+
+class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Records what runs within it. Tensors have shapes and types, and no memory.
+
+    Values are kept where they are cheap and depend on no weight or input: positions, masks, sizes. Code that asks for
+    them gets them, masks say what attention sees. What depends on values that are not there raises `UsageError`.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.fake = FakeTensorMode(allow_non_fake_inputs=True)
+        self.flow = Flow()
+        self.notes: dict[str, None] = {}
+        self.recording = False
+        self.weights: set[int] = set()
+        self.events: list[_Event] = []
+        self._values: Any = WeakIdKeyDictionary()
+        self._known_bytes = 0
+        self._buffers: Any = WeakIdKeyDictionary()
+        self._made = 0
+        self._count = 0
+        self._converted: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}
+        self._path: list[str] = []
+        self._paths: dict[int, str] = {}
+        self._looking = True
+        self._shares: Any = WeakIdKeyDictionary()
+        self._visible: float | None = None
+        self._seen: dict[int, float] = {}
+
+    # -- what stands around a run
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """Everything below is run without memory; nothing is left changed."""
+        mha = torch.backends.mha.get_fastpath_enabled()
+        onednn = torch._C._get_mkldnn_enabled()
+        with ExitStack() as stack:
+            stack.callback(torch.backends.mha.set_fastpath_enabled, mha)
+            torch.backends.mha.set_fastpath_enabled(False)
+            stack.callback(torch._C._set_mkldnn_enabled, onednn)
+            logger = logging.getLogger("torch._subclasses.fake_tensor")
+            stack.callback(setattr, logger, "disabled", logger.disabled)
+            logger.disabled = True  # what it says is raised as well
+            torch._C._set_mkldnn_enabled(False)  # its kernels of recurrent networks hide what they compute
+            stack.enter_context(mock.patch.object(torch.autocast, "__init__", _autocast))
+            stack.enter_context(mock.patch.object(torch.nn.Module, "_apply", _Conversion()))
+            stack.enter_context(self.fake)
+            stack.enter_context(self)
+            stack.enter_context(_Calls(self))
+            yield
+
+    @contextmanager
+    def named(self, module: torch.nn.Module) -> Iterator[None]:
+        """Operators are called by the part of the module that runs them, numbers of layers left out."""
+        names = {part: DIGITS.sub("*", name) for name, part in module.named_modules()}
+        handles = [
+            part.register_forward_pre_hook(self._enter(name), with_kwargs=True)
+            for part, name in names.items()
+        ] + [part.register_forward_hook(self._leave, always_call=True) for part in names]
+        try:
+            yield
+        finally:
+            for handle in handles:
+                handle.remove()
+
+    def _enter(self, name: str) -> Any:
+        def hook(*_: Any) -> None:
+            self._path.append(name)
+
+        return hook
+
+    def _leave(self, *_: Any) -> None:
+        if self._path:
+            self._path.pop()
+
+    # -- tensors
+
+    def hold(self, tensor: torch.Tensor, *, weight: bool = False, value: torch.Tensor | None = None) -> None:
+        """A tensor that is there before the run; of its values, where they are given, a copy is kept."""
+        number = self._buffer(tensor, weight=weight)
+        if weight:
+            self.weights.add(number)
+        if value is not None:
+            with _disable_current_modes():
+                self._keep(tensor, value.detach().clone())
+
+    def like(self, tensor: torch.Tensor) -> torch.Tensor:
+        """A tensor of this shape and type without memory, on the device where all run."""
+        made = torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype)
+        return made.requires_grad_(tensor.requires_grad) if tensor.is_leaf else made
+
+    def value(self, tensor: Any) -> torch.Tensor | None:
+        """The values of a tensor where they are known."""
+        if not isinstance(tensor, FakeTensor):
+            return tensor if isinstance(tensor, torch.Tensor) and tensor.device.type == "cpu" else None
+        found: torch.Tensor | None = self._values.get(tensor)
+        return found
+
+    def bytes_of(self, tensor: torch.Tensor) -> tuple[int, float]:
+        """The buffer behind a tensor, and its bytes."""
+        storage = tensor.untyped_storage()
+        return self._buffer(tensor), float(storage.nbytes())
+
+    def _buffer(self, tensor: torch.Tensor, *, weight: bool = False) -> int:
+        storage = tensor.untyped_storage()
+        number: int | None = self._buffers.get(storage)
+        if number is None:
+            self._made += 1
+            number = self._made
+            self._buffers[storage] = number
+            if not weight and self.recording:
+                size = float(storage.nbytes())
+                self.events.append(_Event(number, size))
+                weakref.finalize(storage, self.events.append, _Event(number, -size)).atexit = False
+        return number
+
+    def _keep(self, tensor: torch.Tensor, value: torch.Tensor) -> None:
+        size = value.numel() * value.element_size()
+        most = MOST_FLAGS if value.element_size() == 1 else MOST_VALUES
+        if value.numel() > most or self._known_bytes + size > MOST_KNOWN:
+            return
+        self._known_bytes += size
+        self._values[tensor] = value
+        weakref.finalize(tensor, self._forget, size).atexit = False
+
+    def _forget(self, size: int) -> None:
+        self._known_bytes -= size
+
+    @contextmanager
+    def attending(self, mask: torch.Tensor | None) -> Iterator[None]:
+        """Within a call of attention; its mask says what is seen, what else is made of it is not looked at."""
+        value = self.value(mask)
+        if mask is not None and value is not None:
+            if mask not in self._shares:
+                with _disable_current_modes():
+                    seen = value if value.dtype == torch.bool else value > HIDDEN
+                    self._shares[mask] = np.count_nonzero(seen.numpy()) / max(seen.numel(), 1)
+            self._visible = self._shares[mask]
+        self._looking = False
+        try:
+            yield
+        finally:
+            self._visible, self._looking = None, True
+
+    # -- operators
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """One operator."""
+        kwargs = kwargs or {}
+        if func.namespace == "prim":
+            return func(*args, **kwargs)
+        if func._can_decompose() and func is not aten.detach.default:
+            with self:
+                found = func.decompose(*args, **kwargs)
+            if found is not NotImplemented:
+                return found
+        given = self._named(func, args, kwargs)
+        tensors = [t for t in tree_flatten((args, kwargs))[0] if isinstance(t, torch.Tensor)]
+        values = [self.value(t) for t in tensors]
+        known = self._looking and all(v is not None for v in values)
+        mutated = self._mutated(func, given)
+        known = known and all(isinstance(t, FakeTensor) for t in mutated)  # the user's own stay as they are
+        real = self._real(func, args, kwargs, tensors, values) if known else None
+        if func in ASKS and real is not None:
+            return real if not isinstance(real, torch.Tensor) else self._fresh(real)
+        if func in INDEXED:
+            args = self._without_masks(args)
+            given = self._named(func, args, kwargs)
+        wrapped_args, wrapped_kwargs = tree_map_only(torch.Tensor, self._converted_once, (args, kwargs))
+        try:
+            out = (
+                _grouped(*wrapped_args)
+                if _plain(func) == "_grouped_mm"
+                else func(*wrapped_args, **wrapped_kwargs)
+            )
+        except (DataDependentOutputException, DynamicOutputShapeException):
+            if real is not None:
+                return tree_map_only(torch.Tensor, self._fresh, real)
+            if not self.recording and func is aten._local_scalar_dense.default and _initialising():
+                return False if tensors[0].dtype == torch.bool else 0.0
+            raise self._refusal(
+                f"{_called(func)} needs values that depend on the data",
+                "replace the branch or the indexing by torch.where or a fixed size; for experts choose one without "
+                "loops, e.g. config._experts_implementation = 'grouped_mm'",
+            ) from None
+        except UnsupportedOperatorException:
+            raise self._refusal(
+                f"custom operator {_called(func)} does not say what it returns",
+                f"add torch.library.register_fake('{func.namespace}::{_plain(func)}', ...)",
+            ) from None
+        for tensor in mutated:
+            self._changed(tensor, known)
+        if real is not None and not mutated:
+            for made, value in zip(tree_flatten(out)[0], tree_flatten(real)[0], strict=True):
+                if isinstance(made, torch.Tensor) and isinstance(value, torch.Tensor):
+                    self._keep(made, value)
+        if self.recording:
+            self._record(func, self._named(func, wrapped_args, wrapped_kwargs), out, mutated)
+        return out
+
+    def _named(self, func: Any, args: Any, kwargs: Mapping[str, Any]) -> dict[str, Any]:
+        schema = func._schema.arguments
+        found = {a.name: a.default_value for a in schema if a.has_default_value()}
+        found |= {a.name: value for a, value in zip(schema, args, strict=False)}
+        return found | dict(kwargs)
+
+    def _mutated(self, func: Any, given: Mapping[str, Any]) -> list[torch.Tensor]:
+        if not func._schema.is_mutable:
+            return []
+        names = [a.name for a in func._schema.arguments if a.alias_info is not None and a.alias_info.is_write]
+        return [t for n in names for t in tree_flatten(given.get(n))[0] if isinstance(t, torch.Tensor)]
+
+    def _real(self, func: Any, args: Any, kwargs: Any, tensors: list[Any], values: list[Any]) -> Any:
+        """The same on values, where it is cheap and certain; None elsewhere."""
+        if torch.Tag.nondeterministic_seeded in func.tags or _plain(func) in NOT_COMPUTED:
+            return None
+        if any(v.numel() > (MOST_FLAGS if v.element_size() == 1 else MOST_VALUES) for v in values):
+            return None
+        asked = [given for given in tree_flatten((args, kwargs))[0] if isinstance(given, int)]
+        if not tensors and _size_of(args, kwargs) > MOST_VALUES and asked:
+            return None
+        table = {id(t): v for t, v in zip(tensors, values, strict=True)}
+        swapped_args, swapped_kwargs = tree_map_only(torch.Tensor, lambda t: table[id(t)], (args, kwargs))
+        if "device" in swapped_kwargs:
+            swapped_kwargs = {**swapped_kwargs, "device": torch.device("cpu")}
+        with _disable_current_modes(), torch.no_grad():
+            try:
+                return func(*swapped_args, **swapped_kwargs)
+            except (RuntimeError, NotImplementedError, TypeError, MemoryError):
+                return None
+
+    def _changed(self, tensor: torch.Tensor, known: bool) -> None:
+        """Values of what was written over by unknown ones are not known any more, nor those of its views."""
+        value = self._values.get(tensor)
+        if value is None or known:
+            return
+        place = value.untyped_storage().data_ptr()
+        for other in [t for t, v in self._values.items() if v.untyped_storage().data_ptr() == place]:
+            del self._values[other]
+
+    def _fresh(self, value: torch.Tensor) -> torch.Tensor:
+        made = self.fake.from_tensor(value)
+        self._keep(made, value)
+        return made
+
+    def _converted_once(self, tensor: torch.Tensor) -> torch.Tensor:
+        """A tensor with memory that code holds outside of its parameters, without it."""
+        if isinstance(tensor, FakeTensor):
+            return tensor
+        if id(tensor) not in self._converted:
+            made = self.fake.from_tensor(tensor) if tensor.device.type == "cpu" else self.like(tensor)
+            self.hold(made, weight=tensor.numel() > 1)
+            self._converted[id(tensor)] = (tensor, made)
+        return self._converted[id(tensor)][1]
+
+    def _without_masks(self, args: Any) -> Any:
+        """Indices with masks as the places that they name, where those are known."""
+        first, indices, *rest = args
+        found: list[Any] = []
+        for index in indices:
+            mask = (
+                self.value(index) if index is not None and index.dtype in (torch.bool, torch.uint8) else None
+            )
+            if mask is None:
+                found.append(index)
+            else:
+                with _disable_current_modes():
+                    places = mask.nonzero(as_tuple=True)
+                found += [self._fresh(p) for p in places]
+        return (first, found, *rest)
+
+    def _record(self, func: Any, given: Mapping[str, Any], out: Any, mutated: list[torch.Tensor]) -> None:
+        name = _plain(func)
+        outputs = [t for t in tree_flatten(out)[0] if isinstance(t, torch.Tensor)]
+        for tensor in outputs:
+            self._buffer(tensor)
+        if func.is_view or name in NOTHING or not outputs:
+            return
+        self._count += 1
+        if self._count > MOST_OPERATORS:
+            raise UsageError(
+                f"the trace has more than {MOST_OPERATORS:,} operators", "trace one layer, or a shorter input"
+            )
+        tensors = [
+            (n, t) for n, v in given.items() for t in tree_flatten(v)[0] if isinstance(t, torch.Tensor)
+        ]
+        fresh = name in OVERWRITTEN
+        ids = {id(t) for t in mutated}
+        reads = [self._touch(t) for _, t in tensors if not (fresh and id(t) in ids)]
+        writes = [
+            self._touch(t) for t in (*outputs, *(t for t in mutated if all(t is not o for o in outputs)))
+        ]
+        weights = frozenset(n for n, t in tensors if self._buffer(t) in self.weights)
+        path = self._where(func)
+        call = Call(name, given, outputs, weights, self._mask())
+        work = work_of(call)
+        self.notes |= dict.fromkeys(work.notes)
+        if func.namespace not in ("aten", "prims"):
+            what = f"{func.namespace}::{name}"
+            self.notes[
+                f"custom operator {what}: counted by the bytes that it moves, its operations are not known"
+            ] = None
+        label = path or name
+        if work.ops:
+            for n, (repeats, op) in enumerate(work.ops):
+                last = n == len(work.ops) - 1
+                own = replace(op, name=f"{label} ({op.name})" if op.name not in (name, "conv") else label)
+                self.flow.alone(own, reads, writes if last else (), repeats=repeats)
+            return
+        elements = float(max((t.numel() for t in (*outputs, *(t for _, t in tensors))), default=0))
+        if work.way == "two passes":
+            stage = Touch(("sums", self._count), 8.0)
+            self.flow.fused(label, elements, reads, (stage,), flops=work.flops / 2, ends=True)
+            self.flow.fused(label, elements, (*reads, stage), writes, flops=work.flops / 2)
+            return
+        free = work.way != "alone"
+        self.flow.fused(
+            label, elements, reads, writes, flops=work.flops, ends=work.way in ("ends", "alone"), joins=free
+        )
+
+    def _touch(self, tensor: torch.Tensor) -> Touch:
+        number, most = self.bytes_of(tensor)
+        count = 1
+        for size, stride in zip(tensor.shape, tensor.stride(), strict=True):
+            count *= size if stride or not size else 1
+        return Touch(number, min(float(count * tensor.element_size()), most), number in self.weights)
+
+    def _where(self, func: Any) -> str:
+        """The part of the module at work; of a backward operator that of the forward one."""
+        node = torch._C._current_autograd_node()
+        if node is not None:
+            path = self._paths.get(node._sequence_nr(), "")
+            return f"{path} backward" if path else f"{_plain(func)} backward"
+        path = self._path[-1] if self._path else ""
+        self._paths[torch._C._autograd._get_sequence_nr() - 1] = path
+        return path
+
+    def _mask(self) -> float | None:
+        """What the mask at hand leaves visible: that of the call, or of the forward call."""
+        node = torch._C._current_autograd_node()
+        if node is not None:
+            return self._seen.get(node._sequence_nr())
+        if self._visible is not None:
+            self._seen[torch._C._autograd._get_sequence_nr() - 1] = self._visible
+        return self._visible
+
+    def _refusal(self, what: str, hint: str) -> UsageError:
+        return UsageError(f"{_place()}{what}", hint)
+
+
+class _Calls(TorchFunctionMode):
+    """Functions as users call them: attention's mask and dropout, devices that are not there."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        super().__init__()
+        self.recorder = recorder
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """One function."""
+        kwargs = dict(kwargs or {})
+        if func is torch.nn.functional.scaled_dot_product_attention:
+            return self._attended(func, args, kwargs)
+        if func in (torch.Tensor.cuda, torch.Tensor.pin_memory):
+            return args[0]
+        if "device" in kwargs and _elsewhere(kwargs["device"]):
+            kwargs["device"] = torch.device("cpu")
+        if func is torch.Tensor.to:
+            args = tuple(torch.device("cpu") if _elsewhere(a) else a for a in args)
+        return func(*args, **kwargs)
+
+    def _attended(self, func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
+        """Attention with dropout in its kernel, as GPUs have it; its mask is looked at."""
+        names = ("query", "key", "value", "attn_mask", "dropout_p", "is_causal")
+        given = {**dict(zip(names, args, strict=False)), **kwargs, "dropout_p": 0.0}
+        if given["key"].shape[-1] != given["value"].shape[-1]:
+            what = "attention whose keys and values have different sizes is counted as two products over all pairs"
+            self.recorder.notes[what] = None
+        with self.recorder.attending(given.get("attn_mask")):
+            return func(**given)
+
+
+class _Conversion:
+    """`Module._apply`, which `.to`, `.half` and the like call, for tensors without memory: torch's own cannot replace
+    them. What was one parameter under two names stays one."""
+
+    def __init__(self) -> None:
+        self.made: dict[int, tuple[Any, Any]] = {}
+
+    def __get__(self, module: torch.nn.Module, _: type | None = None) -> Any:
+        """Bound to a module."""
+        return lambda change, recurse=True: self._changed(module, change, recurse=recurse)
+
+    def _changed(self, module: torch.nn.Module, change: Any, *, recurse: bool) -> torch.nn.Module:
+        for child in module.children() if recurse else ():
+            child._apply(change)  # type: ignore[no-untyped-call]
+        for table in (module._parameters, module._buffers):
+            for name, tensor in table.items():
+                if tensor is not None:
+                    table[name] = self._one(tensor, change)  # type: ignore[assignment]
+        return module
+
+    def _one(self, tensor: torch.Tensor, change: Any) -> torch.Tensor:
+        if id(tensor) not in self.made:
+            with torch.no_grad():
+                found = change(tensor)
+            if isinstance(tensor, torch.nn.Parameter) and found is not tensor:
+                found = torch.nn.Parameter(found, tensor.requires_grad)
+            self.made[id(tensor)] = (tensor, found)
+        made: torch.Tensor = self.made[id(tensor)][1]
+        return made
+
+
+ASKS = (
+    aten._local_scalar_dense.default, aten.nonzero.default, aten.equal.default, aten.masked_select.default,
+    aten._unique2.default, aten.unique_dim.default, aten.bincount.default, aten.repeat_interleave.Tensor,
+)  # fmt: skip
+INDEXED = (aten.index.Tensor, aten.index_put.default, aten.index_put_.default, aten._unsafe_index.Tensor)
+NOT_COMPUTED = frozenset(
+    "empty empty_strided empty_like new_empty new_empty_strided mm bmm addmm convolution".split()
+)
+OVERWRITTEN = frozenset("copy_ fill_ zero_ normal_ uniform_ bernoulli_ random_ exponential_".split())
+PLAIN = torch.autocast.__init__
+
+
+def _autocast(self: Any, device_type: str, dtype: Any = None, *rest: Any, **more: Any) -> None:
+    """Autocast of any device as that of the one where all run; without a type that of the device that was named."""
+    usual = torch.float16 if device_type == "cuda" else torch.bfloat16
+    PLAIN(self, "cpu", usual if dtype is None else dtype, *rest, **more)
+
+
+def _grouped(a: torch.Tensor, b: torch.Tensor, offsets: Any = None, *_: Any) -> torch.Tensor:
+    """The result of a grouped product, of any type: torch's own rule knows bfloat16 alone."""
+    if a.dim() == 2 and b.dim() == 2:
+        return a.new_empty((offsets.shape[0], a.shape[0], b.shape[1]))
+    lead = a.shape[:1] if a.dim() == 3 and b.dim() == 3 else ()
+    return a.new_empty((*lead, a.shape[-2], b.shape[-1]))
+
+
+def _elsewhere(device: Any) -> bool:
+    if isinstance(device, (str, torch.device)):
+        return str(device).partition(":")[0] in ("cuda", "mps", "xpu", "hpu", "npu", "tpu", "xla")
+    return isinstance(device, int) and not isinstance(device, bool)
+
+
+def _plain(func: Any) -> str:
+    return str(func._schema.name.partition("::")[2])
+
+
+def _called(func: Any) -> str:
+    name = _plain(func)
+    return {"_local_scalar_dense": ".item()"}.get(name, f"{func.namespace}::{name}")
+
+
+def _size_of(args: Any, kwargs: Any) -> float:
+    """Values that a factory makes, from the sizes among its arguments: their product."""
+    size = 1.0
+    for number in tree_flatten((args, kwargs))[0]:
+        if isinstance(number, int) and not isinstance(number, bool):
+            size *= max(abs(number), 1)
+    return size
+
+
+def _initialising() -> bool:
+    """Whether torch draws initial weights, which nobody will see: it draws again what lies outside of bounds."""
+    frame = sys._getframe()
+    while frame is not None and frame.f_code.co_filename != torch.nn.init.__file__:
+        frame = frame.f_back  # type: ignore[assignment]
+    return frame is not None
+
+
+def _place() -> str:
+    """FILE:LINE of the user's code that is running, as far as there is any."""
+    own = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    inside = (own, os.path.dirname(torch.__file__), "<")
+    for frame in reversed(traceback.extract_stack(sys._getframe())):
+        library = (
+            frame.filename.startswith(sysconfig.get_path("stdlib")) and "site-packages" not in frame.filename
+        )
+        if not library and not frame.filename.startswith(inside):
+            return f"{shorten(frame.filename, 80)}:{frame.lineno}: "
+    return ""

@@ -1,0 +1,378 @@
+"""What people have instead of a name: `FILE.py:function`, an ONNX file, a diffusers folder, files of weights.
+
+Text is recognised by how it ends or what it begins with, nothing is opened to find out. User code runs here, when the
+command line or Python names it; doors that serve others refuse every path before they come here. Pickles can run code
+when they are loaded and are never opened.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+import json
+import re
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from chipwise.catalog.configs import INLINE, MAX_BYTES, parse_config
+from chipwise.catalog.files import read_text
+from chipwise.catalog.headers import StoredTensor, header_config, refuse_pickle, stored_tensors
+from chipwise.catalog.snapshot import current, own_exists
+from chipwise.errors import MissingExtraError, UnknownNameError, UsageError, shorten
+from chipwise.units import format_bytes
+from chipwise.workload.op import Op
+from chipwise.workload.pipeline import Pipeline, Stage
+
+__all__ = ["by_class", "pipeline_of", "trace"]
+
+CODE = re.compile(r"^(?P<file>.+\.py)(?::(?P<name>[A-Za-z_]\w*))?$", re.DOTALL)
+INDEX = "model_index.json"
+SHARD = re.compile(
+    r"^(?P<stem>.*?)(?P<variant>\.(?:fp16|bf16|fp32|fp8|non_ema|ema))?(?:-\d+-of-\d+)?\.safetensors$"
+)
+MOST_SHARDS = 2000
+
+
+def trace(module: Callable[..., Any], *example: Any, training: bool = False, **keywords: Any) -> Pipeline:
+    """The operators of a PyTorch module: `module(*example, **keywords)` is run without memory and without computing.
+
+    Examples give shapes and types, tensors on "meta" do. `training`: forward and backward of one step; the loss is the
+    one that the module returns, else the sum of its results. Weights may be real, fake or on "meta".
+
+    | of the result | meaning |
+    |---|---|
+    | stages | the module; of training "forward" and "backward" |
+    | parameters, weight_bytes | of parameters, each once; of parameters and buffers as they are stored |
+    | activation_bytes | most bytes alive at a time, inputs included, weights and their gradients not |
+    | settings["peak_bytes"] | most bytes alive at a time with weights and gradients |
+
+    Raises `UsageError` for what depends on data, has no rule, or does not fit the example; `MissingExtraError` without
+    torch.
+    """
+    return _torch().trace_module(module, example, keywords, training=training)  # type: ignore[no-any-return]
+
+
+def pipeline_of(text: str, *, training: bool = False) -> Pipeline | None:
+    """The pipeline that a text names; None where it names no file of these kinds, so that it is a model's name, a
+    configuration or dimensions.
+
+    Raises `UsageError` for a file that cannot be read, with what to do; `MissingExtraError` where torch
+    or onnx is needed.
+    """
+    key = f"{text}#pipeline{'-training' if training else ''}"
+    load = None if key in current().given else _loader(text, training=training)
+    if load is None and key not in current().given:
+        return None
+    return _read(current().content(key, lambda: json.dumps(_plain(load())).encode()))  # type: ignore[misc]
+
+
+def _plain(pipeline: Pipeline) -> dict[str, Any]:
+    """A pipeline as JSON holds it."""
+    data = asdict(pipeline)
+    for stage in data["stages"]:
+        for _, op in stage["ops"]:
+            for name, value in op.items():
+                op[name] = value if isinstance(value, (str, dict)) else float(value)
+            op["dims"] = {name: float(value) for name, value in op["dims"].items()}
+    return data
+
+
+def _loader(text: str, *, training: bool) -> Callable[[], Pipeline] | None:
+    """What reads a text, None for a text of another kind."""
+    if text.lstrip().startswith(INLINE):
+        ours = len(text) <= MAX_BYTES and '"_class_name"' in text
+        config = parse_config(text, "", "the configuration given").data if ours else {}
+        return (lambda: _of_configs({"model": config}, "model")) if _is_part(config) else None
+    if "\n" in text or "\0" in text:
+        return None
+    refuse_pickle(text)
+    code = CODE.match(text)
+    if code is not None:
+        return lambda: _of_code(Path(code["file"]).expanduser(), code["name"], training=training)
+    if text.endswith(".onnx"):
+        return lambda: _of_onnx(text)
+    path = _path(text)
+    if path is None:
+        return None
+    if text.endswith(".safetensors") and own_exists(path):
+        return (
+            None
+            if own_exists(path.with_name("config.json")) or _is_decoder(path)
+            else (lambda: _of_weights([path]))
+        )
+    if text.endswith(".safetensors.index.json"):
+        return lambda: _of_weights(_indexed(path))
+    if path.name == INDEX or _is_file(path / INDEX):
+        return lambda: _of_folder(path.parent if path.name == INDEX else path)
+    config_file = path if path.name == "config.json" else path / "config.json"
+    if _is_file(config_file):
+        config = parse_config(read_text(config_file, MAX_BYTES, "a configuration"), "", str(config_file)).data
+        name = config_file.resolve().parent.name
+        return (lambda: _of_configs({name: config}, name, config_file.parent)) if _is_part(config) else None
+    if _is_folder(path) and (found := _weights_in(path)):
+        return lambda: _of_weights(found)
+    return None
+
+
+def _is_part(config: Mapping[str, Any]) -> bool:
+    """Whether it is the configuration of a diffusers module, which transformers would not know."""
+    return isinstance(config.get("_class_name"), str) and "model_type" not in config
+
+
+def _path(text: str) -> Path | None:
+    try:
+        return Path(text).expanduser()
+    except (OSError, ValueError, RuntimeError):
+        return None
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except (OSError, ValueError):
+        return False
+
+
+def _is_folder(path: Path) -> bool:
+    try:
+        return path.is_dir()
+    except (OSError, ValueError):
+        return False
+
+
+# -- code
+
+
+def _torch() -> Any:
+    try:
+        import torch  # noqa: F401
+    except ImportError:
+        raise MissingExtraError("tracing PyTorch", "torch") from None
+    from chipwise.tracing import module
+
+    return module
+
+
+def _of_code(file: Path, name: str | None, *, training: bool) -> Pipeline:
+    functions = _functions(file)
+    if name is None:
+        near = functions[0] if len(functions) == 1 else "build_model"
+        raise UsageError(
+            f"{file}: which function builds the model?",
+            f"write {file}:{near}, a function that returns a module, or (module, example, ...)",
+        )
+    if name not in functions:
+        raise UnknownNameError(
+            f"function in {file}", name, functions, "it takes no arguments and returns a module"
+        )
+    tracer = _torch()
+    spec = importlib.util.spec_from_file_location("__chipwise_traced__", file)
+    assert spec is not None
+    assert spec.loader is not None
+    code = importlib.util.module_from_spec(spec)
+    sys.path.insert(0, str(file.resolve().parent))
+    try:
+        spec.loader.exec_module(code)
+    except (Exception, SystemExit) as error:
+        said = shorten(" ".join(str(error).split()) or type(error).__name__, 200)
+        raise UsageError(
+            f"{file}: {type(error).__name__}: {said}", "the file has to run by itself: python FILE.py"
+        ) from None
+    finally:
+        sys.path.remove(str(file.resolve().parent))
+    return tracer.build_and_trace(getattr(code, name), training=training, name=name)  # type: ignore[no-any-return]
+
+
+def _functions(file: Path) -> list[str]:
+    """Names at the top of a file that can be called or imported, without running it."""
+    text = read_text(file, MAX_BYTES, "Python")
+    try:
+        tree = ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        line = f", line {error.lineno}" if isinstance(error, SyntaxError) else ""
+        raise UsageError(f"{file}: not valid Python{line}", "does it run by itself?") from None
+    names: list[str] = []
+    for node in tree.body:
+        if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+            names.append(node.name)
+        elif isinstance(node, (ast.Import, ast.ImportFrom)):
+            names += [(a.asname or a.name).partition(".")[0] for a in node.names]
+        elif isinstance(node, ast.Assign):
+            names += [t.id for t in node.targets if isinstance(t, ast.Name)]
+    return names
+
+
+def _of_onnx(text: str) -> Pipeline:
+    try:
+        import onnx  # noqa: F401
+    except ImportError:
+        raise MissingExtraError("reading ONNX", "onnx") from None
+    from chipwise.tracing.onnx_graph import read_onnx
+
+    return read_onnx(Path(text).expanduser())
+
+
+# -- folders and files of weights
+
+
+def _of_folder(folder: Path) -> Pipeline:
+    """A diffusers folder: its parts by their configurations, or where those are not read by their weights."""
+    file = folder / INDEX
+    index = parse_config(read_text(file, MAX_BYTES, "an index of parts"), folder.name, str(file)).data
+    configs: dict[str, Mapping[str, Any]] = {}
+    for part, kind in index.items():
+        own = folder / part / "config.json"
+        # an index names folders beside it, and nothing else
+        if isinstance(kind, list) and re.fullmatch(r"\w+", part) and _is_file(own):
+            configs[part] = parse_config(read_text(own, MAX_BYTES, "a configuration"), part, str(own)).data
+    if not configs:
+        raise UsageError(f"{file}: none of its parts has a config.json", "is the download complete?")
+    title = str(index.get("_name_or_path") or folder.resolve().name)
+    return _of_configs(configs, shorten(title, 120), folder, folders=True)
+
+
+def _of_configs(
+    configs: Mapping[str, Mapping[str, Any]], name: str, folder: Path | None = None, *, folders: bool = False
+) -> Pipeline:
+    """Parts by their configurations, else by the weights that lie beside them."""
+    from_parts = _builder()
+    told: UsageError | UnknownNameError | None = None
+    if from_parts is not None:
+        try:
+            return from_parts(configs)
+        except (UsageError, UnknownNameError) as error:
+            told = error
+    parts: dict[str, list[Path]] = {}
+    for part in configs if folder is not None else ():
+        assert folder is not None
+        if found := _weights_in(folder / part if folders else folder):
+            parts[part] = found
+    if not parts:
+        classes = ", ".join(
+            str(c.get("_class_name") or c.get("architectures") or "?") for c in configs.values()
+        )
+        raise told or UsageError(
+            f"{name}: modules of class {shorten(classes, 120)} are not read from their configuration",
+            "put its safetensors files into its folder to size it, or trace it: FILE.py:function",
+        )
+    return _weights_only(name, {part: _all_tensors(files) for part, files in parts.items()})
+
+
+def _builder() -> Callable[[Mapping[str, Mapping[str, Any]]], Pipeline] | None:
+    """What turns configurations of parts into a pipeline of operators."""
+    if importlib.util.find_spec("chipwise.workload.media") is None:
+        return None
+    module = importlib.import_module("chipwise.workload.media")
+    return getattr(module, "from_parts", None)
+
+
+def _indexed(file: Path) -> list[Path]:
+    data = parse_config(read_text(file, MAX_BYTES, "an index of weights"), file.stem, str(file)).data
+    names = (
+        sorted({str(n) for n in data.get("weight_map", {}).values()})
+        if isinstance(data.get("weight_map"), dict)
+        else []
+    )
+    if not names or any(Path(n).name != n for n in names):
+        raise UsageError(
+            f"{file}: no index of safetensors files in its folder", "expected an object 'weight_map'"
+        )
+    absent = [n for n in names if not _is_file(file.with_name(n))]
+    if absent:
+        raise UsageError(
+            f"{file}: {len(absent)} of {len(names)} files are missing, as {absent[0]}", "download them all"
+        )
+    return [file.with_name(n) for n in names]
+
+
+def _weights_in(folder: Path) -> list[Path]:
+    """The safetensors files of a folder: of several variants of one model the plain one."""
+    try:
+        names = sorted(p.name for p in folder.iterdir() if p.suffix == ".safetensors")[:MOST_SHARDS]
+    except OSError:
+        return []
+    groups: dict[tuple[str, str], list[Path]] = {}
+    for name in names:
+        found = SHARD.match(name)
+        assert found is not None
+        groups.setdefault((found["variant"] or "", found["stem"]), []).append(folder / name)
+    return groups[min(groups)] if groups else []
+
+
+def _is_decoder(path: Path) -> bool:
+    """Whether tensors tell a language model's family, so that its name does."""
+    try:
+        header_config(path)
+    except UsageError as error:
+        if "do not tell the family" not in error.what:
+            raise
+        return False
+    return True
+
+
+def _of_weights(files: list[Path]) -> Pipeline:
+    name = shorten(files[0].stem if len(files) == 1 else files[0].resolve().parent.name, 120)
+    return _weights_only(name, {name: _all_tensors(files)})
+
+
+def _all_tensors(files: Iterable[Path]) -> dict[str, StoredTensor]:
+    found: dict[str, StoredTensor] = {}
+    for file in files:
+        found |= stored_tensors(file)
+    return found
+
+
+def _weights_only(name: str, parts: Mapping[str, Mapping[str, StoredTensor]]) -> Pipeline:
+    """Parts of which only the weights are known: enough to say whether they fit, not how fast they are."""
+    stages: list[Stage] = []
+    said: list[str] = []
+    sizes: dict[str, float] = {}
+    for part, tensors in parts.items():
+        held = float(sum(t.bytes for t in tensors.values()))
+        stages.append(Stage(part, (), parameters=sum(t.entries for t in tensors.values()), weight_bytes=held))
+        classes = by_class(tensors)
+        told = ", ".join(f"{cls} {format_bytes(size)}" for cls, size in classes.items())
+        said.append(f"{part}: {len(tensors):,} tensors, {told}")
+        for cls, size in classes.items():
+            sizes[f"{cls}_bytes"] = sizes.get(f"{cls}_bytes", 0.0) + size
+    said.append("only headers of weights were read: operators, and so speed and activations, are not known")
+    return Pipeline(name, tuple(stages), settings=sizes, assumptions=tuple(said))
+
+
+CLASSES: Mapping[str, re.Pattern[str]] = {
+    "embedding": re.compile(
+        r"embed_tokens|embeddings?\.|\bwte\b|\bwpe\b|token_embd|^shared\.|word_embed|tok_emb|relative_att"
+    ),
+    "head": re.compile(r"lm_head|^output\.weight|logits|classifier|^fc\."),
+    "router": re.compile(r"router|(?:mlp|moe|ffn|block_sparse_moe)\.gate\."),
+    "expert": re.compile(r"experts?\b"),
+    "norm": re.compile(r"norm|(?:^|[._])ln(?:[._]|\d)|\bbn\d*\b"),
+    "attention": re.compile(r"att|qkv|(?:^|[._])to_(?:q|k|v|out|add_out)|(?:q|k|v|o)_proj|add_[qkv]_proj"),
+    "ffn": re.compile(
+        r"mlp|ffn?\b|ff_|feed_?forward|(?:up|down|gate)_proj|fc\d|wi_?\d?\b|wo\b|DenseReluDense|intermediate"
+    ),
+}
+"""Classes of tensors by words of their names, the first that matches."""
+
+
+def by_class(tensors: Mapping[str, StoredTensor]) -> dict[str, float]:
+    """Bytes by class: those of language models, "convolution", and "other"; the largest first."""
+    found: dict[str, float] = {}
+    for name, tensor in tensors.items():
+        cls = next((c for c, words in CLASSES.items() if words.search(name)), None)
+        if cls is None:
+            cls = "convolution" if len(tensor.shape) >= 3 else "other"
+        found[cls] = found.get(cls, 0.0) + tensor.bytes
+    return dict(sorted(found.items(), key=lambda item: -item[1]))
+
+
+def _read(data: bytes) -> Pipeline:
+    """A pipeline as it was saved."""
+    given = json.loads(data)
+    stages = tuple(
+        Stage(**{**stage, "ops": tuple((n, Op(**op)) for n, op in stage["ops"])}) for stage in given["stages"]
+    )
+    return Pipeline(**{**given, "stages": stages, "assumptions": tuple(given["assumptions"])})
