@@ -9,6 +9,7 @@
 [runtime.ID]            name, version, access, source, grade, note
                         kernels_of, latent_as, converts, made_for, published_as, also, narrow_cache:
                         see `Runtime`
+[runtime.ID.backends]   kind of chips (generation, family, vendor, any) -> kernels of its own, the default first; source
 [runtime.ID.policies]   figure = value, or { is = value, source = ..., grade = ..., note = ... }
 [[runtime.ID.tier]]     from_bytes, chips, except, and the figures that differ there
 [[runtime.ID.on]]       chips, native, mixed ("int4/fp8": weights/activations), weights_only, kv, half
@@ -47,9 +48,10 @@ _CHOICES: dict[str, tuple[str, ...]] = {
     "kv_reservation": ("full", "growing"),
     "prefill": ("mixed", "alone"),
 }
-_COUNTS = ("kv_block_tokens", "max_batched_tokens", "max_sequences", "stream_interval")
+_COUNTS = ("kv_block_tokens", "max_batched_tokens", "max_sequences", "stream_interval", "micro_batch_tokens")
 _SHARES = ("memory_share", "kv_reserved_share")
 _CITED = ("source", "grade", "note")
+_LEFT_OUT = ("micro_batch_tokens", "backend")  # figures of local runtimes alone; the backend follows the chip
 
 
 def _keys(
@@ -226,7 +228,7 @@ class RuntimeReader:
         if like is not None:
             shared, shared_own = self.presets[_text(f"{where}.like", like, self.presets)]
             values, own = shared | values, shared_own | own
-        _keys(where, values, FIGURES)
+        _keys(where, values, [f for f in FIGURES if f not in _LEFT_OUT], _LEFT_OUT[:1])
         return values, own
 
     def _runtime(self, name: str, entry: object) -> Runtime:
@@ -238,11 +240,13 @@ class RuntimeReader:
             where,
             entry,
             needed,
-            ("note", "tier", *others, "converts", "made_for", "published_as", "also", "narrow_cache"),
+            ("note", "tier", "backends", *others, "converts", "made_for", "published_as", "also", "narrow_cache"),
         )
         like = {key: _text(f"{where}.{key}", table[key], self.names) for key in others if key in table}
         default = self._cited(where, table)
         values, own = self._policies(f"{where}.policies", table["policies"], default)
+        kernels = dict(table.get("backends", {}))
+        own["backend"] = self._cited(f"{where}.backends", {k: kernels.pop(k) for k in _CITED if k in kernels}, default)
         named: dict[str, frozenset[str]] = {}
         for key in lists:
             part = _keys(f"{where}.{key}", table[key], ("is",), _CITED)
@@ -272,6 +276,7 @@ class RuntimeReader:
                 _texts(f"{where}.narrow_cache", table.get("narrow_cache", []), self.formats)
             ),
             also=tuple(_texts(f"{where}.also", table.get("also", []))),
+            backends={k: tuple(_texts(f"{where}.backends.{k}", v)) for k, v in kernels.items()},
             published_as=_text(f"{where}.published_as", table.get("published_as", "")),
             **like,
         )

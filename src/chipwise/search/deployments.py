@@ -60,7 +60,7 @@ def deployments(
         system = machine_for(chip, local=local or not timed)
         device = Device.of(chip, _reserved(chip, system), system)
         for chosen, remark in able if every else able[:1]:
-            policies = override(chosen.policies_on(chip), policy or {})
+            policies = override(chosen.policies_on(chip), policy or {}, chosen.backends_on(chip))
             note, caveat = (remark, "") if launched else ("", why)
             found.append(Deployment(chip, device, chosen, policies, caveat, note, adapter_bytes, system))
     return tuple(found), tuple(refused)
