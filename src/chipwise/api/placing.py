@@ -11,11 +11,13 @@ from chipwise.api.loaded import check_length, find_chip, load_generating, stretc
 from chipwise.api.tactics import Tactics
 from chipwise.calibrate.parameters import Parameters, shipped_parameters
 from chipwise.catalog.price import Pricing
+from chipwise.catalog.runtime import get_runtime
 from chipwise.catalog.snapshot import today as day
 from chipwise.errors import InfeasibleError
 from chipwise.parallel.layout import Layout
 from chipwise.search.deployments import deployments
 from chipwise.search.space import Deployment
+from chipwise.workload.labels import format_name
 from chipwise.workload.workload import Workload
 
 __all__ = ["Given", "Terms", "placed"]
@@ -40,6 +42,14 @@ class Terms:
     today: date | None = None
     parameters: Parameters | None = None
 
+    def _stored(self, model: str) -> str | None:
+        """The precision, under a runtime that is named that of its own file of it."""
+        files = get_runtime(self.runtime).stores if self.runtime else {}
+        if not files:
+            return self.precision
+        label = format_name(self.precision or load_generating(model).graph.model.precision.name)
+        return files.get(label, self.precision)
+
     def context(
         self, model: str, workload: Workload, *, owned: bool = False, longer: bool = False
     ) -> Context:
@@ -48,7 +58,7 @@ class Terms:
 
         Raises `UsageError` and `UnknownNameError` for a model that cannot be read or run so long.
         """
-        found = load_generating(model, self.precision, self.kv)
+        found = load_generating(model, self._stored(model), self.kv)
         if longer:
             found = stretched(found, workload.context)
         else:

@@ -10,6 +10,7 @@
                         kernels_of, latent_as, converts, made_for, published_as, also, narrow_cache:
                         see `Runtime`
 [runtime.ID.backends]   kind of chips (generation, family, vendor, any) -> kernels of its own, the default first; source
+[runtime.ID.stores]     label of a precision -> that of the file which the runtime has of it
 [runtime.ID.policies]   figure = value, or { is = value, source = ..., grade = ..., note = ... }
 [[runtime.ID.tier]]     from_bytes, chips, except, and the figures that differ there
 [[runtime.ID.on]]       chips, native, mixed ("int4/fp8": weights/activations), weights_only, kv, half
@@ -240,7 +241,7 @@ class RuntimeReader:
             where,
             entry,
             needed,
-            ("note", "tier", "backends", *others, "converts", "made_for", "published_as", "also", "narrow_cache"),
+            ("note", "tier", "backends", "stores", *others, "converts", "made_for", "published_as", "also", "narrow_cache"),
         )
         like = {key: _text(f"{where}.{key}", table[key], self.names) for key in others if key in table}
         default = self._cited(where, table)
@@ -277,6 +278,7 @@ class RuntimeReader:
             ),
             also=tuple(_texts(f"{where}.also", table.get("also", []))),
             backends={k: tuple(_texts(f"{where}.backends.{k}", v)) for k, v in kernels.items()},
+            stores={k: _text(f"{where}.stores.{k}", v) for k, v in table.get("stores", {}).items()},
             published_as=_text(f"{where}.published_as", table.get("published_as", "")),
             **like,
         )

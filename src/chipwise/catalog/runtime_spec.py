@@ -176,7 +176,7 @@ class Runtime:
     of formats that it was made for. `published_as` is what published results call it where that is not its id;
     `also` are other names of it, and of software that it stands in for. `narrow_cache` are formats of checkpoints
     beside which it keeps the cache in 8 bit. `backends`, of runtimes that bring kernels of their own: which kinds, by
-    generation, family or vendor of chips.
+    generation, family or vendor of chips. `stores`: formats whose weights it keeps in files of its own, by another mix.
     """
 
     id: str
@@ -201,6 +201,7 @@ class Runtime:
     also: tuple[str, ...] = ()
     narrow_cache: frozenset[str] = frozenset()
     backends: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    stores: Mapping[str, str] = field(default_factory=dict)
 
     def backends_on(self, chip: Chip) -> tuple[str, ...]:
         """Kinds of kernels of its own that a local runtime has for a chip, the default first; none for others."""

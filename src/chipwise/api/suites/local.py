@@ -48,7 +48,8 @@ PROMPT, DECODE, MEMORY = "pp_tok_s", "tg_tok_s", "memory_gb"
 FIGURES: Mapping[str, str] = {PROMPT: f"ttft_s{LOCAL}", DECODE: f"tpot_s{LOCAL}"}
 GENERATED = 128  # tokens of a benchmark that does not say, as llama-bench does
 BACKENDS = {"rocm": "hip", "vulkan-radv": "vulkan"}
-FORMATS = {"f16": "fp16", "bf16": "", "exl2-16": ""}
+FORMATS = {"f16": "fp16", "bf16": ""}
+ELSEWHERE = "partly on the CPU"  # note of rows that say nothing of one chip
 ROW_WEIGHT = 0.3
 """Rows of one box differ little, boxes of one kind by a fifth: about twice the scatter that the fit assumes."""
 WORTH = 0.1  # what an effect has to be worth, see `calibrate.fit.fit`
@@ -104,8 +105,8 @@ class Asked:
     def precision(self) -> str | None:
         """The format of the weights, None for that of the checkpoint."""
         name = self.row["quant"].lower()
-        if name == "mxfp4" and "gpt-oss" in self.row["model"] and self.row["runtime"] != "mlx":
-            return "mxfp4_moe"
+        if name == "mxfp4":  # of checkpoints that are in it
+            return None
         return FORMATS.get(name, name) or None
 
     def _backend(self, runtime: Runtime, chip: Chip) -> str:
@@ -179,6 +180,8 @@ class _Case:
         asked = Asked.of(row)
         if row["metric"] not in FIGURES:
             raise UsageError("not a speed")
+        if ELSEWHERE in row.get("note", ""):
+            raise UsageError("some of the model ran elsewhere: no speed of the chip")
         q = asked.question(asked.depth + asked.new)
         policy = {"backend": q.policy.partition("=")[2]} if q.policy else {}
         terms = Terms(precision=q.precision, runtime=q.runtime, policy=policy)
