@@ -48,11 +48,12 @@ _CHOICES: dict[str, tuple[str, ...]] = {
     "workspace": ("profiled", "reserved"),
     "kv_reservation": ("full", "growing"),
     "prefill": ("mixed", "alone"),
+    "token_table": ("device", "host"),
 }
 _COUNTS = ("kv_block_tokens", "max_batched_tokens", "max_sequences", "stream_interval", "micro_batch_tokens")
 _SHARES = ("memory_share", "kv_reserved_share")
 _CITED = ("source", "grade", "note")
-_LEFT_OUT = ("micro_batch_tokens", "backend")  # figures of local runtimes alone; the backend follows the chip
+_LEFT_OUT = ("micro_batch_tokens", "token_table", "backend")  # figures of local runtimes alone; the backend follows the chip
 
 
 def _keys(
@@ -229,7 +230,7 @@ class RuntimeReader:
         if like is not None:
             shared, shared_own = self.presets[_text(f"{where}.like", like, self.presets)]
             values, own = shared | values, shared_own | own
-        _keys(where, values, [f for f in FIGURES if f not in _LEFT_OUT], _LEFT_OUT[:1])
+        _keys(where, values, [f for f in FIGURES if f not in _LEFT_OUT], _LEFT_OUT[:2])
         return values, own
 
     def _runtime(self, name: str, entry: object) -> Runtime:

@@ -82,6 +82,8 @@ class Policies:
     """Tokens that are sent to the client at a time."""
     micro_batch_tokens: int = 0
     """Tokens of an iteration that go through the model at a time, where a local runtime cuts it; 0: it does not."""
+    token_table: Literal["device", "host"] = "device"
+    """Where the embedding lies: on cards with memory of their own a local runtime keeps it with the host."""
     backend: str = ""
     """Whose kernels it was built with, where it brings several kinds of its own: cuda, vulkan, ...; "": it does not."""
 

@@ -126,6 +126,7 @@ class Work:
         tokens = d["tokens"] if op.kind == "experts" else d.get("m", d.get("q", 1.0))
         micro = np.minimum(tokens, micro_batch)
         passes = np.maximum(tokens / micro, 1.0)
+        vector = device.vector_flops_per_s
         rows, weights, streamed, peak, kind = micro, 0.0 * tokens, op.weight_bytes, device.matrix["fp16"], 3.0
         if op.kind == "experts":
             hit, every = (distinct_experts(t, d["experts"], d["top_k"]) for t in (micro, tokens))
@@ -138,6 +139,8 @@ class Work:
             kind = 1.0 if op.weight in WIDE else 0.0
             half = np.maximum(device.matrix["fp16"], device.matrix["int8"] / 2.0)
             peak = half if op.weight in WIDE else device.matrix["int8"]
+            if device.family == "cpu" and op.weight not in WIDE:
+                vector = np.maximum(vector, device.matrix["int8"])  # packed weights take 8-bit dot products
         elif op.kind == "attention":
             kind = 2.0
         return cls(
@@ -150,7 +153,7 @@ class Work:
             rows=rows,
             full=micro_batch,
             peak=peak,
-            vector=device.vector_flops_per_s,
+            vector=vector,
             bandwidth=device.memory_bytes_per_s,
             kind=kind,
             saved=1.0 - (stages + passes - 1.0) / (stages * passes),

@@ -186,7 +186,7 @@ class _Case:
         policy = {"backend": q.policy.partition("=")[2]} if q.policy else {}
         terms = Terms(precision=q.precision, runtime=q.runtime, policy=policy)
         length = float(asked.depth + asked.new)
-        context, d = placed(row["model"], Workload("local", length, float(asked.output)), row["chip"], terms)
+        context, d = placed(row["model"], Workload("local", length, float(asked.output)), row["chip"], terms, together=float(q.pp))
         if not d.runtime.backends:
             raise UsageError(f"{d.runtime.name} brings no kernels of its own")
         model = local_model(numbers.local, d.runtime, [d.chip], d.policies)
