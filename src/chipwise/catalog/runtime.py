@@ -166,11 +166,15 @@ def override(policies: Policies, changes: Mapping[str, str], backends: Sequence[
         old = getattr(policies, name)
         if name == "backend" and backends:
             if text not in backends:
-                raise UnknownNameError("backend", text, backends, f"on this chip one of {', '.join(backends)}")
+                raise UnknownNameError(
+                    "backend", text, backends, f"on this chip one of {', '.join(backends)}"
+                )
             values[name] = text
             continue
         if name in LOCAL and not old:
-            raise UsageError(f"policy {name} changes nothing here", "it is for runtimes with kernels of their own")
+            raise UsageError(
+                f"policy {name} changes nothing here", "it is for local runtimes: llama.cpp, MLX, ExLlamaV2"
+            )
         if isinstance(old, str):
             raise UsageError(f"policy {name} is '{old}' and cannot be set", "choose another --runtime")
         if (unread := UNREAD.get((name, getattr(policies, SWITCH.get(name, name))))) is not None:

@@ -53,7 +53,11 @@ _CHOICES: dict[str, tuple[str, ...]] = {
 _COUNTS = ("kv_block_tokens", "max_batched_tokens", "max_sequences", "stream_interval", "micro_batch_tokens")
 _SHARES = ("memory_share", "kv_reserved_share")
 _CITED = ("source", "grade", "note")
-_LEFT_OUT = ("micro_batch_tokens", "token_table", "backend")  # figures of local runtimes alone; the backend follows the chip
+_LEFT_OUT = (
+    "micro_batch_tokens",
+    "token_table",
+    "backend",
+)  # figures of local runtimes alone; the backend follows the chip
 
 
 def _keys(
@@ -242,13 +246,26 @@ class RuntimeReader:
             where,
             entry,
             needed,
-            ("note", "tier", "backends", "stores", *others, "converts", "made_for", "published_as", "also", "narrow_cache"),
+            (
+                "note",
+                "tier",
+                "backends",
+                "stores",
+                *others,
+                "converts",
+                "made_for",
+                "published_as",
+                "also",
+                "narrow_cache",
+            ),
         )
         like = {key: _text(f"{where}.{key}", table[key], self.names) for key in others if key in table}
         default = self._cited(where, table)
         values, own = self._policies(f"{where}.policies", table["policies"], default)
         kernels = dict(table.get("backends", {}))
-        own["backend"] = self._cited(f"{where}.backends", {k: kernels.pop(k) for k in _CITED if k in kernels}, default)
+        own["backend"] = self._cited(
+            f"{where}.backends", {k: kernels.pop(k) for k in _CITED if k in kernels}, default
+        )
         named: dict[str, frozenset[str]] = {}
         for key in lists:
             part = _keys(f"{where}.{key}", table[key], ("is",), _CITED)

@@ -24,7 +24,9 @@ __all__ = ["LocalModel", "LocalNumbers", "Work", "local_time"]
 
 WIDE = frozenset(("bf16", "fp16", "fp32", ""))
 UNPACK = 3.0  # operations that turn a packed weight into a number: shift, mask, scale
-COLUMNS = 8.0  # rows for which a matrix-vector kernel unpacks a weight once (MMVQ_MAX_BATCH_SIZE of ggml-cuda)
+COLUMNS = (
+    8.0  # rows for which a matrix-vector kernel unpacks a weight once (MMVQ_MAX_BATCH_SIZE of ggml-cuda)
+)
 SOFTNESS = 3.0  # of memory against arithmetic, as elsewhere
 
 
@@ -74,7 +76,9 @@ class LocalModel:
             column = np.asarray(value)
             return column[index] if column.ndim else float(column)
 
-        numbers = LocalNumbers(**{f.name: picked(getattr(self.numbers, f.name)) for f in fields(LocalNumbers)})
+        numbers = LocalNumbers(
+            **{f.name: picked(getattr(self.numbers, f.name)) for f in fields(LocalNumbers)}
+        )
         return replace(self, numbers=numbers, micro_batch=picked(self.micro_batch))
 
     def staged(self, stages: Real) -> LocalModel:
@@ -95,7 +99,7 @@ class Work:
     | launches | kernels | |
     | rows | rows | that one matrix of weights multiplies in a micro-batch |
     | full | rows | of a full micro-batch: there products reach their share |
-    | peak | operations/s | of the matrix unit; `vector` of the lanes |
+    | peak | operations/s | of the matrix unit; `vector` of the lanes; `ceiling`: of the type of the operator |
     | kind | | 0: packed weights, 1: 16-bit weights, 2: attention, 3: all other work, on the lanes |
     | saved | 0..1 | of the time, that a pipeline of stages could save |
     """
@@ -110,6 +114,7 @@ class Work:
     full: Real
     peak: Real
     vector: Real
+    ceiling: Real
     bandwidth: Real
     kind: Real
     saved: Real
@@ -154,6 +159,7 @@ class Work:
             full=micro_batch,
             peak=peak,
             vector=vector,
+            ceiling=vector if op.compute == "vector" else np.maximum(device.matrix[op.compute], 1.0),
             bandwidth=device.memory_bytes_per_s,
             kind=kind,
             saved=1.0 - (stages + passes - 1.0) / (stages * passes),
@@ -161,7 +167,7 @@ class Work:
 
     @classmethod
     def join(cls, many: Sequence[Work]) -> Work:
-        """Works one after the other, every figure a column; the figures of each are numbers, or columns of one length."""
+        """Works one after the other, every figure a column; the figures of each are numbers or columns alike."""
 
         def column(name: str) -> Array:
             of_each = (np.ravel(np.asarray(getattr(w, name), dtype=float)) for w in many)
@@ -182,13 +188,16 @@ class Work:
         lanes: <(flops + 3 weights ceil(rows / 8)) / (lanes x vector peak), bytes>
         tiles: <(flops + softmax scores) (1 + h / rows) / (1 + h / full) / (share x peak), bytes>, h the numbers' `rows`
 
+        No rate is above the peak of the operator's type, which sets the roofline that is shown.
         bytes: weights and activations over stream x bandwidth, keys and values over cache x bandwidth.
         """
         share = np.where(self.kind == 0.0, p.packed, np.where(self.kind == 1.0, p.half, p.attention))
         stretch = (1.0 + p.rows / self.rows) / (1.0 + p.rows / self.full)
         unpack = UNPACK * self.weights * np.ceil(self.rows / COLUMNS)
-        lanes_s = (self.flops + unpack) / (p.lanes * self.vector)
-        tiles_s = (self.flops + p.softmax * self.scores) * stretch / (share * self.peak)
+        lanes_s = (self.flops + unpack) / np.minimum(p.lanes * self.vector, self.ceiling)
+        tiles_s = (
+            (self.flops + p.softmax * self.scores) * stretch / np.minimum(share * self.peak, self.ceiling)
+        )
         compute_s = np.where(self.kind == 3.0, lanes_s, np.minimum(lanes_s, tiles_s))
         memory_s = (self.streamed / p.stream + self.cached / p.cache) / self.bandwidth
         body = soft_maximum({"compute": compute_s, "memory": memory_s}, SOFTNESS)

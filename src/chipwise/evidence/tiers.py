@@ -40,7 +40,9 @@ def tier_of(
         return "kind"
     if own_kernels(runtime_id):
         seen = numbers.local.keys_of("chip"), numbers.local.keys_of("vendor")
-        kin = chip.software_vendor in seen[1] or (chip.family == "cpu" and "cpu" in numbers.local.keys_of("backend"))
+        kin = chip.software_vendor in seen[1] or (
+            chip.family == "cpu" and "cpu" in numbers.local.keys_of("backend")
+        )
         return "chip" if chip.software_id in seen[0] else "vendor" if kin else "kind"
     known = runtime_id in software
     chosen = numbers.derived(_chosen)

@@ -153,10 +153,11 @@ def _sum(items: Sequence[MemoryItem]) -> Real:
 
 
 def _live(policies: Policies) -> tuple[int, int]:
-    """Tokens whose activations, and whose logits, are held at a time; local runtimes make room for all logits of a
-    micro-batch."""
+    """Tokens whose activations, and whose logits, are held at a time. Runtimes that allocate all at start make room for
+    the logits of a whole micro-batch: 512 of llama.cpp, 263 MB with a vocabulary of 128k."""
     micro = policies.micro_batch_tokens
-    return (micro, micro) if micro else (policies.max_batched_tokens, policies.max_sequences)
+    whole = micro and policies.kv_reservation == "full"
+    return micro or policies.max_batched_tokens, micro if whole else policies.max_sequences
 
 
 def weight_items(sharded: Sharded, *, hosted: bool = False) -> tuple[MemoryItem, ...]:

@@ -78,8 +78,8 @@ def gguf(name: str, model: Model) -> Precision:
     """The mix of that name for a model. Raises `UnknownNameError`.
 
     A class gets the mean bits of its matrices over all layers, so that bytes add up to those of the file;
-    single matrices of a class may be off by a quarter. Experts of a checkpoint in MXFP4 stay so in every mix. Activations stay 16 bit: that llama.cpp multiplies
-    8-bit integers on some devices is a matter of the runtime.
+    single matrices of a class may be off by a quarter. Experts of a checkpoint in MXFP4 stay so in every mix.
+    Activations stay 16 bit: that llama.cpp multiplies 8-bit integers on some devices is a matter of the runtime.
     """
     if name not in GGUF:
         raise UnknownNameError("GGUF mix", name, GGUF)
@@ -100,7 +100,10 @@ def gguf(name: str, model: Model) -> Precision:
                 if role in ("q", "k", "v") and model.architecture in FUSED:
                     role = "qkv"
                 stored = _format(name, role, layer, count, shared, experts)
-                if tensor.cls == "expert" and "mxfp4" in (name.removesuffix("_moe"), model.precision.weight("expert").name):
+                if tensor.cls == "expert" and "mxfp4" in (
+                    name.removesuffix("_moe"),
+                    model.precision.weight("expert").name,
+                ):
                     stored = "mxfp4"
                 size = float(tensor.params(sizes))
                 bits[tensor.cls] = bits.get(tensor.cls, 0.0) + size * _bits(stored, sizes.whole(tensor.cols))

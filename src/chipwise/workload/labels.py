@@ -35,8 +35,15 @@ LABELS: Mapping[str, str] = {
     "nf4": "4-bit table of bitsandbytes, 16-bit activations",
     "nf4_double": "the same with its maxima in 8 bit",
     **dict.fromkeys(GGUF, "a mix of block formats of llama.cpp (GGUF)"),
-    **{f"mlx_{bits}bit": f"{bits}-bit integers in groups of 64 (MLX), tables too" for bits in (2, 3, 4, 5, 6, 8)},
-    **{f"exl{kind}_{bits}": f"{bits} bits per weight (EXL{kind}), or as in exl{kind}-4.25" for kind in (2, 3) for bits in (3, 4, 6)},
+    **{
+        f"mlx_{bits}bit": f"{bits}-bit integers in groups of 64 (MLX), tables too"
+        for bits in (2, 3, 4, 5, 6, 8)
+    },
+    **{
+        f"exl{kind}_{bits}": f"{bits} bits per weight (EXL{kind}), or as in exl{kind}-4.25"
+        for kind in (2, 3)
+        for bits in (3, 4, 6)
+    },
 }
 """Every label and what it means."""
 
@@ -78,7 +85,12 @@ SAME = {
         f"{ud}{mix}_xl": same
         for ud in ("", "ud_")
         for mix, same in {
-            "q2_k": "q2_k", "q3_k": "q3_k_m", "q4_k": "q4_k_m", "q5_k": "q5_k_m", "q6_k": "q6_k", "q8_k": "q8_0",
+            "q2_k": "q2_k",
+            "q3_k": "q3_k_m",
+            "q4_k": "q4_k_m",
+            "q5_k": "q5_k_m",
+            "q6_k": "q6_k",
+            "q8_k": "q8_0",
         }.items()
     },
     **{f"ud_{mix}": mix for mix in ("iq1_s", "iq1_m", "iq2_xxs", "iq2_m", "iq3_xxs", "iq4_xs")},

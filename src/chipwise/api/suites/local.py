@@ -29,12 +29,12 @@ from chipwise.catalog.chip import Chip
 from chipwise.catalog.chips import get_chip
 from chipwise.catalog.runtime import Runtime, get_runtime
 from chipwise.cost.local import LocalNumbers, Work
-from chipwise.errors import ChipwiseError, UsageError, shorten
+from chipwise.errors import UsageError, shorten
 from chipwise.evidence.judge import LOCAL
 from chipwise.evidence.residuals import Residuals, Validation
 from chipwise.evidence.rows import Predicted, Row, number
 from chipwise.parallel.layout import Layout
-from chipwise.parallel.shard import Sharded, shard
+from chipwise.parallel.shard import shard
 from chipwise.report.records import PlanReport
 from chipwise.units import Array, Real
 from chipwise.workload.graph import Graph
@@ -85,7 +85,10 @@ class Asked:
     def question(self, prompt: int) -> EstimateRequest:
         """What a user would ask about a prompt of so many tokens."""
         row, runtime = self.row, get_runtime(self.row["runtime"])
-        date, backend = re.match(r"\d{4}-\d\d", row.get("date", "")), self._backend(runtime, get_chip(row["chip"]))
+        date, backend = (
+            re.match(r"\d{4}-\d\d", row.get("date", "")),
+            self._backend(runtime, get_chip(row["chip"])),
+        )
         chips = int(number(row, "chips"))
         return EstimateRequest(
             model=row["model"],
@@ -140,7 +143,9 @@ class Asked:
 def _memory_gb(report: PlanReport, tokens: int) -> float:
     """Weights, workspace and the cache of so many tokens."""
     items = report.plans[0].memory.items
-    held = sum(size for name, size in items.items() if name.startswith("weights")) + items.get("workspace", 0.0)
+    held = sum(size for name, size in items.items() if name.startswith("weights")) + items.get(
+        "workspace", 0.0
+    )
     return (held + tokens * report.model.kv_bytes_per_token) / 1e9
 
 
@@ -186,15 +191,21 @@ class _Case:
         policy = {"backend": q.policy.partition("=")[2]} if q.policy else {}
         terms = Terms(precision=q.precision, runtime=q.runtime, policy=policy)
         length = float(asked.depth + asked.new)
-        context, d = placed(row["model"], Workload("local", length, float(asked.output)), row["chip"], terms, together=float(q.pp))
+        context, d = placed(
+            row["model"],
+            Workload("local", length, float(asked.output)),
+            row["chip"],
+            terms,
+            together=float(q.pp),
+        )
         if not d.runtime.backends:
-            raise UsageError(f"{d.runtime.name} brings no kernels of its own")
+            raise UsageError(f"{d.runtime.name} is not one of the local runtimes")
         model = local_model(numbers.local, d.runtime, [d.chip], d.policies)
         stages = float(q.pp)
         sharded = shard(context.found.graph, Layout(pp=stages))
         iteration_s = numbers.overheads(d.device.family, d.runtime.id).iteration_s * stages
         works, times, host_s = [], [], 0.0
-        for count, step, passes in asked_passes(asked, float(d.policies.max_batched_tokens)):
+        for count, step, passes in _passes(asked, float(d.policies.max_batched_tokens)):
             for repeat, op in sharded.ops(step):
                 works.append(Work.of(op, d.device, model.micro_batch, stages))
                 times.append(count * float(np.asarray(repeat)))
@@ -203,7 +214,7 @@ class _Case:
         return cls(asked, d.chip, context.found.graph, labels, Work.join(works), np.array(times), host_s)
 
 
-def asked_passes(asked: Asked, budget: float) -> Iterator[tuple[float, Step, float]]:
+def _passes(asked: Asked, budget: float) -> Iterator[tuple[float, Step, float]]:
     """How often a pass counts towards one token of the row's speed, the pass, and iterations of the engine in it."""
     new, depth, out = float(asked.new), float(asked.depth), float(asked.output)
     prompt, iterations = prefill(1.0, new, depth), float(np.ceil(new / budget))
@@ -249,7 +260,9 @@ def _measured(paths: Sequence[str], numbers: Parameters) -> _Speeds:
 
     labels = {name: np.concatenate([c.labels[name] for c in cases]) for name in cases[0].labels}
     measured = np.array([1.0 / float(row["value"]) for row, _ in kept])
-    return _Speeds([row for row, _ in kept], cases, Rows(labels, measured, model, np.full(len(kept), ROW_WEIGHT)))
+    return _Speeds(
+        [row for row, _ in kept], cases, Rows(labels, measured, model, np.full(len(kept), ROW_WEIGHT))
+    )
 
 
 def _models(m: _Speeds) -> Sequence[Hashable]:
