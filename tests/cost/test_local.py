@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from chipwise.calibrate.parameters import shipped_parameters
+from chipwise.catalog.chip import Family
 from chipwise.catalog.chips import get_chip
 from chipwise.catalog.runtime import get_runtime
 from chipwise.cost.device import Device
@@ -26,11 +27,11 @@ RUNTIME = {"m4-max": "mlx"}
 CHIPS = ("rtx-4090", "a100-pcie-80gb", "m2-ultra", "rx-7900-xtx", "epyc-9654", "m4-max")
 
 
-def device(**changes: object) -> Device:
+def device(family: Family = "simt") -> Device:
     """100 TOP/s in 8 bits, 40 TFLOP/s in 16 and 20 on lanes, 1 TB/s."""
     plain = Device.of(get_chip("rtx-4090"))
     matrix = {**plain.matrix, "int8": 100e12, "fp16": 40e12, "bf16": 40e12}
-    return replace(plain, matrix=matrix, vector_flops_per_s=20e12, memory_bytes_per_s=1e12, **changes)
+    return replace(plain, matrix=matrix, vector_flops_per_s=20e12, memory_bytes_per_s=1e12, family=family)
 
 
 def product(rows: Real, weight: str = "int4") -> Op:
@@ -41,7 +42,8 @@ def test_one_row_streams_packed_weights() -> None:
     op = product(1.0)
     # 8.72 MB at half of 1 TB/s: 17.45 us; 5 operations for each of 16.8 M weights at half of 20 T/s: 8.39 us
     memory, compute = float(op.bytes) / 0.5e12, 5.0 * 4096**2 / 10e12
-    assert (memory, compute) == (pytest.approx(17.49e-6, rel=1e-2), pytest.approx(8.39e-6, rel=1e-3))
+    assert memory == pytest.approx(17.49e-6, rel=1e-2)
+    assert compute == pytest.approx(8.39e-6, rel=1e-3)
     together = (memory**3 + compute**3) ** (1 / 3)
     assert local_time(op, device(), MODEL).total_s == pytest.approx(1e-5 + together)
 
@@ -101,9 +103,10 @@ def test_sockets_multiply_packed_weights_by_dot_products_of_bytes() -> None:
     assert local_time(wide, socket, faster).total_s == local_time(wide, device(), faster).total_s
 
 
-def shipped(chip: str, **changes: str) -> LocalModel:
+def shipped(chip: str, backend: str = "") -> LocalModel:
     found, runtime = get_chip(chip), get_runtime(RUNTIME.get(chip, "llama.cpp"))
-    policies = replace(runtime.policies_on(found), **changes)
+    policies = runtime.policies_on(found)
+    policies = replace(policies, backend=backend or policies.backend)
     model = shipped_parameters().cost(found.family, runtime.id, [found], policies=policies)
     assert isinstance(model, LocalModel)
     return model.take(np.array(0))

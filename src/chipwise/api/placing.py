@@ -91,8 +91,8 @@ def placed(
     model: str, workload: Workload, chip: str, terms: Terms | None = None, *, together: float = 1.0
 ) -> tuple[Context, Deployment]:
     """The model with its load, numbers and prices, and the deployment, in a machine that joins `together` devices. A
-    sequence beyond what the model was trained on is noted. Raises `InfeasibleError` where no runtime launches it, `UsageError` and `UnknownNameError`
-    for bad input."""
+    sequence beyond what the model was trained on is noted. Raises `InfeasibleError` where no runtime launches it,
+    `UsageError` and `UnknownNameError` for bad input."""
     terms = terms or Terms()
     context = terms.context(model, workload, longer=True)
     hardware, graph = find_chip(chip, terms.changes), context.found.graph

@@ -18,7 +18,8 @@ __all__ = ["LOCAL", "local_labels", "local_model"]
 
 # Where llama-bench of Llama 2 7B Q4_0, 512 tokens, told more than a prior before this fit, as quoted by others
 # (ggml-org/llama.cpp discussions 15021 ROCm and 10879 Vulkan): 0.07 of the 8-bit peak of MI300X, 0.04 of Arc's.
-_KNOWN = {"hip+cdna3": math.log(0.07 / 0.25), "vulkan+xe2": math.log(0.04 / 0.25)}
+_KNOWN = {"hip+cdna3": math.log(0.07 / 0.25), "vulkan+xe2": math.log(0.04 / 0.15)}
+_VENDORS = {"intel": math.log(0.15 / 0.25)}  # assumed: SYCL's kernels leave more of Arc's matrix units idle
 _BACKEND = Level(("backend",), 0.3)
 _DIE = Level(("backend", "generation"), 0.3)
 _GENERATION = Level(("generation",), 0.25)
@@ -52,7 +53,11 @@ LOCAL = Group(
             0.25,
             0.5,
             "share of the 8-bit peak, packed weights",
-            (Level(("vendor",), 0.5), Level(("backend", "generation"), 0.4, _KNOWN), Level(("chip",), 0.2)),
+            (
+                Level(("vendor",), 0.5, _VENDORS),
+                Level(("backend", "generation"), 0.4, _KNOWN),
+                Level(("chip",), 0.2),
+            ),
             1e-3,
             1.0,
         ),

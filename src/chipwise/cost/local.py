@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any
 
 import numpy as np
 
@@ -202,8 +201,7 @@ class Work:
         memory_s = (self.streamed / p.stream + self.cached / p.cache) / self.bandwidth
         body = soft_maximum({"compute": compute_s, "memory": memory_s}, SOFTNESS)
         whole = body + Cost({"launch": self.launches * p.kernel_s})
-        kept: Any = 1.0 - p.pipelined * self.saved
-        return whole * kept
+        return whole * np.asarray(1.0 - p.pipelined * self.saved)
 
 
 def local_time(op: Op, device: Device, model: LocalModel) -> Cost:

@@ -10,7 +10,17 @@ import numpy as np
 from chipwise.errors import UnknownNameError
 from chipwise.units import Real
 
-__all__ = ["FORMATS", "GGML_BITS", "Format", "get_format", "grouped", "mixed", "unscaled"]
+__all__ = [
+    "CACHES",
+    "FORMATS",
+    "GGML_BITS",
+    "Format",
+    "get_cache",
+    "get_format",
+    "grouped",
+    "mixed",
+    "unscaled",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +115,17 @@ def get_format(name: str) -> Format:
     if name not in FORMATS:
         raise UnknownNameError("number format", name, FORMATS, f"one of {', '.join(FORMATS)}")
     return FORMATS[name]
+
+
+CACHES: Mapping[str, Format] = {
+    name: Format(name, GGML_BITS[name], "fp16") for name in ("q8_0", "q5_1", "q5_0", "q4_1", "q4_0", "iq4_nl")
+}
+"""Blocks of ggml that a cache may be kept in, scales included (llama.cpp, --cache-type-k and --cache-type-v)."""
+
+
+def get_cache(name: str) -> Format:
+    """The format of that name that a cache is kept in. Raises `UnknownNameError`."""
+    return CACHES[name] if name in CACHES else get_format(name)
 
 
 def grouped(name: str, bits: int, group: int, *, zero_point: bool) -> Format:

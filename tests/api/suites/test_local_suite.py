@@ -12,6 +12,7 @@ from chipwise.api.suites.doors import SUITES, predict_suite
 from chipwise.api.suites.local import Asked
 from chipwise.calibrate.parameters import shipped_parameters
 from chipwise.errors import ChipwiseError
+from chipwise.report.records import PlanRecord
 
 TABLE = Path(__file__).parents[4] / "shared" / "truth" / "published_local.csv"
 COLUMNS = ("id", "model", "chip", "chips", "quant", "runtime", "backend", "context", "metric", "date", "note")
@@ -35,7 +36,7 @@ def answered(path: Path, *rows: dict[str, str]) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
-def plan(**given: object):
+def plan(**given: object) -> PlanRecord:
     said = {"model": ROW["model"], "chip": ROW["chip"], "task": "local", "runtime": "llama.cpp"}
     return EstimateRequest(**{**said, "precision": "q4_k_m", **given}).run().plans[0]  # type: ignore[arg-type]
 
@@ -97,6 +98,15 @@ def test_a_backend_that_a_chip_lacks_is_refused() -> None:
             ).run()
     with pytest.raises(ChipwiseError, match="changes nothing here"):
         EstimateRequest(model=ROW["model"], chip="rtx-4090", runtime="vllm", policy="backend=vulkan").run()
+
+
+def test_a_cache_in_blocks_of_ggml_is_smaller_and_streams_faster() -> None:
+    wide, narrow, fours = (plan(in_="32768", out="128", kv=kv) for kv in (None, "q8_0", "q4_0"))
+    sizes = [p.memory.cache_tokens for p in (wide, narrow, fours)]
+    # 16 bits against 8.5 and 4.5: bytes of a block over its elements
+    assert sizes[1] / sizes[0] == pytest.approx(16 / 8.5, rel=0.01)
+    assert sizes[2] / sizes[0] == pytest.approx(16 / 4.5, rel=0.01)
+    assert fours.tpot_s.mid < narrow.tpot_s.mid < wide.tpot_s.mid
 
 
 def test_a_larger_micro_batch_reads_weights_less_often() -> None:
