@@ -89,7 +89,7 @@ class Asked:
             re.match(r"\d{4}-\d\d", row.get("date", "")),
             self._backend(runtime, get_chip(row["chip"])),
         )
-        chips = int(number(row, "chips"))
+        chips, staged = int(number(row, "chips")), "pp" in runtime.features
         return EstimateRequest(
             model=row["model"],
             chip=row["chip"],
@@ -101,7 +101,8 @@ class Asked:
             policy=f"backend={backend}" if backend else None,
             software=date[0] if date else None,
             evidence="none",
-            **({"pp": chips} if "pp" in runtime.features else {"tp": chips}),
+            tp=1 if staged else chips,
+            pp=chips if staged else 1,
         )
 
     @property
@@ -256,7 +257,8 @@ def _measured(paths: Sequence[str], numbers: Parameters) -> _Speeds:
         of_row = np.repeat(np.arange(len(index)), [size[i] for i in index])
         each = {name: np.broadcast_to(np.asarray(v), len(index))[of_row] for name, v in values.items()}
         seconds = np.asarray(work.take(ops).seconds(LocalNumbers(**each)).total_s) * times[ops]
-        return np.bincount(of_row, seconds, len(index)) + host_s[index]
+        total: Array = np.bincount(of_row, seconds, len(index)) + host_s[index]
+        return total
 
     labels = {name: np.concatenate([c.labels[name] for c in cases]) for name in cases[0].labels}
     measured = np.array([1.0 / float(row["value"]) for row, _ in kept])
