@@ -28,9 +28,9 @@ def numbers(runtime: str) -> dict[str, float]:
 @pytest.mark.parametrize(
     ("runtime", "unread"),
     [
-        ("vllm", {"reserved_bytes", "workspace_bytes"}),
-        ("sglang", {"workspace_bytes"}),
-        ("trtllm", {"reserved_bytes", "workspace_bytes"}),
+        ("vllm", {"reserved_bytes", "workspace_bytes", "micro_batch_tokens"}),
+        ("sglang", {"workspace_bytes", "micro_batch_tokens"}),
+        ("trtllm", {"reserved_bytes", "workspace_bytes", "micro_batch_tokens"}),
     ],
 )
 def test_every_policy_moves_an_answer_or_is_refused(runtime: str, unread: set[str]) -> None:

@@ -30,7 +30,7 @@ SEEN = Parameters(
     [
         ("h100-sxm5-80gb", "vllm", "chip"),
         ("h200-sxm-141gb", "vllm", "vendor"),
-        ("h100-sxm5-80gb", "llama.cpp", "runtime"),
+        ("h100-sxm5-80gb", "sglang", "runtime"),
         ("b200-sxm", "vllm", "generation"),
         ("b200-sxm", "sglang", "kind"),
         ("mi300x", "vllm", "kind"),
@@ -60,6 +60,23 @@ def test_shipped_numbers_know_the_chips_that_were_measured() -> None:
     assert tier_of(get_chip("mi355x"), "vllm", numbers) == "kernels", (
         "operators of AMD's chips were timed alone"
     )
+
+
+@pytest.mark.parametrize(
+    ("chip", "runtime", "tier"),
+    [
+        ("rtx-4090", "llama.cpp", "chip"),
+        ("rtx-5080", "llama.cpp", "vendor"),
+        ("m4-pro", "mlx", "chip"),
+        ("rk3588", "llama.cpp", "vendor"),
+        ("snapdragon-x-elite", "llama.cpp", "kind"),
+    ],
+)
+def test_local_runtimes_are_as_near_as_the_chips_that_their_kernels_were_timed_on(
+    chip: str, runtime: str, tier: str
+) -> None:
+    assert tier_of(get_chip(chip), runtime, shipped_parameters()) == tier
+    assert tier_of(get_chip(chip), runtime, SEEN) == "kind"
 
 
 def test_numbers_chosen_from_benchmarks_are_a_tier_of_their_own() -> None:

@@ -17,8 +17,8 @@ from chipwise.calibrate.parameters import Parameters
 from chipwise.catalog.price import Own, Pricing, Rent
 from chipwise.cost.price import CostParameters
 from chipwise.errors import UsageError
-from chipwise.evidence.judge import APART, USERS, tier_factors
-from chipwise.evidence.tiers import level_figure, tier_of
+from chipwise.evidence.judge import tier_factors
+from chipwise.evidence.tiers import judged_as, level_figure, tier_of
 from chipwise.parallel.layout import Layout
 from chipwise.predict.overheads import Overheads
 from chipwise.predict.passes import Requests
@@ -70,7 +70,8 @@ class Context:
         """The parameters of deployments of one family and runtime, a number per deployment where they differ."""
         family, software = deployments[0].device.family, deployments[0].runtime.id
         chips = [d.chip for d in deployments]
-        costs = self.numbers.cost(family, software, chips, software=self.tactics.software)
+        dated, policies = self.tactics.software, deployments[0].policies
+        costs = self.numbers.cost(family, software, chips, software=dated, policies=policies)
         if self.tactics.level == "stock":
             costs = self.numbers.as_installed(costs, software, chips, self.tactics.software)
         overheads = served_overheads(self.numbers, family, software, chips)
@@ -82,16 +83,16 @@ class Context:
         end of their interval, taken to the power of the quantiles' ratio of a normal distribution of the logarithm. No
         more than `DOUBT`: what nobody measured does not become known by renting more, it only ranks lower."""
         power = NormalDist().inv_cdf(self.workload.confidence) / Z80
-        pools = APART if self.tactics.apart else ""
+        pools = judged_as(deployments[0].runtime.id, apart=self.tactics.apart)
         near = [tier_of(d.chip, d.runtime.id, self.numbers, level=self.tactics.level) for d in deployments]
 
         def most(slower: Iterable[float]) -> Array:
             return np.asarray(np.minimum(np.maximum(list(slower), 1.0) ** power, DOUBT))
 
         def high(name: str) -> Array:
-            return most(tier_factors(name + pools + USERS, tier).high for tier in near)
+            return most(tier_factors(name + pools, tier).high for tier in near)
 
-        done = f"tokens_per_s{level_figure(self.workload.task, self.tactics.level) or pools + USERS}"
+        done = f"tokens_per_s{level_figure(self.workload.task, self.tactics.level) or pools}"
         return Caution(
             high("ttft_s"), high("tpot_s"), most(1.0 / tier_factors(done, tier).low for tier in near)
         )

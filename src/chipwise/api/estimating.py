@@ -82,7 +82,8 @@ def asked(
 ) -> Asked:
     """The question read and checked; the arguments and errors are those of `estimate`."""
     layout, count, replicas = given.layout, given.count, given.replicas
-    context, deployment = placed(model, workload, given.chip, terms)
+    together = float(np.asarray(layout.devices))
+    context, deployment = placed(model, workload, given.chip, terms, together=together)
     found, hardware = context.found, deployment.chip
     if deployment.runtime.offload is not None and not deployment.runtime.offload.alone:
         what = f"{deployment.runtime.name} shares a model between cards and a processor"

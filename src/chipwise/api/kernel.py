@@ -468,8 +468,7 @@ def _gpu_anatomy(
         return _row_anatomy(op, asked, chip, device, text, (inner,))
     if op.kind == "experts":
         return _expert_anatomy(op, device, scalar(device.units), str(kernels.labels["library"][0]))
-    vector = kernels.vector_rows
-    tiled = op.kind == "gemm" and scalar(op.dims["m"]) > vector
+    tiled = op.kind == "gemm" and not kernels.own
     p = model.pick(GemmParameters, "simt.gemm", dtype=dtype_label(op)) if tiled else None
     return gpu_anatomy(op, chip, device, p)
 

@@ -14,12 +14,14 @@ from chipwise.catalog.chip import Chip
 from chipwise.catalog.machine import joined
 from chipwise.catalog.override import Share, told, with_figures
 from chipwise.catalog.price import Pricing
+from chipwise.catalog.runtime import get_runtime
 from chipwise.catalog.snapshot import today as day
 from chipwise.errors import InfeasibleError
 from chipwise.parallel.layout import Layout
 from chipwise.parallel.placement import Offloaded
 from chipwise.search.deployments import deployments
 from chipwise.search.space import Deployment
+from chipwise.workload.labels import format_name
 from chipwise.workload.workload import Workload
 
 __all__ = ["Given", "Terms", "placed"]
@@ -66,6 +68,14 @@ class Terms:
         """What the user said of chips, as lines of assumptions."""
         return (*told(self.changes), *self.share.words)
 
+    def _stored(self, model: str) -> str | None:
+        """The precision, under a runtime that is named that of its own file of it."""
+        files = get_runtime(self.runtime).stores if self.runtime else {}
+        if not files:
+            return self.precision
+        label = format_name(self.precision or load_generating(model).graph.model.precision.name)
+        return files.get(label, self.precision)
+
     def context(
         self, model: str, workload: Workload, *, owned: bool = False, longer: bool = False
     ) -> Context:
@@ -74,7 +84,7 @@ class Terms:
 
         Raises `UsageError` and `UnknownNameError` for a model that cannot be read or run so long.
         """
-        found = load_generating(model, self.precision, self.kv)
+        found = load_generating(model, self._stored(model), self.kv)
         if longer:
             found = stretched(found, workload.context)
         else:
@@ -113,16 +123,23 @@ class Given:
 
 
 def placed(
-    model: str, workload: Workload, chip: str, terms: Terms | None = None
+    model: str, workload: Workload, chip: str, terms: Terms | None = None, *, together: float = 1.0
 ) -> tuple[Context, Deployment]:
-    """The model with its load, numbers and prices, and the deployment. A sequence beyond what the model was trained on
-    is noted. Raises `InfeasibleError` where no runtime launches it, `UsageError` and `UnknownNameError`
-    for bad input."""
+    """The model with its load, numbers and prices, and the deployment, in a machine that joins `together` devices. A
+    sequence beyond what the model was trained on is noted. Raises `InfeasibleError` where no runtime launches it,
+    `UsageError` and `UnknownNameError` for bad input."""
     terms = terms or Terms()
     context = terms.context(model, workload, longer=True)
     hardware, graph = terms.chip(chip), context.found.graph
     local = workload.task == "local"
-    offered, refused = deployments(graph.model, (hardware,), terms.runtime, local=local, policy=terms.policy)
+    offered, refused = deployments(
+        graph.model,
+        (hardware,),
+        terms.runtime,
+        local=local,
+        policy=terms.policy,
+        together=together if local else 1.0,
+    )
     able, unable = context.tactics.on(offered, graph)
     if not able:
         why = refused[0][2] if refused else unable[0].detail

@@ -19,10 +19,11 @@ from chipwise.calibrate.simt_numbers import (
     measured_runtime,
 )
 from chipwise.catalog.chip import Chip
+from chipwise.catalog.runtime import own_kernels
 from chipwise.cost.cost import Cost
 from chipwise.cost.device import Device
 from chipwise.cost.efficiency import PEAKS
-from chipwise.cost.price import narrow, price
+from chipwise.cost.price import CostParameters, narrow, price
 from chipwise.cost.roofline import roofline
 from chipwise.cost.simt.family import SimtParameters, dtype_label, group_of
 from chipwise.parallel.collective import (
@@ -109,7 +110,7 @@ class Kernels:
             if isinstance(part.of, Network):
                 yield at, _exchange_cost(part.asked, part.of, here)
                 continue
-            numbers = SimtParameters(_same(here), PEAKS, None, *part.own)
+            numbers = part.own or SimtParameters(_same(here), PEAKS, None)
             cost = price(part.of, part.device, numbers, run_of(part.asked))
             if np.any(part.asked["quantised"]):
                 cost = cost + narrow(part.of, part.device, numbers) * part.asked["quantised"]
@@ -123,10 +124,9 @@ class Kernels:
         return out
 
     @property
-    def vector_rows(self) -> float:
-        """Most rows of a product that the runtime of the first question multiplies on the vector lanes."""
-        part = next(self._parts(np.zeros(1, dtype=np.intp)))
-        return part.own[0].rows if part.own and part.own[0] is not None else 0.0
+    def own(self) -> bool:
+        """Whether the runtime of the first question brings kernels of its own."""
+        return bool(self._asked["runtime"][0] and own_kernels(str(self._asked["runtime"][0])))
 
     @property
     def network(self) -> Network:
@@ -149,11 +149,9 @@ class Kernels:
                     network = _network_of(part, [chips[i] for i in codes[at]])
                     yield _Part(at, part, network, devices, facts)
                     continue
-                model: tuple[Any, ...] = ()
+                model = None
                 if runtime and self._numbers is not None:
-                    found = self._numbers.cost("simt", runtime, chips, alone=True)
-                    assert isinstance(found, SimtParameters)
-                    model = (found.vector, found.own and found.own.take(codes[at]))
+                    model = self._numbers.cost("simt", runtime, chips, alone=True).take(codes[at])
                 yield _Part(at, part, op_of(part), devices.take(codes[at]), facts, model)
 
 
@@ -169,7 +167,7 @@ class _Part:
         of: Op | Network,
         device: Device,
         facts: Mapping[str, Array],
-        own: tuple[Any, ...] = (),
+        own: CostParameters | None = None,
     ) -> None:
         self.at, self.asked, self.of, self.device = at, asked, of, device
         self.facts, self.own = dict(facts), own
@@ -185,7 +183,7 @@ def _own_kernels(runtimes: NDArray[np.str_], numbers: Parameters | None) -> NDAr
     if numbers is None:
         return np.full(len(runtimes), "")
     keys, codes = np.unique(runtimes, return_inverse=True)
-    own = [k if numbers.has_own_kernels(k) else "" for k in keys.tolist()]
+    own = [k if own_kernels(k) else "" for k in keys.tolist()]
     return np.array(own)[codes]
 
 

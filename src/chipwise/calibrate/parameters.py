@@ -14,20 +14,19 @@ import numpy as np
 from chipwise.calibrate.effects import Effects
 from chipwise.calibrate.families import SPEEDS, cpu_model, dataflow_model
 from chipwise.calibrate.kernel_priors import PRIORS
+from chipwise.calibrate.local import LOCAL, local_model
 from chipwise.calibrate.parameter import Parameter, read_table
 from chipwise.calibrate.simt_numbers import Memo, simt_parameters
 from chipwise.calibrate.systolic_kernels import systolic_effects, systolic_model
 from chipwise.catalog.chip import Chip
 from chipwise.catalog.files import read_text
 from chipwise.catalog.parsed import parse
-from chipwise.catalog.runtime import kernel_library
+from chipwise.catalog.runtime import Policies, kernel_library, load_runtimes
 from chipwise.catalog.snapshot import per_snapshot, shipped_names, shipped_text
 from chipwise.cost.dataflow import StageNumbers
 from chipwise.cost.efficiency import Efficiency
 from chipwise.cost.price import CostParameters
 from chipwise.cost.simt.family import Labels, SimtParameters
-from chipwise.cost.simt.own import OwnKernels
-from chipwise.cost.simt.vector import VectorParameters
 from chipwise.cost.systolic.family import SystolicParameters
 from chipwise.errors import UnknownNameError
 from chipwise.parallel.collective import KINDS, CollectiveParameters, Kind
@@ -80,6 +79,11 @@ class Parameters:
         return SPEEDS.of(self.table)
 
     @cached_property
+    def local(self) -> Effects:
+        """What the kernels of local runtimes reach."""
+        return LOCAL.of(self.table)
+
+    @cached_property
     def _memo(self) -> Memo:
         return {}
 
@@ -95,11 +99,22 @@ class Parameters:
         return found
 
     def cost(
-        self, family: str, runtime: str, chips: Sequence[Chip], *, alone: bool = False, software: str = ""
+        self,
+        family: str,
+        runtime: str,
+        chips: Sequence[Chip],
+        *,
+        alone: bool = False,
+        software: str = "",
+        policies: Policies | None = None,
     ) -> CostParameters:
         """What `cost.price` needs for chips of one family under a runtime: a number per chip where they differ,
         to be taken along with a stack of their devices. `alone`: an operator on its own, not one of a model.
-        `software` is the date of the runtime, "" the newest."""
+        `software` is the date of the runtime, "" the newest; `policies` are those that it runs under, by default its
+        own on each chip."""
+        known = load_runtimes().get(runtime)
+        if known and known.backends:
+            return local_model(self.local, known, chips, policies, software)
         if family == "systolic":
             arrays = systolic_model(self.arrays, chips, alone=alone)
             return arrays if alone else replace(arrays, numbers=self._brought(runtime, chips, arrays.numbers))
@@ -116,8 +131,7 @@ class Parameters:
         )
         launch_s = found.launch_s if alone else self._launch_s(runtime, rest.launch_s, chips)
         sustained = {} if alone else self._sustained
-        own = self._own(runtime, chips)
-        return replace(found, launch_s=launch_s, vector=self._vector(runtime), own=own, sustained=sustained)
+        return replace(found, launch_s=launch_s, sustained=sustained)
 
     def _brought(self, runtime: str, chips: Sequence[Chip], numbers: N) -> N:
         """The numbers of operators with those of kernels that a runtime brings in their place: of its attention, of how
@@ -131,15 +145,6 @@ class Parameters:
             elif not np.isnan(each).all():
                 changes[field] = np.where(np.isnan(each), before, each)
         return replace(numbers, **changes)
-
-    def has_own_kernels(self, runtime: str) -> bool:
-        """Whether a runtime multiplies by kernels of its own, beside those of the measured libraries."""
-        starts = (
-            f"runtime.{runtime}.vector_",
-            f"runtime.{runtime}.packed_share",
-            f"runtime.{runtime}.half_share",
-        )
-        return any(name.startswith(starts) for name in self.table)
 
     @cached_property
     def _sustained(self) -> Mapping[str, float]:
@@ -187,25 +192,11 @@ class Parameters:
             each.append(0.0 if np.isnan(found) else float(found))
         return np.array(each)
 
-    def _own(self, runtime: str, chips: Sequence[Chip]) -> OwnKernels | None:
-        """What the own kernels of a runtime sustain, None where it calls the libraries that were measured."""
-        packed, half = (
-            self._of_kind(f"runtime.{runtime}.{name}_share", chips) for name in ("packed", "half")
-        )
-        return None if np.isnan(packed).all() and np.isnan(half).all() else OwnKernels(packed, half)
-
     def _of_kind(self, name: str, chips: Sequence[Chip]) -> Array:
         """A number per chip, by its generation or else by its vendor; NaN where there is none."""
         kinds = ((c.generation, c.software_vendor) for c in chips)
         found = (next((f"{name}.{k}" for k in each if f"{name}.{k}" in self.table), None) for each in kinds)
         return np.array([np.nan if key is None else self.table[key].value for key in found])
-
-    def _vector(self, runtime: str) -> VectorParameters | None:
-        """The matrix-vector kernels of a runtime, None where it multiplies few rows by tiles too."""
-        name = f"runtime.{runtime}.vector_"
-        if f"{name}rows" not in self.table:
-            return None
-        return VectorParameters(**{f.name: self.value(name + f.name) for f in fields(VectorParameters)})
 
     def efficiency(self, family: str, runtime: str) -> Efficiency:
         """What a roofline of this family needs, under a runtime."""

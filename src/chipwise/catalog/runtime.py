@@ -6,7 +6,7 @@ The facts are in `data/runtimes.toml`, each with source, date and grade. Grades 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 
@@ -46,6 +46,7 @@ __all__ = [
     "kernels_of",
     "load_runtimes",
     "override",
+    "own_kernels",
     "read_runtimes",
     "runtimes_for",
 ]
@@ -71,6 +72,10 @@ UNREAD = {
     ),
 }
 """Figures that a runtime does not read under another of its policies: why, and what to set instead."""
+
+
+LOCAL = ("micro_batch_tokens", "backend")
+"""Figures of runtimes that bring kernels of their own."""
 
 
 def read_runtimes(text: str, origin: str) -> Mapping[str, Runtime]:
@@ -118,6 +123,12 @@ def kernels_of(runtime: str) -> str:
     return (known.kernels_of if known else "") or runtime
 
 
+def own_kernels(runtime: str) -> bool:
+    """Whether a runtime brings kernels of its own, beside those of the measured libraries."""
+    known = load_runtimes().get(runtime)
+    return bool(known and known.backends)
+
+
 def get_runtime(name: str) -> Runtime:
     """The runtime of that id or other name, case ignored. Raises `UnknownNameError`, naming the nearest."""
     runtimes = load_runtimes()
@@ -145,10 +156,11 @@ def runtimes_for(chip: Chip) -> tuple[Runtime, ...]:
     return tuple(sorted(found, key=lambda r: r.access != "public"))
 
 
-def override(policies: Policies, changes: Mapping[str, str]) -> Policies:
-    """Policies with figures replaced by the user's text: `{"memory_share": "0.95", "context_bytes": "1 GiB"}`.
+def override(policies: Policies, changes: Mapping[str, str], backends: Sequence[str] = ()) -> Policies:
+    """Policies with figures replaced by the user's text: `{"memory_share": "0.95", "context_bytes": "1 GiB"}`;
+    `backends` are those that the runtime has for the chip.
 
-    Raises `UnknownNameError` for a policy that does not exist, `UsageError` for a value that is none
+    Raises `UnknownNameError` for a policy or backend that does not exist, `UsageError` for a value that is none
     and for a figure that the runtime does not read.
     """
     values: dict[str, object] = {}
@@ -157,6 +169,17 @@ def override(policies: Policies, changes: Mapping[str, str]) -> Policies:
             numbers = (n for n in POLICY_NAMES if not isinstance(getattr(policies, n), str))
             raise UnknownNameError("policy", name, POLICY_NAMES, f"one of {', '.join(numbers)}")
         old = getattr(policies, name)
+        if name == "backend" and backends:
+            if text not in backends:
+                raise UnknownNameError(
+                    "backend", text, backends, f"on this chip one of {', '.join(backends)}"
+                )
+            values[name] = text
+            continue
+        if name in LOCAL and not old:
+            raise UsageError(
+                f"policy {name} changes nothing here", "it is for local runtimes: llama.cpp, MLX, ExLlamaV2"
+            )
         if isinstance(old, str):
             raise UsageError(f"policy {name} is '{old}' and cannot be set", "choose another --runtime")
         if (unread := UNREAD.get((name, getattr(policies, SWITCH.get(name, name))))) is not None:

@@ -9,6 +9,8 @@
 [runtime.ID]            name, version, access, source, grade, note
                         kernels_of, latent_as, converts, made_for, published_as, also, narrow_cache:
                         see `Runtime`
+[runtime.ID.backends]   kind of chips (generation, family, vendor, any) -> kernels of its own, the default first; source
+[runtime.ID.stores]     label of a precision -> that of the file which the runtime has of it
 [runtime.ID.policies]   figure = value, or { is = value, source = ..., grade = ..., note = ... }
 [runtime.ID.offload]    holds, streams_from, micro_batch, second_socket, unequal, matrix_units,
                         alone: see `Offload`
@@ -49,14 +51,20 @@ _CHOICES: dict[str, tuple[str, ...]] = {
     "workspace": ("profiled", "reserved"),
     "kv_reservation": ("full", "growing"),
     "prefill": ("mixed", "alone"),
+    "token_table": ("device", "host"),
 }
-_COUNTS = ("kv_block_tokens", "max_batched_tokens", "max_sequences", "stream_interval")
+_COUNTS = ("kv_block_tokens", "max_batched_tokens", "max_sequences", "stream_interval", "micro_batch_tokens")
 _SHARES = ("memory_share", "kv_reserved_share")
 _CITED = ("source", "grade", "note")
 _OFFLOAD: dict[str, Any] = {
     "streams_from": 0, "micro_batch": 512, "second_socket": 0.0, "unequal": False,
     "matrix_units": True, "alone": True,
 }  # fmt: skip
+_LEFT_OUT = (
+    "micro_batch_tokens",
+    "token_table",
+    "backend",
+)  # figures of local runtimes alone; the backend follows the chip
 
 
 def _keys(
@@ -243,7 +251,7 @@ class RuntimeReader:
         if like is not None:
             shared, shared_own = self.presets[_text(f"{where}.like", like, self.presets)]
             values, own = shared | values, shared_own | own
-        _keys(where, values, FIGURES)
+        _keys(where, values, [f for f in FIGURES if f not in _LEFT_OUT], _LEFT_OUT[:2])
         return values, own
 
     def _runtime(self, name: str, entry: object) -> Runtime:
@@ -258,6 +266,8 @@ class RuntimeReader:
             (
                 "note",
                 "tier",
+                "backends",
+                "stores",
                 *others,
                 "converts",
                 "made_for",
@@ -270,6 +280,10 @@ class RuntimeReader:
         like = {key: _text(f"{where}.{key}", table[key], self.names) for key in others if key in table}
         default = self._cited(where, table)
         values, own = self._policies(f"{where}.policies", table["policies"], default)
+        kernels = dict(table.get("backends", {}))
+        own["backend"] = self._cited(
+            f"{where}.backends", {k: kernels.pop(k) for k in _CITED if k in kernels}, default
+        )
         named: dict[str, frozenset[str]] = {}
         for key in lists:
             part = _keys(f"{where}.{key}", table[key], ("is",), _CITED)
@@ -299,6 +313,8 @@ class RuntimeReader:
                 _texts(f"{where}.narrow_cache", table.get("narrow_cache", []), self.formats)
             ),
             also=tuple(_texts(f"{where}.also", table.get("also", []))),
+            backends={k: tuple(_texts(f"{where}.backends.{k}", v)) for k, v in kernels.items()},
+            stores={k: _text(f"{where}.stores.{k}", v) for k, v in table.get("stores", {}).items()},
             published_as=_text(f"{where}.published_as", table.get("published_as", "")),
             offload=self._offload(f"{where}.offload", table["offload"], default)
             if "offload" in table

@@ -81,6 +81,12 @@ class Policies:
     """Whether prompts share an iteration with decoding requests."""
     stream_interval: int
     """Tokens that are sent to the client at a time."""
+    micro_batch_tokens: int = 0
+    """Tokens of an iteration that go through the model at a time, where a local runtime cuts it; 0: it does not."""
+    token_table: Literal["device", "host"] = "device"
+    """Where the embedding lies: on cards with memory of their own a local runtime keeps it with the host."""
+    backend: str = ""
+    """Whose kernels it was built with, where it brings several kinds of its own: cuda, vulkan, ...; "": it does not."""
 
 
 FIGURES = tuple(f.name for f in fields(Policies))
@@ -195,6 +201,8 @@ class Runtime:
     of formats that it was made for. `published_as` is what published results call it where that is not its id;
     `also` are other names of it, and of software that it stands in for. `narrow_cache` are formats of checkpoints
     beside which it keeps the cache in 8 bit. `offload`: how it shares a model with the host, None: not at all.
+    `backends`, of runtimes that bring kernels of their own: which kinds, by generation, family or vendor of chips.
+    `stores`: formats whose weights it keeps in files of its own, by another mix.
     """
 
     id: str
@@ -219,6 +227,13 @@ class Runtime:
     also: tuple[str, ...] = ()
     narrow_cache: frozenset[str] = frozenset()
     offload: Offload | None = None
+    backends: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    stores: Mapping[str, str] = field(default_factory=dict)
+
+    def backends_on(self, chip: Chip) -> tuple[str, ...]:
+        """Kinds of kernels of its own that a local runtime has for a chip, the default first; none for others."""
+        kinds = (chip.generation, chip.family, chip.software_vendor, "any")
+        return next((self.backends[kind] for kind in kinds if kind in self.backends), ())
 
     def policies_on(self, chip: Chip) -> Policies:
         """The policies on one chip: the defaults with every tier that applies, later tiers winning."""
@@ -226,7 +241,7 @@ class Runtime:
         for tier in self.tiers:
             if tier.applies(chip):
                 changes.update(tier.changes)
-        return replace(self.policies, **changes)
+        return replace(self.policies, backend=next(iter(self.backends_on(chip)), ""), **changes)
 
     def provenance(self, figure: str, chip: Chip | None = None) -> Provenance:
         """Source and grade of a policy figure, of `architectures` or of `features`; on `chip` if given.

@@ -19,6 +19,7 @@ from chipwise.units import Array
 
 __all__ = [
     "APART",
+    "LOCAL",
     "TUNED",
     "USERS",
     "Basis",
@@ -52,6 +53,10 @@ saw."""
 
 TUNED = " tuned"
 """Suffix of figures of tuned software at full load, tested on submissions to MLPerf."""
+
+LOCAL = " local"
+"""Suffix of figures of runtimes that bring kernels of their own: judged by published local speeds, of chips and models
+that the fit had to do without."""
 
 COVERAGE = 0.8
 ENOUGH_ROWS, ENOUGH_CELLS = 200, 15

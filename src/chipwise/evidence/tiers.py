@@ -8,9 +8,10 @@ from chipwise.calibrate.fit_serving import PREFIX
 from chipwise.calibrate.parameters import Parameters
 from chipwise.catalog.chip import Chip
 from chipwise.catalog.chips import load_chips
-from chipwise.evidence.judge import TUNED, Nearness
+from chipwise.catalog.runtime import own_kernels
+from chipwise.evidence.judge import APART, LOCAL, TUNED, USERS, Nearness
 
-__all__ = ["level_figure", "power_tier", "tier_of"]
+__all__ = ["judged_as", "level_figure", "power_tier", "tier_of"]
 
 
 def level_figure(task: str, level: str) -> str:
@@ -37,6 +38,12 @@ def tier_of(
     software = _seen(numbers, "runtime")
     if not software:
         return "kind"
+    if own_kernels(runtime_id):
+        seen = numbers.local.keys_of("chip"), numbers.local.keys_of("vendor")
+        kin = chip.software_vendor in seen[1] or (
+            chip.family == "cpu" and "cpu" in numbers.local.keys_of("backend")
+        )
+        return "chip" if chip.software_id in seen[0] else "vendor" if kin else "kind"
     known = runtime_id in software
     chosen = numbers.derived(_chosen)
     if any((runtime_id, kind) in chosen for kind in ("", chip.generation, chip.software_vendor)):
@@ -63,6 +70,13 @@ def _timed(numbers: Parameters) -> frozenset[tuple[str, str]]:
         if equals and chip is not None and chip.family == family:
             found.add((family, chip.software_vendor))
     return frozenset(found)
+
+
+def judged_as(runtime_id: str, *, apart: bool = False, harnessed: bool = False) -> str:
+    """Suffix of the figures of a runtime's plans: disaggregated pools, a benchmark client that was fitted."""
+    if own_kernels(runtime_id):
+        return LOCAL
+    return (APART if apart else "") + ("" if harnessed else USERS)
 
 
 def power_tier(chip: Chip, numbers: Parameters) -> Nearness:

@@ -99,13 +99,14 @@ def account(
     *,
     pooled: bool = False,
     mean: bool = False,
+    hosted: bool = False,
 ) -> MemoryAccount:
     """The account of one device under a runtime's policies.
 
     `reserved_bytes` belong to display and system; `adapter_bytes` of low-rank adapters are held whole by every
     rank of a stage (their input side is not cut by the common runtimes). `pooled`: a compiler lays the model out
     over all devices as if their memory were one, tables and uneven stages included. `mean`: sequences have scattered
-    lengths around `context`.
+    lengths around `context`. `hosted`: the embedding lies in the host's memory.
     """
     shared = np.where(np.asarray(sharded.layout.devices) > 1, policies.collective_bytes, 0.0)
     outside = (
@@ -117,7 +118,7 @@ def account(
         _workspace(sharded, policies),
         MemoryItem("graphs", policies.graph_bytes, "runtime: captured graphs"),
     )
-    weights = _pooled(sharded) if pooled else weight_items(sharded)
+    weights = _pooled(sharded) if pooled else weight_items(sharded, hosted=hosted)
     if adapter_bytes:
         held_here = adapter_bytes / np.asarray(sharded.layout.pp, dtype=float)
         weights = (*weights, MemoryItem("adapters", held_here, "low-rank adapters, whole on every rank"))
@@ -139,7 +140,8 @@ def account(
 def _workspace(sharded: Sharded, policies: Policies) -> MemoryItem:
     if policies.workspace == "reserved":
         return MemoryItem("workspace", 0.0, "inside what the runtime reserves")
-    basis = f"activations of {policies.max_batched_tokens} tokens, logits of {policies.max_sequences}"
+    tokens, logits = _live(policies)
+    basis = f"activations of {tokens} tokens, logits of {logits}"
     return MemoryItem("workspace", workspace_bytes(sharded, policies), basis)
 
 
@@ -150,7 +152,15 @@ def _sum(items: Sequence[MemoryItem]) -> Real:
     return total
 
 
-def weight_items(sharded: Sharded) -> tuple[MemoryItem, ...]:
+def _live(policies: Policies) -> tuple[int, int]:
+    """Tokens whose activations, and whose logits, are held at a time. Runtimes that allocate all at start make room for
+    the logits of a whole micro-batch: 512 of llama.cpp, 263 MB with a vocabulary of 128k."""
+    micro = policies.micro_batch_tokens
+    whole = micro and policies.kv_reservation == "full"
+    return micro or policies.max_batched_tokens, micro if whole else policies.max_sequences
+
+
+def weight_items(sharded: Sharded, *, hosted: bool = False) -> tuple[MemoryItem, ...]:
     """Weights by tensor class on the fullest stage. An encoder (vision, or of an encoder-decoder) is taken to
     be held whole by every rank of it; prediction modules are left out until speculation is asked for."""
     graph, pp = sharded.graph, np.asarray(sharded.layout.pp, dtype=float)
@@ -163,7 +173,7 @@ def weight_items(sharded: Sharded) -> tuple[MemoryItem, ...]:
     head = sum(_by_class(graph.head, sharded.sizes(graph.head)).values())
     # first and last stage hold a table each; a tied table is copied to the last
     last = embed + head if graph.model.tied else head
-    by_class["tables"] = np.where(pp > 1, np.maximum(embed, last), embed + head)
+    by_class["tables"] = last if hosted else np.where(pp > 1, np.maximum(embed, last), embed + head)
     for extra in graph.extras:
         if extra.name != "mtp":
             by_class[extra.name] = extra.weight_bytes
@@ -186,7 +196,7 @@ def workspace_bytes(sharded: Sharded, policies: Policies) -> Real:
     A pass holds the residual stream twice and the widest pair of neighbouring tensors, 16 bit each. Tokens
     of routed experts are held once per expert chosen. Ignores fusion inside a runtime's kernels.
     """
-    tokens = float(policies.max_batched_tokens)
+    tokens, held = _live(policies)
     widest: Real = 0.0
     for _, block in sharded.graph.distinct():
         sizes = sharded.sizes(block)
@@ -198,7 +208,7 @@ def workspace_bytes(sharded: Sharded, policies: Policies) -> Real:
             widest = np.maximum(widest, before + width)
             before = sizes.local(node.width)
     residual = 2.0 * sharded.graph.model.hidden
-    logits = 4.0 * policies.max_sequences * sharded.graph.model.vocab
+    logits = 4.0 * held * sharded.graph.model.vocab
     return 2.0 * tokens * (residual + widest) + logits
 
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from chipwise.cost.cost import Cost
 from chipwise.cost.dataflow import DataflowModel
 from chipwise.cost.device import Device
+from chipwise.cost.local import LocalModel
 from chipwise.cost.price import CostParameters, narrow, price
 from chipwise.cost.simt.family import SimtParameters
 from chipwise.parallel.layout import Layout
@@ -159,6 +160,8 @@ def _parts(
     if isinstance(efficiency, DataflowModel):
         # compilers spread a model evenly over its chips
         efficiency = efficiency.holding(sharded.graph.weight_bytes() / sharded.layout.devices)
+    elif isinstance(efficiency, LocalModel):
+        efficiency = efficiency.staged(whole.layout.pp if alike is None else sharded.layout.pp)
     elif isinstance(efficiency, SimtParameters):
         efficiency = efficiency.beside(sum(s.batch * s.q for s in step.segments if is_decoding(s)))
     for repeat, op in sharded.ops(step, whole):

@@ -10,7 +10,8 @@ import numpy as np
 from chipwise.catalog.configs import ModelConfig
 from chipwise.catalog.offer import PRICE_NOISE
 from chipwise.catalog.price import Own, Rent, split_usd_per_million
-from chipwise.evidence.judge import APART, USERS, Estimate, Nearness, chance, judge
+from chipwise.evidence.judge import Estimate, Nearness, chance, judge
+from chipwise.evidence.tiers import judged_as
 from chipwise.parallel.layout import Layout
 from chipwise.parallel.memory import MemoryAccount
 from chipwise.predict.energy import Use
@@ -191,7 +192,7 @@ def plan_record(
     package = deployment.chip.devices_per_package
     chips = fleet.devices(layout) // package
     hosts = _hosts(deployment, fleet, layout)
-    pools = (APART if fleet.prompt_workers else "") + ("" if fleet.harnessed else USERS)
+    pools = judged_as(deployment.runtime.id, apart=bool(fleet.prompt_workers), harnessed=fleet.harnessed)
     requests = one(prediction.requests_per_s)
     fastest = one(bounds.requests_per_s) * workload.output_tokens
     tokens = judge("tokens_per_s" + (level or pools), requests * workload.output_tokens, near, most=fastest)

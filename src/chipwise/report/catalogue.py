@@ -489,6 +489,10 @@ def runtime_view(runtime: Runtime) -> tuple[Table, Table]:
     sources = Citations()
     for f in fields(Policies):
         p, value = runtime.provenance(f.name), getattr(runtime.policies, f.name)
+        if f.name == "backend":
+            value = "; ".join(f"{kind}: {', '.join(names)}" for kind, names in runtime.backends.items())
+        if value == f.default:
+            continue  # of local runtimes alone
         text = format_bytes(value) if f.name.endswith("_bytes") else str(value)
         policies.append(_sourced(f.name, p, p.note, sources, value=value, text=text))
     head = (f"{runtime.name} {runtime.version} ({runtime.access})", *filter(None, (runtime.note,)), "")

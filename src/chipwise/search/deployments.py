@@ -34,12 +34,14 @@ def deployments(
     policy: Mapping[str, str] | None = None,
     adapter_bytes: float = 0.0,
     every: bool = False,
+    together: float = 1.0,
 ) -> tuple[tuple[Deployment, ...], tuple[NotOffered, ...]]:
     """A deployment for every chip that some runtime can launch the model on, and the reason for each other.
 
     Without `timed` chips need no cost model, and a chip whose runtimes cannot launch the model is kept with a
     caveat: its memory can be sized all the same, in a machine with a display where there is one. With `every` there is
     a deployment for each runtime that can, in order of preference. `local` puts chips into machines with a display.
+    In one with at least `together` devices, where there is one.
     `policy` replaces figures of the runtime by name. Raises `UnknownNameError` for an unknown runtime or policy,
     `UsageError` for a value that is none.
     """
@@ -57,17 +59,18 @@ def deployments(
         if not able:
             refused.append((chip, Reason.NO_RUNTIME, why))
             continue
-        system = machine_for(chip, local=local or not timed)
+        system = machine_for(chip, local=local or not timed, together=together)
         device = Device.of(chip, _reserved(chip, system), system)
         for chosen, remark in able if every else able[:1]:
-            policies = override(chosen.policies_on(chip), policy or {})
+            policies = override(chosen.policies_on(chip), policy or {}, chosen.backends_on(chip))
             note, caveat = (remark, "") if launched else ("", why)
             found.append(Deployment(chip, device, chosen, policies, caveat, note, adapter_bytes, system))
     return tuple(found), tuple(refused)
 
 
-def machine_for(chip: Chip, *, local: bool = False) -> System | None:
-    """The machine that plans put a chip into: the largest one to rent, or for a local user to buy.
+def machine_for(chip: Chip, *, local: bool = False, together: float = 1.0) -> System | None:
+    """The machine that plans put a chip into: the largest one to rent, or for a local user to buy; where those join
+    fewer than `together` devices, any that joins more.
 
     None for a chip that no bundled system holds.
     """
@@ -76,6 +79,9 @@ def machine_for(chip: Chip, *, local: bool = False) -> System | None:
     wanted = alike or list(machines)
     way = "buy" if local and alike else "rent"
     wanted = [s for s in wanted if way in s.offered] or wanted
+    if together > 1.0:
+        large = [s for s in machines if s.tiers and s.tiers[-1].chips * chip.devices_per_package >= together]
+        wanted = [s for s in wanted if s in large] or large or wanted
 
     def reach(system: System) -> tuple[int, float]:
         outer = system.tiers[-1] if system.tiers else None

@@ -42,6 +42,7 @@ def account_of(
         d.adapter_bytes,
         pooled=device.family == "dataflow",
         mean=mean,
+        hosted=d.policies.token_table == "host" and d.chip.host is not None and bool(d.chip.host.bytes_per_s),
     )
     module = graph.extra("mtp") if d.drafts else None
     if module is None:

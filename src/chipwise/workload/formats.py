@@ -10,7 +10,17 @@ import numpy as np
 from chipwise.errors import UnknownNameError
 from chipwise.units import Real
 
-__all__ = ["FORMATS", "GGML_BITS", "Format", "get_format", "grouped", "mixed", "unscaled"]
+__all__ = [
+    "CACHES",
+    "FORMATS",
+    "GGML_BITS",
+    "Format",
+    "get_cache",
+    "get_format",
+    "grouped",
+    "mixed",
+    "unscaled",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +73,8 @@ GGML_BITS: Mapping[str, float] = {
     "q4_k": 4.5,
     "q5_k": 5.5,
     "q6_k": 6.5625,
+    "iq1_s": 1.5625,
+    "iq1_m": 1.75,
     "iq2_xxs": 2.0625,
     "iq2_xs": 2.3125,
     "iq2_s": 2.5625,
@@ -103,6 +115,17 @@ def get_format(name: str) -> Format:
     if name not in FORMATS:
         raise UnknownNameError("number format", name, FORMATS, f"one of {', '.join(FORMATS)}")
     return FORMATS[name]
+
+
+CACHES: Mapping[str, Format] = {
+    name: Format(name, GGML_BITS[name], "fp16") for name in ("q8_0", "q5_1", "q5_0", "q4_1", "q4_0", "iq4_nl")
+}
+"""Blocks of ggml that a cache may be kept in, scales included (llama.cpp, --cache-type-k and --cache-type-v)."""
+
+
+def get_cache(name: str) -> Format:
+    """The format of that name that a cache is kept in. Raises `UnknownNameError`."""
+    return CACHES[name] if name in CACHES else get_format(name)
 
 
 def grouped(name: str, bits: int, group: int, *, zero_point: bool) -> Format:

@@ -33,20 +33,37 @@ GGUF: Mapping[str, str] = {
     "q5_k_m": "q5_k",
     "q6_k": "q6_k",
     "q8_0": "q8_0",
+    "iq1_s": "iq1_s",
+    "iq1_m": "iq1_m",
+    "iq2_xxs": "iq2_xxs",
     "iq2_xs": "iq2_xs",
+    "iq2_s": "iq2_xs",
+    "iq2_m": "iq2_s",
+    "iq3_xxs": "iq3_xxs",
+    "iq3_xs": "iq3_s",
     "iq3_s": "iq3_s",
     "iq3_m": "iq3_s",
     "iq4_xs": "iq4_xs",
     "iq4_nl": "iq4_nl",
+    "mxfp4_moe": "q8_0",
 }
-"""Mixes by name, each with the format of most of its matrices."""
+"""Mixes by name, each with the format of most of its matrices; of `mxfp4_moe` experts are in MXFP4."""
+
+TINY = frozenset(("iq1_s", "iq1_m", "iq2_xxs", "iq2_xs"))
+SMALLER = frozenset(("iq2_s", "iq2_m"))
+"""Mixes of 1 and 2 bits, whose more important matrices take few formats, by `SMALLER` better ones."""
 
 # Architectures whose converted files hold query, key and value as one matrix, which has a rule of its own.
 FUSED = frozenset(("gpt2", "gpt_neox", "falcon", "phi", "phi3", "bloom"))
 
 # What a matrix gets whose rows are no multiple of 256, the block of the formats on the left.
 SMALL = {
+    "iq1_s": "iq4_nl",
+    "iq1_m": "iq4_nl",
+    "iq2_xxs": "iq4_nl",
     "iq2_xs": "iq4_nl",
+    "iq2_s": "iq4_nl",
+    "iq3_xxs": "iq4_nl",
     "iq3_s": "iq4_nl",
     "q2_k": "iq4_nl",
     "q3_k": "iq4_nl",
@@ -61,8 +78,8 @@ def gguf(name: str, model: Model) -> Precision:
     """The mix of that name for a model. Raises `UnknownNameError`.
 
     A class gets the mean bits of its matrices over all layers, so that bytes add up to those of the file;
-    single matrices of a class may be off by a quarter. Activations stay 16 bit: that llama.cpp multiplies
-    8-bit integers on some devices is a matter of the runtime.
+    single matrices of a class may be off by a quarter. Experts of a checkpoint in MXFP4 stay so in every mix.
+    Activations stay 16 bit: that llama.cpp multiplies 8-bit integers on some devices is a matter of the runtime.
     """
     if name not in GGUF:
         raise UnknownNameError("GGUF mix", name, GGUF)
@@ -83,6 +100,11 @@ def gguf(name: str, model: Model) -> Precision:
                 if role in ("q", "k", "v") and model.architecture in FUSED:
                     role = "qkv"
                 stored = _format(name, role, layer, count, shared, experts)
+                if tensor.cls == "expert" and "mxfp4" in (
+                    name.removesuffix("_moe"),
+                    model.precision.weight("expert").name,
+                ):
+                    stored = "mxfp4"
                 size = float(tensor.params(sizes))
                 bits[tensor.cls] = bits.get(tensor.cls, 0.0) + size * _bits(stored, sizes.whole(tensor.cols))
                 elements[tensor.cls] = elements.get(tensor.cls, 0.0) + size
@@ -111,8 +133,10 @@ def _bits(stored: str, cols: int) -> float:
 def _tables(name: str) -> tuple[str, str]:
     """Formats of the head and of the embedding table."""
     base = GGUF[name]
-    if name == "iq2_xs":
+    if name in TINY:
         return "q5_k", "q2_k"
+    if name in SMALLER or name == "iq3_xxs":
+        return "q5_k", "iq3_s"
     return ("q8_0" if base == "q8_0" else "q6_k"), base
 
 
@@ -130,7 +154,9 @@ def _format(name: str, role: str, layer: int, layers: int, shared: int, experts:
         case "v":
             return _value(name, layer, layers, many, eight)
         case "k" if eight:
-            return "q4_k" if name == "iq2_xs" else "q8_0"
+            return "q4_k" if name in TINY | SMALLER else "q8_0"
+        case "q" | "k" if name in ("iq3_xxs", "iq3_xs"):
+            return "iq2_s" if name == "iq3_xxs" else "iq3_xxs"
         case "o":
             if eight:
                 return (
@@ -138,6 +164,10 @@ def _format(name: str, role: str, layer: int, layers: int, shared: int, experts:
                     if name in ("q4_0", "q4_1", "q5_0", "q5_1", "q5_k_s", "q5_k_m", "q6_k", "q8_0")
                     else "q5_k"
                 )
+            if name in SMALLER or name == "iq3_xxs":
+                return "iq3_s"
+            if name in ("iq1_s", "iq1_m"):
+                return "iq2_xxs"
             return {"q2_k": "q3_k", "q3_k_m": "q4_k", "q3_k_l": "q5_k", "iq3_m": "q4_k"}.get(name, base)
         case "qkv":
             return {
@@ -154,8 +184,10 @@ def _format(name: str, role: str, layer: int, layers: int, shared: int, experts:
 
 def _value(name: str, layer: int, layers: int, many: bool, eight: bool) -> str:
     found = GGUF[name]
-    if name == "iq2_xs":
-        return "q4_k" if many or eight else "q2_k"
+    if name in TINY | SMALLER:
+        return "q4_k" if many or eight else "iq3_s" if name in SMALLER else "q2_k"
+    if name == "iq3_xxs":
+        found = "q4_k" if many else "iq3_s"
     if name == "q2_k":
         found = "q4_k" if many else "q3_k"
     elif name == "q3_k_m":
@@ -188,8 +220,10 @@ def _down(name: str, layer: int, layers: int, eight: bool) -> str:
             return "q5_k"
         case "iq3_m" if early or (eight and _better(layer, layers)):
             return "q4_k"
-        case "iq2_xs" if early:
-            return "q2_k"
+        case _ if early and name in TINY | SMALLER:
+            return "iq3_s" if name in SMALLER else "q2_k"
+        case "iq3_xxs" if early:
+            return "q4_k"
         case "q4_0" | "q5_0" if early:
             return "q4_1" if name == "q4_0" else "q5_1"
     return GGUF[name]

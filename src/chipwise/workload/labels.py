@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 
 from chipwise.errors import UnknownNameError
-from chipwise.workload.formats import FORMATS
+from chipwise.workload.formats import FORMATS, Format, mixed
 from chipwise.workload.gguf import GGUF, gguf
 from chipwise.workload.model import Model, MoE
-from chipwise.workload.precision import LARGE, Precision, uniform
+from chipwise.workload.precision import LARGE, Precision, TensorClass, uniform
 
 __all__ = ["LABELS", "format_name", "parse_precision"]
 
@@ -34,6 +35,15 @@ LABELS: Mapping[str, str] = {
     "nf4": "4-bit table of bitsandbytes, 16-bit activations",
     "nf4_double": "the same with its maxima in 8 bit",
     **dict.fromkeys(GGUF, "a mix of block formats of llama.cpp (GGUF)"),
+    **{
+        f"mlx_{bits}bit": f"{bits}-bit integers in groups of 64 (MLX), tables too"
+        for bits in (2, 3, 4, 5, 6, 8)
+    },
+    **{
+        f"exl{kind}_{bits}": f"{bits} bits per weight (EXL{kind}), or as in exl{kind}-4.25"
+        for kind in (2, 3)
+        for bits in (3, 4, 6)
+    },
 }
 """Every label and what it means."""
 
@@ -69,13 +79,46 @@ SAME = {
     "w4a16_mxfp4": "mxfp4_weights",
     "bnb_4bit": "nf4",
     "qlora": "nf4_double",
+    **{f"{bits}bit": f"mlx_{bits}bit" for bits in (2, 3, 4, 5, 6, 8)},
+    # Unsloth's dynamic files: which matrix gets what differs by model; sizes are those of these mixes within a tenth
+    **{
+        f"{ud}{mix}_xl": same
+        for ud in ("", "ud_")
+        for mix, same in {
+            "q2_k": "q2_k",
+            "q3_k": "q3_k_m",
+            "q4_k": "q4_k_m",
+            "q5_k": "q5_k_m",
+            "q6_k": "q6_k",
+            "q8_k": "q8_0",
+        }.items()
+    },
+    **{f"ud_{mix}": mix for mix in ("iq1_s", "iq1_m", "iq2_xxs", "iq2_m", "iq3_xxs", "iq4_xs")},
+    **{f"q{bits}_k": f"q{bits}_k_m" for bits in (3, 4, 5)},
 }
+
+GROUP_BITS = 0.5  # of a weight: MLX keeps a 16-bit scale and a 16-bit offset for every 64
+EXL_HEAD = 6.0  # bits of the head, unless a file says otherwise (exllamav2, convert.py -hb)
 
 
 def format_name(text: str) -> str:
     """The name of a format by any of its spellings; a text that is none is given back."""
     label = "_".join(text.strip().lower().replace("-", "_").replace(".", "_").split())
     return SAME.get(label, label)
+
+
+def _runtime_file(label: str) -> Precision | None:
+    """Files of MLX and ExLlama: mean bits of large matrices, and of the tables that they store so too."""
+    base, exl = FORMATS["fp16"], re.fullmatch(r"exl([23])_(\d(?:_\d+)?)", label)
+    if exl:
+        inner, head = (mixed(f"exl{exl[1]}", bits) for bits in (float(exl[2].replace("_", ".")), EXL_HEAD))
+        weights: dict[TensorClass, Format] = {**dict.fromkeys(LARGE, inner), "head": head}
+    elif label in LABELS and label.startswith("mlx_"):
+        stored = mixed(label, float(label[4]) + GROUP_BITS)
+        weights = dict.fromkeys((*LARGE, "embedding", "head"), stored)
+    else:
+        return None
+    return Precision(label, base, weights, dict.fromkeys(weights, base))
 
 
 def parse_precision(text: str, model: Model) -> Precision:
@@ -88,6 +131,9 @@ def parse_precision(text: str, model: Model) -> Precision:
     label = format_name(text)
     if label == model.precision.name.lower():
         return model.precision
+    own_file = _runtime_file(label)
+    if own_file is not None:
+        return own_file
     if label not in LABELS:
         raise UnknownNameError("precision", text, [*LABELS, *SAME], "as in fp8, int4, q8_0 or q4_k_m")
     if label in GGUF:

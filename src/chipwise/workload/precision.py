@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal, get_args
 
-from chipwise.workload.formats import FORMATS, Format, get_format, unscaled
+from chipwise.workload.formats import CACHES, FORMATS, Format, get_cache, get_format, unscaled
 
 __all__ = ["KEPT_WIDE", "LARGE", "Precision", "TensorClass", "uniform"]
 
@@ -53,7 +53,8 @@ class Precision:
 
     def with_kv(self, name: str) -> Precision:
         """The same with another cache format. Raises `UnknownNameError`."""
-        return replace(self, kv=unscaled(get_format(name)))
+        stored = get_cache(name)
+        return replace(self, kv=stored if name in CACHES else unscaled(stored))
 
     def without(self, classes: Iterable[TensorClass]) -> Precision:
         """The same with some classes left in the base format."""

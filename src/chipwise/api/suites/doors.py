@@ -10,6 +10,7 @@ from pathlib import Path
 from chipwise.api.suites.counted import KV_CACHE, MODEL_PARAMS, SYSTOLIC
 from chipwise.api.suites.energy import ENERGY
 from chipwise.api.suites.kernels import KERNELS
+from chipwise.api.suites.local import LOCAL_SPEEDS
 from chipwise.api.suites.mlperf_folds import MLPERF
 from chipwise.api.suites.published import PUBLISHED
 from chipwise.api.suites.serving import SERVING
@@ -35,6 +36,7 @@ SUITES: Mapping[str, Suite] = {
         PUBLISHED,
         SERVING,
         TOKEN_SPEEDS,
+        LOCAL_SPEEDS,
         TRAINING,
         MLPERF_TRAINING,
         ENERGY,
@@ -42,7 +44,7 @@ SUITES: Mapping[str, Suite] = {
 }
 
 VALIDATIONS: tuple[str, ...] = (
-    "serving", "published", "mlperf", "training", "mlperf_training", "token_speeds", "kernels", "systolic",
+    "serving", "published", "mlperf", "training", "mlperf_training", "token_speeds", "local", "kernels", "systolic",
     "model_params", "kv_cache", "energy",
 )  # fmt: skip
 """Suites that can be validated."""

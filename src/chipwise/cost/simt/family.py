@@ -19,14 +19,11 @@ from chipwise.cost.run import AMONG, Run
 from chipwise.cost.simt.decode import DecodeParameters, decode_attention
 from chipwise.cost.simt.experts import ExpertParameters, experts
 from chipwise.cost.simt.gemm import GemmParameters, Operands, gemm
-from chipwise.cost.simt.own import OwnKernels
 from chipwise.cost.simt.pointwise import PointwiseParameters, pointwise
 from chipwise.cost.simt.prompt import PromptParameters, prompt_attention
 from chipwise.cost.simt.quantise import QuantiseParameters, quantise
 from chipwise.cost.simt.rates import Rates
 from chipwise.cost.simt.routing import Routing, spread
-from chipwise.cost.simt.tiles import MANY_ROWS, TILES
-from chipwise.cost.simt.vector import VectorParameters, few_rows
 from chipwise.units import Real
 from chipwise.workload.moe import distinct_experts
 from chipwise.workload.op import Op, decodes
@@ -72,8 +69,7 @@ class SimtParameters:
     (data type, type of the cache, ...), a number or one per chip; `rest` prices what has no formula of its own.
     `launch_s` is what a kernel costs beyond its work among others, in a captured graph or in a queue; None:
     operators run on their own, as benchmarks time them, with the time to the first block and from the last one
-    that neighbours hide. `vector`: the runtime multiplies few rows on the vector lanes. `own`: it multiplies many
-    rows with kernels of its own. `sustained`: by type of products, the energy of an operation where units multiply for
+    that neighbours hide. `sustained`: by type of products, the energy of an operation where units multiply for
     minutes on end over that of short timings, which run on charge and on cool chips; `decoding` are the rows of the
     pass that decode: they tell bursts of prompts from that (`_energy`). `latent_layer_s` passes between the kernels of
     a layer with latent attention that decodes: small kernels that other software fuses, started one by one.
@@ -82,8 +78,6 @@ class SimtParameters:
     find: Callable[[str, Labels], Values]
     rest: Efficiency
     launch_s: Real | None = None
-    vector: VectorParameters | None = None
-    own: OwnKernels | None = None
     sustained: Mapping[str, float] = field(default_factory=dict)
     decoding: Real = 0.0
     latent_layer_s: Real = 0.0
@@ -104,8 +98,7 @@ class SimtParameters:
         layer_s = self.latent_layer_s
         if isinstance(layer_s, np.ndarray) and layer_s.ndim:
             layer_s = layer_s[index]
-        own = self.own and self.own.take(index)
-        return replace(self, find=find, launch_s=launch_s, latent_layer_s=layer_s, own=own)
+        return replace(self, find=find, launch_s=launch_s, latent_layer_s=layer_s)
 
     def beside(self, decoding: Real) -> SimtParameters:
         """The same for the operators of a pass in which so many rows decode."""
@@ -202,14 +195,11 @@ def _gemm(op: Op, device: Device, p: SimtParameters, run: Run) -> Cost:
         split_limit=16.0 if label in ("b16", "fp32") else 1.0,
     )
     rates = Rates.at(device, device.matrix[op.compute])
-    found = _own(op, device, p, p.pick(GemmParameters, group_of(op), dtype=label))
+    found = p.pick(GemmParameters, group_of(op), dtype=label)
     if op.compute in p.sustained:
         energy = _energy(p.sustained[op.compute], p.decoding, operands.weight, rates)
         found = replace(found, joule_per_flop=energy * found.joule_per_flop)
-    # kernels that unpack weights are no faster for fewer rows: published speeds of 8 and 16 rows
-    sizes = MANY_ROWS if p.own else TILES
-    tiles = gemm(d["m"], d["n"], d["k"], operands, rates, found, batch=d["batch"], sizes=sizes)
-    return few_rows(tiles, d["m"], weights, op, device, p.vector) if p.vector else tiles
+    return gemm(d["m"], d["n"], d["k"], operands, rates, found, batch=d["batch"])
 
 
 def _energy(sustained: float, decoding: Real, weight: Real, rates: Rates) -> Real:
@@ -238,7 +228,7 @@ def _experts(op: Op, device: Device, p: SimtParameters, run: Run) -> Cost:
         hit = np.maximum(distinct_experts(d["tokens"], d["experts"], d["top_k"]) * share, 1e-9)
         routing = Routing(hit, d["tokens"] * d["top_k"] / d.get("ranks", 1.0 / share))
     each = d["matrices"] * d["hidden"] * d["inner"]
-    tiles = experts(
+    return experts(
         routing,
         d.get("entering", d["tokens"]),
         d["hidden"],
@@ -247,16 +237,10 @@ def _experts(op: Op, device: Device, p: SimtParameters, run: Run) -> Cost:
         op.weight_bytes / (hit * each),
         ACTIVATION_BYTES.get(label, 1.0),
         Rates.at(device, device.matrix[op.compute]),
-        _own(op, device, p, found),
+        found,
         gated=np.asarray(d["matrices"]) - 2.0,
         resident=run.hot,
     )
-    return few_rows(tiles, d["tokens"], hit * each, op, device, p.vector) if p.vector else tiles
-
-
-def _own(op: Op, device: Device, p: SimtParameters, found: Any) -> Any:
-    """The numbers of a product in a library, with the share that the runtime's own kernels reach instead."""
-    return replace(found, compute_share=p.own.share(op, device, found.compute_share)) if p.own else found
 
 
 def _attention(op: Op, device: Device, p: SimtParameters, run: Run) -> Cost:

@@ -1,0 +1,111 @@
+"""The numbers of local runtimes' own kernels: what is fitted to published local speeds, and the model made of it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from chipwise.calibrate.effects import Effects, Group, Level, Quantity
+from chipwise.catalog.chip import Chip
+from chipwise.catalog.rounds import month_of
+from chipwise.catalog.runtime import Policies, Runtime
+from chipwise.cost.local import LocalModel, LocalNumbers
+
+__all__ = ["LOCAL", "local_labels", "local_model"]
+
+# Where llama-bench of Llama 2 7B Q4_0, 512 tokens, told more than a prior before this fit, as quoted by others
+# (ggml-org/llama.cpp discussions 15021 ROCm and 10879 Vulkan): 0.07 of the 8-bit peak of MI300X, 0.04 of Arc's.
+_KNOWN = {"hip+cdna3": math.log(0.07 / 0.25), "vulkan+xe2": math.log(0.04 / 0.15)}
+_VENDORS = {"intel": math.log(0.15 / 0.25)}  # assumed: SYCL's kernels leave more of Arc's matrix units idle
+_BACKEND = Level(("backend",), 0.3)
+_DIE = Level(("backend", "generation"), 0.3)
+_GENERATION = Level(("generation",), 0.25)
+
+LOCAL = Group(
+    "local",
+    # priors: round figures of ggml's and MLX's published benchmarks; softmax: an exponent is a few instructions of
+    # lanes that do a thirtieth of the matrix unit's operations
+    {
+        "stream": Quantity(
+            0.85, 0.1, "share of bandwidth, weights", (Level(("generation",), 0.1),), 0.05, 1.0
+        ),
+        "cache": Quantity(0.7, 0.2, "share of bandwidth, keys and values", (), 0.05, 1.0),
+        "kernel_s": Quantity(
+            4e-6,
+            0.4,
+            "s from one kernel to the next",
+            (_BACKEND, _GENERATION, Level(("runtime",), 0.3), Level(("era",), 0.3)),
+            1e-8,
+            1e-3,
+        ),
+        "lanes": Quantity(
+            0.35,
+            0.4,
+            "share of the vector peak, few rows",
+            (Level(("backend",), 0.4), _GENERATION),
+            1e-3,
+            1.0,
+        ),
+        "packed": Quantity(
+            0.25,
+            0.5,
+            "share of the 8-bit peak, packed weights",
+            (
+                Level(("vendor",), 0.5, _VENDORS),
+                Level(("backend", "generation"), 0.4, _KNOWN),
+                Level(("chip",), 0.2),
+            ),
+            1e-3,
+            1.0,
+        ),
+        "half": Quantity(0.45, 0.3, "share of the 16-bit peak, 16-bit weights", (_DIE,), 1e-2, 1.0),
+        "rows": Quantity(64.0, 0.7, "rows at which a product runs at half of its rate", (), 1.0, 2e3),
+        "attention": Quantity(
+            0.2, 0.5, "share of the 16-bit peak, attention of prompts", (_BACKEND,), 5e-3, 1.0
+        ),
+        "softmax": Quantity(300.0, 0.7, "operations of the matrix unit per score", (), 1.0, 1e4),
+        "pipelined": Quantity(0.6, 0.5, "share of what stages could save", (), 0.01, 1.0),
+    },
+    "published local speeds, llama.cpp, MLX and others (2023 to 2026); fitted (2026-11)",
+)
+"""What kernels of local runtimes reach, shared over backends (cuda, metal, vulkan, hip, cpu), vendors and generations,
+with an era of software: before captured graphs the host started every kernel. A part without rows keeps what its
+relatives have."""
+
+GRAPHS_SINCE = "2024-07"
+"""Month from which releases of llama.cpp capture graphs and fuse small kernels (CUDA graphs: ggml-org/llama.cpp pull
+request 6766, merged 2024-05-08)."""
+
+
+def local_labels(
+    runtime: Runtime, backend: str, chips: Sequence[Chip], software: str = ""
+) -> dict[str, NDArray[np.str_]]:
+    """What fitted numbers tell chips apart by; "" as `backend` is the default of each chip, as `software`, the date of
+    the runtime, the newest."""
+    month = month_of(software)
+    era = "eager" if "" < month < GRAPHS_SINCE else ""
+    found = {
+        "chip": [c.software_id for c in chips],
+        "vendor": [c.software_vendor for c in chips],
+        "generation": [c.generation for c in chips],
+        "backend": [backend or next(iter(runtime.backends_on(c)), "") for c in chips],
+        "runtime": [runtime.id] * len(chips),
+        "era": [era] * len(chips),
+    }
+    return {name: np.array(values) for name, values in found.items()}
+
+
+def local_model(
+    effects: Effects, runtime: Runtime, chips: Sequence[Chip], policies: Policies | None, software: str = ""
+) -> LocalModel:
+    """Kernels of a runtime on some chips under its policies, by default its own on each of them."""
+    backend = policies.backend if policies else ""
+    values = effects.values(local_labels(runtime, backend, chips, software))
+    each = np.ones(len(chips))
+    numbers = LocalNumbers(**{name: value * each for name, value in values.items()})
+    known = policies or runtime.policies
+    micro = min(known.micro_batch_tokens or known.max_batched_tokens, known.max_batched_tokens)
+    return LocalModel(numbers, float(micro))

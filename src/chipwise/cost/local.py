@@ -1,0 +1,209 @@
+"""Kernels of local runtimes (llama.cpp, MLX, ExLlama, ...), on GPUs and CPUs alike.
+
+They keep weights packed and bring kernels of their own: few rows are multiplied on the vector lanes at the speed at
+which weights stream in; a prompt goes through the model in micro-batches, each of which multiplies on the matrix unit,
+where there is one, and reads all weights anew. What such kernels reach is much the same from chip to chip of a
+generation, so that a handful of shares says it (`LocalNumbers`), fitted to published speeds (suite `local`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+
+import numpy as np
+
+from chipwise.cost.cost import Cost, soft_maximum
+from chipwise.cost.device import Device
+from chipwise.units import Array, Real
+from chipwise.workload.moe import distinct_experts
+from chipwise.workload.op import Op
+
+__all__ = ["LocalModel", "LocalNumbers", "Work", "local_time"]
+
+WIDE = frozenset(("bf16", "fp16", "fp32", ""))
+UNPACK = 3.0  # operations that turn a packed weight into a number: shift, mask, scale
+COLUMNS = (
+    8.0  # rows for which a matrix-vector kernel unpacks a weight once (MMVQ_MAX_BATCH_SIZE of ggml-cuda)
+)
+SOFTNESS = 3.0  # of memory against arithmetic, as elsewhere
+
+
+@dataclass(frozen=True, slots=True)
+class LocalNumbers:
+    """Fitted numbers; each a number or an array.
+
+    | field | unit | meaning |
+    |---|---|---|
+    | stream | of bandwidth | streaming weights |
+    | cache | of bandwidth | streaming keys and values |
+    | kernel_s | s | from one kernel to the next |
+    | lanes | of the vector peak | products of few rows, weights unpacked on the way |
+    | packed | of the 8-bit integer peak, or of what stands in for it | products of a full micro-batch, packed weights |
+    | half | of the 16-bit peak, or half of the 8-bit one | the same of 16-bit weights |
+    | rows | rows | of an expert, or of a short prompt, at which a product runs at half of its rate |
+    | attention | of the 16-bit peak | scores and weighted sums of prompts |
+    | softmax | operations | of the matrix unit, in whose time the exponent of one score is taken |
+    | pipelined | 0..1 | of what stages of a pipeline can save by working on several micro-batches at a time |
+    """
+
+    stream: Real
+    cache: Real
+    kernel_s: Real
+    lanes: Real
+    packed: Real
+    half: Real
+    rows: Real
+    attention: Real
+    softmax: Real
+    pipelined: Real
+
+
+@dataclass(frozen=True)
+class LocalModel:
+    """What `local_time` needs beside a device: the numbers, how many tokens a prompt is worked off at a time, and
+    how many stages a pipeline has."""
+
+    numbers: LocalNumbers
+    micro_batch: Real
+    stages: Real = 1.0
+
+    def take(self, index: np.ndarray) -> LocalModel:
+        """Of several chips: those at `index`, any shape."""
+
+        def picked(value: Real) -> Real:
+            column = np.asarray(value)
+            return column[index] if column.ndim else float(column)
+
+        numbers = LocalNumbers(
+            **{f.name: picked(getattr(self.numbers, f.name)) for f in fields(LocalNumbers)}
+        )
+        return replace(self, numbers=numbers, micro_batch=picked(self.micro_batch))
+
+    def staged(self, stages: Real) -> LocalModel:
+        """The same on a pipeline of so many stages."""
+        return replace(self, stages=stages)
+
+
+@dataclass(frozen=True)
+class Work:
+    """One operator of one pass on one device, as kernels of local runtimes see it; numbers or arrays.
+
+    | field | unit | meaning |
+    |---|---|---|
+    | flops | operations | of all micro-batches, as are bytes and launches |
+    | weights | count | weights that are unpacked, once for every `COLUMNS` rows |
+    | scores | count | exponents of attention |
+    | streamed, cached | B | weights and activations; keys and values |
+    | launches | kernels | |
+    | rows | rows | that one matrix of weights multiplies in a micro-batch |
+    | full | rows | of a full micro-batch: there products reach their share |
+    | peak | operations/s | of the matrix unit; `vector` of the lanes; `ceiling`: of the type of the operator |
+    | kind | | 0: packed weights, 1: 16-bit weights, 2: attention, 3: all other work, on the lanes |
+    | saved | 0..1 | of the time, that a pipeline of stages could save |
+    """
+
+    flops: Real
+    weights: Real
+    scores: Real
+    streamed: Real
+    cached: Real
+    launches: Real
+    rows: Real
+    full: Real
+    peak: Real
+    vector: Real
+    ceiling: Real
+    bandwidth: Real
+    kind: Real
+    saved: Real
+
+    @classmethod
+    def of(cls, op: Op, device: Device, micro_batch: Real, stages: Real = 1.0) -> Work:
+        """Of an operator whose rows are cut into micro-batches.
+
+        The weights are read once for each of u = rows / micro-batch of them; stages that work on u micro-batches in
+        turn need (stages + u - 1) / (stages u) of the time of one after the other. Keys and values are read once for
+        each micro-batch too, half of those of the prompt itself.
+        """
+        d = op.dims
+        tokens = d["tokens"] if op.kind == "experts" else d.get("m", d.get("q", 1.0))
+        micro = np.minimum(tokens, micro_batch)
+        passes = np.maximum(tokens / micro, 1.0)
+        vector = device.vector_flops_per_s
+        rows, weights, streamed, peak, kind = micro, 0.0 * tokens, op.weight_bytes, device.matrix["fp16"], 3.0
+        if op.kind == "experts":
+            hit, every = (distinct_experts(t, d["experts"], d["top_k"]) for t in (micro, tokens))
+            rows = micro * d["top_k"] / hit
+            streamed = op.weight_bytes * hit / every
+            weights = hit * d["local_experts"] / d["experts"] * d["matrices"] * d["hidden"] * d["inner"]
+        elif op.kind == "gemm":
+            weights = d["batch"] * d["n"] * d["k"]
+        if op.kind in ("gemm", "experts"):
+            kind = 1.0 if op.weight in WIDE else 0.0
+            half = np.maximum(device.matrix["fp16"], device.matrix["int8"] / 2.0)
+            peak = half if op.weight in WIDE else device.matrix["int8"]
+            if device.family == "cpu" and op.weight not in WIDE:
+                vector = np.maximum(vector, device.matrix["int8"])  # packed weights take 8-bit dot products
+        elif op.kind == "attention":
+            kind = 2.0
+        return cls(
+            flops=op.flops,
+            weights=weights * passes * (1.0 - kind) if kind < 2.0 else 0.0 * tokens,
+            scores=op.flops / (2.0 * (d["head_dim"] + d["value_dim"])) if kind == 2.0 else 0.0 * tokens,
+            streamed=streamed * passes + op.activation_bytes,
+            cached=op.kv_bytes * (1.0 + (passes - 1.0) / 2.0),
+            launches=0.0 * tokens if op.name == "rope" else op.launches * passes,
+            rows=rows,
+            full=micro_batch,
+            peak=peak,
+            vector=vector,
+            ceiling=vector if op.compute == "vector" else np.maximum(device.matrix[op.compute], 1.0),
+            bandwidth=device.memory_bytes_per_s,
+            kind=kind,
+            saved=1.0 - (stages + passes - 1.0) / (stages * passes),
+        )
+
+    @classmethod
+    def join(cls, many: Sequence[Work]) -> Work:
+        """Works one after the other, every figure a column; the figures of each are numbers or columns alike."""
+
+        def column(name: str) -> Array:
+            of_each = (np.ravel(np.asarray(getattr(w, name), dtype=float)) for w in many)
+            return np.concatenate([np.broadcast_to(c, (n,)) for c, n in zip(of_each, sizes, strict=True)])
+
+        names = [f.name for f in fields(cls)]
+        sizes = [max(np.size(getattr(w, name)) for name in names) for w in many]
+
+        return cls(**{name: column(name) for name in names})
+
+    def take(self, index: np.ndarray) -> Work:
+        """Of columns: those at `index`."""
+        return Work(**{f.name: getattr(self, f.name)[index] for f in fields(self)})
+
+    def seconds(self, p: LocalNumbers) -> Cost:
+        """t = launches kernel_s + the faster of two kinds of kernels, less what a pipeline saves:
+
+        lanes: <(flops + 3 weights ceil(rows / 8)) / (lanes x vector peak), bytes>
+        tiles: <(flops + softmax scores) (1 + h / rows) / (1 + h / full) / (share x peak), bytes>, h the numbers' `rows`
+
+        No rate is above the peak of the operator's type, which sets the roofline that is shown.
+        bytes: weights and activations over stream x bandwidth, keys and values over cache x bandwidth.
+        """
+        share = np.where(self.kind == 0.0, p.packed, np.where(self.kind == 1.0, p.half, p.attention))
+        stretch = (1.0 + p.rows / self.rows) / (1.0 + p.rows / self.full)
+        unpack = UNPACK * self.weights * np.ceil(self.rows / COLUMNS)
+        lanes_s = (self.flops + unpack) / np.minimum(p.lanes * self.vector, self.ceiling)
+        tiles_s = (
+            (self.flops + p.softmax * self.scores) * stretch / np.minimum(share * self.peak, self.ceiling)
+        )
+        compute_s = np.where(self.kind == 3.0, lanes_s, np.minimum(lanes_s, tiles_s))
+        memory_s = (self.streamed / p.stream + self.cached / p.cache) / self.bandwidth
+        body = soft_maximum({"compute": compute_s, "memory": memory_s}, SOFTNESS)
+        whole = body + Cost({"launch": self.launches * p.kernel_s})
+        return whole * np.asarray(1.0 - p.pipelined * self.saved)
+
+
+def local_time(op: Op, device: Device, model: LocalModel) -> Cost:
+    """Seconds of one operator under a local runtime; see `Work`. Broadcasts over shapes, device and numbers."""
+    return Work.of(op, device, model.micro_batch, model.stages).seconds(model.numbers)
