@@ -127,6 +127,10 @@ def systolic_time(
         arrays_s = cycles / (pace_hz(device, arrays, op.compute) * p.compute_share)
         # scans do their recurrence without large products: their FLOPs are a floor
         arrays_s = np.maximum(arrays_s, op.flops / (device.matrix[op.compute] * p.compute_share))
+        if op.kind == "conv":
+            # filters of few channels each would leave an array idle: the vector unit takes them
+            lanes = np.minimum(arrays.vector_ops_per_s, device.vector_flops_per_s)
+            arrays_s = np.minimum(arrays_s, op.flops / lanes)
     else:
         arrays_s = op.flops / np.minimum(arrays.vector_ops_per_s, device.vector_flops_per_s)
         onchip_s = p.passes * op.bytes / arrays.onchip_bytes_per_s
