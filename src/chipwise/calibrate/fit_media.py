@@ -1,7 +1,7 @@
 """What is fitted of pipelines: factors of the seconds of parts, what a host adds, and bytes beyond those of tensors.
 
-The parts come from operators that were priced (`predict.pipeline`); numbers are shared over runtimes and generations, so
-that a chip or software without rows keeps what its relatives have.
+The parts come from operators that were priced (`predict.pipeline`); numbers are shared over runtimes and generations,
+so that a chip or software without rows keeps what its relatives have.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ TIMES = Group(
             1.2,
             0.4,
             "factor of seconds: element-wise work that no product holds",
-            (_level("pace", spread=0.3, compiled=0.6, graph=0.6), _GENERATION, _level("phase", spread=0.3)),
+            (_level("pace", spread=0.5, host=2.0), _GENERATION, _level("phase", spread=0.3)),
         ),
         "epilogue": Quantity(
             1.2,
@@ -115,7 +115,7 @@ MEMORY = Group(
 """Bytes beyond those that tensors have. Tables differ in what they call the peak: torch's own counter leaves out the
 context, which the driver shows."""
 
-WORTH = 2.0
+WORTH = 0.2
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,8 @@ class MediaRuntime:
 
     `pace`: a host starts kernels one by one, or fewer that were compiled, or a call is one graph. `folds`: element-wise
     work is written into the product before it. `fused_since`: the month since when attention does not write its scores
-    to memory ("" never, "0" always). `tf32_conv`: fp32 convolutions run in TF32 unasked. `releases`: months of versions.
+    to memory ("" never, "0" always). `tf32_conv`: fp32 convolutions run in TF32 unasked. `releases`: months of
+    versions.
     """
 
     id: str
@@ -47,8 +48,8 @@ class MediaRuntime:
         return chip.software_vendor in self.vendors and chip.family in self.families
 
     def month(self, software: str) -> str:
-        """The month of the software as it is said: a date, or a version of the tool that it comes with; "" where neither
-        is told."""
+        """The month of the software as it is said: a date, or a version of the tool that it comes with; "" where
+        neither is told."""
         version = VERSION.search(software)
         if version and version[1] in self.releases:
             return self.releases[version[1]]

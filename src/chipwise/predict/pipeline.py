@@ -1,8 +1,12 @@
 """What a pipeline takes on devices: every stage's operators priced, spread over devices, started by a host.
 
-A stage is priced by parts (products, convolutions, attention, element-wise work, exchanges), so that a runtime's numbers
-are factors of parts: t_call = <sum over parts of factor x seconds, launches x host_s>, t = request_s + sum over stages of
-calls x (t_call + call_s). The host runs ahead of the device and is seen only where it is the slower of the two.
+A stage is priced by parts (products, convolutions, attention, element-wise work, exchanges), so that a runtime's
+numbers are factors of parts:
+
+    t_call = <sum over parts of factor x seconds, launches x host_s>
+    t = request_s + sum over stages of calls x (t_call + call_s)
+
+The host runs ahead of the device and is seen only where it is the slower of the two.
 """
 
 from __future__ import annotations
@@ -36,6 +40,7 @@ Offload = Literal["none", "model", "sequential"]
 HIDES = (
     4.0  # softness of device against host: queues are deep, a call is rarely bound by one of them throughout
 )
+STATES = "state_bytes"  # setting of a training step: gradients and states of the optimizer
 OPTIMIZER = "optimizer"  # works on parameters, of which every device has all
 OVERLAPPED = 0.5  # of a training step: the backward pass, behind which gradients are summed
 COPY_SHARE = 0.4  # of the host's link that copies of pageable memory reach: chosen
@@ -150,13 +155,13 @@ def stage_times(
 ) -> tuple[StageTimes, ...]:
     """Every stage of a pipeline on its devices.
 
-    The stages that are called most often (a denoiser) are spread over all devices, others only over samples, as servers
+    Stages that are called more than once (a denoiser) are spread over all devices, others only over samples, as servers
     of diffusion models do. Weights that are offloaded are copied once a request, or once a call.
     """
-    most = max((stage.calls for stage in pipeline.stages), default=1.0)
+    repeated = _repeated(pipeline)
     found = []
     for stage in pipeline.stages:
-        own = spread if stage.calls == most else Spread(dp=spread.dp)
+        own = spread if stage.calls >= repeated else Spread(dp=spread.dp)
         ops = [(n, _wide(op, hardware)) for n, op in stage.ops]
         parts = _parts(ops, hardware, own)
         exposed = _exchanged(pipeline, stage, parts, hardware, own)
@@ -170,6 +175,11 @@ def stage_times(
 
 
 Counted = tuple[float, Op]
+
+
+def _repeated(pipeline: Pipeline) -> float:
+    """Calls from which a stage is one that devices share: 2, or 1 where none is called again."""
+    return 2.0 if any(stage.calls >= 2.0 for stage in pipeline.stages) else 1.0
 
 
 def _wide(op: Op, hardware: Hardware) -> Op:
@@ -331,7 +341,7 @@ def _exchanged(
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """Bytes of one device at the peak: weights, activations (of training with gradients and optimizer), and what the
+    """Bytes of one device at the peak: weights (of training with gradients and optimizer), activations, and what the
     runtime keeps."""
 
     weights: float
@@ -349,19 +359,20 @@ def account(
 ) -> Account:
     """Bytes of the tensors of one device.
 
-    Weights of all stages (offloaded: of the one at work; layer by layer: none to speak of; `aside`: names of stages that
-    the host keeps), in parts under tensor parallelism, layers dealt out, or sharding; activations of the hungriest stage.
+    Weights of all stages (offloaded: of the one at work; layer by layer: none to speak of; `aside`: names of stages
+    that the host keeps), in parts under tensor parallelism, layers dealt out, or sharding; activations of the
+    hungriest stage.
     """
-    most = max((stage.calls for stage in pipeline.stages), default=1.0)
+    repeated = _repeated(pipeline)
     held, alive = [], []
     for stage in pipeline.stages:
-        main = stage.calls == most
+        main = stage.calls >= repeated
         shards = (spread.devices if spread.fsdp else spread.tp * spread.pipefusion) if main else 1
         held.append(0.0 if stage.name in aside else stage.weight_bytes / shards)
         rows = spread.dp * (spread.cfg * spread.sequence if main else 1)
         alive.append(stage.activation_bytes / rows)
     if offload == "none":
-        return Account(sum(held), max(alive, default=0.0))
+        return Account(sum(held) + pipeline.settings.get(STATES, 0.0), max(alive, default=0.0))
     # what works is beside its own activations alone
     both = [(h if offload == "model" else 0.0, a) for h, a in zip(held, alive, strict=True)]
     return Account(*max(both, key=sum, default=(0.0, 0.0)))

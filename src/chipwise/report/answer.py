@@ -203,6 +203,7 @@ KINDS: Mapping[str, Kind] = {
     "ExplainReport": ("plans", _plan_charts),
     "PlanReport": ("plans", _plan_charts),
     "FitReport": ("fits", _fit_charts),
+    "MediaReport": ("plans", _no_charts),
     "TrainReport": ("plans", _train_charts),
     "KernelReport": ("kernels", _kernel_charts),
     "OperatorsReport": ("operators", _operators_charts),

@@ -229,9 +229,9 @@ def _convolution(op: Op, device: Device, p: SimtParameters, run: Run) -> Cost:
     """An implicit product, whose windows are gathered while tiles are filled, or, where groups are too narrow for
     tiles (depthwise filters), the vector lanes: whichever is faster.
 
-    The product m = images x outputs, n = filters, k = kernel x channels takes the numbers of `simt.gemm`, with the bytes
-    of the images themselves. On the lanes t = <flops / (LANES_SHARE x vector peak), bytes / (share x bandwidth)>. Ignores
-    Winograd and FFT kernels, and layouts that must be changed before tiles can be filled.
+    The product m = images x outputs, n = filters, k = kernel x channels takes the numbers of `simt.gemm`, with the
+    bytes of the images themselves. On the lanes t = <flops / (LANES_SHARE x vector peak), bytes / (share x bandwidth)>.
+    Ignores Winograd and FFT kernels, and layouts that must be changed before tiles can be filled.
     """
     tiles = _gemm(op, device, p, run)
     found = p.pick(GemmParameters, group_of(op), dtype=_fitted(op))
