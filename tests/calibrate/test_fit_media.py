@@ -5,7 +5,16 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from chipwise.calibrate.fit_media import MEMORY, TIMES, MediaFit, MediaRows, fit_media, media_labels, media_numbers, pace_of
+from chipwise.calibrate.fit_media import (
+    MEMORY,
+    TIMES,
+    MediaFit,
+    MediaRows,
+    fit_media,
+    media_labels,
+    media_numbers,
+    pace_of,
+)
 from chipwise.calibrate.parameters import Parameters
 from chipwise.cost.cost import Cost
 from chipwise.predict.pipeline import StageTimes, seconds

@@ -64,6 +64,7 @@ DEFAULT = "bf16"  # precision where none is said
 WIDE = ("fp32", "tf32")
 LAYOUT, ATTENTION = "memory_format", "attention"  # settings of the software, not of a family
 BY_COUNTS = "macs:"
+LOADED_BYTES = 2.0  # of a parameter of a checkpoint
 KERNELS = "any"  # the usual libraries, whose operators were timed
 COMFORTABLE = 0.9  # of the memory, up to which a plan is not tight
 COUNTS = (1, 2, 4, 8)  # devices of a replica that plans try
@@ -77,9 +78,9 @@ SHORT = 0.25  # of the memory, beyond which a request is refused: nearer, the es
 class Sampling:
     """What is asked of a model that generates no tokens, and how devices share it; None: the model's own default.
 
-    `resolution` is (width, height); `settings` are further sizes of a family, by name; `training` asks about one step of
-    an optimizer. `aside`: parts that the host computes. `software`: a date, or a version of what the runtime comes with ("": the newest). Targets of a plan:
-    `latency_s` of a request, `rate_per_s` of samples.
+    `resolution` is (width, height); `settings` are further sizes of a family, by name; `training` asks about one step
+    of an optimizer. `aside`: parts that the host computes. `software`: a date, or a version of what the runtime comes
+    with ("": the newest). Targets of a plan: `latency_s` of a request, `rate_per_s` of samples.
     """
 
     batch: int | None = None
@@ -171,7 +172,9 @@ class Place:
             raise UsageError(f"{chip.id}: its memory bandwidth or its peak is not published")
         costs = numbers.cost(chip.family, KERNELS, [chip]).take(np.zeros((), dtype=np.intp))
         host = chip.host.bytes_per_s if chip.host and chip.host.bytes_per_s else np.nan
-        hardware = Hardware(device, costs, numbers.overheads(chip.family, KERNELS), host, runtime.tf32_conv)
+        hardware = Hardware(
+            device, costs, numbers.overheads(chip.family, KERNELS), host, runtime.tf32_conv, runtime.folds
+        )
         return cls(chip, runtime, device, hardware, numbers)
 
     def pipeline(self, model: str, terms: Terms, asked: Sampling) -> Pipeline:
@@ -262,8 +265,8 @@ def fit(model: str, terms: Terms, asked: Sampling, chips: Sequence[str]) -> Medi
 def plan(model: str, terms: Terms, asked: Sampling, chips: Sequence[str], most: int) -> MediaReport:
     """The cheapest way to make samples on each chip that keeps the latency and carries the rate, cheapest chip first.
 
-    Tries batches, counts of devices up to `most` that share a guided step and a sequence, and keeping parts on the host.
-    Without a rate a plan is one replica, ranked by dollars per sample; without a price, by time. Raises
+    Tries batches, counts of devices up to `most` that share a guided step and a sequence, and keeping parts on the
+    host. Without a rate a plan is one replica, ranked by dollars per sample; without a price, by time. Raises
     `InfeasibleError` where nothing keeps the target.
     """
     numbers = terms.parameters or shipped_parameters()
@@ -339,8 +342,8 @@ def _chips(names: Sequence[str], terms: Terms) -> list[Chip]:
 
 @dataclass(frozen=True)
 class Work:
-    """A pipeline on the devices of `asked.spread` of one chip under a runtime, priced but for the runtime's own numbers:
-    seconds by stage and part, bytes of tensors, and the labels that those numbers go by."""
+    """A pipeline on the devices of `asked.spread` of one chip under a runtime, priced but for the runtime's own
+    numbers: seconds by stage and part, bytes of tensors, and the labels that those numbers go by."""
 
     pipeline: Pipeline
     chip: Chip
@@ -362,6 +365,10 @@ class Work:
         kept = replace(pipeline, stages=tuple(stage for stage in pipeline.stages if stage.name not in aside))
         stages = stage_times(kept, place.hardware, spread, offload=asked.offload)
         tensors = account(pipeline, spread, offload=asked.offload, aside=aside)
+        if place.runtime.narrows_loaded and (terms.precision or "").startswith(place.runtime.narrows_loaded):
+            # the weights arrive in 16 bits and are all there before the first is narrowed
+            loaded = max(tensors.weights, LOADED_BYTES * pipeline.parameters)
+            tensors = replace(tensors, weights=loaded, activations=max(tensors.total - loaded, 0.0))
         return cls(
             pipeline, place.chip, place.runtime, device, asked, terms.precision or DEFAULT, stages, tensors
         )

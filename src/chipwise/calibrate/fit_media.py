@@ -65,7 +65,7 @@ TIMES = Group(
                 _level("layout", spread=0.2, channels_last=0.8),
             ),
         ),
-        "attention": Quantity(1.1, 0.3, "factor of seconds: attention", (_GENERATION, _RUNTIME)),
+        "attention": Quantity(1.1, 0.3, "factor of seconds: attention", (_level("generation", spread=0.3), _RUNTIME)),
         "pointwise": Quantity(
             1.2,
             0.4,
@@ -104,7 +104,7 @@ MEMORY = Group(
             1.2,
             0.4,
             "factor of bytes: activations",
-            (_level("unit", spread=0.3), _level("phase", spread=0.3), _RUNTIME),
+            (_level("unit", spread=0.5), _level("phase", spread=0.3), _RUNTIME),
         ),
         "runtime_bytes": Quantity(
             6e8, 0.7, "bytes of a context and libraries", (_level("unit", spread=0.7), _RUNTIME), 1e6, 2e10
@@ -120,10 +120,10 @@ WORTH = 0.2
 
 @dataclass(frozen=True)
 class MediaRows:
-    """Measured requests [row]: `stages`, as `predict.pipeline.seconds` takes them with arrays over rows; seconds; or, of
-    rows of memory, bytes of weights and activations. Labels `runtime`, `pace`, `folds`, `generation`, `chip`, `dtype`,
-    `phase`, `unit`, `layout` of each. `whole`: 1 where a request was timed, 0 where one of its steps (None: all
-    requests); `weight` of each in a fit."""
+    """Measured requests [row]: `stages`, as `predict.pipeline.seconds` takes them with arrays over rows; seconds; or,
+    of rows of memory, bytes of weights and activations. Labels `runtime`, `pace`, `folds`, `generation`, `chip`,
+    `dtype`, `phase`, `unit`, `layout` of each. `whole`: 1 where a request was timed, 0 where one of its steps (None:
+    all requests); `weight` of each in a fit."""
 
     labels: Labels
     measured: Array

@@ -25,8 +25,8 @@ class MediaRuntime:
 
     `pace`: a host starts kernels one by one, or fewer that were compiled, or a call is one graph. `folds`: element-wise
     work is written into the product before it. `fused_since`: the month since when attention does not write its scores
-    to memory ("" never, "0" always). `tf32_conv`: fp32 convolutions run in TF32 unasked. `releases`: months of
-    versions.
+    to memory ("" never, "0" always). `tf32_conv`: fp32 convolutions run in TF32 unasked. `narrows_loaded`:
+    precisions that it makes of weights on the device. `releases`: months of versions.
     """
 
     id: str
@@ -38,6 +38,7 @@ class MediaRuntime:
     vendors: frozenset[str]
     families: frozenset[Family]
     also: tuple[str, ...]
+    narrows_loaded: tuple[str, ...]
     releases: Mapping[str, str]
     source: str
     date: str
@@ -78,6 +79,7 @@ def load_media_runtimes() -> Mapping[str, MediaRuntime]:
             frozenset(t["vendors"]),
             frozenset(t["families"]),
             tuple(t.get("also", ())),
+            tuple(t.get("narrows_loaded", ())),
             releases.get(t.get("version_of", ""), {}),
             t["source"],
             t["date"],

@@ -25,7 +25,8 @@ from chipwise.parallel.collective import Kind, exchange
 from chipwise.predict.exchange import device_network, exchange_numbers
 from chipwise.predict.overheads import Overheads
 from chipwise.units import Real
-from chipwise.workload.op import Op, decodes
+from chipwise.workload.formats import FORMATS
+from chipwise.workload.op import Op, decodes, pointwise
 from chipwise.workload.pipeline import Pipeline, Stage
 
 __all__ = [
@@ -43,6 +44,11 @@ HIDES = (
 STATES = "state_bytes"  # setting of a training step: gradients and states of the optimizer
 OPTIMIZER = "optimizer"  # works on parameters, of which every device has all
 OVERLAPPED = 0.5  # of a training step: the backward pass, behind which gradients are summed
+PACKED = 3.0  # kernels of an exchange: pack, send, unpack
+WIDE_BITS = 16.0
+# 16-bit reads and writes of an element that is converted operator by operator. Weights of a byte to 16 bits: a cast, a
+# product with the scale. Activations to 8 bits: largest value, division, clamp, cast (torchao without a compiler).
+WIDENING, NARROWING = 3.5, 8.0
 COPY_SHARE = 0.4  # of the host's link that copies of pageable memory reach: chosen
 
 
@@ -59,6 +65,7 @@ class Spread:
     | tp | tensors, as language models are cut |
     | pipefusion | layers, patches of the image following each other |
     | fsdp | 1: weights are kept in parts on all devices and gathered layer by layer |
+    | tables | 1: tables that are looked up are dealt out; rows go to the devices of their samples |
     """
 
     dp: int = 1
@@ -68,6 +75,7 @@ class Spread:
     tp: int = 1
     pipefusion: int = 1
     fsdp: int = 0
+    tables: int = 0
 
     @property
     def devices(self) -> int:
@@ -83,7 +91,7 @@ class Spread:
     def label(self) -> str:
         """As it is written: ulysses=4,cfg=2; "" on one device."""
         said = [(f.name, getattr(self, f.name)) for f in fields(self)]
-        return ",".join(f"{name}={n}" for name, n in said if n > (name != "fsdp"))
+        return ",".join(f"{name}={n}" for name, n in said if n > (name not in ("fsdp", "tables")))
 
 
 ONE = Spread()
@@ -92,13 +100,15 @@ ONE = Spread()
 @dataclass(frozen=True)
 class Hardware:
     """A device with the numbers of its kernels and exchanges; `host_bytes_per_s` is its link to the host. `tf32_conv`:
-    its software multiplies fp32 convolutions in TF32 where the chip has such units."""
+    its software multiplies fp32 convolutions in TF32 where the chip has such units. `folds`: it converts operands of
+    narrow products inside their kernels."""
 
     device: Device
     costs: CostParameters
     overheads: Overheads
     host_bytes_per_s: float = np.nan
     tf32_conv: bool = False
+    folds: bool = True
 
     def exchange_s(self, kind: Kind, num_bytes: Real, ranks: int) -> Real:
         """Seconds of one exchange."""
@@ -162,14 +172,14 @@ def stage_times(
     found = []
     for stage in pipeline.stages:
         own = spread if stage.calls >= repeated else Spread(dp=spread.dp)
-        ops = [(n, _wide(op, hardware)) for n, op in stage.ops]
+        ops = [made for n, op in stage.ops for made in _converted(n, op, hardware)]
         parts = _parts(ops, hardware, own)
         exposed = _exchanged(pipeline, stage, parts, hardware, own)
         copied = _copied(stage, hardware, offload)
         times: dict[MediaPart, Cost] = {part: cost for part, (cost, _) in parts.items()}
         times |= {"exchange": Cost({"network": exposed})} if exposed else {}
         times |= {"offload": Cost({"host": copied})} if copied else {}
-        launches = sum(n * op.launches for n, op in ops)
+        launches = sum(n * op.launches for n, op in ops) + _moves(ops, own)
         found.append(StageTimes(stage.name, stage.calls, times, float(launches)))
     return tuple(found)
 
@@ -177,15 +187,39 @@ def stage_times(
 Counted = tuple[float, Op]
 
 
+def _moves(ops: Sequence[Counted], s: Spread) -> float:
+    """Kernels that a host starts around exchanges of attention: tensors are packed, sent and unpacked."""
+    if s.sequence * s.tp == 1:
+        return 0.0
+    each = PACKED * (4.0 * (s.ulysses > 1) + 2.0 * (s.tp > 1) + 2.0 * (s.ring - 1))
+    return float(sum(n * each for n, op in ops if op.kind == "attention"))
+
+
 def _repeated(pipeline: Pipeline) -> float:
     """Calls from which a stage is one that devices share: 2, or 1 where none is called again."""
     return 2.0 if any(stage.calls >= 2.0 for stage in pipeline.stages) else 1.0
 
 
-def _wide(op: Op, hardware: Hardware) -> Op:
-    """An operator in the type that the software multiplies it in."""
-    tf32 = hardware.tf32_conv and op.kind == "conv" and op.compute == "fp32"
-    return replace(op, compute="tf32") if tf32 else op
+def _converted(n: float, op: Op, hardware: Hardware) -> list[Counted]:
+    """An operator in the type that the software multiplies it in, with the passes that convert its operands.
+
+    Software without folded kernels writes narrow weights out in 16 bits before every product, or scales and rounds
+    activations to a narrow type operator by operator.
+    """
+    if op.kind == "conv" and op.compute == "fp32" and hardware.tf32_conv:
+        return [(n, replace(op, compute="tf32"))]
+    if (
+        op.kind != "gemm"
+        or hardware.folds
+        or op.weight not in FORMATS
+        or FORMATS[op.weight].bits >= WIDE_BITS
+    ):
+        return [(n, op)]
+    d = op.dims
+    narrow = op.compute not in ("bf16", "fp16")
+    elements = d["batch"] * d["k"] * (d["m"] if narrow else d["n"])
+    work = pointwise(elements, NARROWING if narrow else WIDENING, name="convert")
+    return [(n, replace(work, launches=4.0)), (n, op)]
 
 
 def _part(op: Op) -> MediaPart:
@@ -331,7 +365,10 @@ def _exchanged(
     if s.fsdp:
         gathered_s = float(hardware.exchange_s("all_gather", stage.weight_bytes, s.devices))
         exposed += max(0.0, gathered_s - work_s)
-    if pipeline.trained and s.dp > 1:
+    looked = [(n, op) for n, op in stage.ops if op.kind == "lookup"] if s.tables else []
+    for n, op in looked:
+        exposed += n * float(hardware.exchange_s("all_to_all", op.activation_bytes / (2.0 * s.dp), s.dp))
+    if pipeline.trained and s.dp > 1 and not looked:
         summed_s = float(
             hardware.exchange_s("all_reduce", min(stage.weight_bytes, 4.0 * stage.parameters), s.dp)
         )
@@ -368,6 +405,8 @@ def account(
     for stage in pipeline.stages:
         main = stage.calls >= repeated
         shards = (spread.devices if spread.fsdp else spread.tp * spread.pipefusion) if main else 1
+        if spread.tables and any(op.kind == "lookup" for _, op in stage.ops):
+            shards = spread.devices
         held.append(0.0 if stage.name in aside else stage.weight_bytes / shards)
         rows = spread.dp * (spread.cfg * spread.sequence if main else 1)
         alive.append(stage.activation_bytes / rows)

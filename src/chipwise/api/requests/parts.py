@@ -260,7 +260,8 @@ class Samples(Asked):
     )
     training: bool = ask("models without tokens: one training step instead of a request", False)
     spread: str | None = ask(
-        "models without tokens: how devices share a request, as in dp=8, ulysses=4,cfg=2, ring, tp, pipefusion, fsdp=1",
+        "models without tokens: how devices share a request, as in ulysses=4,cfg=2; also dp, ring, tp, pipefusion, "
+        "fsdp=1, tables=1",
         reading=Reading(_spread_over, as_text, (OBJECT,)),
     )
     offload: Literal["none", "model", "sequential"] = ask(
@@ -315,8 +316,8 @@ class Samples(Asked):
 
 
 TOKENS = (
-    "in_", "out", "cv", "log", "prefix_hit", "common_prefix", "ttft", "tpot", "kv", "policy", "speculate", "disaggregate",
-    "prefill", "harness", "tp", "pp", "dp", "ep", "lora", "context", "tokens", "concurrency",
+    "in_", "out", "cv", "log", "prefix_hit", "common_prefix", "ttft", "tpot", "kv", "policy", "speculate",
+    "disaggregate", "prefill", "harness", "tp", "pp", "dp", "ep", "lora", "context", "tokens", "concurrency",
 )  # fmt: skip
 """Fields that ask about language models alone."""
 

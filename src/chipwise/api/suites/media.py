@@ -26,13 +26,15 @@ from chipwise.catalog.chips import get_chip
 from chipwise.catalog.media_runtime import get_media_runtime
 from chipwise.errors import ChipwiseError, UsageError, shorten
 from chipwise.evidence.residuals import Residuals, Validation
-from chipwise.evidence.rows import Predicted, Row, number
+from chipwise.evidence.rows import Predicted, Row, number, read_rows
 from chipwise.report.media import MediaPlan
 from chipwise.report.records import Figure
 
 __all__ = ["MEDIA"]
 
 NEEDED = ("model", "chip", "metric")
+COUNTS = "media_models/MODEL_MAP.csv"
+COUNTED = ("model", "timm_params_m", "timm_gmacs")
 
 METRICS: Mapping[str, Callable[[MediaPlan], Figure]] = {
     "latency_s": lambda p: p.latency_s,
@@ -45,16 +47,33 @@ METRICS: Mapping[str, Callable[[MediaPlan], Figure]] = {
 """How the figure of a row is read from an answer, in SI."""
 STEPS = ("step_s", "it_per_s")
 PER_UNIT: Mapping[str, float] = {"peak_memory_gb": 1e9}
-SETTINGS: Mapping[str, str] = {"seq": "tokens", "max_text_tokens": "text_tokens", "beam": "beams", "task": "head"}
+SETTINGS: Mapping[str, str] = {
+    "seq": "tokens",
+    "max_text_tokens": "text_tokens",
+    "beam": "beams",
+    "task": "head",
+}
 """Sizes of families by the name that a table gives them."""
-PASSED = ("audio_s", "text_tokens", "tokens", "part", "optimizer", "memory_format", "attention", "beams", "head")
+PASSED = (
+    "audio_s",
+    "text_tokens",
+    "tokens",
+    "part",
+    "optimizer",
+    "memory_format",
+    "attention",
+    "beams",
+    "head",
+)
 PLAIN = ("eager", "vanilla", "plain", "math", "original")  # attention that writes out its scores
 FUSED = ("sdpa", "xformers", "flash", "fused", "flash_attention_2", "fa2", "fa3", "sage")
 LEFT_OUT = ("CONTEXT", "DOUBT")  # marks of rows that a fit and its test leave out
-SHARED = {"sp": "ulysses"}  # a sequence that is shared, where a table does not say how
+SHARED = {"sp": "ulysses", "embedding_mp": "tables"}
+"""Ways to share by other names: a sequence, where a table does not say how; tables of embeddings."""
+FLAGS = ("fsdp", "tables")
 UNITS = "unit"  # of a row that counts something else than samples
 VAGUE = re.compile(r"not.stated|\?")
-TRANSFORMERS = re.compile(r"vit|beit|deit|cait|xcit|tnt|former|mixer|mlp|hiera|twins|pvt|levit|volo")
+TRANSFORMERS = re.compile(r"vit|swin|beit|deit|cait|xcit|tnt|former|mixer|mlp|hiera|twins|pvt|levit|volo")
 VERSIONED = re.compile(r"(\d+\.\d+)")
 
 
@@ -82,8 +101,7 @@ def _precision(text: str) -> str | None:
 def _spread(row: Row, chips: int) -> str | None:
     said = dict(part.split("=") for part in row.get("parallel", "").split(";") if "=" in part)
     degrees = {SHARED.get(name, name): int(n) for name, n in said.items()}
-    if "fsdp" in degrees:
-        degrees["fsdp"] = 1
+    degrees |= {name: 1 for name in FLAGS if name in degrees}
     if chips > 1 and not degrees:
         raise UsageError(f"how {chips} chips share the work is not said", "parallel, as in dp=8")
     return ",".join(f"{name}={n}" for name, n in degrees.items()) or None
@@ -157,7 +175,9 @@ def _model(row: Row, detail: Mapping[str, str]) -> str:
     if is_pipeline(row["model"]):
         return row["model"]
     if not row.get("gmacs") or not row.get("params_m"):
-        raise UsageError(f"{shorten(row['model'])} is not built in, and the row has no count of its operations")
+        raise UsageError(
+            f"{shorten(row['model'])} is not built in, and the row has no count of its operations"
+        )
     macts = f",macts={detail['macts']}M" if "macts" in detail else ""
     like = ",like=transformer" if TRANSFORMERS.search(row["model"]) else ""
     return f"macs:params={row['params_m']}M,gmacs={row['gmacs']}{macts}{like}"
@@ -178,7 +198,19 @@ class _Asked:
         return f"{self.row.get('source', '')} {self.row['model']}"
 
 
+@lru_cache(maxsize=16)
+def _counts(folder: Path) -> Mapping[str, Row]:
+    """Parameters and multiply-adds of models by name, from a table beside the rows; empty where there is none."""
+    file = folder / COUNTS
+    return {row["model"]: row for row in read_rows(str(file), COUNTED)} if file.is_file() else {}
+
+
 def _read(row: Row, folder: Path, numbers: Parameters | None) -> _Asked:
+    known = {} if row.get("gmacs") else _counts(folder).get(row["model"], {})
+    if known.get("timm_gmacs"):
+        row = {**row, "params_m": known["timm_params_m"], "gmacs": known["timm_gmacs"]}
+        if known.get("timm_macts"):
+            row["model_detail"] = f"{row.get('model_detail', '')};macts={known['timm_macts']}"
     return _Asked(row.get("row_id", ""), row.get("metric", ""), question_of(row), row)
 
 
