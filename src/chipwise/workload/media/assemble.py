@@ -266,7 +266,7 @@ schedule's `shift` |
         block = self._call(asked.layers().times(passes), net, latent, seen)
         if self.experts == 1:
             return [block.stage("denoiser", steps)]
-        # noise after a share t of the steps: s u / (1 + (s - 1) u), u = 1 - t; the first expert works above the boundary
+        # noise after a share t: s u / (1 + (s - 1) u), u = 1 - t; the first expert works above the boundary
         left = self.boundary / (self.shift - (self.shift - 1.0) * self.boundary)
         first = min(max(round((1.0 - left) * steps), 0), steps)
         return [block.stage("denoiser:high_noise", first), block.stage("denoiser:low_noise", steps - first)]
@@ -319,17 +319,20 @@ class Text:
 
 @dataclass(frozen=True, kw_only=True)
 class Vision:
-    """One pass over pictures; `text` and `text_tokens`: a text tower beside it (CLIP); `frames`: pictures in a row."""
+    """One pass over pictures; `depth`: slices of a volume; `windows`: passes for one sample that is larger than a pass;
+    `text` and `text_tokens`: a text tower beside it (CLIP)."""
 
     network: str
     width: int = 224
     height: int = 224
     depth: int = 0
+    windows: float = 1.0
     text: str = ""
     text_tokens: int = 77
 
     settings = {  # noqa: RUF012
         "resolution": "width x height of the pictures",
+        "windows": "passes for one sample",
         "attention": "plain: scores are written to memory; fused (default)",
         "optimizer": "of training: adamw, sgd, none",
     }
@@ -340,7 +343,8 @@ class Vision:
         width, height = asked.sides((self.width, self.height), net.multiple)
         grid = (self.depth, height, width) if self.depth else (height, width)
         stage, state = _step(asked, net.block(layers, grid), layers, "model")
-        stages = [stage]
+        windows = 1.0 if asked.trained else asked.number("windows", self.windows)
+        stages = [replace(stage, calls=windows)]
         if self.text:
             second, more = _step(
                 asked, facts.part(self.text).block(layers, self.text_tokens), layers, "text_encoder"
@@ -553,23 +557,23 @@ def from_macs(
     gmacs: float,
     *,
     macts_m: float = 0.0,
-    like: str = "conv",
+    style: str = "conv",
     batch: int = 1,
     precision: str = "bf16",
     trained: bool = False,
 ) -> Pipeline:
     """A network of which only millions of parameters and 10^9 multiply-adds of a sample are known, as equal layers.
 
-    `macts_m`: millions of values that its products write, where published; `like`: "conv" or "transformer".
+    `macts_m`: millions of values that its products write, where published; `style`: "conv" or "transformer".
     Raises `UsageError`.
     """
     if not (0 < params_m < 1e7 and 0 < gmacs < 1e9 and 0 <= macts_m < 1e9):
         raise UsageError(f"{name}: params_m {params_m} and gmacs {gmacs} cannot be used", "both are positive")
-    if like not in ("conv", "transformer"):
+    if style not in ("conv", "transformer"):
         raise UsageError(
-            f"like '{like}' is not known", "conv or transformer", instead=("conv", "transformer")
+            f"style '{style}' is not known", "conv or transformer", instead=("conv", "transformer")
         )
-    net = Sized(params_m=params_m, gmacs=gmacs, macts_m=macts_m, like=like)
+    net = Sized(params_m=params_m, gmacs=gmacs, macts_m=macts_m, style=style)
     asked = Asked(name, batch, precision, trained, {})
     layers = asked.layers()
     stage, state = _step(asked, net.block(layers, (224, 224)), layers, "model")

@@ -158,7 +158,7 @@ class SSD:
 class YOLO:
     """YOLOv8: blocks of split convolutions (C2f), a pyramid down and up, heads of boxes and classes on three levels.
 
-    `widths` of the five levels; `depths` of the blocks in the four of the backbone; `neck` blocks in each of the pyramid.
+    `widths` of the five levels; `depths` of the blocks of the backbone, `neck` of those of the pyramid.
     """
 
     widths: tuple[int, int, int, int, int]

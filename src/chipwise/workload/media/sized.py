@@ -29,7 +29,7 @@ class Sized:
     params_m: float
     gmacs: float
     macts_m: float = 0.0
-    like: Literal["conv", "transformer"] = "conv"
+    style: Literal["conv", "transformer"] = "conv"
     native: int = 224
 
     @property
@@ -45,7 +45,7 @@ class Sized:
         m = macs / params
         count = min(max(round(values**2 / (m * macs)), 4), 400)
         n = math.sqrt(params / count)
-        p, b, conv = layers.precision, layers.batch, self.like == "conv"
+        p, b, conv = layers.precision, layers.batch, self.style == "conv"
         rows, live = m * scale, values / count * scale
         product = (
             convolution(b, n, n, live / n, rows, 1.0, p.plain, p.plain)

@@ -50,7 +50,7 @@ def _chunked(build: Callable[[Grid], Block], grid: Grid, chunk: int) -> Block:
 
 
 def _tiled(build: Callable[[Grid], Block], grid: Grid, tile: Grid) -> Block:
-    """The clip cut into tiles that overlap by a quarter along each axis, one after the other (no tile: in one piece)."""
+    """The clip in tiles that overlap by a quarter along each axis, one after the other (no tile: in one piece)."""
     if not tile or all(side <= most for side, most in zip(grid, tile, strict=True)):
         return build(grid)
     cut = tuple(min(side, most) for side, most in zip(grid, tile, strict=True))
