@@ -173,7 +173,7 @@ class Place:
         costs = numbers.cost(chip.family, KERNELS, [chip]).take(np.zeros((), dtype=np.intp))
         host = chip.host.bytes_per_s if chip.host and chip.host.bytes_per_s else np.nan
         hardware = Hardware(
-            device, costs, numbers.overheads(chip.family, KERNELS), host, runtime.tf32_conv, runtime.folds
+            device, costs, numbers.overheads(chip.family, KERNELS), host, runtime.tf32_conv, runtime.converts
         )
         return cls(chip, runtime, device, hardware, numbers)
 

@@ -48,6 +48,12 @@ class MediaRuntime:
         """Whether it runs on a chip."""
         return chip.software_vendor in self.vendors and chip.family in self.families
 
+    @property
+    def converts(self) -> bool:
+        """Whether it converts operands of narrow products operator by operator: it makes narrow weights itself, and
+        nothing is folded."""
+        return bool(self.narrows_loaded) and not self.folds
+
     def month(self, software: str) -> str:
         """The month of the software as it is said: a date, or a version of the tool that it comes with; "" where
         neither is told."""

@@ -3,7 +3,8 @@
 A stage is priced by parts (products, convolutions, attention, element-wise work, exchanges), so that a runtime's
 numbers are factors of parts:
 
-    t_call = <sum over parts of factor x seconds, launches x host_s>
+    t_part = <factor x seconds, energy x seconds at the power limit>
+    t_call = <sum over parts of t_part, launches x host_s>
     t = request_s + sum over stages of calls x (t_call + call_s)
 
 The host runs ahead of the device and is seen only where it is the slower of the two.
@@ -20,7 +21,7 @@ import numpy as np
 from chipwise.cost.cost import Cost, soft_maximum
 from chipwise.cost.device import Device
 from chipwise.cost.price import CostParameters, price
-from chipwise.cost.simt.family import group_of
+from chipwise.cost.simt.family import SimtParameters, group_of, limited_s
 from chipwise.parallel.collective import Kind, exchange
 from chipwise.predict.exchange import device_network, exchange_numbers
 from chipwise.predict.overheads import Overheads
@@ -38,6 +39,8 @@ MediaPart = Literal["gemm", "conv", "attention", "pointwise", "epilogue", "other
 MEDIA_PARTS: tuple[MediaPart, ...] = get_args(MediaPart)
 Offload = Literal["none", "model", "sequential"]
 
+LEAST_S = 1e-30  # for ratios
+POWER_SOFTNESS = 4.0  # of speed against power, as for products
 HIDES = (
     4.0  # softness of device against host: queues are deep, a call is rarely bound by one of them throughout
 )
@@ -100,15 +103,15 @@ ONE = Spread()
 @dataclass(frozen=True)
 class Hardware:
     """A device with the numbers of its kernels and exchanges; `host_bytes_per_s` is its link to the host. `tf32_conv`:
-    its software multiplies fp32 convolutions in TF32 where the chip has such units. `folds`: it converts operands of
-    narrow products inside their kernels."""
+    its software multiplies fp32 convolutions in TF32 where the chip has such units. `converts`: it
+    converts operands of narrow products operator by operator."""
 
     device: Device
     costs: CostParameters
     overheads: Overheads
     host_bytes_per_s: float = np.nan
     tf32_conv: bool = False
-    folds: bool = True
+    converts: bool = False
 
     def exchange_s(self, kind: Kind, num_bytes: Real, ranks: int) -> Real:
         """Seconds of one exchange."""
@@ -119,12 +122,14 @@ class Hardware:
 
 @dataclass(frozen=True)
 class StageTimes:
-    """One call of a stage: exposed seconds by part before a runtime's factors, and the kernels that a host starts."""
+    """One call of a stage: exposed seconds by part before a runtime's factors, and the kernels that a host starts.
+    `limited_s`: seconds of parts that multiply where nothing but the power limit holds them up."""
 
     name: str
     calls: float
     parts: Mapping[MediaPart, Cost]
     launches: float
+    limited_s: Mapping[MediaPart, Real] = field(default_factory=dict)
 
     def of(self, part: MediaPart) -> float:
         """Seconds of a part."""
@@ -133,10 +138,12 @@ class StageTimes:
 
 @dataclass(frozen=True)
 class Pace:
-    """A runtime's own numbers: `factors` of parts; `host_s` per kernel that a host starts (0 where a graph does);
+    """A runtime's own numbers: `factors` of parts; `energy` of a multiplication in work of seconds over that of short
+    timings, which run on charge and on cool chips; `host_s` per kernel that a host starts (0 where a graph does);
     `call_s` per call of a stage and `request_s` per request of what no kernel does. Numbers or arrays."""
 
     factors: Mapping[MediaPart, Real] = field(default_factory=dict)
+    energy: Real = 0.0
     host_s: Real = 0.0
     call_s: Real = 0.0
     request_s: Real = 0.0
@@ -148,10 +155,15 @@ def seconds(stages: Sequence[StageTimes], pace: Pace) -> Cost:
     for stage in stages:
         device = Cost()
         for part, cost in stage.parts.items():
-            device = device + cost * pace.factors.get(part, 1.0)
+            own = cost * pace.factors.get(part, 1.0)
+            if part in stage.limited_s:
+                quick = np.maximum(own.total_s, LEAST_S)
+                slow = stage.limited_s[part] * pace.energy
+                own = own * (1.0 + (slow / quick) ** POWER_SOFTNESS) ** (1.0 / POWER_SOFTNESS)
+            device = device + own
         both = soft_maximum({"device": device.total_s, "host": stage.launches * pace.host_s}, HIDES)
         # the device's part keeps the proportions of its resources
-        kept = both.exposed["device"] / np.maximum(device.total_s, 1e-30)
+        kept = both.exposed["device"] / np.maximum(device.total_s, LEAST_S)
         total = total + (device * kept + Cost({"host": both.exposed["host"] + pace.call_s})) * stage.calls
     return total
 
@@ -180,11 +192,26 @@ def stage_times(
         times |= {"exchange": Cost({"network": exposed})} if exposed else {}
         times |= {"offload": Cost({"host": copied})} if copied else {}
         launches = sum(n * op.launches for n, op in ops) + _moves(ops, own)
-        found.append(StageTimes(stage.name, stage.calls, times, float(launches)))
+        limited = _limited(parts, hardware, own)
+        found.append(StageTimes(stage.name, stage.calls, times, float(launches), limited))
     return tuple(found)
 
 
 Counted = tuple[float, Op]
+
+
+def _limited(
+    parts: Mapping[MediaPart, tuple[Cost, list[Counted]]], hardware: Hardware, s: Spread
+) -> dict[MediaPart, Real]:
+    """Seconds of parts that multiply at the power limit; none of chips that are not held back by one."""
+    if not isinstance(hardware.costs, SimtParameters) or not np.isfinite(float(np.asarray(hardware.device.power_w))):
+        return {}
+    costs, share = hardware.costs, float(s.devices)
+    return {
+        part: sum(n * float(limited_s(op, hardware.device, costs)) for n, op in members) / share
+        for part, (_, members) in parts.items()
+        if part in ("gemm", "conv", "attention")
+    }
 
 
 def _moves(ops: Sequence[Counted], s: Spread) -> float:
@@ -210,7 +237,7 @@ def _converted(n: float, op: Op, hardware: Hardware) -> list[Counted]:
         return [(n, replace(op, compute="tf32"))]
     if (
         op.kind != "gemm"
-        or hardware.folds
+        or not hardware.converts
         or op.weight not in FORMATS
         or FORMATS[op.weight].bits >= WIDE_BITS
     ):

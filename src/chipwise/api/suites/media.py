@@ -67,6 +67,7 @@ PASSED = (
 )
 PLAIN = ("eager", "vanilla", "plain", "math", "original")  # attention that writes out its scores
 FUSED = ("sdpa", "xformers", "flash", "fused", "flash_attention_2", "fa2", "fa3", "sage")
+FLASH = {"0": "plain", "1": "fused"}
 LEFT_OUT = ("CONTEXT", "DOUBT")  # marks of rows that a fit and its test leave out
 SHARED = {"sp": "ulysses", "embedding_mp": "tables"}
 """Ways to share by other names: a sequence, where a table does not say how; tables of embeddings."""
@@ -129,7 +130,7 @@ def question_of(row: Row) -> EstimateRequest:
     else:
         batch = 1
     settings = {SETTINGS.get(name, name): value for name, value in detail.items()}
-    attention = settings.get("attention", "")
+    attention = settings.get("attention", "") or FLASH.get(settings.get("flash_attn", ""), "")
     if attention:
         plain = attention in PLAIN
         settings["attention"] = "plain" if plain else "fused"
@@ -149,7 +150,7 @@ def question_of(row: Row) -> EstimateRequest:
         else row.get("date"),
         batch=batch,
         resolution=_resolution(detail),
-        frames=int(detail["frames"]) if "frames" in detail else None,
+        frames=int(detail["frames"]) if {"frames", "width"} <= set(detail) else None,
         steps=int(detail["steps"]) if "steps" in detail else None,
         guidance=guidance,
         settings=",".join(f"{name}={value}" for name, value in kept.items()) or None,
@@ -404,6 +405,7 @@ MEDIA = Suite(
         _compared,
         _report,
         {"media.csv": MediaFit.parameters},
+        folds={"cell": 24, "source": 24},
         tiers={"chip": ("cell", UNSEEN), "generation": ("chip", UNSEEN), "kind": ("runtime", UNSEEN)},
         figures=lambda figure: figure in (LATENCY, MEMORY),
     ),

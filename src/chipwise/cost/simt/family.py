@@ -32,7 +32,7 @@ from chipwise.workload.moe import distinct_experts
 from chipwise.workload.op import Op, decodes
 
 __all__ = [
-    "ACTIVATION_BYTES", "Labels", "SimtParameters", "dtype_label", "group_of", "narrowing", "simt_time",
+    "ACTIVATION_BYTES", "Labels", "SimtParameters", "dtype_label", "group_of", "limited_s", "narrowing", "simt_time",
 ]  # fmt: skip
 
 Labels = tuple[tuple[str, str], ...]
@@ -219,6 +219,9 @@ def _gemm(op: Op, device: Device, p: SimtParameters, run: Run) -> Cost:
     if op.compute in p.sustained:
         energy = _energy(p.sustained[op.compute], p.decoding, operands.weight, rates)
         found = replace(found, joule_per_flop=energy * found.joule_per_flop)
+    if op.kind == "conv":
+        # filters of few channels: tiles that are that short start while others end
+        found = replace(found, prologue=np.minimum(found.prologue, d["k"]))
     # kernels that unpack weights are no faster for fewer rows: published speeds of 8 and 16 rows
     sizes = MANY_ROWS if p.own else TILES
     tiles = gemm(d["m"], d["n"], d["k"], operands, rates, found, batch=d["batch"], sizes=sizes)
@@ -244,6 +247,13 @@ def _convolution(op: Op, device: Device, p: SimtParameters, run: Run) -> Cost:
     ) + Cost({"launch": found.start_s})
     wide = np.asarray(tiles.total_s) <= lanes.total_s
     return tiles * np.where(wide, 1.0, 0.0) + lanes * np.where(wide, 0.0, 1.0)
+
+
+def limited_s(op: Op, device: Device, p: SimtParameters) -> Real:
+    """Seconds that the power limit allows for the multiplications of an operator: energy over watts."""
+    wide = op if op.kind in ("gemm", "conv") else replace(op, kind="gemm", weight="", dims={"batch": 1.0})
+    joule = p.pick(GemmParameters, group_of(wide), dtype=_fitted(wide)).joule_per_flop
+    return op.flops * joule / device.power_w
 
 
 def _energy(sustained: float, decoding: Real, weight: Real, rates: Rates) -> Real:
