@@ -134,9 +134,9 @@ def _counted(model: str, asked: Sampling, precision: str) -> Pipeline:
     """`macs:params=25.6M,gmacs=4.1`: a network of which only totals are known. Raises `UsageError`."""
     from chipwise.workload import media
 
-    hint = f"as in {BY_COUNTS}params=25.6M,gmacs=4.1,macts=11.1,like=conv"
+    hint = f"as in {BY_COUNTS}params=25.6M,gmacs=4.1,macts=11.1M,style=conv"
     given = dict(part.partition("=")[::2] for part in model.removeprefix(BY_COUNTS).split(","))
-    strange = sorted(set(given) - {"params", "gmacs", "macts", "like"})
+    strange = sorted(set(given) - {"params", "gmacs", "macts", "style"})
     if strange or not {"params", "gmacs"} <= set(given):
         raise UsageError(f"cannot read {shorten(model)}", hint, field="model")
     figures = {name: parse_quantity(given.get(name, "0"), "", name) for name in ("params", "gmacs", "macts")}
@@ -145,7 +145,7 @@ def _counted(model: str, asked: Sampling, precision: str) -> Pipeline:
         figures["params"] / 1e6,
         figures["gmacs"],
         macts_m=figures["macts"] / 1e6,
-        like=given.get("like", "conv"),
+        style=given.get("style", "conv"),
         batch=asked.batch or 1,
         precision=precision,
         trained=asked.training,
@@ -243,7 +243,7 @@ def fit(model: str, terms: Terms, asked: Sampling, chips: Sequence[str]) -> Medi
         try:
             place = Place.of(chip, terms, numbers)
             pipeline = place.pipeline(model, terms, asked)
-            ways = [asked, *(replace(asked, offload=way) for way in ("model", "sequential"))]  # type: ignore[arg-type]
+            ways = [asked, *(replace(asked, offload=way) for way in ("model", "sequential"))]
             tried = (
                 _priced(pipeline, place, terms, way) for way in (ways if asked.offload == "none" else [asked])
             )

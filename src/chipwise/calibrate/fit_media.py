@@ -65,7 +65,7 @@ TIMES = Group(
                 _level("layout", spread=0.2, channels_last=0.8),
             ),
         ),
-        "attention": Quantity(1.1, 0.3, "factor of seconds: attention", (_level("generation", spread=0.3), _RUNTIME)),
+        "attention": Quantity(1.1, 0.3, "factor of seconds: attention", (_level("generation", spread=0.3), _level("chip", spread=0.15), _RUNTIME)),
         "pointwise": Quantity(
             1.2,
             0.4,
@@ -80,17 +80,17 @@ TIMES = Group(
         ),
         # LLM inference shows 1.5 for 8-bit products (`sustained.energy`); denoisers multiply without a pause
         "energy": Quantity(
-            1.6, 0.2, "ratio: energy of an operation over that of short timings", (_level("generation", spread=0.1),), 0.1, 5.0
+            1.6, 0.2, "ratio: energy of an operation over that of short timings", (_level("generation", spread=0.2),), 0.1, 5.0
         ),
         "other": Quantity(1.0, 0.5, "factor of seconds: look-ups, scans", ()),
         "exchange": Quantity(1.2, 0.5, "factor of seconds: exchanges between devices", ()),
         "offload": Quantity(1.0, 0.5, "factor of seconds: weights copied from the host", ()),
         # PyTorch: five to ten microseconds of Python and C++ for an operator (general knowledge)
         "host_s": Quantity(
-            8e-6,
+            2e-5,
             0.5,
             "s of a host per operator",
-            (_level("pace", spread=0.5, compiled=0.3, graph=0.05), _RUNTIME),
+            (_level("pace", spread=0.4, compiled=0.3, graph=0.03), _level("runtime", spread=0.6)),
             1e-8,
             1e-3,
         ),
@@ -116,7 +116,7 @@ MEMORY = Group(
 """Bytes beyond those that tensors have. Tables differ in what they call the peak: torch's own counter leaves out the
 context, which the driver shows."""
 
-WORTH = 0.1
+WORTH = 0.03
 
 
 @dataclass(frozen=True)

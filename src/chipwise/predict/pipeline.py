@@ -126,9 +126,9 @@ class StageTimes:
     `limited_s`: seconds of parts that multiply where nothing but the power limit holds them up."""
 
     name: str
-    calls: float
+    calls: Real
     parts: Mapping[MediaPart, Cost]
-    launches: float
+    launches: Real
     limited_s: Mapping[MediaPart, Real] = field(default_factory=dict)
 
     def of(self, part: MediaPart) -> float:
@@ -203,14 +203,15 @@ Counted = tuple[float, Op]
 def _limited(
     parts: Mapping[MediaPart, tuple[Cost, list[Counted]]], hardware: Hardware, s: Spread
 ) -> dict[MediaPart, Real]:
-    """Seconds of parts that multiply at the power limit; none of chips that are not held back by one."""
+    """Seconds of products and convolutions at the power limit; none of chips that are not held back by one. Attention
+    waits for exponentials too often to reach it."""
     if not isinstance(hardware.costs, SimtParameters) or not np.isfinite(float(np.asarray(hardware.device.power_w))):
         return {}
     costs, share = hardware.costs, float(s.devices)
     return {
         part: sum(n * float(limited_s(op, hardware.device, costs)) for n, op in members) / share
         for part, (_, members) in parts.items()
-        if part in ("gemm", "conv", "attention")
+        if part in ("gemm", "conv")
     }
 
 
@@ -252,7 +253,7 @@ def _converted(n: float, op: Op, hardware: Hardware) -> list[Counted]:
 def _part(op: Op) -> MediaPart:
     if op.kind == "pointwise" and float(np.max(op.dims.get("epilogue", 0.0))) > 0.0:
         return "epilogue"
-    return op.kind if op.kind in ("gemm", "conv", "attention", "pointwise") else "other"  # type: ignore[return-value]
+    return op.kind if op.kind in ("gemm", "conv", "attention", "pointwise") else "other"
 
 
 def _parts(

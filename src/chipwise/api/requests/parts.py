@@ -300,7 +300,7 @@ class Samples(Asked):
 
         found = is_pipeline(model)
         own = {f.name for f in fields(Samples)} - ({"batch"} if type(self).batch is not None else set())
-        for f in fields(self):  # type: ignore[arg-type]
+        for f in fields(self):
             said = getattr(self, f.name) != f.default
             if said and f.name in (TOKENS if found else own):
                 kind = "generates no tokens" if found else "is a language model"

@@ -27,6 +27,7 @@ from chipwise.catalog.media_runtime import get_media_runtime
 from chipwise.errors import ChipwiseError, UsageError, shorten
 from chipwise.evidence.residuals import Residuals, Validation
 from chipwise.evidence.rows import Predicted, Row, number, read_rows
+from chipwise.predict.pipeline import Offload
 from chipwise.report.media import MediaPlan
 from chipwise.report.records import Figure
 
@@ -67,6 +68,7 @@ PASSED = (
 )
 PLAIN = ("eager", "vanilla", "plain", "math", "original")  # attention that writes out its scores
 FUSED = ("sdpa", "xformers", "flash", "fused", "flash_attention_2", "fa2", "fa3", "sage")
+OFFLOADS: Mapping[str, Offload] = {"model": "model", "sequential": "sequential"}
 FLASH = {"0": "plain", "1": "fused"}
 LEFT_OUT = ("CONTEXT", "DOUBT")  # marks of rows that a fit and its test leave out
 SHARED = {"sp": "ulysses", "embedding_mp": "tables"}
@@ -156,7 +158,7 @@ def question_of(row: Row) -> EstimateRequest:
         settings=",".join(f"{name}={value}" for name, value in kept.items()) or None,
         training=training,
         spread=_spread(row, chips),
-        offload=offload if offload in ("model", "sequential") else "none",
+        offload=OFFLOADS.get(offload, "none"),
         evidence="none",
     )
 
@@ -180,7 +182,7 @@ def _model(row: Row, detail: Mapping[str, str]) -> str:
             f"{shorten(row['model'])} is not built in, and the row has no count of its operations"
         )
     macts = f",macts={detail['macts']}M" if "macts" in detail else ""
-    like = ",like=transformer" if TRANSFORMERS.search(row["model"]) else ""
+    like = ",style=transformer" if TRANSFORMERS.search(row["model"]) else ""
     return f"macs:params={row['params_m']}M,gmacs={row['gmacs']}{macts}{like}"
 
 

@@ -61,6 +61,7 @@ ACTIVATION_BYTES: Mapping[str, float] = {
 _BATCHED = ("b16", "fp32", "fp8")
 # Work on rows with numbers of its own; of a model's, norms are fused into what stands beside them.
 _POINTWISE: Mapping[str, str] = {"layernorm": "simt.norm", "softmax": "simt.softmax"}
+SHORT = 1.5  # of k, the longest start and end of a tile among very many: chosen
 LANES_SHARE = (
     0.3  # of the vector peak that depthwise filters reach on the lanes: chosen, they wait for memory
 )
@@ -219,9 +220,9 @@ def _gemm(op: Op, device: Device, p: SimtParameters, run: Run) -> Cost:
     if op.compute in p.sustained:
         energy = _energy(p.sustained[op.compute], p.decoding, operands.weight, rates)
         found = replace(found, joule_per_flop=energy * found.joule_per_flop)
-    if op.kind == "conv":
-        # filters of few channels: tiles that are that short start while others end
-        found = replace(found, prologue=np.minimum(found.prologue, d["k"]))
+    if op.kind == "conv" or np.any(np.asarray(d["batch"]) > 1.0):
+        # tiles that are that short start while others end: filters of few channels, heads of attention in windows
+        found = replace(found, prologue=np.minimum(found.prologue, SHORT * d["k"]))
     # kernels that unpack weights are no faster for fewer rows: published speeds of 8 and 16 rows
     sizes = MANY_ROWS if p.own else TILES
     tiles = gemm(d["m"], d["n"], d["k"], operands, rates, found, batch=d["batch"], sizes=sizes)
@@ -253,7 +254,8 @@ def limited_s(op: Op, device: Device, p: SimtParameters) -> Real:
     """Seconds that the power limit allows for the multiplications of an operator: energy over watts."""
     wide = op if op.kind in ("gemm", "conv") else replace(op, kind="gemm", weight="", dims={"batch": 1.0})
     joule = p.pick(GemmParameters, group_of(wide), dtype=_fitted(wide)).joule_per_flop
-    return op.flops * joule / device.power_w
+    seconds: Real = op.flops * joule / device.power_w
+    return seconds
 
 
 def _energy(sustained: float, decoding: Real, weight: Real, rates: Rates) -> Real:
