@@ -373,7 +373,8 @@ class UNet3D:
 
     def block(self, layers: Layers, grid: Grid) -> Block:
         """One pass over pictures of `grid` voxels."""
-        parts, w, skips = [], self.inputs, []
+        parts, w = [], self.inputs
+        skips: list[tuple[Grid, int]] = []
         for level, out in enumerate(self.widths):
             step = 2 if level else 1
             held = sum(layers.bytes(size_of(g), c) for g, c in skips)

@@ -96,9 +96,12 @@ class RCNN:
 
 @dataclass(frozen=True, kw_only=True)
 class RetinaNet:
-    """A pyramid of five levels and two heads of four convolutions on each, for all anchors."""
+    """A pyramid of five levels and two heads of four convolutions on each, for all anchors.
+
+    `deep`: the fourth level is made of the network's last tensor, not of the pyramid's."""
 
     backbone: ResNet
+    deep: bool = False
     classes: int = 80
     anchors: int = 9
 
@@ -111,7 +114,8 @@ class RetinaNet:
         """One pass over pictures of `grid` pixels."""
         body, levels = self.backbone.features(layers, grid)
         sixth = shrunk(levels[-1][0], 2)
-        more = layers.conv(levels[-1][0], 256, 256, 3, 2) + layers.conv(sixth, 256, 256, 3, 2)
+        entry = levels[-1][1] if self.deep else 256
+        more = layers.conv(levels[-1][0], entry, 256, 3, 2) + layers.conv(sixth, 256, 256, 3, 2)
         grids = [g for g, _ in levels[1:]] + [sixth, shrunk(sixth, 2)]
         heads = [
             join(
