@@ -117,6 +117,11 @@ class Block:
         """The same while `held` bytes of other activations are alive."""
         return replace(self, peak=self.peak + held) if self.ops else self
 
+    def frozen(self) -> Block:
+        """The same without a backward pass: weights before which nothing is trained."""
+        ops = tuple((n, replace(op, dims={**op.dims, "frozen": 1.0})) for n, op in self.ops)
+        return replace(self, ops=ops, kept=0.0)
+
     def stage(self, name: str, calls: float = 1.0) -> Stage:
         """As a part that a request calls `calls` times; equal operators are joined where they first stand."""
         joined: dict[tuple[object, ...], tuple[float, Op]] = {}
@@ -234,9 +239,8 @@ class Layers:
         block = self.pointwise(positions, width, passes, f"{kind}_norm", epilogue=folded)
         count = (1 if kind == "rms" else 2) * width if affine else 0
         tensor = self.bytes(positions, width)
-        return replace(
-            block, parameters=count, weight_bytes=self._plain_bytes(count), peak=2 * tensor, kept=tensor
-        )
+        stored, kept = self._plain_bytes(count), 0.0 if folded else tensor
+        return replace(block, parameters=count, weight_bytes=stored, peak=2 * tensor, kept=kept)
 
     def act(self, positions: float, width: float, name: str = "gelu") -> Block:
         """An activation function. A "relu" works in place; others keep what they read for the backward pass."""
@@ -371,6 +375,8 @@ def trained(block: Block, layers: Layers, optimizer: str = "adamw") -> tuple[Blo
 
 def _backward(op: Op) -> tuple[tuple[float, Op], ...]:
     dims = op.dims
+    if dims.get("frozen"):
+        return ()
     if op.kind in ("gemm", "conv"):
         spread = float(dims.get("kernel", 1.0))
         inputs = {**dims, "n": dims["k"] / spread, "k": dims["n"] * spread}
