@@ -117,7 +117,7 @@ class ResNet:
             )
         short = Block()
         if inputs != out or stride > 1:
-            short = conv_norm(layers, grid, (inputs, out), 1, stride, act="")
+            short = conv_norm(layers, grid, (inputs, out), 1, stride, act="").branch(held)
         size = size_of(after)
         return join(convs.beside(held), short, layers.residual(size, out), layers.act(size, out, "relu"))
 

@@ -71,7 +71,9 @@ class RCNN:
             parts.append(pyramid(layers, levels))
             grids, width, anchors = [*(g for g, _ in levels), shrunk(levels[-1][0], 2)], 256, 3
         parts.append(_shared([self._propose(layers, g, width, anchors) for g in grids]))
-        regions, masked = (self.sampled, self.sampled // 4) if layers.training else (self.proposals, self.detections)
+        regions, masked = (
+            (self.sampled, self.sampled // 4) if layers.training else (self.proposals, self.detections)
+        )
         return join(*parts, self._heads(layers.times(regions), width, masked / regions))
 
     def _propose(self, layers: Layers, grid: Grid, width: int, anchors: int) -> Block:

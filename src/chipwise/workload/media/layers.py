@@ -117,6 +117,10 @@ class Block:
         """The same while `held` bytes of other activations are alive."""
         return replace(self, peak=self.peak + held) if self.ops else self
 
+    def branch(self, shared: float) -> Block:
+        """The same beside another block that keeps the same input of `shared` bytes for the backward pass."""
+        return replace(self, kept=self.kept - shared) if self.ops else self
+
     def frozen(self) -> Block:
         """The same without a backward pass: weights before which nothing is trained."""
         ops = tuple((n, replace(op, dims={**op.dims, "frozen": 1.0})) for n, op in self.ops)
