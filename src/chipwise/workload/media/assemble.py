@@ -379,7 +379,7 @@ class Speech:
 
     settings: ClassVar[Mapping[str, str]] = {
         "audio_s": "seconds of sound",
-        "tokens": "tokens that are said in all",
+        "tokens": "tokens of the whole transcript",
         "beams": "sequences that are followed at a time",
         "part": "one of encoder, decoder (one token)",
         "attention": "plain: scores are written to memory; fused (default)",
