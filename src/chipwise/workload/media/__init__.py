@@ -7,5 +7,6 @@ with their sources; `facts` reads them and `assemble` puts the parts of a reques
 """
 
 from chipwise.workload.media.assemble import from_macs, names, pipeline
+from chipwise.workload.media.parts import from_parts
 
-__all__ = ["from_macs", "names", "pipeline"]
+__all__ = ["from_macs", "from_parts", "names", "pipeline"]

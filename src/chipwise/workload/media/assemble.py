@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any, Protocol
+from typing import Any, ClassVar, Literal, Protocol
 
 from chipwise.catalog.snapshot import Snapshot, current
 from chipwise.errors import UnknownNameError, UsageError, nearest
@@ -15,6 +15,8 @@ from chipwise.workload.media.layers import PRECISIONS, Block, Grid, Layers, get_
 from chipwise.workload.media.recommender import DLRM
 from chipwise.workload.media.sized import Sized
 from chipwise.workload.media.speech import Conformer, Transducer, Whisper
+from chipwise.workload.media.text import SeqToSeq
+from chipwise.workload.media.unet import UNet
 from chipwise.workload.pipeline import Pipeline, Stage
 
 __all__ = [
@@ -26,6 +28,7 @@ __all__ = [
     "Task",
     "Text",
     "Vision",
+    "check_settings",
     "from_macs",
     "names",
     "pipeline",
@@ -107,10 +110,14 @@ class Asked:
         return pair
 
 
+Network = Any
+"""A network, or the name of its part."""
+
+
 class Task(Protocol):
     """A kind of request: fields come from the table, `settings` are what can be asked."""
 
-    settings: Mapping[str, str]
+    settings: ClassVar[Mapping[str, str]]
 
     def pipeline(self, asked: Asked) -> Pipeline:
         """The stages of one request."""
@@ -149,17 +156,18 @@ class Diffusion:
     | upcast | the autoencoder runs in fp32 where the rest is fp16 |
     | guidance | above 1: each step has two passes, with text and without, as a larger batch |
     | distilled | guidance is an input: one pass |
+    | apart | the two passes are calls of their own, one after the other |
     | experts, boundary, shift | denoisers of which one is active: the first above `boundary` of the noise, with the \
 schedule's `shift` |
     | image | an image is an input: it is encoded by the autoencoder and by `image_encoder`, where there is one |
     """
 
-    text: tuple[str, ...] = ()
+    text: tuple[Network, ...] = ()
     text_tokens: tuple[int, ...] = ()
     seen: int = 77
-    denoiser: str
-    controls: tuple[str, ...] = ()
-    vae: str
+    denoiser: Network
+    controls: tuple[Network, ...] = ()
+    vae: Network
     upcast: bool = False
     width: int
     height: int
@@ -167,13 +175,14 @@ schedule's `shift` |
     steps: int
     guidance: float = 1.0
     distilled: bool = False
+    apart: bool = False
     experts: int = 1
     boundary: float = 0.0
     shift: float = 1.0
     image: bool = False
-    image_encoder: str = ""
+    image_encoder: Network = ""
 
-    settings = {  # noqa: RUF012 - a constant
+    settings: ClassVar[Mapping[str, str]] = {
         "resolution": "width x height of what is made",
         "frames": "frames of a clip",
         "steps": "calls of the denoiser",
@@ -255,7 +264,7 @@ schedule's `shift` |
 
     def _call(self, layers: Layers, net: Any, latent: Grid, seen: int) -> Block:
         """One pass of the denoiser and of what steers it."""
-        grid = latent[1:] if isinstance(net, facts.unet.UNet) else latent
+        grid = latent[1:] if isinstance(net, UNet) else latent
         return join(
             net.block(layers, grid, seen), *(facts.part(c).block(layers, grid, seen) for c in self.controls)
         )
@@ -263,13 +272,15 @@ schedule's `shift` |
     def _denoise(
         self, asked: Asked, net: Any, latent: Grid, seen: int, steps: int, passes: int
     ) -> list[Stage]:
-        block = self._call(asked.layers().times(passes), net, latent, seen)
+        together, calls = (1, passes) if self.apart else (passes, 1)
+        block = self._call(asked.layers().times(together), net, latent, seen)
         if self.experts == 1:
-            return [block.stage("denoiser", steps)]
+            return [block.stage("denoiser", calls * steps)]
         # noise after a share t: s u / (1 + (s - 1) u), u = 1 - t; the first expert works above the boundary
         left = self.boundary / (self.shift - (self.shift - 1.0) * self.boundary)
         first = min(max(round((1.0 - left) * steps), 0), steps)
-        return [block.stage("denoiser:high_noise", first), block.stage("denoiser:low_noise", steps - first)]
+        shares = (("denoiser:high_noise", first), ("denoiser:low_noise", steps - first))
+        return [block.stage(name, calls * share) for name, share in shares]
 
     def _trained(self, asked: Asked, net: Any, latent: Grid, seen: int, used: dict[str, float]) -> Pipeline:
         layers = asked.layers()
@@ -286,7 +297,7 @@ class Text:
     network: str
     tokens: int = 512
 
-    settings = {  # noqa: RUF012
+    settings: ClassVar[Mapping[str, str]] = {
         "tokens": "tokens of each text",
         "attention": "plain: scores are written to memory; fused (default)",
         "head": "mlm: every token is predicted; qa; score; none",
@@ -305,7 +316,7 @@ class Text:
                     f"{asked.name} has no head '{head}'", "one of mlm, qa, score, none", field="head"
                 )
             net = replace(net, head="" if head == "none" else head)
-        if isinstance(net, facts.text.SeqToSeq):
+        if isinstance(net, SeqToSeq):
             block = net.block(layers, tokens, asked.count("targets", tokens))
         elif "targets" in asked.settings:
             raise UsageError(
@@ -330,7 +341,7 @@ class Vision:
     text: str = ""
     text_tokens: int = 77
 
-    settings = {  # noqa: RUF012
+    settings: ClassVar[Mapping[str, str]] = {
         "resolution": "width x height of the pictures",
         "windows": "passes for one sample",
         "attention": "plain: scores are written to memory; fused (default)",
@@ -366,9 +377,9 @@ class Speech:
     tokens_per_s: float = 0.0
     prompt: int = 0
 
-    settings = {  # noqa: RUF012
+    settings: ClassVar[Mapping[str, str]] = {
         "audio_s": "seconds of sound",
-        "tokens": "tokens that are said in all",
+        "tokens": "tokens of the whole transcript",
         "beams": "sequences that are followed at a time",
         "part": "one of encoder, decoder (one token)",
         "attention": "plain: scores are written to memory; fused (default)",
@@ -439,7 +450,7 @@ class Recommend:
 
     network: str
 
-    settings = {"optimizer": "of training: adamw, sgd, none"}  # noqa: RUF012
+    settings: ClassVar[Mapping[str, str]] = {"optimizer": "of training: adamw, sgd, none"}
 
     def pipeline(self, asked: Asked) -> Pipeline:
         """Lookups and the dense part."""
@@ -522,6 +533,20 @@ def pipeline(
     return _built(current(), name, batch, precision, trained, frozen)
 
 
+def check_settings(name: str, task: Task, settings: Mapping[str, Any]) -> None:
+    """Raise `UsageError` for a setting that the task of a model does not have, or a value of an unknown word."""
+    for key in settings:
+        if key not in task.settings:
+            near = nearest(key, task.settings)
+            known = ", ".join(task.settings)
+            hint = f"did you mean {near[0]}?" if near else f"it has {known}"
+            raise UsageError(f"{name} has no setting '{key}'", hint, field=key, instead=near)
+    if settings.get("attention", "fused") not in ("fused", "plain"):
+        raise UsageError(
+            f"attention '{settings['attention']}' is not known", "fused or plain", field="attention"
+        )
+
+
 @lru_cache(maxsize=512)
 def _built(
     snapshot: Snapshot,
@@ -538,16 +563,7 @@ def _built(
         )
     task: Task = facts.build(TASKS[entry.task], entry.values, f"{facts.TABLE}: models.{entry.name}")
     settings = dict(given) | ({"part": part} if part else {})
-    for key in settings:
-        if key not in task.settings:
-            near = nearest(key, task.settings)
-            known = ", ".join(task.settings)
-            hint = f"did you mean {near[0]}?" if near else f"it has {known}"
-            raise UsageError(f"{entry.name} has no setting '{key}'", hint, field=key, instead=near)
-    if settings.get("attention", "fused") not in ("fused", "plain"):
-        raise UsageError(
-            f"attention '{settings['attention']}' is not known", "fused or plain", field="attention"
-        )
+    check_settings(entry.name, task, settings)
     return task.pipeline(Asked(entry.name, batch, precision, trained, settings))
 
 
@@ -557,7 +573,7 @@ def from_macs(
     gmacs: float,
     *,
     macts_m: float = 0.0,
-    style: str = "conv",
+    style: Literal["conv", "transformer"] = "conv",
     batch: int = 1,
     precision: str = "bf16",
     trained: bool = False,

@@ -6,7 +6,7 @@ densenet.py, regnet.py; facebookresearch/detectron2, modeling; mlcommons/inferen
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from chipwise.workload.media.layers import Block, Grid, Layers, join, shrunk, size_of
 
@@ -46,16 +46,18 @@ class ResNet:
     """ResNet, ResNeXt and wide ones: four levels of residual blocks.
 
     `bottleneck`: three convolutions a block (1, 3, 1) and four times the width outside, else two; `groups` of
-    `group_width` channels in the middle one; `preact`: norms before convolutions and no norm in shortcuts (v2);
-    `classes` 0: no head; `frozen`: batch norms are scales and offsets that are not trained (detectors).
+    `group_width` channels in the middle one; `early`: strides are in the first convolution (the first ResNet);
+    `classes` 0: no head; `frozen`: in training, batch norms are constants and the stem and all levels but the last
+    `frozen` are left as they are (0: all is trained; detectors: 3).
     """
 
     depths: tuple[int, ...]
     bottleneck: bool = True
     groups: int = 1
     group_width: int = 64
-    preact: bool = False
+    early: bool = False
     classes: int = 1000
+    frozen: int = 0
 
     @property
     def multiple(self) -> int:
@@ -66,15 +68,17 @@ class ResNet:
         self, layers: Layers, grid: Grid, strides: tuple[int, ...] = (1, 2, 2, 2)
     ) -> tuple[Block, list[tuple[Grid, int]]]:
         """All but the head, with as many levels as `strides`, and (grid, width) after each level."""
-        parts = [conv_norm(layers, grid, (3, 64), 7, 2)]
-        grid = shrunk(grid, 2)
-        parts.append(layers.pointwise(size_of(grid), 64, 1.25, "max_pool"))
+        layers = replace(layers, training=layers.training and not self.frozen)
+        stem, grid = conv_norm(layers, grid, (3, 64), 7, 2), shrunk(grid, 2)
+        stem += layers.pointwise(size_of(grid), 64, 1.25, "max_pool")
         grid, width, levels = shrunk(grid, 2), 64, []
+        parts = [stem.frozen() if self.frozen else stem]
         for level, (depth, stride) in enumerate(zip(self.depths, strides, strict=False)):
             planes = 64 * 2**level
-            parts.append(self._residual(layers, grid, width, planes, stride))
+            first = self._residual(layers, grid, width, planes, stride)
             grid, width = shrunk(grid, stride), planes * (4 if self.bottleneck else 1)
-            parts.append((depth - 1) * self._residual(layers, grid, width, planes, 1))
+            block = first + (depth - 1) * self._residual(layers, grid, width, planes, 1)
+            parts.append(block.frozen() if self.frozen and level < len(self.depths) - self.frozen else block)
             levels.append((grid, width))
         return join(*parts), levels
 
@@ -88,6 +92,7 @@ class ResNet:
 
     def stage(self, layers: Layers, grid: Grid, level: int) -> Block:
         """One level alone, entered from the level before (heads of detectors that reuse the last)."""
+        layers = replace(layers, training=layers.training and not self.frozen)
         planes, expand = 64 * 2**level, 4 if self.bottleneck else 1
         first = self._residual(layers, grid, planes * expand // 2, planes, 2)
         return first + (self.depths[level] - 1) * self._residual(
@@ -99,10 +104,11 @@ class ResNet:
         out = planes * (4 if self.bottleneck else 1)
         middle = planes * self.group_width // 64 * self.groups
         held = layers.bytes(size_of(grid), inputs)
+        early = stride if self.early else 1
         if self.bottleneck:
             convs = join(
-                conv_norm(layers, grid, (inputs, middle), 1),
-                conv_norm(layers, grid, (middle, middle), 3, stride, self.groups),
+                conv_norm(layers, grid, (inputs, middle), 1, early),
+                conv_norm(layers, shrunk(grid, early), (middle, middle), 3, stride // early, self.groups),
                 conv_norm(layers, after, (middle, out), 1, act=""),
             )
         else:
@@ -111,7 +117,7 @@ class ResNet:
             )
         short = Block()
         if inputs != out or stride > 1:
-            short = conv_norm(layers, grid, (inputs, out), 1, stride, act="")
+            short = conv_norm(layers, grid, (inputs, out), 1, stride, act="").branch(held)
         size = size_of(after)
         return join(convs.beside(held), short, layers.residual(size, out), layers.act(size, out, "relu"))
 
@@ -373,7 +379,8 @@ class UNet3D:
 
     def block(self, layers: Layers, grid: Grid) -> Block:
         """One pass over pictures of `grid` voxels."""
-        parts, w, skips = [], self.inputs, []
+        parts, w = [], self.inputs
+        skips: list[tuple[Grid, int]] = []
         for level, out in enumerate(self.widths):
             step = 2 if level else 1
             held = sum(layers.bytes(size_of(g), c) for g, c in skips)

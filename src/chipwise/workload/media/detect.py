@@ -46,7 +46,7 @@ class RCNN:
 
     `neck`: "FPN" (a pyramid, two matrices on 7 x 7 regions), "C4" (the last level of the ResNet on 14 x 14 regions of
     the third), "DC5" (the last level without stride, two matrices); `mask`: four convolutions on 14 x 14 positions of
-    `detections` regions.
+    `detections` regions; in training, on `sampled` regions and a quarter of them.
     """
 
     backbone: ResNet
@@ -54,6 +54,7 @@ class RCNN:
     mask: bool = False
     proposals: int = 1000
     detections: int = 100
+    sampled: int = 512
     classes: int = 80
 
     @property
@@ -70,13 +71,16 @@ class RCNN:
             parts.append(pyramid(layers, levels))
             grids, width, anchors = [*(g for g, _ in levels), shrunk(levels[-1][0], 2)], 256, 3
         parts.append(_shared([self._propose(layers, g, width, anchors) for g in grids]))
-        return join(*parts, self._heads(layers.times(self.proposals), width))
+        regions, masked = (
+            (self.sampled, self.sampled // 4) if layers.training else (self.proposals, self.detections)
+        )
+        return join(*parts, self._heads(layers.times(regions), width, masked / regions))
 
     def _propose(self, layers: Layers, grid: Grid, width: int, anchors: int) -> Block:
         return join(_convs(layers, grid, width, 1), layers.conv(grid, width, 5 * anchors, 1))
 
-    def _heads(self, layers: Layers, width: int) -> Block:
-        """On every proposal; masks on the detections that are left."""
+    def _heads(self, layers: Layers, width: int, masked: float) -> Block:
+        """On every region; masks on the share `masked` of them."""
         scores = 5 * self.classes + 1
         if self.neck == "C4":
             gather = layers.pointwise(196, width, 5.0, "roi_align")
@@ -85,7 +89,7 @@ class RCNN:
         two = layers.linear(1, 49 * width, 1024) + layers.linear(1, 1024, 1024)
         heads = join(gather, two, layers.linear(1, 1024, scores))
         if self.mask:
-            few = layers.times(self.detections / self.proposals)
+            few = layers.times(masked)
             spread = few.linear(196, 256, 4 * 256) + few.parameter(-3 * 256)
             last = few.linear(784, 256, self.classes)
             heads += join(
@@ -96,9 +100,12 @@ class RCNN:
 
 @dataclass(frozen=True, kw_only=True)
 class RetinaNet:
-    """A pyramid of five levels and two heads of four convolutions on each, for all anchors."""
+    """A pyramid of five levels and two heads of four convolutions on each, for all anchors.
+
+    `deep`: the fourth level is made of the network's last tensor, not of the pyramid's."""
 
     backbone: ResNet
+    deep: bool = False
     classes: int = 80
     anchors: int = 9
 
@@ -111,7 +118,8 @@ class RetinaNet:
         """One pass over pictures of `grid` pixels."""
         body, levels = self.backbone.features(layers, grid)
         sixth = shrunk(levels[-1][0], 2)
-        more = layers.conv(levels[-1][0], 256, 256, 3, 2) + layers.conv(sixth, 256, 256, 3, 2)
+        entry = levels[-1][1] if self.deep else 256
+        more = layers.conv(levels[-1][0], entry, 256, 3, 2) + layers.conv(sixth, 256, 256, 3, 2)
         grids = [g for g, _ in levels[1:]] + [sixth, shrunk(sixth, 2)]
         heads = [
             join(

@@ -119,9 +119,16 @@ def entries() -> Mapping[str, Entry]:
     return found
 
 
+def part(name: Any) -> Any:
+    """The network of that name; a network is itself.
+
+    Raises `UnknownNameError`, or `UsageError` for an entry that cannot be read.
+    """
+    return _part(name) if isinstance(name, str) else name
+
+
 @per_snapshot
-def part(name: str) -> Any:
-    """The network of that name. Raises `UnknownNameError`, or `UsageError` for an entry that cannot be read."""
+def _part(name: str) -> Any:
     rows = _table()["parts"]
     if name not in rows:
         raise UnknownNameError("part", name, rows)
@@ -154,6 +161,8 @@ def build(cls: type, row: Mapping[str, Any], origin: str) -> Any:
 
 def _value(hint: Any, value: Any, origin: str) -> Any:
     shape, inner = get_origin(hint), get_args(hint)
+    if hint is Any and isinstance(value, str):  # the name of a part
+        return value
     if dataclasses.is_dataclass(hint) and isinstance(value, str):
         found = part(value)
         if isinstance(found, hint):  # type: ignore[arg-type]

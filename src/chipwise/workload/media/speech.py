@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from chipwise.workload.media.layers import Block, Layers, join, shrunk
+from chipwise.workload.media.layers import Block, Grid, Layers, join, shrunk
 
 __all__ = ["Conformer", "Jasper", "Transducer", "Wav2Vec2", "Whisper", "lstm"]
 
@@ -109,7 +109,8 @@ class Wav2Vec2:
 
     def block(self, layers: Layers, seconds: float) -> Block:
         """One pass over `seconds` of sound."""
-        c, w, entry, grid = self.conv, self.width, 1, (max(1, round(16_000 * seconds)),)
+        c, w, entry = self.conv, self.width, 1
+        grid: Grid = (max(1, round(16_000 * seconds)),)
         parts = []
         for i, (kernel, stride) in enumerate(zip(self.kernels, self.strides, strict=True)):
             parts.append(layers.conv(grid, entry, c, kernel, stride, bias=False))
@@ -152,7 +153,8 @@ class Conformer:
 
     def block(self, layers: Layers, seconds: float) -> Block:
         """The encoder over `seconds` of sound."""
-        w, b, grid, parts, entry = self.width, self.biased, (round(100 * seconds), self.mels), [], 1
+        w, b, entry, parts = self.width, self.biased, 1, []
+        grid: Grid = (round(100 * seconds), self.mels)
         steps = self.shorter.bit_length() - 1
         for _ in range(steps):
             if entry == 1:

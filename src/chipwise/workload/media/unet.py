@@ -34,7 +34,7 @@ def resnet(
             layers.act(size, outputs, "silu"),
             layers.conv(grid, outputs, outputs, kernel),
         ).beside(layers.bytes(size, inputs)),
-        short.beside(layers.bytes(size, outputs)),
+        short.beside(layers.bytes(size, outputs)).branch(layers.bytes(size, inputs)),
         layers.residual(size, outputs),
     )
 
