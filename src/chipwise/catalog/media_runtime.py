@@ -12,9 +12,9 @@ from chipwise.catalog.parsed import parse
 from chipwise.catalog.snapshot import per_snapshot, shipped_text
 from chipwise.errors import UnknownNameError, UsageError
 
-__all__ = ["MediaRuntime", "get_media_runtime", "load_media_runtimes", "media_runtime_for"]
+__all__ = ["MediaRuntime", "get_media_runtime", "load_media_runtimes", "meant_precision", "media_runtime_for"]
 
-ALWAYS = "0"
+TABLE = "catalog/data/media_runtimes.toml"
 VERSION = re.compile(r"\b(\d+\.\d+)")
 DATE = re.compile(r"\b(20\d\d(?:-\d\d)?)\b")
 
@@ -72,7 +72,7 @@ class MediaRuntime:
 @per_snapshot
 def load_media_runtimes() -> Mapping[str, MediaRuntime]:
     """All of them by id, in the order in which they are preferred."""
-    table = parse(shipped_text("catalog/data/media_runtimes.toml"))
+    table = parse(shipped_text(TABLE))
     releases = table["release"]
     return {
         name: MediaRuntime(
@@ -93,6 +93,15 @@ def load_media_runtimes() -> Mapping[str, MediaRuntime]:
         )
         for name, t in table["runtime"].items()
     }
+
+
+def meant_precision(source: str, precision: str) -> str:
+    """What the source of a table of measurements means by a precision."""
+    habits = parse(shipped_text(TABLE))["habit"]
+    for start, habit in habits.items():
+        if source.startswith(start):
+            return str(habit["precision"].get(precision, precision))
+    return precision
 
 
 def get_media_runtime(name: str) -> MediaRuntime:

@@ -23,7 +23,7 @@ from chipwise.api.suites.suite import Asking, Index, Suite, Trial, each
 from chipwise.calibrate.fit_media import MediaFit, MediaRows, fit_media
 from chipwise.calibrate.parameters import Parameters, shipped_parameters
 from chipwise.catalog.chips import get_chip
-from chipwise.catalog.media_runtime import get_media_runtime
+from chipwise.catalog.media_runtime import get_media_runtime, meant_precision
 from chipwise.errors import ChipwiseError, UsageError, shorten
 from chipwise.evidence.residuals import Residuals, Validation
 from chipwise.evidence.rows import Predicted, Row, number, read_rows
@@ -142,10 +142,11 @@ def question_of(row: Row) -> EstimateRequest:
     distilled = detail.get("distilled_guidance") == "1"
     guidance = None if distilled or "guidance" not in detail else max(float(detail["guidance"]), 1.0)
     offload = row.get("offload", "").split(";")[0]
+    meant = _precision(row.get("precision", ""))
     return EstimateRequest(
         model=_model(row, detail),
         chip=get_chip(row["chip"]).id,
-        precision=_precision(row.get("precision", "")),
+        precision=meant and meant_precision(row.get("source", ""), meant),
         runtime=get_media_runtime(row["runtime"]).id,
         software=row.get("runtime_version")
         if VERSIONED.search(row.get("runtime_version", ""))
