@@ -185,6 +185,6 @@ def test_fit_offloads_before_it_says_no() -> None:
 
 def test_the_table_opens_with_a_sentence() -> None:
     text = str(cw.estimate(FLUX, chip=H100))
-    assert text.startswith("FLUX.1-dev on 1x h100-sxm5-80gb")
+    assert text.startswith("flux-dev on 1x h100-sxm5-80gb")
     assert "denoiser" in text
     assert "memory of one device" in text

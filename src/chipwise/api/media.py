@@ -243,12 +243,7 @@ def fit(model: str, terms: Terms, asked: Sampling, chips: Sequence[str]) -> Medi
         try:
             place = Place.of(chip, terms, numbers)
             pipeline = place.pipeline(model, terms, asked)
-            ways = [asked, *(replace(asked, offload=way) for way in ("model", "sequential"))]
-            tried = (
-                _priced(pipeline, place, terms, way) for way in (ways if asked.offload == "none" else [asked])
-            )
-            found = list(tried)
-            plans.append(next((p for p in found if p.verdict != "no"), found[0]))
+            plans.append(_fitting(pipeline, place, terms, asked))
         except ChipwiseError as error:
             if len(chips) == 1:
                 raise
@@ -317,10 +312,7 @@ def _candidates(
             spreads += [Spread(ulysses=n) for n in COUNTS[1:] if n <= min(most, domain)]
         for spread in spreads:
             one = replace(sized, spread=spread)
-            found = _priced(pipeline, place, terms, one)
-            if found.verdict == "no" and asked.offload == "none" and spread == ONE:
-                found = _priced(pipeline, place, terms, replace(one, offload="model"))
-            yield pipeline, found
+            yield pipeline, _fitting(pipeline, place, terms, one)
 
 
 def _order(p: MediaPlan) -> tuple[bool, float, float]:
@@ -333,6 +325,15 @@ def _order(p: MediaPlan) -> tuple[bool, float, float]:
 
 def _priced(pipeline: Pipeline, place: Place, terms: Terms, asked: Sampling) -> MediaPlan:
     return Work.of(pipeline, place, terms, asked).plan(place.numbers, terms)
+
+
+def _fitting(pipeline: Pipeline, place: Place, terms: Terms, asked: Sampling) -> MediaPlan:
+    """The plan as asked; where that does not fit and nothing was said of it, with parts that wait on the host; where
+    nothing fits, as asked."""
+    ways: tuple[Offload, ...] = ("none", "model", "sequential") if asked.offload == "none" else (asked.offload,)
+    plans = (_priced(pipeline, place, terms, replace(asked, offload=way)) for way in ways)
+    first = next(plans)
+    return first if first.verdict != "no" else next((p for p in plans if p.verdict != "no"), first)
 
 
 def _chips(names: Sequence[str], terms: Terms) -> list[Chip]:
