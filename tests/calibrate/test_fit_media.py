@@ -21,7 +21,7 @@ from chipwise.predict.pipeline import StageTimes, seconds
 
 LABELS = {
     "chip": "x", "generation": "g", "runtime": "r", "pace": "graph", "folds": "no", "dtype": "b16", "phase": "infer",
-    "unit": "image", "layout": "nchw",
+    "unit": "image", "use": "repeated", "layout": "nchw",
 }  # fmt: skip
 
 

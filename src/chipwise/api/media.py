@@ -386,6 +386,7 @@ class Work:
             "dtype": self.precision if self.precision in WIDE else "b16",
             "phase": "train" if self.pipeline.trained else "infer",
             "unit": self.pipeline.unit,
+            "use": "repeated" if any(float(s.calls) > 1.0 for s in self.stages) else "once",
             "layout": str(self.asked.settings.get(LAYOUT, "nchw")),
         }
 

@@ -65,22 +65,37 @@ TIMES = Group(
                 _level("layout", spread=0.2, channels_last=0.8),
             ),
         ),
-        "attention": Quantity(1.1, 0.3, "factor of seconds: attention", (_level("generation", spread=0.3), _level("chip", spread=0.15), _RUNTIME)),
+        "attention": Quantity(
+            1.1,
+            0.3,
+            "factor of seconds: attention",
+            (_level("generation", spread=0.3), _level("chip", spread=0.15), _RUNTIME),
+        ),
         "pointwise": Quantity(
             1.2,
             0.4,
             "factor of seconds: element-wise work that no product holds",
-            (_level("pace", spread=0.5, host=2.0), _GENERATION, _level("phase", spread=0.3)),
+            (
+                _level("pace", spread=0.4, host=2.0),
+                _level("use", "pace", spread=0.4),
+                _level("phase", spread=0.2),
+            ),
         ),
+        # denoisers modulate, rotate and gate by many small operators, which hosts start one by one
         "epilogue": Quantity(
             1.2,
             0.4,
             "factor of seconds: element-wise work behind a product",
-            (_level("folds", spread=0.4, yes=0.15),),
+            (_level("folds", spread=0.4, yes=0.15), _level("use", "folds", spread=0.4)),
         ),
         # LLM inference shows 1.5 for 8-bit products (`sustained.energy`); denoisers multiply without a pause
         "energy": Quantity(
-            1.6, 0.2, "ratio: energy of an operation over that of short timings", (_level("generation", spread=0.2),), 0.1, 5.0
+            1.6,
+            0.2,
+            "ratio: energy of an operation over that of short timings",
+            (_level("generation", spread=0.2),),
+            0.1,
+            5.0,
         ),
         "other": Quantity(1.0, 0.5, "factor of seconds: look-ups, scans", ()),
         "exchange": Quantity(1.2, 0.5, "factor of seconds: exchanges between devices", ()),
@@ -90,7 +105,12 @@ TIMES = Group(
             2e-5,
             0.5,
             "s of a host per operator",
-            (_level("pace", spread=0.4, compiled=0.3, graph=0.03), _level("runtime", spread=0.6)),
+            (
+                _level("pace", spread=0.4, compiled=0.3, graph=0.03),
+                _level("runtime", spread=0.6),
+                # operators of denoisers are several kernels each
+                _level("use", spread=0.4, repeated=1.5),
+            ),
             1e-8,
             1e-3,
         ),
@@ -105,7 +125,10 @@ MEMORY = Group(
     "media_memory",
     {
         "activation": Quantity(
-            1.3, 0.3, "factor of bytes: activations", (_level("phase", spread=0.3, train=0.8), _level("unit", spread=0.3))
+            1.3,
+            0.3,
+            "factor of bytes: activations",
+            (_level("phase", spread=0.3, train=0.8), _level("unit", spread=0.3)),
         ),
         "runtime_bytes": Quantity(
             6e8, 0.7, "bytes of a context and libraries", (_level("unit", spread=0.7),), 1e6, 2e10
@@ -123,8 +146,8 @@ WORTH = 0.03
 class MediaRows:
     """Measured requests [row]: `stages`, as `predict.pipeline.seconds` takes them with arrays over rows; seconds; or,
     of rows of memory, bytes of weights and activations. Labels `runtime`, `pace`, `folds`, `generation`, `chip`,
-    `dtype`, `phase`, `unit`, `layout` of each. `whole`: 1 where a request was timed, 0 where one of its steps (None:
-    all requests); `weight` of each in a fit."""
+    `dtype`, `phase`, `unit`, `use`, `layout` of each. `whole`: 1 where a request was timed, 0 where one of its steps
+    (None: all requests); `weight` of each in a fit."""
 
     labels: Labels
     measured: Array

@@ -274,7 +274,7 @@ class _Measured:
     def rows(self, index: Sequence[int]) -> MediaRows:
         """Some rows, all of times or all of memory."""
         lines = [self.lines[i] for i in index]
-        names = ("chip", "generation", "runtime", "pace", "folds", "dtype", "phase", "unit", "layout")
+        names = ("chip", "generation", "runtime", "pace", "folds", "dtype", "phase", "unit", "use", "layout")
         each_ = [line.work.labels for line in lines]
         labels = {name: np.array([labels_[name] for labels_ in each_], dtype=np.str_) for name in names}
         cells = [line.asked.cell for line in lines]
