@@ -6,11 +6,14 @@ import re
 
 import pytest
 
+from chipwise.catalog.configs import find_config
 from chipwise.errors import UnknownNameError, UsageError
+from chipwise.workload.load import load_model
 from chipwise.workload.media import from_macs, from_parts, names, pipeline
 from chipwise.workload.media.assemble import TASKS
 from chipwise.workload.media.facts import build, entries, part
 from chipwise.workload.media.layers import Block, Layers, get_precision, join, shrunk, trained
+from chipwise.workload.media.tower import picture
 from chipwise.workload.media.unet import UNet
 from chipwise.workload.media.vae import ImageVAE, WanVAE
 from chipwise.workload.pipeline import Pipeline, Stage
@@ -530,3 +533,35 @@ def test_folders_that_cannot_be_read() -> None:
         from_parts({**SDXL, "unet": {**SDXL["unet"], "class_embed_type": "timestep"}})
     with pytest.raises(UsageError, match="no setting 'step'"):
         from_parts(SDXL, step=3)
+
+
+@pytest.mark.parametrize(
+    ("name", "millions", "tokens"),
+    [
+        ("Qwen2.5-VL-7B-Instruct", 676.55, 37 * 37),  # 28 pixels a token
+        ("google/gemma-3-27b-it", 423.06, 256),
+        ("Qwen3-VL-8B-Instruct", 576.39, 32 * 32),
+    ],
+)
+def test_a_picture_becomes_tokens(name: str, millions: float, tokens: int) -> None:
+    (tower,) = load_model(find_config(name)).towers
+    stage, found = picture(tower, 1024, 1024)
+    assert found == tokens
+    assert stage.parameters / M == pytest.approx(millions, rel=0.0005)
+    with pytest.raises(UsageError, match="pixels"):
+        picture(tower, 0, 1024)
+
+
+def test_most_layers_of_a_tower_see_a_window() -> None:
+    """Qwen2.5-VL: 28 layers see 8 x 8 patches, 4 see all 74 x 74."""
+    (tower,) = load_model(find_config("Qwen2.5-VL-7B-Instruct")).towers
+    stage, _ = picture(tower, 1036, 1036)
+    seen = {op.dims["kv"]: n for n, op in stage.ops if op.kind == "attention"}
+    assert seen == {64: 28, 74 * 74: 4}
+
+
+def test_a_shape_is_asked_at_every_point() -> None:
+    made = stages(pipeline("hunyuan3d-2", grid=255))
+    assert made["volume"].calls == 256**3 / 8000
+    assert made["denoiser"].parameters / M == pytest.approx(1100, rel=0.02)  # 1.1 B, Hunyuan3D-2 README
+    assert pipeline("hunyuan3d-2").flops > pipeline("hunyuan3d-2", grid=255).flops

@@ -24,6 +24,7 @@ __all__ = [
     "Asked",
     "Diffusion",
     "Recommend",
+    "Shape",
     "Speech",
     "Task",
     "Text",
@@ -291,6 +292,54 @@ schedule's `shift` |
 
 
 @dataclass(frozen=True, kw_only=True)
+class Shape:
+    """An encoder of a picture, `steps` calls of a denoiser of latent vectors, a decoder that is asked at the points of
+    a grid of `grid` + 1 a side, `chunk` points a call. Guidance above 1: two passes a step, as a larger batch."""
+
+    image_encoder: str
+    image_side: int
+    image_tokens: int
+    denoiser: str
+    vae: str
+    steps: int
+    guidance: float
+    grid: int
+    chunk: int
+
+    settings: ClassVar[Mapping[str, str]] = {
+        "steps": "calls of the denoiser",
+        "guidance": "scale of classifier-free guidance",
+        "grid": "cells along a side of the volume that is sampled",
+        "attention": "plain: scores are written to memory; fused (default)",
+        "optimizer": "of training: adamw, sgd, none",
+    }
+
+    def pipeline(self, asked: Asked) -> Pipeline:
+        """The stages up to the sampled volume, or the training step of the denoiser."""
+        net, vae = facts.part(self.denoiser), facts.part(self.vae)
+        steps, guidance = asked.count("steps", self.steps), asked.number("guidance", self.guidance, 0.0)
+        side = asked.count("grid", self.grid)
+        passes = 2 if guidance > 1 else 1
+        plain = asked.layers(quantised=False)
+        latent = (1, vae.latents, 1)
+        if asked.trained:
+            layers = asked.layers()
+            stage, state = _step(asked, net.block(layers, latent, self.image_tokens), layers, "denoiser")
+            return _finish(
+                asked, [stage], "shape", state, ("latents and image states are made before training",)
+            )
+        points = (side + 1) ** 3
+        stages = [
+            facts.part(self.image_encoder).block(plain, (self.image_side,) * 2).stage("image_encoder"),
+            net.block(asked.layers().times(passes), latent, self.image_tokens).stage("denoiser", steps),
+            vae.decode(plain).stage("decoder"),
+            vae.ask(plain, self.chunk).stage("volume", points / self.chunk),
+        ]
+        used = {"steps": steps, "guidance": guidance, "passes": passes, "grid": side}
+        return _finish(asked, stages, "shape", used, ("the surface is made from the volume on the host",))
+
+
+@dataclass(frozen=True, kw_only=True)
 class Text:
     """One pass over texts of `tokens` each."""
 
@@ -467,6 +516,7 @@ class Recommend:
 
 TASKS: Mapping[str, type[Any]] = {
     "diffusion": Diffusion,
+    "shape": Shape,
     "text": Text,
     "vision": Vision,
     "speech": Speech,
