@@ -565,3 +565,10 @@ def test_a_shape_is_asked_at_every_point() -> None:
     assert made["volume"].calls == 256**3 / 8000
     assert made["denoiser"].parameters / M == pytest.approx(1100, rel=0.02)  # 1.1 B, Hunyuan3D-2 README
     assert pipeline("hunyuan3d-2").flops > pipeline("hunyuan3d-2", grid=255).flops
+
+
+def test_more_text_costs_its_encoder_more() -> None:
+    short, long = (stages(pipeline("flux-dev", text_tokens=n)) for n in (256, 512))
+    assert short["text_encoder:t5-xxl"].flops < 0.51 * long["text_encoder:t5-xxl"].flops
+    assert short["text_encoder:clip-l"] == long["text_encoder:clip-l"]
+    assert short["denoiser"].flops < long["denoiser"].flops

@@ -219,7 +219,7 @@ schedule's `shift` |
         upcast = "fp32" if self.upcast and asked.precision == "fp16" else ""
         coder = asked.layers(quantised=False, precision=str(asked.settings.get("vae_precision") or upcast))
         stages = {
-            "text": self._text(asked, passes),
+            "text": self._text(asked, passes, seen),
             "vae_encode": [vae.encode(coder, pixels).stage("vae_encode")] if hasattr(vae, "encode") else [],
             "denoiser": self._denoise(asked, net, latent, seen, steps, passes),
             "vae_decode": [vae.decode(coder, grid).stage("vae_decode")],
@@ -249,12 +249,12 @@ schedule's `shift` |
             )
         return frames
 
-    def _text(self, asked: Asked, passes: int) -> list[Stage]:
-        layers = asked.layers(quantised=False).times(passes)
-        found = [
-            facts.part(name).block(layers, tokens).stage(f"text_encoder:{name}")
-            for name, tokens in zip(self.text, self.text_tokens, strict=True)
-        ]
+    def _text(self, asked: Asked, passes: int, seen: int) -> list[Stage]:
+        """Encoders; one that reads all that the denoiser sees follows what was asked."""
+        layers, found = asked.layers(quantised=False).times(passes), []
+        for i, (text, tokens) in enumerate(zip(self.text, self.text_tokens, strict=True), 1):
+            block = facts.part(text).block(layers, seen if tokens == self.seen else tokens)
+            found.append(block.stage(f"text_encoder:{text if isinstance(text, str) else i}"))
         if self.image_encoder:
             found.append(
                 facts.part(self.image_encoder)
@@ -479,16 +479,17 @@ class Speech:
         each = tokens / windows
         if asked.trained:
             together = layers.times(windows)
-            whole = join(
-                net.encode(together), net.states(together), net.step(together, each, max(1, round(each)))
-            )
+            words = max(1, round(each))
+            whole = join(net.encode(together), net.states(together), net.step(together, words, words, words))
             stage, state = _step(asked, whole, layers, "model")
             return [stage], state
         beams = layers.times(asked.count("beams", 1))
         seen = 1.0 if asked.settings.get("part") == "decoder" else self.prompt + each / 2.0
         prompt = replace(net.step(layers, self.prompt, self.prompt), parameters=0, weight_bytes=0.0)
-        states = replace(net.states(layers), parameters=net.states(layers).parameters)
-        stages = [net.encode(layers).stage("encoder", windows), states.stage("cross_states", windows)]
+        stages = [
+            net.encode(layers).stage("encoder", windows),
+            net.states(layers).stage("cross_states", windows),
+        ]
         stages += [prompt.stage("prompt", windows)] if self.prompt else []
         return [*stages, net.step(beams, seen).stage("decoder", tokens)], {}
 
