@@ -438,7 +438,8 @@ def test_names(name: str, meant: str) -> None:
         ("bert-base", {"trained": True, "optimizer": "lion"}, "adamw"),
         ("bert-base", {"head": "tail"}, "no head"),
         ("sdxl", {"batch": 0}, "at least 1"),
-        ("vit", {"resolution": 225}, "multiples of 16"),
+        ("vit", {"resolution": 15}, "smaller than a patch"),
+        ("sam", {"resolution": 1000}, "multiples of 16.*992x992"),
     ],
 )
 def test_errors_say_what_works(name: str, settings: dict[str, object], says: str) -> None:
@@ -572,3 +573,7 @@ def test_more_text_costs_its_encoder_more() -> None:
     assert short["text_encoder:t5-xxl"].flops < 0.51 * long["text_encoder:t5-xxl"].flops
     assert short["text_encoder:clip-l"] == long["text_encoder:clip-l"]
     assert short["denoiser"].flops < long["denoiser"].flops
+
+
+def test_pixels_beyond_the_last_patch_are_not_seen() -> None:
+    assert pipeline("siglip", resolution=384).flops == pipeline("siglip", resolution=378).flops
