@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from chipwise.catalog.configs import find_config
-from chipwise.errors import UnknownNameError, UsageError
+from chipwise.errors import ChipwiseError, UnknownNameError, UsageError
 from chipwise.workload.load import load_model
 from chipwise.workload.media import from_macs, from_parts, names, pipeline
 from chipwise.workload.media.assemble import TASKS
@@ -417,7 +419,7 @@ def test_names(name: str, meant: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "settings", "says"),
+    ("name", "asked", "says"),
     [
         ("flux-dev", {"resolution": 1001}, "multiples of 16.*1008x1008"),
         ("sdxl", {"resolution": "1280y720"}, "cannot be read.*1280x720"),
@@ -442,9 +444,9 @@ def test_names(name: str, meant: str) -> None:
         ("sam", {"resolution": 1000}, "multiples of 16.*992x992"),
     ],
 )
-def test_errors_say_what_works(name: str, settings: dict[str, object], says: str) -> None:
+def test_errors_say_what_works(name: str, asked: dict[str, object], says: str) -> None:
     with pytest.raises(UsageError) as caught:
-        pipeline(name, **settings)  # type: ignore[arg-type]
+        pipeline(name, **asked)  # type: ignore[arg-type]
     assert re.search(says, str(caught.value)), str(caught.value)
 
 
@@ -577,3 +579,22 @@ def test_more_text_costs_its_encoder_more() -> None:
 
 def test_pixels_beyond_the_last_patch_are_not_seen() -> None:
     assert pipeline("siglip", resolution=384).flops == pipeline("siglip", resolution=378).flops
+
+
+ODD = [None, "x", -1, 0, 2, 10**7, 10**9, 2.5, True, [], [1], [0, 1], ["a"], [[1]], [10**7] * 4, {}]
+
+
+@given(st.data())
+@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+def test_any_configuration_gives_a_pipeline_or_one_line(data: st.DataObject) -> None:
+    part_name = data.draw(st.sampled_from(["unet", "vae", "text_encoder"]))
+    key = data.draw(st.sampled_from(sorted(SDXL[part_name])))
+    changed = {**SDXL, part_name: {**SDXL[part_name], key: data.draw(st.sampled_from(ODD))}}
+    said = ""
+    try:
+        found = from_parts(changed).flops
+    except ChipwiseError as error:
+        found, said = 0.0, str(error)
+    assert found >= 0
+    assert "\n" not in said
+    assert len(said) < 600
