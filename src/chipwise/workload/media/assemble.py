@@ -136,11 +136,12 @@ def _finish(
     )
 
 
-def _step(asked: Asked, block: Block, layers: Layers, name: str) -> tuple[Stage, dict[str, float]]:
+def _step(asked: Asked, block: Block, name: str) -> tuple[Stage, dict[str, float]]:
     """One call of a network, or a training step of it with the bytes of gradients and optimiser states."""
     if not asked.trained:
         return block.stage(name), {}
-    done, state = trained(block, layers, str(asked.settings.get("optimizer", "adamw")))
+    optimizer, recompute = asked.settings.get("optimizer", "adamw"), asked.settings.get("recompute", "none")
+    done, state = trained(block, str(optimizer), str(recompute))
     return done.stage(name), {"state_bytes": state}
 
 
@@ -193,6 +194,7 @@ schedule's `shift` |
         "part": "one of text, denoiser, vae_encode, vae_decode",
         "vae_precision": "number format of the autoencoder",
         "optimizer": "of training: adamw, sgd, none",
+        "recompute": "of training: none, full",
     }
 
     def pipeline(self, asked: Asked) -> Pipeline:
@@ -285,7 +287,7 @@ schedule's `shift` |
 
     def _trained(self, asked: Asked, net: Any, latent: Grid, seen: int, used: dict[str, float]) -> Pipeline:
         layers = asked.layers()
-        stage, state = _step(asked, self._call(layers, net, latent, seen), layers, "denoiser")
+        stage, state = _step(asked, self._call(layers, net, latent, seen), "denoiser")
         kept = {k: v for k, v in used.items() if k in ("width", "height", "frames")}
         said = ("latents and text states are made before training",)
         return _finish(asked, [stage], "clip" if "frames" in used else "image", kept | state, said)
@@ -312,6 +314,7 @@ class Shape:
         "grid": "cells along a side of the volume that is sampled",
         "attention": "plain: scores are written to memory; fused (default)",
         "optimizer": "of training: adamw, sgd, none",
+        "recompute": "of training: none, full",
     }
 
     def pipeline(self, asked: Asked) -> Pipeline:
@@ -324,7 +327,7 @@ class Shape:
         latent = (1, vae.latents, 1)
         if asked.trained:
             layers = asked.layers()
-            stage, state = _step(asked, net.block(layers, latent, self.image_tokens), layers, "denoiser")
+            stage, state = _step(asked, net.block(layers, latent, self.image_tokens), "denoiser")
             return _finish(
                 asked, [stage], "shape", state, ("latents and image states are made before training",)
             )
@@ -352,6 +355,7 @@ class Text:
         "head": "mlm: every token is predicted; qa; score; none",
         "targets": "tokens out, of a model with a decoder",
         "optimizer": "of training: adamw, sgd, none",
+        "recompute": "of training: none, full",
     }
 
     def pipeline(self, asked: Asked) -> Pipeline:
@@ -373,7 +377,7 @@ class Text:
             )
         else:
             block = net.block(layers, tokens)
-        stage, state = _step(asked, block, layers, "encoder")
+        stage, state = _step(asked, block, "encoder")
         return _finish(asked, [stage], "sample", {"tokens": tokens} | state)
 
 
@@ -395,6 +399,7 @@ class Vision:
         "windows": "passes for one sample",
         "attention": "plain: scores are written to memory; fused (default)",
         "optimizer": "of training: adamw, sgd, none",
+        "recompute": "of training: none, full",
     }
 
     def pipeline(self, asked: Asked) -> Pipeline:
@@ -402,13 +407,12 @@ class Vision:
         net, layers = facts.part(self.network), asked.layers()
         width, height = asked.sides((self.width, self.height), net.multiple)
         grid = (self.depth, height, width) if self.depth else (height, width)
-        stage, state = _step(asked, net.block(layers, grid), layers, "model")
+        stage, state = _step(asked, net.block(layers, grid), "model")
         windows = 1.0 if asked.trained else asked.number("windows", self.windows)
         stages = [replace(stage, calls=windows)]
         if self.text:
-            second, more = _step(
-                asked, facts.part(self.text).block(layers, self.text_tokens), layers, "text_encoder"
-            )
+            text = facts.part(self.text).block(layers, self.text_tokens)
+            second, more = _step(asked, text, "text_encoder")
             stages.append(second)
             state = {key: value + more[key] for key, value in state.items()}
         return _finish(asked, stages, "image", {"width": width, "height": height} | state)
@@ -433,6 +437,7 @@ class Speech:
         "part": "one of encoder, decoder (one token)",
         "attention": "plain: scores are written to memory; fused (default)",
         "optimizer": "of training: adamw, sgd, none",
+        "recompute": "of training: none, full",
     }
 
     def pipeline(self, asked: Asked) -> Pipeline:
@@ -452,7 +457,7 @@ class Speech:
             ends = isinstance(net, Transducer) or (isinstance(net, Conformer) and net.predict > 0)
             if asked.trained:
                 step = net.step(layers.times(net.frames(seconds))) if ends else Block()
-                stage, state = _step(asked, join(body, step), layers, "model")
+                stage, state = _step(asked, join(body, step), "model")
                 stages = [stage]
             else:
                 calls = net.frames(seconds) + tokens if ends else 0
@@ -481,7 +486,7 @@ class Speech:
             together = layers.times(windows)
             words = max(1, round(each))
             whole = join(net.encode(together), net.states(together), net.step(together, words, words, words))
-            stage, state = _step(asked, whole, layers, "model")
+            stage, state = _step(asked, whole, "model")
             return [stage], state
         beams = layers.times(asked.count("beams", 1))
         seen = 1.0 if asked.settings.get("part") == "decoder" else self.prompt + each / 2.0
@@ -500,16 +505,19 @@ class Recommend:
 
     network: str
 
-    settings: ClassVar[Mapping[str, str]] = {"optimizer": "of training: adamw, sgd, none"}
+    settings: ClassVar[Mapping[str, str]] = {
+        "optimizer": "of training: adamw, sgd, none",
+        "recompute": "of training: none, full",
+    }
 
     def pipeline(self, asked: Asked) -> Pipeline:
         """Lookups and the dense part."""
         net, layers = facts.part(self.network), asked.layers()
         if not isinstance(net, DLRM):
-            stage, state = _step(asked, net.block(layers), layers, "model")
+            stage, state = _step(asked, net.block(layers), "model")
             return _finish(asked, [stage], "sample", state)
         tables = net.embeddings(layers)
-        stage, state = _step(asked, net.block(layers), layers, "dense")
+        stage, state = _step(asked, net.block(layers), "dense")
         if asked.trained:  # rows that were read are updated in place: as many again are read and written
             tables = replace(tables, ops=(*tables.ops, (2.0, tables.ops[0][1])))
         return _finish(asked, [tables.stage("embeddings"), stage], "sample", state)
@@ -643,6 +651,6 @@ def from_macs(
     net = Sized(params_m=params_m, gmacs=gmacs, macts_m=macts_m, style=style)
     asked = Asked(name, batch, precision, trained, {})
     layers = asked.layers()
-    stage, state = _step(asked, net.block(layers, (224, 224)), layers, "model")
+    stage, state = _step(asked, net.block(layers, (224, 224)), "model")
     said = ["only parameters and multiply-adds are known: equal square layers"]
     return _finish(asked, [stage], "sample", state, said)
