@@ -5,12 +5,17 @@ from __future__ import annotations
 import re
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
-from chipwise.errors import UnknownNameError, UsageError
+from chipwise.catalog.configs import find_config
+from chipwise.errors import ChipwiseError, UnknownNameError, UsageError
+from chipwise.workload.load import load_model
 from chipwise.workload.media import from_macs, from_parts, names, pipeline
 from chipwise.workload.media.assemble import TASKS
 from chipwise.workload.media.facts import build, entries, part
 from chipwise.workload.media.layers import Block, Layers, get_precision, join, shrunk, trained
+from chipwise.workload.media.tower import picture
 from chipwise.workload.media.unet import UNet
 from chipwise.workload.media.vae import ImageVAE, WanVAE
 from chipwise.workload.pipeline import Pipeline, Stage
@@ -348,10 +353,21 @@ def test_a_training_step() -> None:
     assert step.stages[0].activation_bytes == pytest.approx(kept, rel=0.1)
 
 
+def test_layers_that_are_computed_again_keep_their_input() -> None:
+    plain, again = (pipeline("bert-base", trained=True, recompute=r) for r in ("none", "full"))
+    assert again.flops == pytest.approx(plain.flops * 4 / 3, rel=0.02)
+    # eleven of twelve layers keep 512 x 768 values and not what is inside: four of 768, two of 3,072, and two norms'
+    inside = (2 * 768 + 768 * 4 + 2 * 3072 - 768) * 512 * 2
+    spared = plain.stages[0].activation_bytes - again.stages[0].activation_bytes
+    assert spared == pytest.approx(11 * inside, rel=0.15)
+    with pytest.raises(UsageError, match="none or full"):
+        pipeline("bert-base", trained=True, recompute="some")
+
+
 def test_what_is_frozen_has_no_backward_pass() -> None:
     block = LAYERS.linear(4, 8, 8)
-    assert len(trained(block, LAYERS, "none")[0].ops) == 3
-    assert len(trained(block.frozen(), LAYERS, "none")[0].ops) == 1
+    assert len(trained(block, "none")[0].ops) == 3
+    assert len(trained(block.frozen(), "none")[0].ops) == 1
 
 
 def test_only_totals_are_known() -> None:
@@ -414,7 +430,7 @@ def test_names(name: str, meant: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "settings", "says"),
+    ("name", "asked", "says"),
     [
         ("flux-dev", {"resolution": 1001}, "multiples of 16.*1008x1008"),
         ("sdxl", {"resolution": "1280y720"}, "cannot be read.*1280x720"),
@@ -435,12 +451,13 @@ def test_names(name: str, meant: str) -> None:
         ("bert-base", {"trained": True, "optimizer": "lion"}, "adamw"),
         ("bert-base", {"head": "tail"}, "no head"),
         ("sdxl", {"batch": 0}, "at least 1"),
-        ("vit", {"resolution": 225}, "multiples of 16"),
+        ("vit", {"resolution": 15}, "smaller than a patch"),
+        ("sam", {"resolution": 1000}, "multiples of 16.*992x992"),
     ],
 )
-def test_errors_say_what_works(name: str, settings: dict[str, object], says: str) -> None:
+def test_errors_say_what_works(name: str, asked: dict[str, object], says: str) -> None:
     with pytest.raises(UsageError) as caught:
-        pipeline(name, **settings)  # type: ignore[arg-type]
+        pipeline(name, **asked)  # type: ignore[arg-type]
     assert re.search(says, str(caught.value)), str(caught.value)
 
 
@@ -530,3 +547,65 @@ def test_folders_that_cannot_be_read() -> None:
         from_parts({**SDXL, "unet": {**SDXL["unet"], "class_embed_type": "timestep"}})
     with pytest.raises(UsageError, match="no setting 'step'"):
         from_parts(SDXL, step=3)
+
+
+@pytest.mark.parametrize(
+    ("name", "millions", "tokens"),
+    [
+        ("Qwen2.5-VL-7B-Instruct", 676.55, 37 * 37),  # 28 pixels a token
+        ("google/gemma-3-27b-it", 423.06, 256),
+        ("Qwen3-VL-8B-Instruct", 576.39, 32 * 32),
+    ],
+)
+def test_a_picture_becomes_tokens(name: str, millions: float, tokens: int) -> None:
+    (tower,) = load_model(find_config(name)).towers
+    stage, found = picture(tower, 1024, 1024)
+    assert found == tokens
+    assert stage.parameters / M == pytest.approx(millions, rel=0.0005)
+    with pytest.raises(UsageError, match="pixels"):
+        picture(tower, 0, 1024)
+
+
+def test_most_layers_of_a_tower_see_a_window() -> None:
+    """Qwen2.5-VL: 28 layers see 8 x 8 patches, 4 see all 74 x 74."""
+    (tower,) = load_model(find_config("Qwen2.5-VL-7B-Instruct")).towers
+    stage, _ = picture(tower, 1036, 1036)
+    seen = {op.dims["kv"]: n for n, op in stage.ops if op.kind == "attention"}
+    assert seen == {64: 28, 74 * 74: 4}
+
+
+def test_a_shape_is_asked_at_every_point() -> None:
+    made = stages(pipeline("hunyuan3d-2", grid=255))
+    assert made["volume"].calls == 256**3 / 8000
+    assert made["denoiser"].parameters / M == pytest.approx(1100, rel=0.02)  # 1.1 B, Hunyuan3D-2 README
+    assert pipeline("hunyuan3d-2").flops > pipeline("hunyuan3d-2", grid=255).flops
+
+
+def test_more_text_costs_its_encoder_more() -> None:
+    short, long = (stages(pipeline("flux-dev", text_tokens=n)) for n in (256, 512))
+    assert short["text_encoder:t5-xxl"].flops < 0.51 * long["text_encoder:t5-xxl"].flops
+    assert short["text_encoder:clip-l"] == long["text_encoder:clip-l"]
+    assert short["denoiser"].flops < long["denoiser"].flops
+
+
+def test_pixels_beyond_the_last_patch_are_not_seen() -> None:
+    assert pipeline("siglip", resolution=384).flops == pipeline("siglip", resolution=378).flops
+
+
+ODD = [None, "x", -1, 0, 2, 10**7, 10**9, 2.5, True, [], [1], [0, 1], ["a"], [[1]], [10**7] * 4, {}]
+
+
+@given(st.data())
+@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+def test_any_configuration_gives_a_pipeline_or_one_line(data: st.DataObject) -> None:
+    part_name = data.draw(st.sampled_from(["unet", "vae", "text_encoder"]))
+    key = data.draw(st.sampled_from(sorted(SDXL[part_name])))
+    changed = {**SDXL, part_name: {**SDXL[part_name], key: data.draw(st.sampled_from(ODD))}}
+    said = ""
+    try:
+        found = from_parts(changed).flops
+    except ChipwiseError as error:
+        found, said = 0.0, str(error)
+    assert found >= 0
+    assert "\n" not in said
+    assert len(said) < 600

@@ -24,6 +24,7 @@ __all__ = [
     "Asked",
     "Diffusion",
     "Recommend",
+    "Shape",
     "Speech",
     "Task",
     "Text",
@@ -135,11 +136,12 @@ def _finish(
     )
 
 
-def _step(asked: Asked, block: Block, layers: Layers, name: str) -> tuple[Stage, dict[str, float]]:
+def _step(asked: Asked, block: Block, name: str) -> tuple[Stage, dict[str, float]]:
     """One call of a network, or a training step of it with the bytes of gradients and optimiser states."""
     if not asked.trained:
         return block.stage(name), {}
-    done, state = trained(block, layers, str(asked.settings.get("optimizer", "adamw")))
+    optimizer, recompute = asked.settings.get("optimizer", "adamw"), asked.settings.get("recompute", "none")
+    done, state = trained(block, str(optimizer), str(recompute))
     return done.stage(name), {"state_bytes": state}
 
 
@@ -192,6 +194,7 @@ schedule's `shift` |
         "part": "one of text, denoiser, vae_encode, vae_decode",
         "vae_precision": "number format of the autoencoder",
         "optimizer": "of training: adamw, sgd, none",
+        "recompute": "of training: none, full",
     }
 
     def pipeline(self, asked: Asked) -> Pipeline:
@@ -218,7 +221,7 @@ schedule's `shift` |
         upcast = "fp32" if self.upcast and asked.precision == "fp16" else ""
         coder = asked.layers(quantised=False, precision=str(asked.settings.get("vae_precision") or upcast))
         stages = {
-            "text": self._text(asked, passes),
+            "text": self._text(asked, passes, seen),
             "vae_encode": [vae.encode(coder, pixels).stage("vae_encode")] if hasattr(vae, "encode") else [],
             "denoiser": self._denoise(asked, net, latent, seen, steps, passes),
             "vae_decode": [vae.decode(coder, grid).stage("vae_decode")],
@@ -248,12 +251,12 @@ schedule's `shift` |
             )
         return frames
 
-    def _text(self, asked: Asked, passes: int) -> list[Stage]:
-        layers = asked.layers(quantised=False).times(passes)
-        found = [
-            facts.part(name).block(layers, tokens).stage(f"text_encoder:{name}")
-            for name, tokens in zip(self.text, self.text_tokens, strict=True)
-        ]
+    def _text(self, asked: Asked, passes: int, seen: int) -> list[Stage]:
+        """Encoders; one that reads all that the denoiser sees follows what was asked."""
+        layers, found = asked.layers(quantised=False).times(passes), []
+        for i, (text, tokens) in enumerate(zip(self.text, self.text_tokens, strict=True), 1):
+            block = facts.part(text).block(layers, seen if tokens == self.seen else tokens)
+            found.append(block.stage(f"text_encoder:{text if isinstance(text, str) else i}"))
         if self.image_encoder:
             found.append(
                 facts.part(self.image_encoder)
@@ -284,10 +287,59 @@ schedule's `shift` |
 
     def _trained(self, asked: Asked, net: Any, latent: Grid, seen: int, used: dict[str, float]) -> Pipeline:
         layers = asked.layers()
-        stage, state = _step(asked, self._call(layers, net, latent, seen), layers, "denoiser")
+        stage, state = _step(asked, self._call(layers, net, latent, seen), "denoiser")
         kept = {k: v for k, v in used.items() if k in ("width", "height", "frames")}
         said = ("latents and text states are made before training",)
         return _finish(asked, [stage], "clip" if "frames" in used else "image", kept | state, said)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shape:
+    """An encoder of a picture, `steps` calls of a denoiser of latent vectors, a decoder that is asked at the points of
+    a grid of `grid` + 1 a side, `chunk` points a call. Guidance above 1: two passes a step, as a larger batch."""
+
+    image_encoder: str
+    image_side: int
+    image_tokens: int
+    denoiser: str
+    vae: str
+    steps: int
+    guidance: float
+    grid: int
+    chunk: int
+
+    settings: ClassVar[Mapping[str, str]] = {
+        "steps": "calls of the denoiser",
+        "guidance": "scale of classifier-free guidance",
+        "grid": "cells along a side of the volume that is sampled",
+        "attention": "plain: scores are written to memory; fused (default)",
+        "optimizer": "of training: adamw, sgd, none",
+        "recompute": "of training: none, full",
+    }
+
+    def pipeline(self, asked: Asked) -> Pipeline:
+        """The stages up to the sampled volume, or the training step of the denoiser."""
+        net, vae = facts.part(self.denoiser), facts.part(self.vae)
+        steps, guidance = asked.count("steps", self.steps), asked.number("guidance", self.guidance, 0.0)
+        side = asked.count("grid", self.grid)
+        passes = 2 if guidance > 1 else 1
+        plain = asked.layers(quantised=False)
+        latent = (1, vae.latents, 1)
+        if asked.trained:
+            layers = asked.layers()
+            stage, state = _step(asked, net.block(layers, latent, self.image_tokens), "denoiser")
+            return _finish(
+                asked, [stage], "shape", state, ("latents and image states are made before training",)
+            )
+        points = (side + 1) ** 3
+        stages = [
+            facts.part(self.image_encoder).block(plain, (self.image_side,) * 2).stage("image_encoder"),
+            net.block(asked.layers().times(passes), latent, self.image_tokens).stage("denoiser", steps),
+            vae.decode(plain).stage("decoder"),
+            vae.ask(plain, self.chunk).stage("volume", points / self.chunk),
+        ]
+        used = {"steps": steps, "guidance": guidance, "passes": passes, "grid": side}
+        return _finish(asked, stages, "shape", used, ("the surface is made from the volume on the host",))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -303,6 +355,7 @@ class Text:
         "head": "mlm: every token is predicted; qa; score; none",
         "targets": "tokens out, of a model with a decoder",
         "optimizer": "of training: adamw, sgd, none",
+        "recompute": "of training: none, full",
     }
 
     def pipeline(self, asked: Asked) -> Pipeline:
@@ -324,7 +377,7 @@ class Text:
             )
         else:
             block = net.block(layers, tokens)
-        stage, state = _step(asked, block, layers, "encoder")
+        stage, state = _step(asked, block, "encoder")
         return _finish(asked, [stage], "sample", {"tokens": tokens} | state)
 
 
@@ -346,6 +399,7 @@ class Vision:
         "windows": "passes for one sample",
         "attention": "plain: scores are written to memory; fused (default)",
         "optimizer": "of training: adamw, sgd, none",
+        "recompute": "of training: none, full",
     }
 
     def pipeline(self, asked: Asked) -> Pipeline:
@@ -353,13 +407,12 @@ class Vision:
         net, layers = facts.part(self.network), asked.layers()
         width, height = asked.sides((self.width, self.height), net.multiple)
         grid = (self.depth, height, width) if self.depth else (height, width)
-        stage, state = _step(asked, net.block(layers, grid), layers, "model")
+        stage, state = _step(asked, net.block(layers, grid), "model")
         windows = 1.0 if asked.trained else asked.number("windows", self.windows)
         stages = [replace(stage, calls=windows)]
         if self.text:
-            second, more = _step(
-                asked, facts.part(self.text).block(layers, self.text_tokens), layers, "text_encoder"
-            )
+            text = facts.part(self.text).block(layers, self.text_tokens)
+            second, more = _step(asked, text, "text_encoder")
             stages.append(second)
             state = {key: value + more[key] for key, value in state.items()}
         return _finish(asked, stages, "image", {"width": width, "height": height} | state)
@@ -384,6 +437,7 @@ class Speech:
         "part": "one of encoder, decoder (one token)",
         "attention": "plain: scores are written to memory; fused (default)",
         "optimizer": "of training: adamw, sgd, none",
+        "recompute": "of training: none, full",
     }
 
     def pipeline(self, asked: Asked) -> Pipeline:
@@ -403,7 +457,7 @@ class Speech:
             ends = isinstance(net, Transducer) or (isinstance(net, Conformer) and net.predict > 0)
             if asked.trained:
                 step = net.step(layers.times(net.frames(seconds))) if ends else Block()
-                stage, state = _step(asked, join(body, step), layers, "model")
+                stage, state = _step(asked, join(body, step), "model")
                 stages = [stage]
             else:
                 calls = net.frames(seconds) + tokens if ends else 0
@@ -430,16 +484,17 @@ class Speech:
         each = tokens / windows
         if asked.trained:
             together = layers.times(windows)
-            whole = join(
-                net.encode(together), net.states(together), net.step(together, each, max(1, round(each)))
-            )
-            stage, state = _step(asked, whole, layers, "model")
+            words = max(1, round(each))
+            whole = join(net.encode(together), net.states(together), net.step(together, words, words, words))
+            stage, state = _step(asked, whole, "model")
             return [stage], state
         beams = layers.times(asked.count("beams", 1))
         seen = 1.0 if asked.settings.get("part") == "decoder" else self.prompt + each / 2.0
         prompt = replace(net.step(layers, self.prompt, self.prompt), parameters=0, weight_bytes=0.0)
-        states = replace(net.states(layers), parameters=net.states(layers).parameters)
-        stages = [net.encode(layers).stage("encoder", windows), states.stage("cross_states", windows)]
+        stages = [
+            net.encode(layers).stage("encoder", windows),
+            net.states(layers).stage("cross_states", windows),
+        ]
         stages += [prompt.stage("prompt", windows)] if self.prompt else []
         return [*stages, net.step(beams, seen).stage("decoder", tokens)], {}
 
@@ -450,16 +505,19 @@ class Recommend:
 
     network: str
 
-    settings: ClassVar[Mapping[str, str]] = {"optimizer": "of training: adamw, sgd, none"}
+    settings: ClassVar[Mapping[str, str]] = {
+        "optimizer": "of training: adamw, sgd, none",
+        "recompute": "of training: none, full",
+    }
 
     def pipeline(self, asked: Asked) -> Pipeline:
         """Lookups and the dense part."""
         net, layers = facts.part(self.network), asked.layers()
         if not isinstance(net, DLRM):
-            stage, state = _step(asked, net.block(layers), layers, "model")
+            stage, state = _step(asked, net.block(layers), "model")
             return _finish(asked, [stage], "sample", state)
         tables = net.embeddings(layers)
-        stage, state = _step(asked, net.block(layers), layers, "dense")
+        stage, state = _step(asked, net.block(layers), "dense")
         if asked.trained:  # rows that were read are updated in place: as many again are read and written
             tables = replace(tables, ops=(*tables.ops, (2.0, tables.ops[0][1])))
         return _finish(asked, [tables.stage("embeddings"), stage], "sample", state)
@@ -467,6 +525,7 @@ class Recommend:
 
 TASKS: Mapping[str, type[Any]] = {
     "diffusion": Diffusion,
+    "shape": Shape,
     "text": Text,
     "vision": Vision,
     "speech": Speech,
@@ -592,6 +651,6 @@ def from_macs(
     net = Sized(params_m=params_m, gmacs=gmacs, macts_m=macts_m, style=style)
     asked = Asked(name, batch, precision, trained, {})
     layers = asked.layers()
-    stage, state = _step(asked, net.block(layers, (224, 224)), layers, "model")
+    stage, state = _step(asked, net.block(layers, (224, 224)), "model")
     said = ["only parameters and multiply-adds are known: equal square layers"]
     return _finish(asked, [stage], "sample", state, said)

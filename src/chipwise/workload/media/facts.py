@@ -16,7 +16,7 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 from chipwise.catalog.parsed import parse
 from chipwise.catalog.snapshot import per_snapshot, shipped_text
 from chipwise.errors import UnknownNameError, UsageError
-from chipwise.workload.media import cnn, dit, recommender, sized, speech, text, unet, vae, vision
+from chipwise.workload.media import cnn, dit, recommender, shape, sized, speech, text, unet, vae, vision
 from chipwise.workload.media import detect as detectors
 
 __all__ = ["KINDS", "TABLE", "Entry", "build", "entries", "part"]
@@ -38,6 +38,7 @@ KINDS: Mapping[str, type] = {
     "ltx-vae": vae.LtxVAE,
     "mochi-vae": vae.MochiVAE,
     "deep-vae": vae.DeepVAE,
+    "shape-vae": shape.ShapeVAE,
     "text": text.TextEncoder,
     "t5": text.T5,
     "decoder": text.TextDecoder,

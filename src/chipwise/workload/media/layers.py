@@ -92,6 +92,9 @@ class Block:
     | weight_bytes | their stored bytes |
     | peak | most bytes of activations alive at a time: what an operator reads and writes, and what is held beside it |
     | kept | bytes of activations that a backward pass needs |
+    | entry | bytes of the stream that layers read and add to, 0 where there is none |
+    | spared | what of `kept` is not needed where repeated layers keep their entry alone and are computed again |
+    | again_kept | what the largest of those layers needs while it is computed again |
     """
 
     ops: tuple[tuple[float, Op], ...] = ()
@@ -99,23 +102,33 @@ class Block:
     weight_bytes: float = 0.0
     peak: float = 0.0
     kept: float = 0.0
+    entry: float = 0.0
+    spared: float = 0.0
+    again_kept: float = 0.0
 
     def __add__(self, other: Block) -> Block:
         return join(self, other)
 
     def __rmul__(self, count: int) -> Block:
         """`count` such blocks, one after the other, each with weights of its own."""
-        again = self.again(count)
-        return replace(again, parameters=count * self.parameters, weight_bytes=count * self.weight_bytes)
+        spared = count * (self.kept - self.entry) if self.entry else count * self.spared
+        return replace(
+            self.again(count),
+            parameters=count * self.parameters,
+            weight_bytes=count * self.weight_bytes,
+            spared=spared,
+            again_kept=self.kept if self.entry else self.again_kept,
+        )
 
     def again(self, count: float) -> Block:
         """The same weights applied `count` times, one after the other."""
         ops = tuple((count * n, op) for n, op in self.ops) if count else ()
-        return replace(self, ops=ops, peak=self.peak if count else 0.0, kept=count * self.kept)
+        peak, kept = self.peak if count else 0.0, count * self.kept
+        return replace(self, ops=ops, peak=peak, kept=kept, spared=count * self.spared)
 
     def beside(self, held: float) -> Block:
         """The same while `held` bytes of other activations are alive."""
-        return replace(self, peak=self.peak + held) if self.ops else self
+        return replace(self, peak=self.peak + held, entry=max(self.entry, held)) if self.ops else self
 
     def branch(self, shared: float) -> Block:
         """The same beside another block that keeps the same input of `shared` bytes for the backward pass."""
@@ -124,7 +137,7 @@ class Block:
     def frozen(self) -> Block:
         """The same without a backward pass: weights before which nothing is trained."""
         ops = tuple((n, replace(op, dims={**op.dims, "frozen": 1.0})) for n, op in self.ops)
-        return replace(self, ops=ops, kept=0.0)
+        return replace(self, ops=ops, kept=0.0, spared=0.0, again_kept=0.0)
 
     def stage(self, name: str, calls: float = 1.0) -> Stage:
         """As a part that a request calls `calls` times; equal operators are joined where they first stand."""
@@ -143,6 +156,9 @@ def join(*blocks: Block) -> Block:
         sum(block.weight_bytes for block in blocks),
         max((block.peak for block in blocks), default=0.0),
         sum(block.kept for block in blocks),
+        max((block.entry for block in blocks), default=0.0),
+        sum(block.spared for block in blocks),
+        max((block.again_kept for block in blocks), default=0.0),
     )
 
 
@@ -355,13 +371,16 @@ class Layers:
         )
 
 
-def trained(block: Block, layers: Layers, optimizer: str = "adamw") -> tuple[Block, float]:
+def trained(block: Block, optimizer: str = "adamw", recompute: str = "none") -> tuple[Block, float]:
     """A training step of a forward pass, and the bytes of gradients and optimiser states.
 
     Backward: each product twice (gradients of inputs and of weights), attention 2.5 times its operations (scores are
     computed anew), element-wise work 1.5 times its traffic. The optimiser reads and writes gradient, parameter and
-    states in fp32 ("adamw": two states, "sgd": momentum, "none": no update). `peak` holds what the backward pass needs.
+    states in fp32 ("adamw": two states, "sgd": momentum, "none": no update). `peak` holds what the backward pass needs;
+    with `recompute` "full", layers of transformers keep their input alone and the forward pass is computed twice.
     """
+    if recompute not in ("none", "full"):
+        raise UsageError(f"recompute '{recompute}' is not known", "none or full", instead=("none", "full"))
     states = {"adamw": 2, "sgd": 1, "none": 0}
     if optimizer not in states:
         raise UsageError(
@@ -373,8 +392,10 @@ def trained(block: Block, layers: Layers, optimizer: str = "adamw") -> tuple[Blo
         moved = 2 * states[optimizer] + 3  # states and parameter are read and written, the gradient is read
         tail = (_once(pointwise(float(block.parameters), 2.0 * moved, name="optimizer")),)
     state_bytes = block.weight_bytes + 4.0 * block.parameters * states[optimizer]
-    done = replace(block, ops=block.ops + backward + tail, peak=block.kept + block.peak)
-    return done, state_bytes
+    kept, forward = block.kept, block.ops
+    if recompute == "full":
+        kept, forward = kept - block.spared + block.again_kept, tuple((2.0 * n, op) for n, op in block.ops)
+    return replace(block, ops=forward + backward + tail, peak=kept + block.peak), state_bytes
 
 
 def _backward(op: Op) -> tuple[tuple[float, Op], ...]:

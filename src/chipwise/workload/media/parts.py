@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from chipwise.errors import UnknownNameError, UsageError
+from chipwise.errors import UnknownNameError, UsageError, shorten
 from chipwise.workload.media.assemble import Asked, Diffusion, check_settings
 from chipwise.workload.media.dit import (
     CogTransformer,
@@ -34,12 +34,13 @@ class _Config:
     def __init__(self, values: Mapping[str, Any], origin: str) -> None:
         self.values, self.origin = values, origin
 
-    def whole(self, key: str, default: int | None = None) -> int:
-        """A whole number above 0."""
+    def whole(self, key: str, default: int | None = None, most: int = 10**7) -> int:
+        """A whole number from 1 to `most`."""
         value = self.values.get(key)
         value = default if value is None else value
-        if isinstance(value, bool) or not isinstance(value, int) or not 0 < value < 10**8:
-            raise UsageError(f"{self.origin}: {key} = {value!r} is not a whole number above 0")
+        if isinstance(value, bool) or not isinstance(value, int) or not 0 < value <= most:
+            shown = shorten(repr(value))
+            raise UsageError(f"{self.origin}: {key} = {shown} is not a whole number from 1 to {most:,}")
         return value
 
     def real(self, key: str, default: float) -> float:
@@ -56,17 +57,20 @@ class _Config:
         if isinstance(value, int) and not isinstance(value, bool) and length:
             value = (value,) * length
         good = isinstance(value, (list, tuple)) and 0 < len(value) <= 64
-        if not good or not all(type(v) is int and 0 < v < 10**8 for v in value):
-            raise UsageError(f"{self.origin}: {key} = {value!r} is not a list of whole numbers")
+        if not good or not all(type(v) is int and 0 < v <= 10**7 for v in value):
+            raise UsageError(f"{self.origin}: {key} = {shorten(repr(value))} is not a list of whole numbers")
         if length and len(value) != length:
             raise UsageError(f"{self.origin}: {key} has {len(value)} entries instead of {length}")
         return tuple(value)
 
-    def flags(self, key: str, default: tuple[bool, ...]) -> tuple[bool, ...]:
-        """Whether each level does something."""
-        value = self.values.get(key, default)
+    def flags(self, key: str, default: tuple[bool, ...], length: int = 0) -> tuple[bool, ...]:
+        """Whether each of `length` levels (0: any number) does something."""
+        value = self.values.get(key)
+        value = default if value is None else value
         if not isinstance(value, (list, tuple)) or not all(isinstance(v, bool) for v in value):
-            raise UsageError(f"{self.origin}: {key} = {value!r} is not a list of true and false")
+            raise UsageError(f"{self.origin}: {key} = {shorten(repr(value))} is not a list of true and false")
+        if length and len(value) != length:
+            raise UsageError(f"{self.origin}: {key} has {len(value)} entries instead of {length}")
         return tuple(value)
 
     def names(self, key: str, default: tuple[str, ...]) -> tuple[str, ...]:
@@ -117,7 +121,7 @@ def _unet(c: _Config) -> UNet:
         heads=heads,
         text_width=c.whole("cross_attention_dim", 1280),
         middle_depth=depths[-1],
-        resnets=c.whole("layers_per_block", 2),
+        resnets=c.whole("layers_per_block", 2, 64),
         inputs=c.whole("in_channels", 4),
         outputs=c.whole("out_channels", 4),
         added=c.whole("projection_class_embeddings_input_dim") if c.values.get("addition_embed_type") else 0,
@@ -309,21 +313,21 @@ def _image_vae(c: _Config) -> ImageVAE:
     return ImageVAE(
         channels=c.list("block_out_channels", (64,)),
         latent=c.whole("latent_channels", 4),
-        resnets=c.whole("layers_per_block", 1),
+        resnets=c.whole("layers_per_block", 1, 64),
         attention=c.given("mid_block_add_attention", True),
         quant=c.given("use_quant_conv", True),
     )
 
 
 def _wan_vae(c: _Config) -> WanVAE:
-    width = c.whole("base_dim", 96)
+    width, mult = c.whole("base_dim", 96), c.list("dim_mult", (1, 2, 4, 4))
     return WanVAE(
         width=width,
         decoder_width=c.whole("decoder_base_dim", width),
         latent=c.whole("z_dim", 16),
-        mult=c.list("dim_mult", (1, 2, 4, 4)),
-        resnets=c.whole("num_res_blocks", 2),
-        time=c.flags("temperal_downsample", (False, True, True)),
+        mult=mult,
+        resnets=c.whole("num_res_blocks", 2, 64),
+        time=c.flags("temperal_downsample", (False, True, True), len(mult) - 1),
         patch=c.whole("patch_size", 1),
         shortcuts=c.given("is_residual"),
     )
@@ -331,9 +335,9 @@ def _wan_vae(c: _Config) -> WanVAE:
 
 def _hunyuan_vae(c: _Config) -> CausalVAE:
     return CausalVAE(
-        channels=c.list("block_out_channels", (128, 256, 512, 512)),
+        channels=c.list("block_out_channels", (128, 256, 512, 512), 4),
         latent=c.whole("latent_channels", 16),
-        resnets=c.whole("layers_per_block", 2),
+        resnets=c.whole("layers_per_block", 2, 64),
         attention=c.given("mid_block_add_attention", True),
         tile=(16, 32, 32),
     )
@@ -341,9 +345,9 @@ def _hunyuan_vae(c: _Config) -> CausalVAE:
 
 def _cog_vae(c: _Config) -> CausalVAE:
     return CausalVAE(
-        channels=c.list("block_out_channels", (128, 256, 256, 512)),
+        channels=c.list("block_out_channels", (128, 256, 256, 512), 4),
         latent=c.whole("latent_channels", 16),
-        resnets=c.whole("layers_per_block", 3),
+        resnets=c.whole("layers_per_block", 3, 64),
         time=(True, True, False),
         attention=False,
         quant=c.given("use_quant_conv"),
@@ -354,39 +358,42 @@ def _cog_vae(c: _Config) -> CausalVAE:
 
 def _ltx_vae(c: _Config) -> LtxVAE:
     c.refuse("timestep_conditioning")
-    if any(c.values.get("decoder_inject_noise") or ()) or any(c.values.get("upsample_residual") or ()):
+    if any(c.flags("decoder_inject_noise", ())) or any(c.flags("upsample_residual", ())):
         raise UsageError(
             f"{c.origin}: this version of the autoencoder is not built", "the one of LTX-Video 0.9.0 is"
         )
+    channels = c.list("block_out_channels", (128, 256, 512, 512))
     return LtxVAE(
-        channels=c.list("block_out_channels", (128, 256, 512, 512)),
+        channels=channels,
         latent=c.whole("latent_channels", 128),
-        resnets=c.list("layers_per_block", (4, 3, 3, 3, 4)),
+        resnets=c.list("layers_per_block", (4, 3, 3, 3, 4), len(channels) + 1),
         patch=c.whole("patch_size", 4),
     )
 
 
 def _mochi_vae(c: _Config) -> MochiVAE:
+    channels = c.list("decoder_block_out_channels", (128, 256, 512, 768))
     return MochiVAE(
-        channels=c.list("decoder_block_out_channels", (128, 256, 512, 768)),
+        channels=channels,
         latent=c.whole("latent_channels", 12),
-        resnets=c.list("layers_per_block", (3, 3, 4, 6, 3)),
-        time=c.list("temporal_expansions", (1, 2, 3)),
+        resnets=c.list("layers_per_block", (3, 3, 4, 6, 3), len(channels) + 1),
+        time=c.list("temporal_expansions", (1, 2, 3), len(channels) - 1),
     )
 
 
 def _deep_vae(c: _Config) -> DeepVAE:
+    channels = c.list("decoder_block_out_channels", (128, 256, 512, 512, 1024, 1024))
     return DeepVAE(
-        channels=c.list("decoder_block_out_channels", (128, 256, 512, 512, 1024, 1024)),
+        channels=channels,
         latent=c.whole("latent_channels", 32),
-        encoder=c.list("encoder_layers_per_block", (2, 2, 2, 3, 3, 3)),
-        decoder=c.list("decoder_layers_per_block", (3, 3, 3, 3, 3, 3)),
+        encoder=c.list("encoder_layers_per_block", (2, 2, 2, 3, 3, 3), len(channels)),
+        decoder=c.list("decoder_layers_per_block", (3, 3, 3, 3, 3, 3), len(channels)),
         head_dim=c.whole("attention_head_dim", 32),
     )
 
 
 def _clip_text(c: _Config) -> TextEncoder:
-    projected = "CLIPTextModelWithProjection" in (c.values.get("architectures") or ())
+    projected = "CLIPTextModelWithProjection" in c.names("architectures", ())
     return TextEncoder(
         width=c.whole("hidden_size", 512),
         layers=c.whole("num_hidden_layers", 12),

@@ -61,8 +61,8 @@ class Whisper:
         )
         return self.decoder * each
 
-    def step(self, layers: Layers, seen: float, tokens: int = 1) -> Block:
-        """`tokens` new tokens of each sequence after `seen` in all, the next one's logits included."""
+    def step(self, layers: Layers, seen: float, tokens: int = 1, scored: int = 1) -> Block:
+        """`tokens` new tokens of each sequence, which then has `seen`; the last `scored` of them get logits."""
         w, heads, size = self.width, self.heads, self.width // self.heads
         held = layers.bytes(tokens, w)
         attend = layers.attention(tokens, max(seen, tokens), heads, size, causal=tokens > 1)
@@ -82,7 +82,7 @@ class Whisper:
             layers.mlp(tokens, w, 4 * w),
             layers.residual(tokens, w),
         ).beside(held)
-        logits = layers.linear(1, w, self.vocab, False, "logits")
+        logits = layers.linear(scored, w, self.vocab, False, "logits")
         return join(
             layers.embed(tokens, self.vocab, w),
             layers.parameter(self.context * w),

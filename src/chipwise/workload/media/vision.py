@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from chipwise.errors import UsageError
 from chipwise.workload.media.cnn import ResNet
 from chipwise.workload.media.layers import Block, Grid, Layers, join, shrunk, size_of
 
@@ -53,11 +54,16 @@ class ViT:
 
     @property
     def multiple(self) -> int:
-        """Sides must be multiples of this."""
-        return self.patch
+        """Any side is taken: pixels beyond the last whole patch are not seen."""
+        return 1
 
     def block(self, layers: Layers, grid: Grid) -> Block:
         """One pass over pictures of `grid` pixels."""
+        if min(grid) < self.patch:
+            raise UsageError(
+                f"pictures of {grid[1]}x{grid[0]} are smaller than a patch", f"at least {self.patch} pixels"
+            )
+        grid = tuple(side // self.patch * self.patch for side in grid)
         w, n = self.width, size_of(grid) // self.patch**2 + self.extra
         side = self.native // self.patch
         parts = [
