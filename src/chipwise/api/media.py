@@ -137,6 +137,7 @@ def _counted(model: str, asked: Sampling, precision: str) -> Pipeline:
     hint = f"as in {BY_COUNTS}params=25.6M,gmacs=4.1,macts=11.1M,style=conv"
     given = dict(part.partition("=")[::2] for part in model.removeprefix(BY_COUNTS).split(","))
     strange = sorted(set(given) - {"params", "gmacs", "macts", "style"})
+    strange += [said for said in (given.get("style", "conv"),) if said not in ("conv", "transformer")]
     if strange or not {"params", "gmacs"} <= set(given):
         raise UsageError(f"cannot read {shorten(model)}", hint, field="model")
     figures = {name: parse_quantity(given.get(name, "0"), "", name) for name in ("params", "gmacs", "macts")}
@@ -145,7 +146,7 @@ def _counted(model: str, asked: Sampling, precision: str) -> Pipeline:
         figures["params"] / 1e6,
         figures["gmacs"],
         macts_m=figures["macts"] / 1e6,
-        style=given.get("style", "conv"),
+        style="transformer" if given.get("style") == "transformer" else "conv",
         batch=asked.batch or 1,
         precision=precision,
         trained=asked.training,

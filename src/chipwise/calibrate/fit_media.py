@@ -131,7 +131,7 @@ MEMORY = Group(
             (_level("phase", spread=0.3, train=0.8), _level("unit", spread=0.3)),
         ),
         "runtime_bytes": Quantity(
-            6e8, 0.7, "bytes of a context and libraries", (_level("unit", spread=0.7),), 1e6, 2e10
+            2e8, 0.7, "bytes of a context and libraries", (_level("unit", spread=0.7, image=3.0, clip=3.0),), 1e6, 2e10
         ),
     },
     SOURCE,

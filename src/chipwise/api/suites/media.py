@@ -31,7 +31,7 @@ from chipwise.predict.pipeline import Offload
 from chipwise.report.media import MediaPlan
 from chipwise.report.records import Figure
 
-__all__ = ["MEDIA"]
+__all__ = ["MEDIA", "question_of"]
 
 NEEDED = ("model", "chip", "metric")
 COUNTS = "media_models/MODEL_MAP.csv"
