@@ -188,3 +188,9 @@ def test_the_table_opens_with_a_sentence() -> None:
     assert text.startswith("flux-dev on 1x h100-sxm5-80gb")
     assert "denoiser" in text
     assert "memory of one device" in text
+
+
+def test_parts_that_the_host_computes_take_no_memory() -> None:
+    whole, without = (cw.estimate(FLUX, chip=H100, aside=aside).plans[0] for aside in (None, "text_encoder"))
+    assert whole.memory["weights"] - without.memory["weights"] > 9e9  # T5-XXL in 16 bits
+    assert without.latency_s.mid < whole.latency_s.mid

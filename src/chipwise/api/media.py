@@ -363,7 +363,7 @@ class Work:
         joined = float(np.nan_to_num(np.asarray(device.link_bytes_per_s)))
         if spread.devices > 1 and joined <= 0.0:
             raise UsageError(f"{place.chip.id} is joined to no other", "one device", field="spread")
-        aside = [stage.name for stage in pipeline.stages if stage.name in asked.aside]
+        aside = [s.name for s in pipeline.stages if s.name.startswith(asked.aside)]
         kept = replace(pipeline, stages=tuple(stage for stage in pipeline.stages if stage.name not in aside))
         stages = stage_times(kept, place.hardware, spread, offload=asked.offload)
         tensors = account(pipeline, spread, offload=asked.offload, aside=aside)

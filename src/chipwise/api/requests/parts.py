@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 from chipwise.api.requests.field import (
     MISSING,
+    NAMES,
     NUMBER,
     OBJECT,
     PAIRS,
@@ -269,6 +270,10 @@ class Samples(Asked):
         "none",
     )
 
+    aside: str | None = ask(
+        "models without tokens: parts that the host computes, as in text_encoder", reading=NAMES
+    )
+
     def sampling(self) -> Sampling:
         """What this asks of a model that generates no tokens. Raises `UsageError` for a count that is none."""
         from chipwise.api.media import Sampling
@@ -292,6 +297,7 @@ class Samples(Asked):
             self.training,
             **({} if spread is None else {"spread": spread}),
             offload=self.offload,
+            aside=tuple(self.values["aside"] or ()),
         )
 
     def media(self, model: str) -> bool:

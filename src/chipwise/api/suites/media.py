@@ -69,6 +69,10 @@ PASSED = (
 PLAIN = ("eager", "vanilla", "plain", "math", "original")  # attention that writes out its scores
 FUSED = ("sdpa", "xformers", "flash", "fused", "flash_attention_2", "fa2", "fa3", "sage")
 OFFLOADS: Mapping[str, Offload] = {"model": "model", "sequential": "sequential"}
+HOST_TEXT = (
+    "t5_cpu=1",
+    "text_encoder",
+)  # what tables say where the host encodes texts, and the parts that do it
 FLASH = {"0": "plain", "1": "fused"}
 LEFT_OUT = ("CONTEXT", "DOUBT")  # marks of rows that a fit and its test leave out
 SHARED = {"sp": "ulysses", "embedding_mp": "tables"}
@@ -160,6 +164,7 @@ def question_of(row: Row) -> EstimateRequest:
         training=training,
         spread=_spread(row, chips),
         offload=OFFLOADS.get(offload, "none"),
+        aside=HOST_TEXT[1] if HOST_TEXT[0] in row.get("offload", "") else None,
         evidence="none",
     )
 
