@@ -181,7 +181,7 @@ def _measured(saved: Saved, plan: Mapping[str, Any]) -> tuple[tuple[str, str], .
     at_rate = deployment.rate is not None
     found = {}
     for harness in dict.fromkeys(names[at_rate] for names in CLIENTS.values()):
-        answer = replace(deployment, harness=harness).run().plans[0]
+        answer = replace(deployment, harness=harness).report().plans[0]
         tpot = f", TPOT {_span(asdict(answer.tpot_s))}" if answer.tpot_s else ""
         found[harness] = f"TTFT {_span(asdict(answer.ttft_s))}{tpot} (80 %)"
     return tuple(found.items())

@@ -206,7 +206,7 @@ class Parameters:
 
         dtypes = ("fp32", "bf16", "fp16", "fp8", "int8", "int4", "fp4")
         return Efficiency(
-            compute={d: of(f"compute.{d}") for d in dtypes},
+            compute={d: of(f"compute.{d}") for d in dtypes} | {"tf32": of("compute.bf16")},
             attention_compute=of("attention_compute"),
             expert_compute=of("expert_compute"),
             memory=of("memory"),

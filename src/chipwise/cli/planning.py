@@ -19,6 +19,7 @@ from chipwise.api.requests.planning import (
 from chipwise.cli.options import Answer, refuse, taking
 from chipwise.errors import InfeasibleError, UsageError
 from chipwise.report.fit import fit_view
+from chipwise.report.media import MediaReport, media_view
 from chipwise.report.plans import breakdown_view, plan_view
 from chipwise.report.table import Table, render
 
@@ -72,6 +73,9 @@ def estimate(
     _placed(given, ttft=ttft, tpot=tpot)
     request = EstimateRequest(**given)
     report = output.of("estimate", request)
+    if isinstance(report, MediaReport):
+        render(media_view(report), report, output.format, sys.stdout)
+        return
     command = command_line("plan", request.planned())
     tables = (plan_view(report, command), *breakdown_view(report.plans[0]))
     render(tables, report, output.format, sys.stdout)
@@ -88,6 +92,9 @@ def explain(
     """What bounds a plan and what would change it: shares of time and elasticities, memory by kind."""
     _placed(given, ttft=ttft, tpot=tpot)
     report = output.of("explain", ExplainRequest(**given))
+    if isinstance(report, MediaReport):
+        render(media_view(report), report, output.format, sys.stdout)
+        return
     tables: tuple[Table, ...] = breakdown_view(report.plans[0])
     if report.amdahl is not None:
         from chipwise.report.kernel import amdahl_view
@@ -100,6 +107,12 @@ def explain(
 def fit(given: dict[str, Any], *, output: Answer = Answer()) -> None:  # noqa: B008
     """Does it fit: memory by kind on every chip, smallest count, largest batch and context, what would help."""
     report = output.of("fit", FitRequest(**given))
+    if isinstance(report, MediaReport):
+        render(media_view(report, everything=True), report, output.format, sys.stdout)
+        if all(p.verdict == "no" for p in report.plans):
+            hint = "the answer says by how much"
+            raise InfeasibleError(f"{report.model} does not fit", hint, answered=True)
+        return
     render(fit_view(report), report, output.format, sys.stdout)
     if not report.fits:
         raise InfeasibleError(f"{report.model.name}: nothing was sized", "the answer says why", answered=True)
@@ -110,6 +123,9 @@ def fit(given: dict[str, Any], *, output: Answer = Answer()) -> None:  # noqa: B
 
 def _show_plans(verb: str, request: PlanRequest, output: Answer, *, everything: bool) -> None:
     report = output.of(verb, request)
+    if isinstance(report, MediaReport):
+        render(media_view(report, everything=everything), report, output.format, sys.stdout)
+        return
     command = command_line("explain", request.explained(report.plans[0]))
     tables = (plan_view(report, command, everything=everything),)
     render(tables, report, output.format, sys.stdout)

@@ -193,7 +193,7 @@ def stage_time(op: Op, device: Device, model: DataflowModel) -> Cost:
     cost = soft_maximum(parts, n.softness)
     if op.kind in ("pointwise", "lookup"):
         return cost
-    if op.kind in ("gemm", "experts"):
+    if op.kind in ("gemm", "conv", "experts"):
         cost = cost + _first_row(op, peak, model) * f.spatial
     routed = n.routed_s if op.kind == "experts" else 0.0
     return cost + Cost({"launch": n.layer_s + routed + 0.0 * units})

@@ -14,11 +14,12 @@ from chipwise.units import Real
 
 __all__ = ["DTYPES", "Device"]
 
-DTYPES = ("fp32", "bf16", "fp16", "fp8", "int8", "int4", "fp4")
+DTYPES = ("fp32", "tf32", "bf16", "fp16", "fp8", "int8", "int4", "fp4")
 
 # What a product runs in where the chip has no unit for the type: operands are widened first.
 FALLBACK: Mapping[str, tuple[str, ...]] = {
     "fp32": ("fp32", "tf32", "bf16", "fp16"),
+    "tf32": ("tf32", "fp32", "bf16", "fp16"),
     "bf16": ("bf16", "fp16", "fp32"),
     "fp16": ("fp16", "bf16", "fp32"),
     "fp8": ("fp8", "bf16", "fp16", "fp32"),

@@ -34,7 +34,7 @@ class Efficiency:
 
 
 PEAKS = Efficiency(
-    compute=dict.fromkeys(("fp32", "bf16", "fp16", "fp8", "int8", "int4", "fp4"), 1.0),
+    compute=dict.fromkeys(("fp32", "tf32", "bf16", "fp16", "fp8", "int8", "int4", "fp4"), 1.0),
     attention_compute=1.0,
     expert_compute=1.0,
     memory=1.0,

@@ -35,14 +35,14 @@ class Product:
 
 
 def products(op: Op) -> tuple[Product, ...]:
-    """The products of an operator, none for element-wise work, lookups and scans.
+    """The products of an operator (of a convolution as im2col has them), none for element-wise work, lookups and scans.
 
     Experts: those that are hit, with their mean rows, once up and once down. Attention, per sequence and
     key/value head: scores [q g, D] x [D, keys] and weighted sum [q g, keys] x [keys, Dv], since the g query heads
     of a group share their keys. `keys` is what a query sees on average, and half a tile of masked keys.
     """
     d = op.dims
-    if op.kind == "gemm":
+    if op.kind in ("gemm", "conv"):
         return (Product(d["m"], d["n"], d["k"], d["batch"]),)
     if op.kind == "experts":
         share = d["local_experts"] / d["experts"]

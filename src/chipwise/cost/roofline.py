@@ -46,6 +46,6 @@ def _shares(op: Op, e: Efficiency) -> tuple[float, float]:
         return e.attention_compute, e.cache_memory
     if op.kind == "experts":
         return e.compute[op.compute] * e.expert_compute, e.expert_memory
-    if op.kind == "gemm":
+    if op.kind in ("gemm", "conv"):
         return e.compute[op.compute], e.memory
     return 1.0, e.pass_memory

@@ -204,6 +204,7 @@ KINDS: Mapping[str, Kind] = {
     "PlanReport": ("plans", _plan_charts),
     "FitReport": ("fits", _fit_charts),
     "LocalReport": ("models", _no_charts),
+    "MediaReport": ("plans", _no_charts),
     "TrainReport": ("plans", _train_charts),
     "KernelReport": ("kernels", _kernel_charts),
     "OperatorsReport": ("operators", _operators_charts),

@@ -7,7 +7,7 @@ from typing import Any
 
 from chipwise.catalog.snapshot import today
 from chipwise.evidence.residuals import Validation
-from chipwise.report import catalogue, desk, diff, evidence, fit, kernel, operators, plans, training
+from chipwise.report import catalogue, desk, diff, evidence, fit, kernel, media, operators, plans, training
 from chipwise.report.accuracy import accuracy_view
 from chipwise.report.records import FitReport, PlanReport
 from chipwise.report.table import Table
@@ -49,6 +49,8 @@ def tables(report: Any, command: str = "", *, everything: bool = False) -> tuple
     if isinstance(report, plans.ExplainReport):
         more = () if report.amdahl is None else (kernel.amdahl_view(report.amdahl),)
         return (*plans.breakdown_view(report.plans[0]), *more)
+    if isinstance(report, media.MediaReport):
+        return media.media_view(report, everything=everything)
     if isinstance(report, PlanReport):
         first = plans.plan_view(report, command, everything=everything)
         return (first, *plans.breakdown_view(report.plans[0])) if report.considered <= 1 else (first,)

@@ -14,7 +14,15 @@ from chipwise.workload.formats import Format
 from chipwise.workload.gguf import GGUF
 from chipwise.workload.model import Model
 
-__all__ = ["LOCAL_FORMS", "NotOffered", "deployments", "machine_for", "runtime_for", "runtimes_that"]
+__all__ = [
+    "LOCAL_FORMS",
+    "NotOffered",
+    "deployments",
+    "machine_for",
+    "reserved",
+    "runtime_for",
+    "runtimes_that",
+]
 
 # Families whose mechanics the cost room holds. Others would be sized by `fit`, not timed.
 TIMED = frozenset({"simt", "systolic", "cpu", "dataflow"})
@@ -60,7 +68,7 @@ def deployments(
             refused.append((chip, Reason.NO_RUNTIME, why))
             continue
         system = machine_for(chip, local=local or not timed, together=together)
-        device = Device.of(chip, _reserved(chip, system), system)
+        device = Device.of(chip, reserved(chip, system), system)
         for chosen, remark in able if every else able[:1]:
             policies = override(chosen.policies_on(chip), policy or {}, chosen.backends_on(chip))
             note, caveat = (remark, "") if launched else ("", why)
@@ -90,7 +98,7 @@ def machine_for(chip: Chip, *, local: bool = False, together: float = 1.0) -> Sy
     return max(wanted, key=reach, default=None)
 
 
-def _reserved(chip: Chip, system: System | None) -> float:
+def reserved(chip: Chip, system: System | None) -> float:
     """What display and operating system keep of the memory, in machines that have them."""
     if chip.system_bytes is not None:
         return chip.system_bytes

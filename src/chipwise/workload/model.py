@@ -307,12 +307,18 @@ class MTP:
 
 @dataclass(frozen=True, slots=True)
 class Tower:
-    """An encoder beside the language model (vision): its width, its layers, and what surrounds them."""
+    """An encoder beside the language model (vision): its width, its layers, and what surrounds them.
+
+    `patches` of every picture, which is resized (0: as many as it has); `tokens` that they are pooled to (0: as many as
+    the tables merge them to). A mixer with a window sees separate windows of that many patches.
+    """
 
     name: str
     hidden: int
     runs: tuple[tuple[int, Layer], ...]
     tables: tuple[Table, ...]
+    patches: int = 0
+    tokens: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -145,9 +145,13 @@ def written_schema(kind: Any, template: str) -> dict[str, Any]:
                 found["items"] = parts[0]
             return found
 
-    return TypeAdapter(kind).json_schema(
+    schema = TypeAdapter(kind).json_schema(
         mode="serialization", ref_template=template, schema_generator=Written
     )
+    if "anyOf" not in schema:
+        return schema
+    # one of several records, of which each says its version
+    return {"type": "object", "properties": {"schema_version": {"type": "string"}}, **schema}
 
 
 def read_request(verb: str, given: Mapping[str, Any], *, files: bool = False) -> Request:

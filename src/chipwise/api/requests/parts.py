@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Literal
 
 from chipwise.api.requests.field import (
     MISSING,
+    NAMES,
     NUMBER,
     OBJECT,
     PAIRS,
@@ -22,6 +23,8 @@ from chipwise.api.requests.field import (
     count_of,
     duration,
     figure,
+    option_of,
+    outer,
     pairs,
     share,
     split,
@@ -42,9 +45,11 @@ from chipwise.workload.lengths import PrefixCache, read_lengths
 from chipwise.workload.workload import CONFIDENCE, UTILISATION, Task, Workload
 
 if TYPE_CHECKING:
+    from chipwise.api.media import Sampling
     from chipwise.api.placing import Given, Terms
     from chipwise.api.tactics import Tactics
     from chipwise.calibrate.parameters import Parameters
+    from chipwise.predict.pipeline import Spread
 
 __all__ = [
     "HOST_BYTES",
@@ -53,6 +58,7 @@ __all__ = [
     "Lengths",
     "Money",
     "Place",
+    "Samples",
     "Serving",
     "Software",
     "Targets",
@@ -254,6 +260,112 @@ class Targets(Lengths):
     def curve(self) -> RateCurve | None:
         """The arrivals of a day, None where none were given."""
         return None if self.day is None else read_curve(self.day)
+
+
+def _resolution(text: str, option: str) -> tuple[int, int]:
+    """Width and height: `1280x720`, or one number for both."""
+    sides = [whole(part, option, low=1, high=100_000) for part in text.lower().replace("*", "x").split("x")]
+    if len(sides) > 2:
+        raise UsageError(f"{option}: cannot read '{shorten(text)}'", "width and height, as in 1280x720")
+    return sides[0], sides[-1]
+
+
+def _spread_over(text: str, option: str) -> Spread:
+    """How devices share a request."""
+    from chipwise.predict.pipeline import Spread
+
+    known = [f.name for f in fields(Spread)]
+    given = pairs(text, option)
+    strange = sorted(set(given) - set(known))
+    if strange:
+        hint = f"one of {', '.join(known)}, as in ulysses=4,cfg=2"
+        raise UsageError(f"{option}: devices do not share by '{shorten(strange[0])}'", hint)
+    return Spread(**{name: whole(said, f"{option} {name}", low=1, high=4096) for name, said in given.items()})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Samples(Asked):
+    """Models that generate no tokens: what they make or read, and how devices share it."""
+
+    batch: int | None = ask("models without tokens: samples at once, as in 4; default: 1, of a plan the best")
+    resolution: str | None = ask(
+        "models of images and video: width and height, as in 1280x720",
+        reading=Reading(_resolution, as_word, (NUMBER,)),
+    )
+    frames: int | None = ask("models of video: frames of a clip, as in 81")
+    steps: int | None = ask("generators of images and video: denoising steps, as in 28")
+    guidance: float | None = ask("the same: guidance scale; above 1 every step takes two passes, as in 7.5")
+    settings: str | None = ask(
+        "models without tokens: further sizes of the family, as in tokens=128 or seconds=30,part=encoder",
+        reading=PAIRS,
+    )
+    training: bool = ask("models without tokens: one training step instead of a request", False)
+    spread: str | None = ask(
+        "models without tokens: how devices share a request, as in ulysses=4,cfg=2; also dp, ring, tp, pipefusion, "
+        "fsdp=1, tables=1",
+        reading=Reading(_spread_over, as_text, (OBJECT,)),
+    )
+    offload: Literal["none", "model", "sequential"] = ask(
+        "models without tokens: parts that wait on the host: none, model (one part at a time) or sequential",
+        "none",
+    )
+
+    aside: str | None = ask(
+        "models without tokens: parts that the host computes, as in text_encoder", reading=NAMES
+    )
+
+    def sampling(self) -> Sampling:
+        """What this asks of a model that generates no tokens. Raises `UsageError` for a count that is none."""
+        from chipwise.api.media import Sampling
+
+        for name, most in (("batch", 10_000_000), ("frames", 100_000), ("steps", 100_000)):
+            count_of(getattr(self, name), option_of(name), name, most)
+        settings: dict[str, float | str] = {}
+        for name, said in (self.values["settings"] or {}).items():
+            try:
+                settings[name] = float(said)
+            except ValueError:
+                settings[name] = said
+        spread = self.values["spread"]
+        return Sampling(
+            self.batch,
+            self.values["resolution"],
+            self.frames,
+            self.steps,
+            self.guidance,
+            settings,
+            self.training,
+            **({} if spread is None else {"spread": spread}),
+            offload=self.offload,
+            aside=tuple(self.values["aside"] or ()),
+        )
+
+    def media(self, model: str) -> bool:
+        """Whether the model generates no tokens. Raises `UsageError` for an option that says nothing about its kind."""
+        from chipwise.api.media import is_pipeline
+
+        found = is_pipeline(model)
+        own = {f.name for f in fields(Samples)} - ({"batch"} if type(self).batch is not None else set())
+        for f in fields(self):
+            said = getattr(self, f.name) != f.default
+            if said and f.name in (TOKENS if found else own):
+                kind = "generates no tokens" if found else "is a language model"
+                hint = (
+                    "leave it out"
+                    if found
+                    else "--concurrency or --batch of fit, --in and --out size its requests"
+                )
+                raise UsageError(
+                    f"{option_of(f.name)} says nothing about {model}, which {kind}", hint, field=outer(f)
+                )
+        return found
+
+
+TOKENS = (
+    "in_", "out", "cv", "log", "prefix_hit", "common_prefix", "ttft", "tpot", "kv", "policy", "speculate",
+    "disaggregate", "prefill", "harness", "tp", "pp", "dp", "ep", "lora", "context", "tokens", "concurrency",
+)  # fmt: skip
+"""Fields that ask about language models alone."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -30,6 +30,7 @@ from chipwise.api.requests.parts import (
     Lengths,
     Money,
     Place,
+    Samples,
     Serving,
     Software,
     Targets,
@@ -38,6 +39,7 @@ from chipwise.api.requests.parts import (
 from chipwise.calibrate.parameters import Parameters
 from chipwise.catalog.system import parse_have
 from chipwise.errors import UsageError
+from chipwise.report.media import MediaReport
 from chipwise.report.plans import ExplainReport
 from chipwise.report.records import FitReport, PlanRecord, PlanReport
 from chipwise.search.space import Limits
@@ -105,7 +107,7 @@ TASK = "serve many users, batch for throughput, local for one user"
 
 
 @dataclass(frozen=True, kw_only=True)
-class PlanOptions(Money, Serving, Targets, JobOptions):
+class PlanOptions(Samples, Money, Serving, Targets, JobOptions):
     """What narrows a search for plans."""
 
     chips: str | None = ask("only these, separated by commas", file=True, reading=NAMES)
@@ -177,12 +179,24 @@ class PlanRequest(PlanOptions):
     model: str = ask(MODEL, MISSING, file=True, reading=CONFIG)
     task: Task = ask(TASK, "serve")
 
-    def run(self) -> PlanReport:
+    def run(self) -> PlanReport | MediaReport:
         """The best plan of every chip, ranked. Raises the errors of `api.plan`."""
+        if self.media(self.model):
+            return self._generated(numbers_of(self.parameters))
         return self.report(numbers_of(self.parameters))
 
+    def _generated(self, numbers: Parameters | None) -> MediaReport:
+        """The same of a model that generates no tokens."""
+        from chipwise.api import media
+
+        asked = replace(self.sampling(), latency_s=self.values["e2e"], rate_per_s=self.values["rate"])
+        terms = replace(Software.terms(self, numbers), pricing=self.pricing())
+        asked = replace(asked, software=self.software or "")
+        count_of(self.max_chips, "--max-chips", "chips")
+        return media.plan(self.model, terms, asked, self.values["chips"] or (), self.max_chips or 8)
+
     def report(self, numbers: Parameters | None) -> PlanReport:
-        """The same, priced with these numbers (None: those shipped)."""
+        """The same of a language model, priced with these numbers (None: those shipped)."""
         if self.have and self.chips:
             hint = "--have names the chips already"
             raise UsageError("--have and --chips exclude each other", hint, field="have")
@@ -235,7 +249,7 @@ class CompareRequest(PlanRequest):
 
 
 @dataclass(frozen=True, kw_only=True)
-class EstimateOptions(Money, Serving, Lengths, Place):
+class EstimateOptions(Samples, Money, Serving, Lengths, Place):
     """One deployment and how it is used."""
 
     task: Task = ask(TASK, "serve")
@@ -257,8 +271,18 @@ class EstimateRequest(EstimateOptions):
 
     model: str = ask(MODEL, MISSING, file=True, reading=CONFIG)
 
-    def run(self) -> PlanReport:
+    def run(self) -> PlanReport | MediaReport:
         """The plan as it is, without targets. Raises the errors of `api.estimate`."""
+        if self.media(self.model):
+            from chipwise.api import media
+
+            terms = replace(Software.terms(self, numbers_of(self.parameters)), pricing=self.pricing())
+            asked = replace(self.sampling(), software=self.software or "")
+            return media.estimate(self.model, self.chip, terms, asked)
+        return self.report()
+
+    def report(self) -> PlanReport:
+        """The same of a language model."""
         workload, given = self.workload(self.task), self.given()
         sized = partial(about, self, FitRequest, chips=self.chip, context=f"{workload.context:.10g}")
         with hinting("fit", sized):
@@ -281,10 +305,12 @@ class ExplainRequest(EstimateRequest):
 
     serial: str | None = ask(SERIAL, reading=SHARE)
 
-    def run(self) -> ExplainReport:
+    def run(self) -> ExplainReport | MediaReport:
         """The plan, and the crossover to a CPU where a serial part is named. Raises the errors of `api.estimate`."""
         fraction = self.values["serial"]
         report = super().run()
+        if isinstance(report, MediaReport):
+            return report
         if fraction is None:
             return ExplainReport.of(report, None)
         from chipwise.api.amdahl import amdahl
@@ -296,13 +322,13 @@ class ExplainRequest(EstimateRequest):
 
 
 @dataclass(frozen=True, kw_only=True)
-class FitOptions(Software):
+class FitOptions(Samples, Software):
     """What shall fit, and where."""
 
     chips: str | None = ask("only these, separated by commas", file=True, reading=NAMES)
     count: int | None = ask("ask about this many chips; default: the fewest that fit")
     context: str | None = ask("tokens of a sequence, prompt and output", reading=figure("", low=1, high=1e9))
-    batch: int = ask("sequences held at once", 1)
+    batch: int = ask("sequences, or samples of models without tokens, held at once", 1)
     host_memory: str | None = ask(HOST_MEMORY, reading=HOST_BYTES)
     lora: str | None = ask(
         "low-rank adapters, as in rank=16,count=8,targets=q_proj+v_proj",
@@ -316,8 +342,13 @@ class FitRequest(FitOptions):
 
     model: str = ask(MODEL, MISSING, file=True, reading=CONFIG)
 
-    def run(self) -> FitReport:
+    def run(self) -> FitReport | MediaReport:
         """The memory of a model on every chip asked for. Raises the errors of `api.fit`."""
+        if self.media(self.model):
+            from chipwise.api import media
+
+            asked = self.sampling()
+            return media.fit(self.model, self.terms(), asked, self.values["chips"] or ())
         count_of(self.count, "--count", "chips", 100_000)
         count_of(self.batch, "--batch", "sequences", 10_000_000)
         context = self.values["context"]

@@ -11,6 +11,7 @@ from chipwise.api.suites.counted import KV_CACHE, MODEL_PARAMS, SYSTOLIC
 from chipwise.api.suites.energy import ENERGY
 from chipwise.api.suites.kernels import KERNELS
 from chipwise.api.suites.local import LOCAL_SPEEDS
+from chipwise.api.suites.media import MEDIA
 from chipwise.api.suites.mlperf_folds import MLPERF
 from chipwise.api.suites.published import PUBLISHED
 from chipwise.api.suites.serving import SERVING
@@ -40,12 +41,13 @@ SUITES: Mapping[str, Suite] = {
         TRAINING,
         MLPERF_TRAINING,
         ENERGY,
+        MEDIA,
     )
 }
 
 VALIDATIONS: tuple[str, ...] = (
     "serving", "published", "mlperf", "training", "mlperf_training", "token_speeds", "local", "kernels", "systolic",
-    "model_params", "kv_cache", "energy",
+    "model_params", "kv_cache", "energy", "media",
 )  # fmt: skip
 """Suites that can be validated."""
 

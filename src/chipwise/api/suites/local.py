@@ -122,7 +122,7 @@ class Asked:
     def answer(self) -> tuple[float, float, float, str, EstimateRequest]:
         """The figure in the unit of the row with its interval, what it rests on, and the question it came from."""
         question = self.question(self.depth + self.new)
-        report = question.run()
+        report = question.report()
         plan = report.plans[0]
         if self.row["metric"] == MEMORY:
             size = _memory_gb(report, int(number(self.row, "context")))
@@ -130,7 +130,7 @@ class Asked:
         if self.row["metric"] == PROMPT:
             first, seconds = plan.ttft_s, plan.prefill_s
             if self.depth:
-                seconds = seconds - self.question(self.depth).run().plans[0].prefill_s
+                seconds = seconds - self.question(self.depth).report().plans[0].prefill_s
             speed = self.new / seconds
         else:
             each_s = plan.tpot_s

@@ -127,7 +127,7 @@ def answered(question: EstimateRequest) -> tuple[EstimateRequest, PlanRecord]:
     first: InfeasibleError | None = None
     for one in tries:
         try:
-            return one, one.run().plans[0]
+            return one, one.report().plans[0]
         except InfeasibleError as error:
             first = first or error
     raise first or UsageError("nothing was asked")

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
-from chipwise.cost.cost import Cost
+from chipwise.cost.cost import Cost, soft_maximum
 from chipwise.cost.device import Device
 from chipwise.cost.efficiency import Efficiency
 from chipwise.cost.run import AMONG, Run
@@ -29,7 +29,7 @@ from chipwise.workload.moe import distinct_experts
 from chipwise.workload.op import Op, decodes
 
 __all__ = [
-    "ACTIVATION_BYTES", "Labels", "SimtParameters", "dtype_label", "group_of", "narrowing", "simt_time",
+    "ACTIVATION_BYTES", "Labels", "SimtParameters", "dtype_label", "group_of", "limited_s", "narrowing", "simt_time",
 ]  # fmt: skip
 
 Labels = tuple[tuple[str, str], ...]
@@ -46,6 +46,7 @@ _NARROW: Mapping[str, str] = {
 # for 32); 8-bit types take one.
 ACTIVATION_BYTES: Mapping[str, float] = {
     "fp32": 4.0,
+    "tf32": 4.0,
     "b16": 2.0,
     "int8_wo": 2.0,
     "int4_wo": 2.0,
@@ -57,6 +58,10 @@ ACTIVATION_BYTES: Mapping[str, float] = {
 _BATCHED = ("b16", "fp32", "fp8")
 # Work on rows with numbers of its own; of a model's, norms are fused into what stands beside them.
 _POINTWISE: Mapping[str, str] = {"layernorm": "simt.norm", "softmax": "simt.softmax"}
+SHORT = 1.5  # of k, the longest start and end of a tile among very many: chosen
+LANES_SHARE = (
+    0.3  # of the vector peak that depthwise filters reach on the lanes: chosen, they wait for memory
+)
 _LATENT_DIM = 256.0  # one shared key head wider than this is a latent
 _EXPANDED = (192.0, 128.0)  # key and value dims of DeepSeek's expanded prompts
 
@@ -118,6 +123,12 @@ class SimtParameters:
         return kind(**found)
 
 
+def _fitted(op: Op) -> str:
+    """The type whose fitted numbers a product takes: TF32, which nobody timed, those of other 16-bit-like products."""
+    label = dtype_label(op)
+    return "b16" if label == "tf32" else label
+
+
 def dtype_label(op: Op) -> str:
     """What a product is called in the table of parameters: b16, fp32, fp8, fp8_block, nvfp4, int4_wo, ..."""
     if op.compute == "fp32":
@@ -138,6 +149,8 @@ def simt_time(op: Op, device: Device, p: SimtParameters, run: Run = AMONG) -> Co
     """Seconds of one operator, None for kinds without a formula (scans and lookups are priced by `rest`)."""
     if op.kind == "gemm":
         return _gemm(op, device, p, run)
+    if op.kind == "conv":
+        return _convolution(op, device, p, run)
     if op.kind == "experts":
         return _experts(op, device, p, run)
     if op.kind == "attention":
@@ -153,8 +166,8 @@ def simt_time(op: Op, device: Device, p: SimtParameters, run: Run = AMONG) -> Co
 
 def group_of(op: Op) -> str:
     """The formula of an operator, under the name of its fitted numbers; "" for kinds without one."""
-    if op.kind == "gemm":
-        many = dtype_label(op) in _BATCHED and bool(np.any(np.asarray(op.dims["batch"]) > 1))
+    if op.kind in ("gemm", "conv"):
+        many = _fitted(op) in _BATCHED and bool(np.any(np.asarray(op.dims["batch"]) > 1))
         return "simt.batched_gemm" if many else "simt.gemm"
     if op.kind == "experts":
         return "simt.experts"
@@ -188,18 +201,51 @@ def _gemm(op: Op, device: Device, p: SimtParameters, run: Run) -> Cost:
     operands = Operands(
         weight=op.weight_bytes / weights,
         activation=2.0 if narrow else ACTIVATION_BYTES.get(label, 1.0),
-        output=4.0 if label == "fp32" and not narrow else 2.0,
+        output=4.0 if label in ("fp32", "tf32") and not narrow else 2.0,
         weight_copies=run.copies,
         activations_cached=run.cached,
         # scaled narrow formats are not split over k
-        split_limit=16.0 if label in ("b16", "fp32") else 1.0,
+        split_limit=16.0 if label in ("b16", "fp32", "tf32") else 1.0,
+        passing_bytes=op.activation_bytes if op.kind == "conv" else None,
     )
     rates = Rates.at(device, device.matrix[op.compute])
-    found = p.pick(GemmParameters, group_of(op), dtype=label)
+    found = p.pick(GemmParameters, group_of(op), dtype=_fitted(op))
     if op.compute in p.sustained:
         energy = _energy(p.sustained[op.compute], p.decoding, operands.weight, rates)
         found = replace(found, joule_per_flop=energy * found.joule_per_flop)
+    if op.kind == "conv" or np.any(np.asarray(d["batch"]) > 1.0):
+        # tiles that are that short start while others end: filters of few channels, heads of attention in windows
+        found = replace(found, prologue=np.minimum(found.prologue, SHORT * d["k"]))
     return gemm(d["m"], d["n"], d["k"], operands, rates, found, batch=d["batch"])
+
+
+def _convolution(op: Op, device: Device, p: SimtParameters, run: Run) -> Cost:
+    """An implicit product, whose windows are gathered while tiles are filled, or, where groups are too narrow for
+    tiles (depthwise filters), the vector lanes: whichever is faster.
+
+    The product m = images x outputs, n = filters, k = kernel x channels takes the numbers of `simt.gemm`, with the
+    bytes of the images themselves. On the lanes t = <flops / (LANES_SHARE x vector peak), bytes / (share x bandwidth)>.
+    Ignores Winograd and FFT kernels, and layouts that must be changed before tiles can be filled.
+    """
+    tiles = _gemm(op, device, p, run)
+    found = p.pick(GemmParameters, group_of(op), dtype=_fitted(op))
+    lanes = soft_maximum(
+        {
+            "compute": op.flops / (LANES_SHARE * device.vector_flops_per_s),
+            "memory": op.bytes / (found.memory_share * device.memory_bytes_per_s),
+        },
+        cast(float, found.softness),
+    ) + Cost({"launch": found.start_s})
+    wide = np.asarray(tiles.total_s) <= lanes.total_s
+    return tiles * np.where(wide, 1.0, 0.0) + lanes * np.where(wide, 0.0, 1.0)
+
+
+def limited_s(op: Op, device: Device, p: SimtParameters) -> Real:
+    """Seconds that the power limit allows for the multiplications of an operator: energy over watts."""
+    wide = op if op.kind in ("gemm", "conv") else replace(op, kind="gemm", weight="", dims={"batch": 1.0})
+    joule = p.pick(GemmParameters, group_of(wide), dtype=_fitted(wide)).joule_per_flop
+    seconds: Real = op.flops * joule / device.power_w
+    return seconds
 
 
 def _energy(sustained: float, decoding: Real, weight: Real, rates: Rates) -> Real:

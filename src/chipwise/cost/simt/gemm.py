@@ -30,7 +30,9 @@ class Operands:
     `weight_copies` is how many equal weights are cycled through before this one is used again: 1 = a hot
     loop, infinity = cold, as between the layers of a model. `activations_cached` is 1 where the operator
     before has just written the input and the next one reads the output, 0 where a benchmark rotates them.
-    `split_limit` is how often the library may split k: scaled narrow formats do not (1).
+    `split_limit` is how often the library may split k: scaled narrow formats do not (1). `passing_bytes` replaces
+    the bytes of inputs and outputs where these are not the matrices themselves: a convolution gathers its windows
+    from a smaller input.
     """
 
     weight: Real = 2.0
@@ -39,6 +41,7 @@ class Operands:
     weight_copies: Real = np.inf
     activations_cached: Real = 1.0
     split_limit: Real = 16.0
+    passing_bytes: Real | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +118,9 @@ def gemm(
     seconds = unit.seconds * (1.0 + (energy_s / unit.seconds) ** POWER_SOFTNESS) ** (1.0 / POWER_SOFTNESS)
     seconds = seconds * (1.0 + p.throttle * seconds / (seconds + THROTTLE_S))
     weight_bytes = batch * n * k * operands.weight
-    passing_bytes = batch * m * (k * operands.activation + n * operands.output)
+    passing_bytes = operands.passing_bytes
+    if passing_bytes is None:
+        passing_bytes = batch * m * (k * operands.activation + n * operands.output)
     full, empty = (share * p.cache_share for share in FOUND)
     cycle = operands.weight_copies * weight_bytes + passing_bytes
     weights_missed = missed(cycle, rates.cache_bytes, full, empty)

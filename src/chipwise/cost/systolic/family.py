@@ -127,6 +127,10 @@ def systolic_time(
         arrays_s = cycles / (pace_hz(device, arrays, op.compute) * p.compute_share)
         # scans do their recurrence without large products: their FLOPs are a floor
         arrays_s = np.maximum(arrays_s, op.flops / (device.matrix[op.compute] * p.compute_share))
+        if op.kind == "conv":
+            # filters of few channels each would leave an array idle: the vector unit takes them
+            lanes = np.minimum(arrays.vector_ops_per_s, device.vector_flops_per_s)
+            arrays_s = np.minimum(arrays_s, op.flops / lanes)
     else:
         arrays_s = op.flops / np.minimum(arrays.vector_ops_per_s, device.vector_flops_per_s)
         onchip_s = p.passes * op.bytes / arrays.onchip_bytes_per_s
@@ -155,7 +159,9 @@ def _matrix(op: Op, arrays: Arrays, p: SystolicParameters) -> tuple[Real, Real, 
         # scores stay in registers: what counts is the vector unit's work on every (query, key) pair
         scores = asked[0]
         pairs = scores.batch * scores.m * scores.n
-        return cycles, p.pair_ops * pairs / arrays.vector_ops_per_s, scores.batch
+        # encoders, which mask nothing, are compiled as batched products: no kernel of its own with a grid
+        blocks = scores.batch * op.dims.get("causal", 1.0)
+        return cycles, p.pair_ops * pairs / arrays.vector_ops_per_s, blocks
     if not asked:
         onchip_s = p.passes * op.bytes / arrays.onchip_bytes_per_s
     return cycles, onchip_s, 0.0

@@ -1,4 +1,4 @@
-"""Vision towers, by the `model_type` that they come with. Counted; images are not priced yet.
+"""Vision towers, by the `model_type` that they come with. `workload.media.tower` says what a picture costs.
 
 Shapes: huggingface/transformers, models/qwen2_vl, qwen2_5_vl, qwen3_vl, minimax_m3_vl, siglip, gemma3, gemma4,
 pixtral and mistral3; vllm, kimi_k25_vit.py. A norm is a matrix of one column.
@@ -7,6 +7,7 @@ pixtral and mistral3; vllm, kimi_k25_vit.py. A norm is a matrix of one column.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 from chipwise.errors import UsageError
 from chipwise.workload.families.shared import heads_of
@@ -39,16 +40,15 @@ def gemma3(r: Reader, hidden: int) -> Tower:
         Table("projector_norm", width, 1),
         Table("projector", hidden, width),
     )
-    return Tower("vision", width, ((r.count("num_hidden_layers", high=10_000), layer),), tables)
+    pooled = r.count("mm_tokens_per_image", high=100_000, default=256)
+    return Tower("vision", width, ((_depth(r, "num_hidden_layers"), layer),), tables, side * side, pooled)
 
 
 def gemma4(r: Reader, hidden: int) -> Tower:
     """Norms around each half and over heads, a gated feed-forward, positions per axis; mean and deviation of
     the output are stored, not trained."""
-    r.skip(
-        "attention_bias", "global_head_dim", "default_output_length", "image_seq_length", "video_seq_length"
-    )
-    r.skip("max_position_embeddings", "pooling_kernel_size", "use_clipped_linears")
+    r.skip("attention_bias", "global_head_dim", "image_seq_length", "video_seq_length")
+    r.skip("max_position_embeddings", "use_clipped_linears")
     width = r.count("hidden_size", high=100_000)
     heads = r.count("num_attention_heads", high=10_000)
     kv_heads = r.count("num_key_value_heads", high=10_000, default=heads)
@@ -63,7 +63,9 @@ def gemma4(r: Reader, hidden: int) -> Tower:
     )
     if r.flag("standardize", default=False):
         tables += (Table("standardize", width, 1, copies=2, buffer=True),)
-    return Tower("vision", width, ((r.count("num_hidden_layers", high=10_000), layer),), tables)
+    tokens = r.count("default_output_length", high=100_000, default=280)
+    patches = tokens * r.count("pooling_kernel_size", high=64, default=3) ** 2
+    return Tower("vision", width, ((_depth(r, "num_hidden_layers"), layer),), tables, patches, tokens)
 
 
 def mistral3(r: Reader, hidden: int) -> Tower:
@@ -101,15 +103,18 @@ def _qwen2_vl(r: Reader, hidden: int) -> Tower:
 
 def _qwen2_5_vl(r: Reader, hidden: int) -> Tower:
     """Qwen2.5-VL: norms without offset, a gated feed-forward, attention in windows but in a few layers."""
-    r.skip("window_size", "fullatt_block_indexes", "tokens_per_second")
+    r.skip("tokens_per_second")
     width = r.count("hidden_size", high=100_000, default=1280)
     out = r.count("out_hidden_size", high=1_000_000, default=hidden)
-    layer = Layer(_heads(r, "num_heads", width), Dense(r.count("intermediate_size"), bias=True))
+    heads, feed = _heads(r, "num_heads", width), Dense(r.count("intermediate_size"), bias=True)
+    seen = r.count("window_size", high=100_000, default=112) // r.count("patch_size", high=1024, default=14)
+    full, local = Layer(heads, feed), Layer(replace(heads, window=seen * seen), feed)
     tables = (
         Table("patch", width, _patch_values(r)),
         *_merger("merger", width, width * _square(r), out, bias=False),
     )
-    return Tower("vision", width, ((_depth(r, "depth"), layer),), tables)
+    depth, whole = _depth(r, "depth"), len(r.numbers("fullatt_block_indexes", default=(7, 15, 23, 31)))
+    return Tower("vision", width, ((whole, full), (depth - whole, local)), tables)
 
 
 def _qwen3_vl(r: Reader, hidden: int) -> Tower:

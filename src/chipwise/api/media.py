@@ -1,0 +1,508 @@
+"""`plan`, `estimate`, `explain` and `fit` of models that generate no tokens: generators of images and video, encoders
+of text, images and sound, recommenders, traced modules. They are a `Pipeline`, priced once for one size.
+
+A name and sizes become a pipeline (`Sampling.pipeline`), a pipeline under terms becomes an answer (`answer`): a module
+that a tracer turned into a pipeline takes the same way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from chipwise.api.loaded import find_chip
+from chipwise.calibrate.fit_media import MediaFit, media_labels, media_numbers, pace_of
+from chipwise.calibrate.parameters import Parameters, shipped_parameters
+from chipwise.catalog.chip import Chip
+from chipwise.catalog.chips import load_chips
+from chipwise.catalog.media_runtime import MediaRuntime, media_runtime_for
+from chipwise.catalog.override import told
+from chipwise.catalog.snapshot import today as day
+from chipwise.cost.device import Device
+from chipwise.errors import ChipwiseError, InfeasibleError, UnknownNameError, UsageError, shorten
+from chipwise.evidence.judge import Estimate, Nearness, tier_factors
+from chipwise.predict.pipeline import (
+    ONE,
+    Account,
+    Hardware,
+    Offload,
+    Pace,
+    Spread,
+    StageTimes,
+    account,
+    seconds,
+    stage_times,
+)
+from chipwise.report.assemble import figure, price_record
+from chipwise.report.media import MediaPlan, MediaReport
+from chipwise.report.records import Figure, PriceRecord, RefusalRecord
+from chipwise.search.deployments import machine_for, reserved
+from chipwise.units import parse_quantity
+from chipwise.workload.pipeline import Pipeline
+
+if TYPE_CHECKING:
+    from chipwise.api.placing import Terms
+
+__all__ = [
+    "LATENCY",
+    "MEMORY",
+    "Place",
+    "Sampling",
+    "Work",
+    "answer",
+    "estimate",
+    "fit",
+    "is_pipeline",
+    "plan",
+    "tier",
+]
+
+DEFAULT = "bf16"  # precision where none is said
+WIDE = ("fp32", "tf32")
+LAYOUT, ATTENTION = "memory_format", "attention"  # settings of the software, not of a family
+BY_COUNTS = "macs:"
+LOADED_BYTES = 2.0  # of a parameter of a checkpoint
+KERNELS = "any"  # the usual libraries, whose operators were timed
+COMFORTABLE = 0.9  # of the memory, up to which a plan is not tight
+COUNTS = (1, 2, 4, 8)  # devices of a replica that plans try
+BATCHES = (1, 4, 16, 64)  # samples at once that plans try, where none were said
+UTILISATION = 0.7  # of what a replica can carry that plans give it, as for language models
+LATENCY, MEMORY = "media_s", "media_bytes"
+SHORT = 0.25  # of the memory, beyond which a request is refused: nearer, the estimate itself may be wrong
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """What is asked of a model that generates no tokens, and how devices share it; None: the model's own default.
+
+    `resolution` is (width, height); `settings` are further sizes of a family, by name; `training` asks about one step
+    of an optimizer. `aside`: parts that the host computes. `software`: a date, or a version of what the runtime comes
+    with ("": the newest). Targets of a plan: `latency_s` of a request, `rate_per_s` of samples.
+    """
+
+    batch: int | None = None
+    resolution: tuple[int, int] | None = None
+    frames: int | None = None
+    steps: int | None = None
+    guidance: float | None = None
+    settings: Mapping[str, float | str] = field(default_factory=dict)
+    training: bool = False
+    spread: Spread = ONE
+    offload: Offload = "none"
+    aside: tuple[str, ...] = ()
+    software: str = ""
+    latency_s: float | None = None
+    rate_per_s: float | None = None
+
+    def pipeline(self, model: str, precision: str | None, *, scores: bool = False) -> Pipeline:
+        """The model at these sizes; `scores`: attention writes its scores to memory. Raises `UsageError` and
+        `UnknownNameError`."""
+        from chipwise.workload import media
+
+        if model.startswith(BY_COUNTS):
+            return _counted(model, self, precision or DEFAULT)
+        sizes: dict[str, Any] = {
+            name: value
+            for name in ("resolution", "frames", "steps", "guidance")
+            if (value := getattr(self, name)) is not None
+        }
+        sizes |= {name: value for name, value in self.settings.items() if name not in (LAYOUT, ATTENTION)}
+        if self.settings.get(ATTENTION, "plain" if scores else "fused") == "plain":
+            sizes[ATTENTION] = "plain"
+        if self.training:
+            sizes["trained"] = True
+        return media.pipeline(model, batch=self.batch or 1, precision=precision or DEFAULT, **sizes)
+
+
+def is_pipeline(model: str) -> bool:
+    """Whether a name is that of a model that generates no tokens."""
+    from chipwise.workload import media
+
+    if model.startswith(BY_COUNTS):
+        return True
+    try:
+        media.pipeline(model)
+    except UnknownNameError:
+        return False
+    return True
+
+
+def _counted(model: str, asked: Sampling, precision: str) -> Pipeline:
+    """`macs:params=25.6M,gmacs=4.1`: a network of which only totals are known. Raises `UsageError`."""
+    from chipwise.workload import media
+
+    hint = f"as in {BY_COUNTS}params=25.6M,gmacs=4.1,macts=11.1M,style=conv"
+    given = dict(part.partition("=")[::2] for part in model.removeprefix(BY_COUNTS).split(","))
+    strange = sorted(set(given) - {"params", "gmacs", "macts", "style"})
+    strange += [said for said in (given.get("style", "conv"),) if said not in ("conv", "transformer")]
+    if strange or not {"params", "gmacs"} <= set(given):
+        raise UsageError(f"cannot read {shorten(model)}", hint, field="model")
+    figures = {name: parse_quantity(given.get(name, "0"), "", name) for name in ("params", "gmacs", "macts")}
+    return media.from_macs(
+        model,
+        figures["params"] / 1e6,
+        figures["gmacs"],
+        macts_m=figures["macts"] / 1e6,
+        style="transformer" if given.get("style") == "transformer" else "conv",
+        batch=asked.batch or 1,
+        precision=precision,
+        trained=asked.training,
+    )
+
+
+@dataclass(frozen=True)
+class Place:
+    """A chip with its runtime and numbers."""
+
+    chip: Chip
+    runtime: MediaRuntime
+    device: Device
+    hardware: Hardware
+    numbers: Parameters
+
+    @classmethod
+    def of(cls, chip: Chip, terms: Terms, numbers: Parameters) -> Place:
+        """Raises `UsageError` where no software runs it, or the chip's figures are not published."""
+        runtime = media_runtime_for(chip, terms.runtime)
+        system = machine_for(chip)
+        device = Device.of(chip, reserved(chip, system), system)
+        if not np.isfinite(float(device.memory_bytes_per_s)) or not np.isfinite(float(device.matrix["bf16"])):
+            raise UsageError(f"{chip.id}: its memory bandwidth or its peak is not published")
+        costs = numbers.cost(chip.family, KERNELS, [chip]).take(np.zeros((), dtype=np.intp))
+        host = chip.host.bytes_per_s if chip.host and chip.host.bytes_per_s else np.nan
+        hardware = Hardware(
+            device, costs, numbers.overheads(chip.family, KERNELS), host, runtime.tf32_conv, runtime.converts
+        )
+        return cls(chip, runtime, device, hardware, numbers)
+
+    def pipeline(self, model: str, terms: Terms, asked: Sampling) -> Pipeline:
+        """The model as the software runs it here."""
+        return asked.pipeline(model, terms.precision, scores=not self.runtime.fuses_attention(asked.software))
+
+
+def tier(chip: Chip, runtime: MediaRuntime, numbers: Parameters) -> Nearness:
+    """How near the rows of the fit are: this chip under this runtime, its generation, other chips."""
+    known = {name.removeprefix("media.seen.") for name in numbers.table if name.startswith("media.seen.")}
+    if f"runtime={runtime.id}" not in known:
+        return "kind"
+    if f"chip={chip.software_id}" in known:
+        return "chip"
+    return "generation" if f"generation={chip.base_generation}" in known else "kind"
+
+
+def answer(
+    pipeline: Pipeline,
+    terms: Terms | None = None,
+    *,
+    chips: Sequence[str] = (),
+    asked: Sampling = Sampling(),
+) -> MediaReport:
+    """Any pipeline, traced or built in, on each of some chips (none named: all on the market), in the order asked.
+
+    Chips that cannot run it are refused with the reason. Raises `UsageError` and `UnknownNameError` for a chip or a
+    runtime that does not exist, `InfeasibleError` where nothing runs it.
+    """
+    from chipwise.api.placing import Terms
+
+    terms = terms or Terms()
+    numbers = terms.parameters or shipped_parameters()
+    plans, refused = [], []
+    for chip in _chips(chips, terms):
+        try:
+            place = Place.of(chip, terms, numbers)
+            plans.append(_priced(pipeline, place, terms, asked))
+        except ChipwiseError as error:
+            if len(chips) == 1:
+                raise
+            refused.append(RefusalRecord(chip.id, "NO_RUNTIME", str(error)))
+    return _report(pipeline, plans, refused, terms)
+
+
+def estimate(model: str, chip: str, terms: Terms, asked: Sampling) -> MediaReport:
+    """One chip, or a group of them that shares the work, and its request."""
+    numbers = terms.parameters or shipped_parameters()
+    place = Place.of(find_chip(chip, terms.changes), terms, numbers)
+    pipeline = place.pipeline(model, terms, asked)
+    plan_ = _priced(pipeline, place, terms, asked)
+    if plan_.verdict == "no":
+        short = (plan_.memory_bytes - plan_.capacity_bytes) / 1e9
+        name = f"{pipeline.name} on {plan_.chips} x {plan_.chip}"
+        hint = "a smaller --batch, --offload model, a narrower --precision, or --spread over more devices"
+        if short > SHORT * plan_.capacity_bytes / 1e9:
+            raise InfeasibleError(f"{name}: {short:,.1f} GB short per device", hint, reasons={"MEMORY": 1})
+    return _report(pipeline, [plan_], [], terms)
+
+
+def fit(model: str, terms: Terms, asked: Sampling, chips: Sequence[str]) -> MediaReport:
+    """The memory of a request on every chip: as it is, else with weights kept by the host in part."""
+    numbers = terms.parameters or shipped_parameters()
+    plans, refused, pipeline = [], [], None
+    for chip in _chips(chips, terms):
+        try:
+            place = Place.of(chip, terms, numbers)
+            pipeline = place.pipeline(model, terms, asked)
+            plans.append(_fitting(pipeline, place, terms, asked))
+        except ChipwiseError as error:
+            if len(chips) == 1:
+                raise
+            refused.append(RefusalRecord(chip.id, "NO_RUNTIME", str(error)))
+    if pipeline is None:
+        raise InfeasibleError(
+            f"{model}: none of these chips has known software for it", "chipwise chips list"
+        )
+    order = {"comfortable": 0, "tight": 1, "no": 2}
+    plans.sort(key=lambda p: (order[p.verdict], p.offload != "none", p.chip))
+    return _report(pipeline, plans, refused, terms)
+
+
+def plan(model: str, terms: Terms, asked: Sampling, chips: Sequence[str], most: int) -> MediaReport:
+    """The cheapest way to make samples on each chip that keeps the latency and carries the rate, cheapest chip first.
+
+    Tries batches, counts of devices up to `most` that share a guided step and a sequence, and keeping parts on the
+    host. Without a rate a plan is one replica, ranked by dollars per sample; without a price, by time. Raises
+    `InfeasibleError` where nothing keeps the target.
+    """
+    numbers = terms.parameters or shipped_parameters()
+    best: list[MediaPlan] = []
+    refused: list[RefusalRecord] = []
+    fastest = np.inf
+    shown: Pipeline | None = None
+    for chip in _chips(chips, terms):
+        try:
+            place = Place.of(chip, terms, numbers)
+            found = list(_candidates(model, place, terms, asked, most))
+        except ChipwiseError as error:
+            if len(chips) == 1:
+                raise
+            refused.append(RefusalRecord(chip.id, "NO_RUNTIME", str(error)))
+            continue
+        shown = found[0][0] if found else shown
+        fitting = [p for _, p in found if p.verdict != "no"]
+        fastest = min([fastest, *(p.latency_s.mid for p in fitting)])
+        kept = [p for p in fitting if asked.latency_s is None or p.latency_s.high <= asked.latency_s]
+        if kept:
+            best.append(min(kept, key=_order))
+        else:
+            why = "slower than asked" if fitting else "lacks memory"
+            refused.append(RefusalRecord(chip.id, "SLO" if fitting else "MEMORY", why))
+    if shown is None:
+        shown = asked.pipeline(model, terms.precision)
+    if not best:
+        reach = f"the fastest takes {fastest:,.3g} s" if np.isfinite(fastest) else "none has the memory"
+        raise InfeasibleError(
+            f"{shown.name}: no chip keeps the target, {reach}", "a longer --e2e, or more --chips"
+        )
+    return _report(shown, sorted(best, key=_order), refused, terms)
+
+
+def _candidates(
+    model: str, place: Place, terms: Terms, asked: Sampling, most: int
+) -> Iterator[tuple[Pipeline, MediaPlan]]:
+    """Every way that is tried on a chip, with its pipeline."""
+    batches = (asked.batch,) if asked.batch else BATCHES
+    domain = float(np.nan_to_num(float(np.asarray(place.device.domain)), nan=1.0))
+    for batch in batches:
+        sized = replace(asked, batch=batch)
+        pipeline = place.pipeline(model, terms, sized)
+        stepped = max(stage.calls for stage in pipeline.stages) > 1.0
+        spreads = [asked.spread]
+        if asked.spread == ONE and stepped and batch == batches[0]:
+            spreads += [Spread(ulysses=n) for n in COUNTS[1:] if n <= min(most, domain)]
+        for spread in spreads:
+            one = replace(sized, spread=spread)
+            yield pipeline, _fitting(pipeline, place, terms, one)
+
+
+def _order(p: MediaPlan) -> tuple[bool, float, float]:
+    """Priced first; cheapest per hour of what carries the rate, or per sample; then soonest."""
+    if p.price is None:
+        return (True, p.latency_s.mid * p.chips, p.latency_s.mid)
+    usd = p.price.mid / (p.samples_per_s.mid if p.replicas == 1 else 1.0)
+    return (False, usd, p.latency_s.mid)
+
+
+def _priced(pipeline: Pipeline, place: Place, terms: Terms, asked: Sampling) -> MediaPlan:
+    return Work.of(pipeline, place, terms, asked).plan(place.numbers, terms)
+
+
+def _fitting(pipeline: Pipeline, place: Place, terms: Terms, asked: Sampling) -> MediaPlan:
+    """The plan as asked; where that does not fit and nothing was said of it, with parts that wait on the host; where
+    nothing fits, as asked."""
+    ways: tuple[Offload, ...] = (
+        ("none", "model", "sequential") if asked.offload == "none" else (asked.offload,)
+    )
+    plans = (_priced(pipeline, place, terms, replace(asked, offload=way)) for way in ways)
+    first = next(plans)
+    return first if first.verdict != "no" else next((p for p in plans if p.verdict != "no"), first)
+
+
+def _chips(names: Sequence[str], terms: Terms) -> list[Chip]:
+    market = load_chips()
+    return [find_chip(c, terms.changes) for c in names] or [market[c] for c in market.market()]
+
+
+@dataclass(frozen=True)
+class Work:
+    """A pipeline on the devices of `asked.spread` of one chip under a runtime, priced but for the runtime's own
+    numbers: seconds by stage and part, bytes of tensors, and the labels that those numbers go by."""
+
+    pipeline: Pipeline
+    chip: Chip
+    runtime: MediaRuntime
+    device: Device
+    asked: Sampling
+    precision: str
+    stages: tuple[StageTimes, ...]
+    tensors: Account
+
+    @classmethod
+    def of(cls, pipeline: Pipeline, place: Place, terms: Terms, asked: Sampling) -> Work:
+        """Raises `UsageError` for devices that nothing joins."""
+        device, spread = place.device, asked.spread
+        joined = float(np.nan_to_num(np.asarray(device.link_bytes_per_s)))
+        if spread.devices > 1 and joined <= 0.0:
+            raise UsageError(f"{place.chip.id} is joined to no other", "one device", field="spread")
+        aside = [s.name for s in pipeline.stages if s.name.startswith(asked.aside)]
+        kept = replace(pipeline, stages=tuple(stage for stage in pipeline.stages if stage.name not in aside))
+        stages = stage_times(kept, place.hardware, spread, offload=asked.offload)
+        tensors = account(pipeline, spread, offload=asked.offload, aside=aside)
+        if place.runtime.narrows_loaded and (terms.precision or "").startswith(place.runtime.narrows_loaded):
+            # the weights arrive in 16 bits and are all there before the first is narrowed
+            loaded = max(tensors.weights, LOADED_BYTES * pipeline.parameters)
+            tensors = replace(tensors, weights=loaded, activations=max(tensors.total - loaded, 0.0))
+        return cls(
+            pipeline, place.chip, place.runtime, device, asked, terms.precision or DEFAULT, stages, tensors
+        )
+
+    @property
+    def labels(self) -> dict[str, str]:
+        """By what numbers of pipelines are shared."""
+        return {
+            "chip": self.chip.software_id,
+            "generation": self.chip.base_generation,
+            "runtime": self.runtime.id,
+            "pace": self.runtime.pace,
+            "folds": "yes" if self.runtime.folds else "no",
+            "dtype": self.precision if self.precision in WIDE else "b16",
+            "phase": "train" if self.pipeline.trained else "infer",
+            "unit": self.pipeline.unit,
+            "use": "repeated" if any(float(s.calls) > 1.0 for s in self.stages) else "once",
+            "layout": str(self.asked.settings.get(LAYOUT, "nchw")),
+        }
+
+    def asking(self, metric: str) -> tuple[StageTimes, ...]:
+        """The stages that a metric times: of a step of a request, one call of those that are called most often."""
+        if metric not in ("step_s", "it_per_s") or self.pipeline.trained:
+            return self.stages
+        return (replace(self._step, calls=1.0),)
+
+    def hosted(self, fitted: MediaFit) -> bool:
+        """Whether a host rather than the device sets the time."""
+        labels = media_labels(**self.labels)
+        values = {name: float(value[0]) for name, value in fitted.times.values(labels).items()}
+        cost = seconds(self.stages, pace_of(values))
+        return float(cost.exposed["host"]) > 0.5 * float(cost.total_s)
+
+    def plan(self, numbers: Parameters, terms: Terms) -> MediaPlan:
+        """The record under fitted numbers and prices."""
+        fitted: MediaFit = numbers.derived(media_numbers)
+        labels = media_labels(**self.labels)
+        times = {name: float(value[0]) for name, value in fitted.times.values(labels).items()}
+        sizes = {name: float(value[0]) for name, value in fitted.memory.values(labels).items()}
+        pace = pace_of(times)
+        cost = seconds(self.stages, pace)
+        total_s = float(cost.total_s)
+        near = tier(self.chip, self.runtime, numbers)
+        latency = _judged(LATENCY, total_s, near)
+        one = pace if self.pipeline.trained else replace(pace, request_s=0.0)
+        step = latency.scaled(float(seconds(self.asking("step_s"), one).total_s) / total_s)
+        rate = latency.inverse(float(self.pipeline.batch))
+        wanted = self.asked.rate_per_s
+        replicas = 1 if wanted is None else max(1, int(np.ceil(wanted / (UTILISATION * rate.mid))))
+        devices = self.asked.spread.devices
+        packages = -(-devices // self.chip.devices_per_package)
+        system = machine_for(self.chip)
+        group = min(packages, system.chips_per_host) if system else packages
+        price = price_record(
+            terms.pricing.basis(self.chip.id, terms.today or day()), packages * replicas, group
+        )
+        held = replace(
+            self.tensors,
+            activations=sizes["activation"] * self.tensors.activations,
+            runtime=sizes["runtime_bytes"],
+        )
+        capacity = float(self.device.memory_bytes) - float(self.device.reserved_bytes)
+        loose = held.total <= COMFORTABLE * capacity
+        peak = float(self.device.matrix[DEFAULT]) * devices
+        return MediaPlan(
+            chip=self.chip.id,
+            chips=packages,
+            runtime=self.runtime.id,
+            precision=self.precision,
+            spread=self.asked.spread.label,
+            offload=self.asked.offload,
+            batch=self.pipeline.batch,
+            replicas=replicas,
+            latency_s=figure(latency),
+            step_s=figure(step),
+            it_per_s=figure(step.inverse(1.0)),
+            samples_per_s=figure(rate.scaled(float(replicas))),
+            bound=cost.bound,
+            shares={name: float(s) / total_s for name, s in cost.exposed.items() if float(s) > 0.0},
+            stages={s.name: _alone(s, pace) for s in self.stages} | {"request": float(pace.request_s)},
+            memory_bytes=held.total,
+            memory_range=figure(_judged(MEMORY, held.total, near)),
+            memory={"weights": held.weights, "activations": held.activations, "runtime": held.runtime},
+            capacity_bytes=capacity,
+            verdict="comfortable" if loose else "tight" if held.total <= capacity else "no",
+            flops_per_s=self.pipeline.flops / total_s,
+            share_of_peak=self.pipeline.flops / total_s / peak,
+            price=price,
+            usd_per_1000=_per_1000(price, rate, replicas),
+        )
+
+    @property
+    def _step(self) -> StageTimes:
+        """The stage that is called most often; of equals the largest."""
+        return max(self.stages, key=lambda s: (s.calls, sum(s.of(part) for part in s.parts)))
+
+
+def _alone(stage: StageTimes, pace: Pace) -> float:
+    """Seconds of all calls of a stage."""
+    return float(seconds((stage,), replace(pace, request_s=0.0)).total_s)
+
+
+def _judged(name: str, mid: float, near: Nearness) -> Estimate:
+    f = tier_factors(name, near)
+    return Estimate(
+        mid, mid * f.low, mid * f.high, "modelled" if near == "kind" else "calibrated", not f.tested
+    )
+
+
+def _per_1000(price: PriceRecord | None, rate: Estimate, replicas: int) -> Figure | None:
+    if price is None:
+        return None
+    hour = 3600.0 * replicas / 1000.0
+    ends = (
+        price.mid / (rate.mid * hour), price.low / (rate.high * hour), price.high / (rate.low * hour),
+    )  # fmt: skip
+    return Figure(*ends, rate.basis, rate.provisional)
+
+
+def _report(
+    pipeline: Pipeline, plans: Sequence[MediaPlan], refused: Sequence[RefusalRecord], terms: Terms
+) -> MediaReport:
+    return MediaReport(
+        model=pipeline.name,
+        unit=pipeline.unit,
+        trained=pipeline.trained,
+        parameters=pipeline.parameters,
+        flops=pipeline.flops,
+        settings=dict(pipeline.settings),
+        plans=tuple(plans),
+        refused=tuple(refused),
+        assumptions=(*pipeline.assumptions, *told(terms.changes)),
+    )

@@ -1,0 +1,279 @@
+"""What is fitted of pipelines: factors of the seconds of parts, what a host adds, and bytes beyond those of tensors.
+
+The parts come from operators that were priced (`predict.pipeline`); numbers are shared over runtimes and generations,
+so that a chip or software without rows keeps what its relatives have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from chipwise.calibrate.effects import Effects, Group, Labels, Level, Quantity, seen
+from chipwise.calibrate.fit import Rows, fit
+from chipwise.calibrate.parameter import Parameter
+from chipwise.calibrate.parameters import Parameters
+from chipwise.cost.cost import Cost
+from chipwise.predict.pipeline import MEDIA_PARTS, MediaPart, Pace, StageTimes, seconds
+from chipwise.units import Array
+
+__all__ = [
+    "MEMORY",
+    "TIMES",
+    "MediaFit",
+    "MediaRows",
+    "fit_media",
+    "media_labels",
+    "media_numbers",
+    "pace_of",
+]
+
+SOURCE = "published speeds and memory of image, video, vision, speech and text models; fitted (2026-11)"
+
+
+def _level(*attributes: str, spread: float, **factors: float) -> Level:
+    return Level(attributes, spread, {key: float(np.log(f)) for key, f in factors.items()})
+
+
+_GENERATION = _level("generation", spread=0.15)
+_RUNTIME = _level("runtime", spread=0.2)
+_DTYPE = _level("dtype", spread=0.25)
+
+TIMES = Group(
+    "media",
+    {
+        # kernels were timed under serving software; those of PyTorch call the same libraries
+        "product": Quantity(
+            1.05,
+            0.15,
+            "factor of seconds: products and convolutions",
+            (_GENERATION, _level("chip", spread=0.15), _RUNTIME),
+        ),
+        # nobody timed convolutions: layouts that are changed on the way, Winograd, filters that fill no tile
+        "conv": Quantity(
+            1.2,
+            0.4,
+            "factor of seconds: convolutions",
+            (
+                _GENERATION,
+                _DTYPE,
+                _level("phase", spread=0.3),
+                _level("layout", spread=0.2, channels_last=0.8),
+            ),
+        ),
+        "attention": Quantity(
+            1.1,
+            0.3,
+            "factor of seconds: attention",
+            (_level("generation", spread=0.3), _level("chip", spread=0.15), _RUNTIME),
+        ),
+        "pointwise": Quantity(
+            1.2,
+            0.4,
+            "factor of seconds: element-wise work that no product holds",
+            (
+                _level("pace", spread=0.4, host=2.0),
+                _level("use", "pace", spread=0.4),
+                _level("phase", spread=0.2),
+            ),
+        ),
+        # denoisers modulate, rotate and gate by many small operators, which hosts start one by one
+        "epilogue": Quantity(
+            1.2,
+            0.4,
+            "factor of seconds: element-wise work behind a product",
+            (_level("folds", spread=0.4, yes=0.15), _level("use", "folds", spread=0.4)),
+        ),
+        # LLM inference shows 1.5 for 8-bit products (`sustained.energy`); denoisers multiply without a pause
+        "energy": Quantity(
+            1.6,
+            0.2,
+            "ratio: energy of an operation over that of short timings",
+            (_level("generation", spread=0.2),),
+            0.1,
+            5.0,
+        ),
+        "other": Quantity(1.0, 0.5, "factor of seconds: look-ups, scans", ()),
+        "exchange": Quantity(1.2, 0.5, "factor of seconds: exchanges between devices", ()),
+        "offload": Quantity(1.0, 0.5, "factor of seconds: weights copied from the host", ()),
+        # PyTorch: five to ten microseconds of Python and C++ for an operator (general knowledge)
+        "host_s": Quantity(
+            2e-5,
+            0.5,
+            "s of a host per operator",
+            (
+                _level("pace", spread=0.4, compiled=0.3, graph=0.03),
+                _level("runtime", spread=0.6),
+                # operators of denoisers are several kernels each
+                _level("use", spread=0.4, repeated=1.5),
+            ),
+            1e-8,
+            1e-3,
+        ),
+        "call_s": Quantity(1e-4, 1.0, "s per call of a part", (_RUNTIME,), 1e-7, 1.0),
+        "request_s": Quantity(3e-4, 1.0, "s per request", (_RUNTIME, _level("unit", spread=1.0)), 1e-7, 10.0),
+    },
+    SOURCE,
+)
+"""What times are multiplied with, and what a host adds."""
+
+MEMORY = Group(
+    "media_memory",
+    {
+        "activation": Quantity(
+            1.3,
+            0.3,
+            "factor of bytes: activations",
+            (_level("phase", spread=0.3, train=0.8), _level("unit", spread=0.3)),
+        ),
+        "runtime_bytes": Quantity(
+            2e8,
+            0.7,
+            "bytes of a context and libraries",
+            (_level("unit", spread=0.7, image=3.0, clip=3.0),),
+            1e6,
+            2e10,
+        ),
+    },
+    SOURCE,
+)
+"""Bytes beyond those that tensors have. Tables differ in what they call the peak: torch's own counter leaves out the
+context, which the driver shows."""
+
+WORTH = 0.03
+
+
+@dataclass(frozen=True)
+class MediaRows:
+    """Measured requests [row]: `stages`, as `predict.pipeline.seconds` takes them with arrays over rows; seconds; or,
+    of rows of memory, bytes of weights and activations. Labels `runtime`, `pace`, `folds`, `generation`, `chip`,
+    `dtype`, `phase`, `unit`, `use`, `layout` of each. `whole`: 1 where a request was timed, 0 where one of its steps
+    (None: all requests); `weight` of each in a fit."""
+
+    labels: Labels
+    measured: Array
+    stages: tuple[StageTimes, ...] = ()
+    weights: Array | None = None
+    activations: Array | None = None
+    weight: Array | None = None
+    whole: Array | None = None
+
+    def __len__(self) -> int:
+        return len(self.measured)
+
+    def take(self, index: NDArray[np.intp]) -> MediaRows:
+        """Some of the rows."""
+        return MediaRows(
+            {name: v[index] for name, v in self.labels.items()},
+            self.measured[index],
+            tuple(_taken(stage, index) for stage in self.stages),
+            None if self.weights is None else self.weights[index],
+            None if self.activations is None else self.activations[index],
+            None if self.weight is None else self.weight[index],
+            None if self.whole is None else self.whole[index],
+        )
+
+    def predicted(self, values: Mapping[str, Any], index: NDArray[np.intp] | None = None) -> Array:
+        """Seconds, or bytes, of some rows (None: all) under fitted quantities."""
+        rows = self if index is None else self.take(index)
+        if rows.weights is not None:
+            assert rows.activations is not None
+            return np.asarray(
+                rows.weights + values["activation"] * rows.activations + values["runtime_bytes"]
+            )
+        pace = pace_of(values)
+        if rows.whole is not None:
+            pace = replace(pace, request_s=pace.request_s * rows.whole)
+        return np.asarray(seconds(rows.stages, pace).total_s)
+
+    @property
+    def rows(self) -> Rows:
+        """As a fit reads them."""
+        return Rows(self.labels, self.measured, self.predicted, self.weight)
+
+    @staticmethod
+    def together(requests: Sequence[Sequence[StageTimes]]) -> tuple[StageTimes, ...]:
+        """Requests side by side: every number an array over them; a request with fewer stages has empty ones."""
+        most = max(map(len, requests), default=0)
+        empty = StageTimes("", 0.0, {}, 0.0)
+        found = []
+        for place in range(most):
+            each = [r[place] if place < len(r) else empty for r in requests]
+            parts: dict[MediaPart, Cost] = {
+                part: Cost({"device": np.array([stage.of(part) for stage in each])})
+                for part in MEDIA_PARTS
+                if any(part in stage.parts for stage in each)
+            }
+            calls, launches = (np.array([getattr(s, name) for s in each]) for name in ("calls", "launches"))
+            limited = {
+                part: np.array([float(stage.limited_s.get(part, 0.0)) for stage in each])
+                for part in parts
+                if any(part in stage.limited_s for stage in each)
+            }
+            found.append(StageTimes("", calls, parts, launches, limited))
+        return tuple(found)
+
+
+def _taken(stage: StageTimes, index: NDArray[np.intp]) -> StageTimes:
+    parts = {
+        part: Cost({name: np.asarray(v)[index] for name, v in cost.exposed.items()})
+        for part, cost in stage.parts.items()
+    }
+    return replace(
+        stage,
+        calls=np.asarray(stage.calls)[index],
+        launches=np.asarray(stage.launches)[index],
+        parts=parts,
+        limited_s={part: np.asarray(v)[index] for part, v in stage.limited_s.items()},
+    )
+
+
+def pace_of(values: Mapping[str, Any]) -> Pace:
+    """A runtime's numbers from fitted quantities, arrays or numbers."""
+    product = values["product"]
+    factors: dict[MediaPart, Any] = {part: values[part] for part in MEDIA_PARTS if part in values}
+    factors["gemm"], factors["conv"] = product, product * values["conv"]
+    return Pace(factors, values["energy"], values["host_s"], values["call_s"], values["request_s"])
+
+
+def media_labels(**labels: str) -> Labels:
+    """The labels of one row."""
+    return {name: np.array([value]) for name, value in labels.items()}
+
+
+@dataclass(frozen=True)
+class MediaFit:
+    """Fitted effects on times and on memory."""
+
+    times: Effects
+    memory: Effects
+    seen: Mapping[str, Parameter]
+
+    def parameters(self) -> dict[str, Parameter]:
+        """What to ship."""
+        return TIMES.parameters(self.times) | MEMORY.parameters(self.memory) | dict(self.seen)
+
+
+def media_numbers(numbers: Parameters) -> MediaFit:
+    """The fit among shipped numbers; priors where there is none."""
+    known = {name: p for name, p in numbers.table.items() if name.startswith("media.seen.")}
+    return MediaFit(TIMES.of(numbers.table), MEMORY.of(numbers.table), known)
+
+
+def fit_media(times: MediaRows, memory: MediaRows) -> MediaFit:
+    """The effects that explain measured requests; pure."""
+    found = (
+        {name: list(times.labels[name]) for name in ("chip", "generation", "runtime")} if len(times) else {}
+    )
+    counted: dict[str, Parameter] = {}
+    for name, values in found.items():
+        counted |= seen(f"media.seen.{name}", [str(v) for v in values], SOURCE)
+    return MediaFit(
+        fit(times.rows, TIMES.quantities, worth=WORTH),
+        fit(memory.rows, MEMORY.quantities, worth=WORTH),
+        counted,
+    )

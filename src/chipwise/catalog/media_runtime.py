@@ -1,0 +1,130 @@
+"""Software that runs pipelines, models that do not generate tokens: facts of `data/media_runtimes.toml`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from chipwise.catalog.chip import Chip, Family
+from chipwise.catalog.parsed import parse
+from chipwise.catalog.snapshot import per_snapshot, shipped_text
+from chipwise.errors import UnknownNameError, UsageError
+
+__all__ = ["MediaRuntime", "get_media_runtime", "load_media_runtimes", "meant_precision", "media_runtime_for"]
+
+TABLE = "catalog/data/media_runtimes.toml"
+VERSION = re.compile(r"\b(\d+\.\d+)")
+DATE = re.compile(r"\b(20\d\d(?:-\d\d)?)\b")
+
+
+@dataclass(frozen=True, slots=True)
+class MediaRuntime:
+    """What software does with the operators of a pipeline.
+
+    `pace`: a host starts kernels one by one, or fewer that were compiled, or a call is one graph. `folds`: element-wise
+    work is written into the product before it. `fused_since`: the month since when attention does not write its scores
+    to memory ("" never, "0" always). `tf32_conv`: fp32 convolutions run in TF32 unasked. `narrows_loaded`:
+    precisions that it makes of weights on the device. `releases`: months of versions.
+    """
+
+    id: str
+    name: str
+    pace: Literal["host", "compiled", "graph"]
+    folds: bool
+    fused_since: str
+    tf32_conv: bool
+    vendors: frozenset[str]
+    families: frozenset[Family]
+    also: tuple[str, ...]
+    narrows_loaded: tuple[str, ...]
+    releases: Mapping[str, str]
+    source: str
+    date: str
+    grade: str
+
+    def runs_on(self, chip: Chip) -> bool:
+        """Whether it runs on a chip."""
+        return chip.software_vendor in self.vendors and chip.family in self.families
+
+    @property
+    def converts(self) -> bool:
+        """Whether it converts operands of narrow products operator by operator: it makes narrow weights itself, and
+        nothing is folded."""
+        return bool(self.narrows_loaded) and not self.folds
+
+    def month(self, software: str) -> str:
+        """The month of the software as it is said: a date, or a version of the tool that it comes with; "" where
+        neither is told."""
+        version = VERSION.search(software)
+        if version and version[1] in self.releases:
+            return self.releases[version[1]]
+        dated = DATE.search(software)
+        return dated[1] if dated else ""
+
+    def fuses_attention(self, software: str) -> bool:
+        """Whether attention of that age keeps its scores on chip; without an age: of today."""
+        month = self.month(software)
+        return bool(self.fused_since) and (not month or month >= self.fused_since)
+
+
+@per_snapshot
+def load_media_runtimes() -> Mapping[str, MediaRuntime]:
+    """All of them by id, in the order in which they are preferred."""
+    table = parse(shipped_text(TABLE))
+    releases = table["release"]
+    return {
+        name: MediaRuntime(
+            name,
+            t["name"],
+            t["pace"],
+            t["folds"],
+            t["fused_since"],
+            t["tf32_conv"],
+            frozenset(t["vendors"]),
+            frozenset(t["families"]),
+            tuple(t.get("also", ())),
+            tuple(t.get("narrows_loaded", ())),
+            releases.get(t.get("version_of", ""), {}),
+            t["source"],
+            t["date"],
+            t["grade"],
+        )
+        for name, t in table["runtime"].items()
+    }
+
+
+def meant_precision(source: str, precision: str) -> str:
+    """What the source of a table of measurements means by a precision."""
+    habits = parse(shipped_text(TABLE))["habit"]
+    for start, habit in habits.items():
+        if source.startswith(start):
+            return str(habit["precision"].get(precision, precision))
+    return precision
+
+
+def get_media_runtime(name: str) -> MediaRuntime:
+    """The runtime of that name. Raises `UnknownNameError`."""
+    known = load_media_runtimes()
+    wanted = name.strip().lower()
+    for runtime in known.values():
+        if wanted in (runtime.id, *runtime.also):
+            return runtime
+    raise UnknownNameError("runtime of pipelines", name, known, f"one of {', '.join(known)}")
+
+
+def media_runtime_for(chip: Chip, name: str | None = None) -> MediaRuntime:
+    """The named runtime, or the first that runs on the chip. Raises `UnknownNameError`, `UsageError` where it does not
+    run there."""
+    if name is not None:
+        found = get_media_runtime(name)
+        if not found.runs_on(chip):
+            able = [r.id for r in load_media_runtimes().values() if r.runs_on(chip)]
+            hint = f"there run {', '.join(able)}" if able else "nothing known runs pipelines there"
+            raise UsageError(f"{found.name} does not run on {chip.id}", hint, field="runtime")
+        return found
+    for runtime in load_media_runtimes().values():
+        if runtime.runs_on(chip):
+            return runtime
+    raise UsageError(f"{chip.id}: no software is known that runs pipelines", "chipwise chips list")

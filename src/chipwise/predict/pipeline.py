@@ -1,0 +1,447 @@
+"""What a pipeline takes on devices: every stage's operators priced, spread over devices, started by a host.
+
+A stage is priced by parts (products, convolutions, attention, element-wise work, exchanges), so that a runtime's
+numbers are factors of parts:
+
+    t_part = <factor x seconds, energy x seconds at the power limit>
+    t_call = <sum over parts of t_part, launches x host_s>
+    t = request_s + sum over stages of calls x (t_call + call_s)
+
+The host runs ahead of the device and is seen only where it is the slower of the two.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from typing import Literal, get_args
+
+import numpy as np
+
+from chipwise.cost.cost import Cost, soft_maximum
+from chipwise.cost.device import Device
+from chipwise.cost.price import CostParameters, price
+from chipwise.cost.simt.family import SimtParameters, group_of, limited_s
+from chipwise.parallel.collective import Kind, exchange
+from chipwise.predict.exchange import device_network, exchange_numbers
+from chipwise.predict.overheads import Overheads
+from chipwise.units import Real
+from chipwise.workload.formats import FORMATS
+from chipwise.workload.op import Op, decodes, pointwise
+from chipwise.workload.pipeline import Pipeline, Stage
+
+__all__ = [
+    "MEDIA_PARTS", "ONE", "Account", "Hardware", "MediaPart", "Offload", "Pace", "Spread", "StageTimes", "account",
+    "seconds", "stage_times",
+]  # fmt: skip
+
+MediaPart = Literal["gemm", "conv", "attention", "pointwise", "epilogue", "other", "exchange", "offload"]
+MEDIA_PARTS: tuple[MediaPart, ...] = get_args(MediaPart)
+Offload = Literal["none", "model", "sequential"]
+
+LEAST_S = 1e-30  # for ratios
+POWER_SOFTNESS = 4.0  # of speed against power, as for products
+HIDES = (
+    4.0  # softness of device against host: queues are deep, a call is rarely bound by one of them throughout
+)
+STATES = "state_bytes"  # setting of a training step: gradients and states of the optimizer
+OPTIMIZER = "optimizer"  # works on parameters, of which every device has all
+OVERLAPPED = 0.5  # of a training step: the backward pass, behind which gradients are summed
+PACKED = 3.0  # kernels of an exchange: pack, send, unpack
+WIDE_BITS = 16.0
+# 16-bit reads and writes of an element that is converted operator by operator. Weights of a byte to 16 bits: a cast, a
+# product with the scale. Activations to 8 bits: largest value, division, clamp, cast (torchao without a compiler).
+WIDENING, NARROWING = 3.5, 8.0
+COPY_SHARE = 0.4  # of the host's link that copies of pageable memory reach: chosen
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """How a pipeline is spread over devices; the devices are the product.
+
+    | field | meaning |
+    |---|---|
+    | dp | samples of a batch (training: gradients are summed) |
+    | cfg | the two passes of a guided step |
+    | ulysses | a sequence, exchanged for heads around attention |
+    | ring | a sequence, whose keys and values go round |
+    | tp | tensors, as language models are cut |
+    | pipefusion | layers, patches of the image following each other |
+    | fsdp | 1: weights are kept in parts on all devices and gathered layer by layer |
+    | tables | 1: tables that are looked up are dealt out; rows go to the devices of their samples |
+    """
+
+    dp: int = 1
+    cfg: int = 1
+    ulysses: int = 1
+    ring: int = 1
+    tp: int = 1
+    pipefusion: int = 1
+    fsdp: int = 0
+    tables: int = 0
+
+    @property
+    def devices(self) -> int:
+        """Devices in all."""
+        return self.dp * self.cfg * self.sequence * self.tp * self.pipefusion
+
+    @property
+    def sequence(self) -> int:
+        """Devices that share a sequence."""
+        return self.ulysses * self.ring
+
+    @property
+    def label(self) -> str:
+        """As it is written: ulysses=4,cfg=2; "" on one device."""
+        said = [(f.name, getattr(self, f.name)) for f in fields(self)]
+        return ",".join(f"{name}={n}" for name, n in said if n > (name not in ("fsdp", "tables")))
+
+
+ONE = Spread()
+
+
+@dataclass(frozen=True)
+class Hardware:
+    """A device with the numbers of its kernels and exchanges; `host_bytes_per_s` is its link to the host. `tf32_conv`:
+    its software multiplies fp32 convolutions in TF32 where the chip has such units. `converts`: it
+    converts operands of narrow products operator by operator."""
+
+    device: Device
+    costs: CostParameters
+    overheads: Overheads
+    host_bytes_per_s: float = np.nan
+    tf32_conv: bool = False
+    converts: bool = False
+
+    def exchange_s(self, kind: Kind, num_bytes: Real, ranks: int) -> Real:
+        """Seconds of one exchange."""
+        numbers = exchange_numbers(kind, self.costs, self.overheads)
+        found: Real = exchange(kind, num_bytes, float(ranks), device_network(self.device), numbers).total_s
+        return found
+
+
+@dataclass(frozen=True)
+class StageTimes:
+    """One call of a stage: exposed seconds by part before a runtime's factors, and the kernels that a host starts.
+    `limited_s`: seconds of parts that multiply where nothing but the power limit holds them up."""
+
+    name: str
+    calls: Real
+    parts: Mapping[MediaPart, Cost]
+    launches: Real
+    limited_s: Mapping[MediaPart, Real] = field(default_factory=dict)
+
+    def of(self, part: MediaPart) -> float:
+        """Seconds of a part."""
+        return float(self.parts[part].total_s) if part in self.parts else 0.0
+
+
+@dataclass(frozen=True)
+class Pace:
+    """A runtime's own numbers: `factors` of parts; `energy` of a multiplication in work of seconds over that of short
+    timings, which run on charge and on cool chips; `host_s` per kernel that a host starts (0 where a graph does);
+    `call_s` per call of a stage and `request_s` per request of what no kernel does. Numbers or arrays."""
+
+    factors: Mapping[MediaPart, Real] = field(default_factory=dict)
+    energy: Real = 0.0
+    host_s: Real = 0.0
+    call_s: Real = 0.0
+    request_s: Real = 0.0
+
+
+def seconds(stages: Sequence[StageTimes], pace: Pace) -> Cost:
+    """Seconds of a request by resource; the equation is that of the module."""
+    total = Cost({"host": pace.request_s})
+    for stage in stages:
+        device = Cost()
+        for part, cost in stage.parts.items():
+            own = cost * pace.factors.get(part, 1.0)
+            if part in stage.limited_s:
+                quick = np.maximum(own.total_s, LEAST_S)
+                slow = stage.limited_s[part] * pace.energy
+                own = own * (1.0 + (slow / quick) ** POWER_SOFTNESS) ** (1.0 / POWER_SOFTNESS)
+            device = device + own
+        both = soft_maximum({"device": device.total_s, "host": stage.launches * pace.host_s}, HIDES)
+        # the device's part keeps the proportions of its resources
+        kept = both.exposed["device"] / np.maximum(device.total_s, LEAST_S)
+        total = total + (device * kept + Cost({"host": both.exposed["host"] + pace.call_s})) * stage.calls
+    return total
+
+
+def stage_times(
+    pipeline: Pipeline,
+    hardware: Hardware,
+    spread: Spread = ONE,
+    *,
+    offload: Offload = "none",
+) -> tuple[StageTimes, ...]:
+    """Every stage of a pipeline on its devices.
+
+    Stages that are called more than once (a denoiser) are spread over all devices, others only over samples, as servers
+    of diffusion models do. Weights that are offloaded are copied once a request, or once a call.
+    """
+    repeated = _repeated(pipeline)
+    found = []
+    for stage in pipeline.stages:
+        own = spread if stage.calls >= repeated else Spread(dp=spread.dp)
+        ops = [made for n, op in stage.ops for made in _converted(n, op, hardware)]
+        parts = _parts(ops, hardware, own)
+        exposed = _exchanged(pipeline, stage, parts, hardware, own)
+        copied = _copied(stage, hardware, offload)
+        times: dict[MediaPart, Cost] = {part: cost for part, (cost, _) in parts.items()}
+        times |= {"exchange": Cost({"network": exposed})} if exposed else {}
+        times |= {"offload": Cost({"host": copied})} if copied else {}
+        launches = sum(n * op.launches for n, op in ops) + _moves(ops, own)
+        limited = _limited(parts, hardware, own)
+        found.append(StageTimes(stage.name, stage.calls, times, float(launches), limited))
+    return tuple(found)
+
+
+Counted = tuple[float, Op]
+
+
+def _limited(
+    parts: Mapping[MediaPart, tuple[Cost, list[Counted]]], hardware: Hardware, s: Spread
+) -> dict[MediaPart, Real]:
+    """Seconds of products and convolutions at the power limit; none of chips that are not held back by one. Attention
+    waits for exponentials too often to reach it."""
+    if not isinstance(hardware.costs, SimtParameters) or not np.isfinite(
+        float(np.asarray(hardware.device.power_w))
+    ):
+        return {}
+    costs, share = hardware.costs, float(s.devices)
+    return {
+        part: sum(n * float(limited_s(op, hardware.device, costs)) for n, op in members) / share
+        for part, (_, members) in parts.items()
+        if part in ("gemm", "conv")
+    }
+
+
+def _moves(ops: Sequence[Counted], s: Spread) -> float:
+    """Kernels that a host starts around exchanges of attention: tensors are packed, sent and unpacked."""
+    if s.sequence * s.tp == 1:
+        return 0.0
+    each = PACKED * (4.0 * (s.ulysses > 1) + 2.0 * (s.tp > 1) + 2.0 * (s.ring - 1))
+    return float(sum(n * each for n, op in ops if op.kind == "attention"))
+
+
+def _repeated(pipeline: Pipeline) -> float:
+    """Calls from which a stage is one that devices share: 2, or 1 where none is called again."""
+    return 2.0 if any(stage.calls >= 2.0 for stage in pipeline.stages) else 1.0
+
+
+def _converted(n: float, op: Op, hardware: Hardware) -> list[Counted]:
+    """An operator in the type that the software multiplies it in, with the passes that convert its operands.
+
+    Software without folded kernels writes narrow weights out in 16 bits before every product, or scales and rounds
+    activations to a narrow type operator by operator.
+    """
+    if op.kind == "conv" and op.compute == "fp32" and hardware.tf32_conv:
+        return [(n, replace(op, compute="tf32"))]
+    if (
+        op.kind != "gemm"
+        or not hardware.converts
+        or op.weight not in FORMATS
+        or FORMATS[op.weight].bits >= WIDE_BITS
+    ):
+        return [(n, op)]
+    d = op.dims
+    narrow = op.compute not in ("bf16", "fp16")
+    elements = d["batch"] * d["k"] * (d["m"] if narrow else d["n"])
+    work = pointwise(elements, NARROWING if narrow else WIDENING, name="convert")
+    return [(n, replace(work, launches=4.0)), (n, op)]
+
+
+def _part(op: Op) -> MediaPart:
+    if op.kind == "pointwise" and float(np.max(op.dims.get("epilogue", 0.0))) > 0.0:
+        return "epilogue"
+    return op.kind if op.kind in ("gemm", "conv", "attention", "pointwise") else "other"
+
+
+def _parts(
+    ops: Sequence[Counted], hardware: Hardware, spread: Spread
+) -> dict[MediaPart, tuple[Cost, list[Counted]]]:
+    """Seconds of the operators of one device by part, with the operators as they were before they were spread."""
+    found: dict[MediaPart, tuple[Cost, list[Counted]]] = {}
+    for group in _alike(ops):
+        counts = np.array([n for n, _ in group])
+        stacked = _stacked([_shared(op, spread) for _, op in group])
+        each = price(stacked, hardware.device, hardware.costs)
+        # layers that are dealt out follow each other: a device runs its part of them
+        dealt = counts / spread.pipefusion
+        summed = Cost({name: float(np.sum(dealt * value)) for name, value in each.exposed.items()})
+        part = _part(stacked)
+        cost, members = found.get(part, (Cost(), []))
+        found[part] = (cost + summed, members + group)
+    return found
+
+
+def _alike(ops: Sequence[Counted]) -> Iterator[list[Counted]]:
+    """Operators whose formulas differ in numbers alone, so that they are priced as one array."""
+    groups: dict[tuple[object, ...], list[Counted]] = {}
+    for n, op in ops:
+        d = op.dims
+        key: tuple[object, ...] = (op.kind, op.compute, op.weight, tuple(sorted(d)))
+        if op.kind in ("gemm", "conv"):
+            key += (float(d["batch"]) > 1.0, float(op.weight_bytes) > 0.0)
+        elif op.kind == "attention":
+            heads = float(d["heads"]) == float(d["kv_heads"])
+            key += (float(d["head_dim"]), float(d["value_dim"]), decodes(op), heads, float(d["window"]) > 0.0)
+        elif op.kind == "pointwise":
+            key += (group_of(op),)
+        groups.setdefault(key, []).append((n, op))
+    yield from groups.values()
+
+
+def _stacked(ops: Sequence[Op]) -> Op:
+    """Operators of one kind as one, every number an array."""
+
+    def column(values: Iterable[Real]) -> Real:
+        return np.array([float(v) for v in values])
+
+    return replace(
+        ops[0],
+        flops=column(op.flops for op in ops),
+        weight_bytes=column(op.weight_bytes for op in ops),
+        activation_bytes=column(op.activation_bytes for op in ops),
+        kv_bytes=column(op.kv_bytes for op in ops),
+        launches=column(op.launches for op in ops),  # type: ignore[arg-type]
+        dims={name: column(op.dims[name] for op in ops) for name in ops[0].dims},
+    )
+
+
+def _shared(op: Op, s: Spread) -> Op:
+    """The part of an operator that one device runs: rows of samples, of guided passes and of the sequence; columns of
+    tensors; heads of attention between the exchanges of Ulysses."""
+    rows = float(s.dp * s.cfg * s.sequence)
+    if rows * s.tp == 1.0 or op.name == OPTIMIZER:
+        return op
+    d = dict(op.dims)
+    if op.kind in ("gemm", "conv"):
+        m = op.dims["m"]
+        d["m"], d["n"] = np.maximum(m / rows, 1.0), op.dims["n"] / s.tp
+        if "images" in d:
+            d["images"] = d["images"] / rows
+        weights = op.weight_bytes / s.tp
+    elif op.kind == "attention":
+        samples = float(s.dp * s.cfg)
+        d["batch"] = np.maximum(op.dims["batch"] / samples, 1.0)
+        d["q"] = op.dims["q"] / s.ring
+        for name in ("heads", "kv_heads"):
+            d[name] = np.maximum(op.dims[name] / (s.ulysses * s.tp), 1.0)
+        weights = op.weight_bytes
+        kept = replace(op, kv_bytes=op.kv_bytes * s.ring)  # every device sees all keys in turn
+        op = kept
+    else:
+        for name in ("elements", "rows", "batch", "tokens"):
+            if name in d:
+                d[name] = op.dims[name] / rows
+        weights = op.weight_bytes if op.kind != "lookup" else op.weight_bytes / rows
+    share = rows * (1.0 if op.kind in ("pointwise", "lookup") else s.tp)
+    return replace(
+        op,
+        flops=op.flops / share,
+        weight_bytes=weights,
+        activation_bytes=op.activation_bytes / share,
+        kv_bytes=op.kv_bytes / share,
+        dims=d,
+    )
+
+
+def _copied(stage: Stage, hardware: Hardware, offload: Offload) -> float:
+    """Seconds of copies from the host per call: all stages once a request, or layer by layer in every call."""
+    if offload == "none" or not np.isfinite(hardware.host_bytes_per_s):
+        return 0.0
+    times = 1.0 if offload == "sequential" else 1.0 / stage.calls
+    return times * stage.weight_bytes / (COPY_SHARE * hardware.host_bytes_per_s)
+
+
+def _exchanged(
+    pipeline: Pipeline,
+    stage: Stage,
+    parts: Mapping[MediaPart, tuple[Cost, list[Counted]]],
+    hardware: Hardware,
+    s: Spread,
+) -> float:
+    """Exposed seconds of exchanges of one call.
+
+    Around every attention: Ulysses sends queries, keys, values and results to all (4), tensor parallelism sums twice;
+    a ring passes keys and values on, r - 1 times, hidden by attention. A call ends with one exchange of guided passes,
+    and of stages that are dealt out. Gathered weights and summed gradients hide behind the work of the call.
+    """
+    if s.devices == 1:
+        return 0.0
+    work_s = float(sum(cost.total_s for cost, _ in parts.values()))
+    attention_s, attentions = parts.get("attention", (Cost(), []))
+    exposed, ring_s, last = 0.0, 0.0, 0.0
+    for n, op in attentions:
+        d = op.dims
+        rows = d["batch"] * d["q"] * d["heads"] * d["head_dim"] / (s.dp * s.cfg * s.sequence)
+        size = op.activation_bytes / np.maximum(
+            d["batch"] * d["q"] * d["heads"] * (d["head_dim"] + d["value_dim"]), 1.0
+        )
+        last = float(rows * size)
+        if s.ulysses > 1:
+            exposed += n * 4.0 * float(hardware.exchange_s("all_to_all", last / s.tp, s.ulysses))
+        if s.tp > 1:
+            exposed += n * 2.0 * float(hardware.exchange_s("all_reduce", last, s.tp))
+        if s.ring > 1:
+            ring_s += n * (s.ring - 1) * float(hardware.exchange_s("p2p", 2.0 * last / s.tp, 2))
+    exposed = exposed / s.pipefusion + max(0.0, ring_s - float(attention_s.total_s))
+    if s.cfg > 1:
+        exposed += float(hardware.exchange_s("all_gather", s.cfg * last, s.cfg))
+    if s.pipefusion > 1:
+        exposed += float(hardware.exchange_s("p2p", last, 2))
+    if s.fsdp:
+        gathered_s = float(hardware.exchange_s("all_gather", stage.weight_bytes, s.devices))
+        exposed += max(0.0, gathered_s - work_s)
+    looked = [(n, op) for n, op in stage.ops if op.kind == "lookup"] if s.tables else []
+    for n, op in looked:
+        exposed += n * float(hardware.exchange_s("all_to_all", op.activation_bytes / (2.0 * s.dp), s.dp))
+    if pipeline.trained and s.dp > 1 and not looked:
+        summed_s = float(
+            hardware.exchange_s("all_reduce", min(stage.weight_bytes, 4.0 * stage.parameters), s.dp)
+        )
+        exposed += max(0.0, summed_s - OVERLAPPED * work_s)
+    return exposed
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """Bytes of one device at the peak: weights (of training with gradients and optimizer), activations, and what the
+    runtime keeps."""
+
+    weights: float
+    activations: float
+    runtime: float = 0.0
+
+    @property
+    def total(self) -> float:
+        """All of it."""
+        return self.weights + self.activations + self.runtime
+
+
+def account(
+    pipeline: Pipeline, spread: Spread = ONE, *, offload: Offload = "none", aside: Sequence[str] = ()
+) -> Account:
+    """Bytes of the tensors of one device.
+
+    Weights of all stages (offloaded: of the one at work; layer by layer: none to speak of; `aside`: names of stages
+    that the host keeps), in parts under tensor parallelism, layers dealt out, or sharding; activations of the
+    hungriest stage.
+    """
+    repeated = _repeated(pipeline)
+    held, alive = [], []
+    for stage in pipeline.stages:
+        main = stage.calls >= repeated
+        shards = (spread.devices if spread.fsdp else spread.tp * spread.pipefusion) if main else 1
+        if spread.tables and any(op.kind == "lookup" for _, op in stage.ops):
+            shards = spread.devices
+        held.append(0.0 if stage.name in aside else stage.weight_bytes / shards)
+        rows = spread.dp * (spread.cfg * spread.sequence if main else 1)
+        alive.append(stage.activation_bytes / rows)
+    if offload == "none":
+        return Account(sum(held) + pipeline.settings.get(STATES, 0.0), max(alive, default=0.0))
+    # what works is beside its own activations alone
+    both = [(h if offload == "model" else 0.0, a) for h, a in zip(held, alive, strict=True)]
+    return Account(*max(both, key=sum, default=(0.0, 0.0)))

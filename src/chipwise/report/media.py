@@ -1,0 +1,153 @@
+"""Models that generate no tokens: time, throughput and memory of a request on chips, and what it costs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from chipwise.report import intervals
+from chipwise.report.answer import Answer
+from chipwise.report.records import SCHEMA_VERSION, Figure, PriceRecord, Quantified, RefusalRecord
+from chipwise.report.table import Column, Table
+from chipwise.units import format_bytes, format_count, format_number, format_seconds
+
+__all__ = ["MEDIA", "MediaPlan", "MediaReport", "media_view", "verdict"]
+
+SHOWN = 12
+
+
+@dataclass(frozen=True, slots=True)
+class MediaPlan(Quantified):
+    """A pipeline on chips.
+
+    `batch` samples take `latency_s` on one replica of `chips`; `samples_per_s` of all `replicas`; `step_s` is one call
+    of the part that is called most often (a denoising step, a training step), `it_per_s` how many pass per second.
+    `shares` of the latency by resource, `stages` its seconds by part of the model. `memory` are bytes of one device by
+    kind, `memory_bytes` their sum, `memory_range` the same with its interval; `spread` says how devices share the work.
+    """
+
+    chip: str
+    chips: int
+    runtime: str
+    precision: str
+    spread: str
+    offload: str
+    batch: int
+    replicas: int
+    latency_s: Figure
+    step_s: Figure
+    it_per_s: Figure
+    samples_per_s: Figure
+    bound: str
+    shares: dict[str, float]
+    stages: dict[str, float]
+    memory_bytes: float
+    memory_range: Figure
+    memory: dict[str, float]
+    capacity_bytes: float
+    verdict: str
+    flops_per_s: float
+    share_of_peak: float
+    price: PriceRecord | None
+    usd_per_1000: Figure | None
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class MediaReport(Answer):
+    """The answer to `plan`, `estimate`, `explain` and `fit` about a model that generates no tokens, best plan first.
+
+    `unit` is what one sample is; `settings` are the sizes it was asked with; `flops` of one request.
+    """
+
+    model: str
+    unit: str
+    trained: bool
+    parameters: int
+    flops: float
+    settings: Mapping[str, float]
+    plans: tuple[MediaPlan, ...]
+    refused: tuple[RefusalRecord, ...]
+    assumptions: tuple[str, ...]
+    schema_version: str = field(default=SCHEMA_VERSION)
+
+
+def _memory(p: MediaPlan) -> str:
+    short = p.memory_bytes - p.capacity_bytes
+    return format_bytes(p.memory_bytes) + (f", {format_bytes(short)} too much" if short > 0 else "")
+
+
+def _cost(p: MediaPlan) -> str | None:
+    return None if p.usd_per_1000 is None else f"${intervals.mid(p.usd_per_1000)}"
+
+
+MEDIA = (
+    Column("chip", "chip", short="chip"),
+    Column("count", lambda p: p.chips * p.replicas, right=True, short="chips"),
+    Column("spread", lambda p: p.spread or None, spare=2, short="spread"),
+    Column("batch", "batch", right=True, short="batch"),
+    Column("time", "latency_s", intervals.seconds, right=True, short="latency_s"),
+    Column("step", lambda p: p.step_s.mid, format_seconds, right=True, spare=3, short="step_s"),
+    Column("samples/s", "samples_per_s", intervals.number, right=True, short="samples_per_s"),
+    Column("memory", _memory, right=True),
+    Column("", "memory_bytes", short="memory_gb", scale=1e-9),
+    Column("bottleneck", lambda p: f"{p.bound} {p.shares[p.bound]:.0%}", spare=1, short="bottleneck"),
+    Column("per 1,000", _cost, right=True),
+    Column("runtime", "runtime", spare=4, short="runtime"),
+    Column("", "verdict", short="verdict"),
+    Column("basis", "latency_s.basis", short="basis", spare=5),
+)
+"""What is said of a plan."""
+
+
+def verdict(report: MediaReport) -> str:
+    """One sentence that could stand alone."""
+    if not report.plans:
+        return f"{report.model}: nothing that was asked about runs it."
+    p = report.plans[0]
+    what = "one training step" if report.trained else f"{p.batch} {report.unit}{'s' if p.batch != 1 else ''}"
+    many = f"{p.replicas} x " if p.replicas > 1 else ""
+    cost = f", {_cost(p)} per 1,000" if p.usd_per_1000 else ""
+    each = f"{intervals.seconds(p.latency_s)} for {what}"
+    if p.verdict == "no":
+        short = format_bytes(p.memory_bytes - p.capacity_bytes)
+        return f"{report.model} does not fit {p.chips}x {p.chip}: {short} short."
+    return f"{report.model} on {many}{p.chips}x {p.chip} ({p.runtime}): {each}{cost}; bottleneck: {p.bound}."
+
+
+def media_view(report: MediaReport, *, everything: bool = False) -> tuple[Table, ...]:
+    """A line per plan under the verdict; of a single plan its parts and its memory."""
+    sizes = ", ".join(f"{name} {value:g}" for name, value in report.settings.items())
+    head = (
+        verdict(report),
+        f"{format_count(report.parameters)} parameters, {format_number(report.flops / 1e12)} TFLOP a request"
+        + (f"; {sizes}" if sizes else ""),
+        "",
+    )
+    foot = [f"{r.chip}: {r.detail}" for r in report.refused[:SHOWN]]
+    if report.assumptions:
+        foot.append(f"assumed: {'; '.join(report.assumptions)}")
+    plans = report.plans if everything else report.plans[:SHOWN]
+    first = Table.of(plans, MEDIA, head, foot)
+    if len(report.plans) != 1:
+        return (first,)
+    p = report.plans[0]
+    seconds = [
+        {"part": name, "seconds": value, "share": value / p.latency_s.mid} for name, value in p.stages.items()
+    ]
+    parts = Table.of(
+        seconds,
+        (
+            Column("part", "part"),
+            Column("time", "seconds", format_seconds, right=True),
+            Column("share", "share", "{:.0%}".format, right=True),
+        ),
+        ("time by part of the model", ""),
+    )
+    kinds = [{"use": name, "bytes": value} for name, value in p.memory.items()]
+    memory = Table.of(
+        kinds,
+        (Column("use", "use"), Column("bytes", "bytes", format_bytes, right=True)),
+        (f"memory of one device, of {format_bytes(p.capacity_bytes)}", ""),
+    )
+    return first, parts, memory

@@ -1,0 +1,656 @@
+"""From a name and sizes to stages: what a request for images, clips, embeddings, labels or text runs, and how often."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any, ClassVar, Literal, Protocol
+
+from chipwise.catalog.snapshot import Snapshot, current
+from chipwise.errors import UnknownNameError, UsageError, nearest
+from chipwise.workload.media import facts
+from chipwise.workload.media.layers import PRECISIONS, Block, Grid, Layers, get_precision, join, trained
+from chipwise.workload.media.recommender import DLRM
+from chipwise.workload.media.sized import Sized
+from chipwise.workload.media.speech import Conformer, Transducer, Whisper
+from chipwise.workload.media.text import SeqToSeq
+from chipwise.workload.media.unet import UNet
+from chipwise.workload.pipeline import Pipeline, Stage
+
+__all__ = [
+    "TASKS",
+    "Asked",
+    "Diffusion",
+    "Recommend",
+    "Shape",
+    "Speech",
+    "Task",
+    "Text",
+    "Vision",
+    "check_settings",
+    "from_macs",
+    "names",
+    "pipeline",
+]
+
+PARTS = {
+    "vae encoder": "vae_encode",
+    "vae decoder": "vae_decode",
+    "encoder": "encoder",
+    "decoder": "decoder",
+    "text encoder": "text",
+}
+"""Words after a model's name that ask for a part of it alone."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a request says: settings by name, those that were left out absent."""
+
+    name: str
+    batch: int
+    precision: str
+    trained: bool
+    settings: Mapping[str, Any]
+
+    def layers(self, *, quantised: bool = True, precision: str = "") -> Layers:
+        """Layers of the batch; parts that are not `quantised` keep the plain type of a quantised precision."""
+        found = get_precision(precision or self.precision)
+        if not quantised and found.stored.bits < 16:
+            found = PRECISIONS[found.plain.name]
+        return Layers(self.batch, found, self.settings.get("attention") == "plain", self.trained)
+
+    def number(self, name: str, default: float, low: float = 1.0) -> float:
+        """A setting that is a number of at least `low`."""
+        value = self.settings.get(name)
+        if value is None:
+            return default
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or not low <= value < 1e9:
+            raise UsageError(f"{name} {value!r} cannot be used", f"a number of at least {low:g}", field=name)
+        return value
+
+    def count(self, name: str, default: int, low: int = 1) -> int:
+        """A setting that is a whole number of at least `low`."""
+        value = self.number(name, default, low)
+        if value != int(value):
+            raise UsageError(f"{name} {value!r} is not a whole number", f"{name}={int(value)}", field=name)
+        return int(value)
+
+    def sides(self, default: tuple[int, int], multiple: int) -> tuple[int, int]:
+        """(width, height) in pixels: a side of squares, "1280x720", or a pair; each a multiple of `multiple`."""
+        value = self.settings.get("resolution")
+        if value is None:
+            pair: tuple[Any, ...] = default
+        elif isinstance(value, str):
+            words = value.lower().replace("px", "").split("x")
+            if not all(word.strip().isdecimal() for word in words) or len(words) > 2:
+                raise UsageError(
+                    f"resolution '{value}' cannot be read",
+                    "width x height, as in 1280x720",
+                    field="resolution",
+                )
+            pair = tuple(int(word) for word in words)
+        else:
+            pair = (value,) if isinstance(value, (int, float)) else tuple(value)
+        pair = pair * 2 if len(pair) == 1 else pair
+        if len(pair) != 2 or not all(isinstance(side, int) and 0 < side <= 100_000 for side in pair):
+            raise UsageError(
+                f"resolution {value!r} cannot be used", "width x height, as in 1280x720", field="resolution"
+            )
+        if any(side % multiple for side in pair):
+            near = "x".join(str(max(multiple, round(side / multiple) * multiple)) for side in pair)
+            text = "x".join(str(side) for side in pair)
+            raise UsageError(
+                f"{self.name} cannot use resolution {text}: sides must be multiples of {multiple}",
+                f"resolution={near}",
+                field="resolution",
+                instead=(near,),
+            )
+        return pair
+
+
+Network = Any
+"""A network, or the name of its part."""
+
+
+class Task(Protocol):
+    """A kind of request: fields come from the table, `settings` are what can be asked."""
+
+    settings: ClassVar[Mapping[str, str]]
+
+    def pipeline(self, asked: Asked) -> Pipeline:
+        """The stages of one request."""
+
+
+def _finish(
+    asked: Asked,
+    stages: Iterable[Stage],
+    unit: str,
+    settings: Mapping[str, float],
+    assumptions: Iterable[str] = (),
+) -> Pipeline:
+    return Pipeline(
+        asked.name, tuple(stages), asked.batch, unit, asked.trained, dict(settings), tuple(assumptions)
+    )
+
+
+def _step(asked: Asked, block: Block, name: str) -> tuple[Stage, dict[str, float]]:
+    """One call of a network, or a training step of it with the bytes of gradients and optimiser states."""
+    if not asked.trained:
+        return block.stage(name), {}
+    optimizer, recompute = asked.settings.get("optimizer", "adamw"), asked.settings.get("recompute", "none")
+    done, state = trained(block, str(optimizer), str(recompute))
+    return done.stage(name), {"state_bytes": state}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Diffusion:
+    """Text encoders, `steps` calls of a denoiser, a decoder of latents.
+
+    | field | meaning |
+    |---|---|
+    | text | encoders; each reads its number of `text_tokens` |
+    | seen | text tokens that the denoiser attends to |
+    | denoiser, controls | the network called at each step, and those called beside it |
+    | vae | between latents and pictures |
+    | upcast | the autoencoder runs in fp32 where the rest is fp16 |
+    | guidance | above 1: each step has two passes, with text and without, as a larger batch |
+    | distilled | guidance is an input: one pass |
+    | apart | the two passes are calls of their own, one after the other |
+    | experts, boundary, shift | denoisers of which one is active: the first above `boundary` of the noise, with the \
+schedule's `shift` |
+    | image | an image is an input: it is encoded by the autoencoder and by `image_encoder`, where there is one |
+    """
+
+    text: tuple[Network, ...] = ()
+    text_tokens: tuple[int, ...] = ()
+    seen: int = 77
+    denoiser: Network
+    controls: tuple[Network, ...] = ()
+    vae: Network
+    upcast: bool = False
+    width: int
+    height: int
+    frames: int = 1
+    steps: int
+    guidance: float = 1.0
+    distilled: bool = False
+    apart: bool = False
+    experts: int = 1
+    boundary: float = 0.0
+    shift: float = 1.0
+    image: bool = False
+    image_encoder: Network = ""
+
+    settings: ClassVar[Mapping[str, str]] = {
+        "resolution": "width x height of what is made",
+        "frames": "frames of a clip",
+        "steps": "calls of the denoiser",
+        "guidance": "scale of classifier-free guidance",
+        "text_tokens": "text tokens that the denoiser sees",
+        "attention": "plain: scores are written to memory; fused (default)",
+        "part": "one of text, denoiser, vae_encode, vae_decode",
+        "vae_precision": "number format of the autoencoder",
+        "optimizer": "of training: adamw, sgd, none",
+        "recompute": "of training: none, full",
+    }
+
+    def pipeline(self, asked: Asked) -> Pipeline:
+        """The stages of one request, or the training step of the denoiser."""
+        net, vae = facts.part(self.denoiser), facts.part(self.vae)
+        width, height = asked.sides((self.width, self.height), vae.spatial * net.multiple)
+        video, temporal = self.frames > 1, getattr(vae, "temporal", 1)
+        if "frames" in asked.settings and not video:
+            raise UsageError(
+                f"{asked.name} makes images: it has no frames", "leave frames out", field="frames"
+            )
+        frames = self._frames(asked, temporal) if video else 1
+        steps = asked.count("steps", self.steps)
+        guidance = asked.number("guidance", self.guidance, 0.0)
+        passes = 2 if guidance > 1 and not self.distilled else 1
+        latent = ((frames - 1) // temporal + 1, height // vae.spatial, width // vae.spatial)
+        used = {"width": width, "height": height, "steps": steps, "guidance": guidance, "passes": passes}
+        used |= {"frames": frames} if video else {}
+        seen = asked.count("text_tokens", self.seen)
+        if asked.trained:
+            return self._trained(asked, net, latent, seen, used)
+        flat = not hasattr(vae, "temporal")
+        grid, pixels = (latent[1:], (height, width)) if flat else (latent, (frames, height, width))
+        upcast = "fp32" if self.upcast and asked.precision == "fp16" else ""
+        coder = asked.layers(quantised=False, precision=str(asked.settings.get("vae_precision") or upcast))
+        stages = {
+            "text": self._text(asked, passes, seen),
+            "vae_encode": [vae.encode(coder, pixels).stage("vae_encode")] if hasattr(vae, "encode") else [],
+            "denoiser": self._denoise(asked, net, latent, seen, steps, passes),
+            "vae_decode": [vae.decode(coder, grid).stage("vae_decode")],
+        }
+        wanted = asked.settings.get("part")
+        if wanted is not None:
+            if not stages.get(str(wanted)):
+                raise UsageError(
+                    f"{asked.name} has no part '{wanted}'",
+                    f"one of {', '.join(stages)}",
+                    field="part",
+                    instead=stages,
+                )
+            return _finish(asked, stages[str(wanted)], "clip" if video else "image", used)
+        order = ["text", *(["vae_encode"] if self.image else []), "denoiser", "vae_decode"]
+        return _finish(asked, [s for name in order for s in stages[name]], "clip" if video else "image", used)
+
+    def _frames(self, asked: Asked, temporal: int) -> int:
+        frames = asked.count("frames", self.frames)
+        if (frames - 1) % temporal:
+            near = max(1, round((frames - 1) / temporal) * temporal + 1)
+            raise UsageError(
+                f"{asked.name} cannot make {frames} frames: 1 and a multiple of {temporal}",
+                f"frames={near}",
+                field="frames",
+                instead=(str(near),),
+            )
+        return frames
+
+    def _text(self, asked: Asked, passes: int, seen: int) -> list[Stage]:
+        """Encoders; one that reads all that the denoiser sees follows what was asked."""
+        layers, found = asked.layers(quantised=False).times(passes), []
+        for i, (text, tokens) in enumerate(zip(self.text, self.text_tokens, strict=True), 1):
+            block = facts.part(text).block(layers, seen if tokens == self.seen else tokens)
+            found.append(block.stage(f"text_encoder:{text if isinstance(text, str) else i}"))
+        if self.image_encoder:
+            found.append(
+                facts.part(self.image_encoder)
+                .block(asked.layers(quantised=False), (224, 224))
+                .stage("image_encoder")
+            )
+        return found
+
+    def _call(self, layers: Layers, net: Any, latent: Grid, seen: int) -> Block:
+        """One pass of the denoiser and of what steers it."""
+        grid = latent[1:] if isinstance(net, UNet) else latent
+        return join(
+            net.block(layers, grid, seen), *(facts.part(c).block(layers, grid, seen) for c in self.controls)
+        )
+
+    def _denoise(
+        self, asked: Asked, net: Any, latent: Grid, seen: int, steps: int, passes: int
+    ) -> list[Stage]:
+        together, calls = (1, passes) if self.apart else (passes, 1)
+        block = self._call(asked.layers().times(together), net, latent, seen)
+        if self.experts == 1:
+            return [block.stage("denoiser", calls * steps)]
+        # noise after a share t: s u / (1 + (s - 1) u), u = 1 - t; the first expert works above the boundary
+        left = self.boundary / (self.shift - (self.shift - 1.0) * self.boundary)
+        first = min(max(round((1.0 - left) * steps), 0), steps)
+        shares = (("denoiser:high_noise", first), ("denoiser:low_noise", steps - first))
+        return [block.stage(name, calls * share) for name, share in shares]
+
+    def _trained(self, asked: Asked, net: Any, latent: Grid, seen: int, used: dict[str, float]) -> Pipeline:
+        layers = asked.layers()
+        stage, state = _step(asked, self._call(layers, net, latent, seen), "denoiser")
+        kept = {k: v for k, v in used.items() if k in ("width", "height", "frames")}
+        said = ("latents and text states are made before training",)
+        return _finish(asked, [stage], "clip" if "frames" in used else "image", kept | state, said)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shape:
+    """An encoder of a picture, `steps` calls of a denoiser of latent vectors, a decoder that is asked at the points of
+    a grid of `grid` + 1 a side, `chunk` points a call. Guidance above 1: two passes a step, as a larger batch."""
+
+    image_encoder: str
+    image_side: int
+    image_tokens: int
+    denoiser: str
+    vae: str
+    steps: int
+    guidance: float
+    grid: int
+    chunk: int
+
+    settings: ClassVar[Mapping[str, str]] = {
+        "steps": "calls of the denoiser",
+        "guidance": "scale of classifier-free guidance",
+        "grid": "cells along a side of the volume that is sampled",
+        "attention": "plain: scores are written to memory; fused (default)",
+        "optimizer": "of training: adamw, sgd, none",
+        "recompute": "of training: none, full",
+    }
+
+    def pipeline(self, asked: Asked) -> Pipeline:
+        """The stages up to the sampled volume, or the training step of the denoiser."""
+        net, vae = facts.part(self.denoiser), facts.part(self.vae)
+        steps, guidance = asked.count("steps", self.steps), asked.number("guidance", self.guidance, 0.0)
+        side = asked.count("grid", self.grid)
+        passes = 2 if guidance > 1 else 1
+        plain = asked.layers(quantised=False)
+        latent = (1, vae.latents, 1)
+        if asked.trained:
+            layers = asked.layers()
+            stage, state = _step(asked, net.block(layers, latent, self.image_tokens), "denoiser")
+            return _finish(
+                asked, [stage], "shape", state, ("latents and image states are made before training",)
+            )
+        points = (side + 1) ** 3
+        stages = [
+            facts.part(self.image_encoder).block(plain, (self.image_side,) * 2).stage("image_encoder"),
+            net.block(asked.layers().times(passes), latent, self.image_tokens).stage("denoiser", steps),
+            vae.decode(plain).stage("decoder"),
+            vae.ask(plain, self.chunk).stage("volume", points / self.chunk),
+        ]
+        used = {"steps": steps, "guidance": guidance, "passes": passes, "grid": side}
+        return _finish(asked, stages, "shape", used, ("the surface is made from the volume on the host",))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Text:
+    """One pass over texts of `tokens` each."""
+
+    network: str
+    tokens: int = 512
+
+    settings: ClassVar[Mapping[str, str]] = {
+        "tokens": "tokens of each text",
+        "attention": "plain: scores are written to memory; fused (default)",
+        "head": "mlm: every token is predicted; qa; score; none",
+        "targets": "tokens out, of a model with a decoder",
+        "optimizer": "of training: adamw, sgd, none",
+        "recompute": "of training: none, full",
+    }
+
+    def pipeline(self, asked: Asked) -> Pipeline:
+        """The one stage."""
+        net, layers = facts.part(self.network), asked.layers()
+        tokens = asked.count("tokens", self.tokens)
+        head = asked.settings.get("head")
+        if head is not None:
+            if not hasattr(net, "head") or head not in ("none", "mlm", "qa", "score"):
+                raise UsageError(
+                    f"{asked.name} has no head '{head}'", "one of mlm, qa, score, none", field="head"
+                )
+            net = replace(net, head="" if head == "none" else head)
+        if isinstance(net, SeqToSeq):
+            block = net.block(layers, tokens, asked.count("targets", tokens))
+        elif "targets" in asked.settings:
+            raise UsageError(
+                f"{asked.name} has no decoder: it takes no targets", "leave targets out", field="targets"
+            )
+        else:
+            block = net.block(layers, tokens)
+        stage, state = _step(asked, block, "encoder")
+        return _finish(asked, [stage], "sample", {"tokens": tokens} | state)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Vision:
+    """One pass over pictures; `depth`: slices of a volume; `windows`: passes for one sample that is larger than a pass;
+    `text` and `text_tokens`: a text tower beside it (CLIP)."""
+
+    network: str
+    width: int = 224
+    height: int = 224
+    depth: int = 0
+    windows: float = 1.0
+    text: str = ""
+    text_tokens: int = 77
+
+    settings: ClassVar[Mapping[str, str]] = {
+        "resolution": "width x height of the pictures",
+        "windows": "passes for one sample",
+        "attention": "plain: scores are written to memory; fused (default)",
+        "optimizer": "of training: adamw, sgd, none",
+        "recompute": "of training: none, full",
+    }
+
+    def pipeline(self, asked: Asked) -> Pipeline:
+        """The one stage, or one for each tower."""
+        net, layers = facts.part(self.network), asked.layers()
+        width, height = asked.sides((self.width, self.height), net.multiple)
+        grid = (self.depth, height, width) if self.depth else (height, width)
+        stage, state = _step(asked, net.block(layers, grid), "model")
+        windows = 1.0 if asked.trained else asked.number("windows", self.windows)
+        stages = [replace(stage, calls=windows)]
+        if self.text:
+            text = facts.part(self.text).block(layers, self.text_tokens)
+            second, more = _step(asked, text, "text_encoder")
+            stages.append(second)
+            state = {key: value + more[key] for key, value in state.items()}
+        return _finish(asked, stages, "image", {"width": width, "height": height} | state)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Speech:
+    """A network over sound; with a decoder, `tokens_per_s` labels are said in a second.
+
+    `prompt`: tokens that a decoder is given first; `window_s`: sound is cut into windows of that length (0: not).
+    """
+
+    network: str
+    seconds: float = 30.0
+    tokens_per_s: float = 0.0
+    prompt: int = 0
+
+    settings: ClassVar[Mapping[str, str]] = {
+        "audio_s": "seconds of sound",
+        "tokens": "tokens of the whole transcript",
+        "beams": "sequences that are followed at a time",
+        "part": "one of encoder, decoder (one token)",
+        "attention": "plain: scores are written to memory; fused (default)",
+        "optimizer": "of training: adamw, sgd, none",
+        "recompute": "of training: none, full",
+    }
+
+    def pipeline(self, asked: Asked) -> Pipeline:
+        """Encoder, and decoder where there is one; or a training step of both."""
+        net, seconds = facts.part(self.network), asked.number("audio_s", self.seconds, 0.01)
+        used: dict[str, float] = {"audio_s": seconds}
+        said = []
+        if "tokens" not in asked.settings and self.tokens_per_s:
+            said.append(f"{self.tokens_per_s:g} tokens a second of sound")
+        tokens = asked.count("tokens", max(1, round(self.tokens_per_s * seconds)))
+        layers = asked.layers()
+        if isinstance(net, Whisper):
+            used["tokens"] = tokens
+            stages, state = self._windows(asked, net, seconds, tokens)
+        else:
+            body = net.block(layers, seconds)
+            ends = isinstance(net, Transducer) or (isinstance(net, Conformer) and net.predict > 0)
+            if asked.trained:
+                step = net.step(layers.times(net.frames(seconds))) if ends else Block()
+                stage, state = _step(asked, join(body, step), "model")
+                stages = [stage]
+            else:
+                calls = net.frames(seconds) + tokens if ends else 0
+                stages, state = [body.stage("encoder")], {}
+                stages += [net.step(layers).stage("decoder", calls)] if ends else []
+        wanted = asked.settings.get("part")
+        if wanted is not None:
+            found = [replace(s, calls=1.0) if s.name == "decoder" else s for s in stages if s.name == wanted]
+            if not found or asked.trained:
+                known = tuple(s.name for s in stages)
+                raise UsageError(
+                    f"{asked.name} has no part '{wanted}'",
+                    f"one of {', '.join(known)}",
+                    field="part",
+                    instead=known,
+                )
+            stages = found
+        return _finish(asked, stages, "utterance", used | state, said)
+
+    def _windows(
+        self, asked: Asked, net: Whisper, seconds: float, tokens: int
+    ) -> tuple[list[Stage], dict[str, float]]:
+        windows, layers = math.ceil(seconds / net.window_s), asked.layers()
+        each = tokens / windows
+        if asked.trained:
+            together = layers.times(windows)
+            words = max(1, round(each))
+            whole = join(net.encode(together), net.states(together), net.step(together, words, words, words))
+            stage, state = _step(asked, whole, "model")
+            return [stage], state
+        beams = layers.times(asked.count("beams", 1))
+        seen = 1.0 if asked.settings.get("part") == "decoder" else self.prompt + each / 2.0
+        prompt = replace(net.step(layers, self.prompt, self.prompt), parameters=0, weight_bytes=0.0)
+        stages = [
+            net.encode(layers).stage("encoder", windows),
+            net.states(layers).stage("cross_states", windows),
+        ]
+        stages += [prompt.stage("prompt", windows)] if self.prompt else []
+        return [*stages, net.step(beams, seen).stage("decoder", tokens)], {}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recommend:
+    """One pass over samples of features."""
+
+    network: str
+
+    settings: ClassVar[Mapping[str, str]] = {
+        "optimizer": "of training: adamw, sgd, none",
+        "recompute": "of training: none, full",
+    }
+
+    def pipeline(self, asked: Asked) -> Pipeline:
+        """Lookups and the dense part."""
+        net, layers = facts.part(self.network), asked.layers()
+        if not isinstance(net, DLRM):
+            stage, state = _step(asked, net.block(layers), "model")
+            return _finish(asked, [stage], "sample", state)
+        tables = net.embeddings(layers)
+        stage, state = _step(asked, net.block(layers), "dense")
+        if asked.trained:  # rows that were read are updated in place: as many again are read and written
+            tables = replace(tables, ops=(*tables.ops, (2.0, tables.ops[0][1])))
+        return _finish(asked, [tables.stage("embeddings"), stage], "sample", state)
+
+
+TASKS: Mapping[str, type[Any]] = {
+    "diffusion": Diffusion,
+    "shape": Shape,
+    "text": Text,
+    "vision": Vision,
+    "speech": Speech,
+    "recommend": Recommend,
+}
+"""Kinds of requests by the name that models use."""
+
+
+def _plain(text: str) -> str:
+    return "".join(c for c in text.lower() if c.isalnum())
+
+
+def names() -> tuple[str, ...]:
+    """The models that are built in, by their own names."""
+    return tuple(facts.entries())
+
+
+def _find(name: str) -> tuple[facts.Entry, str]:
+    """The entry of a name or nickname, and the part that words after it ask for ("": the whole)."""
+    known = {_plain(n): e for e in facts.entries().values() for n in (e.name, *e.names)}
+    key = _plain(name)
+    if key in known:
+        return known[key], ""
+    if _plain(name.rsplit("/", 1)[-1]) in known:
+        return known[_plain(name.rsplit("/", 1)[-1])], ""
+    for words, part in PARTS.items():
+        if key.endswith(_plain(words)) and key.removesuffix(_plain(words)) in known:
+            return known[key.removesuffix(_plain(words))], part
+    raise UnknownNameError("model", name, [n for e in facts.entries().values() for n in (e.name, *e.names)])
+
+
+def pipeline(
+    name: str,
+    *,
+    batch: int = 1,
+    precision: str = "bf16",
+    resolution: int | str | tuple[int, int] | None = None,
+    frames: int | None = None,
+    steps: int | None = None,
+    guidance: float | None = None,
+    trained: bool = False,
+    **settings: Any,
+) -> Pipeline:
+    """A built-in model as stages of operators.
+
+    `name`: one of `names()`, a nickname, an id with its organisation, or a name followed by "encoder", "decoder", "VAE
+    encoder", "VAE decoder". `batch`: samples of a call. `precision`: fp32, tf32, bf16, fp16, amp-..., fp8 (both
+    sides of matrix products of the denoiser or model), fp8-weight-only and the like. `resolution`: a side of squares,
+    "1280x720" (width x height) or a pair. `steps`, `guidance`, `frames`: of generators; blank is what the model's
+    publication uses. Further `settings` depend on the task: part, text_tokens, tokens, audio_s, beams, attention, head,
+    targets, vae_precision, optimizer.
+
+    Raises `UnknownNameError` for a name or precision, `UsageError` for a setting the model does not have or a value
+    that is impossible for it.
+    """
+    given = {"resolution": resolution, "frames": frames, "steps": steps, "guidance": guidance, **settings}
+    given = {key: value for key, value in given.items() if value is not None}
+    for key, value in given.items():
+        if not isinstance(value, (int, float, str, tuple, list)):
+            raise UsageError(f"{key} {value!r} cannot be read", "a number or a text", field=key)
+    frozen = tuple(sorted((k, tuple(v) if isinstance(v, list) else v) for k, v in given.items()))
+    if isinstance(batch, bool) or not isinstance(batch, int) or not 1 <= batch <= 10_000_000:
+        raise UsageError(f"batch {batch!r} cannot be used", "a whole number of at least 1", field="batch")
+    return _built(current(), name, batch, precision, trained, frozen)
+
+
+def check_settings(name: str, task: Task, settings: Mapping[str, Any]) -> None:
+    """Raise `UsageError` for a setting that the task of a model does not have, or a value of an unknown word."""
+    for key in settings:
+        if key not in task.settings:
+            near = nearest(key, task.settings)
+            known = ", ".join(task.settings)
+            hint = f"did you mean {near[0]}?" if near else f"it has {known}"
+            raise UsageError(f"{name} has no setting '{key}'", hint, field=key, instead=near)
+    if settings.get("attention", "fused") not in ("fused", "plain"):
+        raise UsageError(
+            f"attention '{settings['attention']}' is not known", "fused or plain", field="attention"
+        )
+
+
+@lru_cache(maxsize=512)
+def _built(
+    snapshot: Snapshot,
+    name: str,
+    batch: int,
+    precision: str,
+    trained: bool,
+    given: tuple[tuple[str, Any], ...],
+) -> Pipeline:
+    entry, part = _find(name)
+    if entry.task not in TASKS:
+        raise UsageError(
+            f"{facts.TABLE}: models.{entry.name} has task '{entry.task}'", f"one of {', '.join(TASKS)}"
+        )
+    task: Task = facts.build(TASKS[entry.task], entry.values, f"{facts.TABLE}: models.{entry.name}")
+    settings = dict(given) | ({"part": part} if part else {})
+    check_settings(entry.name, task, settings)
+    return task.pipeline(Asked(entry.name, batch, precision, trained, settings))
+
+
+def from_macs(
+    name: str,
+    params_m: float,
+    gmacs: float,
+    *,
+    macts_m: float = 0.0,
+    style: Literal["conv", "transformer"] = "conv",
+    batch: int = 1,
+    precision: str = "bf16",
+    trained: bool = False,
+) -> Pipeline:
+    """A network of which only millions of parameters and 10^9 multiply-adds of a sample are known, as equal layers.
+
+    `macts_m`: millions of values that its products write, where published; `style`: "conv" or "transformer".
+    Raises `UsageError`.
+    """
+    if not (0 < params_m < 1e7 and 0 < gmacs < 1e9 and 0 <= macts_m < 1e9):
+        raise UsageError(f"{name}: params_m {params_m} and gmacs {gmacs} cannot be used", "both are positive")
+    if style not in ("conv", "transformer"):
+        raise UsageError(
+            f"style '{style}' is not known", "conv or transformer", instead=("conv", "transformer")
+        )
+    net = Sized(params_m=params_m, gmacs=gmacs, macts_m=macts_m, style=style)
+    asked = Asked(name, batch, precision, trained, {})
+    layers = asked.layers()
+    stage, state = _step(asked, net.block(layers, (224, 224)), "model")
+    said = ["only parameters and multiply-adds are known: equal square layers"]
+    return _finish(asked, [stage], "sample", state, said)

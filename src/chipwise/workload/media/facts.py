@@ -1,0 +1,187 @@
+"""Dimensions of published models, from `workload/data/media_models.toml`, read strictly.
+
+A `[parts.NAME]` is one network: `kind` names its family, the other keys are the fields of the family's dataclass. A
+`[models.NAME]` is what a request runs: `task` names the kind of request, the other keys its fields, which name parts.
+Both say their `source`; `like` begins with the keys of another entry.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import types
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+
+from chipwise.catalog.parsed import parse
+from chipwise.catalog.snapshot import per_snapshot, shipped_text
+from chipwise.errors import UnknownNameError, UsageError
+from chipwise.workload.media import cnn, dit, recommender, shape, sized, speech, text, unet, vae, vision
+from chipwise.workload.media import detect as detectors
+
+__all__ = ["KINDS", "TABLE", "Entry", "build", "entries", "part"]
+
+TABLE = "workload/data/media_models.toml"
+
+KINDS: Mapping[str, type] = {
+    "unet": unet.UNet,
+    "controlnet": unet.ControlNet,
+    "joint": dit.JointTransformer,
+    "cross": dit.CrossTransformer,
+    "cog": dit.CogTransformer,
+    "mochi": dit.MochiTransformer,
+    "sana": dit.SanaTransformer,
+    "hunyuan-dit": dit.HunyuanDiT,
+    "image-vae": vae.ImageVAE,
+    "wan-vae": vae.WanVAE,
+    "causal-vae": vae.CausalVAE,
+    "ltx-vae": vae.LtxVAE,
+    "mochi-vae": vae.MochiVAE,
+    "deep-vae": vae.DeepVAE,
+    "shape-vae": shape.ShapeVAE,
+    "text": text.TextEncoder,
+    "t5": text.T5,
+    "decoder": text.TextDecoder,
+    "seq2seq": text.SeqToSeq,
+    "vit": vision.ViT,
+    "swin": vision.Swin,
+    "sam": vision.SAM,
+    "segformer": vision.SegFormer,
+    "detr": vision.DETR,
+    "resnet": cnn.ResNet,
+    "mobile": cnn.Mobile,
+    "convnext": cnn.ConvNeXt,
+    "vgg": cnn.VGG,
+    "densenet": cnn.DenseNet,
+    "regnet": cnn.RegNet,
+    "unet3d": cnn.UNet3D,
+    "rcnn": detectors.RCNN,
+    "retinanet": detectors.RetinaNet,
+    "ssd": detectors.SSD,
+    "yolo": detectors.YOLO,
+    "whisper": speech.Whisper,
+    "wav2vec2": speech.Wav2Vec2,
+    "conformer": speech.Conformer,
+    "transducer": speech.Transducer,
+    "jasper": speech.Jasper,
+    "dlrm": recommender.DLRM,
+    "ncf": recommender.NCF,
+    "sized": sized.Sized,
+}
+"""Families by the name that parts use."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A model as the table gives it: its task and the keys of that task; `names` are others that mean it."""
+
+    name: str
+    task: str
+    names: tuple[str, ...]
+    source: str
+    values: Mapping[str, Any]
+
+
+@per_snapshot
+def _table() -> dict[str, dict[str, dict[str, Any]]]:
+    table = parse(shipped_text(TABLE))
+    strange = set(table) - {"parts", "models"}
+    if strange:
+        raise UsageError(f"{TABLE}: [{', '.join(sorted(strange))}] is neither parts nor models")
+    for rows in table.values():
+        for name, row in rows.items():
+            _inherit(rows, name, row)
+    return table
+
+
+def _inherit(rows: Mapping[str, dict[str, Any]], name: str, row: dict[str, Any]) -> None:
+    parent = row.pop("like", None)
+    if parent is None:
+        return
+    if parent not in rows or parent == name:
+        raise UsageError(f"{TABLE}: {name} is like '{parent}', which is not there")
+    _inherit(rows, parent, rows[parent])
+    own = dict(row)
+    row.clear()
+    row.update({k: v for k, v in rows[parent].items() if k != "names"} | own)
+
+
+@per_snapshot
+def entries() -> Mapping[str, Entry]:
+    """All models by their own name."""
+    found = {}
+    for name, row in _table()["models"].items():
+        values = dict(row)
+        missing = {"task", "source"} - set(values)
+        if missing:
+            raise UsageError(f"{TABLE}: models.{name} has no {' and no '.join(sorted(missing))}")
+        task, source, others = values.pop("task"), values.pop("source"), values.pop("names", [])
+        found[name] = Entry(name, task, tuple(others), source, values)
+    return found
+
+
+def part(name: Any) -> Any:
+    """The network of that name; a network is itself.
+
+    Raises `UnknownNameError`, or `UsageError` for an entry that cannot be read.
+    """
+    return _part(name) if isinstance(name, str) else name
+
+
+@per_snapshot
+def _part(name: str) -> Any:
+    rows = _table()["parts"]
+    if name not in rows:
+        raise UnknownNameError("part", name, rows)
+    row = dict(rows[name])
+    origin = f"{TABLE}: parts.{name}"
+    kind = row.pop("kind", None)
+    if kind not in KINDS:
+        raise UsageError(f"{origin}: kind is '{kind}'", f"one of {', '.join(KINDS)}")
+    if not row.pop("source", ""):
+        raise UsageError(f"{origin} has no source")
+    return build(KINDS[kind], row, origin)
+
+
+def build(cls: type, row: Mapping[str, Any], origin: str) -> Any:
+    """An instance of a dataclass from a table: every key a field of the right type, no field without a value.
+
+    A field that is itself a network takes the name of a part.
+    """
+    hints = get_type_hints(cls)
+    fields = {f.name: f for f in dataclasses.fields(cls)}
+    strange = sorted(set(row) - set(fields))
+    if strange:
+        raise UsageError(f"{origin}: unknown key '{strange[0]}'", f"one of {', '.join(fields)}")
+    none = (dataclasses.MISSING, dataclasses.MISSING)
+    needed = [n for n, f in fields.items() if (f.default, f.default_factory) == none and n not in row]
+    if needed:
+        raise UsageError(f"{origin}: {needed[0]} is missing")
+    return cls(**{key: _value(hints[key], value, f"{origin}: {key}") for key, value in row.items()})
+
+
+def _value(hint: Any, value: Any, origin: str) -> Any:
+    shape, inner = get_origin(hint), get_args(hint)
+    if hint is Any and isinstance(value, str):  # the name of a part
+        return value
+    if dataclasses.is_dataclass(hint) and isinstance(value, str):
+        found = part(value)
+        if isinstance(found, hint):  # type: ignore[arg-type]
+            return found
+    elif shape in (Union, types.UnionType):
+        for kind in inner:
+            try:
+                return _value(kind, value, origin)
+            except UsageError:
+                continue
+    elif shape is tuple and isinstance(value, list):
+        kinds = (inner[0],) * len(value) if inner[-1] is ... else inner
+        if len(kinds) == len(value):
+            return tuple(_value(kind, v, origin) for kind, v in zip(kinds, value, strict=True))
+    elif shape is Literal and value in inner:
+        return value
+    elif hint is float and isinstance(value, (int, float)) and not isinstance(value, bool):
+        return float(value)
+    elif hint in (int, bool, str) and type(value) is hint and (hint is not int or value >= 0):
+        return value
+    raise UsageError(f"{origin} = {value!r} cannot be read", "see the fields of its family")

@@ -1,0 +1,417 @@
+"""Layers of any network as numbers: what one call multiplies and moves, what it stores, what it must keep.
+
+A `Block` is a value: blocks add up in order, a number times a block is that many of them with weights of their own. A
+`Layers` makes blocks for a batch in a precision. Sizes are given per sample: tokens of a sequence or positions of a
+grid (height x width, or frames x height x width); the batch multiplies inside.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from chipwise.errors import UnknownNameError, UsageError
+from chipwise.workload.formats import FORMATS, Format
+from chipwise.workload.op import Op, attention, convolution, gemm, lookup, pointwise
+from chipwise.workload.pipeline import Stage
+
+__all__ = [
+    "PRECISIONS",
+    "Block",
+    "Grid",
+    "Layers",
+    "Precision",
+    "get_precision",
+    "join",
+    "shrunk",
+    "size_of",
+    "trained",
+]
+
+Grid = tuple[int, ...]
+"""Positions along each axis: (height, width), (frames, height, width) or (length,)."""
+
+
+@dataclass(frozen=True)
+class Precision:
+    """How a network is stored and multiplied.
+
+    `stored`: its parameters in memory. `weight` and `activation`: the two sides of matrix products; attention,
+    convolutions and all that is not a product run in `plain`. Under autocast ("amp-...") parameters stay in fp32 and
+    products read 16-bit copies.
+    """
+
+    name: str
+    stored: Format
+    weight: Format
+    activation: Format
+    plain: Format
+
+    @property
+    def bytes(self) -> float:
+        """Bytes of one activation."""
+        return self.plain.bits / 8.0
+
+
+def _precisions() -> dict[str, Precision]:
+    plain = {name: FORMATS[name] for name in ("fp32", "bf16", "fp16")}
+    plain["tf32"] = Format("tf32", 32, "tf32")
+    found = {name: Precision(name, f, f, f, f) for name, f in plain.items()}
+    for name in ("bf16", "fp16"):
+        half = FORMATS[name]
+        found[f"amp-{name}"] = Precision(f"amp-{name}", FORMATS["fp32"], half, half, half)
+    half = FORMATS["bf16"]
+    for name in ("fp8", "int8", "mxfp8", "mxfp4", "nvfp4"):
+        found[name] = Precision(name, FORMATS[name], FORMATS[name], FORMATS[name], half)
+    for name in ("fp8", "int8", "int4", "nf4"):
+        full = f"{name}-weight-only"
+        found[full] = Precision(full, FORMATS[name], FORMATS[name], half, half)
+    return found
+
+
+PRECISIONS: Mapping[str, Precision] = _precisions()
+"""By name. "fp8", "int8" and the like quantise both sides of matrix products, "-weight-only" the weights."""
+
+
+def get_precision(name: str) -> Precision:
+    """The precision of that name. Raises `UnknownNameError`."""
+    if name not in PRECISIONS:
+        raise UnknownNameError("precision", name, PRECISIONS, f"one of {', '.join(PRECISIONS)}")
+    return PRECISIONS[name]
+
+
+@dataclass(frozen=True)
+class Block:
+    """Operators in order with what they store and need.
+
+    | field | meaning |
+    |---|---|
+    | ops | (repeats, operator) for the whole batch |
+    | parameters | trained entries, each once |
+    | weight_bytes | their stored bytes |
+    | peak | most bytes of activations alive at a time: what an operator reads and writes, and what is held beside it |
+    | kept | bytes of activations that a backward pass needs |
+    | entry | bytes of the stream that layers read and add to, 0 where there is none |
+    | spared | what of `kept` is not needed where repeated layers keep their entry alone and are computed again |
+    | again_kept | what the largest of those layers needs while it is computed again |
+    """
+
+    ops: tuple[tuple[float, Op], ...] = ()
+    parameters: int = 0
+    weight_bytes: float = 0.0
+    peak: float = 0.0
+    kept: float = 0.0
+    entry: float = 0.0
+    spared: float = 0.0
+    again_kept: float = 0.0
+
+    def __add__(self, other: Block) -> Block:
+        return join(self, other)
+
+    def __rmul__(self, count: int) -> Block:
+        """`count` such blocks, one after the other, each with weights of its own."""
+        spared = count * (self.kept - self.entry) if self.entry else count * self.spared
+        return replace(
+            self.again(count),
+            parameters=count * self.parameters,
+            weight_bytes=count * self.weight_bytes,
+            spared=spared,
+            again_kept=self.kept if self.entry else self.again_kept,
+        )
+
+    def again(self, count: float) -> Block:
+        """The same weights applied `count` times, one after the other."""
+        ops = tuple((count * n, op) for n, op in self.ops) if count else ()
+        peak, kept = self.peak if count else 0.0, count * self.kept
+        return replace(self, ops=ops, peak=peak, kept=kept, spared=count * self.spared)
+
+    def beside(self, held: float) -> Block:
+        """The same while `held` bytes of other activations are alive."""
+        return replace(self, peak=self.peak + held, entry=max(self.entry, held)) if self.ops else self
+
+    def branch(self, shared: float) -> Block:
+        """The same beside another block that keeps the same input of `shared` bytes for the backward pass."""
+        return replace(self, kept=self.kept - shared) if self.ops else self
+
+    def frozen(self) -> Block:
+        """The same without a backward pass: weights before which nothing is trained."""
+        ops = tuple((n, replace(op, dims={**op.dims, "frozen": 1.0})) for n, op in self.ops)
+        return replace(self, ops=ops, kept=0.0, spared=0.0, again_kept=0.0)
+
+    def stage(self, name: str, calls: float = 1.0) -> Stage:
+        """As a part that a request calls `calls` times; equal operators are joined where they first stand."""
+        joined: dict[tuple[object, ...], tuple[float, Op]] = {}
+        for n, op in self.ops:
+            key = (op.kind, op.name, op.compute, op.weight, op.flops, op.bytes, *sorted(op.dims.items()))
+            joined[key] = (joined[key][0] + n if key in joined else n, op)
+        return Stage(name, tuple(joined.values()), calls, self.parameters, self.weight_bytes, self.peak)
+
+
+def join(*blocks: Block) -> Block:
+    """Blocks one after the other."""
+    return Block(
+        tuple(op for block in blocks for op in block.ops),
+        sum(block.parameters for block in blocks),
+        sum(block.weight_bytes for block in blocks),
+        max((block.peak for block in blocks), default=0.0),
+        sum(block.kept for block in blocks),
+        max((block.entry for block in blocks), default=0.0),
+        sum(block.spared for block in blocks),
+        max((block.again_kept for block in blocks), default=0.0),
+    )
+
+
+def size_of(grid: Grid) -> int:
+    """Positions of a grid."""
+    return math.prod(grid)
+
+
+def shrunk(grid: Grid, stride: int | Grid) -> Grid:
+    """What a convolution or pool with that stride leaves of a grid that is padded to whole strides."""
+    strides = (stride,) * len(grid) if isinstance(stride, int) else stride
+    return tuple(-(-side // step) for side, step in zip(grid, strides, strict=True))
+
+
+@dataclass(frozen=True)
+class Layers:
+    """Makes blocks for `batch` samples.
+
+    `scores`: attention writes its scores out ("plain") instead of fusing them. `training`: batch norms gather
+    statistics and are not folded into the product before. Pointwise operators that a compiler folds into the product
+    before them carry `dims["epilogue"] = 1`: biases never appear, activations, residuals and folded batch norms do.
+    """
+
+    batch: float = 1.0
+    precision: Precision = field(default_factory=lambda: PRECISIONS["bf16"])
+    scores: bool = False
+    training: bool = False
+
+    def bytes(self, positions: float, width: float) -> float:
+        """Bytes of one activation tensor of the whole batch."""
+        return self.batch * positions * width * self.precision.bytes
+
+    def times(self, count: float) -> Layers:
+        """The same for `count` times as many samples."""
+        return replace(self, batch=self.batch * count)
+
+    def linear(
+        self, tokens: float, inputs: int, outputs: int, bias: bool = True, name: str = "linear"
+    ) -> Block:
+        """A matrix of [inputs, outputs] applied to every token."""
+        p = self.precision
+        op = gemm(self.batch * tokens, outputs, inputs, p.weight, p.activation, name=name)
+        if p.plain.bits < 16 or p.activation.bits < 16:  # tensors between layers stay in the plain type
+            op = replace(op, activation_bytes=self.bytes(tokens, inputs + outputs))
+        stored = float(p.stored.bytes(outputs, inputs)) + bias * outputs * p.bytes
+        live = self.bytes(tokens, inputs + outputs)
+        return Block(
+            (_once(op),), inputs * outputs + bias * outputs, stored, live, self.bytes(tokens, inputs)
+        )
+
+    def conv(
+        self,
+        grid: Grid,
+        channels: int,
+        filters: int,
+        kernel: int | Grid = 3,
+        stride: int | Grid = 1,
+        groups: int = 1,
+        bias: bool = True,
+    ) -> Block:
+        """A convolution that pads to whole strides; `shrunk(grid, stride)` is what comes out.
+
+        Libraries bring both sides into the layout of the kernel: a copy of each is alive too. (FLUX.1-dev's decoder at
+        1,024 pixels is measured so, at batches of 1, 4 and 8: sayakpaul/diffusers-torchao.)
+        """
+        window = kernel ** len(grid) if isinstance(kernel, int) else size_of(kernel)
+        before, after = size_of(grid), size_of(shrunk(grid, stride))
+        p = self.precision.plain
+        op = convolution(
+            self.batch, channels, filters, before, after, window, p, p, groups=groups, name="conv"
+        )
+        count = window * channels * filters // groups + bias * filters
+        read, written = self.bytes(before, channels), self.bytes(after, filters)
+        return Block((_once(op),), count, self._plain_bytes(count), 2 * (read + written), read)
+
+    def _plain_bytes(self, count: float) -> float:
+        stored = self.precision.stored
+        return count * (stored if stored.bits >= 16 else self.precision.plain).bits / 8.0
+
+    def parameter(self, count: int) -> Block:
+        """Weights that no operator of their own reads: a table of positions, a scale."""
+        return Block((), count, self._plain_bytes(count))
+
+    def pointwise(
+        self, positions: float, width: float, passes: float, name: str, *, epilogue: bool = False
+    ) -> Block:
+        """Element-wise work or a reduction of rows that reads and writes `passes` tensors; keeps nothing."""
+        elements = self.batch * positions * width
+        op = pointwise(elements, passes * self.precision.bytes / 2.0, name=name)
+        if epilogue:
+            op = replace(op, dims={**op.dims, "epilogue": 1.0})
+        return Block((_once(op),), peak=passes * elements * self.precision.bytes)
+
+    def norm(self, positions: float, width: int, kind: str = "layer", affine: bool = True) -> Block:
+        """A norm: "layer" (scale and offset), "rms" (scale), "group" (both, statistics in a pass before), "batch"."""
+        folded = kind == "batch" and not self.training
+        passes = 3.0 if kind == "group" or (kind == "batch" and self.training) else 2.0
+        block = self.pointwise(positions, width, passes, f"{kind}_norm", epilogue=folded)
+        count = (1 if kind == "rms" else 2) * width if affine else 0
+        tensor = self.bytes(positions, width)
+        stored, kept = self._plain_bytes(count), 0.0 if folded else tensor
+        return replace(block, parameters=count, weight_bytes=stored, peak=2 * tensor, kept=kept)
+
+    def act(self, positions: float, width: float, name: str = "gelu") -> Block:
+        """An activation function. A "relu" works in place; others keep what they read for the backward pass."""
+        block = self.pointwise(positions, width, 2.0, name, epilogue=True)
+        return block if name == "relu" else replace(block, kept=self.bytes(positions, width))
+
+    def gate(self, positions: float, width: float, name: str = "gate") -> Block:
+        """act(a) x b of two tensors of `width`."""
+        block = self.pointwise(positions, width, 3.0, name)
+        return replace(block, kept=2 * self.bytes(positions, width))
+
+    def residual(self, positions: float, width: float) -> Block:
+        """A sum of two tensors."""
+        return self.pointwise(positions, width, 3.0, "add", epilogue=True)
+
+    def modulate(self, positions: float, width: float) -> Block:
+        """x (1 + scale) + offset, with one scale and offset per sample: fused into the norm before."""
+        return replace(
+            self.pointwise(positions, width, 2.0, "modulate", epilogue=True),
+            kept=self.bytes(positions, width),
+        )
+
+    def embed(self, tokens: float, rows: int, width: int) -> Block:
+        """A table of `rows`, of which every token reads one."""
+        p = self.precision
+        table = p.stored if p.stored.bits >= 16 else p.plain
+        op = lookup(self.batch * tokens, width, table, name="embedding")
+        return Block((_once(op),), rows * width, self._plain_bytes(rows * width), self.bytes(tokens, width))
+
+    def attention(
+        self,
+        queries: float,
+        keys: float,
+        heads: int,
+        head_dim: int,
+        *,
+        windows: float = 1.0,
+        kv_heads: int = 0,
+        causal: bool = False,
+    ) -> Block:
+        """Every query sees every key, in each of `windows` separate windows of a sample."""
+        p, batch, shared = self.precision, self.batch * windows, kv_heads or heads
+        tensors = self.times(windows).bytes(1.0, queries * heads * head_dim)
+        kept = tensors + 2 * self.times(windows).bytes(1.0, keys * shared * head_dim)
+        if self.scores:
+            scores = self.times(windows).bytes(1.0, queries * keys * heads)
+            products = [
+                gemm(queries, keys, head_dim, p.plain, p.plain, batch=batch * heads, name="scores"),
+                pointwise(batch * heads * queries * keys, p.bytes, name="softmax"),
+                gemm(queries, head_dim, keys, p.plain, p.plain, batch=batch * heads, name="weighted_sum"),
+            ]
+            return Block(tuple(_once(op) for op in products), peak=kept + 2 * scores, kept=kept + 2 * scores)
+        op = attention(batch, queries, keys, heads, shared, head_dim, p.plain, causal=causal)
+        op = replace(op, compute=p.plain.compute, activation_bytes=op.activation_bytes * p.bytes / 2.0)
+        return Block((_once(op),), peak=kept + tensors, kept=kept)
+
+    def linear_attention(self, tokens: float, heads: int, head_dim: int) -> Block:
+        """Keys times values summed over all tokens, then queries times the sum: no scores."""
+        p, many = self.precision.plain, self.batch * heads
+        products = (
+            gemm(head_dim, head_dim + 1, tokens, p, p, batch=many, name="keys_values"),
+            gemm(tokens, head_dim + 1, head_dim, p, p, batch=many, name="queries"),
+        )
+        kept = 3 * self.bytes(tokens, heads * head_dim)
+        act = self.act(tokens, 2 * heads * head_dim, "relu")
+        return act + Block(tuple(_once(op) for op in products), peak=kept * 4 / 3, kept=kept)
+
+    def relative_positions(self, queries: float, keys: float, heads: int, head_dim: int) -> Block:
+        """Biases of relative positions along two axes: a product of queries with tables, added to the scores."""
+        p, side = self.precision.plain, math.sqrt(keys)
+        op = gemm(self.batch * queries * heads, 2 * side, head_dim, p, p, name="positions")
+        return Block((_once(op),), peak=float(op.activation_bytes), kept=0.0)
+
+    def mlp(
+        self,
+        tokens: float,
+        width: int,
+        inner: int,
+        *,
+        gated: bool = False,
+        bias: bool = True,
+        act: str = "gelu",
+    ) -> Block:
+        """Two matrices with an activation between them; `gated`: three, the first two multiplied."""
+        middle = self.gate(tokens, inner) if gated else self.act(tokens, inner, act)
+        return join(
+            self.linear(tokens, width, (2 if gated else 1) * inner, bias),
+            middle,
+            self.linear(tokens, inner, width, bias),
+        )
+
+    def encoder_layer(
+        self, tokens: float, width: int, heads: int, inner: int, *, gated: bool = False
+    ) -> Block:
+        """A transformer layer with biases and two layer norms; the width is cut into heads."""
+        held = self.bytes(tokens, width)
+        return join(
+            self.norm(tokens, width),
+            join(
+                self.linear(tokens, width, 3 * width, name="qkv"),
+                self.attention(tokens, tokens, heads, width // heads),
+                self.linear(tokens, width, width, name="out"),
+            ).beside(held),
+            self.residual(tokens, width),
+            self.norm(tokens, width),
+            self.mlp(tokens, width, inner, gated=gated).beside(held),
+            self.residual(tokens, width),
+        )
+
+
+def trained(block: Block, optimizer: str = "adamw", recompute: str = "none") -> tuple[Block, float]:
+    """A training step of a forward pass, and the bytes of gradients and optimiser states.
+
+    Backward: each product twice (gradients of inputs and of weights), attention 2.5 times its operations (scores are
+    computed anew), element-wise work 1.5 times its traffic. The optimiser reads and writes gradient, parameter and
+    states in fp32 ("adamw": two states, "sgd": momentum, "none": no update). `peak` holds what the backward pass needs;
+    with `recompute` "full", layers of transformers keep their input alone and the forward pass is computed twice.
+    """
+    if recompute not in ("none", "full"):
+        raise UsageError(f"recompute '{recompute}' is not known", "none or full", instead=("none", "full"))
+    states = {"adamw": 2, "sgd": 1, "none": 0}
+    if optimizer not in states:
+        raise UsageError(
+            f"optimizer '{optimizer}' is not known", f"one of {', '.join(states)}", instead=states
+        )
+    backward = tuple((n * times, part) for n, op in reversed(block.ops) for times, part in _backward(op))
+    tail: tuple[tuple[float, Op], ...] = ()
+    if optimizer != "none" and block.parameters:
+        moved = 2 * states[optimizer] + 3  # states and parameter are read and written, the gradient is read
+        tail = (_once(pointwise(float(block.parameters), 2.0 * moved, name="optimizer")),)
+    state_bytes = block.weight_bytes + 4.0 * block.parameters * states[optimizer]
+    kept, forward = block.kept, block.ops
+    if recompute == "full":
+        kept, forward = kept - block.spared + block.again_kept, tuple((2.0 * n, op) for n, op in block.ops)
+    return replace(block, ops=forward + backward + tail, peak=kept + block.peak), state_bytes
+
+
+def _backward(op: Op) -> tuple[tuple[float, Op], ...]:
+    dims = op.dims
+    if dims.get("frozen"):
+        return ()
+    if op.kind in ("gemm", "conv"):
+        spread = float(dims.get("kernel", 1.0))
+        inputs = {**dims, "n": dims["k"] / spread, "k": dims["n"] * spread}
+        weights = {**dims, "m": dims["n"], "n": dims["k"], "k": dims["m"]}
+        return (
+            (1.0, replace(op, name=f"{op.name}_dx", dims=inputs)),
+            (1.0, replace(op, name=f"{op.name}_dw", dims=weights)),
+        )
+    return (({"attention": 2.5, "pointwise": 1.5, "scan": 2.0}.get(op.kind, 1.0), op),)
+
+
+def _once(op: Op) -> tuple[float, Op]:
+    return (1.0, op)

@@ -1,0 +1,94 @@
+"""Recommenders: tables of embeddings, and small networks over what was looked up.
+
+Shapes: facebookresearch/dlrm; mlcommons/training, recommendation_v2/torchrec_dlrm; NVIDIA/DeepLearningExamples,
+Recommendation/DLRM and NCF.
+"""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+from typing import Literal
+
+from chipwise.workload.formats import FORMATS, Format
+from chipwise.workload.media.layers import Block, Layers, join
+from chipwise.workload.op import Op, gemm, lookup
+
+__all__ = ["DLRM", "NCF"]
+
+
+def _mlp(layers: Layers, widths: tuple[int, ...]) -> Block:
+    parts = []
+    for entry, out in itertools.pairwise(widths):
+        parts += [layers.linear(1, entry, out), layers.act(1, out, "relu")]
+    return join(*parts)
+
+
+@dataclass(frozen=True, kw_only=True)
+class DLRM:
+    """Dense features through `bottom`, one sum of rows from each table, their products in pairs ("dot") or low-rank
+    crossings ("cross": `crossings` layers of `rank`), and `top`.
+
+    `rows`: entries of all tables together; `hot`: rows read by a sample in all tables together; `table`: format of
+    the tables.
+    """
+
+    rows: int
+    tables: int
+    width: int
+    hot: int
+    bottom: tuple[int, ...]
+    top: tuple[int, ...]
+    dense: int = 13
+    interaction: Literal["dot", "cross"] = "dot"
+    crossings: int = 3
+    rank: int = 512
+    table: str = "fp32"
+
+    @property
+    def stored(self) -> Format:
+        """Format of the tables."""
+        return FORMATS[self.table]
+
+    def embeddings(self, layers: Layers) -> Block:
+        """The lookups: rows are read and summed per table."""
+        op = lookup(layers.batch * self.hot, self.width, self.stored, name="embedding_bag")
+        count = self.rows * self.width
+        ops: tuple[tuple[float, Op], ...] = ((1.0, op),)
+        return Block(ops, count, count * self.stored.bits / 8.0, layers.bytes(self.tables, self.width))
+
+    def block(self, layers: Layers) -> Block:
+        """The dense part of one pass."""
+        features, w = self.tables + 1, self.width
+        bottom = _mlp(layers, (self.dense, *self.bottom))
+        if self.interaction == "cross":
+            entry = features * w
+            each = join(
+                layers.linear(1, entry, self.rank, False),
+                layers.linear(1, self.rank, entry),
+                layers.pointwise(1, entry, 4.0, "cross"),
+            )
+            return join(bottom, self.crossings * each, _mlp(layers, (entry, *self.top)))
+        p = layers.precision.plain
+        op = gemm(features, features, w, p, p, batch=layers.batch, name="pairs")
+        pairs = w + features * (features - 1) // 2
+        pairs += pairs % 2  # padded to an even width
+        dots = Block(((1.0, op),), peak=layers.bytes(features, w + features), kept=layers.bytes(features, w))
+        return join(bottom, dots, layers.pointwise(1, pairs, 2.0, "gather"), _mlp(layers, (pairs, *self.top)))
+
+
+@dataclass(frozen=True, kw_only=True)
+class NCF:
+    """Neural matrix factorisation: tables of users and items for a product and for a network."""
+
+    users: int
+    items: int
+    factors: int
+    mlp: tuple[int, ...]
+
+    def block(self, layers: Layers) -> Block:
+        """One pass over a pair of user and item per sample."""
+        f, half = self.factors, self.mlp[0] // 2
+        tables = [layers.embed(1, rows, w) for rows in (self.users, self.items) for w in (f, half)]
+        product = layers.pointwise(1, f, 3.0, "product")
+        return join(*tables, product, _mlp(layers, self.mlp), layers.linear(1, f + self.mlp[-1], 1))

@@ -1,0 +1,65 @@
+"""A network of which only totals are known: parameters, multiply-adds, values that are written out."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from chipwise.workload.media.layers import Block, Grid, Layers, join, size_of
+from chipwise.workload.op import convolution, gemm
+
+__all__ = ["Sized"]
+
+REUSE = 90.0
+"""Multiply-adds per value written, where the values are not known: the median of 60 classifiers in timm's
+model tables of 224-pixel networks (huggingface/pytorch-image-models, results/)."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sized:
+    """As equal layers, each a square product followed by a norm and an activation.
+
+    `params_m` and `gmacs` as published for pictures of side `native`; `macts_m`: millions of values that products
+    write (0: `gmacs` over a usual reuse). With L layers of m rows and n features both ways: L n^2 = parameters,
+    L m n^2 = multiply-adds, L m n = values. So m = multiply-adds / parameters, L = values^2 / (m multiply-adds).
+    Multiply-adds and values grow with the positions of a picture, parameters do not.
+    """
+
+    params_m: float
+    gmacs: float
+    macts_m: float = 0.0
+    style: Literal["conv", "transformer"] = "conv"
+    native: int = 224
+
+    @property
+    def multiple(self) -> int:
+        """Any side is taken."""
+        return 1
+
+    def block(self, layers: Layers, grid: Grid) -> Block:
+        """One pass over pictures of `grid` pixels."""
+        scale = size_of(grid) / self.native ** len(grid)
+        params, macs = 1e6 * self.params_m, 1e9 * self.gmacs
+        values = 1e6 * self.macts_m or macs / REUSE
+        m = macs / params
+        count = min(max(round(values**2 / (m * macs)), 4), 400)
+        n = math.sqrt(params / count)
+        p, b, conv = layers.precision, layers.batch, self.style == "conv"
+        rows, live = m * scale, values / count * scale
+        product = (
+            convolution(b, n, n, live / n, rows, 1.0, p.plain, p.plain)
+            if conv
+            else gemm(b * rows, n, n, p.weight, p.activation)
+        )
+        moved = layers.bytes(live, 2.0)
+        product = replace(product, activation_bytes=moved)
+        norm = layers.norm(live, 1, "batch" if conv else "layer", affine=False)
+        each = join(
+            Block(((1.0, product),), peak=moved, kept=moved / 2.0),
+            norm,
+            layers.act(live, 1, "relu" if conv else "gelu"),
+        )
+        total = each.again(count)
+        stored = layers.parameter(round(params))
+        return total + stored

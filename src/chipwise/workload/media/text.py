@@ -1,0 +1,244 @@
+"""Encoders of text: BERT and its kin, CLIP, T5, and language models whose hidden states steer a generator.
+
+Shapes: huggingface/transformers, models/bert, distilbert, roberta, mpnet, modernbert, clip, t5, umt5, bart, llama.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from chipwise.workload.media.layers import Block, Layers, join
+
+__all__ = ["T5", "SeqToSeq", "TextDecoder", "TextEncoder"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class TextEncoder:
+    """BERT, RoBERTa, DistilBERT, MPNet, ELECTRA, ALBERT, E5, BGE, MiniLM, ModernBERT, and the text towers of CLIP.
+
+    `types`: rows of a table of segments; `buckets`: of relative positions, one table for all layers; `pooler`: a matrix
+    over the first token; `projection`: width of a last matrix over one token (CLIP); `narrow`: width of embeddings that
+    are projected up (ALBERT); `shared`: all layers have the same weights; `window`: positions that tokens see outside
+    of every `full_every`-th layer; `head`: "mlm" predicts every token, "qa" two numbers per token, "score" one number.
+    """
+
+    width: int
+    layers: int
+    heads: int
+    ffn: int
+    vocab: int
+    positions: int = 512
+    types: int = 0
+    buckets: int = 0
+    pooler: bool = False
+    projection: int = 0
+    narrow: int = 0
+    shared: bool = False
+    gated: bool = False
+    biased: bool = True
+    final_norm: bool = False
+    causal: bool = False
+    window: int = 0
+    full_every: int = 1
+    head: Literal["", "mlm", "qa", "score"] = ""
+
+    def block(self, layers: Layers, tokens: int) -> Block:
+        """One pass over `tokens` of each sample."""
+        entry = self.narrow or self.width
+        parts = [layers.embed(tokens, self.vocab, entry)]
+        parts.append(layers.parameter(entry * (self.positions + self.types) + self.heads * self.buckets))
+        if not self.causal:
+            parts.append(self._norm(layers, tokens, entry))
+        if self.narrow:
+            parts.append(layers.linear(tokens, entry, self.width))
+        if self.window and self.window < tokens:
+            full = -(-self.layers // self.full_every)
+            parts += [
+                full * self._layer(layers, tokens, 0),
+                (self.layers - full) * self._layer(layers, tokens, self.window),
+            ]
+        elif self.shared:
+            one = self._layer(layers, tokens, 0)
+            parts.append(one.again(self.layers))
+        else:
+            parts.append(self.layers * self._layer(layers, tokens, 0))
+        if self.final_norm:
+            parts.append(self._norm(layers, tokens, self.width))
+        if self.pooler:
+            parts.append(layers.linear(1, self.width, self.width, name="pooler"))
+        if self.projection:
+            parts.append(layers.linear(1, self.width, self.projection, False, "projection"))
+        return join(*parts, self._head(layers, tokens))
+
+    def _norm(self, layers: Layers, tokens: int, width: int) -> Block:
+        return layers.norm(tokens, width, "layer" if self.biased else "rms")
+
+    def _head(self, layers: Layers, tokens: int) -> Block:
+        if self.head == "mlm":  # the last matrix is the table of embeddings
+            entry = self.narrow or self.width
+            logits = layers.linear(tokens, entry, self.vocab, name="logits")
+            tied = Block(
+                logits.ops, self.vocab, self.vocab * layers.precision.bytes, logits.peak, logits.kept
+            )
+            return join(
+                layers.linear(tokens, self.width, entry),
+                layers.act(tokens, entry),
+                layers.norm(tokens, entry),
+                tied,
+            )
+        return (
+            layers.linear(tokens if self.head == "qa" else 1, self.width, 2 if self.head == "qa" else 1)
+            if self.head
+            else Block()
+        )
+
+    def _layer(self, layers: Layers, tokens: int, window: int) -> Block:
+        w, seen = self.width, min(tokens, window or tokens)
+        windows = tokens / seen
+        attend = layers.attention(
+            tokens / windows, seen, self.heads, w // self.heads, windows=windows, causal=self.causal
+        )
+        held = layers.bytes(tokens, w)
+        return join(
+            self._norm(layers, tokens, w),
+            join(
+                layers.linear(tokens, w, 3 * w, self.biased, "qkv"),
+                attend,
+                layers.linear(tokens, w, w, self.biased, "out"),
+            ).beside(held),
+            layers.residual(tokens, w),
+            self._norm(layers, tokens, w),
+            layers.mlp(tokens, w, self.ffn, gated=self.gated, bias=self.biased).beside(held),
+            layers.residual(tokens, w),
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class T5:
+    """The encoder of T5 v1.1 and UMT5: no biases, relative positions in the first layer (UMT5: in `every` layer)."""
+
+    width: int
+    layers: int
+    heads: int
+    ffn: int
+    vocab: int
+    head_dim: int = 64
+    buckets: int = 32
+    gated: bool = True
+    every: bool = False
+
+    def block(self, layers: Layers, tokens: int) -> Block:
+        """One pass over `tokens` of each sample."""
+        return join(
+            layers.embed(tokens, self.vocab, self.width),
+            layers.parameter(self.buckets * self.heads * (self.layers if self.every else 1)),
+            self.layers * self._layer(layers, tokens),
+            layers.norm(tokens, self.width, "rms"),
+        )
+
+    def _layer(self, layers: Layers, tokens: int) -> Block:
+        w, inner, held = self.width, self.heads * self.head_dim, layers.bytes(tokens, self.width)
+        return join(
+            layers.norm(tokens, w, "rms"),
+            join(
+                layers.linear(tokens, w, 3 * inner, False, "qkv"),
+                layers.attention(tokens, tokens, self.heads, self.head_dim),
+                layers.linear(tokens, inner, w, False, "out"),
+            ).beside(held),
+            layers.residual(tokens, w),
+            layers.norm(tokens, w, "rms"),
+            layers.mlp(tokens, w, self.ffn, gated=self.gated, bias=False).beside(held),
+            layers.residual(tokens, w),
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class TextDecoder:
+    """A language model that reads a prompt once: grouped heads, RMS norms, a gated feed-forward, no last matrix.
+
+    `vision`: parameters of a tower that a prompt of text does not run. `sandwich`: norms after each half too.
+    """
+
+    width: int
+    layers: int
+    heads: int
+    kv_heads: int
+    head_dim: int
+    ffn: int
+    vocab: int
+    qkv_bias: bool = False
+    sandwich: bool = False
+    vision: int = 0
+
+    def block(self, layers: Layers, tokens: int) -> Block:
+        """One pass over `tokens` of each sample."""
+        w, q, kv = self.width, self.heads * self.head_dim, self.kv_heads * self.head_dim
+        norm, held = layers.norm(tokens, w, "rms"), layers.bytes(tokens, w)
+        after = norm if self.sandwich else Block()
+        each = join(
+            norm,
+            join(
+                layers.linear(tokens, w, q + 2 * kv, self.qkv_bias, "qkv"),
+                layers.attention(
+                    tokens, tokens, self.heads, self.head_dim, kv_heads=self.kv_heads, causal=True
+                ),
+                layers.linear(tokens, q, w, False, "out"),
+                after,
+            ).beside(held),
+            layers.residual(tokens, w),
+            norm,
+            join(layers.mlp(tokens, w, self.ffn, gated=True, bias=False), after).beside(held),
+            layers.residual(tokens, w),
+        )
+        embedding = join(layers.embed(tokens, self.vocab, w), layers.parameter(self.vision))
+        return join(embedding, self.layers * each, norm)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SeqToSeq:
+    """An encoder and a decoder that sees it, as trained or scored: all tokens of both at once (BART, WMT's big
+    Transformer, T5). `tied`: one table for both ends; `gated`, `biased` as of an encoder."""
+
+    width: int
+    encoder: int
+    decoder: int
+    heads: int
+    ffn: int
+    vocab: int
+    positions: int = 0
+    head_dim: int = 0
+    biased: bool = True
+    embedding_norm: bool = False
+
+    def block(self, layers: Layers, tokens: int, targets: int = 0) -> Block:
+        """One pass over `tokens` in and `targets` out (0: as many)."""
+        n, m, w, b = tokens, targets or tokens, self.width, self.biased
+        size = self.head_dim or w // self.heads
+        inner, kind = self.heads * size, "layer" if b else "rms"
+
+        def attend(q: int, kv: int, causal: bool, crossed: bool) -> Block:
+            ins = (
+                layers.linear(q, w, inner, b, "q") + layers.linear(kv, w, 2 * inner, b, "kv")
+                if crossed
+                else layers.linear(q, w, 3 * inner, b, "qkv")
+            )
+            seen = layers.attention(q, kv, self.heads, size, causal=causal)
+            out = join(ins, seen, layers.linear(q, inner, w, b, "out")).beside(layers.bytes(q, w))
+            return join(layers.norm(q, w, kind), out, layers.residual(q, w))
+
+        def feed(t: int) -> Block:
+            return join(layers.norm(t, w, kind), layers.mlp(t, w, self.ffn, bias=b), layers.residual(t, w))
+
+        ends = layers.norm(n, w, kind) if self.embedding_norm else Block()
+        logits = layers.linear(m, w, self.vocab, False, "logits")
+        return join(
+            layers.embed(n, self.vocab, w),
+            layers.embed(m, 0, w),
+            layers.parameter(2 * self.positions * w),
+            ends,
+            self.encoder * join(attend(n, n, False, False), feed(n)),
+            ends,
+            self.decoder * join(attend(m, m, True, False), attend(m, n, False, True), feed(m)),
+            Block(logits.ops, 0, 0.0, logits.peak, logits.kept),
+        )

@@ -1,0 +1,477 @@
+"""Autoencoders between pictures or clips and latents: 2-D (Stable Diffusion, FLUX), 3-D and causal (Wan, HunyuanVideo,
+CogVideoX, LTX, Mochi), and the deep compression one of SANA.
+
+Sizes are those of the latent: (height, width) or (frames, height, width). A causal autoencoder makes 1 frame of the
+first latent frame and as many as its temporal compression of each that follows. Implementations work through a long
+clip in chunks of latent frames, or tile by tile; `peak` is that of one chunk.
+Shapes: huggingface/diffusers, models/autoencoders/autoencoder_kl*.py and autoencoder_dc.py.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from chipwise.workload.media.layers import Block, Grid, Layers, join, shrunk, size_of
+from chipwise.workload.media.unet import resnet
+
+__all__ = ["CausalVAE", "DeepVAE", "ImageVAE", "LtxVAE", "MochiVAE", "WanVAE"]
+
+
+def _attend(layers: Layers, size: int, width: int, *, windows: int = 1, heads: int = 1) -> Block:
+    """Self-attention over all positions of each of `windows` windows, behind a norm."""
+    return join(
+        layers.norm(size, width, "group"),
+        layers.linear(size, width, 3 * width, name="qkv"),
+        layers.attention(size / windows, size / windows, heads, width // heads, windows=windows),
+        layers.linear(size, width, width, name="out"),
+        layers.residual(size, width),
+    )
+
+
+def _last(
+    layers: Layers, grid: Grid, width: int, outputs: int, kernel: int | Grid = 3, kind: str = "group"
+) -> Block:
+    size = size_of(grid)
+    return join(
+        layers.norm(size, width, kind),
+        layers.act(size, width, "silu"),
+        layers.conv(grid, width, outputs, kernel),
+    )
+
+
+def _chunked(build: Callable[[Grid], Block], grid: Grid, chunk: int) -> Block:
+    """The block of the whole clip with the peak of `chunk` latent frames (0: the clip is one chunk)."""
+    whole = build(grid)
+    if not chunk or grid[0] <= chunk:
+        return whole
+    return replace(whole, peak=build((chunk, *grid[1:])).peak)
+
+
+def _tiled(build: Callable[[Grid], Block], grid: Grid, tile: Grid) -> Block:
+    """The clip in tiles that overlap by a quarter along each axis, one after the other (no tile: in one piece)."""
+    if not tile or all(side <= most for side, most in zip(grid, tile, strict=True)):
+        return build(grid)
+    cut = tuple(min(side, most) for side, most in zip(grid, tile, strict=True))
+    count = size_of(
+        tuple(
+            -(-side // (3 * most // 4)) if side > most else 1 for side, most in zip(grid, tile, strict=True)
+        )
+    )
+    return build(cut).again(count)
+
+
+def _later(frames: int, factor: int) -> int:
+    """Frames after a causal expansion in time: the first stays one."""
+    return factor * (frames - 1) + 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class ImageVAE:
+    """AutoencoderKL: levels of ResNet blocks, one attention with a single head at the bottom."""
+
+    channels: tuple[int, ...] = (128, 256, 512, 512)
+    latent: int = 4
+    resnets: int = 2
+    attention: bool = True
+    quant: bool = True
+
+    @property
+    def spatial(self) -> int:
+        """Pixels per latent position along a side."""
+        return int(2 ** (len(self.channels) - 1))
+
+    def decode(self, layers: Layers, grid: Grid) -> Block:
+        """A latent of `grid` to a picture."""
+        c = self.channels[-1]
+        parts = [layers.conv(grid, self.latent, self.latent, 1)] if self.quant else []
+        parts += [layers.conv(grid, self.latent, c), self._middle(layers, grid)]
+        width = c
+        for level in reversed(range(len(self.channels))):
+            c = self.channels[level]
+            parts += [resnet(layers, grid, width, c), self.resnets * resnet(layers, grid, c, c)]
+            width = c
+            if level:
+                grid = tuple(2 * side for side in grid)
+                parts += [layers.pointwise(size_of(grid), c, 1.25, "upsample"), layers.conv(grid, c, c)]
+        return join(*parts, _last(layers, grid, width, 3))
+
+    def encode(self, layers: Layers, grid: Grid) -> Block:
+        """A picture of `grid` pixels to a latent."""
+        width = self.channels[0]
+        parts = [layers.conv(grid, 3, width)]
+        for level, c in enumerate(self.channels):
+            parts += [resnet(layers, grid, width, c), (self.resnets - 1) * resnet(layers, grid, c, c)]
+            width = c
+            if level < len(self.channels) - 1:
+                parts.append(layers.conv(grid, c, c, 3, 2))
+                grid = shrunk(grid, 2)
+        parts += [self._middle(layers, grid), _last(layers, grid, width, 2 * self.latent)]
+        return join(*parts, layers.conv(grid, 2 * self.latent, 2 * self.latent, 1) if self.quant else Block())
+
+    def _middle(self, layers: Layers, grid: Grid) -> Block:
+        c = self.channels[-1]
+        side = resnet(layers, grid, c, c)
+        return join(side, _attend(layers, size_of(grid), c) if self.attention else Block(), side)
+
+
+@dataclass(frozen=True, kw_only=True)
+class WanVAE:
+    """Causal convolutions with RMS norms; frames are worked through one latent frame at a time, with the last inputs
+    of each convolution kept. `patch`: pixels per side that are folded into channels (Wan 2.2's 5B: 2)."""
+
+    width: int = 96
+    decoder_width: int = 96
+    latent: int = 16
+    mult: tuple[int, ...] = (1, 2, 4, 4)
+    resnets: int = 2
+    time: tuple[bool, ...] = (False, True, True)
+    patch: int = 1
+    shortcuts: bool = False
+
+    @property
+    def spatial(self) -> int:
+        """Pixels per latent position along a side."""
+        return int(2 ** (len(self.mult) - 1)) * self.patch
+
+    @property
+    def temporal(self) -> int:
+        """Frames per latent frame after the first."""
+        return int(2 ** sum(self.time))
+
+    def decode(self, layers: Layers, grid: Grid) -> Block:
+        """A latent of (frames, height, width) to a clip."""
+        return _chunked(lambda g: self._decode(layers, g), grid, 2)
+
+    def encode(self, layers: Layers, grid: Grid) -> Block:
+        """A clip of (frames, height, width) pixels to a latent."""
+        return _chunked(
+            lambda g: self._encode(layers, g), (grid[0], grid[1] // self.patch, grid[2] // self.patch), 5
+        )
+
+    def _decode(self, layers: Layers, grid: Grid) -> Block:
+        widths = [self.decoder_width * m for m in (self.mult[-1], *reversed(self.mult))]
+        parts = [layers.conv(grid, self.latent, self.latent, 1), layers.conv(grid, self.latent, widths[0])]
+        parts.append(self._middle(layers, grid, widths[0]))
+        later = tuple(reversed(self.time))
+        for level, (c, out) in enumerate(itertools.pairwise(widths)):
+            entry = c if self.shortcuts or not level else c // 2
+            parts += [
+                self._resnet(layers, grid, entry, out),
+                self.resnets * self._resnet(layers, grid, out, out),
+            ]
+            if level < len(self.mult) - 1:
+                if later[level]:
+                    parts.append(layers.conv(grid, out, 2 * out, (3, 1, 1)))
+                    grid = (_later(grid[0], 2), *grid[1:])
+                grid = (grid[0], 2 * grid[1], 2 * grid[2])
+                narrow = out if self.shortcuts else out // 2
+                parts += [
+                    layers.pointwise(size_of(grid), out, 1.25, "upsample"),
+                    layers.conv(grid, out, narrow, (1, 3, 3)),
+                ]
+        return join(*parts, _last(layers, grid, widths[-1], 3 * self.patch**2, 3, "rms"))
+
+    def _encode(self, layers: Layers, grid: Grid) -> Block:
+        widths = [self.width * m for m in (1, *self.mult)]
+        parts = [layers.conv(grid, 3 * self.patch**2, widths[0])]
+        for level, (c, out) in enumerate(itertools.pairwise(widths)):
+            parts += [
+                self._resnet(layers, grid, c, out),
+                (self.resnets - 1) * self._resnet(layers, grid, out, out),
+            ]
+            if level < len(self.mult) - 1:
+                parts.append(layers.conv(grid, out, out, (1, 3, 3), (1, 2, 2)))
+                grid = shrunk(grid, (1, 2, 2))
+                if self.time[level]:
+                    parts.append(layers.conv(grid, out, out, (3, 1, 1), (2, 1, 1)))
+                    grid = (-(-grid[0] // 2), *grid[1:])
+        out = 2 * self.latent
+        parts += [self._middle(layers, grid, widths[-1]), _last(layers, grid, widths[-1], out, 3, "rms")]
+        return join(*parts, layers.conv(grid, out, out, 1))
+
+    def _resnet(self, layers: Layers, grid: Grid, inputs: int, outputs: int) -> Block:
+        block = resnet(layers, grid, inputs, outputs)
+        fewer = inputs + outputs  # scales without offsets
+        less = fewer * layers.parameter(1).weight_bytes
+        return replace(block, parameters=block.parameters - fewer, weight_bytes=block.weight_bytes - less)
+
+    def _middle(self, layers: Layers, grid: Grid, c: int) -> Block:
+        side = self._resnet(layers, grid, c, c)
+        return join(side, _attend(layers, size_of(grid), c, windows=grid[0]), side)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CausalVAE:
+    """Causal 3-D convolutions with group norms: HunyuanVideo (`attention` over all positions at the bottom) and
+    CogVideoX (`spatial_norm`: scales and offsets of each norm are convolved from the latent; convolutions after
+    upsampling are per frame). `time`: which of the levels' expansions double frames too, from the latent on; `chunk`:
+    latent frames worked through at a time; `tile`: latent (frames, height, width) of a tile, where clips are cut."""
+
+    channels: tuple[int, ...] = (128, 256, 512, 512)
+    latent: int = 16
+    resnets: int = 2
+    time: tuple[bool, ...] = (False, True, True)
+    attention: bool = True
+    quant: bool = True
+    spatial_norm: bool = False
+    chunk: int = 0
+    tile: tuple[int, ...] = ()
+
+    @property
+    def spatial(self) -> int:
+        """Pixels per latent position along a side."""
+        return int(2 ** (len(self.channels) - 1))
+
+    @property
+    def temporal(self) -> int:
+        """Frames per latent frame after the first."""
+        return int(2 ** sum(self.time))
+
+    def decode(self, layers: Layers, grid: Grid) -> Block:
+        """A latent of (frames, height, width) to a clip."""
+        return _tiled(lambda g: _chunked(lambda h: self._decode(layers, h), g, self.chunk), grid, self.tile)
+
+    def encode(self, layers: Layers, grid: Grid) -> Block:
+        """A clip of (frames, height, width) pixels to a latent."""
+        pixels = tuple(
+            n * most for n, most in zip((self.temporal, self.spatial, self.spatial), self.tile, strict=False)
+        )
+        chunk = self.chunk * self.temporal
+        return _tiled(lambda g: _chunked(lambda h: self._encode(layers, h), g, chunk), grid, pixels)
+
+    def _decode(self, layers: Layers, grid: Grid) -> Block:
+        width, plane = self.channels[-1], (1, 3, 3) if self.spatial_norm else 3
+        parts = [layers.conv(grid, self.latent, self.latent, 1)] if self.quant else []
+        parts += [layers.conv(grid, self.latent, width), self._middle(layers, grid, self.spatial_norm)]
+        for level, c in enumerate(reversed(self.channels)):
+            parts.append(self._resnet(layers, grid, width, c, self.spatial_norm))
+            parts.append(self.resnets * self._resnet(layers, grid, c, c, self.spatial_norm))
+            width = c
+            if level < len(self.channels) - 1:
+                frames = _later(grid[0], 2) if self.time[level] else grid[0]
+                grid = (frames, 2 * grid[1], 2 * grid[2])
+                parts += [
+                    layers.pointwise(size_of(grid), c, 1.25, "upsample"),
+                    layers.conv(grid, c, c, plane),
+                ]
+        norm = self._steered(layers, grid, width) if self.spatial_norm else Block()
+        return join(*parts, norm, _last(layers, grid, width, 3))
+
+    def _encode(self, layers: Layers, grid: Grid) -> Block:
+        width, plane = self.channels[0], (1, 3, 3) if self.spatial_norm else 3
+        parts = [layers.conv(grid, 3, width)]
+        later = tuple(reversed(self.time))
+        if self.spatial_norm:  # CogVideoX shortens time first
+            later = self.time
+        for level, c in enumerate(self.channels):
+            parts += [
+                self._resnet(layers, grid, width, c),
+                (self.resnets - 1) * self._resnet(layers, grid, c, c),
+            ]
+            width = c
+            if level < len(self.channels) - 1:
+                step = 2 if later[level] else 1
+                stride = (1, 2, 2) if self.spatial_norm else (step, 2, 2)
+                parts.append(layers.conv(grid, c, c, plane, stride))
+                grid = shrunk(grid, (step, 2, 2))
+        out = 2 * self.latent
+        parts += [self._middle(layers, grid, False), _last(layers, grid, width, out)]
+        return join(*parts, layers.conv(grid, out, out, 1) if self.quant else Block())
+
+    def _resnet(self, layers: Layers, grid: Grid, inputs: int, outputs: int, steered: bool = False) -> Block:
+        extra = [self._steered(layers, grid, w) for w in (inputs, outputs)] if steered else []
+        return join(*extra, resnet(layers, grid, inputs, outputs))
+
+    def _steered(self, layers: Layers, grid: Grid, width: int) -> Block:
+        """Scale and offset of a norm, from the latent brought to this size."""
+        return 2 * layers.conv(grid, self.latent, width, 1) + layers.modulate(size_of(grid), width)
+
+    def _middle(self, layers: Layers, grid: Grid, steered: bool) -> Block:
+        c = self.channels[-1]
+        side = self._resnet(layers, grid, c, c, steered)
+        return join(side, _attend(layers, size_of(grid), c) if self.attention else Block(), side)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LtxVAE:
+    """32 x 32 x 8 compression: patches of 4 x 4 pixels, three halvings of space and time, RMS norms without weights.
+    `resnets` from the pixels to the latent, the last of them at the bottom."""
+
+    channels: tuple[int, ...] = (128, 256, 512, 512)
+    latent: int = 128
+    resnets: tuple[int, ...] = (4, 3, 3, 3, 4)
+    patch: int = 4
+
+    @property
+    def spatial(self) -> int:
+        """Pixels per latent position along a side."""
+        return int(2 ** (len(self.channels) - 1)) * self.patch
+
+    @property
+    def temporal(self) -> int:
+        """Frames per latent frame after the first."""
+        return int(2 ** (len(self.channels) - 1))
+
+    def decode(self, layers: Layers, grid: Grid) -> Block:
+        """A latent of (frames, height, width) to a clip."""
+        width = self.channels[-1]
+        parts = [
+            layers.conv(grid, self.latent, width),
+            self.resnets[-1] * self._resnet(layers, grid, width, width),
+        ]
+        for level in reversed(range(len(self.channels))):
+            c = self.channels[level]
+            if level < len(self.channels) - 1:  # eight times the channels, then spread over time and space
+                if width != c:
+                    parts.append(self._resnet(layers, grid, width, c))
+                parts.append(layers.conv(grid, c, 8 * c))
+                grid = (_later(grid[0], 2), 2 * grid[1], 2 * grid[2])
+            parts.append(self.resnets[level] * self._resnet(layers, grid, c, c))
+            width = c
+        return join(*parts, self._end(layers, grid, width, 3 * self.patch**2))
+
+    def encode(self, layers: Layers, grid: Grid) -> Block:
+        """A clip of (frames, height, width) pixels to a latent."""
+        grid = (grid[0], grid[1] // self.patch, grid[2] // self.patch)
+        width = self.channels[0]
+        parts = [layers.conv(grid, 3 * self.patch**2, width)]
+        for level, _c in enumerate(self.channels):
+            parts.append(self.resnets[level] * self._resnet(layers, grid, width, width))
+            if level < len(self.channels) - 1:
+                parts.append(layers.conv(grid, width, width, 3, 2))
+                grid = shrunk(grid, 2)
+                following = self.channels[level + 1]
+                if following != width:
+                    parts.append(self._resnet(layers, grid, width, following))
+                width = following
+        parts.append(self.resnets[-1] * self._resnet(layers, grid, width, width))
+        return join(*parts, self._end(layers, grid, width, self.latent + 1))
+
+    def _end(self, layers: Layers, grid: Grid, width: int, outputs: int) -> Block:
+        size = size_of(grid)
+        norm = layers.norm(size, width, "rms", affine=False)
+        return join(norm, layers.act(size, width, "silu"), layers.conv(grid, width, outputs))
+
+    def _resnet(self, layers: Layers, grid: Grid, inputs: int, outputs: int) -> Block:
+        size, half = size_of(grid), layers.norm(size_of(grid), inputs, "rms", affine=False)
+        first = join(half, layers.act(size, inputs, "silu"), layers.conv(grid, inputs, outputs))
+        second = join(
+            layers.norm(size, outputs, "rms", affine=False),
+            layers.act(size, outputs, "silu"),
+            layers.conv(grid, outputs, outputs),
+        )
+        short = (
+            layers.norm(size, inputs) + layers.conv(grid, inputs, outputs, 1)
+            if inputs != outputs
+            else Block()
+        )
+        held = layers.bytes(size, inputs)
+        return join((first + second).beside(held), short.beside(held), layers.residual(size, outputs))
+
+
+@dataclass(frozen=True, kw_only=True)
+class MochiVAE:
+    """The decoder of Mochi: no convolution for upsampling, a matrix spreads channels over time and space instead."""
+
+    channels: tuple[int, ...] = (128, 256, 512, 768)
+    latent: int = 12
+    resnets: tuple[int, ...] = (3, 3, 4, 6, 3)
+    time: tuple[int, ...] = (1, 2, 3)
+
+    @property
+    def spatial(self) -> int:
+        """Pixels per latent position along a side."""
+        return int(2 ** (len(self.channels) - 1))
+
+    @property
+    def temporal(self) -> int:
+        """Frames per latent frame after the first."""
+        return size_of(self.time)
+
+    def decode(self, layers: Layers, grid: Grid) -> Block:
+        """A latent of (frames, height, width) to a clip."""
+        c = self.channels[-1]
+        parts = [layers.conv(grid, self.latent, c, 1), self.resnets[-1] * resnet(layers, grid, c, c)]
+        for step, level in enumerate(reversed(range(len(self.channels) - 1))):
+            out, time = self.channels[level], self.time[len(self.time) - 1 - step]
+            parts.append(self.resnets[level + 1] * resnet(layers, grid, c, c))
+            parts.append(layers.linear(size_of(grid), c, out * time * 4))
+            grid, c = (_later(grid[0], time), 2 * grid[1], 2 * grid[2]), out
+            parts.append(layers.pointwise(size_of(grid), c, 2.0, "spread"))
+        parts.append(self.resnets[0] * resnet(layers, grid, c, c))
+        return join(*parts, layers.act(size_of(grid), c, "silu"), layers.linear(size_of(grid), c, 3))
+
+
+@dataclass(frozen=True, kw_only=True)
+class DeepVAE:
+    """DC-AE of SANA: 32 x 32 compression; plain ResNet blocks, and blocks of linear attention with a gated
+    convolutional feed-forward in the `deep` levels nearest to the latent."""
+
+    channels: tuple[int, ...] = (128, 256, 512, 512, 1024, 1024)
+    latent: int = 32
+    encoder: tuple[int, ...] = (2, 2, 2, 3, 3, 3)
+    decoder: tuple[int, ...] = (3, 3, 3, 3, 3, 3)
+    deep: int = 3
+    head_dim: int = 32
+
+    @property
+    def spatial(self) -> int:
+        """Pixels per latent position along a side."""
+        return int(2 ** (len(self.channels) - 1))
+
+    def decode(self, layers: Layers, grid: Grid) -> Block:
+        """A latent of `grid` to a picture."""
+        c = self.channels[-1]
+        parts = [layers.conv(grid, self.latent, c)]
+        for level in reversed(range(len(self.channels))):
+            out = self.channels[level]
+            if level < len(self.channels) - 1:
+                grid = tuple(2 * side for side in grid)
+                parts += [layers.pointwise(size_of(grid), c, 1.25, "upsample"), layers.conv(grid, c, out)]
+            parts.append(self.decoder[level] * self._layer(layers, grid, out, level))
+            c = out
+        return join(*parts, _last(layers, grid, c, 3, 3, "rms"))
+
+    def encode(self, layers: Layers, grid: Grid) -> Block:
+        """A picture of `grid` pixels to a latent."""
+        c = self.channels[0]
+        parts = [layers.conv(grid, 3, c)]
+        for level, out in enumerate(self.channels):
+            if level:
+                parts.append(layers.conv(grid, c, out, 3, 2))
+                grid = shrunk(grid, 2)
+            parts.append(self.encoder[level] * self._layer(layers, grid, out, level))
+            c = out
+        return join(*parts, layers.conv(grid, c, self.latent))
+
+    def _layer(self, layers: Layers, grid: Grid, c: int, level: int) -> Block:
+        size, held = size_of(grid), layers.bytes(size_of(grid), c)
+        if level < len(self.channels) - self.deep:
+            convs = [
+                layers.conv(grid, c, c),
+                layers.act(size, c, "silu"),
+                layers.conv(grid, c, c, bias=False),
+            ]
+            return join(join(*convs, layers.norm(size, c, "rms")).beside(held), layers.residual(size, c))
+        near = layers.conv(grid, 3 * c, 3 * c, 5, 1, 3 * c, False) + layers.conv(
+            grid, 3 * c, 3 * c, 1, 1, 3 * c // self.head_dim, False
+        )
+        attend = join(
+            layers.linear(size, c, 3 * c, False, "qkv"),
+            near,
+            layers.linear_attention(size, 2 * c // self.head_dim, self.head_dim),
+            layers.linear(size, 2 * c, c, False, "out"),
+            layers.norm(size, c, "rms"),
+        )
+        feed = join(
+            layers.linear(size, c, 8 * c),
+            layers.conv(grid, 8 * c, 8 * c, 3, 1, 8 * c),
+            layers.gate(size, 4 * c),
+            layers.linear(size, 4 * c, c, False),
+            layers.norm(size, c, "rms"),
+        )
+        return join(
+            attend.beside(held), layers.residual(size, c), feed.beside(held), layers.residual(size, c)
+        )

@@ -1,0 +1,343 @@
+"""Transformers that see: ViT and its kin (DINOv2, CLIP, SigLIP, BEiT, DeiT), Swin, SAM, SegFormer, DETR.
+
+Shapes: huggingface/pytorch-image-models, timm/models/vision_transformer.py, swin_transformer.py; huggingface/
+transformers, models/vit, sam, segformer, detr; facebookresearch/segment-anything, modeling/image_encoder.py.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from chipwise.errors import UsageError
+from chipwise.workload.media.cnn import ResNet
+from chipwise.workload.media.layers import Block, Grid, Layers, join, shrunk, size_of
+
+__all__ = ["DETR", "SAM", "SegFormer", "Swin", "ViT"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ViT:
+    """Patches as tokens through transformer layers.
+
+    | field | meaning |
+    |---|---|
+    | extra | tokens beside the patches: class token, registers |
+    | placed | extra tokens that have a learned position |
+    | gated | a gated feed-forward of inner width `ffn` |
+    | scaled | a learned scale after each half (DINOv2, BEiT) |
+    | relative | a table of relative positions in each layer instead of one of places (BEiT) |
+    | key_bias | keys have an offset (BEiT: no) |
+    | pre_norm, final_norm, patch_bias | a norm before the layers, after them; an offset of patches |
+    | pool | attention with one learned query and a feed-forward at the end (SigLIP) |
+    | classes | outputs of a last matrix (0: none); `biased`: with an offset |
+    | native | side of the pictures it was trained on: positions of that many patches are stored |
+    """
+
+    width: int
+    layers: int
+    heads: int
+    ffn: int
+    patch: int
+    native: int = 224
+    extra: int = 1
+    placed: int = 1
+    gated: bool = False
+    scaled: bool = False
+    relative: bool = False
+    key_bias: bool = True
+    pre_norm: bool = False
+    final_norm: bool = True
+    patch_bias: bool = True
+    pool: bool = False
+    classes: int = 1000
+    biased: bool = True
+
+    @property
+    def multiple(self) -> int:
+        """Any side is taken: pixels beyond the last whole patch are not seen."""
+        return 1
+
+    def block(self, layers: Layers, grid: Grid) -> Block:
+        """One pass over pictures of `grid` pixels."""
+        if min(grid) < self.patch:
+            raise UsageError(
+                f"pictures of {grid[1]}x{grid[0]} are smaller than a patch", f"at least {self.patch} pixels"
+            )
+        grid = tuple(side // self.patch * self.patch for side in grid)
+        w, n = self.width, size_of(grid) // self.patch**2 + self.extra
+        side = self.native // self.patch
+        parts = [
+            layers.conv(grid, 3, w, self.patch, self.patch, bias=self.patch_bias),
+            layers.parameter(self.extra * w),
+        ]
+        if not self.relative:
+            parts += [layers.parameter((side * side + self.placed) * w), layers.residual(n, w)]
+        if self.pre_norm:
+            parts.append(layers.norm(n, w))
+        parts.append(self.layers * self._layer(layers, n, side))
+        if self.final_norm:
+            parts.append(layers.norm(n, w))
+        if self.pool:
+            parts += [
+                layers.parameter(w),
+                layers.linear(1, w, w, name="q"),
+                layers.linear(n, w, 2 * w, name="kv"),
+            ]
+            parts += [layers.attention(1, n, self.heads, w // self.heads), layers.linear(1, w, w, name="out")]
+            parts += [layers.norm(1, w), layers.mlp(1, w, self.ffn)]
+        if self.classes:
+            parts.append(layers.linear(1, w, self.classes, self.biased, "head"))
+        return join(*parts)
+
+    def _layer(self, layers: Layers, n: int, side: int) -> Block:
+        w = self.width
+        block = layers.encoder_layer(n, w, self.heads, self.ffn, gated=self.gated)
+        more = (2 * w if self.scaled else 0) + (
+            ((2 * side - 1) ** 2 + 3) * self.heads if self.relative else 0
+        )
+        less = layers.parameter(-w) if not self.key_bias else Block()
+        return join(block, layers.parameter(more), less)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Swin:
+    """Attention in windows that move between layers; four patches are merged into one between levels.
+
+    `second`: Swin V2 (norms after each half, a small network makes the bias of positions)."""
+
+    width: int
+    depths: tuple[int, ...]
+    heads: tuple[int, ...]
+    window: int = 7
+    patch: int = 4
+    second: bool = False
+    classes: int = 1000
+
+    @property
+    def multiple(self) -> int:
+        """Sides must be multiples of this."""
+        return int(self.patch * 2 ** (len(self.depths) - 1))
+
+    def block(self, layers: Layers, grid: Grid) -> Block:
+        """One pass over pictures of `grid` pixels."""
+        stem = join(layers.conv(grid, 3, self.width, self.patch, self.patch))
+        grid = shrunk(grid, self.patch)
+        parts, w = [stem, layers.norm(size_of(grid), self.width)], self.width
+        for level, (depth, heads) in enumerate(zip(self.depths, self.heads, strict=True)):
+            parts.append(depth * self._layer(layers, grid, w, heads))
+            if level < len(self.depths) - 1:
+                grid = shrunk(grid, 2)
+                n, entry = size_of(grid), 2 * w if self.second else 4 * w
+                parts += [layers.norm(n, entry), layers.linear(n, 4 * w, 2 * w, False, "merge")]
+                w *= 2
+        parts.append(layers.norm(size_of(grid), w))
+        return join(*parts, layers.linear(1, w, self.classes, name="head") if self.classes else Block())
+
+    def _layer(self, layers: Layers, grid: Grid, w: int, heads: int) -> Block:
+        sides = tuple(min(self.window, side) for side in grid)
+        padded = tuple(-(-side // cut) * cut for side, cut in zip(grid, sides, strict=True))
+        n, seen = size_of(padded), size_of(sides)
+        plain = layers.encoder_layer(
+            n, w, heads, 4 * w
+        )  # its parameters and products; attention in windows instead
+        whole = layers.attention(n, n, heads, w // heads)
+        cut = layers.attention(seen, seen, heads, w // heads, windows=n / seen)
+        ops = tuple(op for op in plain.ops if op[1].kind != "attention")
+        table = (2 * self.window - 1) ** 2 * heads
+        more = 3 * 512 + 512 * heads + heads - w if self.second else table
+        moved = layers.pointwise(n, w, 4.0, "window")
+        peak = layers.bytes(n, 6 * w)
+        kept = plain.kept - whole.kept + cut.kept
+        base = Block(ops, plain.parameters, plain.weight_bytes, peak, kept)
+        return join(base, cut, moved, layers.parameter(more))
+
+
+@dataclass(frozen=True, kw_only=True)
+class SAM:
+    """Segment Anything's image encoder: windows in most layers, all positions in `full` of them, two convolutions at
+    the end; its mask decoder works on 64 x 64 positions and some prompts."""
+
+    width: int
+    layers: int
+    heads: int
+    full: int = 4
+    window: int = 14
+    patch: int = 16
+    native: int = 1024
+    out: int = 256
+
+    @property
+    def multiple(self) -> int:
+        """Sides must be multiples of this."""
+        return self.patch
+
+    def block(self, layers: Layers, grid: Grid) -> Block:
+        """The encoder of pictures of `grid` pixels and one pass of the decoder with two points."""
+        w, cells = self.width, shrunk(grid, self.patch)
+        n, side = size_of(cells), self.native // self.patch
+        return join(
+            layers.conv(grid, 3, w, self.patch, self.patch),
+            layers.parameter(side * side * w),
+            layers.residual(n, w),
+            (self.layers - self.full) * self._layer(layers, cells, self.window),
+            self.full * self._layer(layers, cells, 0),
+            layers.conv(cells, w, self.out, 1, bias=False),
+            layers.norm(n, self.out),
+            layers.conv(cells, self.out, self.out, bias=False),
+            layers.norm(n, self.out),
+            self._decoder(layers, cells),
+        )
+
+    def _layer(self, layers: Layers, cells: Grid, window: int) -> Block:
+        w, n, size = self.width, size_of(cells), self.width // self.heads
+        side = window or self.native // self.patch
+        padded = size_of(tuple(-(-c // side) * side for c in cells)) if window else n
+        seen = side * side if window else n
+        held = layers.bytes(n, w)
+        attend = join(
+            layers.linear(padded, w, 3 * w, name="qkv"),
+            layers.parameter(2 * (2 * side - 1) * size),
+            layers.relative_positions(padded, seen, self.heads, size),
+            layers.attention(seen, seen, self.heads, size, windows=padded / seen),
+            layers.linear(padded, w, w, name="out"),
+        ).beside(held)
+        return join(
+            layers.norm(n, w),
+            attend,
+            layers.residual(n, w),
+            layers.norm(n, w),
+            layers.mlp(n, w, 4 * w).beside(held),
+            layers.residual(n, w),
+        )
+
+    def _decoder(self, layers: Layers, cells: Grid) -> Block:
+        """Two layers of attention both ways between 7 tokens and the picture, two upsampling convolutions, heads."""
+        w, n, t = self.out, size_of(cells), 7
+
+        def attend(q: int, kv: int, inner: int) -> Block:
+            ins = layers.linear(q, w, inner, name="q") + layers.linear(kv, w, 2 * inner, name="kv")
+            return join(ins, layers.attention(q, kv, 8, inner // 8), layers.linear(q, inner, w, name="out"))
+
+        norm = layers.norm(t, w)
+        each = join(
+            attend(t, t, w),
+            norm,
+            attend(t, n, w // 2),
+            norm,
+            layers.mlp(t, w, 2048, act="relu"),
+            norm,
+            attend(n, t, w // 2),
+            layers.norm(n, w),
+        )
+        # a transposed convolution of stride 2 with kernel 2 is a matrix that spreads
+        up = [layers.linear(n, w, w, False), layers.parameter(w // 4), layers.norm(4 * n, w // 4)]
+        up += [layers.linear(4 * n, w // 4, w // 2, False), layers.parameter(w // 8)]
+        heads = 4 * (2 * layers.linear(1, w, w) + layers.linear(1, w, w // 8))
+        score = 2 * layers.linear(1, w, w) + layers.linear(1, w, 4)
+        scores = layers.linear(16 * n, w // 8, 4, False, "masks")
+        product = Block(scores.ops, peak=scores.peak, kept=scores.kept)
+        prompt = layers.parameter(
+            w * (5 + 2 + 5) + 4684
+        )  # tables of points and masks, a small encoder of masks
+        return join(prompt, 2 * each, attend(t, n, w // 2), norm, *up, heads, score, product)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SegFormer:
+    """Four levels of transformers whose keys are shortened by convolutions, and a head of matrices on all levels."""
+
+    widths: tuple[int, ...]
+    depths: tuple[int, ...]
+    heads: tuple[int, ...]
+    shorter: tuple[int, ...] = (8, 4, 2, 1)
+    head: int = 256
+    classes: int = 150
+
+    @property
+    def multiple(self) -> int:
+        """Sides must be multiples of this."""
+        return 32
+
+    def block(self, layers: Layers, grid: Grid) -> Block:
+        """One pass over pictures of `grid` pixels."""
+        parts, entry, first = [], 3, shrunk(grid, 4)
+        for level, w in enumerate(self.widths):
+            parts.append(layers.conv(grid, entry, w, 3 if level else 7, 2 if level else 4))
+            grid, entry = shrunk(grid, 2 if level else 4), w
+            n = size_of(grid)
+            parts += [
+                layers.norm(n, w),
+                self.depths[level] * self._layer(layers, grid, level),
+                layers.norm(n, w),
+            ]
+            parts += [
+                layers.linear(n, w, self.head),
+                layers.pointwise(size_of(first), self.head, 1.25, "upsample"),
+            ]
+        n, h = size_of(first), self.head
+        fuse = layers.linear(n, 4 * h, h, False) + layers.norm(n, h, "batch") + layers.act(n, h, "relu")
+        return join(*parts, fuse, layers.linear(n, h, self.classes))
+
+    def _layer(self, layers: Layers, grid: Grid, level: int) -> Block:
+        w, heads, step, n = self.widths[level], self.heads[level], self.shorter[level], size_of(grid)
+        seen, held = n // step**2, layers.bytes(n, w)
+        less = layers.conv(grid, w, w, step, step) + layers.norm(seen, w) if step > 1 else Block()
+        return join(
+            layers.norm(n, w),
+            layers.linear(n, w, w, name="q"),
+            less,
+            layers.linear(seen, w, 2 * w, name="kv"),
+            layers.attention(n, seen, heads, w // heads),
+            layers.linear(n, w, w, name="out"),
+            layers.residual(n, w),
+            layers.norm(n, w),
+            layers.linear(n, w, 4 * w),
+            layers.conv(grid, 4 * w, 4 * w, 3, 1, 4 * w),
+            layers.act(n, 4 * w),
+            layers.linear(n, 4 * w, w),
+            layers.residual(n, w),
+        ).beside(held)
+
+
+@dataclass(frozen=True, kw_only=True)
+class DETR:
+    """A ResNet, an encoder over its last level, a decoder of object queries, and heads."""
+
+    backbone: ResNet
+    width: int = 256
+    encoder: int = 6
+    decoder: int = 6
+    heads: int = 8
+    ffn: int = 2048
+    queries: int = 100
+    classes: int = 92
+
+    @property
+    def multiple(self) -> int:
+        """Sides are padded to whole positions."""
+        return 1
+
+    def block(self, layers: Layers, grid: Grid) -> Block:
+        """One pass over pictures of `grid` pixels."""
+        body, levels = self.backbone.features(layers, grid)
+        (cells, wide), w, q = levels[-1], self.width, self.queries
+        n = size_of(cells)
+        cross = join(
+            layers.norm(q, w),
+            layers.linear(q, w, w, name="q"),
+            layers.linear(n, w, 2 * w, name="kv"),
+            layers.attention(q, n, self.heads, w // self.heads),
+            layers.linear(q, w, w, name="out"),
+            layers.residual(q, w),
+        )
+        boxes = 2 * layers.linear(q, w, w) + layers.linear(q, w, 4)
+        return join(
+            body,
+            layers.conv(cells, wide, w, 1),
+            self.encoder * layers.encoder_layer(n, w, self.heads, self.ffn),
+            layers.parameter(q * w),
+            self.decoder * (layers.encoder_layer(q, w, self.heads, self.ffn) + cross),
+            layers.norm(q, w),
+            layers.linear(q, w, self.classes),
+            boxes,
+        )

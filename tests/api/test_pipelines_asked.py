@@ -1,0 +1,196 @@
+"""Models that generate no tokens: by name, by counts, or as any pipeline; options that say nothing are refused."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+
+import chipwise as cw
+from chipwise.api.media import Sampling, answer, is_pipeline
+from chipwise.api.placing import Terms
+from chipwise.api.requests.command import command_line
+from chipwise.api.requests.planning import EstimateRequest, FitRequest, PlanRequest
+from chipwise.cli import main
+from chipwise.errors import ChipwiseError, InfeasibleError, UsageError
+from chipwise.predict.pipeline import Spread
+from chipwise.report.media import MediaReport
+from chipwise.workload.op import attention, convolution, gemm, pointwise
+from chipwise.workload.pipeline import Pipeline, Stage
+
+H100 = "h100-sxm5-80gb"
+FLUX = "FLUX.1-dev"
+
+
+def by_hand(width: float = 3072.0, steps: float = 20.0) -> Pipeline:
+    """A denoiser and a decoder, as a tracer would write them."""
+    ops = (
+        (40.0, gemm(4096, 7 * width, width)),
+        (40.0, attention(1, 4096, 4096, width / 128, width / 128, 128, causal=False)),
+        (40.0, gemm(4096, width, 5 * width)),
+        (80.0, pointwise(4096 * width, 2.0)),
+    )
+    count = int(40 * 12 * width**2)
+    decoder = ((10.0, convolution(1, 256, 256, 512.0 * 512, 512.0 * 512, 9)),)
+    return Pipeline(
+        "traced",
+        (
+            Stage("denoiser", ops, steps, count, 2.0 * count, 5e8),
+            Stage("vae", decoder, 1, 6_000_000, 12e6, 2e9),
+        ),
+    )
+
+
+def test_any_pipeline_is_answered_on_any_chip() -> None:
+    report = answer(by_hand(), Terms(), chips=[H100, "mi300x", "tpu-v5e", "trainium1", "xeon-8480plus"])
+    times = {p.chip: p.latency_s.mid for p in report.plans}
+    assert times["xeon-8480plus"] > times["tpu-v5e"] > times[H100] > 0
+    for p in report.plans:
+        assert p.latency_s.low <= p.latency_s.mid <= p.latency_s.high
+        assert sum(p.shares.values()) == pytest.approx(1.0)
+        assert sum(p.stages.values()) == pytest.approx(p.latency_s.mid, rel=1e-6)
+        assert sum(p.memory.values()) == pytest.approx(p.memory_bytes)
+        assert p.samples_per_s.mid == pytest.approx(1.0 / p.latency_s.mid)
+
+
+def test_more_work_never_takes_less() -> None:
+    def time(**sizes: float) -> float:
+        return answer(by_hand(**sizes), chips=[H100]).plans[0].latency_s.mid
+
+    assert time(steps=40.0) > time(steps=20.0)
+    assert time(width=4096.0) > time()
+
+
+def test_a_step_is_a_call_of_the_denoiser() -> None:
+    (one,) = answer(by_hand(steps=20), chips=[H100]).plans
+    (two,) = answer(by_hand(steps=40), chips=[H100]).plans
+    assert one.step_s.mid == pytest.approx(two.step_s.mid)
+    assert two.latency_s.mid - one.latency_s.mid == pytest.approx(20 * one.step_s.mid, rel=1e-6)
+    assert one.it_per_s.mid * one.step_s.mid == pytest.approx(1.0)
+
+
+def test_devices_that_share_a_request_make_it_sooner() -> None:
+    alone = answer(by_hand(), chips=[H100]).plans[0]
+    shared = answer(by_hand(), chips=[H100], asked=Sampling(spread=Spread(ulysses=4))).plans[0]
+    assert shared.chips == 4
+    assert alone.latency_s.mid / 4 < shared.latency_s.mid < alone.latency_s.mid
+    with pytest.raises(UsageError, match="joined to no other"):
+        answer(by_hand(), chips=["m2-ultra"], asked=Sampling(spread=Spread(ulysses=2)))
+
+
+def test_names_of_pipelines_and_of_language_models() -> None:
+    assert is_pipeline(FLUX)
+    assert is_pipeline("macs:params=25.6M,gmacs=4.1")
+    assert not is_pipeline("Qwen/Qwen3-8B")
+
+
+def test_estimate_by_name_and_by_command_line_agree(capsys: pytest.CaptureFixture[str]) -> None:
+    question = EstimateRequest(
+        model=FLUX, chip=H100, steps=28, resolution="1024", runtime="compile", evidence="none"
+    )
+    plan = question.run().plans[0]
+    line = command_line("estimate", question).split()[1:]
+    with pytest.raises(SystemExit) as done:
+        main([*line, "--format", "json"])
+    assert not done.value.code
+    told = json.loads(capsys.readouterr().out)["plans"][0]
+    assert told["latency_s"]["mid"] == pytest.approx(plan.latency_s.mid, rel=1e-12)
+    assert told["memory_bytes"] == pytest.approx(plan.memory_bytes)
+    # published: 4.2 to 4.3 s compiled, 36 GB
+    assert 2.5 < plan.latency_s.mid < 7.0
+    assert 30e9 < plan.memory_bytes < 45e9
+
+
+def test_a_network_known_by_its_counts() -> None:
+    report = cw.estimate("macs:params=25.6M,gmacs=4.1,macts=11.1M", chip=H100, batch=64)
+    assert isinstance(report, MediaReport)
+    assert report.parameters == pytest.approx(25.6e6, rel=0.01)
+    assert report.flops == pytest.approx(64 * 2 * 4.1e9, rel=0.05)
+    with pytest.raises(UsageError, match="cannot read"):
+        cw.estimate("macs:params=25.6M", chip=H100)
+
+
+def test_training_steps() -> None:
+    step = cw.estimate("resnet50", chip="a100-sxm4-80gb", batch=256, precision="amp-fp16", training=True)
+    forward = cw.estimate("resnet50", chip="a100-sxm4-80gb", batch=256, precision="amp-fp16")
+    ratio = step.plans[0].latency_s.mid / forward.plans[0].latency_s.mid
+    assert 2.0 < ratio < 5.0
+    assert step.plans[0].memory_bytes > forward.plans[0].memory_bytes
+
+
+@pytest.mark.parametrize(
+    ("given", "word"),
+    [
+        ({"speculate": "accept=0.7"}, "--speculate"),
+        ({"tp": 2}, "--tp"),
+        ({"in_": "500"}, "--in"),
+        ({"kv": "fp8"}, "--kv"),
+    ],
+)
+def test_options_of_language_models_are_refused(given: dict[str, object], word: str) -> None:
+    with pytest.raises(UsageError, match="generates no tokens") as refused:
+        EstimateRequest(model=FLUX, chip=H100, **given).run()  # type: ignore[arg-type]
+    assert word in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "given", [{"steps": 4}, {"resolution": "512"}, {"offload": "model"}, {"training": True}]
+)
+def test_options_of_pipelines_are_refused_for_language_models(given: dict[str, object]) -> None:
+    with pytest.raises(UsageError, match="is a language model"):
+        EstimateRequest(model="Qwen/Qwen3-8B", chip=H100, **given).run()  # type: ignore[arg-type]
+
+
+def test_what_cannot_be_asked_is_said() -> None:
+    ask = EstimateRequest(model=FLUX, chip=H100)
+    with pytest.raises(UsageError, match="devices do not share by 'wings'"):
+        replace(ask, spread="wings=2")
+    with pytest.raises(UsageError, match="resolution"):
+        replace(ask, resolution="1x2x3")
+    with pytest.raises(UsageError, match="does not run on"):
+        replace(ask, runtime="coreml").run()
+    with pytest.raises(ChipwiseError, match="precision"):
+        replace(ask, precision="fp5").run()
+    with pytest.raises(UsageError, match="frames"):
+        replace(ask, frames=9).run()
+
+
+def test_plan_keeps_the_latency_at_the_lowest_price() -> None:
+    report = PlanRequest(model=FLUX, chips=f"{H100},l4,l40s", e2e="15s").run()
+    assert isinstance(report, MediaReport)
+    assert all(p.latency_s.high <= 15.0 for p in report.plans)
+    prices = [p.usd_per_1000.mid for p in report.plans if p.usd_per_1000]
+    assert prices == sorted(prices)
+    with pytest.raises(InfeasibleError, match="the fastest takes"):
+        PlanRequest(model=FLUX, chips="l4", e2e="10ms").run()
+
+
+def test_plan_carries_a_rate() -> None:
+    few, many = (PlanRequest(model=FLUX, chips=H100, rate=rate).run().plans[0] for rate in ("0.1/s", "5/s"))
+    assert many.replicas > few.replicas
+    assert many.samples_per_s.mid >= 5.0
+    assert many.price is not None
+    assert many.price.mid > 5 * few.price.mid  # type: ignore[union-attr]
+
+
+def test_fit_offloads_before_it_says_no() -> None:
+    report = FitRequest(model=FLUX, chips=f"{H100},rtx-4090,rtx-3060").run()
+    assert isinstance(report, MediaReport)
+    by_chip = {p.chip: p for p in report.plans}
+    assert by_chip[H100].offload == "none"
+    assert by_chip["rtx-4090"].offload in ("model", "sequential")
+    assert by_chip["rtx-4090"].verdict != "no"
+
+
+def test_the_table_opens_with_a_sentence() -> None:
+    text = str(cw.estimate(FLUX, chip=H100))
+    assert text.startswith("flux-dev on 1x h100-sxm5-80gb")
+    assert "denoiser" in text
+    assert "memory of one device" in text
+
+
+def test_parts_that_the_host_computes_take_no_memory() -> None:
+    whole, without = (cw.estimate(FLUX, chip=H100, aside=aside).plans[0] for aside in (None, "text_encoder"))
+    assert whole.memory["weights"] - without.memory["weights"] > 9e9  # T5-XXL in 16 bits
+    assert without.latency_s.mid < whole.latency_s.mid

@@ -1,0 +1,58 @@
+"""Runtimes of pipelines: every row says what it does, runs somewhere, and its age decides."""
+
+from __future__ import annotations
+
+import pytest
+
+from chipwise.catalog.chips import get_chip, load_chips
+from chipwise.catalog.media_runtime import get_media_runtime, load_media_runtimes, media_runtime_for
+from chipwise.errors import UnknownNameError, UsageError
+
+
+def test_every_runtime_runs_on_a_chip_and_has_a_source() -> None:
+    chips = [load_chips()[name] for name in load_chips()]
+    for runtime in load_media_runtimes().values():
+        assert any(runtime.runs_on(chip) for chip in chips), runtime.id
+        assert runtime.source
+        assert runtime.date
+        assert runtime.pace in ("host", "compiled", "graph")
+
+
+def test_names_are_unique() -> None:
+    names = [name for r in load_media_runtimes().values() for name in (r.id, *r.also)]
+    assert len(names) == len(set(names))
+    assert get_media_runtime("Faster-Whisper").id == "ctranslate2"
+
+
+@pytest.mark.parametrize(
+    ("software", "fused"),
+    [
+        ("torch 1.13, diffusers 0.11.0", False),
+        ("torch 2.0.1", True),
+        ("2022-12", False),
+        ("2023-05", True),
+        ("", True),
+    ],
+)
+def test_attention_is_fused_since_a_version(software: str, fused: bool) -> None:
+    assert get_media_runtime("eager").fuses_attention(software) is fused
+
+
+def test_what_never_and_always_fuses() -> None:
+    assert not get_media_runtime("ctranslate2").fuses_attention("2026-01")
+    assert get_media_runtime("tensorrt").fuses_attention("2019-01")
+
+
+def test_the_default_of_a_chip() -> None:
+    assert media_runtime_for(get_chip("h100-sxm5-80gb")).id == "eager"
+    assert media_runtime_for(get_chip("trainium1")).pace == "graph"
+
+
+def test_what_does_not_run_there_is_refused_with_what_does() -> None:
+    with pytest.raises(UsageError, match="does not run on tpu-v5e") as refused:
+        media_runtime_for(get_chip("tpu-v5e"), "tensorrt")
+    assert "jax" in refused.value.hint
+    with pytest.raises(UnknownNameError):
+        media_runtime_for(get_chip("tpu-v5e"), "tensorrtt")
+    with pytest.raises(UsageError, match="no software"):
+        media_runtime_for(get_chip("groq-lpu1"))

@@ -1,0 +1,163 @@
+"""Pipelines built by hand: their parts add up, devices share them, hosts and copies cost what they must."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from chipwise.calibrate.parameters import shipped_parameters
+from chipwise.catalog.chips import get_chip
+from chipwise.cost.device import Device
+from chipwise.predict.pipeline import ONE, Hardware, Pace, Spread, account, seconds, stage_times
+from chipwise.workload.op import Op, attention, convolution, gemm, pointwise
+from chipwise.workload.pipeline import Pipeline, Stage
+
+HOPPER = "h100-sxm5-80gb"
+
+
+def hardware(name: str = HOPPER, **more: object) -> Hardware:
+    chip, numbers = get_chip(name), shipped_parameters()
+    costs = numbers.cost(chip.family, "any", [chip]).take(np.zeros((), dtype=np.intp))
+    return Hardware(Device.of(chip), costs, numbers.overheads(chip.family, "any"), **more)  # type: ignore[arg-type]
+
+
+def transformer(
+    tokens: float, width: float, layers: float, batch: float = 1.0
+) -> tuple[tuple[float, Op], ...]:
+    """Layers of a DiT or of BERT: four matrices, attention without a mask, norms."""
+    rows = batch * tokens
+    return (
+        (layers, gemm(rows, 3 * width, width)),
+        (layers, attention(batch, tokens, tokens, width / 64, width / 64, 64, causal=False)),
+        (layers, gemm(rows, width, width)),
+        (layers, gemm(rows, 4 * width, width)),
+        (layers, gemm(rows, width, 4 * width)),
+        (2 * layers, pointwise(rows * width, 2.0)),
+    )
+
+
+def diffusion(batch: float = 2.0, steps: float = 20.0) -> Pipeline:
+    """A text encoder, a denoiser of 4,096 tokens and a decoder of convolutions."""
+    side = 128.0 * 128.0
+    return Pipeline(
+        "by hand",
+        (
+            Stage("text", transformer(77, 768, 12), 1, 85_000_000, 170e6, 20e6),
+            Stage("denoiser", transformer(4096, 1536, 24, batch), steps, 680_000_000, 1.36e9, 300e6),
+            Stage("vae", ((8.0, convolution(1, 512, 512, side, side, 9)),), 1, 50_000_000, 100e6, 2e9),
+        ),
+        unit="image",
+    )
+
+
+def test_parts_and_resources_add_up_to_the_time() -> None:
+    stages = stage_times(diffusion(), hardware())
+    cost = seconds(stages, Pace(request_s=0.01))
+    alone = sum(sum(s.of(part) for part in s.parts) * s.calls for s in stages)
+    assert float(cost.total_s) == pytest.approx(alone + 0.01, rel=1e-9)
+    assert sum(map(float, cost.exposed.values())) == pytest.approx(float(cost.total_s))
+
+
+def test_operators_priced_together_cost_what_they_cost_alone() -> None:
+    ops = transformer(1000, 1024, 3) + transformer(100, 768, 2)
+    together = stage_times(Pipeline("x", (Stage("x", ops),)), hardware())[0]
+    single = [stage_times(Pipeline("x", (Stage("x", (one,)),)), hardware())[0] for one in ops]
+    for part in ("gemm", "attention", "pointwise"):
+        assert together.of(part) == pytest.approx(sum(s.of(part) for s in single), rel=1e-9)
+
+
+def test_a_host_shows_only_where_it_is_slower_than_the_device() -> None:
+    stages = stage_times(diffusion(), hardware())
+    device_s = float(seconds(stages, Pace()).total_s)
+    fast, slow = (float(seconds(stages, Pace(host_s=s)).total_s) for s in (1e-8, 1e-2))
+    launches = sum(s.launches * s.calls for s in stages)
+    assert fast == pytest.approx(device_s, rel=1e-3)
+    assert slow == pytest.approx(1e-2 * launches, rel=1e-2)
+    assert seconds(stages, Pace(host_s=1e-2)).bound == "host"
+
+
+def test_a_factor_multiplies_its_part_alone() -> None:
+    stages = stage_times(diffusion(), hardware())
+    base, more = (float(seconds(stages, Pace(factors)).total_s) for factors in ({}, {"conv": 3.0}))
+    conv_s = sum(s.of("conv") * s.calls for s in stages)
+    assert conv_s > 0
+    assert more - base == pytest.approx(2.0 * conv_s, rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    "spread", [Spread(cfg=2), Spread(ulysses=4), Spread(ring=2), Spread(tp=4), Spread(pipefusion=2)]
+)
+def test_devices_share_the_denoiser_and_exchange(spread: Spread) -> None:
+    alone, shared = (stage_times(diffusion(), hardware(), s) for s in (ONE, spread))
+    work = [sum(s[1].of(part) for part in ("gemm", "attention", "pointwise")) for s in (alone, shared)]
+    assert work[0] / (1.05 * spread.devices) < work[1] < 0.75 * work[0]
+    # keys and values that go round hide behind attention
+    assert ("exchange" in shared[1].parts) == (spread.ring == 1)
+    # text encoder and decoder run on every device
+    assert shared[0].of("gemm") == alone[0].of("gemm")
+    assert shared[2].of("conv") == alone[2].of("conv")
+
+
+def test_samples_are_shared_by_all_stages_and_nothing_is_exchanged() -> None:
+    alone, shared = (stage_times(diffusion(batch=8), hardware(), s) for s in (ONE, Spread(dp=8)))
+    assert shared[1].of("gemm") < alone[1].of("gemm") / 4
+    assert "exchange" not in shared[1].parts
+
+
+def test_training_sums_gradients_and_updates_all_parameters_everywhere() -> None:
+    update = (1.0, pointwise(680e6, 14.0, name="optimizer"))
+    step = Stage("step", (*transformer(4096, 1536, 72, 8), update), 1, 680_000_000, 2.72e9)
+    trained = Pipeline("by hand", (step,), 8, trained=True)
+    alone, shared = (stage_times(trained, hardware(), s)[0] for s in (ONE, Spread(dp=8)))
+    (update_s,) = (stage_times(Pipeline("u", (Stage("u", (update,)),)), hardware())[0].of("pointwise"),)
+    assert shared.of("pointwise") >= update_s
+    assert alone.of("pointwise") > shared.of("pointwise")
+
+
+def test_weights_that_wait_on_the_host_are_copied() -> None:
+    link = hardware(host_bytes_per_s=64e9)
+    kept, moved, each = (
+        stage_times(diffusion(), link, offload=way)[1] for way in ("none", "model", "sequential")
+    )
+    assert "offload" not in kept.parts
+    assert each.of("offload") == pytest.approx(20 * moved.of("offload"))
+    sizes = [account(diffusion(), offload=way).total for way in ("none", "model", "sequential")]  # type: ignore[arg-type]
+    assert sizes[0] > sizes[1] > sizes[2] > 0
+
+
+def test_memory_of_shared_weights() -> None:
+    alone, sharded = (account(diffusion(), s) for s in (ONE, Spread(ulysses=4, fsdp=1)))
+    assert alone.weights == pytest.approx(1.63e9)
+    assert sharded.weights == pytest.approx(0.27e9 + 1.36e9 / 4)
+    assert account(diffusion(), aside=("text",)).weights == pytest.approx(1.46e9)
+
+
+def test_fp32_convolutions_take_tf32_units_where_the_software_does() -> None:
+    conv = convolution(32, 256, 256, 56 * 56, 56 * 56, 9)
+    wide = replace(conv, compute="fp32", weight="fp32")
+    one = Pipeline("x", (Stage("x", ((1.0, wide),)),))
+    plain, faster = (
+        stage_times(one, hardware("a100-sxm4-80gb", tf32_conv=t))[0].of("conv") for t in (False, True)
+    )
+    assert faster < 0.5 * plain
+
+
+@pytest.mark.parametrize(
+    "name", [HOPPER, "mi300x", "m2-ultra", "gaudi2", "tpu-v5e", "trainium1", "xeon-8480plus"]
+)
+def test_convolutions_on_every_family(name: str) -> None:
+    """More channels are never faster, nothing beats the peak, and depthwise filters do not pay for empty tiles."""
+    link = hardware(name)
+    peak = float(np.asarray(link.device.matrix["bf16"]))
+
+    def time(channels: float, groups: float = 1.0) -> float:
+        op = convolution(16, channels, channels, 56 * 56, 56 * 56, 9, groups=groups)
+        found = stage_times(Pipeline("x", (Stage("x", ((1.0, op),)),)), link)[0].of("conv")
+        assert found >= float(op.flops) / peak
+        return found
+
+    dense = [time(c) for c in (64.0, 128.0, 256.0, 512.0)]
+    assert dense == sorted(dense)
+    assert time(512.0, groups=512.0) < dense[-1]

@@ -1,0 +1,611 @@
+"""Networks other than language models: counts as published, sizes by hand, settings and their errors."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from chipwise.catalog.configs import find_config
+from chipwise.errors import ChipwiseError, UnknownNameError, UsageError
+from chipwise.workload.load import load_model
+from chipwise.workload.media import from_macs, from_parts, names, pipeline
+from chipwise.workload.media.assemble import TASKS
+from chipwise.workload.media.facts import build, entries, part
+from chipwise.workload.media.layers import Block, Layers, get_precision, join, shrunk, trained
+from chipwise.workload.media.tower import picture
+from chipwise.workload.media.unet import UNet
+from chipwise.workload.media.vae import ImageVAE, WanVAE
+from chipwise.workload.pipeline import Pipeline, Stage
+
+LAYERS = Layers()
+M = 1e6
+
+# Millions of parameters. Models: num_parameters of the published checkpoint (model cards, or the sum of its tensors).
+PARAMETERS = {
+    "bert-base": 109.482,
+    "bert-large": 335.142,
+    "roberta-base": 124.646,
+    "distilbert-base": 66.363,
+    "mpnet-base": 109.486,
+    "minilm-l6": 22.713,
+    "albert-base-v2": 11.684,
+    "modernbert-base": 149.015,
+    "modernbert-large": 394.78,
+    "bge-m3": 567.755,
+    "bart-large": 406.29,
+    "t5-3b": 2851.6,
+    "clip-vit-base-patch32": 151.277,
+    "clip-vit-large-patch14": 427.617,
+    "detr-resnet-50": 41.5,
+    "segformer-b0-ade-512": 3.75,
+    "sam_vit_b": 93.736,
+    "sam_vit_h": 641.09,
+    "yolov8n": 3.157,
+    "yolov8m": 25.903,
+    "yolov8x": 68.230,
+    "faster_rcnn_R_50_FPN": 41.7,
+    "mask_rcnn_R_50_FPN": 44.4,
+    "retinanet_R_50_FPN": 37.97,
+    "retinanet": 37.0,
+    "3d-unet": 31.2,
+    "whisper-tiny": 37.76,
+    "whisper-base": 72.594,
+    "whisper-small": 241.735,
+    "whisper-medium": 763.858,
+    "whisper-large-v2": 1543.305,
+    "whisper-large-v3": 1543.49,
+    "whisper-large-v3-turbo": 808.88,
+    "distil-whisper-large-v2": 756.22,
+    "wav2vec2-base": 94.4,
+    "parakeet-tdt-0.6b": 618.0,
+    "parakeet-ctc-1.1b": 1062.0,
+    "jasper-10x5dr": 333.0,
+}
+
+# Millions of parameters of networks, as their publications or the sums of their checkpoints' tensors say.
+PARTS = {
+    "clip-l": 123.060,
+    "clip-g": 694.660,
+    "t5-xxl": 4762.31,
+    "umt5-xxl": 5680.91,
+    "sd15-unet": 859.521,
+    "sd21-unet": 865.911,
+    "sdxl-unet": 2567.464,
+    "sd15-controlnet": 361.279,
+    "flux-dev-dit": 11901.408,
+    "sd3-medium-mmdit": 2028.328,
+    "sd3.5-large-mmdit": 8056.627,
+    "sd3.5-medium-mmdit": 2243.17,
+    "qwen-image-dit": 20430.4,
+    "hunyuanvideo-dit": 12821.01,
+    "wan-1.3b-dit": 1418.997,
+    "wan-14b-dit": 14288.491,
+    "wan-14b-i2v-dit": 16394.9,
+    "wan2.2-5b-dit": 4999.787,
+    "pixart-xl-dit": 611.35,
+    "ltx-2b-dit": 1923.385,
+    "cogvideox-2b-dit": 1693.8,
+    "cogvideox-5b-dit": 5570.28,
+    "mochi-dit": 10030.0,
+    "sana-1.6b-dit": 1604.46,
+}
+
+# Millions of parameters with an encoder and a decoder.
+AUTOENCODERS = {
+    "sd-vae": 83.654,
+    "flux-vae": 83.820,
+    "wan-vae": 126.892,
+    "wan2.2-vae": 704.69,
+    "hunyuanvideo-vae": 246.5,
+    "cogvideox-vae": 215.58,
+    "ltx-vae": 419.2,
+    "dc-ae": 312.25,
+}
+
+# Millions of parameters and 10^9 multiply-adds (huggingface/pytorch-image-models, results/benchmark-infer-amp-*.csv).
+TIMM = {
+    "resnet18": (11.69, 1.82),
+    "resnet34": (21.8, 3.67),
+    "resnet50": (25.56, 4.11),
+    "resnet101": (44.55, 7.83),
+    "resnet152": (60.19, 11.56),
+    "resnext50_32x4d": (25.03, 4.26),
+    "efficientnet_b0": (5.29, 0.4),
+    "efficientnet_b4": (19.34, 3.13),
+    "tf_efficientnetv2_s": (21.46, 5.35),
+    "tf_efficientnetv2_m": (54.14, 15.85),
+    "mobilenetv2_100": (3.5, 0.31),
+    "mobilenetv3_large_100": (5.48, 0.23),
+    "convnext_tiny": (28.59, 4.47),
+    "convnext_base": (88.59, 15.38),
+    "convnext_large": (197.77, 34.4),
+    "convnext_xlarge": (350.2, 60.98),
+    "convnextv2_base": (88.72, 15.38),
+    "vgg11": (132.86, 7.61),
+    "vgg16": (138.36, 15.47),
+    "vgg19": (143.67, 19.63),
+    "densenet121": (7.98, 2.87),
+    "regnety_032": (19.44, 3.2),
+    "regnety_160": (83.59, 15.96),
+    "vit_tiny_patch16_224": (5.72, 1.26),
+    "vit_small_patch16_224": (22.05, 4.61),
+    "vit_base_patch16_224": (86.57, 17.58),
+    "vit_base_patch16_384": (86.86, 55.54),
+    "vit_base_patch32_224": (88.22, 4.41),
+    "vit_large_patch16_224": (304.33, 61.6),
+    "vit_huge_patch14_224": (632.05, 167.4),
+    "vit_large_patch14_clip_224": (304.2, 81.08),
+    "vit_base_patch14_dinov2": (86.58, 151.71),
+    "vit_large_patch14_dinov2": (304.37, 507.15),
+    "vit_giant_patch14_dinov2": (1136.48, 1784.2),
+    "vit_base_patch16_siglip_224": (92.88, 17.73),
+    "vit_so400m_patch14_siglip_384": (428.23, 335.4),
+    "beit_base_patch16_224": (86.53, 17.58),
+    "beitv2_large_patch16_224": (304.43, 61.6),
+    "swin_tiny_patch4_window7_224": (28.29, 4.51),
+    "swin_base_patch4_window7_224": (87.77, 15.47),
+    "swin_large_patch4_window12_384": (196.74, 104.08),
+    "swinv2_base_window8_256": (87.92, 20.37),
+    "swinv2_base_window16_256": (87.92, 22.02),
+}
+
+
+def macs(made: Pipeline) -> float:
+    """Multiply-adds as fvcore counts them: products, and two for each value that a batch norm scales."""
+    ops = [(n, op) for stage in made.stages for n, op in stage.ops]
+    products = sum(n * op.flops / 2 for n, op in ops if op.kind in ("gemm", "conv", "attention"))
+    return float(products + sum(2 * n * op.dims["elements"] for n, op in ops if op.name == "batch_norm"))
+
+
+def stages(made: Pipeline) -> dict[str, Stage]:
+    return {stage.name: stage for stage in made.stages}
+
+
+@pytest.mark.parametrize(("name", "millions"), PARAMETERS.items())
+def test_parameters_of_models(name: str, millions: float) -> None:
+    assert pipeline(name).parameters / M == pytest.approx(millions, rel=0.005)
+
+
+@pytest.mark.parametrize(("name", "millions"), PARTS.items())
+def test_parameters_of_parts(name: str, millions: float) -> None:
+    net = part(name)
+    if name.startswith(("clip", "t5", "umt5")):
+        block = net.block(LAYERS, 77)
+    elif hasattr(net, "unet") or isinstance(net, UNet):
+        block = net.block(LAYERS, (64, 64), 77)
+    else:
+        block = net.block(LAYERS, (3, 32, 32), 77)
+    assert block.parameters / M == pytest.approx(millions, rel=0.0005)
+
+
+@pytest.mark.parametrize(("name", "millions"), AUTOENCODERS.items())
+def test_parameters_of_autoencoders(name: str, millions: float) -> None:
+    net = part(name)
+    small, large = ((3, 8, 8), (9, 128, 128)) if hasattr(net, "temporal") else ((8, 8), (128, 128))
+    both = net.decode(LAYERS, small) + net.encode(LAYERS, large)
+    assert both.parameters / M == pytest.approx(millions, rel=0.002)
+
+
+@pytest.mark.parametrize(("name", "published"), TIMM.items())
+def test_classifiers_as_timm_counts_them(name: str, published: tuple[float, float]) -> None:
+    made = pipeline(name)
+    assert made.parameters / M == pytest.approx(published[0], rel=0.002)
+    assert macs(made) / 1e9 == pytest.approx(published[1], rel=0.03)
+
+
+def test_a_matrix_and_a_convolution_by_hand() -> None:
+    linear = Layers(3).linear(5, 7, 11)
+    assert linear.ops[0][1].flops == 2 * 3 * 5 * 7 * 11
+    assert linear.parameters == 7 * 11 + 11
+    assert linear.weight_bytes == 2 * linear.parameters
+    assert linear.peak == 2 * 3 * 5 * (7 + 11)
+    assert linear.kept == 2 * 3 * 5 * 7
+    conv = Layers(2).conv((9, 8), 4, 6, 3, 2, 2)
+    assert shrunk((9, 8), 2) == (5, 4)
+    assert conv.ops[0][1].flops == 2 * 2 * (5 * 4) * 6 * 9 * (4 // 2)
+    assert conv.parameters == 9 * 2 * 6 + 6
+
+
+def test_blocks_add_up() -> None:
+    one = LAYERS.linear(4, 8, 8)
+    three = 3 * one
+    assert three.parameters == 3 * one.parameters
+    assert three.stage("x").flops == 3 * one.stage("x").flops
+    assert three.peak == one.peak
+    assert one.again(3).parameters == one.parameters
+    assert one.beside(100).peak == one.peak + 100
+    assert Block().beside(100).peak == 0
+    both = join(one, one)
+    assert both.stage("x").ops == ((2.0, one.ops[0][1]),)
+
+
+def test_activations_of_a_vit_by_hand() -> None:
+    """The most is alive at the activation: its input and output of 3,072 values, and the residual of 768."""
+    (stage,) = pipeline("vit_base_patch16_224", batch=4).stages
+    assert stage.activation_bytes == 4 * 197 * (2 * 3072 + 768) * 2
+
+
+def test_activations_of_a_decoder_by_hand() -> None:
+    """At 1,024 pixels, 256 channels are convolved to 128 beside the block's input; both sides have a copy."""
+    decode = ImageVAE().decode(LAYERS, (128, 128))
+    assert decode.peak == 1024**2 * 2 * (2 * (256 + 128) + 256)
+    # measured: sayakpaul/diffusers-torchao, FLUX.1-dev, bf16, 1,024 pixels: 39.49 GiB at a batch of 4
+    made = pipeline("flux-dev", batch=4)
+    most = made.weight_bytes + max(stage.activation_bytes for stage in made.stages)
+    assert most == pytest.approx(39.49 * 2**30, rel=0.02)
+
+
+def test_a_step_has_two_passes_with_guidance() -> None:
+    plain, guided = pipeline("sdxl", guidance=1.0), pipeline("sdxl", guidance=5.0)
+    assert stages(guided)["denoiser"].flops == pytest.approx(2 * stages(plain)["denoiser"].flops)
+    assert stages(guided)["denoiser"].calls == 50
+    assert stages(guided)["vae_decode"].flops == stages(plain)["vae_decode"].flops
+    distilled = pipeline("flux-dev", guidance=7.0)
+    assert distilled.flops == pipeline("flux-dev", guidance=1.0).flops
+    assert distilled.settings["passes"] == 1
+
+
+def test_passes_of_wan_are_calls_of_their_own() -> None:
+    made = stages(pipeline("wan2.1-t2v-14b", steps=20))
+    assert made["denoiser"].calls == 40
+    alone = stages(pipeline("wan2.1-t2v-14b", steps=20, guidance=1.0))
+    assert alone["denoiser"].flops == made["denoiser"].flops
+
+
+def test_two_experts_share_the_steps() -> None:
+    made = stages(pipeline("wan2.2-t2v-a14b", steps=20, guidance=1.0))
+    high, low = made["denoiser:high_noise"], made["denoiser:low_noise"]
+    # noise 12 u / (1 + 11 u) falls below 0.875 at u = 0.368: 63 % of 20 steps
+    assert (high.calls, low.calls) == (13, 7)
+    assert high.parameters == low.parameters == 14_288_491_584
+
+
+def test_tokens_of_a_video() -> None:
+    """832 x 480 x 81: 52 x 30 patches in 21 latent frames, which all see each other."""
+    made = stages(pipeline("wan2.1-t2v-1.3b", guidance=1.0))
+    seen = [op.dims for _, op in made["denoiser"].ops if op.kind == "attention"]
+    assert {(d["q"], d["kv"]) for d in seen} == {(21 * 30 * 52, 21 * 30 * 52), (21 * 30 * 52, 512)}
+
+
+def test_a_chunk_sets_the_memory_of_a_clip() -> None:
+    long, short = (part("wan-vae").decode(LAYERS, (n, 30, 52)) for n in (21, 2))
+    assert isinstance(part("wan-vae"), WanVAE)
+    assert long.peak == short.peak
+    assert long.stage("x").flops > 10 * short.stage("x").flops
+
+
+def test_tiles_cost_what_they_overlap() -> None:
+    vae = part("hunyuanvideo-vae")
+    tile = vae.decode(LAYERS, (16, 32, 32))
+    wide = vae.decode(LAYERS, (16, 32, 96))  # a tile every 24 positions
+    assert wide.stage("x").flops == pytest.approx(4 * tile.stage("x").flops)
+    assert wide.peak == tile.peak
+
+
+def test_words_of_whisper() -> None:
+    made = stages(pipeline("whisper-large-v3", audio_s=60, tokens=200))
+    assert made["encoder"].calls == 2
+    assert made["decoder"].calls == 200
+    crossed = [op.dims for _, op in made["decoder"].ops if op.kind == "attention" and op.dims["kv"] == 1500]
+    assert len(crossed) == 1
+    assert made["decoder"].weight_bytes > made["encoder"].weight_bytes  # the table of words is in it
+    (step,) = pipeline("whisper-large-v3 decoder").stages
+    assert step.calls == 1
+    beams = stages(pipeline("whisper-large-v3", audio_s=60, tokens=200, beams=5))
+    assert beams["decoder"].flops == pytest.approx(5 * made["decoder"].flops)
+
+
+def test_tables_of_a_recommender() -> None:
+    made = stages(pipeline("dlrm-v2", batch=1000))
+    tables = made["embeddings"]
+    assert tables.weight_bytes == pytest.approx(104.5e9, rel=0.01)  # "about 100 GB", mlcommons/inference
+    assert tables.ops[0][1].weight_bytes == 1000 * 214 * 128 * 4
+    bottom = 13 * 512 + 512 + 512 * 256 + 256 + 256 * 128 + 128
+    top = 3456 * 1024 + 1024 + 1024 * 1024 + 1024 + 1024 * 512 + 512 + 512 * 256 + 256 + 256 + 1
+    assert made["dense"].parameters == bottom + 3 * (2 * 3456 * 512 + 3456) + top
+
+
+def test_plain_attention_multiplies_the_same_and_holds_its_scores() -> None:
+    fused, plain = pipeline("bert-base"), pipeline("bert-base", attention="plain")
+    assert macs(plain) == pytest.approx(macs(fused))
+    assert plain.stages[0].activation_bytes >= 2 * 12 * 512 * 512 * 2
+    moved = [sum(n * op.bytes for n, op in made.stages[0].ops) for made in (fused, plain)]
+    assert moved[1] > 1.2 * moved[0]
+
+
+def test_quantised_weights_are_those_of_the_denoiser() -> None:
+    full, less = stages(pipeline("flux-dev")), stages(pipeline("flux-dev", precision="fp8"))
+    assert less["denoiser"].weight_bytes == pytest.approx(full["denoiser"].weight_bytes / 2, rel=0.001)
+    assert less["text_encoder:t5-xxl"].weight_bytes == full["text_encoder:t5-xxl"].weight_bytes
+    assert {op.compute for _, op in less["denoiser"].ops if op.kind == "gemm"} == {"fp8"}
+    only = stages(pipeline("flux-dev", precision="fp8-weight-only"))["denoiser"]
+    assert {op.compute for _, op in only.ops if op.kind == "gemm"} == {"bf16"}
+    assert get_precision("amp-fp16").stored.bits == 32
+
+
+def test_a_decoder_that_needs_it_runs_in_fp32() -> None:
+    half = stages(pipeline("sdxl", precision="fp16"))
+    assert {op.compute for _, op in half["vae_decode"].ops if op.kind == "conv"} == {"fp32"}
+    assert {op.compute for _, op in half["denoiser"].ops if op.kind == "conv"} == {"fp16"}
+    kept = stages(pipeline("sdxl", precision="fp16", vae_precision="fp16"))
+    assert {op.compute for _, op in kept["vae_decode"].ops if op.kind == "conv"} == {"fp16"}
+
+
+def test_a_training_step() -> None:
+    plain, step = pipeline("bert-base"), pipeline("bert-base", trained=True)
+    forward = {op.kind: 0.0 for _, op in plain.stages[0].ops}
+    whole = dict(forward)
+    for n, op in plain.stages[0].ops:
+        forward[op.kind] += n * op.flops
+    for n, op in step.stages[0].ops:
+        whole[op.kind] += n * op.flops
+    assert whole["gemm"] == pytest.approx(3 * forward["gemm"])
+    assert whole["attention"] == pytest.approx(3.5 * forward["attention"])
+    # gradients as the weights are stored, two states in fp32
+    assert step.settings["state_bytes"] == pytest.approx((2 + 8) * step.parameters)
+    sgd = pipeline("bert-base", trained=True, optimizer="sgd")
+    assert sgd.settings["state_bytes"] == pytest.approx((2 + 4) * step.parameters)
+    # a layer keeps its residual twice, q, k, v, their sum, and three times its inner tensor
+    kept = 12 * 512 * (2 * 768 + 768 * 4 + 2 * 768 + 2 * 3072) * 2
+    assert step.stages[0].activation_bytes == pytest.approx(kept, rel=0.1)
+
+
+def test_layers_that_are_computed_again_keep_their_input() -> None:
+    plain, again = (pipeline("bert-base", trained=True, recompute=r) for r in ("none", "full"))
+    assert again.flops == pytest.approx(plain.flops * 4 / 3, rel=0.02)
+    # eleven of twelve layers keep 512 x 768 values and not what is inside: four of 768, two of 3,072, and two norms'
+    inside = (2 * 768 + 768 * 4 + 2 * 3072 - 768) * 512 * 2
+    spared = plain.stages[0].activation_bytes - again.stages[0].activation_bytes
+    assert spared == pytest.approx(11 * inside, rel=0.15)
+    with pytest.raises(UsageError, match="none or full"):
+        pipeline("bert-base", trained=True, recompute="some")
+
+
+def test_what_is_frozen_has_no_backward_pass() -> None:
+    block = LAYERS.linear(4, 8, 8)
+    assert len(trained(block, "none")[0].ops) == 3
+    assert len(trained(block.frozen(), "none")[0].ops) == 1
+
+
+def test_only_totals_are_known() -> None:
+    made = from_macs("x", 25.56, 4.11, macts_m=11.11, batch=2)
+    assert made.parameters == 25_560_000
+    assert macs(made) == pytest.approx(2 * 4.11e9, rel=0.03)
+    (stage,) = made.stages
+    products = [(n, op) for n, op in stage.ops if op.kind == "conv"]
+    written = sum(n * op.dims["m"] * op.dims["n"] for n, op in products)
+    assert written == pytest.approx(2 * 11.11e6, rel=0.01)
+    assert sum(n * op.weight_bytes for n, op in products) == pytest.approx(2 * 25.56e6, rel=0.01)
+    with pytest.raises(UsageError, match="positive"):
+        from_macs("x", 0, 4.11)
+    with pytest.raises(UsageError, match="style"):
+        from_macs("x", 1, 4.11, style="cone")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("name", names())
+def test_every_model_is_built(name: str) -> None:
+    made, double = pipeline(name), pipeline(name, batch=2)
+    assert made.stages
+    assert made.parameters > 0
+    assert made.settings.get("steps", 1) >= 1
+    assert double.flops == pytest.approx(2 * made.flops, rel=0.01)
+    for stage in made.stages:
+        assert stage.weight_bytes > 0 or stage.name == "prompt"
+        assert stage.activation_bytes > 0
+        assert all(op.flops >= 0 and op.bytes > 0 and n > 0 for n, op in stage.ops)
+    step = pipeline(name, trained=True)
+    assert step.trained
+    assert step.flops > 0
+
+
+def test_a_nickname_means_one_model() -> None:
+    def plain(text: str) -> str:
+        return "".join(c for c in text.lower() if c.isalnum())
+
+    owner: dict[str, str] = {}
+    for entry in entries().values():
+        for name in (entry.name, *entry.names):
+            assert owner.setdefault(plain(name), entry.name) == entry.name
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("FLUX.1-dev", "flux-dev"),
+        ("black-forest-labs/FLUX.1-dev", "flux-dev"),
+        ("stable-diffusion-xl", "sdxl"),
+        ("wan-2.2-t2v-a14b", "wan2.2-t2v-a14b"),
+        ("resnet", "resnet50"),
+        ("bert-99.9", "bert-large"),
+        ("dlrm-v2-99", "dlrm-v2"),
+        ("whisper-tiny encoder", "whisper-tiny"),
+        ("SDXL VAE decoder", "sdxl"),
+    ],
+)
+def test_names(name: str, meant: str) -> None:
+    assert pipeline(name).name == meant
+
+
+@pytest.mark.parametrize(
+    ("name", "asked", "says"),
+    [
+        ("flux-dev", {"resolution": 1001}, "multiples of 16.*1008x1008"),
+        ("sdxl", {"resolution": "1280y720"}, "cannot be read.*1280x720"),
+        ("sdxl", {"resolution": (1, 2, 3)}, "cannot be used"),
+        ("sdxl", {"frames": 16}, "makes images"),
+        ("wan2.1", {"frames": 80}, "frames=81"),
+        ("sdxl", {"step": 16}, "no setting 'step'.*steps"),
+        ("bert-base", {"steps": 5}, "no setting 'steps'"),
+        ("sdxl", {"steps": 2.5}, "whole number"),
+        ("sdxl", {"steps": True}, "cannot be used"),
+        ("sdxl", {"steps": -1}, "at least 1"),
+        ("sdxl", {"guidance": float("nan")}, "cannot be used"),
+        ("sdxl", {"steps": {}}, "cannot be read"),
+        ("sdxl", {"part": "decoder"}, "no part 'decoder'.*vae_decode"),
+        ("whisper", {"part": "denoiser"}, "no part 'denoiser'.*encoder"),
+        ("bert-base", {"attention": "flash"}, "fused or plain"),
+        ("bert-base", {"targets": 5}, "no decoder"),
+        ("bert-base", {"trained": True, "optimizer": "lion"}, "adamw"),
+        ("bert-base", {"head": "tail"}, "no head"),
+        ("sdxl", {"batch": 0}, "at least 1"),
+        ("vit", {"resolution": 15}, "smaller than a patch"),
+        ("sam", {"resolution": 1000}, "multiples of 16.*992x992"),
+    ],
+)
+def test_errors_say_what_works(name: str, asked: dict[str, object], says: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        pipeline(name, **asked)  # type: ignore[arg-type]
+    assert re.search(says, str(caught.value)), str(caught.value)
+
+
+def test_unknown_names() -> None:
+    with pytest.raises(UnknownNameError, match="flux"):
+        pipeline("flax-dev")
+    with pytest.raises(UnknownNameError, match="fp8"):
+        pipeline("sdxl", precision="fp7")
+
+
+def test_facts_are_read_strictly() -> None:
+    row = {"depths": [2, 2, 2, 2]}
+    resnet = type(part("resnet50-net"))
+    assert build(resnet, row, "x").depths == (2, 2, 2, 2)
+    for bad, says in (
+        ({}, "depths is missing"),
+        ({**row, "depth": 3}, "unknown key 'depth'"),
+        ({"depths": [2, "2"]}, "cannot be read"),
+        ({"depths": [2, -2]}, "cannot be read"),
+        ({**row, "bottleneck": 1}, "cannot be read"),
+    ):
+        with pytest.raises(UsageError, match=says):
+            build(resnet, bad, "x")
+    with pytest.raises(UnknownNameError):
+        part("no such part")
+    for entry in entries().values():
+        assert entry.source
+        build(TASKS[entry.task], entry.values, entry.name)
+
+
+SDXL = {
+    "unet": {
+        "_class_name": "UNet2DConditionModel",
+        "addition_embed_type": "text_time",
+        "attention_head_dim": [5, 10, 20],
+        "block_out_channels": [320, 640, 1280],
+        "cross_attention_dim": 2048,
+        "down_block_types": ["DownBlock2D", "CrossAttnDownBlock2D", "CrossAttnDownBlock2D"],
+        "in_channels": 4,
+        "layers_per_block": 2,
+        "out_channels": 4,
+        "projection_class_embeddings_input_dim": 2816,
+        "sample_size": 128,
+        "transformer_layers_per_block": [1, 2, 10],
+    },
+    "vae": {
+        "_class_name": "AutoencoderKL",
+        "block_out_channels": [128, 256, 512, 512],
+        "latent_channels": 4,
+        "layers_per_block": 2,
+    },
+    "text_encoder": {
+        "model_type": "clip_text_model",
+        "hidden_size": 768,
+        "intermediate_size": 3072,
+        "num_attention_heads": 12,
+        "num_hidden_layers": 12,
+        "projection_dim": 768,
+    },
+    "scheduler": {"_class_name": "EulerDiscreteScheduler"},
+}
+
+
+def test_a_folder_is_the_model_it_holds() -> None:
+    folder, built = from_parts(SDXL, guidance=5.0), pipeline("sdxl")
+    ours, theirs = stages(folder), stages(built)
+    assert ours["denoiser"].ops == theirs["denoiser"].ops
+    assert ours["vae_decode"].ops == theirs["vae_decode"].ops
+    assert ours["denoiser"].parameters == theirs["denoiser"].parameters
+    assert folder.settings["width"] == 1024
+    assert "steps 50" in folder.assumptions
+    assert not any("guidance" in line for line in folder.assumptions)
+
+
+def test_folders_that_cannot_be_read() -> None:
+    with pytest.raises(UsageError, match="no denoiser"):
+        from_parts({"vae": SDXL["vae"]})
+    with pytest.raises(UsageError, match="no autoencoder"):
+        from_parts({"unet": SDXL["unet"]})
+    with pytest.raises(UnknownNameError, match="UNet"):
+        from_parts({**SDXL, "unet": {"_class_name": "UNet2DConditionModul"}})
+    with pytest.raises(UsageError, match="in_channels"):
+        from_parts({**SDXL, "unet": {**SDXL["unet"], "in_channels": "4"}})
+    with pytest.raises(UsageError, match="down_block_types"):
+        from_parts({**SDXL, "unet": {**SDXL["unet"], "down_block_types": ["KDownBlock2D"] * 3}})
+    with pytest.raises(UsageError, match="not built"):
+        from_parts({**SDXL, "unet": {**SDXL["unet"], "class_embed_type": "timestep"}})
+    with pytest.raises(UsageError, match="no setting 'step'"):
+        from_parts(SDXL, step=3)
+
+
+@pytest.mark.parametrize(
+    ("name", "millions", "tokens"),
+    [
+        ("Qwen2.5-VL-7B-Instruct", 676.55, 37 * 37),  # 28 pixels a token
+        ("google/gemma-3-27b-it", 423.06, 256),
+        ("Qwen3-VL-8B-Instruct", 576.39, 32 * 32),
+    ],
+)
+def test_a_picture_becomes_tokens(name: str, millions: float, tokens: int) -> None:
+    (tower,) = load_model(find_config(name)).towers
+    stage, found = picture(tower, 1024, 1024)
+    assert found == tokens
+    assert stage.parameters / M == pytest.approx(millions, rel=0.0005)
+    with pytest.raises(UsageError, match="pixels"):
+        picture(tower, 0, 1024)
+
+
+def test_most_layers_of_a_tower_see_a_window() -> None:
+    """Qwen2.5-VL: 28 layers see 8 x 8 patches, 4 see all 74 x 74."""
+    (tower,) = load_model(find_config("Qwen2.5-VL-7B-Instruct")).towers
+    stage, _ = picture(tower, 1036, 1036)
+    seen = {op.dims["kv"]: n for n, op in stage.ops if op.kind == "attention"}
+    assert seen == {64: 28, 74 * 74: 4}
+
+
+def test_a_shape_is_asked_at_every_point() -> None:
+    made = stages(pipeline("hunyuan3d-2", grid=255))
+    assert made["volume"].calls == 256**3 / 8000
+    assert made["denoiser"].parameters / M == pytest.approx(1100, rel=0.02)  # 1.1 B, Hunyuan3D-2 README
+    assert pipeline("hunyuan3d-2").flops > pipeline("hunyuan3d-2", grid=255).flops
+
+
+def test_more_text_costs_its_encoder_more() -> None:
+    short, long = (stages(pipeline("flux-dev", text_tokens=n)) for n in (256, 512))
+    assert short["text_encoder:t5-xxl"].flops < 0.51 * long["text_encoder:t5-xxl"].flops
+    assert short["text_encoder:clip-l"] == long["text_encoder:clip-l"]
+    assert short["denoiser"].flops < long["denoiser"].flops
+
+
+def test_pixels_beyond_the_last_patch_are_not_seen() -> None:
+    assert pipeline("siglip", resolution=384).flops == pipeline("siglip", resolution=378).flops
+
+
+ODD = [None, "x", -1, 0, 2, 10**7, 10**9, 2.5, True, [], [1], [0, 1], ["a"], [[1]], [10**7] * 4, {}]
+
+
+@given(st.data())
+@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+def test_any_configuration_gives_a_pipeline_or_one_line(data: st.DataObject) -> None:
+    part_name = data.draw(st.sampled_from(["unet", "vae", "text_encoder"]))
+    key = data.draw(st.sampled_from(sorted(SDXL[part_name])))
+    changed = {**SDXL, part_name: {**SDXL[part_name], key: data.draw(st.sampled_from(ODD))}}
+    said = ""
+    try:
+        found = from_parts(changed).flops
+    except ChipwiseError as error:
+        found, said = 0.0, str(error)
+    assert found >= 0
+    assert "\n" not in said
+    assert len(said) < 600
