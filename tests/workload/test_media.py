@@ -609,3 +609,13 @@ def test_any_configuration_gives_a_pipeline_or_one_line(data: st.DataObject) -> 
     assert found >= 0
     assert "\n" not in said
     assert len(said) < 600
+
+
+@pytest.mark.parametrize(
+    ("name", "billions"), [("flux.2-dev", 32), ("flux.2-klein-4b", 4), ("flux.2-klein-9b", 9)]
+)
+def test_denoisers_of_flux_2(name: str, billions: float) -> None:
+    """Sizes as their READMEs say, rounded to 10^9; one pass a step."""
+    made = stages(pipeline(name))
+    assert made["denoiser"].parameters / 1e9 == pytest.approx(billions, rel=0.04)
+    assert made["denoiser"].flops == stages(pipeline(name, guidance=1.0))["denoiser"].flops

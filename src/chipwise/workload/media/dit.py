@@ -17,6 +17,7 @@ __all__ = [
     "JointTransformer",
     "MochiTransformer",
     "SanaTransformer",
+    "SharedTransformer",
 ]
 
 
@@ -146,6 +147,70 @@ class JointTransformer:
         )
         time = _embedder(layers, 256, d) + _embedder(layers, self.text_width, d)
         return join(time, layers.linear(text, self.text_width, d), self.refiner * each)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SharedTransformer:
+    """FLUX.2: double and single blocks whose modulation is made once for all of them, no offsets, gated feed-forwards.
+
+    `ratio`: inner width of a feed-forward over the width; `inputs`: values of a token, of 2 x 2 latent positions.
+    """
+
+    heads: int
+    head_dim: int
+    double: int
+    single: int
+    inputs: int = 128
+    text_width: int
+    guidance: bool = True
+    ratio: int = 3
+
+    @property
+    def multiple(self) -> int:
+        """The latent's height and width must be multiples of this."""
+        return 2
+
+    def block(self, layers: Layers, grid: Grid, text: int) -> Block:
+        """One pass over a latent of `grid` under `text` tokens."""
+        d, tokens = self.heads * self.head_dim, size_of(shrunk(grid, (1, 2, 2)))
+        times = 2 if self.guidance else 1
+        time = layers.linear(1, 256, d, False, "time") + layers.linear(1, d, d, False, "time")
+        return join(
+            layers.linear(tokens, self.inputs, d, False, "patch"),
+            layers.linear(text, self.text_width, d, False),
+            times * time,
+            layers.linear(1, d, 15 * d, False, "modulation"),
+            self.double * self._double(layers, tokens, text, d),
+            self.single * self._single(layers, tokens + text, d),
+            layers.linear(1, d, 2 * d, False, "modulation"),
+            _adaptive(layers, tokens, d),
+            layers.linear(tokens, d, self.inputs, False, "patch"),
+        )
+
+    def _heads_norm(self, layers: Layers, tokens: int, streams: int) -> Block:
+        norm = layers.norm(2 * tokens * self.heads, self.head_dim, "rms", affine=False)
+        return norm + layers.parameter(2 * streams * self.head_dim)
+
+    def _double(self, layers: Layers, image: int, text: int, d: int) -> Block:
+        both, streams = image + text, (image, text)
+        parts = [_adaptive(layers, n, d) + layers.linear(n, d, 3 * d, False, "qkv") for n in streams]
+        parts += [self._heads_norm(layers, both, 2), layers.attention(both, both, self.heads, self.head_dim)]
+        for n in streams:
+            parts += [layers.linear(n, d, d, False, "out"), _gated(layers, n, d), _adaptive(layers, n, d)]
+            parts += [layers.mlp(n, d, self.ratio * d, gated=True, bias=False), _gated(layers, n, d)]
+        return join(*parts).beside(layers.bytes(both, d))
+
+    def _single(self, layers: Layers, tokens: int, d: int) -> Block:
+        inner = self.ratio * d
+        return join(
+            _adaptive(layers, tokens, d),
+            layers.linear(tokens, d, 3 * d + 2 * inner, False, "qkv_mlp"),
+            self._heads_norm(layers, tokens, 1),
+            layers.attention(tokens, tokens, self.heads, self.head_dim),
+            layers.gate(tokens, inner, "swiglu"),
+            layers.linear(tokens, d + inner, d, False, "out"),
+            _gated(layers, tokens, d),
+        ).beside(layers.bytes(tokens, d))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -27,6 +27,7 @@ KINDS: Mapping[str, type] = {
     "unet": unet.UNet,
     "controlnet": unet.ControlNet,
     "joint": dit.JointTransformer,
+    "shared": dit.SharedTransformer,
     "cross": dit.CrossTransformer,
     "cog": dit.CogTransformer,
     "mochi": dit.MochiTransformer,

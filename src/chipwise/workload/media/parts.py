@@ -18,6 +18,7 @@ from chipwise.workload.media.dit import (
     JointTransformer,
     MochiTransformer,
     SanaTransformer,
+    SharedTransformer,
 )
 from chipwise.workload.media.text import T5, TextDecoder, TextEncoder
 from chipwise.workload.media.unet import ControlNet, UNet
@@ -142,6 +143,19 @@ def _flux(c: _Config) -> JointTransformer:
         text_width=c.whole("joint_attention_dim", 4096),
         pooled=c.whole("pooled_projection_dim", 768),
         guidance=c.given("guidance_embeds"),
+    )
+
+
+def _flux2(c: _Config) -> SharedTransformer:
+    return SharedTransformer(
+        heads=c.whole("num_attention_heads", 48),
+        head_dim=c.whole("attention_head_dim", 128),
+        double=c.whole("num_layers", 8),
+        single=c.whole("num_single_layers", 48),
+        inputs=c.whole("in_channels", 128),
+        text_width=c.whole("joint_attention_dim", 15360),
+        guidance=c.given("guidance_embeds", True),
+        ratio=int(c.real("mlp_ratio", 3.0)),
     )
 
 
@@ -473,6 +487,7 @@ READERS: Mapping[str, Callable[[_Config], Any]] = {
     "UNet2DConditionModel": _unet,
     "ControlNetModel": _controlnet,
     "FluxTransformer2DModel": _flux,
+    "Flux2Transformer2DModel": _flux2,
     "SD3Transformer2DModel": _sd3,
     "QwenImageTransformer2DModel": _qwen_image,
     "HunyuanVideoTransformer3DModel": _hunyuan_video,
@@ -484,6 +499,7 @@ READERS: Mapping[str, Callable[[_Config], Any]] = {
     "SanaTransformer2DModel": _sana,
     "HunyuanDiT2DModel": _hunyuan_dit,
     "AutoencoderKL": _image_vae,
+    "AutoencoderKLFlux2": _image_vae,
     "AutoencoderKLWan": _wan_vae,
     "AutoencoderKLQwenImage": _wan_vae,
     "AutoencoderKLHunyuanVideo": _hunyuan_vae,
@@ -498,7 +514,9 @@ READERS: Mapping[str, Callable[[_Config], Any]] = {
     "umt5": _t5,
     "llama": _decoder,
     "mistral": _decoder,
+    "mistral3": _decoder,
     "qwen2": _decoder,
+    "qwen3": _decoder,
     "qwen2_5_vl": _decoder,
     "gemma2": _decoder,
 }
@@ -507,6 +525,7 @@ READERS: Mapping[str, Callable[[_Config], Any]] = {
 USUAL: Mapping[str, tuple[int, float, int, int, tuple[int, int]]] = {
     "UNet2DConditionModel": (50, 7.5, 77, 1, (0, 0)),
     "FluxTransformer2DModel": (28, 3.5, 512, 1, (1024, 1024)),
+    "Flux2Transformer2DModel": (50, 4.0, 512, 1, (1024, 1024)),
     "SD3Transformer2DModel": (28, 7.0, 333, 1, (1024, 1024)),
     "QwenImageTransformer2DModel": (50, 4.0, 128, 1, (1328, 1328)),
     "PixArtTransformer2DModel": (20, 4.5, 120, 1, (0, 0)),
@@ -579,7 +598,7 @@ def from_parts(
         frames=frames,
         steps=steps,
         guidance=guidance,
-        distilled=isinstance(net, JointTransformer) and net.guidance,
+        distilled=isinstance(net, (JointTransformer, SharedTransformer)) and net.guidance,
         apart=config["_class_name"] in ("WanTransformer3DModel", "QwenImageTransformer2DModel"),
         experts=2 if "transformer_2" in read else 1,
         boundary=0.875,
