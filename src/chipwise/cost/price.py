@@ -2,7 +2,7 @@
 
 The type of the numbers says which family: `Efficiency` the roofline that every family has, `SimtParameters` the
 kernels of GPUs, `SystolicModel` matrix units of TPUs and their like, `CpuModel` sockets, `DataflowModel` a stage
-of a dataflow chip. Served models, the `kernel` verb, tables of measured kernels and their fits all ask here.
+of a dataflow chip, `Probed` a device that was timed where it stands, whatever it is. Served models, the `kernel` verb, tables of measured kernels and their fits all ask here.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from chipwise.cost.cpu import CpuModel, cpu_time
 from chipwise.cost.dataflow import DataflowModel, stage_time
 from chipwise.cost.device import Device
 from chipwise.cost.efficiency import Efficiency
+from chipwise.cost.probed import Probed, probed_time
 from chipwise.cost.roofline import time as roofline_time
 from chipwise.cost.run import AMONG, Run
 from chipwise.cost.simt.family import SimtParameters, narrowing, simt_time
@@ -22,7 +23,7 @@ from chipwise.workload.op import Op, pointwise
 
 __all__ = ["CostParameters", "narrow", "price"]
 
-CostParameters = Efficiency | SimtParameters | SystolicModel | CpuModel | DataflowModel
+CostParameters = Efficiency | SimtParameters | SystolicModel | CpuModel | DataflowModel | Probed
 
 
 def price(op: Op, device: Device, numbers: CostParameters, run: Run = AMONG) -> Cost:
@@ -42,6 +43,8 @@ def price(op: Op, device: Device, numbers: CostParameters, run: Run = AMONG) -> 
         return cpu_time(op, device, numbers.cores, numbers.numbers)
     if isinstance(numbers, DataflowModel):
         return stage_time(op, device, numbers)
+    if isinstance(numbers, Probed):
+        return probed_time(op, numbers)
     found = simt_time(op, device, numbers, run)
     return roofline_time(op, device, numbers.rest) if found is None else found
 

@@ -1,0 +1,66 @@
+"""measure: what this machine, a model on it, or an endpoint really does."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+from cyclopts import App, Parameter
+
+from chipwise.api import measuring as api
+from chipwise.cli.options import Output, split, whole
+from chipwise.report.measured import probe_view
+from chipwise.report.table import render
+from chipwise.units import parse_quantity
+
+__all__ = ["measure", "probe"]
+
+measure = App(
+    name="measure",
+    help="Time what runs here: operators of this machine (probe), a model (model), an endpoint (serve).",
+    help_format="plaintext",
+)
+
+
+@measure.command
+def probe(
+    *,
+    budget: Annotated[str, Parameter(help="how long it may take, as in 60s or 5min")] = "60s",
+    backend: Annotated[str, Parameter(help="torch, jax, or auto: the first that is installed")] = "auto",
+    device: Annotated[
+        str | None,
+        Parameter(help="as the framework calls it: cpu, cuda, cuda:1, mps, tpu; default: its first"),
+    ] = None,
+    threads: Annotated[
+        int | None, whole("threads of a CPU that share an operator; default: as many as the framework takes")
+    ] = None,
+    dtypes: Annotated[
+        str | None, Parameter(help="types to time, as in bf16,fp32; default: those that models run in here")
+    ] = None,
+    out: Annotated[str | None, Parameter(help="a file for all times, one line of JSON")] = None,
+    keep: Annotated[bool, Parameter(help="keep it in your store", negative="--no-keep")] = True,
+    output: Output = Output(),  # noqa: B008
+) -> None:
+    """Time products, attention, convolutions and copies on this machine, and say what it reaches."""
+    report = api.measure_probe(
+        backend,
+        budget_s=parse_quantity(budget, "s", "--budget"),
+        device=device,
+        threads=threads,
+        dtypes=split(dtypes) if dtypes else (),
+        out=out,
+        keep=keep,
+        say=_progress,
+    )
+    if sys.stderr.isatty():
+        print(file=sys.stderr)
+    render((probe_view(report),), report, output.format, sys.stdout)
+
+
+def _progress(done: int, tasks: int, left: float) -> None:
+    """How far it is: on a terminal one line that changes, elsewhere one for every tenth."""
+    text = f"{done} of {tasks} tasks, at most {max(left, 0.0):.0f} s more (Ctrl-C keeps what is done)"
+    if sys.stderr.isatty():
+        print(f"\r{text}  ", end="", file=sys.stderr, flush=True)
+    elif done % max(tasks // 10, 1) == 0:
+        print(text, file=sys.stderr)

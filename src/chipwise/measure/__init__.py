@@ -1,0 +1,1 @@
+"""Measuring the machine that one sits at."""
