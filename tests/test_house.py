@@ -222,6 +222,8 @@ STILL_NAMED: dict[str, str] = {
     "evidence/mlperf_rows.py": MLPERF,
     "api/train_chips.py": TRAINING,
     "api/train_input.py": TRAINING,
+    "measure/backend.py": "frameworks that measure, by the names of their packages",
+    "measure/jax_backend.py": "frameworks that measure, by the names of their packages",
     "calibrate/training_rates.py": "priors of a fit, by the labels that it has",
 }
 

@@ -27,7 +27,8 @@ class Terms:
 
     `precision` replaces that of the checkpoint, `kv` that of its cache; `policy` replaces figures of the runtime,
     `changes` those of the chips; `tactics` is how the software is run, `pricing` how chips are paid on the day `today`,
-    `parameters` are fitted numbers in place of those shipped.
+    `parameters` are fitted numbers in place of those shipped. `own`: what the user measured moves what is predicted for
+    the same deployments.
     """
 
     precision: str | None = None
@@ -39,6 +40,7 @@ class Terms:
     pricing: Pricing = field(default_factory=Pricing)
     today: date | None = None
     parameters: Parameters | None = None
+    own: bool = False
 
     def context(
         self, model: str, workload: Workload, *, owned: bool = False, longer: bool = False
@@ -61,6 +63,7 @@ class Terms:
             None if owned else self.pricing,
             self.policy,
             self.tactics,
+            self.own,
         )
 
 
