@@ -44,10 +44,13 @@ class Fake:
     name, device, channels_last, kind, software, chip, threads = "fake", "cpu", False, "cpu", "fake 1", "x", 2
 
     def __init__(self, clock: Clock, wrong: float = 0.0, stop_after: int = 10**9) -> None:
-        self.clock, self.wrong, self.left, self.calls = clock, wrong, stop_after, itertools.count()
+        self.time, self.wrong, self.left, self.calls = clock, wrong, stop_after, itertools.count()
 
     def dtypes(self) -> tuple[str, ...]:
         return ("fp32",)
+
+    def clock(self) -> float:
+        return self.time.now
 
     def synchronise(self) -> None:
         pass
@@ -66,7 +69,7 @@ class Fake:
             raise KeyboardInterrupt
 
         def call(i: int) -> Any:
-            self.clock.now += seconds(task) * (2.0 if next(self.calls) % 3 == 0 else 1.0)
+            self.time.now += seconds(task) * (2.0 if next(self.calls) % 3 == 0 else 1.0)
             return expected(task, operands) * (1.0 + self.wrong) if small else None
 
         return call, operands
@@ -78,9 +81,7 @@ class Fake:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = Clock()
-    monkeypatch.setattr("time.perf_counter", clock)
-    monkeypatch.setattr("chipwise.measure.backend.SMALL", (SMALL[0], SMALL[3]))
-    monkeypatch.setattr("chipwise.measure.protocol.sampled.__defaults__", (clock,))
+    monkeypatch.setattr("chipwise.measure.backend.SMALL", (SMALL[0], SMALL[-1]))
     return clock
 
 

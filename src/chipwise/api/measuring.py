@@ -15,9 +15,9 @@ from chipwise.evidence.store import Store
 from chipwise.measure.backend import backend
 from chipwise.measure.machine import Machine, machine_of
 from chipwise.measure.probe import Probe, probe
-from chipwise.report.measured import ProbeReport, RateRecord, TaskRecord
+from chipwise.report.measured import ModelRun, OperatorRecord, PassRecord, ProbeReport, RateRecord, TaskRecord
 
-__all__ = ["BUDGET_S", "machine", "measure_probe"]
+__all__ = ["BUDGET_S", "machine", "measure_model", "measure_probe"]
 
 BUDGET_S = (5.0, 3600.0)
 """Seconds that a probe may be given."""
@@ -67,6 +67,61 @@ def measure_probe(
             file.write(text + "\n")
     store = Store()
     return _report(found, store.keep_probe(text) if keep else "", str(store.path), notes)
+
+
+def measure_model(
+    place: str,
+    *,
+    train: bool = False,
+    device: str | None = None,
+    threads: int | None = None,
+    known: str = "",
+    budget_s: float = 60.0,
+) -> ModelRun:
+    """The module that `FILE.py:function` gives, predicted from what was measured of the machine `known` (default: the
+    last one of the store) and measured, pass by pass and operator by operator.
+
+    Raises `UsageError` for a file that gives no module or a machine of another framework, `MissingExtraError`.
+    """
+    from chipwise.measure.torch_model import examples_of, peak_of, predicted_calls, time_calls, time_whole
+
+    here = machine(known)
+    measured = backend(
+        "torch", device or (here.device if here.backend == "torch" else None), threads or here.threads
+    )
+    if (here.backend, here.threads) != ("torch", measured.threads):
+        what = f"the machine was measured with {here.backend} and {here.threads} threads"
+        raise UsageError(what, f"chipwise measure probe --backend torch --threads {measured.threads}")
+    passes, weight = [], 0.0
+    for example in examples_of(place, train, measured.device):
+        seen = predicted_calls(example)
+        weight = seen.weight_bytes
+        operators: dict[str, list[tuple[float, float]]] = {}
+        timed = time_calls(example, measured.synchronise, measured.clock)
+        expected = [(c.name, here.seconds(c.op)) for c in seen.calls if c.op is not None]
+        for name, seconds in timed:
+            operators.setdefault(name, []).append((0.0, seconds))
+        for name, seconds in expected:
+            operators.setdefault(name, []).append((seconds, 0.0))
+        whole = time_whole(example, measured.synchronise, budget_s / 10.0, measured.clock)
+        rows = [
+            OperatorRecord(n, sum(s > 0.0 for _, s in each), *map(sum, zip(*each, strict=True)))
+            for n, each in operators.items()
+        ]
+        passes.append(
+            PassRecord(
+                example.name,
+                sum(s for _, s in expected),
+                whole.seconds,
+                whole.spread,
+                seen.peak_bytes,
+                peak_of(example, seen.weight_bytes, measured.device),
+                tuple(sorted(rows, key=lambda o: -o.measured_s)),
+            )
+        )
+    return ModelRun(
+        place, measured.software, measured.device, measured.threads, weight, tuple(passes), here.notes
+    )
 
 
 def machine(name: str = "") -> Machine:

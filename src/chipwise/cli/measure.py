@@ -9,11 +9,11 @@ from cyclopts import App, Parameter
 
 from chipwise.api import measuring as api
 from chipwise.cli.options import Output, split, whole
-from chipwise.report.measured import probe_view
+from chipwise.report.measured import model_view, probe_view
 from chipwise.report.table import render
 from chipwise.units import parse_quantity
 
-__all__ = ["measure", "probe"]
+__all__ = ["measure", "model", "probe"]
 
 measure = App(
     name="measure",
@@ -55,6 +55,37 @@ def probe(
     if sys.stderr.isatty():
         print(file=sys.stderr)
     render((probe_view(report),), report, output.format, sys.stdout)
+
+
+@measure.command
+def model(
+    place: Annotated[
+        str, Parameter(help="FILE.py:function, which returns (module, arguments), or arguments by pass")
+    ],
+    *,
+    train: Annotated[
+        bool, Parameter(help="a training step too: forward, backward, SGD", negative=())
+    ] = False,
+    device: Annotated[str | None, Parameter(help="as PyTorch calls it; default: that of the machine")] = None,
+    threads: Annotated[
+        int | None, whole("threads of a CPU; default: those the machine was measured with")
+    ] = None,
+    machine: Annotated[
+        str, Parameter(help="which measured machine predicts: an id, or a file of --out; default: the last")
+    ] = "",
+    budget: Annotated[str, Parameter(help="how long it may take, as in 60s")] = "60s",
+    output: Output = Output(),  # noqa: B008
+) -> None:
+    """A PyTorch module of yours: predicted from this machine's measured operators, and measured, operator by operator."""
+    report = api.measure_model(
+        place,
+        train=train,
+        device=device,
+        threads=threads,
+        known=machine,
+        budget_s=parse_quantity(budget, "s", "--budget"),
+    )
+    render(model_view(report), report, output.format, sys.stdout)
 
 
 def _progress(done: int, tasks: int, left: float) -> None:

@@ -51,9 +51,20 @@ class Probed:
     copy_s: float
 
 
+ROWS: Mapping[str, tuple[str, ...]] = {
+    "norm": ("norm",),
+    "gelu": ("gelu", "silu", "softmax", "exp", "tanh", "sigmoid", "erf"),
+    "pool": ("pool",),
+}
+"""Work on rows that takes longer than its bytes, by parts of the names of operators; all other is `rows`."""
+
+
 def group_of(op: Op) -> str:
-    """What shares rates: kind and type; convolutions channel by channel are a kind of their own."""
+    """What shares rates: kind and type; convolutions channel by channel are a kind of their own, and so is the work on
+    rows that `ROWS` tells apart."""
     kind = op.kind
+    if op.compute == "vector":
+        return f"{next((work for work, names in ROWS.items() if any(n in op.name for n in names)), 'rows')}.vector"
     if kind == "conv" and np.all(np.asarray(op.dims["batch"]) > 1.0):
         return f"depthwise.{op.compute}"
     return f"{kind}.{op.compute}"
@@ -74,11 +85,12 @@ def terms(op: Op, tile: float) -> tuple[Real, Real, Real]:
 
 
 def probed_time(op: Op, p: Probed) -> Cost:
-    """Seconds of one operator by resource; work on rows is priced as a copy of its bytes, from cache as far as they fit.
+    """Seconds of one operator by resource. Work on rows that was not timed is priced as a copy of its bytes, from cache
+    as far as they fit.
 
     Raises `UsageError` for a kind and type of product that was not timed.
     """
-    if op.compute == "vector":
+    if op.compute == "vector" and group_of(op) not in p.rates:
         held = np.clip(2.0 - op.bytes / p.cache_bytes, 0.0, 1.0)
         cached, streamed = (
             op.bytes * held / p.cache_bytes_per_s,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from importlib import import_module
@@ -11,7 +12,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from chipwise.errors import ChipwiseError, MissingExtraError, UnknownNameError
-from chipwise.measure.task import Task
+from chipwise.measure.task import WORKS, Task
 from chipwise.units import Array
 
 __all__ = ["BACKENDS", "Backend", "backend", "check", "expected"]
@@ -39,6 +40,10 @@ class Backend(Protocol):
     @property
     def threads(self) -> int:
         """Threads that share one operator; 1 where that is no matter of threads."""
+
+    def clock(self) -> float:
+        """Seconds: of the wall, or where one thread of a CPU works those that it had, which leaves out what the system
+        gave to others meanwhile."""
 
     def dtypes(self) -> tuple[str, ...]:
         """Types worth timing here, the one that most models run in first."""
@@ -108,13 +113,29 @@ def expected(task: Task, operands: Sequence[Array], channels_last: bool = False)
         ]
         found = np.concatenate(parts, 1)
         return np.asarray(np.moveaxis(found, 1, -1) if channels_last else found)
+    if task.kind == "rows":
+        return _rows(WORKS[d["work"]], operands[0])
     return operands[0]
+
+
+def _rows(work: str, x: Array) -> Array:
+    if work == "add":
+        return x + x
+    if work == "norm":
+        return np.asarray((x - x.mean(-1, keepdims=True)) / np.sqrt(x.var(-1, keepdims=True) + 1e-5))
+    if work == "gelu":
+        return np.asarray(0.5 * x * (1.0 + np.vectorize(math.erf)(x / math.sqrt(2.0))))
+    side = math.isqrt(x.shape[-1])
+    padded = np.pad(x.reshape(-1, side, side), ((0, 0), (1, 1), (1, 1)), constant_values=-np.inf)
+    windows = np.lib.stride_tricks.sliding_window_view(padded, (3, 3), (1, 2))[:, ::2, ::2]
+    return np.asarray(windows.max((-1, -2)))
 
 
 SMALL: Sequence[Task] = (
     Task("gemm", "", (24, 40, 72)),
     Task("attention", "", (2, 12, 12, 3, 16, 1)),
     Task("conv", "", (2, 6, 8, 9, 3, 2, 2)),
+    *(Task("rows", "", (6, 64, work)) for work in range(len(WORKS))),
     Task("copy", "", (1000, 0)),
 )
 """Tasks whose results are compared with NumPy's before anything is timed."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 import platform
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -12,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from chipwise.errors import MissingExtraError, UsageError
-from chipwise.measure.task import Task
+from chipwise.measure.task import WORKS, Task
 
 __all__ = ["JaxBackend"]
 
@@ -70,6 +71,10 @@ class JaxBackend:
         """Threads that share one operator."""
         return self._threads if self.kind == "cpu" else 1
 
+    def clock(self) -> float:
+        """Seconds of the wall, or of the one thread that works."""
+        return time.thread_time() if self.kind == "cpu" and self.threads == 1 else time.perf_counter()
+
     def dtypes(self) -> tuple[str, ...]:
         """Types that run on matrix units here."""
         return ("fp32",) if self.kind == "cpu" else ("bf16",) if self.kind == "tpu" else ("fp16", "bf16")
@@ -118,6 +123,25 @@ class JaxBackend:
 
             def run(q: Any, k: Any, v: Any) -> Any:
                 return jax.nn.dot_product_attention(q, k, v, is_causal=causal)
+        elif task.kind == "rows":
+            operands = sets((d["rows"], d["width"]))
+            side = math.isqrt(d["width"])
+
+            def norm(x: Any) -> Any:
+                return (x - x.mean(-1, keepdims=True)) * jax.lax.rsqrt(x.var(-1, keepdims=True) + 1e-5)
+
+            def pool(x: Any) -> Any:
+                least = np.asarray(-np.inf, dtype)
+                square, around = x.reshape(-1, side, side), ((0, 0), (1, 1), (1, 1))
+                return jax.lax.reduce_window(square, least, jax.lax.max, (1, 3, 3), (1, 2, 2), around)
+
+            works: dict[str, Callable[..., Any]] = {
+                "add": lambda x: x + x,
+                "norm": norm,
+                "gelu": lambda x: jax.nn.gelu(x, approximate=False),
+                "pool": pool,
+            }
+            run = works[WORKS[d["work"]]]
         else:
             operands = sets((d["elements"],))
 

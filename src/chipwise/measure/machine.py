@@ -66,7 +66,7 @@ class Machine:
         """By group the sizes [task, size], as logarithms, and residuals of what was timed."""
         found: dict[str, list[tuple[Array, float]]] = {}
         for t in self.timed:
-            if t.task.kind != "copy":
+            if t.task.kind not in ("copy", "rows"):
                 residual = float(np.log(t.timing.seconds / probed_time(t.task.op, self.numbers).total_s))
                 found.setdefault(group_of(t.task.op), []).append((_sizes(t.task.op), residual))
         return {

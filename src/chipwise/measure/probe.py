@@ -23,8 +23,8 @@ from chipwise.measure.task import Task, TaskKind, designed
 __all__ = ["HELD_OUT", "Probe", "probe"]
 
 COUNTS: tuple[tuple[TaskKind, int], ...] = (("gemm", 48), ("conv", 48), ("attention", 32))
-"""Tasks of every type; of copies `COPIES` in all."""
-COPIES = 18
+"""Tasks of every type; copies, and work on rows, in the first type alone."""
+COPIES, ROWS = 18, 12
 HELD_OUT = 8
 TASK_S = 0.05
 """Seconds of samples of one task and round; preparing it takes about as long."""
@@ -123,9 +123,10 @@ def _order(dtypes: Sequence[str], largest_flops: float) -> tuple[list[Task], fro
     """The tasks of all types and kinds by turns, so that whatever ends the probe has seen a bit of each.
     And those that are held out."""
     columns = [list(designed("copy", dtypes[0], COPIES, largest_flops))]
+    columns.append(list(designed("rows", dtypes[0], ROWS, largest_flops)))
     columns += [list(designed(k, d, n, largest_flops)) for d in dtypes for k, n in COUNTS]
     turns = [t for row in zip_longest(*columns) for t in row if t is not None]
-    unseen = frozenset(t for column in columns[1:] for t in column[HELD_OUT - 1 :: HELD_OUT])
+    unseen = frozenset(t for column in columns[2:] for t in column[HELD_OUT - 1 :: HELD_OUT])
     return turns, unseen
 
 
@@ -133,7 +134,4 @@ def _samples(measured: Backend, task: Task) -> list[float]:
     rotating = ROTATING_BYTES.get(measured.kind, 256e6)
     copies = 1 if task.hot else max(2, min(MOST_COPIES, int(rotating / task.bytes) + 1))
     call, _ = measured.prepare(task, copies)
-    # one thread has a clock of its own, which leaves out what the system gave to others meanwhile
-    alone = measured.kind == "cpu" and measured.threads == 1
-    clock = time.thread_time if alone else time.perf_counter
-    return sampled(call, measured.synchronise, TASK_S, clock)
+    return sampled(call, measured.synchronise, TASK_S, measured.clock)

@@ -14,16 +14,20 @@ from chipwise.units import Real
 from chipwise.workload.formats import FORMATS
 from chipwise.workload.op import Op, attention, convolution, gemm, pointwise
 
-__all__ = ["SIZES", "Task", "TaskKind", "designed"]
+__all__ = ["SIZES", "WORKS", "Task", "TaskKind", "designed"]
 
-TaskKind = Literal["gemm", "attention", "conv", "copy"]
+TaskKind = Literal["gemm", "attention", "conv", "rows", "copy"]
 SIZES: Mapping[TaskKind, tuple[str, ...]] = {
     "gemm": ("m", "n", "k"),
     "attention": ("batch", "q", "kv", "heads", "head_dim", "causal"),
     "conv": ("images", "channels", "filters", "size", "kernel", "stride", "groups"),
+    "rows": ("rows", "width", "work"),
     "copy": ("elements", "hot"),
 }
 """What the sizes of a kind are called, in their order."""
+
+WORKS = ("add", "norm", "gelu", "pool")
+"""Work on rows, by number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +39,7 @@ class Task:
     | gemm | C[m, n] = A[m, k] W, as a linear layer |
     | attention | `causal` 0 or 1; fused where the backend has a fused kernel |
     | conv | square, padded by kernel // 2 |
+    | rows | `work` of `WORKS`, on what the caches hold; pool: the largest of 3 x 3, every row a square image |
     | copy | read once, written once; `hot` 1: the same buffers again and again, which stay in a cache that holds them |
     """
 
@@ -55,7 +60,7 @@ class Task:
     @property
     def hot(self) -> bool:
         """Whether its buffers do not take turns."""
-        return self.kind == "copy" and bool(self.sizes[1])
+        return self.kind == "rows" or (self.kind == "copy" and bool(self.sizes[1]))
 
     @property
     def op(self) -> Op:
@@ -80,6 +85,10 @@ class Task:
             heads, causal = d["heads"], bool(d["causal"])
             op = attention(d["batch"], d["q"], d["kv"], heads, heads, d["head_dim"], form, causal=causal)
             return replace(op, compute=self.dtype, activation_bytes=op.activation_bytes * form.bits / 16.0)
+        if self.kind == "rows":
+            work, elements = WORKS[d["work"]], d["rows"] * d["width"]
+            passes = {"add": 3.0, "pool": 1.25}.get(work, 2.0) * form.bits / 16.0
+            return pointwise(elements, passes, name=work, flops_each=1.0)
         return pointwise(d["elements"], 2.0 * form.bits / 16.0, name="copy", flops_each=1.0)
 
     @property
@@ -99,6 +108,11 @@ def designed(kind: TaskKind, dtype: str, count: int, largest_flops: float, start
         for i in range(count):
             power = 10 + round(14 * (i // 2) / max((count - 1) // 2, 1))
             yield Task(kind, dtype, (2**power, i % 2))
+        return
+    if kind == "rows":
+        for i in range(count):
+            side = 2 ** (3 + i // len(WORKS) % 4)  # images of 8 to 64 each way
+            yield Task(kind, dtype, (2 ** (4 + 2 * (i // len(WORKS) % 3)), side * side, i % len(WORKS)))
         return
     found, i = 0, start
     while found < count:

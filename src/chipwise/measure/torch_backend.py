@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 import platform
+import time
 from collections.abc import Callable
 from typing import Any
 
 from chipwise.errors import MissingExtraError, UsageError
-from chipwise.measure.task import Task
+from chipwise.measure.task import WORKS, Task
 
 __all__ = ["TorchBackend"]
 
@@ -59,6 +60,10 @@ class TorchBackend:
     def threads(self) -> int:
         """Threads that share one operator."""
         return int(self._torch.get_num_threads()) if self.kind == "cpu" else 1
+
+    def clock(self) -> float:
+        """Seconds of the wall, or of the one thread that works."""
+        return time.thread_time() if self.kind == "cpu" and self.threads == 1 else time.perf_counter()
 
     def dtypes(self) -> tuple[str, ...]:
         """Types that run on matrix units here."""
@@ -112,6 +117,16 @@ class TorchBackend:
 
             def run(q: Any, k: Any, v: Any) -> Any:
                 return torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=causal)
+        elif task.kind == "rows":
+            operands = sets((d["rows"], d["width"]))
+            side, functional = math.isqrt(d["width"]), torch.nn.functional
+            works: dict[str, Callable[..., Any]] = {
+                "add": lambda x: x + x,
+                "norm": lambda x: functional.layer_norm(x, x.shape[-1:]),
+                "gelu": functional.gelu,
+                "pool": lambda x: functional.max_pool2d(x.view(-1, side, side), 3, 2, 1),
+            }
+            run = works[WORKS[d["work"]]]
         else:
             operands = [(x, torch.empty_like(x)) for (x,) in sets((d["elements"],))]
 
