@@ -2,22 +2,34 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
 
+from chipwise.catalog.chips import get_chip
 from chipwise.catalog.files import output_file, writing
 from chipwise.cost.probed import group_of
 from chipwise.errors import UnknownNameError, UsageError
+from chipwise.evidence.importers import Given
+from chipwise.evidence.item import own_item
 from chipwise.evidence.store import Store
 from chipwise.measure.backend import backend
 from chipwise.measure.machine import Machine, machine_of
 from chipwise.measure.probe import Probe, probe
-from chipwise.report.measured import ModelRun, OperatorRecord, PassRecord, ProbeReport, RateRecord, TaskRecord
+from chipwise.report.measured import (
+    ModelRun,
+    OperatorRecord,
+    PassRecord,
+    ProbeReport,
+    RateRecord,
+    ServeReport,
+    TaskRecord,
+)
 
-__all__ = ["BUDGET_S", "machine", "measure_model", "measure_probe"]
+__all__ = ["BUDGET_S", "machine", "measure_endpoint", "measure_model", "measure_probe"]
 
 BUDGET_S = (5.0, 3600.0)
 """Seconds that a probe may be given."""
@@ -67,6 +79,101 @@ def measure_probe(
             file.write(text + "\n")
     store = Store()
     return _report(found, store.keep_probe(text) if keep else "", str(store.path), notes)
+
+
+def measure_endpoint(
+    url: str,
+    model: str,
+    *,
+    prompt_tokens: int,
+    output_tokens: int,
+    concurrency: int | None = None,
+    rate_per_s: float | None = None,
+    requests: int = 0,
+    runs_on: Given = Given(),  # noqa: B008
+    keep: bool = True,
+    say: Callable[[int, int], None] = lambda done, of: None,
+) -> ServeReport:
+    """Load an OpenAI-compatible endpoint, and keep what it did as a run of the user's own: with `runs_on` (chip, count,
+    precision, software, layout) it corrects what is predicted for that deployment.
+
+    `requests` 0: ten for each in flight, or a minute of arrivals, at least 20. Raises `UsageError` for a load that is none,
+    an address that is none, or an endpoint that answers nothing.
+    """
+    from chipwise.measure.endpoint import Load, loaded
+
+    if (concurrency is None) == (rate_per_s is None):
+        raise UsageError("one load is needed", "--concurrency 16 or --rate 4/s")
+    for name, value, most in (
+        ("--in", prompt_tokens, 1_000_000),
+        ("--out", output_tokens, 100_000),
+        ("--concurrency", concurrency if concurrency is not None else 1, 10_000),
+        ("--requests", requests or 1, 1_000_000),
+    ):
+        if not 1 <= value <= most:
+            raise UsageError(f"{name} {value} is out of range", f"1 to {most:,}")
+    if rate_per_s is not None and not 0.0 < rate_per_s <= 10_000.0:
+        raise UsageError(f"--rate {rate_per_s:g} is out of range", "more than 0, at most 10,000/s")
+    count = requests or max(20, 10 * concurrency if concurrency else round(60.0 * (rate_per_s or 0.0)))
+    chip = get_chip(runs_on.chip).id if runs_on.chip else ""
+    sent, seconds = loaded(
+        url, model, Load(count, concurrency, rate_per_s, prompt_tokens, output_tokens), say
+    )
+    good = [r for r in sent if not r.failed]
+    if not good:
+        raise UsageError(
+            f"{url} answered nothing: {sent[0].failed if sent else 'no request'}", "is the server up?"
+        )
+    first = np.array([r.first_s for r in good])
+    further = np.array(
+        [(r.last_s - r.first_s) / (r.output_tokens - 1.0) for r in good if r.output_tokens > 1.0]
+    )
+    tokens = sum(r.output_tokens for r in good)
+    values = {
+        "model": model,
+        "result": tokens / seconds,
+        "unit": "Tokens/s",
+        "chip": chip,
+        "chips": runs_on.chips,
+        "precision": runs_on.precision,
+        "scenario": "closed loop" if concurrency else "open loop",
+        "date": dt.date.today().isoformat(),
+        "runtime": runs_on.runtime,
+        "layout": runs_on.layout,
+        "concurrency": float(concurrency) if concurrency else None,
+        "requests_per_s": len(good) / seconds,
+        "input_tokens": float(np.mean([r.prompt_tokens for r in good])),
+        "output_tokens": tokens / len(good),
+        "tokens_per_s": tokens / seconds,
+        "ttft_mean_s": float(first.mean()),
+        "ttft_p99_s": float(np.quantile(first, 0.99)),
+        "tpot_mean_s": float(further.mean()) if len(further) else None,
+        "tpot_p99_s": float(np.quantile(further, 0.99)) if len(further) else None,
+        "notes": tuple([f"{len(sent) - len(good)} requests failed"] if len(good) < len(sent) else []),
+    }
+    store, kept = Store(), ""
+    if keep:
+        item = own_item("chipwise measure serve", values)
+        store.add([item])
+        kept = item.id
+    hint = "say what it runs on (--chip, --count, --runtime) and it corrects estimates of that deployment"
+    return ServeReport(
+        url=url,
+        model=model,
+        concurrency=concurrency,
+        rate_per_s=rate_per_s,
+        requests=len(sent),
+        failed=len(sent) - len(good),
+        seconds=seconds,
+        kept=kept,
+        store=str(store.path) if keep else "",
+        notes=() if chip else (hint,),
+        **{
+            n: values[n]
+            for n in ("input_tokens", "output_tokens", "tokens_per_s", "requests_per_s")
+            + ("ttft_mean_s", "ttft_p99_s", "tpot_mean_s", "tpot_p99_s")
+        },  # type: ignore[arg-type]
+    )
 
 
 def measure_model(

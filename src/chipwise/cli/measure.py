@@ -8,12 +8,14 @@ from typing import Annotated
 from cyclopts import App, Parameter
 
 from chipwise.api import measuring as api
+from chipwise.api.evidence import layout_of
 from chipwise.cli.options import Output, split, whole
-from chipwise.report.measured import model_view, probe_view
+from chipwise.evidence.importers import Given
+from chipwise.report.measured import model_view, probe_view, serve_view
 from chipwise.report.table import render
 from chipwise.units import parse_quantity
 
-__all__ = ["measure", "model", "probe"]
+__all__ = ["measure", "model", "probe", "serve"]
 
 measure = App(
     name="measure",
@@ -86,6 +88,54 @@ def model(
         budget_s=parse_quantity(budget, "s", "--budget"),
     )
     render(model_view(report), report, output.format, sys.stdout)
+
+
+@measure.command
+def serve(
+    url: Annotated[str, Parameter(help="an OpenAI-compatible server, as in http://localhost:8000")],
+    *,
+    model: Annotated[str, Parameter(help="the model as the server calls it")],
+    in_: Annotated[
+        int, Parameter(name="--in", help="words of a prompt; the server counts its tokens")
+    ] = 1000,
+    out: Annotated[int, whole("tokens of an answer")] = 200,
+    concurrency: Annotated[int | None, whole("requests in flight at any time")] = None,
+    rate: Annotated[str | None, Parameter(help="requests that arrive at random, as in 4/s")] = None,
+    requests: Annotated[
+        int, whole("requests in all; default: ten for each in flight, or a minute of arrivals")
+    ] = 0,
+    chip: Annotated[str | None, Parameter(help="the chip that it runs on")] = None,
+    count: Annotated[int | None, whole("chips in all")] = None,
+    precision: Annotated[str | None, Parameter(help="the number format of the weights")] = None,
+    runtime: Annotated[str | None, Parameter(help="the software that serves, as in vllm")] = None,
+    layout: Annotated[
+        str | None, Parameter(help="degrees of a replica, as in tp=4; default: tp = count")
+    ] = None,
+    keep: Annotated[bool, Parameter(help="keep it in your store", negative="--no-keep")] = True,
+    output: Output = Output(),  # noqa: B008
+) -> None:
+    """Load an OpenAI-compatible endpoint as stated, and say what it does; your store keeps it for later answers."""
+    given = Given(
+        chip or "", count, "", precision or "", runtime or "", "", layout_of(layout) if layout else ""
+    )
+    report = api.measure_endpoint(
+        url,
+        model,
+        prompt_tokens=in_,
+        output_tokens=out,
+        concurrency=concurrency,
+        rate_per_s=None if rate is None else parse_quantity(rate, "1/s", "--rate"),
+        requests=requests,
+        runs_on=given,
+        keep=keep,
+        say=_answered,
+    )
+    render((serve_view(report),), report, output.format, sys.stdout)
+
+
+def _answered(done: int, requests: int) -> None:
+    if done % max(requests // 10, 1) == 0:
+        print(f"{done} of {requests} requests (Ctrl-C keeps what is done)", file=sys.stderr)
 
 
 def _progress(done: int, tasks: int, left: float) -> None:
