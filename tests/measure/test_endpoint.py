@@ -27,7 +27,7 @@ class Stub(BaseHTTPRequestHandler):
     def log_message(self, *_: Any) -> None:
         pass
 
-    def do_POST(self) -> None:  # noqa: N802
+    def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         if self.refuse or self.path != "/v1/completions":
             self.send_response(404)

@@ -9,6 +9,7 @@ from pathlib import Path
 from chipwise.api.suites.mlperf import Answer, answer
 from chipwise.catalog.benchmarks import load_benchmarks
 from chipwise.catalog.chips import get_chip
+from chipwise.catalog.files import writing
 from chipwise.catalog.published import (
     ROUNDS,
     TrainingResult,
@@ -19,7 +20,6 @@ from chipwise.catalog.published import (
 )
 from chipwise.errors import ChipwiseError, UnknownNameError, UsageError, shorten
 from chipwise.evidence.importers import Given, read_paths
-from chipwise.catalog.files import writing
 from chipwise.evidence.item import Item, item_of, to_json
 from chipwise.evidence.mlperf_rows import SCENARIOS, run_of
 from chipwise.evidence.store import Store

@@ -25,7 +25,16 @@ from chipwise.catalog.snapshot import use
 from chipwise.catalog.system import get_system
 from chipwise.errors import UsageError, shorten
 from chipwise.report.launch.bench import CLIENTS
-from chipwise.report.launch.spec import Guess, LaunchFile, Machine, ServeSpec, Spec, TrainSpec
+from chipwise.report.launch.spec import (
+    Guess,
+    LaunchFile,
+    Machine,
+    Network,
+    Passes,
+    ServeSpec,
+    Spec,
+    TrainSpec,
+)
 from chipwise.report.launch.targets import launch_files
 from chipwise.report.saved import Saved
 from chipwise.report.training import duration
@@ -157,6 +166,13 @@ def _serve(saved: Saved, plan: Mapping[str, Any]) -> ServeSpec:
         cached_tokens=round(workload["cached_share"] * workload["prompt_tokens"]),
         spread=spread,
         measured=_measured(saved, plan),
+        network=_network(saved),
+        passes=Passes(
+            plan["prefill_s"],
+            plan["decode_s"],
+            plan["batch"],
+            interval=_ends(plan["tpot_s"] or plan["ttft_s"]),
+        ),
     )
 
 
@@ -174,6 +190,19 @@ def _measured(saved: Saved, plan: Mapping[str, Any]) -> tuple[tuple[str, str], .
         tpot = f", TPOT {_span(asdict(answer.tpot_s))}" if answer.tpot_s else ""
         found[harness] = f"TTFT {_span(asdict(answer.ttft_s))}{tpot} (80 %)"
     return tuple(found.items())
+
+
+def _network(saved: Saved) -> Network | None:
+    """The network's dimensions, None where it has no single width."""
+    try:
+        return network_of(_model(saved))
+    except (UsageError, LookupError, TypeError, AttributeError, ValueError):
+        return None
+
+
+def _ends(figure: Mapping[str, float]) -> tuple[float, float]:
+    """Ends of an interval over its middle."""
+    return figure["low"] / figure["mid"], figure["high"] / figure["mid"]
 
 
 def _share(policies: Policies, chip: Chip, several: bool) -> float:
@@ -233,6 +262,7 @@ def _train(saved: Saved, plan: Mapping[str, Any]) -> TrainSpec:
         rank=adapters.rank,
         targets=adapters.targets,
         dora=adapters.dora,
+        passes=Passes(step_s=plan["step_s"]["mid"], interval=_ends(plan["step_s"])),
     )
 
 

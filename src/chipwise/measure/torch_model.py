@@ -93,7 +93,7 @@ def examples_of(place: str, train: bool = False, device: str = "cpu") -> tuple[E
     try:
         made = runpy.run_path(file).get(name)
         given = made() if callable(made) else None
-    except Exception as error:  # noqa: BLE001 - it is the user's code, which may raise anything
+    except Exception as error:
         raise UsageError(
             f"{file}: {type(error).__name__}: {shorten(str(error))}", f"mend {name} first"
         ) from None
@@ -115,10 +115,9 @@ def examples_of(place: str, train: bool = False, device: str = "cpu") -> tuple[E
 
 def predicted_calls(example: Example) -> Seen:
     """The pass without data. Raises `ChipwiseError` where it reads values of tensors, which have none here."""
+    import torch
     from torch._subclasses.fake_tensor import FakeTensorMode
     from torch.func import functional_call
-
-    import torch
 
     alive = _Alive()
     with FakeTensorMode(allow_non_fake_inputs=True) as fake:
@@ -132,7 +131,7 @@ def predicted_calls(example: Example) -> Seen:
         try:
             with watch:
                 replace(example, module=weighed, arguments=given).run()
-        except Exception as error:  # noqa: BLE001 - whatever the module raises
+        except Exception as error:
             what = f"{example.name}: cannot be followed without data: {type(error).__name__}: {shorten(str(error))}"
             raise ChipwiseError(
                 what, "a module that branches on values of tensors is measured only"
@@ -249,10 +248,9 @@ class _Alive:
 
 def _watch(run: Callable[..., Any], alive: _Alive) -> Any:
     """A mode that writes down every operator, and runs it by `run`."""
+    import torch
     from torch.utils._python_dispatch import TorchDispatchMode
     from torch.utils._pytree import tree_leaves
-
-    import torch
 
     class Watch(TorchDispatchMode):
         calls: list[Call]
