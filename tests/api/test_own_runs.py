@@ -204,7 +204,8 @@ def test_neighbours_of_real_runs_are_less_far_off(truth: Path, store: Store) -> 
         store.add(alike)
         question = question_of_item(row)
         plain, own = (replace(question, evidence=e).run().plans[0] for e in ("none", "own"))  # type: ignore[arg-type]
-        assert row.tpot_mean_s and row.ttft_mean_s
+        assert row.tpot_mean_s
+        assert row.ttft_mean_s
         pairs = [(tpot(p) / row.tpot_mean_s, p.ttft_s.mid / row.ttft_mean_s) for p in (plain, own)]
         off.append((*np.abs(np.array(pairs) - 1.0).T.reshape(-1),))  # type: ignore[arg-type]
     plain_tpot, own_tpot, plain_ttft, own_ttft = np.array(off).T

@@ -94,8 +94,8 @@ def test_a_closed_load(url: str, run: Run) -> None:
         "closed loop",
     )
     assert item.tokens_per_s == pytest.approx(12 * 11 / report["seconds"])
-    answer = run("estimate", MODEL, "--chip", "h100", "--concurrency", "4", "--in", "100", "--out", "11", "--runtime", "vllm",
-                 "--format", "json").json  # fmt: skip
+    load = ("--concurrency", "4", "--in", "100", "--out", "11")
+    answer = run("estimate", MODEL, "--chip", "h100", "--runtime", "vllm", *load, "--format", "json").json
     assert answer["plans"][0]["tpot_s"]["basis"] == "measured"
     assert item.id in answer["plans"][0]["note"]
 

@@ -153,8 +153,8 @@ class Context:
         *,
         rate_per_s: float | None = None,
     ) -> list[PlanRecord]:
-        """The plan of every candidate of a group at a load that was found for its engines, [N, 1]: `rate_per_s` requests
-        that arrive whatever happens (None: clients who wait for their answers, or as much as there is room for)."""
+        """The plan of every candidate of a group at a load that was found for its engines, [N, 1]: `rate_per_s`
+        requests that arrive whatever happens (None: clients who wait for their answers, or as many as fit)."""
         requests = Requests.of(self.workload, group.deployments[0].policies)
         memory = memory_of(self.found.graph, group, requests)
         bounds = bounds_of(self.found.graph, group, loads.engines, found)

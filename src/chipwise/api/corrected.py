@@ -34,8 +34,8 @@ class OwnRuns:
 def corrected(found: Prediction, by: Corrections, output_tokens: float, *, driven: bool) -> Prediction:
     """Predictions [N, 1] with all passes longer by `by.passes`, and the first token by `by.first` more.
 
-    With n output tokens a request takes T = TTFT + (n - 1) TPOT. Requests that arrive anyway (`driven`) are then in flight
-    T' / T times as many (Little); clients who wait send T / T' times as many.
+    With n output tokens a request takes T = TTFT + (n - 1) TPOT. Requests that arrive anyway (`driven`) are then in
+    flight T' / T times as many (Little); clients who wait send T / T' times as many.
     """
     passes, first = by.passes[:, None], by.first[:, None]
     further = max(output_tokens - 1.0, 0.0)

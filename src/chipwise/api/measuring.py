@@ -33,6 +33,9 @@ __all__ = ["BUDGET_S", "machine", "measure_endpoint", "measure_model", "measure_
 
 BUDGET_S = (5.0, 3600.0)
 """Seconds that a probe may be given."""
+SERVED = ("input_tokens", "output_tokens", "tokens_per_s", "requests_per_s", "ttft_mean_s", "ttft_p99_s", "tpot_mean_s",
+          "tpot_p99_s")  # fmt: skip
+"""Figures of a run that its report repeats."""
 BUSY = 0.5
 """Of the cores at work for others, from which on times of several threads say little: they wait for each other."""
 
@@ -97,8 +100,8 @@ def measure_endpoint(
     """Load an OpenAI-compatible endpoint, and keep what it did as a run of the user's own: with `runs_on` (chip, count,
     precision, software, layout) it corrects what is predicted for that deployment.
 
-    `requests` 0: ten for each in flight, or a minute of arrivals, at least 20. Raises `UsageError` for a load that is none,
-    an address that is none, or an endpoint that answers nothing.
+    `requests` 0: ten for each in flight, or a minute of arrivals, at least 20. Raises `UsageError` for a load that is
+    none, an address that is none, or an endpoint that answers nothing.
     """
     from chipwise.measure.endpoint import Load, loaded
 
@@ -168,11 +171,7 @@ def measure_endpoint(
         kept=kept,
         store=str(store.path) if keep else "",
         notes=() if chip else (hint,),
-        **{
-            n: values[n]
-            for n in ("input_tokens", "output_tokens", "tokens_per_s", "requests_per_s")
-            + ("ttft_mean_s", "ttft_p99_s", "tpot_mean_s", "tpot_p99_s")
-        },  # type: ignore[arg-type]
+        **{name: values[name] for name in SERVED},  # type: ignore[arg-type]
     )
 
 

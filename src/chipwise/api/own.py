@@ -24,7 +24,7 @@ __all__ = ["own_runs", "question_of_item"]
 
 
 def own_runs(graph: Graph, numbers: Parameters) -> OwnRuns | None:
-    """The runs of the user's store of models with these dimensions, None where there are none that can be asked about."""
+    """The runs of the user's store of models with these dimensions, None where none can be asked about."""
     found = [i for i in Store().items() if i.measured_by_user and i.chip and _alike(i.model, graph)]
     return _anchored(found, numbers)
 
@@ -89,8 +89,8 @@ def _ttft(item: Item) -> float:
 
 
 def _tpot(item: Item, tpot_s: float, ttft_s: float, clients: float) -> float:
-    """Seconds per further token as measured; of a run that counted tokens alone, those at which its clients get as many:
-    C n / R - TTFT over n - 1 tokens."""
+    """Seconds per further token as measured; of a run that counted tokens alone, those at which its clients get as
+    many: C n / R - TTFT over n - 1 tokens."""
     if item.tpot_mean_s:
         return item.tpot_mean_s
     n = item.output_tokens or 1.0

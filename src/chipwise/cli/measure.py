@@ -78,7 +78,7 @@ def model(
     budget: Annotated[str, Parameter(help="how long it may take, as in 60s")] = "60s",
     output: Output = Output(),  # noqa: B008
 ) -> None:
-    """A PyTorch module of yours: predicted from this machine's measured operators, and measured, operator by operator."""
+    """A PyTorch module of yours: predicted from this machine's measured operators, and measured, one by one."""
     report = api.measure_model(
         place,
         train=train,

@@ -2,7 +2,8 @@
 
 The type of the numbers says which family: `Efficiency` the roofline that every family has, `SimtParameters` the
 kernels of GPUs, `SystolicModel` matrix units of TPUs and their like, `CpuModel` sockets, `DataflowModel` a stage
-of a dataflow chip, `Probed` a device that was timed where it stands, whatever it is. Served models, the `kernel` verb, tables of measured kernels and their fits all ask here.
+of a dataflow chip, `Probed` a device that was timed where it stands, whatever it is. Served models, the `kernel` verb,
+tables of measured kernels and their fits all ask here.
 """
 
 from __future__ import annotations

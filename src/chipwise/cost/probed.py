@@ -28,7 +28,7 @@ class Rates:
     | start_s | s | from the call until the first multiply-add: dispatch, threads, launch |
     | flop_s | s/FLOP | 1 / what products sustain |
     | byte_s | s/B | 1 / what operands arrive at, each read once |
-    | other_s | s each | of products and convolutions: per byte of weights, which are packed first; of attention: per score |
+    | other_s | s each | of products and convolutions: per byte of weights, packed first; of attention: per score |
     | tile | tokens | of attention: rows whose masked scores are computed too; 0: none, infinite: all |
     """
 
@@ -49,6 +49,10 @@ class Probed:
     cache_bytes_per_s: float
     cache_bytes: float
     copy_s: float
+
+    def take(self, index: np.ndarray) -> Probed:
+        """The same: there is one such device."""
+        return self
 
 
 ROWS: Mapping[str, tuple[str, ...]] = {
@@ -71,8 +75,8 @@ def group_of(op: Op) -> str:
 
 
 def terms(op: Op, tile: float) -> tuple[Real, Real, Real]:
-    """(FLOPs, bytes, others) of `Rates`. Attention computes keys = min(kv, pairs / q + min(tile, q) / 2) per query where
-    it is causal: FLOPs 4 b h q keys d."""
+    """(FLOPs, bytes, others) of `Rates`. Attention computes keys = min(kv, pairs / q + min(tile, q - 1) / 2) per query
+    where it is causal: FLOPs 4 b h q keys d."""
     if op.kind != "attention":
         weights = op.weight_bytes if op.kind in ("gemm", "conv") else 0.0
         return op.flops, op.bytes, weights

@@ -181,9 +181,9 @@ def tier_factors(
     known = shipped_factors() if table is None else table
     if USERS in figure and nearness in ("own", "like") and (figure.removesuffix(USERS), "own") in known:
         # a run of the user's own corrects what its client adds too: as sure as with clients that were fitted
-        plain = known[figure.removesuffix(USERS), "own"]
-        its = tier_factors(figure, "chip", known)
-        return min(plain, its, key=lambda f: f.high / max(f.low, 1e-9))
+        fitted = known[figure.removesuffix(USERS), "own"]
+        users = tier_factors(figure, "chip", known)
+        return fitted if fitted.high * users.low <= users.high * fitted.low else users
     if APART in figure and USERS in figure:
         plain = figure.removesuffix(USERS), figure.replace(APART, "")
         mine, its = (tier_factors(name, nearness, known) for name in plain)

@@ -66,8 +66,8 @@ BACKENDS: Mapping[str, tuple[str, str, str]] = {
 
 
 def backend(name: str = "auto", device: str | None = None, threads: int | None = None) -> Backend:
-    """The backend of a name; `auto`: the first that is installed, PyTorch before JAX. `threads`: of a CPU, that share an
-    operator; default: as many as the framework takes.
+    """The backend of a name; `auto`: the first that is installed, PyTorch before JAX. `threads`: of a CPU, that share
+    an operator; default: as many as the framework takes.
 
     Raises `UnknownNameError` for another name, `MissingExtraError` where it is not installed, `UsageError` for a device
     that it cannot use.
@@ -84,8 +84,8 @@ def backend(name: str = "auto", device: str | None = None, threads: int | None =
 
 
 def expected(task: Task, operands: Sequence[Array], channels_last: bool = False) -> Array:
-    """The result of a small task by NumPy alone, in 64 bits: what a backend must find. `channels_last`: operands are laid
-    out as JAX has them (weights [k, n], images with channels last, heads after tokens)."""
+    """The result of a small task by NumPy alone, in 64 bits: what a backend must find. `channels_last`: operands are
+    laid out as JAX has them (weights [k, n], images with channels last, heads after tokens)."""
     d = task.dims
     if task.kind == "gemm":
         x, w = operands

@@ -29,8 +29,8 @@ LINE = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """What is sent: `requests` in all, `concurrency` in flight or `rate_per_s` arriving at random, each with a prompt of so
-    many words and asking for so many tokens. `timeout_s`: after which a request has failed."""
+    """What is sent: `requests` in all, `concurrency` in flight or `rate_per_s` arriving at random, each with a prompt
+    of so many words and asking for so many tokens. `timeout_s`: after which a request has failed."""
 
     requests: int
     concurrency: int | None

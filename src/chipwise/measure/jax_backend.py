@@ -34,7 +34,7 @@ class JaxBackend:
             raise MissingExtraError("measuring with JAX", "jax") from None
         self._jax: Any = jax
         # on a CPU calls on different buffers would run at once, out of sight of the caller's clock
-        jax.config.update("jax_cpu_enable_async_dispatch", False)
+        self._jax.config.update("jax_cpu_enable_async_dispatch", False)
         kind, _, index = (device or "").partition(":")
         try:
             with _cores(threads):  # the first look at devices starts the threads of the CPU

@@ -4,7 +4,8 @@
     w_i = exp(-|log2 of the ratio of their sizes|_1)
 
 Rates carry to shapes that were never timed; what they miss is mostly one factor for shapes alike (which kernel, how it
-blocks), so that the times next to a shape move it, by the same shrinkage as measured deployments do (`evidence.anchors`).
+blocks), so that the times next to a shape move it, by the same shrinkage as of measured deployments
+(`evidence.anchors`).
 """
 
 from __future__ import annotations
@@ -44,8 +45,8 @@ class Timed:
 
 @dataclass(frozen=True)
 class Machine:
-    """What was timed on a device under a framework, by so many `threads` (of a CPU), and when. `notes` say what was odd:
-    a machine that slowed down, tasks that it could not run."""
+    """What was timed on a device under a framework, by so many `threads` (of a CPU), and when. `notes` say what was
+    odd: a machine that slowed down, tasks that it could not run."""
 
     backend: str
     software: str
@@ -153,7 +154,7 @@ def _rates(rows: Sequence[Timed]) -> Rates:
         found = _least(columns, seconds)
         off = float(np.median(np.abs(np.log(columns @ found / seconds))))
         if best is None or off < best[0]:
-            best = off, Rates(*map(float, found), tile)
+            best = off, Rates(float(found[0]), float(found[1]), float(found[2]), float(found[3]), tile)
     assert best is not None
     return best[1]
 
@@ -187,10 +188,8 @@ def _not_negative(a: Array, b: Array) -> Array:
 def _sizes(op: Op) -> Array:
     """Logarithms to base 2 of what tells shapes of a group apart."""
     d = op.dims
+    names = {"attention": ("q", "kv", "head_dim"), "conv": ("m", "n", "k", "batch", "kernel")}
+    sizes = [float(np.asarray(d[name])) for name in names.get(op.kind, ("m", "n", "k", "batch"))]
     if op.kind == "attention":
-        sizes = d["batch"] * d["heads"], d["q"], d["kv"], d["head_dim"], 2.0 ** d.get("causal", 1.0)
-    elif op.kind == "conv":
-        sizes = d["m"], d["n"], d["k"], d["batch"], d["kernel"]
-    else:
-        sizes = d["m"], d["n"], d["k"], d["batch"]
-    return np.log2(np.array([float(np.asarray(s)) for s in sizes]))
+        sizes += [float(np.asarray(d["batch"] * d["heads"])), 2.0 ** float(np.asarray(d.get("causal", 1.0)))]
+    return np.asarray(np.log2(sizes))

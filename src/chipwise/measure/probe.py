@@ -1,7 +1,7 @@
 """The probe: a designed set of tasks, timed in rounds within a budget, and how well what it gives holds.
 
-Every eighth task is held out: it is timed like the others, and the numbers never see it, so that each probe says how far
-off its own predictions are.
+Every eighth task is held out: it is timed like the others, and the numbers never see it, so that each probe says how
+far off its own predictions are.
 """
 
 from __future__ import annotations
@@ -69,8 +69,8 @@ def probe(
     say: Callable[[int, int, float], None] = lambda done, tasks, left: None,
     now: Callable[[], float] = time.monotonic,
 ) -> Probe:
-    """Time the designed tasks for about `budget_s` seconds, in two rounds where that is enough. Ctrl-C ends it early and
-    keeps what is done. `say(done, tasks, seconds left)` after every task.
+    """Time the designed tasks for about `budget_s` seconds, in two rounds where that is enough. Ctrl-C ends it early
+    and keeps what is done. `say(done, tasks, seconds left)` after every task.
 
     Raises `ChipwiseError` where a result is wrong, `UsageError` where too little was timed to say anything.
     """

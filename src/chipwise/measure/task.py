@@ -99,8 +99,8 @@ class Task:
 
 
 def designed(kind: TaskKind, dtype: str, count: int, largest_flops: float, start: int = 1) -> Iterator[Task]:
-    """`count` tasks of a kind spread evenly over the logarithms of their sizes (a Halton sequence from `start` on), none
-    above `largest_flops` and 256 MB; a third of products and attentions are those of decoding, with one row.
+    """`count` tasks of a kind spread evenly over the logarithms of their sizes (a Halton sequence from `start` on),
+    none above `largest_flops` and 256 MB; a third of products and attentions are those of decoding, with one row.
 
     Copies go through 1 Ki to 16 Mi elements, hot and not.
     """
@@ -127,7 +127,7 @@ def _drawn(kind: TaskKind, dtype: str, i: int) -> Task:
     u = [_radical(i, base) for base in (2, 3, 5, 7, 11, 13)]
 
     def span(low: float, high: float, x: float, step: int = 1) -> int:
-        return max(round(low * (high / low) ** x / step), 1) * step
+        return max(round(float(low * (high / low) ** x) / step), 1) * step
 
     def one(values: Sequence[int], x: float) -> int:
         return values[min(int(x * len(values)), len(values) - 1)]

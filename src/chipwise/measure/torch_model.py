@@ -70,7 +70,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """A pass without data: its operators in order, bytes of weights and buffers, and the most that was alive at once."""
+    """A pass without data: its operators in order, bytes of weights and buffers, and the most alive at once."""
 
     calls: tuple[Call, ...]
     weight_bytes: float
@@ -78,8 +78,8 @@ class Seen:
 
 
 def examples_of(place: str, train: bool = False, device: str = "cpu") -> tuple[Example, ...]:
-    """What `FILE.py:function` gives: (module, arguments), or (module, {pass: arguments}) with passes such as prefill and
-    decode. With `train` the first is also trained.
+    """What `FILE.py:function` gives: (module, arguments), or (module, {pass: arguments}) with passes such as prefill
+    and decode. With `train` the first is also trained.
 
     Raises `UsageError` for a file or function that is none, or that gives something else; `MissingExtraError`.
     """
@@ -252,7 +252,7 @@ def _watch(run: Callable[..., Any], alive: _Alive) -> Any:
     from torch.utils._python_dispatch import TorchDispatchMode
     from torch.utils._pytree import tree_leaves
 
-    class Watch(TorchDispatchMode):
+    class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
         calls: list[Call]
 
         def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -264,7 +264,7 @@ def _watch(run: Callable[..., Any], alive: _Alive) -> Any:
             self.calls.append(Call(str(func).removeprefix("aten."), _op(func, args, read, made)))
             return found
 
-    watch = Watch()
+    watch = Watch()  # type: ignore[no-untyped-call]
     watch.calls = []
     return watch
 
@@ -291,13 +291,13 @@ def _op(func: Any, args: Sequence[Any], read: Sequence[Any], made: Sequence[Any]
     if name in ("convolution", "convolution_backward"):
         x, w, groups = (args[0], args[1], args[8]) if name == "convolution" else (args[1], args[2], args[9])
         out = made[0] if name == "convolution" else args[0]
-        places, kernel = (float(t.shape[2:].numel()) for t in (x, out)), float(w.shape[2:].numel())
         op = convolution(
             float(x.shape[0]),
             float(x.shape[1]),
             float(w.shape[0]),
-            *places,
-            kernel,
+            float(x.shape[2:].numel()),
+            float(out.shape[2:].numel()),
+            float(w.shape[2:].numel()),
             form,
             form,
             groups=float(groups),

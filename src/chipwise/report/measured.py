@@ -115,7 +115,7 @@ class OperatorRecord:
 
 @dataclass(frozen=True, slots=True)
 class PassRecord:
-    """One pass of a module. `measured_s` is the pass as a whole, without clocks in it; memory includes the weights (None:
+    """One pass of a module. `measured_s` is the pass as a whole, without clocks in it; memory includes weights (None:
     the system does not say)."""
 
     name: str
@@ -212,7 +212,8 @@ def serve_view(report: ServeReport) -> Table:
         f"{report.input_tokens:.0f} tokens in and {report.output_tokens:.0f} out on average",
     )
     foot = [
-        f"{report.tokens_per_s:.4g} tokens/s, {report.requests_per_s:.4g} requests/s over {format_seconds(report.seconds)}",
+        f"{report.tokens_per_s:.4g} tokens/s, {report.requests_per_s:.4g} requests/s over "
+        f"{format_seconds(report.seconds)}",
         *([f"{report.failed} requests failed"] if report.failed else []),
         *report.notes,
     ]

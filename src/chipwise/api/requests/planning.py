@@ -91,8 +91,8 @@ TASK = "serve many users, batch for throughput, local for one user"
 
 Evidence = Literal["all", "none", "published", "own"]
 EVIDENCE = (
-    "published: results shown next to the answer, which they never change; own: your measurements of the same deployment "
-    "correct it; all or none of both"
+    "published: results shown next to the answer, which they never change; own: your measurements of the same "
+    "deployment correct it; all or none of both"
 )
 
 

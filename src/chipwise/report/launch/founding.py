@@ -1,7 +1,7 @@
 """Scripts without an engine: the plan's network in plain PyTorch or JAX, its prediction in it and a check at its end.
 
-The program is data (`data/*.txt`), the plan a dictionary in it. Weights are random: what a pass costs is checked, and the
-user puts their own model in its place.
+The program is data (`data/*.txt`), the plan a dictionary in it. Weights are random: what a pass costs is checked, and
+the user puts their own model in its place.
 """
 
 from __future__ import annotations
@@ -59,8 +59,8 @@ def _file(spec: Spec, target: str) -> tuple[LaunchFile, ...]:
     tool, name = get_tool(target), target.replace("-", "_")
     program = shipped_text(f"report/launch/data/{name}.txt")
     plan = {"title": spec.title, "chip": spec.machine.chip, **_network(spec), **_work(spec)}
-    body = ",\n".join(f"    {key!r}: {value!r}" for key, value in plan.items())
-    text = f"#!/usr/bin/env python3\n{comment(spec, tool)}{program.replace('@PLAN@', '{' + chr(10) + body + ',' + chr(10) + '}', 1)}"
+    body = "".join(f"    {key!r}: {value!r},\n" for key, value in plan.items())
+    text = f"#!/usr/bin/env python3\n{comment(spec, tool)}" + program.replace("@PLAN@", f"{{\n{body}}}", 1)
     return (LaunchFile(f"run_{name}.py", text, script=True),)
 
 
