@@ -35,6 +35,8 @@ def founding_jax(spec: Spec) -> tuple[LaunchFile, ...]:
         raise UsageError(
             "the mesh has replicas and tensors, the plan stages or experts", "plan with --pp 1 --ep 1"
         )
+    if spec.machine.hosts > 1:
+        raise UsageError(f"one process drives one host, the plan takes {spec.machine.hosts}", "plan on one host")
     return _file(spec, "jax")
 
 
@@ -55,12 +57,32 @@ def _devices(spec: Spec) -> int:
     return spec.tp * spec.pp * spec.dp
 
 
+def _whole(spec: Spec) -> None:
+    """Raises `UsageError` for training in a way that the programs do not have."""
+    if not isinstance(spec, TrainSpec):
+        return
+    odd = {
+        "weights are published ones": spec.tuned,
+        f"states are sharded ({spec.sharding})": spec.shard_ranks > 1,
+        "sequences are cut": spec.cp > 1,
+        "layers are computed again": spec.recomputed > 0.0,
+        "states lie on the host": spec.offload > 0.0,
+    }
+    for what, found in odd.items():
+        if found:
+            raise UsageError(f"the script trains all of a replica plainly, here {what}", "plan a smaller model or batch")
+
+
+VERIFY = "to verify the plan, run it: it prints what is predicted beside what it measures"
+
+
 def _file(spec: Spec, target: str) -> tuple[LaunchFile, ...]:
+    _whole(spec)
     tool, name = get_tool(target), target.replace("-", "_")
     program = shipped_text(f"report/launch/data/{name}.txt")
     plan = {"title": spec.title, "chip": spec.machine.chip, **_network(spec), **_work(spec)}
     body = "".join(f"    {key!r}: {value!r},\n" for key, value in plan.items())
-    text = f"#!/usr/bin/env python3\n{comment(spec, tool)}" + program.replace("@PLAN@", f"{{\n{body}}}", 1)
+    text = f"#!/usr/bin/env python3\n{comment(spec, tool, (VERIFY,))}" + program.replace("@PLAN@", f"{{\n{body}}}", 1)
     return (LaunchFile(f"run_{name}.py", text, script=True),)
 
 
