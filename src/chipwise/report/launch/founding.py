@@ -36,7 +36,9 @@ def founding_jax(spec: Spec) -> tuple[LaunchFile, ...]:
             "the mesh has replicas and tensors, the plan stages or experts", "plan with --pp 1 --ep 1"
         )
     if spec.machine.hosts > 1:
-        raise UsageError(f"one process drives one host, the plan takes {spec.machine.hosts}", "plan on one host")
+        raise UsageError(
+            f"one process drives one host, the plan takes {spec.machine.hosts}", "plan on one host"
+        )
     return _file(spec, "jax")
 
 
@@ -70,7 +72,7 @@ def _whole(spec: Spec) -> None:
     }
     for what, found in odd.items():
         if found:
-            raise UsageError(f"the script trains all of a replica plainly, here {what}", "plan a smaller model or batch")
+            raise UsageError(f"the script trains plainly, here {what}", "plan a smaller model or batch")
 
 
 VERIFY = "to verify the plan, run it: it prints what is predicted beside what it measures"
@@ -82,7 +84,9 @@ def _file(spec: Spec, target: str) -> tuple[LaunchFile, ...]:
     program = shipped_text(f"report/launch/data/{name}.txt")
     plan = {"title": spec.title, "chip": spec.machine.chip, **_network(spec), **_work(spec)}
     body = "".join(f"    {key!r}: {value!r},\n" for key, value in plan.items())
-    text = f"#!/usr/bin/env python3\n{comment(spec, tool, (VERIFY,))}" + program.replace("@PLAN@", f"{{\n{body}}}", 1)
+    text = f"#!/usr/bin/env python3\n{comment(spec, tool, (VERIFY,))}" + program.replace(
+        "@PLAN@", f"{{\n{body}}}", 1
+    )
     return (LaunchFile(f"run_{name}.py", text, script=True),)
 
 
