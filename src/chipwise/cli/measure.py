@@ -102,10 +102,10 @@ def serve(
     concurrency: Annotated[int | None, whole("requests in flight at any time")] = None,
     rate: Annotated[str | None, Parameter(help="requests that arrive at random, as in 4/s")] = None,
     requests: Annotated[
-        int, whole("requests in all; default: ten for each in flight, or a minute of arrivals")
+        int, whole("how many requests; default: ten for each in flight, or a minute of arrivals")
     ] = 0,
     chip: Annotated[str | None, Parameter(help="the chip that it runs on")] = None,
-    count: Annotated[int | None, whole("chips in all")] = None,
+    count: Annotated[int | None, whole("how many chips")] = None,
     precision: Annotated[str | None, Parameter(help="the number format of the weights")] = None,
     runtime: Annotated[str | None, Parameter(help="the software that serves, as in vllm")] = None,
     layout: Annotated[

@@ -95,7 +95,7 @@ def examples_of(place: str, train: bool = False, device: str = "cpu") -> tuple[E
         given = made() if callable(made) else None
     except Exception as error:
         raise UsageError(
-            f"{file}: {type(error).__name__}: {shorten(str(error))}", f"mend {name} first"
+            f"{file}: {type(error).__name__}: {shorten(str(error))}", f"repair {name} first"
         ) from None
     if made is None:
         raise UsageError(f"{file}: has no function {name}", "the function returns (module, arguments)")

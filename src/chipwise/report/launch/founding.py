@@ -75,7 +75,7 @@ def _whole(spec: Spec) -> None:
             raise UsageError(f"the script trains plainly, here {what}", "plan a smaller model or batch")
 
 
-VERIFY = "to verify the plan, run it: it prints what is predicted beside what it measures"
+VERIFY = "to verify the plan, run it: it prints what is predicted and what it measures"
 
 
 def _file(spec: Spec, target: str) -> tuple[LaunchFile, ...]:
