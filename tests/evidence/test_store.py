@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import sqlite3
 import subprocess
 import sys
@@ -142,3 +143,91 @@ def test_the_data_directory(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> 
     assert data_dir() == tmp_path / "chipwise"
     monkeypatch.setenv("XDG_DATA_HOME", "relative")
     assert data_dir() == Path.home() / ".local" / "share" / "chipwise"
+
+
+def test_an_older_store_gets_what_it_lacks(tmp_path: Path) -> None:
+    """As version 1 left it: no table of machines."""
+    store = Store(tmp_path)
+    store.add([item(0)])
+    with sqlite3.connect(store.path) as base:
+        base.executescript("drop table probes; pragma user_version = 1;")
+    base.close()
+    assert store.probes() == {}
+    assert len(store.items()) == 1
+    name = store.keep_probe("{}")
+    assert store.probes() == {name: "{}"}
+    assert len(store.items()) == 1
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root writes what is read-only")
+def test_an_older_store_that_can_only_be_read(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    store.add([item(0)])
+    with sqlite3.connect(store.path) as base:
+        base.executescript("drop table probes; pragma user_version = 1; pragma journal_mode = delete;")
+    base.close()
+    store.path.chmod(0o400)
+    tmp_path.chmod(0o500)
+    try:
+        assert (len(store.items()), store.probes()) == (1, {})
+    finally:
+        tmp_path.chmod(0o700)
+
+
+FULL = """
+import resource, sys
+from pathlib import Path
+from chipwise.errors import UsageError
+from chipwise.evidence.item import own_item
+from chipwise.evidence.store import Store
+
+store = Store(Path(sys.argv[1]))
+store.add([own_item("test", {"model": "m", "unit": "Tokens/s", "result": 1.0})])
+import signal
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (65536, 65536))
+many = [own_item("test", {"model": "m" * 500, "unit": "Tokens/s", "result": float(k)}) for k in range(2, 2000)]
+try:
+    store.add(many)
+except UsageError as error:
+    print(error)
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a limit on the size of files")
+def test_a_full_disk_is_said_and_nothing_is_lost(tmp_path: Path) -> None:
+    ran = subprocess.run(
+        [sys.executable, "-c", FULL, str(tmp_path)], capture_output=True, text=True, check=True
+    )
+    assert "cannot be used as a store" in ran.stdout
+    assert len(Store(tmp_path).items()) == 1
+    assert Store(tmp_path).add([item(7)]) == (1, 0)
+
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from chipwise.evidence.item import own_item
+from chipwise.evidence.store import Store
+
+def endless():
+    for k in range(1, 10**6):
+        if k == 500:
+            os.kill(os.getpid(), signal.SIGKILL)
+        yield own_item("test", {"model": "m", "unit": "Tokens/s", "result": float(k)})
+
+store = Store(Path(sys.argv[1]))
+store.add([own_item("test", {"model": "kept", "unit": "Tokens/s", "result": 1.0})])
+with store._open(write=True) as base:
+    base.execute("begin immediate")
+    for i in endless():
+        base.execute("insert into items (id, format, model, chip, body) values (?,?,?,?,'{}')", (i.id, "", "", ""))
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs SIGKILL")
+def test_killed_in_the_middle(tmp_path: Path) -> None:
+    ran = subprocess.run([sys.executable, "-c", KILLED, str(tmp_path)], check=False)
+    assert ran.returncode == -9
+    assert [i.model for i in Store(tmp_path).items()] == ["kept"]
+    assert Store(tmp_path).add([item(1)]) == (1, 0)

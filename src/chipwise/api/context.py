@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from datetime import date
+from functools import cached_property
 from statistics import NormalDist
 
 import numpy as np
 
+from chipwise.api.corrected import MOSTLY, OwnRuns, corrected, noted
 from chipwise.api.loaded import Loaded
 from chipwise.api.tactics import Tactics
 from chipwise.calibrate.fit_serving import harnessed, served_overheads
@@ -17,6 +19,7 @@ from chipwise.calibrate.parameters import Parameters
 from chipwise.catalog.price import Own, Pricing, Rent
 from chipwise.cost.price import CostParameters
 from chipwise.errors import UsageError
+from chipwise.evidence.anchors import Corrections, Run
 from chipwise.evidence.judge import tier_factors
 from chipwise.evidence.tiers import judged_as, level_figure, tier_of
 from chipwise.parallel.layout import Layout
@@ -45,7 +48,7 @@ DOUBT = 2.0  # by which plans are made larger at most
 class Context:
     """A loaded model under a workload, with the numbers and prices of one day.
 
-    `pricing` None: chips that the user has, at no price.
+    `pricing` None: chips that the user has, at no price. `own`: the user's measurements correct what is predicted.
     """
 
     found: Loaded
@@ -55,10 +58,20 @@ class Context:
     pricing: Pricing | None = field(default_factory=Pricing)
     policy: Mapping[str, str] = field(default_factory=dict)
     tactics: Tactics = field(default_factory=Tactics)
+    own: bool = False
 
     def __post_init__(self) -> None:
         if self.tactics.apart and self.workload.task == "local":
             raise UsageError("--disaggregate is for many users", "add --task serve or --task batch")
+
+    @cached_property
+    def measured(self) -> OwnRuns | None:
+        """The user's runs of this model, None where there are none or they are not to count."""
+        if not self.own:
+            return None
+        from chipwise.api.own import own_runs
+
+        return own_runs(self.found.graph, self.numbers)
 
     def without_budget(self) -> Context:
         """The same, where a job may cost anything."""
@@ -86,6 +99,11 @@ class Context:
         pools = judged_as(deployments[0].runtime.id, apart=self.tactics.apart)
         near = [tier_of(d.chip, d.runtime.id, self.numbers, level=self.tactics.level) for d in deployments]
 
+        by = None
+        if self.measured is not None:
+            by = self.measured.on([self.run_of(d) for d in deployments])
+            near = ["like" if w >= MOSTLY else tier for w, tier in zip(by.weight, near, strict=True)]
+
         def most(slower: Iterable[float]) -> Array:
             return np.asarray(np.minimum(np.maximum(list(slower), 1.0) ** power, DOUBT))
 
@@ -93,9 +111,22 @@ class Context:
             return most(tier_factors(name + pools, tier).high for tier in near)
 
         done = f"tokens_per_s{level_figure(self.workload.task, self.tactics.level) or pools}"
-        return Caution(
+        found = Caution(
             high("ttft_s"), high("tpot_s"), most(1.0 / tier_factors(done, tier).low for tier in near)
         )
+        if by is None:
+            return found
+        return Caution(found.first * by.passes * by.first, found.further * by.passes, found.whole * by.passes)
+
+    def run_of(
+        self, d: Deployment, layout: Layout | None = None, concurrency: float = float("nan"), name: str = ""
+    ) -> Run:
+        """A deployment as anchors compare it, at so many requests in flight of each replica."""
+        model, w = self.found.graph.model, self.workload
+        architecture = f"{model.architecture}-{model.layers}x{model.hidden}"
+        key = (architecture, d.chip.id, model.precision.name, d.runtime.id, d.apart)
+        degrees = None if layout is None else tuple(float(layout.part(x)) for x in ("tp", "pp", "dp", "ep"))
+        return Run(name, key, degrees, (concurrency, w.prompt_tokens, w.output_tokens))
 
     def basis(self, chip: str) -> Rent | Own | None:
         """How a chip is paid, None where that is unknown or nothing is paid."""
@@ -115,14 +146,32 @@ class Context:
         return engines.under(seen)
 
     def records(
-        self, group: Group, loads: Loads, found: Prediction, fleets: Sequence[Fleet]
+        self,
+        group: Group,
+        loads: Loads,
+        found: Prediction,
+        fleets: Sequence[Fleet],
+        *,
+        rate_per_s: float | None = None,
     ) -> list[PlanRecord]:
-        """The plan of every candidate of a group at a load that was found for its engines, [N, 1]."""
+        """The plan of every candidate of a group at a load that was found for its engines, [N, 1]: `rate_per_s`
+        requests that arrive whatever happens (None: clients who wait for their answers, or as many as fit)."""
         requests = Requests.of(self.workload, group.deployments[0].policies)
         memory = memory_of(self.found.graph, group, requests)
         bounds = bounds_of(self.found.graph, group, loads.engines, found)
         quantiles = self._tails(loads, found)
         use = use_of(self.found.graph, group, loads.engines, found)
+        near = [
+            tier_of(d.chip, d.runtime.id, self.numbers, level=self.tactics.level)
+            for d in (group.deployments[int(i)] for i in group.which)
+        ]
+        by = self._corrections(group, found, fleets)
+        if by is not None:
+            found = corrected(found, by, self.workload.output_tokens, driven=rate_per_s is not None)
+            for name, (first, further) in quantiles.items():
+                quantiles[name] = first * (by.passes * by.first)[:, None], further * by.passes[:, None]
+            for row, weight in enumerate(by.weight):
+                near[row] = "own" if by.same[row] else "like" if weight >= MOSTLY else near[row]
         records = []
         for row, fleet in enumerate(fleets):
 
@@ -148,14 +197,26 @@ class Context:
                 self.workload,
                 self.found.graph.model.precision,
                 self.price(d.chip.id, chips, together),
-                tier_of(d.chip, d.runtime.id, self.numbers, level=self.tactics.level),
+                near[row],
                 {name: TailRecord(*(_known(t, row) for t in pair)) for name, pair in quantiles.items()},
                 fleet,
                 None if powered is None else (powered, use.take(row)),
                 level_figure(self.workload.task, self.tactics.level),
             )
-            records.append(record)
+            records.append(record if by is None else noted(record, by, row))
         return records
+
+    def _corrections(self, group: Group, found: Prediction, fleets: Sequence[Fleet]) -> Corrections | None:
+        """What the user's runs say of candidates, None where they say nothing of any."""
+        if self.measured is None:
+            return None
+        runs = []
+        for row, fleet in enumerate(fleets):
+            layout = Layout(*(float(np.asarray(group.layout.part(x))[row]) for x in ("tp", "pp", "dp", "ep")))
+            each = float(found.concurrency[row, 0]) / fleet.carrying
+            runs.append(self.run_of(group.deployments[int(group.which[row])], layout, each))
+        by = self.measured.on(runs)
+        return by if by.used.any() else None
 
     def _tails(self, loads: Loads, found: Prediction) -> dict[str, tuple[Array, Array]]:
         """Quantiles of TTFT and TPOT at a load and its neighbours, which say how times grow with the batch; none for a

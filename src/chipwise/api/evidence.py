@@ -9,6 +9,7 @@ from pathlib import Path
 from chipwise.api.suites.mlperf import Answer, answer
 from chipwise.catalog.benchmarks import load_benchmarks
 from chipwise.catalog.chips import get_chip
+from chipwise.catalog.files import writing
 from chipwise.catalog.published import (
     ROUNDS,
     TrainingResult,
@@ -17,14 +18,22 @@ from chipwise.catalog.published import (
     load_inference_results,
     select,
 )
-from chipwise.errors import ChipwiseError, UnknownNameError, UsageError
+from chipwise.errors import ChipwiseError, UnknownNameError, UsageError, shorten
 from chipwise.evidence.importers import Given, read_paths
-from chipwise.evidence.item import Item, item_of
+from chipwise.evidence.item import Item, item_of, to_json
 from chipwise.evidence.mlperf_rows import SCENARIOS, run_of
 from chipwise.evidence.store import Store
 from chipwise.report.evidence import ImportReport, Shown
 
-__all__ = ["Filter", "import_evidence", "list_evidence", "search_evidence", "show_evidence"]
+__all__ = [
+    "Filter",
+    "export_evidence",
+    "import_evidence",
+    "layout_of",
+    "list_evidence",
+    "search_evidence",
+    "show_evidence",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +104,30 @@ def show_evidence(name: str) -> Shown:
     except ChipwiseError as error:
         predicted, note = None, str(error)
     return Shown(item_of(found), found, None, predicted, note)
+
+
+def layout_of(text: str) -> str:
+    """Degrees of parallelism as `Item.layout` has them, from a text as in "tp=4,dp=2". Raises `UsageError`."""
+    degrees: dict[str, int] = {}
+    for part in text.replace(" ", "").split(","):
+        name, _, value = part.partition("=")
+        if name not in ("tp", "pp", "dp", "ep") or not value.isdigit() or not 1 <= int(value) <= 100_000:
+            raise UsageError(f"--layout {shorten(text)}: '{shorten(part)}' is no degree", "as in tp=4,dp=2")
+        degrees[name] = int(value)
+    return ",".join(f"{name}={value}" for name, value in degrees.items())
+
+
+def export_evidence(path: str) -> int:
+    """Write everything of the user's store to a file, an item to a line, for `evidence import` elsewhere; how many.
+
+    Raises `UsageError` where there is nothing, or the file cannot be written.
+    """
+    items = Store().items()
+    if not items:
+        raise UsageError("nothing was imported or measured yet", "chipwise evidence import FILES")
+    with writing(path) as out:
+        out.writelines(to_json(item) + "\n" for item in items)
+    return len(items)
 
 
 def import_evidence(paths: Sequence[str], given: Given = Given(), folder: Path | None = None) -> ImportReport:  # noqa: B008

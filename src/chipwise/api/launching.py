@@ -26,7 +26,17 @@ from chipwise.catalog.snapshot import use
 from chipwise.catalog.system import get_system
 from chipwise.errors import UsageError, shorten
 from chipwise.report.launch.bench import CLIENTS
-from chipwise.report.launch.spec import Guess, LaunchFile, Machine, Placed, ServeSpec, Spec, TrainSpec
+from chipwise.report.launch.spec import (
+    Guess,
+    LaunchFile,
+    Machine,
+    Network,
+    Passes,
+    Placed,
+    ServeSpec,
+    Spec,
+    TrainSpec,
+)
 from chipwise.report.launch.targets import launch_files
 from chipwise.report.saved import Saved
 from chipwise.report.training import duration
@@ -168,6 +178,13 @@ def _serve(saved: Saved, plan: Mapping[str, Any]) -> ServeSpec:
         spread=spread,
         measured=_measured(saved, plan),
         placed=placed,
+        network=_network(saved),
+        passes=Passes(
+            plan["prefill_s"],
+            plan["decode_s"],
+            plan["batch"],
+            interval=_ends(plan["tpot_s"] or plan["ttft_s"]),
+        ),
     )
 
 
@@ -185,6 +202,19 @@ def _measured(saved: Saved, plan: Mapping[str, Any]) -> tuple[tuple[str, str], .
         tpot = f", TPOT {_span(asdict(answer.tpot_s))}" if answer.tpot_s else ""
         found[harness] = f"TTFT {_span(asdict(answer.ttft_s))}{tpot} (80 %)"
     return tuple(found.items())
+
+
+def _network(saved: Saved) -> Network | None:
+    """The network's dimensions, None where it has no single width."""
+    try:
+        return network_of(_model(saved))
+    except (UsageError, LookupError, TypeError, AttributeError, ValueError):
+        return None
+
+
+def _ends(figure: Mapping[str, float]) -> tuple[float, float]:
+    """Ends of an interval over its middle."""
+    return figure["low"] / figure["mid"], figure["high"] / figure["mid"]
 
 
 def _share(policies: Policies, chip: Chip, several: bool) -> float:
@@ -244,6 +274,7 @@ def _train(saved: Saved, plan: Mapping[str, Any]) -> TrainSpec:
         rank=adapters.rank,
         targets=adapters.targets,
         dora=adapters.dora,
+        passes=Passes(step_s=plan["step_s"]["mid"], interval=_ends(plan["step_s"])),
     )
 
 

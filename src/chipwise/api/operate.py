@@ -50,7 +50,7 @@ def operate(context: Context, choices: Sequence[Choice]) -> list[PlanRecord]:
     fleets = [
         Fleet(c.carrying, c.spare, c.prompt_workers, most) for c, most in zip(choices, largest, strict=True)
     ]
-    return context.records(group, loads, found, fleets)
+    return context.records(group, loads, found, fleets, rate_per_s=w.rate_per_s)
 
 
 def _most(e: Evaluated, choices: Sequence[Choice], loads: Loads, w: Workload, caution: Caution) -> Array:

@@ -36,7 +36,8 @@ class Terms:
 
     `precision` replaces that of the checkpoint, `kv` that of its cache; `policy` replaces figures of the runtime,
     `changes` those of the chips; `tactics` is how the software is run, `pricing` how chips are paid on the day `today`,
-    `parameters` are fitted numbers in place of those shipped. `share` is what other work leaves of a chip.
+    `parameters` are fitted numbers in place of those shipped. `share` is what other work leaves of a chip. `own`: what
+    the user measured moves what is predicted for the same deployments.
     """
 
     precision: str | None = None
@@ -49,6 +50,7 @@ class Terms:
     today: date | None = None
     parameters: Parameters | None = None
     share: Share = WHOLE
+    own: bool = False
 
     def chip(self, name: str) -> Chip:
         """A chip by name with the user's figures, and what other work leaves of it. Raises the errors of
@@ -97,6 +99,7 @@ class Terms:
             None if owned else self.pricing,
             self.policy,
             self.tactics,
+            self.own,
         )
 
 

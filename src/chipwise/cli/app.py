@@ -41,7 +41,8 @@ COMMANDS = {
     "catalogue:systems": "Machines, pods and slices: list, show.",
     "catalogue:runtimes": "Serving software: list, show.",
     "catalogue:models": "Bundled models: list, search, show.",
-    "evidence:evidence": "Published results and your own: list, show, search, match, claim, import.",
+    "evidence:evidence": "Published results and your own: list, show, search, match, claim, import, export.",
+    "measure:measure": "Time what runs here: operators of this machine, a model, an endpoint; it goes to your store.",
     "catalogue:offers": "Prices: rental offers, tokens of APIs.",
 }
 """Where each command is, with the first line of its docstring."""

@@ -18,6 +18,7 @@ from chipwise.report.table import render
 __all__ = [
     "claim",
     "evidence",
+    "export_file",
     "import_files",
     "list_results",
     "match",
@@ -27,7 +28,7 @@ __all__ = [
 
 evidence = App(
     name="evidence",
-    help="Published results and your own: list, show, search, match, claim, import.",
+    help="Published results and your own: list, show, search, match, claim, import, export.",
     help_format="plaintext",
 )
 
@@ -92,12 +93,25 @@ def import_files(
     date: Annotated[
         str | None, Parameter(help="the day, where the files do not say, as in 2026-11-02")
     ] = None,
+    layout: Annotated[
+        str | None,
+        Parameter(help="degrees of a replica, where the files do not say, as in tp=4; default: tp = count"),
+    ] = None,
     output: Output = Output(),  # noqa: B008
 ) -> None:
-    """Read MLCommons, LoadGen, vLLM, SGLang, GuideLLM and inference-perf results into your own store."""
-    given = Given(chip or "", _count(count), model or "", precision or "", runtime or "", date or "")
+    """Read MLCommons, LoadGen, vLLM, SGLang, GuideLLM, inference-perf and exported results into your own store."""
+    degrees = api.layout_of(layout) if layout else ""
+    given = Given(chip or "", _count(count), model or "", precision or "", runtime or "", date or "", degrees)
     report = api.import_evidence(paths, given)
     render((import_view(report),), report, output.format, sys.stdout)
+
+
+@evidence.command(name="export")
+def export_file(
+    out: Annotated[str, Parameter(help="the file to write, a line of JSON for each result")],
+) -> None:
+    """Write your store to a file that evidence import reads, for another machine or person."""
+    print(f"{api.export_evidence(out)} results: {out}", file=sys.stderr)
 
 
 def _count(count: int | None) -> int | None:

@@ -2,8 +2,9 @@
 
 The type of the numbers says which family: `Efficiency` the roofline that every family has, `SimtParameters` the
 kernels of GPUs, `SystolicModel` matrix units of TPUs and their like, `CpuModel` sockets, `DataflowModel` a stage
-of a dataflow chip, `LocalModel` the kernels that local runtimes bring, on GPUs and sockets alike. Served models, the
-`kernel` verb, tables of measured kernels and their fits all ask here.
+of a dataflow chip, `LocalModel` the kernels that local runtimes bring, on GPUs and sockets alike, `Probed` a device
+that was timed where it stands, whatever it is. Served models, the `kernel` verb, tables of measured kernels and their
+fits all ask here.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from chipwise.cost.dataflow import DataflowModel, stage_time
 from chipwise.cost.device import Device
 from chipwise.cost.efficiency import Efficiency
 from chipwise.cost.local import LocalModel, local_time
+from chipwise.cost.probed import Probed, probed_time
 from chipwise.cost.roofline import time as roofline_time
 from chipwise.cost.run import AMONG, Run
 from chipwise.cost.simt.family import SimtParameters, narrowing, simt_time
@@ -24,7 +26,7 @@ from chipwise.workload.op import Op, pointwise
 
 __all__ = ["CostParameters", "narrow", "price"]
 
-CostParameters = Efficiency | SimtParameters | SystolicModel | CpuModel | DataflowModel | LocalModel
+CostParameters = Efficiency | SimtParameters | SystolicModel | CpuModel | DataflowModel | LocalModel | Probed
 
 
 def price(op: Op, device: Device, numbers: CostParameters, run: Run = AMONG) -> Cost:
@@ -46,6 +48,8 @@ def price(op: Op, device: Device, numbers: CostParameters, run: Run = AMONG) -> 
         return stage_time(op, device, numbers)
     if isinstance(numbers, LocalModel):
         return local_time(op, device, numbers)
+    if isinstance(numbers, Probed):
+        return probed_time(op, numbers)
     found = simt_time(op, device, numbers, run)
     return roofline_time(op, device, numbers.rest) if found is None else found
 

@@ -45,10 +45,13 @@ def shrunk(rows: Iterable[tuple[Hashable, float, float]], noise: float) -> tuple
     return (moved / (total + noise), total / (total + noise)) if cells else (0.0, 0.0)
 
 
+SAME = 0.9  # worth from which on an anchor is the run itself, measured: the same layout, loads within a fifth
+
+
 @dataclass(frozen=True)
 class Run:
     """What ran: `deployment` is what must be the same for a row to correct another, `layout` and `load` (concurrency,
-    prompt and output tokens) say how near it is."""
+    prompt and output tokens) say how near it is. None or NaN of these: not settled yet, as near as can be."""
 
     id: str
     deployment: Hashable
@@ -69,12 +72,16 @@ class Anchors:
 
 @dataclass(frozen=True)
 class Corrections:
-    """Factors for every row: `passes` on all its passes, `first` on its time to the first token after that.
-    `used` counts the anchors of its deployment."""
+    """Factors for every row: `passes` on all its passes, `first` on its time to the first token after that. `used`
+    counts the anchors of its deployment, `weight` is the share of their residuals that it took, `by` are their ids, the
+    nearest first; `same`: one of them is this very run."""
 
     passes: Array
     first: Array
     used: Array
+    weight: Array
+    same: Array
+    by: tuple[tuple[str, ...], ...]
 
 
 def corrections(runs: Sequence[Run], anchors: Anchors) -> Corrections:
@@ -91,6 +98,8 @@ def corrections(runs: Sequence[Run], anchors: Anchors) -> Corrections:
             by_deployment.setdefault(run.deployment, []).append(i)
     size = len(runs)
     passes, first, used = np.ones(size), np.ones(size), np.zeros(size)
+    weight, same = np.zeros(size), np.zeros(size, dtype=bool)
+    by: list[tuple[str, ...]] = [()] * size
     for row, run in enumerate(runs):
         near = [
             i for i in by_deployment.get(run.deployment, ()) if anchors.runs[i].id != run.id or not run.id
@@ -98,15 +107,18 @@ def corrections(runs: Sequence[Run], anchors: Anchors) -> Corrections:
         if not near:
             continue
         worth = {i: _worth(run, anchors.runs[i]) for i in near}
-        x, _ = shrunk(((i, w, float(ratio[i])) for i, w in worth.items()), OWN_NOISE)
+        x, weight[row] = shrunk(((i, w, float(ratio[i])) for i, w in worth.items()), OWN_NOISE)
         timed = ((i, w, float(first_ratio[i]) - x) for i, w in worth.items() if np.isfinite(first_ratio[i]))
         passes[row], first[row], used[row] = np.exp(x), np.exp(shrunk(timed, FIRST_NOISE)[0]), len(near)
-    return Corrections(passes, first, used)
+        same[row] = max(worth.values()) >= SAME
+        by[row] = tuple(anchors.runs[i].id for i in sorted(near, key=lambda i: -worth[i]))
+    return Corrections(passes, first, used, weight, same, tuple(by))
 
 
 def _worth(run: Run, other: Run) -> float:
-    apart = sum(abs(np.log2(mine / its)) for mine, its in zip(run.load, other.load, strict=True))
-    return float((1.0 if run.layout == other.layout else OTHER_LAYOUT) * np.exp(-apart / OCTAVES))
+    apart = np.nansum([abs(np.log2(mine / its)) for mine, its in zip(run.load, other.load, strict=True)])
+    alike = None in (run.layout, other.layout) or run.layout == other.layout
+    return float((1.0 if alike else OTHER_LAYOUT) * np.exp(-apart / OCTAVES))
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,8 @@ class Item:
 
     Rates are of the whole system, times in seconds. None or "" = not known. `chip` is an id of the catalogue,
     "" where the part is not in it (then see `part`). `result` with its `unit` is the figure as it was reported
-    after the corrections that `notes` list. `id` is the published id, or a hash of the content.
+    after the corrections that `notes` list. `layout` are degrees,
+    as in "tp=2,dp=4". `id` is the published id, or a hash of the content.
     """
 
     id: str
@@ -43,6 +44,7 @@ class Item:
     round: str = ""
     date: str = ""
     runtime: str = ""
+    layout: str = ""
     submitter: str = ""
     environment: str = ""
     power_limit_w: float | None = None

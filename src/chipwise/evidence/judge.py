@@ -36,8 +36,9 @@ __all__ = [
 
 Basis = Literal["measured", "published", "calibrated", "modelled"]
 
-Nearness = Literal["own", "chip", "stack", "vendor", "runtime", "generation", "kernels", "kind"]
-"""What was measured near a prediction, nearest first: this deployment (an anchor); other models on this chip under
+Nearness = Literal["own", "like", "chip", "stack", "vendor", "runtime", "generation", "kernels", "kind"]
+"""What was measured near a prediction, nearest first: this deployment (an anchor); it at another load or in another
+layout, which corrects it; other models on this chip under
 this runtime; this runtime on such chips by other people's benchmarks, from which a few of its numbers were chosen;
 other chips of its generation under this runtime; its generation, under other runtimes; other generations of the vendor;
 no runtime that served on them, but operators of the vendor's chips, timed alone; nothing on chips of this kind.
@@ -64,6 +65,7 @@ ENOUGH_ROWS, ENOUGH_CELLS = 200, 15
 # Without measured rows of a tier the interval of the tier before it is widened by this power.
 WIDER: Mapping[Nearness, float] = {
     "own": 1.0,
+    "like": 1.0,
     "chip": 1.0,
     "stack": 1.0,
     "vendor": 1.2,
@@ -182,6 +184,11 @@ def tier_factors(
     Raises `KeyError` for a figure that is not judged.
     """
     known = shipped_factors() if table is None else table
+    if USERS in figure and nearness in ("own", "like") and (figure.removesuffix(USERS), "own") in known:
+        # a run of the user's own corrects what its client adds too: as sure as with clients that were fitted
+        fitted = known[figure.removesuffix(USERS), "own"]
+        users = tier_factors(figure, "chip", known)
+        return fitted if fitted.high * users.low <= users.high * fitted.low else users
     if APART in figure and USERS in figure:
         plain = figure.removesuffix(USERS), figure.replace(APART, "")
         mine, its = (tier_factors(name, nearness, known) for name in plain)
@@ -230,7 +237,7 @@ def judge(
     near anything measured was. No end of the interval is beyond what physics leaves, `least` to `most`."""
     factors = tier_factors(figure, nearness)
     said: Basis = basis or (
-        "measured" if nearness == "own" else "calibrated" if nearness == "chip" else "modelled"
+        "measured" if nearness == "own" else "calibrated" if nearness in ("like", "chip") else "modelled"
     )
     low, high = min(factors.low, 1.0 - 1e-9), max(factors.high, 1.0 + 1e-9)
     ends = max(mid * low, min(least, mid)), min(mid * high, max(most, mid))

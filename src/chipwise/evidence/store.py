@@ -1,14 +1,16 @@
 """The user's own evidence: one SQLite file in the user's data directory.
 
 Safe under several writers at once (WAL, one transaction per import, a busy timeout); importing the same
-content again changes nothing. The schema has a version; a file of a later version is left alone.
+content again changes nothing. The schema has a version: a file of an earlier one gets what it lacks when it is next
+written, a file of a later one is left alone. Whatever kills a program, what was written before stays.
 """
 
 from __future__ import annotations
 
+import hashlib
 import sqlite3
 from collections.abc import Iterable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 from chipwise.catalog.files import data_dir
@@ -18,7 +20,7 @@ from chipwise.evidence.item import Item, from_json, to_json
 
 __all__ = ["Store"]
 
-VERSION = 1
+VERSION = 2
 KEPT = "evidence.jsonl"  # what a saved answer calls the user's evidence
 BUSY_S = 30.0
 SCHEMA = """
@@ -31,6 +33,11 @@ create table if not exists items (
   added text not null default (strftime('%Y-%m-%dT%H:%M:%SZ', 'now'))
 ) without rowid;
 create index if not exists items_by_chip on items (chip, model);
+create table if not exists probes (
+  id text primary key,
+  body text not null,
+  added text not null default (strftime('%Y-%m-%dT%H:%M:%SZ', 'now'))
+) without rowid;
 """
 
 
@@ -60,6 +67,29 @@ class Store:
         """Everything that was imported, in order of id; empty where there is no store yet."""
         return tuple(map(self._item, self._known()))
 
+    def keep_probe(self, text: str) -> str:
+        """Keep a machine that was measured, a line of JSON; returns its id, a hash of the text.
+
+        Raises `UsageError` where the store cannot be written.
+        """
+        name = "probe-" + hashlib.sha256(text.encode()).hexdigest()[:12]
+        with self._open(write=True) as base:
+            base.execute("insert or ignore into probes (id, body) values (?, ?)", (name, text))
+        return name
+
+    def probes(self) -> dict[str, str]:
+        """Machines that were measured, lines of JSON by id, the latest last; none where there is no store yet."""
+        if not self.path.exists() or not self._rows("select 1 from sqlite_master where name = 'probes'"):
+            return {}  # or one of an earlier version, which was not written since
+        return {
+            str(name): str(body)
+            for name, body in self._rows("select id, body from probes order by added, id")
+        }
+
+    def _rows(self, query: str) -> list[tuple[object, ...]]:
+        with self._open() as base:
+            return base.execute(query).fetchall()
+
     def _known(self) -> list[str]:
         """The items as lines of JSON: those of the saved answer that is made again, else those of the store."""
         text = current().content(KEPT, self._lines).decode(errors="replace")
@@ -68,10 +98,9 @@ class Store:
     def _lines(self) -> bytes:
         if not self.path.exists():
             return b""
-        with self._open() as base:
-            bodies = [
-                str(body).replace("\n", " ") for (body,) in base.execute("select body from items order by id")
-            ]
+        bodies = [
+            str(body).replace("\n", " ") for (body,) in self._rows("select body from items order by id")
+        ]
         return "\n".join(bodies).encode()
 
     def _item(self, line: str) -> Item:
@@ -108,8 +137,12 @@ class Store:
                         f"{self.path}: written by a later chipwise", "upgrade, or set CHIPWISE_DATA_DIR"
                     )
                 if version < VERSION:
-                    base.execute("pragma journal_mode = wal")
-                    base.executescript(f"begin immediate; {SCHEMA} pragma user_version = {VERSION}; commit;")
+                    # an older one that can only be read is read as it is
+                    with suppress(*(() if write or not version else (sqlite3.OperationalError,))):
+                        base.execute("pragma journal_mode = wal")
+                        base.executescript(
+                            f"begin immediate; {SCHEMA} pragma user_version = {VERSION}; commit;"
+                        )
                 yield base
         except sqlite3.Error as error:
             raise UsageError(f"{self.path}: cannot be used as a store", str(error)) from None

@@ -11,6 +11,7 @@ from chipwise.report.launch.spec import (
     Latent,
     Machine,
     Network,
+    Passes,
     Rope,
     Router,
     ServeSpec,
@@ -146,7 +147,18 @@ RUNTIMES = {
     "llama.cpp": "llama.cpp",
     "neuronx": "neuronx",
 }
+NETWORK = Network(2, 64, 128, 4, 2, 16, 256, 0, 0, 0, tied=True, plain=True)
+
 PLANS: dict[str, Spec] = {
+    "one": served(
+        tp=1,
+        precision="bf16",
+        convert="",
+        machine=Machine("trainium2", "aws", 1, 1, ()),
+        runtime="neuronx",
+        network=NETWORK,
+        passes=Passes(0.01, 0.002, 3.0, interval=(0.5, 2.0)),
+    ),
     "dense": served(),
     "experts": experts(),
     "apart": experts(

@@ -106,6 +106,13 @@ HAVE = Reading(_elsewhere, _owned, (OBJECT,))
 TASK = "serve many users, batch for throughput, local for one user"
 
 
+Evidence = Literal["all", "none", "published", "own"]
+EVIDENCE = (
+    "published: results shown next to the answer, which they never change; own: your measurements of the same "
+    "deployment correct it; all or none of both"
+)
+
+
 @dataclass(frozen=True, kw_only=True)
 class PlanOptions(Samples, Money, Serving, Targets, JobOptions):
     """What narrows a search for plans."""
@@ -122,16 +129,15 @@ class PlanOptions(Samples, Money, Serving, Targets, JobOptions):
         reading=figure("W", low=1, high=1e10),
     )
     spare: int = ask("extra replicas, as in 1 for N+1", 0)
-    evidence: Literal["all", "none"] = ask(
-        "show published results next to the answer; they never change it", "all"
-    )
+    evidence: Evidence = ask(EVIDENCE, "all")
     parameters: str | None = ask(
         "parameters that chipwise calibrate wrote; default: those shipped", file=True
     )
 
     def terms(self, numbers: Parameters | None = None) -> Terms:
         """The terms with how chips are paid."""
-        return replace(super().terms(numbers), pricing=self.pricing())
+        own = self.evidence in ("all", "own")
+        return replace(super().terms(numbers), pricing=self.pricing(), own=own)
 
     def workload_of(self, task: Task) -> Workload:
         """The workload with its load and targets, or its job."""
@@ -219,7 +225,7 @@ class PlanRequest(PlanOptions):
                 chips=self.values["chips"] or (),
                 limits=replace(self.limits_of(self.task), have=have or {}),
                 curve=self.curve(),
-                evidence=self.evidence == "all",
+                evidence=self.evidence in ("all", "published"),
             )
 
     def explained(self, plan: PlanRecord) -> ExplainRequest:
@@ -253,16 +259,15 @@ class EstimateOptions(Samples, Money, Serving, Lengths, Place):
     """One deployment and how it is used."""
 
     task: Task = ask(TASK, "serve")
-    evidence: Literal["all", "none"] = ask(
-        "show published results next to the answer; they never change it", "all"
-    )
+    evidence: Evidence = ask(EVIDENCE, "all")
     parameters: str | None = ask(
         "parameters that chipwise calibrate wrote; default: those shipped", file=True
     )
 
     def terms(self, numbers: Parameters | None = None) -> Terms:
         """The terms with how chips are paid."""
-        return replace(super().terms(numbers), pricing=self.pricing())
+        own = self.evidence in ("all", "own")
+        return replace(super().terms(numbers), pricing=self.pricing(), own=own)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -291,7 +296,7 @@ class EstimateRequest(EstimateOptions):
                 workload,
                 given,
                 self.terms(numbers_of(self.parameters)),
-                evidence=self.evidence == "all",
+                evidence=self.evidence in ("all", "published"),
             )
 
     def planned(self) -> PlanRequest:

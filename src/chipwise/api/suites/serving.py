@@ -47,6 +47,7 @@ __all__ = [
     "Served",
     "ServingRun",
     "answer",
+    "asked_of",
     "by_category",
     "measured_rows",
     "question_of",
@@ -188,13 +189,14 @@ def _lines(run: ServingRun, found: Served) -> Iterator[Predicted]:
 def _read(row: Row, folder: Path, numbers: Parameters | None) -> ServingRun:
     question = question_of(row, folder / "models")
     try:
-        return ServingRun(row["row_id"], question, _asked(question, numbers))
+        return ServingRun(row["row_id"], question, asked_of(question, numbers))
     except InfeasibleError:
         tight = replace(question, policy=TIGHT)
-        return ServingRun(row["row_id"], tight, _asked(tight, numbers))
+        return ServingRun(row["row_id"], tight, asked_of(tight, numbers))
 
 
-def _asked(q: EstimateRequest, numbers: Parameters | None) -> Asked:
+def asked_of(q: EstimateRequest, numbers: Parameters | None) -> Asked:
+    """The question of a row, read and checked. Raises the errors of `estimate`."""
     return asked(
         q.model,
         q.workload(q.task),

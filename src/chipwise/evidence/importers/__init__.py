@@ -15,9 +15,9 @@ from pathlib import Path
 
 from chipwise.errors import UsageError, shorten
 from chipwise.evidence.importers import guidellm, inference_perf, loadgen, mlcommons, vllm_bench
-from chipwise.evidence.item import Item, own_item
+from chipwise.evidence.item import Item, from_json, own_item
 
-__all__ = ["MAX_BYTES", "Given", "Imported", "read_file", "read_paths"]
+__all__ = ["EXPORT", "MAX_BYTES", "Given", "Imported", "exported", "read_file", "read_paths"]
 
 MAX_BYTES = 64_000_000
 """A file above this is no summary: a full table of MLCommons has under 2 MB, a report with all requests may
@@ -38,6 +38,7 @@ class Given:
     precision: str = ""
     runtime: str = ""
     date: str = ""
+    layout: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,12 +127,32 @@ def _read(content: str, name: str) -> tuple[str, list[Item | str]]:
         elif inference_perf.recognise(data):
             format_ = inference_perf.FORMAT
             found += inference_perf.read(data, name)
+        elif exported(data):
+            format_ = EXPORT
+            found.append(_again(data))
         elif tool := vllm_bench.recognise(data):
             format_ = tool
             found += vllm_bench.read(data, name)
     if not format_:
         raise _SkipError("JSON of no format that is known here")
     return format_, found
+
+
+EXPORT = "chipwise evidence export"
+
+
+def exported(data: object) -> bool:
+    """Whether a document is evidence as `chipwise evidence export` writes it."""
+    return isinstance(data, dict) and {"id", "origin", "format", "model", "result"} <= data.keys()
+
+
+def _again(data: object) -> Item | str:
+    """An exported item, by the id that it has; why it is left out where it cannot be read."""
+    try:
+        item = from_json(json.dumps(data))
+    except ValueError as error:
+        return f"not evidence that this version reads: {error}"
+    return item if item.origin == "own" else f"{item.id} is published, and comes with chipwise"
 
 
 def _documents(content: str) -> tuple[list[object], list[Item | str]]:

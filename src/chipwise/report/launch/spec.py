@@ -12,6 +12,7 @@ __all__ = [
     "LaunchFile",
     "Machine",
     "Network",
+    "Passes",
     "Placed",
     "Rope",
     "Router",
@@ -79,6 +80,18 @@ class Placed:
 
 
 @dataclass(frozen=True, slots=True)
+class Passes:
+    """Predicted seconds of a prompt's pass, of a decoding pass of `batch` sequences, and of a training step; `interval`
+    are the ends of 80 % over the middle."""
+
+    prefill_s: float = 0.0
+    decode_s: float = 0.0
+    batch: float = 0.0
+    step_s: float = 0.0
+    interval: tuple[float, float] = (0.0, 0.0)
+
+
+@dataclass(frozen=True, slots=True)
 class ServeSpec:
     """A served model. `convert` is the format that the runtime turns weights into when it loads them, "" where
     the checkpoint holds them as they run; `kv` is "" for the runtime's own; `memory_share`, `sequences` and
@@ -88,7 +101,8 @@ class ServeSpec:
     `experts` are those of a layer, 0 of a dense model. `spare` of the replicas are beyond what carries the load,
     `prompt_workers` work off prompts for all of them; `cached_tokens` of a prompt are found in the cache; `spread` are
     standard deviation over mean of prompt and output lengths; `measured` says by harness what a benchmark client should
-    read off this deployment; `placed` where parts of the model lie in a machine of several (None: on its devices)."""
+    read off this deployment; `placed` where parts of the model lie in a machine of several (None: on its devices);
+    `network` is None where it is no decoder of one width; `passes` are predicted."""
 
     title: str
     model: str
@@ -120,6 +134,8 @@ class ServeSpec:
     spread: tuple[float, float] = (0.0, 0.0)
     measured: tuple[tuple[str, str], ...] = ()
     placed: Placed | None = None
+    network: Network | None = None
+    passes: Passes = Passes()
 
     @property
     def wide(self) -> bool:
@@ -232,6 +248,7 @@ class TrainSpec:
     rank: int = 16
     targets: str = "linear"
     dora: bool = False
+    passes: Passes = Passes()
 
 
 Spec = ServeSpec | TrainSpec

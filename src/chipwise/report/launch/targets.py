@@ -8,6 +8,7 @@ from typing import Any
 from chipwise.catalog.tools import get_tool
 from chipwise.errors import UsageError
 from chipwise.report.launch.cloud import skypilot, terraform
+from chipwise.report.launch.founding import founding_jax, founding_neuronx, founding_torch
 from chipwise.report.launch.kubernetes import kubernetes
 from chipwise.report.launch.serving import dynamo, llama_cpp, neuronx, sglang, trtllm, vllm
 from chipwise.report.launch.spec import LaunchFile, ServeSpec, Spec, check_spec
@@ -25,6 +26,9 @@ SERVING: Mapping[str, Render] = {
     "dynamo": dynamo,
     "llama.cpp": llama_cpp,
     "neuronx": neuronx,
+    "torch": founding_torch,
+    "jax": founding_jax,
+    "torch-neuronx": founding_neuronx,
 }
 TRAINING: Mapping[str, Render] = {
     "megatron": megatron,
@@ -32,10 +36,12 @@ TRAINING: Mapping[str, Render] = {
     "maxtext": maxtext,
     **{name: tuned(name) for name in TUNERS},
     "torchrun": torchrun,
+    "torch": founding_torch,
+    "jax": founding_jax,
 }
 READY = {"megatron", "torchtitan", "maxtext", *TUNERS}  # trainers that bring the program
 ANYWHERE: Mapping[str, Render] = {"skypilot": skypilot, "kubernetes": kubernetes, "terraform": terraform}
-TARGETS = (*SERVING, *TRAINING, *ANYWHERE)
+TARGETS = tuple(dict.fromkeys((*SERVING, *TRAINING, *ANYWHERE)))
 
 
 def launch_files(spec: Spec, target: str) -> tuple[LaunchFile, ...]:

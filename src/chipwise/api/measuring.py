@@ -1,0 +1,292 @@
+"""`measure`: this machine, timed; what it gives goes to the user's store and to whoever asked."""
+
+from __future__ import annotations
+
+import datetime as dt
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from chipwise.catalog.chips import get_chip
+from chipwise.catalog.files import output_file, writing
+from chipwise.cost.probed import group_of
+from chipwise.errors import UnknownNameError, UsageError
+from chipwise.evidence.importers import Given
+from chipwise.evidence.item import own_item
+from chipwise.evidence.store import Store
+from chipwise.measure.backend import backend
+from chipwise.measure.probe import Probe, probe
+from chipwise.measure.timed import Machine, machine_of
+from chipwise.report.measured import (
+    ModelRun,
+    OperatorRecord,
+    PassRecord,
+    ProbeReport,
+    RateRecord,
+    ServeReport,
+    TaskRecord,
+)
+
+__all__ = ["BUDGET_S", "machine", "measure_endpoint", "measure_model", "measure_probe"]
+
+BUDGET_S = (5.0, 3600.0)
+"""Seconds that a probe may be given."""
+SERVED = ("input_tokens", "output_tokens", "tokens_per_s", "requests_per_s", "ttft_mean_s", "ttft_p99_s", "tpot_mean_s",
+          "tpot_p99_s")  # fmt: skip
+"""Figures of a run that its report repeats."""
+BUSY = 0.5
+"""Of the cores at work for others, from which on times of several threads say little: they wait for each other."""
+
+
+def measure_probe(
+    framework: str = "auto",
+    *,
+    budget_s: float = 60.0,
+    device: str | None = None,
+    threads: int | None = None,
+    dtypes: Sequence[str] = (),
+    out: str | None = None,
+    keep: bool = True,
+    say: Callable[[int, int, float], None] = lambda done, tasks, left: None,
+) -> ProbeReport:
+    """Time products, attention, convolutions and copies on this machine, and fit what prices such operators here.
+
+    `out` takes the machine as a line of JSON; with `keep` it goes to the user's store too. Raises `UsageError` for
+    options that cannot be used, `MissingExtraError` for a framework that is not installed, `ChipwiseError` where it
+    computes wrong results.
+    """
+    least, most = BUDGET_S
+    if not least <= budget_s <= most:
+        raise UsageError(f"--budget {budget_s:g} s is out of range", f"{least:g}s to {most / 3600:g}h")
+    if threads is not None and not 1 <= threads <= (os.cpu_count() or 1):
+        raise UsageError(f"--threads {threads}: this machine has {os.cpu_count()}", f"1 to {os.cpu_count()}")
+    if out is not None:
+        output_file(out)  # before the work is done
+    measured = backend(framework, device, threads)
+    for dtype in dtypes:
+        if dtype not in ("fp32", "bf16", "fp16"):
+            raise UnknownNameError("data type", dtype, ("fp32", "bf16", "fp16"), "one of fp32, bf16, fp16")
+    busy = os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0
+    found = probe(measured, budget_s, dtypes, say)
+    notes = []
+    if measured.kind == "cpu" and measured.threads > 1 and busy > BUSY * (os.cpu_count() or 1):
+        notes.append(
+            f"others kept {busy:.1f} of {os.cpu_count()} cores busy, and threads wait for each other: --threads 1 "
+            "has a clock that leaves others out"
+        )
+    text = found.machine.to_json()
+    if out is not None:
+        with writing(out) as file:
+            file.write(text + "\n")
+    store = Store()
+    return _report(found, store.keep_probe(text) if keep else "", str(store.path), notes)
+
+
+def measure_endpoint(
+    url: str,
+    model: str,
+    *,
+    prompt_tokens: int,
+    output_tokens: int,
+    concurrency: int | None = None,
+    rate_per_s: float | None = None,
+    requests: int = 0,
+    runs_on: Given = Given(),  # noqa: B008
+    keep: bool = True,
+    say: Callable[[int, int], None] = lambda done, of: None,
+) -> ServeReport:
+    """Load an OpenAI-compatible endpoint, and keep what it did as a run of the user's own: with `runs_on` (chip, count,
+    precision, software, layout) it corrects what is predicted for that deployment.
+
+    `requests` 0: ten for each in flight, or a minute of arrivals, at least 20. Raises `UsageError` for a load that is
+    none, an address that is none, or an endpoint that answers nothing.
+    """
+    from chipwise.measure.endpoint import Load, loaded
+
+    if (concurrency is None) == (rate_per_s is None):
+        raise UsageError("one load is needed", "--concurrency 16 or --rate 4/s")
+    for name, value, most in (
+        ("--in", prompt_tokens, 1_000_000),
+        ("--out", output_tokens, 100_000),
+        ("--concurrency", concurrency if concurrency is not None else 1, 10_000),
+        ("--requests", requests or 1, 1_000_000),
+    ):
+        if not 1 <= value <= most:
+            raise UsageError(f"{name} {value} is out of range", f"1 to {most:,}")
+    if rate_per_s is not None and not 0.0 < rate_per_s <= 10_000.0:
+        raise UsageError(f"--rate {rate_per_s:g} is out of range", "more than 0, at most 10,000/s")
+    count = requests or max(20, 10 * concurrency if concurrency else round(60.0 * (rate_per_s or 0.0)))
+    chip = get_chip(runs_on.chip).id if runs_on.chip else ""
+    sent, seconds = loaded(
+        url, model, Load(count, concurrency, rate_per_s, prompt_tokens, output_tokens), say
+    )
+    good = [r for r in sent if not r.failed]
+    if not good:
+        raise UsageError(
+            f"{url} answered nothing: {sent[0].failed if sent else 'no request'}", "is the server up?"
+        )
+    first = np.array([r.first_s for r in good])
+    further = np.array(
+        [(r.last_s - r.first_s) / (r.output_tokens - 1.0) for r in good if r.output_tokens > 1.0]
+    )
+    tokens = sum(r.output_tokens for r in good)
+    values = {
+        "model": model,
+        "result": tokens / seconds,
+        "unit": "Tokens/s",
+        "chip": chip,
+        "chips": runs_on.chips,
+        "precision": runs_on.precision,
+        "scenario": "closed loop" if concurrency else "open loop",
+        "date": dt.date.today().isoformat(),
+        "runtime": runs_on.runtime,
+        "layout": runs_on.layout,
+        "concurrency": float(concurrency) if concurrency else None,
+        "requests_per_s": len(good) / seconds,
+        "input_tokens": float(np.mean([r.prompt_tokens for r in good])),
+        "output_tokens": tokens / len(good),
+        "tokens_per_s": tokens / seconds,
+        "ttft_mean_s": float(first.mean()),
+        "ttft_p99_s": float(np.quantile(first, 0.99)),
+        "tpot_mean_s": float(further.mean()) if len(further) else None,
+        "tpot_p99_s": float(np.quantile(further, 0.99)) if len(further) else None,
+        "notes": tuple([f"{len(sent) - len(good)} requests failed"] if len(good) < len(sent) else []),
+    }
+    store, kept = Store(), ""
+    if keep:
+        item = own_item("chipwise measure serve", values)
+        store.add([item])
+        kept = item.id
+    hint = "say what it runs on (--chip, --count, --runtime) and it corrects estimates of that deployment"
+    return ServeReport(
+        url=url,
+        model=model,
+        concurrency=concurrency,
+        rate_per_s=rate_per_s,
+        requests=len(sent),
+        failed=len(sent) - len(good),
+        seconds=seconds,
+        kept=kept,
+        store=str(store.path) if keep else "",
+        notes=() if chip else (hint,),
+        **{name: values[name] for name in SERVED},  # type: ignore[arg-type]
+    )
+
+
+def measure_model(
+    place: str,
+    *,
+    train: bool = False,
+    device: str | None = None,
+    threads: int | None = None,
+    known: str = "",
+    budget_s: float = 60.0,
+) -> ModelRun:
+    """The module that `FILE.py:function` gives, predicted from what was measured of the machine `known` (default: the
+    last one of the store) and measured, pass by pass and operator by operator.
+
+    Raises `UsageError` for a file that gives no module or a machine of another framework, `MissingExtraError`.
+    """
+    from chipwise.measure.torch_model import examples_of, peak_of, predicted_calls, time_calls, time_whole
+
+    here = machine(known)
+    measured = backend(
+        "torch", device or (here.device if here.backend == "torch" else None), threads or here.threads
+    )
+    if (here.backend, here.threads) != ("torch", measured.threads):
+        what = f"the machine was measured with {here.backend} and {here.threads} threads"
+        raise UsageError(what, f"chipwise measure probe --backend torch --threads {measured.threads}")
+    passes, weight = [], 0.0
+    for example in examples_of(place, train, measured.device):
+        seen = predicted_calls(example)
+        weight = seen.weight_bytes
+        operators: dict[str, list[tuple[float, float]]] = {}
+        timed = time_calls(example, measured.synchronise, measured.clock)
+        expected = [(c.name, here.seconds(c.op)) for c in seen.calls if c.op is not None]
+        for name, seconds in timed:
+            operators.setdefault(name, []).append((0.0, seconds))
+        for name, seconds in expected:
+            operators.setdefault(name, []).append((seconds, 0.0))
+        whole = time_whole(example, measured.synchronise, budget_s / 10.0, measured.clock)
+        rows = [
+            OperatorRecord(n, sum(s > 0.0 for _, s in each), *map(sum, zip(*each, strict=True)))
+            for n, each in operators.items()
+        ]
+        passes.append(
+            PassRecord(
+                example.name,
+                sum(s for _, s in expected),
+                whole.seconds,
+                whole.spread,
+                seen.peak_bytes,
+                peak_of(example, seen.weight_bytes, measured.device),
+                tuple(sorted(rows, key=lambda o: -o.measured_s)),
+            )
+        )
+    return ModelRun(
+        place, measured.software, measured.device, measured.threads, weight, tuple(passes), here.notes
+    )
+
+
+def machine(name: str = "") -> Machine:
+    """A machine of the user's store by its id or the beginning of one, or of a file that `measure probe --out` wrote;
+    without a name the one that was measured last. Raises `UsageError` where there is none, `UnknownNameError`."""
+    if name and Path(name).is_file():
+        return machine_of(Path(name).read_text("utf-8"))
+    known = Store().probes()
+    if not known:
+        raise UsageError("no machine was measured yet", "chipwise measure probe --budget 60s")
+    found = [text for key, text in known.items() if key.startswith(name or "")]
+    if not found or (name and len(found) > 1):
+        raise UnknownNameError("machine", name, known, "chipwise measure list")
+    return machine_of(found[-1])
+
+
+def _report(found: Probe, kept: str, store: str, notes: Sequence[str]) -> ProbeReport:
+    m, numbers = found.machine, found.machine.numbers
+    unseen = tuple(
+        (
+            group_of(t.task.op),
+            TaskRecord(t.task.name, m.seconds(t.task.op), t.timing.seconds, t.timing.spread),
+        )
+        for t in found.unseen
+        if group_of(t.task.op) in numbers.rates
+    )
+    groups = [group_of(t.task.op) for t in m.timed]
+    rates = []
+    for name, r in numbers.rates.items():
+        operator, _, dtype = name.partition(".")
+        off = [abs(t.predicted_s / t.timed_s - 1.0) for group, t in unseen if group == name]
+        rates.append(
+            RateRecord(
+                operator,
+                dtype,
+                1.0 / r.flop_s if r.flop_s else None,
+                1.0 / r.byte_s if r.byte_s else None,
+                r.start_s,
+                groups.count(name),
+                float(np.median(off)) if off else None,
+            )
+        )
+    return ProbeReport(
+        m.backend,
+        m.software,
+        m.device,
+        m.chip,
+        m.threads,
+        m.date,
+        tuple(rates),
+        numbers.stream_bytes_per_s,
+        numbers.cache_bytes_per_s,
+        numbers.cache_bytes,
+        numbers.copy_s,
+        len(m.timed) + len(found.unseen),
+        found.error,
+        tuple(t for _, t in unseen),
+        found.whole,
+        kept,
+        store if kept else "",
+        (*m.notes, *notes),
+    )

@@ -1,0 +1,137 @@
+"""The probe: a designed set of tasks, timed in rounds within a budget, and how well what it gives holds.
+
+Every eighth task is held out: it is timed like the others, and the numbers never see it, so that each probe says how
+far off its own predictions are.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import zip_longest
+
+import numpy as np
+
+from chipwise.errors import ChipwiseError, UsageError
+from chipwise.measure.backend import Backend, check
+from chipwise.measure.protocol import sampled, timing_of
+from chipwise.measure.task import Task, TaskKind, designed
+from chipwise.measure.timed import Machine, Timed
+
+__all__ = ["HELD_OUT", "Probe", "probe"]
+
+COUNTS: tuple[tuple[TaskKind, int], ...] = (("gemm", 48), ("conv", 48), ("attention", 32))
+"""Tasks of every type; copies, and work on rows, in the first type alone."""
+COPIES, ROWS = 18, 12
+HELD_OUT = 8
+TASK_S = 0.05
+"""Seconds of samples of one task and round; preparing it takes about as long."""
+LARGEST_S = 0.02
+"""What a task may take: its FLOPs are at most what a square product does in this time."""
+ROTATING_BYTES = {"cpu": 64e6}
+"""Operands that take turns together hold at least so much: twice a last cache of 32 MB; 256 MB on other devices, whose
+caches go up to 96 MB."""
+MOST_COPIES = 64
+SLOWER = 1.15
+"""The same product at the end over the one at the beginning, above which the machine is said to have slowed down."""
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """A machine, and the tasks that its numbers have not seen. `error` is the median of |predicted / timed - 1| over
+    them, None where there are none; `whole`: nothing cut it short."""
+
+    machine: Machine
+    unseen: tuple[Timed, ...]
+    whole: bool = True
+
+    @property
+    def error(self) -> float | None:
+        """The median error on the tasks held out that could be priced."""
+        off = list(self.errors())
+        return float(np.median(off)) if off else None
+
+    def errors(self) -> Iterator[float]:
+        """|predicted / timed - 1| of each task held out."""
+        for t in self.unseen:
+            try:
+                yield abs(self.machine.seconds(t.task.op) / t.timing.seconds - 1.0)
+            except UsageError:  # its kind was not reached
+                continue
+
+
+def probe(
+    measured: Backend,
+    budget_s: float,
+    dtypes: Sequence[str] = (),
+    say: Callable[[int, int, float], None] = lambda done, tasks, left: None,
+    now: Callable[[], float] = time.monotonic,
+) -> Probe:
+    """Time the designed tasks for about `budget_s` seconds, in two rounds where that is enough. Ctrl-C ends it early
+    and keeps what is done. `say(done, tasks, seconds left)` after every task.
+
+    Raises `ChipwiseError` where a result is wrong, `UsageError` where too little was timed to say anything.
+    """
+    ends = now() + budget_s
+    types = tuple(dtypes) or measured.dtypes()
+    for dtype in types:
+        check(measured, dtype)
+    timed: dict[Task, list[float]] = {}
+    refused: dict[Task, str] = {}
+    square = Task("gemm", types[0], (512, 512, 512))
+    first = timing_of(_samples(measured, square)).seconds
+    tasks, unseen = _order(types, 2.0 * 512.0**3 / first * LARGEST_S)
+    whole = True
+    try:
+        for place, task in enumerate((*tasks, *tasks)):
+            if now() > ends:
+                whole = place >= len(tasks)
+                break
+            try:
+                timed.setdefault(task, []).extend(_samples(measured, task))
+            except (RuntimeError, ValueError, TypeError, MemoryError) as error:  # what frameworks raise
+                timed.pop(task, None)
+                refused[task] = str(error).partition("\n")[0][:80]
+            say(place + 1, 2 * len(tasks), ends - now())
+    except KeyboardInterrupt:
+        whole = False
+    last = timing_of(_samples(measured, square)).seconds
+    notes = [
+        f"{len(refused)} tasks could not run, as {t.name}: {why}" for t, why in list(refused.items())[:1]
+    ]
+    if last > SLOWER * first:
+        notes.append(f"it slowed down: the same product took {last / first:.2f} times as long at the end")
+    found = [Timed(task, timing_of(samples)) for task, samples in timed.items() if samples]
+    machine = Machine(
+        backend=measured.name,
+        software=measured.software,
+        device=measured.device,
+        chip=measured.chip,
+        threads=measured.threads,
+        date=dt.date.today().isoformat(),
+        timed=tuple(t for t in found if t.task not in unseen),
+        notes=tuple(notes),
+    )
+    if not machine.numbers.rates:
+        raise ChipwiseError("nothing but copies was timed", "a larger --budget, as in 60s")
+    return Probe(machine, tuple(t for t in found if t.task in unseen), whole)
+
+
+def _order(dtypes: Sequence[str], largest_flops: float) -> tuple[list[Task], frozenset[Task]]:
+    """The tasks of all types and kinds by turns, so that whatever ends the probe has seen a bit of each.
+    And those that are held out."""
+    columns = [list(designed("copy", dtypes[0], COPIES, largest_flops))]
+    columns.append(list(designed("rows", dtypes[0], ROWS, largest_flops)))
+    columns += [list(designed(k, d, n, largest_flops)) for d in dtypes for k, n in COUNTS]
+    turns = [t for row in zip_longest(*columns) for t in row if t is not None]
+    unseen = frozenset(t for column in columns[2:] for t in column[HELD_OUT - 1 :: HELD_OUT])
+    return turns, unseen
+
+
+def _samples(measured: Backend, task: Task) -> list[float]:
+    rotating = ROTATING_BYTES.get(measured.kind, 256e6)
+    copies = 1 if task.hot else max(2, min(MOST_COPIES, int(rotating / task.bytes) + 1))
+    call, _ = measured.prepare(task, copies)
+    return sampled(call, measured.synchronise, TASK_S, measured.clock)

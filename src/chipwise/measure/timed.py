@@ -1,0 +1,195 @@
+"""A machine as it was measured: what it is, every time that was taken, and the few numbers that these give.
+
+    t(op) = t_rates(op) exp(sum_i w_i r_i / (sum_i w_i + noise)),   r_i = log(timed_i / t_rates(task_i)),
+    w_i = exp(-|log2 of the ratio of their sizes|_1)
+
+Rates carry to shapes that were never timed; what they miss is mostly one factor for shapes alike (which kernel, how it
+blocks), so that the times next to a shape move it, by the same shrinkage as of measured deployments
+(`evidence.anchors`).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from itertools import combinations
+
+import numpy as np
+
+from chipwise.cost.probed import Probed, Rates, group_of, probed_time, terms
+from chipwise.errors import UsageError
+from chipwise.evidence.anchors import shrunk
+from chipwise.measure.protocol import Timing
+from chipwise.measure.task import SIZES, Task
+from chipwise.units import Array
+from chipwise.workload.op import Op
+
+__all__ = ["Machine", "Timed", "fit", "machine_of"]
+
+NOISE = 0.16
+"""Of residuals, within shapes alike over between them: as of deployments (`anchors.OWN_NOISE`)."""
+TILES = (0.0, 64.0, 128.0, 256.0, 512.0, float("inf"))
+"""Of masked attention: what fused kernels take, and all, where scores are not skipped."""
+ROUNDS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Timed:
+    """A task and its time."""
+
+    task: Task
+    timing: Timing
+
+
+@dataclass(frozen=True)
+class Machine:
+    """What was timed on a device under a framework, by so many `threads` (of a CPU), and when. `notes` say what was
+    odd: a machine that slowed down, tasks that it could not run."""
+
+    backend: str
+    software: str
+    device: str
+    chip: str
+    threads: int
+    date: str
+    timed: tuple[Timed, ...]
+    notes: tuple[str, ...] = ()
+
+    @cached_property
+    def numbers(self) -> Probed:
+        """The rates, fitted. Raises `UsageError` where too little was timed."""
+        return fit(self.timed)
+
+    @cached_property
+    def _known(self) -> Mapping[str, tuple[Array, Array]]:
+        """By group the sizes [task, size], as logarithms, and residuals of what was timed."""
+        found: dict[str, list[tuple[Array, float]]] = {}
+        for t in self.timed:
+            if t.task.kind not in ("copy", "rows"):
+                residual = float(np.log(t.timing.seconds / probed_time(t.task.op, self.numbers).total_s))
+                found.setdefault(group_of(t.task.op), []).append((_sizes(t.task.op), residual))
+        return {
+            group: (np.array([s for s, _ in rows]), np.array([r for _, r in rows]))
+            for group, rows in found.items()
+        }
+
+    def seconds(self, op: Op) -> float:
+        """What an operator takes here. Raises `UsageError` for a kind and type that was not timed."""
+        plain = float(np.asarray(probed_time(op, self.numbers).total_s))
+        sizes, residuals = self._known.get(group_of(op), (np.zeros((0, 0)), np.zeros(0)))
+        if not len(residuals):
+            return plain
+        worth = np.exp(-np.abs(sizes - _sizes(op)).sum(axis=1))
+        rows = ((i, float(w), float(r)) for i, (w, r) in enumerate(zip(worth, residuals, strict=True)))
+        return plain * float(np.exp(shrunk(rows, NOISE)[0]))
+
+    def to_json(self) -> str:
+        """The machine as one line of JSON."""
+        head = {
+            n: getattr(self, n) for n in ("backend", "software", "device", "chip", "threads", "date", "notes")
+        }
+        rows = [
+            [t.task.kind, t.task.dtype, list(t.task.sizes), *asdict(t.timing).values()] for t in self.timed
+        ]
+        return json.dumps({"machine": 1, **head, "timed": rows}, separators=(",", ":"))
+
+
+def machine_of(text: str) -> Machine:
+    """The machine of a line of JSON. Raises `UsageError` for another text."""
+    try:
+        data = json.loads(text)
+        rows = [
+            Timed(
+                Task(kind, str(dtype), tuple(map(int, sizes))),
+                Timing(float(seconds), float(median), float(spread), int(samples)),
+            )
+            for kind, dtype, sizes, seconds, median, spread, samples in data["timed"]
+        ]
+        if data["machine"] != 1 or any(len(t.task.sizes) != len(SIZES[t.task.kind]) for t in rows):
+            raise ValueError("of another version")
+        head = {n: str(data[n]) for n in ("backend", "software", "device", "chip", "date")}
+        return Machine(**head, threads=int(data["threads"]), timed=tuple(rows), notes=tuple(data["notes"]))
+    except (ValueError, KeyError, TypeError) as error:
+        raise UsageError(
+            f"not a machine that was measured: {error}", "chipwise measure probe --out FILE"
+        ) from None
+
+
+def fit(timed: Sequence[Timed]) -> Probed:
+    """The numbers that come nearest to all times by their logarithms. Raises `UsageError` for too few copies."""
+    groups: dict[str, list[Timed]] = {}
+    for t in timed:
+        groups.setdefault("copy" if t.task.kind == "copy" else group_of(t.task.op), []).append(t)
+    copies = groups.pop("copy", [])
+    if len(copies) < 4:
+        raise UsageError(
+            "too little was timed to say anything of this machine", "a larger --budget, as in 60s"
+        )
+    speed = {t.task.sizes: t.task.bytes / t.timing.seconds for t in copies}
+    largest = sorted(t.task.bytes for t in copies if not t.task.hot)[-3:]
+    stream = float(
+        np.median([speed[t.task.sizes] for t in copies if not t.task.hot and t.task.bytes in largest])
+    )
+    hot = {t.task.bytes: speed[t.task.sizes] for t in copies if t.task.hot}
+    fastest = max([*hot.values(), stream])
+    held = [size for size, rate in hot.items() if rate >= np.sqrt(fastest * stream)]
+    return Probed(
+        rates={name: _rates(rows) for name, rows in groups.items()},
+        stream_bytes_per_s=stream,
+        cache_bytes_per_s=fastest,
+        cache_bytes=max(held, default=min(t.task.bytes for t in copies)),
+        copy_s=min(t.timing.seconds for t in copies),
+    )
+
+
+def _rates(rows: Sequence[Timed]) -> Rates:
+    """The rates of one group, and of attention the tile of masked scores that fits best."""
+    seconds = np.array([t.timing.seconds for t in rows])
+    masked = any(t.task.kind == "attention" and t.task.dims["causal"] for t in rows)
+    best: tuple[float, Rates] | None = None
+    for tile in TILES if masked else (0.0,):
+        columns = np.array([[1.0, *map(float, terms(t.task.op, tile))] for t in rows])
+        found = _least(columns, seconds)
+        off = float(np.median(np.abs(np.log(columns @ found / seconds))))
+        if best is None or off < best[0]:
+            best = off, Rates(float(found[0]), float(found[1]), float(found[2]), float(found[3]), tile)
+    assert best is not None
+    return best[1]
+
+
+def _least(columns: Array, seconds: Array) -> Array:
+    """x >= 0 that brings `columns` x nearest to `seconds`, by their logarithms: least squares weighted with
+    1 / sqrt(fitted x timed), again and again, over every choice of columns."""
+    weights = 1.0 / seconds
+    found = np.zeros(columns.shape[1])
+    for _ in range(ROUNDS):
+        found = _not_negative(columns * weights[:, None], seconds * weights)
+        weights = 1.0 / np.sqrt((columns @ found) * seconds)
+    return found
+
+
+def _not_negative(a: Array, b: Array) -> Array:
+    """Least squares a x = b with x >= 0, of few columns: the best of all subsets whose solution is positive."""
+    best, least = np.zeros(a.shape[1]), np.inf
+    for count in range(1, a.shape[1] + 1):
+        for chosen in map(list, combinations(range(a.shape[1]), count)):
+            if not np.any(a[:, chosen], axis=0).all():
+                continue
+            x = np.linalg.lstsq(a[:, chosen], b, rcond=None)[0]
+            error = float(np.sum((a[:, chosen] @ x - b) ** 2))
+            if (x > 0.0).all() and error < least * (1.0 - 1e-9):
+                best, least = np.zeros(a.shape[1]), error
+                best[chosen] = x
+    return best
+
+
+def _sizes(op: Op) -> Array:
+    """Logarithms to base 2 of what tells shapes of a group apart."""
+    d = op.dims
+    names = {"attention": ("q", "kv", "head_dim"), "conv": ("m", "n", "k", "batch", "kernel")}
+    sizes = [float(np.asarray(d[name])) for name in names.get(op.kind, ("m", "n", "k", "batch"))]
+    if op.kind == "attention":
+        sizes += [float(np.asarray(d["batch"] * d["heads"])), 2.0 ** float(np.asarray(d.get("causal", 1.0)))]
+    return np.asarray(np.log2(sizes))

@@ -1,0 +1,145 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from chipwise.errors import UsageError
+from chipwise.measure.protocol import Timing
+from chipwise.measure.task import designed
+from chipwise.measure.timed import Machine, Timed
+from command_line import Run
+
+torch = pytest.importorskip("torch", reason="needs the extra torch")
+
+from chipwise.measure.torch_model import examples_of, predicted_calls, time_calls  # noqa: E402
+
+SOURCE = """
+import torch
+from torch import nn
+
+
+class Small(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first = nn.Linear(64, 192)
+        self.last = nn.Linear(64, 32, bias=False)
+
+    def forward(self, x):
+        q, k, v = self.first(x).view(2, 16, 3, 4, 16).permute(2, 0, 3, 1, 4)
+        y = nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)
+        return self.last(nn.functional.gelu(y.transpose(1, 2).reshape(2, 16, 64)))
+
+
+def small():
+    return Small(), {"prefill": torch.randn(2, 16, 64), "decode": (torch.randn(2, 16, 64),)}
+
+
+def images():
+    return nn.Sequential(nn.Conv2d(3, 8, 3, padding=1), nn.ReLU()), (torch.randn(2, 3, 8, 8),)
+
+
+def branches():
+    class Odd(nn.Module):
+        def forward(self, x):
+            return x if x.sum() > 0 else -x
+
+    return Odd(), torch.randn(3)
+
+
+def nothing():
+    return 3
+
+
+def broken():
+    raise RuntimeError("no weights here")
+"""
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> str:
+    path = tmp_path / "mine.py"
+    path.write_text(SOURCE)
+    return str(path)
+
+
+def test_operators_without_data_are_those_of_the_run(file: str) -> None:
+    prefill, decode, train = examples_of(f"{file}:small", train=True)
+    assert [e.name for e in (prefill, decode, train)] == ["prefill", "decode", "train"]
+    seen = predicted_calls(prefill)
+    calls = [c for c in seen.calls if c.op is not None]
+    assert [c.name for c in calls] == [name for name, _ in time_calls(prefill, lambda: None)]
+    kinds = [c.op.kind for c in calls if c.op]
+    assert kinds.count("gemm") == 2
+    assert kinds.count("attention") == 1
+    flops = sum(float(c.op.flops) for c in calls if c.op and c.op.kind == "gemm")
+    assert flops == 2 * 32 * (64 * 192 + 64 * 32)
+    attention = next(c.op for c in calls if c.op and c.op.kind == "attention")
+    assert float(attention.flops) == 4 * 2 * 4 * 16 * (16 * 17 / 2)
+    assert seen.weight_bytes == pytest.approx(4 * (64 * 192 + 192 + 64 * 32 + 2 * 16 * 64))
+    assert seen.peak_bytes > seen.weight_bytes
+
+
+def test_a_training_step_is_about_three_forward_passes(file: str) -> None:
+    prefill, _, train = examples_of(f"{file}:small", train=True)
+
+    def flops(example: object) -> float:
+        found = (c.op for c in predicted_calls(example).calls if c.op and c.op.kind == "gemm")  # type: ignore[arg-type]
+        return sum(float(op.flops) for op in found)
+
+    assert 2.0 < flops(train) / flops(prefill) <= 3.0
+    assert predicted_calls(train).peak_bytes > predicted_calls(prefill).peak_bytes
+
+
+def test_a_convolution(file: str) -> None:
+    (example,) = examples_of(f"{file}:images")
+    (conv,) = (c.op for c in predicted_calls(example).calls if c.op and c.op.kind == "conv")
+    assert float(conv.flops) == 2 * (2 * 8 * 8) * 8 * (3 * 9)
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [("nothing", "gives int"), ("broken", "no weights here"), ("missing", "has no function")],
+)
+def test_what_gives_no_module(name: str, says: str, file: str) -> None:
+    with pytest.raises(UsageError, match=says):
+        examples_of(f"{file}:{name}")
+    with pytest.raises(UsageError, match="no such file"):
+        examples_of("nowhere.py:f")
+
+
+def test_the_command(file: str, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CHIPWISE_DATA_DIR", str(tmp_path))
+    assert "no machine was measured" in run("measure", "model", f"{file}:small").refused(2)
+    tasks = [
+        *designed("copy", "fp32", 18, 1e8),
+        *designed("gemm", "fp32", 20, 1e8),
+        *designed("attention", "fp32", 20, 1e8),
+    ]
+    timed = tuple(
+        Timed(t, Timing(1e-6 + t.bytes / 1e10 + float(t.op.flops) / 1e10, 1.0, 0.0, 3)) for t in tasks
+    )
+    machine = tmp_path / "machine.json"
+    machine.write_text(Machine("torch", "torch x", "cpu", "x", 1, "2026-01-01", timed).to_json())
+    ran = run(
+        "measure",
+        "model",
+        f"{file}:small",
+        "--machine",
+        str(machine),
+        "--train",
+        "--budget",
+        "5s",
+        "--format",
+        "json",
+    )
+    report = ran.json
+    assert [p["name"] for p in report["passes"]] == ["prefill", "decode", "train"]
+    for p in report["passes"]:
+        assert p["predicted_s"] > 0.0
+        assert p["measured_s"] > 0.0
+        assert sum(o["predicted_s"] for o in p["operators"]) == pytest.approx(p["predicted_s"])
+    shown = run("measure", "model", f"{file}:small", "--machine", str(machine), "--budget", "5s").out
+    assert "addmm" in shown
+    odd = run("measure", "model", f"{file}:branches", "--machine", str(machine))
+    assert "cannot be followed without data" in odd.err
