@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from chipwise.evidence.claim import Rival
 from chipwise.evidence.item import Item
-from chipwise.evidence.match import AXES, Match
+from chipwise.evidence.match import TITLES, Match
 from chipwise.mcp.short import Short, model_text, refusals_of, rounded
 from chipwise.report.catalogue import CHIPS, MODELS, ChipRecord, ChipsReport, EvidenceReport, ModelsReport
 from chipwise.report.evidence import NOTICE, RESULTS, ClaimReport, MatchReport
@@ -364,17 +364,17 @@ def _match(m: Match) -> MatchLine:
 
 
 def _axes(m: Match) -> dict[str, str]:
-    return {AXES[a.name]: a.mark for a in m.axes}
+    return {TITLES[a.name]: a.mark for a in m.axes}
 
 
 def _reasons(m: Match) -> dict[str, str]:
     """Why, for the axes that are not the same."""
-    return {AXES[a.name]: a.reason for a in m.axes if a.mark != "same"}
+    return {TITLES[a.name]: a.reason for a in m.axes if a.mark != "same"}
 
 
 def _rival(r: Rival) -> RivalLine:
     steps = tuple(
-        f"{AXES[s.axis]}: {s.change}: "
+        f"{TITLES[s.axis]}: {s.change}: "
         + ("not predicted" if s.ratio is None else f"{s.ratio:.2f}x")
         + (" (reverses)" if s.reverses else "")
         for s in r.steps
