@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from docs.generate import reference, tables
-from docs.generate.claims.page import claims_page, claims_table
 from docs.generate.console import shortened
 from docs.generate.pictures import roofline_picture, tradeoff_picture
 from docs.generate.questions import questions_table
+from docs.generate.statements import claims_page, claims_table
 from docs.generate.stories import story_page
 
 __all__ = ["PARTS"]

@@ -29,14 +29,15 @@ def verb(name: str) -> Callable[..., Any]:
     It raises the errors of `question` and of the verb, in the names of the keywords.
     """
     kind = VERBS[name]
-    first = "model" if "model" in {f.name for f in fields(kind)} else None  # type: ignore[arg-type]
+    names = {f.name for f in fields(kind)}  # type: ignore[arg-type]
+    first = next((name for name in ("model", "text") if name in names), None)
 
     def answer(*values: Any, **keywords: Any) -> Any:
         try:
             if len(values) > (first is not None):
-                least = "only the model goes" if first else "nothing goes"
+                least = f"only the {first} goes" if first else "nothing goes"
                 raise UsageError(f"{name}: {least} without a name", f"as in {name}({_names(kind)[0]}=...)")
-            given = ({"model": values[0]} if values else {}) | keywords
+            given = ({first: values[0]} if first and values else {}) | keywords
             # a trailing underscore keeps Python's own names apart
             asked = question(name, {key.removesuffix("_"): value for key, value in given.items()})
             report = asked.run()

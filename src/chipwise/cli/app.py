@@ -38,6 +38,7 @@ COMMANDS = {
     "catalogue:runtimes": "Serving software: list, show.",
     "catalogue:models": "Bundled models: list, search, show.",
     "evidence:evidence": "Published results and your own: list, show, search, match, claim, import.",
+    "claim:claim": "What is said about hardware, checked: list, check.",
     "catalogue:offers": "Prices: rental offers, tokens of APIs.",
 }
 """Where each command is, with the first line of its docstring."""

@@ -2,7 +2,8 @@
 
 Eight axes for language models: chip and power bin; count and interconnect; model size and architecture;
 precision; batch and lengths; scenario; runtime and its date; environment. Networks measured by samples have the
-work of a sample and the accuracy target in place of batch and lengths. Each is same, near, different or unknown, with a reason.
+work of a sample and the accuracy target in place of batch and lengths. Each is same, near, different or unknown,
+with a reason.
 
 The distance of a match is the sum over axes of weight x step, with the steps 0 (same), 1 (near), 1.5
 (unknown) and 3 (different). A measured row shifts a prediction on the logarithmic scale:

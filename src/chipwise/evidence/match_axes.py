@@ -57,8 +57,8 @@ class Target:
     """What somebody plans. None or "" = not said.
 
     `benchmark` is that of a network which is measured by samples, not tokens, `own` whether the benchmark runs this
-    very network; `sample` is what one sample of the plan is, under the names of the benchmark, and `accuracy` the share of
-    the reference's accuracy that it needs, in percent.
+    very network; `sample` is what one sample of the plan is, under the names of the benchmark, and `accuracy` the share
+    of the reference's accuracy that it needs, in percent.
     """
 
     model: ModelFacts

@@ -210,6 +210,7 @@ KINDS: Mapping[str, Kind] = {
     "MatchReport": ("matches", _no_charts),
     "ClaimReport": ("", _no_charts),
     "EvidenceReport": ("items", _no_charts),
+    "StatementsReport": ("statements", _no_charts),
     "ChipsReport": ("chips", _chips_charts),
     "ModelsReport": ("models", _no_charts),
     "SystemsReport": ("systems", _no_charts),

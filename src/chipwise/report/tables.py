@@ -7,7 +7,7 @@ from typing import Any
 
 from chipwise.catalog.snapshot import today
 from chipwise.evidence.residuals import Validation
-from chipwise.report import catalogue, diff, evidence, fit, kernel, operators, plans, training
+from chipwise.report import catalogue, diff, evidence, fit, kernel, operators, plans, statements, training
 from chipwise.report.accuracy import accuracy_view
 from chipwise.report.records import FitReport, PlanReport
 from chipwise.report.table import Table
@@ -28,6 +28,7 @@ SHOWN: Mapping[type, Callable[[Any], Table | tuple[Table, ...]]] = {
     catalogue.EvidenceReport: lambda report: evidence.items_view(report.items),
     evidence.MatchReport: evidence.match_view,
     evidence.ClaimReport: evidence.claim_view,
+    statements.StatementsReport: statements.statements_view,
     evidence.ImportReport: evidence.import_view,
     evidence.Shown: evidence.shown_view,
     diff.ReplayReport: diff.replay_view,

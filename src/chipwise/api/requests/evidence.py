@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, Literal
 
 from chipwise.api.requests.field import (
     CONFIG,
@@ -23,6 +23,7 @@ from chipwise.api.requests.planning import MODEL, TASK
 from chipwise.errors import UsageError
 from chipwise.report.catalogue import EvidenceReport
 from chipwise.report.evidence import NOTICE, ClaimReport, MatchReport
+from chipwise.report.statements import StatementsReport
 from chipwise.units import parse_quantity
 from chipwise.workload.workload import Task, Workload
 
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CheckClaimRequest",
+    "CheckStatementRequest",
     "ClaimOptions",
     "EvidenceMatchRequest",
     "EvidenceRequest",
@@ -86,7 +88,7 @@ class EvidenceRequest(Asked):
 class Judged(Asked):
     """A workload that results are held against: mean lengths and targets, or what a sample is."""
 
-    by_benchmark: ClassVar[bool] = True
+    by_benchmark = True  # no field: it has no type
     """Whether the model may be a network that chipwise knows by its benchmark alone."""
 
     in_: str = ask("mean prompt tokens", "2000", name="in", reading=LENGTH)
@@ -199,3 +201,18 @@ class CheckClaimRequest(ClaimOptions):
             against=self.values["against"] or (),
             sample=self.asked_sample(),
         )
+
+
+@dataclass(frozen=True, kw_only=True)
+class CheckStatementRequest(Asked):
+    """Is what people say about hardware true: statements with a verdict, the figures behind it and what shows them."""
+
+    text: str | None = ask(
+        "the statement, as somebody said it; default: all that are known, with their verdicts"
+    )
+
+    def run(self) -> StatementsReport:
+        """The statements that the text makes, or that none is known and the nearest."""
+        from chipwise.api.statements import check_statement, list_statements
+
+        return list_statements() if self.text is None else check_statement(self.text)

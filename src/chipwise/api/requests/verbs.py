@@ -14,7 +14,12 @@ from chipwise.api.requests.catalogue import (
     SystemsRequest,
 )
 from chipwise.api.requests.detail import LoadRequest, OperatorsRequest
-from chipwise.api.requests.evidence import CheckClaimRequest, EvidenceMatchRequest, EvidenceRequest
+from chipwise.api.requests.evidence import (
+    CheckClaimRequest,
+    CheckStatementRequest,
+    EvidenceMatchRequest,
+    EvidenceRequest,
+)
 from chipwise.api.requests.field import outer
 from chipwise.api.requests.kernel import KernelRequest
 from chipwise.api.requests.planning import (
@@ -56,6 +61,7 @@ VERBS: dict[str, type[Request]] = {
     "evidence": EvidenceRequest,
     "match": EvidenceMatchRequest,
     "claim": CheckClaimRequest,
+    "check_statement": CheckStatementRequest,
     "chips": ChipsRequest,
     "models": ModelsRequest,
     "systems": SystemsRequest,
