@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import MISSING, fields
 from functools import cache
 from typing import Any
 
 from chipwise.api.requests.doors import problem_of
-from chipwise.api.requests.verbs import VERBS, Request, question
+from chipwise.api.requests.verbs import VERBS, question
+from chipwise.api.requests.written import Files, Origin
 from chipwise.errors import ChipwiseError, UsageError, shorten
 from chipwise.report.answer import Answer
-from chipwise.report.launch.spec import LaunchFile
 
 __all__ = ["Files", "diff", "launch", "replay", "verb"]
 
@@ -45,7 +45,7 @@ def verb(name: str) -> Callable[..., Any]:
             found = problem_of(error)
             error.what, error.hint, error.args = found.what, found.hint, (found.what,)
             raise
-        object.__setattr__(report, "_origin", _Asked(name, asked))
+        object.__setattr__(report, "_origin", Origin(name, asked))
         return report
 
     answer.__name__ = answer.__qualname__ = name
@@ -84,43 +84,6 @@ def diff(before: str, after: str) -> Answer:
     from chipwise.api.saving import diff as diff_saved
 
     return diff_saved(before, after)
-
-
-class Files(tuple[LaunchFile, ...]):
-    """Files that start a plan: `print(files)` shows them all."""
-
-    __slots__ = ()
-
-    def __str__(self) -> str:
-        return "\n".join(f"# ---- {file.name} ----\n{file.text}" for file in self)
-
-    __repr__ = __str__
-
-    def write(self, folder: str) -> None:
-        """Write all files to a folder, or none. Raises `UsageError` where one is there already."""
-        from chipwise.api.launching import write_files
-
-        write_files(self, folder)
-
-
-@dataclass(frozen=True)
-class _Asked:
-    """The question of an answer, which can be asked again with a record of all data that it reads."""
-
-    verb: str
-    question: Request
-
-    def save(self, path: str) -> None:
-        from chipwise.api.saving import save
-
-        save(self.verb, self.question, str(path))
-
-    def launch(self, target: str, plan: int) -> Files:
-        from chipwise.api.launching import spec_of
-        from chipwise.api.saving import answered
-        from chipwise.report.launch.targets import launch_files
-
-        return Files(launch_files(spec_of(answered(self.verb, self.question).saved, plan), target))
 
 
 def _names(kind: Any) -> list[str]:

@@ -13,8 +13,11 @@ from chipwise.report.catalogue import CHIPS, MODELS, ChipRecord, ChipsReport, Ev
 from chipwise.report.evidence import NOTICE, RESULTS, ClaimReport, MatchReport
 from chipwise.report.fit import FITS
 from chipwise.report.kernel import KERNELS, AmdahlReport, KernelRecord, KernelReport
+from chipwise.report.launch.spec import LaunchReport
 from chipwise.report.plans import PLANS, ExplainReport, cheaper, verdict
 from chipwise.report.records import FitRecord, FitReport, ModelRecord, PlanRecord, PlanReport
+from chipwise.report.statements import StatementsReport
+from chipwise.report.tables import tables
 from chipwise.report.training import TRAINING, TrainPlanRecord, TrainReport, train_verdict
 
 __all__ = [
@@ -34,9 +37,12 @@ __all__ = [
     "evidence_answer",
     "fit_answer",
     "kernel_answer",
+    "launch_answer",
     "match_answer",
     "models_answer",
     "plans_answer",
+    "statements_answer",
+    "table_answer",
     "train_answer",
 ]
 
@@ -124,7 +130,6 @@ class PlansAnswer:
     without_plan: dict[str, tuple[str, ...]]
     assumptions: tuple[str, ...]
     cpu_instead: AmdahlReport | None = field(default=None)
-    details: PlanReport | None = field(default=None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +144,6 @@ class FitAnswer:
     more_chips: tuple[str, ...]
     without_answer: dict[str, tuple[str, ...]]
     assumptions: tuple[str, ...]
-    details: FitReport | None = field(default=None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +157,6 @@ class TrainAnswer:
     more_plans: int
     without_plan: dict[str, tuple[str, ...]]
     assumptions: tuple[str, ...]
-    details: TrainReport | None = field(default=None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +168,6 @@ class KernelAnswer:
     refused: dict[str, str]
     lessons: tuple[str, ...]
     assumptions: tuple[str, ...]
-    details: KernelReport | None = field(default=None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +177,6 @@ class ChipsAnswer:
     chips: tuple[ChipLine, ...]
     found: int
     more: tuple[str, ...]
-    details: ChipsReport | None = field(default=None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,7 +185,6 @@ class ModelsAnswer:
 
     models: tuple[ModelLine, ...]
     found: int
-    details: ModelsReport | None = field(default=None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,7 +194,6 @@ class EvidenceAnswer:
     results: tuple[ResultLine, ...]
     found: int
     notice: str
-    details: EvidenceReport | None = field(default=None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,7 +219,7 @@ class MatchAnswer:
     weight: float
     conditions: str
     notice: str
-    details: MatchReport | None = field(default=None)
+    measured: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,7 +245,6 @@ class ClaimAnswer:
     rivals: tuple[RivalLine, ...]
     not_in_the_ratios: tuple[str, ...]
     notice: str
-    details: ClaimReport | None = field(default=None)
 
 
 def plans_answer(report: PlanReport) -> PlansAnswer:
@@ -326,11 +324,11 @@ def evidence_answer(report: EvidenceReport) -> EvidenceAnswer:
 def match_answer(report: MatchReport) -> MatchAnswer:
     """The answer to evidence_match in short."""
     a = report.anchored
-    first = (
-        f"nearest: {report.matches[0].item.id}, {report.matches[0].verdict}"
-        if report.matches
-        else "no results"
-    )
+    first = "no results"
+    if report.matches:
+        first = f"nearest: {report.matches[0].item.id}, {report.matches[0].verdict}"
+    elif report.measured:
+        first = f"measured, not predicted: {report.benchmark} of MLPerf, {len(report.measured)} best results by chip"
     return MatchAnswer(
         verdict=f"{first}; {report.note}" if report.note else first,
         matches=tuple(map(_match, report.matches)),
@@ -340,7 +338,18 @@ def match_answer(report: MatchReport) -> MatchAnswer:
         weight=rounded(a.weight) if a else 0.0,
         conditions=report.layout,
         notice=NOTICE,
+        measured=tuple(map(_measured, report.measured[:FITTED])),
     )
+
+
+def _measured(i: Item) -> str:
+    """A measured result in one line."""
+    latency = i.unit.startswith("Latency")
+    rate = i.result if latency else i.speed or 0.0
+    unit = "tokens/s" if i.per_chip is not None else i.unit
+    each = "" if latency else " a chip"
+    where = f"{i.scenario}, {i.chips or '?'} chips, {i.round} ({i.id})"
+    return f"{i.chip or i.part}: {rounded(rate):,.6g} {unit}{each}, {where}"
 
 
 def claim_answer(report: ClaimReport) -> ClaimAnswer:
@@ -357,6 +366,52 @@ def claim_answer(report: ClaimReport) -> ClaimAnswer:
         not_in_the_ratios=claim.cautions,
         notice=NOTICE,
     )
+
+
+def statements_answer(report: StatementsReport) -> dict[str, Any]:
+    """The answer to check_statement in short: of a list the verdicts alone."""
+    if not report.asked:
+        return {"statements": {s.text: s.verdict for s in report.statements}, "note": report.note}
+    found = [
+        {
+            "statement": s.text,
+            "verdict": s.verdict,
+            "confidence": s.confidence,
+            "because": s.because,
+            "figures": {f.what: f.shown for f in s.figures},
+            "basis": [*s.basis, *s.sources],
+            "shown_by": list(s.commands),
+        }
+        for s in report.statements
+    ]
+    said = f"{found[0]['verdict']}: {found[0]['because']}" if found else report.note
+    return {"verdict": said, "statements": found, "nearest": list(report.nearest), "note": report.note}
+
+
+def launch_answer(report: LaunchReport) -> dict[str, Any]:
+    """The answer to launch: the files by name. They are to be read before they are run."""
+    return {
+        "verdict": f"{len(report.files)} files start plan {report.plan} with {report.tool}; read them before they run",
+        "files": {file.name: file.text for file in report.files},
+        "scripts": [file.name for file in report.files if file.script],
+    }
+
+
+def table_answer(report: Any) -> dict[str, Any]:
+    """Any answer as its first tables say it: what stands above, the columns with a row of text each, what stands
+    below."""
+    found: dict[str, Any] = {}
+    for number, table in enumerate(tables(report)[:2]):
+        end = str(number + 1) if number else ""
+        found |= {
+            f"verdict{end}": " ".join(line for line in table.head if line),
+            f"columns{end}": list(table.columns),
+            f"rows{end}": [list(row) for row in table.rows[:LISTED]],
+            f"notes{end}": [line for line in table.foot if line],
+        }
+        if len(table.rows) > LISTED:
+            found[f"more_rows{end}"] = len(table.rows) - LISTED
+    return found
 
 
 def _match(m: Match) -> MatchLine:

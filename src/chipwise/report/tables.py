@@ -9,10 +9,14 @@ from chipwise.catalog.snapshot import today
 from chipwise.evidence.residuals import Validation
 from chipwise.report import catalogue, diff, evidence, fit, kernel, operators, plans, statements, training
 from chipwise.report.accuracy import accuracy_view
+from chipwise.report.launch.spec import LaunchReport
 from chipwise.report.records import FitReport, PlanReport
-from chipwise.report.table import Table
+from chipwise.report.table import Column, Table
 
 __all__ = ["table", "tables"]
+
+FILES = (Column("file", "name"), Column("text", "text", prose=True))
+"""What is said of a file that starts a plan."""
 
 SHOWN: Mapping[type, Callable[[Any], Table | tuple[Table, ...]]] = {
     FitReport: fit.fit_view,
@@ -29,6 +33,7 @@ SHOWN: Mapping[type, Callable[[Any], Table | tuple[Table, ...]]] = {
     evidence.MatchReport: evidence.match_view,
     evidence.ClaimReport: evidence.claim_view,
     statements.StatementsReport: statements.statements_view,
+    LaunchReport: lambda report: Table.of(report.files, FILES),
     evidence.ImportReport: evidence.import_view,
     evidence.Shown: evidence.shown_view,
     diff.ReplayReport: diff.replay_view,
