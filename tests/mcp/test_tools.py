@@ -66,7 +66,7 @@ WRONG: dict[str, tuple[str, dict[str, Any], str]] = {
     "too little memory": ("estimate", {"model": MODEL, "chip": "l4", "tp": 4}, "what would help"),
     "huge text": ("plan", {"model": "x" * 100_000}, "unknown model"),
     "huge number": ("estimate", {"model": SMALL, "chip": "l4", "tp": 10**400}, "tp"),
-    "script": ("plan", {"model": "<script>alert(1)</script>\u0000\u202e"}, "unknown model"),
+    "script": ("plan", {"model": "<script>alert(1)</script>\u0000\u202e"}, "control character"),
     "tool": ("rm", {"path": "/"}, "one of plan"),
 }
 

@@ -26,7 +26,7 @@ def _short_enough(text: str, option: str) -> str:
     return text
 
 
-RECORD = Reading(_short_enough, _record, (OBJECT,))
+RECORD = Reading(_short_enough, _record, (OBJECT,), names=False)
 """The JSON of an answer that was kept."""
 
 
