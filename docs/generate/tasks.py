@@ -156,8 +156,8 @@ def _launch() -> list[Task]:
         (MIDDLE, "h200", 2),
         (LARGE, "mi300x", 2),
     ):
-        for tool, flag in (("vllm", "--tensor-parallel-size"), ("sglang", "--tp")):
-            given = {"model": model, "chip": chip, "tp": tp}
+        for tool, flag in (("vllm", "--tensor-parallel-size"), ("sglang", "--tp-size")):
+            given = {"model": model, "chip": chip, "tp": tp, "runtime": tool}
             found.append(
                 Task(
                     "launch",

@@ -54,6 +54,5 @@ def test_a_hundred_tasks() -> None:
     at_once = sum(first for first, _, _ in answers)
     assert len(TASKS) >= 100
     assert set(Counter(t.kind for t in TASKS)) == {"choose", "size", "refute", "launch", "debug", "compare"}
-    print("RESULT", len(TASKS), len(wrong), wrong)
     assert len(wrong) <= 0.05 * len(TASKS), wrong
     assert at_once >= 0.9 * len(TASKS)

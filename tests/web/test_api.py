@@ -40,6 +40,8 @@ def test_it_answers_as_the_command_does(address: str, run: Run) -> None:
 def test_numbers_are_taken_for_text(address: str) -> None:
     a = post(address, "plan", {"model": SMALL, "chips": "l4", "in": 500, "rate": 0.5}).json()
     b = post(address, "plan", {"model": SMALL, "chips": "l4", "in": "500", "rate": "0.5/s"}).json()
+    assert a.pop("question")["request"]["rate"] == "0.5"
+    assert b.pop("question")["request"]["rate"] == "0.5/s"
     assert a == b
 
 

@@ -57,8 +57,9 @@ def load_statements() -> Mapping[str, Statement]:
 
 
 def words_of(text: str) -> str:
-    """A text as its words in small letters, one blank between them."""
-    return " ".join(re.findall(r"[a-z0-9$%/]+(?:[.,'-]?[a-z0-9]+)*", text.lower()))
+    """A text as its words in small letters, one blank between them; several of a part are the part (`A100s`)."""
+    words = re.findall(r"[a-z0-9$%/]+(?:[.,'-]?[a-z0-9]+)*", text.lower())
+    return " ".join(re.sub(r"(?<=[a-z]\d)s$|(?<=\d\d)s$", "", word) for word in words)
 
 
 def _statement(name: str, entry: Mapping[str, Any]) -> Statement:
