@@ -177,8 +177,8 @@ def match_evidence(
     t = best.tokens_per_s
     moved = anchored(t.mid, found, _predictor(numbers))
     of = "mean" if workload.percentile is None else f"p{workload.percentile * 100:g}"
-    named = (("TTFT", workload.ttft_s), ("TPOT", workload.tpot_s))
-    limits = [f"{of} {n} <= {x:g} s" for n, x in named if x is not None]
+    targets = (("TTFT", workload.ttft_s), ("TPOT", workload.tpot_s))
+    limits = [f"{of} {n} <= {x:g} s" for n, x in targets if x is not None]
     layout = ", ".join((f"{chips} chips", f"{best.replicas} x ({best.layout.label})", *limits))
     return MatchReport(target, found, moved, layout, "", (t.low, t.high))
 

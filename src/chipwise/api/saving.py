@@ -205,7 +205,7 @@ def _asked_again(asked: Any, named: str, *, files: bool) -> Saved:
         and isinstance(asked.get("request"), dict)
     ):
         raise UsageError(f"{named}: its question is damaged", "export it again")
-    verb = FORMER.get(asked["verb"], asked["verb"])
+    verb = str(FORMER.get(asked["verb"], asked["verb"]))
     request = request_of(verb, asked["request"])
     return answered(verb, request if files else read_request(verb, fields_of(request))).saved
 

@@ -9,7 +9,7 @@ from mcp.types import GetPromptResult, Prompt, PromptArgument, PromptMessage, Te
 
 from chipwise.errors import UnknownNameError, UsageError
 
-__all__ = ["PROMPTS", "listed_prompts", "prompted"]
+__all__ = ["PROMPTS", "Asking", "listed_prompts", "prompted"]
 
 MOST_CHARS = 400
 """Characters of an argument."""

@@ -47,7 +47,7 @@ async def _stdio(files: bool) -> None:
         answered, inbox = anyio.create_memory_object_stream[Any](0)
         async with anyio.create_task_group() as group:
             group.start_soon(_readable, read, answered, write)
-            await server.run(inbox, write, server.create_initialization_options())  # type: ignore[arg-type]
+            await server.run(inbox, write, server.create_initialization_options())
             group.cancel_scope.cancel()
 
 

@@ -170,7 +170,7 @@ class _Calls:
         """The answer as JSON. Meanwhile the client hears every second how far the work is."""
         if self._limiter is None:
             self._limiter = anyio.CapacityLimiter(AT_ONCE)
-        stage = Stage()
+        stage = _Stage()
         work = partial(_work, verb, given, self.files, self.kept, stage)
         with anyio.fail_after(MOST_S):
             async with anyio.create_task_group() as group:
@@ -190,13 +190,13 @@ STAGES = ("reading the question", "working it out", "writing the answer")
 
 
 @dataclass
-class Stage:
+class _Stage:
     """How far the work on a question is."""
 
     at: int = 0
 
 
-def _work(verb: str, given: Mapping[str, Any], files: bool, kept: Kept, stage: Stage) -> Any:
+def _work(verb: str, given: Mapping[str, Any], files: bool, kept: Kept, stage: _Stage) -> Any:
     """The answer as JSON, or the error: a task group would wrap one that is raised."""
     try:
         request = read_request(verb, given, files=files)
@@ -252,7 +252,7 @@ def _fits(asked: Mapping[str, Any], files: bool) -> Sequence[Any]:
     return fits
 
 
-async def _tell(ctx: ServerRequestContext[Any, Any], verb: str, stage: Stage) -> None:
+async def _tell(ctx: ServerRequestContext[Any, Any], verb: str, stage: _Stage) -> None:
     began = time.monotonic()
     while True:
         await anyio.sleep(TICK_S)

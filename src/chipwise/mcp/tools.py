@@ -276,4 +276,5 @@ def _flat(part: Mapping[str, Any], defs: Mapping[str, Any]) -> dict[str, Any]:
 
 def _resolved(way: Mapping[str, Any], defs: Mapping[str, Any]) -> Mapping[str, Any]:
     named = str(way.get("$ref", "")).rpartition("/")[2]
-    return defs.get(named, way)
+    found: Mapping[str, Any] = defs.get(named, way)
+    return found

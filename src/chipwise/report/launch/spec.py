@@ -12,6 +12,7 @@ __all__ = [
     "Guess",
     "Latent",
     "LaunchFile",
+    "LaunchReport",
     "Machine",
     "Network",
     "Rope",
