@@ -19,12 +19,13 @@ class Ran:
 
     @property
     def json(self) -> Any:
-        """stdout as strict JSON."""
+        """stdout as strict JSON, without the question that an answer carries."""
 
         def refuse(word: str) -> None:
             raise AssertionError(f"{word} is no JSON")
 
-        return json.loads(self.out, parse_constant=refuse)
+        found = json.loads(self.out, parse_constant=refuse)
+        return {n: v for n, v in found.items() if n != "question"} if isinstance(found, dict) else found
 
     @property
     def next(self) -> list[str]:

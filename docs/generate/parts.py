@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from docs.generate import reference, tables
-from docs.generate.claims.page import claims_page, claims_table
 from docs.generate.console import shortened
 from docs.generate.pictures import roofline_picture, tradeoff_picture
 from docs.generate.questions import questions_table
+from docs.generate.statements import claims_page, claims_table
 from docs.generate.stories import story_page
+from docs.generate.tasks import tasks_table
 
 __all__ = ["PARTS"]
 
@@ -31,6 +32,7 @@ PARTS: Mapping[str, Callable[[str], str]] = {
     "launch-targets": reference.targets,
     "claims": lambda _: claims_page(),
     "verdicts": lambda _: claims_table(),
+    "tasks": lambda _: tasks_table(),
     "shortened": shortened,
     "story": story_page,
     "questions": questions_table,

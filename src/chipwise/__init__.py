@@ -22,6 +22,7 @@ from typing import Any
 __all__ = [
     "ChipwiseError",
     "__version__",
+    "check_statement",
     "chips",
     "claim",
     "compare",

@@ -17,7 +17,7 @@ from chipwise.api.launching import launch, spec_of
 from chipwise.api.loaded import find_chip, load
 from chipwise.api.requests.planning import EstimateRequest, PlanRequest
 from chipwise.api.requests.training import TrainRequest
-from chipwise.api.saving import save
+from chipwise.api.saving import open_saved, save
 from chipwise.catalog.runtime import get_runtime
 from chipwise.catalog.snapshot import use
 from chipwise.errors import UsageError
@@ -27,7 +27,6 @@ from chipwise.parallel.shard import shard
 from chipwise.report.launch.spec import Guess, Rope, ServeSpec, TrainSpec
 from chipwise.report.launch.targets import launch_files
 from chipwise.report.launch.tuning import TUNERS
-from chipwise.report.saved import read_saved
 from chipwise.units import format_seconds
 from command_line import Run
 from report.launch.plans import deep
@@ -65,7 +64,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 def test_a_served_plan(served: str) -> None:
-    spec = spec_of(read_saved(Path(served)))
+    spec = spec_of(open_saved(served))
     assert isinstance(spec, ServeSpec)
     assert (spec.tp, spec.convert, spec.memory_share, spec.length) == (4, "fp8", 0.85, 6144)
     assert (spec.machine.devices, spec.machine.hosts) == (4, 1)
@@ -92,7 +91,7 @@ def test_the_check_says_what_its_client_should_measure(tmp_path: Path) -> None:
 
 
 def test_a_training_plan(trained: str) -> None:
-    spec = spec_of(read_saved(Path(trained)))
+    spec = spec_of(open_saved(trained))
     assert isinstance(spec, TrainSpec)
     n = spec.network
     assert (n.layers, n.hidden, n.ffn, n.heads, n.kv_heads, n.head_dim) == (32, 4096, 14336, 32, 8, 128)
@@ -100,7 +99,7 @@ def test_a_training_plan(trained: str) -> None:
     (train, verify) = launch(trained, "torchtitan")
     assert f"--parallelism.tensor_parallel_degree {spec.tp}" in train.text
     assert "--training.steps 30" in verify.text
-    plan = read_saved(Path(trained)).report["plans"][0]
+    plan = open_saved(trained).report["plans"][0]
     assert spec.save_steps * plan["step_s"]["mid"] == pytest.approx(
         plan["checkpoint_s"], abs=plan["step_s"]["mid"]
     )
@@ -121,7 +120,7 @@ def test_prompts_apart_lengths_that_differ_and_guesses(tmp_path: Path) -> None:
         disaggregate=True,
     )
     plan = save("plan", asked, file).report.plans[0]
-    spec = spec_of(read_saved(Path(file)))
+    spec = spec_of(open_saved(file))
     assert isinstance(spec, ServeSpec)
     assert spec.prompt_workers == plan.prompt_workers > 0
     assert spec.length >= (2000 + 300) * 3
@@ -139,9 +138,9 @@ def test_sglang_is_told_what_its_reserve_leaves(tmp_path: Path) -> None:
     file = str(tmp_path / "a.json")
     asked = EstimateRequest(model="meta-llama/Llama-3.1-8B", chip="h100-sxm5-80gb", tp=1, runtime="sglang")
     save("estimate", asked, file)
-    spec = spec_of(read_saved(Path(file)))
+    spec = spec_of(open_saved(file))
     assert isinstance(spec, ServeSpec)
-    with use(read_saved(Path(file)).snapshot):
+    with use(open_saved(file).snapshot):
         chip = find_chip("h100-sxm5-80gb")
         policies = get_runtime("sglang").policies_on(chip)
         model = account(
@@ -163,7 +162,7 @@ def test_positions_and_norms_of_ones_own_configuration(tmp_path: Path) -> None:
     file = str(tmp_path / "a.json")
     asked = TrainRequest(model=str(tmp_path), counts="64", tokens="10B", layout="tp=2,pp=1", chips="b200-sxm")
     save("train", asked, file)
-    spec = spec_of(read_saved(Path(file)))
+    spec = spec_of(open_saved(file))
     assert isinstance(spec, TrainSpec)
     assert (spec.network.rope, spec.network.norm_epsilon) == (Rope(7e5, "llama3", 8.0), 2e-5)
     assert not spec.one_queue  # Blackwell
@@ -189,7 +188,7 @@ def test_latent_attention_in_stages_that_no_number_divides(tmp_path: Path) -> No
         model="deepseek-ai/DeepSeek-V3", chips=CHIP, counts="512", tokens="10B", layout=layout
     )
     save("train", asked, file)
-    spec = spec_of(read_saved(Path(file)))
+    spec = spec_of(open_saved(file))
     assert isinstance(spec, TrainSpec)
     assert spec.network == deep().network
     text = launch_files(replace(spec, sharding="zero-1"), "megatron")[0].text
@@ -255,7 +254,7 @@ def test_tools_that_tune_are_told_the_plan(target: str, method: str, tmp_path: P
     model = "meta-llama/Llama-3.1-8B"
     asked = TrainRequest(model=model, task="finetune", chips=CHIP, counts="8", tokens="100M", method=method)
     save("train", asked, file)
-    spec = spec_of(read_saved(Path(file)))
+    spec = spec_of(open_saved(file))
     assert isinstance(spec, TrainSpec)
     text = next(f.text for f in launch(file, target) if f.name == "train.sh")
     if target == "axolotl":
@@ -312,6 +311,6 @@ def test_an_answer_without_plans(tmp_path: Path, run: Run) -> None:
 
 @pytest.mark.parametrize("report", [{"plans": [{}]}, {"plans": [{"rank": 1}]}, {"plans": 3}, {"plans": [3]}])
 def test_a_plan_that_was_cut_down_by_hand_is_refused(served: str, report: dict[str, object]) -> None:
-    saved = replace(read_saved(Path(served)), report=report)
+    saved = replace(open_saved(served), report=report)
     with pytest.raises(UsageError, match="save it again"):
         spec_of(saved)

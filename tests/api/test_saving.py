@@ -18,14 +18,14 @@ from chipwise.api.requests.kernel import KernelRequest
 from chipwise.api.requests.planning import FitRequest, PlanRequest
 from chipwise.api.requests.training import TrainRequest
 from chipwise.api.requests.verbs import Request
-from chipwise.api.saving import diff, replay, save
+from chipwise.api.saving import diff, open_saved, replay, save
 from chipwise.catalog.configs import find_config
 from chipwise.catalog.snapshot import Snapshot, use
 from chipwise.errors import UsageError
 from chipwise.evidence.item import own_item
 from chipwise.evidence.store import Store
 from chipwise.report.diff import Cause, Change, DiffReport, ReplayReport, changes, diff_view, replay_view
-from chipwise.report.saved import read_saved, write_saved
+from chipwise.report.saved import write_saved
 from command_line import Run
 
 MODEL = "meta-llama/Llama-3.1-8B"
@@ -56,7 +56,7 @@ def test_a_saved_answer_is_made_again(verb: str, tmp_path: Path) -> None:
 
 
 def test_it_does_not_depend_on_the_installed_tables(saved: str) -> None:
-    tables = dict(read_saved(Path(saved)).tables)
+    tables = dict(open_saved(saved).tables)
     tables[CHIPS] = tables[CHIPS].replace(b"memory_GBps = 3350", b"memory_GBps = 9990")
     with use(Snapshot(tables)):
         assert replay(saved).identical
@@ -79,7 +79,7 @@ def test_the_same_answer_has_no_difference(saved: str) -> None:
 
 def test_a_changed_price_shows_as_exactly_that(saved: str, tmp_path: Path) -> None:
     """All H100 offers a hundredth dearer: the only cause is prices, and only figures in dollars moved."""
-    before = read_saved(Path(saved))
+    before = open_saved(saved)
     lines = before.tables[OFFERS].decode().splitlines()
     for i, line in enumerate(lines):
         cells = line.split(",")
@@ -106,7 +106,7 @@ def test_a_changed_price_shows_as_exactly_that(saved: str, tmp_path: Path) -> No
 
 def test_causes_are_told_apart(saved: str, tmp_path: Path) -> None:
     """A faster chip and another question at once: two causes, each with its facts."""
-    before = read_saved(Path(saved))
+    before = open_saved(saved)
     tables = dict(before.tables)
     assert b"memory_GBps = 3350" in tables[CHIPS]
     tables[CHIPS] = tables[CHIPS].replace(b"memory_GBps = 3350", b"memory_GBps = 3400")
@@ -133,7 +133,7 @@ def test_a_damaged_or_doctored_file_is_refused(saved: str, tmp_path: Path) -> No
     for key, value in (("tables", "AAAA"), ("day", "soon"), ("request", 3), ("catalogue", "0" * 16)):
         file.write_text(json.dumps({**document, key: value}))
         with pytest.raises(UsageError, match=r"damaged|changed after"):
-            read_saved(file)
+            open_saved(str(file))
     for field, value in (("rate", 3), ("model", None), ("task", "fly"), ("disaggregate", "yes"), ("tp", "8")):
         request = document["request"] | {field: value}
         file.write_text(json.dumps({**document, "request": request}))
@@ -143,11 +143,11 @@ def test_a_damaged_or_doctored_file_is_refused(saved: str, tmp_path: Path) -> No
 
 def test_nothing_half_written_is_left(saved: str, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="cannot be written"):
-        write_saved(read_saved(Path(saved)), tmp_path / "no" / "where.json")
+        write_saved(open_saved(saved), tmp_path / "no" / "where.json")
     folder = tmp_path / "folder.json"
     folder.mkdir()
     with pytest.raises(UsageError, match="cannot be written"):
-        write_saved(read_saved(Path(saved)), folder)
+        write_saved(open_saved(saved), folder)
     assert [p.name for p in tmp_path.iterdir()] == ["folder.json"]
 
 
@@ -244,7 +244,7 @@ def test_evidence_is_judged_anew_under_other_facts(tmp_path: Path) -> None:
     used for it."""
     asked, file = EvidenceMatchRequest(model=MODEL, chip="l4", task="batch"), str(tmp_path / "a.json")
     now = save("match", asked, file).report
-    tables = dict(read_saved(Path(file)).tables)
+    tables = dict(open_saved(file).tables)
     assert b"memory_GBps = 300" in tables[CHIPS]
     tables[CHIPS] = tables[CHIPS].replace(b"memory_GBps = 300", b"memory_GBps = 900")
     with use(Snapshot(tables)):
@@ -256,7 +256,7 @@ def test_evidence_is_judged_anew_under_other_facts(tmp_path: Path) -> None:
 
 def test_rounding_is_no_difference_and_more_is(saved: str, tmp_path: Path) -> None:
     """Another order of addition moves the last digits; the file says which Python and NumPy made it."""
-    kept, file = read_saved(Path(saved)), tmp_path / "a.json"
+    kept, file = open_saved(saved), tmp_path / "a.json"
     assert set(kept.made_with) == {"python", "numpy"}
     (first, *rest) = kept.report["plans"]
     for factor, same in ((1 + 3e-16, True), (1 + 5e-10, True), (1 - 1e-8, False)):
@@ -289,7 +289,7 @@ def test_a_file_that_does_not_say_what_made_it(saved: str, tmp_path: Path) -> No
     for wrong in (3, [1], "x"):
         file.write_text(json.dumps({**document, "made_with": wrong}))
         with pytest.raises(UsageError, match="damaged"):
-            read_saved(file)
+            open_saved(str(file))
 
 
 PACKED = "catalog/data/published/mlperf_inference.csv.gz"
@@ -311,7 +311,7 @@ DAMAGES: dict[str, dict[str, bytes]] = {
 @pytest.mark.parametrize("damage", DAMAGES)
 def test_tables_that_were_edited_end_in_one_line(damage: str, saved: str, tmp_path: Path, run: Run) -> None:
     """Their digest fits: anybody can work it out anew."""
-    kept, file = read_saved(Path(saved)), str(tmp_path / "a.json")
+    kept, file = open_saved(saved), str(tmp_path / "a.json")
     write_saved(replace(kept, tables={**kept.tables, **DAMAGES[damage]}), file)
     for command in (("replay", file), ("diff", saved, file), ("launch", file, "--for", "vllm")):
         found = run(*command)
@@ -323,7 +323,7 @@ def test_tables_that_were_edited_end_in_one_line(damage: str, saved: str, tmp_pa
 @pytest.mark.parametrize("name", [CHIPS, OFFERS, "calibrate/data/serving.csv", "catalog/data/runtimes.toml"])
 @pytest.mark.parametrize("seed", range(6))
 def test_bytes_of_tables_that_were_edited(name: str, seed: int, saved: str, tmp_path: Path, run: Run) -> None:
-    kept, file, draw = read_saved(Path(saved)), str(tmp_path / "a.json"), random.Random(seed)
+    kept, file, draw = open_saved(saved), str(tmp_path / "a.json"), random.Random(seed)
     if name not in kept.tables:
         pytest.skip("not read for this answer")
     content = bytearray(kept.tables[name])
@@ -339,7 +339,7 @@ def test_bytes_of_tables_that_were_edited(name: str, seed: int, saved: str, tmp_
     [("plans", 3), ("plans", [3]), ("considered", "many"), ("assumptions", [1]), ("model", [])],
 )
 def test_a_field_of_another_type_is_refused(field: str, value: object, saved: str, tmp_path: Path) -> None:
-    kept, file = read_saved(Path(saved)), str(tmp_path / "a.json")
+    kept, file = open_saved(saved), str(tmp_path / "a.json")
     write_saved(replace(kept, report={**kept.report, field: value}), file)
     for ask in (lambda: replay(file), lambda: diff(saved, file), lambda: launch(file, "vllm")):
         with pytest.raises(UsageError, match=f"the saved answer's {field}"):

@@ -47,6 +47,9 @@ COMMANDS = {
     "evidence show": ("evidence", "show", "v5.1-05440"),
     "evidence search": ("evidence", "search", "tpu-v5e"),
     "evidence match": ("evidence", "match", MODEL, "--chip", "h200-sxm-141gb", "--count", "8"),
+    "evidence match alone": ("evidence", "match", "resnet50"),
+    "claim list": ("claim", "list"),
+    "claim check": ("claim", "check", "an H100 is 3x an A100"),
     "evidence claim": ("evidence", "claim", "--result", "v5.1-05440", "--for", MODEL),
     "kernel gemm": (
         "kernel",

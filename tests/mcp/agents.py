@@ -60,7 +60,8 @@ def talk(transport: str, conversation: Callable[[Client], Awaitable[T]]) -> T:
 
 
 def text_of(result: Any) -> str:
-    """The text of a tool's answer."""
-    (content,) = result.content
+    """The text of a tool's answer; a link to the whole may follow it."""
+    content, *links = result.content
+    assert all(link.type == "resource_link" for link in links)
     assert content.type == "text"
     return str(content.text)

@@ -52,7 +52,7 @@ async def serve_qwen(client: Client) -> tuple[Agent, dict[str, Any], dict[str, A
     )
     match = await agent.ask("match", model=model, chip=best["chip"], count=best["chips"])
     dollars = best["usd_per_h"]
-    ties = f" (a tie with #{', #'.join(map(str, best['ties_with']))})" if best["ties_with"] else ""
+    ties = f" (a tie with #{', #'.join(map(str, best['ties_with']))})" if best.get("ties_with") else ""
     answer = (
         f"Rent {best['plan']}{ties}: {dollars['mid']} [{dollars['low']}-{dollars['high']}] $/h, TPOT "
         f"{best['tpot_ms']['mid']} [{best['tpot_ms']['low']}-{best['tpot_ms']['high']}] ms, {best['basis']}, bound by "

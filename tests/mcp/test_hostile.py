@@ -95,6 +95,14 @@ def test_stdio_survives(wire: Wire, name: str) -> None:
     assert len(wire.answer_to(99)["result"]["tools"]) > 10
 
 
+@pytest.mark.parametrize("name", ["no JSON", "NUL", "a list", "deep"])
+def test_a_line_that_cannot_be_read_is_answered(wire: Wire, name: str) -> None:
+    wire.say(GARBAGE[name])
+    refused = next(m for line in wire.back if "error" in (m := json.loads(line)) and m["id"] is None)
+    assert refused["error"]["code"] == -32700
+    assert "JSON-RPC" in refused["error"]["message"]
+
+
 def test_a_number_that_is_none_is_an_error_with_a_next_step(wire: Wire) -> None:
     wire.say(GARBAGE["not a number"].replace(b'"id":10', b'"id":11'))
     result = wire.answer_to(11)["result"]

@@ -14,9 +14,12 @@ import pytest
 from agents import talk, text_of
 from jsonschema import Draft202012Validator
 from mcp.shared.exceptions import MCPError
+from mcp.types import PromptReference
 
 from chipwise.mcp import server
-from chipwise.mcp.tools import TOOLS, listed
+from chipwise.mcp.prompts import PROMPTS
+from chipwise.mcp.resources import Kept
+from chipwise.mcp.tools import TOOLS, fields_of
 from mcp import Client
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -33,6 +36,16 @@ CALLS: dict[str, dict[str, Any]] = {
     "kernel": {"op": "gemm", "chips": "h100-sxm5-80gb,tpu-v5e", "m": 512, "n": 4096, "k": 4096},
     "evidence": {"search": "h200 llama2-70b server"},
     "match": {"model": MODEL, "chip": "h200-sxm-141gb", "count": 8},
+    "operators": {"model": SMALL, "chip": "h100-sxm5-80gb"},
+    "load": {"model": SMALL, "chip": "h100-sxm5-80gb"},
+    "check_statement": {"text": "an H100 is 3x an A100"},
+    "launch": {
+        "saved": {"question": {"verb": "estimate", "request": {"model": SMALL, "chip": "l4"}}},
+        "for": "vllm",
+    },
+    "systems": {},
+    "runtimes": {},
+    "offers": {},
     "claim": {"model": MODEL, "result": "v4.0-03001", "tpot": "40ms", "against": "h100-sxm5-80gb"},
     "chips": {"chips": "mi300x"},
     "models": {"search": "qwen3 235b"},
@@ -48,10 +61,13 @@ WRONG: dict[str, tuple[str, dict[str, Any], str]] = {
     "parameters": ("plan", {"model": SMALL, "parameters": "x.toml"}, "files are not read here"),
     "type": ("plan", {"model": [1, {}]}, "model"),
     "nothing": ("plan", {}, "needs 'model'"),
-    "details": ("plan", {"model": SMALL, "details": "yes"}, "true or false"),
+    "details": ("plan", {"model": SMALL, "details": True}, "whole_answer"),
+    "a record that is none": ("launch", {"saved": "{}", "for": "vllm"}, "not a saved answer"),
+    "an old address": ("launch", {"saved": "chipwise://answers/0", "for": "vllm"}, "no longer kept"),
+    "too little memory": ("estimate", {"model": MODEL, "chip": "l4", "tp": 4}, "what would help"),
     "huge text": ("plan", {"model": "x" * 100_000}, "unknown model"),
     "huge number": ("estimate", {"model": SMALL, "chip": "l4", "tp": 10**400}, "tp"),
-    "script": ("plan", {"model": "<script>alert(1)</script>\u0000\u202e"}, "unknown model"),
+    "script": ("plan", {"model": "<script>alert(1)</script>\u0000\u202e"}, "control character"),
     "tool": ("rm", {"path": "/"}, "one of plan"),
 }
 
@@ -63,7 +79,8 @@ class Heard:
     tools: dict[str, Any]
     answers: dict[str, Any]
     errors: dict[str, Any]
-    details: Any
+    parts: dict[str, str]
+    started: Any
     resources: dict[str, str]
     refused: dict[str, str]
     name: str
@@ -73,11 +90,14 @@ async def everything(client: Client) -> Heard:
     tools = {tool.name: tool for tool in (await client.list_tools()).tools}
     errors = {name: await client.call_tool(tool, given) for name, (tool, given, _) in WRONG.items()}
     answers = {name: await client.call_tool(name, given) for name, given in CALLS.items()}
-    details = await client.call_tool("estimate", CALLS["estimate"] | {"details": True})
+    whole = answers["plan"].structured_content["whole_answer"]
+    parts = {}
+    for part in ("", "/plans/1", "/model", "/record"):
+        parts[part] = (await client.read_resource(whole + part)).contents[0].text  # type: ignore[union-attr]
+    started = await client.call_tool("launch", {"saved": whole, "for": "vllm"})
     uris = [str(r.uri) for r in (await client.list_resources()).resources]
-    template = (await client.list_resource_templates()).resource_templates[0].uri_template
     read = {}
-    for uri in (*uris, template.format(id="mi300x")):
+    for uri in (*uris, "chipwise://chips/mi300x", "chipwise://fields/plan"):
         read[uri] = (await client.read_resource(uri)).contents[0].text  # type: ignore[union-attr]
     refused = {}
     for uri in ("chipwise://chips/..%2F..%2Fetc%2Fpasswd", "chipwise://nothing", "file:///etc/passwd"):
@@ -85,7 +105,7 @@ async def everything(client: Client) -> Heard:
             await client.read_resource(uri)
         refused[uri] = str(error.value)
     assert client.server_info is not None
-    return Heard(tools, answers, errors, details, read, refused, client.server_info.name)
+    return Heard(tools, answers, errors, parts, started, read, refused, client.server_info.name)
 
 
 @pytest.fixture(scope="module", params=["stdio", "http"])
@@ -98,29 +118,53 @@ def test_all_tools_are_listed_and_read_only(heard: Heard) -> None:
     assert set(heard.tools) == set(CALLS)
     for tool in heard.tools.values():
         assert tool.annotations.read_only_hint is True
-        assert tool.annotations.destructive_hint is False
         assert 40 < len(tool.description) < 900
         for field in tool.input_schema["properties"].values():
             assert field["description"]
         assert "parameters" not in tool.input_schema["properties"]
 
 
-def test_every_answer_is_within_its_schema_and_short(heard: Heard) -> None:
+def tokens(text: str) -> float:
+    """Tokens of a text, at four characters each."""
+    return len(text) / 4
+
+
+def test_the_list_and_the_answers_are_what_an_agent_can_afford(heard: Heard) -> None:
+    whole = sum(
+        tokens(tool.model_dump_json(by_alias=True, exclude_none=True)) for tool in heard.tools.values()
+    )
+    assert whole < 8_000
     for name, answer in heard.answers.items():
         assert not answer.is_error, f"{name}: {text_of(answer)}"
-        Draft202012Validator(heard.tools[name].output_schema).validate(answer.structured_content)
         assert json.loads(text_of(answer)) == answer.structured_content
-        assert len(text_of(answer)) < 10_000, name
+        assert tokens(text_of(answer)) < 2_000, name
+    assert all(tokens(text) < 2_000 for text in heard.resources.values())
 
 
-def test_details_are_the_whole_record(heard: Heard) -> None:
-    Draft202012Validator(heard.tools["estimate"].output_schema).validate(heard.details.structured_content)
-    record = heard.details.structured_content["details"]
-    plan = record["plans"][0]
-    line = heard.details.structured_content["plans"][0]
-    assert record["schema_version"]
+def test_the_schema_of_a_tool_takes_what_the_tool_takes(heard: Heard) -> None:
+    for name, given in CALLS.items():
+        Draft202012Validator(heard.tools[name].input_schema).validate(given)
+    plan = Draft202012Validator(heard.tools["plan"].input_schema)
+    assert plan.is_valid({"model": SMALL, "chips": ["l4", "h100"], "rate": 3})
+    assert not plan.is_valid({"model": SMALL, "tpot": 40})
+    assert not plan.is_valid({"model": SMALL, "tpot": "40"})
+    assert not plan.is_valid({})
+    assert not Draft202012Validator(heard.tools["launch"].input_schema).is_valid(
+        {"saved": {}, "for": "vllm", "own": 1}
+    )
+
+
+def test_the_whole_is_read_by_its_address_part_by_part(heard: Heard) -> None:
+    line = heard.answers["plan"].structured_content["plans"][0]
+    plan = json.loads(heard.parts["/plans/1"])
     assert plan["tpot_s"]["mid"] * 1e3 == pytest.approx(line["tpot_ms"]["mid"], rel=0.01)
-    assert heard.answers["estimate"].structured_content["details"] is None
+    assert json.loads(heard.parts["/model"])["name"] == SMALL
+    assert json.loads(heard.parts["/record"])["question"]["verb"] == "plan"
+    assert all(tokens(text) < 2_000 for text in heard.parts.values())
+    files = heard.started.structured_content["files"]
+    assert f"vllm serve {SMALL}" in files["serve.sh"]
+    fields = json.loads(heard.resources["chipwise://fields/plan"])
+    assert set(heard.tools["plan"].input_schema["properties"]) < set(fields)
 
 
 @pytest.mark.parametrize("name", WRONG)
@@ -134,9 +178,51 @@ def test_an_error_says_the_next_step(heard: Heard, name: str) -> None:
 
 def test_resources_hold_what_they_say(heard: Heard) -> None:
     assert "**TTFT**" in heard.resources["chipwise://glossary"]
-    assert "median" in heard.resources["chipwise://accuracy"]
+    assert "chipwise://accuracy/" in heard.resources["chipwise://accuracy"]
     assert "5300" in heard.resources["chipwise://chips/mi300x"]
     assert all("unknown" in said for said in heard.refused.values())
+
+
+def test_prompts_and_completions() -> None:
+    async def ask() -> tuple[Any, ...]:
+        async with Client(server.create_server()) as client:
+            prompts = (await client.list_prompts()).prompts
+            said = await client.get_prompt("plan-my-model", {"model": "Qwen3-32B\n{users}"})
+            with pytest.raises(MCPError, match="needs 'model'"):
+                await client.get_prompt("plan-my-model", {})
+            with pytest.raises(MCPError, match="did you mean"):
+                await client.get_prompt("plan-my-modle", {})
+            ref = PromptReference(type="ref/prompt", name="plan-my-model")
+            found = await client.complete(ref, {"name": "model", "value": "qwen3-3"})
+            none = await client.complete(ref, {"name": "nothing", "value": ""})
+            return prompts, said, found, none
+
+    prompts, said, found, none = anyio.run(ask)
+    assert [p.name for p in prompts] == list(PROMPTS)
+    text = said.messages[0].content.text
+    assert "Qwen3-32B {users}" in text
+    assert "10 requests per second" in text
+    assert "Qwen/Qwen3-32B" in found.completion.values
+    assert none.completion.values == []
+
+
+def test_answers_are_kept_under_names_that_nobody_guesses_and_not_for_ever() -> None:
+    kept = Kept()
+    first = kept.keep({"question": {}, "plans": [{"a": 1.23456}]})
+    assert kept.read(f"{first}/plans/1") == '{"a":1.235}'
+    for address in (
+        f"{first}/plans/0",
+        f"{first}/plans/2",
+        f"{first}/nothing",
+        first[:-1],
+        "chipwise://answers/",
+    ):
+        with pytest.raises(KeyError):
+            kept.read(address)
+    for _ in range(Kept.MOST):
+        kept.keep({})
+    with pytest.raises(KeyError):
+        kept.read(first)
 
 
 def test_an_evidence_verdict_is_in_the_answer(heard: Heard) -> None:
@@ -162,11 +248,12 @@ def test_long_work_reports_progress(monkeypatch: pytest.MonkeyPatch) -> None:
     passed = [progress for progress, _ in said]
     assert len(passed) > 1
     assert passed == sorted(set(passed))
+    assert any("working it out (2 of 3)" in message for _, message in said)
     assert all(message.startswith("models: ") for _, message in said)
 
 
 def test_a_bug_does_not_end_the_server_or_show_its_text(monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken(verb: str, report: Any, *, details: bool) -> Any:
+    def broken(verb: str, report: Any, links: str = "") -> Any:
         raise RuntimeError("a secret")
 
     async def call() -> tuple[Any, Any]:
@@ -204,7 +291,7 @@ def test_files_are_read_where_that_was_allowed(tmp_path: Path) -> None:
 def test_the_skill_names_every_tool_and_no_field_that_is_none() -> None:
     text = (ROOT / "SKILL.md").read_text("utf-8")
     assert [name for name in TOOLS if f"`{name}`" not in text] == []
-    fields = {name for tool in listed() for name in tool.input_schema["properties"]}
+    fields = {name for verb in TOOLS for name in fields_of(verb)}
     asked = set(re.findall(r'"(\w+)": (?:"|[A-Z\d])', text))
     assert asked <= fields | {"command"}
 

@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import httpx
 import pytest
@@ -346,7 +347,11 @@ def test_every_option_is_in_the_form(site: str, verb: str) -> None:
 
 @pytest.mark.parametrize("verb", VERBS)
 def test_every_verb_has_its_twin(site: str, verb: str) -> None:
-    examples = {"estimate": "?model=meta-llama/Llama-3.1-8B&chip=l4"}
+    record = '{"question":{"verb":"estimate","request":{"model":"meta-llama/Llama-3.1-8B","chip":"l4"}}}'
+    examples = {
+        "estimate": "?model=meta-llama/Llama-3.1-8B&chip=l4",
+        "launch": f"?for=vllm&saved={quote(record)}",
+    }
     answer = httpx.get(f"{site}/{verb}.json{examples.get(verb, '')}", timeout=30)
     assert answer.status_code == 200, answer.text
     assert json.loads(answer.text)["schema_version"]

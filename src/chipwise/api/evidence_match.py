@@ -5,8 +5,8 @@ Every prediction here is the first plan of `plan` for the same chips, workload, 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from chipwise.api.estimating import estimate
 from chipwise.api.loaded import describe
@@ -15,16 +15,16 @@ from chipwise.api.placing import Given, Terms
 from chipwise.api.planning import limits_for, plan
 from chipwise.api.suites.mlperf import Answer, answer
 from chipwise.calibrate.parameters import Parameters, shipped_parameters
-from chipwise.catalog.benchmarks import Limit, load_benchmarks
+from chipwise.catalog.benchmarks import Limit, Named, benchmark_of, load_benchmarks
 from chipwise.catalog.chips import get_chip
 from chipwise.catalog.published import TrainingResult, find_result, load_inference_results
 from chipwise.catalog.snapshot import today as day
 from chipwise.errors import ChipwiseError, UsageError
-from chipwise.evidence.claim import Condition, judge_claim, rivals_of
+from chipwise.evidence.claim import Condition, judge_claim, judge_measured, rivals_of
 from chipwise.evidence.item import Item, item_of
 from chipwise.evidence.match import anchored, match, nearest
-from chipwise.evidence.match_axes import Target
-from chipwise.evidence.mlperf_rows import run_of
+from chipwise.evidence.match_axes import ModelFacts, Target
+from chipwise.evidence.mlperf_rows import SCENARIOS, run_of
 from chipwise.evidence.nearest import generates
 from chipwise.evidence.store import Store
 from chipwise.parallel.layout import Layout
@@ -32,10 +32,90 @@ from chipwise.report.evidence import ClaimReport, MatchReport
 from chipwise.report.records import PlanRecord
 from chipwise.workload.workload import Task, Workload
 
-__all__ = ["claim_evidence", "match_evidence"]
+__all__ = ["Sample", "claim_evidence", "match_evidence", "measured_evidence"]
 
 P99 = 0.99
 """What limits of benchmarks hold for."""
+
+SCENARIO = {"serve": "Server", "batch": "Offline", "local": "SingleStream"}
+"""How rows of benchmarks name the tasks of workloads."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """What one sample of a plan is, by the names of its benchmark (resolution, steps, frames, audio), and the share of
+    the reference's accuracy that it needs, in percent. "" = not said."""
+
+    of: Mapping[str, str] = field(default_factory=dict)
+    accuracy: str = ""
+
+
+def measured_evidence(model: str, workload: Workload) -> MatchReport:
+    """What was measured of a network on each chip: the best published result of every chip and scenario.
+
+    Raises `UnknownNameError` for a name that neither a benchmark nor a model has, `UsageError` for a model that no
+    benchmark runs.
+    """
+    named = benchmark_of(model)
+    if named is None or (named.benchmark.generates and not named.own):
+        facts = _facts(model)
+        ran = [
+            b
+            for b in load_benchmarks().values()
+            if b.generates and (other := model_facts(b.model)) is not None and other.name == facts.name
+        ]
+        if not ran:
+            raise UsageError(
+                f"no benchmark runs {model}",
+                "name a chip: chipwise evidence match MODEL --chip CHIP shows the nearest",
+                field="chip",
+            )
+        named = Named(ran[0], True)
+    return replace(
+        _of_benchmark(named, model, Target(_network(named, model), "", scenario=workload.task)), matches=()
+    )
+
+
+def _of_benchmark(named: Named, model: str, target: Target, most: int = 0) -> MatchReport:
+    """What was measured under a benchmark, nearest to a target first, and the best of each chip."""
+    benchmark = named.benchmark
+    target = replace(target, benchmark=benchmark.name, own=named.own)
+    rows = tuple(
+        map(item_of, (r for r in load_inference_results().values() if r.benchmark == benchmark.name))
+    )
+    found = nearest(target, rows, model_facts, most) if most else ()
+    note = "" if named.own else f"{model} was not measured; {benchmark.name} is the nearest network that was"
+    if not rows:
+        note = f"{benchmark.name} has no result in the published tables yet"
+    elif target.chip and all(i.chip != target.chip for i in rows):
+        note = "; ".join((note, f"no result on {target.chip}") if note else (f"no result on {target.chip}",))
+    return MatchReport(target, found, None, "", note, benchmark=benchmark.name, measured=_best_of_each(rows))
+
+
+def _best_of_each(rows: Iterable[Item]) -> tuple[Item, ...]:
+    """The fastest result of every chip and scenario, scenarios apart, fast chips first."""
+    best: dict[tuple[str, str], Item] = {}
+    for i in rows:
+        key = (i.scenario, i.chip or i.part)
+        if i.speed and (key not in best or i.speed > (best[key].speed or 0.0)):
+            best[key] = i
+    order = tuple(SCENARIOS)
+    return tuple(sorted(best.values(), key=lambda i: (order.index(i.scenario), -(i.speed or 0.0), i.id)))
+
+
+def _network(named: Named, model: str) -> ModelFacts:
+    """A network that only its benchmark describes."""
+    params = named.benchmark.work.params if named.benchmark.work else 0.0
+    return ModelFacts(model, params, params, 0.0, named.benchmark.kind)
+
+
+def _facts(model: str) -> ModelFacts:
+    """What decides a model's speed. Raises what is wrong with one that cannot be read."""
+    facts = model_facts(model)
+    if facts is None:
+        describe(model)
+        raise UsageError(f"{model}: cannot be read")
+    return facts
 
 
 def match_evidence(
@@ -45,20 +125,35 @@ def match_evidence(
     terms: Terms | None = None,
     *,
     most: int = 5,
+    sample: Sample = Sample(),
 ) -> MatchReport:
     """The nearest evidence for a model on a chip, beside what `plan` predicts for these chips.
 
     `anchored` says what correcting by the matched rows would give: by the error of the same prediction on them, as far
     as they are near; the level and age of their software are part of it, so that a lead of tuned engines does not leak
-    into the user's plan. It moves nothing. Raises `UnknownNameError` for an unknown model or chip.
+    into the user's plan. It moves nothing. A network that is measured by samples is not predicted: its own rows are
+    shown, on axes of its own. Raises `UnknownNameError` for an unknown model or chip.
     """
     terms, count = terms or Terms(), given.count
     numbers = terms.parameters or shipped_parameters()
-    facts = model_facts(model)
-    if facts is None:
-        describe(model)  # says what is wrong with it
-        raise UsageError(f"{model}: cannot be read")
     hardware = get_chip(given.chip)
+    named = benchmark_of(model)
+    if named is not None and not named.benchmark.generates:
+        asked = Target(
+            model=_network(named, model),
+            chip=hardware.id,
+            chips=count,
+            precision=terms.precision or "",
+            scenario=workload.task,
+            runtime=terms.runtime or "",
+            date=f"{terms.today or day():%Y-%m}",
+            power_w=hardware.tdp_w,
+            sample=sample.of,
+            accuracy=sample.accuracy,
+        )
+        return _of_benchmark(named, model, asked, most)
+    model = named.benchmark.model if named is not None and named.own else model
+    facts = _facts(model)
     target = Target(
         model=facts,
         chip=hardware.id,
@@ -82,8 +177,8 @@ def match_evidence(
     t = best.tokens_per_s
     moved = anchored(t.mid, found, _predictor(numbers))
     of = "mean" if workload.percentile is None else f"p{workload.percentile * 100:g}"
-    named = (("TTFT", workload.ttft_s), ("TPOT", workload.tpot_s))
-    limits = [f"{of} {n} <= {x:g} s" for n, x in named if x is not None]
+    targets = (("TTFT", workload.ttft_s), ("TPOT", workload.tpot_s))
+    limits = [f"{of} {n} <= {x:g} s" for n, x in targets if x is not None]
     layout = ", ".join((f"{chips} chips", f"{best.replicas} x ({best.layout.label})", *limits))
     return MatchReport(target, found, moved, layout, "", (t.low, t.high))
 
@@ -96,6 +191,7 @@ def claim_evidence(
     *,
     count: int | None = None,
     against: Sequence[str] = (),
+    sample: Sample = Sample(),
 ) -> ClaimReport:
     """Whether the lead of a row over other chips carries over to the user's workload, and what reverses it.
 
@@ -104,15 +200,16 @@ def claim_evidence(
     """
     terms = replace(terms or Terms(), parameters=(terms and terms.parameters) or shipped_parameters())
     item = Store().get(result) if result.startswith("own-") else _published(result)
-    if item.per_chip is None or not item.chip:
-        raise UsageError(
-            f"{item.id}: no tokens per second of a known chip", "choose a row of a language model"
-        )
+    if item.speed is None or not item.chip:
+        raise UsageError(f"{item.id}: no speed of a known chip", "choose a row whose chip has an id")
     rivals = tuple(get_chip(name).id for name in against)
-    facts = model_facts(model)
-    if facts is None:
-        describe(model)
-        raise UsageError(f"{model}: cannot be read")
+    others = tuple(map(item_of, load_inference_results().values()))
+    network = benchmark_of(model)
+    ran = load_benchmarks().get(item.benchmark)
+    if (network and not network.benchmark.generates) or (ran and not ran.generates):
+        return _measured_claim(item, model, workload, rivals, others, count or item.chips or 1, terms, sample)
+    model = network.benchmark.model if network is not None and network.own else model
+    facts = _facts(model)
     named = terms.precision or describe(model).precision
     target = Target(
         model=facts,
@@ -127,7 +224,6 @@ def claim_evidence(
         power_w=get_chip(item.chip).tdp_w,
     )
     goal = _goal(model, workload, item.chip, count or item.chips or 1, named)
-    others = tuple(map(item_of, load_inference_results().values()))
     nearness = match(target, item, model_facts)
 
     known: dict[Condition, float | None] = {}
@@ -155,6 +251,41 @@ def claim_evidence(
         return known[plain]
 
     claim = judge_claim(nearness, rivals_of(item, others, rivals), _condition, goal, speed)
+    return ClaimReport(item, goal, claim)
+
+
+def _measured_claim(
+    item: Item,
+    model: str,
+    workload: Workload,
+    rivals: Sequence[str],
+    others: Sequence[Item],
+    chips: int,
+    terms: Terms,
+    sample: Sample,
+) -> ClaimReport:
+    """A claim where the row or the user's network is measured by samples: held against other measured rows."""
+    network = benchmark_of(model)
+    by_sample = network is not None and not network.benchmark.generates
+    facts = _network(network, model) if network is not None and by_sample else _facts(model)
+    target = Target(
+        model=facts,
+        chip=item.chip,
+        chips=chips,
+        precision=terms.precision or "",
+        scenario=workload.task,
+        runtime=terms.runtime or "",
+        date=f"{terms.today or day():%Y-%m}",
+        power_w=get_chip(item.chip).tdp_w,
+        benchmark=network.benchmark.name if network is not None and by_sample else "",
+        own=network.own if network is not None else True,
+        sample=sample.of,
+        accuracy=sample.accuracy,
+    )
+    nearness = match(target, item, model_facts)
+    goal = _goal(model, workload, item.chip, chips, terms.precision)
+    alike = [o for o in others if o.accuracy == item.accuracy]
+    claim = judge_measured(nearness, rivals_of(item, alike, rivals), others, SCENARIO[workload.task])
     return ClaimReport(item, goal, claim)
 
 

@@ -14,7 +14,7 @@ from chipwise.api.requests.command import about
 from chipwise.api.requests.field import pairs
 from chipwise.api.requests.parts import Serving
 from chipwise.api.requests.planning import EstimateRequest, PlanRequest
-from chipwise.api.saving import check_answer, open_saved, reading, request_of
+from chipwise.api.saving import asked_again, check_answer, open_saved, reading, request_of
 from chipwise.api.train_input import adapters_of
 from chipwise.catalog.chip import Chip
 from chipwise.catalog.files import create
@@ -37,7 +37,7 @@ from chipwise.report.launch.spec import (
     Spec,
     TrainSpec,
 )
-from chipwise.report.launch.targets import launch_files
+from chipwise.report.launch.targets import check_tool, launch_files
 from chipwise.report.saved import Saved
 from chipwise.report.training import duration
 from chipwise.units import format_seconds
@@ -54,10 +54,32 @@ DEVIATIONS = 4.0  # of lengths above their mean that there is room for
 def launch(path: str, target: str, rank: int = 1) -> tuple[LaunchFile, ...]:
     """The files that launch the plan of that rank in a saved answer.
 
-    Raises `UsageError` for a file that holds no such plan or a tool that cannot start it, `UnknownNameError`
-    for an unknown tool.
+    Its question is asked again under the facts saved with it, and what is launched is that answer: figures of a file
+    are not trusted. Raises `UsageError` for a file that holds no such plan, or another one than its question leads to,
+    or a tool that cannot start it, `UnknownNameError` for an unknown tool.
     """
-    return launch_files(spec_of(open_saved(path), rank), target)
+    saved = open_saved(path)
+    check_tool(target)
+    again = asked_again(saved)
+    mine, theirs = (_told(s, rank) for s in (saved, again))
+    if mine is not None and theirs is not None and mine != theirs:
+        what = next(name for name in TOLD if mine[name] != theirs[name])
+        raise UsageError(
+            f"{path}: plan {rank} was changed, or comes from another version: its question leads to another {what}",
+            f"chipwise replay {shorten(path)} shows what differs",
+        )
+    return launch_files(spec_of(again, rank), target)
+
+
+TOLD = ("chip", "chips", "replicas", "layout", "precision", "kv", "runtime", "stack", "system")
+"""What of a plan its launch files say, as far as the plan has it."""
+
+
+def _told(saved: Saved, rank: int) -> dict[str, Any] | None:
+    """What launch files say of a plan, None where there is no such plan to launch."""
+    plans = saved.report.get("plans") or () if saved.verb in (*SERVED, "train") else ()
+    plan = next((p for p in plans if p["rank"] == rank), None)
+    return None if plan is None else {name: plan.get(name) for name in TOLD}
 
 
 def spec_of(saved: Saved, rank: int = 1) -> Spec:

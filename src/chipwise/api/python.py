@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import MISSING, fields
 from functools import cache
 from typing import Any
 
 from chipwise.api.requests.doors import problem_of
-from chipwise.api.requests.verbs import VERBS, Request, question
+from chipwise.api.requests.verbs import VERBS, question
+from chipwise.api.requests.written import Files, Origin
 from chipwise.api.traced import trace
 from chipwise.errors import ChipwiseError, UsageError, shorten
 from chipwise.report.answer import Answer
-from chipwise.report.launch.spec import LaunchFile
 
 __all__ = ["Files", "diff", "launch", "replay", "trace", "verb"]
 
@@ -30,14 +30,15 @@ def verb(name: str) -> Callable[..., Any]:
     It raises the errors of `question` and of the verb, in the names of the keywords.
     """
     kind = VERBS[name]
-    first = "model" if "model" in {f.name for f in fields(kind)} else None  # type: ignore[arg-type]
+    names = {f.name for f in fields(kind)}  # type: ignore[arg-type]
+    first = next((name for name in ("model", "text") if name in names), None)
 
     def answer(*values: Any, **keywords: Any) -> Any:
         try:
             if len(values) > (first is not None):
-                least = "only the model goes" if first else "nothing goes"
+                least = f"only the {first} goes" if first else "nothing goes"
                 raise UsageError(f"{name}: {least} without a name", f"as in {name}({_names(kind)[0]}=...)")
-            given = ({"model": values[0]} if values else {}) | keywords
+            given = ({first: values[0]} if first and values else {}) | keywords
             # a trailing underscore keeps Python's own names apart
             said = {key.removesuffix("_"): value for key, value in given.items()}
             if "have" in said:
@@ -50,7 +51,7 @@ def verb(name: str) -> Callable[..., Any]:
             found = problem_of(error)
             error.what, error.hint, error.args = found.what, found.hint, (found.what,)
             raise
-        object.__setattr__(report, "_origin", _Asked(name, asked))
+        object.__setattr__(report, "_origin", Origin(name, asked))
         return report
 
     answer.__name__ = answer.__qualname__ = name
@@ -89,43 +90,6 @@ def diff(before: str, after: str) -> Answer:
     from chipwise.api.saving import diff as diff_saved
 
     return diff_saved(before, after)
-
-
-class Files(tuple[LaunchFile, ...]):
-    """Files that start a plan: `print(files)` shows them all."""
-
-    __slots__ = ()
-
-    def __str__(self) -> str:
-        return "\n".join(f"# ---- {file.name} ----\n{file.text}" for file in self)
-
-    __repr__ = __str__
-
-    def write(self, folder: str) -> None:
-        """Write all files to a folder, or none. Raises `UsageError` where one is there already."""
-        from chipwise.api.launching import write_files
-
-        write_files(self, folder)
-
-
-@dataclass(frozen=True)
-class _Asked:
-    """The question of an answer, which can be asked again with a record of all data that it reads."""
-
-    verb: str
-    question: Request
-
-    def save(self, path: str) -> None:
-        from chipwise.api.saving import save
-
-        save(self.verb, self.question, str(path))
-
-    def launch(self, target: str, plan: int) -> Files:
-        from chipwise.api.launching import spec_of
-        from chipwise.api.saving import answered
-        from chipwise.report.launch.targets import launch_files
-
-        return Files(launch_files(spec_of(answered(self.verb, self.question).saved, plan), target))
 
 
 def _names(kind: Any) -> list[str]:

@@ -14,18 +14,19 @@ from typing import Any, Literal, Union, cast, get_args, get_origin, get_type_hin
 import numpy as np
 
 from chipwise import __version__
-from chipwise.api.requests.doors import answer_type
-from chipwise.api.requests.verbs import FORMER, VERBS, Request
-from chipwise.catalog.files import output_file
+from chipwise.api.requests.doors import answer_type, read_request
+from chipwise.api.requests.verbs import FORMER, VERBS, Request, fields_of
+from chipwise.catalog.files import output_file, read_text
 from chipwise.catalog.snapshot import Snapshot, current, today, use
 from chipwise.errors import ChipwiseError, UnknownNameError, UsageError, shorten
 from chipwise.report.diff import Cause, DiffReport, ReplayReport, changes, first_plans, table_changes
-from chipwise.report.saved import Saved, digest, foreign, read_saved, write_saved
+from chipwise.report.saved import MOST_BYTES, Saved, digest, document_of, foreign, saved_in, write_saved
 from chipwise.report.table import to_json
 
 __all__ = [
     "Answered",
     "answered",
+    "asked_again",
     "check_answer",
     "diff",
     "open_saved",
@@ -33,6 +34,7 @@ __all__ = [
     "replay",
     "request_of",
     "save",
+    "saved_of",
 ]
 
 # Tables by what a change of them means; the first prefix that fits.
@@ -66,7 +68,14 @@ def save(verb: str, request: Request, path: str) -> Answered:
 
 def answered(verb: str, request: Request) -> Answered:
     """The answer with every table that was read for it. Raises the errors of the verb."""
-    return _ask(verb, _fields(request), Snapshot(current().given, today(), read={}))
+    return _ask(verb, fields_of(request), Snapshot(current().given, today(), read={}))
+
+
+def asked_again(saved: Saved) -> Saved:
+    """The answer to the question of a saved one, under the facts saved with it. Raises the errors of the verb, and
+    `UsageError` for tables that cannot be read."""
+    with reading(saved.tables):
+        return _ask(saved.verb, saved.request, saved.snapshot).saved
 
 
 def replay(path: str) -> ReplayReport:
@@ -166,12 +175,39 @@ def request_of(verb: str, given: Mapping[str, Any]) -> Request:
 
 
 def open_saved(path: str) -> Saved:
-    """A saved answer whose question and answer are of their verb's types. Raises `UsageError` for any other file."""
-    saved = read_saved(Path(path))
+    """An answer that was kept in a file: by `--save`, or as the JSON that any face wrote, whose question is then asked
+    again. Question and answer are of their verb's types. Raises `UsageError` for any other file."""
+    return saved_of(read_text(Path(path), MOST_BYTES, "a saved answer"), path, files=True)
+
+
+def saved_of(text: str, named: str, *, files: bool = False) -> Saved:
+    """The same of its text, `named` so in errors. Figures of a record without its tables are never taken from it: its
+    question is asked anew. Without `files`, as for somebody else, tables are not read either, and a question may name
+    no file of this machine.
+
+    Raises `UsageError` for text that is no such record, and what asking its question raises.
+    """
+    document = document_of(text, named)
+    if "tables" not in document or not files:
+        return _asked_again(document.get("question", document), named, files=files)
+    saved = saved_in(document, named)
     saved = replace(saved, verb=FORMER.get(saved.verb, saved.verb))
     request_of(saved.verb, saved.request)
     check_answer(saved)
     return saved
+
+
+def _asked_again(asked: Any, named: str, *, files: bool) -> Saved:
+    """The answer to the question that a record carries, under the installed tables."""
+    if not (
+        isinstance(asked, dict)
+        and isinstance(asked.get("verb"), str)
+        and isinstance(asked.get("request"), dict)
+    ):
+        raise UsageError(f"{named}: its question is damaged", "export it again")
+    verb = str(FORMER.get(asked["verb"], asked["verb"]))
+    request = request_of(verb, asked["request"])
+    return answered(verb, request if files else read_request(verb, fields_of(request))).saved
 
 
 @contextmanager
@@ -246,15 +282,6 @@ def _ask(verb: str, given: Mapping[str, Any], snapshot: Snapshot) -> Answered:
         verb, given, snapshot.day or today(), read, json.loads(to_json(report)), made_with=made_with
     )
     return Answered(report, saved)
-
-
-def _fields(request: Request) -> dict[str, Any]:
-    """The fields of a request that differ from their defaults, by public name."""
-    return {
-        _public(f.name): getattr(request, f.name)
-        for f in fields(cast(Any, request))
-        if getattr(request, f.name) != f.default
-    }
 
 
 def _public(name: str) -> str:

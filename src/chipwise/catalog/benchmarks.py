@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -11,7 +12,16 @@ from chipwise.catalog.parsed import parse
 from chipwise.catalog.snapshot import per_snapshot, shipped_text
 from chipwise.errors import UnknownNameError
 
-__all__ = ["Benchmark", "Limit", "Work", "get_benchmark", "load_benchmarks"]
+__all__ = [
+    "Benchmark",
+    "Limit",
+    "Named",
+    "Work",
+    "benchmark_of",
+    "get_benchmark",
+    "load_benchmarks",
+    "required_accuracy",
+]
 
 Kind = Literal["llm", "convolution", "attention", "diffusion", "recurrent", "recommendation"]
 
@@ -51,7 +61,8 @@ class Benchmark:
     samples by. `input_std` and `output_std` say how lengths scatter, 0 where that is not known, `spread_note` how it is
     known. `constant`: one fitted number is allowed (of a language model its mean prompt), as lengths are
     unpublished. `refused` says why chipwise does not predict it, "" where it does. `speculative` names
-    scenarios that were won with speculative decoding, `speculate` how well it guesses, as plans are told.
+    scenarios that were won with speculative decoding, `speculate` how well it guesses, as plans are told. `names` are
+    names of the very network, `kin` first words of networks of its sort; `sample` is what one sample is.
     """
 
     name: str
@@ -75,6 +86,22 @@ class Benchmark:
     speculate: str = ""
     spread_note: str = ""
     note: str = ""
+    names: tuple[str, ...] = ()
+    kin: tuple[str, ...] = ()
+    sample: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def generates(self) -> bool:
+        """Whether it runs a language model, whose speed is predicted from its configuration."""
+        return self.kind == "llm" and bool(self.model)
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """The benchmark that a model's name leads to: it runs this very network, or one of the same sort (`own` false)."""
+
+    benchmark: Benchmark
+    own: bool
 
 
 @per_snapshot
@@ -93,6 +120,38 @@ def get_benchmark(name: str) -> Benchmark:
     if key not in table:
         raise UnknownNameError("benchmark", name, table)
     return table[key]
+
+
+ACCURACY = re.compile(r"-(99(?:\.9)?)$")
+"""How names of results end that were held to a share of the reference's accuracy, in percent."""
+
+
+def benchmark_of(model: str) -> Named | None:
+    """The benchmark that a model's name leads to, None where none does.
+
+    The name of the network itself (an owner before a slash, a required accuracy at the end and signs between words
+    aside) wins over the first words that it shares with networks of a sort; of those the longest wins.
+    """
+    name = _signs(ACCURACY.sub("", model.strip().lower().rstrip("/").rpartition("/")[2]))
+    kin: list[tuple[int, Benchmark]] = []
+    for benchmark in load_benchmarks().values():
+        if name in {_signs(n) for n in (benchmark.name, *benchmark.names)}:
+            return Named(benchmark, True)
+        for word in map(_signs, benchmark.kin):
+            if re.match(rf"{re.escape(word)}(?![a-z])", name):
+                kin.append((len(word), benchmark))
+    return Named(max(kin, key=lambda k: k[0])[1], False) if kin else None
+
+
+def required_accuracy(model: str) -> str:
+    """The share of the reference's accuracy, in percent, that a result's model name ends with; "" where with none."""
+    found = ACCURACY.search(model)
+    return found.group(1) if found else ""
+
+
+def _signs(name: str) -> str:
+    """A name with one sign between its words."""
+    return re.sub(r"[^a-z0-9.]+", "-", name.lower()).strip("-")
 
 
 def _benchmark(name: str, entry: Mapping[str, Any], sources: Mapping[str, str]) -> Benchmark:
@@ -130,4 +189,7 @@ def _benchmark(name: str, entry: Mapping[str, Any], sources: Mapping[str, str]) 
         speculate=entry.get("speculate", ""),
         spread_note=entry.get("spread_note", ""),
         note=entry.get("note", ""),
+        names=tuple(entry.get("names", ())),
+        kin=tuple(entry.get("kin", ())),
+        sample=MappingProxyType(dict(entry.get("sample", {}))),
     )

@@ -394,7 +394,7 @@ def _unbundled(asked: str, name: str) -> NoReturn:
 def _unknown(name: str) -> NoReturn:
     kind = kind_of(name)
     if kind is not None:
-        see = f"measured results: chipwise evidence search {shorten(name, 30)}"
+        see = f"measured results: chipwise evidence match {shorten(name, 30)}"
         hint = f"It is {kind}, whose speed is not predicted yet; {see}"
         raise UnknownNameError("model", name, (), hint)
     known = known_names()

@@ -43,6 +43,7 @@ COMMANDS = {
     "catalogue:models": "Bundled models: list, search, show.",
     "evidence:evidence": "Published results and your own: list, show, search, match, claim, import, export.",
     "measure:measure": "Time what runs here: operators of this machine, a model, an endpoint; it goes to your store.",
+    "claim:claim": "What is said about hardware, checked: list, check.",
     "catalogue:offers": "Prices: rental offers, tokens of APIs.",
 }
 """Where each command is, with the first line of its docstring."""

@@ -111,8 +111,13 @@ class Answer(Output):
 
     def of(self, verb: str, request: Any) -> Any:
         """The answer to a request, kept if that was asked for."""
-        if self.save is None:
-            return request.run()
-        from chipwise.api.saving import save
+        from chipwise.api.requests.written import Origin
 
-        return save(verb, request, self.save).report
+        if self.save is None:
+            report = request.run()
+        else:
+            from chipwise.api.saving import save
+
+            report = save(verb, request, self.save).report
+        object.__setattr__(report, "_origin", Origin(verb, request))
+        return report

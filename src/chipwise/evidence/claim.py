@@ -3,20 +3,21 @@
 A published row shows its chip ahead of (or behind) others under the benchmark's conditions. The conditions are
 then turned, one by one, into those of the user: model, lengths and load, precision, count, software. At every
 step both chips are predicted by the same model. What is measured is kept: the ratio at the user's conditions
-is the measured ratio times the change of the predicted one.
+is the measured ratio times the change of the predicted one. Networks that are measured by samples are not predicted
+here: their leads are held against other measured rows of both chips.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from chipwise.evidence.item import Item
-from chipwise.evidence.match import AXES, Match
+from chipwise.evidence.match import AXES, TITLES, Match
 
-__all__ = ["TIE", "Claim", "Condition", "Rival", "Step", "judge_claim", "rivals_of"]
+__all__ = ["TIE", "Claim", "Condition", "Rival", "Step", "judge_claim", "judge_measured", "rivals_of"]
 
 TIE = 1.2
 """Ratio of two chips below which a difference is no lead: about the 80 % interval of a predicted ratio."""
@@ -104,12 +105,12 @@ def rivals_of(
     for other in items:
         if other.benchmark != item.benchmark or other.scenario != item.scenario or other.unit != item.unit:
             continue
-        if not other.chip or other.chip == item.chip or other.per_chip is None:
+        if not other.chip or other.chip == item.chip or other.speed is None:
             continue
         if against and other.chip not in against:
             continue
         rounds_apart = abs(_half_years(other.date) - _half_years(item.date))
-        key = (rounds_apart, -other.per_chip)
+        key = (rounds_apart, -other.speed)
         if other.chip not in best or key < best[other.chip][:2]:
             best[other.chip] = (*key, other)
     ordered = sorted(best.values(), key=lambda entry: (entry[0], entry[1]))
@@ -136,6 +137,73 @@ def judge_claim(
     return Claim(nearness, found, supported, _verdict(found, off, blind), _cautions(nearness))
 
 
+def judge_measured(nearness: Match, rivals: Sequence[Item], items: Sequence[Item], scenario: str) -> Claim:
+    """What becomes of a row's lead in other measured rows of the same benchmark: other scenarios, accuracies, formats.
+
+    The ratio of two chips under other conditions is that of their best rows there. `scenario` is the user's, as rows
+    name it: where both chips have rows under it, the lead carries over as measured; nothing is predicted.
+    """
+    item = nearness.item
+    found = []
+    for other in rivals:
+        if not item.speed or not other.speed:
+            continue
+        measured = item.speed / other.speed
+        best = _cells(items, item)
+        mine, theirs = best.get(item.chip, {}), best.get(other.chip, {})
+        steps = []
+        for cell in sorted(mine.keys() & theirs.keys() - {(item.scenario, item.accuracy)}):
+            ratio = mine[cell] / theirs[cell]
+            said = " ".join((cell[0], f"at {cell[1]} % accuracy" if cell[1] else "")).strip()
+            steps.append(Step("scenario", f"as measured: {said}", ratio, (ratio < 1.0) != (measured < 1.0)))
+        wanted = scenario or item.scenario
+        carried = _carried(item, wanted, measured, mine, theirs)
+        verdict = _measured_words(measured, carried, wanted, steps)
+        found.append(Rival(other, measured, None, carried, tuple(steps), verdict))
+    off = [TITLES[a.name] for a in nearness.axes if a.mark == "different" and a.name != "count"]
+    blind = [TITLES[a.name] for a in nearness.axes if a.mark == "unknown" and a.name == "model"]
+    carried_all = all(r.carried is not None for r in found)
+    supported = not off and not blind and bool(found) and carried_all
+    return Claim(
+        nearness, tuple(found), supported, _verdict(tuple(found), off, blind, MEASURED), _cautions(nearness)
+    )
+
+
+def _cells(items: Sequence[Item], like: Item) -> dict[str, dict[tuple[str, str], float]]:
+    """The best speed of each chip by scenario and accuracy, in rows of the same benchmark."""
+    best: dict[str, dict[tuple[str, str], float]] = {}
+    for i in items:
+        if i.benchmark == like.benchmark and i.chip and i.speed:
+            cells = best.setdefault(i.chip, {})
+            cell = (i.scenario, i.accuracy)
+            cells[cell] = max(cells.get(cell, 0.0), i.speed)
+    return best
+
+
+def _carried(
+    item: Item,
+    wanted: str,
+    measured: float,
+    mine: Mapping[tuple[str, str], float],
+    theirs: Mapping[tuple[str, str], float],
+) -> float | None:
+    """The ratio under the wanted scenario, None where one of the chips has no row there."""
+    if wanted == item.scenario:
+        return measured
+    cell = (wanted, item.accuracy)
+    return mine[cell] / theirs[cell] if cell in mine and cell in theirs else None
+
+
+def _measured_words(measured: float, carried: float | None, wanted: str, steps: Sequence[Step]) -> str:
+    if carried is None:
+        return f"{measured:.2f}x as measured; not both were measured under {wanted}: no statement"
+    turned = [s.change.removeprefix("as measured: ") for s in steps if s.reverses]
+    but = f"; reversed under {', '.join(turned)}" if turned else ""
+    if max(carried, 1.0 / carried) < TIE:
+        return f"{carried:.2f}x under {wanted}: a tie{but}"
+    return f"{carried:.2f}x under {wanted}, as measured: {'ahead' if carried > 1.0 else 'behind'}{but}"
+
+
 def _cautions(nearness: Match) -> tuple[str, ...]:
     """What differs and cannot be predicted step by step."""
     words = {
@@ -158,9 +226,9 @@ def _rival(
     goal: Condition,
     speed: Callable[[Condition], float | None],
 ) -> Rival | None:
-    if not item.per_chip or not other.per_chip:
+    if not item.speed or not other.speed:
         return None
-    measured = item.per_chip / other.per_chip
+    measured = item.speed / other.speed
     here, there = start(item), start(other)
     if here is None or there is None:
         return Rival(other, measured, None, None, (), "cannot be predicted: no model of the conditions")
@@ -261,7 +329,13 @@ def _x(ratio: float) -> str:
     return f"{ratio:.2f}x"
 
 
-def _verdict(rivals: Sequence[Rival], off: Sequence[str], blind: Sequence[str]) -> str:
+PREDICTED = "what follows is predicted, not measured"
+MEASURED = "what follows was measured, under the conditions of the benchmark"
+
+
+def _verdict(
+    rivals: Sequence[Rival], off: Sequence[str], blind: Sequence[str], follows: str = PREDICTED
+) -> str:
     if not rivals:
         return "no other chip has a comparable row: this row shows no lead"
     if off or blind:
@@ -269,7 +343,7 @@ def _verdict(rivals: Sequence[Rival], off: Sequence[str], blind: Sequence[str]) 
             f"differs in {', '.join(off)}" if off else "",
             f"{', '.join(blind)} unknown" if blind else "",
         ]
-        return f"not advice: the row {' and '.join(p for p in parts if p)}; what follows is predicted, not measured"
+        return f"not advice: the row {' and '.join(p for p in parts if p)}; {follows}"
     return "the axes support it: the ratios below rest on measurements near your plan"
 
 

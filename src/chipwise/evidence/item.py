@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import MISSING, asdict, dataclass, field, fields
 from typing import Any, Literal, get_args
 
-from chipwise.catalog.benchmarks import load_benchmarks
+from chipwise.catalog.benchmarks import load_benchmarks, required_accuracy
 from chipwise.catalog.published import InferenceResult
 
 __all__ = ["Item", "from_json", "item_of", "own_item", "to_json"]
@@ -21,7 +21,8 @@ Origin = Literal["published", "own"]
 class Item:
     """A measured throughput or latency with everything that is known of how it came about.
 
-    Rates are of the whole system, times in seconds. None or "" = not known. `chip` is an id of the catalogue,
+    Rates are of the whole system, times in seconds. `accuracy` is the share of the reference's accuracy that it was
+    held to, in percent. None or "" = not known. `chip` is an id of the catalogue,
     "" where the part is not in it (then see `part`). `result` with its `unit` is the figure as it was reported
     after the corrections that `notes` list. `layout` are degrees,
     as in "tp=2,dp=4". `id` is the published id, or a hash of the content.
@@ -59,6 +60,7 @@ class Item:
     tpot_p99_s: float | None = None
     file: str = ""
     notes: tuple[str, ...] = field(default=())
+    accuracy: str = ""
 
     @property
     def measured_by_user(self) -> bool:
@@ -69,6 +71,18 @@ class Item:
     def per_chip(self) -> float | None:
         """Tokens per second of one chip, None where either is unknown."""
         return self.tokens_per_s / self.chips if self.tokens_per_s is not None and self.chips else None
+
+    @property
+    def speed(self) -> float | None:
+        """What one chip does in a second: tokens, else what `unit` counts; the inverse of a latency, which all chips
+        share. None where nothing of that is known."""
+        if self.per_chip is not None:
+            return self.per_chip
+        if not self.result > 0.0:
+            return None
+        if self.unit.startswith("Latency"):
+            return (1e3 if "ms" in self.unit else 1.0) / self.result
+        return self.result / self.chips if self.unit.endswith("/s") and self.chips else None
 
 
 def item_of(result: InferenceResult) -> Item:
@@ -105,6 +119,7 @@ def item_of(result: InferenceResult) -> Item:
         tpot_p99_s=result.tpot_p99_s,
         file=result.source,
         notes=(result.notes,) if result.notes else (),
+        accuracy=required_accuracy(result.model),
     )
 
 

@@ -1,7 +1,9 @@
 """How near a piece of evidence is to what somebody plans, axis by axis, and what a prediction gains from it.
 
-Eight axes: chip and power bin; count and interconnect; model size and architecture; precision; batch and
-lengths; scenario; runtime and its date; environment. Each is same, near, different or unknown, with a reason.
+Eight axes for language models: chip and power bin; count and interconnect; model size and architecture;
+precision; batch and lengths; scenario; runtime and its date; environment. Networks measured by samples have the
+work of a sample and the accuracy target in place of batch and lengths. Each is same, near, different or unknown,
+with a reason.
 
 The distance of a match is the sum over axes of weight x step, with the steps 0 (same), 1 (near), 1.5
 (unknown) and 3 (different). A measured row shifts a prediction on the logarithmic scale:
@@ -31,6 +33,7 @@ from chipwise.evidence.match_axes import (
     Mark,
     ModelFacts,
     Target,
+    accuracy_axis,
     chip_axis,
     count_axis,
     environment_axis,
@@ -38,11 +41,13 @@ from chipwise.evidence.match_axes import (
     model_axis,
     precision_axis,
     runtime_axis,
+    sample_axis,
     scenario_axis,
 )
 
 __all__ = [
     "AXES",
+    "TITLES",
     "Anchored",
     "Axis",
     "Mark",
@@ -63,6 +68,8 @@ WEIGHT = {
     "scenario": 0.5,
     "runtime": 0.5,
     "environment": 0.3,
+    "sample": 1.0,
+    "accuracy": 0.5,
 }
 AXES = {
     "chip": "chip and power bin",
@@ -74,11 +81,15 @@ AXES = {
     "runtime": "runtime and its date",
     "environment": "environment",
 }
+"""The axes of language models, and what they are called."""
+TITLES = AXES | {"sample": "work of a sample", "accuracy": "accuracy target"}
+"""What all axes are called."""
 SHORT = {
     "chip": "chip",
     "model": "model",
     "precision": "precision",
     "load": "lengths",
+    "sample": "sample",
     "count": "count",
 }
 DECISIVE = tuple(SHORT)
@@ -88,7 +99,7 @@ RANGE = 4.0
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """An item against a target: eight axes, their distance, and what the item is good for, in words. `chip` is
+    """An item against a target: its axes, their distance, and what the item is good for, in words. `chip` is
     that of the target."""
 
     item: Item
@@ -121,18 +132,24 @@ class Anchored:
 
 def match(target: Target, item: Item, facts: Callable[[str], ModelFacts | None]) -> Match:
     """How near an item is to a target; `facts` looks up models by name."""
+    work = (
+        (sample_axis(target, item), accuracy_axis(target, item))
+        if target.benchmark
+        else (load_axis(target, item),)
+    )
     axes = (
         chip_axis(target, item),
         count_axis(target, item),
         model_axis(target, item, facts),
         precision_axis(target, item),
-        load_axis(target, item),
+        *work,
         scenario_axis(target, item),
         runtime_axis(target, item),
         environment_axis(target, item),
     )
     distance = sum(WEIGHT[a.name] * STEP[a.mark] for a in axes)
-    return Match(item, axes, distance, _verdict(axes, item, target.chip), target.chip)
+    said = _of_samples(axes) if target.benchmark else _verdict(axes, item, target.chip)
+    return Match(item, axes, distance, said, target.chip)
 
 
 def nearest(
@@ -141,20 +158,19 @@ def nearest(
     facts: Callable[[str], ModelFacts | None],
     count: int = 5,
 ) -> tuple[Match, ...]:
-    """The nearest items that hold a rate, nearest first; of published rows that differ in round or submitter
-    only, the nearest and best one."""
+    """The nearest items that hold a speed, nearest first; of published rows that differ in round or submitter
+    only, the nearest and best one. What holds no tokens per second counts for the very model alone."""
     found: dict[tuple[object, ...], Match] = {}
     for item in items:
-        if item.tokens_per_s is None:
+        if item.speed is None:
             continue
         here = match(target, item, facts)
+        if item.tokens_per_s is None and not target.benchmark and here.mark("model") != "same":
+            continue
         own = item.id if item.measured_by_user else ""
         key = (own, item.model, item.chip, item.chips, item.scenario, item.precision)
         held = found.get(key)
-        if held is None or (here.distance, -item.tokens_per_s) < (
-            held.distance,
-            -(held.item.tokens_per_s or 0.0),
-        ):
+        if held is None or (here.distance, -item.speed) < (held.distance, -(held.item.speed or 0.0)):
             found[key] = here
     ordered = sorted(found.values(), key=lambda m: (m.distance, _age(m.item), m.item.id))
     return tuple(ordered[:count])
@@ -188,8 +204,8 @@ def _tighter(item: Item, axes: Sequence[Axis]) -> bool:
 def _verdict(axes: Sequence[Axis], item: Item, chip: str) -> str:
     """What the match is good for, from its decisive axes."""
     marks = {a.name: a.mark for a in axes}
-    off = [SHORT[n] for n in DECISIVE if marks[n] == "different"]
-    unsure = [SHORT[n] for n in DECISIVE if marks[n] == "unknown"]
+    off = [SHORT[n] for n in DECISIVE if marks.get(n) == "different"]
+    unsure = [SHORT[n] for n in DECISIVE if marks.get(n) == "unknown"]
     parts = (f"other {_listed(off)}" if off else "", f"{_listed(unsure)} unknown" if unsure else "")
     but = "; ".join(p for p in parts if p)
     if marks["chip"] in ("different", "unknown"):
@@ -206,6 +222,22 @@ def _verdict(axes: Sequence[Axis], item: Item, chip: str) -> str:
     if off == [SHORT["count"]] and not unsure:
         return "close but for the count: per-chip rates apply as far as replicas are independent"
     return f"comparable model, same chip: used to correct the prediction; {but}"
+
+
+def _of_samples(axes: Sequence[Axis]) -> str:
+    """What the match of a network that is measured by samples is good for."""
+    marks = {a.name: a.mark for a in axes}
+    off = [SHORT[n] for n in DECISIVE if marks.get(n) == "different"]
+    near = [SHORT[n] for n in DECISIVE if marks.get(n) == "near"]
+    unsure = [SHORT[n] for n in DECISIVE if marks.get(n) == "unknown"]
+    what = "this network" if marks["model"] == "same" else "a network of the same sort"
+    where = "this chip" if marks["chip"] == "same" else "another chip"
+    parts = (
+        f"other {_listed(off)}" if off else "",
+        f"{_listed(near)} near" if near else "",
+        f"{_listed(unsure)} unknown" if unsure else "",
+    )
+    return "; ".join((f"measured, not predicted: {what} on {where}", *(p for p in parts if p)))
 
 
 def _listed(words: Sequence[str]) -> str:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Literal
 
 from chipwise.catalog.benchmarks import load_benchmarks
@@ -19,6 +19,7 @@ __all__ = [
     "Mark",
     "ModelFacts",
     "Target",
+    "accuracy_axis",
     "chip_axis",
     "count_axis",
     "environment_axis",
@@ -26,6 +27,7 @@ __all__ = [
     "model_axis",
     "precision_axis",
     "runtime_axis",
+    "sample_axis",
     "scenario_axis",
 ]
 
@@ -52,7 +54,12 @@ class ModelFacts:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What somebody plans. None or "" = not said."""
+    """What somebody plans. None or "" = not said.
+
+    `benchmark` is that of a network which is measured by samples, not tokens, `own` whether the benchmark runs this
+    very network; `sample` is what one sample of the plan is, under the names of the benchmark, and `accuracy` the share
+    of the reference's accuracy that it needs, in percent.
+    """
 
     model: ModelFacts
     chip: str
@@ -65,6 +72,10 @@ class Target:
     runtime: str = ""
     date: str = ""
     power_w: float | None = None
+    benchmark: str = ""
+    own: bool = True
+    sample: Mapping[str, str] = field(default_factory=dict)
+    accuracy: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +126,12 @@ def model_axis(t: Target, item: Item, facts: Callable[[str], ModelFacts | None])
     """Size, sparsity and cache of the model."""
     if not item.model:
         return Axis("model", "unknown", "its model is not recorded")
+    if t.benchmark and item.benchmark == t.benchmark:
+        said = "the network of the benchmark" if t.own else f"a network of the same sort: {item.benchmark}"
+        return Axis("model", "same" if t.own else "near", said)
+    ran = load_benchmarks().get(item.benchmark)
+    if t.benchmark or (ran is not None and not ran.model):
+        return Axis("model", "different", f"{item.benchmark or item.model}: another network")
     other = facts(item.model)
     if other is None:
         return Axis("model", "unknown", f"{item.model} cannot be read here")
@@ -177,6 +194,49 @@ def load_axis(t: Target, item: Item) -> Axis:
     benchmark = load_benchmarks().get(item.benchmark)
     doubt = f"; {benchmark.input_note}" if benchmark and benchmark.input_note else ""
     return Axis("load", worst, (", ".join(words) or "lengths are not recorded") + doubt)
+
+
+def sample_axis(t: Target, item: Item) -> Axis:
+    """What one sample is: resolution, frames, steps, seconds of audio. Areas and volumes are compared as such."""
+    benchmark = load_benchmarks().get(item.benchmark)
+    theirs = benchmark.sample if benchmark else {}
+    if not theirs:
+        return Axis("sample", "same", "one sample is always the same work")
+    parts: list[Mark] = []
+    words = []
+    for name, value in theirs.items():
+        mine = t.sample.get(name)
+        if mine is None:
+            parts.append("unknown")
+            words.append(f"{name} {value}, yours was not given")
+            continue
+        a, b = _size(mine, value), _size(value, value)
+        off = abs(math.log(a / b)) if a and b else math.inf
+        parts.append("same" if off < math.log(1.05) else "near" if off < math.log(2.0) else "different")
+        words.append(f"{name} {value} against {mine}")
+    return Axis("sample", max(parts, key=lambda m: STEP[m]), ", ".join(words))
+
+
+NUMBERS = re.compile(r"\d+(?:\.\d+)?")
+
+
+def _size(text: str, like: str) -> float:
+    """The product of the numbers of a size, as in 1024x1024; 0 where it has none. One number where `like` has several
+    stands for each of them."""
+    numbers = [float(x) for x in NUMBERS.findall(text)]
+    if len(numbers) == 1:
+        numbers *= len(NUMBERS.findall(like))
+    return math.prod(numbers) if numbers else 0.0
+
+
+def accuracy_axis(t: Target, item: Item) -> Axis:
+    """The accuracy that a result was held to."""
+    if not item.accuracy:
+        return Axis("accuracy", "same", "held to the one accuracy of the benchmark")
+    if not t.accuracy:
+        return Axis("accuracy", "unknown", f"held to {item.accuracy} % of the reference; yours was not given")
+    said = f"held to {item.accuracy} % of the reference, yours to {t.accuracy} %"
+    return Axis("accuracy", "same" if float(t.accuracy) == float(item.accuracy) else "near", said)
 
 
 def scenario_axis(t: Target, item: Item) -> Axis:

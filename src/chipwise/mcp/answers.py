@@ -7,15 +7,18 @@ from typing import TYPE_CHECKING, Any
 
 from chipwise.evidence.claim import Rival
 from chipwise.evidence.item import Item
-from chipwise.evidence.match import AXES, Match
+from chipwise.evidence.match import TITLES, Match
 from chipwise.mcp.short import Short, model_text, refusals_of, rounded
 from chipwise.report.catalogue import CHIPS, MODELS, ChipRecord, ChipsReport, EvidenceReport, ModelsReport
 from chipwise.report.desk import DESK, LocalRecord, LocalReport, local_verdict
 from chipwise.report.evidence import NOTICE, RESULTS, ClaimReport, MatchReport
 from chipwise.report.fit import FITS
 from chipwise.report.kernel import KERNELS, AmdahlReport, KernelRecord, KernelReport
+from chipwise.report.launch.spec import LaunchReport
 from chipwise.report.plans import PLANS, ExplainReport, cheaper, verdict
 from chipwise.report.records import FitRecord, FitReport, ModelRecord, PlanRecord, PlanReport
+from chipwise.report.statements import StatementsReport
+from chipwise.report.tables import tables
 from chipwise.report.training import TRAINING, TrainPlanRecord, TrainReport, train_verdict
 
 __all__ = [
@@ -36,10 +39,13 @@ __all__ = [
     "evidence_answer",
     "fit_answer",
     "kernel_answer",
+    "launch_answer",
     "local_answer",
     "match_answer",
     "models_answer",
     "plans_answer",
+    "statements_answer",
+    "table_answer",
     "train_answer",
 ]
 
@@ -138,7 +144,6 @@ class PlansAnswer:
     without_plan: dict[str, tuple[str, ...]]
     assumptions: tuple[str, ...]
     cpu_instead: AmdahlReport | None = field(default=None)
-    details: PlanReport | None = field(default=None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +158,6 @@ class FitAnswer:
     more_chips: tuple[str, ...]
     without_answer: dict[str, tuple[str, ...]]
     assumptions: tuple[str, ...]
-    details: FitReport | None = field(default=None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +185,6 @@ class TrainAnswer:
     more_plans: int
     without_plan: dict[str, tuple[str, ...]]
     assumptions: tuple[str, ...]
-    details: TrainReport | None = field(default=None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,7 +196,6 @@ class KernelAnswer:
     refused: dict[str, str]
     lessons: tuple[str, ...]
     assumptions: tuple[str, ...]
-    details: KernelReport | None = field(default=None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,7 +205,6 @@ class ChipsAnswer:
     chips: tuple[ChipLine, ...]
     found: int
     more: tuple[str, ...]
-    details: ChipsReport | None = field(default=None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,7 +213,6 @@ class ModelsAnswer:
 
     models: tuple[ModelLine, ...]
     found: int
-    details: ModelsReport | None = field(default=None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,7 +222,6 @@ class EvidenceAnswer:
     results: tuple[ResultLine, ...]
     found: int
     notice: str
-    details: EvidenceReport | None = field(default=None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,7 +247,7 @@ class MatchAnswer:
     weight: float
     conditions: str
     notice: str
-    details: MatchReport | None = field(default=None)
+    measured: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,7 +273,6 @@ class ClaimAnswer:
     rivals: tuple[RivalLine, ...]
     not_in_the_ratios: tuple[str, ...]
     notice: str
-    details: ClaimReport | None = field(default=None)
 
 
 def plans_answer(report: PlanReport) -> PlansAnswer:
@@ -372,11 +370,11 @@ def evidence_answer(report: EvidenceReport) -> EvidenceAnswer:
 def match_answer(report: MatchReport) -> MatchAnswer:
     """The answer to evidence_match in short."""
     a = report.anchored
-    first = (
-        f"nearest: {report.matches[0].item.id}, {report.matches[0].verdict}"
-        if report.matches
-        else "no results"
-    )
+    first = "no results"
+    if report.matches:
+        first = f"nearest: {report.matches[0].item.id}, {report.matches[0].verdict}"
+    elif report.measured:
+        first = f"measured, not predicted: {report.benchmark} of MLPerf, {len(report.measured)} best results by chip"
     return MatchAnswer(
         verdict=f"{first}; {report.note}" if report.note else first,
         matches=tuple(map(_match, report.matches)),
@@ -386,7 +384,18 @@ def match_answer(report: MatchReport) -> MatchAnswer:
         weight=rounded(a.weight) if a else 0.0,
         conditions=report.layout,
         notice=NOTICE,
+        measured=tuple(map(_measured, report.measured[:FITTED])),
     )
+
+
+def _measured(i: Item) -> str:
+    """A measured result in one line."""
+    latency = i.unit.startswith("Latency")
+    rate = i.result if latency else i.speed or 0.0
+    unit = "tokens/s" if i.per_chip is not None else i.unit
+    each = "" if latency else " a chip"
+    where = f"{i.scenario}, {i.chips or '?'} chips, {i.round} ({i.id})"
+    return f"{i.chip or i.part}: {rounded(rate):,.6g} {unit}{each}, {where}"
 
 
 def claim_answer(report: ClaimReport) -> ClaimAnswer:
@@ -405,22 +414,68 @@ def claim_answer(report: ClaimReport) -> ClaimAnswer:
     )
 
 
+def statements_answer(report: StatementsReport) -> dict[str, Any]:
+    """The answer to check_statement in short: of a list the verdicts alone."""
+    if not report.asked:
+        return {"statements": {s.text: s.verdict for s in report.statements}, "note": report.note}
+    found = [
+        {
+            "statement": s.text,
+            "verdict": s.verdict,
+            "confidence": s.confidence,
+            "because": s.because,
+            "figures": {f.what: f.shown for f in s.figures},
+            "basis": [*s.basis, *s.sources],
+            "shown_by": list(s.commands),
+        }
+        for s in report.statements
+    ]
+    said = f"{found[0]['verdict']}: {found[0]['because']}" if found else report.note
+    return {"verdict": said, "statements": found, "nearest": list(report.nearest), "note": report.note}
+
+
+def launch_answer(report: LaunchReport) -> dict[str, Any]:
+    """The answer to launch: the files by name. They are to be read before they are run."""
+    return {
+        "verdict": f"{len(report.files)} files start plan {report.plan} with {report.tool}; read them before they run",
+        "files": {file.name: file.text for file in report.files},
+        "scripts": [file.name for file in report.files if file.script],
+    }
+
+
+def table_answer(report: Any) -> dict[str, Any]:
+    """Any answer as its first tables say it: what stands above, the columns with a row of text each, what stands
+    below."""
+    found: dict[str, Any] = {}
+    for number, table in enumerate(tables(report)[:2]):
+        end = str(number + 1) if number else ""
+        found |= {
+            f"verdict{end}": " ".join(line for line in table.head if line),
+            f"columns{end}": list(table.columns),
+            f"rows{end}": [list(row) for row in table.rows[:LISTED]],
+            f"notes{end}": [line for line in table.foot if line],
+        }
+        if len(table.rows) > LISTED:
+            found[f"more_rows{end}"] = len(table.rows) - LISTED
+    return found
+
+
 def _match(m: Match) -> MatchLine:
     return MatchLine(RESULT(m.item), m.verdict, _axes(m), _reasons(m))
 
 
 def _axes(m: Match) -> dict[str, str]:
-    return {AXES[a.name]: a.mark for a in m.axes}
+    return {TITLES[a.name]: a.mark for a in m.axes}
 
 
 def _reasons(m: Match) -> dict[str, str]:
     """Why, for the axes that are not the same."""
-    return {AXES[a.name]: a.reason for a in m.axes if a.mark != "same"}
+    return {TITLES[a.name]: a.reason for a in m.axes if a.mark != "same"}
 
 
 def _rival(r: Rival) -> RivalLine:
     steps = tuple(
-        f"{AXES[s.axis]}: {s.change}: "
+        f"{TITLES[s.axis]}: {s.change}: "
         + ("not predicted" if s.ratio is None else f"{s.ratio:.2f}x")
         + (" (reverses)" if s.reverses else "")
         for s in r.steps

@@ -1,10 +1,15 @@
-"""What agents can read besides the tools: the glossary, the accuracy table, a sheet for each chip."""
+"""What agents can read besides the tools: words, accuracy by suite, chips, fields of a tool, and whole answers."""
 
 from __future__ import annotations
 
 import io
+import json
 import re
+import secrets
+from collections import OrderedDict
+from collections.abc import Sequence
 from importlib.resources import files
+from typing import Any
 from urllib.parse import unquote
 
 from mcp.types import (
@@ -19,10 +24,18 @@ from chipwise.report.catalogue import chip_view
 from chipwise.report.glossary import GLOSSARY
 from chipwise.report.table import render
 
-__all__ = ["RESOURCES", "TEMPLATES", "read"]
+__all__ = ["RESOURCES", "TEMPLATES", "Kept", "completed", "read"]
 
 MARKDOWN = "text/markdown"
+JSON = "application/json"
 SHEET = re.compile(r"chipwise://chips/([^/?#]+)")
+SUITE = re.compile(r"chipwise://accuracy/([^/?#]+)")
+FIELDS = re.compile(r"chipwise://fields/([^/?#]+)")
+ANSWER = re.compile(r"chipwise://answers/([0-9a-f]{16})(?:/(\w+)(?:/(\d+))?)?")
+MOST_CHARS = 7_600
+"""Characters of a part of an answer."""
+SUITE_CHARS = 4_000
+"""Characters of the accuracy of a suite."""
 
 RESOURCES = (
     Resource(
@@ -36,7 +49,7 @@ RESOURCES = (
         uri="chipwise://accuracy",
         name="accuracy",
         title="Accuracy",
-        description="Errors of predictions on measurements that no fit behind them had seen, bad rows included.",
+        description="What readers care about, on one page: errors on measurements that no fit had seen.",
         mime_type=MARKDOWN,
     ),
 )
@@ -49,20 +62,138 @@ TEMPLATES = (
         description="Every figure of a chip with its grade, source and date. Ids: the tool chips.",
         mime_type=MARKDOWN,
     ),
+    ResourceTemplate(
+        uri_template="chipwise://accuracy/{suite}",
+        name="accuracy of a suite",
+        title="Accuracy of a suite",
+        description="The section of the accuracy report with that heading.",
+        mime_type=MARKDOWN,
+    ),
+    ResourceTemplate(
+        uri_template="chipwise://fields/{verb}",
+        name="fields",
+        title="All fields of a tool",
+        description="Every field of a tool with type, default and meaning.",
+        mime_type=JSON,
+    ),
+    ResourceTemplate(
+        uri_template="chipwise://answers/{id}/{part}/{number}",
+        name="answer",
+        title="Whole answer",
+        description="A part of an earlier answer in full, as in plans/1; without part what there is.",
+        mime_type=JSON,
+    ),
 )
 
 
-def read(uri: str) -> ReadResourceResult:
-    """A resource as Markdown.
+class Kept:
+    """The last answers of a server in full, under names that nobody can guess."""
+
+    MOST = 32
+
+    def __init__(self) -> None:
+        self._answers: OrderedDict[str, dict[str, Any]] = OrderedDict()
+
+    def keep(self, answer: dict[str, Any]) -> str:
+        """The address of an answer from now on, until `MOST` newer ones were kept."""
+        name = secrets.token_hex(8)
+        self._answers[name] = answer
+        while len(self._answers) > self.MOST:
+            self._answers.popitem(last=False)
+        return f"chipwise://answers/{name}"
+
+    def record(self, uri: str) -> dict[str, Any] | None:
+        """The record of an address, None for any other text."""
+        found = ANSWER.fullmatch(uri)
+        return self._answers.get(found.group(1)) if found else None
+
+    def read(self, uri: str) -> str:
+        """What an address holds as JSON: the parts of an answer, one of its parts, one line of it, or its question.
+
+        Raises `KeyError` for an address that holds nothing.
+        """
+        found = ANSWER.fullmatch(uri)
+        if found is None:
+            raise KeyError(uri)
+        name, part, number = found.groups()
+        answer = self._answers[name]
+        if part is None:
+            return _written({n: len(v) if isinstance(v, list) else _size(v) for n, v in answer.items()})
+        if part == "record":
+            return _written({"question": answer["question"]})
+        whole = answer[part]
+        if number is not None:
+            if not isinstance(whole, list) or not 1 <= int(number) <= len(whole):
+                raise KeyError(uri)
+            whole = whole[int(number) - 1]
+        return _written(whole)
+
+
+def _written(value: Any) -> str:
+    text = json.dumps(_rounded(value), ensure_ascii=False, separators=(",", ":"))
+    return (
+        text
+        if len(text) <= MOST_CHARS
+        else json.dumps({"cut_after": MOST_CHARS, "text": text[: MOST_CHARS - 200]})
+    )
+
+
+def _size(value: Any) -> str:
+    return "one value" if isinstance(value, str | int | float | None) else f"{len(value)} parts"
+
+
+def _rounded(value: Any) -> Any:
+    """Numbers with four digits, and nothing that says nothing."""
+    if isinstance(value, float):
+        return float(f"{value:.4g}")
+    if isinstance(value, dict):
+        return {n: _rounded(v) for n, v in value.items() if v not in (None, [], {}, "")}
+    return [_rounded(v) for v in value] if isinstance(value, list) else value
+
+
+def completed(name: str, begun: str) -> Sequence[str]:
+    """Names that a client may have begun to write: chips, models, suites of the accuracy report, tools."""
+    from chipwise.api.requests.verbs import VERBS
+    from chipwise.catalog.configs import bundled_configs
+
+    tables: dict[str, Sequence[str]] = {
+        "id": tuple(load_chips()),
+        "chip": tuple(load_chips()),
+        "chips": tuple(load_chips()),
+        "model": tuple(bundled_configs()),
+        "suite": tuple(_sections()),
+        "verb": tuple(VERBS),
+    }
+    wanted = begun.lower().replace(" ", "")
+    found = [n for n in tables.get(name, ()) if wanted in n.lower()]
+    return sorted(found, key=lambda n: (not n.lower().startswith(wanted), n.lower()))
+
+
+def read(uri: str, kept: Kept | None = None) -> ReadResourceResult:
+    """A resource, as Markdown or JSON; `kept` are the answers of the server.
 
     Raises `UnknownNameError` for a chip that does not exist, `KeyError` for any other address.
     """
-    sheet = SHEET.fullmatch(uri)
-    if sheet is not None:
+    kind = MARKDOWN
+    if (sheet := SHEET.fullmatch(uri)) is not None:
         text = _sheet(unquote(sheet.group(1)))
+    elif (suite := SUITE.fullmatch(uri)) is not None:
+        text = _sections()[unquote(suite.group(1))]
+    elif (fields := FIELDS.fullmatch(uri)) is not None:
+        kind, text = JSON, _fields(fields.group(1))
+    elif kept is not None and ANSWER.fullmatch(uri):
+        kind, text = JSON, kept.read(uri)
     else:
         text = {"chipwise://glossary": _glossary, "chipwise://accuracy": _accuracy}[uri]()
-    return ReadResourceResult(contents=[TextResourceContents(uri=uri, mime_type=MARKDOWN, text=text)])
+    return ReadResourceResult(contents=[TextResourceContents(uri=uri, mime_type=kind, text=text)])
+
+
+def _fields(verb: str) -> str:
+    from chipwise.mcp.tools import TOOLS, fields_of
+
+    if verb not in TOOLS:
+        raise KeyError(verb)
+    return json.dumps(fields_of(verb), ensure_ascii=False, separators=(",", ":"))
 
 
 def _glossary() -> str:
@@ -73,7 +204,24 @@ def _glossary() -> str:
 
 
 def _accuracy() -> str:
+    """The first page of the accuracy report, and where the rest is."""
+    rest = ", ".join(f"chipwise://accuracy/{name}" for name in _sections())
+    page = _accuracy_page()
+    first = page[: page.index("\n## ", page.index("\n## ") + 1)] if page.count("\n## ") > 1 else page
+    return f"{first[: MOST_CHARS - len(rest) - 20]}\n\nBy suite: {rest}\n"
+
+
+def _accuracy_page() -> str:
     return files("chipwise.report").joinpath("data", "accuracy.md").read_text("utf-8")
+
+
+def _sections() -> dict[str, str]:
+    """The sections of the accuracy report, each short enough, by their heading as a word."""
+    found = {}
+    for section in _accuracy_page().split("\n## ")[1:]:
+        name = "-".join(re.findall(r"[a-z0-9]+", section.partition("\n")[0].lower()))
+        found[name] = f"## {section}"[:SUITE_CHARS]
+    return found
 
 
 def _sheet(name: str) -> str:

@@ -7,10 +7,13 @@ import logging
 import socket
 import sys
 from collections.abc import Callable
+from typing import Any
 
 import anyio
 import uvicorn
 from mcp.server.stdio import stdio_server
+from mcp.shared.message import SessionMessage
+from mcp.types import PARSE_ERROR, ErrorData, JSONRPCError
 
 from chipwise.errors import UsageError
 from chipwise.mcp.server import create_server
@@ -41,7 +44,22 @@ def serve(*, http_port: int | None = None, files: bool = False, say: Callable[[s
 async def _stdio(files: bool) -> None:
     server = create_server(files=files)
     async with stdio_server() as (read, write):
-        await server.run(read, write, server.create_initialization_options())
+        answered, inbox = anyio.create_memory_object_stream[Any](0)
+        async with anyio.create_task_group() as group:
+            group.start_soon(_readable, read, answered, write)
+            await server.run(inbox, write, server.create_initialization_options())
+            group.cancel_scope.cancel()
+
+
+async def _readable(lines: Any, messages: Any, back: Any) -> None:
+    """Passes on what could be read; what could not is answered with an error instead of silence."""
+    async with messages:
+        async for message in lines:
+            if not isinstance(message, Exception):
+                await messages.send(message)
+                continue
+            error = ErrorData(code=PARSE_ERROR, message="not a message of JSON-RPC 2.0 in one line")
+            await back.send(SessionMessage(JSONRPCError(jsonrpc="2.0", id=None, error=error)))
 
 
 def _http(port: int, say: Callable[[str], None]) -> None:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import logging
 import math
+import re
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -18,21 +20,31 @@ from mcp.types import (
     INVALID_PARAMS,
     CallToolRequestParams,
     CallToolResult,
+    CompleteRequestParams,
+    CompleteResult,
+    Completion,
+    GetPromptRequestParams,
+    GetPromptResult,
+    ListPromptsResult,
     ListResourcesResult,
     ListResourceTemplatesResult,
     ListToolsResult,
     PaginatedRequestParams,
     ReadResourceRequestParams,
     ReadResourceResult,
+    ResourceLink,
     TextContent,
 )
 
 from chipwise import __version__
 from chipwise.api.requests.doors import Problem, problem_of, read_request, warm_names
 from chipwise.api.requests.verbs import FORMER
-from chipwise.errors import ChipwiseError, UnknownNameError, UsageError, shorten
-from chipwise.mcp.resources import RESOURCES, TEMPLATES, read
-from chipwise.mcp.tools import DETAILS, TOOLS, listed, shortened
+from chipwise.api.requests.written import Origin
+from chipwise.catalog.chips import load_chips
+from chipwise.errors import ChipwiseError, InfeasibleError, UnknownNameError, UsageError, shorten
+from chipwise.mcp.prompts import listed_prompts, prompted
+from chipwise.mcp.resources import RESOURCES, TEMPLATES, Kept, completed, read
+from chipwise.mcp.tools import TOOLS, listed, shortened
 from chipwise.report.table import to_json
 
 __all__ = ["create_server"]
@@ -41,6 +53,7 @@ LOG = logging.getLogger("chipwise.mcp")
 
 TICK_S = 1.0
 MOST_S = 120.0
+MOST_NAMES = 100
 AT_ONCE = 2
 """Answers that are worked on at once; further ones wait."""
 
@@ -48,7 +61,10 @@ INSTRUCTIONS = (
     "chipwise plans hardware for deep learning: which chips, how many, arranged how, how fast, at what cost, and "
     "how it knows. Figures come as mid with low and high (80 % interval) and a basis: measured > published > "
     "calibrated > modelled. Plans inside each other's intervals are ties: do not present one as better. Before "
-    "giving a benchmark as a reason call claim. Prices are dated list prices. Say what was assumed. Start "
+    "giving a benchmark as a reason call claim, before repeating what people say of chips check_statement. "
+    "`whole_answer` is "
+    "the address of an answer in full, which launch takes as `saved`. Prices are dated list prices. Say what "
+    "was assumed. Start "
     "with plan; ids of chips and models come from chips and models."
 )
 
@@ -58,6 +74,7 @@ class _Calls:
 
     def __init__(self, *, files: bool) -> None:
         self.files = files
+        self.kept = Kept()
         self._limiter: anyio.CapacityLimiter | None = None
 
     async def tools(self, ctx: Any, params: PaginatedRequestParams | None) -> ListToolsResult:
@@ -72,13 +89,29 @@ class _Calls:
     async def resource(self, ctx: Any, params: ReadResourceRequestParams) -> ReadResourceResult:
         uri = str(params.uri)
         try:
-            return await anyio.to_thread.run_sync(read, uri)
+            return await anyio.to_thread.run_sync(read, uri, self.kept)
         except KeyError:
-            known = ", ".join((*(str(r.uri) for r in RESOURCES), TEMPLATES[0].uri_template))
+            known = ", ".join((*(str(r.uri) for r in RESOURCES), *(t.uri_template for t in TEMPLATES)))
             said = f"unknown resource '{shorten(uri)}' (there are {known})"
         except ChipwiseError as error:
             said = str(problem_of(error))
         raise MCPError(code=INVALID_PARAMS, message=said, data={"uri": shorten(uri)})
+
+    async def prompts(self, ctx: Any, params: PaginatedRequestParams | None) -> ListPromptsResult:
+        return ListPromptsResult(prompts=listed_prompts())
+
+    async def prompt(self, ctx: Any, params: GetPromptRequestParams) -> GetPromptResult:
+        try:
+            return prompted(params.name, params.arguments or {})
+        except ChipwiseError as error:
+            raise MCPError(code=INVALID_PARAMS, message=str(problem_of(error))) from None
+
+    async def complete(self, ctx: Any, params: CompleteRequestParams) -> CompleteResult:
+        found = await anyio.to_thread.run_sync(completed, params.argument.name, params.argument.value[:200])
+        shown = list(found[:MOST_NAMES])
+        return CompleteResult(
+            completion=Completion(values=shown, total=len(found), has_more=len(found) > len(shown))
+        )
 
     async def call(
         self, ctx: ServerRequestContext[Any, Any], params: CallToolRequestParams
@@ -88,10 +121,12 @@ class _Calls:
             verb = FORMER.get(params.name, params.name)
             if verb not in TOOLS:
                 raise UnknownNameError("tool", params.name, TOOLS, f"one of {', '.join(TOOLS)}")
-            details = given.pop(DETAILS, False)
-            if not isinstance(details, bool):
-                raise UsageError(f"{DETAILS}: cannot use {shorten(repr(details), 60)}", "true or false")
-            answer = await self._answered(ctx, verb, given, details)
+            if "details" in given:
+                said = "an answer names the address of the whole, `whole_answer`: read it there, plan by plan"
+                raise UsageError("details are no field", said, field="details")
+            if verb == "launch":
+                given = self._with_record(given)
+            answer = await self._answered(ctx, verb, given)
         except ChipwiseError as error:
             return _refusal(problem_of(error))
         except TimeoutError:
@@ -104,18 +139,42 @@ class _Calls:
                 Problem("bug", "chipwise failed on this question", "a bug: report it; ask differently")
             )
         text = json.dumps(answer, ensure_ascii=False, separators=(",", ":"))
-        return CallToolResult(content=[TextContent(type="text", text=text)], structured_content=answer)
+        content: list[Any] = [TextContent(type="text", text=text)]
+        if "whole_answer" in answer:
+            content.append(
+                ResourceLink(
+                    type="resource_link",
+                    uri=answer["whole_answer"],
+                    name=f"{verb} in full",
+                    description="parts by name and number, as in /plans/1",
+                    mime_type="application/json",
+                )
+            )
+        return CallToolResult(content=content, structured_content=answer)
+
+    def _with_record(self, given: dict[str, Any]) -> dict[str, Any]:
+        """The fields of launch with the record that an address names."""
+        saved = given.get("saved")
+        if isinstance(saved, str) and saved.startswith("chipwise://"):
+            record = self.kept.record(saved)
+            if record is None:
+                raise UsageError(
+                    f"saved: {shorten(saved)} is no longer kept", "ask the question again", field="saved"
+                )
+            return given | {"saved": {"question": record["question"]}}
+        return given
 
     async def _answered(
-        self, ctx: ServerRequestContext[Any, Any], verb: str, given: Mapping[str, Any], details: bool
+        self, ctx: ServerRequestContext[Any, Any], verb: str, given: Mapping[str, Any]
     ) -> dict[str, Any]:
-        """The answer as JSON. Meanwhile the client hears every second that work goes on."""
+        """The answer as JSON. Meanwhile the client hears every second how far the work is."""
         if self._limiter is None:
             self._limiter = anyio.CapacityLimiter(AT_ONCE)
-        work = partial(_work, verb, given, details, self.files)
+        stage = _Stage()
+        work = partial(_work, verb, given, self.files, self.kept, stage)
         with anyio.fail_after(MOST_S):
             async with anyio.create_task_group() as group:
-                group.start_soon(_tell, ctx, verb)
+                group.start_soon(_tell, ctx, verb, stage)
                 try:
                     answer: Any = await anyio.to_thread.run_sync(
                         work, abandon_on_cancel=True, limiter=self._limiter
@@ -127,21 +186,79 @@ class _Calls:
         return dict(answer)
 
 
-def _work(verb: str, given: Mapping[str, Any], details: bool, files: bool) -> Any:
+STAGES = ("reading the question", "working it out", "writing the answer")
+
+
+@dataclass
+class _Stage:
+    """How far the work on a question is."""
+
+    at: int = 0
+
+
+def _work(verb: str, given: Mapping[str, Any], files: bool, kept: Kept, stage: _Stage) -> Any:
     """The answer as JSON, or the error: a task group would wrap one that is raised."""
     try:
-        report = read_request(verb, given, files=files).run()
-        return json.loads(to_json(shortened(verb, report, details=details)))
+        request = read_request(verb, given, files=files)
+        stage.at = 1
+        report = request.run()
+        stage.at = 2
+        if verb == "launch":
+            return shortened(verb, report)
+        whole = json.loads(to_json(report, Origin(verb, request).written()))
+        return shortened(verb, report, kept.keep(whole))
+    except InfeasibleError as error:
+        error.hint = _mended(verb, given, files) or error.hint
+        return error
     except ChipwiseError as error:
         return error
 
 
-async def _tell(ctx: ServerRequestContext[Any, Any], verb: str) -> None:
+def _mended(verb: str, given: Mapping[str, Any], files: bool) -> str:
+    """What would make a deployment fit that does not, "" where that is not the reason or nothing is known."""
+    if verb not in ("plan", "compare", "estimate", "explain"):
+        return ""
+    asked = {
+        name: given[name] for name in ("model", "precision", "kv", "runtime", "count") if given.get(name)
+    }
+    chips = given.get("chips") or given.get("chip") or given.get("have")
+    if isinstance(chips, str):
+        counted = re.fullmatch(r"(\d+)\s*x\s*(.+)", chips.strip())
+        asked |= {"count": int(counted[1]), "chips": counted[2]} if counted else {"chips": chips}
+    elif isinstance(chips, list):
+        asked["chips"] = chips
+    if "chips" not in asked:
+        return ""
+    fits = _fits(asked, files)
+    said = [
+        f"{f.chips}x {f.chip} lack {f.missing_bytes / 1e9:.3g} GB each" for f in fits if f.verdict == "no"
+    ][:3]
+    mends = list(dict.fromkeys(m for f in fits for m in f.mend))[:4]
+    anywhere = {name: value for name, value in asked.items() if name not in ("count", "chips")}
+    for wider in (asked | {"count": None}, anywhere):
+        holding = [f for f in _fits(wider, files) if f.verdict != "no" and load_chips()[f.chip].kind != "cpu"]
+        if holding:
+            mends += [f"{f.chips}x {f.chip}" for f in sorted(holding, key=lambda f: f.chips)[:3]]
+            break
+    return "; ".join((*said, f"what would help: {', or '.join(mends)}")) if mends else ""
+
+
+def _fits(asked: Mapping[str, Any], files: bool) -> Sequence[Any]:
+    """What fit says of some chips, nothing where it has no answer."""
+    try:
+        fits: Sequence[Any] = read_request("fit", asked, files=files).run().fits
+    except ChipwiseError:
+        return ()
+    return fits
+
+
+async def _tell(ctx: ServerRequestContext[Any, Any], verb: str, stage: _Stage) -> None:
     began = time.monotonic()
     while True:
         await anyio.sleep(TICK_S)
         passed = time.monotonic() - began
-        await ctx.session.report_progress(passed, None, f"{verb}: {math.floor(passed)} s")
+        said = f"{verb}: {STAGES[stage.at]} ({stage.at + 1} of {len(STAGES)}), {math.floor(passed)} s"
+        await ctx.session.report_progress(passed, None, said)
 
 
 def _refusal(problem: Problem) -> CallToolResult:
@@ -178,4 +295,7 @@ def create_server(*, files: bool = False) -> Server[Any]:
         on_list_resources=calls.resources,
         on_list_resource_templates=calls.templates,
         on_read_resource=calls.resource,
+        on_list_prompts=calls.prompts,
+        on_get_prompt=calls.prompt,
+        on_completion=calls.complete,
     )

@@ -1,16 +1,20 @@
-"""The tools: a verb each, its question and short answer as schemas, one sentence on when to use it."""
+"""The tools: a verb each, what it is for, the fields that matter most as a schema, and its short answer.
+
+The list has to fit into what an agent can afford to read at the start: fields that few need are named, and described by
+the resource `chipwise://fields/{verb}`; the whole of an answer is read by the links that come with it.
+"""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, is_dataclass
 from functools import cache
-from typing import Any, get_type_hints
+from typing import Any
 
 from mcp.types import Tool, ToolAnnotations
 
-from chipwise.api.requests.doors import request_schema, written_schema
+from chipwise.api.requests.doors import request_schema
 from chipwise.api.requests.verbs import VERBS
 from chipwise.mcp.answers import (
     chips_answer,
@@ -18,92 +22,208 @@ from chipwise.mcp.answers import (
     evidence_answer,
     fit_answer,
     kernel_answer,
+    launch_answer,
     local_answer,
     match_answer,
     models_answer,
     plans_answer,
+    statements_answer,
+    table_answer,
     train_answer,
 )
+from chipwise.report.table import to_json
 
-__all__ = ["DETAILS", "TOOLS", "Offered", "listed", "shortened"]
+__all__ = ["MOST_CHARS", "TOOLS", "Offered", "fields_of", "listed", "shortened"]
 
-DETAILS = "details"
+MOST_CHARS = 7_600
+"""Characters of an answer: under 2,000 tokens of four characters."""
 
 
 @dataclass(frozen=True, slots=True)
 class Offered:
-    """A tool: its title, when to use it, and how its answer is shortened."""
+    """A tool: its title, when to use it, how its answer is shortened, and which fields are described in the list."""
 
     title: str
     use: str
     short: Callable[[Any], Any]
+    front: tuple[str, ...] = ()
 
 
-TOOLS: Mapping[str, Offered] = {
+SAID: Mapping[str, Offered] = {
     "plan": Offered(
         "Rank chips and layouts",
         "Which chips to rent, how many and arranged how, for serving a model under targets. Start here. `ttft` and "
         "`tpot` are targets of the mean; 50 users at once with one request each are a `rate` of about 50 / (seconds "
         "an answer takes).",
         plans_answer,
+        (
+            "model",
+            "rate",
+            "in",
+            "out",
+            "ttft",
+            "tpot",
+            "percentile",
+            "chips",
+            "have",
+            "max_usd_per_h",
+            "precision",
+            "task",
+        ),
     ),
     "fit": Offered(
         "Does it fit in memory",
         "Memory of a model on chips: the fewest chips that hold it, the largest batch and context.",
         fit_answer,
+        ("model", "chips", "count", "context", "batch", "precision"),
     ),
     "estimate": Offered(
-        "One deployment", "Speed, cost and memory of a deployment that is given in full.", plans_answer
+        "One deployment",
+        "Speed, cost and memory of a deployment that is given in full.",
+        plans_answer,
+        ("model", "chip", "tp", "pp", "concurrency", "rate", "in", "out", "precision", "runtime", "task"),
     ),
     "explain": Offered(
         "What bounds a deployment",
         "Shares of time by resource, what 10 % more of each would give, and memory by kind, of one deployment.",
         plans_answer,
+        ("model", "chip", "tp", "pp", "concurrency", "rate", "in", "out", "precision", "runtime"),
     ),
-    "compare": Offered("Chips side by side", "The best plan of each of some chips.", plans_answer),
+    "compare": Offered(
+        "Chips side by side",
+        "The best plan of each of some chips.",
+        plans_answer,
+        ("model", "chips", "rate", "in", "out", "ttft", "tpot", "precision", "task"),
+    ),
     "local": Offered(
         "What a desk runs",
         "Which models a machine of the user's own runs, in which format, how fast and with which command, or what to "
         "buy for a budget. Name the machine as in rtx-4090, 2xrtx-3090, m4-max:64gb or rtx-4090+ryzen-9-9950x:128gb.",
         local_answer,
+        ("have", "host_memory", "max_usd", "min_tps", "context", "use", "models", "share"),
     ),
     "train": Offered(
         "Plan a training run",
         "Step time, days, dollars and MFU of training or fine-tuning on chips and counts.",
         train_answer,
+        ("model", "tokens", "chips", "counts", "deadline", "max_usd", "method", "seq"),
     ),
     "kernel": Offered(
         "One operator",
         "Time of one operator on chips and at the roofline: a product, attention, experts, a copy, a collective.",
         kernel_answer,
+        (
+            "op",
+            "chips",
+            "dtype",
+            "m",
+            "n",
+            "k",
+            "batch",
+            "kv",
+            "heads",
+            "kv_heads",
+            "head_dim",
+            "bytes",
+            "ranks",
+        ),
     ),
     "evidence": Offered(
         "Search published results",
         "MLPerf Inference results and imported measurements, to find the id of a result that somebody cites.",
         evidence_answer,
+        ("search", "benchmark", "chip", "scenario", "limit"),
     ),
     "match": Offered(
         "Nearest measurements",
         "The published results nearest to a plan, the axes on which they differ, and a prediction moved towards them.",
         match_answer,
+        ("model", "chip", "count", "in", "out", "precision", "sample", "task"),
     ),
     "claim": Offered(
         "Does a benchmark lead matter",
         "Whether the lead of a published result over other chips carries over to a workload. Use it before giving a "
         "benchmark as a reason.",
         claim_answer,
+        ("result", "model", "against", "in", "out", "ttft", "tpot", "task"),
     ),
     "chips": Offered(
-        "Chips", "Figures of chips; by name every figure with its grade. Use it to find ids.", chips_answer
+        "Chips",
+        "Figures of chips; by name every figure with its grade. Use it to find ids.",
+        chips_answer,
+        ("chips", "search", "vendor"),
     ),
-    "models": Offered("Models", "Models known by name, with parameters, weights and cache.", models_answer),
+    "models": Offered(
+        "Models",
+        "Models known by name, with parameters, weights and cache.",
+        models_answer,
+        ("model", "search"),
+    ),
+    "check_statement": Offered(
+        "Is it true what they say",
+        "A verdict on what people say about hardware (torus, FP8, wafers, cores), with figures and the commands "
+        "that show "
+        "them. Call it before repeating such a statement.",
+        statements_answer,
+    ),
+    "launch": Offered(
+        "Files that start a plan",
+        "Scripts, YAML or Terraform that start a plan with a tool, and the benchmark that verifies it. Take "
+        "`saved` from an "
+        "answer's link, or the record that another face exported.",
+        launch_answer,
+    ),
 }
 
 
-def shortened(verb: str, report: Any, *, details: bool) -> Any:
-    """The answer of a tool; with `details` the whole record too."""
+def _offered(verb: str) -> Offered:
+    """A verb without words of its own for agents: shown as its question and tables say."""
+    doc = " ".join((VERBS[verb].__doc__ or verb).split())
+    return Offered(verb.replace("_", " ").capitalize(), doc.partition(". ")[0], table_answer)
+
+
+TOOLS: Mapping[str, Offered] = {verb: SAID.get(verb) or _offered(verb) for verb in VERBS}
+"""Every verb is a tool."""
+
+
+def shortened(verb: str, report: Any, links: str = "") -> dict[str, Any]:
+    """The answer of a tool as JSON of at most `MOST_CHARS` characters; `links` says where the whole is read. What is
+    left
+    out of long lists is counted under `left_out`."""
     short = TOOLS[verb].short(report)
-    return replace(short, details=report) if details else short
+    answer: dict[str, Any] = json.loads(to_json(short)) if is_dataclass(short) else dict(short)
+    answer = {name: value for name, value in answer.items() if value not in (None, [], {})}
+    if links:
+        answer["whole_answer"] = links
+    return _within(answer, MOST_CHARS)
+
+
+def _within(answer: dict[str, Any], most: int) -> dict[str, Any]:
+    """An answer with its longest lists cut until it is short enough."""
+    left: dict[str, int] = {}
+    while _size(answer) > most:
+        parts = {
+            n: v for n, v in answer.items() if isinstance(v, list | dict) and len(v) > 1 and n != "left_out"
+        }
+        if not parts:
+            texts = {n: v for n, v in answer.items() if isinstance(v, str) and len(v) > 200}
+            if not texts:
+                break
+            name = max(texts, key=lambda n: len(texts[n]))
+            answer[name] = f"{texts[name][: len(texts[name]) // 2]} ..."
+            continue
+        name = max(parts, key=lambda n: _size(parts[n]))
+        whole = parts[name]
+        gone = max(1, len(whole) // 4)
+        kept = list(whole)[: len(whole) - gone]
+        answer[name] = {n: whole[n] for n in kept} if isinstance(whole, dict) else kept
+        left[name] = left.get(name, 0) + gone
+        answer["left_out"] = left
+    return answer
+
+
+def _size(value: Any) -> int:
+    return len(json.dumps(value, ensure_ascii=False, separators=(",", ":")))
 
 
 @cache
@@ -112,40 +232,57 @@ def listed(*, files: bool = False) -> tuple[Tool, ...]:
     return tuple(_tool(verb, offered, files) for verb, offered in TOOLS.items())
 
 
+@cache
+def fields_of(verb: str, *, files: bool = False) -> dict[str, Any]:
+    """Every field of a verb's question by name, as a flat JSON schema."""
+    schema = request_schema(verb, files=files)
+    return {name: _flat(part, schema.get("$defs", {})) for name, part in schema["properties"].items()}
+
+
 def _tool(verb: str, offered: Offered, files: bool) -> Tool:
-    asked = _plain(request_schema(verb, files=files))
-    said = "the whole record too: tens of kilobytes, so narrow the question first"
-    asked["properties"][DETAILS] = {"type": "boolean", "default": False, "description": said}
-    asked.pop("description", None)
-    doc = " ".join((VERBS[verb].__doc__ or "").split())
+    every = fields_of(verb, files=files)
+    needed = list(request_schema(verb, files=files).get("required", ()))
+    front = [n for n in dict.fromkeys((*needed, *(offered.front or list(every)[:FRONT]))) if n in every]
+    further = [n for n in every if n not in front]
+    more = f" Further fields (chipwise://fields/{verb}): {', '.join(further)}." if further else ""
     return Tool(
         name=verb,
         title=offered.title,
-        description=f"{offered.use}\n\n{doc}",
-        input_schema=asked,
-        output_schema=_answer_schema(offered.short),
-        annotations=ToolAnnotations(
-            title=offered.title,
-            read_only_hint=True,
-            destructive_hint=False,
-            idempotent_hint=True,
-            open_world_hint=False,
-        ),
+        description=f"{offered.use}{more}",
+        input_schema={
+            "type": "object",
+            "properties": {name: every[name] for name in front},
+            "required": needed,
+            "additionalProperties": bool(further),
+        },
+        annotations=ToolAnnotations(read_only_hint=True, open_world_hint=False),
     )
 
 
-def _answer_schema(short: Callable[[Any], Any]) -> dict[str, Any]:
-    return _plain(written_schema(get_type_hints(short)["return"], "#/$defs/{model}"))
+FRONT = 8
+"""Fields that are described in the list where a tool does not say which."""
 
 
-def _plain(schema: dict[str, Any]) -> dict[str, Any]:
-    """A copy without the titles that repeat the names of properties."""
+def _flat(part: Mapping[str, Any], defs: Mapping[str, Any]) -> dict[str, Any]:
+    """A field as types, choices, pattern, default and description; what stands for nothing is left out."""
+    ways = [_resolved(way, defs) for way in part.get("anyOf", (part,))]
+    types = [
+        t
+        for way in ways
+        for t in ([way["type"]] if isinstance(way.get("type"), str) else way.get("type", ()))
+    ]
+    types = [t for t in dict.fromkeys(types) if t != "null"]
+    found: dict[str, Any] = {"type": types[0] if len(types) == 1 else types} if types else {}
+    for way in ways:
+        for name in ("enum", "const", "pattern"):
+            if name in way:
+                found[name] = way[name]
+    if part.get("default") is not None:
+        found["default"] = part["default"]
+    return found | {"description": part.get("description", "")}
 
-    def visit(part: Any, *, names: bool = False) -> Any:
-        if isinstance(part, dict):
-            kept = {k: v for k, v in part.items() if names or k != "title" or not isinstance(v, str)}
-            return {k: visit(v, names=k in ("properties", "$defs") and not names) for k, v in kept.items()}
-        return [visit(v) for v in part] if isinstance(part, list) else part
 
-    plain: dict[str, Any] = visit(json.loads(json.dumps(schema)))
-    return plain
+def _resolved(way: Mapping[str, Any], defs: Mapping[str, Any]) -> Mapping[str, Any]:
+    named = str(way.get("$ref", "")).rpartition("/")[2]
+    found: Mapping[str, Any] = defs.get(named, way)
+    return found

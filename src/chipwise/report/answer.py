@@ -25,6 +25,9 @@ class Origin(Protocol):
     def launch(self, target: str, plan: int) -> Any:
         """The files that start a plan of it with a tool."""
 
+    def written(self) -> Mapping[str, Any]:
+        """The question as a record carries it: the verb, its fields by public name, and the version that answered."""
+
 
 class Answer:
     """Base of the records that verbs answer with. `print(answer)` shows its tables at 80 columns, a notebook shows them
@@ -212,6 +215,8 @@ KINDS: Mapping[str, Kind] = {
     "MatchReport": ("matches", _no_charts),
     "ClaimReport": ("", _no_charts),
     "EvidenceReport": ("items", _no_charts),
+    "LaunchReport": ("files", _no_charts),
+    "StatementsReport": ("statements", _no_charts),
     "ChipsReport": ("chips", _chips_charts),
     "ModelsReport": ("models", _no_charts),
     "SystemsReport": ("systems", _no_charts),

@@ -9,7 +9,7 @@ from chipwise.catalog.published import InferenceResult, TrainingResult
 from chipwise.evidence.claim import Claim, Condition, Rival
 from chipwise.evidence.importers import Imported
 from chipwise.evidence.item import Item
-from chipwise.evidence.match import AXES, Anchored, Match, Target
+from chipwise.evidence.match import TITLES, Anchored, Match, Target
 from chipwise.report.answer import Answer
 from chipwise.report.records import SCHEMA_VERSION
 from chipwise.report.table import DASH, Column, Table
@@ -27,6 +27,7 @@ __all__ = [
     "import_view",
     "items_view",
     "match_view",
+    "measured_view",
     "shown_view",
 ]
 
@@ -69,8 +70,10 @@ class Shown:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class MatchReport(Answer):
-    """The nearest evidence for a plan. `anchored` holds tokens per second of all chips at full load as `plan` predicts
-    them (`anchored.model`), with 80 % `interval`, and what correcting by the matches would make of them."""
+    """The nearest evidence for a plan. `measured` are the best results of each chip and scenario under `benchmark`,
+    for networks that are not predicted and where no chip was named. `anchored` holds tokens per second of all chips
+    at full load as `plan` predicts them (`anchored.model`), with 80 % `interval`, and what correcting by the matches
+    would make of them."""
 
     target: Target
     matches: tuple[Match, ...]
@@ -78,6 +81,8 @@ class MatchReport(Answer):
     layout: str
     note: str
     interval: tuple[float, float] | None = None
+    benchmark: str = ""
+    measured: tuple[Item, ...] = ()
     schema_version: str = SCHEMA_VERSION
 
 
@@ -212,8 +217,8 @@ MATCHES = (
     Column("#", "place", right=True),
     Column("result", "match.item.id"),
     Column("what ran", lambda row: _what(row["match"].item), prose=True),
-    Column("tok/s", "match.item.tokens_per_s", "{:,.0f}".format, right=True),
-    Column("axes", lambda row: " ".join(SIGNS[row["match"].mark(name)] for name in AXES)),
+    Column("measured", lambda row: _figure(row["match"].item), right=True),
+    Column("axes", lambda row: " ".join(SIGNS[a.mark] for a in row["match"].axes)),
     Column("verdict", "match.verdict", prose=True),
 )
 """What is said of a result that was matched to a plan."""
@@ -227,27 +232,67 @@ WHY = (
 
 
 def _axes(match: Match) -> list[dict[str, str]]:
-    return [{"axis": AXES[a.name], "mark": a.mark, "reason": a.reason} for a in match.axes]
+    return [{"axis": TITLES[a.name], "mark": a.mark, "reason": a.reason} for a in match.axes]
 
 
 def match_view(report: MatchReport) -> tuple[Table, ...]:
-    """What was asked, the matches with a sign per axis, the reasons of the nearest, the corrected prediction."""
+    """What was asked, the matches with a sign per axis, the reasons of the nearest, the corrected prediction; or what
+    was measured, by chip."""
+    if not report.matches:
+        return measured_view(report)
     t = report.target
     count = "" if t.chips is None else f"{t.chips}x "
     lengths = f"{t.input_tokens or 0:,.0f} tokens in, {t.output_tokens or 0:,.0f} out"
-    head = (f"nearest to {t.model.name} {t.precision} on {count}{t.chip}, {t.scenario}, {lengths}", "")
+    lengths = ", ".join(f"{n} {v}" for n, v in t.sample.items()) if t.benchmark else lengths
+    what = " ".join(x for x in (t.model.name, t.precision, "on", f"{count}{t.chip}") if x)
+    head = (", ".join(x for x in (f"nearest to {what}", t.scenario, lengths) if x), "")
     rows = [{"place": n, "match": m} for n, m in enumerate(report.matches, 1)]
     values = [_match_values(n, m) for n, m in enumerate(report.matches, 1)]
     closing = (*_anchor_lines(report), NOTICE)
-    if not report.matches:
-        return (
-            Table.of(rows, MATCHES, head, ("no result of a language model is near", *closing), values=values),
-        )
     signs = ", ".join(f"{sign} {mark}" for mark, sign in SIGNS.items())
-    foot = (f"axes ({signs}): {', '.join(AXES)}",)
+    foot = (f"axes ({signs}): {', '.join(a.name for a in report.matches[0].axes)}",)
     first = report.matches[0]
     why = Table.of(_axes(first), WHY, (f"why, for #1 ({first.item.id}):", ""), closing)
-    return Table.of(rows, MATCHES, head, foot, values=values), why
+    more = measured_view(report) if report.measured else ()
+    return Table.of(rows, MATCHES, head, foot, values=values), why, *more
+
+
+MEASURED = (
+    Column("chip", lambda i: i.chip or i.part or None),
+    Column("scenario", "scenario"),
+    Column("per chip", lambda i: _speed(i), right=True),
+    Column("chips", "chips", right=True),
+    Column("precision", lambda i: i.precision or None, spare=2),
+    Column("accuracy", lambda i: f"{i.accuracy} %" if i.accuracy else None, spare=3),
+    Column("round", _when),
+    Column("submitter", lambda i: i.submitter[:16] or None, spare=1),
+    Column("result", "id"),
+)
+"""What is said of the best result of a chip."""
+
+
+def measured_view(report: MatchReport) -> tuple[Table, ...]:
+    """The best results of each chip and scenario."""
+    if not report.measured:
+        said = report.note or "no result is near"
+        return (Table.of((), MEASURED, (), (said, *_anchor_lines(report)[:1], NOTICE)),)
+    head = (f"measured, not predicted: {report.benchmark} of MLPerf Inference, the best of each chip", "")
+    return (Table.of(report.measured, MEASURED, head, (report.note,) * bool(report.note) + (NOTICE,)),)
+
+
+def _speed(item: Item) -> str | None:
+    """What one chip does, or the latency."""
+    if item.unit.startswith("Latency") or item.per_chip is not None or item.speed is None:
+        return _figure(item) if item.per_chip is None else f"{item.per_chip:,.0f} tok/s"
+    return f"{format_number(item.speed, 4)} {item.unit}"
+
+
+def _figure(item: Item) -> str:
+    """The result as it was reported, in tokens where these are known."""
+    if item.tokens_per_s is not None:
+        return f"{item.tokens_per_s:,.0f} tok/s"
+    unit = item.unit.removeprefix("Latency (").removesuffix(")")
+    return f"{format_number(item.result, 4)} {unit}"
 
 
 def _match_values(place: int, m: Match) -> dict[str, object]:
@@ -259,7 +304,7 @@ def _match_values(place: int, m: Match) -> dict[str, object]:
         "chips": i.chips,
         "round": _when(i),
     }
-    axes = {name: m.mark(name) for name in AXES}
+    axes = {a.name: a.mark for a in m.axes}
     return {
         "rank": place,
         "id": i.id,
@@ -311,8 +356,8 @@ def claim_view(report: ClaimReport) -> tuple[Table, ...]:
 def _steps(r: Rival) -> list[dict[str, object]]:
     """The ratio as measured, then at each of the user's conditions, and what would reverse it."""
     steps: list[tuple[object, ...]] = [("as measured", f"{r.item.id}, {_rate(r.item)}", r.measured, "")]
-    steps += [(AXES[s.axis], s.change, s.ratio, "reverses" if s.reverses else "") for s in r.steps]
-    steps += [("would reverse it", f"{AXES[t.axis]}: {t.change}", t.ratio or 0.0, "") for t in r.turners]
+    steps += [(TITLES[s.axis], s.change, s.ratio, "reverses" if s.reverses else "") for s in r.steps]
+    steps += [("would reverse it", f"{TITLES[t.axis]}: {t.change}", t.ratio or 0.0, "") for t in r.turners]
     return [dict(zip(("then", "change", "ratio", "effect"), step, strict=True)) for step in steps]
 
 
@@ -344,7 +389,7 @@ def import_view(report: ImportReport) -> Table:
 
 def _anchor_lines(report: MatchReport) -> list[str]:
     if report.anchored is None:
-        return [f"no prediction: {report.note}"]
+        return [report.note] if report.measured else [f"no prediction: {report.note}"]
     a = report.anchored
     where = f"{report.target.chip}, {report.layout}"
     span = "" if report.interval is None else " [{:,.0f} to {:,.0f}]".format(*report.interval)
@@ -360,7 +405,8 @@ def _anchor_lines(report: MatchReport) -> list[str]:
 
 
 def _rate(item: Item) -> str:
-    return DASH if item.per_chip is None else f"{item.per_chip:,.0f} tok/s per chip"
+    said = _speed(item)
+    return DASH if said is None else said if item.unit.startswith("Latency") else f"{said} per chip"
 
 
 def _cell(value: object) -> str:

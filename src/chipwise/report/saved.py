@@ -18,18 +18,18 @@ from pathlib import Path
 from typing import Any
 
 from chipwise import __version__
-from chipwise.catalog.files import read_text, writing
+from chipwise.catalog.files import writing
 from chipwise.catalog.parsed import parse
 from chipwise.catalog.snapshot import Snapshot
 from chipwise.errors import UsageError, shorten
 from chipwise.report.records import SCHEMA_VERSION
 
-__all__ = ["Saved", "digest", "foreign", "read_saved", "saved_text", "write_saved"]
+__all__ = ["MOST_BYTES", "Saved", "digest", "document_of", "foreign", "saved_in", "saved_text", "write_saved"]
 
 FORMAT = "chipwise-saved"
 MOST_BYTES = 64_000_000
 SHIPPED = ("catalog/data/", "calibrate/data/", "evidence/data/")
-HOW = "chipwise plan MODEL --save FILE writes one"
+HOW = "chipwise plan MODEL --save FILE writes one, --format json and the exports of the page too"
 
 
 @dataclass(frozen=True)
@@ -85,15 +85,20 @@ def saved_text(saved: Saved) -> str:
     return json.dumps(document, indent=1, allow_nan=False) + "\n"
 
 
-def read_saved(path: Path) -> Saved:
-    """A saved answer. Raises `UsageError` for a file that is none, is damaged, or was made by a later version."""
-    text = read_text(path, MOST_BYTES, "a saved answer")
+def document_of(text: str, path: str) -> dict[str, Any]:
+    """The JSON object of a record that was kept. Raises `UsageError` for text that is none."""
     try:
         document = json.loads(text, parse_constant=_no_number)
     except (ValueError, RecursionError):
         raise UsageError(f"{path}: not a saved answer", HOW) from None
-    if not isinstance(document, dict) or document.get("format") != FORMAT:
+    if not isinstance(document, dict) or not (document.get("format") == FORMAT or "question" in document):
         raise UsageError(f"{path}: not a saved answer", HOW)
+    return document
+
+
+def saved_in(document: Mapping[str, Any], path: str) -> Saved:
+    """The saved answer that a document holds. Raises `UsageError` for one that is damaged, or was made by a later
+    version."""
     if document.get("schema_version") != SCHEMA_VERSION:
         found = shorten(str(document.get("schema_version")))
         raise UsageError(f"{path}: schema {found}, this is {SCHEMA_VERSION}", "save it again")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -168,7 +169,8 @@ class Table:
 def render(tables: Sequence[Table], record: Any, form: Format, out: IO[str]) -> None:
     """Write tables, or `record` as JSON. Several tables of CSV have a blank line between them."""
     if form == "json":
-        out.write(to_json(record) + "\n")
+        origin = getattr(record, "_origin", None)
+        out.write(to_json(record, origin.written() if origin else None) + "\n")
     elif form == "csv":
         out.write("\n".join(table.csv() for table in tables))
     elif form == "md":
@@ -185,14 +187,17 @@ def _inert(cell: str) -> str:
     return f"'{text}" if FORMULA.match(text) else text
 
 
-def to_json(record: Any) -> str:
-    """A record as indented JSON, or a list of them under `items`; numbers that are not finite become null."""
+def to_json(record: Any, question: Mapping[str, Any] | None = None) -> str:
+    """A record as indented JSON, or a list of them under `items`; numbers that are not finite become null. A `question`
+    stands in it under that name, so that the answer can be asked for again."""
     from pydantic import TypeAdapter
 
     if isinstance(record, tuple | list | dict):
         record = {"schema_version": SCHEMA_VERSION, "items": record}
     text: bytes = TypeAdapter(Any).dump_json(record, indent=2)
-    return text.decode()
+    if question is None:
+        return text.decode()
+    return f'{text.decode()[:-2]},\n  "question": {json.dumps(question)}\n}}'
 
 
 def _flat_rows(records: Sequence[Any]) -> tuple[list[str], list[list[str]]]:

@@ -7,12 +7,28 @@ from typing import Any
 
 from chipwise.catalog.snapshot import today
 from chipwise.evidence.residuals import Validation
-from chipwise.report import catalogue, desk, diff, evidence, fit, kernel, media, operators, plans, training
+from chipwise.report import (
+    catalogue,
+    desk,
+    diff,
+    evidence,
+    fit,
+    kernel,
+    media,
+    operators,
+    plans,
+    statements,
+    training,
+)
 from chipwise.report.accuracy import accuracy_view
+from chipwise.report.launch.spec import LaunchReport
 from chipwise.report.records import FitReport, PlanReport
-from chipwise.report.table import Table
+from chipwise.report.table import Column, Table
 
 __all__ = ["table", "tables"]
+
+FILES = (Column("file", "name"), Column("text", "text", prose=True))
+"""What is said of a file that starts a plan."""
 
 SHOWN: Mapping[type, Callable[[Any], Table | tuple[Table, ...]]] = {
     FitReport: fit.fit_view,
@@ -29,6 +45,8 @@ SHOWN: Mapping[type, Callable[[Any], Table | tuple[Table, ...]]] = {
     catalogue.EvidenceReport: lambda report: evidence.items_view(report.items),
     evidence.MatchReport: evidence.match_view,
     evidence.ClaimReport: evidence.claim_view,
+    statements.StatementsReport: statements.statements_view,
+    LaunchReport: lambda report: Table.of(report.files, FILES),
     evidence.ImportReport: evidence.import_view,
     evidence.Shown: evidence.shown_view,
     diff.ReplayReport: diff.replay_view,

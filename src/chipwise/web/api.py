@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from chipwise.api.requests.doors import Problem
+from chipwise.api.requests.doors import Problem, read_request
 from chipwise.api.requests.verbs import FORMER, VERBS
+from chipwise.api.requests.written import Origin
 from chipwise.errors import nearest
 from chipwise.report.table import to_json
 from chipwise.web.jobs import Jobs
@@ -16,7 +18,7 @@ from chipwise.web.limits import RefusedError, read_object
 from chipwise.web.openapi import openapi
 from chipwise.web.problems import problem_response
 
-__all__ = ["ask", "on_http_error", "on_refusal", "routes"]
+__all__ = ["ask", "on_http_error", "on_refusal", "routes", "written"]
 
 
 async def ask(request: Request, verb: str, given: dict[str, object]) -> object:
@@ -30,6 +32,14 @@ async def ask(request: Request, verb: str, given: dict[str, object]) -> object:
     return await jobs.answer(verb, given, left)
 
 
+async def written(request: Request, verb: str, given: dict[str, object]) -> str:
+    """The answer to a question as JSON that carries the question, for launch, replay and diff. Raises
+    `RefusedError`."""
+    record = await ask(request, verb, given)
+    asked = Origin(verb, await run_in_threadpool(read_request, verb, given))
+    return to_json(record, None if verb == "launch" else asked.written())
+
+
 async def _verb(request: Request) -> Response:
     verb = FORMER.get(request.path_params["verb"], request.path_params["verb"])
     if verb not in VERBS:
@@ -37,7 +47,7 @@ async def _verb(request: Request) -> Response:
         raise RefusedError(404, Problem("unknown-name", "no such verb", f"one of {', '.join(VERBS)}", near))
     jobs: Jobs = request.app.state.jobs
     given = await read_object(request, jobs.limits)
-    return Response(to_json(await ask(request, verb, given)), media_type="application/json")
+    return Response(await written(request, verb, given), media_type="application/json")
 
 
 async def _openapi(request: Request) -> Response:

@@ -6,7 +6,7 @@ Every `next:` line and every hint that names a command is written here, so that 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import fields
 from typing import Any, TypeVar
@@ -15,7 +15,7 @@ from chipwise.api.requests.field import Asked, option_of, outer
 from chipwise.catalog.configs import INLINE
 from chipwise.errors import InfeasibleError
 
-__all__ = ["about", "command_line", "hinting"]
+__all__ = ["about", "command_line", "hinting", "plain_command"]
 
 R = TypeVar("R", bound=Asked)
 
@@ -32,7 +32,7 @@ def command_line(verb: str, request: Asked) -> str:
     parts = ["chipwise", verb]
     for f in fields(request):  # type: ignore[arg-type]
         value = getattr(request, f.name)
-        if f.name == "model":
+        if f.name in ("model", "op"):
             # a configuration that was given itself is too long for a line: the user keeps it in a file
             parts.insert(2, "config.json" if value.lstrip().startswith(INLINE) else value)
         elif value != f.default and value is not None:
@@ -50,3 +50,22 @@ def hinting(verb: str, request: Callable[[], Asked]) -> Iterator[None]:
         if error.see == verb:
             error.hint = f"{command_line(verb, request())} shows what would help"
         raise
+
+
+SPELT: dict[tuple[str, str], str] = {
+    ("chips", "chips"): "chipwise chips show",
+    ("models", "model"): "chipwise models show",
+    ("systems", "system"): "chipwise systems show",
+    ("runtimes", "runtime"): "chipwise runtimes show",
+    ("offers", "chip"): "chipwise offers list",
+    ("match", "model"): "chipwise evidence match",
+}
+"""How the command line spells a verb of the catalogue that asks for one thing alone."""
+
+
+def plain_command(verb: str, given: Mapping[str, Any]) -> str | None:
+    """The command that asks a verb of the catalogue for one thing, None for any other question."""
+    if len(given) != 1:
+        return None
+    ((name, value),) = given.items()
+    return f"{SPELT[verb, name]} {shlex.quote(str(value))}" if (verb, name) in SPELT else None

@@ -15,6 +15,7 @@ from typing import Any, get_type_hints
 
 from chipwise.api.requests.field import Reading, outer, split
 from chipwise.api.requests.verbs import VERBS, Request, question
+from chipwise.catalog.benchmarks import benchmark_of
 from chipwise.catalog.chips import get_chip, load_chips
 from chipwise.catalog.configs import BY_DIMENSIONS, BY_SIZE, INLINE, bundled_configs, named_config
 from chipwise.catalog.machine import joined, parse_machine
@@ -183,6 +184,8 @@ def _known(request: Request) -> Request:
         try:
             if f.name not in NAMED:
                 raise UsageError(f"{f.name}: files are not read here", "the command line reads them")
+            if f.name == "model" and getattr(request, "by_benchmark", False) and benchmark_of(value):
+                continue  # asked for what was measured of it: no file of that name is opened
             changed[f.name] = NAMED[f.name](value)
         except ChipwiseError as error:
             error.field = outer(f)

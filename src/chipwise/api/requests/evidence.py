@@ -5,26 +5,48 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from chipwise.api.requests.field import CONFIG, MISSING, NAMES, Asked, ask, count_of, duration
+from chipwise.api.requests.field import (
+    CONFIG,
+    MISSING,
+    NAMES,
+    NUMBER,
+    PAIRS,
+    Asked,
+    Reading,
+    as_word,
+    ask,
+    count_of,
+    duration,
+)
 from chipwise.api.requests.parts import LENGTH, PERCENTILE, TPOT, TTFT, Targets
 from chipwise.api.requests.planning import MODEL, TASK
 from chipwise.errors import UsageError
 from chipwise.report.catalogue import EvidenceReport
 from chipwise.report.evidence import NOTICE, ClaimReport, MatchReport
+from chipwise.report.statements import StatementsReport
+from chipwise.units import parse_quantity
 from chipwise.workload.workload import Task, Workload
 
 if TYPE_CHECKING:
     from chipwise.api.evidence import Filter
+    from chipwise.api.evidence_match import Sample
     from chipwise.api.placing import Terms
 
 __all__ = [
     "CheckClaimRequest",
+    "CheckStatementRequest",
     "ClaimOptions",
     "EvidenceMatchRequest",
     "EvidenceRequest",
     "Judged",
     "MatchOptions",
 ]
+
+ACCURACY = Reading(
+    lambda text, option: parse_quantity(text.strip().removesuffix("%"), "", option, low=0.0, high=100.0),
+    as_word,
+    (NUMBER,),
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,7 +86,10 @@ class EvidenceRequest(Asked):
 
 @dataclass(frozen=True, kw_only=True)
 class Judged(Asked):
-    """A workload that results are held against: mean lengths and targets."""
+    """A workload that results are held against: mean lengths and targets, or what a sample is."""
+
+    by_benchmark = True  # no field: it has no type
+    """Whether the model may be a network that chipwise knows by its benchmark alone."""
 
     in_: str = ask("mean prompt tokens", "2000", name="in", reading=LENGTH)
     out: str = ask("mean output tokens", "300", reading=LENGTH)
@@ -82,6 +107,12 @@ class Judged(Asked):
     software: str | None = ask(
         "date or MLPerf round of the software, as in 2025-06 or v5.0; default: the newest"
     )
+    sample: str | None = ask(
+        "what a sample is where tokens do not say it, as in resolution=1024x1024,steps=20", reading=PAIRS
+    )
+    accuracy: str | None = ask(
+        "percent of the reference's accuracy that is needed, as in 99.9", reading=ACCURACY
+    )
 
     def terms(self) -> Terms:
         """What this says of the terms of a verb."""
@@ -98,12 +129,18 @@ class Judged(Asked):
         )
         return targets.workload_of(self.task)
 
+    def asked_sample(self) -> Sample:
+        """What a sample is, and how exact it has to be."""
+        from chipwise.api.evidence_match import Sample
+
+        return Sample(self.values["sample"] or {}, self.accuracy or "")
+
 
 @dataclass(frozen=True, kw_only=True)
 class MatchOptions(Judged):
     """A deployment that results are held against."""
 
-    chip: str = ask("a chip", MISSING, file=True)
+    chip: str | None = ask("a chip; default: what was measured on every chip", file=True)
     count: int | None = ask("total chips")
     concurrency: float | None = ask("requests in flight; default: as many as fit, of a local user one")
     limit: int = ask("at most this many results", 5)
@@ -120,25 +157,28 @@ class ClaimOptions(Judged):
 
 @dataclass(frozen=True, kw_only=True)
 class EvidenceMatchRequest(MatchOptions):
-    """The published results nearest to a plan on eight axes (same, near, different, unknown), and what they
-    would make of the prediction."""
+    """The published results nearest to a plan, axis by axis (same, near, different, unknown), and what they would make
+    of the prediction; of any network of MLPerf, by name alone, what was measured on each chip."""
 
     model: str = ask(MODEL, MISSING, file=True, reading=CONFIG)
 
     def run(self) -> MatchReport:
         """The nearest results. Raises `UnknownNameError` for an unknown model or chip."""
-        from chipwise.api.evidence_match import match_evidence
+        from chipwise.api.evidence_match import match_evidence, measured_evidence
         from chipwise.api.placing import Given
 
         if self.concurrency is not None and not 0 < self.concurrency < 1e7:
             what = f"--concurrency {self.concurrency:g} is out of range"
             raise UsageError(what, "more than 0", field="concurrency")
+        if self.chip is None:
+            return measured_evidence(self.model, self.workload())
         return match_evidence(
             self.model,
             self.workload(),
             Given(self.chip, count=count_of(self.count, "--count", "chips"), concurrency=self.concurrency),
             self.terms(),
             most=count_of(self.limit, "--limit", "lines") or 1,
+            sample=self.asked_sample(),
         )
 
 
@@ -159,4 +199,20 @@ class CheckClaimRequest(ClaimOptions):
             self.terms(),
             count=count_of(self.count, "--count", "chips"),
             against=self.values["against"] or (),
+            sample=self.asked_sample(),
         )
+
+
+@dataclass(frozen=True, kw_only=True)
+class CheckStatementRequest(Asked):
+    """Is what people say about hardware true: statements with a verdict, the figures behind it and what shows them."""
+
+    text: str | None = ask(
+        "the statement, as somebody said it; default: all that are known, with their verdicts"
+    )
+
+    def run(self) -> StatementsReport:
+        """The statements that the text makes, or that none is known and the nearest."""
+        from chipwise.api.statements import check_statement, list_statements
+
+        return list_statements() if self.text is None else check_statement(self.text)

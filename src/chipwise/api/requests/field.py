@@ -18,7 +18,7 @@ from dataclasses import MISSING, dataclass, field, fields
 from functools import cache
 from typing import Any, ClassVar, Literal, cast, get_args, get_origin
 
-from chipwise.catalog.configs import MAX_BYTES
+from chipwise.catalog.configs import INLINE, MAX_BYTES
 from chipwise.errors import ChipwiseError, UsageError, shorten
 from chipwise.units import parse_quantity
 
@@ -57,13 +57,14 @@ class Reading:
 
     `said` writes what a program gives (a number, a list, a dictionary) as text, `read` makes values of the text
     under the name of its option, and `also` are the JSON types that doors take besides text; `pattern` is one that
-    text matches.
+    text matches. `names`: it names something, so that no control character stands in it.
     """
 
     read: Callable[[str, str], Any]
     said: Callable[[Any], str]
     also: tuple[Mapping[str, Any], ...] = ()
     pattern: str = ""
+    names: bool = True
 
     def schema(self, text: Mapping[str, Any]) -> list[dict[str, Any]]:
         """The JSON schemas of what a field takes, `text` being that of its text."""
@@ -88,6 +89,8 @@ class Asked:
                 taken = given(value)
                 if taken is not value:
                     object.__setattr__(self, name, taken)
+                if isinstance(taken, str) and (reading is None or reading.names):
+                    _printable(option_of(name), taken)
                 if reading is not None:
                     found[name] = None if taken is None else reading.read(taken, option_of(name))
             except ChipwiseError as error:
@@ -244,7 +247,17 @@ def _rates_said(value: Any) -> str:
     return value if isinstance(value, str) else f"{as_list(value)},"
 
 
+def _printable(option: str, text: str) -> None:
+    """Raises `UsageError` for a name with a control character, which no file, script or terminal should hold."""
+    strange = next((c for c in text if not c.isprintable() and not c.isspace()), None)
+    if strange is not None:
+        what = f"{option}: '{shorten(text, 40)}' holds the control character U+{ord(strange):04X}"
+        raise UsageError(what, "write the name without it")
+
+
 def _config(text: str, option: str) -> str:
+    if not text.lstrip().startswith(INLINE):
+        _printable(option, text)
     if len(text) > MAX_BYTES:
         raise UsageError(f"{option}: {len(text):,} characters are no model", f"at most {MAX_BYTES:,}")
     return text
@@ -274,7 +287,7 @@ SHARE = Reading(share, as_word, (NUMBER,))
 """A part of a whole, `0.3` or `30%`."""
 RATES = Reading(lambda text, _: text, _rates_said, (STRINGS,))
 """Rates by commas, a list of them, or a file that holds them."""
-CONFIG = Reading(_config, _configuration, (OBJECT,))
+CONFIG = Reading(_config, _configuration, (OBJECT,), names=False)
 """A model by name, path or dimensions, or the keys of its configuration."""
 
 

@@ -15,9 +15,15 @@ from chipwise.api.requests.catalogue import (
 )
 from chipwise.api.requests.desk import LocalRequest
 from chipwise.api.requests.detail import LoadRequest, OperatorsRequest
-from chipwise.api.requests.evidence import CheckClaimRequest, EvidenceMatchRequest, EvidenceRequest
+from chipwise.api.requests.evidence import (
+    CheckClaimRequest,
+    CheckStatementRequest,
+    EvidenceMatchRequest,
+    EvidenceRequest,
+)
 from chipwise.api.requests.field import outer
 from chipwise.api.requests.kernel import KernelRequest
+from chipwise.api.requests.launch import LaunchRequest
 from chipwise.api.requests.planning import (
     CompareRequest,
     EstimateRequest,
@@ -28,7 +34,7 @@ from chipwise.api.requests.planning import (
 from chipwise.api.requests.training import TrainRequest
 from chipwise.errors import UnknownNameError, UsageError
 
-__all__ = ["FORMER", "VERBS", "Request", "question"]
+__all__ = ["FORMER", "VERBS", "Request", "fields_of", "question"]
 
 TRAINED = ("train", "finetune")  # tasks that train answers
 
@@ -58,6 +64,8 @@ VERBS: dict[str, type[Request]] = {
     "evidence": EvidenceRequest,
     "match": EvidenceMatchRequest,
     "claim": CheckClaimRequest,
+    "check_statement": CheckStatementRequest,
+    "launch": LaunchRequest,
     "chips": ChipsRequest,
     "models": ModelsRequest,
     "systems": SystemsRequest,
@@ -68,6 +76,15 @@ VERBS: dict[str, type[Request]] = {
 
 FORMER = {"train_plan": "train", "evidence_match": "match", "check_claim": "claim"}
 """Names that verbs had over HTTP and for agents before every door called them alike; they are still understood."""
+
+
+def fields_of(request: Request) -> dict[str, Any]:
+    """The fields of a question that differ from their defaults, by public name."""
+    return {
+        outer(f): getattr(request, f.name)
+        for f in fields(request)  # type: ignore[arg-type]
+        if getattr(request, f.name) != f.default
+    }
 
 
 def question(verb: str, given: Mapping[str, Any]) -> Request:

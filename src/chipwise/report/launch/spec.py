@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, field, fields, is_dataclass
 
 from chipwise.errors import UsageError, shorten
+from chipwise.report.answer import Answer
+from chipwise.report.records import SCHEMA_VERSION
 
 __all__ = [
     "Guess",
     "Latent",
     "LaunchFile",
+    "LaunchReport",
     "Machine",
     "Network",
     "Passes",
@@ -34,6 +37,16 @@ class LaunchFile:
     name: str
     text: str
     script: bool = False
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class LaunchReport(Answer):
+    """The answer to `launch`: the files that start a plan with a tool. They are to be read before they are run."""
+
+    tool: str
+    plan: int
+    files: tuple[LaunchFile, ...]
+    schema_version: str = field(default=SCHEMA_VERSION)
 
 
 @dataclass(frozen=True, slots=True)

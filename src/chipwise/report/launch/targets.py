@@ -15,7 +15,7 @@ from chipwise.report.launch.spec import LaunchFile, ServeSpec, Spec, check_spec
 from chipwise.report.launch.training import maxtext, megatron, torchrun, torchtitan, tuned
 from chipwise.report.launch.tuning import TUNERS
 
-__all__ = ["TARGETS", "launch_files"]
+__all__ = ["TARGETS", "check_tool", "launch_files"]
 
 Render = Callable[[Any], tuple[LaunchFile, ...]]
 
@@ -42,6 +42,11 @@ TRAINING: Mapping[str, Render] = {
 READY = {"megatron", "torchtitan", "maxtext", *TUNERS}  # trainers that bring the program
 ANYWHERE: Mapping[str, Render] = {"skypilot": skypilot, "kubernetes": kubernetes, "terraform": terraform}
 TARGETS = tuple(dict.fromkeys((*SERVING, *TRAINING, *ANYWHERE)))
+
+
+def check_tool(target: str) -> None:
+    """Raises `UnknownNameError` for an unknown tool."""
+    get_tool(target)
 
 
 def launch_files(spec: Spec, target: str) -> tuple[LaunchFile, ...]:

@@ -17,8 +17,8 @@ from chipwise.api.requests.verbs import FORMER, VERBS
 from chipwise.catalog.chips import load_chips
 from chipwise.catalog.configs import bundled_configs
 from chipwise.errors import ChipwiseError
-from chipwise.report.table import render, to_json
-from chipwise.web.api import ask
+from chipwise.report.table import render
+from chipwise.web.api import ask, written
 from chipwise.web.limits import RefusedError
 from chipwise.web.pages.form import controls, groups
 from chipwise.web.pages.render import STATIC, environment
@@ -111,8 +111,8 @@ def _json(verb: str) -> Handler:
     async def handler(request: Request) -> Response:
         asked = given(request.query_params.multi_items())
         example = VIEWS[verb].example if verb in VIEWS else {}
-        record = await ask(request, verb, dict(asked or example))
-        return Response(to_json(record), media_type="application/json")
+        text = await written(request, verb, dict(asked or example))
+        return Response(text, media_type="application/json")
 
     return handler
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from chipwise.api.requests.evidence import CheckClaimRequest, EvidenceMatchRequest
-from chipwise.evidence.match import AXES
-from chipwise.report.evidence import NOTICE, ClaimReport, MatchReport, claim_view
+from chipwise.evidence.match import TITLES
+from chipwise.report.evidence import NOTICE, ClaimReport, MatchReport, claim_view, measured_view
 from chipwise.web.views.query import named
 from chipwise.web.views.view import MODEL, View, link
 
@@ -26,18 +26,19 @@ EXAMPLE = {
 def _show(question: EvidenceMatchRequest, report: MatchReport) -> dict[str, Any]:
     asked = {n: v for n, v in named(question).items() if n != "chip"}
     return {
-        "axes": AXES,
+        "axes": TITLES,
         "notice": NOTICE,
         "claims": {
             m.item.id: link("claim", {**asked, "result": m.item.id})
             for m in report.matches
-            if m.item.per_chip is not None and m.item.chip
+            if m.item.speed is not None and m.item.chip
         },
+        "tables": measured_view(report) if report.measured else (),
     }
 
 
 def _show_claim(question: CheckClaimRequest, report: ClaimReport) -> dict[str, Any]:
-    return {"axes": AXES, "notice": NOTICE, "tables": claim_view(report)[1:]}
+    return {"axes": TITLES, "notice": NOTICE, "tables": claim_view(report)[1:]}
 
 
 MATCH = View(

@@ -1,1 +1,0 @@
-"""Statements that one reads about hardware, each checked against the catalogue and the predictions."""

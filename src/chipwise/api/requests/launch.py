@@ -1,0 +1,59 @@
+"""launch, replay, diff: what one can ask of an answer that was kept, wherever it was kept."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from chipwise.api.requests.field import MISSING, OBJECT, WORDS, Asked, Reading, ask
+from chipwise.errors import UsageError
+from chipwise.report.launch.spec import LaunchReport
+
+__all__ = ["MOST_CHARS", "RECORD", "LaunchRequest"]
+
+MOST_CHARS = 4_000_000
+"""Characters of a record that is given as text."""
+
+
+def _record(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def _short_enough(text: str, option: str) -> str:
+    if len(text) > MOST_CHARS:
+        raise UsageError(f"{option}: {len(text):,} characters are no record", f"at most {MOST_CHARS:,}")
+    return text
+
+
+RECORD = Reading(_short_enough, _record, (OBJECT,), names=False)
+"""The JSON of an answer that was kept."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LaunchRequest(Asked):
+    """The files that start a plan of an answer with a tool, and the benchmark that verifies its estimate."""
+
+    saved: str = ask(
+        "the JSON of an answer: what --save or --format json wrote, a page exported, or HTTP answered",
+        MISSING,
+        reading=RECORD,
+    )
+    for_: str = ask(
+        "the tool: vllm, sglang, trtllm, dynamo, llama.cpp, neuronx, megatron, torchtitan, maxtext, trl, torchrun, "
+        "skypilot, kubernetes or terraform",
+        MISSING,
+        name="for",
+        reading=WORDS,
+    )
+    plan: int = ask("which plan of the answer, by its number", 1)
+
+    def run(self) -> LaunchReport:
+        """The files. Raises `UsageError` for text that is no answer with such a plan, or a tool that cannot start
+        it."""
+        from chipwise.api.launching import spec_of
+        from chipwise.api.saving import saved_of
+        from chipwise.report.launch.targets import launch_files
+
+        spec = spec_of(saved_of(self.saved, "saved"), self.plan)
+        return LaunchReport(self.for_, self.plan, launch_files(spec, self.for_))

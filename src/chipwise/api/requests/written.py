@@ -1,0 +1,56 @@
+"""A question behind its answer: how a record carries it, and what can be done with it again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from chipwise import __version__
+from chipwise.api.requests.verbs import Request, fields_of
+from chipwise.report.launch.spec import LaunchFile
+
+__all__ = ["Files", "Origin"]
+
+
+class Files(tuple[LaunchFile, ...]):
+    """Files that start a plan: `print(files)` shows them all."""
+
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        return "\n".join(f"# ---- {file.name} ----\n{file.text}" for file in self)
+
+    __repr__ = __str__
+
+    def write(self, folder: str) -> None:
+        """Write all files to a folder, or none. Raises `UsageError` where one is there already."""
+        from chipwise.api.launching import write_files
+
+        write_files(self, folder)
+
+
+@dataclass(frozen=True)
+class Origin:
+    """The question of an answer, which can be asked again with a record of all data that it reads."""
+
+    verb: str
+    question: Request
+
+    def written(self) -> Mapping[str, Any]:
+        """The question as a record carries it."""
+        return {"verb": self.verb, "request": fields_of(self.question), "chipwise": __version__}
+
+    def save(self, path: str) -> None:
+        """Write the answer with all data it used to a file."""
+        from chipwise.api.saving import save
+
+        save(self.verb, self.question, str(path))
+
+    def launch(self, target: str, plan: int) -> Files:
+        """The files that start a plan of it with a tool."""
+        from chipwise.api.launching import spec_of
+        from chipwise.api.saving import answered
+        from chipwise.report.launch.targets import launch_files
+
+        return Files(launch_files(spec_of(answered(self.verb, self.question).saved, plan), target))

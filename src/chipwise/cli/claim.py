@@ -1,0 +1,38 @@
+"""claim: what is said about hardware, with the verdict, the figures behind it and the command that shows them."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+from cyclopts import App, Parameter
+
+from chipwise.api.requests.evidence import CheckStatementRequest
+from chipwise.cli.options import Output
+from chipwise.report.statements import statements_view
+from chipwise.report.table import render
+
+__all__ = ["check", "claim", "list_statements"]
+
+claim = App(
+    name="claim",
+    help="What is said about hardware, checked: list, check.",
+    help_format="plaintext",
+)
+
+
+@claim.command(name="list")
+def list_statements(*, output: Output = Output()) -> None:  # noqa: B008
+    """All statements that are known, with their verdicts."""
+    report = CheckStatementRequest().run()
+    render(statements_view(report), report, output.format, sys.stdout)
+
+
+@claim.command
+def check(
+    *text: Annotated[str, Parameter(help="the statement, as somebody said it")],
+    output: Output = Output(),  # noqa: B008
+) -> None:
+    """The verdict on a statement, the figures behind it, and the commands that show them."""
+    report = CheckStatementRequest(text=" ".join(text)).run()
+    render(statements_view(report), report, output.format, sys.stdout)

@@ -1,0 +1,118 @@
+"""Statements as people see them: what is said, the verdict, why, the figures and what shows them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from chipwise.report.answer import Answer
+from chipwise.report.records import SCHEMA_VERSION
+from chipwise.report.table import Column, Table
+from chipwise.units import format_bytes, format_number, format_seconds
+
+__all__ = ["STATEMENTS", "FigureOf", "StatementRecord", "StatementsReport", "shown", "statements_view"]
+
+
+@dataclass(frozen=True, slots=True)
+class FigureOf:
+    """A figure that was worked out for a statement: `value` in `unit` (SI; "x" is a ratio, "%" a share of 1), and as it
+    is quoted."""
+
+    what: str
+    value: float | str
+    unit: str
+    shown: str
+
+
+@dataclass(frozen=True, slots=True)
+class StatementRecord:
+    """A statement with its verdict. `stands` says whether today's figures bear the verdict out (None: it was not worked
+    out); `commands` show the figures, `basis` says where these come from."""
+
+    name: str
+    text: str
+    verdict: str
+    confidence: str
+    because: str
+    stands: bool | None
+    figures: tuple[FigureOf, ...]
+    basis: tuple[str, ...]
+    commands: tuple[str, ...]
+    sources: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class StatementsReport(Answer):
+    """The statements that a text makes, worked out; without a text all of them, not worked out. `nearest` are those
+    that an unknown text is near to; `note` says what kind of answer this is."""
+
+    asked: str
+    statements: tuple[StatementRecord, ...]
+    nearest: tuple[str, ...]
+    note: str
+    schema_version: str = field(default=SCHEMA_VERSION)
+
+
+STATEMENTS = (
+    Column("statement", "text", prose=True),
+    Column("verdict", "verdict"),
+    Column("confidence", "confidence", spare=1),
+)
+"""What is said of a statement in a list."""
+
+FIGURES = (
+    Column("figure", "what", prose=True),
+    Column("value", "shown", right=True),
+)
+"""A figure behind a verdict."""
+
+
+def statements_view(report: StatementsReport) -> tuple[Table, ...]:
+    """One line a statement; of those that were worked out the reason, figures and commands."""
+    if report.asked and not report.statements:
+        near = tuple(f'near to it: "{text}"' for text in report.nearest)
+        return (Table.of((), STATEMENTS, (), (report.note, *near)),)
+    if not report.asked:
+        return (Table.of(report.statements, STATEMENTS, (), (report.note,)),)
+    return tuple(_worked_out(s, report.note if s is report.statements[-1] else "") for s in report.statements)
+
+
+def _worked_out(s: StatementRecord, note: str) -> Table:
+    verdict = f"{s.verdict} (confidence {s.confidence})"
+    head = (f'"{s.text}"', f"{verdict}: {s.because}", "")
+    foot = (
+        *(f"basis: {b}" for b in s.basis),
+        *(f"source: {source}" for source in s.sources),
+        *(f"shown by: {command}" for command in s.commands),
+        note,
+    )
+    return Table.of(s.figures, FIGURES, head, tuple(line for line in foot if line))
+
+
+def shown(value: float | str, unit: str) -> str:
+    """A figure as a sentence quotes it."""
+    if isinstance(value, str):
+        return value
+    if unit == "s":
+        return format_seconds(value)
+    if unit == "B":
+        return format_bytes(value)
+    if unit == "B/s":
+        return f"{format_bytes(value)}/s"
+    if unit == "%":
+        return f"{value:.0%}" if value >= 0.1 else f"{100 * value:.2g} %"
+    if unit == "x":
+        return f"{value:.2f}"
+    if unit == "year":
+        return f"{value:.0f}"
+    if unit == "$":
+        if abs(value) >= 1e6:
+            return f"{value / 1e6:,.1f} M$"
+        return f"{value:,.0f} $" if abs(value) >= 1e3 else f"{value:.2f} $"
+    scale, prefix = next(
+        ((s, p) for s, p in ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M")) if value >= s), (1.0, "")
+    )
+    if unit in ("FLOP/s", "Hz"):
+        return f"{format_number(value / scale, 4)} {prefix}{'FLOPS' if unit == 'FLOP/s' else unit}"
+    if unit == "count":
+        return f"{value / 1e9:.3g} B"
+    return f"{value:,.0f}" if value >= 1e3 else format_number(value, 4)
