@@ -240,7 +240,7 @@ def machine(name: str = "") -> Machine:
         raise UsageError("no machine was measured yet", "chipwise measure probe --budget 60s")
     found = [text for key, text in known.items() if key.startswith(name or "")]
     if not found or (name and len(found) > 1):
-        raise UnknownNameError("machine", name, known, f"one of {known_names}")
+        raise UnknownNameError("machine", name, known, f"one of {', '.join(known)}")
     return machine_of(found[-1])
 
 
