@@ -12,7 +12,7 @@ from cyclopts import Parameter
 
 from chipwise.api.requests.field import option_of, outer, pairs, split
 from chipwise.cli.whole import read
-from chipwise.errors import UsageError
+from chipwise.errors import MissingExtraError, UsageError
 from chipwise.report.table import Format
 
 __all__ = ["Answer", "Output", "pairs", "refuse", "split", "taking", "whole"]
@@ -108,12 +108,18 @@ class Answer(Output):
     save: Annotated[
         str | None, Parameter(help="keep the answer with all facts it rests on, for replay, diff and launch")
     ] = None
+    html: Annotated[
+        str | None,
+        Parameter(help="write the answer as a page to send: charts, launch files and the record inside it"),
+    ] = None
 
     def of(self, verb: str, request: Any) -> Any:
         """The answer to a request, kept if that was asked for."""
         from chipwise.api.requests.written import Origin
 
-        if self.save is None:
+        if self.html is not None:
+            report = self._page(verb, request)
+        elif self.save is None:
             report = request.run()
         else:
             from chipwise.api.saving import save
@@ -121,3 +127,13 @@ class Answer(Output):
             report = save(verb, request, self.save).report
         object.__setattr__(report, "_origin", Origin(verb, request))
         return report
+
+    def _page(self, verb: str, request: Any) -> Any:
+        """The answer to a request that is written as a page."""
+        if self.save is not None:
+            raise UsageError("--html holds the record that --save keeps", "one of them", field="html")
+        try:
+            from chipwise.web.pages.sheet import write_sheet
+        except ImportError:
+            raise MissingExtraError("writing a page", "serve") from None
+        return write_sheet(verb, request, str(self.html)).report

@@ -24,7 +24,17 @@ from chipwise.catalog.snapshot import Snapshot
 from chipwise.errors import UsageError, shorten
 from chipwise.report.records import SCHEMA_VERSION
 
-__all__ = ["MOST_BYTES", "Saved", "digest", "document_of", "foreign", "saved_in", "saved_text", "write_saved"]
+__all__ = [
+    "MOST_BYTES",
+    "PAGE",
+    "Saved",
+    "digest",
+    "document_of",
+    "foreign",
+    "saved_in",
+    "saved_text",
+    "write_saved",
+]
 
 FORMAT = "chipwise-saved"
 MOST_BYTES = 64_000_000
@@ -85,8 +95,14 @@ def saved_text(saved: Saved) -> str:
     return json.dumps(document, indent=1, allow_nan=False) + "\n"
 
 
+PAGE = '<script type="application/json" id="chipwise-record">'
+"""What stands before the record in an answer that was written as a page."""
+
+
 def document_of(text: str, path: str) -> dict[str, Any]:
-    """The JSON object of a record that was kept. Raises `UsageError` for text that is none."""
+    """The JSON object of a record that was kept, alone or inside a page. Raises `UsageError` for text that is none."""
+    if text[:200].lstrip().lower().startswith("<!doctype html"):
+        text = text.partition(PAGE)[2].partition("</script>")[0]
     try:
         document = json.loads(text, parse_constant=_no_number)
     except (ValueError, RecursionError):

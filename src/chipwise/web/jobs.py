@@ -16,7 +16,6 @@ from datetime import date
 from typing import Any
 
 from chipwise.api.requests.doors import Problem, problem_of, read_request, warm_names
-from chipwise.api.requests.verbs import Request
 from chipwise.errors import ChipwiseError
 from chipwise.evidence.store import Store
 from chipwise.web.limits import Limits, RefusedError
@@ -77,12 +76,16 @@ class Jobs:
             request = await asyncio.to_thread(read_request, verb, given)
         except ChipwiseError as error:
             raise RefusedError(422, problem_of(error)) from None
+        return await self.run(request, gone)
+
+    async def run(self, request: Any, gone: Callable[[], Awaitable[None]] | None = None) -> Any:
+        """What something that answers itself says, as `answer` says it."""
         answer = await self._shared(request, gone)
         if isinstance(answer, Problem):
             raise RefusedError(422, answer)
         return answer
 
-    async def _shared(self, request: Request, gone: Callable[[], Awaitable[None]] | None) -> Any:
+    async def _shared(self, request: Any, gone: Callable[[], Awaitable[None]] | None) -> Any:
         key = (type(request), request, date.today(), _imported())
         if key in self._known:
             self._known.move_to_end(key)
@@ -107,7 +110,7 @@ class Jobs:
             if left is not None:
                 left.cancel()
 
-    async def _work(self, request: Request, key: Any) -> Any:
+    async def _work(self, request: Any, key: Any) -> Any:
         try:
             try:
                 async with asyncio.timeout(self.limits.wait_s):
@@ -116,14 +119,15 @@ class Jobs:
                 problem = Problem("busy", "all workers are busy", "ask again soon")
                 raise RefusedError(429, problem, 5) from None
             answer = await self._ask(worker, request)
-            self._known[key] = answer
+            if not isinstance(answer, str):  # pages are large
+                self._known[key] = answer
             while len(self._known) > self.limits.kept_answers:
                 self._known.popitem(last=False)
             return answer
         finally:
             self._flights.pop(key, None)
 
-    async def _ask(self, worker: Worker, request: Request) -> Any:
+    async def _ask(self, worker: Worker, request: Any) -> Any:
         """One answer by one worker, which is free afterwards, or replaced where it had to be ended."""
         asked = asyncio.get_running_loop().run_in_executor(self._threads, worker.ask, request)
         try:

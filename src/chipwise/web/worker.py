@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 from chipwise.api.requests.doors import Problem, problem_of
-from chipwise.api.requests.verbs import Request
 from chipwise.errors import ChipwiseError
 
 __all__ = ["CrashError", "EndedError", "Worker"]
@@ -41,7 +40,7 @@ class Worker:
         """The id of the process."""
         return self._process.pid
 
-    def ask(self, request: Request) -> Any:
+    def ask(self, request: Any) -> Any:
         """The answer as a record, or a `Problem`. Raises `CrashError` where there is neither, `EndedError` where
         there will be no more."""
         try:
@@ -68,7 +67,7 @@ def _serve(pipe: Connection) -> None:
             pipe.send(_answer(pipe.recv()))
 
 
-def _answer(request: Request) -> Any:
+def _answer(request: Any) -> Any:
     try:
         return request.run()
     except ChipwiseError as error:

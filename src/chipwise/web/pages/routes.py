@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import zipfile
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -17,11 +18,14 @@ from chipwise.api.requests.verbs import FORMER, VERBS
 from chipwise.catalog.chips import load_chips
 from chipwise.catalog.configs import bundled_configs
 from chipwise.errors import ChipwiseError
+from chipwise.report.launch.spec import LaunchReport
 from chipwise.report.table import render
 from chipwise.web.api import ask, written
+from chipwise.web.jobs import Jobs
 from chipwise.web.limits import RefusedError
 from chipwise.web.pages.form import controls, groups
 from chipwise.web.pages.render import STATIC, environment
+from chipwise.web.pages.sheet import Sheet
 from chipwise.web.views import VIEWS, View
 from chipwise.web.views.query import given, named, query_of
 
@@ -46,7 +50,10 @@ def routes() -> list[BaseRoute]:
     for name, verb in (*((verb, verb) for verb in VERBS), *FORMER.items()):
         if verb in VIEWS:
             found += [Route(f"/{name}", _page(VIEWS[verb])), Route(f"/{name}.csv", _csv(VIEWS[verb]))]
+            if VIEWS[verb].tab:
+                found.append(Route(f"/{name}.html", _sheet(VIEWS[verb])))
         found.append(Route(f"/{name}.json", _json(verb)))
+    found.append(Route("/launch.zip", _zipped))
     return [*found, Mount("/static", _Static(directory=STATIC))]
 
 
@@ -127,3 +134,34 @@ def _csv(view: View) -> Handler:
         return Response(out.getvalue(), media_type="text/csv", headers={"content-disposition": name})
 
     return handler
+
+
+def _sheet(view: View) -> Handler:
+    """The answer as a file to be sent."""
+
+    async def handler(request: Request) -> Response:
+        asked = given(request.query_params.multi_items()) or dict(view.example)
+        try:
+            question = await run_in_threadpool(read_request, view.verb, asked)
+        except ChipwiseError as error:
+            raise RefusedError(422, problem_of(error)) from None
+        jobs: Jobs = request.app.state.jobs
+        text = await jobs.run(Sheet(view.verb, question))
+        name = f'attachment; filename="chipwise-{view.verb}.html"'
+        return HTMLResponse(text, headers={"content-disposition": name})
+
+    return handler
+
+
+async def _zipped(request: Request) -> Response:
+    """Launch files in one archive; scripts may be run."""
+    report = await ask(request, "launch", dict(given(request.query_params.multi_items())))
+    assert isinstance(report, LaunchReport)
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
+        for file in report.files:
+            info = zipfile.ZipInfo(f"chipwise-{report.tool}/{file.name}")
+            info.external_attr = (0o755 if file.script else 0o644) << 16
+            archive.writestr(info, file.text)
+    name = f'attachment; filename="chipwise-{report.tool}.zip"'
+    return Response(out.getvalue(), media_type="application/zip", headers={"content-disposition": name})

@@ -9,18 +9,19 @@ from typing import Any
 from chipwise import __version__
 from chipwise.api.launching import spec_of
 from chipwise.api.requests.command import about, command_line
-from chipwise.api.requests.verbs import VERBS
-from chipwise.api.saving import Answered
+from chipwise.api.requests.verbs import VERBS, Request
+from chipwise.api.saving import Answered, answered
+from chipwise.catalog.files import output_file, writing
 from chipwise.catalog.tools import load_tools
 from chipwise.errors import ChipwiseError, UsageError
 from chipwise.report.launch.spec import LaunchFile
 from chipwise.report.launch.targets import launch_files
-from chipwise.report.saved import Saved, saved_text
+from chipwise.report.saved import PAGE, Saved, saved_text
 from chipwise.web.pages.render import STATIC, environment
 from chipwise.web.views import VIEWS, View
 from chipwise.web.views.query import named, query_of
 
-__all__ = ["sheet_page"]
+__all__ = ["Sheet", "sheet_page", "write_sheet"]
 
 STYLES = ("style.css",)
 SCRIPTS = (
@@ -31,6 +32,31 @@ SCRIPTS = (
     "page.js",
 )
 COMMANDS = {"train": "plan", "match": "evidence match"}
+VIEW_OF = {"estimate": "explain"}
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """The page of a question, as something that answers itself: for those who ask in a process of its own."""
+
+    verb: str
+    question: Request
+
+    def run(self) -> str:
+        """The page. Raises the errors of the verb, and `UsageError` for one that has no page."""
+        return sheet_page(self.verb, self.question, answered(self.verb, self.question))
+
+
+def write_sheet(verb: str, question: Any, path: str) -> Answered:
+    """Write the page of a question to a new file. Raises the errors of the verb, and `UsageError` for a verb that has
+    no page or a file that cannot be written."""
+    _viewed(verb)
+    output_file(path)  # before the work is done
+    found = answered(verb, question)
+    text = sheet_page(verb, question, found)
+    with writing(path) as out:
+        out.write(text)
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,10 +69,7 @@ class _Section:
 
 def sheet_page(verb: str, question: Any, found: Answered) -> str:
     """The file of an answer. Raises `UsageError` for a verb that has no page."""
-    if verb not in VIEWS or not VIEWS[verb].tab:
-        shown = ", ".join(v.verb for v in VIEWS.values() if v.tab)
-        raise UsageError(f"{verb} has no page to be written", f"one of {shown}")
-    sections = [_section(verb, question, found.report)]
+    sections = [_section(_viewed(verb), question, found.report)]
     if verb == "plan" and found.report.plans:
         first = question.explained(found.report.plans[0])
         sections.append(_section("explain", first, first.run()))
@@ -64,11 +87,20 @@ def sheet_page(verb: str, question: Any, found: Answered) -> str:
             alone=True,
             version=__version__,
             files=_launched(found.saved),
-            record=saved_text(found.saved).replace("<", "\\u003c"),
+            record=PAGE + saved_text(found.saved).replace("<", "\\u003c"),
             styles=[(STATIC / name).read_text("utf-8") for name in STYLES],
             scripts=[(STATIC / name).read_text("utf-8") for name in SCRIPTS],
         )
     )
+
+
+def _viewed(verb: str) -> str:
+    """The view that shows a verb."""
+    name = VIEW_OF.get(verb, verb)
+    if name not in VIEWS or not VIEWS[name].tab:
+        shown = ", ".join(v.verb for v in VIEWS.values() if v.tab)
+        raise UsageError(f"{verb} has no page to be written", f"one of {shown}")
+    return name
 
 
 def _section(verb: str, question: Any, record: Any) -> _Section:

@@ -58,6 +58,11 @@
       asking?.dispatchEvent(new Event("htmx:abort"));
       say("cancelled");
     }
+    const copy = event.target.closest?.("[data-copy]");
+    if (copy) {
+      navigator.clipboard.writeText(copy.parentElement.querySelector("pre").textContent)
+        .then(() => { copy.textContent = "Copied"; say("copied"); }, () => { copy.textContent = "Select and copy"; });
+    }
     const instead = event.target.closest?.("[data-instead]");
     if (instead && form) {
       form.elements.namedItem(instead.closest("[data-field]").dataset.field).value = instead.dataset.instead;
@@ -101,6 +106,33 @@
     // a short screen shows the answer, not the options
     const more = form?.querySelector("details.more");
     if (more && matchMedia("(max-width: 980px)").matches && !result?.querySelector(".problem")) more.open = false;
+  });
+
+  // a configuration of one's own, pasted or dropped: its text becomes the model
+  document.querySelectorAll("textarea[data-into]").forEach((area) => {
+    const field = form?.elements.namedItem(area.dataset.into);
+    const said = area.parentElement.querySelector("[role=status]");
+    function take(text) {
+      try {
+        const config = JSON.parse(text);
+        if (typeof config !== "object" || config === null || Array.isArray(config)) throw new Error("no object");
+        field.value = JSON.stringify(config);
+        said.textContent = `${config.model_type ?? config._class_name ?? "a configuration"} is asked about: press the button below`;
+        field.dispatchEvent(new Event("input", { bubbles: true }));
+      } catch {
+        said.textContent = text.trim() ? "this is not the JSON of a configuration" : "";
+      }
+    }
+    area.addEventListener("input", () => take(area.value));
+    area.addEventListener("dragover", (event) => event.preventDefault());
+    area.addEventListener("drop", async (event) => {
+      const file = event.dataTransfer?.files[0];
+      if (!file) return;
+      event.preventDefault();
+      if (file.size > 200_000) { said.textContent = "a config.json is smaller than this file"; return; }
+      area.value = await file.text();
+      take(area.value);
+    });
   });
 
   // a list of chips: names are offered for the part after the last comma

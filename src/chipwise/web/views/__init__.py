@@ -5,6 +5,8 @@ from chipwise.web.views.evidence import CLAIM, MATCH
 from chipwise.web.views.fit import FIT
 from chipwise.web.views.inside import EXPLAIN, LOAD, OPERATORS
 from chipwise.web.views.kernel import KERNEL
+from chipwise.web.views.launch import LAUNCH
+from chipwise.web.views.local import LOCAL
 from chipwise.web.views.plan import COMPARE, PLAN
 from chipwise.web.views.train import TRAIN
 from chipwise.web.views.view import View
@@ -13,6 +15,20 @@ __all__ = ["VIEWS", "View"]
 
 VIEWS: dict[str, View] = {
     view.verb: view
-    for view in (PLAN, EXPLAIN, COMPARE, FIT, TRAIN, KERNEL, MATCH, CHIPS, OPERATORS, LOAD, CLAIM)
+    for view in (
+        PLAN,
+        EXPLAIN,
+        COMPARE,
+        FIT,
+        LOCAL,
+        TRAIN,
+        KERNEL,
+        MATCH,
+        CHIPS,
+        OPERATORS,
+        LOAD,
+        LAUNCH,
+        CLAIM,
+    )
 }
 """All views by verb, in the order of the navigation."""

@@ -14,6 +14,7 @@ from chipwise.report.operators import LoadReport, OperatorsReport, load_view, op
 from chipwise.report.plans import breakdown_view, cheaper, first_plan, plan_view, ranking
 from chipwise.report.records import PlanReport
 from chipwise.report.table import Table
+from chipwise.web.views.launch import launch_link
 from chipwise.web.views.query import named
 from chipwise.web.views.view import MODEL, Chart, View, link
 
@@ -51,6 +52,7 @@ def _show(question: ExplainRequest, report: PlanReport) -> dict[str, Any]:
         "more": {
             "operators": link("operators", asked),
             "load": link("load", {n: v for n, v in asked.items() if n not in LOADS}),
+            "launch": launch_link("explain", question, plan.runtime),
         },
         "evidence": link("match", {**asked, "count": plan.chips}) if _has("match") else "",
         "foot": [

@@ -1,0 +1,46 @@
+"""What starts a plan: files of a tool, to be copied or taken as an archive."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from chipwise.api.requests.launch import LaunchRequest
+from chipwise.api.requests.verbs import Request, fields_of
+from chipwise.catalog.tools import load_tools
+from chipwise.report.launch.spec import LaunchReport
+from chipwise.web.views.query import query_of
+from chipwise.web.views.view import View, link
+
+__all__ = ["LAUNCH", "launch_link"]
+
+WRAPPERS = ("kubernetes", "skypilot", "terraform")
+
+
+def launch_link(verb: str, question: Request, runtime: str) -> str:
+    """The address of the files that start the answer to a question with its own runtime; "" where no tool does."""
+    own = next((name for name, tool in load_tools().items() if runtime in tool.runtimes), "")
+    asked = {"question": {"verb": verb, "request": fields_of(question)}}
+    return link("launch", {"saved": json.dumps(asked), "for": own}) if own else ""
+
+
+def _show(question: LaunchRequest, report: LaunchReport) -> dict[str, Any]:
+    asked = {"saved": question.saved, "for": question.for_, "plan": question.plan}
+    others = [name for name in (report.tool, *WRAPPERS) if name in load_tools()]
+    return {
+        "files": report.files,
+        "targets": {name: link("launch", {**asked, "for": name}) for name in dict.fromkeys(others)},
+        "zip": f"/launch.zip?{query_of(asked)}",
+    }
+
+
+LAUNCH = View(
+    verb="launch",
+    tab="",
+    title="To launch it",
+    lead="Files that start a plan with a tool, and the benchmark that verifies its estimate.",
+    example={},
+    front=("for", "plan"),
+    show=_show,
+    template="launch.html",
+)
