@@ -28,6 +28,8 @@ LABELS = {
     "have": "Chips you have",
     "max_usd_per_h": "Most $/h",
     "max_usd": "Most $",
+    "min_tps": "Least tokens/s",
+    "use": "What for",
     "max_watts": "Most watts",
     "lora": "Adapters",
     "seq": "Sequence",

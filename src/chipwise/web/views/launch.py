@@ -10,7 +10,7 @@ from chipwise.api.requests.verbs import Request, fields_of
 from chipwise.catalog.tools import load_tools
 from chipwise.report.launch.spec import LaunchReport
 from chipwise.web.views.query import query_of
-from chipwise.web.views.view import View, link
+from chipwise.web.views.view import MODEL, View, link
 
 __all__ = ["LAUNCH", "launch_link"]
 
@@ -39,7 +39,12 @@ LAUNCH = View(
     tab="",
     title="To launch it",
     lead="Files that start a plan with a tool, and the benchmark that verifies its estimate.",
-    example={},
+    example={
+        "saved": json.dumps(
+            {"question": {"verb": "estimate", "request": {"model": MODEL, "chip": "h100-sxm5-80gb", "tp": 8}}}
+        ),
+        "for": "vllm",
+    },
     front=("for", "plan"),
     show=_show,
     template="launch.html",
