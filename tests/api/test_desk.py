@@ -186,7 +186,7 @@ def test_local_walks_formats_and_contexts() -> None:
     assert of("rtx-5090") == "q6_k"
     assert of("2xrtx-3090") == "q8_0"
     assert of("rtx-4090", context="24k") in ("q3_k_m", "q2_k")
-    small = cw.local(have="rtx-4060-laptop", models="Qwen3-8B").models[0]
+    small = cw.local(have="rtx-4060-laptop", models="Qwen3-14B").models[0]
     assert small.context == 4096
 
 

@@ -134,9 +134,7 @@ def test_options_of_language_models_are_refused(given: dict[str, object], word: 
     assert word in str(refused.value)
 
 
-@pytest.mark.parametrize(
-    "given", [{"steps": 4}, {"resolution": "512"}, {"offload": "model"}, {"training": True}]
-)
+@pytest.mark.parametrize("given", [{"steps": 4}, {"resolution": "512"}, {"training": True}])
 def test_options_of_pipelines_are_refused_for_language_models(given: dict[str, object]) -> None:
     with pytest.raises(UsageError, match="is a language model"):
         EstimateRequest(model="Qwen/Qwen3-8B", chip=H100, **given).run()  # type: ignore[arg-type]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+import numpy as np
+
 from chipwise.catalog.chip import Chip
 from chipwise.catalog.runtime import Runtime, get_runtime, override, runtimes_for
 from chipwise.catalog.system import System, load_systems
@@ -67,6 +69,9 @@ def deployments(
         if not able:
             refused.append((chip, Reason.NO_RUNTIME, why))
             continue
+        if timed and chip.family == "simt" and not _counts(chip):
+            refused.append((chip, Reason.NO_COST_MODEL, "no rate of its arithmetic is published"))
+            continue
         system = machine_for(chip, local=local or not timed, together=together)
         device = Device.of(chip, reserved(chip, system), system)
         for chosen, remark in able if every else able[:1]:
@@ -74,6 +79,12 @@ def deployments(
             note, caveat = (remark, "") if launched else ("", why)
             found.append(Deployment(chip, device, chosen, policies, caveat, note, adapter_bytes, system))
     return tuple(found), tuple(refused)
+
+
+def _counts(chip: Chip) -> bool:
+    """Whether a rate of its arithmetic is known, of matrix units or of vector lanes."""
+    device = Device.of(chip)
+    return any(np.isfinite(float(rate)) for rate in (device.vector_flops_per_s, *device.matrix.values()))
 
 
 def machine_for(chip: Chip, *, local: bool = False, together: float = 1.0) -> System | None:

@@ -16,6 +16,7 @@ from chipwise.api.requests.command import about, command_line
 from chipwise.api.requests.doors import read_request
 from chipwise.api.requests.planning import FitRequest, PlanRequest
 from chipwise.api.requests.verbs import FORMER, VERBS
+from chipwise.api.requests.written import Origin
 from chipwise.errors import ChipwiseError, UnknownNameError, UsageError
 from chipwise.report.table import to_json
 from command_line import Run
@@ -154,7 +155,7 @@ def test_a_configuration_is_taken_as_an_object_at_every_door(files: bool) -> Non
 def test_a_request_answers_as_the_command_does(run: Run) -> None:
     asked = FitRequest(model=MODEL, chips="l4", lora="rank=16,count=8")
     command = run("fit", MODEL, "--chips", "l4", "--lora", "rank=16,count=8", "--format", "json")
-    assert command.out == to_json(asked.run()) + "\n"
+    assert command.out == to_json(asked.run(), Origin("fit", asked).written()) + "\n"
 
 
 @pytest.mark.parametrize("given", [{"day": "/etc/hostname"}, {"log": "/etc/hostname"}, {"day": "README.md"}])
