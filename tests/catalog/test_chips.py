@@ -87,7 +87,8 @@ READ_LATER = {"gh200-96gb", "gh200-144gb", "gaudi2", "gaudi3", "mi455x"}
 """Chips whose own vendor tables were read after the table was made."""
 
 IN_NO_TABLE = {
-    "gaudi1", "tt-wormhole-galaxy", "ryzen-ai-max-395-cpu", "ryzen-ai-5-340", "intel-n150", "cix-p1"
+    "gaudi1", "tt-wormhole-galaxy", "ryzen-ai-max-395-cpu", "ryzen-ai-5-340", "intel-n150", "cix-p1",
+    "xeon-6454s",
 }  # fmt: skip
 """Chips that published benchmarks name and no table has."""
 

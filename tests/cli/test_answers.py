@@ -219,6 +219,7 @@ def test_every_command_is_tried_here() -> None:
     tried = {name.split()[0] for name in COMMANDS} | {"predict", "calibrate", "validate"}
     tried |= {"replay", "diff", "launch"}  # tests/api/test_saving.py, test_launching.py
     tried |= {"web", "mcp", "completion"}  # tests/web, tests/mcp, below
+    tried |= {"measure", "trace"}  # tests/measure, tests/tracing
     assert tried == {place.partition(":")[2] for place in SUMMARIES}
 
 

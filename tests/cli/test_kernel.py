@@ -133,13 +133,16 @@ def test_usage(run: Run, arguments: tuple[str, ...], words: str) -> None:
     [
         (*GEMM, "--chip", "h1000"),
         (*GEMM, *ON, "--dtype", "fp7"),
-        (*GEMM, "--chip", f"{H100},no\nthing\x1b[31m"),
         ("kernel", "collective", "--kind", "gossip", "--bytes", "1MB", "--ranks", "8", *ON),
         (*AMDAHL, "--cpu", "nothing", *ON),
     ],
 )
 def test_unknown_names(run: Run, arguments: tuple[str, ...]) -> None:
     assert "unknown" in run(*arguments).refused(3)
+
+
+def test_a_name_holds_no_control_character(run: Run) -> None:
+    assert "U+001B" in run(*GEMM, "--chip", f"{H100},no\nthing\x1b[31m").refused(2)
 
 
 def test_nothing_to_price_is_infeasible(run: Run) -> None:

@@ -24,9 +24,11 @@ from chipwise.search.space import Deployment
 from chipwise.workload.labels import format_name
 from chipwise.workload.workload import Workload
 
-__all__ = ["Given", "Terms", "placed"]
+__all__ = ["BEST", "Given", "Terms", "placed"]
 
 WHOLE = Share()
+BEST = "best"
+"""In place of the name of a runtime: all that can are compared."""
 BEST_PLACED = Offloaded()
 
 
@@ -72,7 +74,7 @@ class Terms:
 
     def _stored(self, model: str) -> str | None:
         """The precision, under a runtime that is named that of its own file of it."""
-        files = get_runtime(self.runtime).stores if self.runtime else {}
+        files = get_runtime(self.runtime).stores if self.runtime not in (None, BEST) else {}
         if not files:
             return self.precision
         label = format_name(self.precision or load_generating(model).graph.model.precision.name)

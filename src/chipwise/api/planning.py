@@ -13,7 +13,7 @@ from chipwise.api.context import Context
 from chipwise.api.desk import assembled, machine_record
 from chipwise.api.loaded import load_generating
 from chipwise.api.operate import operate
-from chipwise.api.placing import Terms
+from chipwise.api.placing import BEST, Terms
 from chipwise.api.published import beside_published
 from chipwise.api.searching import RUNTIMES, Effort, Found, search
 from chipwise.api.unmet import no_plan, refusal_record
@@ -34,10 +34,8 @@ from chipwise.search.space import FEW, Limits
 from chipwise.workload.curve import RateCurve
 from chipwise.workload.workload import Task, Workload
 
-__all__ = ["BEST", "limits_for", "plan"]
+__all__ = ["limits_for", "plan"]
 
-BEST = "best"
-"""In place of a runtime: compare all that can."""
 FORMATS_OF: Mapping[Task, tuple[tuple[str, bool], ...]] = {
     "serve": (("fp8", False), ("int4", True)),
     "batch": (("fp8", False), ("int4", True)),

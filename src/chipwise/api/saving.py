@@ -232,21 +232,32 @@ def check_answer(saved: Saved) -> None:
 
     Fields that an earlier version did not write may be missing; a number that was not finite was written as null.
     """
-    from pydantic import TypeAdapter, ValidationError
-
     if saved.verb not in VERBS:
         raise UnknownNameError("verb", saved.verb, VERBS)
+    kind, text = answer_type(saved.verb), json.dumps(saved.report)
+    kinds = get_args(kind) if get_origin(kind) in (Union, UnionType) else (kind,)
+    wrong = min((_wrong(one, text) for one in kinds), key=len)
+    if wrong:
+        where, value = wrong[0]
+        raise UsageError(
+            f"the saved answer's {where}: cannot use {shorten(repr(value), 40)}",
+            "the file was changed after it was saved: save it again",
+        )
+
+
+def _wrong(kind: Any, text: str) -> list[tuple[str, Any]]:
+    """Where the JSON of a record holds what the type does not take, and what."""
+    from pydantic import TypeAdapter, ValidationError
+
     try:
-        TypeAdapter(answer_type(saved.verb)).validate_json(json.dumps(saved.report), strict=True)
+        TypeAdapter(kind).validate_json(text, strict=True)
     except ValidationError as error:
-        for found in error.errors(include_url=False, include_context=False):
-            infinite = found["type"] == "float_type" and found["input"] is None
-            if found["type"] != "missing" and not infinite:
-                where = shorten(".".join(map(str, found["loc"])))
-                raise UsageError(
-                    f"the saved answer's {where}: cannot use {shorten(repr(found['input']), 40)}",
-                    "the file was changed after it was saved: save it again",
-                ) from None
+        return [
+            (shorten(".".join(map(str, found["loc"]))), found["input"])
+            for found in error.errors(include_url=False, include_context=False)
+            if found["type"] != "missing" and not (found["type"] == "float_type" and found["input"] is None)
+        ]
+    return []
 
 
 def _fits(value: Any, hint: Any) -> bool:
