@@ -215,6 +215,8 @@ STILL_NAMED: dict[str, str] = {
     "web/views/evidence.py": SPOKEN,
     "web/views/inside.py": SPOKEN,
     "web/views/train.py": SPOKEN,
+    "web/views/launch.py": SPOKEN,
+    "web/views/local.py": SPOKEN,
     "report/charts/chips.py": "colours of vendors, the same on every picture",
     "api/launching.py": "the setting of one queue moves to report/launch",
     "calibrate/kernel_questions.py": SPOKEN,
@@ -229,6 +231,7 @@ STILL_NAMED: dict[str, str] = {
     "measure/backend.py": "frameworks that measure, by the names of their packages",
     "measure/jax_backend.py": "frameworks that measure, by the names of their packages",
     "calibrate/training_rates.py": "priors of a fit, by the labels that it has",
+    "calibrate/local.py": "priors of a fit, by the labels that it has",
 }
 
 
