@@ -72,12 +72,6 @@ def command(question: Question) -> str:
     """The command line that asks the same."""
     request: Any = read_request(question.verb, question.fields)
     line = command_line(WORDS.get(question.verb, question.verb), request)
-    if question.verb == "kernel":
-        words = line.split()
-        at = words.index("--op")
-        op = words[at + 1]
-        rest = words[2:at] + words[at + 2 :]
-        return " ".join(["chipwise", "kernel", op, *rest])
     if question.verb == "train":
         return f"{line.replace(f' --task {request.task}', '')} --task {request.task}"
     return line.replace("chipwise 'evidence match'", "chipwise evidence match")

@@ -40,7 +40,6 @@ def test_each_ends_with_what_stays_open(name: str) -> None:
 def test_the_command_asks_what_the_request_asks(name: str, question: Question) -> None:
     asked = read_request(question.verb, question.fields)
     text = run(f"{command(question)} --format json").text
-    assert json.loads(text)["question"]["verb"]
     told = {name: part for name, part in json.loads(text).items() if name != "question"}
     assert told == json.loads(to_json(asked.run()))
 
