@@ -79,7 +79,7 @@ def test_the_command(here: Backend, run: Run, tmp_path: Path, monkeypatch: pytes
     )
     ran = run("measure", "probe", *asked, "--format", "json")
     report: dict[str, Any] = json.loads(ran.out)
-    assert {r["operator"] for r in report["rates"]} == {"gemm", "attention"}
+    assert {r["operator"] for r in report["rates"]} >= {"gemm", "attention"}
     assert report["stream_bytes_per_s"] > 1e8
     assert "tasks, at most" in ran.err
     kept = machine_of(out.read_text())
