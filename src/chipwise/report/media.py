@@ -117,7 +117,12 @@ def verdict(report: MediaReport) -> str:
 
 def media_view(report: MediaReport, *, everything: bool = False) -> tuple[Table, ...]:
     """A line per plan under the verdict; of a single plan its parts and its memory."""
-    sizes = ", ".join(f"{name} {value:g}" for name, value in report.settings.items())
+    sizes = ", ".join(
+        f"{name.removesuffix('_bytes').replace('_', ' ')} {format_bytes(value)}"
+        if name.endswith("_bytes")
+        else f"{name} {value:g}"
+        for name, value in report.settings.items()
+    )
     head = (
         verdict(report),
         f"{format_count(report.parameters)} parameters, {format_number(report.flops / 1e12)} TFLOP a request"
