@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from chipwise.api.requests.field import (
     MISSING,
@@ -120,10 +120,12 @@ def shared(text: str, option: str) -> Share:
     return Share(gpu, memory)
 
 
-def _offloaded(text: str, option: str) -> Offloaded:
-    """What of a model lies where in a machine."""
+def _offloaded(text: str, option: str) -> Offloaded | str:
+    """What of a model lies where in a machine; of models without tokens a word."""
+    if text.strip().lower() in WAITING:
+        return text.strip().lower()
     given = {name.replace("_", "-"): said for name, said in pairs(text, option).items()}
-    hint = "as in gpu-layers=30, cpu-experts=24 or split=3/1"
+    hint = "as in gpu-layers=30, cpu-experts=24 or split=3/1; of models without tokens model or sequential"
     strange = sorted(set(given) - {"gpu-layers", "cpu-experts", "split"})
     if strange:
         raise UsageError(f"{option}: no part is called '{shorten(strange[0])}'", hint)
@@ -159,6 +161,8 @@ def _counts(text: str, option: str) -> tuple[int, ...]:
     return tuple(dict.fromkeys(whole(part, option, low=1, high=1e6) for part in split(text)))
 
 
+WAITING = ("none", "model", "sequential")
+"""Which parts of a model without tokens wait on the host."""
 HOST_MEMORY = "memory of the computer around a card, for what the card has no room for, as in 128GB"
 HOST_BYTES = Reading(memory_bytes, as_word, (NUMBER,))
 SPREAD = Reading(_spread, as_text, (NUMBER, OBJECT))
@@ -305,11 +309,12 @@ class Samples(Asked):
         "fsdp=1, tables=1",
         reading=Reading(_spread_over, as_text, (OBJECT,)),
     )
-    offload: Literal["none", "model", "sequential"] = ask(
-        "models without tokens: parts that wait on the host: none, model (one part at a time) or sequential",
-        "none",
+    offload: str | None = ask(
+        "what lies on the host: gpu-layers=30 (the other layers), cpu-experts=24 (routed experts of the first layers), "
+        "split=3/1 (layers of two kinds of cards); default: as little as can be. Models without tokens: none, model "
+        "(one part at a time waits there) or sequential",
+        reading=Reading(_offloaded, as_text, (OBJECT,)),
     )
-
     aside: str | None = ask(
         "models without tokens: parts that the host computes, as in text_encoder", reading=NAMES
     )
@@ -336,16 +341,33 @@ class Samples(Asked):
             settings,
             self.training,
             **({} if spread is None else {"spread": spread}),
-            offload=self.offload,
+            offload=self._waiting(),
             aside=tuple(self.values["aside"] or ()),
         )
+
+    def _waiting(self) -> Any:
+        """Which parts wait on the host."""
+        said = self.values["offload"] or "none"
+        if isinstance(said, Offloaded):
+            hint = "model (one part at a time), sequential or none"
+            raise UsageError("--offload: layers and experts are of language models", hint, field="offload")
+        return said
+
+    def placed(self) -> Offloaded:
+        """What of a language model lies on the host. Raises `UsageError` for a word of other models."""
+        said = self.values["offload"] or Offloaded()
+        if isinstance(said, str):
+            hint = "as in gpu-layers=30 or cpu-experts=24"
+            raise UsageError(f"--offload {said} is of models without tokens", hint, field="offload")
+        return said
 
     def media(self, model: str) -> bool:
         """Whether the model generates no tokens. Raises `UsageError` for an option that says nothing about its kind."""
         from chipwise.api.media import is_pipeline
 
         found = is_pipeline(model)
-        own = {f.name for f in fields(Samples)} - ({"batch"} if type(self).batch is not None else set())
+        shared = {"batch"} if type(self).batch is not None else set()
+        own = {f.name for f in fields(Samples)} - shared - ({"offload"} if isinstance(self, Place) else set())
         for f in fields(self):
             said = getattr(self, f.name) != f.default
             if said and f.name in (TOKENS if found else own):
@@ -353,6 +375,8 @@ class Samples(Asked):
                 hint = (
                     "leave it out"
                     if found
+                    else "estimate --offload places its layers"
+                    if f.name == "offload"
                     else "--concurrency or --batch of fit, --in and --out size its requests"
                 )
                 raise UsageError(
@@ -493,12 +517,6 @@ class Place(Asked):
     )
 
     host_memory: str | None = ask(HOST_MEMORY, reading=HOST_BYTES)
-    offload: str | None = ask(
-        "what lies where in a machine: gpu-layers=30 (the other layers on the host), cpu-experts=24 (routed experts of "
-        "the first layers on the host), split=3/1 (layers of two kinds of cards); default: as little as can "
-        "be on the host",
-        reading=Reading(_offloaded, as_text, (OBJECT,)),
-    )
 
     def layout(self) -> Layout:
         """The degrees as a layout. Raises `UsageError` for a degree, count or load that cannot be."""
@@ -525,7 +543,7 @@ class Place(Asked):
             self.arrivals(),
             self.replicas,
             self.values["host_memory"],
-            self.values["offload"] or Offloaded(),
+            self.placed() if isinstance(self, Samples) else Offloaded(),
         )
 
     def arrivals(self) -> float | None:
