@@ -38,7 +38,7 @@ from chipwise.predict.pipeline import (
 )
 from chipwise.report.assemble import figure, price_record
 from chipwise.report.media import MediaPlan, MediaReport
-from chipwise.report.records import Figure, PriceRecord, RefusalRecord
+from chipwise.report.records import Figure, NetworkRecord, PriceRecord, RefusalRecord
 from chipwise.search.deployments import machine_for, reserved
 from chipwise.tracing.sources import Source, is_path, source_of
 from chipwise.units import parse_quantity
@@ -60,6 +60,8 @@ __all__ = [
     "fit",
     "is_built_in",
     "is_pipeline",
+    "network",
+    "networks",
     "plan",
     "tier",
 ]
@@ -167,6 +169,49 @@ def is_built_in(model: str) -> bool:
 def is_pipeline(model: str) -> bool:
     """Whether a name is that of a model that generates no tokens, or a text that of files which are one."""
     return is_built_in(model) or source_of(model) is not None
+
+
+FAMILIES = {
+    "diffusion": "generator of images or video",
+    "shape": "generator of shapes",
+    "vision": "images read: classes, boxes, masks",
+    "text": "text read: embeddings, encoders",
+    "speech": "speech recognition",
+    "recommend": "recommender",
+}
+"""What a request of a built-in network is, by the task that its table names."""
+
+
+def networks(search: str | None = None) -> tuple[str, ...]:
+    """Built-in networks by their own names: all, or those whose names or family hold all words."""
+    from chipwise.catalog.names import holding
+    from chipwise.workload import media
+
+    if search is None:
+        return media.names()
+    known = {
+        name: " ".join((name, *media.entry(name).names, FAMILIES[media.entry(name).task]))
+        for name in media.names()
+    }
+    return tuple(name for name, words in known.items() if holding(search, (words,)))
+
+
+def network(name: str) -> NetworkRecord:
+    """A built-in network in figures, at its own sizes. Raises `UnknownNameError`."""
+    from chipwise.workload import media
+
+    entry, found = media.entry(name), media.pipeline(name)
+    return NetworkRecord(
+        name=entry.name,
+        names=entry.names,
+        family=FAMILIES[entry.task],
+        unit=found.unit,
+        params=found.parameters,
+        parts={stage.name: stage.parameters for stage in found.stages},
+        flops=found.flops,
+        settings=dict(found.settings),
+        origin=entry.source,
+    )
 
 
 def _opened(model: str) -> str | Files:

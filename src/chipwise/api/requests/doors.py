@@ -220,12 +220,9 @@ def _model(name: str) -> str:
     try:
         found = named_config(name)
     except UnknownNameError as error:
-        near = (*error.nearest, *media.near(name))
-        if near and not error.nearest:
-            raise UnknownNameError("model", name, near, hint) from None
         if error.nearest:
             raise
-        raise UnknownNameError("model", name, (), hint) from None
+        raise UnknownNameError("model", name, media.names(), hint) from None
     known = name if found.weights else found.name
     if source_of(known) is not None:  # a file that lies where the server was started
         raise UnknownNameError("model", name, (), hint)
