@@ -285,9 +285,7 @@ class Place:
         )
         return cls(chip, runtime, device, hardware, numbers)
 
-    def pipeline(
-        self, model: str | Files, terms: Terms, asked: Sampling, *, timed: bool = True
-    ) -> Pipeline:
+    def pipeline(self, model: str | Files, terms: Terms, asked: Sampling, *, timed: bool = True) -> Pipeline:
         """The model as the software runs it here."""
         scores = not self.runtime.fuses_attention(asked.software)
         return _made(model, terms, asked, scores=scores, timed=timed)

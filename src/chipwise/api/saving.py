@@ -14,7 +14,7 @@ from typing import Any, Literal, Union, cast, get_args, get_origin, get_type_hin
 import numpy as np
 
 from chipwise import __version__
-from chipwise.api.requests.doors import answer_type, read_request
+from chipwise.api.requests.doors import answer_type, read_request, refuse_code
 from chipwise.api.requests.verbs import FORMER, VERBS, Request, fields_of
 from chipwise.catalog.files import output_file, read_text
 from chipwise.catalog.snapshot import Snapshot, current, today, use
@@ -207,6 +207,7 @@ def _asked_again(asked: Any, named: str, *, files: bool) -> Saved:
         raise UsageError(f"{named}: its question is damaged", "export it again")
     verb = str(FORMER.get(asked["verb"], asked["verb"]))
     request = request_of(verb, asked["request"])
+    refuse_code(request)
     return answered(verb, request if files else read_request(verb, fields_of(request))).saved
 
 

@@ -11,7 +11,7 @@ from chipwise.report.records import SCHEMA_VERSION, Figure, PriceRecord, Quantif
 from chipwise.report.table import Column, Table
 from chipwise.units import format_bytes, format_count, format_number, format_seconds
 
-__all__ = ["MEDIA", "MediaPlan", "MediaReport", "media_view", "verdict"]
+__all__ = ["MEDIA", "MediaPlan", "MediaReport", "media_view", "media_words", "verdict"]
 
 SHOWN = 12
 
@@ -115,20 +115,22 @@ def verdict(report: MediaReport) -> str:
     return f"{report.model} on {many}{p.chips}x {p.chip} ({p.runtime}): {each}{cost}; bottleneck: {p.bound}."
 
 
-def media_view(report: MediaReport, *, everything: bool = False) -> tuple[Table, ...]:
-    """A line per plan under the verdict; of a single plan its parts and its memory."""
-    sizes = ", ".join(
+def media_words(report: MediaReport) -> tuple[str, ...]:
+    """Name, parameters, work of a request, and the sizes that it was asked with."""
+    sizes = (
         f"{name.removesuffix('_bytes').replace('_', ' ')} {format_bytes(value)}"
         if name.endswith("_bytes")
         else f"{name} {value:g}"
         for name, value in report.settings.items()
     )
-    head = (
-        verdict(report),
-        f"{format_count(report.parameters)} parameters, {format_number(report.flops / 1e12)} TFLOP a request"
-        + (f"; {sizes}" if sizes else ""),
-        "",
-    )
+    work = f"{format_number(report.flops / 1e12)} TFLOP a request"
+    return report.model, f"{format_count(report.parameters)} parameters", work, *sizes
+
+
+def media_view(report: MediaReport, *, everything: bool = False) -> tuple[Table, ...]:
+    """A line per plan under the verdict; of a single plan its parts and its memory."""
+    count, work, *sizes = media_words(report)[1:]
+    head = (verdict(report), f"{count}, {work}" + (f"; {', '.join(sizes)}" if sizes else ""), "")
     foot = [f"{r.chip}: {r.detail}" for r in report.refused[:SHOWN]]
     if report.assumptions:
         foot.append(f"assumed: {'; '.join(report.assumptions)}")

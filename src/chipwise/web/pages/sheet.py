@@ -15,6 +15,7 @@ from chipwise.catalog.tools import load_tools
 from chipwise.errors import ChipwiseError, UsageError
 from chipwise.report.launch.spec import LaunchFile
 from chipwise.report.launch.targets import launch_files
+from chipwise.report.records import PlanReport
 from chipwise.report.saved import Saved, saved_text
 from chipwise.web.pages.render import STATIC, environment
 from chipwise.web.views import VIEWS, View
@@ -47,7 +48,7 @@ def sheet_page(verb: str, question: Any, found: Answered) -> str:
         shown = ", ".join(v.verb for v in VIEWS.values() if v.tab)
         raise UsageError(f"{verb} has no page to be written", f"one of {shown}")
     sections = [_section(verb, question, found.report)]
-    if verb == "plan" and found.report.plans:
+    if verb == "plan" and isinstance(found.report, PlanReport) and found.report.plans:
         first = question.explained(found.report.plans[0])
         sections.append(_section("explain", first, first.run()))
         for part in ("operators", "load"):
@@ -73,7 +74,7 @@ def sheet_page(verb: str, question: Any, found: Answered) -> str:
 
 def _section(verb: str, question: Any, record: Any) -> _Section:
     view = VIEWS[verb]
-    shown = view.show(question, record)
+    shown = view.filled(question, record)
     return _Section(
         view, {"request": question, "record": record, "query": query_of(named(question)), **shown}
     )
