@@ -110,7 +110,7 @@ def test_doors_for_others_run_no_code(
     asked: dict[str, Any] = {"model": "net.py:build"}
     if verb in ("estimate", "explain"):
         asked["chip"] = "h100"
-    with pytest.raises(ChipwiseError, match="code is not run here"):
+    with pytest.raises(ChipwiseError, match="code is not run here" if files else "files are not read here"):
         read_request(verb, asked, files=files)
 
 
@@ -249,3 +249,44 @@ def test_networks_of_the_table_are_listed_searched_and_shown(run: Run) -> None:
     assert (shown.code, "3.43 B parameters" in shown.out) == (0, True)
     with pytest.raises(UnknownNameError, match="sdxl"):
         read_request("estimate", {"model": "sdxll", "chip": "h100"})
+
+
+def test_a_network_is_answered_at_every_door(run: Run, tmp_path: Path) -> None:
+    from chipwise.mcp.tools import MOST_CHARS, shortened
+    from chipwise.web.pages.render import environment
+    from chipwise.web.views import VIEWS
+
+    questions: dict[str, dict[str, Any]] = {
+        "estimate": {"model": "flux-dev", "chip": "h100", "steps": 20, "resolution": "512x512"},
+        "explain": {"model": "bge-small", "chip": "l4", "settings": {"tokens": 128}},
+        "plan": {"model": "sdxl", "chips": "h100,l4", "e2e": "60s"},
+        "compare": {"model": "sdxl", "chips": "h100,l4"},
+        "fit": {"model": "resnet50", "batch": 64, "chips": "h100,l4"},
+    }
+    for verb, given in questions.items():
+        question = read_request(verb, given)
+        report = question.run()
+        assert isinstance(report, MediaReport)
+        short = shortened(verb, report)
+        assert len(json.dumps(short)) < MOST_CHARS
+        assert short["plans"][0]["latency_s"]["mid"] == pytest.approx(report.plans[0].latency_s.mid, rel=0.01)
+        if verb in VIEWS:
+            filled = {
+                "request": question,
+                "record": report,
+                "query": "",
+                **VIEWS[verb].filled(question, report),
+            }
+            page = environment().get_template("fragment.html").render({"view": VIEWS[verb], "result": filled})
+            assert report.plans[0].chip in page
+            assert "data-chart" not in page  # those are of language models
+            assert any(report.model in line for line in VIEWS[verb].tables(report)[0].head)
+    kept = str(tmp_path / "a.json")
+    assert run("plan", "sdxl", "--chips", "h100,l4", "--save", kept).code == 0
+    assert run("replay", kept).code == 0
+    told = run("launch", kept, "--for", "vllm")
+    assert (told.code, "generates no tokens" in told.err) == (2, True)
+    other = str(tmp_path / "b.json")
+    assert run("plan", "sdxl", "--chips", "h100,l4", "--steps", "20", "--save", other).code == 0
+    differs = run("diff", kept, other)
+    assert (differs.code, "steps: not given -> 20" in differs.out, "time" in differs.out) == (0, True, True)

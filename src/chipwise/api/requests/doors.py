@@ -164,8 +164,10 @@ def read_request(verb: str, given: Mapping[str, Any], *, files: bool = False) ->
     that cannot be used.
     """
     request = question(verb, given)
+    if not files:
+        return _known(request)
     refuse_code(request)
-    return request if files else _known(request)
+    return request
 
 
 def refuse_code(request: Request) -> None:
