@@ -36,8 +36,6 @@ fit google/gemma-4-31b-it --chips h100,m5-max
 fit nvidia/Nemotron-H-56B-Base-8K --chips h100,mi300x
 fit zai-org/GLM-4.5 --chips h200,b200-sxm --runtime trtllm
 fit microsoft/phi-4 --chips xeon-8480plus,epyc-9654,graviton4
-fit openai/whisper-large-v3 --chips l4,t4,a10g
-fit google-bert/bert-large-uncased --chips t4,l4 --batch 64
 fit meta-llama/Llama-3.1-8B --chips groq-lpu1,sn40l,wse3-cs3,ipu-mk2-gc200,tt-wormhole-n300,qaic100-ultra
 fit nvidia/Llama-3.1-70B-Instruct-NVFP4 --chips b200-sxm,rtx-5090
 """

@@ -49,7 +49,6 @@ plan meta-llama/Llama-3.1-8B --chips h100,h200,b200-sxm --runtime best --rate 20
 plan meta-llama/Llama-3.1-70B --chips h100 --runtime trtllm --software v5.0 --rate 5/s
 plan Qwen/Qwen3-235B-A22B --chips h200,mi355x,tpu-v7x,trainium2 --rate 4/s --max-usd-per-h 200
 plan meta-llama/Llama-3.1-8B --chips h100 --set hbm=4TB/s,bf16=1.2PFLOPS --policy memory_share=0.95,max_sequences=64
-plan google-bert/bert-base-uncased --chips h100,l4
 compare deepseek-ai/DeepSeek-V3 --chips h200,b200-sxm,b300-sxm,mi355x --rate 5/s
 compare openai/gpt-oss-20b --chips groq-lpu1,sn40l,wse3-cs3,tpu-v5e,trainium2,gaudi3
 plan meta-llama/Llama-3.1-405B --chips rtx-4090

@@ -60,6 +60,7 @@ def launch(path: str, target: str, rank: int = 1) -> tuple[LaunchFile, ...]:
     """
     saved = open_saved(path)
     check_tool(target)
+    _generating(saved)
     again = asked_again(saved)
     mine, theirs = (_told(s, rank) for s in (saved, again))
     if mine is not None and theirs is not None and mine != theirs:
@@ -93,7 +94,18 @@ def spec_of(saved: Saved, rank: int = 1) -> Spec:
         ) from None
 
 
+def _generating(saved: Saved) -> None:
+    """Raises `UsageError` for an answer about a model that generates no tokens: no tool of the table starts one."""
+    if "samples_per_s" in (next(iter(saved.report.get("plans") or ()), None) or {}):
+        raise UsageError(
+            f"{saved.report.get('model')} generates no tokens, and the tools here start servers and trainers of "
+            "language models",
+            "its own software starts it: diffusers, or what built the network; launch takes plans of language models",
+        )
+
+
 def _spec(saved: Saved, rank: int) -> Spec:
+    _generating(saved)
     plans = saved.report.get("plans") or ()
     if saved.verb not in (*SERVED, "train") or not plans:
         raise UsageError(

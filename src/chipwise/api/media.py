@@ -38,8 +38,9 @@ from chipwise.predict.pipeline import (
 )
 from chipwise.report.assemble import figure, price_record
 from chipwise.report.media import MediaPlan, MediaReport
-from chipwise.report.records import Figure, PriceRecord, RefusalRecord
+from chipwise.report.records import Figure, NetworkRecord, PriceRecord, RefusalRecord
 from chipwise.search.deployments import machine_for, reserved
+from chipwise.tracing.sources import Source, is_path, source_of
 from chipwise.units import parse_quantity
 from chipwise.workload.pipeline import Pipeline
 
@@ -49,13 +50,18 @@ if TYPE_CHECKING:
 __all__ = [
     "LATENCY",
     "MEMORY",
+    "Files",
     "Place",
     "Sampling",
     "Work",
     "answer",
+    "computed_in",
     "estimate",
     "fit",
+    "is_built_in",
     "is_pipeline",
+    "network",
+    "networks",
     "plan",
     "tier",
 ]
@@ -104,30 +110,131 @@ class Sampling:
 
         if model.startswith(BY_COUNTS):
             return _counted(model, self, precision or DEFAULT)
-        sizes: dict[str, Any] = {
+        return media.pipeline(
+            model,
+            batch=self.batch or 1,
+            precision=precision or DEFAULT,
+            trained=self.training,
+            **self.sizes(scores=scores),
+        )
+
+    def sizes(self, *, scores: bool = False) -> dict[str, Any]:
+        """The sizes that were said, and how attention is written out."""
+        found: dict[str, Any] = {
             name: value
             for name in ("resolution", "frames", "steps", "guidance")
             if (value := getattr(self, name)) is not None
         }
-        sizes |= {name: value for name, value in self.settings.items() if name not in (LAYOUT, ATTENTION)}
+        found |= {name: value for name, value in self.settings.items() if name not in (LAYOUT, ATTENTION)}
         if self.settings.get(ATTENTION, "plain" if scores else "fused") == "plain":
-            sizes[ATTENTION] = "plain"
-        if self.training:
-            sizes["trained"] = True
-        return media.pipeline(model, batch=self.batch or 1, precision=precision or DEFAULT, **sizes)
+            found[ATTENTION] = "plain"
+        return found
 
 
-def is_pipeline(model: str) -> bool:
-    """Whether a name is that of a model that generates no tokens."""
+@dataclass(frozen=True)
+class Files:
+    """A model of the user's own files for as long as a question takes: every size of it is read or traced once."""
+
+    source: Source
+    made: dict[str, Pipeline] = field(default_factory=dict, compare=False)
+
+    def pipeline(self, asked: Sampling, precision: str | None, *, scores: bool = False) -> Pipeline:
+        """It at these sizes. Raises `UsageError` for sizes and formats of what has its own."""
+        sizes = asked.sizes(scores=scores and self.source.sized)
+        if precision is not None:
+            sizes["precision"] = precision
+        if asked.batch not in (None, 1):
+            sizes["batch"] = asked.batch
+        key = repr((sorted(sizes.items()), asked.training))
+        if key not in self.made:
+            self.made[key] = self.source.pipeline(training=asked.training, sizes=sizes)
+        return self.made[key]
+
+
+def is_built_in(model: str) -> bool:
+    """Whether a text names a model that generates no tokens, or counts of one, and can be no path."""
     from chipwise.workload import media
 
     if model.startswith(BY_COUNTS):
         return True
+    if is_path(model):
+        return False
     try:
         media.pipeline(model)
     except UnknownNameError:
         return False
     return True
+
+
+def is_pipeline(model: str) -> bool:
+    """Whether a name is that of a model that generates no tokens, or a text that of files which are one."""
+    return is_built_in(model) or source_of(model) is not None
+
+
+FAMILIES = {
+    "diffusion": "generator of images or video",
+    "shape": "generator of shapes",
+    "vision": "images read: classes, boxes, masks",
+    "text": "text read: embeddings, encoders",
+    "speech": "speech recognition",
+    "recommend": "recommender",
+}
+"""What a request of a built-in network is, by the task that its table names."""
+
+
+def networks(search: str | None = None) -> tuple[str, ...]:
+    """Built-in networks by their own names: all, or those whose names or family hold all words."""
+    from chipwise.catalog.names import holding
+    from chipwise.workload import media
+
+    if search is None:
+        return media.names()
+    known = {
+        name: " ".join((name, *media.entry(name).names, FAMILIES[media.entry(name).task]))
+        for name in media.names()
+    }
+    return tuple(name for name, words in known.items() if holding(search, (words,)))
+
+
+def network(name: str) -> NetworkRecord:
+    """A built-in network in figures, at its own sizes. Raises `UnknownNameError`."""
+    from chipwise.workload import media
+
+    entry, found = media.entry(name), media.pipeline(name)
+    return NetworkRecord(
+        name=entry.name,
+        names=entry.names,
+        family=FAMILIES[entry.task],
+        unit=found.unit,
+        params=found.parameters,
+        parts={stage.name: stage.parameters for stage in found.stages},
+        flops=found.flops,
+        settings=dict(found.settings),
+        origin=entry.source,
+    )
+
+
+def _opened(model: str) -> str | Files:
+    """A model by name as it is, one of the user's own with its files."""
+    source = None if is_built_in(model) else source_of(model)
+    return model if source is None else Files(source)
+
+
+def _made(
+    model: str | Files, terms: Terms, asked: Sampling, *, scores: bool = False, timed: bool = True
+) -> Pipeline:
+    """The model at these sizes. Raises `UsageError`, where it is to be `timed` for one of which only weights are
+    known."""
+    if isinstance(model, str):
+        return asked.pipeline(model, terms.precision, scores=scores)
+    found = model.pipeline(asked, terms.precision, scores=scores)
+    if timed and not any(stage.ops for stage in found.stages):
+        raise UsageError(
+            f"{found.name}: only its weights are known, not what it computes",
+            "chipwise fit says where they fit; FILE.py:function or FILE.onnx says what it computes",
+            field="model",
+        )
+    return found
 
 
 def _counted(model: str, asked: Sampling, precision: str) -> Pipeline:
@@ -178,9 +285,10 @@ class Place:
         )
         return cls(chip, runtime, device, hardware, numbers)
 
-    def pipeline(self, model: str, terms: Terms, asked: Sampling) -> Pipeline:
+    def pipeline(self, model: str | Files, terms: Terms, asked: Sampling, *, timed: bool = True) -> Pipeline:
         """The model as the software runs it here."""
-        return asked.pipeline(model, terms.precision, scores=not self.runtime.fuses_attention(asked.software))
+        scores = not self.runtime.fuses_attention(asked.software)
+        return _made(model, terms, asked, scores=scores, timed=timed)
 
 
 def tier(chip: Chip, runtime: MediaRuntime, numbers: Parameters) -> Nearness:
@@ -225,7 +333,7 @@ def estimate(model: str, chip: str, terms: Terms, asked: Sampling) -> MediaRepor
     """One chip, or a group of them that shares the work, and its request."""
     numbers = terms.parameters or shipped_parameters()
     place = Place.of(find_chip(chip, terms.changes), terms, numbers)
-    pipeline = place.pipeline(model, terms, asked)
+    pipeline = place.pipeline(_opened(model), terms, asked)
     plan_ = _priced(pipeline, place, terms, asked)
     if plan_.verdict == "no":
         short = (plan_.memory_bytes - plan_.capacity_bytes) / 1e9
@@ -239,11 +347,13 @@ def estimate(model: str, chip: str, terms: Terms, asked: Sampling) -> MediaRepor
 def fit(model: str, terms: Terms, asked: Sampling, chips: Sequence[str]) -> MediaReport:
     """The memory of a request on every chip: as it is, else with weights kept by the host in part."""
     numbers = terms.parameters or shipped_parameters()
-    plans, refused, pipeline = [], [], None
+    plans, refused, pipeline, opened = [], [], None, _opened(model)
+    if isinstance(opened, Files):
+        _made(opened, terms, asked, timed=False)  # what is wrong with a file is wrong on every chip
     for chip in _chips(chips, terms):
         try:
             place = Place.of(chip, terms, numbers)
-            pipeline = place.pipeline(model, terms, asked)
+            pipeline = place.pipeline(opened, terms, asked, timed=False)
             plans.append(_fitting(pipeline, place, terms, asked))
         except ChipwiseError as error:
             if len(chips) == 1:
@@ -269,11 +379,12 @@ def plan(model: str, terms: Terms, asked: Sampling, chips: Sequence[str], most: 
     best: list[MediaPlan] = []
     refused: list[RefusalRecord] = []
     fastest = np.inf
-    shown: Pipeline | None = None
+    opened = _opened(model)
+    shown = _made(opened, terms, asked) if isinstance(opened, Files) else None
     for chip in _chips(chips, terms):
         try:
             place = Place.of(chip, terms, numbers)
-            found = list(_candidates(model, place, terms, asked, most))
+            found = list(_candidates(opened, place, terms, asked, most))
         except ChipwiseError as error:
             if len(chips) == 1:
                 raise
@@ -289,7 +400,7 @@ def plan(model: str, terms: Terms, asked: Sampling, chips: Sequence[str], most: 
             why = "slower than asked" if fitting else "lacks memory"
             refused.append(RefusalRecord(chip.id, "SLO" if fitting else "MEMORY", why))
     if shown is None:
-        shown = asked.pipeline(model, terms.precision)
+        shown = _made(opened, terms, asked)
     if not best:
         reach = f"the fastest takes {fastest:,.3g} s" if np.isfinite(fastest) else "none has the memory"
         raise InfeasibleError(
@@ -299,10 +410,11 @@ def plan(model: str, terms: Terms, asked: Sampling, chips: Sequence[str], most: 
 
 
 def _candidates(
-    model: str, place: Place, terms: Terms, asked: Sampling, most: int
+    model: str | Files, place: Place, terms: Terms, asked: Sampling, most: int
 ) -> Iterator[tuple[Pipeline, MediaPlan]]:
     """Every way that is tried on a chip, with its pipeline."""
-    batches = (asked.batch,) if asked.batch else BATCHES
+    one_size = isinstance(model, Files) and not model.source.sized
+    batches = (asked.batch,) if asked.batch or one_size else BATCHES
     domain = float(np.nan_to_num(float(np.asarray(place.device.domain)), nan=1.0))
     for batch in batches:
         sized = replace(asked, batch=batch)
@@ -373,9 +485,8 @@ class Work:
             # the weights arrive in 16 bits and are all there before the first is narrowed
             loaded = max(tensors.weights, LOADED_BYTES * pipeline.parameters)
             tensors = replace(tensors, weights=loaded, activations=max(tensors.total - loaded, 0.0))
-        return cls(
-            pipeline, place.chip, place.runtime, device, asked, terms.precision or DEFAULT, stages, tensors
-        )
+        precision = terms.precision or computed_in(pipeline)
+        return cls(pipeline, place.chip, place.runtime, device, asked, precision, stages, tensors)
 
     @property
     def labels(self) -> dict[str, str]:
@@ -468,6 +579,15 @@ class Work:
     def _step(self) -> StageTimes:
         """The stage that is called most often; of equals the largest."""
         return max(self.stages, key=lambda s: (s.calls, sum(s.of(part) for part in s.parts)))
+
+
+def computed_in(pipeline: Pipeline) -> str:
+    """The number format of most of its operations; of weights alone the usual one."""
+    work: dict[str, float] = {}
+    for stage in pipeline.stages:
+        for n, op in stage.ops:
+            work[op.compute] = work.get(op.compute, 0.0) + stage.calls * n * float(op.flops)
+    return max(work, key=lambda name: work[name]) if any(work.values()) else DEFAULT
 
 
 def _alone(stage: StageTimes, pace: Pace) -> float:

@@ -14,7 +14,7 @@ from typing import Any, Literal, Union, cast, get_args, get_origin, get_type_hin
 import numpy as np
 
 from chipwise import __version__
-from chipwise.api.requests.doors import answer_type, read_request
+from chipwise.api.requests.doors import answer_type, read_request, refuse_code
 from chipwise.api.requests.verbs import FORMER, VERBS, Request, fields_of
 from chipwise.catalog.files import output_file, read_text
 from chipwise.catalog.snapshot import Snapshot, current, today, use
@@ -207,6 +207,7 @@ def _asked_again(asked: Any, named: str, *, files: bool) -> Saved:
         raise UsageError(f"{named}: its question is damaged", "export it again")
     verb = str(FORMER.get(asked["verb"], asked["verb"]))
     request = request_of(verb, asked["request"])
+    refuse_code(request)
     return answered(verb, request if files else read_request(verb, fields_of(request))).saved
 
 
@@ -234,9 +235,7 @@ def check_answer(saved: Saved) -> None:
     """
     if saved.verb not in VERBS:
         raise UnknownNameError("verb", saved.verb, VERBS)
-    kind, text = answer_type(saved.verb), json.dumps(saved.report)
-    kinds = get_args(kind) if get_origin(kind) in (Union, UnionType) else (kind,)
-    wrong = min((_wrong(one, text) for one in kinds), key=len)
+    wrong = _wrong(_answered_as(saved), json.dumps(saved.report))
     if wrong:
         where, value = wrong[0]
         raise UsageError(
@@ -258,6 +257,13 @@ def _wrong(kind: Any, text: str) -> list[tuple[str, Any]]:
             if found["type"] != "missing" and not (found["type"] == "float_type" and found["input"] is None)
         ]
     return []
+
+
+def _answered_as(saved: Saved) -> Any:
+    """The record that a saved answer is: of those that its verb gives, the one whose fields it has."""
+    kind = answer_type(saved.verb)
+    kinds = get_args(kind) or (kind,)
+    return max(kinds, key=lambda k: len({f.name for f in fields(k)} & saved.report.keys()))
 
 
 def _fits(value: Any, hint: Any) -> bool:

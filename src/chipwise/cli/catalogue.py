@@ -24,8 +24,11 @@ from chipwise.report.catalogue import (
     chip_view,
     chips_view,
     compare_view,
+    known_views,
     model_view,
     models_view,
+    network_view,
+    networks_view,
     offers_view,
     runtime_view,
     runtimes_view,
@@ -141,20 +144,22 @@ def show_runtime(runtime: str, *, output: Output = Output()) -> None:  # noqa: B
 
 @models.command(name="list")
 def list_models(*, output: Output = Output()) -> None:  # noqa: B008
-    """All bundled models with parameters, weights and cache."""
-    found = api.models()
-    render((models_view(found),), found, output.format, sys.stdout)
+    """All bundled models with parameters, weights and cache, and the built-in networks without tokens."""
+    from chipwise.api.media import network, networks
+
+    found, others = api.models(), tuple(map(network, networks()))
+    render((models_view(found), networks_view(others)), (*found, *others), output.format, sys.stdout)
 
 
 @models.command(name="search")
 def search_models(*words: str, limit: int = 40, output: Output = Output()) -> None:  # noqa: B008
-    """Models in whose name all words occur: family, size, format, as in qwen3 8b."""
+    """Models in whose name or kind all words occur: family, size, format, as in qwen3 8b or flux."""
     if not words:
         raise UsageError("no words to search for", "e.g. chipwise models search qwen3 8b")
     found = ModelsRequest(search=" ".join(words), limit=limit).run()
-    if not found.models:
+    if not found.found:
         named_config(" ".join(words))  # says what is near
-    render((models_view(found.models),), found.models, output.format, sys.stdout)
+    render(known_views(found), (*found.models, *found.networks), output.format, sys.stdout)
 
 
 @models.command(name="show")
@@ -164,8 +169,11 @@ def show_model(
     output: Output = Output(),  # noqa: B008
 ) -> None:
     """A model in figures, and what its configuration did not say."""
-    found = api.describe(model)
-    render((model_view(found),), found, output.format, sys.stdout)
+    found = ModelsRequest(model=model).run()
+    for network in found.networks:
+        render((network_view(network),), network, output.format, sys.stdout)
+    for record in found.models:
+        render((model_view(record),), record, output.format, sys.stdout)
 
 
 @offers.command(name="list")

@@ -9,14 +9,24 @@ from chipwise.evidence.claim import Rival
 from chipwise.evidence.item import Item
 from chipwise.evidence.match import TITLES, Match
 from chipwise.mcp.short import Short, model_text, refusals_of, rounded
-from chipwise.report.catalogue import CHIPS, MODELS, ChipRecord, ChipsReport, EvidenceReport, ModelsReport
+from chipwise.report.catalogue import (
+    CHIPS,
+    MODELS,
+    NETWORKS,
+    ChipRecord,
+    ChipsReport,
+    EvidenceReport,
+    ModelsReport,
+)
 from chipwise.report.desk import DESK, LocalRecord, LocalReport, local_verdict
 from chipwise.report.evidence import NOTICE, RESULTS, ClaimReport, MatchReport
 from chipwise.report.fit import FITS
 from chipwise.report.kernel import KERNELS, AmdahlReport, KernelRecord, KernelReport
 from chipwise.report.launch.spec import LaunchReport
+from chipwise.report.media import MEDIA, MediaPlan, MediaReport, media_words
+from chipwise.report.media import verdict as media_verdict
 from chipwise.report.plans import PLANS, ExplainReport, cheaper, verdict
-from chipwise.report.records import FitRecord, FitReport, ModelRecord, PlanRecord, PlanReport
+from chipwise.report.records import FitRecord, FitReport, ModelRecord, NetworkRecord, PlanRecord, PlanReport
 from chipwise.report.statements import StatementsReport
 from chipwise.report.tables import tables
 from chipwise.report.training import TRAINING, TrainPlanRecord, TrainReport, train_verdict
@@ -30,6 +40,7 @@ __all__ = [
     "LocalAnswer",
     "MatchAnswer",
     "MatchLine",
+    "MediaAnswer",
     "ModelsAnswer",
     "PlansAnswer",
     "RivalLine",
@@ -42,6 +53,7 @@ __all__ = [
     "launch_answer",
     "local_answer",
     "match_answer",
+    "media_answer",
     "models_answer",
     "plans_answer",
     "statements_answer",
@@ -104,6 +116,19 @@ MODEL = Short(
     MODELS,
     "A model in figures.",
 )
+MEDIUM = Short(
+    "MediaLine",
+    MediaPlan,
+    MEDIA,
+    "A network without tokens on chips: `latency_s` of a request for `batch` samples, `step_s` of its most frequent "
+    "part, `samples_per_s` of all chips, `memory_gb` of one device.",
+)
+NETWORK = Short(
+    "NetworkLine",
+    NetworkRecord,
+    NETWORKS,
+    "A built-in network that generates no tokens, and what one request of it computes.",
+)
 RESULT = Short(
     "ResultLine",
     Item,
@@ -119,6 +144,8 @@ if TYPE_CHECKING:
     KernelLine = Any
     ChipLine = Any
     ModelLine = Any
+    MediaLine = Any
+    NetworkLine = Any
     ResultLine = Any
 else:
     PlanLine = PLAN.line
@@ -128,6 +155,8 @@ else:
     KernelLine = KERNEL.line
     ChipLine = CHIP.line
     ModelLine = MODEL.line
+    MediaLine = MEDIUM.line
+    NetworkLine = NETWORK.line
     ResultLine = RESULT.line
 
 
@@ -144,6 +173,20 @@ class PlansAnswer:
     without_plan: dict[str, tuple[str, ...]]
     assumptions: tuple[str, ...]
     cpu_instead: AmdahlReport | None = field(default=None)
+
+
+@dataclass(frozen=True, slots=True)
+class MediaAnswer:
+    """A network that generates no tokens on chips, the best first; of one chip its seconds by part and bytes by use."""
+
+    verdict: str
+    model: str
+    plans: tuple[MediaLine, ...]
+    more_chips: tuple[str, ...]
+    stages: dict[str, float]
+    memory: dict[str, float]
+    without_plan: dict[str, tuple[str, ...]]
+    assumptions: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,6 +256,7 @@ class ModelsAnswer:
 
     models: tuple[ModelLine, ...]
     found: int
+    networks: tuple[NetworkLine, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,8 +319,25 @@ class ClaimAnswer:
     notice: str
 
 
-def plans_answer(report: PlanReport) -> PlansAnswer:
+def media_answer(report: MediaReport) -> MediaAnswer:
+    """The answer about a network that generates no tokens in short, whatever was asked of it."""
+    alone = report.plans[0] if len(report.plans) == 1 else None
+    return MediaAnswer(
+        media_verdict(report),
+        ", ".join(media_words(report)),
+        MEDIUM.many(report.plans[:FITTED]),
+        tuple(f"{p.chips}x {p.chip}: {p.verdict}" for p in report.plans[FITTED:]),
+        {name: rounded(seconds) for name, seconds in alone.stages.items()} if alone else {},
+        {name: rounded(size) for name, size in alone.memory.items()} if alone else {},
+        refusals_of(report.refused),
+        report.assumptions,
+    )
+
+
+def plans_answer(report: PlanReport | MediaReport) -> PlansAnswer | MediaAnswer:
     """The answer to plan, compare, estimate and explain in short."""
+    if isinstance(report, MediaReport):
+        return media_answer(report)
     chips = len(report.plans) + len(report.refused)
     return PlansAnswer(
         " ".join((*verdict(report), f"{len(report.plans)} of {chips} chips have a plan.")),
@@ -290,8 +351,10 @@ def plans_answer(report: PlanReport) -> PlansAnswer:
     )
 
 
-def fit_answer(report: FitReport) -> FitAnswer:
+def fit_answer(report: FitReport | MediaReport) -> FitAnswer | MediaAnswer:
     """The answer to fit in short."""
+    if isinstance(report, MediaReport):
+        return media_answer(report)
     fits = [f for f in report.fits if f.verdict != "no"]
     said = f"{len(fits)} of {len(report.fits)} chips hold it"
     if fits:
@@ -359,7 +422,7 @@ def chips_answer(report: ChipsReport) -> ChipsAnswer:
 
 def models_answer(report: ModelsReport) -> ModelsAnswer:
     """The answer to models in short."""
-    return ModelsAnswer(MODEL.many(report.models), report.found)
+    return ModelsAnswer(MODEL.many(report.models), report.found, NETWORK.many(report.networks))
 
 
 def evidence_answer(report: EvidenceReport) -> EvidenceAnswer:

@@ -45,6 +45,7 @@ from chipwise.errors import ChipwiseError, InfeasibleError, UnknownNameError, Us
 from chipwise.mcp.prompts import listed_prompts, prompted
 from chipwise.mcp.resources import RESOURCES, TEMPLATES, Kept, completed, read
 from chipwise.mcp.tools import TOOLS, listed, shortened
+from chipwise.report.records import FitReport
 from chipwise.report.table import to_json
 
 __all__ = ["create_server"]
@@ -246,10 +247,10 @@ def _mended(verb: str, given: Mapping[str, Any], files: bool) -> str:
 def _fits(asked: Mapping[str, Any], files: bool) -> Sequence[Any]:
     """What fit says of some chips, nothing where it has no answer."""
     try:
-        fits: Sequence[Any] = read_request("fit", asked, files=files).run().fits
+        report = read_request("fit", asked, files=files).run()
     except ChipwiseError:
         return ()
-    return fits
+    return report.fits if isinstance(report, FitReport) else ()
 
 
 async def _tell(ctx: ServerRequestContext[Any, Any], verb: str, stage: _Stage) -> None:

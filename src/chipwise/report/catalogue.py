@@ -14,13 +14,14 @@ from chipwise.catalog.runtime import Policies, Rule, Runtime
 from chipwise.catalog.system import System
 from chipwise.evidence.item import Item
 from chipwise.report.answer import Answer
-from chipwise.report.records import SCHEMA_VERSION, ModelRecord
+from chipwise.report.records import SCHEMA_VERSION, ModelRecord, NetworkRecord
 from chipwise.report.table import DASH, Column, Table
 from chipwise.units import format_bytes, format_count, format_number, parse_quantity
 
 __all__ = [
     "CHIPS",
     "MODELS",
+    "NETWORKS",
     "ChipRecord",
     "ChipsReport",
     "Citations",
@@ -34,10 +35,13 @@ __all__ = [
     "chip_view",
     "chips_view",
     "compare_view",
+    "known_views",
     "model_line",
     "model_view",
     "model_words",
     "models_view",
+    "network_view",
+    "networks_view",
     "offers_view",
     "runtime_view",
     "runtimes_view",
@@ -102,11 +106,13 @@ class ChipsReport(Answer):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class ModelsReport(Answer):
-    """The answer to `models`; `found` counts those that were left out by the limit too."""
+    """The answer to `models`: language models, and networks that generate no tokens; `found` counts those that were
+    left out by the limit too."""
 
     models: tuple[ModelRecord, ...]
     found: int
     schema_version: str = field(default=SCHEMA_VERSION)
+    networks: tuple[NetworkRecord, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -246,6 +252,17 @@ MODELS = (
 """What is said of a model."""
 
 
+NETWORKS = (
+    Column("network", "name", short="name"),
+    Column("kind", "family", short="family"),
+    Column("parameters", "params", format_count, right=True, short="params_million", scale=1e-6),
+    Column("GFLOP", "flops", lambda value: format_number(value / 1e9), right=True, short="gflop", scale=1e-9),
+    Column("of one", "unit", short="unit"),
+    Column("also called", lambda n: ", ".join(n.names) or None, spare=1, prose=True),
+)
+"""What is said of a network that generates no tokens."""
+
+
 def model_words(m: ModelRecord) -> tuple[str, ...]:
     """Name, parameters, weights and what is outside the main stack, cache."""
     active = "" if m.active_params > 0.8 * m.params else f" ({format_count(m.active_params)} active)"
@@ -269,6 +286,34 @@ def _cache_text(m: ModelRecord) -> str:
 def models_view(models: Sequence[ModelRecord]) -> Table:
     """One line per model."""
     return Table.of(models, MODELS)
+
+
+def known_views(report: ModelsReport) -> tuple[Table, ...]:
+    """One line per language model, and one per network without tokens."""
+    both = (models_view(report.models), networks_view(report.networks))
+    found = tuple(table for table, rows in zip(both, (report.models, report.networks), strict=True) if rows)
+    return found or both[:1]
+
+
+def networks_view(networks: Sequence[NetworkRecord]) -> Table:
+    """One line per network that generates no tokens."""
+    return Table.of(networks, NETWORKS)
+
+
+def network_view(n: NetworkRecord) -> Table:
+    """A network that generates no tokens, in full."""
+    sizes = ", ".join(f"{name} {value:g}" for name, value in n.settings.items())
+    rows = [
+        ("kind", n.family),
+        *((("also called", ", ".join(n.names)),) if n.names else ()),
+        ("parameters", f"{n.params:,}"),
+        *((part, f"{count:,}") for part, count in n.parts.items() if len(n.parts) > 1),
+        (f"of one {n.unit}", f"{format_number(n.flops / 1e9)} GFLOP"),
+        *((("at", sizes),) if sizes else ()),
+        ("from", n.origin),
+    ]
+    head = (f"{n.name}   {format_count(n.params)} parameters", "")
+    return Table(("figure", "value"), rows, head, records=(n,), prose=frozenset(("value",)))
 
 
 def model_view(m: ModelRecord) -> Table:

@@ -57,6 +57,9 @@ LEADING = {
     "usd_per_million_out.mid": "$/M out",
     "bound": "bottleneck",
     "verdict": "fits",
+    "latency_s.mid": "time",
+    "samples_per_s.mid": "samples/s",
+    "usd_per_1000.mid": "$/1,000",
     "step_s.mid": "step",
     "days.mid": "days",
     "usd.mid": "$",
@@ -362,7 +365,7 @@ def _text(figure: str, value: Any) -> str:
         return shorten(str(value), TEXT)
     if figure == "mfu":
         return f"{value:.1%}"
-    return format_seconds(value) if "_s." in figure and "tokens" not in figure else format_number(value, 4)
+    return format_seconds(value) if "_s." in figure and "per_s" not in figure else format_number(value, 4)
 
 
 def _moved(change: Change) -> str:

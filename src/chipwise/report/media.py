@@ -11,7 +11,7 @@ from chipwise.report.records import SCHEMA_VERSION, Figure, PriceRecord, Quantif
 from chipwise.report.table import Column, Table
 from chipwise.units import format_bytes, format_count, format_number, format_seconds
 
-__all__ = ["MEDIA", "MediaPlan", "MediaReport", "media_view", "verdict"]
+__all__ = ["MEDIA", "MediaPlan", "MediaReport", "media_view", "media_words", "verdict"]
 
 SHOWN = 12
 
@@ -72,27 +72,62 @@ class MediaReport(Answer):
     schema_version: str = field(default=SCHEMA_VERSION)
 
 
+def _timed(p: MediaPlan) -> bool:
+    """Whether operators are known, and not weights alone."""
+    return p.flops_per_s > 0.0
+
+
+def _latency(p: MediaPlan) -> Figure | None:
+    return p.latency_s if _timed(p) else None
+
+
+def _step(p: MediaPlan) -> float | None:
+    return p.step_s.mid if _timed(p) else None
+
+
+def _rate(p: MediaPlan) -> Figure | None:
+    return p.samples_per_s if _timed(p) else None
+
+
+def _usd(p: MediaPlan) -> Figure | None:
+    return p.usd_per_1000 if _timed(p) else None
+
+
+def _count(p: MediaPlan) -> int:
+    return p.chips * p.replicas
+
+
+def _spread(p: MediaPlan) -> str | None:
+    return p.spread or None
+
+
+def _bottleneck(p: MediaPlan) -> str | None:
+    return f"{p.bound} {p.shares[p.bound]:.0%}" if _timed(p) else None
+
+
 def _memory(p: MediaPlan) -> str:
     short = p.memory_bytes - p.capacity_bytes
     return format_bytes(p.memory_bytes) + (f", {format_bytes(short)} too much" if short > 0 else "")
 
 
 def _cost(p: MediaPlan) -> str | None:
-    return None if p.usd_per_1000 is None else f"${intervals.mid(p.usd_per_1000)}"
+    usd = _usd(p)
+    return None if usd is None else f"${intervals.mid(usd)}"
 
 
 MEDIA = (
     Column("chip", "chip", short="chip"),
-    Column("count", lambda p: p.chips * p.replicas, right=True, short="chips"),
-    Column("spread", lambda p: p.spread or None, spare=2, short="spread"),
+    Column("count", _count, right=True, short="chips"),
+    Column("spread", _spread, spare=2, short="spread"),
     Column("batch", "batch", right=True, short="batch"),
-    Column("time", "latency_s", intervals.seconds, right=True, short="latency_s"),
-    Column("step", lambda p: p.step_s.mid, format_seconds, right=True, spare=3, short="step_s"),
-    Column("samples/s", "samples_per_s", intervals.number, right=True, short="samples_per_s"),
+    Column("time", _latency, intervals.seconds, right=True, short="latency_s"),
+    Column("step", _step, format_seconds, right=True, spare=3, short="step_s"),
+    Column("samples/s", _rate, intervals.number, right=True, short="samples_per_s"),
     Column("memory", _memory, right=True),
     Column("", "memory_bytes", short="memory_gb", scale=1e-9),
-    Column("bottleneck", lambda p: f"{p.bound} {p.shares[p.bound]:.0%}", spare=1, short="bottleneck"),
+    Column("bottleneck", _bottleneck, spare=1, short="bottleneck"),
     Column("per 1,000", _cost, right=True),
+    Column("", _usd, short="usd_per_1000"),
     Column("runtime", "runtime", spare=4, short="runtime"),
     Column("", "verdict", short="verdict"),
     Column("basis", "latency_s.basis", short="basis", spare=5),
@@ -105,6 +140,10 @@ def verdict(report: MediaReport) -> str:
     if not report.plans:
         return f"{report.model}: nothing that was asked about runs it."
     p = report.plans[0]
+    if not _timed(p):
+        fits = sum(plan.verdict != "no" for plan in report.plans)
+        room = f"{format_bytes(p.memory_bytes)} of {format_bytes(p.capacity_bytes)}"
+        return f"{report.model} fits on {fits} of {len(report.plans)} chips: {p.chips}x {p.chip}, {room}; not timed."
     what = "one training step" if report.trained else f"{p.batch} {report.unit}{'s' if p.batch != 1 else ''}"
     many = f"{p.replicas} x " if p.replicas > 1 else ""
     cost = f", {_cost(p)} per 1,000" if p.usd_per_1000 else ""
@@ -115,15 +154,22 @@ def verdict(report: MediaReport) -> str:
     return f"{report.model} on {many}{p.chips}x {p.chip} ({p.runtime}): {each}{cost}; bottleneck: {p.bound}."
 
 
+def media_words(report: MediaReport) -> tuple[str, ...]:
+    """Name, parameters, work of a request, and the sizes that it was asked with."""
+    sizes = (
+        f"{name.removesuffix('_bytes').replace('_', ' ')} {format_bytes(value)}"
+        if name.endswith("_bytes")
+        else f"{name} {value:g}"
+        for name, value in report.settings.items()
+    )
+    work = f"{format_number(report.flops / 1e12)} TFLOP a request"
+    return report.model, f"{format_count(report.parameters)} parameters", work, *sizes
+
+
 def media_view(report: MediaReport, *, everything: bool = False) -> tuple[Table, ...]:
     """A line per plan under the verdict; of a single plan its parts and its memory."""
-    sizes = ", ".join(f"{name} {value:g}" for name, value in report.settings.items())
-    head = (
-        verdict(report),
-        f"{format_count(report.parameters)} parameters, {format_number(report.flops / 1e12)} TFLOP a request"
-        + (f"; {sizes}" if sizes else ""),
-        "",
-    )
+    count, work, *sizes = media_words(report)[1:]
+    head = (verdict(report), f"{count}, {work}" + (f"; {', '.join(sizes)}" if sizes else ""), "")
     foot = [f"{r.chip}: {r.detail}" for r in report.refused[:SHOWN]]
     if report.assumptions:
         foot.append(f"assumed: {'; '.join(report.assumptions)}")
@@ -132,6 +178,9 @@ def media_view(report: MediaReport, *, everything: bool = False) -> tuple[Table,
     if len(report.plans) != 1:
         return (first,)
     p = report.plans[0]
+    memory = _memory_table(p)
+    if not _timed(p):
+        return first, memory
     seconds = [
         {"part": name, "seconds": value, "share": value / p.latency_s.mid} for name, value in p.stages.items()
     ]
@@ -144,10 +193,13 @@ def media_view(report: MediaReport, *, everything: bool = False) -> tuple[Table,
         ),
         ("time by part of the model", ""),
     )
+    return first, parts, memory
+
+
+def _memory_table(p: MediaPlan) -> Table:
     kinds = [{"use": name, "bytes": value} for name, value in p.memory.items()]
-    memory = Table.of(
+    return Table.of(
         kinds,
         (Column("use", "use"), Column("bytes", "bytes", format_bytes, right=True)),
         (f"memory of one device, of {format_bytes(p.capacity_bytes)}", ""),
     )
-    return first, parts, memory

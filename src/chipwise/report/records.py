@@ -26,6 +26,7 @@ __all__ = [
     "MemoryRecord",
     "ModelRecord",
     "NearestRecord",
+    "NetworkRecord",
     "PartRecord",
     "PlacedRecord",
     "PlanRecord",
@@ -129,6 +130,22 @@ class ModelRecord:
     max_context: int
     origin: str
     assumptions: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class NetworkRecord:
+    """A built-in network that generates no tokens, at its own sizes: `names` are others that mean it, `family` is the
+    kind of its request, `parts` are parameters by part, `flops` those of one request for one `unit`."""
+
+    name: str
+    names: tuple[str, ...]
+    family: str
+    unit: str
+    params: int
+    parts: dict[str, int]
+    flops: float
+    settings: dict[str, float]
+    origin: str
 
 
 @dataclass(frozen=True, slots=True)

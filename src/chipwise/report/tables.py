@@ -38,7 +38,7 @@ SHOWN: Mapping[type, Callable[[Any], Table | tuple[Table, ...]]] = {
     operators.OperatorsReport: operators.operators_view,
     operators.LoadReport: operators.load_view,
     catalogue.ChipsReport: lambda report: Table.of(report.chips, catalogue.CHIPS),
-    catalogue.ModelsReport: lambda report: catalogue.models_view(report.models),
+    catalogue.ModelsReport: catalogue.known_views,
     catalogue.SystemsReport: lambda report: catalogue.systems_view(report.systems),
     catalogue.RuntimesReport: lambda report: catalogue.runtimes_view(report.runtimes),
     catalogue.OffersReport: lambda report: catalogue.offers_view(report.offers, today()),

@@ -10,10 +10,11 @@ from __future__ import annotations
 import ast
 import importlib.util
 import json
+import os
 import re
 import sys
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,10 +24,11 @@ from chipwise.catalog.headers import StoredTensor, header_config, refuse_pickle,
 from chipwise.catalog.snapshot import current, own_exists
 from chipwise.errors import MissingExtraError, UnknownNameError, UsageError, shorten
 from chipwise.units import format_bytes
+from chipwise.workload.media import from_parts
 from chipwise.workload.op import Op
 from chipwise.workload.pipeline import Pipeline, Stage
 
-__all__ = ["by_class", "pipeline_of", "trace"]
+__all__ = ["Source", "by_class", "is_code", "is_path", "pipeline_of", "source_of", "trace"]
 
 CODE = re.compile(r"^(?P<file>.+\.py)(?::(?P<name>[A-Za-z_]\w*))?$", re.DOTALL)
 INDEX = "model_index.json"
@@ -55,18 +57,65 @@ def trace(module: Callable[..., Any], *example: Any, training: bool = False, **k
     return _torch().trace_module(module, example, keywords, training=training)  # type: ignore[no-any-return]
 
 
-def pipeline_of(text: str, *, training: bool = False) -> Pipeline | None:
-    """The pipeline that a text names; None where it names no file of these kinds, so that it is a model's name, a
-    configuration or dimensions.
+@dataclass(frozen=True)
+class Source:
+    """A file or folder that is a network. `sized`: its configurations say no sizes, so that a question may."""
 
-    Raises `UsageError` for a file that cannot be read, with what to do; `MissingExtraError` where torch
-    or onnx is needed.
+    text: str
+    sized: bool
+    load: Callable[[bool, Mapping[str, Any]], Pipeline]
+
+    def pipeline(self, *, training: bool = False, sizes: Mapping[str, Any] | None = None) -> Pipeline:
+        """The network as operators; `sizes` (batch, precision, resolution, steps, ...) of one that is `sized`.
+
+        Raises `UsageError` for a file that cannot be read, with what to do, and for sizes of what has its own;
+        `MissingExtraError` where torch or onnx is needed.
+        """
+        given = {name: value for name, value in (sizes or {}).items() if value is not None}
+        if given and not self.sized:
+            name = next(iter(given))
+            raise UsageError(
+                f"{shorten(self.text)}: {name} says nothing about it, its sizes and formats are its own",
+                "leave it out, or change it where the network is built",
+                field=name,
+            )
+        key = _key(self.text, training) + (json.dumps(given, sort_keys=True) if self.sized else "")
+        held = current().content(key, lambda: json.dumps(_plain(self.load(training, given))).encode())
+        return _read(held)
+
+
+def _key(text: str, training: bool) -> str:
+    """The name under which a saved answer holds a pipeline; what follows it are its sizes."""
+    return f"{text}#pipeline{'-training' if training else ''}"
+
+
+def source_of(text: str) -> Source | None:
+    """What a text names; None where it names no file of these kinds, so that it is a model's name, a configuration or
+    dimensions. In a saved answer it is what was saved: code does not run again.
+
+    Raises `UsageError` for a file that is not one of them after all.
     """
-    key = f"{text}#pipeline{'-training' if training else ''}"
-    load = None if key in current().given else _loader(text, training=training)
-    if load is None and key not in current().given:
-        return None
-    return _read(current().content(key, lambda: json.dumps(_plain(load())).encode()))  # type: ignore[misc]
+    saved = [name for name in current().given if name.startswith(_key(text, False))]
+    if saved:
+        return Source(text, saved[0].endswith("}"), _unsaved(text))
+    found = _found(text)
+    return replace(found, load=_unsaved(text)) if found is not None and current().given else found
+
+
+def pipeline_of(text: str, *, training: bool = False) -> Pipeline | None:
+    """The pipeline that a text names at its own sizes, None where it names none; see `source_of` and `Source`."""
+    found = source_of(text)
+    return None if found is None else found.pipeline(training=training)
+
+
+def is_code(text: str) -> bool:
+    """Whether a text names a function of a Python file, which reading it would run."""
+    return "\n" not in text and CODE.match(text) is not None
+
+
+def is_path(text: str) -> bool:
+    """Whether a text can only be a path, and no name."""
+    return text.startswith((".", "~", os.sep))
 
 
 def _plain(pipeline: Pipeline) -> dict[str, Any]:
@@ -80,41 +129,82 @@ def _plain(pipeline: Pipeline) -> dict[str, Any]:
     return data
 
 
-def _loader(text: str, *, training: bool) -> Callable[[], Pipeline] | None:
-    """What reads a text, None for a text of another kind."""
+def _unsaved(text: str) -> Callable[[bool, Mapping[str, Any]], Pipeline]:
+    """What stands for reading a file where the facts are those of a saved answer."""
+
+    def load(training: bool, sizes: Mapping[str, Any]) -> Pipeline:
+        raise UsageError(
+            f"{shorten(text)}: the saved answer does not hold it, and files are not read for it",
+            "ask again, and save the new answer",
+        )
+
+    return load
+
+
+def _found(text: str) -> Source | None:
     if text.lstrip().startswith(INLINE):
         ours = len(text) <= MAX_BYTES and '"_class_name"' in text
         config = parse_config(text, "", "the configuration given").data if ours else {}
-        return (lambda: _of_configs({"model": config}, "model")) if _is_part(config) else None
+        return _configured(text, lambda: {"model": config}, "model") if _is_part(config) else None
     if "\n" in text or "\0" in text:
         return None
     refuse_pickle(text)
     code = CODE.match(text)
     if code is not None:
-        return lambda: _of_code(Path(code["file"]).expanduser(), code["name"], training=training)
+        file = Path(code["file"]).expanduser()
+        return Source(text, False, lambda training, _: _of_code(file, code["name"], training=training))
     if text.endswith(".onnx"):
-        return lambda: _of_onnx(text)
+        return _still(text, lambda: _of_onnx(text))
     path = _path(text)
     if path is None:
         return None
     if text.endswith(".safetensors") and own_exists(path):
-        return (
-            None
-            if own_exists(path.with_name("config.json")) or _is_decoder(path)
-            else (lambda: _of_weights([path]))
-        )
+        if own_exists(path.with_name("config.json")) or _is_decoder(path):
+            return None
+        return _still(text, lambda: _of_weights([path]))
     if text.endswith(".safetensors.index.json"):
-        return lambda: _of_weights(_indexed(path))
+        return _still(text, lambda: _of_weights(_indexed(path)))
     if path.name == INDEX or _is_file(path / INDEX):
-        return lambda: _of_folder(path.parent if path.name == INDEX else path)
+        folder = path.parent if path.name == INDEX else path
+        return _configured(text, lambda: _components(folder), folder.resolve().name, folder, folders=True)
     config_file = path if path.name == "config.json" else path / "config.json"
     if _is_file(config_file):
         config = parse_config(read_text(config_file, MAX_BYTES, "a configuration"), "", str(config_file)).data
         name = config_file.resolve().parent.name
-        return (lambda: _of_configs({name: config}, name, config_file.parent)) if _is_part(config) else None
+        if not _is_part(config):
+            return None
+        return _configured(text, lambda: {name: config}, name, config_file.parent)
     if _is_folder(path) and (found := _weights_in(path)):
-        return lambda: _of_weights(found)
+        return _still(text, lambda: _of_weights(found))
     return None
+
+
+def _still(text: str, load: Callable[[], Pipeline]) -> Source:
+    """A file that says what a call computes or holds, and nothing of training."""
+
+    def loaded(training: bool, sizes: Mapping[str, Any]) -> Pipeline:
+        if training:
+            what = f"{shorten(text)}: the file says nothing of a training step"
+            raise UsageError(what, "trace the module itself: FILE.py:function", field="training")
+        return load()
+
+    return Source(text, False, loaded)
+
+
+def _configured(
+    text: str,
+    configs: Callable[[], Mapping[str, Mapping[str, Any]]],
+    name: str,
+    folder: Path | None = None,
+    *,
+    folders: bool = False,
+) -> Source:
+    """Parts that are written out by their configurations, at the sizes of a question."""
+
+    def load(training: bool, sizes: Mapping[str, Any]) -> Pipeline:
+        return _of_configs(configs(), shorten(name, 120), folder, sizes, folders=folders, training=training)
+
+    return Source(text, True, load)
 
 
 def _is_part(config: Mapping[str, Any]) -> bool:
@@ -218,8 +308,8 @@ def _of_onnx(text: str) -> Pipeline:
 # -- folders and files of weights
 
 
-def _of_folder(folder: Path) -> Pipeline:
-    """A diffusers folder: its parts by their configurations, or where those are not read by their weights."""
+def _components(folder: Path) -> Mapping[str, Mapping[str, Any]]:
+    """The configurations of a diffusers folder by its parts."""
     file = folder / INDEX
     index = parse_config(read_text(file, MAX_BYTES, "an index of parts"), folder.name, str(file)).data
     configs: dict[str, Mapping[str, Any]] = {}
@@ -230,43 +320,39 @@ def _of_folder(folder: Path) -> Pipeline:
             configs[part] = parse_config(read_text(own, MAX_BYTES, "a configuration"), part, str(own)).data
     if not configs:
         raise UsageError(f"{file}: none of its parts has a config.json", "is the download complete?")
-    title = str(index.get("_name_or_path") or folder.resolve().name)
-    return _of_configs(configs, shorten(title, 120), folder, folders=True)
+    return configs
 
 
 def _of_configs(
-    configs: Mapping[str, Mapping[str, Any]], name: str, folder: Path | None = None, *, folders: bool = False
+    configs: Mapping[str, Mapping[str, Any]],
+    name: str,
+    folder: Path | None,
+    sizes: Mapping[str, Any],
+    *,
+    folders: bool,
+    training: bool,
 ) -> Pipeline:
     """Parts by their configurations, else by the weights that lie beside them."""
-    from_parts = _builder()
-    told: UsageError | UnknownNameError | None = None
-    if from_parts is not None:
-        try:
-            return from_parts(configs)
-        except (UsageError, UnknownNameError) as error:
-            told = error
+    classes = ", ".join(str(c.get("_class_name") or c.get("architectures") or "?") for c in configs.values())
+    told: UsageError | UnknownNameError = UsageError(
+        f"{name}: a module of class {shorten(classes, 120)} alone is not read from its configuration",
+        "give the folder with model_index.json, or put its safetensors files into its folder to size it",
+    )
+    try:
+        if folders:
+            return from_parts(configs, name=name, trained=training, **sizes)
+    except (UsageError, UnknownNameError) as error:
+        if isinstance(error, UsageError) and error.field:  # a size of the question, not a part
+            raise
+        told = error
     parts: dict[str, list[Path]] = {}
     for part in configs if folder is not None else ():
         assert folder is not None
         if found := _weights_in(folder / part if folders else folder):
             parts[part] = found
     if not parts:
-        classes = ", ".join(
-            str(c.get("_class_name") or c.get("architectures") or "?") for c in configs.values()
-        )
-        raise told or UsageError(
-            f"{name}: modules of class {shorten(classes, 120)} are not read from their configuration",
-            "put its safetensors files into its folder to size it, or trace it: FILE.py:function",
-        )
+        raise told
     return _weights_only(name, {part: _all_tensors(files) for part, files in parts.items()})
-
-
-def _builder() -> Callable[[Mapping[str, Mapping[str, Any]]], Pipeline] | None:
-    """What turns configurations of parts into a pipeline of operators."""
-    if importlib.util.find_spec("chipwise.workload.media") is None:
-        return None
-    module = importlib.import_module("chipwise.workload.media")
-    return getattr(module, "from_parts", None)
 
 
 def _indexed(file: Path) -> list[Path]:

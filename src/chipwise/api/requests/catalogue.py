@@ -65,7 +65,8 @@ class ChipsRequest(Asked):
 
 @dataclass(frozen=True, kw_only=True)
 class ModelsRequest(Asked):
-    """Models that are known by name: all, those that a search finds, or one in figures with what was assumed."""
+    """Models that are known by name, networks without tokens after language models: all, those that a search finds, or
+    one in figures with what was assumed."""
 
     model: str | None = ask(
         "this one alone: a bundled name, a config.json or its folder", file=True, reading=CONFIG
@@ -75,13 +76,23 @@ class ModelsRequest(Asked):
 
     def run(self) -> ModelsReport:
         """The models. Raises `UnknownNameError` for one that does not exist."""
+        from chipwise.api.media import is_built_in, network, networks
+
         if self.model is not None:
+            if self.model not in known_names() and is_built_in(self.model):
+                return ModelsReport((), 1, networks=(network(self.model),))
             return ModelsReport((describe(self.model),), 1)
         if self.search is None:
             found = [name for name, config in bundled_configs().items() if not config.alias]
         else:
             found = holding(self.search, leading_names()) or holding(self.search, known_names())
-        return ModelsReport(tuple(map(describe, found[: _most(self.limit)])), len(found))
+        others = networks(self.search)
+        most = _most(self.limit)
+        return ModelsReport(
+            tuple(map(describe, found[:most])),
+            len(found) + len(others),
+            networks=tuple(map(network, others[: max(most - len(found), 0)])),
+        )
 
 
 @dataclass(frozen=True, kw_only=True)

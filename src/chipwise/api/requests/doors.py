@@ -29,6 +29,7 @@ __all__ = [
     "answer_type",
     "problem_of",
     "read_request",
+    "refuse_code",
     "request_adapter",
     "request_schema",
     "warm_names",
@@ -157,13 +158,28 @@ def written_schema(kind: Any, template: str) -> dict[str, Any]:
 
 def read_request(verb: str, given: Mapping[str, Any], *, files: bool = False) -> Request:
     """The question of a verb, by the names of its fields. Without `files` only names that chipwise knows are
-    taken where the command line would open a file.
+    taken where the command line would open a file; code is run in neither case.
 
     Raises `UnknownNameError` for a verb, field, model or chip that does not exist, `UsageError` for a value
     that cannot be used.
     """
     request = question(verb, given)
-    return request if files else _known(request)
+    if not files:
+        return _known(request)
+    refuse_code(request)
+    return request
+
+
+def refuse_code(request: Request) -> None:
+    """Raises `UsageError` for a question about `FILE.py:function`, which would run it: for questions that somebody
+    else wrote."""
+    from chipwise.tracing.sources import is_code
+
+    model = getattr(request, "model", None)
+    if isinstance(model, str) and is_code(model):
+        raise UsageError(
+            f"{shorten(model)}: code is not run here", "the command line and Python trace it", field="model"
+        )
 
 
 def warm_names() -> None:
@@ -196,15 +212,23 @@ def _known(request: Request) -> Request:
 def _model(name: str) -> str:
     if name.startswith((BY_DIMENSIONS, INLINE)) or BY_SIZE.match(name.strip()):  # names no file
         return name
+    from chipwise.api.media import is_built_in
+    from chipwise.tracing.sources import source_of
+    from chipwise.workload import media
+
+    hint = "the verb models lists and searches them; files are not read here"
+    if is_built_in(name):
+        return name
     try:
         found = named_config(name)
-        return name if found.weights else found.name
     except UnknownNameError as error:
         if error.nearest:
             raise
-        raise UnknownNameError(
-            "model", name, (), "the verb models lists and searches them; files are not read here"
-        ) from None
+        raise UnknownNameError("model", name, media.names(), hint) from None
+    known = name if found.weights else found.name
+    if source_of(known) is not None:  # a file that lies where the server was started
+        raise UnknownNameError("model", name, (), hint)
+    return known
 
 
 def _chip(name: str) -> str:

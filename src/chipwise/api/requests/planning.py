@@ -97,7 +97,7 @@ def _adapters(text: str, option: str) -> tuple[int, Adapter]:
 
 MODEL = (
     "a bundled name, a config.json or its folder, the configuration itself as JSON, or dimensions as in "
-    "transformer:layers=40,hidden=5120,..."
+    "transformer:layers=40,hidden=5120,...; on your own machine FILE.py:function, FILE.onnx or a diffusers folder too"
 )
 AUTO = "auto"
 """What stands for the chips of the machine on which chipwise is started."""

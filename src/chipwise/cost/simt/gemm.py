@@ -122,7 +122,8 @@ def gemm(
     if passing_bytes is None:
         passing_bytes = batch * m * (k * operands.activation + n * operands.output)
     full, empty = (share * p.cache_share for share in FOUND)
-    cycle = operands.weight_copies * weight_bytes + passing_bytes
+    # of two activations none is a weight: endless copies of no bytes are no number
+    cycle = operands.weight_copies * np.maximum(weight_bytes, 1.0) + passing_bytes
     weights_missed = missed(cycle, rates.cache_bytes, full, empty)
     passing_missed = np.maximum(
         missed(passing_bytes, rates.cache_bytes, full, empty), 1.0 - operands.activations_cached

@@ -108,7 +108,7 @@ async def _result(view: View, request: Request, asked: dict[str, str]) -> dict[s
         return {"problem": problem_of(error), "status": 422}
     except RefusedError as refused:
         return {"problem": refused.problem, "status": refused.status}
-    shown = await run_in_threadpool(view.show, question, record)
+    shown = await run_in_threadpool(view.filled, question, record)
     return {"request": question, "record": record, "query": query_of(named(question)), **shown}
 
 

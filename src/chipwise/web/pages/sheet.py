@@ -16,6 +16,7 @@ from chipwise.catalog.tools import load_tools
 from chipwise.errors import ChipwiseError, UsageError
 from chipwise.report.launch.spec import LaunchFile
 from chipwise.report.launch.targets import launch_files
+from chipwise.report.records import PlanReport
 from chipwise.report.saved import PAGE, Saved, saved_text
 from chipwise.web.pages.render import STATIC, environment
 from chipwise.web.views import VIEWS, View
@@ -70,7 +71,7 @@ class _Section:
 def sheet_page(verb: str, question: Any, found: Answered) -> str:
     """The file of an answer. Raises `UsageError` for a verb that has no page."""
     sections = [_section(_viewed(verb), question, found.report)]
-    if verb == "plan" and found.report.plans:
+    if verb == "plan" and isinstance(found.report, PlanReport) and found.report.plans:
         first = question.explained(found.report.plans[0])
         sections.append(_section("explain", first, first.run()))
         for part in ("operators", "load"):
@@ -105,7 +106,7 @@ def _viewed(verb: str) -> str:
 
 def _section(verb: str, question: Any, record: Any) -> _Section:
     view = VIEWS[verb]
-    shown = view.show(question, record)
+    shown = view.filled(question, record)
     return _Section(
         view, {"request": question, "record": record, "query": query_of(named(question)), **shown}
     )

@@ -10,6 +10,7 @@ from chipwise.report.charts.breakdown import elasticities, operator_bars
 from chipwise.report.charts.load import CURVES, load_curve
 from chipwise.report.charts.memory import memory_bars
 from chipwise.report.charts.roofline import roofline
+from chipwise.report.media import MediaReport, media_view
 from chipwise.report.operators import LoadReport, OperatorsReport, load_view, operators_view
 from chipwise.report.plans import breakdown_view, cheaper, first_plan, plan_view, ranking
 from chipwise.report.records import PlanReport
@@ -98,7 +99,9 @@ def _has(verb: str) -> bool:
     return verb in VERBS
 
 
-def _tables(report: PlanReport) -> tuple[Table, ...]:
+def _tables(report: PlanReport | MediaReport) -> tuple[Table, ...]:
+    if isinstance(report, MediaReport):
+        return media_view(report, everything=True)
     return (plan_view(report, ""), *breakdown_view(report.plans[0]))
 
 

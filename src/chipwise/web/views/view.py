@@ -9,12 +9,14 @@ from typing import Any
 
 from chipwise.api.requests.verbs import VERBS
 from chipwise.report.charts.spec import Spec
+from chipwise.report.media import MediaReport
 from chipwise.report.table import Table
 from chipwise.report.tables import tables
 from chipwise.web.views.query import query_of
 
 __all__ = ["MODEL", "Chart", "View", "link"]
 
+NETWORK = "charts.html"
 EVERYTHING = partial(tables, everything=True)
 MODEL = "meta-llama/Llama-3.1-70B"
 
@@ -47,6 +49,13 @@ class View:
     show: Callable[[Any, Any], dict[str, Any]]
     template: str
     tables: Callable[[Any], Sequence[Table]] = EVERYTHING
+
+    def filled(self, question: Any, record: Any) -> dict[str, Any]:
+        """What the template takes of an answer; one about a network without tokens is its tables."""
+        if isinstance(record, MediaReport):
+            shown = tables(record, everything=True)
+            return {"charts": [], "tables": shown, "template": NETWORK}
+        return {"template": self.template, **self.show(question, record)}
 
     @property
     def request(self) -> type:

@@ -7,7 +7,7 @@ dimensions of published models with their sources. `facts` reads them, `parts` r
 folder, and `assemble` puts the parts of a request together.
 """
 
-from chipwise.workload.media.assemble import from_macs, names, pipeline
+from chipwise.workload.media.assemble import entry, from_macs, names, pipeline
 from chipwise.workload.media.parts import from_parts
 
-__all__ = ["from_macs", "from_parts", "names", "pipeline"]
+__all__ = ["entry", "from_macs", "from_parts", "names", "pipeline"]

@@ -30,6 +30,7 @@ __all__ = [
     "Text",
     "Vision",
     "check_settings",
+    "entry",
     "from_macs",
     "names",
     "pipeline",
@@ -541,6 +542,11 @@ def _plain(text: str) -> str:
 def names() -> tuple[str, ...]:
     """The models that are built in, by their own names."""
     return tuple(facts.entries())
+
+
+def entry(name: str) -> facts.Entry:
+    """What the table says of a model, by any of its names. Raises `UnknownNameError`."""
+    return _find(name)[0]
 
 
 def _find(name: str) -> tuple[facts.Entry, str]:
