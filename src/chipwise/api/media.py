@@ -429,11 +429,8 @@ class Work:
         price = price_record(
             terms.pricing.basis(self.chip.id, terms.today or day()), packages * replicas, group
         )
-        held = replace(
-            self.tensors,
-            activations=sizes["activation"] * self.tensors.activations,
-            runtime=sizes["runtime_bytes"],
-        )
+        alive = sizes["activation"] * self.tensors.activations
+        held = Account(self.tensors.weights, alive, sizes["cache"] * alive, sizes["runtime_bytes"])
         capacity = float(self.device.memory_bytes) - float(self.device.reserved_bytes)
         loose = held.total <= COMFORTABLE * capacity
         peak = float(self.device.matrix[DEFAULT]) * devices
@@ -455,7 +452,7 @@ class Work:
             stages={s.name: _alone(s, pace) for s in self.stages} | {"request": float(pace.request_s)},
             memory_bytes=held.total,
             memory_range=figure(_judged(MEMORY, held.total, near)),
-            memory={"weights": held.weights, "activations": held.activations, "runtime": held.runtime},
+            memory={name: getattr(held, name) for name in ("weights", "activations", "cache", "runtime")},
             capacity_bytes=capacity,
             verdict="comfortable" if loose else "tight" if held.total <= capacity else "no",
             flops_per_s=self.pipeline.flops / total_s,

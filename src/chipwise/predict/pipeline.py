@@ -31,13 +31,14 @@ from chipwise.workload.op import Op, decodes, pointwise
 from chipwise.workload.pipeline import Pipeline, Stage
 
 __all__ = [
-    "MEDIA_PARTS", "ONE", "Account", "Hardware", "MediaPart", "Offload", "Pace", "Spread", "StageTimes", "account",
-    "seconds", "stage_times",
+    "MEDIA_PARTS", "ONE", "Account", "Hardware", "MediaPart", "Offload", "Pace", "Shown", "Spread", "StageTimes",
+    "account", "seconds", "stage_times",
 ]  # fmt: skip
 
 MediaPart = Literal["gemm", "conv", "attention", "pointwise", "epilogue", "other", "exchange", "offload"]
 MEDIA_PARTS: tuple[MediaPart, ...] = get_args(MediaPart)
 Offload = Literal["none", "model", "sequential"]
+Shown = Literal["allocated", "reserved", "device"]
 
 LEAST_S = 1e-30  # for ratios
 POWER_SOFTNESS = 4.0  # of speed against power, as for products
@@ -67,7 +68,7 @@ class Spread:
     | ring | a sequence, whose keys and values go round |
     | tp | tensors, as language models are cut |
     | pipefusion | layers, patches of the image following each other |
-    | fsdp | 1: weights are kept in parts on all devices and gathered layer by layer |
+    | fsdp | 1: weights of all stages are kept in parts on all devices and gathered layer by layer |
     | tables | 1: tables that are looked up are dealt out; rows go to the devices of their samples |
     """
 
@@ -408,17 +409,27 @@ def _exchanged(
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """Bytes of one device at the peak: weights (of training with gradients and optimizer), activations, and what the
-    runtime keeps."""
+    """Bytes of one device at the peak: weights (of training with gradients and optimizer), activations, what the
+    allocator and the libraries keep beside those (`cache`), and what the driver and the `runtime` take.
+
+    Tools show different sums: torch's counter of allocated bytes the first two, that of reserved bytes the first three,
+    the driver all.
+    """
 
     weights: float
     activations: float
+    cache: float = 0.0
     runtime: float = 0.0
 
     @property
     def total(self) -> float:
         """All of it."""
-        return self.weights + self.activations + self.runtime
+        return self.weights + self.activations + self.cache + self.runtime
+
+    def shown(self, kind: Shown) -> float:
+        """What a tool of that kind shows."""
+        reserved = self.weights + self.activations + self.cache * (kind != "allocated")
+        return reserved + self.runtime * (kind == "device")
 
 
 def account(
@@ -434,7 +445,7 @@ def account(
     held, alive = [], []
     for stage in pipeline.stages:
         main = stage.calls >= repeated
-        shards = (spread.devices if spread.fsdp else spread.tp * spread.pipefusion) if main else 1
+        shards = spread.devices if spread.fsdp else spread.tp * spread.pipefusion if main else 1
         if spread.tables and any(op.kind == "lookup" for _, op in stage.ops):
             shards = spread.devices
         held.append(0.0 if stage.name in aside else stage.weight_bytes / shards)
