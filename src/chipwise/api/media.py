@@ -173,9 +173,9 @@ class Place:
             raise UsageError(f"{chip.id}: its memory bandwidth or its peak is not published")
         costs = numbers.cost(chip.family, KERNELS, [chip]).take(np.zeros((), dtype=np.intp))
         host = chip.host.bytes_per_s if chip.host and chip.host.bytes_per_s else np.nan
-        hardware = Hardware(
-            device, costs, numbers.overheads(chip.family, KERNELS), host, runtime.tf32_conv, runtime.converts
-        )
+        overheads = numbers.overheads(chip.family, KERNELS)
+        does = runtime.tf32_conv, runtime.converts, runtime.widens
+        hardware = Hardware(device, costs, overheads, host, *does)
         return cls(chip, runtime, device, hardware, numbers)
 
     def pipeline(self, model: str, terms: Terms, asked: Sampling) -> Pipeline:

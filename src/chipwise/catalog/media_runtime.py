@@ -26,7 +26,7 @@ class MediaRuntime:
     `pace`: a host starts kernels one by one, or fewer that were compiled, or a call is one graph. `folds`: element-wise
     work is written into the product before it. `fused_since`: the month since when attention does not write its scores
     to memory ("" never, "0" always). `tf32_conv`: fp32 convolutions run in TF32 unasked. `narrows_loaded`:
-    precisions that it makes of weights on the device. `releases`: months of versions.
+    precisions that it makes of weights on the device. `widens`: activations are fp32 around products of 16 bits. `releases`: months of versions.
     """
 
     id: str
@@ -39,6 +39,7 @@ class MediaRuntime:
     families: frozenset[Family]
     also: tuple[str, ...]
     narrows_loaded: tuple[str, ...]
+    widens: bool
     releases: Mapping[str, str]
     source: str
     date: str
@@ -86,6 +87,7 @@ def load_media_runtimes() -> Mapping[str, MediaRuntime]:
             frozenset(t["families"]),
             tuple(t.get("also", ())),
             tuple(t.get("narrows_loaded", ())),
+            t.get("widens", False),
             releases.get(t.get("version_of", ""), {}),
             t["source"],
             t["date"],

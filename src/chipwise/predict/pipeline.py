@@ -53,6 +53,9 @@ WIDE_BITS = 16.0
 # 16-bit reads and writes of an element that is converted operator by operator. Weights of a byte to 16 bits: a cast, a
 # product with the scale. Activations to 8 bits: largest value, division, clamp, cast (torchao without a compiler).
 WIDENING, NARROWING = 3.5, 8.0
+# 16-bit reads and writes of software that keeps activations in fp32: one in is narrowed, one out is widened, a bias is
+# added by a kernel of its own; products with few rows read and write fp32 as they are (ggml mul_mat_vec).
+NARROWED, WIDENED, BIAS, FEW_ROWS = 3.0, 3.0, 4.0, 8.0
 COPY_SHARE = 0.4  # of the host's link that copies of pageable memory reach: chosen
 
 
@@ -105,7 +108,8 @@ ONE = Spread()
 class Hardware:
     """A device with the numbers of its kernels and exchanges; `host_bytes_per_s` is its link to the host. `tf32_conv`:
     its software multiplies fp32 convolutions in TF32 where the chip has such units. `converts`: it
-    converts operands of narrow products operator by operator."""
+    converts operands of narrow products operator by operator. `widens`: it keeps activations in fp32 around products of
+    16 bits."""
 
     device: Device
     costs: CostParameters
@@ -113,6 +117,7 @@ class Hardware:
     host_bytes_per_s: float = np.nan
     tf32_conv: bool = False
     converts: bool = False
+    widens: bool = False
 
     def exchange_s(self, kind: Kind, num_bytes: Real, ranks: int) -> Real:
         """Seconds of one exchange."""
@@ -239,6 +244,8 @@ def _converted(n: float, op: Op, hardware: Hardware) -> list[Counted]:
     """
     if op.kind == "conv" and op.compute == "fp32" and hardware.tf32_conv:
         return [(n, replace(op, compute="tf32"))]
+    if hardware.widens and op.compute != "fp32":
+        return _widened(n, op)
     if (
         op.kind != "gemm"
         or not hardware.converts
@@ -251,6 +258,18 @@ def _converted(n: float, op: Op, hardware: Hardware) -> list[Counted]:
     elements = d["batch"] * d["k"] * (d["m"] if narrow else d["n"])
     work = pointwise(elements, NARROWING if narrow else WIDENING, name="convert")
     return [(n, replace(work, launches=4.0)), (n, op)]
+
+
+def _widened(n: float, op: Op) -> list[Counted]:
+    """An operator between tensors in fp32."""
+    if op.kind == "pointwise":
+        return [(n, replace(op, activation_bytes=2.0 * op.activation_bytes))]
+    if op.kind != "gemm" or op.dims["m"] <= FEW_ROWS:
+        return [(n, op)]
+    d = op.dims
+    out = WIDENED + BIAS * (float(op.weight_bytes) > 0.0)
+    moved = d["batch"] * d["m"] * (NARROWED * d["k"] + out * d["n"])
+    return [(n, op), (n, replace(pointwise(moved, 1.0, name="convert"), launches=3.0))]
 
 
 def _part(op: Op) -> MediaPart:
