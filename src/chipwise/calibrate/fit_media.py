@@ -61,7 +61,6 @@ TIMES = Group(
             (
                 _GENERATION,
                 _DTYPE,
-                _level("phase", spread=0.3),
                 _level("layout", spread=0.2, channels_last=0.8),
             ),
         ),
@@ -115,7 +114,8 @@ TIMES = Group(
             1e-3,
         ),
         "call_s": Quantity(1e-4, 1.0, "s per call of a part", (_RUNTIME,), 1e-7, 1.0),
-        "request_s": Quantity(3e-4, 1.0, "s per request", (_RUNTIME, _level("unit", spread=1.0)), 1e-7, 10.0),
+        # a call of a module and the wait for it
+        "request_s": Quantity(1e-4, 1.0, "s per request", (_RUNTIME, _level("unit", spread=1.0)), 1e-7, 10.0),
     },
     SOURCE,
 )

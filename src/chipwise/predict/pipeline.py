@@ -109,7 +109,7 @@ class Hardware:
     """A device with the numbers of its kernels and exchanges; `host_bytes_per_s` is its link to the host. `tf32_conv`:
     its software multiplies fp32 convolutions in TF32 where the chip has such units. `converts`: it
     converts operands of narrow products operator by operator. `widens`: it keeps activations in fp32 around products of
-    16 bits."""
+    16 bits. `folds`: casts are folded into the work around them."""
 
     device: Device
     costs: CostParameters
@@ -118,6 +118,7 @@ class Hardware:
     tf32_conv: bool = False
     converts: bool = False
     widens: bool = False
+    folds: bool = False
 
     def exchange_s(self, kind: Kind, num_bytes: Real, ranks: int) -> Real:
         """Seconds of one exchange."""
@@ -244,6 +245,10 @@ def _converted(n: float, op: Op, hardware: Hardware) -> list[Counted]:
     """
     if op.kind == "conv" and op.compute == "fp32" and hardware.tf32_conv:
         return [(n, replace(op, compute="tf32"))]
+    if op.dims.get("autocast"):
+        dims = {name: value for name, value in op.dims.items() if name != "autocast"}
+        times, casts = (1.0, 0.0) if hardware.folds else (op.dims["autocast"], 1.0)
+        return [(n, replace(op, activation_bytes=times * op.activation_bytes, launches=op.launches + casts, dims=dims))]
     if hardware.widens and op.compute != "fp32":
         return _widened(n, op)
     if (

@@ -258,9 +258,18 @@ class Layers:
         passes = 3.0 if kind == "group" or (kind == "batch" and self.training) else 2.0
         block = self.pointwise(positions, width, passes, f"{kind}_norm", epilogue=folded)
         count = (1 if kind == "rms" else 2) * width if affine else 0
+        # layer and group norms are fp32 under autocast: twice the bytes, and what comes out is narrowed again
+        block = self._autocast(block, {"layer": 3.5, "group": 4.0}.get(kind, 1.0))
         tensor = self.bytes(positions, width)
         stored, kept = self._plain_bytes(count), 0.0 if folded else tensor
         return replace(block, parameters=count, weight_bytes=stored, peak=2 * tensor, kept=kept)
+
+    def _autocast(self, block: Block, times: float) -> Block:
+        """Element-wise work that autocast leaves in fp32: `times` the bytes where no compiler folds the casts."""
+        if not self.precision.name.startswith("amp-") or times == 1.0:
+            return block
+        wide = tuple((n, replace(op, dims={**op.dims, "autocast": times})) for n, op in block.ops)
+        return replace(block, ops=wide)
 
     def act(self, positions: float, width: float, name: str = "gelu") -> Block:
         """An activation function. A "relu" works in place; others keep what they read for the backward pass."""
