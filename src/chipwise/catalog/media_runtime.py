@@ -12,7 +12,14 @@ from chipwise.catalog.parsed import parse
 from chipwise.catalog.snapshot import per_snapshot, shipped_text
 from chipwise.errors import UnknownNameError, UsageError
 
-__all__ = ["Habit", "MediaRuntime", "get_media_runtime", "habit_of", "load_media_runtimes", "media_runtime_for"]
+__all__ = [
+    "Habit",
+    "MediaRuntime",
+    "get_media_runtime",
+    "habit_of",
+    "load_media_runtimes",
+    "media_runtime_for",
+]
 
 TABLE = "catalog/data/media_runtimes.toml"
 VERSION = re.compile(r"\b(\d+\.\d+)")

@@ -248,7 +248,14 @@ def _converted(n: float, op: Op, hardware: Hardware) -> list[Counted]:
     if op.dims.get("autocast"):
         dims = {name: value for name, value in op.dims.items() if name != "autocast"}
         times, casts = (1.0, 0.0) if hardware.folds else (op.dims["autocast"], 1.0)
-        return [(n, replace(op, activation_bytes=times * op.activation_bytes, launches=op.launches + casts, dims=dims))]
+        return [
+            (
+                n,
+                replace(
+                    op, activation_bytes=times * op.activation_bytes, launches=op.launches + casts, dims=dims
+                ),
+            )
+        ]
     if hardware.widens and op.compute != "fp32":
         return _widened(n, op)
     if (

@@ -110,7 +110,9 @@ def _precision(text: str) -> str | None:
 def _spread(row: Row, chips: int, habit: Habit) -> str | None:
     said = dict(part.split("=") for part in row.get("parallel", "").split(";") if "=" in part)
     degrees = {SHARED.get(name, name): int(n) for name, n in said.items()}
-    degrees |= {name: 1 for name in FLAGS if name in degrees or (name == "fsdp" and habit.sharded and chips > 1)}
+    degrees |= {
+        name: 1 for name in FLAGS if name in degrees or (name == "fsdp" and habit.sharded and chips > 1)
+    }
     if chips > 1 and not degrees:
         raise UsageError(f"how {chips} chips share the work is not said", "parallel, as in dp=8")
     return ",".join(f"{name}={n}" for name, n in degrees.items()) or None

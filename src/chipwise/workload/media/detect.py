@@ -99,9 +99,7 @@ class RCNN:
             few = layers.times(masked)
             spread = few.linear(196, 256, 4 * 256) + few.parameter(-3 * 256)
             last = few.linear(784, 256, self.classes)
-            heads += join(
-                _gather(few, 196, 256), _convs(few, (14, 14), 256, 4), spread, last
-            )
+            heads += join(_gather(few, 196, 256), _convs(few, (14, 14), 256, 4), spread, last)
         return heads
 
 
