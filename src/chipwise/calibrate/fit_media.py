@@ -185,7 +185,9 @@ class MediaRows:
         """Seconds, or bytes, of some rows (None: all) under fitted quantities."""
         rows = self if index is None else self.take(index)
         if rows.weights is not None:
-            assert rows.activations is not None and rows.reserved is not None and rows.device is not None
+            assert rows.activations is not None
+            assert rows.reserved is not None
+            assert rows.device is not None
             alive = values["activation"] * rows.activations * (1.0 + values["cache"] * rows.reserved)
             return np.asarray(rows.weights + alive + values["runtime_bytes"] * rows.device)
         pace = pace_of(values)
