@@ -151,7 +151,7 @@ def question_of(row: Row) -> EstimateRequest:
         settings["attention"] = "plain" if plain else "fused"
         if not plain and attention not in FUSED:
             settings.pop("attention")
-    kept = {name: settings[name] for name in PASSED if settings.get(name)} | habit.settings
+    kept = {name: settings[name] for name in PASSED if settings.get(name)} | dict(habit.settings)
     distilled = detail.get("distilled_guidance") == "1"
     guidance = None if distilled or "guidance" not in detail else max(float(detail["guidance"]), 1.0)
     offload = row.get("offload", "").split(";")[0]
