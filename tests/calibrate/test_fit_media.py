@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -46,7 +48,9 @@ def rows(count: int, conv: float, measured: float = 1.0, **labels: str) -> Media
 def memory(count: int) -> MediaRows:
     weights, activations = np.linspace(1e8, 2e9, count), np.linspace(5e8, 9e9, count)[::-1]
     columns = {name: np.full(count, value) for name, value in LABELS.items()}
-    return MediaRows(columns, weights + 1.5 * activations + 1e9, (), weights, activations)
+    reserved, device = (np.arange(count) % 3 > 0) * 1.0, (np.arange(count) % 3 > 1) * 1.0
+    measured = weights + 1.5 * activations * (1.0 + 0.4 * reserved) + 1e9 * device
+    return MediaRows(columns, measured, (), weights, activations, reserved, device)
 
 
 def test_requests_side_by_side_take_what_they_take_alone() -> None:
@@ -72,6 +76,8 @@ def test_a_fit_finds_bytes_beyond_those_of_tensors() -> None:
     sized = memory(12)
     fitted = fit_media(rows(4, conv=1.2), sized)
     assert sized.predicted(fitted.memory.values(sized.labels)) == pytest.approx(sized.measured, rel=0.15)
+    alone = replace(sized, reserved=np.zeros(12), device=np.zeros(12))
+    assert np.all(alone.predicted(fitted.memory.values(sized.labels)) <= sized.measured * 1.15)
 
 
 def test_numbers_are_shipped_and_read_again() -> None:

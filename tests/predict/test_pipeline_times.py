@@ -10,7 +10,7 @@ import pytest
 from chipwise.calibrate.parameters import shipped_parameters
 from chipwise.catalog.chips import get_chip
 from chipwise.cost.device import Device
-from chipwise.predict.pipeline import ONE, Hardware, Pace, Spread, account, seconds, stage_times
+from chipwise.predict.pipeline import ONE, Account, Hardware, Pace, Spread, account, seconds, stage_times
 from chipwise.workload.op import Op, attention, convolution, gemm, pointwise
 from chipwise.workload.pipeline import Pipeline, Stage
 
@@ -130,8 +130,42 @@ def test_weights_that_wait_on_the_host_are_copied() -> None:
 def test_memory_of_shared_weights() -> None:
     alone, sharded = (account(diffusion(), s) for s in (ONE, Spread(ulysses=4, fsdp=1)))
     assert alone.weights == pytest.approx(1.63e9)
-    assert sharded.weights == pytest.approx(0.27e9 + 1.36e9 / 4)
+    assert sharded.weights == pytest.approx(1.63e9 / 4)  # encoders too
     assert account(diffusion(), aside=("text",)).weights == pytest.approx(1.46e9)
+
+
+def test_tools_show_different_sums_of_the_same_memory() -> None:
+    held = Account(4.0, 2.0, 1.0, 0.5)
+    assert [held.shown(kind) for kind in ("allocated", "reserved", "device")] == [6.0, 7.0, 7.5]
+    assert held.total == held.shown("device")
+
+
+def test_activations_kept_in_fp32_are_narrowed_and_widened_around_products() -> None:
+    def parts(rows: float, *, widens: bool) -> dict[str, float]:
+        ops = ((1.0, gemm(rows, 1024, 1024)), (1.0, pointwise(rows * 1024, 2.0)))
+        found = stage_times(Pipeline("x", (Stage("x", ops),)), hardware(widens=widens))[0]
+        return {
+            "gemm": found.of("gemm"),
+            "pointwise": found.of("pointwise"),
+            "launches": float(found.launches),
+        }
+
+    plain, wide, few = parts(65536.0, widens=False), parts(65536.0, widens=True), parts(1.0, widens=True)
+    assert wide["gemm"] == plain["gemm"]
+    # twice the bytes of the element-wise work, and (3 + 3 + 4) / 2 times them around the product
+    assert wide["pointwise"] == pytest.approx(7.0 * plain["pointwise"], rel=0.1)
+    assert few["launches"] == plain["launches"] < wide["launches"] + 1.0
+
+
+def test_norms_under_autocast_are_wide_unless_casts_are_folded() -> None:
+    norm = pointwise(2.0**26, 2.0)
+    cast = replace(norm, dims={**norm.dims, "autocast": 3.5})
+
+    def seconds_of(op: Op, **more: object) -> float:
+        return stage_times(Pipeline("x", (Stage("x", ((1.0, op),)),)), hardware(**more))[0].of("pointwise")  # type: ignore[arg-type]
+
+    assert seconds_of(cast) == pytest.approx(3.5 * seconds_of(norm), rel=0.05)
+    assert seconds_of(cast, folds=True) == pytest.approx(seconds_of(norm))
 
 
 def test_fp32_convolutions_take_tf32_units_where_the_software_does() -> None:

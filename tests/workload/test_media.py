@@ -316,6 +316,33 @@ def test_plain_attention_multiplies_the_same_and_holds_its_scores() -> None:
     assert moved[1] > 1.2 * moved[0]
 
 
+def test_windows_are_all_that_scores_are_written_of() -> None:
+    """Swin: 3,136 tokens see 49 each, whether scores are kept on chip or written."""
+    name = "swin_tiny_patch4_window7_224"
+    fused, plain = pipeline(name), pipeline(name, attention="plain")
+    assert macs(plain) == pytest.approx(macs(fused))
+    softmax = [op for _, op in plain.stages[0].ops if op.name == "softmax"]
+    assert max(float(op.dims["elements"]) for op in softmax) == 3136 * 49 * 3
+
+
+def test_biases_of_positions_are_added_to_written_scores() -> None:
+    """Segment Anything: scores of 4,096 tokens and 12 heads, with their bias, and what softmax makes of them."""
+    fused, plain = pipeline("sam_vit_b"), pipeline("sam_vit_b", attention="plain")
+    assert fused.stages[0].activation_bytes < 3 * 12 * 4096**2 * 2 < plain.stages[0].activation_bytes
+
+
+def test_autocast_leaves_encoders_in_16_bits() -> None:
+    full, cast = (stages(pipeline("wan2.1-t2v-1.3b", precision=p)) for p in ("bf16", "amp-bf16"))
+    assert cast["text_encoder:umt5-xxl"].weight_bytes == full["text_encoder:umt5-xxl"].weight_bytes
+    assert cast["denoiser"].weight_bytes == pytest.approx(2.0 * full["denoiser"].weight_bytes, rel=0.01)
+
+
+def test_a_focal_loss_keeps_its_tensors() -> None:
+    small, large = (pipeline("retinanet_R_50_FPN", batch=b, precision="fp32", trained=True) for b in (1, 2))
+    scores = sum((800 >> s) * (1344 >> s) for s in range(3, 8)) * 9 * 80 * 4
+    assert large.stages[0].activation_bytes - small.stages[0].activation_bytes > 10 * scores * 0.9
+
+
 def test_quantised_weights_are_those_of_the_denoiser() -> None:
     full, less = stages(pipeline("flux-dev")), stages(pipeline("flux-dev", precision="fp8"))
     assert less["denoiser"].weight_bytes == pytest.approx(full["denoiser"].weight_bytes / 2, rel=0.001)

@@ -280,9 +280,9 @@ class Place:
             raise UsageError(f"{chip.id}: its memory bandwidth or its peak is not published")
         costs = numbers.cost(chip.family, KERNELS, [chip]).take(np.zeros((), dtype=np.intp))
         host = chip.host.bytes_per_s if chip.host and chip.host.bytes_per_s else np.nan
-        hardware = Hardware(
-            device, costs, numbers.overheads(chip.family, KERNELS), host, runtime.tf32_conv, runtime.converts
-        )
+        overheads = numbers.overheads(chip.family, KERNELS)
+        does = runtime.tf32_conv, runtime.converts, runtime.widens, runtime.folds
+        hardware = Hardware(device, costs, overheads, host, *does)
         return cls(chip, runtime, device, hardware, numbers)
 
     def pipeline(self, model: str | Files, terms: Terms, asked: Sampling, *, timed: bool = True) -> Pipeline:
@@ -540,11 +540,8 @@ class Work:
         price = price_record(
             terms.pricing.basis(self.chip.id, terms.today or day()), packages * replicas, group
         )
-        held = replace(
-            self.tensors,
-            activations=sizes["activation"] * self.tensors.activations,
-            runtime=sizes["runtime_bytes"],
-        )
+        alive = sizes["activation"] * self.tensors.activations
+        held = Account(self.tensors.weights, alive, sizes["cache"] * alive, sizes["runtime_bytes"])
         capacity = float(self.device.memory_bytes) - float(self.device.reserved_bytes)
         loose = held.total <= COMFORTABLE * capacity
         peak = float(self.device.matrix[DEFAULT]) * devices
@@ -566,7 +563,7 @@ class Work:
             stages={s.name: _alone(s, pace) for s in self.stages} | {"request": float(pace.request_s)},
             memory_bytes=held.total,
             memory_range=figure(_judged(MEMORY, held.total, near)),
-            memory={"weights": held.weights, "activations": held.activations, "runtime": held.runtime},
+            memory={name: getattr(held, name) for name in ("weights", "activations", "cache", "runtime")},
             capacity_bytes=capacity,
             verdict="comfortable" if loose else "tight" if held.total <= capacity else "no",
             flops_per_s=self.pipeline.flops / total_s,

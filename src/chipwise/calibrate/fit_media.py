@@ -61,7 +61,6 @@ TIMES = Group(
             (
                 _GENERATION,
                 _DTYPE,
-                _level("phase", spread=0.3),
                 _level("layout", spread=0.2, channels_last=0.8),
             ),
         ),
@@ -115,7 +114,8 @@ TIMES = Group(
             1e-3,
         ),
         "call_s": Quantity(1e-4, 1.0, "s per call of a part", (_RUNTIME,), 1e-7, 1.0),
-        "request_s": Quantity(3e-4, 1.0, "s per request", (_RUNTIME, _level("unit", spread=1.0)), 1e-7, 10.0),
+        # a call of a module and the wait for it
+        "request_s": Quantity(1e-4, 1.0, "s per request", (_RUNTIME, _level("unit", spread=1.0)), 1e-7, 10.0),
     },
     SOURCE,
 )
@@ -130,19 +130,18 @@ MEMORY = Group(
             "factor of bytes: activations",
             (_level("phase", spread=0.3, train=0.8), _level("unit", spread=0.3)),
         ),
-        "runtime_bytes": Quantity(
-            2e8,
-            0.7,
-            "bytes of a context and libraries",
-            (_level("unit", spread=0.7, image=3.0, clip=3.0),),
-            1e6,
-            2e10,
+        # blocks that do not fit what comes next, workspaces of convolutions
+        "cache": Quantity(
+            0.5,
+            0.5,
+            "ratio: bytes that the allocator keeps over those of activations",
+            (_level("unit", spread=0.3),),
         ),
+        "runtime_bytes": Quantity(5e8, 0.5, "bytes of a context and libraries", (), 1e6, 2e10),
     },
     SOURCE,
 )
-"""Bytes beyond those that tensors have. Tables differ in what they call the peak: torch's own counter leaves out the
-context, which the driver shows."""
+"""Bytes beyond those that tensors have (`predict.pipeline.Account`)."""
 
 WORTH = 0.03
 
@@ -150,7 +149,8 @@ WORTH = 0.03
 @dataclass(frozen=True)
 class MediaRows:
     """Measured requests [row]: `stages`, as `predict.pipeline.seconds` takes them with arrays over rows; seconds; or,
-    of rows of memory, bytes of weights and activations. Labels `runtime`, `pace`, `folds`, `generation`, `chip`,
+    of rows of memory, bytes of weights and activations, and whether the figure counts what is
+    `reserved` and what the `device` shows (1 or 0). Labels `runtime`, `pace`, `folds`, `generation`, `chip`,
     `dtype`, `phase`, `unit`, `use`, `layout` of each. `whole`: 1 where a request was timed, 0 where one of its steps
     (None: all requests); `weight` of each in a fit."""
 
@@ -159,6 +159,8 @@ class MediaRows:
     stages: tuple[StageTimes, ...] = ()
     weights: Array | None = None
     activations: Array | None = None
+    reserved: Array | None = None
+    device: Array | None = None
     weight: Array | None = None
     whole: Array | None = None
 
@@ -173,6 +175,8 @@ class MediaRows:
             tuple(_taken(stage, index) for stage in self.stages),
             None if self.weights is None else self.weights[index],
             None if self.activations is None else self.activations[index],
+            None if self.reserved is None else self.reserved[index],
+            None if self.device is None else self.device[index],
             None if self.weight is None else self.weight[index],
             None if self.whole is None else self.whole[index],
         )
@@ -182,9 +186,10 @@ class MediaRows:
         rows = self if index is None else self.take(index)
         if rows.weights is not None:
             assert rows.activations is not None
-            return np.asarray(
-                rows.weights + values["activation"] * rows.activations + values["runtime_bytes"]
-            )
+            assert rows.reserved is not None
+            assert rows.device is not None
+            alive = values["activation"] * rows.activations * (1.0 + values["cache"] * rows.reserved)
+            return np.asarray(rows.weights + alive + values["runtime_bytes"] * rows.device)
         pace = pace_of(values)
         if rows.whole is not None:
             pace = replace(pace, request_s=pace.request_s * rows.whole)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from chipwise.catalog.chip import Chip, Family
@@ -12,7 +12,14 @@ from chipwise.catalog.parsed import parse
 from chipwise.catalog.snapshot import per_snapshot, shipped_text
 from chipwise.errors import UnknownNameError, UsageError
 
-__all__ = ["MediaRuntime", "get_media_runtime", "load_media_runtimes", "meant_precision", "media_runtime_for"]
+__all__ = [
+    "Habit",
+    "MediaRuntime",
+    "get_media_runtime",
+    "habit_of",
+    "load_media_runtimes",
+    "media_runtime_for",
+]
 
 TABLE = "catalog/data/media_runtimes.toml"
 VERSION = re.compile(r"\b(\d+\.\d+)")
@@ -25,8 +32,9 @@ class MediaRuntime:
 
     `pace`: a host starts kernels one by one, or fewer that were compiled, or a call is one graph. `folds`: element-wise
     work is written into the product before it. `fused_since`: the month since when attention does not write its scores
-    to memory ("" never, "0" always). `tf32_conv`: fp32 convolutions run in TF32 unasked. `narrows_loaded`:
-    precisions that it makes of weights on the device. `releases`: months of versions.
+    to memory ("" never, "0" always). `tf32_conv`: fp32 convolutions run in TF32 unasked. `narrows_loaded`: precisions
+    that it makes of weights on the device. `widens`: activations are fp32 around products of 16 bits. `releases`:
+    months of versions.
     """
 
     id: str
@@ -39,6 +47,7 @@ class MediaRuntime:
     families: frozenset[Family]
     also: tuple[str, ...]
     narrows_loaded: tuple[str, ...]
+    widens: bool
     releases: Mapping[str, str]
     source: str
     date: str
@@ -86,6 +95,7 @@ def load_media_runtimes() -> Mapping[str, MediaRuntime]:
             frozenset(t["families"]),
             tuple(t.get("also", ())),
             tuple(t.get("narrows_loaded", ())),
+            t.get("widens", False),
             releases.get(t.get("version_of", ""), {}),
             t["source"],
             t["date"],
@@ -95,13 +105,36 @@ def load_media_runtimes() -> Mapping[str, MediaRuntime]:
     }
 
 
-def meant_precision(source: str, precision: str) -> str:
-    """What the source of a table of measurements means by a precision."""
-    habits = parse(shipped_text(TABLE))["habit"]
-    for start, habit in habits.items():
-        if source.startswith(start):
-            return str(habit["precision"].get(precision, precision))
-    return precision
+@dataclass(frozen=True, slots=True)
+class Habit:
+    """What the source of a table of measurements does not say row by row.
+
+    `precision`: what it means by one. `memory`: what its figures of memory count, `gigabyte` their unit in bytes.
+    `settings`: of its models. `sharded`: several devices keep weights in parts.
+    """
+
+    precision: Mapping[str, str]
+    memory: Literal["allocated", "reserved", "device"] = "device"
+    gigabyte: float = 1e9
+    settings: Mapping[str, str] = field(default_factory=dict)
+    sharded: bool = False
+
+
+@per_snapshot
+def _habits() -> Mapping[str, Habit]:
+    facts = ("precision", "memory", "settings", "sharded")
+    return {
+        start: Habit(
+            **{"precision": {}} | {name: t[name] for name in facts if name in t},
+            gigabyte=2.0**30 if t.get("binary") else 1e9,
+        )
+        for start, t in parse(shipped_text(TABLE))["habit"].items()
+    }
+
+
+def habit_of(source: str) -> Habit:
+    """The habits of a source; those of one that is not known."""
+    return next((habit for start, habit in _habits().items() if source.startswith(start)), Habit({}))
 
 
 def get_media_runtime(name: str) -> MediaRuntime:

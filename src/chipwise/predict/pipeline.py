@@ -31,13 +31,14 @@ from chipwise.workload.op import Op, decodes, pointwise
 from chipwise.workload.pipeline import Pipeline, Stage
 
 __all__ = [
-    "MEDIA_PARTS", "ONE", "Account", "Hardware", "MediaPart", "Offload", "Pace", "Spread", "StageTimes", "account",
-    "seconds", "stage_times",
+    "MEDIA_PARTS", "ONE", "Account", "Hardware", "MediaPart", "Offload", "Pace", "Shown", "Spread", "StageTimes",
+    "account", "seconds", "stage_times",
 ]  # fmt: skip
 
 MediaPart = Literal["gemm", "conv", "attention", "pointwise", "epilogue", "other", "exchange", "offload"]
 MEDIA_PARTS: tuple[MediaPart, ...] = get_args(MediaPart)
 Offload = Literal["none", "model", "sequential"]
+Shown = Literal["allocated", "reserved", "device"]
 
 LEAST_S = 1e-30  # for ratios
 POWER_SOFTNESS = 4.0  # of speed against power, as for products
@@ -52,6 +53,9 @@ WIDE_BITS = 16.0
 # 16-bit reads and writes of an element that is converted operator by operator. Weights of a byte to 16 bits: a cast, a
 # product with the scale. Activations to 8 bits: largest value, division, clamp, cast (torchao without a compiler).
 WIDENING, NARROWING = 3.5, 8.0
+# 16-bit reads and writes of software that keeps activations in fp32: one in is narrowed, one out is widened, a bias is
+# added by a kernel of its own; products with few rows read and write fp32 as they are (ggml mul_mat_vec).
+NARROWED, WIDENED, BIAS, FEW_ROWS = 3.0, 3.0, 4.0, 8.0
 COPY_SHARE = 0.4  # of the host's link that copies of pageable memory reach: chosen
 
 
@@ -67,7 +71,7 @@ class Spread:
     | ring | a sequence, whose keys and values go round |
     | tp | tensors, as language models are cut |
     | pipefusion | layers, patches of the image following each other |
-    | fsdp | 1: weights are kept in parts on all devices and gathered layer by layer |
+    | fsdp | 1: weights of all stages are kept in parts on all devices and gathered layer by layer |
     | tables | 1: tables that are looked up are dealt out; rows go to the devices of their samples |
     """
 
@@ -104,7 +108,8 @@ ONE = Spread()
 class Hardware:
     """A device with the numbers of its kernels and exchanges; `host_bytes_per_s` is its link to the host. `tf32_conv`:
     its software multiplies fp32 convolutions in TF32 where the chip has such units. `converts`: it
-    converts operands of narrow products operator by operator."""
+    converts operands of narrow products operator by operator. `widens`: it keeps activations in fp32 around products of
+    16 bits. `folds`: casts are folded into the work around them."""
 
     device: Device
     costs: CostParameters
@@ -112,6 +117,8 @@ class Hardware:
     host_bytes_per_s: float = np.nan
     tf32_conv: bool = False
     converts: bool = False
+    widens: bool = False
+    folds: bool = False
 
     def exchange_s(self, kind: Kind, num_bytes: Real, ranks: int) -> Real:
         """Seconds of one exchange."""
@@ -238,6 +245,19 @@ def _converted(n: float, op: Op, hardware: Hardware) -> list[Counted]:
     """
     if op.kind == "conv" and op.compute == "fp32" and hardware.tf32_conv:
         return [(n, replace(op, compute="tf32"))]
+    if op.dims.get("autocast"):
+        dims = {name: value for name, value in op.dims.items() if name != "autocast"}
+        times, casts = (1.0, 0.0) if hardware.folds else (op.dims["autocast"], 1.0)
+        return [
+            (
+                n,
+                replace(
+                    op, activation_bytes=times * op.activation_bytes, launches=op.launches + casts, dims=dims
+                ),
+            )
+        ]
+    if hardware.widens and op.compute != "fp32":
+        return _widened(n, op)
     if (
         op.kind != "gemm"
         or not hardware.converts
@@ -250,6 +270,18 @@ def _converted(n: float, op: Op, hardware: Hardware) -> list[Counted]:
     elements = d["batch"] * d["k"] * (d["m"] if narrow else d["n"])
     work = pointwise(elements, NARROWING if narrow else WIDENING, name="convert")
     return [(n, replace(work, launches=4.0)), (n, op)]
+
+
+def _widened(n: float, op: Op) -> list[Counted]:
+    """An operator between tensors in fp32."""
+    if op.kind == "pointwise":
+        return [(n, replace(op, activation_bytes=2.0 * op.activation_bytes))]
+    if op.kind != "gemm" or op.dims["m"] <= FEW_ROWS:
+        return [(n, op)]
+    d = op.dims
+    out = WIDENED + BIAS * (float(op.weight_bytes) > 0.0)
+    moved = d["batch"] * d["m"] * (NARROWED * d["k"] + out * d["n"])
+    return [(n, op), (n, replace(pointwise(moved, 1.0, name="convert"), launches=3.0))]
 
 
 def _part(op: Op) -> MediaPart:
@@ -408,17 +440,27 @@ def _exchanged(
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """Bytes of one device at the peak: weights (of training with gradients and optimizer), activations, and what the
-    runtime keeps."""
+    """Bytes of one device at the peak: weights (of training with gradients and optimizer), activations, what the
+    allocator and the libraries keep beside those (`cache`), and what the driver and the `runtime` take.
+
+    Tools show different sums: torch's counter of allocated bytes the first two, that of reserved bytes the first three,
+    the driver all.
+    """
 
     weights: float
     activations: float
+    cache: float = 0.0
     runtime: float = 0.0
 
     @property
     def total(self) -> float:
         """All of it."""
-        return self.weights + self.activations + self.runtime
+        return self.weights + self.activations + self.cache + self.runtime
+
+    def shown(self, kind: Shown) -> float:
+        """What a tool of that kind shows."""
+        reserved = self.weights + self.activations + self.cache * (kind != "allocated")
+        return reserved + self.runtime * (kind == "device")
 
 
 def account(
@@ -434,7 +476,7 @@ def account(
     held, alive = [], []
     for stage in pipeline.stages:
         main = stage.calls >= repeated
-        shards = (spread.devices if spread.fsdp else spread.tp * spread.pipefusion) if main else 1
+        shards = spread.devices if spread.fsdp else spread.tp * spread.pipefusion if main else 1
         if spread.tables and any(op.kind == "lookup" for _, op in stage.ops):
             shards = spread.devices
         held.append(0.0 if stage.name in aside else stage.weight_bytes / shards)

@@ -13,7 +13,7 @@ import pytest
 from chipwise.api.suites.doors import SUITES, VALIDATIONS, predict_suite
 from chipwise.api.suites.media import MEDIA, question_of
 from chipwise.calibrate.parameters import shipped_parameters
-from chipwise.catalog.media_runtime import meant_precision
+from chipwise.catalog.media_runtime import habit_of
 from chipwise.cli import main
 from chipwise.errors import UsageError
 
@@ -128,9 +128,27 @@ def test_what_cannot_be_asked_is_refused_with_the_reason(changes: dict[str, str]
     assert why in str(refused.value)
 
 
-def test_what_a_source_means_by_a_precision_is_a_fact_of_the_catalogue() -> None:
-    assert meant_precision("Wan-Video/Wan2.2 README.md", "bf16") == "amp-bf16"
-    assert meant_precision("another", "bf16") == "bf16"
+def test_what_a_source_does_not_say_is_a_fact_of_the_catalogue() -> None:
+    own = habit_of("Wan-Video/Wan2.2 README.md")
+    assert own.precision["bf16"] == "amp-bf16"
+    assert (own.memory, own.gigabyte, own.sharded) == ("device", 2.0**30, True)
+    assert habit_of("sayakpaul/diffusers-torchao README.md").memory == "allocated"
+    assert habit_of("another").gigabyte == 1e9
+    assert question_of(row(source="Wan-Video/x", chips="4", parallel="sp=4")).spread == "ulysses=4,fsdp=1"
+    assert question_of(row(chips="4", parallel="sp=4")).spread == "ulysses=4"
+    plain = question_of(row(model="sam_vit_b", model_detail="image_size=1024;stage=bf16"))
+    assert plain.settings == "attention=plain"
+
+
+def test_a_figure_of_memory_counts_what_its_source_counts(tmp_path: Path) -> None:
+    rows = [
+        row(name, metric="peak_memory_gb", value="36", source=source)
+        for name, source in (("all", "x"), ("tensors", "sayakpaul/diffusers-torchao README.md"))
+    ]
+    out = tmp_path / "out.csv"
+    predict_suite("media", table(tmp_path / "media.csv", rows), str(out))
+    said = {r["row_id"]: float(r["predicted"]) for r in csv.DictReader(out.read_text().splitlines())}
+    assert 0.0 < said["all"] - said["tensors"] < 5.0
 
 
 def test_the_suite_has_its_doors() -> None:

@@ -23,11 +23,11 @@ from chipwise.api.suites.suite import Asking, Index, Suite, Trial, each
 from chipwise.calibrate.fit_media import MediaFit, MediaRows, fit_media
 from chipwise.calibrate.parameters import Parameters, shipped_parameters
 from chipwise.catalog.chips import get_chip
-from chipwise.catalog.media_runtime import get_media_runtime, meant_precision
+from chipwise.catalog.media_runtime import Habit, get_media_runtime, habit_of
 from chipwise.errors import ChipwiseError, UsageError, shorten
 from chipwise.evidence.residuals import Residuals, Validation
 from chipwise.evidence.rows import Predicted, Row, number, read_rows
-from chipwise.predict.pipeline import Offload
+from chipwise.predict.pipeline import Account, Offload
 from chipwise.report.media import MediaPlan
 from chipwise.report.records import Figure
 
@@ -47,7 +47,7 @@ METRICS: Mapping[str, Callable[[MediaPlan], Figure]] = {
 }
 """How the figure of a row is read from an answer, in SI."""
 STEPS = ("step_s", "it_per_s")
-PER_UNIT: Mapping[str, float] = {"peak_memory_gb": 1e9}
+PEAK = "peak_memory_gb"
 SETTINGS: Mapping[str, str] = {
     "seq": "tokens",
     "max_text_tokens": "text_tokens",
@@ -74,6 +74,8 @@ HOST_TEXT = (
     "text_encoder",
 )  # what tables say where the host encodes texts, and the parts that do it
 FLASH = {"0": "plain", "1": "fused"}
+STAGES = dict.fromkeys(("fp32", "bf16", "compile"), "plain")
+"""Attention of the steps by which segment-anything-fast was made faster; from "SDPA" on it is fused."""
 LEFT_OUT = ("CONTEXT", "DOUBT")  # marks of rows that a fit and its test leave out
 SHARED = {"sp": "ulysses", "embedding_mp": "tables"}
 """Ways to share by other names: a sequence, where a table does not say how; tables of embeddings."""
@@ -105,10 +107,12 @@ def _precision(text: str) -> str | None:
     return plain or None
 
 
-def _spread(row: Row, chips: int) -> str | None:
+def _spread(row: Row, chips: int, habit: Habit) -> str | None:
     said = dict(part.split("=") for part in row.get("parallel", "").split(";") if "=" in part)
     degrees = {SHARED.get(name, name): int(n) for name, n in said.items()}
-    degrees |= {name: 1 for name in FLAGS if name in degrees}
+    degrees |= {
+        name: 1 for name in FLAGS if name in degrees or (name == "fsdp" and habit.sharded and chips > 1)
+    }
     if chips > 1 and not degrees:
         raise UsageError(f"how {chips} chips share the work is not said", "parallel, as in dp=8")
     return ",".join(f"{name}={n}" for name, n in degrees.items()) or None
@@ -135,14 +139,19 @@ def question_of(row: Row) -> EstimateRequest:
         raise UsageError("the batch of a step is not published")
     else:
         batch = 1
+    habit = habit_of(row.get("source", ""))
     settings = {SETTINGS.get(name, name): value for name, value in detail.items()}
-    attention = settings.get("attention", "") or FLASH.get(settings.get("flash_attn", ""), "")
+    attention = (
+        settings.get("attention", "")
+        or FLASH.get(settings.get("flash_attn", ""), "")
+        or STAGES.get(settings.get("stage", ""), "")
+    )
     if attention:
         plain = attention in PLAIN
         settings["attention"] = "plain" if plain else "fused"
         if not plain and attention not in FUSED:
             settings.pop("attention")
-    kept = {name: settings[name] for name in PASSED if settings.get(name)}
+    kept = {name: settings[name] for name in PASSED if settings.get(name)} | dict(habit.settings)
     distilled = detail.get("distilled_guidance") == "1"
     guidance = None if distilled or "guidance" not in detail else max(float(detail["guidance"]), 1.0)
     offload = row.get("offload", "").split(";")[0]
@@ -150,7 +159,7 @@ def question_of(row: Row) -> EstimateRequest:
     return EstimateRequest(
         model=_model(row, detail),
         chip=get_chip(row["chip"]).id,
-        precision=meant and meant_precision(row.get("source", ""), meant),
+        precision=meant and habit.precision.get(meant, meant),
         runtime=get_media_runtime(row["runtime"]).id,
         software=row.get("runtime_version")
         if VERSIONED.search(row.get("runtime_version", ""))
@@ -162,7 +171,7 @@ def question_of(row: Row) -> EstimateRequest:
         guidance=guidance,
         settings=",".join(f"{name}={value}" for name, value in kept.items()) or None,
         training=training,
-        spread=_spread(row, chips),
+        spread=_spread(row, chips, habit),
         offload=OFFLOADS.get(offload, "none"),
         aside=HOST_TEXT[1] if HOST_TEXT[0] in row.get("offload", "") else None,
         evidence="none",
@@ -202,6 +211,11 @@ class _Asked:
     row: Row
 
     @property
+    def habit(self) -> Habit:
+        """What its source does not say."""
+        return habit_of(self.row.get("source", ""))
+
+    @property
     def cell(self) -> str:
         """Source and model: what stays together."""
         return f"{self.row.get('source', '')} {self.row['model']}"
@@ -238,8 +252,10 @@ def _answer(asked: _Asked, numbers: Parameters | None) -> MediaPlan:
 
 
 def _lines(asked: _Asked, plan: MediaPlan) -> Iterator[Predicted]:
-    """The figure of a row."""
-    f, per = METRICS[asked.metric](plan), PER_UNIT.get(asked.metric, 1.0)
+    """The figure of a row; of memory what the source's tool counts of it."""
+    f, per = METRICS[asked.metric](plan), 1.0
+    if asked.metric == PEAK:
+        per = asked.habit.gigabyte * plan.memory_bytes / Account(**plan.memory).shown(asked.habit.memory)
     command = command_line("estimate", asked.question)
     yield Predicted(asked.id, asked.metric, f.mid / per, f.low / per, f.high / per, f.basis, "", command)
 
@@ -261,7 +277,7 @@ class _Line:
     @property
     def memory(self) -> bool:
         """Whether it is one of memory."""
-        return self.asked.metric == "peak_memory_gb"
+        return self.asked.metric == PEAK
 
     @property
     def whole(self) -> bool:
@@ -292,7 +308,12 @@ class _Measured:
                 np.array([getattr(line.work.tensors, name) for line in lines])
                 for name in ("weights", "activations")
             )
-            return MediaRows(labels, measured, (), weights, activations, weight)
+            kinds = [line.asked.habit.memory for line in lines]
+            reserved, device = (
+                np.array([float(kind in shown) for kind in kinds])
+                for shown in (("reserved", "device"), ("device",))
+            )
+            return MediaRows(labels, measured, (), weights, activations, reserved, device, weight)
         stages = MediaRows.together([line.work.asking(line.asked.metric) for line in lines])
         whole = np.array([float(line.whole) for line in lines])
         return MediaRows(labels, measured, stages, weight=weight, whole=whole)
@@ -321,7 +342,7 @@ def _measured(paths: Sequence[str], numbers: Parameters) -> _Measured:
             value = float(row["value"])
             batch = float(work.pipeline.batch)
             seconds = {"samples_per_s": batch / value, "images_per_s": batch / value, "it_per_s": 1.0 / value}
-            measured = value * 1e9 if one.metric == "peak_memory_gb" else seconds.get(one.metric, value)
+            measured = value * one.habit.gigabyte if one.metric == PEAK else seconds.get(one.metric, value)
             lines.append(_Line(one, work, measured))
     if not lines:
         raise UsageError(f"{', '.join(paths)}: no row can be read", "is it a table of measured pipelines?")

@@ -57,9 +57,10 @@ class Asked:
     settings: Mapping[str, Any]
 
     def layers(self, *, quantised: bool = True, precision: str = "") -> Layers:
-        """Layers of the batch; parts that are not `quantised` keep the plain type of a quantised precision."""
+        """Layers of the batch; parts that are not `quantised` keep the plain type of a quantised precision, and are
+        loaded in that of an autocast (frozen parts beside a denoiser need no copy in fp32)."""
         found = get_precision(precision or self.precision)
-        if not quantised and found.stored.bits < 16:
+        if not quantised and found.stored.bits != found.plain.bits:
             found = PRECISIONS[found.plain.name]
         return Layers(self.batch, found, self.settings.get("attention") == "plain", self.trained)
 

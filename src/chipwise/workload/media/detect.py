@@ -6,7 +6,7 @@ NVIDIA/DeepLearningExamples, Detection/SSD; ultralytics, cfg/models.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from chipwise.workload.media.cnn import ResNet, conv_norm
@@ -15,6 +15,7 @@ from chipwise.workload.media.layers import Block, Grid, Layers, join, shrunk, si
 __all__ = ["RCNN", "SSD", "YOLO", "RetinaNet", "pyramid"]
 
 Levels = list[tuple[Grid, int]]
+KEPT_OF_LOSS = 10.0  # tensors of a focal loss that the backward pass reads (fvcore/nn/focal_loss.py)
 
 
 def pyramid(layers: Layers, levels: Levels, width: int = 256) -> Block:
@@ -38,6 +39,12 @@ def _shared(blocks: list[Block]) -> Block:
 
 def _convs(layers: Layers, grid: Grid, width: int, count: int) -> Block:
     return count * (layers.conv(grid, width, width) + layers.act(size_of(grid), width, "relu"))
+
+
+def _gather(layers: Layers, positions: int, width: int) -> Block:
+    """Positions of regions, each a mean of four samples; the features are read in place, one tensor is made."""
+    block = layers.pointwise(positions, width, 5.0, "roi_align")
+    return replace(block, peak=layers.bytes(positions, width))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,18 +90,16 @@ class RCNN:
         """On every region; masks on the share `masked` of them."""
         scores = 5 * self.classes + 1
         if self.neck == "C4":
-            gather = layers.pointwise(196, width, 5.0, "roi_align")
+            gather = _gather(layers, 196, width)
             return join(gather, self.backbone.stage(layers, (14, 14), 3), layers.linear(1, 2 * width, scores))
-        gather = layers.pointwise(49, width, 5.0, "roi_align")
+        gather = _gather(layers, 49, width)
         two = layers.linear(1, 49 * width, 1024) + layers.linear(1, 1024, 1024)
         heads = join(gather, two, layers.linear(1, 1024, scores))
         if self.mask:
             few = layers.times(masked)
             spread = few.linear(196, 256, 4 * 256) + few.parameter(-3 * 256)
             last = few.linear(784, 256, self.classes)
-            heads += join(
-                few.pointwise(196, 256, 5.0, "roi_align"), _convs(few, (14, 14), 256, 4), spread, last
-            )
+            heads += join(_gather(few, 196, 256), _convs(few, (14, 14), 256, 4), spread, last)
         return heads
 
 
@@ -129,7 +134,18 @@ class RetinaNet:
             )
             for g in grids
         ]
-        return join(body, pyramid(layers, levels[1:]), more, _shared(heads))
+        seen = sum(size_of(g) for g in grids)
+        return join(body, pyramid(layers, levels[1:]), more, _shared(heads), self._loss(layers, seen))
+
+    def _loss(self, layers: Layers, positions: int) -> Block:
+        """The focal loss on every class of every anchor, operator by operator: the scores in one row, targets,
+        probabilities, cross entropy, 1 - p, 1 - t, 1 - p_t, its power, the product, alpha_t are kept."""
+        if not layers.training:
+            return Block()
+        width = self.anchors * self.classes
+        block = layers.pointwise(positions, width, 2.0 * KEPT_OF_LOSS, "focal_loss")
+        tensor = layers.bytes(positions, width)
+        return replace(block, peak=2.0 * tensor, kept=KEPT_OF_LOSS * tensor)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -225,6 +225,7 @@ class CrossTransformer:
     | cross_norm | the norm before cross-attention has weights |
     | image_width, image_tokens | an image's states, which a second cross-attention sees (Wan 2.1 image to video) |
     | sizes | resolution and aspect are embedded too (PixArt at 1,024 pixels) |
+    | wide_rotary | queries and keys are rotated in 64 bits (Wan) |
     | tables | each block has a table of modulation beside the shared one |
     """
 
@@ -241,6 +242,7 @@ class CrossTransformer:
     image_width: int = 0
     image_tokens: int = 257
     sizes: bool = False
+    wide_rotary: bool = False
 
     @property
     def multiple(self) -> int:
@@ -277,6 +279,13 @@ class CrossTransformer:
         first = layers.linear(text, self.caption, d, name="caption")
         return join(first, layers.act(text, d), layers.linear(text, d, d, name="caption"))
 
+    def _rotated(self, layers: Layers, tokens: int, d: int) -> Block:
+        """What is alive while one of queries and keys is rotated: the stream in fp32, the three of attention, the
+        tensor twice in 64 bits and once in 32 (wan/modules/model.py rope_apply). Its seconds are not counted."""
+        if not self.wide_rotary:
+            return Block()
+        return Block(peak=4.0 * layers.bytes(tokens, d) + 24.0 * layers.batch * tokens * d)
+
     def _norms(self, layers: Layers, tokens: int, d: int) -> Block:
         if not self.qk_norm:
             return Block()
@@ -291,6 +300,7 @@ class CrossTransformer:
             layers.linear(tokens, d, 3 * d, name="qkv"),
             self._norms(layers, tokens, d),
             self._norms(layers, tokens, d),
+            self._rotated(layers, tokens, d),
             layers.attention(tokens, tokens, self.heads, self.head_dim),
             layers.linear(tokens, d, d, name="out"),
             _gated(layers, tokens, d),

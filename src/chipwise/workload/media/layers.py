@@ -258,9 +258,18 @@ class Layers:
         passes = 3.0 if kind == "group" or (kind == "batch" and self.training) else 2.0
         block = self.pointwise(positions, width, passes, f"{kind}_norm", epilogue=folded)
         count = (1 if kind == "rms" else 2) * width if affine else 0
+        # layer and group norms are fp32 under autocast: twice the bytes, and what comes out is narrowed again
+        block = self._autocast(block, {"layer": 3.5, "group": 4.0}.get(kind, 1.0))
         tensor = self.bytes(positions, width)
         stored, kept = self._plain_bytes(count), 0.0 if folded else tensor
         return replace(block, parameters=count, weight_bytes=stored, peak=2 * tensor, kept=kept)
+
+    def _autocast(self, block: Block, times: float) -> Block:
+        """Element-wise work that autocast leaves in fp32: `times` the bytes where no compiler folds the casts."""
+        if not self.precision.name.startswith("amp-") or times == 1.0:
+            return block
+        wide = tuple((n, replace(op, dims={**op.dims, "autocast": times})) for n, op in block.ops)
+        return replace(block, ops=wide)
 
     def act(self, positions: float, width: float, name: str = "gelu") -> Block:
         """An activation function. A "relu" works in place; others keep what they read for the backward pass."""
@@ -329,10 +338,15 @@ class Layers:
         return act + Block(tuple(_once(op) for op in products), peak=kept * 4 / 3, kept=kept)
 
     def relative_positions(self, queries: float, keys: float, heads: int, head_dim: int) -> Block:
-        """Biases of relative positions along two axes: a product of queries with tables, added to the scores."""
+        """Biases of relative positions along two axes: a product of queries with tables, added to the scores. Scores
+        that are written are read again and written with the bias, beside which the first are still alive."""
         p, side = self.precision.plain, math.sqrt(keys)
         op = gemm(self.batch * queries * heads, 2 * side, head_dim, p, p, name="positions")
-        return Block((_once(op),), peak=float(op.activation_bytes), kept=0.0)
+        product = Block((_once(op),), peak=float(op.activation_bytes), kept=0.0)
+        if not self.scores:
+            return product
+        added = self.pointwise(queries, keys * heads, 2.0, "bias")
+        return product + replace(added, peak=1.5 * added.peak)
 
     def mlp(
         self,
@@ -353,15 +367,16 @@ class Layers:
         )
 
     def encoder_layer(
-        self, tokens: float, width: int, heads: int, inner: int, *, gated: bool = False
+        self, tokens: float, width: int, heads: int, inner: int, *, gated: bool = False, window: float = 0.0
     ) -> Block:
-        """A transformer layer with biases and two layer norms; the width is cut into heads."""
-        held = self.bytes(tokens, width)
+        """A transformer layer with biases and two layer norms; the width is cut into heads. `window`: tokens that see
+        each other (0: all)."""
+        held, seen = self.bytes(tokens, width), window or tokens
         return join(
             self.norm(tokens, width),
             join(
                 self.linear(tokens, width, 3 * width, name="qkv"),
-                self.attention(tokens, tokens, heads, width // heads),
+                self.attention(seen, seen, heads, width // heads, windows=tokens / seen),
                 self.linear(tokens, width, width, name="out"),
             ).beside(held),
             self.residual(tokens, width),

@@ -137,19 +137,10 @@ class Swin:
         sides = tuple(min(self.window, side) for side in grid)
         padded = tuple(-(-side // cut) * cut for side, cut in zip(grid, sides, strict=True))
         n, seen = size_of(padded), size_of(sides)
-        plain = layers.encoder_layer(
-            n, w, heads, 4 * w
-        )  # its parameters and products; attention in windows instead
-        whole = layers.attention(n, n, heads, w // heads)
-        cut = layers.attention(seen, seen, heads, w // heads, windows=n / seen)
-        ops = tuple(op for op in plain.ops if op[1].kind != "attention")
         table = (2 * self.window - 1) ** 2 * heads
         more = 3 * 512 + 512 * heads + heads - w if self.second else table
         moved = layers.pointwise(n, w, 4.0, "window")
-        peak = layers.bytes(n, 6 * w)
-        kept = plain.kept - whole.kept + cut.kept
-        base = Block(ops, plain.parameters, plain.weight_bytes, peak, kept)
-        return join(base, cut, moved, layers.parameter(more))
+        return join(layers.encoder_layer(n, w, heads, 4 * w, window=seen), moved, layers.parameter(more))
 
 
 @dataclass(frozen=True, kw_only=True)
