@@ -21,6 +21,7 @@ __all__ = [
     "Real",
     "format_bytes",
     "format_count",
+    "format_flops",
     "format_number",
     "format_seconds",
     "parse_quantity",
@@ -121,6 +122,15 @@ def format_bytes(value: float, digits: int = 3) -> str:
     return _scaled(
         value, [(1e15, "PB"), (1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1.0, "B")], digits
     )
+
+
+def format_flops(value: float, digits: int = 3) -> str:
+    """Operations per second with three significant digits: `989 TFLOP/s`."""
+    steps = [
+        (10.0 ** (3 * n), f"{prefix}FLOP/s")
+        for n, prefix in ((5, "P"), (4, "T"), (3, "G"), (2, "M"), (0, ""))
+    ]
+    return _scaled(value, steps, digits)
 
 
 def format_seconds(value: float, digits: int = 3) -> str:
