@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 import chipwise as cw
+from chipwise.api.launching import launch
 from chipwise.api.media import Sampling, answer, is_pipeline
 from chipwise.api.placing import Terms
 from chipwise.api.requests.command import command_line
 from chipwise.api.requests.planning import EstimateRequest, FitRequest, PlanRequest
+from chipwise.api.saving import save
 from chipwise.cli import main
-from chipwise.errors import ChipwiseError, InfeasibleError, UsageError
+from chipwise.errors import ChipwiseError, InfeasibleError, UnknownNameError, UsageError
 from chipwise.predict.pipeline import Spread
 from chipwise.report.media import MediaReport
 from chipwise.workload.op import attention, convolution, gemm, pointwise
@@ -194,3 +197,37 @@ def test_parts_that_the_host_computes_take_no_memory() -> None:
     whole, without = (cw.estimate(FLUX, chip=H100, aside=aside).plans[0] for aside in (None, "text_encoder"))
     assert whole.memory["weights"] - without.memory["weights"] > 9e9  # T5-XXL in 16 bits
     assert without.latency_s.mid < whole.latency_s.mid
+
+
+def test_a_shared_card_is_slower_and_smaller() -> None:
+    asked = {"model": "sdxl", "chip": "rtx-4090"}
+    alone = EstimateRequest(**asked).run()
+    shared = EstimateRequest(**asked, share="gpu=50%,memory=14GB").run()
+    assert shared.plans[0].capacity_bytes <= 14e9 < alone.plans[0].capacity_bytes
+    assert 1.2 < shared.plans[0].latency_s.mid / alone.plans[0].latency_s.mid < 2.0
+    assert any("the chip is shared" in line for line in shared.assumptions)
+    tight = FitRequest(model="sdxl", chips="rtx-4090", share="memory=10GB").run()
+    assert tight.plans[0].offload != "none"
+
+
+def test_a_part_that_a_model_does_not_have_is_not_put_aside() -> None:
+    with pytest.raises(UnknownNameError, match="text_encoder:clip-l"):
+        EstimateRequest(model="sdxl", chip="rtx-4090", aside="prompt").run()
+
+
+def test_what_waits_on_the_host_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+    for model, said in (("wan2.2", True), ("sdxl", False)):
+        with pytest.raises(SystemExit) as end:
+            main(["fit", model, "--chips", "l40s"])
+        assert not end.value.code
+        text = capsys.readouterr().out
+        assert ("offload model" in text) is said
+        assert ("offload" in text) is said
+
+
+def test_a_saved_answer_without_tokens_has_no_files_to_launch(tmp_path: Path) -> None:
+    file = tmp_path / "sdxl.json"
+    save("estimate", EstimateRequest(model="sdxl", chip="rtx-4090"), str(file))
+    for tool in ("torch", "vllm"):
+        with pytest.raises(UsageError, match="generates no tokens"):
+            launch(str(file), tool)

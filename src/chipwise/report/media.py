@@ -85,6 +85,7 @@ MEDIA = (
     Column("chip", "chip", short="chip"),
     Column("count", lambda p: p.chips * p.replicas, right=True, short="chips"),
     Column("spread", lambda p: p.spread or None, spare=2, short="spread"),
+    Column("offload", lambda p: None if p.offload == "none" else p.offload, short="offload"),
     Column("batch", "batch", right=True, short="batch"),
     Column("time", "latency_s", intervals.seconds, right=True, short="latency_s"),
     Column("step", lambda p: p.step_s.mid, format_seconds, right=True, spare=3, short="step_s"),
@@ -99,6 +100,9 @@ MEDIA = (
 )
 """What is said of a plan."""
 
+SOMETIMES = ("spread", "offload")
+"""Columns that are left out where no plan has any of it."""
+
 
 def verdict(report: MediaReport) -> str:
     """One sentence that could stand alone."""
@@ -112,7 +116,8 @@ def verdict(report: MediaReport) -> str:
     if p.verdict == "no":
         short = format_bytes(p.memory_bytes - p.capacity_bytes)
         return f"{report.model} does not fit {p.chips}x {p.chip}: {short} short."
-    return f"{report.model} on {many}{p.chips}x {p.chip} ({p.runtime}): {each}{cost}; bottleneck: {p.bound}."
+    how = p.runtime + (f", offload {p.offload}" if p.offload != "none" else "")
+    return f"{report.model} on {many}{p.chips}x {p.chip} ({how}): {each}{cost}; bottleneck: {p.bound}."
 
 
 def media_view(report: MediaReport, *, everything: bool = False) -> tuple[Table, ...]:
@@ -128,7 +133,8 @@ def media_view(report: MediaReport, *, everything: bool = False) -> tuple[Table,
     if report.assumptions:
         foot.append(f"assumed: {'; '.join(report.assumptions)}")
     plans = report.plans if everything else report.plans[:SHOWN]
-    first = Table.of(plans, MEDIA, head, foot)
+    columns = [c for c in MEDIA if c.head not in SOMETIMES or any(c.value(p) is not None for p in plans)]
+    first = Table.of(plans, columns, head, foot)
     if len(report.plans) != 1:
         return (first,)
     p = report.plans[0]
