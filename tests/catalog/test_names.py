@@ -55,7 +55,7 @@ def test_a_name_that_means_several_or_another_is_refused_with_those_near(typed: 
 
 
 def test_what_is_no_language_model_is_called_by_its_kind() -> None:
-    with pytest.raises(UnknownNameError, match=r"an image generator.*chipwise evidence search FLUX\.1-dev"):
+    with pytest.raises(UnknownNameError, match=r"an image generator.*chipwise evidence match FLUX\.1-dev"):
         find_config("FLUX.1-dev")
 
 
