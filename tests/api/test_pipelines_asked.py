@@ -231,3 +231,20 @@ def test_a_saved_answer_without_tokens_has_no_files_to_launch(tmp_path: Path) ->
     for tool in ("torch", "vllm"):
         with pytest.raises(UsageError, match="generates no tokens"):
             launch(str(file), tool)
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"batch": 0}, r"--batch 0: not a count of samples \(1 to 10,000,000\)"),
+        ({"steps": 10**9}, r"--steps 1000000000: not a count of steps \(1 to 100,000\)"),
+    ],
+)
+def test_counts_that_are_none_are_refused_with_what_is_one(given: dict[str, int], words: str) -> None:
+    with pytest.raises(UsageError, match=words):
+        EstimateRequest(model="sdxl", chip=H100, **given).run()
+
+
+def test_round_numbers_stand_in_commands_as_people_write_them() -> None:
+    line = command_line("estimate", EstimateRequest(model="sdxl", chip=H100, guidance=7.0))
+    assert line.endswith("--guidance 7")

@@ -38,6 +38,7 @@ from chipwise.report.launch.spec import (
     TrainSpec,
 )
 from chipwise.report.launch.targets import check_tool, launch_files
+from chipwise.report.records import LayoutRecord
 from chipwise.report.saved import Saved
 from chipwise.report.training import duration
 from chipwise.units import format_seconds
@@ -99,7 +100,7 @@ def _spec(saved: Saved, rank: int) -> Spec:
         raise UsageError(
             f"a saved {saved.verb} holds no plan to launch", "save one: chipwise plan MODEL --save FILE"
         )
-    if "rank" not in plans[0]:
+    if "unit" in saved.report:
         what = (
             f"{shorten(str(saved.report.get('model')))} generates no tokens: no tool is known that starts it"
         )
@@ -151,6 +152,7 @@ def _serve(saved: Saved, plan: Mapping[str, Any]) -> ServeSpec:
     policies = get_runtime(plan["runtime"]).policies_on(chip)
     policies = override(policies, pairs(request.get("policy"), "--policy"))
     tp, pp, dp, ep = (int(layout[n]) for n in ("tp", "pp", "dp", "ep"))
+    shape = LayoutRecord(tp, pp, dp, ep, layout["label"])
     found = load(_model(saved))
     own = found.graph.model.precision.name
     precision = plan["precision"]
@@ -164,7 +166,7 @@ def _serve(saved: Saved, plan: Mapping[str, Any]) -> ServeSpec:
     each = f" in each of {replicas} replicas" if replicas > 1 else ""
     expected = [
         f"predicted: TTFT {_span(plan['ttft_s'])}, TPOT {_span(plan['tpot_s']) if plan['tpot_s'] else '-'} (80 %), "
-        f"{plan['concurrency']:.0f} requests in flight{each}"
+        f"{plan['concurrency']:.0f} request{'' if round(plan['concurrency']) == 1 else 's'} in flight{each}"
     ]
     if convert:
         expected.append(f"weights: {own} turned into {convert} while they are loaded, quality not assessed")
@@ -175,7 +177,7 @@ def _serve(saved: Saved, plan: Mapping[str, Any]) -> ServeSpec:
             "guesses: random text of a benchmark is not accepted as often as yours, measure on your own"
         )
     return ServeSpec(
-        title=f"{model['name']}: {plan['chips']}x {chip.id}, {layout['label']}, {precision}",
+        title=f"{model['name']}: {plan['chips']}x {chip.id}, {shape.words}, {precision}",
         model=_hub(saved, model["name"]),
         machine=_machine(chip, plan["system"], len(placed.cards) if placed else tp * pp * dp),
         replicas=replicas,
