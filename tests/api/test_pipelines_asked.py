@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
 import chipwise as cw
-from chipwise.api.launching import launch
 from chipwise.api.media import Sampling, answer, is_pipeline
 from chipwise.api.placing import Terms
 from chipwise.api.requests.command import command_line
 from chipwise.api.requests.planning import EstimateRequest, FitRequest, PlanRequest
-from chipwise.api.saving import save
 from chipwise.cli import main
 from chipwise.errors import ChipwiseError, InfeasibleError, UnknownNameError, UsageError
 from chipwise.predict.pipeline import Spread
@@ -223,14 +220,6 @@ def test_what_waits_on_the_host_is_said(capsys: pytest.CaptureFixture[str]) -> N
         text = capsys.readouterr().out
         assert ("offload model" in text) is said
         assert ("offload" in text) is said
-
-
-def test_a_saved_answer_without_tokens_has_no_files_to_launch(tmp_path: Path) -> None:
-    file = tmp_path / "sdxl.json"
-    save("estimate", EstimateRequest(model="sdxl", chip="rtx-4090"), str(file))
-    for tool in ("torch", "vllm"):
-        with pytest.raises(UsageError, match="generates no tokens"):
-            launch(str(file), tool)
 
 
 @pytest.mark.parametrize(

@@ -79,7 +79,7 @@ TOLD = ("chip", "chips", "replicas", "layout", "precision", "kv", "runtime", "st
 def _told(saved: Saved, rank: int) -> dict[str, Any] | None:
     """What launch files say of a plan, None where there is no such plan to launch."""
     plans = saved.report.get("plans") or () if saved.verb in (*SERVED, "train") else ()
-    plan = next((p for p in plans if p.get("rank") == rank), None)
+    plan = next((p for p in plans if p["rank"] == rank), None)
     return None if plan is None else {name: plan.get(name) for name in TOLD}
 
 
@@ -100,11 +100,6 @@ def _spec(saved: Saved, rank: int) -> Spec:
         raise UsageError(
             f"a saved {saved.verb} holds no plan to launch", "save one: chipwise plan MODEL --save FILE"
         )
-    if "unit" in saved.report:
-        what = (
-            f"{shorten(str(saved.report.get('model')))} generates no tokens: no tool is known that starts it"
-        )
-        raise UsageError(what, "launch writes files for language models")
     plan = next((p for p in plans if p["rank"] == rank), None)
     if plan is None:
         raise UsageError(f"no plan {rank} in it", f"1 to {len(plans)}")

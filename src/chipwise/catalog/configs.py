@@ -395,7 +395,7 @@ def _unknown(name: str) -> NoReturn:
     kind = kind_of(name)
     if kind is not None:
         see = f"measured results: chipwise evidence match {shorten(name, 30)}"
-        hint = f"It is {kind}: plan, estimate and fit answer for those that are built in; {see}"
+        hint = f"It is {kind}, whose speed is not predicted yet; {see}"
         raise UnknownNameError("model", name, (), hint)
     known = known_names()
     others = tuple(dict.fromkeys((*nearest(name, known, 2), *near(name, known))))[:4]
