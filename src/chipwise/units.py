@@ -92,8 +92,12 @@ def parse_quantity(text: str, unit: str, name: str, *, low: float = 0.0, high: f
         )
     value = float(match.group(1).replace(",", "").replace("_", "")) * scales.get(suffix, 1.0)
     if not math.isfinite(value) or not low <= value <= high:
-        bound = f"at least {low:g}" if high == math.inf else f"{low:g} to {high:g}"
-        raise UsageError(f"{name}: {shorten(text)} is out of range", f"{bound} {unit}".strip())
+        if unit == "B" and high < math.inf:
+            bound = f"{format_bytes(low)} to {format_bytes(high)}"
+        else:
+            bound = f"at least {low:g}" if high == math.inf else f"{low:,.10g} to {high:,.10g}"
+            bound = f"{bound} {unit}".strip()
+        raise UsageError(f"{name}: {shorten(text)} is out of range", bound)
     return value
 
 
