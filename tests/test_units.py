@@ -168,3 +168,10 @@ def test_shown_within_half_a_percent_and_never_more_than_three_digits(value: flo
     assert float(number.replace(",", "")) * scale == pytest.approx(value, rel=0.0051)
     if 1 <= value / scale < 1000:
         assert len(number.replace(".", "")) == 3
+
+
+def test_a_range_of_bytes_is_said_in_bytes_that_people_read() -> None:
+    with pytest.raises(UsageError, match=r"memory: 10 is out of range \(1\.00 MB to 100 TB\)"):
+        parse_quantity("10", "B", "memory", low=1e6, high=1e14)
+    with pytest.raises(UsageError, match=r"\(512 to 100,000,000\)"):
+        parse_quantity("0", "", "context", low=512, high=1e8)

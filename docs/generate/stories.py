@@ -15,7 +15,10 @@ from docs.generate.console import run, transcript
 
 from chipwise.api.requests.command import command_line
 from chipwise.api.requests.doors import read_request
+from chipwise.report.desk import LocalReport, local_verdict
 from chipwise.report.kernel import KernelReport
+from chipwise.report.media import MediaReport
+from chipwise.report.media import verdict as media_verdict
 from chipwise.report.plans import verdict
 from chipwise.report.records import FitReport, PlanReport
 from chipwise.report.training import TrainReport, train_verdict
@@ -106,6 +109,10 @@ def summary(report: Any) -> str:
     """The answer in a sentence, "" where it is a table."""
     if isinstance(report, TrainReport):
         return train_verdict(report)
+    if isinstance(report, MediaReport):
+        return media_verdict(report)
+    if isinstance(report, LocalReport):
+        return local_verdict(report)
     if isinstance(report, PlanReport):
         return " ".join(verdict(report))
     if isinstance(report, FitReport):

@@ -21,6 +21,7 @@ __all__ = [
     "Real",
     "format_bytes",
     "format_count",
+    "format_flops",
     "format_number",
     "format_seconds",
     "parse_quantity",
@@ -91,8 +92,12 @@ def parse_quantity(text: str, unit: str, name: str, *, low: float = 0.0, high: f
         )
     value = float(match.group(1).replace(",", "").replace("_", "")) * scales.get(suffix, 1.0)
     if not math.isfinite(value) or not low <= value <= high:
-        bound = f"at least {low:g}" if high == math.inf else f"{low:g} to {high:g}"
-        raise UsageError(f"{name}: {shorten(text)} is out of range", f"{bound} {unit}".strip())
+        if unit == "B" and high < math.inf:
+            bound = f"{format_bytes(low)} to {format_bytes(high)}"
+        else:
+            bound = f"at least {low:g}" if high == math.inf else f"{low:,.10g} to {high:,.10g}"
+            bound = f"{bound} {unit}".strip()
+        raise UsageError(f"{name}: {shorten(text)} is out of range", bound)
     return value
 
 
@@ -121,6 +126,15 @@ def format_bytes(value: float, digits: int = 3) -> str:
     return _scaled(
         value, [(1e15, "PB"), (1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1.0, "B")], digits
     )
+
+
+def format_flops(value: float, digits: int = 3) -> str:
+    """Operations per second with three significant digits: `989 TFLOP/s`."""
+    steps = [
+        (10.0 ** (3 * n), f"{prefix}FLOP/s")
+        for n, prefix in ((5, "P"), (4, "T"), (3, "G"), (2, "M"), (0, ""))
+    ]
+    return _scaled(value, steps, digits)
 
 
 def format_seconds(value: float, digits: int = 3) -> str:

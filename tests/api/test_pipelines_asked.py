@@ -13,7 +13,7 @@ from chipwise.api.placing import Terms
 from chipwise.api.requests.command import command_line
 from chipwise.api.requests.planning import EstimateRequest, FitRequest, PlanRequest
 from chipwise.cli import main
-from chipwise.errors import ChipwiseError, InfeasibleError, UsageError
+from chipwise.errors import ChipwiseError, InfeasibleError, UnknownNameError, UsageError
 from chipwise.predict.pipeline import Spread
 from chipwise.report.media import MediaReport
 from chipwise.workload.op import attention, convolution, gemm, pointwise
@@ -136,7 +136,7 @@ def test_options_of_language_models_are_refused(given: dict[str, object], word: 
 
 @pytest.mark.parametrize("given", [{"steps": 4}, {"resolution": "512"}, {"training": True}])
 def test_options_of_pipelines_are_refused_for_language_models(given: dict[str, object]) -> None:
-    with pytest.raises(UsageError, match="is a language model"):
+    with pytest.raises(UsageError, match=r"is a language model|of models without tokens"):
         EstimateRequest(model="Qwen/Qwen3-8B", chip=H100, **given).run()  # type: ignore[arg-type]
 
 
@@ -192,3 +192,46 @@ def test_parts_that_the_host_computes_take_no_memory() -> None:
     whole, without = (cw.estimate(FLUX, chip=H100, aside=aside).plans[0] for aside in (None, "text_encoder"))
     assert whole.memory["weights"] - without.memory["weights"] > 9e9  # T5-XXL in 16 bits
     assert without.latency_s.mid < whole.latency_s.mid
+
+
+def test_a_shared_card_is_slower_and_smaller() -> None:
+    asked = {"model": "sdxl", "chip": "rtx-4090"}
+    alone = EstimateRequest(**asked).run()
+    shared = EstimateRequest(**asked, share="gpu=50%,memory=14GB").run()
+    assert shared.plans[0].capacity_bytes <= 14e9 < alone.plans[0].capacity_bytes
+    assert 1.2 < shared.plans[0].latency_s.mid / alone.plans[0].latency_s.mid < 2.0
+    assert any("the chip is shared" in line for line in shared.assumptions)
+    tight = FitRequest(model="sdxl", chips="rtx-4090", share="memory=10GB").run()
+    assert tight.plans[0].offload != "none"
+
+
+def test_a_part_that_a_model_does_not_have_is_not_put_aside() -> None:
+    with pytest.raises(UnknownNameError, match="text_encoder:clip-l"):
+        EstimateRequest(model="sdxl", chip="rtx-4090", aside="prompt").run()
+
+
+def test_what_waits_on_the_host_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+    for model, said in (("wan2.2", True), ("sdxl", False)):
+        with pytest.raises(SystemExit) as end:
+            main(["fit", model, "--chips", "l40s"])
+        assert not end.value.code
+        text = capsys.readouterr().out
+        assert ("offload model" in text) is said
+        assert ("offload" in text) is said
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"batch": 0}, r"--batch 0: not a count of samples \(1 to 10,000,000\)"),
+        ({"steps": 10**9}, r"--steps 1000000000: not a count of steps \(1 to 100,000\)"),
+    ],
+)
+def test_counts_that_are_none_are_refused_with_what_is_one(given: dict[str, int], words: str) -> None:
+    with pytest.raises(UsageError, match=words):
+        EstimateRequest(model="sdxl", chip=H100, **given).run()
+
+
+def test_round_numbers_stand_in_commands_as_people_write_them() -> None:
+    line = command_line("estimate", EstimateRequest(model="sdxl", chip=H100, guidance=7.0))
+    assert line.endswith("--guidance 7")

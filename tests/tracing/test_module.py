@@ -339,3 +339,16 @@ def test_a_function_that_builds_none_is_one_line(code: str, name: str, match: st
     with pytest.raises(cw.ChipwiseError, match=match) as caught:
         pipeline_of(code + name)
     assert "\n" not in str(caught.value)
+
+
+def test_what_is_no_module_is_said_to_be_none() -> None:
+    for wrong in ("net.py:build_model", 3):
+        with pytest.raises(UsageError, match=r"not a torch\.nn\.Module"):
+            cw.trace(wrong)
+
+
+def test_an_encoder_layer_of_torch_is_traced_without_its_warnings() -> None:
+    layer = torch.nn.TransformerEncoderLayer(64, 4, 128, batch_first=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert cw.trace(torch.nn.TransformerEncoder(layer, 2), torch.empty(2, 8, 64)).flops > 0

@@ -38,6 +38,7 @@ from chipwise.report.launch.spec import (
     TrainSpec,
 )
 from chipwise.report.launch.targets import check_tool, launch_files
+from chipwise.report.records import LayoutRecord
 from chipwise.report.saved import Saved
 from chipwise.report.training import duration
 from chipwise.units import format_seconds
@@ -158,6 +159,7 @@ def _serve(saved: Saved, plan: Mapping[str, Any]) -> ServeSpec:
     policies = get_runtime(plan["runtime"]).policies_on(chip)
     policies = override(policies, pairs(request.get("policy"), "--policy"))
     tp, pp, dp, ep = (int(layout[n]) for n in ("tp", "pp", "dp", "ep"))
+    shape = LayoutRecord(tp, pp, dp, ep, layout["label"])
     found = load(_model(saved))
     own = found.graph.model.precision.name
     precision = plan["precision"]
@@ -171,7 +173,7 @@ def _serve(saved: Saved, plan: Mapping[str, Any]) -> ServeSpec:
     each = f" in each of {replicas} replicas" if replicas > 1 else ""
     expected = [
         f"predicted: TTFT {_span(plan['ttft_s'])}, TPOT {_span(plan['tpot_s']) if plan['tpot_s'] else '-'} (80 %), "
-        f"{plan['concurrency']:.0f} requests in flight{each}"
+        f"{plan['concurrency']:.0f} request{'' if round(plan['concurrency']) == 1 else 's'} in flight{each}"
     ]
     if convert:
         expected.append(f"weights: {own} turned into {convert} while they are loaded, quality not assessed")
@@ -182,7 +184,7 @@ def _serve(saved: Saved, plan: Mapping[str, Any]) -> ServeSpec:
             "guesses: random text of a benchmark is not accepted as often as yours, measure on your own"
         )
     return ServeSpec(
-        title=f"{model['name']}: {plan['chips']}x {chip.id}, {layout['label']}, {precision}",
+        title=f"{model['name']}: {plan['chips']}x {chip.id}, {shape.words}, {precision}",
         model=_hub(saved, model["name"]),
         machine=_machine(chip, plan["system"], len(placed.cards) if placed else tp * pp * dp),
         replicas=replicas,

@@ -19,7 +19,6 @@ from chipwise.calibrate.parameters import Parameters, shipped_parameters
 from chipwise.catalog.chip import Chip
 from chipwise.catalog.chips import load_chips
 from chipwise.catalog.media_runtime import MediaRuntime, media_runtime_for
-from chipwise.catalog.override import told
 from chipwise.catalog.snapshot import today as day
 from chipwise.cost.device import Device
 from chipwise.errors import ChipwiseError, InfeasibleError, UnknownNameError, UsageError, shorten
@@ -272,7 +271,9 @@ class Place:
 
     @classmethod
     def of(cls, chip: Chip, terms: Terms, numbers: Parameters) -> Place:
-        """Raises `UsageError` where no software runs it, or the chip's figures are not published."""
+        """What other work leaves of the chip. Raises `UsageError` where no software runs it, or the chip's figures are
+        not published."""
+        chip = terms.shared(chip)
         runtime = media_runtime_for(chip, terms.runtime)
         system = machine_for(chip)
         device = Device.of(chip, reserved(chip, system), system)
@@ -472,12 +473,17 @@ class Work:
 
     @classmethod
     def of(cls, pipeline: Pipeline, place: Place, terms: Terms, asked: Sampling) -> Work:
-        """Raises `UsageError` for devices that nothing joins."""
+        """Raises `UsageError` for devices that nothing joins, `UnknownNameError` for a part that it does not have."""
         device, spread = place.device, asked.spread
         joined = float(np.nan_to_num(np.asarray(device.link_bytes_per_s)))
         if spread.devices > 1 and joined <= 0.0:
             raise UsageError(f"{place.chip.id} is joined to no other", "one device", field="spread")
-        aside = [s.name for s in pipeline.stages if s.name.startswith(asked.aside)]
+        parts = [s.name for s in pipeline.stages]
+        for part in asked.aside:
+            if not any(name.startswith(part) for name in parts):
+                hint = f"{pipeline.name} has {', '.join(parts)}"
+                raise UnknownNameError("part", part, parts, hint)
+        aside = [name for name in parts if name.startswith(asked.aside)]
         kept = replace(pipeline, stages=tuple(stage for stage in pipeline.stages if stage.name not in aside))
         stages = stage_times(kept, place.hardware, spread, offload=asked.offload)
         tensors = account(pipeline, spread, offload=asked.offload, aside=aside)
@@ -621,5 +627,5 @@ def _report(
         settings=dict(pipeline.settings),
         plans=tuple(plans),
         refused=tuple(refused),
-        assumptions=(*pipeline.assumptions, *told(terms.changes)),
+        assumptions=(*pipeline.assumptions, *terms.said),
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from chipwise.report.table import Column, Table
-from chipwise.units import format_bytes, format_number, format_seconds
+from chipwise.units import format_bytes, format_flops, format_seconds
 
 __all__ = [
     "ModelRun",
@@ -74,7 +74,7 @@ class ProbeReport:
 RATES = (
     Column("operator", "operator"),
     Column("type", "dtype"),
-    Column("products", "flops_per_s", lambda v: f"{format_number(v)}FLOP/s", right=True),
+    Column("products", "flops_per_s", format_flops, right=True),
     Column("operands", "bytes_per_s", lambda v: f"{format_bytes(v)}/s", right=True),
     Column("start", "start_s", format_seconds, right=True),
     Column("timed", "tasks", right=True),

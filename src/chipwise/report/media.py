@@ -124,6 +124,7 @@ MEDIA = (
     Column("step", _step, format_seconds, right=True, spare=3, short="step_s"),
     Column("samples/s", _rate, intervals.number, right=True, short="samples_per_s"),
     Column("memory", _memory, right=True),
+    Column("offload", lambda p: None if p.offload == "none" else p.offload, short="offload"),
     Column("", "memory_bytes", short="memory_gb", scale=1e-9),
     Column("bottleneck", _bottleneck, spare=1, short="bottleneck"),
     Column("per 1,000", _cost, right=True),
@@ -133,6 +134,9 @@ MEDIA = (
     Column("basis", "latency_s.basis", short="basis", spare=5),
 )
 """What is said of a plan."""
+
+SOMETIMES = ("spread", "offload")
+"""Columns that are left out where no plan has any of it."""
 
 
 def verdict(report: MediaReport) -> str:
@@ -151,7 +155,8 @@ def verdict(report: MediaReport) -> str:
     if p.verdict == "no":
         short = format_bytes(p.memory_bytes - p.capacity_bytes)
         return f"{report.model} does not fit {p.chips}x {p.chip}: {short} short."
-    return f"{report.model} on {many}{p.chips}x {p.chip} ({p.runtime}): {each}{cost}; bottleneck: {p.bound}."
+    how = p.runtime + (f", offload {p.offload}" if p.offload != "none" else "")
+    return f"{report.model} on {many}{p.chips}x {p.chip} ({how}): {each}{cost}; bottleneck: {p.bound}."
 
 
 def media_words(report: MediaReport) -> tuple[str, ...]:
@@ -174,7 +179,8 @@ def media_view(report: MediaReport, *, everything: bool = False) -> tuple[Table,
     if report.assumptions:
         foot.append(f"assumed: {'; '.join(report.assumptions)}")
     plans = report.plans if everything else report.plans[:SHOWN]
-    first = Table.of(plans, MEDIA, head, foot)
+    columns = [c for c in MEDIA if c.head not in SOMETIMES or any(c.value(p) is not None for p in plans)]
+    first = Table.of(plans, columns, head, foot)
     if len(report.plans) != 1:
         return (first,)
     p = report.plans[0]

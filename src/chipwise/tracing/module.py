@@ -29,6 +29,9 @@ def trace_module(
     name: str = "",
 ) -> Pipeline:
     """The operators of `module(*example, **keywords)`, with `training` of the backward pass too."""
+    if not callable(module):
+        what = f"{shorten(repr(module), 60)} is not a torch.nn.Module"
+        raise UsageError(what, "pass the module itself; of a file: chipwise trace FILE.py:function")
     recorder = Recorder()
     with recorder.running():
         return _traced(recorder, module, example, keywords, training=training, name=name)

@@ -8,6 +8,7 @@ import re
 import sys
 import sysconfig
 import traceback
+import warnings
 import weakref
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -97,6 +98,9 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
             stack.callback(torch.backends.mha.set_fastpath_enabled, mha)
             torch.backends.mha.set_fastpath_enabled(False)
             stack.callback(torch._C._set_mkldnn_enabled, onednn)
+            stack.enter_context(warnings.catch_warnings())
+            # torch's own classes look at pointers (its encoder layers do): nothing that the user can change
+            warnings.filterwarnings("ignore", "Accessing the data pointer of FakeTensor")
             logger = logging.getLogger("torch._subclasses.fake_tensor")
             stack.callback(setattr, logger, "disabled", logger.disabled)
             logger.disabled = True  # what it says is raised as well

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import fields
 from typing import Any, TypeVar
 
-from chipwise.api.requests.field import Asked, option_of, outer
+from chipwise.api.requests.field import Asked, as_text, option_of, outer
 from chipwise.catalog.configs import INLINE
 from chipwise.errors import InfeasibleError
 
@@ -37,7 +37,7 @@ def command_line(verb: str, request: Asked) -> str:
             parts.insert(2, "config.json" if value.lstrip().startswith(INLINE) else value)
         elif value != f.default and value is not None:
             option = option_of(outer(f))
-            parts += [option] if value is True else [option, str(value)]
+            parts += [option] if value is True else [option, as_text(value)]
     return shlex.join(parts)
 
 

@@ -71,8 +71,8 @@ class LocalRequest(Asked):
                 hint = "--have rtx-4090 (or auto), or --max-usd 3000 for what to buy"
                 raise UsageError("local needs a machine or a budget", hint, field="have")
             if not 0 < self.max_usd < 1e9:
-                what = f"--max-usd {self.max_usd:g} is out of range"
-                raise UsageError(what, "more than 0", field="max_usd")
+                what = f"--max-usd {self.max_usd:,.10g} is out of range"
+                raise UsageError(what, "more than 0, less than 1,000,000,000", field="max_usd")
             if self.host_memory is not None:
                 what = "--host-memory is of a machine that you have"
                 raise UsageError(what, "add --have", field="host_memory")

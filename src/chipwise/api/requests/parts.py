@@ -300,7 +300,7 @@ class Samples(Asked):
     steps: int | None = ask("generators of images and video: denoising steps, as in 28")
     guidance: float | None = ask("the same: guidance scale; above 1 every step takes two passes, as in 7.5")
     settings: str | None = ask(
-        "models without tokens: further sizes of the family, as in tokens=128 or seconds=30,part=encoder",
+        "models without tokens: further sizes of the family, as in tokens=128 or audio_s=30,part=encoder",
         reading=PAIRS,
     )
     training: bool = ask("models without tokens: one training step instead of a request", False)
@@ -323,8 +323,13 @@ class Samples(Asked):
         """What this asks of a model that generates no tokens. Raises `UsageError` for a count that is none."""
         from chipwise.api.media import Sampling
 
-        for name, most in (("batch", 10_000_000), ("frames", 100_000), ("steps", 100_000)):
-            count_of(getattr(self, name), option_of(name), name, most)
+        counts = {
+            "batch": ("samples", 10_000_000),
+            "frames": ("frames", 100_000),
+            "steps": ("steps", 100_000),
+        }
+        for name, (what, most) in counts.items():
+            count_of(getattr(self, name), option_of(name), what, most)
         settings: dict[str, float | str] = {}
         for name, said in (self.values["settings"] or {}).items():
             try:
