@@ -42,6 +42,8 @@ TABLES = (
     Table("serving", "serving_points.csv", ("mode", "chip"), step=3),
     Table("published", "published_serving.csv", ("chip",), step=3),
     Table("energy", "energy.csv", ("chip",)),
+    Table("local", "published_local.csv", ("chip",)),
+    Table("media", "media.csv", ("task",)),
     Table("mlperf", "mlperf_inference.csv", ("scenario", "chip"), step=3),
     Table("training", "training.csv", ("chip",), step=3),
     Table("mlperf_training", "mlperf_training.csv", ("benchmark", "chip")),
