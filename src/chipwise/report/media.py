@@ -101,6 +101,10 @@ def _spread(p: MediaPlan) -> str | None:
     return p.spread or None
 
 
+def _offloaded(p: MediaPlan) -> str | None:
+    return None if p.offload == "none" else p.offload
+
+
 def _bottleneck(p: MediaPlan) -> str | None:
     return f"{p.bound} {p.shares[p.bound]:.0%}" if _timed(p) else None
 
@@ -124,7 +128,7 @@ MEDIA = (
     Column("step", _step, format_seconds, right=True, spare=3, short="step_s"),
     Column("samples/s", _rate, intervals.number, right=True, short="samples_per_s"),
     Column("memory", _memory, right=True),
-    Column("offload", lambda p: None if p.offload == "none" else p.offload, short="offload"),
+    Column("offload", _offloaded, short="offload"),
     Column("", "memory_bytes", short="memory_gb", scale=1e-9),
     Column("bottleneck", _bottleneck, spare=1, short="bottleneck"),
     Column("per 1,000", _cost, right=True),
