@@ -300,9 +300,10 @@ def _unfit(m: _Speeds, out: Index, fitted: Effects, key: str) -> Residuals:
 
 def _report(m: _Speeds, found: Residuals, key: str) -> Validation:
     found = found.judged()
+    what = "model on its chip" if key == "model" else key
     return Validation(
-        "local",
-        f"refit without each {'chip with a model' if key == 'model' else 'chip'}; errors are of seconds per token",
+        "local" if key == "model" else f"local with a {key} never seen",
+        f"Every row predicted by a fit that never saw its {what}; errors are of seconds per token.",
         {
             "all": found.summaries(),
             "by backend": found.summaries("backend"),
