@@ -80,11 +80,12 @@ def requests(_: str) -> str:
             kind = _type(get_type_hints(request)[f.name])
             default = "**required**" if f.default is MISSING else f"`{f.default!r}`"
             rows.append((f"`{name}`", kind, default, str(f.metadata.get("help", ""))))
-        answer = answer_type(verb).__name__
+        kinds = [k.__name__ for k in get_args(answer_type(verb)) or (answer_type(verb),)]
+        answer = " or ".join(f"[`{kind}`](records.md#{kind.lower()})" for kind in kinds)
         text = _prose(inspect.cleandoc(request.__doc__ or ""))
         columns = table(("field", "type", "default", "meaning"), rows)
         parts.append(
-            f"## {verb}\n\n`{request.__name__}` → [`{answer}`](records.md#{answer.lower()})\n\n{text}\n\n{columns}"
+            f"## {verb}\n\n`{request.__name__}` → {answer}\n\n{text}\n\n{columns}"
         )
     return "\n\n".join(parts)
 
@@ -93,7 +94,8 @@ def records(_: str) -> str:
     """Every record that an answer holds, by name, with its fields."""
     found: dict[str, Any] = {}
     for verb in VERBS:
-        _collect(answer_type(verb), found)
+        for kind in get_args(answer_type(verb)) or (answer_type(verb),):
+            _collect(kind, found)
     parts = []
     for name, record in found.items():
         rows = []

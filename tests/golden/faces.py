@@ -59,12 +59,11 @@ def _tools() -> Iterator[tuple[str, Answer]]:
     """The tools as agents see them."""
     for tool in listed():
         given = tool.model_dump(mode="json", exclude_none=True)
-        asked, answered = given.pop("input_schema"), given.pop("output_schema")
+        schema = given.pop("input_schema")
         yield f"mcp {tool.name}", given
-        for way, schema in (("asks", asked), ("answers", answered)):
-            for name, part in schema.pop("$defs", {}).items():
-                yield from _schema(f"mcp schema {name}", part)
-            yield from _schema(f"mcp {tool.name} {way}", schema)
+        for name, part in schema.pop("$defs", {}).items():
+            yield from _schema(f"mcp schema {name}", part)
+        yield from _schema(f"mcp {tool.name} asks", schema)
 
 
 def _once(found: Iterator[tuple[str, Answer]]) -> Iterator[tuple[str, Answer]]:
