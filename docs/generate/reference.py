@@ -84,9 +84,7 @@ def requests(_: str) -> str:
         answer = " or ".join(f"[`{kind}`](records.md#{kind.lower()})" for kind in kinds)
         text = _prose(inspect.cleandoc(request.__doc__ or ""))
         columns = table(("field", "type", "default", "meaning"), rows)
-        parts.append(
-            f"## {verb}\n\n`{request.__name__}` → {answer}\n\n{text}\n\n{columns}"
-        )
+        parts.append(f"## {verb}\n\n`{request.__name__}` → {answer}\n\n{text}\n\n{columns}")
     return "\n\n".join(parts)
 
 
