@@ -119,6 +119,7 @@ def config(folder: Path, text: str | bytes | dict[str, Any]) -> str:
         (("plan", "/dev/zero"), "not a file"),
         (("plan", "/dev"), "holds no config.json"),
         (("plan", "~no-such-user-here/x"), "no such file"),
+        (("trace", ""), "trace needs a source"),
     ],
 )
 def test_usage(run: Run, arguments: tuple[str, ...], words: str) -> None:

@@ -8,6 +8,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from chipwise.cli.options import Output
+from chipwise.errors import UsageError
 from chipwise.report.table import render
 from chipwise.report.traced import trace_view
 
@@ -29,5 +30,7 @@ def trace(
     """The operators, parameters and memory of your own model: a PyTorch module, ONNX, or files of weights."""
     from chipwise.api.traced import traced
 
+    if not source.strip():
+        raise UsageError("trace needs a source", "as in FILE.py:function or FILE.onnx", field="source")
     report = traced(source, training=training)
     render((trace_view(report),), report, output.format, sys.stdout)

@@ -82,6 +82,10 @@ RATES = (
 )
 
 
+UNSURE = 0.3
+"""Error on shapes that were not seen above which a probe says nothing about others."""
+
+
 def probe_view(report: ProbeReport) -> Table:
     """What the machine reaches, kind by kind, and how far its own predictions are off."""
     threads = f", {report.threads} thread{'s' if report.threads > 1 else ''}" if report.threads else ""
@@ -90,6 +94,10 @@ def probe_view(report: ProbeReport) -> Table:
         head.append(
             f"{len(report.unseen)} shapes that these numbers had not seen are predicted {report.error:.0%} off (median)"
         )
+        if report.error > UNSURE:
+            head.append(
+                "too far off to rely on: measure with a longer --budget, and with nothing else running here"
+            )
     if not report.whole:
         head.append("cut short: what was timed by then is used")
     foot = [
