@@ -69,6 +69,10 @@ class Context:
         """The user's runs of this model, None where there are none or they are not to count."""
         if not self.own:
             return None
+        from chipwise.evidence.store import Store
+
+        if not any(item.measured_by_user for item in Store().items()):
+            return None
         from chipwise.api.own import own_runs
 
         return own_runs(self.found.graph, self.numbers)

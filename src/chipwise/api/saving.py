@@ -15,7 +15,8 @@ import numpy as np
 
 from chipwise import __version__
 from chipwise.api.requests.doors import answer_type, read_request, refuse_code
-from chipwise.api.requests.verbs import FORMER, VERBS, Request, fields_of
+from chipwise.api.requests.field import fields_of
+from chipwise.api.requests.verbs import FORMER, VERBS, Request
 from chipwise.catalog.files import output_file, read_text
 from chipwise.catalog.snapshot import Snapshot, current, today, use
 from chipwise.errors import ChipwiseError, UnknownNameError, UsageError, shorten

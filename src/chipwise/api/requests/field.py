@@ -41,6 +41,7 @@ __all__ = [
     "ask",
     "count_of",
     "duration",
+    "fields_of",
     "figure",
     "option_of",
     "outer",
@@ -387,3 +388,10 @@ def _wanted(literal: tuple[Any, ...] | None, kind: type | None, reading: Reading
     types_ = [str(also["type"]) for also in reading.also] if reading else []
     words = {"number": "a number", "array": "a list", "object": "an object"}  # type: ignore[assignment]
     return " or ".join(["text", *(words[t] for t in types_)])  # type: ignore[call-overload]
+
+
+def fields_of(request: Any) -> dict[str, Any]:
+    """The fields of a question that differ from their defaults, by public name."""
+    return {
+        outer(f): getattr(request, f.name) for f in fields(request) if getattr(request, f.name) != f.default
+    }

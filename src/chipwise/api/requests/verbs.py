@@ -34,7 +34,7 @@ from chipwise.api.requests.planning import (
 from chipwise.api.requests.training import TrainRequest
 from chipwise.errors import UnknownNameError, UsageError
 
-__all__ = ["FORMER", "VERBS", "Request", "fields_of", "question"]
+__all__ = ["FORMER", "VERBS", "Request", "question"]
 
 TRAINED = ("train", "finetune")  # tasks that train answers
 
@@ -76,15 +76,6 @@ VERBS: dict[str, type[Request]] = {
 
 FORMER = {"train_plan": "train", "evidence_match": "match", "check_claim": "claim"}
 """Names that verbs had over HTTP and for agents before every door called them alike; they are still understood."""
-
-
-def fields_of(request: Request) -> dict[str, Any]:
-    """The fields of a question that differ from their defaults, by public name."""
-    return {
-        outer(f): getattr(request, f.name)
-        for f in fields(request)  # type: ignore[arg-type]
-        if getattr(request, f.name) != f.default
-    }
 
 
 def question(verb: str, given: Mapping[str, Any]) -> Request:

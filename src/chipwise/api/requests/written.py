@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from chipwise import __version__
-from chipwise.api.requests.verbs import Request, fields_of
+from chipwise.api.requests.field import fields_of
 from chipwise.report.launch.spec import LaunchFile
+
+if TYPE_CHECKING:
+    from chipwise.api.requests.verbs import Request
 
 __all__ = ["Files", "Origin"]
 

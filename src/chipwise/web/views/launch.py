@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from chipwise.api.requests.field import fields_of
 from chipwise.api.requests.launch import LaunchRequest
-from chipwise.api.requests.verbs import Request, fields_of
+from chipwise.api.requests.verbs import Request
 from chipwise.catalog.tools import load_tools
 from chipwise.report.launch.spec import LaunchReport
 from chipwise.web.views.query import query_of
