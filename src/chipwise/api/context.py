@@ -71,11 +71,12 @@ class Context:
             return None
         from chipwise.evidence.store import Store
 
-        if not any(item.measured_by_user for item in Store().items()):
+        kept = [item for item in Store().items() if item.measured_by_user and item.chip]
+        if not kept:
             return None
         from chipwise.api.own import own_runs
 
-        return own_runs(self.found.graph, self.numbers)
+        return own_runs(kept, self.found.graph, self.numbers)
 
     def without_budget(self) -> Context:
         """The same, where a job may cost anything."""

@@ -16,23 +16,19 @@ from chipwise.catalog.runtime import get_runtime
 from chipwise.errors import ChipwiseError, UsageError
 from chipwise.evidence.anchors import Anchors, Run
 from chipwise.evidence.item import Item
-from chipwise.evidence.store import Store
 from chipwise.workload.formats import FORMATS
 from chipwise.workload.graph import Graph
 
 __all__ = ["own_runs", "question_of_item"]
 
 
-def own_runs(graph: Graph, numbers: Parameters) -> OwnRuns | None:
-    """The runs of the user's store of models with these dimensions, None where none can be asked about."""
-    found = [i for i in Store().items() if i.measured_by_user and i.chip and _alike(i.model, graph)]
-    return _anchored(found, numbers)
-
-
-def _anchored(items: Iterable[Item], numbers: Parameters) -> OwnRuns | None:
-    """Items as anchors; those that say too little, or that cannot have run so, are left out."""
+def own_runs(items: Iterable[Item], graph: Graph, numbers: Parameters) -> OwnRuns | None:
+    """A user's runs of models with these dimensions as anchors, None where none can be asked about: those that say
+    too little, or that cannot have run so, are left out."""
     kept: list[tuple[Item, ServingRun]] = []
     for item in items:
+        if not _alike(item.model, graph):
+            continue
         try:
             question = question_of_item(item)
             kept.append((item, ServingRun(item.id, question, asked_of(question, numbers))))

@@ -370,7 +370,6 @@ class UNet3D:
     inputs: int = 1
     classes: int = 3
     axes: int = 3
-    supervised: int = 0
 
     @property
     def multiple(self) -> int:
