@@ -10,7 +10,7 @@ from chipwise.catalog.parsed import parse
 from chipwise.catalog.snapshot import per_snapshot, shipped_text
 from chipwise.errors import UnknownNameError
 
-__all__ = ["Tool", "get_tool", "load_tools"]
+__all__ = ["Tool", "get_tool", "load_tools", "tools_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,3 +60,8 @@ def get_tool(name: str) -> Tool:
     if name not in tools:
         raise UnknownNameError("target", name, tools, f"one of {', '.join(tools)}")
     return tools[name]
+
+
+def tools_of(runtime: str) -> tuple[str, ...]:
+    """The tools that start a serving runtime, by id."""
+    return tuple(name for name, tool in load_tools().items() if runtime in tool.runtimes)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
+
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -18,18 +20,23 @@ from chipwise.web.limits import RefusedError, read_object
 from chipwise.web.openapi import openapi
 from chipwise.web.problems import problem_response
 
-__all__ = ["ask", "on_http_error", "on_refusal", "routes", "written"]
+__all__ = ["ask", "leaving", "on_http_error", "on_refusal", "routes", "written"]
 
 
 async def ask(request: Request, verb: str, given: dict[str, object]) -> object:
     """The answer to a question as a record, given up when its asker leaves. Raises `RefusedError`."""
     jobs: Jobs = request.app.state.jobs
+    return await jobs.answer(verb, given, leaving(request))
+
+
+def leaving(request: Request) -> Callable[[], Awaitable[None]]:
+    """What ends when the asker has left."""
 
     async def left() -> None:
         while (await request.receive())["type"] != "http.disconnect":
             pass
 
-    return await jobs.answer(verb, given, left)
+    return left
 
 
 async def written(request: Request, verb: str, given: dict[str, object]) -> str:

@@ -15,7 +15,7 @@ from chipwise.report.launch.spec import LaunchFile, ServeSpec, Spec, check_spec
 from chipwise.report.launch.training import maxtext, megatron, torchrun, torchtitan, tuned
 from chipwise.report.launch.tuning import TUNERS
 
-__all__ = ["TARGETS", "check_tool", "launch_files"]
+__all__ = ["ANYWHERE", "TARGETS", "check_tool", "launch_files"]
 
 Render = Callable[[Any], tuple[LaunchFile, ...]]
 

@@ -20,7 +20,7 @@ from chipwise.catalog.configs import bundled_configs
 from chipwise.errors import ChipwiseError
 from chipwise.report.launch.spec import LaunchReport
 from chipwise.report.table import render
-from chipwise.web.api import ask, written
+from chipwise.web.api import ask, leaving, written
 from chipwise.web.jobs import Jobs
 from chipwise.web.limits import RefusedError
 from chipwise.web.pages.form import controls, groups
@@ -146,7 +146,7 @@ def _sheet(view: View) -> Handler:
         except ChipwiseError as error:
             raise RefusedError(422, problem_of(error)) from None
         jobs: Jobs = request.app.state.jobs
-        text = await jobs.run(Sheet(view.verb, question))
+        text = await jobs.run(Sheet(view.verb, question), leaving(request))
         name = f'attachment; filename="chipwise-{view.verb}.html"'
         return HTMLResponse(text, headers={"content-disposition": name})
 

@@ -12,7 +12,7 @@ from chipwise.api.requests.command import about, command_line
 from chipwise.api.requests.verbs import VERBS, Request
 from chipwise.api.saving import Answered, answered
 from chipwise.catalog.files import output_file, writing
-from chipwise.catalog.tools import load_tools
+from chipwise.catalog.tools import tools_of
 from chipwise.errors import ChipwiseError, UsageError
 from chipwise.report.launch.spec import LaunchFile
 from chipwise.report.launch.targets import launch_files
@@ -118,9 +118,7 @@ def _launched(saved: Saved) -> tuple[LaunchFile, ...]:
     if not plans:
         return ()
     first = plans[0]
-    tools = load_tools()
-    own = [name for name, tool in tools.items() if first.get("runtime") in tool.runtimes]
-    for target in own or (["torchrun"] if saved.verb == "train" else []):
+    for target in tools_of(first.get("runtime", "")) or (("torchrun",) if saved.verb == "train" else ()):
         try:
             return launch_files(spec_of(saved, first["rank"]), target)
         except ChipwiseError:

@@ -8,29 +8,29 @@ from typing import Any
 from chipwise.api.requests.field import fields_of
 from chipwise.api.requests.launch import LaunchRequest
 from chipwise.api.requests.verbs import Request
-from chipwise.catalog.tools import load_tools
+from chipwise.catalog.tools import tools_of
 from chipwise.report.launch.spec import LaunchReport
+from chipwise.report.launch.targets import ANYWHERE
 from chipwise.web.views.query import query_of
 from chipwise.web.views.view import MODEL, View, link
 
 __all__ = ["LAUNCH", "launch_link"]
 
-WRAPPERS = ("kubernetes", "skypilot", "terraform")
-
 
 def launch_link(verb: str, question: Request, runtime: str) -> str:
     """The address of the files that start the answer to a question with its own runtime; "" where no tool does."""
-    own = next((name for name, tool in load_tools().items() if runtime in tool.runtimes), "")
+    own = next(iter(tools_of(runtime)), "")
     asked = {"question": {"verb": verb, "request": fields_of(question)}}
     return link("launch", {"saved": json.dumps(asked), "for": own}) if own else ""
 
 
 def _show(question: LaunchRequest, report: LaunchReport) -> dict[str, Any]:
     asked = {"saved": question.saved, "for": question.for_, "plan": question.plan}
-    others = [name for name in (report.tool, *WRAPPERS) if name in load_tools()]
     return {
         "files": report.files,
-        "targets": {name: link("launch", {**asked, "for": name}) for name in dict.fromkeys(others)},
+        "targets": {
+            name: link("launch", {**asked, "for": name}) for name in dict.fromkeys((report.tool, *ANYWHERE))
+        },
         "zip": f"/launch.zip?{query_of(asked)}",
     }
 
