@@ -189,7 +189,7 @@ def measure_model(
 
     Raises `UsageError` for a file that gives no module or a machine of another framework, `MissingExtraError`.
     """
-    from chipwise.measure.torch_model import examples_of, peak_of, predicted_calls, time_calls, time_whole
+    from chipwise.measure.torch_model import examples_of, peak_of, time_calls, time_whole
 
     here = machine(known)
     measured = backend(
@@ -200,11 +200,13 @@ def measure_model(
         raise UsageError(what, f"chipwise measure probe --backend torch --threads {measured.threads}")
     passes, weight = [], 0.0
     for example in examples_of(place, train, measured.device):
-        seen = predicted_calls(example)
+        from chipwise.tracing.module import trace_calls
+
+        seen = trace_calls(example.module, example.arguments, example.keywords, training=example.training)
         weight = seen.weight_bytes
         operators: dict[str, list[tuple[float, float]]] = {}
         timed = time_calls(example, measured.synchronise, measured.clock)
-        expected = [(c.name, here.seconds(c.op)) for c in seen.calls if c.op is not None]
+        expected = [(op.name, repeats * here.seconds(op)) for repeats, op in seen.ops]
         for name, seconds in timed:
             operators.setdefault(name, []).append((0.0, seconds))
         for name, seconds in expected:

@@ -3,6 +3,7 @@
 Whoever records a network tells a `Flow` each operator with the buffers that it reads and writes. Products,
 convolutions, attention, lookups and scans stay alone. Element-wise work, norms and reductions of rows join the kernel
 that made what they read, as TorchInductor and XLA do, where no operator that waits for that kernel lies between.
+`OneByOne` is the same without a compiler: every operator is a kernel.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from dataclasses import dataclass, field, replace
 
 from chipwise.workload.op import Op
 
-__all__ = ["Flow", "Touch", "counted"]
+__all__ = ["Flow", "OneByOne", "Touch", "counted"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,6 +186,39 @@ class Flow:
             self._merged[number] = self._merged[self._merged[number]]
             number = self._merged[number]
         return number
+
+
+class OneByOne:
+    """Operators as a framework without a compiler calls them: each reads its operands and writes its results."""
+
+    def __init__(self) -> None:
+        self._ops: list[tuple[float, Op]] = []
+
+    def alone(self, op: Op, reads: Iterable[Touch], writes: Iterable[Touch], *, repeats: float = 1.0) -> None:
+        """As `Flow.alone`; the operator counts its own bytes."""
+        self._ops.append((repeats, op))
+
+    def fused(
+        self,
+        name: str,
+        elements: float,
+        reads: Iterable[Touch],
+        writes: Iterable[Touch],
+        *,
+        flops: float = 1.0,
+        ends: bool = False,
+        joins: bool = True,
+    ) -> None:
+        """As `Flow.fused`, and joins nothing."""
+        touched = list(reads)
+        weights = sum(t.bytes for t in touched if t.weight)
+        moved = sum(t.bytes for t in touched if not t.weight) + sum(t.bytes for t in writes)
+        kernel = _Kernel(name, 0, elements=elements, flops=flops * elements, launches=1.0)
+        self._ops.append((1.0, _pointwise(kernel, weights, moved)))
+
+    def ops(self, kept: Iterable[Hashable] = ()) -> list[tuple[float, Op]]:
+        """(repeats, operator) in the order of the calls."""
+        return list(self._ops)
 
 
 def _pointwise(k: _Kernel, weights: float, moved: float) -> Op:

@@ -13,11 +13,12 @@ import torch
 from torch.utils._pytree import tree_flatten, tree_map_only
 
 from chipwise.errors import ChipwiseError, UsageError, shorten
-from chipwise.tracing.flow import counted
+from chipwise.tracing.flow import OneByOne, counted
 from chipwise.tracing.recorder import Recorder
+from chipwise.workload.op import Op
 from chipwise.workload.pipeline import Pipeline, Stage
 
-__all__ = ["build_and_trace", "trace_module"]
+__all__ = ["Calls", "build_and_trace", "called", "loss_of", "own_example", "trace_calls", "trace_module"]
 
 
 def trace_module(
@@ -34,7 +35,27 @@ def trace_module(
         raise UsageError(what, "pass the module itself; of a file: chipwise trace FILE.py:function")
     recorder = Recorder()
     with recorder.running():
-        return _traced(recorder, module, example, keywords, training=training, name=name)
+        return _pipeline(_traced(recorder, module, example, keywords, training=training, name=name))
+
+
+@dataclass(frozen=True)
+class Calls:
+    """(repeats, operator) of every kernel that a run without a compiler starts, in order and named as PyTorch names
+    them; bytes of weights and buffers, and the most that is alive at once, weights included."""
+
+    ops: tuple[tuple[float, Op], ...]
+    weight_bytes: float
+    peak_bytes: float
+
+
+def trace_calls(
+    module: Callable[..., Any], example: tuple[Any, ...], keywords: Mapping[str, Any], *, training: bool
+) -> Calls:
+    """The kernels of `module(*example, **keywords)` one by one, with `training` of the backward pass too."""
+    recorder = Recorder(OneByOne())
+    with recorder.running():
+        run = _traced(recorder, module, example, keywords, training=training, name="")
+    return Calls(tuple(run.ops), run.weights.bytes, run.weights.bytes + run.memory.total)
 
 
 def build_and_trace(build: Callable[[], Any], *, training: bool, name: str) -> Pipeline:
@@ -44,7 +65,7 @@ def build_and_trace(build: Callable[[], Any], *, training: bool, name: str) -> P
     """
     recorder = Recorder()
     with recorder.running():
-        found = _run(build, (), {}, name)
+        found = called(build, name)
         if isinstance(found, Pipeline):
             return found
         module, *example = found if isinstance(found, tuple) else (found,)
@@ -59,12 +80,12 @@ def build_and_trace(build: Callable[[], Any], *, training: bool, name: str) -> P
                 "return a torch.nn.Module, or (module, example, ...)",
             )
         if not example and not keywords:
-            example, keywords = _own_example(module, name)
-        return _traced(recorder, module, tuple(example), keywords, training=training, name="")
+            example, keywords = own_example(module, name)
+        return _pipeline(_traced(recorder, module, tuple(example), keywords, training=training, name=""))
 
 
-def _own_example(module: Any, name: str) -> tuple[list[Any], Mapping[str, Any]]:
-    """Example arguments that a module brings: Lightning's, transformers', timm's."""
+def own_example(module: Any, name: str) -> tuple[list[Any], Mapping[str, Any]]:
+    """Example arguments that a module brings: Lightning's, transformers', timm's. Raises `UsageError` without any."""
     own = getattr(module, "example_input_array", None)
     if own is not None:
         return (list(own), {}) if isinstance(own, tuple) else ([own], {})
@@ -106,7 +127,7 @@ def _traced(
     *,
     training: bool,
     name: str,
-) -> Pipeline:
+) -> _Run:
     recorder.recording = False
     if training and not isinstance(module, torch.nn.Module):
         raise UsageError("only a torch.nn.Module can be trained", "pass the module itself")
@@ -128,28 +149,29 @@ def _traced(
         with torch.set_grad_enabled(training):
             if weights.tensors:
                 assert isinstance(module, torch.nn.Module)
-                out = _run(
+                out = called(
                     lambda *a, **k: torch.func.functional_call(module, dict(weights.tensors), a, k),
-                    args, kwargs, title, shapes,
+                    title, args, kwargs, shapes,
                 )  # fmt: skip
             else:
-                out = _run(module, args, kwargs, title, shapes)
+                out = called(module, title, args, kwargs, shapes)
         results = [t for t in tree_flatten(_plain(out))[0] if isinstance(t, torch.Tensor)]
         kept = {recorder.bytes_of(t)[0] for t in results}
         grads: set[int] = set()
         forward = len(recorder.events)
         loss = None
         if training:
-            loss = _loss(out, results, title)
+            loss = loss_of(out, title)
             del out, results
-            _run(loss.backward, (), {}, title, shapes)
+            called(loss.backward, title, shapes=shapes)
             held = [leaf.grad for leaf in weights.leaves if leaf.grad is not None]
             grads = {recorder.bytes_of(grad)[0] for grad in held}
             kept |= grads
     alive, peak = _peak(recorder, grads)
     before, _ = _peak(recorder, grads, forward)
-    ops = recorder.flow.ops(kept)
-    return _pipeline(title, ops, weights, args, kwargs, recorder, _Memory(alive, peak, before, training))
+    tensors = [t for t in tree_flatten((args, kwargs))[0] if isinstance(t, torch.Tensor)]
+    memory = _Memory(alive, peak, before, training)
+    return _Run(title, recorder.flow.ops(kept), weights, tensors, memory, tuple(recorder.notes))
 
 
 @dataclass(frozen=True)
@@ -162,21 +184,26 @@ class _Memory:
     training: bool
 
 
-def _pipeline(
-    title: str,
-    ops: list[tuple[float, Any]],
-    weights: _Weights,
-    args: Any,
-    kwargs: Any,
-    recorder: Recorder,
-    memory: _Memory,
-) -> Pipeline:
-    backward = [(n, op) for n, op in ops if " backward" in op.name]
-    forward = [(n, op) for n, op in ops if " backward" not in op.name]
+@dataclass(frozen=True)
+class _Run:
+    """What was recorded: (repeats, operator) in order, what the module holds, its example tensors, and memory."""
+
+    title: str
+    ops: list[tuple[float, Op]]
+    weights: _Weights
+    tensors: list[torch.Tensor]
+    memory: _Memory
+    notes: tuple[str, ...]
+
+
+def _pipeline(run: _Run) -> Pipeline:
+    weights, memory = run.weights, run.memory
+    backward = [(n, op) for n, op in run.ops if " backward" in op.name]
+    forward = [(n, op) for n, op in run.ops if " backward" not in op.name]
     parts = [("forward", forward, memory.forward), ("backward", backward, memory.activations)]
     stages = tuple(
         Stage(
-            part if memory.training else title,
+            part if memory.training else run.title,
             counted(own),
             parameters=weights.parameters if part == "forward" else 0,
             weight_bytes=weights.bytes if part == "forward" else 0.0,
@@ -185,23 +212,23 @@ def _pipeline(
         for part, own, alive in parts
         if memory.training or part == "forward"
     )
-    first = next((t for t in tree_flatten((args, kwargs))[0] if isinstance(t, torch.Tensor) and t.ndim), None)
+    first = next((t for t in run.tensors if t.ndim), None)
     batch = int(first.shape[0]) if first is not None else 1
     said = [
-        f"traced at {', '.join(_shape(t) for t in tree_flatten((args, kwargs))[0] if isinstance(t, torch.Tensor))}"
+        f"traced at {', '.join(map(_shape, run.tensors))}",
+        "element-wise work is fused as compilers do; launches are those without a compiler",
     ]
-    said.append("element-wise work is fused as compilers do; launches are those without a compiler")
     if memory.training:
         said.append("a step is forward and backward; the optimizer's update is not part of the trace")
     if first is not None:
         said.append(f"the first dimension of the first tensor is taken for the batch, {batch}")
     return Pipeline(
-        title,
+        run.title,
         stages,
         batch=batch,
         trained=memory.training,
         settings={"peak_bytes": memory.total + weights.bytes},
-        assumptions=(*said, *recorder.notes),
+        assumptions=(*said, *run.notes),
     )
 
 
@@ -244,10 +271,12 @@ def _example(recorder: Recorder, tensor: torch.Tensor) -> torch.Tensor:
     return made
 
 
-def _run(code: Callable[..., Any], args: Any, kwargs: Any, title: str, shapes: Any = None) -> Any:
+def called(
+    code: Callable[..., Any], title: str, args: Any = (), kwargs: Any = None, shapes: Any = None
+) -> Any:
     """The user's code; whatever it raises is one line with the next step."""
     try:
-        return code(*args, **kwargs)
+        return code(*args, **(kwargs or {}))
     except ChipwiseError:
         raise
     except KeyboardInterrupt:
@@ -260,7 +289,7 @@ def _run(code: Callable[..., Any], args: Any, kwargs: Any, title: str, shapes: A
         hint = (
             f"with example arguments of {shapes}: do they have the shapes and types that it takes?"
             if shapes
-            else ("it runs without memory: build the module from its configuration, not from files")
+            else ("build the module from its configuration, not from files: it may be run without memory")
         )
         raise UsageError(f"{title}: {type(error).__name__}: {said}", hint) from None
 
@@ -282,8 +311,10 @@ def _plain(out: Any) -> Any:
     return out
 
 
-def _loss(out: Any, results: list[torch.Tensor], title: str) -> torch.Tensor:
-    """The loss that the module returns, else the sum of its results."""
+def loss_of(out: Any, title: str) -> torch.Tensor:
+    """The loss that a module returns, else the sum of its results. Raises `UsageError` where none depends on a
+    parameter."""
+    results = [t for t in tree_flatten(_plain(out))[0] if isinstance(t, torch.Tensor)]
     own = out.get("loss") if isinstance(out, Mapping) else getattr(out, "loss", None)
     if isinstance(own, torch.Tensor) and own.requires_grad:
         return own

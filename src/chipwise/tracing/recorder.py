@@ -31,10 +31,10 @@ from torch.utils._pytree import tree_flatten, tree_map_only
 from torch.utils.weak import WeakIdKeyDictionary
 
 from chipwise.errors import UsageError, shorten
-from chipwise.tracing.flow import Flow, Touch
+from chipwise.tracing.flow import Flow, OneByOne, Touch
 from chipwise.tracing.operators import Call, work_of
 
-__all__ = ["Recorder"]
+__all__ = ["Recorder", "kernel_of"]
 
 aten = torch.ops.aten
 NOTHING = frozenset(
@@ -66,10 +66,10 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
     them gets them, masks say what attention sees. What depends on values that are not there raises `UsageError`.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, flow: Flow | OneByOne | None = None) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.fake = FakeTensorMode(allow_non_fake_inputs=True)
-        self.flow = Flow()
+        self.flow = flow or Flow()
         self.notes: dict[str, None] = {}
         self.recording = False
         self.weights: set[int] = set()
@@ -337,7 +337,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
         outputs = [t for t in tree_flatten(out)[0] if isinstance(t, torch.Tensor)]
         for tensor in outputs:
             self._buffer(tensor)
-        if func.is_view or name in NOTHING or not outputs:
+        if kernel_of(func) is None or not outputs:
             return
         self._count += 1
         if self._count > MOST_OPERATORS:
@@ -354,7 +354,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
             self._touch(t) for t in (*outputs, *(t for t in mutated if all(t is not o for o in outputs)))
         ]
         weights = frozenset(n for n, t in tensors if self._buffer(t) in self.weights)
-        path = self._where(func)
+        path = self._where(func) if isinstance(self.flow, Flow) else name
         call = Call(name, given, outputs, weights, self._mask())
         work = work_of(call)
         self.notes |= dict.fromkeys(work.notes)
@@ -367,7 +367,8 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
         if work.ops:
             for n, (repeats, op) in enumerate(work.ops):
                 last = n == len(work.ops) - 1
-                own = replace(op, name=f"{label} ({op.name})" if op.name not in (name, "conv") else label)
+                said = isinstance(self.flow, OneByOne) or op.name in (name, "conv")
+                own = replace(op, name=label if said else f"{label} ({op.name})")
                 self.flow.alone(own, reads, writes if last else (), repeats=repeats)
             return
         elements = float(max((t.numel() for t in (*outputs, *(t for _, t in tensors))), default=0))
@@ -503,6 +504,12 @@ def _elsewhere(device: Any) -> bool:
     if isinstance(device, (str, torch.device)):
         return str(device).partition(":")[0] in ("cuda", "mps", "xpu", "hpu", "npu", "tpu", "xla")
     return isinstance(device, int) and not isinstance(device, bool)
+
+
+def kernel_of(func: Any) -> str | None:
+    """The name of an operator without its overload; None where it starts no kernel."""
+    name = _plain(func)
+    return None if func.is_view or name in NOTHING else name
 
 
 def _plain(func: Any) -> str:

@@ -28,7 +28,7 @@ from chipwise.workload.media import from_parts
 from chipwise.workload.op import Op
 from chipwise.workload.pipeline import Pipeline, Stage
 
-__all__ = ["Source", "by_class", "is_code", "is_path", "pipeline_of", "source_of", "trace"]
+__all__ = ["Source", "by_class", "code_in", "is_code", "is_path", "pipeline_of", "source_of", "trace"]
 
 CODE = re.compile(r"^(?P<file>.+\.py)(?::(?P<name>[A-Za-z_]\w*))?$", re.DOTALL)
 INDEX = "model_index.json"
@@ -247,6 +247,22 @@ def _torch() -> Any:
 
 
 def _of_code(file: Path, name: str | None, *, training: bool) -> Pipeline:
+    build = _function(file, name)
+    return _torch().build_and_trace(build, training=training, name=name)  # type: ignore[no-any-return]
+
+
+def code_in(place: str) -> Callable[[], Any]:
+    """The function of `FILE.py:function`; the file is run for it.
+
+    Raises `UsageError` for other text and for a file that does not run, `UnknownNameError`, `MissingExtraError`.
+    """
+    code = CODE.match(place)
+    if code is None:
+        raise UsageError(f"{shorten(place)} is not FILE.py:function", "as in model.py:build_model")
+    return _function(Path(code["file"]).expanduser(), code["name"])
+
+
+def _function(file: Path, name: str | None) -> Callable[[], Any]:
     functions = _functions(file)
     if name is None:
         near = functions[0] if len(functions) == 1 else "build_model"
@@ -258,7 +274,7 @@ def _of_code(file: Path, name: str | None, *, training: bool) -> Pipeline:
         raise UnknownNameError(
             f"function in {file}", name, functions, "it takes no arguments and returns a module"
         )
-    tracer = _torch()
+    _torch()
     spec = importlib.util.spec_from_file_location("__chipwise_traced__", file)
     assert spec is not None
     assert spec.loader is not None
@@ -273,7 +289,7 @@ def _of_code(file: Path, name: str | None, *, training: bool) -> Pipeline:
         ) from None
     finally:
         sys.path.remove(str(file.resolve().parent))
-    return tracer.build_and_trace(getattr(code, name), training=training, name=name)  # type: ignore[no-any-return]
+    return getattr(code, name)  # type: ignore[no-any-return]
 
 
 def _functions(file: Path) -> list[str]:
