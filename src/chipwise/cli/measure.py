@@ -66,7 +66,7 @@ def model(
     ],
     *,
     train: Annotated[
-        bool, Parameter(help="a training step too: forward, backward, SGD", negative=())
+        bool, Parameter(help="a training step too: forward and backward", negative=())
     ] = False,
     device: Annotated[str | None, Parameter(help="as PyTorch calls it; default: that of the machine")] = None,
     threads: Annotated[
