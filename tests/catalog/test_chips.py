@@ -490,7 +490,7 @@ def test_a_users_chip() -> None:
         (
             'figures = ["memory_GBps"]',
             'figures = ["tdp_W"]',
-            "own lists 'tdp_W', which the chip does not have",
+            "own lists 'tdp_W', which the table does not have",
         ),
         ("memory_GBps = 2000", "memory_GBps = 2000\ntier2_GB = 480", "need tier2"),
         ("memory_GBps = 2000", "memory_GBps = 2000\nunits = 1.5", "units must be a whole number"),

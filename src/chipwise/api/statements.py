@@ -69,7 +69,7 @@ def _nearest(text: str, table: Mapping[str, Statement]) -> tuple[str, ...]:
     mine = set(words_of(text).split())
 
     def likeness(s: Statement) -> float:
-        own = set(words_of(s.text).split()) | {w for group in s.says for w in group}
+        own = set(words_of(s.text).split()) | {w for group in s.says for w in group.split("|")}
         letters = difflib.SequenceMatcher(None, words_of(text), words_of(s.text)).ratio()
         return len(mine & own) / (len(mine) or 1) + letters
 

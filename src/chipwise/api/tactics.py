@@ -120,7 +120,7 @@ class Tactics:
         elif self.apart:
             said.append("prompts on separate workers, as many as are 80 % busy, caches sent between machines")
         if self.harness.id:
-            said.append(f"measured by {self.harness.label}, as published runs are")
+            said.append(f"measured by {self.harness.name}, as published runs are")
         if self.level == "tuned":
             said.append(
                 "software tuned as for a benchmark submission: what MLPerf's closed division shows of this "

@@ -38,7 +38,6 @@ from typing import Any, cast, get_args
 from chipwise.catalog.chip import (
     Chip,
     Family,
-    Grade,
     Kind,
     Link,
     MatrixUnit,
@@ -49,7 +48,7 @@ from chipwise.catalog.chip import (
 )
 from chipwise.catalog.guards import GUARDS, check
 from chipwise.catalog.parsed import parse
-from chipwise.catalog.schema import known_keys, read_sources
+from chipwise.catalog.schema import Values, known_keys, read_sources
 from chipwise.errors import UsageError, nearest, shorten
 
 __all__ = ["Entry", "names_of", "read_chips", "read_entries"]
@@ -97,7 +96,6 @@ MEASURES = (*_TEXTS, *_SIZES, *_COUNTS, *_NUMBERS)
 """Keys of single figures that a chip may have."""
 
 _KEYS = (*_IDENTITY, *_REMARKS, *_TEXTS, *_SIZES, *_COUNTS, *_NUMBERS, *_PEAKS)
-_LARGEST = 1e15
 _ID = re.compile(r"[a-z0-9]+(?:[-.+][a-z0-9+]+)*")
 _SIZE = re.compile(r"(\d+(?:\.\d+)?) (GB|GiB|MB|MiB|TB|TiB)")
 _BYTES = {"MB": 1e6, "GB": 1e9, "TB": 1e12, "MiB": 2.0**20, "GiB": 2.0**30, "TiB": 2.0**40}
@@ -216,36 +214,33 @@ def names_of(chips: Mapping[str, Chip], origin: str) -> dict[str, str]:
     return names
 
 
-class _Table:
+class _Table(Values):
     """One chip's table on its way to a `Chip`; carries what its messages need."""
 
     def __init__(self, table: object, where: str, sources: Mapping[str, Source]) -> None:
+        super().__init__(where)
         self.table = known_keys(table, _KEYS, where)
-        self.where, self.sources = where, sources
+        self.sources = sources
         figures: dict[str, object] = {}
         for key, value in self.table.items():
             if key in _PEAKS:
                 for dtype, peak in known_keys(value, _PEAKS[key], f"{where}, {key}").items():
-                    figures[f"{key}.{dtype}"] = self.positive(f"{key}.{dtype}", peak)
+                    figures[f"{key}.{dtype}"] = self.positive(peak, f"{key}.{dtype}")
             elif key in _NUMBERS:
-                figures[key] = self.positive(key, value)
+                figures[key] = self.positive(value, key)
             elif key in _COUNTS:
-                if type(value) is not int or value < 1:
-                    raise self.fail(f"{key} must be a whole number from 1, not {shorten(repr(value), 40)}")
-                figures[key] = value
+                figures[key] = self.count(self.table, key)
             elif key in _TEXTS or key in _SIZES or key in _REMARKS:
-                figures[key] = self.text(key)
+                figures[key] = self.text(self.table, key)
         self.figures = figures
-
-    def fail(self, what: str, hint: str = "") -> UsageError:
-        return UsageError(f"{self.where}: {what}", hint)
 
     def chip(self, name: str, vendor: str) -> Chip:
         """The checked value."""
         figures = self.figures
         label = self.size("memory")
-        default = self.provenance(self.table, self.where)
-        own = self.own(default)
+        table = self.table
+        default = self.provenance(table, self.sources)
+        own = self.own(table, figures, self.sources, default)
         usable = self.si("usable_memory_GB", 1e9)
         if usable is None and label is not None:
             usable = USABLE_SHARE * label
@@ -253,7 +248,7 @@ class _Table:
             own["usable_memory_GB"] = Provenance(
                 default.sources, "assumed", f"{USABLE_SHARE} of the label, no driver reading"
             )
-        kind = self.choice("memory_kind", ("sram", "hbm", "ddr"))
+        kind = self.choice(table, "memory_kind", ("sram", "hbm", "ddr"))
         tiers = [
             MemoryTier(self.get("memory_type"), cast(Any, kind), label, usable, self.si("memory_GBps", 1e9))
         ]
@@ -276,17 +271,17 @@ class _Table:
                 self.get("scaleup"), self.si("scaleup_GBps", 1e9), self.si("scaleup_pairwise_GBps", 1e9),
                 self.get("scaleup_topology"), domain,
             )  # fmt: skip
-        year = self.table.get("year")
+        year = table.get("year")
         if type(year) is not int or not 2000 <= year <= 2100:
             raise self.fail(f"year must be a whole number such as 2026, not {shorten(repr(year), 40)}")
         return Chip(
             id=name,
-            name=self.text("name"),
+            name=self.text(table, "name"),
             vendor=vendor,
-            kind=cast(Kind, self.choice("kind", get_args(Kind))),
-            family=cast(Family, self.choice("family", get_args(Family))),
+            kind=cast(Kind, self.choice(table, "kind", get_args(Kind))),
+            family=cast(Family, self.choice(table, "family", get_args(Family))),
             year=year,
-            status=cast(Status, self.choice("status", get_args(Status))),
+            status=cast(Status, self.choice(table, "status", get_args(Status))),
             process=self.get("process"),
             tiers=tuple(tiers),
             matrix=self.peaks("matrix_tflops"),
@@ -307,12 +302,12 @@ class _Table:
             scaleout_bytes_per_s=self.si("scaleout_GBps", 1e9),
             tdp_w=self.si("tdp_W", 1),
             devices_per_package=cast(int, figures.get("devices_per_package", 1)),
-            accumulate_note=self.text("accumulate") if "accumulate" in self.table else "",
+            accumulate_note=self.text(table, "accumulate", ""),
             default=default,
             own=own,
             figures=figures,
-            like=self.text("like") if "like" in self.table else "",
-            aliases=self.texts(self.table, "aliases", self.where),
+            like=self.text(table, "like", ""),
+            aliases=self.texts(table, "aliases"),
             exceptions=self.exceptions(),
             serves_only=self.get("serves_only"),
             generation=self.get("generation") or name,
@@ -321,50 +316,8 @@ class _Table:
             instruction=self.get("instruction"),
             runs_as=self.get("runs_as"),
             stand_in=self.get("stand_in"),
-            only_named=self.flag("only_named"),
+            only_named=self.flag(table, "only_named"),
         )  # fmt: skip
-
-    def own(self, default: Provenance) -> dict[str, Provenance]:
-        """The figures that have a provenance of their own."""
-        entries = self.table.get("own", [])
-        if not isinstance(entries, list):
-            raise self.fail(
-                "own must be an array of tables", 'own = [{ figures = ["tdp_W"], grade = "assumed" }]'
-            )
-        found: dict[str, Provenance] = {}
-        for entry in entries:
-            where = f"{self.where}, own"
-            table = known_keys(entry, ("figures", "sources", "grade", "note"), where)
-            for figure in self.texts(table, "figures", where):
-                if figure not in self.figures:
-                    close = nearest(figure, self.figures)
-                    raise self.fail(f"own lists '{shorten(figure, 40)}', which the chip does not have",
-                                    f"did you mean {', '.join(close)}?" if close else "")  # fmt: skip
-                if figure in found:
-                    raise self.fail(f"own lists '{figure}' twice")
-                found[figure] = self.provenance(table, where, default)
-        return found
-
-    def provenance(
-        self, table: Mapping[str, Any], where: str, default: Provenance | None = None
-    ) -> Provenance:
-        """Sources, grade and note of a table; sources may be left out where there is a default."""
-        grade = table.get("grade")
-        if grade not in get_args(Grade):
-            raise UsageError(f"{where}: grade must be one of {', '.join(get_args(Grade))}, not {grade!r}")
-        note = table.get("note", "")
-        if not isinstance(note, str):
-            raise UsageError(f"{where}: note must be a text")
-        if "sources" not in table and default is not None:
-            return Provenance(default.sources, cast(Grade, grade), note)
-        keys = self.texts(table, "sources", where)
-        if not keys:
-            raise UsageError(f"{where}: no sources", "list keys of [sources]")
-        for key in keys:
-            if key not in self.sources:
-                raise UsageError(f"{where}: source '{shorten(key, 40)}' is not in [sources]",
-                                 f"known: {', '.join(self.sources) or 'none'}")  # fmt: skip
-        return Provenance(tuple(self.sources[key] for key in keys), cast(Grade, grade), note)
 
     def exceptions(self) -> Mapping[str, str]:
         table = known_keys(self.table.get("exceptions", {}), GUARDS, f"{self.where}, exceptions")
@@ -372,36 +325,6 @@ class _Table:
             if not isinstance(reason, str) or not reason:
                 raise self.fail(f"exception '{guard}' needs a reason")
         return table
-
-    def positive(self, key: str, value: object) -> float:
-        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < _LARGEST:
-            raise self.fail(f"{key} must be a positive number, not {shorten(repr(value), 40)}")
-        return float(value)
-
-    def text(self, key: str) -> str:
-        value = self.table.get(key)
-        if not isinstance(value, str) or not value:
-            raise self.fail(f"{key} must be a text" if key in self.table else f"no {key}")
-        return value
-
-    def flag(self, key: str) -> bool:
-        value = self.table.get(key, False)
-        if not isinstance(value, bool):
-            raise self.fail(f"{key} must be true or false, not {shorten(repr(value), 40)}")
-        return value
-
-    def texts(self, table: Mapping[str, Any], key: str, where: str) -> tuple[str, ...]:
-        value = table.get(key, [])
-        if not isinstance(value, list) or not all(isinstance(item, str) and item for item in value):
-            raise UsageError(f"{where}: {key} must be a list of texts, not {shorten(repr(value), 40)}")
-        return tuple(value)
-
-    def choice(self, key: str, allowed: tuple[str, ...]) -> str:
-        value = self.table.get(key)
-        if value not in allowed:
-            given = f"must be one of {', '.join(allowed)}, not {shorten(repr(value), 40)}"
-            raise self.fail(f"{key} {given}" if key in self.table else f"no {key}", ", ".join(allowed))
-        return cast(str, value)
 
     def size(self, key: str) -> float | None:
         if key not in self.figures:

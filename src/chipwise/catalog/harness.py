@@ -9,10 +9,13 @@ from types import MappingProxyType
 from typing import Literal
 
 from chipwise.catalog.parsed import parse
+from chipwise.catalog.schema import record
 from chipwise.catalog.snapshot import per_snapshot, shipped_text
 from chipwise.errors import UnknownNameError, UsageError
 
 __all__ = ["NO_HARNESS", "Harness", "get_harness", "harness_of", "load_harnesses", "noted_harness"]
+
+TABLE = "catalog/data/harnesses.toml"
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +26,7 @@ class Harness:
     """
 
     id: str
-    label: str
+    name: str
     start: Literal["burst", "batch", "poisson"]
     waves: float
     shortest: float
@@ -53,7 +56,7 @@ class Harness:
             if self.shortest == 1.0
             else f", lengths drawn from {self.shortest:g} of the nominal one to all"
         )
-        return f"{self.label}: {start}{drawn}{'' if self.server else ', no server between'}"
+        return f"{self.name}: {start}{drawn}{'' if self.server else ', no server between'}"
 
     @property
     def mean_length(self) -> float:
@@ -68,20 +71,11 @@ NO_HARNESS = Harness("", "users, not a benchmark", "poisson", 1.0, 1.0, True, ""
 @per_snapshot
 def load_harnesses() -> Mapping[str, Harness]:
     """All bundled harnesses by id."""
-    table = parse(shipped_text("catalog/data/harnesses.toml"))
-    found = {
-        name: Harness(
-            id=name,
-            label=row.pop("name"),
-            named_by=tuple(row.pop("named_by", ())),
-            noted_as=tuple(row.pop("noted_as", ())),
-            **row,
-        )
-        for name, row in table.items()
-    }
+    table = parse(shipped_text(TABLE))
+    found = {name: record(Harness, row, f"{TABLE}: {name}", id=name) for name, row in table.items()}
     for h in found.values():
-        if h.start not in ("burst", "batch", "poisson") or not h.waves >= 1 or not 0 < h.shortest <= 1:
-            raise UsageError(f"harnesses.toml: {h.id}: a value is out of range", "see the head of the file")
+        if not h.waves >= 1 or not 0 < h.shortest <= 1:
+            raise UsageError(f"{TABLE}: {h.id}: a value is out of range", "see the head of the file")
     return MappingProxyType(found)
 
 

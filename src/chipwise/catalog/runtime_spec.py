@@ -140,9 +140,9 @@ class KernelRow:
 
     operator: Operator
     library: str
-    runtimes: frozenset[str]
-    generations: frozenset[str]
-    types: frozenset[str]
+    runtimes: frozenset[str] = frozenset()
+    generations: frozenset[str] = frozenset()
+    types: frozenset[str] = frozenset()
     until: str = ""
 
     def fits(self, operator: Operator, runtime: str, generation: str, dtype: str, month: str) -> bool:
@@ -168,14 +168,14 @@ class Offload:
     lanes. `alone`: it runs models without a host part too.
     """
 
-    holds: frozenset[str]
-    streams_from: int
-    micro_batch: int
-    second_socket: float
-    unequal: bool
-    matrix_units: bool
-    alone: bool
+    holds: frozenset[Literal["layers", "experts"]]
     provenance: Provenance
+    streams_from: int = 0
+    micro_batch: int = 512
+    second_socket: float = 0.0
+    unequal: bool = False
+    matrix_units: bool = True
+    alone: bool = True
 
 
 @dataclass(frozen=True, slots=True)

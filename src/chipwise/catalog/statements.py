@@ -9,10 +9,12 @@ from types import MappingProxyType
 from typing import Any, Literal
 
 from chipwise.catalog.parsed import parse
+from chipwise.catalog.schema import record
 from chipwise.catalog.snapshot import per_snapshot, shipped_text
 
 __all__ = ["Said", "Statement", "Verdict", "load_statements", "words_of"]
 
+TABLE = "catalog/data/statements.toml"
 Verdict = Literal["true", "true with a condition", "misleading", "false"]
 
 
@@ -28,50 +30,36 @@ class Said:
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """A statement and its verdict. `says`: of every group one word or phrase occurs in a text that makes it. `asks` are
+    """A statement and its verdict. `says`: of every group one word or phrase (between bars) occurs in a text that makes
+    it. `asks` are
     verbs and their fields by the name that figures use; `holds` must be true of the figures for the verdict to stand.
     `because` quotes figures in braces; `sources` were read besides."""
 
     name: str
     text: str
-    says: tuple[tuple[str, ...], ...]
+    says: tuple[str, ...]
     verdict: Verdict
     confidence: Literal["high", "medium", "low"]
     because: str
     asks: Mapping[str, Mapping[str, Any]]
     figures: Mapping[str, Said]
     holds: str
-    sources: tuple[str, ...]
+    sources: tuple[str, ...] = ()
 
     def made_in(self, text: str) -> bool:
         """Whether a text makes this statement."""
         words = f" {words_of(text)} "
-        return all(any(f" {words_of(w)} " in words for w in group) for group in self.says)
+        return all(any(f" {words_of(w)} " in words for w in group.split("|")) for group in self.says)
 
 
 @per_snapshot
 def load_statements() -> Mapping[str, Statement]:
     """All statements by name; read once."""
-    document = parse(shipped_text("catalog/data/statements.toml"))
-    return MappingProxyType({name: _statement(name, entry) for name, entry in document.items()})
+    document = parse(shipped_text(TABLE))
+    return MappingProxyType({n: record(Statement, e, f"{TABLE}: {n}", name=n) for n, e in document.items()})
 
 
 def words_of(text: str) -> str:
     """A text as its words in small letters, one blank between them; several of a part are the part (`A100s`)."""
     words = re.findall(r"[a-z0-9$%/]+(?:[.,'-]?[a-z0-9]+)*", text.lower())
     return " ".join(re.sub(r"(?<=[a-z]\d)s$|(?<=\d\d)s$", "", word) for word in words)
-
-
-def _statement(name: str, entry: Mapping[str, Any]) -> Statement:
-    return Statement(
-        name=name,
-        text=entry["text"],
-        says=tuple(tuple(group.split("|")) for group in entry["says"]),
-        verdict=entry["verdict"],
-        confidence=entry["confidence"],
-        because=entry["because"],
-        asks=entry["asks"],
-        figures={n: Said(f["what"], f["value"], f["unit"]) for n, f in entry["figures"].items()},
-        holds=entry["holds"],
-        sources=tuple(entry.get("sources", ())),
-    )

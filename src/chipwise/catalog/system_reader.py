@@ -32,11 +32,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast, get_args
 
-from chipwise.catalog.chip import Chip, Grade, Provenance, Source
+from chipwise.catalog.chip import Chip, Provenance, Source
 from chipwise.catalog.parsed import parse
 from chipwise.catalog.schema import Values, known_keys, read_sources
 from chipwise.catalog.system_spec import Fabric, Form, Host, Reserve, ScaleOut, System, Tier, WrapRule
-from chipwise.errors import UnknownNameError, UsageError, nearest, shorten
+from chipwise.errors import UnknownNameError, UsageError, shorten
 from chipwise.units import GIB
 
 __all__ = ["SystemEntry", "read_system_table", "system_entries"]
@@ -50,7 +50,6 @@ _TIER = (
     "name", "fabric", "chips", "GBps", "pairwise_GBps", "shape", "wrap", "slices", "cube", "largest_slice",
     "sources", "grade", "note",
 )  # fmt: skip
-_PROVENANCE = ("sources", "grade", "note")
 _ID = re.compile(r"[a-z0-9]+(?:[-.][a-z0-9]+)*")
 
 
@@ -136,15 +135,16 @@ class _Row(Values):
         """The checked value."""
         row = self.row
         members = self.members()
-        default = self.provenance(row, Provenance((Source(self.origin, None),), "assumed"))
+        origin = Provenance((Source(self.origin, None),), "assumed")
+        default = self.provenance(row, self.sources, origin)
         figures: dict[str, object] = {key: row[key] for key in _FIGURES if key in row}
-        own = self.own(figures, default)
+        own = self.own(row, figures, self.sources, default)
         chips = [self.chips[chip] for chip, _ in members]
         tiers = []
         for index, entry in enumerate(self.array(row, "tiers")):
             tiers.append(self.tier(entry, chips))
             figures[f"tiers.{index}"] = entry
-            own[f"tiers.{index}"] = self.provenance(entry, own.get("tiers", default))
+            own[f"tiers.{index}"] = self.provenance(entry, self.sources, own.get("tiers", default))
         system = System(
             id=self.id,
             name=self.text(row, "name", self.id).replace("{chip}", chips[0].name),
@@ -164,19 +164,6 @@ class _Row(Values):
         for what, hint in _faults(system, self.chips):
             raise self.fail(what, hint)
         return system
-
-    def own(self, figures: Mapping[str, object], default: Provenance) -> dict[str, Provenance]:
-        """The figures that have a provenance of their own."""
-        found: dict[str, Provenance] = {}
-        for entry in self.array(self.row, "own"):
-            table = known_keys(entry, ("figures", *_PROVENANCE), f"{self.where}, own")
-            for figure in self.array(table, "figures"):
-                if figure not in figures or figure in found:
-                    hint = ", ".join(nearest(str(figure), figures))
-                    what = "twice" if figure in found else "which the system does not have"
-                    raise self.fail(f"own lists {figure!r} {what}", f"did you mean {hint}?" if hint else "")
-                found[figure] = self.provenance(table, default)
-        return found
 
     def members(self) -> tuple[tuple[str, int], ...]:
         row = self.row
@@ -268,18 +255,6 @@ class _Row(Values):
         return Reserve(
             math.inf if up_to is None else up_to * GIB, share, (self.number(table, "GiB") or 0.0) * GIB
         )
-
-    def provenance(self, table: Mapping[str, Any], default: Provenance) -> Provenance:
-        """What a table says of itself, else the default; a note is not handed down to other sources."""
-        if not any(key in table for key in _PROVENANCE):
-            return default
-        names = [str(name) for name in self.array(table, "sources")]
-        for name in names:
-            if name not in self.sources:
-                raise UnknownNameError(f"source in {self.where}:", name, self.sources)
-        grade = cast(Grade, self.choice(table, "grade", get_args(Grade), default.grade))
-        listed = tuple(self.sources[name] for name in names) or default.sources
-        return Provenance(listed, grade, self.text(table, "note", ""))
 
 
 def _slowest(speeds: Iterable[float | None]) -> float | None:

@@ -7,10 +7,13 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from chipwise.catalog.parsed import parse
+from chipwise.catalog.schema import record
 from chipwise.catalog.snapshot import per_snapshot, shipped_text
 from chipwise.errors import UnknownNameError
 
 __all__ = ["Tool", "get_tool", "load_tools", "tools_of"]
+
+TABLE = "catalog/data/launch.toml"
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,23 +37,9 @@ class Tool:
 @per_snapshot
 def load_tools() -> Mapping[str, Tool]:
     """All tools by id."""
-    document = parse(shipped_text("catalog/data/launch.toml"))
+    document = parse(shipped_text(TABLE))
     return MappingProxyType(
-        {
-            name: Tool(
-                name,
-                entry["name"],
-                entry["version"],
-                entry["source"],
-                entry["options"],
-                tuple(entry.get("runtimes", ())),
-                tuple(entry.get("vendors", ())),
-                {model: tuple(names) for model, names in entry.get("models", {}).items()},
-                entry.get("chips", {}),
-                entry.get("tunes", False),
-            )
-            for name, entry in document.items()
-        }
+        {name: record(Tool, entry, f"{TABLE}: {name}", id=name) for name, entry in document.items()}
     )
 
 

@@ -65,9 +65,7 @@ def model(
         str, Parameter(help="FILE.py:function, which returns (module, arguments), or arguments by pass")
     ],
     *,
-    train: Annotated[
-        bool, Parameter(help="a training step too: forward and backward", negative=())
-    ] = False,
+    train: Annotated[bool, Parameter(help="a training step too: forward and backward", negative=())] = False,
     device: Annotated[str | None, Parameter(help="as PyTorch calls it; default: that of the machine")] = None,
     threads: Annotated[
         int | None, whole("threads of a CPU; default: those the machine was measured with")

@@ -153,7 +153,12 @@ OPERATORS = (
     Column("calls", "calls", right=True),
     Column("predicted", "predicted_s", format_seconds, right=True),
     Column("measured", "measured_s", format_seconds, right=True),
-    Column("ratio", lambda o: o.predicted_s / o.measured_s if o.measured_s else None, lambda v: f"{v:.2f}", right=True),
+    Column(
+        "ratio",
+        lambda o: o.predicted_s / o.measured_s if o.measured_s else None,
+        lambda v: f"{v:.2f}",
+        right=True,
+    ),
 )
 SHOWN = 12
 

@@ -8,10 +8,11 @@ state spaces, delta nets) have readers of their own.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from chipwise.catalog.parsed import parse
+from chipwise.catalog.schema import record
 from chipwise.catalog.snapshot import per_snapshot, shipped_text
 from chipwise.errors import UsageError
 from chipwise.workload.families.shared import (
@@ -303,19 +304,9 @@ def families() -> Mapping[str, Family]:
         parent = rows[row.pop("like")] if "like" in row else {}
         moe = {**parent.get("moe", {}), **row.get("moe", {})}
         rows[name] = {**parent, **row, **({"moe": moe} if moe else {})}
-        values = _as_given(rows[name])
-        if moe:
-            values["moe"] = Experts(**_as_given(moe))
-        strange = set(values) - {f.name for f in fields(Family)}
-        if strange:
-            raise UsageError(f"{TABLE}: [{name}] has {', '.join(sorted(strange))}", "see families/decoder.py")
-        family = Family(**values)
+        family = record(Family, rows[name], f"{TABLE}: {name}")
         found |= dict.fromkeys(family.types, family)
     return found
-
-
-def _as_given(row: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: tuple(value) if isinstance(value, list) else value for key, value in row.items()}
 
 
 def _on(r: Reader, switch: Switch) -> bool:
