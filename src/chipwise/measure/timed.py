@@ -1,11 +1,10 @@
 """A machine as it was measured: what it is, every time that was taken, and the few numbers that these give.
 
-    t(op) = t_rates(op) exp(sum_i w_i r_i / (sum_i w_i + noise)),   r_i = log(timed_i / t_rates(task_i)),
-    w_i = exp(-|log2 of the ratio of their sizes|_1)
+    t(op) = t_rates(op) exp(k^T (K + noise I)^-1 r),   r_i = log(timed_i / t_rates(task_i)),
+    k_i = exp(-|log2 of the ratio of their sizes|_1), K the same among what was timed
 
 Rates carry to shapes that were never timed; what they miss is mostly one factor for shapes alike (which kernel, how it
-blocks), so that the times next to a shape move it, by the same shrinkage as of measured deployments
-(`evidence.anchors`).
+blocks), so that the times next to a shape move it, as measured deployments move their neighbours (`anchors.kriged`).
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ import numpy as np
 
 from chipwise.cost.probed import Probed, Rates, group_of, probed_time, terms
 from chipwise.errors import UsageError
-from chipwise.evidence.anchors import shrunk
+from chipwise.evidence.anchors import kriged
 from chipwise.measure.protocol import Timing
 from chipwise.measure.task import SIZES, Task
 from chipwise.units import Array
@@ -82,8 +81,8 @@ class Machine:
         if not len(residuals):
             return plain
         worth = np.exp(-np.abs(sizes - _sizes(op)).sum(axis=1))
-        rows = ((i, float(w), float(r)) for i, (w, r) in enumerate(zip(worth, residuals, strict=True)))
-        return plain * float(np.exp(shrunk(rows, NOISE)[0]))
+        among = np.exp(-np.abs(sizes[:, None] - sizes).sum(axis=2))
+        return plain * float(np.exp(kriged(worth, among, NOISE) @ residuals))
 
     def to_json(self) -> str:
         """The machine as one line of JSON."""

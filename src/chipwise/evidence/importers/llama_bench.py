@@ -1,4 +1,4 @@
-"""`llama-bench` of llama.cpp as JSON, JSON Lines, CSV or Markdown (tools/llama-bench/README.md; builds of 2023 to 2026).
+"""`llama-bench` of llama.cpp as JSON, JSON Lines, CSV or Markdown (tools/llama-bench/README.md, builds to 2026).
 
 Every row is one test: `pp512` prompt tokens at once, `tg128` tokens one after the other, `pg` both, `@ d4096` with so
 many tokens there already. A prompt test and a generation test that share everything else are one item: TTFT is that of

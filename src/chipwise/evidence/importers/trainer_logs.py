@@ -2,8 +2,8 @@
 
 | source | what says it |
 |---|---|
-| Hugging Face `trainer_state.json` | `train_runtime`, `train_samples_per_second`, `train_tokens_per_second` at the end |
-| Megatron-LM, Megatron-Bridge | `iteration 10/ 100 | ... elapsed time per iteration (ms): 1147.6 | global batch size: 16` |
+| Hugging Face `trainer_state.json` | `train_runtime`, `train_samples_per_second` at the end |
+| Megatron-LM, Megatron-Bridge | `iteration 10/ 100 | ... elapsed time per iteration (ms): 1147.6 | ...` |
 | NeMo 1 and 2 | `train_step_timing in s=3.130` (progress bar), `train_step_timing in s: 3.130 | ...` |
 | torchtune | `Step 3 | loss:1.2 lr:2e-05 tokens_per_second_per_gpu:1234.5` (`StdoutLogger`, `DiskLogger`) |
 | MaxText | `completed step: 7, seconds: 5.6, TFLOP/s/device: 135.1, Tokens/s/device: 8687.8` |
@@ -17,7 +17,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from statistics import median
 
 from chipwise.evidence.importers.values import RefusedError, at, number, positive, text
@@ -78,31 +79,40 @@ def read_state(data: object, file: str) -> Iterator[Item | str]:
         yield str(refusal)
 
 
-def _training(
-    tool: str, file: str, step_s: float | None, chips: int | None, tokens_per_s: float | None, samples_per_s: float | None,
-    steps: int, notes: list[str] | None = None, model: str = "",
-) -> Item:  # fmt: skip
+@dataclass(frozen=True, slots=True)
+class _Speed:
+    """What a log says: `steps` of them, seconds of one, rates of all `chips` together; None: it does not say."""
+
+    steps: int
+    step_s: float | None = None
+    tokens_per_s: float | None = None
+    samples_per_s: float | None = None
+    chips: int | None = None
+
+
+def _training(tool: str, file: str, speed: _Speed, notes: Sequence[str] = ()) -> Item:
     """A training run: its result is tokens per second where they are known, else samples, else the step's time."""
+    step_ms = (speed.step_s or 0.0) * 1e3
     figures = (
-        (tokens_per_s, "Tokens/s"),
-        (samples_per_s, "Samples/s"),
-        ((step_s or 0.0) * 1e3, "Latency (ms)"),
+        (speed.tokens_per_s, "Tokens/s"),
+        (speed.samples_per_s, "Samples/s"),
+        (step_ms, "Latency (ms)"),
     )
     result, unit = next((value, unit) for value, unit in figures if value)
-    said = [f"{steps:,} steps"] + ([f"{step_s:.4g} s a step"] if step_s else [])
+    said = [f"{speed.steps:,} steps"] + ([f"{speed.step_s:.4g} s a step"] if speed.step_s else [])
     return own_item(
         tool,
         {
-            "model": model,
+            "model": "",
             "result": result,
             "unit": unit,
             "scenario": "training",
-            "runtime": tool.split()[0].lower(),
-            "chips": chips,
-            "tokens_per_s": tokens_per_s,
-            "requests_per_s": samples_per_s,
+            "runtime": tool.split()[0].lower() if tool != STATE else "transformers",
+            "chips": speed.chips,
+            "tokens_per_s": speed.tokens_per_s,
+            "requests_per_s": speed.samples_per_s,
             "file": file,
-            "notes": (*said, *(notes or ())),
+            "notes": (*said, *notes),
         },
     )
 
@@ -127,7 +137,7 @@ def _log(content: str, tool: str, file: str, chips: int | None) -> Item:
         notes.append(f"{middle:,.5g} tokens/s on each GPU")
         if not chips:
             raise RefusedError("torchtune counts tokens of each GPU: how many were there? --count N")
-        return _training(tool, file, None, chips, middle * chips, None, len(found), notes)
+        return _training(tool, file, _Speed(len(found), None, middle * chips, None, chips), notes)
     step_s = middle / 1e3 if tool == MEGATRON else middle
     each = [float(value) for value in PER_DEVICE.findall(content)]
     tokens = None
@@ -135,9 +145,8 @@ def _log(content: str, tool: str, file: str, chips: int | None) -> Item:
         rate = _steady(each, "steps")
         notes.append(f"{rate:,.5g} tokens/s on each device")
         tokens = rate * chips if chips else None
-    return _training(
-        tool, file, step_s, chips, tokens, samples / step_s if samples else None, len(found), notes
-    )
+    speed = _Speed(len(found), step_s, tokens, samples / step_s if samples else None, chips)
+    return _training(tool, file, speed, notes)
 
 
 def _state(data: object, file: str) -> Item:
@@ -154,9 +163,8 @@ def _state(data: object, file: str) -> Item:
     rate = number(at(end, "train_steps_per_second"))
     step_s = 1.0 / rate if rate else took / steps
     notes = ["the whole run, with its first steps, evaluation and saving"]
-    return _training(
-        STATE, file, step_s, None, tokens, number(at(end, "train_samples_per_second")), steps, notes
-    )
+    samples = number(at(end, "train_samples_per_second"))
+    return _training(STATE, file, _Speed(steps, step_s, tokens, samples), notes)
 
 
 def _benchmark(content: str, file: str, chips: int | None) -> Item:
