@@ -587,10 +587,12 @@ def _processor(host: Host) -> Machine:
     count = host.sockets or 1
     memory = round(host.memory / 1e9, 3) if host.memory else None
     if len(found) != 1:
+        alike = tuple(_table()["cpu"].get(host.design, ()))
+        if not found and alike and not re.search(r"\d", said):  # a cloud's name, that hides which of its design it is
+            return Machine(None, count, memory, (), alike, host.cpu, why="its name hides which")
+        near = () if found else alike[:3] or _alike(said, cpu=True)
         why = "" if found else "not in the catalogue"
-        return Machine(
-            None, count, memory, (), found, host.cpu, None, 0, () if found else _alike(said, cpu=True), why
-        )
+        return Machine(None, count, memory, (), found, host.cpu, None, 0, near, why)
     chip, differs = shelf[found[0]], []
     cores = (host.cores or 0) / count
     if cores and cores != chip.matrix_unit.units:
