@@ -279,7 +279,9 @@ def test_a_name_that_a_cloud_masked_is_told_by_the_design() -> None:
     assert turin.why == "its name hides which"
     with pytest.raises(UsageError, match="which can be epyc-9755"):
         owned(machines_of({"lscpu": text.format("AMD EPYC", 26, 2)}))
-    own = one(text.format("AMD EPYC 7B13", 25, 1))  # a cloud's own part: another product, near to those of its design
+    own = one(
+        text.format("AMD EPYC 7B13", 25, 1)
+    )  # a cloud's own part: another product, near to those of its design
     assert (own.chip, own.ambiguous, own.nearest) == (None, (), ("epyc-7763", "epyc-7543"))
     proc = "vendor_id\t: GenuineIntel\ncpu family\t: 6\nmodel\t\t: 143\nmodel name\t: Intel(R) Xeon(R) CPU @ 2.70GHz\n"
     assert "xeon-8490h" in one(proc).ambiguous

@@ -13,6 +13,7 @@ from chipwise.api.context import Context
 from chipwise.api.desk import assembled, machine_record, machine_words, token_s
 from chipwise.api.loaded import Loaded, load_generating
 from chipwise.api.placing import Terms
+from chipwise.api.probed import measured_words
 from chipwise.catalog.chips import load_chips
 from chipwise.catalog.configs import named_config
 from chipwise.catalog.machine import Candidate, Machine, candidates, parse_machine
@@ -351,7 +352,7 @@ def _words(machine: Machine) -> tuple[str, ...]:
         unified = any(s.unified for c, _ in machine.cards for s in systems_for(c.id.partition(":")[0]))
         if not unified:
             said.append("the computer's own memory is left out: --host-memory 64GB adds models that use it")
-    return tuple(said)
+    return (*said, *(words for c, _ in machine.cards for words in measured_words(c)))
 
 
 def _ordered() -> tuple[str, ...]:

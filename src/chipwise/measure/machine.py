@@ -588,7 +588,9 @@ def _processor(host: Host) -> Machine:
     memory = round(host.memory / 1e9, 3) if host.memory else None
     if len(found) != 1:
         alike = tuple(_table()["cpu"].get(host.design, ()))
-        if not found and alike and not re.search(r"\d", said):  # a cloud's name, that hides which of its design it is
+        if (
+            not found and alike and not re.search(r"\d", said)
+        ):  # a cloud's name, that hides which of its design it is
             return Machine(None, count, memory, (), alike, host.cpu, why="its name hides which")
         near = () if found else alike[:3] or _alike(said, cpu=True)
         why = "" if found else "not in the catalogue"

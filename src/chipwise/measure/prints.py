@@ -1091,7 +1091,10 @@ def _host(text: str) -> Host:
         memory = sum(float(size[:12]) for _, cpus, size in nodes if cpus.strip()) * 2.0**20 or None
     modules = _modules(text)
     maker = said(r"^\s*(?:Vendor ID|vendor_id)\s*:\s+(\S+)$")
-    design = (whole(rf"^\s*(?:CPU family|cpu family)\s*:\s+{WHOLE}$"), whole(rf"^\s*(?:Model|model)\s*:\s+{WHOLE}$"))
+    design = (
+        whole(rf"^\s*(?:CPU family|cpu family)\s*:\s+{WHOLE}$"),
+        whole(rf"^\s*(?:Model|model)\s*:\s+{WHOLE}$"),
+    )
     return Host(
         cpu=cpu,
         design=f"{maker}-{design[0]}-{design[1]}" if maker and None not in design else "",

@@ -24,7 +24,8 @@ class LocalRequest(Asked):
     """What a machine of one's own can run, in which format and how fast, with the commands; or what to buy."""
 
     have: str | None = ask(
-        "the machine: rtx-4090, 2xrtx-3090, m4-max:64gb, rtx-4090+epyc-9654, or auto for this one",
+        "the machine: rtx-4090, 2xrtx-3090, m4-max:64gb, rtx-4090+epyc-9654, auto for this one, or measured for "
+        "the one that measure probe timed",
         reading=HAVE,
     )
     host_memory: str | None = ask(HOST_MEMORY, reading=HOST_BYTES)
@@ -80,7 +81,9 @@ class LocalRequest(Asked):
         if self.max_usd is not None:
             what = "--max-usd asks what to buy, --have says that you have it"
             raise UsageError(what, "one of them", field="max_usd")
-        return local(parse_machine(self.have, self.values["host_memory"]), wish, self.terms())
+        from chipwise.api.loaded import find_chip
+
+        return local(parse_machine(self.have, self.values["host_memory"], find_chip), wish, self.terms())
 
     def terms(self) -> Terms:
         """What this says of the terms of a verb."""
