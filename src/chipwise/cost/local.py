@@ -98,6 +98,7 @@ class Work:
     | launches | kernels | |
     | rows | rows | that one matrix of weights multiplies in a micro-batch |
     | full | rows | of a full micro-batch: there products reach their share |
+    | tiled | 0 or 1 | whether there are kernels that multiply tiles; without them each row unpacks the weights anew |
     | peak | operations/s | of the matrix unit; `vector` of the lanes; `ceiling`: of the type of the operator |
     | kind | | 0: packed weights, 1: 16-bit weights, 2: attention, 3: all other work, on the lanes |
     | saved | 0..1 | of the time, that a pipeline of stages could save |
@@ -111,6 +112,7 @@ class Work:
     launches: Real
     rows: Real
     full: Real
+    tiled: Real
     peak: Real
     vector: Real
     ceiling: Real
@@ -124,7 +126,8 @@ class Work:
 
         The weights are read once for each of u = rows / micro-batch of them; stages that work on u micro-batches in
         turn need (stages + u - 1) / (stages u) of the time of one after the other. Keys and values are read once for
-        each micro-batch too, half of those of the prompt itself.
+        each micro-batch too, half of those of the prompt itself. The kernels of processors multiply routed experts row
+        by row, however many there are (`forward_mul_mat_id` of ggml-cpu calls `gemv` for each; read in 2026-11).
         """
         d = op.dims
         tokens = d["tokens"] if op.kind == "experts" else d.get("m", d.get("q", 1.0))
@@ -156,6 +159,7 @@ class Work:
             launches=0.0 * tokens if op.name == "rope" else op.launches * passes,
             rows=rows,
             full=micro_batch,
+            tiled=0.0 if op.kind == "experts" and device.family == "cpu" else 1.0,
             peak=peak,
             vector=vector,
             ceiling=vector if op.compute == "vector" else np.maximum(device.matrix[op.compute], 1.0),
@@ -184,7 +188,7 @@ class Work:
     def seconds(self, p: LocalNumbers) -> Cost:
         """t = launches kernel_s + the faster of two kinds of kernels, less what a pipeline saves:
 
-        lanes: <(flops + 3 weights ceil(rows / 8)) / (lanes x vector peak), bytes>
+        lanes: <(flops + 3 weights ceil(rows / c)) / (lanes x vector peak), bytes>, c = 8, 1 where nothing is `tiled`
         tiles: <(flops + softmax scores) (1 + h / rows) / (1 + h / full) / (share x peak), bytes>, h the numbers' `rows`
 
         No rate is above the peak of the operator's type, which sets the roofline that is shown.
@@ -192,12 +196,13 @@ class Work:
         """
         share = np.where(self.kind == 0.0, p.packed, np.where(self.kind == 1.0, p.half, p.attention))
         stretch = (1.0 + p.rows / self.rows) / (1.0 + p.rows / self.full)
-        unpack = UNPACK * self.weights * np.ceil(self.rows / COLUMNS)
+        tiled = np.asarray(self.tiled) > 0.0
+        unpack = UNPACK * self.weights * np.ceil(self.rows / np.where(tiled, COLUMNS, 1.0))
         lanes_s = (self.flops + unpack) / np.minimum(p.lanes * self.vector, self.ceiling)
         tiles_s = (
             (self.flops + p.softmax * self.scores) * stretch / np.minimum(share * self.peak, self.ceiling)
         )
-        compute_s = np.where(self.kind == 3.0, lanes_s, np.minimum(lanes_s, tiles_s))
+        compute_s = np.where((self.kind == 3.0) | ~tiled, lanes_s, np.minimum(lanes_s, tiles_s))
         memory_s = (self.streamed / p.stream + self.cached / p.cache) / self.bandwidth
         body = soft_maximum({"compute": compute_s, "memory": memory_s}, SOFTNESS)
         whole = body + Cost({"launch": self.launches * p.kernel_s})
