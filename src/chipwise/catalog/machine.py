@@ -101,9 +101,9 @@ def parse_machine(
     """Cards and processor of `2xrtx-3090+epyc-9654` (also with commas), a chip or an option of one (`m4-max:64gb`).
 
     A part `cpu`, or memory as in `rtx-4090+128gb-ddr5`, is the usual processor of such a machine. `host_memory` bytes
-    are the processor's: of the one that is named, else of the usual one. `find` gives chips by name. Without it a processor holds what it can
-    address, and a card alone uses no memory but its own. Raises `UsageError` for what
-    is no machine, `UnknownNameError` for a chip or option that does not exist.
+    are the processor's: of the one that is named, else of the usual one. `find` gives chips by name. Without it a
+    processor holds what it can address, and a card alone uses no memory but its own. Raises `UsageError` for what is no
+    machine, `UnknownNameError` for a chip or option that does not exist.
     """
     counts: dict[str, tuple[Chip, int]] = {}
     usual = False

@@ -191,7 +191,7 @@ class Work:
         return Work(**{f.name: getattr(self, f.name)[index] for f in fields(self)})
 
     def seconds(self, p: LocalNumbers) -> Cost:
-        """t = launches (kernel_s + barrier_s threads^2) + the faster of two kinds of kernels, less what a pipeline saves:
+        """t = launches (kernel_s + barrier_s threads^2) + the faster of two kinds of kernels, less what stages save:
 
         lanes: <(flops + 3 weights ceil(rows / c)) / (lanes x vector peak), bytes>, c = 8, 1 where nothing is `tiled`
         tiles: <(flops + softmax scores) (1 + h / rows) / (1 + h / full) / (share x peak), bytes>, h the numbers' `rows`

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from chipwise.api.requests.field import NAMES, OBJECT, PAIRS, Asked, Reading, as_text, ask, count_of, figure
 from chipwise.api.requests.parts import HOST_BYTES, HOST_MEMORY, shared
 from chipwise.api.requests.planning import HAVE
+from chipwise.catalog.environment import environment
 from chipwise.catalog.machine import parse_machine
 from chipwise.catalog.override import Share
 from chipwise.errors import UsageError
@@ -53,6 +54,10 @@ class LocalRequest(Asked):
         reading=Reading(shared, as_text, (OBJECT,)),
     )
 
+    environment: str | None = ask(
+        "where it runs: workstation, headless, laptop, edge, phone or browser; default: workstation"
+    )
+
     def run(self) -> LocalReport:
         """The models of a machine, or the machines of a budget. Raises the errors of `api.local`."""
         from chipwise.api.local import Wish, buy, local
@@ -95,4 +100,5 @@ class LocalRequest(Asked):
             policy=self.values["policy"] or {},
             changes=self.values["set_"] or {},
             share=self.values["share"] or Share(),
+            environment=environment((self.environment or "").strip().lower()),
         )
