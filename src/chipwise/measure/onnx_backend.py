@@ -7,9 +7,11 @@ anything is timed. Every set of operands is a session of its own.
 from __future__ import annotations
 
 import math
+import os
 import platform
 import time
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -20,17 +22,8 @@ from chipwise.units import Array
 
 __all__ = ["OnnxBackend"]
 
-PROVIDERS = {
-    "cpu": "CPUExecutionProvider",
-    "cuda": "CUDAExecutionProvider",
-    "rocm": "ROCMExecutionProvider",
-    "migraphx": "MIGraphXExecutionProvider",
-    "openvino": "OpenVINOExecutionProvider",
-    "coreml": "CoreMLExecutionProvider",
-    "dml": "DmlExecutionProvider",
-    "qnn": "QNNExecutionProvider",
-}
-"""By the device's name here: the provider, as ONNX Runtime calls it."""
+PROVIDER = "ExecutionProvider"
+"""What names of providers end in; a device is called by what stands before it, in small letters."""
 IN_DEVICE = ("cuda", "rocm", "migraphx")
 """Providers whose operands are kept in the device's own memory: others take them from the host's."""
 OPSET, CONTRIB = 20, 1
@@ -47,20 +40,18 @@ class OnnxBackend:
 
     def __init__(self, device: str | None = None, threads: int | None = None) -> None:
         try:
-            import onnx
-            import onnxruntime
+            onnx, onnxruntime = import_module("onnx"), import_module("onnxruntime")
         except ImportError:
             raise MissingExtraError("measuring with ONNX Runtime", "onnxruntime") from None
         self._onnx: Any = onnx
         self._ort: Any = onnxruntime
         self._threads = threads
-        able = [
-            name for name, provider in PROVIDERS.items() if provider in onnxruntime.get_available_providers()
-        ]
+        able = {p.removesuffix(PROVIDER).lower(): p for p in onnxruntime.get_available_providers()}
         family, _, index = (device or next((n for n in able if n in IN_DEVICE), "cpu")).partition(":")
         if family not in able or not (index or "0").isdigit():
             what = f"--device {device}: ONNX Runtime cannot use it"
             raise UsageError(what, f"this build has {', '.join(able)}")
+        self._provider = able[family]
         self._family, self._index = family, int(index or 0)
         self.device = f"{family}:{self._index}" if index else family
 
@@ -82,8 +73,6 @@ class OnnxBackend:
     @property
     def threads(self) -> int:
         """Threads that share one operator; 0 in the runtime's options is one for each core."""
-        import os
-
         return (self._threads or os.cpu_count() or 1) if self.kind == "cpu" else 1
 
     def clock(self) -> float:
@@ -109,9 +98,9 @@ class OnnxBackend:
         options = ort.SessionOptions()
         options.intra_op_num_threads, options.inter_op_num_threads = self._threads or 0, 1
         options.log_severity_level = 3
-        providers = [PROVIDERS[self._family]]
+        providers: list[Any] = [self._provider]
         if self._family in IN_DEVICE:
-            providers = [(providers[0], {"device_id": self._index})]
+            providers = [(self._provider, {"device_id": self._index})]
         where = (self._family, self._index) if self._family in IN_DEVICE else ("cpu", 0)
         fed = {i.name: x for i, x in zip(proto.graph.input, self._inputs(task, operands), strict=True)}
         bound = []
@@ -163,6 +152,7 @@ class OnnxBackend:
             return np.resize(block, shape)
 
         weights: tuple[str, ...] = ()
+        operands: tuple[Array, ...]
         attributes: dict[str, Any] = {}
         if task.kind == "gemm":
             operands, name, weights = (drawn(d["m"], d["k"]), drawn(d["n"], d["k"])), "Gemm", ("w",)
