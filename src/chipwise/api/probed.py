@@ -4,6 +4,7 @@ catalogue's formulas at the rates that were reached."""
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -78,7 +79,7 @@ def measured_chip(name: str) -> Chip:
     units = {form: reached(op, machine.seconds(op)) for form, op in products.items() if machine.count(op)}
     other = float(np.exp(np.mean(np.log(list(units.values()))))) if units else memory
     tier = base.memory
-    size = (
+    size: dict[str, Any] = (
         {"label_bytes": machine.memory_bytes, "usable_bytes": machine.memory_bytes}
         if machine.memory_bytes
         else {}
