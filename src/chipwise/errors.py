@@ -96,8 +96,9 @@ class MissingExtraError(ChipwiseError):
 
     exit_code = 5
 
-    def __init__(self, need: str, extra: str) -> None:
-        super().__init__(f"{need} needs an extra", f"pip install 'chipwise[{extra}]'")
+    def __init__(self, need: str, extra: str, command: str = "") -> None:
+        """`command` installs what no extra can."""
+        super().__init__(f"{need} needs an extra", command or f"pip install 'chipwise[{extra}]'")
 
 
 def shorten(text: str, width: int = 80) -> str:

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from chipwise.api.loaded import load_generating
 from chipwise.calibrate.parameters import shipped_parameters
 from chipwise.catalog.chip import Family
 from chipwise.catalog.chips import get_chip
@@ -14,12 +15,15 @@ from chipwise.catalog.runtime import get_runtime
 from chipwise.cost.device import Device
 from chipwise.cost.local import LocalModel, LocalNumbers, local_time
 from chipwise.cost.price import price
+from chipwise.parallel.layout import Layout
+from chipwise.parallel.shard import shard
 from chipwise.units import Real
 from chipwise.workload.formats import FORMATS
 from chipwise.workload.op import Op, attention, gemm
+from chipwise.workload.step import prefill
 
 PLAIN = LocalNumbers(
-    stream=0.5, cache=0.25, kernel_s=1e-5, lanes=0.5, packed=0.25, half=0.5, rows=128.0, attention=0.25,
+    stream=0.5, cache=0.25, barrier_s=0.0, kernel_s=1e-5, lanes=0.5, packed=0.25, half=0.5, rows=128.0, attention=0.25,
     softmax=256.0, pipelined=1.0,
 )  # fmt: skip
 MODEL = LocalModel(PLAIN, 512.0)
@@ -101,6 +105,37 @@ def test_sockets_multiply_packed_weights_by_dot_products_of_bytes() -> None:
         < local_time(packed, device(), faster).exposed["compute"]
     )
     assert local_time(wide, socket, faster).total_s == local_time(wide, device(), faster).total_s
+
+
+def of_experts(tokens: float) -> Op:
+    """The routed experts of one layer of a model with 128 of which 8 work on a token."""
+    graph = load_generating("Qwen/Qwen3-30B-A3B", "q4_k_m").graph
+    return next(op for _, op in shard(graph, Layout()).ops(prefill(1.0, tokens)) if op.kind == "experts")
+
+
+def test_processors_multiply_experts_row_by_row() -> None:
+    op, socket = of_experts(512.0), device(family="cpu")
+    cost = local_time(op, socket, MODEL)
+    # each multiply-add takes its weight anew; half of 100 TOP/s is above the type's 40
+    weights = float(op.flops) / 2.0
+    assert cost.exposed["compute"] + cost.exposed["memory"] == pytest.approx(
+        (float(op.flops) + 3.0 * weights) / 40e12, rel=0.1
+    )
+    twice = local_time(of_experts(1024.0), socket, MODEL)
+    assert float(twice.exposed["compute"]) == pytest.approx(2.0 * float(cost.exposed["compute"]), rel=0.05)
+
+
+def test_threads_of_a_processor_wait_for_each_other() -> None:
+    slow = replace(MODEL, numbers=replace(PLAIN, barrier_s=1e-9))
+    small, large = (replace(device(family="cpu"), units=n) for n in (16.0, 192.0))
+    waits = [
+        float(local_time(product(1.0), d, slow).total_s - local_time(product(1.0), d, MODEL).total_s)
+        for d in (small, large)
+    ]
+    assert waits == pytest.approx([16**2 * 1e-9, 192**2 * 1e-9])
+    assert (
+        local_time(product(1.0), device(), slow).total_s == local_time(product(1.0), device(), MODEL).total_s
+    )
 
 
 def shipped(chip: str, backend: str = "") -> LocalModel:

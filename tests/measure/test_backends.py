@@ -1,14 +1,16 @@
 from __future__ import annotations
 
 import json
+import sys
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from chipwise.errors import MissingExtraError, UnknownNameError, UsageError
-from chipwise.measure.backend import BACKENDS, SMALL, Backend, backend, check
+from chipwise.measure.backend import BACKENDS, OUTSIDE, SMALL, Backend, backend, check
 from chipwise.measure.timed import machine_of
 from command_line import Run
 
@@ -20,7 +22,7 @@ def here(request: pytest.FixtureRequest) -> Backend:
 
 
 def test_results_are_those_of_numpy(here: Backend) -> None:
-    for dtype in ("fp32", "bf16"):
+    for dtype in {*here.dtypes(), "fp32"}:
         check(here, dtype)
 
 
@@ -49,9 +51,35 @@ def test_a_framework_that_is_not_installed(name: str, monkeypatch: pytest.Monkey
     monkeypatch.setattr("chipwise.measure.backend.find_spec", lambda _: None)
     with pytest.raises(MissingExtraError, match="needs an extra") as refusal:
         backend(name)
-    assert f"chipwise[{name}]" in str(refusal.value)
+    assert OUTSIDE.get(name, f"chipwise[{name}]") in str(refusal.value)
     with pytest.raises(MissingExtraError):
         backend("auto")
+
+
+def test_neuron_compiles_each_task_by_the_documented_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`torch_neuronx.trace(func, example_inputs)` returns what takes and gives tensors of the host."""
+    torch = pytest.importorskip("torch")
+    seen: list[tuple[Any, ...]] = []
+
+    def trace(func: Any, example_inputs: tuple[Any, ...]) -> Any:
+        seen.append(tuple(tuple(x.shape) for x in example_inputs))
+        return torch.no_grad()(func)
+
+    fake = SimpleNamespace(trace=trace, __version__="2.9.0")
+    monkeypatch.setitem(sys.modules, "torch_neuronx", fake)
+    monkeypatch.setattr("chipwise.measure.backend.find_spec", lambda name: name == "torch_neuronx")
+    here = backend("neuron")
+    assert (here.kind, here.software, here.dtypes()) == ("neuron", "torch_neuronx 2.9.0", ("bf16",))
+    check(here, "bf16")
+    assert seen[0] == ((24, 72), (40, 72))
+    assert len(seen) == len(SMALL)
+    with pytest.raises(UsageError, match="first free core"):
+        backend("neuron", "cuda")
+    monkeypatch.setitem(
+        sys.modules, "torch_neuronx", SimpleNamespace()
+    )  # the empty package of that name on PyPI
+    with pytest.raises(MissingExtraError, match="needs an extra"):
+        backend("neuron")
 
 
 def test_a_backend_that_is_not_known() -> None:

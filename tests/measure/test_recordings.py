@@ -271,6 +271,24 @@ def test_cpus_alone_are_counted_in_sockets() -> None:
     assert "in a virtual machine (KVM)" in found.machines[0].differs
 
 
+def test_a_name_that_a_cloud_masked_is_told_by_the_design() -> None:
+    text = "Vendor ID: AuthenticAMD\nModel name: {}\nCPU family: {}\nModel: {}\nSocket(s): 1\n"
+    turin = one(text.format("AMD EPYC", 26, 2))
+    assert turin.chip is None
+    assert {"epyc-9755", "epyc-9655"} <= set(turin.ambiguous)
+    assert turin.why == "its name hides which"
+    with pytest.raises(UsageError, match="which can be epyc-9755"):
+        owned(machines_of({"lscpu": text.format("AMD EPYC", 26, 2)}))
+    own = one(
+        text.format("AMD EPYC 7B13", 25, 1)
+    )  # a cloud's own part: another product, near to those of its design
+    assert (own.chip, own.ambiguous, own.nearest) == (None, (), ("epyc-7763", "epyc-7543"))
+    proc = "vendor_id\t: GenuineIntel\ncpu family\t: 6\nmodel\t\t: 143\nmodel name\t: Intel(R) Xeon(R) CPU @ 2.70GHz\n"
+    assert "xeon-8490h" in one(proc).ambiguous
+    assert one(text.format("AMD EPYC 9654 96-Core Processor", 25, 17)).chip == "epyc-9654"
+    assert one(text.format("QEMU Virtual CPU version 2.5+", 15, 107)).ambiguous == ()
+
+
 def test_a_gpu_hides_the_cpu_and_a_tool_the_number() -> None:
     cpu = "Model name: AMD EPYC 9374F 32-Core Processor\nSocket(s): 2\n"
     pci = "01:00.0 3D controller [0302]: NVIDIA Corporation Device [10de:2335] (rev a1)\n"

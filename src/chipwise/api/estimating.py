@@ -10,6 +10,7 @@ import numpy as np
 from chipwise.api.context import Context
 from chipwise.api.desk import machine_estimate
 from chipwise.api.placing import Given, Terms, placed
+from chipwise.api.probed import measured_words
 from chipwise.api.published import beside_published
 from chipwise.calibrate.fit_serving import harnessed, knows_client
 from chipwise.catalog.runtime import Runtime, kernel_era
@@ -225,7 +226,7 @@ def estimate(
         refused=(),
         considered=1,
         rejected={},
-        assumptions=(*context.assumptions([record]), *terms.said),
+        assumptions=(*context.assumptions([record]), *measured_words(one.deployment.chip), *terms.said),
     )
 
 

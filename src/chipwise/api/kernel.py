@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from chipwise.api.kernel_network import Joined, joined, limit
 from chipwise.api.loaded import find_chip
+from chipwise.api.probed import measured_time
 from chipwise.api.requests.kernel import ELEMENTWISE, LAUNCHES, OPERATORS, KernelRequest
 from chipwise.calibrate.kernel_questions import (
     DEFAULTS,
@@ -346,7 +347,12 @@ def _unpriced(op: Op, chip: Chip, device: Device) -> RefusalRecord | None:
 
 
 def _price(asked: Asked, op: Op, chip: Chip, device: Device, numbers: Parameters) -> _Priced:
-    """One operator by the formulas of the chip's family; its interval is that of such rows in a table of kernels."""
+    """One operator by the formulas of the chip's family; its interval is that of such rows in a table of kernels. On a
+    machine that was probed, by the times of the like."""
+    own = measured_time(op, chip)
+    if own is not None:
+        cost, off, words = own
+        return _priced(cost, off, "measured", Anatomy("times", {}, words, ()))
     notes = []
     if chip.family == "simt" and known(asked, {chip.id: chip})[0]:
         group = str(groups_of(asked)[0])

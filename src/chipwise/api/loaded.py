@@ -127,13 +127,17 @@ def models() -> tuple[ModelRecord, ...]:
 
 
 def find_chip(name: str, changes: Mapping[str, str] | None = None) -> Chip:
-    """A chip by name, or of the user's own TOML file (`FILE.toml`, or `FILE.toml:ID` of several), with figures
-    replaced by `changes`.
+    """A chip by name, of the user's own TOML file (`FILE.toml`, or `FILE.toml:ID` of several), or a machine that was
+    probed (`measured`, `probe-...`), with figures replaced by `changes`.
 
     Raises `UsageError` for a file or figure that cannot be read, `UnknownNameError` for an unknown chip.
     """
     file, ending, wanted = name.partition(".toml")
-    if not ending:
+    if name == "measured" or name.startswith("probe-"):
+        from chipwise.api.probed import measured_chip
+
+        chip = measured_chip(name)
+    elif not ending:
         chip = get_chip(name)
     else:
         chips = read_chip_file(Path(file + ".toml"))

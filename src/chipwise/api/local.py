@@ -13,6 +13,7 @@ from chipwise.api.context import Context
 from chipwise.api.desk import assembled, machine_record, machine_words, token_s
 from chipwise.api.loaded import Loaded, load_generating
 from chipwise.api.placing import Terms
+from chipwise.api.probed import measured_words
 from chipwise.catalog.chips import load_chips
 from chipwise.catalog.configs import named_config
 from chipwise.catalog.machine import Candidate, Machine, candidates, parse_machine
@@ -26,7 +27,8 @@ from chipwise.report.records import PlanRecord, RefusalRecord
 from chipwise.search.assembly import Assembly
 from chipwise.search.deployments import LOCAL_FORMS
 from chipwise.units import format_bytes, format_number
-from chipwise.workload.formats import GGML_BITS
+from chipwise.workload.axes import Sizes
+from chipwise.workload.formats import FORMATS, GGML_BITS
 from chipwise.workload.gguf import GGUF
 from chipwise.workload.workload import Workload
 
@@ -183,6 +185,7 @@ class _Walk:
         best, why = 0.0, None
         for name, context, machine in self._ways():
             try:
+                self._held(name)
                 tokens = self._most_tokens(name, machine)
                 if tokens < self.wish.min_tps:
                     best = max(best, tokens)
@@ -207,6 +210,8 @@ class _Walk:
             return RefusalRecord(self.candidate.model, "SLOW", f"at most {format_number(best, 2)} tokens/s")
         if why is not None and not why.reasons:
             return RefusalRecord(self.candidate.model, "NO_RUNTIME", why.hint)
+        if why is not None and "tensor too large" in why.reasons:
+            return RefusalRecord(self.candidate.model, "TENSOR", str(why).partition(" (")[0])
         needed = self.params * self._bits(self._formats()[-1]) / 8.0
         return RefusalRecord(self.candidate.model, "MEMORY", f"takes {format_bytes(needed)} and more")
 
@@ -241,7 +246,24 @@ class _Walk:
         """Bits of a weight, at least: those of most matrices of a format."""
         if name is None:
             return 8.0 * self.stored.graph.weight_bytes() / self.params
-        return GGML_BITS[GGUF[name]] if name in GGUF else 0.0
+        return GGML_BITS[GGUF[name]] if name in GGUF else FORMATS[name].bits if name in FORMATS else 0.0
+
+    def _held(self, name: str | None) -> None:
+        """Raises `InfeasibleError` where a tensor is larger than the environment allows, which no placement mends."""
+        most = self.terms.environment.largest_tensor_bytes
+        if most is None:
+            return
+        graph = load_generating(self.candidate.model, name, self.terms.kv).graph
+        sizes = [
+            float(tensor.local_bytes(Sizes(block.axes)))
+            for block in (graph.embed, graph.head, *(block for _, block in graph.runs))
+            for tensor in block.tensors
+        ]
+        if max(sizes, default=0.0) > most:
+            what = f"a tensor of {format_bytes(max(sizes))} is above {format_bytes(most)}"
+            raise InfeasibleError(
+                what, f"{self.terms.environment.name}: {what}", reasons={"tensor too large": 1}
+            )
 
     def _most_tokens(self, name: str | None, machine: Machine) -> float:
         """Tokens per second that no part could beat: active weights at the bandwidth of the fastest."""
@@ -351,7 +373,7 @@ def _words(machine: Machine) -> tuple[str, ...]:
         unified = any(s.unified for c, _ in machine.cards for s in systems_for(c.id.partition(":")[0]))
         if not unified:
             said.append("the computer's own memory is left out: --host-memory 64GB adds models that use it")
-    return tuple(said)
+    return (*said, *(words for c, _ in machine.cards for words in measured_words(c)))
 
 
 def _ordered() -> tuple[str, ...]:

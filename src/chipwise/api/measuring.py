@@ -5,11 +5,13 @@ from __future__ import annotations
 import datetime as dt
 import os
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
-from chipwise.catalog.chips import get_chip
+from chipwise.api.probed import kept_machine
+from chipwise.catalog.chips import get_chip, load_chips
 from chipwise.catalog.files import output_file, writing
 from chipwise.cost.probed import group_of
 from chipwise.errors import UnknownNameError, UsageError
@@ -76,6 +78,8 @@ def measure_probe(
             f"others kept {busy:.1f} of {os.cpu_count()} cores busy, and threads wait for each other: --threads 1 "
             "has a clock that leaves others out"
         )
+    like, memory = _catalogued(measured.kind)
+    found = replace(found, machine=replace(found.machine, like=like, memory_bytes=memory))
     text = found.machine.to_json()
     if out is not None:
         with writing(out) as file:
@@ -232,18 +236,24 @@ def measure_model(
     )
 
 
+def _catalogued(kind: str) -> tuple[str, float]:
+    """The catalogue's chip that the tools of this machine say that it is or is next to, and bytes of its memory."""
+    from chipwise.measure.asking import this_machine
+
+    report, shelf = this_machine(), load_chips()
+    for m in report.machines:
+        named = next(iter((*((m.chip,) if m.chip else ()), *m.ambiguous, *m.nearest)), "")
+        if named and (shelf[named].kind == "cpu") is (kind == "cpu"):
+            return named, (m.memory_gb or 0.0) * 1e9
+    return "", (report.host.memory or 0.0) if kind == "cpu" else 0.0
+
+
 def machine(name: str = "") -> Machine:
     """A machine of the user's store by its id or the beginning of one, or of a file that `measure probe --out` wrote;
     without a name the one that was measured last. Raises `UsageError` where there is none, `UnknownNameError`."""
     if name and Path(name).is_file():
         return machine_of(Path(name).read_text("utf-8"))
-    known = Store().probes()
-    if not known:
-        raise UsageError("no machine was measured yet", "chipwise measure probe --budget 60s")
-    found = [text for key, text in known.items() if key.startswith(name or "")]
-    if not found or (name and len(found) > 1):
-        raise UnknownNameError("machine", name, known, f"one of {', '.join(known)}")
-    return machine_of(found[-1])
+    return kept_machine(name)[1]
 
 
 def _report(found: Probe, kept: str, store: str, notes: Sequence[str]) -> ProbeReport:

@@ -17,6 +17,7 @@ from chipwise.errors import ChipwiseError, UsageError
 from chipwise.evidence.anchors import Anchors, Run
 from chipwise.evidence.item import Item
 from chipwise.workload.formats import FORMATS
+from chipwise.workload.gguf import GGUF
 from chipwise.workload.graph import Graph
 
 __all__ = ["own_runs", "question_of_item"]
@@ -54,22 +55,32 @@ def question_of_item(item: Item) -> EstimateRequest:
         raise UsageError(f"{item.id} does not say what ran", "chip, model, tokens in and out are needed")
     degrees = {k: int(v) for k, _, v in (part.partition("=") for part in item.layout.split(",") if part)}
     software = item.runtime.lower().split()
-    precision = item.precision.lower().replace("float16", "fp16").replace("bfloat16", "bf16")
     question = EstimateRequest(
         model=item.model,
         chip=item.chip,
         in_=f"{item.input_tokens:.10g}",
         out=f"{item.output_tokens:.10g}",
         runtime=get_runtime(software[0]).id if software else None,
-        precision=precision if precision in FORMATS and FORMATS[precision].bits < 16 else None,
+        precision=_format(item.precision.lower()),
+        task="local" if item.scenario == "local" else "serve",
         evidence="none",
         **(degrees or {"tp": item.chips or 1}),  # type: ignore[arg-type]
     )
+    if item.scenario == "local":
+        return question  # one user
     if item.concurrency:
         return replace(question, concurrency=item.concurrency)
     if item.requests_per_s and "open" in item.scenario:
         return replace(question, rate=f"{item.requests_per_s:.10g}/s")
     return question
+
+
+def _format(name: str) -> str | None:
+    """A precision as `--precision` takes it; None for 16 bits, which is what checkpoints are stored in, and for words
+    that name no format."""
+    if name in FORMATS:
+        return name if FORMATS[name].bits < 16 else None
+    return name if name in GGUF else None
 
 
 def _in_flight(item: Item, times: dict[str, float] | object) -> float:

@@ -11,6 +11,7 @@ from chipwise.api.loaded import check_length, find_chip, load_generating, stretc
 from chipwise.api.tactics import Tactics
 from chipwise.calibrate.parameters import Parameters, shipped_parameters
 from chipwise.catalog.chip import Chip
+from chipwise.catalog.environment import Environment
 from chipwise.catalog.machine import joined
 from chipwise.catalog.override import Share, told, with_figures
 from chipwise.catalog.price import Pricing
@@ -27,6 +28,7 @@ from chipwise.workload.workload import Workload
 __all__ = ["BEST", "Given", "Terms", "placed"]
 
 WHOLE = Share()
+ANYWHERE = Environment()
 BEST = "best"
 """In place of the name of a runtime: all that can are compared."""
 BEST_PLACED = Offloaded()
@@ -38,8 +40,9 @@ class Terms:
 
     `precision` replaces that of the checkpoint, `kv` that of its cache; `policy` replaces figures of the runtime,
     `changes` those of the chips; `tactics` is how the software is run, `pricing` how chips are paid on the day `today`,
-    `parameters` are fitted numbers in place of those shipped. `share` is what other work leaves of a chip. `own`: what
-    the user measured moves what is predicted for the same deployments.
+    `parameters` are fitted numbers in place of those shipped. `share` is what other work leaves of a chip,
+    `environment` what its surroundings do. `own`: what the user measured moves what is predicted for the same
+    deployments.
     """
 
     precision: str | None = None
@@ -52,6 +55,7 @@ class Terms:
     today: date | None = None
     parameters: Parameters | None = None
     share: Share = WHOLE
+    environment: Environment = ANYWHERE
     own: bool = False
 
     def chip(self, name: str) -> Chip:
@@ -60,8 +64,8 @@ class Terms:
         return self.shared(find_chip(name, self.changes))
 
     def shared(self, chip: Chip) -> Chip:
-        """What other work leaves of a chip."""
-        return self.share.of(chip)
+        """What other work and the surroundings leave of a chip."""
+        return self.environment.of(self.share.of(chip))
 
     def card(self, chip: Chip) -> Chip:
         """A card of a machine with the user's figures, and what other work leaves of it."""
@@ -70,7 +74,7 @@ class Terms:
     @property
     def said(self) -> tuple[str, ...]:
         """What the user said of chips, as lines of assumptions."""
-        return (*told(self.changes), *self.share.words)
+        return (*told(self.changes), *self.share.words, *self.environment.words)
 
     def _stored(self, model: str) -> str | None:
         """The precision, under a runtime that is named that of its own file of it."""

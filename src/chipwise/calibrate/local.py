@@ -41,6 +41,9 @@ LOCAL = Group(
             1e-8,
             1e-3,
         ),
+        "barrier_s": Quantity(
+            1e-9, 0.7, "s per thread of a processor squared, until all have met", (), 1e-12, 1e-6
+        ),
         "lanes": Quantity(
             0.35,
             0.4,

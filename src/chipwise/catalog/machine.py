@@ -7,7 +7,7 @@ whose memory takes the rest.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -95,13 +95,15 @@ def memory_bytes(text: str, what: str) -> float:
     return parse_quantity(written, "B", what, low=2**28, high=1e14)
 
 
-def parse_machine(text: str, host_memory: float | None = None) -> Machine:
+def parse_machine(
+    text: str, host_memory: float | None = None, find: Callable[[str], Chip] = get_chip
+) -> Machine:
     """Cards and processor of `2xrtx-3090+epyc-9654` (also with commas), a chip or an option of one (`m4-max:64gb`).
 
     A part `cpu`, or memory as in `rtx-4090+128gb-ddr5`, is the usual processor of such a machine. `host_memory` bytes
-    are the processor's: of the one that is named, else of the usual one. Without it a processor holds what it can
-    address, and a card alone uses no memory but its own. Raises `UsageError` for what
-    is no machine, `UnknownNameError` for a chip or option that does not exist.
+    are the processor's: of the one that is named, else of the usual one. `find` gives chips by name. Without it a
+    processor holds what it can address, and a card alone uses no memory but its own. Raises `UsageError` for what is no
+    machine, `UnknownNameError` for a chip or option that does not exist.
     """
     counts: dict[str, tuple[Chip, int]] = {}
     usual = False
@@ -116,7 +118,7 @@ def parse_machine(text: str, host_memory: float | None = None) -> Machine:
         match = PART.fullmatch(part.strip())
         if match is None:
             raise UsageError(f"cannot read '{shorten(text)}' as a machine", "as in rtx-4090 or 2xrtx-3090")
-        chip = _part(match[2])
+        chip = _part(match[2], find)
         count = int(match[1] or 1) if len(match[1] or "") < 6 else 0
         if not 1 <= count <= MOST:
             raise UsageError(f"cannot count '{shorten(part)}'", f"1 to {MOST} of a chip")
@@ -160,16 +162,16 @@ def with_memory(chip: Chip, size: float) -> Chip:
     return replace(sized, id=f"{base}:{size / 2**30:.4g}gb", name=chip.name, like=chip.software_id)
 
 
-def _part(name: str) -> Chip:
+def _part(name: str, find: Callable[[str], Chip]) -> Chip:
     """A chip, or a processor with its memory behind a colon as in `epyc-9654:768gb`, of any size that it takes."""
     name = re.sub(r"^cpu-(?=\S)", "", name.strip(), flags=re.IGNORECASE)
     base, _, option = name.partition(":")
     try:
-        return get_chip(name)
+        return find(name)
     except UnknownNameError:
         if not option:
             raise
-        chip = get_chip(base)
+        chip = find(base)
         if chip.kind != "cpu":
             raise
         return with_memory(chip, memory_bytes(option, f"memory of {chip.id}"))

@@ -28,7 +28,9 @@ measure = App(
 def probe(
     *,
     budget: Annotated[str, Parameter(help="how long it may take, as in 60s or 5min")] = "60s",
-    backend: Annotated[str, Parameter(help="torch, jax, or auto: the first that is installed")] = "auto",
+    backend: Annotated[
+        str, Parameter(help="torch, jax, onnxruntime, neuron, or auto: the first that is installed")
+    ] = "auto",
     device: Annotated[
         str | None,
         Parameter(help="as the framework calls it: cpu, cuda, cuda:1, mps, tpu; default: its first"),

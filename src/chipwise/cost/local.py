@@ -38,6 +38,7 @@ class LocalNumbers:
     | stream | of bandwidth | streaming weights |
     | cache | of bandwidth | streaming keys and values |
     | kernel_s | s | from one kernel to the next |
+    | barrier_s | s per thread^2 | until all threads of a processor have met after a kernel |
     | lanes | of the vector peak | products of few rows, weights unpacked on the way |
     | packed | of the 8-bit integer peak, or of what stands in for it | products of a full micro-batch, packed weights |
     | half | of the 16-bit peak, or half of the 8-bit one | the same of 16-bit weights |
@@ -50,6 +51,7 @@ class LocalNumbers:
     stream: Real
     cache: Real
     kernel_s: Real
+    barrier_s: Real
     lanes: Real
     packed: Real
     half: Real
@@ -96,8 +98,10 @@ class Work:
     | scores | count | exponents of attention |
     | streamed, cached | B | weights and activations; keys and values |
     | launches | kernels | |
+    | threads | | of a processor, one for each core, that wait for each other after a kernel; 0 elsewhere |
     | rows | rows | that one matrix of weights multiplies in a micro-batch |
     | full | rows | of a full micro-batch: there products reach their share |
+    | tiled | 0 or 1 | whether there are kernels that multiply tiles; without them each row unpacks the weights anew |
     | peak | operations/s | of the matrix unit; `vector` of the lanes; `ceiling`: of the type of the operator |
     | kind | | 0: packed weights, 1: 16-bit weights, 2: attention, 3: all other work, on the lanes |
     | saved | 0..1 | of the time, that a pipeline of stages could save |
@@ -109,8 +113,10 @@ class Work:
     streamed: Real
     cached: Real
     launches: Real
+    threads: Real
     rows: Real
     full: Real
+    tiled: Real
     peak: Real
     vector: Real
     ceiling: Real
@@ -124,7 +130,8 @@ class Work:
 
         The weights are read once for each of u = rows / micro-batch of them; stages that work on u micro-batches in
         turn need (stages + u - 1) / (stages u) of the time of one after the other. Keys and values are read once for
-        each micro-batch too, half of those of the prompt itself.
+        each micro-batch too, half of those of the prompt itself. The kernels of processors multiply routed experts row
+        by row, however many there are (`forward_mul_mat_id` of ggml-cpu calls `gemv` for each; read in 2026-11).
         """
         d = op.dims
         tokens = d["tokens"] if op.kind == "experts" else d.get("m", d.get("q", 1.0))
@@ -154,8 +161,10 @@ class Work:
             streamed=streamed * passes + op.activation_bytes,
             cached=op.kv_bytes * (1.0 + (passes - 1.0) / 2.0),
             launches=0.0 * tokens if op.name == "rope" else op.launches * passes,
+            threads=device.units * 1.0 if device.family == "cpu" else 0.0,
             rows=rows,
             full=micro_batch,
+            tiled=0.0 if op.kind == "experts" and device.family == "cpu" else 1.0,
             peak=peak,
             vector=vector,
             ceiling=vector if op.compute == "vector" else np.maximum(device.matrix[op.compute], 1.0),
@@ -182,9 +191,9 @@ class Work:
         return Work(**{f.name: getattr(self, f.name)[index] for f in fields(self)})
 
     def seconds(self, p: LocalNumbers) -> Cost:
-        """t = launches kernel_s + the faster of two kinds of kernels, less what a pipeline saves:
+        """t = launches (kernel_s + barrier_s threads^2) + the faster of two kinds of kernels, less what stages save:
 
-        lanes: <(flops + 3 weights ceil(rows / 8)) / (lanes x vector peak), bytes>
+        lanes: <(flops + 3 weights ceil(rows / c)) / (lanes x vector peak), bytes>, c = 8, 1 where nothing is `tiled`
         tiles: <(flops + softmax scores) (1 + h / rows) / (1 + h / full) / (share x peak), bytes>, h the numbers' `rows`
 
         No rate is above the peak of the operator's type, which sets the roofline that is shown.
@@ -192,15 +201,18 @@ class Work:
         """
         share = np.where(self.kind == 0.0, p.packed, np.where(self.kind == 1.0, p.half, p.attention))
         stretch = (1.0 + p.rows / self.rows) / (1.0 + p.rows / self.full)
-        unpack = UNPACK * self.weights * np.ceil(self.rows / COLUMNS)
+        tiled = np.asarray(self.tiled) > 0.0
+        unpack = UNPACK * self.weights * np.ceil(self.rows / np.where(tiled, COLUMNS, 1.0))
         lanes_s = (self.flops + unpack) / np.minimum(p.lanes * self.vector, self.ceiling)
         tiles_s = (
             (self.flops + p.softmax * self.scores) * stretch / np.minimum(share * self.peak, self.ceiling)
         )
-        compute_s = np.where(self.kind == 3.0, lanes_s, np.minimum(lanes_s, tiles_s))
+        compute_s = np.where((self.kind == 3.0) | ~tiled, lanes_s, np.minimum(lanes_s, tiles_s))
         memory_s = (self.streamed / p.stream + self.cached / p.cache) / self.bandwidth
         body = soft_maximum({"compute": compute_s, "memory": memory_s}, SOFTNESS)
-        whole = body + Cost({"launch": self.launches * p.kernel_s})
+        # each of n threads that arrives at a spinning barrier takes the line that all n watch
+        each_s = p.kernel_s + p.barrier_s * np.square(self.threads)
+        whole = body + Cost({"launch": self.launches * each_s})
         return whole * np.asarray(1.0 - p.pipelined * self.saved)
 
 

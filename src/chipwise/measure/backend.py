@@ -61,13 +61,19 @@ class Backend(Protocol):
 BACKENDS: Mapping[str, tuple[str, str, str]] = {
     "torch": ("torch", "chipwise.measure.torch_backend", "TorchBackend"),
     "jax": ("jax", "chipwise.measure.jax_backend", "JaxBackend"),
+    "onnxruntime": ("onnxruntime", "chipwise.measure.onnx_backend", "OnnxBackend"),
+    "neuron": ("torch_neuronx", "chipwise.measure.neuron_backend", "NeuronBackend"),
 }
 """By name: the package that must be there, the module, the class."""
+OUTSIDE = {
+    "neuron": "pip install --extra-index-url https://pip.repos.neuron.amazonaws.com torch-neuronx neuronx-cc"
+}
+"""What installs a package that no extra can name; on PyPI its name is that of an empty one."""
 
 
 def backend(name: str = "auto", device: str | None = None, threads: int | None = None) -> Backend:
-    """The backend of a name; `auto`: the first that is installed, PyTorch before JAX. `threads`: of a CPU, that share
-    an operator; default: as many as the framework takes.
+    """The backend of a name; `auto`: the first that is installed, in the order of `BACKENDS`. `threads`: of a CPU, that
+    share an operator; default: as many as the framework takes.
 
     Raises `UnknownNameError` for another name, `MissingExtraError` where it is not installed, `UsageError` for a device
     that it cannot use.
@@ -78,7 +84,7 @@ def backend(name: str = "auto", device: str | None = None, threads: int | None =
         raise UnknownNameError("backend", name, BACKENDS, f"auto, {', '.join(BACKENDS)}")
     package, module, kind = BACKENDS[name]
     if find_spec(package) is None:
-        raise MissingExtraError(f"measuring with {name}", name)
+        raise MissingExtraError(f"measuring with {name}", name, OUTSIDE.get(name, ""))
     made: Backend = getattr(import_module(module), kind)(device, threads)
     return made
 

@@ -69,9 +69,11 @@ class Device:
 class Host:
     """The computer around the devices. `memory` in bytes; `memory_mts` as configured and `memory_rated_mts` as the
     modules are sold; `module_bits` their data width; `away` are NUMA nodes with memory and no CPU, in bytes;
-    `instance` is a cloud's kind of machine, `shared` what stands between the system and the hardware."""
+    `instance` is a cloud's kind of machine, `shared` what stands between the system and the hardware; `design` are
+    maker, family and model of an x86 processor, as in AuthenticAMD-26-2, which a cloud's name for it does not hide."""
 
     cpu: str = ""
+    design: str = ""
     sockets: int | None = None
     cores: int | None = None
     threads: int | None = None
@@ -1058,6 +1060,9 @@ SIMD = (
 """Instructions of /proc/cpuinfo that decide how fast a CPU multiplies matrices."""
 
 
+WHOLE = r"(\d{1,15})"
+
+
 def _host(text: str) -> Host:
     """lscpu, /proc/cpuinfo and meminfo, free, numactl -H, dmidecode -t memory, metadata of instances, reports."""
 
@@ -1085,8 +1090,14 @@ def _host(text: str) -> Host:
     if memory is None and nodes:
         memory = sum(float(size[:12]) for _, cpus, size in nodes if cpus.strip()) * 2.0**20 or None
     modules = _modules(text)
+    maker = said(r"^\s*(?:Vendor ID|vendor_id)\s*:\s+(\S+)$")
+    design = (
+        whole(rf"^\s*(?:CPU family|cpu family)\s*:\s+{WHOLE}$"),
+        whole(rf"^\s*(?:Model|model)\s*:\s+{WHOLE}$"),
+    )
     return Host(
         cpu=cpu,
+        design=f"{maker}-{design[0]}-{design[1]}" if maker and None not in design else "",
         sockets=sockets,
         cores=per_socket * (sockets or 1) if per_socket else None,
         threads=whole(r"^\s*CPU\(s\):\s+(\d{1,15})"),

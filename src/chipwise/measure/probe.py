@@ -10,7 +10,6 @@ import datetime as dt
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import zip_longest
 
 import numpy as np
 
@@ -82,19 +81,30 @@ def probe(
     refused: dict[Task, str] = {}
     square = Task("gemm", types[0], (512, 512, 512))
     first = timing_of(_samples(measured, square)).seconds
-    tasks, unseen = _order(types, 2.0 * 512.0**3 / first * LARGEST_S)
-    whole = True
+    columns, unseen = _columns(types, 2.0 * 512.0**3 / first * LARGEST_S)
+    count, whole = sum(map(len, columns)), True
+    spent = [0.0] * len(columns)
+    done: list[Task] = []
     try:
-        for place, task in enumerate((*tasks, *tasks)):
-            if now() > ends:
-                whole = place >= len(tasks)
+        for place in range(2 * count):
+            began = now()
+            if began > ends:
+                whole = place >= count
                 break
+            if (
+                place < count
+            ):  # whatever ends the probe has seen a bit of each kind, the rest of what is slow comes last
+                column = min((i for i, c in enumerate(columns) if c), key=lambda i: spent[i])
+                done.append(columns[column].pop(0))
+            task = done[place % count]
             try:
                 timed.setdefault(task, []).extend(_samples(measured, task))
             except (RuntimeError, ValueError, TypeError, MemoryError) as error:  # what frameworks raise
                 timed.pop(task, None)
                 refused[task] = str(error).partition("\n")[0][:80]
-            say(place + 1, 2 * len(tasks), ends - now())
+            if place < count:
+                spent[column] += now() - began
+            say(place + 1, 2 * count, ends - now())
     except KeyboardInterrupt:
         whole = False
     last = timing_of(_samples(measured, square)).seconds
@@ -119,15 +129,14 @@ def probe(
     return Probe(machine, tuple(t for t in found if t.task in unseen), whole)
 
 
-def _order(dtypes: Sequence[str], largest_flops: float) -> tuple[list[Task], frozenset[Task]]:
-    """The tasks of all types and kinds by turns, so that whatever ends the probe has seen a bit of each.
-    And those that are held out."""
+def _columns(dtypes: Sequence[str], largest_flops: float) -> tuple[list[list[Task]], frozenset[Task]]:
+    """The tasks by type and kind, which take turns by the time that they have had: what compiles a second for every
+    shape, as attention under XLA, leaves products and convolutions theirs. And those that are held out."""
     columns = [list(designed("copy", dtypes[0], COPIES, largest_flops))]
     columns.append(list(designed("rows", dtypes[0], ROWS, largest_flops)))
     columns += [list(designed(k, d, n, largest_flops)) for d in dtypes for k, n in COUNTS]
-    turns = [t for row in zip_longest(*columns) for t in row if t is not None]
     unseen = frozenset(t for column in columns[2:] for t in column[HELD_OUT - 1 :: HELD_OUT])
-    return turns, unseen
+    return columns, unseen
 
 
 def _samples(measured: Backend, task: Task) -> list[float]:

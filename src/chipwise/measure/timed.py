@@ -1,11 +1,10 @@
 """A machine as it was measured: what it is, every time that was taken, and the few numbers that these give.
 
-    t(op) = t_rates(op) exp(sum_i w_i r_i / (sum_i w_i + noise)),   r_i = log(timed_i / t_rates(task_i)),
-    w_i = exp(-|log2 of the ratio of their sizes|_1)
+    t(op) = t_rates(op) exp(k^T (K + noise I)^-1 r),   r_i = log(timed_i / t_rates(task_i)),
+    k_i = exp(-|log2 of the ratio of their sizes|_1), K the same among what was timed
 
 Rates carry to shapes that were never timed; what they miss is mostly one factor for shapes alike (which kernel, how it
-blocks), so that the times next to a shape move it, by the same shrinkage as of measured deployments
-(`evidence.anchors`).
+blocks), so that the times next to a shape move it, as measured deployments move their neighbours (`anchors.kriged`).
 """
 
 from __future__ import annotations
@@ -20,10 +19,10 @@ import numpy as np
 
 from chipwise.cost.probed import Probed, Rates, group_of, probed_time, terms
 from chipwise.errors import UsageError
-from chipwise.evidence.anchors import shrunk
+from chipwise.evidence.anchors import kriged
 from chipwise.measure.protocol import Timing
 from chipwise.measure.task import SIZES, Task
-from chipwise.units import Array
+from chipwise.units import Array, scalar
 from chipwise.workload.op import Op
 
 __all__ = ["Machine", "Timed", "fit", "machine_of"]
@@ -33,6 +32,7 @@ NOISE = 0.16
 TILES = (0.0, 64.0, 128.0, 256.0, 512.0, float("inf"))
 """Of masked attention: what fused kernels take, and all, where scores are not skipped."""
 ROUNDS = 8
+WORDS = ("backend", "software", "device", "chip", "date", "like")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,8 @@ class Timed:
 @dataclass(frozen=True)
 class Machine:
     """What was timed on a device under a framework, by so many `threads` (of a CPU), and when. `notes` say what was
-    odd: a machine that slowed down, tasks that it could not run."""
+    odd: a machine that slowed down, tasks that it could not run. `like` is the chip of the catalogue that it is, or is
+    next to ("": nobody could say), `memory_bytes` what it has (0: not told)."""
 
     backend: str
     software: str
@@ -56,6 +57,8 @@ class Machine:
     date: str
     timed: tuple[Timed, ...]
     notes: tuple[str, ...] = ()
+    like: str = ""
+    memory_bytes: float = 0.0
 
     @cached_property
     def numbers(self) -> Probed:
@@ -75,21 +78,28 @@ class Machine:
             for group, rows in found.items()
         }
 
+    def spread(self, op: Op) -> float:
+        """Standard deviation of log(timed / predicted) of tasks of an operator's group, each left out in turn."""
+        sizes, residuals = self._known[group_of(op)]
+        inverse = np.linalg.inv(_alike(sizes, sizes) + NOISE * np.eye(len(residuals)))
+        return float(np.sqrt(np.mean((inverse @ residuals / np.diag(inverse)) ** 2)))
+
+    def count(self, op: Op) -> int:
+        """How many tasks of an operator's group were timed."""
+        return len(self._known[group_of(op)][1]) if group_of(op) in self._known else 0
+
     def seconds(self, op: Op) -> float:
         """What an operator takes here. Raises `UsageError` for a kind and type that was not timed."""
-        plain = float(np.asarray(probed_time(op, self.numbers).total_s))
+        plain = scalar(probed_time(op, self.numbers).total_s)
         sizes, residuals = self._known.get(group_of(op), (np.zeros((0, 0)), np.zeros(0)))
         if not len(residuals):
             return plain
-        worth = np.exp(-np.abs(sizes - _sizes(op)).sum(axis=1))
-        rows = ((i, float(w), float(r)) for i, (w, r) in enumerate(zip(worth, residuals, strict=True)))
-        return plain * float(np.exp(shrunk(rows, NOISE)[0]))
+        worth = _alike(sizes, _sizes(op)[None])[:, 0]
+        return plain * float(np.exp(kriged(worth, _alike(sizes, sizes), NOISE) @ residuals))
 
     def to_json(self) -> str:
         """The machine as one line of JSON."""
-        head = {
-            n: getattr(self, n) for n in ("backend", "software", "device", "chip", "threads", "date", "notes")
-        }
+        head = {n: getattr(self, n) for n in (*WORDS, "threads", "notes", "memory_bytes")}
         rows = [
             [t.task.kind, t.task.dtype, list(t.task.sizes), *asdict(t.timing).values()] for t in self.timed
         ]
@@ -109,8 +119,15 @@ def machine_of(text: str) -> Machine:
         ]
         if data["machine"] != 1 or any(len(t.task.sizes) != len(SIZES[t.task.kind]) for t in rows):
             raise ValueError("of another version")
-        head = {n: str(data[n]) for n in ("backend", "software", "device", "chip", "date")}
-        return Machine(**head, threads=int(data["threads"]), timed=tuple(rows), notes=tuple(data["notes"]))
+        head = {n: str(data.get(n, "") if n == "like" else data[n]) for n in WORDS}
+        memory = float(data.get("memory_bytes", 0.0))
+        return Machine(
+            **head,
+            threads=int(data["threads"]),
+            timed=tuple(rows),
+            notes=tuple(data["notes"]),
+            memory_bytes=memory,
+        )
     except (ValueError, KeyError, TypeError) as error:
         raise UsageError(
             f"not a machine that was measured: {error}", "chipwise measure probe --out FILE"
@@ -185,11 +202,16 @@ def _not_negative(a: Array, b: Array) -> Array:
     return best
 
 
+def _alike(some: Array, others: Array) -> Array:
+    """exp(-distance) [some, others] of logarithms of sizes."""
+    return np.asarray(np.exp(-np.abs(some[:, None] - others).sum(axis=2)))
+
+
 def _sizes(op: Op) -> Array:
     """Logarithms to base 2 of what tells shapes of a group apart."""
     d = op.dims
     names = {"attention": ("q", "kv", "head_dim"), "conv": ("m", "n", "k", "batch", "kernel")}
-    sizes = [float(np.asarray(d[name])) for name in names.get(op.kind, ("m", "n", "k", "batch"))]
+    sizes = [scalar(d[name]) for name in names.get(op.kind, ("m", "n", "k", "batch"))]
     if op.kind == "attention":
-        sizes += [float(np.asarray(d["batch"] * d["heads"])), 2.0 ** float(np.asarray(d.get("causal", 1.0)))]
+        sizes += [scalar(d["batch"] * d["heads"]), 2.0 ** scalar(d.get("causal", 1.0))]
     return np.asarray(np.log2(sizes))

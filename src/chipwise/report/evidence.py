@@ -380,6 +380,10 @@ def import_view(report: ImportReport) -> Table:
                     notes[note] = notes.get(note, 0) + 1
     foot = [f"{count}x {note}" for note, count in sorted(notes.items(), key=lambda kv: -kv[1])]
     foot.append(f"{report.new} new, {report.known} known already: {report.store}")
+    own = [item for f in report.files for item in f.items if item.measured_by_user]
+    for name in ("model", "chip"):
+        if missing := sum(not getattr(item, name) for item in own):
+            foot.append(f"{missing} name no {name} and correct no estimate: import them again with --{name}")
     values = [
         {"file": f.file, "format": f.format, "results": len(f.items), "left_out": f.skipped}
         for f in report.files

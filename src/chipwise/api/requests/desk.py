@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from chipwise.api.requests.field import NAMES, OBJECT, PAIRS, Asked, Reading, as_text, ask, count_of, figure
 from chipwise.api.requests.parts import HOST_BYTES, HOST_MEMORY, shared
 from chipwise.api.requests.planning import HAVE
+from chipwise.catalog.environment import environment
 from chipwise.catalog.machine import parse_machine
 from chipwise.catalog.override import Share
 from chipwise.errors import UsageError
@@ -24,7 +25,8 @@ class LocalRequest(Asked):
     """What a machine of one's own can run, in which format and how fast, with the commands; or what to buy."""
 
     have: str | None = ask(
-        "the machine: rtx-4090, 2xrtx-3090, m4-max:64gb, rtx-4090+epyc-9654, or auto for this one",
+        "the machine: rtx-4090, 2xrtx-3090, m4-max:64gb, rtx-4090+epyc-9654, auto for this one, or measured for "
+        "the one that measure probe timed",
         reading=HAVE,
     )
     host_memory: str | None = ask(HOST_MEMORY, reading=HOST_BYTES)
@@ -50,6 +52,10 @@ class LocalRequest(Asked):
     share: str | None = ask(
         "what other work leaves of the chip, as in gpu=60%,memory=16GB (a renderer, a desktop, a second model)",
         reading=Reading(shared, as_text, (OBJECT,)),
+    )
+
+    environment: str | None = ask(
+        "where it runs: workstation, headless, laptop, edge, phone or browser; default: workstation"
     )
 
     def run(self) -> LocalReport:
@@ -80,7 +86,9 @@ class LocalRequest(Asked):
         if self.max_usd is not None:
             what = "--max-usd asks what to buy, --have says that you have it"
             raise UsageError(what, "one of them", field="max_usd")
-        return local(parse_machine(self.have, self.values["host_memory"]), wish, self.terms())
+        from chipwise.api.loaded import find_chip
+
+        return local(parse_machine(self.have, self.values["host_memory"], find_chip), wish, self.terms())
 
     def terms(self) -> Terms:
         """What this says of the terms of a verb."""
@@ -92,4 +100,5 @@ class LocalRequest(Asked):
             policy=self.values["policy"] or {},
             changes=self.values["set_"] or {},
             share=self.values["share"] or Share(),
+            environment=environment((self.environment or "").strip().lower()),
         )

@@ -14,10 +14,19 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from chipwise.errors import UsageError, shorten
-from chipwise.evidence.importers import guidellm, inference_perf, loadgen, mlcommons, vllm_bench
+from chipwise.evidence.importers import (
+    aiperf,
+    guidellm,
+    inference_perf,
+    llama_bench,
+    loadgen,
+    mlcommons,
+    trainer_logs,
+    vllm_bench,
+)
 from chipwise.evidence.item import Item, from_json, own_item
 
-__all__ = ["EXPORT", "MAX_BYTES", "Given", "Imported", "exported", "read_file", "read_paths"]
+__all__ = ["EXPORT", "FORMATS", "MAX_BYTES", "Given", "Imported", "exported", "read_file", "read_paths"]
 
 MAX_BYTES = 64_000_000
 """A file above this is no summary: a full table of MLCommons has under 2 MB, a report with all requests may
@@ -25,7 +34,14 @@ have tens."""
 
 MAX_FILES = 10_000
 ENDINGS = (".json", ".jsonl")
-LOG = "mlperf_log_summary.txt"
+TEXTS = (".txt", ".log", ".out", ".csv", ".md")
+"""Endings of texts that may be results: in a folder those that are none are passed over in silence."""
+FORMATS = (
+    "vllm bench serve", "sglang bench_serving", "aiperf", "genai-perf", "guidellm", "inference-perf", "llama-bench "
+    "(json, jsonl, csv, md)", "MLPerf LoadGen summaries and training logs", "MLCommons tables", "trainer_state.json",
+    "logs of Megatron, NeMo, torchtune and MaxText", "chipwise evidence export",
+)  # fmt: skip
+"""Everything that can be imported, as errors list it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +77,9 @@ def read_paths(paths: Sequence[str], given: Given = Given()) -> Iterator[Importe
             seen += 1
             if seen > MAX_FILES:
                 raise UsageError(f"more than {MAX_FILES:,} files", "import folders one by one")
-            yield read_file(file, given)
+            found = read_file(file, given)
+            if found.format or file.suffix not in TEXTS or str(file) == path:
+                yield found
 
 
 def read_file(path: Path, given: Given = Given()) -> Imported:
@@ -69,7 +87,7 @@ def read_file(path: Path, given: Given = Given()) -> Imported:
     name = shorten(path.name, 120)
     try:
         content = _content(path)
-        format_, found = _read(content, name)
+        format_, found = _read(content, name, given)
     except _SkipError as skip:
         return Imported(name, "", (), (str(skip),))
     items = [_completed(x, given) for x in found if isinstance(x, Item)]
@@ -93,7 +111,7 @@ def _files(path: str) -> Iterator[Path]:
         folders.sort()
         for name in sorted(names):
             file = Path(where) / name
-            if (name == LOG or name.endswith(ENDINGS)) and not file.is_symlink():
+            if name.endswith((*ENDINGS, *TEXTS)) and not file.is_symlink():
                 yield file
 
 
@@ -112,10 +130,16 @@ def _content(path: Path) -> str:
         raise _SkipError(getattr(error, "strerror", None) or "cannot be read") from None
 
 
-def _read(content: str, name: str) -> tuple[str, list[Item | str]]:
+def _read(content: str, name: str, given: Given) -> tuple[str, list[Item | str]]:
     if loadgen.recognise(content):
         return loadgen.FORMAT, list(loadgen.read(content, name))
+    if llama_bench.recognise_text(content):
+        return llama_bench.FORMAT, list(llama_bench.read_text(content, name))
+    if not content.lstrip().startswith(("{", "[")) and (log := trainer_logs.recognise(content)):
+        return log, list(trainer_logs.read(content, name, given.chips))
     documents, found = _documents(content)
+    if documents and all(map(llama_bench.recognise, documents)) and len(documents) > 1:
+        documents = [documents]  # JSON Lines: tests of one run are read together
     format_ = ""
     for data in documents:
         if mlcommons.recognise(data):
@@ -127,15 +151,36 @@ def _read(content: str, name: str) -> tuple[str, list[Item | str]]:
         elif inference_perf.recognise(data):
             format_ = inference_perf.FORMAT
             found += inference_perf.read(data, name)
+        elif llama_bench.recognise(data):
+            format_ = llama_bench.FORMAT
+            found += llama_bench.read(data, name)
+        elif trainer_logs.recognise_state(data):
+            format_ = trainer_logs.STATE
+            found += trainer_logs.read_state(data, name)
         elif exported(data):
             format_ = EXPORT
             found.append(_again(data))
         elif tool := vllm_bench.recognise(data):
             format_ = tool
             found += vllm_bench.read(data, name)
+        elif tool := aiperf.recognise(data):
+            format_ = tool
+            found += aiperf.read(data, name)
     if not format_:
-        raise _SkipError("JSON of no format that is known here")
+        raise _SkipError(
+            f"JSON ({_described(documents[0])}), but of none of these formats: {', '.join(FORMATS)}"
+        )
     return format_, found
+
+
+def _described(data: object) -> str:
+    """What a document of no known format holds, in a few words."""
+    if isinstance(data, dict):
+        keys = ", ".join(shorten(str(key), 24) for key in list(data)[:6])
+        return f"an object with {keys}{', ...' if len(data) > 6 else ''}" if keys else "an empty object"
+    if isinstance(data, list):
+        return f"a list of {len(data)}, the first {_described(data[0])}" if data else "an empty list"
+    return "a single value"
 
 
 EXPORT = "chipwise evidence export"
@@ -176,7 +221,10 @@ def _documents(content: str) -> tuple[list[object], list[Item | str]]:
                 broken.append(f"line {number}: not JSON, or cut short")
         # of one document over several lines some lines may be JSON by themselves: "}" is not, but a number is
         if not any(isinstance(d, dict) for d in documents):
-            raise _SkipError("neither JSON nor a summary of LoadGen, or cut short") from None
+            first = next((line.strip() for line in content.splitlines() if line.strip()), "")
+            kind = f"text that begins '{shorten(first, 40)}'" if first else "an empty file"
+            cut = ", or JSON that was cut short" if first[:1] in "{[" and first else ""
+            raise _SkipError(f"{kind}{cut}: of none of these formats: {', '.join(FORMATS)}") from None
         return documents, broken
 
 

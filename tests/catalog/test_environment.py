@@ -1,0 +1,80 @@
+"""Environments leave less of a chip, never more, and every one changes what is said."""
+
+from __future__ import annotations
+
+import pytest
+
+from chipwise.catalog.chips import get_chip
+from chipwise.catalog.environment import Environment, environment, environments
+from chipwise.errors import UnknownNameError
+from command_line import Run
+
+CHIPS = ("rtx-4070", "m4-max", "snapdragon-8-elite", "raspberry-pi-5", "igpu-radeon-8060s", "h100-sxm5-80gb")
+
+
+@pytest.mark.parametrize("name", sorted(environments()))
+@pytest.mark.parametrize("chip", CHIPS)
+def test_nothing_grows(name: str, chip: str) -> None:
+    whole, left = get_chip(chip), environment(name).of(get_chip(chip))
+    for rates in ("matrix", "vector"):
+        before, after = getattr(whole, rates), getattr(left, rates)
+        assert before.keys() == after.keys()
+        assert all(after[key] <= before[key] for key in before)
+    assert left.memory.bytes_per_s == whole.memory.bytes_per_s
+    assert (left.memory.label_bytes or 0.0) <= (whole.memory.label_bytes or 0.0)
+    assert left.id == whole.id
+
+
+def test_what_each_takes() -> None:
+    card, shared = get_chip("rtx-4070"), get_chip("m4-max")
+    assert environment("headless").of(card).system_bytes == 0.0
+    assert environment("headless").of(shared).system_bytes == shared.system_bytes
+    assert environment("laptop").of(card).matrix["fp16"] == pytest.approx(0.85 * card.matrix["fp16"])
+    browser = environment("browser").of(card)
+    assert max(browser.matrix.values()) <= max(card.vector.values())
+    assert (environment("phone").of(shared).memory.label_bytes or 0.0) * 2 == shared.memory.label_bytes
+    assert environment("phone").of(card).memory == card.memory  # its own, which no system takes back
+    assert environment("") == Environment()
+    assert Environment().of(card) is card
+
+
+def test_an_environment_that_there_is_not(run: Run) -> None:
+    with pytest.raises(UnknownNameError, match="did you mean browser"):
+        environment("brwoser")
+    assert "browser" in run("local", "--have", "rtx-4070", "--environment", "brwoser").refused(3)
+
+
+def test_what_fits_and_what_it_reaches_follow(run: Run) -> None:
+    def asked(name: str, *more: str) -> dict[str, object]:
+        found: dict[str, object] = run(
+            "local", "--have", "rtx-4070", "--environment", name, *more, "--format", "json"
+        ).json
+        return found
+
+    one = ("--models", "Qwen3-4B", "--precision", "q8_0")
+    first = {
+        name: asked(name, *one)["models"][0]["ttft_s"]["mid"]  # type: ignore[index]
+        for name in ("workstation", "laptop", "browser")
+    }
+    assert first["workstation"] < first["laptop"] < first["browser"]
+    room = {
+        name: asked(name, "--models", "Qwen3-8B", "--precision", "q8_0")["models"][0]["largest_context"]  # type: ignore[index]
+        for name in ("workstation", "headless")
+    }
+    assert room["workstation"] < room["headless"]
+    wide = (
+        "local",
+        "--have",
+        "m3-ultra",
+        "--models",
+        "gemma-3-27b-it",
+        "--precision",
+        "bf16",
+        "--min-tps",
+        "1",
+    )
+    assert (
+        run(*wide, "--environment", "workstation").code == 0
+    )  # a table of 262,208 x 5,376 tokens takes 2.8 GB
+    assert "tensor of 2.82 GB" in run(*wide, "--environment", "browser").refused(4)
+    assert any("no matrix units" in line for line in asked("browser", *one)["assumptions"])  # type: ignore[attr-defined]

@@ -1,0 +1,101 @@
+"""A machine that was probed is a chip of its own: what was timed wins over the catalogue, and says so."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from chipwise.api.probed import measured_chip
+from chipwise.catalog.chips import get_chip
+from chipwise.cost.probed import Rates, terms
+from chipwise.errors import UnknownNameError, UsageError
+from chipwise.evidence.store import Store
+from chipwise.measure.protocol import Timing
+from chipwise.measure.task import Task, designed
+from chipwise.measure.timed import Machine, Timed, machine_of
+from command_line import Run
+
+LIKE = "epyc-9654"
+RATES = Rates(5e-6, 1e-11, 5e-11)  # 100 GFLOP/s
+STREAM, CACHE, HELD = 20e9, 60e9, 32e6
+
+
+def timed(task: Task, slower: float) -> Timed:
+    if task.kind == "copy":
+        seconds = 2e-6 + task.bytes / (CACHE if task.hot and task.bytes <= HELD else STREAM)
+    else:
+        flops, moved, _ = terms(task.op, 0.0)
+        seconds = float(RATES.start_s + flops * RATES.flop_s + moved * RATES.byte_s)
+    return Timed(task, Timing(seconds * slower, seconds * slower, 0.01, 9))
+
+
+def machine(slower: float = 1.0, like: str = LIKE) -> Machine:
+    tasks = [*designed("copy", "fp32", 18, 1e10), *designed("gemm", "fp32", 30, 1e10)]
+    return Machine(
+        "torch", "torch 9", "cpu", "x86_64", 2, "2026-11-01", tuple(timed(t, slower) for t in tasks), (), like, 64e9
+    )  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Store:
+    monkeypatch.setenv("CHIPWISE_DATA_DIR", str(tmp_path))
+    return Store()
+
+
+def test_it_is_read_back_whole_and_older_ones_too() -> None:
+    here = machine()
+    assert machine_of(here.to_json()) == here
+    before = {k: v for k, v in json.loads(here.to_json()).items() if k not in ("like", "memory_bytes")}
+    assert machine_of(json.dumps(before)) == replace(here, like="", memory_bytes=0.0)
+
+
+def test_a_kernel_takes_the_times_of_the_like(store: Store, run: Run) -> None:
+    key = store.keep_probe(machine().to_json())
+    asked = ("kernel", "gemm", "--m", "500", "--n", "1000", "--k", "1000", "--format", "json", "--chip")
+    (own,) = run(*asked, "measured", "--dtype", "fp32").json["kernels"]
+    assert own["time_s"]["basis"] == "measured"
+    assert own["time_s"]["mid"] == pytest.approx(1e9 * RATES.flop_s + 7.5e6 * 4 * RATES.byte_s / 3, rel=0.08)
+    assert own["chip"] == key
+    assert f"30 of the like in {key} (torch 9, 2026-11-01)" in own["mapping_text"]
+    (other,) = run(*asked, key, "--dtype", "bf16").json["kernels"]  # a type that was not timed
+    assert other["time_s"]["basis"] == "modelled"
+
+
+def test_answers_about_models_take_its_rates(store: Store, run: Run) -> None:
+    store.keep_probe(machine().to_json())
+    asked = ("estimate", "Qwen3-0.6B", "--task", "local", "--precision", "q8_0", "--format", "json", "--chip")
+    own, whole = (run(*asked, chip).json for chip in ("measured", LIKE))
+    slower = own["plans"][0]["tpot_s"]["mid"] / whole["plans"][0]["tpot_s"]["mid"]
+    assert slower > 5.0
+    assert any("as measured (torch 9, 2 threads, 2026-11-01)" in line for line in own["assumptions"])
+    listed = run(
+        "local", "--have", "measured", "--min-tps", "1", "--models", "Qwen3-0.6B", "--format", "json"
+    ).json
+    assert listed["models"][0]["capacity_bytes"] == pytest.approx(64e9, rel=0.1)
+    assert any("as measured" in line for line in listed["assumptions"])
+
+
+def test_half_the_speed_halves_every_rate(store: Store) -> None:
+    fast, slow = (measured_chip(store.keep_probe(machine(x).to_json())) for x in (1.0, 2.0))
+    assert fast.memory.bytes_per_s
+    assert slow.memory.bytes_per_s
+    assert fast.memory.bytes_per_s / slow.memory.bytes_per_s == pytest.approx(2.0, rel=0.01)
+    for name, rate in fast.matrix.items():
+        assert rate / slow.matrix[name] == pytest.approx(2.0, rel=0.01)
+    base = get_chip(LIKE)
+    assert np.isclose(fast.matrix["bf16"] / base.matrix["bf16"], fast.matrix["int8"] / base.matrix["int8"])
+
+
+def test_what_cannot_be_asked(store: Store, run: Run) -> None:
+    with pytest.raises(UsageError, match="no machine was measured yet"):
+        measured_chip("measured")
+    store.keep_probe(machine(like="").to_json())
+    with pytest.raises(UsageError, match="like no chip"):
+        measured_chip("measured")
+    with pytest.raises(UnknownNameError):
+        measured_chip("probe-0000")
+    assert "probe-0000" in run("local", "--have", "probe-0000").refused(3)
