@@ -20,7 +20,8 @@ SHOWN = 12
 class MediaPlan(Quantified):
     """A pipeline on chips.
 
-    `batch` samples take `latency_s` on one replica of `chips`; `samples_per_s` of all `replicas`; `step_s` is one call
+    `batch` samples take `latency_s` on one replica of `chips`; `samples_per_s` of all `replicas`, and
+    `tokens_per_s` where samples are texts or said in words; `step_s` is one call
     of the part that is called most often (a denoising step, a training step), `it_per_s` how many pass per second.
     `shares` of the latency by resource, `stages` its seconds by part of the model. `memory` are bytes of one device by
     kind, `memory_bytes` their sum, `memory_range` the same with its interval; `spread` says how devices share the work.
@@ -38,6 +39,7 @@ class MediaPlan(Quantified):
     step_s: Figure
     it_per_s: Figure
     samples_per_s: Figure
+    tokens_per_s: Figure | None
     bound: str
     shares: dict[str, float]
     stages: dict[str, float]
