@@ -149,7 +149,7 @@ class Owned:
             yield from (Spread(dp=n, tables=1) for n in sorted(counts) if n > 1)
         stepped = [s for s in stages if s.calls > 1.0 and any(op.kind == "attention" for _, op in s.ops)]
         guided = stages and self.work(asked, asked.batch or 1, ONE).pipeline.settings.get("passes", 1) > 1
-        for n in (2, 4, 8) if stepped and guided else ():
+        for n in (2, 4, 8, 16, 32, 64) if stepped and guided else ():
             if n <= joined:
                 yield Spread(ulysses=n)
                 yield Spread(cfg=2, ulysses=n // 2)

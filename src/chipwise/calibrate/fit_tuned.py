@@ -43,7 +43,7 @@ TUNED = Group(
             "ratio of seconds: products and convolutions",
             (Level(("compute",), 0.2), Level(("generation",), 0.15), _VENDOR),
         ),
-        "conv": Quantity(0.9, 0.3, "ratio of seconds: convolutions", (Level(("compute",), 0.2),)),
+        "conv": Quantity(0.9, 0.3, "ratio of seconds: convolutions", (Level(("compute",), 0.2), _VENDOR)),
         "attention": Quantity(
             0.8, 0.3, "ratio of seconds: attention", (Level(("compute",), 0.2), Level(("unit",), 0.3))
         ),

@@ -243,7 +243,8 @@ def media_runtime_of(run: Run) -> str:
     operators, of others the usual one."""
     said = run.framework.lower()
     able = [r for r in load_media_runtimes().values() if r.runs_on(run.chip)]
-    named = [r for r in able if any(name in said for name in (r.id, *r.also))]
+    places = [(min((said.find(n) for n in (r.id, *r.also) if n in said), default=-1), r) for r in able]
+    named = [r for place, r in sorted(places, key=lambda p: p[0]) if place >= 0]
     built = [] if run.untuned else [r for r in able if r.pace == "graph" and r.folds]
     found = next(iter((*named, *built, *able)), None)
     if found is None:
