@@ -26,6 +26,7 @@ from chipwise.catalog.snapshot import today as day
 from chipwise.cost.device import Device
 from chipwise.errors import ChipwiseError, InfeasibleError, UnknownNameError, UsageError, shorten
 from chipwise.evidence.judge import TUNED, Estimate, Nearness, tier_factors
+from chipwise.predict.energy import Use
 from chipwise.predict.pipeline import (
     ONE,
     Account,
@@ -39,6 +40,7 @@ from chipwise.predict.pipeline import (
     stage_times,
 )
 from chipwise.report.assemble import figure, price_record
+from chipwise.report.energy import Powered, energy_record
 from chipwise.report.media import MediaPlan, MediaReport
 from chipwise.report.records import Figure, NetworkRecord, PriceRecord, RefusalRecord
 from chipwise.search.deployments import machine_for, reserved
@@ -614,6 +616,21 @@ class Work:
             return self.request_s(pace)
         return float(seconds(self.stages, replace(pace, request_s=0.0, call_s=0.0)).total_s)
 
+    def use(self, seconds_: float) -> Use:
+        """What a device does on average where a batch takes so long. What is written into the product before it moves
+        nothing of its own."""
+        device, folds = self.device, self.runtime.folds
+        moved, work = 0.0, {False: 0.0, True: 0.0}
+        for stage in self.pipeline.stages:
+            for n, op in stage.ops:
+                folded = folds and float(np.max(op.dims.get("epilogue", 0.0))) > 0.0
+                moved += 0.0 if folded else stage.calls * n * float(op.bytes)
+                peak = float(device.matrix[op.compute]) if op.compute in device.matrix else np.inf
+                work[op.compute.startswith("int")] += stage.calls * n * float(op.flops) / peak
+        each = seconds_ * self.asked.spread.devices
+        memory = moved / (each * float(device.memory_bytes_per_s))
+        return Use(min(memory, 1.0), min(work[False] / each, 1.0), min(work[True] / each, 1.0))
+
     def held(self, numbers: Parameters) -> Account:
         """Bytes of one device."""
         sizes = numbers.derived(_sizes).of(self.labels)
@@ -650,6 +667,15 @@ class Work:
             terms.pricing.basis(self.chip.id, terms.today or day()), packages * replicas, group
         )
         words = float(self.pipeline.settings.get("tokens", 0.0))
+        powered = Powered.of(self.chip, system.form if system else "", numbers)
+        energy = None
+        if powered is not None and self.pipeline.flops > 0.0:
+            hosts = -(-packages * replicas // (system.chips_per_host if system else 1))
+            alone = self.asked.task == "local" and self.asked.level == "tuned"
+            use = self.use(total_s if alone else busy.mid)
+            total = latency.inverse(float(self.pipeline.batch)) if alone else rate.scaled(float(replicas))
+            whole = float(self.pipeline.batch) if self.asked.task == "local" else 1.0
+            energy = energy_record(powered, use, packages * replicas, hosts, total, near, whole)
         held, capacity = self.held(numbers), self.capacity_bytes
         loose = held.total <= COMFORTABLE * capacity
         peak = float(self.device.matrix[DEFAULT]) * devices
@@ -677,6 +703,7 @@ class Work:
             verdict="comfortable" if loose else "tight" if held.total <= capacity else "no",
             flops_per_s=self.pipeline.flops / total_s,
             share_of_peak=self.pipeline.flops / total_s / peak,
+            energy=energy,
             price=price,
             usd_per_1000=_per_1000(price, rate, replicas),
         )

@@ -105,7 +105,7 @@ class Owned:
         """Every way that is tried: of each way to share, batches as long as they are worth it."""
         for spread in self._spreads(asked):
             packages = -(-spread.devices // self.place.chip.devices_per_package)
-            replicas = self.chips // packages
+            replicas = 1 if asked.task == "local" else self.chips // packages
             copies = packages * self.place.chip.devices_per_package // spread.devices
             most, worse, batch = 0.0, 0, asked.batch or 1
             while batch <= max(LARGEST, asked.batch or 1) and worse < 2:

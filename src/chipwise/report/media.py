@@ -7,7 +7,14 @@ from dataclasses import dataclass, field
 
 from chipwise.report import intervals
 from chipwise.report.answer import Answer
-from chipwise.report.records import SCHEMA_VERSION, Figure, PriceRecord, Quantified, RefusalRecord
+from chipwise.report.records import (
+    SCHEMA_VERSION,
+    EnergyRecord,
+    Figure,
+    PriceRecord,
+    Quantified,
+    RefusalRecord,
+)
 from chipwise.report.table import Column, Table
 from chipwise.units import format_bytes, format_count, format_number, format_seconds
 
@@ -25,6 +32,7 @@ class MediaPlan(Quantified):
     of the part that is called most often (a denoising step, a training step), `it_per_s` how many pass per second.
     `shares` of the latency by resource, `stages` its seconds by part of the model. `memory` are bytes of one device by
     kind, `memory_bytes` their sum, `memory_range` the same with its interval; `spread` says how devices share the work.
+    `energy` counts joules per sample, None where the chip's power limit is not published.
     """
 
     chip: str
@@ -50,6 +58,7 @@ class MediaPlan(Quantified):
     verdict: str
     flops_per_s: float
     share_of_peak: float
+    energy: EnergyRecord | None
     price: PriceRecord | None
     usd_per_1000: Figure | None
     note: str = ""
