@@ -79,6 +79,13 @@ class _Asked:
     run: Run | None = None
     tuned: bool = False
 
+    @property
+    def kind(self) -> str:
+        """What ran, in words."""
+        if self.run is not None:
+            return "submissions to MLPerf"
+        return "images and videos made" if self.question and self.question.steps else "language models served"
+
 
 @dataclass(frozen=True)
 class _Found:
@@ -216,7 +223,8 @@ def _answer(asked: _Asked, _: Parameters | None) -> _Found:
         question, plan = answered(asked.question)
     if plan.energy is None:
         raise UsageError(f"{plan.chip}: its power limit is not published")
-    return _Found(plan.energy, plan.chips * plan.replicas, _form(plan.chip), question)
+    chips = plan.chips * plan.replicas if isinstance(plan, MediaPlan) else plan.chips
+    return _Found(plan.energy, chips, _form(plan.chip), question)
 
 
 def _lines(asked: _Asked, found: _Found) -> Iterator[Predicted]:
@@ -331,6 +339,7 @@ def _compared(m: _Measured, out: Index, fitted: EnergyFit, _: str) -> Residuals:
         cell=[f"{line.asked.model} {line.asked.chip}" for line in lines],
         chip=[line.asked.chip for line in lines],
         model=[line.asked.model for line in lines],
+        kind=[line.asked.kind for line in lines],
     )
 
 
@@ -346,6 +355,7 @@ def _report(m: _Measured, found: Residuals, key: str) -> Validation:
         "from the residuals of all other cells.",
         {
             "all": judged.summaries(),
+            "by what ran": judged.summaries("kind", least=4),
             "by chip": judged.summaries("chip", least=4),
             "by model": judged.summaries("model", least=4),
         },
