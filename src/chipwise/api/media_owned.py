@@ -63,7 +63,7 @@ class Owned:
     place: Place
     terms: Terms
     chips: int
-    made: dict[tuple[Sampling, int, Spread], Work] = field(default_factory=dict, compare=False, repr=False)
+    made: dict[tuple[str, int, Spread], Work] = field(default_factory=dict, compare=False, repr=False)
 
     @classmethod
     def of(cls, model: str, chip: str, chips: int, terms: Terms) -> Owned:
