@@ -40,7 +40,7 @@ from chipwise.predict.pipeline import (
     stage_times,
 )
 from chipwise.report.assemble import figure, price_record
-from chipwise.report.energy import Powered, energy_record
+from chipwise.report.energy import OF_SAMPLES, Powered, energy_record
 from chipwise.report.media import MediaPlan, MediaReport
 from chipwise.report.records import Figure, NetworkRecord, PriceRecord, RefusalRecord
 from chipwise.search.deployments import machine_for, reserved
@@ -675,7 +675,9 @@ class Work:
             use = self.use(total_s if alone else busy.mid)
             total = latency.inverse(float(self.pipeline.batch)) if alone else rate.scaled(float(replicas))
             whole = float(self.pipeline.batch) if self.asked.task == "local" else 1.0
-            energy = energy_record(powered, use, packages * replicas, hosts, total, near, whole)
+            energy = energy_record(
+                replace(powered, kind=OF_SAMPLES), use, packages * replicas, hosts, total, near, whole
+            )
         held, capacity = self.held(numbers), self.capacity_bytes
         loose = held.total <= COMFORTABLE * capacity
         peak = float(self.device.matrix[DEFAULT]) * devices

@@ -16,6 +16,7 @@ from chipwise.errors import ChipwiseError, InfeasibleError, UsageError
 from chipwise.predict.pipeline import ONE, Spread
 from chipwise.report.media import MediaPlan, MediaReport
 from chipwise.report.records import RefusalRecord
+from chipwise.workload.pipeline import Pipeline
 
 __all__ = ["Best", "Owned", "load_within", "most"]
 
@@ -86,7 +87,10 @@ class Owned:
     def best(self, asked: Sampling, numbers: Parameters, percentile: float | None = None) -> Best:
         """One request at a time: soonest. A batch: most samples a second. Served: most that keep the limit, or without
         one 70 % of the most. Raises `InfeasibleError` where memory or the limit stands in the way."""
-        found = [(self._value(b, asked, numbers), b) for b in self._ways(asked, numbers, percentile)]
+        ways = list(self._ways(asked, numbers, percentile)) or list(
+            self._ways(asked, numbers, percentile, slack=SHORT)
+        )
+        found = [(self._value(b, asked, numbers), b) for b in ways]
         if not found:
             raise InfeasibleError(
                 f"{self.place.chip.id}: it lacks memory, or is slower than asked",
@@ -101,8 +105,12 @@ class Owned:
             return 1.0 / b.work.request_s(pace)
         return b.replicas * b.load * b.work.pipeline.batch / b.work.busy_s(pace)
 
-    def _ways(self, asked: Sampling, numbers: Parameters, percentile: float | None) -> Iterator[Best]:
-        """Every way that is tried: of each way to share, batches as long as they are worth it."""
+    def _ways(
+        self, asked: Sampling, numbers: Parameters, percentile: float | None, *, slack: float = 0.0
+    ) -> Iterator[Best]:
+        """Every way that is tried: of each way to share, batches as long as they are worth it and fit into the memory
+        and `slack` of it. Of tables so much may wait on the host: rows that are hardly ever looked up."""
+        slack = SHORT if self._tabled(asked) else slack
         for spread in self._spreads(asked):
             packages = -(-spread.devices // self.place.chip.devices_per_package)
             replicas = 1 if asked.task == "local" else self.chips // packages
@@ -110,7 +118,7 @@ class Owned:
             most, worse, batch = 0.0, 0, asked.batch or 1
             while batch <= max(LARGEST, asked.batch or 1) and worse < 2:
                 work = self.work(asked, batch, spread)
-                if work.held(numbers).total > work.capacity_bytes * (1.0 + SHORT * (most == 0.0)):
+                if work.held(numbers).total > work.capacity_bytes * (1.0 + slack):
                     break
                 pace = work.pace(numbers)
                 load = self._load(work, asked, work.busy_s(pace), replicas * copies * batch, percentile)
@@ -135,20 +143,29 @@ class Owned:
             return UTILISATION
         return load_within(asked.latency_s, busy_s, samples, percentile or PERCENTILE)
 
+    def _plainly(self, asked: Sampling) -> Pipeline:
+        """The pipeline of the smallest batch on one device."""
+        return self.work(asked, asked.batch or 1, ONE).pipeline
+
+    def _tabled(self, asked: Sampling) -> bool:
+        """Whether tables are looked up, which can be dealt out."""
+        ops = (op for stage in self._plainly(asked).stages for _, op in stage.ops)
+        return any(op.name == "embedding_bag" for op in ops)
+
     def _spreads(self, asked: Sampling) -> Iterator[Spread]:
         """Ways to share, fewest devices first: as asked, or one device, tables dealt out, a sequence."""
         if asked.spread != ONE:
             yield asked.spread
             return
         yield ONE
-        stages = self.work(asked, asked.batch or 1, ONE).pipeline.stages
+        stages = self._plainly(asked).stages
         devices = self.chips * self.place.chip.devices_per_package
         joined = min(devices, int(float(self.place.device.domain)) if self.place.device.domain > 1 else 1)
-        if any(op.kind == "lookup" and op.name == "embedding_bag" for s in stages for _, op in s.ops):
+        if self._tabled(asked):
             counts = {n for n in (2, 4, 8, 16) if n < joined} | {joined}
             yield from (Spread(dp=n, tables=1) for n in sorted(counts) if n > 1)
         stepped = [s for s in stages if s.calls > 1.0 and any(op.kind == "attention" for _, op in s.ops)]
-        guided = stages and self.work(asked, asked.batch or 1, ONE).pipeline.settings.get("passes", 1) > 1
+        guided = self._plainly(asked).settings.get("passes", 1) > 1
         for n in (2, 4, 8, 16, 32, 64) if stepped and guided else ():
             if n <= joined:
                 yield Spread(ulysses=n)

@@ -36,7 +36,7 @@ from chipwise.evidence.publications import said_of
 from chipwise.evidence.residuals import Residuals, Validation
 from chipwise.evidence.rows import Predicted, Row, number
 from chipwise.predict.energy import Use
-from chipwise.report.energy import AT_WALL, JOULES
+from chipwise.report.energy import AT_WALL, JOULES, OF_SAMPLES
 from chipwise.report.media import MediaPlan, MediaReport
 from chipwise.report.records import EnergyRecord, Figure, PlanRecord
 
@@ -61,9 +61,12 @@ FIGURES: Mapping[str, Mapping[str, tuple[str, Read]]] = {
 }
 """By scope and metric of a row: which figure's interval it takes, and how it is read from an answer."""
 
-INTERVALS = frozenset(name for each in FIGURES.values() for name, _ in each.values())
+INTERVALS = frozenset(
+    name + kind for each in FIGURES.values() for name, _ in each.values() for kind in ("", OF_SAMPLES)
+)
 
 RULES = "energy_runs"
+MADE = "images and videos made"
 
 
 @dataclass(frozen=True)
@@ -84,7 +87,7 @@ class _Asked:
         """What ran, in words."""
         if self.run is not None:
             return "submissions to MLPerf"
-        return "images and videos made" if self.question and self.question.steps else "language models served"
+        return MADE if self.question and self.question.steps else "language models served"
 
 
 @dataclass(frozen=True)
@@ -255,7 +258,8 @@ class _Line:
     @property
     def figure(self) -> str:
         """The figure whose interval it takes."""
-        return FIGURES[self.asked.scope][self.metric][0]
+        made = self.asked.kind == MADE and self.asked.scope == "chip"
+        return FIGURES[self.asked.scope][self.metric][0] + OF_SAMPLES * made
 
     @property
     def per_watt(self) -> float:
@@ -321,7 +325,7 @@ def _asked(m: _Measured) -> list[_Asked]:
 
 def _fit(m: _Measured, kept: Index, _: Parameters) -> EnergyFit:
     """Power is fitted to measured power; joules are power over a speed that was fitted elsewhere."""
-    power = [i for i in kept if m.lines[i].figure.endswith("_w")]
+    power = [i for i in kept if m.lines[i].figure.removesuffix(OF_SAMPLES).endswith("_w")]
     return fit_energy(m.data.take(np.array(power, dtype=np.intp)))
 
 
