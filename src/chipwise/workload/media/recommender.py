@@ -73,7 +73,9 @@ class DLRM:
             return join(bottom, self.crossings * each, _mlp(layers, (entry, *self.top)))
         p = layers.precision.plain
         op = gemm(features, features, w, p, p, batch=layers.batch, name="pairs")
-        if p.bits < 16:  # engines have a kernel of their own: a tile holds the features of a sample, one after the other
+        if (
+            p.bits < 16
+        ):  # engines have a kernel of their own: a tile holds the features of a sample, one after the other
             op = gemm(layers.batch * features, TILE, w, p, p, name="pairs")
             op = replace(op, weight_bytes=0.0, activation_bytes=layers.bytes(features, w + features))
         pairs = w + features * (features - 1) // 2
