@@ -221,7 +221,6 @@ STILL_NAMED: dict[str, str] = {
     "api/launching.py": "the setting of one queue moves to report/launch",
     "calibrate/kernel_questions.py": SPOKEN,
     "calibrate/kernel_table.py": KERNELS,
-    "evidence/mlperf_features.py": MLPERF,
     "evidence/mlperf_rows.py": MLPERF,
     "api/train_chips.py": TRAINING,
     "api/train_input.py": TRAINING,

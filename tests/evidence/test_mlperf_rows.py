@@ -2,11 +2,11 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
 import pytest
 
-from chipwise.api.suites.mlperf import Answer, answer, fixed_row, measured_log
-from chipwise.calibrate.fit_mlperf import FitRow, fit, folds, predict, shipped_mlperf, to_toml
+from chipwise.api.requests.command import command_line
+from chipwise.api.suites.mlperf import Answer, answer, measured_log, sample_question
+from chipwise.catalog.benchmarks import load_benchmarks
 from chipwise.catalog.published import find_result, load_inference_results
 from chipwise.errors import ChipwiseError, UnknownNameError, UsageError
 from chipwise.evidence.mlperf_rows import Run, precision_of, read_run, run_of
@@ -93,54 +93,44 @@ def test_a_latency_turns_over_with_its_interval() -> None:
     assert low < mid < high
 
 
-def test_no_factor_per_chip_or_submitter_and_constants_only_where_allowed() -> None:
-    names = set(shipped_mlperf().table)
-    allowed = {n for n in names if n.startswith("benchmark.")}
-    for r in load_inference_results().values():
-        try:
-            run = run_of(r)
-            found = fixed_row(run).features if run.benchmark.kind != "llm" else {}
-        except ChipwiseError:
+def row_of(benchmark: str, **changed: str) -> Run:
+    row = {**ROW, "model": benchmark, "model_base": benchmark, "unit": "Samples/s", "scenario": "Offline"}
+    return read_run({**row, "weight_precision": "", **changed})
+
+
+def test_every_network_of_samples_is_answered_by_the_plan_that_its_command_asks_for() -> None:
+    for benchmark in load_benchmarks().values():
+        if not benchmark.network or benchmark.name == "wan-2.2-t2v-a14b":
             continue
-        assert {*found} <= names, r.id
-        constants = {n for n in found if n in allowed}
-        wanted = run.benchmark.constant and run.benchmark.kind != "llm"
-        assert constants == ({f"benchmark.{run.benchmark.name}"} if wanted else set())
-        assert r.submitter not in found
+        run = row_of(benchmark.name)
+        (found,) = answer([run])
+        assert isinstance(found, Answer), (benchmark.name, found)
+        assert found.question is not None
+        asked = found.question.run().plans[0]
+        assert asked == found.plan, command_line("plan", found.question)
+        rate = asked.tokens_per_s if run.unit == "Tokens/s" else asked.samples_per_s  # type: ignore[union-attr]
+        assert found.figures()["result"][0] == pytest.approx(rate.mid, rel=1e-9)
 
 
-def line(name: str, cell: str, x: float, y: float) -> FitRow:
-    return FitRow(name, (cell, "b"), 0.0, {"fixed.overall": 1.0, "fixed.power": x}, y)
+def test_scenarios_ask_for_throughput_within_a_limit_or_one_at_a_time() -> None:
+    offline, served, lone, eight = (
+        sample_question(row_of("resnet", scenario=s, unit=u))
+        for s, u in (
+            ("Offline", "Samples/s"), ("Server", "Queries/s"), ("SingleStream", "Latency (ms)"),
+            ("MultiStream", "Latency (ms)"),
+        )
+    )  # fmt: skip
+    assert (offline.task, offline.batch, offline.e2e) == ("batch", None, None)
+    assert (served.task, served.e2e, served.percentile) == ("serve", "0.015s", "p99")
+    assert (lone.task, lone.batch, eight.batch) == ("local", 1, 8)
+    assert {q.level for q in (offline, served, lone, eight)} == {"tuned"}
 
 
-def test_the_fit_finds_what_made_the_rows() -> None:
-    rng = np.random.default_rng(1)
-    rows = [line(str(i), str(i % 7), x, 0.3 + 0.4 * x) for i, x in enumerate(rng.normal(size=200))]
-    fitted = fit(rows, shipped_mlperf().unfitted())
-    assert fitted.value("fixed.overall") == pytest.approx(0.3, abs=0.02)
-    assert fitted.value("fixed.power") == pytest.approx(0.4, abs=0.02)
-    assert fitted.value("fixed.maturity") == shipped_mlperf().unfitted().value("fixed.maturity")
-    assert np.allclose(predict(rows, fitted), [r.log_measured for r in rows], atol=0.03)
+def test_what_was_not_tuned_is_asked_as_stock_software_one_sample_after_the_other() -> None:
+    asked = sample_question(row_of("resnet", framework="onnxruntime 1.15"))
+    assert (asked.level, asked.batch, asked.runtime) == ("stock", 1, "onnxruntime")
 
 
-def test_outliers_do_not_steer_and_order_does_not_matter() -> None:
-    rows = [line(str(i), str(i % 5), 0.0, 0.2) for i in range(40)]
-    wild = [*rows, line("wild", "z", 0.0, 5.0)]
-    prior = shipped_mlperf().unfitted()
-    a, b = fit(rows, prior).value("fixed.overall"), fit(wild, prior).value("fixed.overall")
-    assert abs(a - b) < 0.05
-    assert fit(wild[::-1], prior).value("fixed.overall") == pytest.approx(b)
-
-
-def test_folds_never_see_their_own_cell() -> None:
-    rows = [line(str(i), str(i % 4), 0.0, 0.1) for i in range(16)]
-    lone = line("alone", "only here", 0.0, 3.0)
-    seen = folds([*rows, lone], shipped_mlperf().unfitted())
-    assert seen[-1] < 0.5
-
-
-def test_the_file_of_parameters_is_repeatable() -> None:
-    text = to_toml(shipped_mlperf(), "note")
-    assert text == to_toml(shipped_mlperf(), "note")
-    assert text.startswith("# note\n")
-    assert '"fixed.overall"' in text
+def test_a_benchmark_without_a_limit_is_refused() -> None:
+    with pytest.raises(UsageError, match="no published limit"):
+        sample_question(row_of("yolo", scenario="Server", unit="Queries/s"))

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 
 from chipwise.api.estimating import estimate
 from chipwise.api.loaded import describe
+from chipwise.api.media import network
 from chipwise.api.nearest import model_facts
 from chipwise.api.placing import Given, Terms
 from chipwise.api.planning import limits_for, plan
@@ -105,7 +106,7 @@ def _best_of_each(rows: Iterable[Item]) -> tuple[Item, ...]:
 
 def _network(named: Named, model: str) -> ModelFacts:
     """A network that only its benchmark describes."""
-    params = named.benchmark.work.params if named.benchmark.work else 0.0
+    params = float(network(named.benchmark.network).params) if named.benchmark.network else 0.0
     return ModelFacts(model, params, params, 0.0, named.benchmark.kind)
 
 

@@ -14,7 +14,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from chipwise.api.loaded import find_chip
+from chipwise.api.tactics import Level
+from chipwise.calibrate.effects import Effects
 from chipwise.calibrate.fit_media import MediaFit, media_labels, media_numbers, pace_of
+from chipwise.calibrate.fit_tuned import tuned_numbers, tuned_pace
 from chipwise.calibrate.parameters import Parameters, shipped_parameters
 from chipwise.catalog.chip import Chip
 from chipwise.catalog.chips import load_chips
@@ -22,7 +25,8 @@ from chipwise.catalog.media_runtime import MediaRuntime, media_runtime_for
 from chipwise.catalog.snapshot import today as day
 from chipwise.cost.device import Device
 from chipwise.errors import ChipwiseError, InfeasibleError, UnknownNameError, UsageError, shorten
-from chipwise.evidence.judge import Estimate, Nearness, tier_factors
+from chipwise.evidence.judge import TUNED, Estimate, Nearness, tier_factors
+from chipwise.predict.energy import Use
 from chipwise.predict.pipeline import (
     ONE,
     Account,
@@ -36,12 +40,14 @@ from chipwise.predict.pipeline import (
     stage_times,
 )
 from chipwise.report.assemble import figure, price_record
+from chipwise.report.energy import OF_SAMPLES, Powered, energy_record
 from chipwise.report.media import MediaPlan, MediaReport
 from chipwise.report.records import Figure, NetworkRecord, PriceRecord, RefusalRecord
 from chipwise.search.deployments import machine_for, reserved
 from chipwise.tracing.sources import Source, is_path, source_of
 from chipwise.units import parse_quantity
 from chipwise.workload.pipeline import Pipeline
+from chipwise.workload.workload import Task
 
 if TYPE_CHECKING:
     from chipwise.api.placing import Terms
@@ -56,17 +62,21 @@ __all__ = [
     "answer",
     "computed_in",
     "estimate",
+    "figured",
     "fit",
     "is_built_in",
     "is_pipeline",
     "network",
     "networks",
+    "own_model",
     "plan",
+    "report_of",
     "tier",
 ]
 
 DEFAULT = "bf16"  # precision where none is said
 WIDE = ("fp32", "tf32")
+SIXTEEN = ("bf16", "fp16")
 LAYOUT, ATTENTION = "memory_format", "attention"  # settings of the software, not of a family
 BY_COUNTS = "macs:"
 LOADED_BYTES = 2.0  # of a parameter of a checkpoint
@@ -76,6 +86,8 @@ COUNTS = (1, 2, 4, 8)  # devices of a replica that plans try
 BATCHES = (1, 4, 16, 64)  # samples at once that plans try, where none were said
 UTILISATION = 0.7  # of what a replica can carry that plans give it, as for language models
 LATENCY, MEMORY = "media_s", "media_bytes"
+LEVELS: Mapping[Task, str] = {"batch": "", "serve": " served", "local": " alone"}
+"""Suffix of the figure by which times of tuned software are judged: what bounds them."""
 SHORT = 0.25  # of the memory, beyond which a request is refused: nearer, the estimate itself may be wrong
 
 
@@ -85,7 +97,8 @@ class Sampling:
 
     `resolution` is (width, height); `settings` are further sizes of a family, by name; `training` asks about one step
     of an optimizer. `aside`: parts that the host computes. `software`: a date, or a version of what the runtime comes
-    with ("": the newest). Targets of a plan: `latency_s` of a request, `rate_per_s` of samples.
+    with ("": the newest). `level`: what the runtime's defaults give, or what a benchmark submission reaches with it.
+    Targets of a plan: `latency_s` of a request, `rate_per_s` of samples; `task` says what the chips are for.
     """
 
     batch: int | None = None
@@ -99,6 +112,8 @@ class Sampling:
     offload: Offload = "none"
     aside: tuple[str, ...] = ()
     software: str = ""
+    level: Level = "stock"
+    task: Task = "serve"
     latency_s: float | None = None
     rate_per_s: float | None = None
 
@@ -213,7 +228,7 @@ def network(name: str) -> NetworkRecord:
     )
 
 
-def _opened(model: str) -> str | Files:
+def own_model(model: str) -> str | Files:
     """A model by name as it is, one of the user's own with its files."""
     source = None if is_built_in(model) else source_of(model)
     return model if source is None else Files(source)
@@ -292,8 +307,20 @@ class Place:
         return _made(model, terms, asked, scores=scores, timed=timed)
 
 
-def tier(chip: Chip, runtime: MediaRuntime, numbers: Parameters) -> Nearness:
-    """How near the rows of the fit are: this chip under this runtime, its generation, other chips."""
+def figured(task: Task, level: Level) -> str:
+    """The figure by which times are judged."""
+    return LATENCY if level == "stock" else LATENCY + TUNED + LEVELS[task]
+
+
+def tier(chip: Chip, runtime: MediaRuntime, numbers: Parameters, level: Level = "stock") -> Nearness:
+    """How near the rows of the fit are: this chip under this runtime, its generation, other chips; of tuned software
+    this chip, others of its vendor, other chips."""
+    if level == "tuned":
+        chips, market = numbers.derived(tuned_numbers).chips, load_chips()
+        if chip.software_id in chips:
+            return "chip"
+        vendors = {market[name].software_vendor for name in chips if name in market}
+        return "vendor" if chip.software_vendor in vendors else "kind"
     known = {name.removeprefix("media.seen.") for name in numbers.table if name.startswith("media.seen.")}
     if f"runtime={runtime.id}" not in known:
         return "kind"
@@ -327,14 +354,14 @@ def answer(
             if len(chips) == 1:
                 raise
             refused.append(RefusalRecord(chip.id, "NO_RUNTIME", str(error)))
-    return _report(pipeline, plans, refused, terms)
+    return report_of(pipeline, plans, refused, terms)
 
 
 def estimate(model: str, chip: str, terms: Terms, asked: Sampling) -> MediaReport:
     """One chip, or a group of them that shares the work, and its request."""
     numbers = terms.parameters or shipped_parameters()
     place = Place.of(find_chip(chip, terms.changes), terms, numbers)
-    pipeline = place.pipeline(_opened(model), terms, asked)
+    pipeline = place.pipeline(own_model(model), terms, asked)
     plan_ = _priced(pipeline, place, terms, asked)
     if plan_.verdict == "no":
         short = (plan_.memory_bytes - plan_.capacity_bytes) / 1e9
@@ -342,13 +369,13 @@ def estimate(model: str, chip: str, terms: Terms, asked: Sampling) -> MediaRepor
         hint = "a smaller --batch, --offload model, a narrower --precision, or --spread over more devices"
         if short > SHORT * plan_.capacity_bytes / 1e9:
             raise InfeasibleError(f"{name}: {short:,.1f} GB short per device", hint, reasons={"MEMORY": 1})
-    return _report(pipeline, [plan_], [], terms)
+    return report_of(pipeline, [plan_], [], terms)
 
 
 def fit(model: str, terms: Terms, asked: Sampling, chips: Sequence[str]) -> MediaReport:
     """The memory of a request on every chip: as it is, else with weights kept by the host in part."""
     numbers = terms.parameters or shipped_parameters()
-    plans, refused, pipeline, opened = [], [], None, _opened(model)
+    plans, refused, pipeline, opened = [], [], None, own_model(model)
     if isinstance(opened, Files):
         _made(opened, terms, asked, timed=False)  # what is wrong with a file is wrong on every chip
     for chip in _chips(chips, terms):
@@ -366,7 +393,7 @@ def fit(model: str, terms: Terms, asked: Sampling, chips: Sequence[str]) -> Medi
         )
     order = {"comfortable": 0, "tight": 1, "no": 2}
     plans.sort(key=lambda p: (order[p.verdict], p.offload != "none", p.chip))
-    return _report(pipeline, plans, refused, terms)
+    return report_of(pipeline, plans, refused, terms)
 
 
 def plan(model: str, terms: Terms, asked: Sampling, chips: Sequence[str], most: int) -> MediaReport:
@@ -380,7 +407,7 @@ def plan(model: str, terms: Terms, asked: Sampling, chips: Sequence[str], most: 
     best: list[MediaPlan] = []
     refused: list[RefusalRecord] = []
     fastest = np.inf
-    opened = _opened(model)
+    opened = own_model(model)
     shown = _made(opened, terms, asked) if isinstance(opened, Files) else None
     for chip in _chips(chips, terms):
         try:
@@ -407,7 +434,7 @@ def plan(model: str, terms: Terms, asked: Sampling, chips: Sequence[str], most: 
         raise InfeasibleError(
             f"{shown.name}: no chip keeps the target, {reach}", "a longer --e2e, or more --chips"
         )
-    return _report(shown, sorted(best, key=_order), refused, terms)
+    return report_of(shown, sorted(best, key=_order), refused, terms)
 
 
 def _candidates(
@@ -458,6 +485,34 @@ def _chips(names: Sequence[str], terms: Terms) -> list[Chip]:
 
 
 @dataclass(frozen=True)
+class _Told:
+    """What fitted effects say of labels, each asked once."""
+
+    effects: Effects
+    known: dict[tuple[str, ...], Mapping[str, float]] = field(default_factory=dict)
+
+    def of(self, labels: Mapping[str, str]) -> Mapping[str, float]:
+        """Every quantity of one row."""
+        key = tuple(labels.values())
+        if key not in self.known:
+            values = self.effects.values(media_labels(**labels))
+            self.known[key] = {name: float(value[0]) for name, value in values.items()}
+        return self.known[key]
+
+
+def _times(numbers: Parameters) -> _Told:
+    return _Told(numbers.derived(media_numbers).times)
+
+
+def _sizes(numbers: Parameters) -> _Told:
+    return _Told(numbers.derived(media_numbers).memory)
+
+
+def _factors(numbers: Parameters) -> _Told:
+    return _Told(numbers.derived(tuned_numbers).effects)
+
+
+@dataclass(frozen=True)
 class Work:
     """A pipeline on the devices of `asked.spread` of one chip under a runtime, priced but for the runtime's own
     numbers: seconds by stage and part, bytes of tensors, and the labels that those numbers go by."""
@@ -473,8 +528,13 @@ class Work:
 
     @classmethod
     def of(cls, pipeline: Pipeline, place: Place, terms: Terms, asked: Sampling) -> Work:
-        """Raises `UsageError` for devices that nothing joins, `UnknownNameError` for a part that it does not have."""
+        """Raises `UsageError` for devices that nothing joins, or a tuned training step, `UnknownNameError` for a part
+        that it does not have."""
         device, spread = place.device, asked.spread
+        if asked.level == "tuned" and pipeline.trained:
+            raise UsageError(
+                "what is known of tuned software is of inference", "--level stock", field="level"
+            )
         joined = float(np.nan_to_num(np.asarray(device.link_bytes_per_s)))
         if spread.devices > 1 and joined <= 0.0:
             raise UsageError(f"{place.chip.id} is joined to no other", "one device", field="spread")
@@ -523,22 +583,82 @@ class Work:
         cost = seconds(self.stages, pace_of(values))
         return float(cost.exposed["host"]) > 0.5 * float(cost.total_s)
 
-    def plan(self, numbers: Parameters, terms: Terms) -> MediaPlan:
-        """The record under fitted numbers and prices."""
-        fitted: MediaFit = numbers.derived(media_numbers)
-        labels = media_labels(**self.labels)
-        times = {name: float(value[0]) for name, value in fitted.times.values(labels).items()}
-        sizes = {name: float(value[0]) for name, value in fitted.memory.values(labels).items()}
-        pace = pace_of(times)
+    @property
+    def submitted(self) -> dict[str, str]:
+        """By what factors of tuned software are shared."""
+        narrow = computed_in(self.pipeline)
+        return {
+            "compute": "b16" if narrow in SIXTEEN else narrow,
+            "vendor": self.chip.software_vendor,
+            "generation": self.chip.base_generation,
+            "unit": self.pipeline.unit,
+        }
+
+    def stock(self, numbers: Parameters) -> Mapping[str, float]:
+        """The runtime's own numbers as its defaults give them."""
+        return numbers.derived(_times).of(self.labels)
+
+    def pace(self, numbers: Parameters) -> Pace:
+        """The runtime's own numbers at the level asked."""
+        stock = self.stock(numbers)
+        if self.asked.level == "stock":
+            return pace_of(stock)
+        return tuned_pace(stock, numbers.derived(_factors).of(self.submitted))
+
+    def request_s(self, pace: Pace) -> float:
+        """Seconds of a request that is alone."""
+        return float(seconds(self.stages, pace).total_s)
+
+    def busy_s(self, pace: Pace) -> float:
+        """Seconds until the next can be taken at full load: of tuned software, which has several in flight, without
+        what a host adds to each."""
+        if self.asked.level == "stock":
+            return self.request_s(pace)
+        return float(seconds(self.stages, replace(pace, request_s=0.0, call_s=0.0)).total_s)
+
+    def use(self, seconds_: float) -> Use:
+        """What a device does on average where a batch takes so long. What is written into the product before it moves
+        nothing of its own."""
+        device, folds = self.device, self.runtime.folds
+        moved, work = 0.0, {False: 0.0, True: 0.0}
+        for stage in self.pipeline.stages:
+            for n, op in stage.ops:
+                folded = folds and float(np.max(op.dims.get("epilogue", 0.0))) > 0.0
+                moved += 0.0 if folded else stage.calls * n * float(op.bytes)
+                peak = float(device.matrix[op.compute]) if op.compute in device.matrix else np.inf
+                work[op.compute.startswith("int")] += stage.calls * n * float(op.flops) / peak
+        each = seconds_ * self.asked.spread.devices
+        memory = moved / (each * float(device.memory_bytes_per_s))
+        return Use(min(memory, 1.0), min(work[False] / each, 1.0), min(work[True] / each, 1.0))
+
+    def held(self, numbers: Parameters) -> Account:
+        """Bytes of one device."""
+        sizes = numbers.derived(_sizes).of(self.labels)
+        alive = sizes["activation"] * self.tensors.activations
+        return Account(self.tensors.weights, alive, sizes["cache"] * alive, sizes["runtime_bytes"])
+
+    @property
+    def capacity_bytes(self) -> float:
+        """Bytes of one device that are left for it."""
+        return float(self.device.memory_bytes) - float(self.device.reserved_bytes)
+
+    def plan(
+        self, numbers: Parameters, terms: Terms, *, replicas: int | None = None, load: float = 1.0
+    ) -> MediaPlan:
+        """The record under fitted numbers and prices, of so many `replicas` (None: those that carry the rate asked),
+        each given `load` of what it can carry."""
+        pace = self.pace(numbers)
         cost = seconds(self.stages, pace)
         total_s = float(cost.total_s)
-        near = tier(self.chip, self.runtime, numbers)
-        latency = _judged(LATENCY, total_s, near)
+        near = tier(self.chip, self.runtime, numbers, self.asked.level)
+        latency = _judged(figured(self.asked.task, self.asked.level), total_s, near)
         one = pace if self.pipeline.trained else replace(pace, request_s=0.0)
         step = latency.scaled(float(seconds(self.asking("step_s"), one).total_s) / total_s)
-        rate = latency.inverse(float(self.pipeline.batch))
+        busy = latency.scaled(self.busy_s(pace) / total_s / load)
+        rate = busy.inverse(float(self.pipeline.batch))
         wanted = self.asked.rate_per_s
-        replicas = 1 if wanted is None else max(1, int(np.ceil(wanted / (UTILISATION * rate.mid))))
+        if replicas is None:
+            replicas = 1 if wanted is None else max(1, int(np.ceil(wanted / (UTILISATION * rate.mid))))
         devices = self.asked.spread.devices
         packages = -(-devices // self.chip.devices_per_package)
         system = machine_for(self.chip)
@@ -546,9 +666,19 @@ class Work:
         price = price_record(
             terms.pricing.basis(self.chip.id, terms.today or day()), packages * replicas, group
         )
-        alive = sizes["activation"] * self.tensors.activations
-        held = Account(self.tensors.weights, alive, sizes["cache"] * alive, sizes["runtime_bytes"])
-        capacity = float(self.device.memory_bytes) - float(self.device.reserved_bytes)
+        words = float(self.pipeline.settings.get("tokens", 0.0))
+        powered = Powered.of(self.chip, system.form if system else "", numbers)
+        energy = None
+        if powered is not None and self.pipeline.flops > 0.0:
+            hosts = -(-packages * replicas // (system.chips_per_host if system else 1))
+            alone = self.asked.task == "local" and self.asked.level == "tuned"
+            use = self.use(total_s if alone else busy.mid)
+            total = latency.inverse(float(self.pipeline.batch)) if alone else rate.scaled(float(replicas))
+            whole = float(self.pipeline.batch) if self.asked.task == "local" else 1.0
+            energy = energy_record(
+                replace(powered, kind=OF_SAMPLES), use, packages * replicas, hosts, total, near, whole
+            )
+        held, capacity = self.held(numbers), self.capacity_bytes
         loose = held.total <= COMFORTABLE * capacity
         peak = float(self.device.matrix[DEFAULT]) * devices
         return MediaPlan(
@@ -564,16 +694,18 @@ class Work:
             step_s=figure(step),
             it_per_s=figure(step.inverse(1.0)),
             samples_per_s=figure(rate.scaled(float(replicas))),
+            tokens_per_s=figure(rate.scaled(replicas * words)) if words else None,
             bound=cost.bound,
             shares={name: float(s) / total_s for name, s in cost.exposed.items() if float(s) > 0.0},
             stages={s.name: _alone(s, pace) for s in self.stages} | {"request": float(pace.request_s)},
             memory_bytes=held.total,
-            memory_range=figure(_judged(MEMORY, held.total, near)),
+            memory_range=figure(_judged(MEMORY, held.total, tier(self.chip, self.runtime, numbers))),
             memory={name: getattr(held, name) for name in ("weights", "activations", "cache", "runtime")},
             capacity_bytes=capacity,
             verdict="comfortable" if loose else "tight" if held.total <= capacity else "no",
             flops_per_s=self.pipeline.flops / total_s,
             share_of_peak=self.pipeline.flops / total_s / peak,
+            energy=energy,
             price=price,
             usd_per_1000=_per_1000(price, rate, replicas),
         )
@@ -615,9 +747,10 @@ def _per_1000(price: PriceRecord | None, rate: Estimate, replicas: int) -> Figur
     return Figure(*ends, rate.basis, rate.provisional)
 
 
-def _report(
+def report_of(
     pipeline: Pipeline, plans: Sequence[MediaPlan], refused: Sequence[RefusalRecord], terms: Terms
 ) -> MediaReport:
+    """The answer about a pipeline."""
     return MediaReport(
         model=pipeline.name,
         unit=pipeline.unit,

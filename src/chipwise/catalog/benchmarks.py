@@ -1,4 +1,4 @@
-"""What each benchmark of MLPerf Inference asks for: model, lengths, limits, or the work of a sample."""
+"""What each benchmark of MLPerf Inference asks for: model, lengths, limits, or what a sample is."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ __all__ = [
     "Benchmark",
     "Limit",
     "Named",
-    "Work",
     "benchmark_of",
     "get_benchmark",
     "load_benchmarks",
@@ -36,33 +35,16 @@ class Limit:
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
-    """The arithmetic and traffic of one sample of fixed size.
-
-    `flops` counts a multiply-accumulate as two; `activations` are elements written once and read once,
-    `gather` elements fetched from tables at random, `params` weights that a batch reads once, `steps` kernels
-    that wait for each other.
-    """
-
-    flops: float
-    activations: float
-    params: float
-    gather: float
-    steps: float
-    source: str
-    note: str = ""
-
-
-@dataclass(frozen=True, slots=True)
 class Benchmark:
-    """A benchmark: a language model with mean lengths in tokens, or `work` per sample.
+    """A benchmark: a language model with mean lengths in tokens, or a `network` that reads or makes samples.
 
     `output_tokens` is the mean of logs where these say it, `nominal_output_tokens` what the rules multiply
     samples by. `input_std` and `output_std` say how lengths scatter, 0 where that is not known, `spread_note` how it is
     known. `constant`: one fitted number is allowed (of a language model its mean prompt), as lengths are
     unpublished. `refused` says why chipwise does not predict it, "" where it does. `speculative` names
     scenarios that were won with speculative decoding, `speculate` how well it guesses, as plans are told. `names` are
-    names of the very network, `kin` first words of networks of its sort; `sample` is what one sample is.
+    names of the very network, `kin` first words of networks of its sort; `sample` is what one sample is. `ask` are
+    fields of a question about the network; a name of a scenario among them holds those that differ there.
     """
 
     name: str
@@ -78,7 +60,8 @@ class Benchmark:
     output_std: float
     beams: int
     constant: bool
-    work: Work | None
+    network: str
+    ask: Mapping[str, Any]
     refused: str
     rounds: tuple[str, ...]
     limits: Mapping[str, Limit] = field(default_factory=dict)
@@ -95,6 +78,11 @@ class Benchmark:
         """Whether it runs a language model, whose speed is predicted from its configuration."""
         return self.kind == "llm" and bool(self.model)
 
+    def asked(self, scenario: str) -> dict[str, Any]:
+        """What a question says of a sample of its network in a scenario."""
+        shared = {name: value for name, value in self.ask.items() if not isinstance(value, Mapping)}
+        return shared | dict(self.ask.get(scenario, {}))
+
 
 @dataclass(frozen=True, slots=True)
 class Named:
@@ -108,9 +96,7 @@ class Named:
 def load_benchmarks() -> Mapping[str, Benchmark]:
     """All benchmarks by the name of their results' `benchmark`; read once."""
     text = shipped_text("catalog/data/published/benchmarks.toml")
-    document = parse(text)
-    sources = document.pop("sources")
-    return MappingProxyType({name: _benchmark(name, entry, sources) for name, entry in document.items()})
+    return MappingProxyType({name: _benchmark(name, entry) for name, entry in parse(text).items()})
 
 
 def get_benchmark(name: str) -> Benchmark:
@@ -154,8 +140,7 @@ def _signs(name: str) -> str:
     return re.sub(r"[^a-z0-9.]+", "-", name.lower()).strip("-")
 
 
-def _benchmark(name: str, entry: Mapping[str, Any], sources: Mapping[str, str]) -> Benchmark:
-    work = entry.get("work")
+def _benchmark(name: str, entry: Mapping[str, Any]) -> Benchmark:
     output = float(entry.get("output_tokens", 0.0))
     return Benchmark(
         name=name,
@@ -171,17 +156,8 @@ def _benchmark(name: str, entry: Mapping[str, Any], sources: Mapping[str, str]) 
         output_std=float(entry.get("output_std", 0.0)),
         beams=int(entry.get("beams", 1)),
         constant=bool(entry.get("constant", 0)),
-        work=Work(
-            flops=float(work["flops"]),
-            activations=float(work["activations"]),
-            params=float(work["params"]),
-            gather=float(work.get("gather", 0.0)),
-            steps=float(work.get("steps", 0.0)),
-            source=sources[work["source"]],
-            note=work.get("note", ""),
-        )
-        if work
-        else None,
+        network=entry.get("network", ""),
+        ask=MappingProxyType(dict(entry.get("ask", {}))),
         refused=entry.get("refused", ""),
         rounds=tuple(entry["rounds"]),
         limits={scenario: Limit(**limit) for scenario, limit in entry.get("limits", {}).items()},

@@ -65,7 +65,7 @@ def search(*words: str, limit: Limit = 40, output: Output = Output()) -> None:  
 @taking(EvidenceMatchRequest)
 def match(given: dict[str, Any], *, output: Output = Output()) -> None:  # noqa: B008
     """The nearest results for a plan on eight axes, and the prediction moved towards them."""
-    report = EvidenceMatchRequest(**given).run()
+    report = output.of("match", EvidenceMatchRequest(**given))
     render(match_view(report), report, output.format, sys.stdout)
 
 
@@ -78,7 +78,7 @@ def claim(
     output: Output = Output(),  # noqa: B008
 ) -> None:
     """Does a benchmark lead carry over to your workload, and what reverses it."""
-    report = CheckClaimRequest(model=for_, **given).run()
+    report = output.of("claim", CheckClaimRequest(model=for_, **given))
     render(claim_view(report), report, output.format, sys.stdout)
 
 

@@ -99,6 +99,17 @@ class Output:
 
     format: Annotated[Format, Parameter(help="table, json, csv or md")] = "table"
 
+    def of(self, verb: str, request: Any) -> Any:
+        """The answer to a request, which knows its question."""
+        from chipwise.api.requests.written import Origin
+
+        report = self._answered(verb, request)
+        object.__setattr__(report, "_origin", Origin(verb, request))
+        return report
+
+    def _answered(self, verb: str, request: Any) -> Any:
+        return request.run()
+
 
 @Parameter(name="*")
 @dataclass(frozen=True)
@@ -113,20 +124,15 @@ class Answer(Output):
         Parameter(help="write the answer as a page to send: charts, launch files and the record inside it"),
     ] = None
 
-    def of(self, verb: str, request: Any) -> Any:
+    def _answered(self, verb: str, request: Any) -> Any:
         """The answer to a request, kept if that was asked for."""
-        from chipwise.api.requests.written import Origin
-
         if self.html is not None:
-            report = self._page(verb, request)
-        elif self.save is None:
-            report = request.run()
-        else:
-            from chipwise.api.saving import save
+            return self._page(verb, request)
+        if self.save is None:
+            return request.run()
+        from chipwise.api.saving import save
 
-            report = save(verb, request, self.save).report
-        object.__setattr__(report, "_origin", Origin(verb, request))
-        return report
+        return save(verb, request, self.save).report
 
     def _page(self, verb: str, request: Any) -> Any:
         """The answer to a request that is written as a page."""

@@ -14,13 +14,16 @@ from chipwise.evidence.tiers import power_tier
 from chipwise.predict.energy import Machine, PowerModel, Use
 from chipwise.report.records import EnergyRecord, Figure
 
-__all__ = ["AT_WALL", "JOULES", "JOULE_PER_KWH", "Powered", "energy_record"]
+__all__ = ["AT_WALL", "JOULES", "JOULE_PER_KWH", "OF_SAMPLES", "Powered", "energy_record"]
 
 JOULE_PER_KWH = 3.6e6
 JOULES = "joules_per_token"
 """The figure whose intervals tell how well joules per token are known, speed and power together."""
 AT_WALL = f"{JOULES} wall"
 """The same of joules at the plug, of submissions to MLPerf."""
+
+OF_SAMPLES = " samples"
+"""Suffix of figures of networks without tokens: they compute most of the time, and their speeds are known otherwise."""
 
 SURE: tuple[Nearness, ...] = ("own", "like", "chip")
 """Tiers of a speed that rows of measured energy were of too."""
@@ -29,13 +32,14 @@ SURE: tuple[Nearness, ...] = ("own", "like", "chip")
 @dataclass(frozen=True, slots=True)
 class Powered:
     """What turns the work of a chip into watts: its limit, the shares of it, the machine around it, how `near` measured
-    power is, what the building adds (`pue`)."""
+    power is, what the building adds (`pue`). `kind`: suffix of figures of the chips alone, by which they are judged."""
 
     limit_w: float
     power: PowerModel
     machine: Machine
     near: Nearness
     pue: float
+    kind: str = ""
 
     @classmethod
     def of(cls, chip: Chip, form: str, numbers: Parameters) -> Powered | None:
@@ -62,11 +66,11 @@ def energy_record(
     than that of the speed where the speed is less well known; those of training those of power and speed together.
     """
     mid = float(powered.power.share(use)) * powered.limit_w
-    one = judge("chip_w", mid, powered.near, most=powered.limit_w)
+    one = judge(f"chip_w{powered.kind}", mid, powered.near, most=powered.limit_w)
     wall_w = float(powered.machine.wall_w(mid * chips, machines))
     wall = judge("wall_w", wall_w, powered.near)
 
-    def joules(watts: Estimate, total_w: float, scale: float, figure: str = JOULES) -> Figure:
+    def joules(watts: Estimate, total_w: float, scale: float, figure: str) -> Figure:
         each, f = total_w / rate.mid * scale, tier_factors(figure, powered.near)
         low, high = min(f.low, 1.0), max(f.high, 1.0)
         slow, fast = rate.mid / rate.low, rate.mid / rate.high
@@ -83,9 +87,11 @@ def energy_record(
         chip_w=shown(one),
         node_w=shown(wall.scaled(1.0 / machines)),
         wall_w=shown(wall),
-        joules_per_token=joules(one, mid * chips, 1.0),
+        joules_per_token=joules(one, mid * chips, 1.0, JOULES + powered.kind),
         joules_per_token_wall=joules(wall, wall_w, 1.0, AT_WALL),
-        joules_per_request=None if tokens is None else joules(one, mid * chips, tokens),
+        joules_per_request=None
+        if tokens is None
+        else joules(one, mid * chips, tokens, JOULES + powered.kind),
         joules_per_request_wall=None if tokens is None else joules(wall, wall_w, tokens, AT_WALL),
         limit_w=powered.limit_w,
         machines=machines,

@@ -7,7 +7,14 @@ from dataclasses import dataclass, field
 
 from chipwise.report import intervals
 from chipwise.report.answer import Answer
-from chipwise.report.records import SCHEMA_VERSION, Figure, PriceRecord, Quantified, RefusalRecord
+from chipwise.report.records import (
+    SCHEMA_VERSION,
+    EnergyRecord,
+    Figure,
+    PriceRecord,
+    Quantified,
+    RefusalRecord,
+)
 from chipwise.report.table import Column, Table
 from chipwise.units import format_bytes, format_count, format_number, format_seconds
 
@@ -20,10 +27,12 @@ SHOWN = 12
 class MediaPlan(Quantified):
     """A pipeline on chips.
 
-    `batch` samples take `latency_s` on one replica of `chips`; `samples_per_s` of all `replicas`; `step_s` is one call
+    `batch` samples take `latency_s` on one replica of `chips`; `samples_per_s` of all `replicas`, and
+    `tokens_per_s` where samples are texts or said in words; `step_s` is one call
     of the part that is called most often (a denoising step, a training step), `it_per_s` how many pass per second.
     `shares` of the latency by resource, `stages` its seconds by part of the model. `memory` are bytes of one device by
     kind, `memory_bytes` their sum, `memory_range` the same with its interval; `spread` says how devices share the work.
+    `energy` counts joules per sample, None where the chip's power limit is not published.
     """
 
     chip: str
@@ -38,6 +47,7 @@ class MediaPlan(Quantified):
     step_s: Figure
     it_per_s: Figure
     samples_per_s: Figure
+    tokens_per_s: Figure | None
     bound: str
     shares: dict[str, float]
     stages: dict[str, float]
@@ -48,6 +58,7 @@ class MediaPlan(Quantified):
     verdict: str
     flops_per_s: float
     share_of_peak: float
+    energy: EnergyRecord | None
     price: PriceRecord | None
     usd_per_1000: Figure | None
     note: str = ""

@@ -48,6 +48,7 @@ from chipwise.workload.lora import Adapter
 from chipwise.workload.workload import Job, Task, Workload
 
 if TYPE_CHECKING:
+    from chipwise.api.media import Sampling
     from chipwise.api.placing import Terms
 
 __all__ = [
@@ -195,11 +196,26 @@ class PlanRequest(PlanOptions):
         """The same of a model that generates no tokens."""
         from chipwise.api import media
 
-        asked = replace(self.sampling(), latency_s=self.values["e2e"], rate_per_s=self.values["rate"])
+        asked = self.generating()
         terms = replace(Software.terms(self, numbers), pricing=self.pricing())
-        asked = replace(asked, software=self.software or "")
         count_of(self.max_chips, "--max-chips", "chips")
+        if self.have is not None:
+            from chipwise.api.media_owned import most
+
+            percentile = self.values["percentile"]
+            return most(self.model, terms, asked, dict(parse_have(self.have)), percentile)
         return media.plan(self.model, terms, asked, self.values["chips"] or (), self.max_chips or 8)
+
+    def generating(self) -> Sampling:
+        """What this asks of a model that generates no tokens, with its targets."""
+        return replace(
+            self.sampling(),
+            latency_s=self.values["e2e"],
+            rate_per_s=self.values["rate"],
+            software=self.software or "",
+            level=self.level,
+            task=self.task,
+        )
 
     def report(self, numbers: Parameters | None) -> PlanReport:
         """The same of a language model, priced with these numbers (None: those shipped)."""
@@ -282,7 +298,7 @@ class EstimateRequest(EstimateOptions):
             from chipwise.api import media
 
             terms = replace(Software.terms(self, numbers_of(self.parameters)), pricing=self.pricing())
-            asked = replace(self.sampling(), software=self.software or "")
+            asked = replace(self.sampling(), software=self.software or "", level=self.level, task=self.task)
             return media.estimate(self.model, self.chip, terms, asked)
         return self.report()
 

@@ -2,9 +2,9 @@
 energy of the same answer.
 
 Works on tables with the columns of `energy.csv`, one figure a row, and on those of `published_inferencex.csv`. Served
-language models are asked through `estimate`, submissions to MLPerf as the suite `mlperf` asks them; samples of fixed
-size (pictures, sentences) are no plan, their chips do what their roofline says. A benchmark that publishes no prompts
-has a mean prompt of its own (`energy.prompt` of the parameters).
+language models and generators of images and videos are asked through `estimate`, submissions to MLPerf as the suite
+`mlperf` asks them. A benchmark that publishes no prompts has a mean prompt of its own (`energy.prompt` of the
+parameters).
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ from chipwise.calibrate.energy import QUANTITIES, EnergyFit, EnergyRows, fit_ene
 from chipwise.calibrate.parameters import Parameters, shipped_parameters
 from chipwise.catalog.chips import get_chip
 from chipwise.catalog.configs import find_config
+from chipwise.catalog.media_runtime import get_media_runtime
 from chipwise.catalog.rounds import ROUNDS
 from chipwise.catalog.runtime import get_runtime
 from chipwise.catalog.system import systems_for
 from chipwise.errors import ChipwiseError, UsageError, shorten
-from chipwise.evidence.judge import Estimate
-from chipwise.evidence.mlperf_fixed import fixed_use
 from chipwise.evidence.mlperf_rows import Run, read_run
 from chipwise.evidence.publications import said_of
 from chipwise.evidence.residuals import Residuals, Validation
 from chipwise.evidence.rows import Predicted, Row, number
 from chipwise.predict.energy import Use
-from chipwise.report.energy import AT_WALL, JOULES, Powered, energy_record
-from chipwise.report.records import EnergyRecord, Figure
+from chipwise.report.energy import AT_WALL, JOULES, OF_SAMPLES
+from chipwise.report.media import MediaPlan, MediaReport
+from chipwise.report.records import EnergyRecord, Figure, PlanRecord
 
 __all__ = ["ENERGY"]
 
@@ -61,9 +61,12 @@ FIGURES: Mapping[str, Mapping[str, tuple[str, Read]]] = {
 }
 """By scope and metric of a row: which figure's interval it takes, and how it is read from an answer."""
 
-INTERVALS = frozenset(name for each in FIGURES.values() for name, _ in each.values())
+INTERVALS = frozenset(
+    name + kind for each in FIGURES.values() for name, _ in each.values() for kind in ("", OF_SAMPLES)
+)
 
 RULES = "energy_runs"
+MADE = "images and videos made"
 
 
 @dataclass(frozen=True)
@@ -78,6 +81,13 @@ class _Asked:
     question: EstimateRequest | None = None
     run: Run | None = None
     tuned: bool = False
+
+    @property
+    def kind(self) -> str:
+        """What ran, in words."""
+        if self.run is not None:
+            return "submissions to MLPerf"
+        return MADE if self.question and self.question.steps else "language models served"
 
 
 @dataclass(frozen=True)
@@ -112,7 +122,8 @@ def _read(row: Row, folder: Path, numbers: Parameters | None) -> _Asked:
     if "round" in said:
         run = _run(row, said, known.derived(EnergyFit.of).tuned(_form(chip.id)), chip.tdp_w)
         return _Asked(name, run.benchmark.name, chip.id, scope, (metric,), None, run, "tuned" in said)
-    return _Asked(name, row["model"], chip.id, scope, (metric,), _question(row, said, known))
+    question = _sampled(row, said) if "resolution" in said else _question(row, said, known)
+    return _Asked(name, row["model"], chip.id, scope, (metric,), question)
 
 
 def _form(chip: str) -> str:
@@ -122,8 +133,8 @@ def _form(chip: str) -> str:
 
 
 def _run(row: Row, said: Mapping[str, str], tuned: float, tdp_w: float | None) -> Run:
-    """A submission with measured power as a run of the suite `mlperf`; of language models a limit that is not stated
-    is that which power-tuned ones have."""
+    """A submission with measured power as a run of the suite `mlperf`; a limit that is not stated is that which
+    power-tuned ones have."""
     scenario = row.get("batch_or_concurrency", "")
     units = {"Offline": "Samples/s", "Server": "Queries/s"}
     run = read_run(
@@ -142,9 +153,28 @@ def _run(row: Row, said: Mapping[str, str], tuned: float, tdp_w: float | None) -
             "power_limit_w": row.get("power_limit_w", ""),
         }
     )
-    if run.benchmark.kind == "llm" and "tuned" in said and tdp_w is not None:
+    if "tuned" in said and tdp_w is not None and run.power_w is None:
         return replace(run, power_w=float(f"{tuned * tdp_w:.3g}"))
     return run
+
+
+def _sampled(row: Row, said: Mapping[str, str]) -> EstimateRequest:
+    """The question of a row about a generator of images or videos."""
+    shared = {name: int(n) for name, n in (part.split("=") for part in said["spread"].split(","))}
+    spread = ",".join(f"{name}={n}" for name, n in shared.items() if n > 1)
+    return EstimateRequest(
+        model=row["model"],
+        chip=get_chip(row["chip"]).id,
+        batch=int(number(row, "batch_or_concurrency", 1.0)),
+        resolution=said["resolution"],
+        frames=int(said["frames"]) if "frames" in said else None,
+        steps=int(said["steps"]),
+        spread=spread or None,
+        precision=row.get("precision") or None,
+        runtime=get_media_runtime(said["runtime"]).id,
+        software=row["date"][:7] if row.get("date") else None,
+        evidence="none",
+    )
 
 
 def _question(row: Row, said: Mapping[str, str], numbers: Parameters) -> EstimateRequest:
@@ -180,40 +210,24 @@ def _question(row: Row, said: Mapping[str, str], numbers: Parameters) -> Estimat
 
 
 def _answer(asked: _Asked, _: Parameters | None) -> _Found:
+    question: EstimateRequest | PlanRequest | None
+    plan: PlanRecord | MediaPlan
     if asked.run is not None:
-        return _submitted(asked.run, tuned=asked.tuned)
-    assert asked.question is not None
-    question, plan = answered(asked.question)
+        (found,) = mlperf.answer([asked.run])
+        if isinstance(found, ChipwiseError):
+            raise found
+        question, plan = found.question, found.plan
+    elif asked.question is not None and asked.question.media(asked.question.model):
+        report = asked.question.run()
+        assert isinstance(report, MediaReport)
+        question, plan = asked.question, report.plans[0]
+    else:
+        assert asked.question is not None
+        question, plan = answered(asked.question)
     if plan.energy is None:
         raise UsageError(f"{plan.chip}: its power limit is not published")
-    return _Found(plan.energy, plan.chips, _form(plan.chip), question)
-
-
-def _submitted(run: Run, *, tuned: bool) -> _Found:
-    """The energy of a submission: of the plan that answers it, or of samples of fixed size at their rate."""
-    (found,) = mlperf.answer([run])
-    if isinstance(found, ChipwiseError):
-        raise found
-    form = _form(run.chip.id)
-    if found.plan is not None:
-        if found.plan.energy is None:
-            raise UsageError(f"{run.chip.id}: its power limit is not published")
-        return _Found(found.plan.energy, run.chips, form, found.question)
-    numbers = shipped_parameters()
-    powered = Powered.of(run.chip, form, numbers)
-    if powered is None:
-        raise UsageError(f"{run.chip.id}: its power limit is not published")
-    if run.power_w is not None:
-        powered = replace(powered, limit_w=run.power_w)
-    elif tuned:
-        powered = replace(powered, limit_w=powered.limit_w * numbers.derived(EnergyFit.of).tuned(form))
-    use = fixed_use(run, math.log(found.rate[0]))
-    mid, low, high = found.rate
-    # a request of eight pictures
-    samples = 8.0 if run.scenario == "MultiStream" else 1.0
-    rate = Estimate(mid, low, high, "calibrated")
-    energy = energy_record(powered, use, run.chips, run.nodes, rate, powered.near, samples)
-    return _Found(energy, run.chips, form)
+    chips = plan.chips * plan.replicas if isinstance(plan, MediaPlan) else plan.chips
+    return _Found(plan.energy, chips, _form(plan.chip), question)
 
 
 def _lines(asked: _Asked, found: _Found) -> Iterator[Predicted]:
@@ -244,7 +258,8 @@ class _Line:
     @property
     def figure(self) -> str:
         """The figure whose interval it takes."""
-        return FIGURES[self.asked.scope][self.metric][0]
+        made = self.asked.kind == MADE and self.asked.scope == "chip"
+        return FIGURES[self.asked.scope][self.metric][0] + OF_SAMPLES * made
 
     @property
     def per_watt(self) -> float:
@@ -310,7 +325,7 @@ def _asked(m: _Measured) -> list[_Asked]:
 
 def _fit(m: _Measured, kept: Index, _: Parameters) -> EnergyFit:
     """Power is fitted to measured power; joules are power over a speed that was fitted elsewhere."""
-    power = [i for i in kept if m.lines[i].figure.endswith("_w")]
+    power = [i for i in kept if m.lines[i].figure.removesuffix(OF_SAMPLES).endswith("_w")]
     return fit_energy(m.data.take(np.array(power, dtype=np.intp)))
 
 
@@ -328,6 +343,7 @@ def _compared(m: _Measured, out: Index, fitted: EnergyFit, _: str) -> Residuals:
         cell=[f"{line.asked.model} {line.asked.chip}" for line in lines],
         chip=[line.asked.chip for line in lines],
         model=[line.asked.model for line in lines],
+        kind=[line.asked.kind for line in lines],
     )
 
 
@@ -343,6 +359,7 @@ def _report(m: _Measured, found: Residuals, key: str) -> Validation:
         "from the residuals of all other cells.",
         {
             "all": judged.summaries(),
+            "by what ran": judged.summaries("kind", least=4),
             "by chip": judged.summaries("chip", least=4),
             "by model": judged.summaries("model", least=4),
         },

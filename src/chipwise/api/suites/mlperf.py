@@ -1,40 +1,47 @@
-"""The suite `mlperf`: a row of a language model becomes the question for the best plan of its chips.
+"""The suite `mlperf`: a row becomes the question for the best plan of its chips.
 
 Offline asks for throughput, Server and Interactive for the highest load at which 99th percentiles keep the limits,
-SingleStream for one request after the other; all of tuned software of their round. Samples of fixed size (pictures,
-sentences, scans, speech) have a roofline of their own (`evidence.mlperf_fixed`).
+SingleStream for one request after the other; all of tuned software of their round. Language models and networks of
+samples (pictures, sentences, scans, speech) are asked alike.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
 
 import numpy as np
 
 from chipwise.api.loaded import load
+from chipwise.api.media import figured
+from chipwise.api.media_owned import Best, Owned
 from chipwise.api.requests.command import command_line
+from chipwise.api.requests.parts import Software
 from chipwise.api.requests.planning import PlanRequest
 from chipwise.api.suites.suite import Asking, Attempt
+from chipwise.api.tactics import Level
 from chipwise.calibrate.fit_level import LevelFit
-from chipwise.calibrate.fit_mlperf import FitRow, predict, shipped_mlperf
 from chipwise.calibrate.parameters import Parameters, shipped_parameters
+from chipwise.catalog.media_runtime import load_media_runtimes
 from chipwise.catalog.runtime import Runtime, runtimes_for
+from chipwise.catalog.system import parse_have
 from chipwise.errors import ChipwiseError, InfeasibleError, UsageError
 from chipwise.evidence.anchors import Anchor, correction
 from chipwise.evidence.judge import judge
-from chipwise.evidence.mlperf_features import features
-from chipwise.evidence.mlperf_fixed import fixed_curve
-from chipwise.evidence.mlperf_rows import Run, Scenario, read_run
-from chipwise.evidence.mlperf_tiers import interval, tier_of
+from chipwise.evidence.mlperf_rows import GENERATES, Run, Scenario, read_run
 from chipwise.evidence.rows import Predicted, Row
 from chipwise.evidence.tiers import level_figure
+from chipwise.report.media import MediaPlan
 from chipwise.report.records import PlanRecord
 from chipwise.search.deployments import runtimes_that
 from chipwise.workload.workload import Task
 
-__all__ = ["ASKING", "Answer", "answer", "fixed_row", "measured_log", "question_of", "software_of"]
+__all__ = [
+    "ASKING", "TASKS", "Answer", "answer", "best_of", "figure_of", "level_of", "measured_log", "media_runtime_of",
+    "question_of", "sample_question", "software_of",
+]  # fmt: skip
 
 TASKS: Mapping[Scenario, tuple[Task, str]] = {
     "Offline": ("batch", "mlperf-offline"),
@@ -56,15 +63,15 @@ Range = tuple[float, float, float]
 
 @dataclass(frozen=True)
 class Answer:
-    """What is predicted for a run: tokens or samples per second of all chips (`rate`, with its interval), and of
-    language models the question that was asked and the plan that answers it. `shift`: the logarithm by which anchors
-    move the rate, None where it has none."""
+    """What is predicted for a run: tokens or samples per second of all chips (`rate`, with its interval; of a latency
+    scenario requests, one after the other), the question that was asked and the plan that answers it. `shift`: the
+    logarithm by which anchors move the rate, None where it has none."""
 
     run: Run
     rate: Range
     basis: str
+    plan: PlanRecord | MediaPlan
     question: PlanRequest | None = None
-    plan: PlanRecord | None = None
     shift: float | None = None
 
     def figures(self) -> dict[str, Range]:
@@ -73,7 +80,7 @@ class Answer:
         found = {"result": _in_unit(self.run, rate)}
         if _counts_tokens(self.run) and not self.run.unit.startswith("Latency"):
             found["tokens_per_s"] = rate
-        tail = self.plan.tails.get("p99") if self.plan is not None else None
+        tail = self.plan.tails.get("p99") if isinstance(self.plan, PlanRecord) else None
         if tail is not None and self.run.scenario in self.run.benchmark.limits:
             for name, seconds in (("ttft", tail.ttft_s), ("tpot", tail.tpot_s)):
                 if seconds is not None:
@@ -83,11 +90,22 @@ class Answer:
 
     def _anchored(self, shift: float) -> Range:
         mid = self.rate[0] * math.exp(shift)
-        if self.plan is None:
-            low, high = interval(self.run, "own", shipped_mlperf().spread)
-            return mid, mid * math.exp(low), mid * math.exp(high)
-        e = judge("tokens_per_s" + level_figure(TASKS[self.run.scenario][0], "tuned"), mid, "own")
+        if isinstance(self.plan, MediaPlan):
+            seconds = judge(figure_of(self.run), 1.0 / mid, "own")
+            return mid, 1.0 / seconds.high, 1.0 / seconds.low
+        e = judge(figure_of(self.run), mid, "own")
         return e.mid, e.low, e.high
+
+
+def figure_of(run: Run) -> str:
+    """The figure by which the answer to a run is judged: tokens per second, or of samples the time of a batch."""
+    task, level = TASKS[run.scenario][0], level_of(run)
+    return figured(task, level) if run.benchmark.network else "tokens_per_s" + level_figure(task, level)
+
+
+def level_of(run: Run) -> Level:
+    """The level of software of a run."""
+    return "stock" if run.untuned else "tuned"
 
 
 def answer(runs: Sequence[Run], numbers: Parameters | None = None) -> list[Answer | ChipwiseError]:
@@ -97,8 +115,8 @@ def answer(runs: Sequence[Run], numbers: Parameters | None = None) -> list[Answe
     found: list[Answer | ChipwiseError] = []
     for run in runs:
         try:
-            if run.benchmark.kind != "llm":
-                found.append(_fixed(run))
+            if run.benchmark.network:
+                found.append(_sampled(run, priced))
                 continue
             question = question_of(run, priced)
             planned, question = _planned(question, priced, known)
@@ -108,7 +126,7 @@ def answer(runs: Sequence[Run], numbers: Parameters | None = None) -> list[Answe
             rate = (t.mid * kept, t.low * kept, t.high * kept)
             # no flag says that beams are thrown away
             said = question if run.benchmark.beams == 1 else None
-            found.append(Answer(run, rate, t.basis, said, planned))
+            found.append(Answer(run, rate, t.basis, planned, said))
         except ChipwiseError as error:
             found.append(error)
     return found
@@ -142,17 +160,96 @@ def _first(question: PlanRequest, numbers: Parameters) -> PlanRecord:
         return question.report(numbers).plans[0]
 
 
-def fixed_row(run: Run, log_measured: float = math.nan) -> FitRow:
-    """A run with samples of fixed size as its fit reads it."""
-    curve = fixed_curve(run)
-    return FitRow(run.id, run.cell, curve.log_rate, features(run, curve), log_measured)
+def _sampled(run: Run, numbers: Parameters) -> Answer:
+    """The answer to a run of a network of samples."""
+    question = sample_question(run)
+    plan = best_of(question, numbers).plan(numbers, Software.terms(question, numbers))
+    t = plan.latency_s
+    if TASKS[run.scenario][0] == "local":
+        return Answer(run, (1.0 / t.mid, 1.0 / t.high, 1.0 / t.low), t.basis, plan, question)
+    r = plan.tokens_per_s if _counts_tokens(run) and plan.tokens_per_s else plan.samples_per_s
+    return Answer(run, (r.mid, r.low, r.high), r.basis, plan, question)
 
 
-def _fixed(run: Run) -> Answer:
-    numbers = shipped_mlperf()
-    log = float(predict([fixed_row(run)], numbers)[0])
-    low, high = interval(run, tier_of(run, numbers.seen), numbers.spread)
-    return Answer(run, (math.exp(log), math.exp(log + low), math.exp(log + high)), "calibrated")
+def best_of(question: PlanRequest, numbers: Parameters) -> Best:
+    """How the chips of a question about samples are used best: what `plan` shows first, priced once however often
+    fitted numbers change. Raises the errors of `plan`."""
+    asked = question.generating()
+    plain = replace(question, task="serve", e2e=None, percentile=None, confidence=None, level="stock")
+    physics = _Physics(numbers.derived(_key), numbers)
+    return _owned(plain, physics).best(asked, numbers, question.values["percentile"])
+
+
+@dataclass(frozen=True)
+class _Physics:
+    """Numbers as far as they price operators: equal where they differ in those of runtimes alone."""
+
+    key: int
+    numbers: Parameters = field(compare=False, repr=False)
+
+
+def _key(numbers: Parameters) -> int:
+    own = ("level.", "tuned.", "media.", "media_memory.", "energy.")
+    return hash(frozenset((name, p.value) for name, p in numbers.table.items() if not name.startswith(own)))
+
+
+@lru_cache(maxsize=2048)
+def _owned(question: PlanRequest, physics: _Physics) -> Owned:
+    ((name, count),) = parse_have(question.have or "")
+    return Owned.of(question.model, name, count, Software.terms(question, physics.numbers))
+
+
+def sample_question(run: Run) -> PlanRequest:
+    """The question that a run of a network of samples answers. Raises `UsageError` for a benchmark that is not
+    predicted, a scenario without limits, or chips without software for it."""
+    b = run.benchmark
+    if b.refused or not b.network:
+        raise UsageError(f"{b.name} is not predicted", b.refused)
+    task, limit = TASKS[run.scenario][0], b.limits.get(run.scenario)
+    if task == "serve" and (limit is None or limit.total_s is None):
+        raise UsageError(f"{b.name} has no published limit for {run.scenario}")
+    one = run.untuned or (task == "local" and run.scenario != "MultiStream")
+    return PlanRequest(
+        model=b.network,
+        have=f"{run.chips}x{run.chip.id}",
+        task=task,
+        # code that was not tuned takes one sample after the other
+        batch=1 if one else QUERY if run.scenario == "MultiStream" else None,
+        e2e=f"{limit.total_s:g}s" if limit and task == "serve" else None,
+        percentile="p99" if task == "serve" else None,
+        precision=_as_run(run),
+        runtime=media_runtime_of(run),
+        set_=_power(run),
+        level=level_of(run),
+        software=run.round,
+        evidence="none",
+        **b.asked(run.scenario),
+    )
+
+
+QUERY = 8
+"""Samples of a query of MultiStream."""
+
+
+def _as_run(run: Run) -> str | None:
+    """The precision by the name that networks of samples have for it: engines that read have scales for all layers,
+    generators quantise products alone."""
+    narrow = run.precision in ("int8", "fp8")
+    return f"{run.precision}-static" if narrow and run.benchmark.name not in GENERATES else run.precision
+
+
+def media_runtime_of(run: Run) -> str:
+    """The software that a submitter names; else of tuned submissions the first that makes one graph of folded
+    operators, of others the usual one."""
+    said = run.framework.lower()
+    able = [r for r in load_media_runtimes().values() if r.runs_on(run.chip)]
+    places = [(min((said.find(n) for n in (r.id, *r.also) if n in said), default=-1), r) for r in able]
+    named = [r for place, r in sorted(places, key=lambda p: p[0]) if place >= 0]
+    built = [] if run.untuned else [r for r in able if r.pace == "graph" and r.folds]
+    found = next(iter((*named, *built, *able)), None)
+    if found is None:
+        raise UsageError(f"{run.chip.id}: no software is known that runs pipelines", "chipwise chips list")
+    return found.id
 
 
 def question_of(run: Run, numbers: Parameters) -> PlanRequest:
@@ -193,7 +290,7 @@ def question_of(run: Run, numbers: Parameters) -> PlanRequest:
         runtime=runtime,
         policy=ADMITTED,
         set_=_power(run),
-        level="stock" if run.untuned else "tuned",
+        level=level_of(run),
         software=run.round,
         harness=client,
         speculate=b.speculate if run.scenario in b.speculative else None,

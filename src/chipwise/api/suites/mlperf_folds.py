@@ -1,5 +1,5 @@
 """The suite `mlperf` and its table: out of fold fits never saw a run's (chip, benchmark) cell, or all of its chip or
-benchmark; language models are answered by the code of `plan`."""
+benchmark; every run is answered by the code of `plan`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,21 @@ from functools import cached_property
 import numpy as np
 
 from chipwise.api.loaded import load
-from chipwise.api.suites.mlperf import ASKING, TASKS, Answer, answer, fixed_row, measured_log, software_of
+from chipwise.api.media import tier as media_tier
+from chipwise.api.media_owned import Best
+from chipwise.api.suites.mlperf import (
+    ASKING,
+    TASKS,
+    Answer,
+    answer,
+    best_of,
+    figure_of,
+    level_of,
+    measured_log,
+    media_runtime_of,
+    sample_question,
+    software_of,
+)
 from chipwise.api.suites.suite import Index, Suite, Trial, readers
 from chipwise.calibrate.effects import seen
 from chipwise.calibrate.fit_level import (
@@ -25,24 +39,27 @@ from chipwise.calibrate.fit_level import (
     fit_level,
     without_level,
 )
-from chipwise.calibrate.fit_mlperf import FitRow, Fitted, fit, predict, shipped_mlperf, to_toml, worth_fitting
+from chipwise.calibrate.fit_media import MediaRows
+from chipwise.calibrate.fit_tuned import PREFIX as TUNED_PREFIX
+from chipwise.calibrate.fit_tuned import TunedFit, TunedRows, fit_tuned
 from chipwise.calibrate.parameter import Parameter
 from chipwise.calibrate.parameters import Parameters
 from chipwise.catalog.benchmarks import load_benchmarks
+from chipwise.catalog.media_runtime import media_runtime_for
 from chipwise.catalog.published import load_inference_results
 from chipwise.catalog.runtime import get_runtime
 from chipwise.errors import ChipwiseError, UsageError
 from chipwise.evidence.anchors import Anchor, correction
 from chipwise.evidence.judge import TUNED
 from chipwise.evidence.mlperf_rows import Run, read_run, run_of
-from chipwise.evidence.mlperf_tiers import interval, spreads
-from chipwise.evidence.mlperf_tiers import tier_of as fixed_tier_of
 from chipwise.evidence.residuals import OWN, Residuals, Validation
 from chipwise.evidence.rows import Row, read_rows
-from chipwise.evidence.tiers import level_figure, tier_of
+from chipwise.evidence.tiers import tier_of
 from chipwise.units import Array
 
-__all__ = ["MLPERF", "Measured", "Submissions", "best_rows", "measured_submissions", "submissions"]
+__all__ = [
+    "MLPERF", "Measured", "Samples", "Submissions", "best_rows", "measured_submissions", "samples", "submissions",
+]  # fmt: skip
 
 
 def best_rows(rows: Iterable[Row]) -> tuple[list[tuple[Run, float]], list[Row]]:
@@ -172,20 +189,68 @@ def _continued(table: Array, at: Array) -> Array:
 
 
 @dataclass(frozen=True)
+class Samples:
+    """Runs of networks of samples that the product answers, the logarithms of their rates, and, of tuned ones (`data`,
+    at places `tuned` of the runs), what their fit reads."""
+
+    runs: Sequence[Run]
+    log_measured: Array
+    tuned: Index
+    data: TunedRows
+
+    def fit(self, kept: Index) -> TunedFit:
+        """The factors that some of the runs show."""
+        index = np.flatnonzero(np.isin(self.tuned, kept))
+        return fit_tuned(self.data.take(index), [self.runs[i].chip.software_id for i in self.tuned[index]])
+
+
+def samples(measured: Sequence[tuple[Run, float]], numbers: Parameters) -> tuple[Samples, list[Run]]:
+    """Runs of networks of samples, each at the batch and load that is best under `numbers`; and those refused."""
+    kept: list[tuple[Run, float, Best]] = []
+    refused = []
+    for run, log in measured:
+        try:
+            kept.append((run, log, best_of(sample_question(run), numbers)))
+        except ChipwiseError:
+            refused.append(run)
+    tuned = np.array([i for i, (run, _, _) in enumerate(kept) if not run.untuned], dtype=np.intp)
+    works = [kept[i][2].work for i in tuned]
+    alone, seconds = [], []
+    for run, log, best in (kept[i] for i in tuned):
+        lone = TASKS[run.scenario][0] == "local"
+        words = float(best.work.pipeline.settings.get("tokens", 1.0)) if run.unit == "Tokens/s" else 1.0
+        # a latency is that of a query; a rate that of all replicas at their load
+        at_once = 1.0 if lone else best.replicas * best.load * best.work.pipeline.batch * words
+        alone.append(float(lone))
+        seconds.append(at_once / math.exp(log))
+    names = ("compute", "vendor", "generation", "unit")
+    each = [w.submitted for w in works]
+    stock = [w.stock(numbers) for w in works]
+    data = TunedRows(
+        {name: np.array([labels[name] for labels in each], dtype=np.str_) for name in names},
+        np.array(seconds),
+        MediaRows.together([w.stages for w in works]),
+        {name: np.array([values[name] for values in stock]) for name in (stock[0] if stock else ())},
+        np.array(alone),
+    )
+    logs = np.array([log for _, log, _ in kept])
+    return Samples([run for run, _, _ in kept], logs, tuned, data), refused
+
+
+@dataclass(frozen=True)
 class Measured:
-    """The best submissions: language models as the product answers them, samples of fixed size as their fit reads them.
-    `rest`: what has no answer; `numbers` price the physics."""
+    """The best submissions, as the product answers them: of language models and of networks of samples. `rest`: what
+    has no answer; `numbers` price the physics."""
 
     llm: Submissions
-    fixed: Sequence[Run]
-    fixed_rows: Sequence[FitRow]
+    fixed: Samples
     rest: Residuals
     numbers: Parameters
 
     @cached_property
     def runs(self) -> list[Run]:
         """All runs that are answered, in the order of the places of residuals."""
-        return [*self.llm.runs, *self.fixed]
+        return [*self.llm.runs, *self.fixed.runs]
 
 
 def measured_submissions(paths: Sequence[str], numbers: Parameters) -> Measured:
@@ -198,20 +263,11 @@ def measured_submissions(paths: Sequence[str], numbers: Parameters) -> Measured:
             f"{', '.join(paths)}: no row with a figure that is predicted", "as in mlperf_inference.csv"
         )
     found = submissions(measured, numbers)
-    runs, rows = [], []
-    refused = [(run, "llm") for run in found.refused]
-    for run, log in measured:
-        if run.benchmark.kind == "llm":
-            continue
-        try:
-            row = fixed_row(run, log)
-        except UsageError:
-            row = None
-        if row is not None and worth_fitting(row):
-            runs.append(run)
-            rows.append(row)
-        else:
-            refused.append((run, "fixed"))
+    of_samples = [(run, log) for run, log in measured if run.benchmark.kind != "llm"]
+    fixed, unable = samples(of_samples, numbers)
+    if len(fixed.tuned):  # batches and loads are those that the fit makes best
+        fixed, unable = samples(of_samples, _with(numbers, fixed.fit(np.arange(len(fixed.runs)))))
+    refused = [*((run, "llm") for run in found.refused), *((run, "fixed") for run in unable)]
     columns = ("chip", "chips_total", "nodes", "model", "scenario", "round")
     cells = {tuple(row.get(c, "") for c in columns): row for row in unread}
     # one unreadable row of each cell, so that the share answered is honest
@@ -223,7 +279,13 @@ def measured_submissions(paths: Sequence[str], numbers: Parameters) -> Measured:
         for row in cells.values()
     ]  # fmt: skip
     rest += [_line([run], [-1], [np.nan], [np.nan], "result", kind, ["refused"]) for run, kind in refused]
-    return Measured(found, runs, rows, Residuals.join(rest), numbers)
+    return Measured(found, fixed, Residuals.join(rest), numbers)
+
+
+def _with(numbers: Parameters, tuned: TunedFit) -> Parameters:
+    """The same numbers with these factors of tuned software."""
+    plain = {name: p for name, p in numbers.table.items() if not name.startswith(f"{TUNED_PREFIX}.")}
+    return replace(numbers, table={**plain, **tuned.parameters()})
 
 
 KEYS: Mapping[str, Callable[[Run], Hashable]] = {
@@ -240,12 +302,11 @@ def _each(of: Callable[[Run], Hashable]) -> Callable[[Measured], Sequence[Hashab
 
 @dataclass(frozen=True)
 class _Fits:
-    """The level of tuned software, for language models, and the factors of samples of fixed size with the chips that
-    both have seen; what rows left out do not need is not fitted."""
+    """The level of tuned software: of language models, and of networks of samples; what rows left out do not need is
+    not fitted."""
 
     level: Mapping[str, Parameter]
-    fixed: Fitted
-    chips: frozenset[str]
+    tuned: TunedFit | None
 
 
 def _fit(m: Measured, kept: Index, _: Parameters) -> _Fits:
@@ -258,29 +319,36 @@ def _fit(m: Measured, kept: Index, _: Parameters) -> _Fits:
         chips = [m.llm.runs[i].chip.id for i in llm]
         mark = "" if len(out) else found.effects.rows_hash
         level = found.parameters() | seen(f"{PREFIX}.seen.chip", chips, SOURCE, mark)
-    factors = shipped_mlperf().unfitted()
-    if not len(out) or np.any(out >= size):
-        factors = fit([m.fixed_rows[i] for i in fixed], factors)
-    return _Fits(level, factors, frozenset(m.fixed[i].chip.id for i in fixed))
+    return _Fits(level, m.fixed.fit(fixed) if not len(out) or np.any(out >= size) else None)
 
 
 def _answer(m: Measured, out: Index, fitted: _Fits, key: str) -> Residuals:
-    """Language models by the product's own answer; all alone, and with one other row of their cell as an anchor."""
+    """Every run by the product's own answer; all alone, and with one other row of their cell as an anchor."""
     size = len(m.llm.runs)
-    llm, fixed = out[out < size], out[out >= size]
     plain = without_level(m.numbers)
     priced = replace(plain, table={**plain.table, **fitted.level})
-    runs = [m.llm.runs[i] for i in llm]
-    rates = [a.rate[0] if isinstance(a, Answer) else np.nan for a in answer(runs, priced)] if runs else []
-    near = [tier_of(run.chip, "", priced, level="tuned") for run in runs]
-    logs = m.llm.log_measured[llm]
-    parts = [*_compared(m, llm, np.log(np.array(rates, dtype=float)), logs, "llm", near, key)]
-    runs = [m.fixed[i - size] for i in fixed]
-    rows = [m.fixed_rows[i - size] for i in fixed]
-    tiers = [fixed_tier_of(run, fitted.chips) for run in runs]
-    logs = np.array([row.log_measured for row in rows])
-    parts += _compared(m, fixed, predict(rows, fitted.fixed), logs, "fixed", tiers, key)
+    if fitted.tuned is not None:
+        priced = _with(priced, fitted.tuned)
+    parts: list[Residuals] = []
+    for kind, places, logs in (
+        ("llm", out[out < size], m.llm.log_measured),
+        ("fixed", out[out >= size], m.fixed.log_measured),
+    ):
+        runs = [m.runs[i] for i in places]
+        rates = [a.rate[0] if isinstance(a, Answer) else np.nan for a in answer(runs, priced)]
+        near = [_near(run, priced) for run in runs]
+        measured = logs[places - (size if kind == "fixed" else 0)]
+        parts += _compared(m, places, np.log(np.array(rates, dtype=float)), measured, kind, near, key)
     return Residuals.join(parts)
+
+
+def _near(run: Run, numbers: Parameters) -> str:
+    """The tier of an answer."""
+    if run.benchmark.network:
+        return media_tier(
+            run.chip, media_runtime_for(run.chip, media_runtime_of(run)), numbers, level_of(run)
+        )
+    return tier_of(run.chip, "", numbers, level="tuned")
 
 
 def _compared(
@@ -315,7 +383,7 @@ def _line(
         measured,
         metric=np.where(np.isfinite(predicted), metric, "result"),
         kind=kind,
-        figure=[_figure(run) if kind == "llm" else f"fixed {run.scenario}" for run in runs],
+        figure=[figure_of(run) for run in runs],
         tier=np.where(np.isfinite(predicted), tiers, "refused"),
         cell=[repr(run.cell) for run in runs],
         scenario=[run.scenario for run in runs],
@@ -329,10 +397,6 @@ def _line(
 
 def _reader(run: Run) -> str:
     return readers(run.chip, load(run.benchmark.model).graph, "stock" if run.untuned else "tuned")
-
-
-def _figure(run: Run) -> str:
-    return "tokens_per_s" + level_figure(TASKS[run.scenario][0], "stock" if run.untuned else "tuned")
 
 
 def _own_residuals(runs: Sequence[Run], residuals: Array) -> Iterator[tuple[int, float]]:
@@ -360,13 +424,13 @@ def _report(m: Measured, found: Residuals, key: str) -> Validation:
     anchored = anchored.judged("cell")
     anchored = anchored.take(np.isfinite(anchored.low))
     rows = fixed.label("tier") == OWN
-    fixed, its_own = (_fixed_judged(m, fixed.take(x)) for x in (~rows, rows))
-    fixed = Residuals.join([fixed, m.rest.take(none == "fixed")])
+    its_own = fixed.take(rows).judged("cell")
+    fixed = Residuals.join([fixed.take(~rows).judged(), m.rest.take(none == "fixed")])
     return Validation(
         suite="mlperf",
         method=f"Best submission of each (chip, count, nodes, model, scenario, round); every row predicted by a fit "
-        f"that never saw its {'(chip, benchmark) cell' if key == 'cell' else key}, language models by the answer of "
-        f"`plan` to the same question. Intervals come from the residuals of all others in the same tier.",
+        f"that never saw its {'(chip, benchmark) cell' if key == 'cell' else key}, by the answer of `plan` to the "
+        f"same question. Intervals come from the residuals of all others in the same tier.",
         tables={
             "language models": llm.summaries("scenario"),
             "language models, by what a fit had seen": llm.summaries("tier"),
@@ -382,43 +446,11 @@ def _report(m: Measured, found: Residuals, key: str) -> Validation:
     ).shown(llm)
 
 
-def _fixed_judged(m: Measured, lines: Residuals) -> Residuals:
-    """Samples of fixed size with intervals of `mlperf_tiers` from the residuals of other keys (of other cells, where
-    lines have anchors)."""
-    runs = [m.runs[i] for i in lines.place]
-    tiers, logs = lines.label("tier").tolist(), lines.log
-    away = lines.label("cell") if OWN in tiers else lines.label("key")
-    low, high = lines.low.copy(), lines.high.copy()
-    for mine in np.unique(away).tolist():
-        others = np.flatnonzero(away != mine)
-        table = spreads([runs[i] for i in others], [tiers[i] for i in others], logs[others])
-        for i in np.flatnonzero(away == mine):
-            ends = np.exp(interval(runs[i], tiers[i], table))
-            low[i], high[i] = lines.predicted[i] * ends
-    return replace(lines, low=low, high=high)
-
-
 def _more(m: Measured, fitted: _Fits, unseen: Callable[[str], Residuals]) -> Mapping[str, str]:
-    """The factors of samples of fixed size, and what is left of every published row of a language model."""
-    fixed = unseen("cell").where(kind="fixed")
-    own = fixed.label("tier") == OWN
-    plain, anchored = (_spreads(m, fixed.take(rows)) for rows in (~own, own))
-    note = (
-        "Factors of MLPerf submissions with samples of fixed size, as logarithms: what they mean stands in\n"
-        "evidence/mlperf_features.py. Written by python -m chipwise.api.suites.refit mlperf;\n"
-        "priors are what was believed beforehand, or doubt around 0."
-    )
-    factors = replace(fitted.fixed, spread={**plain, **anchored}, seen=fitted.chips)
+    """What is left of every published row of a language model."""
     bare = {n: p for n, p in without_level(m.numbers).table.items() if not n.startswith(f"{PREFIX}.")}
     lines = _residuals(replace(m.numbers, table={**bare, **fitted.level}))
-    return {
-        "calibrate/data/mlperf.toml": to_toml(factors, note),
-        "evidence/data/mlperf_residuals.csv": "\n".join(lines) + "\n",
-    }
-
-
-def _spreads(m: Measured, lines: Residuals) -> Mapping[str, tuple[float, float]]:
-    return spreads([m.runs[i] for i in lines.place], lines.label("tier").tolist(), lines.log)
+    return {"evidence/data/mlperf_residuals.csv": "\n".join(lines) + "\n"}
 
 
 def _residuals(numbers: Parameters) -> Iterable[str]:
@@ -454,7 +486,7 @@ MLPERF = Suite(
         _fit,
         _answer,
         _report,
-        {"level.csv": lambda fitted: fitted.level},
+        {"level.csv": lambda f: f.level, "tuned.csv": lambda f: f.tuned.parameters() if f.tuned else {}},
         tiers={"own": ("cell", OWN), "chip": ("cell", "chip"), "vendor": ("chip", "vendor")},
         figures=lambda figure: TUNED in figure,
         more=_more,

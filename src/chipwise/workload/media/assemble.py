@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Literal, Protocol
 
 from chipwise.catalog.snapshot import Snapshot, current
 from chipwise.errors import UnknownNameError, UsageError, nearest
+from chipwise.workload.formats import FORMATS
 from chipwise.workload.media import facts
 from chipwise.workload.media.layers import PRECISIONS, Block, Grid, Layers, get_precision, join, trained
 from chipwise.workload.media.recommender import DLRM
@@ -60,6 +61,8 @@ class Asked:
         """Layers of the batch; parts that are not `quantised` keep the plain type of a quantised precision, and are
         loaded in that of an autocast (frozen parts beside a denoiser need no copy in fp32)."""
         found = get_precision(precision or self.precision)
+        if not quantised and found.plain.bits < 16:  # nobody found scales for parts beside the network itself
+            found = PRECISIONS["fp16"]
         if not quantised and found.stored.bits != found.plain.bits:
             found = PRECISIONS[found.plain.name]
         return Layers(self.batch, found, self.settings.get("attention") == "plain", self.trained)
@@ -449,7 +452,7 @@ class Speech:
         said = []
         if "tokens" not in asked.settings and self.tokens_per_s:
             said.append(f"{self.tokens_per_s:g} tokens a second of sound")
-        tokens = asked.count("tokens", max(1, round(self.tokens_per_s * seconds)))
+        tokens = asked.number("tokens", max(1, round(self.tokens_per_s * seconds)))
         layers = asked.layers()
         if isinstance(net, Whisper):
             used["tokens"] = tokens
@@ -480,7 +483,7 @@ class Speech:
         return _finish(asked, stages, "utterance", used | state, said)
 
     def _windows(
-        self, asked: Asked, net: Whisper, seconds: float, tokens: int
+        self, asked: Asked, net: Whisper, seconds: float, tokens: float
     ) -> tuple[list[Stage], dict[str, float]]:
         windows, layers = math.ceil(seconds / net.window_s), asked.layers()
         each = tokens / windows
@@ -503,22 +506,27 @@ class Speech:
 
 @dataclass(frozen=True, kw_only=True)
 class Recommend:
-    """One pass over samples of features."""
+    """One pass over samples of features; a sample may be several `pairs` of a user and an item, scored together."""
 
     network: str
 
     settings: ClassVar[Mapping[str, str]] = {
+        "pairs": "users and items that are scored for one sample",
+        "table": "number format of the tables, as in int8",
         "optimizer": "of training: adamw, sgd, none",
         "recompute": "of training: none, full",
     }
 
     def pipeline(self, asked: Asked) -> Pipeline:
         """Lookups and the dense part."""
-        net, layers = facts.part(self.network), asked.layers()
+        net, layers = facts.part(self.network), asked.layers().times(asked.number("pairs", 1.0))
         if not isinstance(net, DLRM):
             stage, state = _step(asked, net.block(layers), "model")
             return _finish(asked, [stage], "sample", state)
-        tables = net.embeddings(layers)
+        table = str(asked.settings.get("table", net.table))
+        if table not in FORMATS:
+            raise UsageError(f"table '{table}' is no number format", "int8, fp16 or fp32", field="table")
+        tables = replace(net, table=table).embeddings(layers)
         stage, state = _step(asked, net.block(layers), "dense")
         if asked.trained:  # rows that were read are updated in place: as many again are read and written
             tables = replace(tables, ops=(*tables.ops, (2.0, tables.ops[0][1])))

@@ -67,11 +67,15 @@ def _precisions() -> dict[str, Precision]:
     for name in ("fp8", "int8", "int4", "nf4"):
         full = f"{name}-weight-only"
         found[full] = Precision(full, FORMATS[name], FORMATS[name], half, half)
+    for name in ("fp8", "int8"):
+        narrow = FORMATS[name]
+        found[f"{name}-static"] = Precision(f"{name}-static", narrow, narrow, narrow, narrow)
     return found
 
 
 PRECISIONS: Mapping[str, Precision] = _precisions()
-"""By name. "fp8", "int8" and the like quantise both sides of matrix products, "-weight-only" the weights."""
+"""By name. "fp8", "int8" and the like quantise both sides of matrix products, "-weight-only" the weights; "-static" all
+of a network, convolutions and what passes between layers too, as engines do whose scales were found beforehand."""
 
 
 def get_precision(name: str) -> Precision:

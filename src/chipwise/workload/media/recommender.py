@@ -7,7 +7,7 @@ Recommendation/DLRM and NCF.
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from chipwise.workload.formats import FORMATS, Format
@@ -15,6 +15,8 @@ from chipwise.workload.media.layers import Block, Layers, join
 from chipwise.workload.op import Op, gemm, lookup
 
 __all__ = ["DLRM", "NCF"]
+
+TILE = 32.0  # columns of a tile of matrix units, into which the features of a sample go
 
 
 def _mlp(layers: Layers, widths: tuple[int, ...]) -> Block:
@@ -71,6 +73,11 @@ class DLRM:
             return join(bottom, self.crossings * each, _mlp(layers, (entry, *self.top)))
         p = layers.precision.plain
         op = gemm(features, features, w, p, p, batch=layers.batch, name="pairs")
+        if (
+            p.bits < 16
+        ):  # engines have a kernel of their own: a tile holds the features of a sample, one after the other
+            op = gemm(layers.batch * features, TILE, w, p, p, name="pairs")
+            op = replace(op, weight_bytes=0.0, activation_bytes=layers.bytes(features, w + features))
         pairs = w + features * (features - 1) // 2
         pairs += pairs % 2  # padded to an even width
         dots = Block(((1.0, op),), peak=layers.bytes(features, w + features), kept=layers.bytes(features, w))

@@ -1,20 +1,16 @@
 from __future__ import annotations
 
 import csv
-import math
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from chipwise.api.suites.mlperf_folds import MLPERF
-from chipwise.calibrate.fit_mlperf import shipped_mlperf
 from chipwise.catalog.published import load_inference_results
 from chipwise.errors import UsageError
 from chipwise.evidence.anchors import Anchor, correction
 from chipwise.evidence.mlperf_rows import Run, run_of
-from chipwise.evidence.mlperf_tiers import interval, spreads, tier_of
 from evidence.mlperf import ROW
 
 RUN = run_of(load_inference_results()["v5.1-05440"])  # 8x H200, llama2-70b, Server
@@ -22,30 +18,6 @@ RUN = run_of(load_inference_results()["v5.1-05440"])  # 8x H200, llama2-70b, Ser
 
 def near(**changes: object) -> Run:
     return replace(RUN, id="other", **changes)  # type: ignore[arg-type]
-
-
-def test_a_tier_is_what_a_fit_had_seen() -> None:
-    assert tier_of(RUN, {"h200-sxm-141gb", "l4"}) == "chip"
-    assert tier_of(RUN, {"l4"}) == "vendor"
-    assert tier_of(RUN, {"mi300x"}) == "kind"
-    assert tier_of(RUN, set()) == "kind"
-
-
-def test_intervals_hold_80_percent_and_widen_with_distance() -> None:
-    rng = np.random.default_rng(0)
-    seen, far = rng.normal(0, 0.1, 400), rng.normal(0, 0.3, 200)
-    table = spreads([RUN] * 600, ["chip"] * 400 + ["vendor"] * 200, np.concatenate([seen, far]))
-    for tier, rows in (("chip", seen), ("vendor", far)):
-        low, high = interval(RUN, tier, table)  # type: ignore[arg-type]
-        assert 0.75 < np.mean((rows >= low) & (rows <= high)) < 0.85, tier
-    widths = [np.ptp(interval(RUN, tier, table)) for tier in ("chip", "vendor", "kind")]
-    assert widths == sorted(widths)
-
-
-def test_few_rows_are_not_trusted() -> None:
-    table = spreads([RUN] * 5, ["chip"] * 5, np.zeros(5))
-    assert not table
-    assert np.ptp(interval(RUN, "chip", table)) > 1.0
 
 
 def test_an_anchor_of_the_cell_moves_a_run_and_others_do_not() -> None:
@@ -86,14 +58,24 @@ def test_anchors_of_the_user_move_the_suite(tmp_path: Path) -> None:
         MLPERF.predict(rows, None, rows)
 
 
+def test_anchors_move_networks_of_samples_too(tmp_path: Path) -> None:
+    row = {
+        **ROW, "model": "resnet", "model_base": "resnet", "scenario": "Offline", "unit": "Samples/s",
+        "weight_precision": "int8", "result": "",
+    }  # fmt: skip
+    rows = table(tmp_path / "rows.csv", [row])
+    (plain,) = MLPERF.predict(rows)
+    assert plain.mid is not None
+    mine = table(tmp_path / "mine.csv", [{**row, "row_id": "mine", "result": str(2.0 * plain.mid)}])
+    (moved,) = MLPERF.predict(rows, None, mine)
+    assert moved.mid is not None
+    assert 1.4 < moved.mid / plain.mid < 2.0
+    assert moved.low is not None
+    assert moved.low < moved.mid
+
+
 def test_a_row_never_anchors_itself(tmp_path: Path) -> None:
     rows = table(tmp_path / "rows.csv", [{**ROW, "result": ""}])
     known = table(tmp_path / "known.csv", [{**ROW, "result": "1"}])
     plain, moved = (MLPERF.predict(rows, None, a) for a in (None, known))
     assert [p.mid for p in plain] == [p.mid for p in moved]
-
-
-def test_what_is_shipped_knows_its_chips() -> None:
-    shipped = shipped_mlperf()
-    assert "h200-sxm-141gb" in shipped.seen
-    assert all(math.isfinite(x) for ends in shipped.spread.values() for x in ends)

@@ -1,0 +1,200 @@
+"""`plan --have` of models that generate no tokens: the most that chips one has can do, all of them, kept within a limit
+or asked one request at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from math import log
+
+from chipwise.api.loaded import find_chip
+from chipwise.api.media import UTILISATION, Files, Place, Sampling, Work, own_model, report_of
+from chipwise.api.placing import Terms
+from chipwise.calibrate.parameters import Parameters, shipped_parameters
+from chipwise.errors import ChipwiseError, InfeasibleError, UsageError
+from chipwise.predict.pipeline import ONE, Spread
+from chipwise.report.media import MediaPlan, MediaReport
+from chipwise.report.records import RefusalRecord
+from chipwise.workload.pipeline import Pipeline
+
+__all__ = ["Best", "Owned", "load_within", "most"]
+
+LARGEST = 4096  # samples of a batch that are tried
+WORTH = 1.01  # of throughput, for which a larger batch is tried further
+SHORT = 0.25  # of the memory, beyond which nothing is answered: nearer, the estimate itself may be wrong
+PERCENTILE = 0.99  # of requests that keep a limit, where none was said
+
+
+def load_within(limit_s: float, busy_s: float, samples: float, percentile: float = PERCENTILE) -> float:
+    """The share of full load at which a percentile of requests is answered within a limit; 0 where none is.
+
+    Devices take up to `samples` in all at once, every `busy_s`. A request that arrives at random waits for those in
+    work and is worked on itself: 2 busy_s at worst. Beyond that arrivals run ahead: the queue before a server of bulks
+    with Poisson arrivals at load r is exponential in the tail, P(Q > q) = exp(-2 q (1 - r) / r) (diffusion limit:
+    variance of arrivals over drift), and empties at samples / busy_s. So
+
+        limit = busy_s (2 + ln(1 / (1 - p)) r / (2 (1 - r) samples))
+
+    solved for r. Requests are taken to be alike.
+    """
+    spare = limit_s / busy_s - 2.0
+    return 0.0 if spare <= 0.0 else 1.0 / (1.0 + log(1.0 / (1.0 - percentile)) / (2.0 * samples * spare))
+
+
+@dataclass(frozen=True)
+class Best:
+    """How chips are used best: work of one replica, how many replicas, the share of full load that they are given."""
+
+    work: Work
+    replicas: int
+    load: float
+
+    def plan(self, numbers: Parameters, terms: Terms) -> MediaPlan:
+        """The record of it."""
+        return self.work.plan(numbers, terms, replicas=self.replicas, load=self.load)
+
+
+@dataclass(frozen=True)
+class Owned:
+    """`chips` of one kind with their runtime, for a network at some sizes; every batch and way of sharing is priced
+    once."""
+
+    model: str | Files
+    place: Place
+    terms: Terms
+    chips: int
+    made: dict[tuple[str, int, Spread], Work] = field(default_factory=dict, compare=False, repr=False)
+
+    @classmethod
+    def of(cls, model: str, chip: str, chips: int, terms: Terms) -> Owned:
+        """By names. Raises `UsageError` and `UnknownNameError`."""
+        numbers = terms.parameters or shipped_parameters()
+        place = Place.of(find_chip(chip, terms.changes), terms, numbers)
+        return cls(own_model(model), place, terms, chips)
+
+    def work(self, asked: Sampling, batch: int, spread: Spread) -> Work:
+        """One replica."""
+        plain = replace(asked, level="stock", task="serve", latency_s=None)
+        key = (repr(plain), batch, spread)
+        if key not in self.made:
+            sized = replace(plain, batch=batch, spread=spread)
+            pipeline = self.place.pipeline(self.model, self.terms, sized)
+            self.made[key] = Work.of(pipeline, self.place, self.terms, sized)
+        found = self.made[key]
+        return replace(found, asked=replace(asked, batch=batch, spread=spread))
+
+    def best(self, asked: Sampling, numbers: Parameters, percentile: float | None = None) -> Best:
+        """One request at a time: soonest. A batch: most samples a second. Served: most that keep the limit, or without
+        one 70 % of the most. Raises `InfeasibleError` where memory or the limit stands in the way."""
+        ways = list(self._ways(asked, numbers, percentile)) or list(
+            self._ways(asked, numbers, percentile, slack=SHORT)
+        )
+        found = [(self._value(b, asked, numbers), b) for b in ways]
+        if not found:
+            raise InfeasibleError(
+                f"{self.place.chip.id}: it lacks memory, or is slower than asked",
+                "a longer --e2e, a narrower --precision, or more chips",
+                reasons={"MEMORY": 1},
+            )
+        return max(found, key=lambda pair: pair[0])[1]
+
+    def _value(self, b: Best, asked: Sampling, numbers: Parameters) -> float:
+        pace = b.work.pace(numbers)
+        if asked.task == "local":
+            return 1.0 / b.work.request_s(pace)
+        return b.replicas * b.load * b.work.pipeline.batch / b.work.busy_s(pace)
+
+    def _ways(
+        self, asked: Sampling, numbers: Parameters, percentile: float | None, *, slack: float = 0.0
+    ) -> Iterator[Best]:
+        """Every way that is tried: of each way to share, batches as long as they are worth it and fit into the memory
+        and `slack` of it. Of tables so much may wait on the host: rows that are hardly ever looked up."""
+        slack = SHORT if self._tabled(asked) else slack
+        for spread in self._spreads(asked):
+            packages = -(-spread.devices // self.place.chip.devices_per_package)
+            replicas = 1 if asked.task == "local" else self.chips // packages
+            copies = packages * self.place.chip.devices_per_package // spread.devices
+            most, worse, batch = 0.0, 0, asked.batch or 1
+            while batch <= max(LARGEST, asked.batch or 1) and worse < 2:
+                work = self.work(asked, batch, spread)
+                if work.held(numbers).total > work.capacity_bytes * (1.0 + slack):
+                    break
+                pace = work.pace(numbers)
+                load = self._load(work, asked, work.busy_s(pace), replicas * copies * batch, percentile)
+                if load <= 0.0:
+                    break
+                yield Best(work, replicas, load * (1 if asked.task == "local" else copies))
+                rate = load * batch / work.busy_s(pace)
+                worse = 0 if rate > most * WORTH else worse + 1
+                most = max(most, rate)
+                if asked.batch is not None or asked.task == "local":
+                    break
+                batch *= 2
+            if most and asked.task != "local":
+                break  # what needs fewer devices a replica gives more samples of all
+
+    def _load(
+        self, work: Work, asked: Sampling, busy_s: float, samples: float, percentile: float | None
+    ) -> float:
+        if asked.task != "serve":
+            return 1.0
+        if asked.latency_s is None:
+            return UTILISATION
+        return load_within(asked.latency_s, busy_s, samples, percentile or PERCENTILE)
+
+    def _plainly(self, asked: Sampling) -> Pipeline:
+        """The pipeline of the smallest batch on one device."""
+        return self.work(asked, asked.batch or 1, ONE).pipeline
+
+    def _tabled(self, asked: Sampling) -> bool:
+        """Whether tables are looked up, which can be dealt out."""
+        ops = (op for stage in self._plainly(asked).stages for _, op in stage.ops)
+        return any(op.name == "embedding_bag" for op in ops)
+
+    def _spreads(self, asked: Sampling) -> Iterator[Spread]:
+        """Ways to share, fewest devices first: as asked, or one device, tables dealt out, a sequence."""
+        if asked.spread != ONE:
+            yield asked.spread
+            return
+        yield ONE
+        stages = self._plainly(asked).stages
+        devices = self.chips * self.place.chip.devices_per_package
+        joined = min(devices, int(float(self.place.device.domain)) if self.place.device.domain > 1 else 1)
+        if self._tabled(asked):
+            counts = {n for n in (2, 4, 8, 16) if n < joined} | {joined}
+            yield from (Spread(dp=n, tables=1) for n in sorted(counts) if n > 1)
+        stepped = [s for s in stages if s.calls > 1.0 and any(op.kind == "attention" for _, op in s.ops)]
+        guided = self._plainly(asked).settings.get("passes", 1) > 1
+        for n in (2, 4, 8, 16, 32, 64) if stepped and guided else ():
+            if n <= joined:
+                yield Spread(ulysses=n)
+                yield Spread(cfg=2, ulysses=n // 2)
+
+
+def most(
+    model: str, terms: Terms, asked: Sampling, have: Mapping[str, int], percentile: float | None = None
+) -> MediaReport:
+    """What each kind of chips one has does at best, all of its kind together, most first. Raises `InfeasibleError`
+    where none can, `UsageError` for a rate, which is what is answered."""
+    if asked.rate_per_s is not None:
+        raise UsageError("--have answers the rate that its chips carry", "leave --rate out", field="rate")
+    numbers = terms.parameters or shipped_parameters()
+    plans: list[MediaPlan] = []
+    refused: list[RefusalRecord] = []
+    shown = None
+    for name, count in have.items():
+        try:
+            found = Owned.of(model, name, count, terms).best(asked, numbers, percentile)
+        except ChipwiseError as error:
+            if len(have) == 1:
+                raise
+            refused.append(RefusalRecord(name, "NO_RUNTIME", str(error)))
+            continue
+        plans.append(found.plan(numbers, terms))
+        shown = found.work.pipeline
+    if shown is None:
+        raise InfeasibleError(f"{model}: none of these chips can", "; ".join(r.detail for r in refused))
+    alone = asked.task == "local"
+    plans.sort(key=lambda p: p.latency_s.mid if alone else -p.samples_per_s.mid)
+    return report_of(shown, plans, refused, terms)
