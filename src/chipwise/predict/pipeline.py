@@ -218,7 +218,7 @@ def _limited(
         return {}
     costs, share = hardware.costs, float(s.devices)
     return {
-        part: sum(n * float(limited_s(op, hardware.device, costs)) for n, op in members) / share
+        part: sum(n * float(limited_s(op, hardware.device, costs)) for n, op in members if op.compute != "fp32") / share
         for part, (_, members) in parts.items()
         if part in ("gemm", "conv")
     }
