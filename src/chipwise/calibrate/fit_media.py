@@ -115,7 +115,7 @@ TIMES = Group(
         ),
         "call_s": Quantity(1e-4, 1.0, "s per call of a part", (_RUNTIME,), 1e-7, 1.0),
         # a call of a module and the wait for it
-        "request_s": Quantity(1e-4, 1.0, "s per request", (_RUNTIME, _level("unit", spread=1.0)), 1e-7, 10.0),
+        "request_s": Quantity(1e-4, 1.0, "s per request", (_RUNTIME,), 1e-7, 10.0),
     },
     SOURCE,
 )
