@@ -282,7 +282,8 @@ class Place:
         costs = numbers.cost(chip.family, KERNELS, [chip]).take(np.zeros((), dtype=np.intp))
         host = chip.host.bytes_per_s if chip.host and chip.host.bytes_per_s else np.nan
         overheads = numbers.overheads(chip.family, KERNELS)
-        does = runtime.tf32_conv, runtime.converts, runtime.widens, runtime.folds
+        tf32 = runtime.tf32_conv and "tf32" in chip.matrix
+        does = tf32, runtime.converts, runtime.widens, runtime.folds
         hardware = Hardware(device, costs, overheads, host, *does)
         return cls(chip, runtime, device, hardware, numbers)
 
