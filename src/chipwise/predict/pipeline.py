@@ -211,9 +211,9 @@ def stage_times(
         times: dict[MediaPart, Cost] = {part: cost for part, (cost, _) in parts.items()}
         times |= {"exchange": Cost({"network": exposed})} if exposed else {}
         times |= {"offload": Cost({"host": copied})} if copied else {}
-        launches = sum(n * op.launches for n, op in ops) + _moves(ops, own)
+        launches = sum(n * op.launches / (own.dp if "apart" in op.dims else 1) for n, op in ops)
         limited = _limited(parts, hardware, own)
-        found.append(StageTimes(stage.name, stage.calls, times, float(launches), limited))
+        found.append(StageTimes(stage.name, stage.calls, times, float(launches) + _moves(ops, own), limited))
     return tuple(found)
 
 

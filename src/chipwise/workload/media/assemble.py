@@ -408,6 +408,7 @@ class Vision:
     settings: ClassVar[Mapping[str, str]] = {
         "resolution": "width x height of the pictures",
         "windows": "passes for one sample",
+        "prompts": "points or boxes of each picture that masks are made for (Segment Anything)",
         "attention": "plain: scores are written to memory; fused (default)",
         "optimizer": "of training: adamw, sgd, none",
         "recompute": "of training: none, full",
@@ -416,6 +417,10 @@ class Vision:
     def pipeline(self, asked: Asked) -> Pipeline:
         """The one stage, or one for each tower."""
         net, layers = facts.part(self.network), asked.layers()
+        if "prompts" in asked.settings:
+            if not hasattr(net, "prompts"):
+                raise UsageError(f"{asked.name} takes no prompts", "leave prompts out", field="prompts")
+            net = replace(net, prompts=asked.count("prompts", 1))
         width, height = asked.sides((self.width, self.height), net.multiple)
         grid = (self.depth, height, width) if self.depth else (height, width)
         stage, state = _step(asked, net.block(layers, grid), "model")

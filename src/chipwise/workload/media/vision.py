@@ -6,7 +6,7 @@ transformers, models/vit, sam, segformer, detr; facebookresearch/segment-anythin
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from chipwise.errors import UsageError
 from chipwise.workload.media.cnn import ResNet
@@ -146,7 +146,7 @@ class Swin:
 @dataclass(frozen=True, kw_only=True)
 class SAM:
     """Segment Anything's image encoder: windows in most layers, all positions in `full` of them, two convolutions at
-    the end; its mask decoder works on 64 x 64 positions and some prompts."""
+    the end; its mask decoder works on 64 x 64 positions and `prompts` points or boxes, picture by picture."""
 
     width: int
     layers: int
@@ -156,6 +156,7 @@ class SAM:
     patch: int = 16
     native: int = 1024
     out: int = 256
+    prompts: int = 1
 
     @property
     def multiple(self) -> int:
@@ -163,7 +164,12 @@ class SAM:
         return self.patch
 
     def block(self, layers: Layers, grid: Grid) -> Block:
-        """The encoder of pictures of `grid` pixels and one pass of the decoder with two points."""
+        """The encoder of pictures of `grid` pixels, and the decoder for the prompts of each."""
+        cells = shrunk(grid, self.patch)
+        masks = self._decoder(replace(layers, batch=float(self.prompts)), cells)
+        return join(self._encoder(layers, grid), masks.again(layers.batch))
+
+    def _encoder(self, layers: Layers, grid: Grid) -> Block:
         w, cells = self.width, shrunk(grid, self.patch)
         n, side = size_of(cells), self.native // self.patch
         return join(
@@ -176,7 +182,6 @@ class SAM:
             layers.norm(n, self.out),
             layers.conv(cells, self.out, self.out, bias=False),
             layers.norm(n, self.out),
-            self._decoder(layers, cells),
         )
 
     def _layer(self, layers: Layers, cells: Grid, window: int) -> Block:
@@ -230,7 +235,9 @@ class SAM:
         prompt = layers.parameter(
             w * (5 + 2 + 5) + 4684
         )  # tables of points and masks, a small encoder of masks
-        return join(prompt, 2 * each, attend(t, n, w // 2), norm, *up, heads, score, product)
+        # three masks are brought to the size of the picture
+        large = layers.pointwise(n * self.patch**2, 3, 4.0, "upsample")
+        return join(prompt, 2 * each, attend(t, n, w // 2), norm, *up, heads, score, product, large)
 
 
 @dataclass(frozen=True, kw_only=True)
