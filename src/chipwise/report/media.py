@@ -109,9 +109,8 @@ def _bottleneck(p: MediaPlan) -> str | None:
     return f"{p.bound} {p.shares[p.bound]:.0%}" if _timed(p) else None
 
 
-def _memory(p: MediaPlan) -> str:
-    short = p.memory_bytes - p.capacity_bytes
-    return format_bytes(p.memory_bytes) + (f", {format_bytes(short)} too much" if short > 0 else "")
+def _fits(p: MediaPlan) -> str:
+    return p.verdict if p.verdict != "no" else f"no, {format_bytes(p.memory_bytes - p.capacity_bytes)} short"
 
 
 def _cost(p: MediaPlan) -> str | None:
@@ -127,7 +126,8 @@ MEDIA = (
     Column("time", _latency, intervals.seconds, right=True, short="latency_s"),
     Column("step", _step, format_seconds, right=True, spare=3, short="step_s"),
     Column("samples/s", _rate, intervals.number, right=True, short="samples_per_s"),
-    Column("memory", _memory, right=True),
+    Column("memory", "memory_bytes", format_bytes, right=True),
+    Column("fits", _fits),
     Column("offload", _offloaded, short="offload"),
     Column("", "memory_bytes", short="memory_gb", scale=1e-9),
     Column("bottleneck", _bottleneck, spare=1, short="bottleneck"),
