@@ -448,7 +448,7 @@ class Speech:
 
     settings: ClassVar[Mapping[str, str]] = {
         "audio_s": "seconds of sound, the mean of a batch",
-        "scatter": "deviation over mean of lengths in a batch, which is padded to the longest (default: all alike)",
+        "scatter": "deviation over mean of lengths in a batch, which is padded to the longest (default: 0)",
         "tokens": "tokens of the whole transcript",
         "beams": "sequences that are followed at a time",
         "part": "one of encoder, decoder (one token)",
