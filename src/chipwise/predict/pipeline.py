@@ -57,8 +57,8 @@ WIDENING, NARROWING = 3.5, 8.0
 # added by a kernel of its own; products with few rows read and write fp32 as they are (ggml mul_mat_vec).
 NARROWED, WIDENED, BIAS, FEW_ROWS = 3.0, 3.0, 4.0, 8.0
 # Element-wise work that software runs operator by operator where nothing folds it: bytes over those of one kernel, and
-# kernels. Bytes of an element: the root mean square in fp32 is a cast (6), squares (8), a mean (4), a product (6), a cast
-# (6), a product with the scale (4) for 4; a rotation casts, turns, multiplies twice and adds in fp32, 51 for 4
+# kernels. Bytes of an element: the root mean square in fp32 is a cast (6), squares (8), a mean (4), a product (6), a
+# cast (6) and a product with the scale (4) for 4; a rotation casts, turns, multiplies twice and adds in fp32, 51 for 4
 # (huggingface/diffusers models/normalization.py RMSNorm, models/embeddings.py apply_rotary_emb).
 COMPOSED: Mapping[str, tuple[float, float]] = {
     "rms_norm": (8.5, 8.0),
@@ -231,7 +231,10 @@ def _limited(
         return {}
     costs, share = hardware.costs, float(s.devices)
     return {
-        part: sum(n * float(limited_s(op, hardware.device, costs)) for n, op in members if op.compute != "fp32") / share
+        part: sum(
+            n * float(limited_s(op, hardware.device, costs)) for n, op in members if op.compute != "fp32"
+        )
+        / share
         for part, (_, members) in parts.items()
         if part in ("gemm", "conv")
     }
@@ -257,8 +260,8 @@ def _converted(n: float, op: Op, hardware: Hardware) -> list[Counted]:
     activations to a narrow type operator by operator.
     """
     if not hardware.folds and op.kind == "pointwise" and op.name in COMPOSED:
-        times, kernels = COMPOSED[op.name]
-        op = replace(op, activation_bytes=times * op.activation_bytes, launches=op.launches + kernels - 1.0)
+        more, kernels = COMPOSED[op.name]
+        op = replace(op, activation_bytes=more * op.activation_bytes, launches=op.launches + kernels - 1.0)
     if op.kind == "conv" and op.compute == "fp32" and hardware.tf32_conv:
         return [(n, replace(op, compute="tf32"))]
     if op.dims.get("autocast"):

@@ -140,8 +140,8 @@ def _finish(
 
 
 def _longest(batch: int, scatter: float) -> float:
-    """The longest of `batch` lengths over their mean, to which all are padded: lognormal with `scatter` = deviation over
-    mean, at the normal score of the largest of n, the quantile (n - 0.375) / (n + 0.25) (Blom 1958)."""
+    """The longest of `batch` lengths over their mean, to which all are padded: lognormal with `scatter` = deviation
+    over mean, at the normal score of the largest of n, the quantile (n - 0.375) / (n + 0.25) (Blom 1958)."""
     deviation = math.sqrt(math.log1p(scatter**2))
     score = NormalDist().inv_cdf((batch - 0.375) / (batch + 0.25))
     return math.exp(deviation * score - deviation**2 / 2.0) if batch > 1 else 1.0

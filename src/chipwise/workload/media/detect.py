@@ -88,7 +88,11 @@ class RCNN:
             (self.sampled, self.sampled // 4) if layers.training else (self.proposals, self.detections)
         )
         started = PER_LEVEL * len(grids) + layers.training * (2.0 * PER_MATCH + self.mask * masked * PER_MASK)
-        return join(*parts, self._sifted(layers, regions, started), self._heads(layers.times(regions), width, masked / regions))
+        return join(
+            *parts,
+            self._sifted(layers, regions, started),
+            self._heads(layers.times(regions), width, masked / regions),
+        )
 
     def _sifted(self, layers: Layers, regions: int, kernels: float) -> Block:
         """Small work on the boxes of one picture after the other, started by the host kernel by kernel."""

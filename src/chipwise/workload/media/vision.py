@@ -209,7 +209,8 @@ class SAM:
 
 
 def _masks(layers: Layers, cells: Grid, w: int, patch: int) -> Block:
-    """Masks of width `w`: two layers of attention both ways between 7 tokens and the picture, two upsampling convolutions, heads."""
+    """Masks of width `w`: two layers of attention both ways between 7 tokens and the picture, two upsampling
+    convolutions, heads."""
     n, t = size_of(cells), 7
 
     def attend(q: int, kv: int, inner: int) -> Block:
@@ -234,9 +235,7 @@ def _masks(layers: Layers, cells: Grid, w: int, patch: int) -> Block:
     score = 2 * layers.linear(1, w, w) + layers.linear(1, w, 4)
     scores = layers.linear(16 * n, w // 8, 4, False, "masks")
     product = Block(scores.ops, peak=scores.peak, kept=scores.kept)
-    prompt = layers.parameter(
-        w * (5 + 2 + 5) + 4684
-    )  # tables of points and masks, a small encoder of masks
+    prompt = layers.parameter(w * (5 + 2 + 5) + 4684)  # tables of points and masks, a small encoder of masks
     # three masks are brought to the size of the picture
     large = layers.pointwise(n * patch**2, 3, 4.0, "upsample")
     return join(prompt, 2 * each, attend(t, n, w // 2), norm, *up, heads, score, product, large)
@@ -268,7 +267,9 @@ class SAM2:
         """A frame of `grid` pixels once all remembered frames are there, with the masks of its prompts."""
         w, cells = self.out, shrunk(grid, 16)
         masks = _masks(replace(layers, batch=float(self.prompts)), cells, w, 16)
-        more = layers.linear(1, w, w) + layers.linear(1, w, w) + layers.linear(1, w, 1)  # is an object seen at all
+        more = (
+            layers.linear(1, w, w) + layers.linear(1, w, w) + layers.linear(1, w, 1)
+        )  # is an object seen at all
         more += 3 * layers.linear(1, w, w) + layers.linear(1, w, self.memory)  # the object's own token
         # tokens and places of memory, a small convolution of masks
         stored = layers.parameter(4 * w + (self.frames + 1) * self.memory + 17)
