@@ -343,6 +343,8 @@ def estimate(model: str, chip: str, terms: Terms, asked: Sampling) -> MediaRepor
         hint = "a smaller --batch, --offload model, a narrower --precision, or --spread over more devices"
         if short > SHORT * plan_.capacity_bytes / 1e9:
             raise InfeasibleError(f"{name}: {short:,.1f} GB short per device", hint, reasons={"MEMORY": 1})
+        way = _fitting(pipeline, place, terms, asked)
+        plan_ = replace(plan_, note=f"--offload {way.offload} fits" if way.verdict != "no" else hint)
     return _report(pipeline, [plan_], [], terms)
 
 

@@ -24,6 +24,7 @@ class MediaPlan(Quantified):
     of the part that is called most often (a denoising step, a training step), `it_per_s` how many pass per second.
     `shares` of the latency by resource, `stages` its seconds by part of the model. `memory` are bytes of one device by
     kind, `memory_bytes` their sum, `memory_range` the same with its interval; `spread` says how devices share the work.
+    `note`: of a plan that does not fit, what would.
     """
 
     chip: str
@@ -158,7 +159,9 @@ def verdict(report: MediaReport) -> str:
     each = f"{intervals.seconds(p.latency_s)} for {what}"
     if p.verdict == "no":
         short = format_bytes(p.memory_bytes - p.capacity_bytes)
-        return f"{report.model} does not fit {p.chips}x {p.chip}: {short} short."
+        return f"{report.model} does not fit {p.chips}x {p.chip}: {short} short" + (
+            f"; {p.note}." if p.note else "."
+        )
     how = p.runtime + (f", offload {p.offload}" if p.offload != "none" else "")
     return f"{report.model} on {many}{p.chips}x {p.chip} ({how}): {each}{cost}; bottleneck: {p.bound}."
 
