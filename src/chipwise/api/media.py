@@ -80,7 +80,7 @@ SIXTEEN = ("bf16", "fp16")
 LAYOUT, ATTENTION = "memory_format", "attention"  # settings of the software, not of a family
 BY_COUNTS = "macs:"
 LOADED_BYTES = 2.0  # of a parameter of a checkpoint
-KERNELS = "any"  # the usual libraries, whose operators were timed
+KERNELS = "transformers"  # the libraries as PyTorch calls them, whose operators were timed
 COMFORTABLE = 0.9  # of the memory, up to which a plan is not tight
 COUNTS = (1, 2, 4, 8)  # devices of a replica that plans try
 BATCHES = (1, 4, 16, 64)  # samples at once that plans try, where none were said
@@ -297,7 +297,8 @@ class Place:
         costs = numbers.cost(chip.family, KERNELS, [chip]).take(np.zeros((), dtype=np.intp))
         host = chip.host.bytes_per_s if chip.host and chip.host.bytes_per_s else np.nan
         overheads = numbers.overheads(chip.family, KERNELS)
-        does = runtime.tf32_conv, runtime.converts, runtime.widens, runtime.folds
+        tf32 = runtime.tf32_conv and "tf32" in chip.matrix
+        does = tf32, runtime.converts, runtime.widens, runtime.folds
         hardware = Hardware(device, costs, overheads, host, *does)
         return cls(chip, runtime, device, hardware, numbers)
 
@@ -369,6 +370,8 @@ def estimate(model: str, chip: str, terms: Terms, asked: Sampling) -> MediaRepor
         hint = "a smaller --batch, --offload model, a narrower --precision, or --spread over more devices"
         if short > SHORT * plan_.capacity_bytes / 1e9:
             raise InfeasibleError(f"{name}: {short:,.1f} GB short per device", hint, reasons={"MEMORY": 1})
+        way = _fitting(pipeline, place, terms, asked)
+        plan_ = replace(plan_, note=f"--offload {way.offload} fits" if way.verdict != "no" else hint)
     return report_of(pipeline, [plan_], [], terms)
 
 

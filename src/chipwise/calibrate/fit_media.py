@@ -74,18 +74,13 @@ TIMES = Group(
             1.2,
             0.4,
             "factor of seconds: element-wise work that no product holds",
-            (
-                _level("pace", spread=0.4, host=2.0),
-                _level("use", "pace", spread=0.4),
-                _level("phase", spread=0.2),
-            ),
+            (_level("pace", spread=0.4, host=1.3), _level("phase", spread=0.2)),
         ),
-        # denoisers modulate, rotate and gate by many small operators, which hosts start one by one
         "epilogue": Quantity(
             1.2,
             0.4,
             "factor of seconds: element-wise work behind a product",
-            (_level("folds", spread=0.4, yes=0.15), _level("use", "folds", spread=0.4)),
+            (_level("folds", spread=0.4, yes=0.15),),
         ),
         # LLM inference shows 1.5 for 8-bit products (`sustained.energy`); denoisers multiply without a pause
         "energy": Quantity(
@@ -99,23 +94,23 @@ TIMES = Group(
         "other": Quantity(1.0, 0.5, "factor of seconds: look-ups, scans", ()),
         "exchange": Quantity(1.2, 0.5, "factor of seconds: exchanges between devices", ()),
         "offload": Quantity(1.0, 0.5, "factor of seconds: weights copied from the host", ()),
-        # PyTorch: five to ten microseconds of Python and C++ for an operator (general knowledge)
+        # PyTorch: modules, dispatch and launch of an operator (general knowledge)
         "host_s": Quantity(
-            2e-5,
-            0.5,
+            3e-5,
+            0.3,
             "s of a host per operator",
             (
-                _level("pace", spread=0.4, compiled=0.3, graph=0.03),
-                _level("runtime", spread=0.6),
+                _level("pace", spread=0.4, compiled=0.4, graph=0.03),
+                _level("runtime", spread=0.4),
                 # operators of denoisers are several kernels each
-                _level("use", spread=0.4, repeated=1.5),
+                _level("use", spread=0.3, repeated=1.5),
             ),
             1e-8,
             1e-3,
         ),
         "call_s": Quantity(1e-4, 1.0, "s per call of a part", (_RUNTIME,), 1e-7, 1.0),
         # a call of a module and the wait for it
-        "request_s": Quantity(1e-4, 1.0, "s per request", (_RUNTIME, _level("unit", spread=1.0)), 1e-7, 10.0),
+        "request_s": Quantity(1e-4, 1.0, "s per request", (_RUNTIME,), 1e-7, 10.0),
     },
     SOURCE,
 )

@@ -227,6 +227,13 @@ def _gguf(file: BinaryIO, path: Path) -> tuple[dict[str, Any], list[str]]:
 LAYER = re.compile(r"^(?:model\.)?layers\.(\d+)\.(.+)$")
 
 
+ENTRY_BYTES: Mapping[str, int] = {
+    "F64": 8, "I64": 8, "U64": 8, "F32": 4, "I32": 4, "U32": 4, "BF16": 2, "F16": 2, "I16": 2, "U16": 2,
+    "I8": 1, "U8": 1, "BOOL": 1,
+}  # fmt: skip
+"""Bytes of an entry of types that are not packed (huggingface/safetensors README)."""
+
+
 def _tensors(file: BinaryIO, path: Path) -> dict[str, StoredTensor]:
     source = _Bytes(file, MOST_JSON)
     table: Any = json.loads(source.take(source.one("Q")))
@@ -244,6 +251,10 @@ def _tensors(file: BinaryIO, path: Path) -> dict[str, StoredTensor]:
                 path, f"tensor {shorten(str(name), 40)!r} has no shape or place", "is it a safetensors file?"
             )
         found[name] = StoredTensor(str(fields.get("dtype")), tuple(shape), span[1] - span[0])
+        size = ENTRY_BYTES.get(found[name].dtype)
+        if size is not None and size * found[name].entries != found[name].bytes:
+            what = f"tensor {shorten(str(name), 40)!r} has {found[name].bytes:,} bytes for its shape {shape}"
+            raise _bad(path, shorten(what, 160), "is it damaged?")
     return found
 
 

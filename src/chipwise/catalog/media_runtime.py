@@ -110,19 +110,30 @@ class Habit:
     """What the source of a table of measurements does not say row by row.
 
     `precision`: what it means by one. `memory`: what its figures of memory count, `gigabyte` their unit in bytes.
-    `settings`: of its models. `sharded`: several devices keep weights in parts.
+    `settings`: of its models; `training`: of theirs in training. `pictures`: their usual size, where it gives bounds
+    that they are fitted into. `sharded`: several devices keep weights in parts.
     """
 
     precision: Mapping[str, str]
     memory: Literal["allocated", "reserved", "device"] = "device"
     gigabyte: float = 1e9
     settings: Mapping[str, str] = field(default_factory=dict)
+    training: Mapping[str, str] = field(default_factory=dict)
+    pictures: Mapping[str, str] = field(default_factory=dict)
     sharded: bool = False
+
+    def sizes(self, *, trained: bool) -> Mapping[str, str]:
+        """Settings of a run."""
+        return {**self.settings, **self.training} if trained else self.settings
+
+    def picture(self, bounds: str, *, trained: bool) -> str:
+        """The usual size, width x height, of pictures that were fitted into bounds; "" where they are the size."""
+        return self.pictures.get(f"{bounds} trained" if trained else bounds, "")
 
 
 @per_snapshot
 def _habits() -> Mapping[str, Habit]:
-    facts = ("precision", "memory", "settings", "sharded")
+    facts = ("precision", "memory", "settings", "training", "pictures", "sharded")
     return {
         start: Habit(
             **{"precision": {}} | {name: t[name] for name in facts if name in t},

@@ -56,6 +56,19 @@ WIDENING, NARROWING = 3.5, 8.0
 # 16-bit reads and writes of software that keeps activations in fp32: one in is narrowed, one out is widened, a bias is
 # added by a kernel of its own; products with few rows read and write fp32 as they are (ggml mul_mat_vec).
 NARROWED, WIDENED, BIAS, FEW_ROWS = 3.0, 3.0, 4.0, 8.0
+# Element-wise work that software runs operator by operator where nothing folds it: bytes over those of one kernel, and
+# kernels. Bytes of an element: the root mean square in fp32 is a cast (6), squares (8), a mean (4), a product (6), a
+# cast (6) and a product with the scale (4) for 4; a rotation casts, turns, multiplies twice and adds in fp32, 51 for 4
+# (huggingface/diffusers models/normalization.py RMSNorm, models/embeddings.py apply_rotary_emb).
+COMPOSED: Mapping[str, tuple[float, float]] = {
+    "rms_norm": (8.5, 8.0),
+    "rotate": (12.75, 16.0),
+    "modulate": (2.0, 3.0),
+    "gated_add": (1.67, 2.0),
+    "gate": (1.67, 2.0),
+    "geglu": (1.67, 2.0),
+    "swiglu": (1.67, 2.0),
+}
 COPY_SHARE = 0.4  # of the host's link that copies of pageable memory reach: chosen
 
 
@@ -198,9 +211,9 @@ def stage_times(
         times: dict[MediaPart, Cost] = {part: cost for part, (cost, _) in parts.items()}
         times |= {"exchange": Cost({"network": exposed})} if exposed else {}
         times |= {"offload": Cost({"host": copied})} if copied else {}
-        launches = sum(n * op.launches for n, op in ops) + _moves(ops, own)
+        launches = sum(n * op.launches / (own.dp if "apart" in op.dims else 1) for n, op in ops)
         limited = _limited(parts, hardware, own)
-        found.append(StageTimes(stage.name, stage.calls, times, float(launches), limited))
+        found.append(StageTimes(stage.name, stage.calls, times, float(launches) + _moves(ops, own), limited))
     return tuple(found)
 
 
@@ -218,7 +231,10 @@ def _limited(
         return {}
     costs, share = hardware.costs, float(s.devices)
     return {
-        part: sum(n * float(limited_s(op, hardware.device, costs)) for n, op in members) / share
+        part: sum(
+            n * float(limited_s(op, hardware.device, costs)) for n, op in members if op.compute != "fp32"
+        )
+        / share
         for part, (_, members) in parts.items()
         if part in ("gemm", "conv")
     }
@@ -243,6 +259,9 @@ def _converted(n: float, op: Op, hardware: Hardware) -> list[Counted]:
     Software without folded kernels writes narrow weights out in 16 bits before every product, or scales and rounds
     activations to a narrow type operator by operator.
     """
+    if not hardware.folds and op.kind == "pointwise" and op.name in COMPOSED:
+        more, kernels = COMPOSED[op.name]
+        op = replace(op, activation_bytes=more * op.activation_bytes, launches=op.launches + kernels - 1.0)
     if op.kind == "conv" and op.compute == "fp32" and hardware.tf32_conv:
         return [(n, replace(op, compute="tf32"))]
     if op.dims.get("autocast"):

@@ -33,6 +33,7 @@ class MediaPlan(Quantified):
     `shares` of the latency by resource, `stages` its seconds by part of the model. `memory` are bytes of one device by
     kind, `memory_bytes` their sum, `memory_range` the same with its interval; `spread` says how devices share the work.
     `energy` counts joules per sample, None where the chip's power limit is not published.
+    `note`: of a plan that does not fit, what would.
     """
 
     chip: str
@@ -120,9 +121,8 @@ def _bottleneck(p: MediaPlan) -> str | None:
     return f"{p.bound} {p.shares[p.bound]:.0%}" if _timed(p) else None
 
 
-def _memory(p: MediaPlan) -> str:
-    short = p.memory_bytes - p.capacity_bytes
-    return format_bytes(p.memory_bytes) + (f", {format_bytes(short)} too much" if short > 0 else "")
+def _fits(p: MediaPlan) -> str:
+    return p.verdict if p.verdict != "no" else f"no, {format_bytes(p.memory_bytes - p.capacity_bytes)} short"
 
 
 def _cost(p: MediaPlan) -> str | None:
@@ -138,7 +138,8 @@ MEDIA = (
     Column("time", _latency, intervals.seconds, right=True, short="latency_s"),
     Column("step", _step, format_seconds, right=True, spare=3, short="step_s"),
     Column("samples/s", _rate, intervals.number, right=True, short="samples_per_s"),
-    Column("memory", _memory, right=True),
+    Column("memory", "memory_bytes", format_bytes, right=True),
+    Column("fits", _fits),
     Column("offload", _offloaded, short="offload"),
     Column("", "memory_bytes", short="memory_gb", scale=1e-9),
     Column("bottleneck", _bottleneck, spare=1, short="bottleneck"),
@@ -169,7 +170,9 @@ def verdict(report: MediaReport) -> str:
     each = f"{intervals.seconds(p.latency_s)} for {what}"
     if p.verdict == "no":
         short = format_bytes(p.memory_bytes - p.capacity_bytes)
-        return f"{report.model} does not fit {p.chips}x {p.chip}: {short} short."
+        return f"{report.model} does not fit {p.chips}x {p.chip}: {short} short" + (
+            f"; {p.note}." if p.note else "."
+        )
     how = p.runtime + (f", offload {p.offload}" if p.offload != "none" else "")
     return f"{report.model} on {many}{p.chips}x {p.chip} ({how}): {each}{cost}; bottleneck: {p.bound}."
 

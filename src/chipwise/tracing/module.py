@@ -70,7 +70,7 @@ def build_and_trace(build: Callable[[], Any], *, training: bool, name: str) -> P
             return found
         module, *example = found if isinstance(found, tuple) else (found,)
         keywords: Mapping[str, Any] = {}
-        if example and isinstance(example[-1], Mapping):
+        if callable(module) and example and isinstance(example[-1], Mapping) and _takes(module, example[-1]):
             keywords = example.pop()
         if len(example) == 1 and isinstance(example[0], tuple):
             example = list(example[0])
@@ -82,6 +82,13 @@ def build_and_trace(build: Callable[[], Any], *, training: bool, name: str) -> P
         if not example and not keywords:
             example, keywords = own_example(module, name)
         return _pipeline(_traced(recorder, module, tuple(example), keywords, training=training, name=""))
+
+
+def _takes(module: Any, keywords: Mapping[str, Any]) -> bool:
+    """Whether a mapping at the end of example arguments names arguments, rather than being one (PixArt's
+    `added_cond_kwargs`)."""
+    known = inspect.signature(getattr(module, "forward", module)).parameters
+    return set(keywords) <= set(known) or any(p.kind is p.VAR_KEYWORD for p in known.values())
 
 
 def own_example(module: Any, name: str) -> tuple[list[Any], Mapping[str, Any]]:
@@ -286,6 +293,9 @@ def called(
         if refused is not None:
             raise refused from None
         said = shorten(" ".join(str(error).split()) or type(error).__name__, 200)
+        if ".numpy()" in said:
+            hint = "a trace has shapes without values: compute it with torch"
+            raise UsageError(f"{title}: .numpy() needs values that depend on the data", hint) from None
         hint = (
             f"with example arguments of {shapes}: do they have the shapes and types that it takes?"
             if shapes

@@ -86,6 +86,11 @@ def read_onnx(path: Path) -> Pipeline:
     if nodes > MOST_NODES:
         hint = "export one layer or one step, or without unrolled loops"
         raise UsageError(f"{path}: {nodes:,} operators are more than {MOST_NODES:,}", hint)
+    imported = {opset.domain for opset in model.opset_import} | {"", "ai.onnx"}
+    strange = next((n for n in model.graph.node if n.domain not in imported), None)
+    if strange is not None:
+        what = f"{path}: custom operator {strange.domain}::{strange.op_type} is of no operator set that it imports"
+        raise UsageError(what, "export it with operators of ONNX")
     return _Graph(path, model).pipeline()
 
 

@@ -47,7 +47,7 @@ NOTHING = frozenset(
 MOST_KNOWN = 256_000_000  # bytes of values that are kept
 MOST_VALUES, MOST_FLAGS = 2**24, 2**27  # values of one tensor that are computed: numbers, and bytes (masks)
 HIDDEN = -1e4  # what is added to a score that shall not count is below
-MOST_OPERATORS = 2_000_000
+MOST_OPERATORS = 100_000  # some five times what the largest networks have
 DIGITS = re.compile(r"(?<![^.])\d+(?![^.])")
 
 
@@ -246,7 +246,9 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
                 "replace the branch or the indexing by torch.where or a fixed size; for experts choose one without "
                 "loops, e.g. config._experts_implementation = 'grouped_mm'",
             ) from None
-        except UnsupportedOperatorException:
+        except (UnsupportedOperatorException, RuntimeError) as error:
+            if isinstance(error, RuntimeError) and "no fake impl" not in str(error):
+                raise
             raise self._refusal(
                 f"custom operator {_called(func)} does not say what it returns",
                 f"add torch.library.register_fake('{func.namespace}::{_plain(func)}', ...)",

@@ -151,7 +151,8 @@ def question_of(row: Row) -> EstimateRequest:
         settings["attention"] = "plain" if plain else "fused"
         if not plain and attention not in FUSED:
             settings.pop("attention")
-    kept = {name: settings[name] for name in PASSED if settings.get(name)} | dict(habit.settings)
+    kept = {name: settings[name] for name in PASSED if settings.get(name)}
+    kept |= habit.sizes(trained=training)
     distilled = detail.get("distilled_guidance") == "1"
     guidance = None if distilled or "guidance" not in detail else max(float(detail["guidance"]), 1.0)
     offload = row.get("offload", "").split(";")[0]
@@ -165,7 +166,7 @@ def question_of(row: Row) -> EstimateRequest:
         if VERSIONED.search(row.get("runtime_version", ""))
         else row.get("date"),
         batch=batch,
-        resolution=_resolution(detail),
+        resolution=habit.picture(detail.get("image_size", ""), trained=training) or _resolution(detail),
         frames=int(detail["frames"]) if {"frames", "width"} <= set(detail) else None,
         steps=int(detail["steps"]) if "steps" in detail else None,
         guidance=guidance,

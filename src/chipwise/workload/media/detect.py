@@ -11,10 +11,16 @@ from typing import Literal
 
 from chipwise.workload.media.cnn import ResNet, conv_norm
 from chipwise.workload.media.layers import Block, Grid, Layers, join, shrunk, size_of
+from chipwise.workload.op import pointwise
 
 __all__ = ["RCNN", "SSD", "YOLO", "RetinaNet", "pyramid"]
 
 Levels = list[tuple[Grid, int]]
+# Kernels that a host starts for the regions of one picture: on each level scores are sorted, boxes decoded, clipped,
+# sifted and suppressed; in training boxes are matched with the truth, sampled and encoded, twice; of every positive
+# region a mask is cut, resized and drawn (facebookresearch/maskrcnn-benchmark, modeling/rpn/inference.py,
+# modeling/roi_heads/mask_head/loss.py; counted in the code).
+PER_LEVEL, PER_MATCH, PER_MASK = 25.0, 40.0, 6.0
 KEPT_OF_LOSS = 10.0  # tensors of a focal loss that the backward pass reads (fvcore/nn/focal_loss.py)
 
 
@@ -81,7 +87,18 @@ class RCNN:
         regions, masked = (
             (self.sampled, self.sampled // 4) if layers.training else (self.proposals, self.detections)
         )
-        return join(*parts, self._heads(layers.times(regions), width, masked / regions))
+        started = PER_LEVEL * len(grids) + layers.training * (2.0 * PER_MATCH + self.mask * masked * PER_MASK)
+        return join(
+            *parts,
+            self._sifted(layers, regions, started),
+            self._heads(layers.times(regions), width, masked / regions),
+        )
+
+    def _sifted(self, layers: Layers, regions: int, kernels: float) -> Block:
+        """Small work on the boxes of one picture after the other, started by the host kernel by kernel."""
+        op = pointwise(layers.batch * regions * 4.0, 2.0 * kernels, name="regions")
+        dims = {**op.dims, "frozen": 1.0, "apart": 1.0}
+        return Block(((1.0, replace(op, launches=layers.batch * kernels, dims=dims)),))
 
     def _propose(self, layers: Layers, grid: Grid, width: int, anchors: int) -> Block:
         return join(_convs(layers, grid, width, 1), layers.conv(grid, width, 5 * anchors, 1))

@@ -6,7 +6,7 @@ from the time step by matrices over one token. Shapes: huggingface/diffusers, mo
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from chipwise.workload.media.layers import Block, Grid, Layers, join, shrunk, size_of
 
@@ -52,6 +52,7 @@ class JointTransformer:
     | text_ends | the last double block drops text: it has no matrices after the attention (SD3) |
     | text_norm | text states are normed first (Qwen-Image) |
     | refiner | blocks that text passes before (HunyuanVideo) |
+    | rotary | queries and keys are rotated by their positions (SD3: no, positions are added to patches) |
     """
 
     heads: int
@@ -69,6 +70,7 @@ class JointTransformer:
     text_ends: bool = False
     text_norm: bool = False
     refiner: int = 0
+    rotary: bool = True
 
     @property
     def multiple(self) -> int:
@@ -98,11 +100,12 @@ class JointTransformer:
         return join(*parts, layers.linear(1, d, 2 * d, name="modulation"), _adaptive(layers, tokens, d), last)
 
     def _heads_norm(self, layers: Layers, tokens: int, streams: int) -> Block:
-        """Norms of queries and keys; each of `streams` has scales of its own."""
+        """Norms of queries and keys, each of `streams` with scales of its own, and their rotation."""
+        turn = layers.rotate(tokens, self.heads * self.head_dim) if self.rotary else Block()
         if not self.qk_norm:
-            return Block()
+            return turn
         norm = layers.norm(2 * tokens * self.heads, self.head_dim, self.qk_norm, affine=False)
-        return norm + layers.parameter(2 * streams * self.head_dim)
+        return norm + layers.parameter(2 * streams * self.head_dim) + turn
 
     def _double(
         self, layers: Layers, image: int, text: int, d: int, *, dual: bool = False, last: bool = False
@@ -189,7 +192,8 @@ class SharedTransformer:
 
     def _heads_norm(self, layers: Layers, tokens: int, streams: int) -> Block:
         norm = layers.norm(2 * tokens * self.heads, self.head_dim, "rms", affine=False)
-        return norm + layers.parameter(2 * streams * self.head_dim)
+        turn = layers.rotate(tokens, self.heads * self.head_dim)
+        return norm + layers.parameter(2 * streams * self.head_dim) + turn
 
     def _double(self, layers: Layers, image: int, text: int, d: int) -> Block:
         both, streams = image + text, (image, text)
@@ -225,7 +229,8 @@ class CrossTransformer:
     | cross_norm | the norm before cross-attention has weights |
     | image_width, image_tokens | an image's states, which a second cross-attention sees (Wan 2.1 image to video) |
     | sizes | resolution and aspect are embedded too (PixArt at 1,024 pixels) |
-    | wide_rotary | queries and keys are rotated in 64 bits (Wan) |
+    | rotary | queries and keys are rotated by their positions (PixArt: no) |
+    | wide_rotary | they are in 64 bits (Wan) |
     | tables | each block has a table of modulation beside the shared one |
     """
 
@@ -242,6 +247,7 @@ class CrossTransformer:
     image_width: int = 0
     image_tokens: int = 257
     sizes: bool = False
+    rotary: bool = True
     wide_rotary: bool = False
 
     @property
@@ -280,11 +286,13 @@ class CrossTransformer:
         return join(first, layers.act(text, d), layers.linear(text, d, d, name="caption"))
 
     def _rotated(self, layers: Layers, tokens: int, d: int) -> Block:
-        """What is alive while one of queries and keys is rotated: the stream in fp32, the three of attention, the
-        tensor twice in 64 bits and once in 32 (wan/modules/model.py rope_apply). Its seconds are not counted."""
-        if not self.wide_rotary:
+        """Queries and keys rotated. In 64 bits are alive meanwhile: the stream in fp32, the three of attention, the
+        tensor twice in 64 bits and once in 32 (wan/modules/model.py rope_apply)."""
+        if not self.rotary:
             return Block()
-        return Block(peak=4.0 * layers.bytes(tokens, d) + 24.0 * layers.batch * tokens * d)
+        wide = 4.0 * layers.bytes(tokens, d) + 24.0 * layers.batch * tokens * d if self.wide_rotary else 0.0
+        turn = layers.rotate(tokens, d)
+        return replace(turn, peak=max(wide, turn.peak))
 
     def _norms(self, layers: Layers, tokens: int, d: int) -> Block:
         if not self.qk_norm:
@@ -334,7 +342,8 @@ class CrossTransformer:
 
 @dataclass(frozen=True, kw_only=True)
 class CogTransformer:
-    """One sequence of text and video tokens with one set of weights, modulated apart: CogVideoX."""
+    """One sequence of text and video tokens with one set of weights, modulated apart: CogVideoX. `rotary`: queries and
+    keys are rotated by their positions (5B), else positions are added to patches (2B)."""
 
     heads: int
     head_dim: int
@@ -344,6 +353,7 @@ class CogTransformer:
     patch: tuple[int, int, int] = (1, 2, 2)
     text_width: int = 4096
     time: int = 512
+    rotary: bool = False
 
     @property
     def multiple(self) -> int:
@@ -379,6 +389,7 @@ class CogTransformer:
             entry,
             layers.linear(tokens, d, 3 * d, name="qkv"),
             heads,
+            layers.rotate(tokens, d) if self.rotary else Block(),
             layers.attention(tokens, tokens, self.heads, self.head_dim),
             layers.linear(tokens, d, d, name="out"),
             _gated(layers, tokens, d),
@@ -438,6 +449,7 @@ class MochiTransformer:
             layers.linear(tokens, d, 3 * d, False, "qkv"),
             layers.linear(text, w, 3 * d, False, "qkv"),
             heads + layers.parameter(4 * self.head_dim),
+            layers.rotate(both, d),
             layers.attention(both, both, self.heads, self.head_dim),
         ]
         for size, width in ((tokens, d),) if last else ((tokens, d), (text, w)):
@@ -572,6 +584,7 @@ class HunyuanDiT:
             layers.norm(tokens, d),
             layers.linear(tokens, d, 3 * d, name="qkv"),
             heads,
+            layers.rotate(tokens, d),
             layers.attention(tokens, tokens, self.heads, self.head_dim),
             layers.linear(tokens, d, d, name="out"),
             layers.residual(tokens, d),

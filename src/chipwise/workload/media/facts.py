@@ -47,6 +47,7 @@ KINDS: Mapping[str, type] = {
     "vit": vision.ViT,
     "swin": vision.Swin,
     "sam": vision.SAM,
+    "sam2": vision.SAM2,
     "segformer": vision.SegFormer,
     "detr": vision.DETR,
     "resnet": cnn.ResNet,

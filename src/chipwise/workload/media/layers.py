@@ -296,6 +296,10 @@ class Layers:
             kept=self.bytes(positions, width),
         )
 
+    def rotate(self, tokens: float, width: int) -> Block:
+        """Queries and keys of `width` rotated by their positions: fused into the norm before."""
+        return self.pointwise(tokens, 2 * width, 2.0, "rotate", epilogue=True)
+
     def embed(self, tokens: float, rows: int, width: int) -> Block:
         """A table of `rows`, of which every token reads one."""
         p = self.precision

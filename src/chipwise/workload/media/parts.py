@@ -174,6 +174,7 @@ def _sd3(c: _Config) -> JointTransformer:
         qk_norm="rms" if c.values.get("qk_norm") else "",
         dual=len(dual),
         text_ends=True,
+        rotary=False,
     )
 
 
@@ -259,6 +260,7 @@ def _pixart(c: _Config) -> CrossTransformer:
         outputs=c.whole("out_channels", 8),
         patch=(1, side, side),
         caption=c.whole("caption_channels", 4096),
+        rotary=False,
         qk_norm="",
         sizes=large if extra is None else bool(extra),
     )
@@ -276,6 +278,7 @@ def _cog(c: _Config) -> CogTransformer:
         patch=(c.whole("patch_size_t", 1), side, side),
         text_width=c.whole("text_embed_dim", 4096),
         time=c.whole("time_embed_dim", 512),
+        rotary=c.given("use_rotary_positional_embeddings"),
     )
 
 

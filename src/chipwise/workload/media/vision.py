@@ -1,18 +1,19 @@
-"""Transformers that see: ViT and its kin (DINOv2, CLIP, SigLIP, BEiT, DeiT), Swin, SAM, SegFormer, DETR.
+"""Transformers that see: ViT and its kin (DINOv2, CLIP, SigLIP, BEiT, DeiT), Swin, SAM and SAM 2, SegFormer, DETR.
 
 Shapes: huggingface/pytorch-image-models, timm/models/vision_transformer.py, swin_transformer.py; huggingface/
-transformers, models/vit, sam, segformer, detr; facebookresearch/segment-anything, modeling/image_encoder.py.
+transformers, models/vit, sam, segformer, detr; facebookresearch/segment-anything, modeling/image_encoder.py;
+facebookresearch/sam2, sam2/modeling.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from chipwise.errors import UsageError
 from chipwise.workload.media.cnn import ResNet
 from chipwise.workload.media.layers import Block, Grid, Layers, join, shrunk, size_of
 
-__all__ = ["DETR", "SAM", "SegFormer", "Swin", "ViT"]
+__all__ = ["DETR", "SAM", "SAM2", "SegFormer", "Swin", "ViT"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -146,7 +147,7 @@ class Swin:
 @dataclass(frozen=True, kw_only=True)
 class SAM:
     """Segment Anything's image encoder: windows in most layers, all positions in `full` of them, two convolutions at
-    the end; its mask decoder works on 64 x 64 positions and some prompts."""
+    the end; its mask decoder works on 64 x 64 positions and `prompts` points or boxes, picture by picture."""
 
     width: int
     layers: int
@@ -156,6 +157,7 @@ class SAM:
     patch: int = 16
     native: int = 1024
     out: int = 256
+    prompts: int = 1
 
     @property
     def multiple(self) -> int:
@@ -163,7 +165,12 @@ class SAM:
         return self.patch
 
     def block(self, layers: Layers, grid: Grid) -> Block:
-        """The encoder of pictures of `grid` pixels and one pass of the decoder with two points."""
+        """The encoder of pictures of `grid` pixels, and the decoder for the prompts of each."""
+        cells = shrunk(grid, self.patch)
+        masks = _masks(replace(layers, batch=float(self.prompts)), cells, self.out, self.patch)
+        return join(self._encoder(layers, grid), masks.again(layers.batch))
+
+    def _encoder(self, layers: Layers, grid: Grid) -> Block:
         w, cells = self.width, shrunk(grid, self.patch)
         n, side = size_of(cells), self.native // self.patch
         return join(
@@ -176,7 +183,6 @@ class SAM:
             layers.norm(n, self.out),
             layers.conv(cells, self.out, self.out, bias=False),
             layers.norm(n, self.out),
-            self._decoder(layers, cells),
         )
 
     def _layer(self, layers: Layers, cells: Grid, window: int) -> Block:
@@ -201,36 +207,159 @@ class SAM:
             layers.residual(n, w),
         )
 
-    def _decoder(self, layers: Layers, cells: Grid) -> Block:
-        """Two layers of attention both ways between 7 tokens and the picture, two upsampling convolutions, heads."""
-        w, n, t = self.out, size_of(cells), 7
 
-        def attend(q: int, kv: int, inner: int) -> Block:
-            ins = layers.linear(q, w, inner, name="q") + layers.linear(kv, w, 2 * inner, name="kv")
-            return join(ins, layers.attention(q, kv, 8, inner // 8), layers.linear(q, inner, w, name="out"))
+def _masks(layers: Layers, cells: Grid, w: int, patch: int) -> Block:
+    """Masks of width `w`: two layers of attention both ways between 7 tokens and the picture, two upsampling
+    convolutions, heads."""
+    n, t = size_of(cells), 7
 
-        norm = layers.norm(t, w)
-        each = join(
-            attend(t, t, w),
-            norm,
-            attend(t, n, w // 2),
-            norm,
-            layers.mlp(t, w, 2048, act="relu"),
-            norm,
-            attend(n, t, w // 2),
-            layers.norm(n, w),
+    def attend(q: int, kv: int, inner: int) -> Block:
+        ins = layers.linear(q, w, inner, name="q") + layers.linear(kv, w, 2 * inner, name="kv")
+        return join(ins, layers.attention(q, kv, 8, inner // 8), layers.linear(q, inner, w, name="out"))
+
+    norm = layers.norm(t, w)
+    each = join(
+        attend(t, t, w),
+        norm,
+        attend(t, n, w // 2),
+        norm,
+        layers.mlp(t, w, 2048, act="relu"),
+        norm,
+        attend(n, t, w // 2),
+        layers.norm(n, w),
+    )
+    # a transposed convolution of stride 2 with kernel 2 is a matrix that spreads
+    up = [layers.linear(n, w, w, False), layers.parameter(w // 4), layers.norm(4 * n, w // 4)]
+    up += [layers.linear(4 * n, w // 4, w // 2, False), layers.parameter(w // 8)]
+    heads = 4 * (2 * layers.linear(1, w, w) + layers.linear(1, w, w // 8))
+    score = 2 * layers.linear(1, w, w) + layers.linear(1, w, 4)
+    scores = layers.linear(16 * n, w // 8, 4, False, "masks")
+    product = Block(scores.ops, peak=scores.peak, kept=scores.kept)
+    prompt = layers.parameter(w * (5 + 2 + 5) + 4684)  # tables of points and masks, a small encoder of masks
+    # three masks are brought to the size of the picture
+    large = layers.pointwise(n * patch**2, 3, 4.0, "upsample")
+    return join(prompt, 2 * each, attend(t, n, w // 2), norm, *up, heads, score, product, large)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SAM2:
+    """Segment Anything 2 on a frame of a video: Hiera (windows of `windows`, all positions in `full` blocks, queries
+    halved along both sides between stages), a pyramid, attention of four layers to `frames` remembered frames, the
+    decoder of masks, and the encoder of what is remembered. `background`: side of the stored positions."""
+
+    width: int
+    heads: int
+    stages: tuple[int, ...]
+    full: tuple[int, ...]
+    windows: tuple[int, ...] = (8, 4, 14, 7)
+    background: int = 7
+    out: int = 256
+    memory: int = 64
+    frames: int = 7
+    prompts: int = 1
+
+    @property
+    def multiple(self) -> int:
+        """Sides must be multiples of this: the patch of 4 and three halvings."""
+        return 32
+
+    def block(self, layers: Layers, grid: Grid) -> Block:
+        """A frame of `grid` pixels once all remembered frames are there, with the masks of its prompts."""
+        w, cells = self.out, shrunk(grid, 16)
+        masks = _masks(replace(layers, batch=float(self.prompts)), cells, w, 16)
+        more = (
+            layers.linear(1, w, w) + layers.linear(1, w, w) + layers.linear(1, w, 1)
+        )  # is an object seen at all
+        more += 3 * layers.linear(1, w, w) + layers.linear(1, w, self.memory)  # the object's own token
+        # tokens and places of memory, a small convolution of masks
+        stored = layers.parameter(4 * w + (self.frames + 1) * self.memory + 17)
+        return join(
+            self._trunk(layers, grid),
+            self._remembered(layers, size_of(cells)),
+            masks.again(layers.batch),
+            more,
+            self._remember(layers, grid),
+            stored,
         )
-        # a transposed convolution of stride 2 with kernel 2 is a matrix that spreads
-        up = [layers.linear(n, w, w, False), layers.parameter(w // 4), layers.norm(4 * n, w // 4)]
-        up += [layers.linear(4 * n, w // 4, w // 2, False), layers.parameter(w // 8)]
-        heads = 4 * (2 * layers.linear(1, w, w) + layers.linear(1, w, w // 8))
-        score = 2 * layers.linear(1, w, w) + layers.linear(1, w, 4)
-        scores = layers.linear(16 * n, w // 8, 4, False, "masks")
-        product = Block(scores.ops, peak=scores.peak, kept=scores.kept)
-        prompt = layers.parameter(
-            w * (5 + 2 + 5) + 4684
-        )  # tables of points and masks, a small encoder of masks
-        return join(prompt, 2 * each, attend(t, n, w // 2), norm, *up, heads, score, product)
+
+    def _trunk(self, layers: Layers, grid: Grid) -> Block:
+        """Hiera and the matrices of its pyramid."""
+        w, heads, side = self.width, self.heads, self.windows[0]
+        cells, place = shrunk(grid, 4), 0
+        parts = [
+            layers.conv(grid, 3, w, 7, 4),
+            layers.parameter(w * (self.background**2 + side**2)),
+            layers.residual(size_of(cells), w),
+        ]
+        for stage, depth in enumerate(self.stages):
+            for i in range(depth):
+                grows = stage > 0 and i == 0
+                out, heads = (2 * w, 2 * heads) if grows else (w, heads)
+                side = 0 if place in self.full else self.windows[stage - grows]
+                parts.append(self._layer(layers, cells, w, out, heads, side))
+                cells, w, place = shrunk(cells, 2) if grows else cells, out, place + 1
+            parts.append(layers.conv(cells, w, self.out, 1))
+            if stage < 2:  # finer levels go to the decoder of masks
+                parts.append(layers.conv(cells, self.out, self.out // (8 >> stage), 1))
+        return join(*parts)
+
+    def _layer(self, layers: Layers, cells: Grid, w: int, out: int, heads: int, side: int) -> Block:
+        n, step = size_of(cells), 2 if out > w else 1
+        padded = size_of(tuple(-(-c // side) * side for c in cells)) if side else n
+        seen, after = side * side or n, n // step**2
+        short = layers.linear(n, w, out) if out > w else Block()
+        return join(
+            layers.norm(n, w),
+            short,
+            layers.linear(padded, w, 3 * out, name="qkv"),
+            layers.attention(seen / step**2, seen, heads, out // heads, windows=padded / seen),
+            layers.linear(padded / step**2, out, out, name="out"),
+            layers.residual(after, out),
+            layers.norm(after, out),
+            layers.mlp(after, out, 4 * out),
+            layers.residual(after, out),
+        ).beside(layers.bytes(n, w))
+
+    def _remembered(self, layers: Layers, n: int) -> Block:
+        """Positions see each other, then those of the remembered frames and a token of each object there."""
+        w, seen = self.out, self.frames * n + 64
+        norm, add = layers.norm(n, w), layers.residual(n, w)
+        each = join(
+            norm,
+            layers.linear(n, w, 3 * w, name="qkv"),
+            layers.rotate(n, w),
+            layers.attention(n, n, 1, w),
+            layers.linear(n, w, w, name="out"),
+            add,
+            norm,
+            layers.linear(n, w, w, name="q"),
+            layers.linear(seen, self.memory, 2 * w, name="kv"),
+            layers.attention(n, seen, 1, w),
+            layers.linear(n, w, w, name="out"),
+            add,
+            norm,
+            layers.mlp(n, w, 2048, act="relu"),
+            add,
+        )
+        return 4 * each + norm
+
+    def _remember(self, layers: Layers, grid: Grid) -> Block:
+        """A mask brought to the size of the features, added to them, and two blocks of depthwise convolutions."""
+        parts, w, entry = [], self.out, 1
+        for out in (4, 16, 64, 256):
+            parts.append(layers.conv(grid, entry, out, 3, 2))
+            grid, entry = shrunk(grid, 2), out
+            parts += [layers.norm(size_of(grid), out), layers.act(size_of(grid), out)]
+        n = size_of(grid)
+        each = join(
+            layers.conv(grid, w, w, 7, 1, w),
+            layers.norm(n, w),
+            layers.mlp(n, w, 4 * w),
+            layers.parameter(w),
+            layers.residual(n, w),
+        )
+        ends = layers.conv(grid, w, w, 1) + layers.conv(grid, w, w, 1) + layers.residual(n, w)
+        return join(*parts, ends, 2 * each, layers.conv(grid, w, self.memory, 1))
 
 
 @dataclass(frozen=True, kw_only=True)
