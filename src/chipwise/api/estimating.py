@@ -149,7 +149,6 @@ def loads_of(asks: Sequence[Asked], *, by_part: bool = False) -> tuple[Group, Lo
             overheads.service,
             a.context.tactics.harness,
             a.deployment.runtime.id,
-            float(a.deployment.policies.stream_interval - 1),
             first.numbers,
         )
         for a in asks

@@ -184,22 +184,18 @@ def served_overheads(numbers: Parameters, family: str, runtime: str, chips: Sequ
     )
 
 
-def harnessed(
-    service: Service, harness: Harness, runtime: str, held_back: float, numbers: Parameters
-) -> Service:
-    """What a client sees: tokens that the runtime holds back, and under a harness what its runs were found to add."""
-    seen = replace(service, stream_tokens=held_back)
+def harnessed(service: Service, harness: Harness, runtime: str, numbers: Parameters) -> Service:
+    """What a client sees: under a harness also what its runs were found to add."""
     if not harness.id:
-        return seen
+        return service
     fitted = numbers.derived(ServingFit.of).first
     found = fitted.values({"runtime": np.array([runtime]), "harness": np.array([harness.id])})
-    seen = replace(seen, burst=harness.first_wave * float(found["burst"][0]))
+    seen = replace(service, burst=harness.first_wave * float(found["burst"][0]))
     if not harness.server:
         return replace(seen, request_s=0.0)
     if not knows_client(numbers, harness.id, runtime):
         return seen
-    stream = max(float(found["stream_tokens"][0]), held_back)
-    return replace(seen, request_s=float(found["request_s"][0]), stream_tokens=stream)
+    return replace(seen, request_s=float(found["request_s"][0]), stream_tokens=float(found["stream_tokens"][0]))
 
 
 def knows_client(numbers: Parameters, harness: str, runtime: str) -> bool:

@@ -3,16 +3,74 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from types import MappingProxyType
-from typing import Literal
+from typing import Any, Literal
 
 from chipwise.catalog.parsed import parse
 from chipwise.catalog.snapshot import per_snapshot, shipped_text
 from chipwise.errors import UnknownNameError, UsageError
 
-__all__ = ["NO_HARNESS", "Harness", "get_harness", "harness_of", "load_harnesses", "noted_harness"]
+__all__ = ["NO_HARNESS", "Harness", "Published", "get_harness", "harness_of", "load_harnesses", "noted_harness"]
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """A run of a suite whose scripts are public, as far as they tell runs apart. `precision` is that of the weights."""
+
+    runtime: str
+    chip: str
+    model: str
+    precision: str
+    clients: float
+    tp: int
+    replicas: int
+    prompt: float
+    output: float
+    month: str
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """How published runs launched a server: which runs, and what was set. `budget` are terms of `max_batched_tokens` that
+    add up, to `least` or more."""
+
+    runtime: str
+    chips: Sequence[str] = ()
+    models: Sequence[str] = ()
+    precision: str = ""
+    clients: float = 0.0
+    most_tp: int = 1_000_000
+    replicas: int = 1
+    lengths: str = ""
+    since: str = ""
+    until: str = ""
+    budget: Sequence[str] = ()
+    least: float = 0.0
+    policy: Mapping[str, int] = field(default_factory=dict)
+
+    def fits(self, run: Published) -> bool:
+        """Whether a run was launched so; one without a date by what had no end."""
+        return (
+            run.runtime == self.runtime
+            and (not self.chips or run.chip in self.chips)
+            and (not self.models or any(word in run.model.lower() for word in self.models))
+            and self.precision in run.precision
+            and run.clients >= self.clients
+            and run.tp <= self.most_tp
+            and run.replicas >= self.replicas
+            and self.lengths in ("", f"{run.prompt:g}/{run.output:g}")
+            and self.since <= (run.month or self.since)
+            and (not self.until or "" < run.month <= self.until)
+        )
+
+    def policies(self, run: Published) -> dict[str, int]:
+        """What its command line set for a run."""
+        said = {"clients": run.clients, "prompt": run.prompt, "output": run.output}
+        total = sum(said[term] if term in said else float(term) for term in self.budget)
+        sized = {"max_batched_tokens": int(max(total, self.least))} if self.budget else {}
+        return {**self.policy, **sized}
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +91,11 @@ class Harness:
     named_by: tuple[str, ...] = ()
     assumed: bool = False
     noted_as: tuple[str, ...] = ()
+    servers: tuple[Server, ...] = ()
+
+    def launched(self, run: Published | None) -> dict[str, int]:
+        """Policies that the scripts of the suite set for a run; none where they are not known."""
+        return next((s.policies(run) for s in self.servers if run is not None and s.fits(run)), {})
 
     @property
     def first_wave(self) -> float:
@@ -75,6 +138,7 @@ def load_harnesses() -> Mapping[str, Harness]:
             label=row.pop("name"),
             named_by=tuple(row.pop("named_by", ())),
             noted_as=tuple(row.pop("noted_as", ())),
+            servers=tuple(_server(name, one) for one in row.pop("servers", ())),
             **row,
         )
         for name, row in table.items()
@@ -83,6 +147,13 @@ def load_harnesses() -> Mapping[str, Harness]:
         if h.start not in ("burst", "batch", "poisson") or not h.waves >= 1 or not 0 < h.shortest <= 1:
             raise UsageError(f"harnesses.toml: {h.id}: a value is out of range", "see the head of the file")
     return MappingProxyType(found)
+
+
+def _server(harness: str, row: dict[str, Any]) -> Server:
+    known = {"from": "since", **{f.name: f.name for f in fields(Server)}}
+    if unknown := set(row) - set(known):
+        raise UsageError(f"harnesses.toml: {harness}.servers: {', '.join(sorted(unknown))} is not read")
+    return Server(**{known[key]: value for key, value in row.items()})
 
 
 def get_harness(name: str | None) -> Harness:

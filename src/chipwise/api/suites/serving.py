@@ -26,7 +26,7 @@ from chipwise.calibrate.fit_serving import ServingFit, ServingRows, fit_serving,
 from chipwise.calibrate.parameters import Parameters
 from chipwise.catalog.chip import Chip
 from chipwise.catalog.chips import get_chip
-from chipwise.catalog.harness import get_harness, harness_of
+from chipwise.catalog.harness import Published, get_harness, harness_of
 from chipwise.catalog.runtime import Runtime, get_runtime
 from chipwise.errors import ChipwiseError, InfeasibleError, UsageError, shorten
 from chipwise.evidence.anchors import Anchors, Run, corrections
@@ -191,7 +191,7 @@ def _read(row: Row, folder: Path, numbers: Parameters | None) -> ServingRun:
     try:
         return ServingRun(row["row_id"], question, asked_of(question, numbers))
     except InfeasibleError:
-        tight = replace(question, policy=TIGHT)
+        tight = replace(question, policy=",".join(filter(None, (question.policy, TIGHT))))
         return ServingRun(row["row_id"], tight, asked_of(tight, numbers))
 
 
@@ -232,6 +232,23 @@ def question_of(row: Row, folder: Path) -> EstimateRequest:
     precision, kv = _formats(model, row.get("gemm_quant", ""), row.get("moe_quant", ""), chip, runtime)
     date = DATE.match(row.get("measured_date", ""))
     replicas = pool.pop("workers")
+    harness, clients = harness_of(row.get("source", "")), _clients(row, replicas, pool["dp"])
+    launched = harness.launched(
+        Published(
+            runtime.id,
+            chip.id,
+            row.get("model", ""),
+            row.get("moe_quant") or row.get("gemm_quant", ""),
+            clients,
+            pool["tp"],
+            pool["dp"],
+            number(row, "isl"),
+            number(row, "osl"),
+            date[0] if date else "",
+        )
+        if prompts is None
+        else None
+    )
     return EstimateRequest(
         model=path,
         chip=chip.id,
@@ -241,14 +258,15 @@ def question_of(row: Row, folder: Path) -> EstimateRequest:
         ep=pool["ep"],
         replicas=replicas,
         prefill=None if prompts is None else ",".join(f"{k}={v}" for k, v in prompts.items()),
-        concurrency=_clients(row, replicas, pool["dp"]),
+        concurrency=clients,
         in_=f"{number(row, 'isl', 1.0):.10g}",
         out=f"{number(row, 'osl', 1.0):.10g}",
         precision=precision,
         kv=kv,
         runtime=runtime.id,
         software=date[0] if date else None,
-        harness=harness_of(row.get("source", "")).id,
+        harness=harness.id,
+        policy=",".join(f"{name}={value}" for name, value in launched.items()) or None,
         evidence="none",
     )
 
