@@ -212,7 +212,7 @@ def estimate(
         one.replicas,
         prompt_workers=prompt_workers,
         prompt_layout=None if prompts is None else prompts[0],
-        harnessed=knows_client(context.numbers, context.tactics.harness.id, d.runtime.id),
+        harnessed=knows_client(context.numbers, context.tactics.harness.client, d.runtime.id),
     )
     (record,) = context.records(group, loads, found, [fleet], rate_per_s=one.rate_per_s)
     described = model_record(context.found.graph, context.found.config)

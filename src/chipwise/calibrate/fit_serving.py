@@ -189,11 +189,11 @@ def harnessed(service: Service, harness: Harness, runtime: str, numbers: Paramet
     if not harness.id:
         return service
     fitted = numbers.derived(ServingFit.of).first
-    found = fitted.values({"runtime": np.array([runtime]), "harness": np.array([harness.id])})
+    found = fitted.values({"runtime": np.array([runtime]), "harness": np.array([harness.client])})
     seen = replace(service, burst=harness.first_wave * float(found["burst"][0]))
     if not harness.server:
         return replace(seen, request_s=0.0)
-    if not knows_client(numbers, harness.id, runtime):
+    if not knows_client(numbers, harness.client, runtime):
         return seen
     return replace(seen, request_s=float(found["request_s"][0]), stream_tokens=float(found["stream_tokens"][0]))
 

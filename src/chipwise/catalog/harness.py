@@ -12,7 +12,7 @@ from chipwise.catalog.parsed import parse
 from chipwise.catalog.snapshot import per_snapshot, shipped_text
 from chipwise.errors import UnknownNameError, UsageError
 
-__all__ = ["NO_HARNESS", "Harness", "Published", "get_harness", "harness_of", "load_harnesses", "noted_harness"]
+__all__ = ["NO_HARNESS", "Harness", "Published", "get_harness", "harness_of", "load_harnesses", "median_harness", "noted_harness"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +92,12 @@ class Harness:
     assumed: bool = False
     noted_as: tuple[str, ...] = ()
     servers: tuple[Server, ...] = ()
+    median_of: str = ""
+
+    @property
+    def client(self) -> str:
+        """The client that sends the requests."""
+        return self.median_of or self.id
 
     def launched(self, run: Published | None) -> dict[str, int]:
         """Policies that the scripts of the suite set for a run; none where they are not known."""
@@ -100,7 +106,9 @@ class Harness:
     @property
     def first_wave(self) -> float:
         """Share of a run that waits for the prompts of a common start: of half of them on average, 1 / (2 waves), or of
-        all, 1 / waves, where a batch goes on as one; 0 for arrivals at a rate."""
+        all, 1 / waves, where a batch goes on as one; 0 for arrivals at a rate, and for the median of many waves."""
+        if self.median_of:
+            return 0.0
         return {"burst": 0.5, "batch": 1.0}.get(self.start, 0.0) / self.waves if self.id else 0.0
 
     @property
@@ -172,6 +180,11 @@ def harness_of(source: str) -> Harness:
     known = load_harnesses().values()
     named = (h for h in known if words & set(h.named_by))
     return next(named, next((h for h in known if h.assumed), NO_HARNESS))
+
+
+def median_harness(harness: Harness) -> Harness:
+    """The same client where medians of its runs are published; itself where nothing is known of those."""
+    return next((h for h in load_harnesses().values() if harness.id and h.median_of == harness.id), harness)
 
 
 def noted_harness(note: str) -> Harness:

@@ -26,7 +26,7 @@ from chipwise.calibrate.fit_serving import ServingFit, ServingRows, fit_serving,
 from chipwise.calibrate.parameters import Parameters
 from chipwise.catalog.chip import Chip
 from chipwise.catalog.chips import get_chip
-from chipwise.catalog.harness import Published, get_harness, harness_of
+from chipwise.catalog.harness import Published, get_harness, harness_of, median_harness
 from chipwise.catalog.runtime import Runtime, get_runtime
 from chipwise.errors import ChipwiseError, InfeasibleError, UsageError, shorten
 from chipwise.evidence.anchors import Anchors, Run, corrections
@@ -176,7 +176,7 @@ def _lines(run: ServingRun, found: Served) -> Iterator[Predicted]:
     numbers, d = run.asked.context.numbers, run.asked.deployment
     command = "" if found.anchors else command_line("estimate", run.question)
     near = tier_of(d.chip, d.runtime.id, numbers, anchored=found.anchors > 0)
-    suffix = "" if knows_client(numbers, run.asked.context.tactics.harness.id, d.runtime.id) else USERS
+    suffix = "" if knows_client(numbers, run.asked.context.tactics.harness.client, d.runtime.id) else USERS
     for figure, metric in FIGURES.items():
         if figure == "tpot_s" and run.asked.context.workload.output_tokens <= 1.0:
             yield Predicted(run.id, metric, None, refused="one token: there is no time per further one")
@@ -265,7 +265,7 @@ def question_of(row: Row, folder: Path) -> EstimateRequest:
         kv=kv,
         runtime=runtime.id,
         software=date[0] if date else None,
-        harness=harness.id,
+        harness=(median_harness(harness) if row.get("ttft_is_mean") == "0" else harness).id,
         policy=",".join(f"{name}={value}" for name, value in launched.items()) or None,
         evidence="none",
     )
@@ -388,7 +388,7 @@ KEYS: Mapping[str, Callable[[ServingRun], Hashable]] = {
     "model": lambda r: r.architecture,
     "runtime": lambda r: r.asked.deployment.runtime.id,
     "generation": lambda r: r.asked.deployment.chip.base_generation,
-    "harness": lambda r: str(r.question.harness),
+    "harness": lambda r: get_harness(r.question.harness).client,
 }
 """What stays together: the split of the table, a whole chip, architecture, runtime, generation of chips or harness."""
 
