@@ -587,7 +587,7 @@ class _Slots:
         met = pass_s + (scatter if clients is None else np.minimum(scatter, pass_s))
         inside = rate * (own + decodes * pass_s)
         running = beside if clients is not None else 1.0 - np.exp(-inside)
-        wait = (0.5 * running + np.minimum(rho * apart, 1e9) * np.minimum(at_once, 1.0)) * met
+        wait = (0.5 * running + rho * apart * np.minimum(at_once, 1.0)) * met
         first_of = gathered * (1.0 + 0.5 * arrive * gathered) / (1.0 + arrive * gathered)
         wait = wait + running * (1.0 - rho) * t * (0.5 * (self.look - 1.0) + first_of) * decoding
         used = np.where(riding, (m * new + b) / budget, np.where(decodes > 0, b / budget, m * new / budget))
