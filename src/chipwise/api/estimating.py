@@ -150,6 +150,7 @@ def loads_of(asks: Sequence[Asked], *, by_part: bool = False) -> tuple[Group, Lo
             a.context.tactics.harness,
             a.deployment.runtime.id,
             first.numbers,
+            apart=a.deployment.apart,
         )
         for a in asks
     ]
@@ -212,7 +213,7 @@ def estimate(
         one.replicas,
         prompt_workers=prompt_workers,
         prompt_layout=None if prompts is None else prompts[0],
-        harnessed=knows_client(context.numbers, context.tactics.harness.client, d.runtime.id),
+        harnessed=knows_client(context.numbers, context.tactics.harness, d.runtime.id, apart=d.apart),
     )
     (record,) = context.records(group, loads, found, [fleet], rate_per_s=one.rate_per_s)
     described = model_record(context.found.graph, context.found.config)

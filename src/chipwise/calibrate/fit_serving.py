@@ -27,7 +27,7 @@ from chipwise.predict.service import Engines, Prediction, Service
 from chipwise.units import Array, Real
 
 __all__ = [
-    "LAUNCHED", "PREFIX", "ServingFit", "ServingRows", "fit_serving", "harnessed", "knows_client", "part_factors",
+    "LAUNCHED", "PREFIX", "ServingFit", "ServingRows", "client_of", "fit_serving", "harnessed", "knows_client", "part_factors",
     "served_overheads",
 ]  # fmt: skip
 
@@ -35,6 +35,7 @@ PREFIX = "serving"
 SOURCE = "published serving measurements with vLLM, SGLang and TensorRT-LLM on NVIDIA chips; fitted (2026-11)"
 ITERATIONS = 7
 
+APART = " apart"
 _RUNTIME, _CLIENT = ("runtime",), ("harness", "runtime")
 
 LAUNCHED = frozenset(("launch", "experts.launch", "quantise", "pointwise"))
@@ -184,24 +185,32 @@ def served_overheads(numbers: Parameters, family: str, runtime: str, chips: Sequ
     )
 
 
-def harnessed(service: Service, harness: Harness, runtime: str, numbers: Parameters) -> Service:
-    """What a client sees: under a harness also what its runs were found to add."""
+def client_of(harness: Harness, *, apart: bool) -> str:
+    """Along which numbers of the first token are shared: a client, and whether a router stands between it and workers
+    for prompts."""
+    return harness.client + (APART if apart and harness.client else "")
+
+
+def harnessed(
+    service: Service, harness: Harness, runtime: str, numbers: Parameters, *, apart: bool
+) -> Service:
+    """What a client sees: under a harness also what its runs were found to add, those with prompts `apart` or not."""
     if not harness.id:
         return service
     fitted = numbers.derived(ServingFit.of).first
-    found = fitted.values({"runtime": np.array([runtime]), "harness": np.array([harness.client])})
+    found = fitted.values({"runtime": np.array([runtime]), "harness": np.array([client_of(harness, apart=apart)])})
     seen = replace(service, burst=harness.first_wave * float(found["burst"][0]))
     if not harness.server:
         return replace(seen, request_s=0.0)
-    if not knows_client(numbers, harness.client, runtime):
+    if not knows_client(numbers, harness, runtime, apart=apart):
         return seen
     return replace(seen, request_s=float(found["request_s"][0]), stream_tokens=float(found["stream_tokens"][0]))
 
 
-def knows_client(numbers: Parameters, harness: str, runtime: str) -> bool:
+def knows_client(numbers: Parameters, harness: Harness, runtime: str, *, apart: bool) -> bool:
     """Whether runs of a runtime under a benchmark client were fitted."""
-    table = numbers.derived(ServingFit.of).first.table
-    return any(key == f"{harness}+{runtime}" for _, _, key in table)
+    table, client = numbers.derived(ServingFit.of).first.table, client_of(harness, apart=apart)
+    return any(key == f"{client}+{runtime}" for _, _, key in table)
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,13 @@ from chipwise.api.requests.parts import numbers_of
 from chipwise.api.requests.planning import EstimateRequest
 from chipwise.api.suites.suite import Asking, Attempt, Index, Suite, Trial, readers
 from chipwise.calibrate.fit_level import LevelFit
-from chipwise.calibrate.fit_serving import ServingFit, ServingRows, fit_serving, knows_client
+from chipwise.calibrate.fit_serving import (
+    ServingFit,
+    ServingRows,
+    client_of,
+    fit_serving,
+    knows_client,
+)
 from chipwise.calibrate.parameters import Parameters
 from chipwise.catalog.chip import Chip
 from chipwise.catalog.chips import get_chip
@@ -176,7 +182,7 @@ def _lines(run: ServingRun, found: Served) -> Iterator[Predicted]:
     numbers, d = run.asked.context.numbers, run.asked.deployment
     command = "" if found.anchors else command_line("estimate", run.question)
     near = tier_of(d.chip, d.runtime.id, numbers, anchored=found.anchors > 0)
-    suffix = "" if knows_client(numbers, run.asked.context.tactics.harness.client, d.runtime.id) else USERS
+    suffix = "" if knows_client(numbers, run.asked.context.tactics.harness, d.runtime.id, apart=run.apart) else USERS
     for figure, metric in FIGURES.items():
         if figure == "tpot_s" and run.asked.context.workload.output_tokens <= 1.0:
             yield Predicted(run.id, metric, None, refused="one token: there is no time per further one")
@@ -370,7 +376,8 @@ def measured_rows(paths: Sequence[str], numbers: Parameters) -> Measured:
             lambda r: numbers.derived(LevelFit.of).slower(r.asked.context.tactics.software, tuned=False)
         ),
         labels={
-            n: np.array([KEYS[n](r) for r in runs]) for n in ("runtime", "chip", "generation", "harness")
+            **{n: np.array([KEYS[n](r) for r in runs]) for n in ("runtime", "chip", "generation")},
+            "harness": np.array([client_of(get_harness(r.question.harness), apart=r.apart) for r in runs]),
         },
         tpot_s=tpot,
         ttft_s=ttft,
