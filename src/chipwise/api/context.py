@@ -144,7 +144,9 @@ class Context:
     def loads(self, group: Group, engines: Engines, service: Service) -> Loads:
         """Engines of candidates of a group ready to be loaded, under the harness that was named."""
         d = group.deployments[0]
-        seen = harnessed(service.take(group.which), self.tactics.harness, d.runtime.id, self.numbers, apart=d.apart)
+        seen = harnessed(
+            service.take(group.which), self.tactics.harness, d.runtime.id, self.numbers, apart=d.apart
+        )
         return engines.under(seen)
 
     def records(

@@ -27,8 +27,8 @@ from chipwise.predict.service import Engines, Prediction, Service
 from chipwise.units import Array, Real
 
 __all__ = [
-    "LAUNCHED", "PREFIX", "ServingFit", "ServingRows", "client_of", "fit_serving", "harnessed", "knows_client", "part_factors",
-    "served_overheads",
+    "LAUNCHED", "PREFIX", "ServingFit", "ServingRows", "client_of", "fit_serving", "harnessed", "knows_client",
+    "part_factors", "served_overheads",
 ]  # fmt: skip
 
 PREFIX = "serving"
@@ -198,13 +198,17 @@ def harnessed(
     if not harness.id:
         return service
     fitted = numbers.derived(ServingFit.of).first
-    found = fitted.values({"runtime": np.array([runtime]), "harness": np.array([client_of(harness, apart=apart)])})
+    found = fitted.values(
+        {"runtime": np.array([runtime]), "harness": np.array([client_of(harness, apart=apart)])}
+    )
     seen = replace(service, burst=harness.first_wave * float(found["burst"][0]))
     if not harness.server:
         return replace(seen, request_s=0.0)
     if not knows_client(numbers, harness, runtime, apart=apart):
         return seen
-    return replace(seen, request_s=float(found["request_s"][0]), stream_tokens=float(found["stream_tokens"][0]))
+    return replace(
+        seen, request_s=float(found["request_s"][0]), stream_tokens=float(found["stream_tokens"][0])
+    )
 
 
 def knows_client(numbers: Parameters, harness: Harness, runtime: str, *, apart: bool) -> bool:

@@ -12,7 +12,16 @@ from chipwise.catalog.parsed import parse
 from chipwise.catalog.snapshot import per_snapshot, shipped_text
 from chipwise.errors import UnknownNameError, UsageError
 
-__all__ = ["NO_HARNESS", "Harness", "Published", "get_harness", "harness_of", "load_harnesses", "median_harness", "noted_harness"]
+__all__ = [
+    "NO_HARNESS",
+    "Harness",
+    "Published",
+    "get_harness",
+    "harness_of",
+    "load_harnesses",
+    "median_harness",
+    "noted_harness",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +42,8 @@ class Published:
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """How published runs launched a server: which runs, and what was set. `budget` are terms of `max_batched_tokens` that
-    add up, to `least` or more."""
+    """How published runs launched a server: which runs, and what was set. `budget` are terms of `max_batched_tokens`
+    that add up, to `least` or more."""
 
     runtime: str
     chips: Sequence[str] = ()

@@ -182,7 +182,11 @@ def _lines(run: ServingRun, found: Served) -> Iterator[Predicted]:
     numbers, d = run.asked.context.numbers, run.asked.deployment
     command = "" if found.anchors else command_line("estimate", run.question)
     near = tier_of(d.chip, d.runtime.id, numbers, anchored=found.anchors > 0)
-    suffix = "" if knows_client(numbers, run.asked.context.tactics.harness, d.runtime.id, apart=run.apart) else USERS
+    suffix = (
+        ""
+        if knows_client(numbers, run.asked.context.tactics.harness, d.runtime.id, apart=run.apart)
+        else USERS
+    )
     for figure, metric in FIGURES.items():
         if figure == "tpot_s" and run.asked.context.workload.output_tokens <= 1.0:
             yield Predicted(run.id, metric, None, refused="one token: there is no time per further one")
