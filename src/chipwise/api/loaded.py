@@ -136,8 +136,8 @@ def shown(found: Loaded, workload: Workload) -> tuple[Loaded, Workload]:
     sizes = ", ".join(f"{p.count} of {p.width}x{p.height}" for p in workload.pictures)
     flops = sum(n * op.flops for n, op in ops)
     note = (
-        f"pictures ({sizes}) are {tokens:,} of {longer.prompt_tokens:,.0f} prompt tokens; the vision tower works on them "
-        f"first, {flops / 1e12:.3g} TFLOP a request, cut by tensors as the model"
+        f"pictures ({sizes}) are {tokens:,} of {longer.prompt_tokens:,.0f} prompt tokens; the vision tower works on "
+        f"them first, {flops / 1e12:.3g} TFLOP a request, cut by tensors as the model"
     )
     graph = replace(found.graph, pictures=seen)
     return replace(found, graph=graph, notes=(*found.notes, note)), longer

@@ -587,9 +587,12 @@ class _Slots:
         met = pass_s + (scatter if clients is None else np.minimum(scatter, pass_s))
         inside = rate * (own + decodes * pass_s)
         running = beside if clients is not None else 1.0 - np.exp(-inside)
-        wait = (0.5 * running + rho * apart * np.minimum(at_once, 1.0)) * met
+        inside_one = np.minimum(at_once, 1.0)
+        wait = (0.5 * running + rho * inside_one) * met
+        # who comes while prompts run is looked for right after them; all run with those that came meanwhile
         first_of = gathered * (1.0 + 0.5 * arrive * gathered) / (1.0 + arrive * gathered)
-        wait = wait + running * (1.0 - rho) * t * (0.5 * (self.look - 1.0) + first_of) * decoding
+        passes = (1.0 - rho) * 0.5 * (self.look - 1.0) + first_of
+        wait = wait + running * decoding * (passes * t + (apart - 1.0) * stall * inside_one)
         used = np.where(riding, (m * new + b) / budget, np.where(decodes > 0, b / budget, m * new / budget))
         held = pass_s * np.maximum(1.0 / at_once, 1.0)
         queue = shared_wait_s(
