@@ -16,6 +16,7 @@ __all__ = [
     "NO_HARNESS",
     "Harness",
     "Published",
+    "Server",
     "get_harness",
     "harness_of",
     "load_harnesses",
