@@ -150,11 +150,11 @@ def test_plans_get_the_factors_of_their_runtime() -> None:
 def client(name: str, **table: float) -> Service:
     """What clients of vLLM see under a harness, of which a fit says no more than `table`."""
     numbers = Parameters({n: Parameter(v, v, 0.1, "", "fit", "") for n, v in table.items()})
-    return harnessed(Service(0.03), get_harness(name), "vllm", 2.0, numbers)
+    return harnessed(Service(0.03), get_harness(name), "vllm", numbers, apart=False)
 
 
-def test_without_a_harness_only_the_runtime_holds_tokens_back() -> None:
-    assert client("none") == Service(0.03, stream_tokens=2.0)
+def test_without_a_harness_nothing_is_added() -> None:
+    assert client("none") == Service(0.03)
     assert get_harness(None) is NO_HARNESS
 
 
@@ -178,7 +178,10 @@ def test_what_a_fit_found_of_a_client_is_seen_under_it_alone() -> None:
     found = client("inferencex", **fitted)
     assert found.stream_tokens == pytest.approx(5.0)
     assert found.request_s == pytest.approx(0.04)
-    assert client("aiperf", **fitted).stream_tokens == 2.0
+    assert client("aiperf", **fitted).stream_tokens == 0.0
+    # the median request of the same runs waits for no first wave
+    median = client("inferencex-median", **fitted)
+    assert (median.stream_tokens, median.request_s, median.burst) == pytest.approx((5.0, 0.04, 0.0))
 
 
 def test_every_harness_says_where_it_was_read() -> None:

@@ -38,7 +38,8 @@ def test_every_policy_moves_an_answer_or_is_refused(runtime: str, unread: set[st
     for name, value in numbers(runtime).items():
         other = {
             "kv_block_tokens": 1024,
-            "stream_interval": 20,
+            "look_passes": 20,
+            "gather_passes": 20,
             "reserved_bytes": 9e9,
             "max_sequences": 16,
         }.get(name, value / 2 or 9e9)
@@ -51,10 +52,33 @@ def test_every_policy_moves_an_answer_or_is_refused(runtime: str, unread: set[st
         assert after != before, f"{runtime}: {name} moves nothing"
 
 
-def test_tokens_held_back_delay_the_first() -> None:
-    plain, grouped = (
-        cw.estimate(**PLACE, runtime="trtllm", concurrency=8, policy={"stream_interval": n}).plans[0]
-        for n in (1, 11)
+def test_a_prompt_waits_half_the_passes_between_two_looks() -> None:
+    plain, rare = (
+        cw.estimate(**PLACE, runtime="sglang", concurrency=8, policy={"look_passes": n}).plans[0]
+        for n in (1, 21)
     )
-    assert grouped.ttft_s.mid - plain.ttft_s.mid == pytest.approx(10 * plain.tpot_s.mid)
-    assert grouped.tpot_s == plain.tpot_s
+    waited = rare.ttft_s.mid - plain.ttft_s.mid
+    # prompts that came meanwhile are worked off together
+    assert 10 * plain.decode_s < waited < 14 * plain.tpot_s.mid
+    assert rare.tpot_s.mid < plain.tpot_s.mid
+
+
+def test_the_first_client_looks_for_no_others() -> None:
+    plain, rare = (
+        cw.estimate(**PLACE, runtime="sglang", concurrency=1, policy={"look_passes": n}).plans[0]
+        for n in (1, 21)
+    )
+    assert rare.ttft_s.mid == pytest.approx(plain.ttft_s.mid)
+
+
+def test_gathering_over_attention_replicas_trades_the_first_token_for_the_rest() -> None:
+    place = {"model": "deepseek-ai/DeepSeek-V3", "chip": "h200", "dp": 8, "ep": 8, "evidence": "none"}
+    plain, gathered = (
+        cw.estimate(
+            **place, in_=8000, out=1000, runtime="trtllm", concurrency=128, policy={"gather_passes": n}
+        ).plans[0]
+        for n in (0, 60)
+    )
+    assert gathered.ttft_s.mid > plain.ttft_s.mid
+    assert gathered.tpot_s.mid < 0.8 * plain.tpot_s.mid
+    assert gathered.tokens_per_s.mid > plain.tokens_per_s.mid

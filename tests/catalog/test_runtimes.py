@@ -306,7 +306,6 @@ FIGURE_LINES = "\n".join(
         "max_batched_tokens": "2048",
         "max_sequences": "256",
         "prefill": '"mixed"',
-        "stream_interval": "1",
     }.items()
 )
 GOOD = f"""

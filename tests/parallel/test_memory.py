@@ -49,7 +49,6 @@ POLICIES = Policies(
     max_batched_tokens=2048,
     max_sequences=256,
     prefill="mixed",
-    stream_interval=1,
 )
 
 

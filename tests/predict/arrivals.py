@@ -28,13 +28,18 @@ def waits(arrivals_s: Array, service_s: Array, servers: int = 1) -> Array:
 class Engine:
     """Works iteration by iteration: base + sequence x batch, plus up to `at_once` prompts from the head of the queue,
     which yield their first tokens when their pass ends. `room` requests are inside at a time, the others wait.
-    Clients take `away_s` in the mean before the engine has their next request."""
+    Clients take `away_s` in the mean before the engine has their next request. While others decode it looks at the
+    queue `look` passes after the last look, or when prompts have just run, and lets a queue of fewer than `fill` grow
+    for `gather` passes."""
 
     base_s: float
     sequence_s: float
     at_once: int = 8
     room: int = 10**9
     away_s: float = 0.0
+    look: int = 1
+    gather: int = 0
+    fill: int = 1
 
     def open(self, arrivals_s: Array, outputs: Array, prompt_s: Array) -> tuple[Array, Array]:
         """(TTFT, TPOT) of requests that arrive when they are told to; `outputs` count the first token."""
@@ -57,7 +62,7 @@ class Engine:
         running: list[int] = []
         queue: list[int] = []
         heapq.heapify(coming)
-        now, sent = 0.0, len(coming)
+        now, sent, since, grown = 0.0, len(coming), self.look, 0
         while coming or queue or running:
             if not queue and not running:
                 now = max(now, coming[0][0])
@@ -66,7 +71,14 @@ class Engine:
                 asked[i] = at - away[i]
                 queue.append(i)
             taken = max(min(self.at_once, self.room - len(running)), 0)
+            looks = not running or since >= self.look
+            since = 1 if looks else since + 1
+            grows = bool(running) and 0 < len(queue) < self.fill and grown < self.gather
+            grown = grown + 1 if grows else 0
+            if grows or not looks:
+                taken = 0
             heads, queue = queue[:taken], queue[taken:]
+            since = self.look if heads else since
             base = self.base_s + self.sequence_s * len(running)
             now += base + float(np.sum(prompt_s[heads]))
             for i in running:

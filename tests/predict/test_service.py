@@ -441,3 +441,26 @@ def test_room_for_some_against_brute_force() -> None:
     p = under(requests(1000.0, 200.0, 8000.0, 1.36), Service(0.02), limit=16.0).closed(row(64))
     assert p.tpot_s[0, 0] == pytest.approx(np.average(tpot[KEPT], weights=outputs[KEPT]), rel=0.03)
     assert p.ttft_s[0, 0] == pytest.approx(np.mean(ttft[KEPT]), rel=0.06)
+
+
+@pytest.mark.parametrize("clients", [4, 16, 48])
+@pytest.mark.parametrize("look", [10, 30])
+def test_rare_looks_for_requests_against_brute_force(clients: int, look: int) -> None:
+    """Means within 5 % (TPOT) and 15 % (TTFT)."""
+    outputs, prompt_s, _ = mixed(1)
+    ttft, tpot = Engine(BASE_S, SEQUENCE_S, away_s=0.02, look=look).closed(clients, outputs, prompt_s)
+    asked = replace(requests(1000.0, 200.0, 8000.0, 1.36), look=float(look))
+    p = under(asked, Service(0.02)).closed(row(clients))
+    assert p.tpot_s[0, 0] == pytest.approx(np.average(tpot[KEPT], weights=outputs[KEPT]), rel=0.05)
+    assert p.ttft_s[0, 0] == pytest.approx(np.mean(ttft[KEPT]), rel=0.15)
+
+
+@pytest.mark.parametrize("clients", [4, 16, 48])
+def test_prompts_that_gather_against_brute_force(clients: int) -> None:
+    """Means within 5 % (TPOT) and 15 % (TTFT)."""
+    outputs, prompt_s, _ = mixed(1)
+    engine = Engine(BASE_S, SEQUENCE_S, away_s=0.02, gather=20, fill=7)
+    ttft, tpot = engine.closed(clients, outputs, prompt_s)
+    p = under(replace(requests(1000.0, 200.0, 8000.0, 1.36), gather=20.0), Service(0.02)).closed(row(clients))
+    assert p.tpot_s[0, 0] == pytest.approx(np.average(tpot[KEPT], weights=outputs[KEPT]), rel=0.05)
+    assert p.ttft_s[0, 0] == pytest.approx(np.mean(ttft[KEPT]), rel=0.15)

@@ -144,9 +144,8 @@ class Context:
     def loads(self, group: Group, engines: Engines, service: Service) -> Loads:
         """Engines of candidates of a group ready to be loaded, under the harness that was named."""
         d = group.deployments[0]
-        held_back = float(d.policies.stream_interval - 1)
         seen = harnessed(
-            service.take(group.which), self.tactics.harness, d.runtime.id, held_back, self.numbers
+            service.take(group.which), self.tactics.harness, d.runtime.id, self.numbers, apart=d.apart
         )
         return engines.under(seen)
 

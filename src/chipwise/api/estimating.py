@@ -150,8 +150,8 @@ def loads_of(asks: Sequence[Asked], *, by_part: bool = False) -> tuple[Group, Lo
             overheads.service,
             a.context.tactics.harness,
             a.deployment.runtime.id,
-            float(a.deployment.policies.stream_interval - 1),
             first.numbers,
+            apart=a.deployment.apart,
         )
         for a in asks
     ]
@@ -214,7 +214,7 @@ def estimate(
         one.replicas,
         prompt_workers=prompt_workers,
         prompt_layout=None if prompts is None else prompts[0],
-        harnessed=knows_client(context.numbers, context.tactics.harness.id, d.runtime.id),
+        harnessed=knows_client(context.numbers, context.tactics.harness, d.runtime.id, apart=d.apart),
     )
     (record,) = context.records(group, loads, found, [fleet], rate_per_s=one.rate_per_s)
     described = model_record(context.found.graph, context.found.config)

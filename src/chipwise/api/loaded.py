@@ -15,9 +15,11 @@ from chipwise.errors import UnknownNameError, UsageError
 from chipwise.report.assemble import model_record
 from chipwise.report.records import ModelRecord
 from chipwise.workload.build import build
-from chipwise.workload.graph import Graph
+from chipwise.workload.graph import Graph, Pictures
 from chipwise.workload.labels import format_name, parse_precision
 from chipwise.workload.load import load_model
+from chipwise.workload.op import Op
+from chipwise.workload.workload import Workload
 
 __all__ = [
     "Loaded",
@@ -27,6 +29,7 @@ __all__ = [
     "load",
     "load_generating",
     "models",
+    "shown",
     "stretched",
 ]
 
@@ -100,6 +103,44 @@ def check_length(found: Loaded, tokens: float) -> None:
     if model.max_context and tokens > model.max_context:
         what = f"{tokens:,.0f} tokens are more than {model.name} can read"
         raise UsageError(what, f"at most {model.max_context:,}, prompt and output together")
+
+
+def shown(found: Loaded, workload: Workload) -> tuple[Loaded, Workload]:
+    """The model and the workload with the pictures of its requests: work of the vision tower, and tokens of the prompt.
+
+    Raises `UsageError` where the model sees none, or its tower is not read.
+    """
+    if not workload.pictures:
+        return found, workload
+    from chipwise.workload.media.tower import picture  # pictures are rare, and networks without tokens many
+
+    model = found.graph.model
+    if not model.towers:
+        raise UsageError(
+            f"{model.name} sees no pictures", "leave --images out, or name a model that does", field="images"
+        )
+    tower, tokens = model.towers[0], 0
+    ops: list[tuple[float, Op]] = []
+    layers = sum(repeat for repeat, _ in tower.runs)
+    exchanged = exchanges = 0.0
+    for p in workload.pictures:
+        stage, each = picture(tower, p.width, p.height, batch=p.count)
+        tokens += p.count * each
+        ops += stage.ops
+        # twice a layer its tokens at 16 bits
+        rows = max(float(op.dims["m"]) for _, op in stage.ops if op.kind == "gemm")
+        exchanged += 2.0 * layers * rows * tower.hidden * 2.0
+        exchanges += 2.0 * layers
+    longer = workload.longer(tokens)
+    seen = Pictures(tuple(ops), exchanges, exchanged / exchanges, longer.prompt_tokens)
+    sizes = ", ".join(f"{p.count} of {p.width}x{p.height}" for p in workload.pictures)
+    flops = sum(n * op.flops for n, op in ops)
+    note = (
+        f"pictures ({sizes}) are {tokens:,} of {longer.prompt_tokens:,.0f} prompt tokens; the vision tower works on "
+        f"them first, {flops / 1e12:.3g} TFLOP a request, cut by tensors as the model"
+    )
+    graph = replace(found.graph, pictures=seen)
+    return replace(found, graph=graph, notes=(*found.notes, note)), longer
 
 
 def stretched(found: Loaded, tokens: float) -> Loaded:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import date
 
 from chipwise.api.context import Context
-from chipwise.api.loaded import check_length, find_chip, load_generating, stretched
+from chipwise.api.loaded import check_length, find_chip, load_generating, shown, stretched
 from chipwise.api.tactics import Tactics
 from chipwise.calibrate.parameters import Parameters, shipped_parameters
 from chipwise.catalog.chip import Chip
@@ -92,7 +92,7 @@ class Terms:
 
         Raises `UsageError` and `UnknownNameError` for a model that cannot be read or run so long.
         """
-        found = load_generating(model, self._stored(model), self.kv)
+        found, workload = shown(load_generating(model, self._stored(model), self.kv), workload)
         if longer:
             found = stretched(found, workload.context)
         else:

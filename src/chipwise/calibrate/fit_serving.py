@@ -27,14 +27,15 @@ from chipwise.predict.service import Engines, Prediction, Service
 from chipwise.units import Array, Real
 
 __all__ = [
-    "LAUNCHED", "PREFIX", "ServingFit", "ServingRows", "fit_serving", "harnessed", "knows_client", "part_factors",
-    "served_overheads",
+    "LAUNCHED", "PREFIX", "ServingFit", "ServingRows", "client_of", "fit_serving", "harnessed", "knows_client",
+    "part_factors", "served_overheads",
 ]  # fmt: skip
 
 PREFIX = "serving"
 SOURCE = "published serving measurements with vLLM, SGLang and TensorRT-LLM on NVIDIA chips; fitted (2026-11)"
 ITERATIONS = 7
 
+APART = " apart"
 _RUNTIME, _CLIENT = ("runtime",), ("harness", "runtime")
 
 LAUNCHED = frozenset(("launch", "experts.launch", "quantise", "pointwise"))
@@ -184,28 +185,36 @@ def served_overheads(numbers: Parameters, family: str, runtime: str, chips: Sequ
     )
 
 
+def client_of(harness: Harness, *, apart: bool) -> str:
+    """Along which numbers of the first token are shared: a client, and whether a router stands between it and workers
+    for prompts."""
+    return harness.client + (APART if apart and harness.client else "")
+
+
 def harnessed(
-    service: Service, harness: Harness, runtime: str, held_back: float, numbers: Parameters
+    service: Service, harness: Harness, runtime: str, numbers: Parameters, *, apart: bool
 ) -> Service:
-    """What a client sees: tokens that the runtime holds back, and under a harness what its runs were found to add."""
-    seen = replace(service, stream_tokens=held_back)
+    """What a client sees: under a harness also what its runs were found to add, those with prompts `apart` or not."""
     if not harness.id:
-        return seen
+        return service
     fitted = numbers.derived(ServingFit.of).first
-    found = fitted.values({"runtime": np.array([runtime]), "harness": np.array([harness.id])})
-    seen = replace(seen, burst=harness.first_wave * float(found["burst"][0]))
+    found = fitted.values(
+        {"runtime": np.array([runtime]), "harness": np.array([client_of(harness, apart=apart)])}
+    )
+    seen = replace(service, burst=harness.first_wave * float(found["burst"][0]))
     if not harness.server:
         return replace(seen, request_s=0.0)
-    if not knows_client(numbers, harness.id, runtime):
+    if not knows_client(numbers, harness, runtime, apart=apart):
         return seen
-    stream = max(float(found["stream_tokens"][0]), held_back)
-    return replace(seen, request_s=float(found["request_s"][0]), stream_tokens=stream)
+    return replace(
+        seen, request_s=float(found["request_s"][0]), stream_tokens=float(found["stream_tokens"][0])
+    )
 
 
-def knows_client(numbers: Parameters, harness: str, runtime: str) -> bool:
+def knows_client(numbers: Parameters, harness: Harness, runtime: str, *, apart: bool) -> bool:
     """Whether runs of a runtime under a benchmark client were fitted."""
-    table = numbers.derived(ServingFit.of).first.table
-    return any(key == f"{harness}+{runtime}" for _, _, key in table)
+    table, client = numbers.derived(ServingFit.of).first.table, client_of(harness, apart=apart)
+    return any(key == f"{client}+{runtime}" for _, _, key in table)
 
 
 @dataclass(frozen=True)

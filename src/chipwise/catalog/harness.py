@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Literal
 
@@ -13,9 +13,77 @@ from chipwise.catalog.schema import record
 from chipwise.catalog.snapshot import per_snapshot, shipped_text
 from chipwise.errors import UnknownNameError, UsageError
 
-__all__ = ["NO_HARNESS", "Harness", "get_harness", "harness_of", "load_harnesses", "noted_harness"]
+__all__ = [
+    "NO_HARNESS",
+    "Harness",
+    "Published",
+    "Server",
+    "get_harness",
+    "harness_of",
+    "load_harnesses",
+    "median_harness",
+    "noted_harness",
+]
 
 TABLE = "catalog/data/harnesses.toml"
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """A run of a suite whose scripts are public, as far as they tell runs apart. `precision` is that of the weights."""
+
+    runtime: str
+    chip: str
+    model: str
+    precision: str
+    clients: float
+    tp: int
+    replicas: int
+    prompt: float
+    output: float
+    month: str
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """How published runs launched a server: which runs, and what was set. `budget` are terms of `max_batched_tokens`
+    that add up, to `least` or more."""
+
+    runtime: str
+    chips: Sequence[str] = ()
+    models: Sequence[str] = ()
+    precision: str = ""
+    clients: float = 0.0
+    most_tp: int = 1_000_000
+    replicas: int = 1
+    lengths: str = ""
+    since: str = ""
+    until: str = ""
+    budget: Sequence[str] = ()
+    least: float = 0.0
+    policy: Mapping[str, int] = field(default_factory=dict)
+
+    def fits(self, run: Published) -> bool:
+        """Whether a run was launched so; one without a date by what had no end."""
+        return (
+            run.runtime == self.runtime
+            and (not self.chips or run.chip in self.chips)
+            and (not self.models or any(word in run.model.lower() for word in self.models))
+            and self.precision in run.precision
+            and run.clients >= self.clients
+            and run.tp <= self.most_tp
+            and run.replicas >= self.replicas
+            and self.lengths in ("", f"{run.prompt:g}/{run.output:g}")
+            and self.since <= (run.month or self.since)
+            and (not self.until or "" < run.month <= self.until)
+        )
+
+    def policies(self, run: Published) -> dict[str, int]:
+        """What its command line set for a run."""
+        said = {"clients": run.clients, "prompt": run.prompt, "output": run.output}
+        total = sum(said[term] if term in said else float(term) for term in self.budget)
+        sized = {"max_batched_tokens": int(max(total, self.least))} if self.budget else {}
+        return {**self.policy, **sized}
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,11 +104,24 @@ class Harness:
     named_by: tuple[str, ...] = ()
     assumed: bool = False
     noted_as: tuple[str, ...] = ()
+    servers: tuple[Server, ...] = ()
+    median_of: str = ""
+
+    @property
+    def client(self) -> str:
+        """The client that sends the requests."""
+        return self.median_of or self.id
+
+    def launched(self, run: Published | None) -> dict[str, int]:
+        """Policies that the scripts of the suite set for a run; none where they are not known."""
+        return next((s.policies(run) for s in self.servers if run is not None and s.fits(run)), {})
 
     @property
     def first_wave(self) -> float:
         """Share of a run that waits for the prompts of a common start: of half of them on average, 1 / (2 waves), or of
-        all, 1 / waves, where a batch goes on as one; 0 for arrivals at a rate."""
+        all, 1 / waves, where a batch goes on as one; 0 for arrivals at a rate, and for the median of many waves."""
+        if self.median_of:
+            return 0.0
         return {"burst": 0.5, "batch": 1.0}.get(self.start, 0.0) / self.waves if self.id else 0.0
 
     @property
@@ -95,6 +176,11 @@ def harness_of(source: str) -> Harness:
     known = load_harnesses().values()
     named = (h for h in known if words & set(h.named_by))
     return next(named, next((h for h in known if h.assumed), NO_HARNESS))
+
+
+def median_harness(harness: Harness) -> Harness:
+    """The same client where medians of its runs are published; itself where nothing is known of those."""
+    return next((h for h in load_harnesses().values() if harness.id and h.median_of == harness.id), harness)
 
 
 def noted_harness(note: str) -> Harness:

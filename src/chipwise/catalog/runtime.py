@@ -187,7 +187,8 @@ def override(policies: Policies, changes: Mapping[str, str], backends: Sequence[
         if name.endswith("_bytes"):
             values[name] = parse_quantity(text, "B", name)
         elif isinstance(old, int):
-            values[name] = int(parse_quantity(text, "", name, low=1, high=10_000_000))
+            least = min(old, 1)  # what may be none is none by default
+            values[name] = int(parse_quantity(text, "", name, low=least, high=10_000_000))
         else:
             values[name] = parse_quantity(text, "", name, high=1.0)
     return replace(policies, **values)  # type: ignore[arg-type]

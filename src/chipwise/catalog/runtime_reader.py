@@ -53,14 +53,16 @@ _CHOICES: dict[str, tuple[str, ...]] = {
     "prefill": ("mixed", "alone"),
     "token_table": ("device", "host"),
 }
-_COUNTS = ("kv_block_tokens", "max_batched_tokens", "max_sequences", "stream_interval", "micro_batch_tokens")
+_COUNTS = ("kv_block_tokens", "max_batched_tokens", "max_sequences", "look_passes", "micro_batch_tokens")
 _SHARES = ("memory_share", "kv_reserved_share")
 _CITED = ("source", "grade", "note")
 _LEFT_OUT = (
+    "look_passes",
+    "gather_passes",
     "micro_batch_tokens",
     "token_table",
     "backend",
-)  # figures of local runtimes alone; the backend follows the chip
+)  # every pass takes what is there; the others are figures of local runtimes alone, and the backend follows the chip
 
 
 def _figure(where: str, name: str, value: object) -> Any:
@@ -200,7 +202,7 @@ class RuntimeReader:
         if like is not None:
             shared, shared_own = self.presets[read_text(f"{where}.like", like, self.presets)]
             values, own = shared | values, shared_own | own
-        known_keys(values, _LEFT_OUT[:2], where, [f for f in FIGURES if f not in _LEFT_OUT])
+        known_keys(values, _LEFT_OUT[:-1], where, [f for f in FIGURES if f not in _LEFT_OUT])
         return values, own
 
     def _runtime(self, name: str, entry: object) -> Runtime:

@@ -79,8 +79,11 @@ class Policies:
     max_sequences: int
     prefill: Literal["mixed", "alone"]
     """Whether prompts share an iteration with decoding requests."""
-    stream_interval: int
-    """Tokens that are sent to the client at a time."""
+    look_passes: int = 1
+    """Decoding passes from one look for new requests to the next."""
+    gather_passes: int = 0
+    """Passes that a first prompt waits, while others decode, for more to fill the budget of a pass, or to give one to
+    each attention replica."""
     micro_batch_tokens: int = 0
     """Tokens of an iteration that go through the model at a time, where a local runtime cuts it; 0: it does not."""
     token_table: Literal["device", "host"] = "device"

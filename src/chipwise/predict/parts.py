@@ -12,7 +12,7 @@ import numpy as np
 from chipwise.workload.formats import FORMATS
 from chipwise.workload.op import Op, decodes
 
-__all__ = ["PARTS", "part_of", "quantity"]
+__all__ = ["PARTS", "TOWER", "part_of", "quantity"]
 
 PARTS = (
     "gemm.w16.memory",
@@ -53,6 +53,7 @@ PARTS = (
 
 # Products in types that are not listed run as the nearest that is.
 _COMPUTE = {"fp16": "bf16", "fp32": "bf16", "int8": "fp8", "int4": "bf16"}
+TOWER = "tower."  # before the parts of a vision tower
 _LATENT_DIM = 256  # heads that wide are latents shared by all query heads
 
 
@@ -71,8 +72,9 @@ def part_of(op: Op) -> str:
 
 
 def quantity(part: str, resource: str) -> str:
-    """The entry of `PARTS` for a resource of a part; exchanges are named by their kind."""
-    kind, _, rest = part.partition(".")
+    """The entry of `PARTS` for a resource of a part; exchanges are named by their kind, and what a vision tower does as
+    what language models do."""
+    kind, _, rest = part.removeprefix(TOWER).partition(".")
     if kind in ("host", "quantise", "index", "scan", "imbalance"):
         return {"host": f"host.{'sequence' if resource == 'host' else 'iteration'}"}.get(kind, kind)
     if kind in ("all_reduce", "all_gather", "reduce_scatter", "p2p", "all_to_all"):

@@ -55,6 +55,8 @@ class Requests:
     | held, common | tokens | of cache that it takes up while it runs; and those that begin every prompt, kept once |
     | budget | tokens | that one pass takes |
     | spread | ratio | 1 + (coefficient of variation of prompts)^2 |
+    | look | passes | that decode, from one look for new requests to the next |
+    | gather | passes | that a first prompt waits for others to fill a pass |
     """
 
     prompt: Real
@@ -67,6 +69,8 @@ class Requests:
     common: Real
     budget: Real
     spread: Real
+    look: Real = 1.0
+    gather: Real = 0.0
 
     @classmethod
     def of(cls, workload: Workload, policies: Policies) -> Requests:
@@ -89,6 +93,8 @@ class Requests:
             held - own,
             float(policies.max_batched_tokens),
             1.0 + lengths.prompt_cv**2,
+            float(policies.look_passes),
+            float(policies.gather_passes),
         )
 
     @classmethod

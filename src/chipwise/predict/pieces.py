@@ -9,7 +9,7 @@ from chipwise.cost.device import Device
 from chipwise.cost.price import CostParameters
 from chipwise.parallel.shard import Sharded
 from chipwise.predict.overheads import Overheads
-from chipwise.predict.parts import quantity
+from chipwise.predict.parts import TOWER, quantity
 from chipwise.predict.step import step_parts
 from chipwise.units import scalar
 from chipwise.workload.op import Op
@@ -61,7 +61,9 @@ def pieces(
             name: scalar(value) * scalar(overheads.factors.get(quantity(part, name), 1.0))
             for name, value in cost.exposed.items()
         }
-        if part in BESIDE and last is not None:
+        if part.startswith(TOWER):
+            piece = Piece("vision tower", "tower", "", 1.0, 0.0, 0.0, seconds)
+        elif part in BESIDE and last is not None:
             piece = Piece(f"{last.name}: {part}", part, last.compute, 0.0, 0.0, 0.0, seconds)
         elif left:
             repeat, last = next(ops)

@@ -26,6 +26,7 @@ LEAST = 1e-9  # requests per pass: a load next to nothing
 MOST = 1e9  # requests per pass: a load that nothing but workers for prompts bounds
 STEPS = 100  # of the search for a load; most end after six
 BLOCK = 4096  # loads that are looked for together: their columns stay in the cache
+FILLED = 0.9  # of its budget: a pass that prompts gather for no longer
 CLOSE = 1e-10  # of a logarithm: found
 
 
@@ -277,6 +278,9 @@ class Loads:
             chunk=asked("chunk"),
             budget=asked("budget"),
             spread=asked("spread"),
+            look=asked("look"),
+            gather=asked("gather"),
+            coupled=e.coupled[:, None],
             riding=~e.table.alone[:, None],
             request_s=np.asarray(self.service.request_s, dtype=float).reshape(-1, 1),
             first_s=self.passes.decode_s[:, :1],
@@ -396,6 +400,9 @@ class _Slots:
     chunk: Array
     budget: Array
     spread: Array
+    look: Array
+    gather: Array
+    coupled: Array
     riding: NDArray[np.bool_]
     request_s: Array
     first_s: Array
@@ -539,8 +546,19 @@ class _Slots:
         lone_part = self.prompt_lone / alone_one
         ratio = budget / chunk
 
+        # prompts that come in a pass to those that gather them; how many end the wait, and how long it is
+        arrive = m * others * self.coupled
+        fill = np.where(self.coupled > 1.0, self.coupled, FILLED * (budget - b) / new)
+        gathered = np.minimum(self.gather, np.maximum(fill - 1.0, 0.0) / np.maximum(arrive, 1e-12))
+        apart = np.where(decoding > 0, self.look + gathered, 1.0)
+
         def stalled(x: Array) -> tuple[Array, Array, Array]:
-            """What x chunks a pass add to it; single chunks and full budgets among them."""
+            """What x chunks a pass add to it, those of `apart` passes together; single chunks and full budgets among
+            them."""
+            added, singles, budgets = together_(x * apart)
+            return added / apart, singles / apart, budgets / apart
+
+        def together_(x: Array) -> tuple[Array, Array, Array]:
             first = np.minimum(x, 1.0)
             any_ = 1.0 - (1.0 - first) ** in_step
             filled = np.clip((x - 1.0) / np.maximum(ratio - 1.0, 1e-9), 0.0, 1.0) * (ratio > 1.0 + 1e-9)
@@ -569,7 +587,12 @@ class _Slots:
         met = pass_s + (scatter if clients is None else np.minimum(scatter, pass_s))
         inside = rate * (own + decodes * pass_s)
         running = beside if clients is not None else 1.0 - np.exp(-inside)
-        wait = (0.5 * running + rho * np.minimum(at_once, 1.0)) * met
+        inside_one = np.minimum(at_once, 1.0)
+        wait = (0.5 * running + rho * inside_one) * met
+        # who comes while prompts run is looked for right after them; all run with those that came meanwhile
+        first_of = gathered * (1.0 + 0.5 * arrive * gathered) / (1.0 + arrive * gathered)
+        passes = (1.0 - rho) * 0.5 * (self.look - 1.0) + first_of
+        wait = wait + running * decoding * (passes * t + (apart - 1.0) * stall * inside_one)
         used = np.where(riding, (m * new + b) / budget, np.where(decodes > 0, b / budget, m * new / budget))
         held = pass_s * np.maximum(1.0 / at_once, 1.0)
         queue = shared_wait_s(

@@ -14,13 +14,15 @@ from chipwise.cost.device import Device
 from chipwise.cost.local import LocalModel
 from chipwise.cost.price import CostParameters, narrow, price
 from chipwise.cost.simt.family import SimtParameters
+from chipwise.parallel.collective import Comm
 from chipwise.parallel.layout import Layout
 from chipwise.parallel.overlap import behind, stolen_share
 from chipwise.parallel.shard import Sharded, shard
 from chipwise.predict.exchange import comm_time, device_network
 from chipwise.predict.overheads import Overheads
-from chipwise.predict.parts import part_of, quantity
+from chipwise.predict.parts import TOWER, part_of, quantity
 from chipwise.units import Array, Real
+from chipwise.workload.graph import Pictures
 from chipwise.workload.moe import busiest_rank, distinct_experts
 from chipwise.workload.op import Op
 from chipwise.workload.step import Step, is_decoding
@@ -112,6 +114,31 @@ def step_parts(
         steals = 0.0 if all(is_decoding(s) for s in step.segments) else stolen_share(device.family)
         whole = _overlapped(list(whole), list(halves), able, steals)
     yield from whole
+    if sharded.graph.pictures is not None and not all(is_decoding(s) for s in step.segments):
+        yield from _tower(sharded.graph.pictures, sharded.layout, step, device, efficiency, overheads)
+
+
+def _tower(
+    shown: Pictures,
+    layout: Layout,
+    step: Step,
+    device: Device,
+    costs: CostParameters,
+    overheads: Overheads,
+) -> Iterator[tuple[str, Cost]]:
+    """The vision tower on the pictures that go with the prompts of a pass, cut by tensors as the language model is:
+    every rank starts all its kernels, does its part of their work and adds up with the others twice a layer."""
+    prompts: Real = sum(s.batch * s.q for s in step.segments if not is_decoding(s)) / shown.prompt_tokens
+    for repeat, op in shown.ops:
+        cost = price(op, device, costs) * (repeat * prompts)
+        yield (
+            TOWER + part_of(op),
+            Cost({name: s if name == "launch" else s / layout.tp for name, s in cost.exposed.items()}),
+        )
+    summed = Comm("all_reduce", shown.exchanged_bytes, layout.tp, "tp")
+    latency, transfer = comm_time(summed, layout, device_network(device), costs, overheads)
+    times = shown.exchanges * prompts
+    yield TOWER + summed.kind, Cost({"launch": latency * times, "network": transfer * times})
 
 
 def _overlapped(

@@ -10,9 +10,10 @@ from chipwise.workload.axes import Sizes
 from chipwise.workload.cache import SCOPES, KVSpec, Scope
 from chipwise.workload.model import Model
 from chipwise.workload.nodes import Node
+from chipwise.workload.op import Op
 from chipwise.workload.tensor import Tensor
 
-__all__ = ["Block", "Extra", "Graph", "count_entries"]
+__all__ = ["Block", "Extra", "Graph", "Pictures", "count_entries"]
 
 
 @dataclass(frozen=True)
@@ -62,15 +63,29 @@ def count_entries(blocks: Iterable[tuple[int, Block]], *, buffers: bool = False,
 
 
 @dataclass(frozen=True)
+class Pictures:
+    """What every request shows beside its text: the operators (repeats, operator) of the vision tower for all its
+    pictures on one device, between which ranks that share the tower sum `exchanges` times `exchanged_bytes`; and how
+    many tokens its prompt has, pictures included."""
+
+    ops: tuple[tuple[float, Op], ...]
+    exchanges: float
+    exchanged_bytes: float
+    prompt_tokens: float
+
+
+@dataclass(frozen=True)
 class Graph:
     """`runs` are (repeat, block) in order. A tied head reads the table that `embed` owns. `extras` are
-    counted apart: no sum of this class includes them unless it is asked for them."""
+    counted apart: no sum of this class includes them unless it is asked for them. `pictures` are those of its
+    requests, None where they are text."""
 
     model: Model
     embed: Block
     runs: tuple[tuple[int, Block], ...]
     head: Block
     extras: tuple[Extra, ...] = ()
+    pictures: Pictures | None = None
 
     @property
     def layers(self) -> int:

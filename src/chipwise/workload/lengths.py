@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import NormalDist
 from typing import Literal
@@ -58,6 +58,17 @@ class Lengths:
                 )
         if not -1 <= self.correlation <= 1:
             raise UsageError(f"correlation: {self.correlation:g} is out of range", "-1 to 1")
+
+    def longer(self, tokens: float) -> Lengths:
+        """The same with so many more tokens in every prompt."""
+        prompt = self.prompt_tokens + tokens
+        points = tuple(p + tokens for p in self.prompt_points)
+        return replace(
+            self,
+            prompt_tokens=prompt,
+            prompt_cv=self.prompt_cv * self.prompt_tokens / prompt,
+            prompt_points=points,
+        )
 
     @classmethod
     def of_log(cls, pairs: Iterable[tuple[float, float]]) -> Lengths:

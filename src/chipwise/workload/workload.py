@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from chipwise.errors import UsageError
 from chipwise.workload.lengths import Lengths, PrefixCache
 
-__all__ = ["CONFIDENCE", "UTILISATION", "Job", "Task", "Workload"]
+__all__ = ["CONFIDENCE", "UTILISATION", "Job", "Picture", "Task", "Workload"]
 
 Task = Literal["serve", "batch", "local"]
 
@@ -16,6 +16,15 @@ CONFIDENCE = 0.9
 """The upper end of an 80 % interval: as many outcomes lie above it as below the lower end."""
 UTILISATION = 0.7
 """Of the load at which a fleet misses its targets or is full: what is left carries bursts and a replica that fails."""
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """`count` pictures of so many pixels."""
+
+    count: int
+    width: int
+    height: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +52,8 @@ class Workload:
     machine. `ttft_s` bounds the time to the first token and `tpot_s` the time per further token, `e2e_s` the whole
     answer (None: no limit): means, or what the share `percentile` of requests does not exceed; plans keep them with the
     probability `confidence`, at no more than `utilisation` of the load that they could carry. `lengths` are
-    distributions with those means (None: all requests alike), `prefix` what a prefix cache answers (None: nothing).
+    distributions with those means (None: all requests alike), `prefix` what a prefix cache answers (None: nothing),
+    `pictures` what comes with every request beside its text.
 
     Raises `UsageError` for lengths or targets that cannot be.
     """
@@ -60,6 +70,7 @@ class Workload:
     utilisation: float = UTILISATION
     lengths: Lengths | None = None
     prefix: PrefixCache | None = None
+    pictures: tuple[Picture, ...] = ()
     job: Job | None = None
 
     def __post_init__(self) -> None:
@@ -100,6 +111,11 @@ class Workload:
     def served(self) -> Lengths:
         """The lengths of its requests, alike where nothing else is known."""
         return self.lengths or Lengths(self.prompt_tokens, self.output_tokens)
+
+    def longer(self, tokens: float) -> Workload:
+        """The same with so many more tokens in every prompt."""
+        lengths = None if self.lengths is None else self.lengths.longer(tokens)
+        return replace(self, prompt_tokens=self.prompt_tokens + tokens, lengths=lengths)
 
     @property
     def context(self) -> float:

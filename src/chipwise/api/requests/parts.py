@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -42,7 +43,7 @@ from chipwise.units import parse_quantity
 from chipwise.workload.curve import RateCurve, read_curve
 from chipwise.workload.lengths import Lengths as Distribution
 from chipwise.workload.lengths import PrefixCache, read_lengths
-from chipwise.workload.workload import CONFIDENCE, UTILISATION, Task, Workload
+from chipwise.workload.workload import CONFIDENCE, UTILISATION, Picture, Task, Workload
 
 if TYPE_CHECKING:
     from chipwise.api.media import Sampling
@@ -153,6 +154,19 @@ def _figures(text: str, option: str) -> dict[str, float]:
     return {name: parse_quantity(said, "", name, high=1e12) for name, said in pairs(text, option).items()}
 
 
+def _pictures(text: str, option: str) -> tuple[Picture, ...]:
+    """How many pictures of which sizes."""
+    found = []
+    for part in split(text):
+        match = re.fullmatch(r"(?:(\d{1,4})\*)?(\d{1,6})x(\d{1,6})", part.strip().lower())
+        if not match or not all(int(n) for n in match.groups("1")):
+            raise UsageError(
+                f"{option}: '{shorten(part)}' is no picture", "width x height in pixels, as in 1280x720"
+            )
+        found.append(Picture(*(int(n) for n in match.groups("1"))))
+    return tuple(found)
+
+
 def _tokens(text: str, option: str) -> int:
     return whole(text, option, low=1, high=1e7)
 
@@ -175,6 +189,10 @@ class Lengths(Asked):
 
     in_: str = ask("mean prompt tokens", "2000", name="in", reading=LENGTH)
     out: str = ask("mean output tokens", "300", reading=LENGTH)
+    images: str | None = ask(
+        "pictures that come with every prompt, as in 1280x720 or 2*1024x1024,336x336; their tokens add to --in",
+        reading=Reading(_pictures, as_text, (OBJECT,)),
+    )
     cv: str | None = ask(
         "spread of lengths, deviation over mean, as in 0.8 or in=1.2,out=0.6; default: all equal",
         reading=SPREAD,
@@ -201,6 +219,7 @@ class Lengths(Asked):
             output_tokens=spread.output_tokens,
             lengths=None if alike else spread,
             prefix=self._prefix(),
+            pictures=self.values["images"] or (),
         )
 
     def _lengths(self) -> Distribution:
@@ -391,7 +410,7 @@ class Samples(Asked):
 
 
 TOKENS = (
-    "in_", "out", "cv", "log", "prefix_hit", "common_prefix", "ttft", "tpot", "kv", "policy", "speculate",
+    "in_", "out", "images", "cv", "log", "prefix_hit", "common_prefix", "ttft", "tpot", "kv", "policy", "speculate",
     "disaggregate", "prefill", "harness", "tp", "pp", "dp", "ep", "lora", "context", "tokens", "concurrency",
 )  # fmt: skip
 """Fields that ask about language models alone."""

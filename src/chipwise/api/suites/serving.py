@@ -22,11 +22,17 @@ from chipwise.api.requests.parts import numbers_of
 from chipwise.api.requests.planning import EstimateRequest
 from chipwise.api.suites.suite import Asking, Attempt, Index, Suite, Trial, readers
 from chipwise.calibrate.fit_level import LevelFit
-from chipwise.calibrate.fit_serving import ServingFit, ServingRows, fit_serving, knows_client
+from chipwise.calibrate.fit_serving import (
+    ServingFit,
+    ServingRows,
+    client_of,
+    fit_serving,
+    knows_client,
+)
 from chipwise.calibrate.parameters import Parameters
 from chipwise.catalog.chip import Chip
 from chipwise.catalog.chips import get_chip
-from chipwise.catalog.harness import get_harness, harness_of
+from chipwise.catalog.harness import Published, get_harness, harness_of, median_harness
 from chipwise.catalog.runtime import Runtime, get_runtime
 from chipwise.errors import ChipwiseError, InfeasibleError, UsageError, shorten
 from chipwise.evidence.anchors import Anchors, Run, corrections
@@ -176,7 +182,11 @@ def _lines(run: ServingRun, found: Served) -> Iterator[Predicted]:
     numbers, d = run.asked.context.numbers, run.asked.deployment
     command = "" if found.anchors else command_line("estimate", run.question)
     near = tier_of(d.chip, d.runtime.id, numbers, anchored=found.anchors > 0)
-    suffix = "" if knows_client(numbers, run.asked.context.tactics.harness.id, d.runtime.id) else USERS
+    suffix = (
+        ""
+        if knows_client(numbers, run.asked.context.tactics.harness, d.runtime.id, apart=run.apart)
+        else USERS
+    )
     for figure, metric in FIGURES.items():
         if figure == "tpot_s" and run.asked.context.workload.output_tokens <= 1.0:
             yield Predicted(run.id, metric, None, refused="one token: there is no time per further one")
@@ -191,7 +201,7 @@ def _read(row: Row, folder: Path, numbers: Parameters | None) -> ServingRun:
     try:
         return ServingRun(row["row_id"], question, asked_of(question, numbers))
     except InfeasibleError:
-        tight = replace(question, policy=TIGHT)
+        tight = replace(question, policy=",".join(filter(None, (question.policy, TIGHT))))
         return ServingRun(row["row_id"], tight, asked_of(tight, numbers))
 
 
@@ -232,6 +242,23 @@ def question_of(row: Row, folder: Path) -> EstimateRequest:
     precision, kv = _formats(model, row.get("gemm_quant", ""), row.get("moe_quant", ""), chip, runtime)
     date = DATE.match(row.get("measured_date", ""))
     replicas = pool.pop("workers")
+    harness, clients = harness_of(row.get("source", "")), _clients(row, replicas, pool["dp"])
+    launched = harness.launched(
+        Published(
+            runtime.id,
+            chip.id,
+            row.get("model", ""),
+            row.get("moe_quant") or row.get("gemm_quant", ""),
+            clients,
+            pool["tp"],
+            pool["dp"],
+            number(row, "isl"),
+            number(row, "osl"),
+            date[0] if date else "",
+        )
+        if prompts is None
+        else None
+    )
     return EstimateRequest(
         model=path,
         chip=chip.id,
@@ -241,14 +268,15 @@ def question_of(row: Row, folder: Path) -> EstimateRequest:
         ep=pool["ep"],
         replicas=replicas,
         prefill=None if prompts is None else ",".join(f"{k}={v}" for k, v in prompts.items()),
-        concurrency=_clients(row, replicas, pool["dp"]),
+        concurrency=clients,
         in_=f"{number(row, 'isl', 1.0):.10g}",
         out=f"{number(row, 'osl', 1.0):.10g}",
         precision=precision,
         kv=kv,
         runtime=runtime.id,
         software=date[0] if date else None,
-        harness=harness_of(row.get("source", "")).id,
+        harness=(median_harness(harness) if row.get("ttft_is_mean") == "0" else harness).id,
+        policy=",".join(f"{name}={value}" for name, value in launched.items()) or None,
         evidence="none",
     )
 
@@ -352,7 +380,8 @@ def measured_rows(paths: Sequence[str], numbers: Parameters) -> Measured:
             lambda r: numbers.derived(LevelFit.of).slower(r.asked.context.tactics.software, tuned=False)
         ),
         labels={
-            n: np.array([KEYS[n](r) for r in runs]) for n in ("runtime", "chip", "generation", "harness")
+            **{n: np.array([KEYS[n](r) for r in runs]) for n in ("runtime", "chip", "generation")},
+            "harness": np.array([client_of(get_harness(r.question.harness), apart=r.apart) for r in runs]),
         },
         tpot_s=tpot,
         ttft_s=ttft,
@@ -370,7 +399,7 @@ KEYS: Mapping[str, Callable[[ServingRun], Hashable]] = {
     "model": lambda r: r.architecture,
     "runtime": lambda r: r.asked.deployment.runtime.id,
     "generation": lambda r: r.asked.deployment.chip.base_generation,
-    "harness": lambda r: str(r.question.harness),
+    "harness": lambda r: get_harness(r.question.harness).client,
 }
 """What stays together: the split of the table, a whole chip, architecture, runtime, generation of chips or harness."""
 

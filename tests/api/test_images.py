@@ -1,0 +1,54 @@
+"""Pictures of requests: tokens of the prompt, and work of the vision tower before it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import chipwise as cw
+from chipwise.api.loaded import load
+from chipwise.errors import UsageError
+from chipwise.report.records import PlanRecord
+from chipwise.workload.media.tower import picture
+
+MODEL = "Qwen/Qwen3-VL-235B-A22B-Instruct"
+SEEN = 880  # tokens of 1280x720: 40 x 22 cells of 32 pixels
+
+
+def answer(**asked: Any) -> PlanRecord:
+    place = {"model": MODEL, "chip": "h200", "tp": 8, "precision": "fp8", "out": 100, "evidence": "none"}
+    return cw.estimate(**{**place, "concurrency": 1, **asked}).plans[0]
+
+
+def test_the_first_token_waits_for_the_tower_beyond_its_tokens() -> None:
+    shown, told = answer(in_=500, images="1280x720"), answer(in_=500 + SEEN)
+    stage, tokens = picture(load(MODEL).graph.model.towers[0], 1280, 720)
+    assert tokens == SEEN
+    more = shown.ttft_s.mid - told.ttft_s.mid
+    peak = 989e12 * 8
+    assert stage.flops / peak < more < 30 * stage.flops / peak
+    assert shown.tpot_s.mid == pytest.approx(told.tpot_s.mid, rel=1e-3)
+
+
+@pytest.mark.parametrize("load", [{"concurrency": 64}, {"concurrency": None}])
+def test_more_pictures_serve_fewer_requests(load: dict[str, Any]) -> None:
+    rates = [
+        answer(in_=500, images=images, **load).tokens_per_s.mid for images in (None, "336x336", "4*1280x720")
+    ]
+    assert rates == sorted(rates, reverse=True)
+    assert rates[2] < 0.9 * rates[0]
+
+
+def test_the_tower_is_bound_by_the_peak() -> None:
+    stage, _ = picture(load(MODEL).graph.model.towers[0], 4096, 4096)
+    found = answer(in_=100, out=1, images="4096x4096", concurrency=None)
+    assert found.requests_per_s * stage.flops < 989e12 * 8
+
+
+def test_models_that_see_nothing_and_sizes_that_are_none_are_refused() -> None:
+    with pytest.raises(UsageError, match="sees no pictures"):
+        answer(model="meta-llama/Llama-3.1-8B", tp=1, images="336x336")
+    for said in ("336", "0x10", "ten", "1280x720x3"):
+        with pytest.raises(UsageError, match="is no picture"):
+            answer(images=said)
