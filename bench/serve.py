@@ -47,7 +47,7 @@ async def client(address: str, until: float, seed: int, seen: Counter[str], time
             verb, given = question(dice)
             began = time.monotonic()
             try:
-                answer = await http.post(f"/api/{verb}", json=given)
+                answer = await http.post(f"/v1/{verb}", json=given)
             except httpx.HTTPError as error:
                 seen[type(error).__name__] += 1
                 continue
@@ -104,7 +104,7 @@ def main() -> None:
         assert found
         for i in range(3):
             began = time.monotonic()
-            answer = httpx.post(f"{found.group()}/api/plan", json=PLAN | {"in": 2000 + i}, timeout=60)
+            answer = httpx.post(f"{found.group()}/v1/plan", json=PLAN | {"in": 2000 + i}, timeout=60)
             print(f"plan {i + 1}: {answer.status_code} in {time.monotonic() - began:.2f} s")
         asyncio.run(load(found.group(), clients, seconds, server.pid))
     finally:

@@ -43,6 +43,13 @@ CALLS: dict[str, dict[str, Any]] = {
         "saved": {"question": {"verb": "estimate", "request": {"model": SMALL, "chip": "l4"}}},
         "for": "vllm",
     },
+    "replay": {
+        "saved": {"models": [], "question": {"verb": "models", "request": {"search": "qwen3 235b"}}},
+    },
+    "diff": {
+        name: {"question": {"verb": "estimate", "request": {"model": SMALL, "chip": chip}}}
+        for name, chip in (("before", "l4"), ("after", "l40s"))
+    },
     "systems": {},
     "runtimes": {},
     "offers": {},
@@ -81,6 +88,8 @@ class Heard:
     errors: dict[str, Any]
     parts: dict[str, str]
     started: Any
+    again: Any
+    unlike: Any
     resources: dict[str, str]
     refused: dict[str, str]
     name: str
@@ -95,6 +104,9 @@ async def everything(client: Client) -> Heard:
     for part in ("", "/plans/1", "/model", "/record"):
         parts[part] = (await client.read_resource(whole + part)).contents[0].text  # type: ignore[union-attr]
     started = await client.call_tool("launch", {"saved": whole, "for": "vllm"})
+    again = await client.call_tool("replay", {"saved": whole})
+    other = answers["explain"].structured_content["whole_answer"]
+    unlike = await client.call_tool("diff", {"before": whole, "after": other})
     uris = [str(r.uri) for r in (await client.list_resources()).resources]
     read = {}
     for uri in (*uris, "chipwise://chips/mi300x", "chipwise://fields/plan"):
@@ -105,7 +117,9 @@ async def everything(client: Client) -> Heard:
             await client.read_resource(uri)
         refused[uri] = str(error.value)
     assert client.server_info is not None
-    return Heard(tools, answers, errors, parts, started, read, refused, client.server_info.name)
+    return Heard(
+        tools, answers, errors, parts, started, again, unlike, read, refused, client.server_info.name
+    )
 
 
 @pytest.fixture(scope="module", params=["stdio", "http"])
@@ -165,6 +179,14 @@ def test_the_whole_is_read_by_its_address_part_by_part(heard: Heard) -> None:
     assert f"vllm serve {SMALL}" in files["serve.sh"]
     fields = json.loads(heard.resources["chipwise://fields/plan"])
     assert set(heard.tools["plan"].input_schema["properties"]) < set(fields)
+
+
+def test_answers_are_compared_by_their_addresses(heard: Heard) -> None:
+    assert "identical" in heard.again.structured_content["verdict"]
+    assert "before answers plan and after explain" in text_of(heard.unlike)
+    found = heard.answers["diff"].structured_content
+    assert "chip: l4 -> l40s" in found["verdict"]
+    assert [row for row in found["rows"] if row[1] == "TPOT"]
 
 
 @pytest.mark.parametrize("name", WRONG)

@@ -55,6 +55,8 @@ LOG = logging.getLogger("chipwise.mcp")
 TICK_S = 1.0
 MOST_S = 120.0
 MOST_NAMES = 100
+RECORDS = ("saved", "before", "after")
+"""Fields that take an answer, or the address of one."""
 AT_ONCE = 2
 """Answers that are worked on at once; further ones wait."""
 
@@ -63,10 +65,9 @@ INSTRUCTIONS = (
     "how it knows. Figures come as mid with low and high (80 % interval) and a basis: measured > published > "
     "calibrated > modelled. Plans inside each other's intervals are ties: do not present one as better. Before "
     "giving a benchmark as a reason call claim, before repeating what people say of chips check_statement. "
-    "`whole_answer` is "
-    "the address of an answer in full, which launch takes as `saved`. Prices are dated list prices. Say what "
-    "was assumed. Start "
-    "with plan; ids of chips and models come from chips and models."
+    "`whole_answer` is the address of an answer in full, which launch and replay take as `saved`, diff as `before` "
+    "and `after`. Prices are dated list prices. Say what was assumed. Start with plan; ids of chips and models come "
+    "from chips and models."
 )
 
 
@@ -125,8 +126,7 @@ class _Calls:
             if "details" in given:
                 said = "an answer names the address of the whole, `whole_answer`: read it there, plan by plan"
                 raise UsageError("details are no field", said, field="details")
-            if verb == "launch":
-                given = self._with_record(given)
+            given = self._with_records(verb, given)
             answer = await self._answered(ctx, verb, given)
         except ChipwiseError as error:
             return _refusal(problem_of(error))
@@ -153,17 +153,18 @@ class _Calls:
             )
         return CallToolResult(content=content, structured_content=answer)
 
-    def _with_record(self, given: dict[str, Any]) -> dict[str, Any]:
-        """The fields of launch with the record that an address names."""
-        saved = given.get("saved")
-        if isinstance(saved, str) and saved.startswith("chipwise://"):
+    def _with_records(self, verb: str, given: dict[str, Any]) -> dict[str, Any]:
+        """The fields of a question with the records that addresses name: launch needs the question alone."""
+        found = dict(given)
+        for name, saved in given.items():
+            if not (name in RECORDS and isinstance(saved, str) and saved.startswith("chipwise://")):
+                continue
             record = self.kept.record(saved)
             if record is None:
-                raise UsageError(
-                    f"saved: {shorten(saved)} is no longer kept", "ask the question again", field="saved"
-                )
-            return given | {"saved": {"question": record["question"]}}
-        return given
+                said = f"{name}: {shorten(saved)} is no longer kept"
+                raise UsageError(said, "ask the question again", field=name)
+            found[name] = {"question": record["question"]} if verb == "launch" else record
+        return found
 
     async def _answered(
         self, ctx: ServerRequestContext[Any, Any], verb: str, given: Mapping[str, Any]
@@ -204,7 +205,7 @@ def _work(verb: str, given: Mapping[str, Any], files: bool, kept: Kept, stage: _
         stage.at = 1
         report = request.run()
         stage.at = 2
-        if verb == "launch":
+        if verb in ("launch", "replay", "diff"):
             return shortened(verb, report)
         whole = json.loads(to_json(report, Origin(verb, request).written()))
         return shortened(verb, report, kept.keep(whole))

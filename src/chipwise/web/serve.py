@@ -13,6 +13,7 @@ from collections.abc import Callable
 import uvicorn
 
 from chipwise.errors import UsageError
+from chipwise.listening import listen, serving
 from chipwise.web.app import create_app
 from chipwise.web.security import Access, loopback
 
@@ -38,47 +39,19 @@ def serve(
         )
     private = loopback(host)
     token = token or ("" if private else secrets.token_urlsafe(24))
-    listening = _listen(host, port)
+    listening = listen(host, port)
     address = _address(host, listening.getsockname()[1])
     shown = f"{address}/?token={token}" if token else f"{address}/"
     say(f"chipwise: {shown}")
     if not private:
         say("chipwise: reachable from other machines, without encryption; whoever has the token may ask")
-    config = uvicorn.Config(
-        create_app(Access(host, token, names)),
-        log_level="warning",
-        access_log=False,
-        server_header=False,
-        timeout_keep_alive=5,
-        timeout_graceful_shutdown=3,
-        h11_max_incomplete_event_size=16_384,
-        limit_concurrency=1_000,
-        proxy_headers=False,
-    )
+    config = serving(create_app(Access(host, token, names)))
     if browser:
         opener = threading.Timer(0.5, webbrowser.open, [shown])
         opener.daemon = True
         opener.start()
     with contextlib.closing(listening), contextlib.suppress(KeyboardInterrupt):
         uvicorn.Server(config).run(sockets=[listening])
-
-
-def _listen(host: str, port: int) -> socket.socket:
-    try:
-        found = socket.getaddrinfo(host.strip("[]"), port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-        family, kind, protocol, _, where = found[0]
-        listening = socket.socket(family, kind, protocol)
-    except (OSError, UnicodeError) as error:
-        raise UsageError(f"cannot listen on {host}: {error}", "an address of this machine") from None
-    try:
-        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listening.bind(where)
-        listening.listen(128)
-    except OSError as error:
-        listening.close()
-        what = f"cannot listen on {host}, port {port}: {error.strerror or error}"
-        raise UsageError(what, "--port takes another one, 0 any that is free") from None
-    return listening
 
 
 def _address(host: str, port: int) -> str:
