@@ -233,8 +233,8 @@ def _numeric(text: str) -> bool:
 @dataclass(frozen=True, slots=True, repr=False)
 class ReplayReport(Answer):
     """A saved answer made again: `identical` if no figure differs by more than `tolerance` (relative), else what does.
-    `saved_with` and `replayed_with` are the versions of Python and NumPy; files of earlier versions do not say. `day` and
-    `catalogue` are "" of a record without its tables, which was asked again of those that are installed."""
+    `saved_with` and `replayed_with` are the versions of Python and NumPy; files of earlier versions do not say. `day`
+    and `catalogue` are "" of a record without its tables, which was asked again of those that are installed."""
 
     verb: str
     day: str
