@@ -31,12 +31,13 @@ def web(
     name: Annotated[
         str, Parameter(help="names under which a proxy shows this server, separated by commas")
     ] = "",
+    demo: Annotated[bool, Parameter(help="for everybody: no token, tighter limits", negative=())] = False,
     no_open: Annotated[bool, Parameter(name="--no-open", help="do not open a browser")] = False,
 ) -> None:
     """Serve the page and the HTTP API: GET /, POST /v1/<verb>, GET /v1/docs."""
     serve = _face("web.serve", "the page and the HTTP API")
     names = frozenset(n.strip().lower() for n in name.split(",") if n.strip())
-    serve(host, _port(port), token=token, names=names, browser=not no_open, say=_say)
+    serve(host, _port(port), token=token, names=names, demo=demo, browser=not no_open, say=_say)
 
 
 def mcp(
