@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
@@ -16,6 +17,7 @@ from jsonschema import Draft202012Validator
 from mcp.shared.exceptions import MCPError
 from mcp.types import PromptReference
 
+from chipwise.api.requests.catalogue import ModelsRequest
 from chipwise.mcp import server
 from chipwise.mcp.prompts import PROMPTS
 from chipwise.mcp.resources import Kept
@@ -272,6 +274,38 @@ def test_long_work_reports_progress(monkeypatch: pytest.MonkeyPatch) -> None:
     assert passed == sorted(set(passed))
     assert any("working it out (2 of 3)" in message for _, message in said)
     assert all(message.startswith("models: ") for _, message in said)
+
+
+@pytest.mark.parametrize("way", ["the client cancels", "it takes too long"])
+def test_work_that_nobody_waits_for_stops(way: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not only its answer is dropped: its thread ends, and its place is free for the next question."""
+    steps: list[float] = []
+
+    def slow(self: object) -> None:
+        until = time.monotonic() + 30
+        while time.monotonic() < until:
+            steps.append(time.monotonic())
+            time.sleep(0.005)
+
+    async def ask() -> tuple[int, int, Any, Any]:
+        async with Client(server.create_server()) as client:
+            given = None
+            for _ in range(server.AT_ONCE + 1):
+                with anyio.move_on_after(0.5 if way == "the client cancels" else 60):
+                    given = await client.call_tool("models", {})
+            await anyio.sleep(0.3)
+            before = len(steps)
+            await anyio.sleep(0.3)
+            return before, len(steps), given, await client.call_tool("chips", {"chips": "l4"})
+
+    monkeypatch.setattr(ModelsRequest, "run", slow)
+    if way == "it takes too long":
+        monkeypatch.setattr(server, "MOST_S", 0.5)
+    before, after, given, other = anyio.run(ask)
+    assert 0 < before == after
+    assert not other.is_error
+    if given is not None:
+        assert "no answer within" in text_of(given)
 
 
 def test_a_bug_does_not_end_the_server_or_show_its_text(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import ctypes
 import json
 import logging
 import math
 import re
+import threading
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -172,15 +174,18 @@ class _Calls:
         """The answer as JSON. Meanwhile the client hears every second how far the work is."""
         if self._limiter is None:
             self._limiter = anyio.CapacityLimiter(AT_ONCE)
-        stage = _Stage()
-        work = partial(_work, verb, given, self.files, self.kept, stage)
+        work = _Work()
+        answered = partial(work.run, partial(_answer, verb, given, self.files, self.kept))
         with anyio.fail_after(MOST_S):
             async with anyio.create_task_group() as group:
-                group.start_soon(_tell, ctx, verb, stage)
+                group.start_soon(_tell, ctx, verb, work)
                 try:
                     answer: Any = await anyio.to_thread.run_sync(
-                        work, abandon_on_cancel=True, limiter=self._limiter
+                        answered, abandon_on_cancel=True, limiter=self._limiter
                     )
+                except anyio.get_cancelled_exc_class():
+                    work.stop()
+                    raise
                 finally:
                     group.cancel_scope.cancel()
         if isinstance(answer, ChipwiseError):
@@ -191,20 +196,45 @@ class _Calls:
 STAGES = ("reading the question", "working it out", "writing the answer")
 
 
+class _StoppedError(BaseException):
+    """Raised in the thread of a question that nobody waits for any more; nothing that catches errors catches it."""
+
+
 @dataclass
-class _Stage:
-    """How far the work on a question is."""
+class _Work:
+    """A question on its way: how far it is, and the thread that works on it."""
 
     at: int = 0
+    _thread: int | None = None
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def run(self, answer: Callable[[_Work], Any]) -> Any:
+        """The answer, worked out in this thread; None once it was stopped."""
+        with self._lock:
+            self._thread = threading.get_ident()
+        try:
+            return answer(self)
+        except _StoppedError:
+            return None
+        finally:
+            with self._lock:
+                self._thread = None
+
+    def stop(self) -> None:
+        """End the work at its next step, so that its place is free for another."""
+        with self._lock:
+            if self._thread is not None:
+                stopped = ctypes.py_object(_StoppedError)
+                ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(self._thread), stopped)
 
 
-def _work(verb: str, given: Mapping[str, Any], files: bool, kept: Kept, stage: _Stage) -> Any:
+def _answer(verb: str, given: Mapping[str, Any], files: bool, kept: Kept, work: _Work) -> Any:
     """The answer as JSON, or the error: a task group would wrap one that is raised."""
     try:
         request = read_request(verb, given, files=files)
-        stage.at = 1
+        work.at = 1
         report = request.run()
-        stage.at = 2
+        work.at = 2
         if verb in ("launch", "replay", "diff"):
             return shortened(verb, report)
         whole = json.loads(to_json(report, Origin(verb, request).written()))
@@ -254,12 +284,12 @@ def _fits(asked: Mapping[str, Any], files: bool) -> Sequence[Any]:
     return report.fits if isinstance(report, FitReport) else ()
 
 
-async def _tell(ctx: ServerRequestContext[Any, Any], verb: str, stage: _Stage) -> None:
+async def _tell(ctx: ServerRequestContext[Any, Any], verb: str, work: _Work) -> None:
     began = time.monotonic()
     while True:
         await anyio.sleep(TICK_S)
         passed = time.monotonic() - began
-        said = f"{verb}: {STAGES[stage.at]} ({stage.at + 1} of {len(STAGES)}), {math.floor(passed)} s"
+        said = f"{verb}: {STAGES[work.at]} ({work.at + 1} of {len(STAGES)}), {math.floor(passed)} s"
         await ctx.session.report_progress(passed, None, said)
 
 

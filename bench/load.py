@@ -1,14 +1,17 @@
-"""The HTTP server under load: many clients at once for a minute; what was answered, how fast, and whether memory
-grew.
+"""The HTTP server under load: connections that send half a head, thousands of requests, many clients at once for a
+minute; what was answered, how fast, and whether memory grew.
 
-    python -m bench.serve [CLIENTS] [SECONDS]
+    python -m bench.load [--clients 500] [--seconds 60] [--half-open 1100] [--requests 5000]
 """
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import random
 import re
+import resource
+import socket
 import subprocess
 import sys
 import time
@@ -86,27 +89,103 @@ async def load(address: str, clients: int, seconds: float, pid: int) -> None:
             f"{(part + 1) * seconds / 6:5.0f} s  {done:7,} answers  {memory_bytes(pid) / 1e6:7.0f} MB  {dict(seen)}"
         )
     await asyncio.gather(*tasks)
-    cuts = quantiles(times, n=100)
+    cuts = quantiles(times, n=100) if len(times) > 1 else [0.0] * 99
     print(f"{len(times) / seconds:.0f} answers/s, median {cuts[49]:.2f} s, 99th percentile {cuts[98]:.2f} s")
     bad = {status: n for status, n in seen.items() if not status.isdigit() or int(status) >= 500}
     print(f"failures: {bad or 'none'}")
 
 
+def half_open(where: httpx.URL, count: int) -> list[socket.socket]:
+    """Connections that send half a head and nothing more; as many as can be had."""
+    found = []
+    for _ in range(count):
+        try:
+            wire = socket.create_connection((where.host, where.port or 80), 10)
+            wire.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nX-a: ")
+        except OSError:
+            continue
+        found.append(wire)
+    return found
+
+
+def beside(address: str, count: int) -> None:
+    """What others are answered while so many connections hold on to half a head."""
+    where = httpx.URL(address)
+    wires = half_open(where, count)
+    times, seen = [], Counter[str]()
+    for _ in range(20):
+        began = time.monotonic()
+        try:
+            seen[str(httpx.get(f"{address}/healthz", timeout=30).status_code)] += 1
+        except httpx.HTTPError as error:
+            seen[type(error).__name__] += 1
+        times.append(time.monotonic() - began)
+        time.sleep(0.2)
+    for wire in wires:
+        wire.close()
+    print(f"{len(wires):,} half-open connections: others {dict(seen)}, the slowest in {max(times):.2f} s")
+
+
+async def many(address: str, requests: int, at_once: int, pid: int) -> None:
+    """So many requests in all, some at once, with memory after each fifth."""
+    seen: Counter[str] = Counter()
+    left = iter(range(requests))
+    began = time.monotonic()
+
+    async def one() -> None:
+        async with httpx.AsyncClient(base_url=address, timeout=120) as http:
+            for i in left:
+                given = {"model": SMALL, "chips": "l4", "context": 1000 + i % 50}
+                seen[str((await http.post("/v1/fit", json=given)).status_code)] += 1
+
+    async def told() -> None:
+        for part in range(1, 6):
+            while sum(seen.values()) < requests * part / 5:
+                await asyncio.sleep(0.2)
+            passed = time.monotonic() - began
+            print(
+                f"{sum(seen.values()):,} requests in {passed:.0f} s  {memory_bytes(pid) / 1e6:.0f} MB  {dict(seen)}"
+            )
+
+    await asyncio.gather(told(), *(one() for _ in range(at_once)))
+
+
 def main() -> None:
     """Start a server, load it, stop it."""
-    clients = int(sys.argv[1]) if len(sys.argv) > 1 else 200
-    seconds = float(sys.argv[2]) if len(sys.argv) > 2 else 60.0
-    command = [sys.executable, "-m", "chipwise", "web", "--no-open", "--port", "0"]
-    server = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    reader = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    for name, value in (("clients", 500), ("seconds", 60), ("half-open", 1_100), ("requests", 5_000)):
+        reader.add_argument(f"--{name}", type=int, default=value, help=f"default: {value:,}")
+    given = reader.parse_args()
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(
+        resource.RLIMIT_NOFILE, (min(most, 8_192), most)
+    )  # for the clients; the server has its own
+    command = [
+        "sh",
+        "-c",
+        'ulimit -n 1024; exec "$0" "$@"',
+        sys.executable,
+        "-m",
+        "chipwise",
+        "web",
+        "--no-open",
+    ]
+    server = subprocess.Popen([*command, "--port", "0"], stderr=subprocess.PIPE, text=True)
     try:
         assert server.stderr is not None
         found = re.search(r"http://\S+?:\d+", server.stderr.readline())
         assert found
+        address = found.group()
         for i in range(3):
             began = time.monotonic()
-            answer = httpx.post(f"{found.group()}/v1/plan", json=PLAN | {"in": 2000 + i}, timeout=60)
+            answer = httpx.post(f"{address}/v1/plan", json=PLAN | {"in": 2000 + i}, timeout=60)
             print(f"plan {i + 1}: {answer.status_code} in {time.monotonic() - began:.2f} s")
-        asyncio.run(load(found.group(), clients, seconds, server.pid))
+        beside(address, given.half_open)
+        asyncio.run(many(address, given.requests, 8, server.pid))
+        asyncio.run(load(address, given.clients, given.seconds, server.pid))
+        print(
+            f"afterwards: {httpx.get(f'{address}/healthz').status_code}, {memory_bytes(server.pid) / 1e6:.0f} MB"
+        )
     finally:
         server.terminate()
         server.wait(30)
