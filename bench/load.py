@@ -14,14 +14,17 @@ import resource
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from collections import Counter
 from pathlib import Path
 from statistics import quantiles
-from typing import Any
+from typing import IO, Any
 
 import httpx
 
+FILES = 1_024
+"""Files that the server may have open, as is the rule."""
 SMALL = "meta-llama/Llama-3.1-8B"
 PLAN = {"model": "meta-llama/Llama-3.1-70B", "rate": "10/s", "ttft": "1s", "tpot": "40ms"}
 
@@ -108,8 +111,8 @@ def half_open(where: httpx.URL, count: int) -> list[socket.socket]:
     return found
 
 
-def beside(address: str, count: int) -> None:
-    """What others are answered while so many connections hold on to half a head."""
+def besides(address: str, count: int) -> None:
+    """What others get while many connections hold on to half a head."""
     where = httpx.URL(address)
     wires = half_open(where, count)
     times, seen = [], Counter[str]()
@@ -159,36 +162,40 @@ def main() -> None:
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(
         resource.RLIMIT_NOFILE, (min(most, 8_192), most)
-    )  # for the clients; the server has its own
-    command = [
-        "sh",
-        "-c",
-        'ulimit -n 1024; exec "$0" "$@"',
-        sys.executable,
-        "-m",
-        "chipwise",
-        "web",
-        "--no-open",
-    ]
-    server = subprocess.Popen([*command, "--port", "0"], stderr=subprocess.PIPE, text=True)
-    try:
-        assert server.stderr is not None
-        found = re.search(r"http://\S+?:\d+", server.stderr.readline())
-        assert found
-        address = found.group()
-        for i in range(3):
-            began = time.monotonic()
-            answer = httpx.post(f"{address}/v1/plan", json=PLAN | {"in": 2000 + i}, timeout=60)
-            print(f"plan {i + 1}: {answer.status_code} in {time.monotonic() - began:.2f} s")
-        beside(address, given.half_open)
-        asyncio.run(many(address, given.requests, 8, server.pid))
-        asyncio.run(load(address, given.clients, given.seconds, server.pid))
-        print(
-            f"afterwards: {httpx.get(f'{address}/healthz').status_code}, {memory_bytes(server.pid) / 1e6:.0f} MB"
-        )
-    finally:
-        server.terminate()
-        server.wait(30)
+    )  # of the clients; the server has fewer
+    web = (sys.executable, "-m", "chipwise", "web", "--no-open", "--port", "0")
+    with tempfile.TemporaryFile("w+") as log:
+        command = ["sh", "-c", f'ulimit -n {FILES}; exec "$0" "$@"', *web]
+        server = subprocess.Popen(command, stderr=log)
+        try:
+            loaded(address_in(log), server.pid, given)
+        finally:
+            server.terminate()
+            server.wait(30)
+            log.seek(0)
+            print(f"lines in the log of the server, its address aside: {len(log.readlines()) - 1}")
+
+
+def address_in(log: IO[str]) -> str:
+    """The address that a server says in its log."""
+    for _ in range(300):
+        log.seek(0)
+        if found := re.search(r"http://\S+?:\d+", log.read()):
+            return found.group()
+        time.sleep(0.2)
+    raise RuntimeError("the server did not start")
+
+
+def loaded(address: str, pid: int, given: argparse.Namespace) -> None:
+    """All loads, one after the other."""
+    for i in range(3):
+        began = time.monotonic()
+        answer = httpx.post(f"{address}/v1/plan", json=PLAN | {"in": 2000 + i}, timeout=60)
+        print(f"plan {i + 1}: {answer.status_code} in {time.monotonic() - began:.2f} s")
+    besides(address, given.half_open)
+    asyncio.run(many(address, given.requests, 8, pid))
+    asyncio.run(load(address, given.clients, given.seconds, pid))
+    print(f"afterwards: {httpx.get(f'{address}/healthz').status_code}, {memory_bytes(pid) / 1e6:.0f} MB")
 
 
 if __name__ == "__main__":

@@ -23,8 +23,12 @@ HEAD_S = 10.0
 """Seconds in which the head of a request must be there."""
 MOST_OF_PEER = 600
 """Connections of one address."""
-MOST = 900
-"""Connections of all: under the 1,024 files that a process may have open as a rule."""
+MOST = 800
+"""Connections of all. With those that are taken in at once it is under the 1,024 files that a process may have open as
+a rule: beyond them the event loop can take nobody in."""
+AT_ONCE = 128
+"""Connections that are taken in before the first of them is looked at."""
+FILES = 1_024
 HEAD_BYTES = 16_384
 
 
@@ -89,10 +93,12 @@ class Connection(H11Protocol):
 
 def serving(app: Any, connection: type[Connection] = Connection) -> uvicorn.Config:
     """How an application is served: HTTP alone, nothing logged but warnings, no header that a proxy could have set."""
+    _allow_files()
     return uvicorn.Config(
         app,
         http=connection,
         ws="none",
+        backlog=AT_ONCE,
         log_level="warning",
         access_log=False,
         server_header=False,
@@ -115,9 +121,21 @@ def listen(host: str, port: int) -> socket.socket:
     try:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listening.bind(where)
-        listening.listen(1024)
+        listening.listen(AT_ONCE)
     except OSError as error:
         listening.close()
         what = f"cannot listen on {host}, port {port}: {error.strerror or error}"
         raise UsageError(what, "--port takes another one, 0 any that is free") from None
     return listening
+
+
+def _allow_files() -> None:
+    """Lets this process have as many files open as connections need, where fewer are the rule (macOS)."""
+    try:
+        import resource
+    except ImportError:  # Windows counts them otherwise
+        return
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = FILES if hard == resource.RLIM_INFINITY else min(FILES, hard)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))

@@ -167,7 +167,7 @@ def test_what_prometheus_reads(stub: Stub, plan: str) -> None:
     assert found['chipwise_watch_held{time="tpot"}'] == "1.0"
     assert float(found['chipwise_watch_predicted_seconds{time="ttft",end="low"}']) == expected.ttft_s.low
     assert found["chipwise_watch_requests"] == "50.0"
-    assert found["chipwise_watch_alike"] == "1.0"
+    assert found["chipwise_watch_comparable"] == "1.0"
     for line in watch.text.splitlines():
         assert re.fullmatch(
             r'# (HELP|TYPE) \w+ .+|\w+(\{\w+="[^"\n]*"(,\w+="[^"\n]*")*\})? [-+\w.]+', line

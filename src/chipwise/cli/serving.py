@@ -1,4 +1,4 @@
-"""web, mcp and watch: chipwise for browsers, for agents, and beside a server that runs."""
+"""web, mcp and watch: chipwise for browsers, for agents, and next to a running server."""
 
 from __future__ import annotations
 

@@ -125,9 +125,8 @@ def parse_metrics(text: str, at_s: float = 0.0) -> Reading:
         raise ValueError("no metrics of vLLM: vllm:time_to_first_token_seconds is missing")
     sums, counts = {}, {}
     for what, names in SUMS.items():
-        name = next((n for n in names if f"{n}_count" in found and f"{n}_sum" in found), None)
-        if name is not None:
-            sums[what], counts[what] = found[f"{name}_sum"], found[f"{name}_count"]
+        if there := [n for n in names if f"{n}_count" in found and f"{n}_sum" in found]:
+            sums[what], counts[what] = found[f"{there[0]}_sum"], found[f"{there[0]}_count"]
     return Reading(at_s, sums, counts, found.get(RUNNING, math.nan), found.get(WAITING, math.nan))
 
 

@@ -112,7 +112,7 @@ METRICS: Mapping[str, tuple[str, str]] = {
     "chipwise_watch_ratio": ("gauge", "Measured over predicted."),
     "chipwise_watch_requests": ("gauge", "Requests that got a first token in the window."),
     "chipwise_watch_load": ("gauge", "Requests in flight, and mean tokens, as measured and as planned."),
-    "chipwise_watch_alike": (
+    "chipwise_watch_comparable": (
         "gauge",
         "1 while load and lengths are the plan's within a quarter: compare only then.",
     ),
@@ -127,33 +127,35 @@ def exposition(report: WatchReport | None, expected: Expected) -> str:
     samples["chipwise_watch_plan_info"].append(({"plan": expected.title}, 1.0))
     for name, figure in (("ttft", expected.ttft_s), ("tpot", expected.tpot_s)):
         for end in ("low", "mid", "high") if figure is not None else ():
-            value = float(getattr(figure, end))
-            samples["chipwise_watch_predicted_seconds"].append(({"time": name, "end": end}, value))
+            label = {"time": name, "end": end}
+            samples["chipwise_watch_predicted_seconds"].append((label, float(getattr(figure, end))))
     if report is not None:
-        for time in report.times:
-            label = {"time": time.name.lower()}
-            for metric, value in (
-                ("chipwise_watch_time_seconds", time.measured_s),
-                ("chipwise_watch_held", None if time.within is None else float(time.within)),
-                ("chipwise_watch_ratio", time.ratio),
-            ):
-                if value is not None:
-                    samples[metric].append((label, value))
-        samples["chipwise_watch_requests"].append(({}, report.requests))
-        samples["chipwise_watch_alike"].append(({}, float(not report.unlike)))
-        for of, measured, planned in (
-            ("in_flight", report.running, expected.concurrency),
-            ("prompt_tokens", report.prompt_tokens, expected.prompt_tokens),
-            ("output_tokens", report.output_tokens, expected.output_tokens),
-        ):
-            for source, value in (("measured", measured), ("planned", planned)):
-                if value is not None:
-                    samples["chipwise_watch_load"].append(({"of": of, "source": source}, value))
+        for metric, label, value in _measured(report, expected):
+            if value is not None:
+                samples[metric].append((label, float(value)))
     lines = []
     for name, (kind, said) in METRICS.items():
         lines += [f"# HELP {name} {said}", f"# TYPE {name} {kind}"]
         lines += [f"{name}{_labels(labels)} {value!r}" for labels, value in samples[name]]
     return "\n".join(lines) + "\n"
+
+
+def _measured(report: WatchReport, expected: Expected) -> Iterator[tuple[str, dict[str, str], float | None]]:
+    """What a report says, metric by metric."""
+    for time in report.times:
+        label = {"time": time.name.lower()}
+        yield "chipwise_watch_time_seconds", label, time.measured_s
+        yield "chipwise_watch_held", label, time.within
+        yield "chipwise_watch_ratio", label, time.ratio
+    yield "chipwise_watch_requests", {}, report.requests
+    yield "chipwise_watch_comparable", {}, not report.unlike
+    for of, measured, planned in (
+        ("in_flight", report.running, expected.concurrency),
+        ("prompt_tokens", report.prompt_tokens, expected.prompt_tokens),
+        ("output_tokens", report.output_tokens, expected.output_tokens),
+    ):
+        yield "chipwise_watch_load", {"of": of, "source": "measured"}, measured
+        yield "chipwise_watch_load", {"of": of, "source": "planned"}, planned
 
 
 def _labels(labels: Mapping[str, str]) -> str:

@@ -150,7 +150,7 @@ def openapi() -> dict[str, Any]:
     }
 
 
-def _jobs(refusals: Mapping[str, Any]) -> dict[str, Any]:
+def _jobs(refusals: dict[str, Any]) -> dict[str, Any]:
     """Leaving a question with the server, and coming back for its answer."""
     number = {"name": "job", "in": "path", "required": True, "schema": {"type": "string"}}
     told = {"$ref": "#/components/schemas/Job"}
