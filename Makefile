@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 MODEL ?= meta-llama/Llama-3.1-70B
 
-.PHONY: run test check bench docs clean
+.PHONY: run test check bench docs wheel sbom lock clean
 
 run: $(VENV)/installed
 	$(BIN)/chipwise plan $(MODEL) --rate 10/s --in 2000 --out 300 --ttft 1s --tpot 40ms
@@ -26,6 +26,28 @@ docs: $(VENV)/developing
 	$(BIN)/python -m docs.generate
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
+# The wheel and the source archive, each installed alone and tried; PYTHON=python3.13 tries another version.
+wheel: $(VENV)/developing
+	rm -rf build/dist build/tried
+	$(BIN)/python -m build --outdir build/dist .
+	for file in build/dist/*.whl build/dist/*.tar.gz; do \
+	$(PYTHON) -m venv --clear build/tried && \
+	build/tried/bin/python -m pip install --quiet --disable-pip-version-check "$$file[serve]" && \
+	(cd build/tried && bin/python -I ../../tests/installed.py bin/chipwise) || exit 1; done
+
+# All parts of a server with versions, licences and hashes (CycloneDX), by a tool in an environment of its own.
+sbom:
+	$(PYTHON) -m venv build/sbom
+	build/sbom/bin/python -m pip install --quiet --disable-pip-version-check 'cyclonedx-bom>=7,<8'
+	build/sbom/bin/cyclonedx-py requirements --pyproject pyproject.toml --output-reproducible --output-file build/sbom.json requirements.lock
+
+# What a server is made of with hashes, and what tests are run with.
+lock:
+	$(PYTHON) -m venv build/lock
+	build/lock/bin/python -m pip install --quiet --disable-pip-version-check uv
+	build/lock/bin/uv pip compile --quiet --universal --python-version 3.11 --no-header --upgrade --extra serve --generate-hashes --output-file requirements.lock pyproject.toml
+	build/lock/bin/uv pip compile --quiet --universal --python-version 3.11 --no-header --no-annotate --upgrade --extra serve --extra parquet --extra notebook --group dev --output-file requirements-dev.lock pyproject.toml
+
 clean:
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 
@@ -35,9 +57,9 @@ $(VENV)/installed: pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
 	touch $@
 
-$(VENV)/developing: $(VENV)/installed
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade pip
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[notebook,parquet,serve]' --group dev
+$(VENV)/developing: $(VENV)/installed requirements-dev.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade 'pip>=25.1'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint requirements-dev.lock --editable '.[notebook,parquet,serve]' --group dev
 	touch $@
 
 # Tests of the page need Chromium and are skipped without it; as root on Debian it is installed here.

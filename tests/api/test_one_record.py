@@ -76,6 +76,37 @@ def test_figures_of_a_record_are_not_trusted(one: dict[str, Any], run: Run, tmp_
     assert "was changed" in run("launch", file, "--for", "vllm").refused(2)
 
 
+def test_a_record_is_compared_by_its_own_figures(one: dict[str, Any], run: Run, tmp_path: Path) -> None:
+    """A doctored figure of an exported answer shows; the same at every door."""
+    forged = json.loads(json.dumps(one))
+    forged["plans"][0]["ttft_s"]["mid"] *= 2.0
+    file, other = tmp_path / "a.json", tmp_path / "b.json"
+    file.write_text(json.dumps(forged))
+    other.write_text(json.dumps(one))
+    again = run("replay", str(file))
+    assert again.code == 4
+    assert "1 figure differs" in again.out
+    replayed = read_request("replay", {"saved": forged}).run()
+    assert [c.figure for c in replayed.changes] == ["ttft_s.mid"]
+    assert read_request("replay", {"saved": one}).run().identical
+    found = read_request("diff", {"before": one, "after": forged}).run()
+    assert [c.cause.partition(" (")[0] for c in found.causes] == ["what is installed"]
+    assert "-> what was" in run("diff", str(other), str(file)).out
+
+
+def test_only_answers_are_compared(one: dict[str, Any]) -> None:
+    question_alone = {"question": one["question"]}
+    with pytest.raises(UsageError, match="without its answer"):
+        read_request("replay", {"saved": question_alone}).run()
+    assert not read_request("diff", {"before": question_alone, "after": one}).run().changes
+    nested = {"question": {"verb": "replay", "request": {"saved": json.dumps(one)}}, "verb": "plan"}
+    with pytest.raises(UsageError, match="about another answer"):
+        read_request("replay", {"saved": nested}).run()
+    for wrong in ({**one, "plans": 3}, {**one, "plans": [{"chip": 3}]}):
+        with pytest.raises(UsageError, match="cannot use"):
+            read_request("replay", {"saved": wrong}).run()
+
+
 def test_ones_own_configuration_is_in_the_record() -> None:
     report = cw.estimate(CONFIG, chip="l4", concurrency=2)
     asked = question("estimate", {"model": CONFIG, "chip": "l4", "concurrency": 2})

@@ -218,7 +218,7 @@ def test_the_help_of_a_command_begins_with_its_summary(run: Run, place: str) -> 
 def test_every_command_is_tried_here() -> None:
     tried = {name.split()[0] for name in COMMANDS} | {"predict", "calibrate", "validate"}
     tried |= {"replay", "diff", "launch"}  # tests/api/test_saving.py, test_launching.py
-    tried |= {"web", "mcp", "completion"}  # tests/web, tests/mcp, below
+    tried |= {"web", "mcp", "watch", "completion"}  # tests/web, tests/mcp, tests/measure, below
     tried |= {"measure", "trace"}  # tests/measure, tests/tracing
     assert tried == {place.partition(":")[2] for place in SUMMARIES}
 

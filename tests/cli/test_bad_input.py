@@ -324,13 +324,13 @@ def test_a_row_that_cannot_be_answered_is_a_line_with_the_reason(run: Run, tmp_p
     (tmp_path / "models").mkdir()
     (tmp_path / "models" / "broken.json").write_text("{")
     rows = tmp_path / "rows.csv"
-    rows.write_text("row_id,config_file\np00,nothing.json\np01,broken.json\np02,\n")
+    rows.write_text(f"row_id,config_file\np00,nothing.json\np01,broken.json\np02,\np03,{'9' * 400}\n")
     out = tmp_path / "out.csv"
     ran = run("predict", "model_params", "--rows", str(rows), "--out", str(out))
     assert (ran.code, ran.out) == (0, "")
-    assert "3 refused" in ran.err
+    assert "4 refused" in ran.err
     lines = out.read_text().splitlines()
-    assert [line.partition(",")[0] for line in lines] == ["row_id", "p00", "p01", "p02"]
+    assert [line.partition(",")[0] for line in lines] == ["row_id", "p00", "p01", "p02", "p03"]
     assert "no such file" in lines[1]
     assert "not valid JSON" in lines[2]
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 import re
 import socket
 import subprocess
@@ -12,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from chipwise.cli.app import app
 from command_line import Run
 
 
@@ -32,6 +35,7 @@ def test_without_the_extra_the_pip_line_is_shown(
         (("--host", "256.1.1.1"), "256.1.1.1"),
         (("--host", "192.0.2.1", "--port", "0"), "192.0.2.1"),
         (("--token", "short"), "--token"),
+        (("--demo", "--token", "x" * 20), "--demo asks for no token"),
     ],
 )
 def test_addresses_that_cannot_be_served(run: Run, arguments: tuple[str, ...], said: str) -> None:
@@ -67,3 +71,48 @@ def test_it_serves_an_open_address_with_a_token_alone(tmp_path: Path) -> None:
         process.terminate()
         out, _ = process.communicate(timeout=30)
     assert out == ""
+
+
+def test_the_image_serves_the_demonstration_as_nobody_in_particular() -> None:
+    """What the Docker file starts is a command that exists; packages come with hashes, and root does not run it."""
+    lines = (Path(__file__).parents[2] / "Dockerfile").read_text("utf-8").splitlines()
+    said = {line.partition(" ")[0]: line.partition(" ")[2] for line in lines}
+    assert said["USER"].partition(":")[0].isdecimal()
+    assert int(said["USER"].partition(":")[0]) > 0
+    assert any("--require-hashes" in line for line in lines)
+    (program,) = json.loads(said["ENTRYPOINT"])
+    words = json.loads(said["CMD"])
+    assert program == "chipwise"
+    app.parse_args(words, exit_on_error=False, print_error=False)
+    assert "--demo" in words
+
+
+def test_a_demonstration_asks_for_no_token_and_answers(tmp_path: Path) -> None:
+    command = [
+        sys.executable,
+        "-m",
+        "chipwise",
+        "web",
+        "--demo",
+        "--no-open",
+        "--port",
+        "0",
+        "--host",
+        "0.0.0.0",
+    ]
+    kept = os.environ | {"CHIPWISE_DATA_DIR": str(tmp_path / "nothing")}
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=kept)
+    assert process.stderr is not None
+    try:
+        found = re.search(r"http://\S+?:(\d+)/$", process.stderr.readline().strip())
+        assert found, "an address without a token"
+        asked = json.dumps({"model": "meta-llama/Llama-3.1-8B", "chips": "l4"}).encode()
+        request = urllib.request.Request(
+            f"http://127.0.0.1:{found.group(1)}/v1/fit", asked, {"Content-Type": "application/json"}
+        )
+        with urllib.request.urlopen(request, timeout=60) as answer:
+            assert json.load(answer)["fits"]
+    finally:
+        process.terminate()
+        process.communicate(timeout=20)
+    assert not (tmp_path / "nothing").exists(), "nothing is kept"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
@@ -16,6 +17,7 @@ from jsonschema import Draft202012Validator
 from mcp.shared.exceptions import MCPError
 from mcp.types import PromptReference
 
+from chipwise.api.requests.catalogue import ModelsRequest
 from chipwise.mcp import server
 from chipwise.mcp.prompts import PROMPTS
 from chipwise.mcp.resources import Kept
@@ -42,6 +44,13 @@ CALLS: dict[str, dict[str, Any]] = {
     "launch": {
         "saved": {"question": {"verb": "estimate", "request": {"model": SMALL, "chip": "l4"}}},
         "for": "vllm",
+    },
+    "replay": {
+        "saved": {"models": [], "question": {"verb": "models", "request": {"search": "qwen3 235b"}}},
+    },
+    "diff": {
+        name: {"question": {"verb": "estimate", "request": {"model": SMALL, "chip": chip}}}
+        for name, chip in (("before", "l4"), ("after", "l40s"))
     },
     "systems": {},
     "runtimes": {},
@@ -81,6 +90,8 @@ class Heard:
     errors: dict[str, Any]
     parts: dict[str, str]
     started: Any
+    again: Any
+    unlike: Any
     resources: dict[str, str]
     refused: dict[str, str]
     name: str
@@ -95,6 +106,9 @@ async def everything(client: Client) -> Heard:
     for part in ("", "/plans/1", "/model", "/record"):
         parts[part] = (await client.read_resource(whole + part)).contents[0].text  # type: ignore[union-attr]
     started = await client.call_tool("launch", {"saved": whole, "for": "vllm"})
+    again = await client.call_tool("replay", {"saved": whole})
+    other = answers["explain"].structured_content["whole_answer"]
+    unlike = await client.call_tool("diff", {"before": whole, "after": other})
     uris = [str(r.uri) for r in (await client.list_resources()).resources]
     read = {}
     for uri in (*uris, "chipwise://chips/mi300x", "chipwise://fields/plan"):
@@ -105,7 +119,9 @@ async def everything(client: Client) -> Heard:
             await client.read_resource(uri)
         refused[uri] = str(error.value)
     assert client.server_info is not None
-    return Heard(tools, answers, errors, parts, started, read, refused, client.server_info.name)
+    return Heard(
+        tools, answers, errors, parts, started, again, unlike, read, refused, client.server_info.name
+    )
 
 
 @pytest.fixture(scope="module", params=["stdio", "http"])
@@ -165,6 +181,14 @@ def test_the_whole_is_read_by_its_address_part_by_part(heard: Heard) -> None:
     assert f"vllm serve {SMALL}" in files["serve.sh"]
     fields = json.loads(heard.resources["chipwise://fields/plan"])
     assert set(heard.tools["plan"].input_schema["properties"]) < set(fields)
+
+
+def test_answers_are_compared_by_their_addresses(heard: Heard) -> None:
+    assert "identical" in heard.again.structured_content["verdict"]
+    assert "before answers plan and after explain" in text_of(heard.unlike)
+    found = heard.answers["diff"].structured_content
+    assert "chip: l4 -> l40s" in found["verdict"]
+    assert [row for row in found["rows"] if row[1] == "TPOT"]
 
 
 @pytest.mark.parametrize("name", WRONG)
@@ -250,6 +274,38 @@ def test_long_work_reports_progress(monkeypatch: pytest.MonkeyPatch) -> None:
     assert passed == sorted(set(passed))
     assert any("working it out (2 of 3)" in message for _, message in said)
     assert all(message.startswith("models: ") for _, message in said)
+
+
+@pytest.mark.parametrize("way", ["the client cancels", "it takes too long"])
+def test_work_that_nobody_waits_for_stops(way: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not only its answer is dropped: its thread ends, and its place is free for the next question."""
+    steps: list[float] = []
+
+    def slow(self: object) -> None:
+        until = time.monotonic() + 30
+        while time.monotonic() < until:
+            steps.append(time.monotonic())
+            time.sleep(0.005)
+
+    async def ask() -> tuple[int, int, Any, Any]:
+        async with Client(server.create_server()) as client:
+            given = None
+            for _ in range(server.AT_ONCE + 1):
+                with anyio.move_on_after(0.5 if way == "the client cancels" else 60):
+                    given = await client.call_tool("models", {})
+            await anyio.sleep(0.3)
+            before = len(steps)
+            await anyio.sleep(0.3)
+            return before, len(steps), given, await client.call_tool("chips", {"chips": "l4"})
+
+    monkeypatch.setattr(ModelsRequest, "run", slow)
+    if way == "it takes too long":
+        monkeypatch.setattr(server, "MOST_S", 0.5)
+    before, after, given, other = anyio.run(ask)
+    assert 0 < before == after
+    assert not other.is_error
+    if given is not None:
+        assert "no answer within" in text_of(given)
 
 
 def test_a_bug_does_not_end_the_server_or_show_its_text(monkeypatch: pytest.MonkeyPatch) -> None:

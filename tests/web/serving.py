@@ -9,15 +9,19 @@ from contextlib import contextmanager
 
 import uvicorn
 
+from chipwise.listening import Connection, serving
 from chipwise.web.app import create_app
 from chipwise.web.limits import Limits
 from chipwise.web.security import Access
 
 
 @contextmanager
-def served(access: Access | None = None, limits: Limits | None = None) -> Iterator[str]:
+def served(
+    access: Access | None = None, limits: Limits | None = None, connection: type[Connection] = Connection
+) -> Iterator[str]:
     """The address of a running server, without a slash at its end."""
-    config = uvicorn.Config(create_app(access, limits), port=0, log_level="critical", server_header=False)
+    config = serving(create_app(access, limits), connection)
+    config.port = 0
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()

@@ -16,7 +16,7 @@ SMALL = "meta-llama/Llama-3.1-8B"
 
 
 def post(address: str, verb: str, given: Any) -> httpx.Response:
-    return httpx.post(f"{address}/api/{verb}", json=given, timeout=60)
+    return httpx.post(f"{address}/v1/{verb}", json=given, timeout=60)
 
 
 def problem(answer: httpx.Response, status: int) -> Mapping[str, Any]:
@@ -79,31 +79,85 @@ def test_values_that_cannot_be_used(address: str, given: dict[str, Any], said: s
     "body", [b"", b"{", b"[" * 30_000, b"\xff\xfe", b'{"a":1,"a":2}', b'{"tp":NaN}', b"{}x"]
 )
 def test_bodies_that_are_no_json(address: str, body: bytes) -> None:
-    answer = httpx.post(f"{address}/api/plan", content=body, headers={"content-type": "application/json"})
+    answer = httpx.post(f"{address}/v1/plan", content=body, headers={"content-type": "application/json"})
     problem(answer, 400)
 
 
 @pytest.mark.parametrize("given", [[], 5, "plan", None, True])
 def test_json_that_is_no_object(address: str, given: Any) -> None:
     body, kind = json.dumps(given).encode(), {"content-type": "application/json"}
-    problem(httpx.post(f"{address}/api/plan", content=body, headers=kind), 422)
+    problem(httpx.post(f"{address}/v1/plan", content=body, headers=kind), 422)
 
 
 def test_only_json_is_read(address: str) -> None:
     for kind in ("text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x", ""):
-        answer = httpx.post(f"{address}/api/plan", content=b"{}", headers={"content-type": kind})
+        answer = httpx.post(f"{address}/v1/plan", content=b"{}", headers={"content-type": kind})
         problem(answer, 415)
 
 
 def test_addresses_and_methods_that_are_not(address: str) -> None:
     body = problem(post(address, "plans", {}), 404)
     assert "plan" in body["nearest"]
-    problem(httpx.get(f"{address}/api/plan"), 405)
+    problem(httpx.get(f"{address}/v1/plan"), 405)
     problem(httpx.get(f"{address}/nowhere"), 404)
     assert httpx.get(f"{address}/healthz").json() == {"status": "ok"}
 
 
+def test_the_field_is_pointed_to(address: str) -> None:
+    for given, pointer in (
+        ({"model": SMALL, "rate": "soon"}, "#/rate"),
+        ({"model": SMALL, "tpot": 40}, "#/tpot"),
+        ({"model": "lama"}, "#/model"),
+        ({"model": SMALL, "chips": "h100x"}, "#/chips"),
+        ({"model": SMALL, "a~/b c": 1}, "#/a~0/b%20c"),
+        ({}, "#/model"),
+    ):
+        said = httpx.post(f"{address}/v1/plan", json=given).json()
+        assert [e["pointer"] for e in said["errors"]] == [pointer]
+        assert said["errors"][0]["detail"] == said["detail"]
+    said = httpx.post(f"{address}/v1/jobs", json={"verb": "plan", "request": {"model": "lama"}}).json()
+    assert said["errors"][0]["pointer"] == "#/request/model"
+
+
+def test_former_addresses_answer_alike_and_name_their_successor(address: str) -> None:
+    asked = {"model": SMALL, "chips": "l4"}
+    now, former = (httpx.post(f"{address}/{where}/fit", json=asked) for where in ("v1", "api"))
+    assert now.json() == former.json()
+    assert "deprecation" not in now.headers
+    assert former.headers["link"] == '</v1/fit>; rel="successor-version"'
+    assert former.headers["deprecation"].startswith("@")
+    document = httpx.get(f"{address}/openapi.json")
+    assert document.json() == httpx.get(f"{address}/v1/openapi.json").json()
+    assert document.headers["link"] == '</v1/openapi.json>; rel="successor-version"'
+
+
+def test_kept_answers_are_compared(address: str) -> None:
+    """An answer of HTTP is made again, and compared with another; a doctored figure shows."""
+    asked = {"model": SMALL, "chip": "l4"}
+    one = httpx.post(f"{address}/v1/estimate", json=asked).json()
+    two = httpx.post(f"{address}/v1/estimate", json={**asked, "concurrency": 8}).json()
+    assert len(json.dumps(one)) > 1000
+    assert httpx.post(f"{address}/v1/replay", json={"saved": one}).json()["identical"]
+    found = httpx.post(f"{address}/v1/diff", json={"before": one, "after": two}).json()
+    assert [c["cause"] for c in found["causes"]] == ["question"]
+    assert found["causes"][0]["facts"] == ["concurrency: not given -> 8.0"]
+    one["plans"][0]["ttft_s"]["mid"] *= 2
+    assert [
+        c["figure"] for c in httpx.post(f"{address}/v1/replay", json={"saved": one}).json()["changes"]
+    ] == ["ttft_s.mid"]
+    large = {"saved": {**one, "padding": "x" * 200_000}}
+    assert httpx.post(f"{address}/v1/replay", json=large).status_code == 200
+    assert httpx.post(f"{address}/v1/fit", json=large).status_code == 413
+
+
+def test_the_interface_is_described_for_people(address: str) -> None:
+    page = httpx.get(f"{address}/v1/docs").text
+    for verb in VERBS:
+        assert f"POST /v1/{verb}<" in page
+    assert "&#34;model&#34;" in page
+
+
 def test_the_document_is_served(address: str) -> None:
     document = httpx.get(f"{address}/openapi.json").json()
-    assert {f"/api/{verb}" for verb in VERBS} <= set(document["paths"])
+    assert {f"/v1/{verb}" for verb in VERBS} <= set(document["paths"])
     assert json.dumps(document).count("$ref") > 20

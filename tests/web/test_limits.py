@@ -180,10 +180,10 @@ def chunks(count: int) -> Iterator[bytes]:
 
 def test_bodies_that_are_too_large(small: str) -> None:
     kind = {"content-type": "application/json"}
-    said = httpx.post(f"{small}/api/plan", content=b" " * 3_000, headers=kind)
-    unsaid = httpx.post(f"{small}/api/plan", content=chunks(3), headers=kind)
+    said = httpx.post(f"{small}/v1/plan", content=b" " * 3_000, headers=kind)
+    unsaid = httpx.post(f"{small}/v1/plan", content=chunks(3), headers=kind)
     assert (said.status_code, unsaid.status_code) == (413, 413)
-    assert httpx.post(f"{small}/api/fit", json={"model": SMALL, "chips": "l4"}).status_code == 200
+    assert httpx.post(f"{small}/v1/fit", json={"model": SMALL, "chips": "l4"}).status_code == 200
 
 
 def test_addresses_that_are_too_long(small: str) -> None:
@@ -193,9 +193,9 @@ def test_addresses_that_are_too_long(small: str) -> None:
 
 def test_a_body_that_does_not_arrive(small: str) -> None:
     kind = b"Content-Type: application/json\r\n"
-    assert raw(small, b"POST /api/plan HTTP/1.1\r\n" + kind, b"Content-Length: 50\r\n", b"{") == b"408"
-    assert raw(small, b"POST /api/plan HTTP/1.1\r\n" + kind, b"Content-Length: 99999999\r\n") == b"413"
-    assert raw(small, b"POST /api/plan HTTP/1.1\r\n" + kind, b"Content-Length: -1\r\n") == b"400"
+    assert raw(small, b"POST /v1/plan HTTP/1.1\r\n" + kind, b"Content-Length: 50\r\n", b"{") == b"408"
+    assert raw(small, b"POST /v1/plan HTTP/1.1\r\n" + kind, b"Content-Length: 99999999\r\n") == b"413"
+    assert raw(small, b"POST /v1/plan HTTP/1.1\r\n" + kind, b"Content-Length: -1\r\n") == b"400"
 
 
 def test_two_hundred_at_once(small: str) -> None:
@@ -208,7 +208,7 @@ def test_two_hundred_at_once(small: str) -> None:
 
             async def one(i: int) -> int:
                 given = {"model": SMALL, "chips": "l4", "context": 1000 + i % 100}
-                return (await client.post("/api/fit", json=given)).status_code
+                return (await client.post("/v1/fit", json=given)).status_code
 
             return Counter(await asyncio.gather(*(one(i) for i in range(200))))
 

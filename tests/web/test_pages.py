@@ -400,6 +400,8 @@ def test_every_verb_has_its_twin(site: str, verb: str) -> None:
     examples = {
         "estimate": "?model=meta-llama/Llama-3.1-8B&chip=l4",
         "launch": f"?for=vllm&saved={quote(record)}",
+        "replay": f"?saved={quote(record[:-1])},%22plans%22:[]}}",
+        "diff": f"?before={quote(record)}&after={quote(record)}",
     }
     answer = httpx.get(f"{site}/{verb}.json{examples.get(verb, '')}", timeout=30)
     assert answer.status_code == 200, answer.text

@@ -46,22 +46,37 @@ def test_two_hosts_are_none(address: str) -> None:
     ["https://evil.example", "null", "http://127.0.0.1:1", "http://localhost.evil.example", "file://", ""],
 )
 def test_foreign_origins_are_refused(address: str, origin: str) -> None:
-    for method, path in (("POST", "/api/fit"), ("GET", "/openapi.json")):
+    for method, path in (("POST", "/v1/fit"), ("GET", "/openapi.json")):
         answer = httpx.request(method, address + path, headers={"origin": origin}, json={"model": SMALL})
         assert answer.status_code == 403
 
 
 def test_the_own_origin_is_taken(address: str) -> None:
     given = {"model": SMALL, "chips": "l4"}
-    assert httpx.post(f"{address}/api/fit", headers={"origin": address}, json=given).status_code == 200
+    assert httpx.post(f"{address}/v1/fit", headers={"origin": address}, json=given).status_code == 200
 
 
 def test_other_sites_may_link_but_not_load(address: str) -> None:
     cross = {"sec-fetch-site": "cross-site"}
     linked = httpx.get(f"{address}/healthz", headers=cross | {"sec-fetch-mode": "navigate"})
     loaded = httpx.get(f"{address}/healthz", headers=cross | {"sec-fetch-mode": "no-cors"})
-    posted = httpx.post(f"{address}/api/fit", headers=cross | {"sec-fetch-mode": "navigate"}, json={})
+    posted = httpx.post(f"{address}/v1/fit", headers=cross | {"sec-fetch-mode": "navigate"}, json={})
     assert (linked.status_code, loaded.status_code, posted.status_code) == (200, 403, 403)
+
+
+def test_a_link_of_another_site_starts_no_work(address: str) -> None:
+    """It fills in the form; what would answer by the address alone is refused."""
+    cross = {"sec-fetch-site": "cross-site", "sec-fetch-mode": "navigate"}
+    query = "model=meta-llama/Llama-3.1-8B&chips=l4"
+    page = httpx.get(f"{address}/fit?{query}", headers=cross)
+    assert page.status_code == 200
+    assert "press the button" in page.text
+    assert 'value="meta-llama/Llama-3.1-8B"' in page.text
+    assert "hx-trigger" not in httpx.get(f"{address}/", headers=cross).text
+    for end in ("json", "csv", "html"):
+        assert httpx.get(f"{address}/fit.{end}?{query}", headers=cross).status_code == 403
+    own = httpx.get(f"{address}/fit?{query}", headers={**cross, "sec-fetch-site": "same-origin"})
+    assert "press the button" not in own.text
 
 
 def test_answers_carry_the_headers(address: str) -> None:
@@ -94,7 +109,7 @@ def test_no_field_opens_a_file(address: str, path: str) -> None:
         ("match", {"model": path, "chip": "l4"}),
         ("plan", {"model": SMALL, "have": f"1x{path}"}),
     ):
-        answer = httpx.post(f"{address}/api/{verb}", json=given)
+        answer = httpx.post(f"{address}/v1/{verb}", json=given)
         assert answer.status_code == 422, (verb, given, answer.text)
         assert "root:" not in answer.text
         assert "No such file" not in answer.text
@@ -102,7 +117,7 @@ def test_no_field_opens_a_file(address: str, path: str) -> None:
 
 ESCAPES = (
     *("/../../etc/passwd", "/static/../app.py", "/static/%2e%2e/app.py", "/static//etc/passwd"),
-    *("/api/../healthz/..%2f", "/.git/config", "/%00"),
+    *("/v1/../healthz/..%2f", "/.git/config", "/%00"),
 )
 
 
@@ -120,7 +135,7 @@ def test_no_address_reaches_a_file(address: str, path: str) -> None:
 
 
 def test_script_in_a_name_stays_text(address: str) -> None:
-    answer = httpx.post(f"{address}/api/plan", json={"model": "<script>alert(1)</script>"})
+    answer = httpx.post(f"{address}/v1/plan", json={"model": "<script>alert(1)</script>"})
     assert answer.headers["content-type"] == "application/problem+json"
     assert answer.headers["x-content-type-options"] == "nosniff"
 
@@ -137,7 +152,7 @@ def guarded() -> Iterator[str]:
      {"authorization": f"Basic {TOKEN}"}, {"cookie": f"{COOKIE}=x"}],
 )  # fmt: skip
 def test_without_the_token_nothing_is_answered(guarded: str, headers: dict[str, str]) -> None:
-    for path in ("/", "/openapi.json", "/api/fit", "/static/page.js", "/plan?model=x"):
+    for path in ("/", "/openapi.json", "/v1/fit", "/static/page.js", "/plan?model=x"):
         answer = httpx.get(guarded + path, headers=headers)
         assert answer.status_code == 401
         assert answer.headers["www-authenticate"].startswith("Bearer")

@@ -26,13 +26,17 @@ from chipwise.report.table import to_json
 
 __all__ = [
     "Answered",
+    "Kept",
     "answered",
     "asked_again",
     "check_answer",
     "diff",
+    "differing",
+    "kept_of",
     "open_saved",
     "reading",
     "replay",
+    "replayed",
     "request_of",
     "save",
     "saved_of",
@@ -84,14 +88,22 @@ def replay(path: str) -> ReplayReport:
 
     Raises `UsageError` for a file that is no saved answer.
     """
-    saved = open_saved(path)
+    return replayed(_kept(_text(path), path, files=True), path)
+
+
+def replayed(kept: Kept, named: str) -> ReplayReport:
+    """The same of an answer that was kept. One that carries no tables is asked again of the installed ones. Raises
+    `UsageError` for a record without figures, and what asking its question raises."""
+    saved = kept.saved
+    if not saved.report:
+        raise UsageError(f"{named}: a question without its answer", "give the whole record")
     with reading(saved.tables):
-        again = _ask(saved.verb, saved.request, saved.snapshot)
+        again = _ask(saved.verb, saved.request, saved.snapshot) if kept.whole else kept.asked()
     found = changes(saved.report, again.saved.report)
     return ReplayReport(
         verb=saved.verb,
-        day=saved.day.isoformat(),
-        catalogue=digest(saved.tables),
+        day=saved.day.isoformat() if kept.whole else "",
+        catalogue=digest(saved.tables) if kept.whole else "",
         saved_by=saved.version,
         replayed_by=__version__,
         identical=not found,
@@ -107,23 +119,40 @@ def diff(before: str, after: str) -> DiffReport:
 
     The first question is asked again with one thing of the second at a time: the program (if it is not that
     which answered), each kind of table, the day, the question. The changes of a step are those of its cause,
-    given the causes before it. Raises `UsageError` for files that are no saved answers of one verb.
+    given the causes before it. Of answers that carry no tables, program, tables and day are one cause. Raises
+    `UsageError` for files that are no saved answers of one verb.
     """
-    a, b = open_saved(before), open_saved(after)
+    kept = [_kept(_text(path), path, files=True) for path in (before, after)]
+    return differing(kept[0], kept[1], before, after)
+
+
+def differing(one: Kept, other: Kept, before: str, after: str) -> DiffReport:
+    """The same of two answers that were kept, named `before` and `after`."""
+    a, b = one.saved, other.saved
     if a.verb != b.verb:
         raise UsageError(f"{before} answers {a.verb} and {after} {b.verb}", "compare answers of one verb")
+    whole = one.whole and other.whole
+    if not whole:
+        a, b = (k.saved if k.saved.report else k.asked().saved for k in (one, other))
+    found = _steps(a, b) if whole else _steps_of_records(a, b, one, other)
     causes: list[Cause] = []
-    report = dict(a.report)
-
-    def step(cause: str, facts: Sequence[str], found: Mapping[str, Any]) -> None:
-        nonlocal report
-        moved = changes(report, found)
+    report: Mapping[str, Any] = dict(a.report)
+    for cause, facts, then in found:
+        moved = changes(report, then)
         if moved or facts:
-            causes.append(Cause(cause, tuple(facts), moved, first_plans(report, found)))
-        report = dict(found)
+            causes.append(Cause(cause, tuple(facts), moved, first_plans(report, then)))
+        report = dict(then)
+    return DiffReport(before, after, tuple(causes), changes(a.report, b.report))
 
+
+Step = tuple[str, Sequence[str], Mapping[str, Any]]
+"""A cause, the facts that changed with it, and the answer after it."""
+
+
+def _steps(a: Saved, b: Saved) -> Iterator[Step]:
+    """From one saved answer to another, a cause at a time."""
     tables, request, day = dict(a.tables), a.request, a.day
-    step(f"model of cost (chipwise {a.version} -> {__version__})", (), _again(a.verb, request, tables, day))
+    yield f"model of cost (chipwise {a.version} -> {__version__})", (), _again(a.verb, request, tables, day)
     # a table that only one of two different questions read has not come or gone
     shared = {*a.tables, *b.tables} if a.request == b.request else {*a.tables} & {*b.tables}
     for group in (*GROUPS, OWN):
@@ -132,15 +161,25 @@ def diff(before: str, after: str) -> DiffReport:
             continue
         tables = {n: t for n, t in tables.items() if n not in names}
         tables |= {n: b.tables[n] for n in names if n in b.tables}
-        step(group, _facts(a.tables, b.tables, names), _again(a.verb, request, tables, day))
+        yield group, _facts(a.tables, b.tables, names), _again(a.verb, request, tables, day)
     if a.day != b.day:
         day = b.day
-        step("day", [f"{a.day} -> {b.day}"], _again(a.verb, request, tables, day))
+        yield "day", [f"{a.day} -> {b.day}"], _again(a.verb, request, tables, day)
     if a.request != b.request:
         request = b.request
-        step("question", _asked(a.verb, a.request, b.request), _again(a.verb, request, b.tables, day))
-    step(f"model of cost (chipwise {__version__} -> {b.version})", (), b.report)
-    return DiffReport(before, after, tuple(causes), changes(a.report, b.report))
+        told = _asked(a.verb, a.request, b.request)
+        yield "question", told, _again(a.verb, request, b.tables, day)
+    yield f"model of cost (chipwise {__version__} -> {b.version})", (), b.report
+
+
+def _steps_of_records(a: Saved, b: Saved, one: Kept, other: Kept) -> Iterator[Step]:
+    """The same where an answer does not carry its tables: both questions are asked of the installed ones."""
+    since = "what was installed (chipwise {}, tables and day) -> what is (chipwise {})"
+    yield since.format(a.version, __version__), (), one.report_now()
+    if a.request != b.request:
+        yield "question", _asked(a.verb, a.request, b.request), other.report_now()
+    back = "what is installed (chipwise {}, tables and day) -> what was (chipwise {})"
+    yield back.format(__version__, b.version), (), b.report
 
 
 def _asked(verb: str, before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
@@ -175,41 +214,92 @@ def request_of(verb: str, given: Mapping[str, Any]) -> Request:
         raise UsageError(f"{verb}: a field is missing", "it was saved by another version") from None
 
 
+@dataclass(frozen=True)
+class Kept:
+    """An answer that was kept, as it stands in its file: `whole` with the tables that it was made of, or the record
+    alone, whose figures may be compared and are never launched. `files`: its question may name files."""
+
+    saved: Saved
+    whole: bool
+    files: bool
+
+    def asked(self) -> Answered:
+        """The answer to its question under the installed tables. Raises the errors of the verb."""
+        request = request_of(self.saved.verb, self.saved.request)
+        refuse_code(request)
+        if not self.files:
+            request = read_request(self.saved.verb, fields_of(request))
+        return answered(self.saved.verb, request)
+
+    def report_now(self) -> Mapping[str, Any]:
+        """The same as a record; an error, as it reads, where there is none."""
+        try:
+            return self.asked().saved.report
+        except ChipwiseError as error:
+            return {"error": str(error)}
+
+
 def open_saved(path: str) -> Saved:
     """An answer that was kept in a file: by `--save`, or as the JSON that any face wrote, whose question is then asked
     again. Question and answer are of their verb's types. Raises `UsageError` for any other file."""
-    return saved_of(read_text(Path(path), MOST_BYTES, "a saved answer"), path, files=True)
+    return saved_of(_text(path), path, files=True)
 
 
 def saved_of(text: str, named: str, *, files: bool = False) -> Saved:
     """The same of its text, `named` so in errors. Figures of a record without its tables are never taken from it: its
-    question is asked anew. Without `files`, as for somebody else, tables are not read either, and a question may name
-    no file of this machine.
+    question is asked anew.
 
     Raises `UsageError` for text that is no such record, and what asking its question raises.
     """
+    kept = _kept(text, named, files=files)
+    return kept.saved if kept.whole else kept.asked().saved
+
+
+def kept_of(text: str, named: str) -> Kept:
+    """What a text says that somebody else gave: tables in it are not read, and its question may name no file of this
+    machine. Raises `UsageError` for text that is no record."""
+    return _kept(text, named, files=False)
+
+
+def _text(path: str) -> str:
+    return read_text(Path(path), MOST_BYTES, "a saved answer")
+
+
+def _kept(text: str, named: str, *, files: bool) -> Kept:
     document = document_of(text, named)
-    if "tables" not in document or not files:
-        return _asked_again(document.get("question", document), named, files=files)
-    saved = saved_in(document, named)
-    saved = replace(saved, verb=FORMER.get(saved.verb, saved.verb))
+    whole = "tables" in document and files
+    if whole:
+        saved = saved_in(document, named)
+        saved = replace(saved, verb=FORMER.get(saved.verb, saved.verb))
+    else:
+        saved = _record(document, named)
+    if saved.verb in KEEPING:
+        raise UsageError(f"{named}: {saved.verb} answers about another answer", "give that one")
     request_of(saved.verb, saved.request)
-    check_answer(saved)
-    return saved
+    if saved.report:
+        check_answer(saved)
+    return Kept(saved, whole, files)
 
 
-def _asked_again(asked: Any, named: str, *, files: bool) -> Saved:
-    """The answer to the question that a record carries, under the installed tables."""
+KEEPING = ("launch", "replay", "diff")
+"""Verbs about answers that were kept."""
+
+
+def _record(document: Mapping[str, Any], named: str) -> Saved:
+    """The record that stands in a document without tables, or whose tables are not read."""
+    asked = document.get("question", document)
     if not (
         isinstance(asked, dict)
         and isinstance(asked.get("verb"), str)
         and isinstance(asked.get("request"), dict)
     ):
         raise UsageError(f"{named}: its question is damaged", "export it again")
+    told = {name: value for name, value in document.items() if name != "question"}
+    report = told if "question" in document else document.get("report", {})
+    if not isinstance(report, dict):
+        raise UsageError(f"{named}: its answer is damaged", "export it again")
     verb = str(FORMER.get(asked["verb"], asked["verb"]))
-    request = request_of(verb, asked["request"])
-    refuse_code(request)
-    return answered(verb, request if files else read_request(verb, fields_of(request))).saved
+    return Saved(verb, asked["request"], today(), {}, report, shorten(str(asked.get("chipwise", "?")), 20))
 
 
 @contextmanager

@@ -18,7 +18,7 @@ from typing import TextIO
 from chipwise.catalog.snapshot import current, own_bytes
 from chipwise.errors import UsageError, shorten
 
-__all__ = ["create", "data_dir", "output_file", "read_text", "writing"]
+__all__ = ["create", "data_dir", "is_file", "output_file", "read_text", "writing"]
 
 ENDING = [n for n in ("SIGTERM", "SIGHUP") if hasattr(signal, n)]  # signals that end a program at once
 
@@ -34,6 +34,14 @@ def data_dir() -> Path:
         return Path.home() / "Library" / "Application Support" / "chipwise"
     xdg = os.environ.get("XDG_DATA_HOME", "")
     return (Path(xdg) if xdg.startswith("/") else Path.home() / ".local" / "share") / "chipwise"
+
+
+def is_file(path: Path) -> bool:
+    """Whether a name is that of a file; names that no file can have are not."""
+    try:
+        return path.is_file()
+    except (OSError, ValueError):  # too long; a NUL in it
+        return False
 
 
 def read_text(path: Path, most_bytes: int, what: str) -> str:

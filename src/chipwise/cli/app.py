@@ -31,8 +31,10 @@ COMMANDS = {
     "saving:replay": "Make a saved answer again from the facts saved with it; the same to nine digits, or what "
     "differs.",
     "saving:diff": "What changed between two saved answers and why: the model of cost, prices, catalogue, question.",
-    "serving:web": "Serve the page and the HTTP API: GET /, POST /api/<verb>, GET /openapi.json.",
+    "serving:web": "Serve the page and the HTTP API: GET /, POST /v1/<verb>, GET /v1/docs.",
     "serving:mcp": "Serve the verbs as tools of the Model Context Protocol, for agents.",
+    "serving:watch": "Hold the TTFT and TPOT of a running vLLM against the predicted intervals of its plan, for "
+    "Prometheus.",
     "saving:launch": "Files that start a saved plan with a tool, and the benchmark that verifies its estimate.",
     "about:doctor": "Check that the installation and its tables are whole, or say what this machine is.",
     "about:completion": "A script that completes commands and options: source <(chipwise completion bash).",

@@ -1,4 +1,4 @@
-"""web and mcp: chipwise for browsers and for agents."""
+"""web, mcp and watch: chipwise for browsers, for agents, and next to a running server."""
 
 from __future__ import annotations
 
@@ -8,10 +8,13 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
-from chipwise.cli.options import whole
+from chipwise.cli.options import Output, whole
 from chipwise.errors import MissingExtraError, UsageError
+from chipwise.report.table import render
+from chipwise.report.watched import watch_view
+from chipwise.units import parse_quantity
 
-__all__ = ["mcp", "web"]
+__all__ = ["mcp", "watch", "web"]
 
 Port = Annotated[int, whole("the port; 0: any that is free")]
 
@@ -28,12 +31,13 @@ def web(
     name: Annotated[
         str, Parameter(help="names under which a proxy shows this server, separated by commas")
     ] = "",
+    demo: Annotated[bool, Parameter(help="for everybody: no token, tighter limits", negative=())] = False,
     no_open: Annotated[bool, Parameter(name="--no-open", help="do not open a browser")] = False,
 ) -> None:
-    """Serve the page and the HTTP API: GET /, POST /api/<verb>, GET /openapi.json."""
+    """Serve the page and the HTTP API: GET /, POST /v1/<verb>, GET /v1/docs."""
     serve = _face("web.serve", "the page and the HTTP API")
     names = frozenset(n.strip().lower() for n in name.split(",") if n.strip())
-    serve(host, _port(port), token=token, names=names, browser=not no_open, say=_say)
+    serve(host, _port(port), token=token, names=names, demo=demo, browser=not no_open, say=_say)
 
 
 def mcp(
@@ -47,6 +51,32 @@ def mcp(
     """Serve the verbs as tools of the Model Context Protocol, for agents."""
     serve = _face("mcp.serve", "the server for agents")
     serve(http_port=_port(port) if http else None, files=files, say=_say)
+
+
+def watch(
+    url: Annotated[str, Parameter(help="a running vLLM, as in http://localhost:8000")],
+    *,
+    saved: Annotated[str, Parameter(help="the plan that it runs: a file that --save wrote")],
+    plan: Annotated[int, Parameter(help="which plan of the answer, by its number")] = 1,
+    once: Annotated[
+        bool, Parameter(help="say how it compares since it was started, and end", negative=())
+    ] = False,
+    port: Annotated[int, whole("the port for Prometheus; 0: any that is free")] = 9409,
+    every: Annotated[str, Parameter(help="how often to read the server")] = "15s",
+    window: Annotated[str, Parameter(help="the time that is averaged over")] = "5min",
+    output: Output = Output(),  # noqa: B008
+) -> None:
+    """Hold the TTFT and TPOT of a running vLLM against the predicted intervals of its plan, for Prometheus."""
+    from chipwise.api import watching
+
+    expected = watching.expected_of(saved, plan)
+    if once:
+        report = watching.watch_once(url, expected)
+        render((watch_view(report),), report, output.format, sys.stdout)
+        return
+    every_s = parse_quantity(every, "s", "--every", low=1.0, high=3600.0)
+    window_s = parse_quantity(window, "s", "--window", low=every_s, high=86_400.0)
+    watching.serve_watch(watching.Watch(url, expected, window_s), _port(port), every_s, _say)
 
 
 def _face(module: str, need: str) -> Any:

@@ -14,6 +14,7 @@ from typing import Any
 from chipwise.catalog.chip import Chip
 from chipwise.catalog.chips import get_chip
 from chipwise.catalog.configs import BY_DIMENSIONS
+from chipwise.catalog.files import is_file
 from chipwise.catalog.snapshot import per_snapshot, shipped_text
 from chipwise.catalog.trainer import Trainer, get_trainer, trainer_called, usual_trainer
 from chipwise.errors import UsageError
@@ -169,9 +170,9 @@ def _beside(row: Row, folder: Path | None) -> str | None:
     given, here = row.get("config_file", ""), folder or Path()
     if given:
         found = here / "models" / given
-        return str(found if found.exists() else here / given)
+        return str(found if is_file(found) else here / given)
     own = here / "models" / f"{_name(row).replace('/', '__')}.json"
-    return str(own) if folder and "/" in _name(row) and own.exists() else None
+    return str(own) if folder and "/" in _name(row) and is_file(own) else None
 
 
 def _by_dimensions(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import socket
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -16,6 +15,7 @@ from mcp.shared.message import SessionMessage
 from mcp.types import PARSE_ERROR, ErrorData, JSONRPCError
 
 from chipwise.errors import UsageError
+from chipwise.listening import listen, serving
 from chipwise.mcp.server import create_server
 
 __all__ = ["PATH", "serve"]
@@ -63,28 +63,10 @@ async def _readable(lines: Any, messages: Any, back: Any) -> None:
 
 
 def _http(port: int, say: Callable[[str], None]) -> None:
-    listening = socket.socket()
-    try:
-        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listening.bind((HOST, port))
-        listening.listen(128)
-    except OSError as error:
-        listening.close()
-        what = f"cannot listen on {HOST}, port {port}: {error.strerror or error}"
-        raise UsageError(what, "--port takes another one, 0 any that is free") from None
+    listening = listen(HOST, port)
     say(f"chipwise: http://{HOST}:{listening.getsockname()[1]}{PATH}")
     app = create_server().streamable_http_app(
         streamable_http_path=PATH, host=HOST, max_request_body_size=BODY_BYTES, max_sessions=256
     )
-    config = uvicorn.Config(
-        app,
-        log_level="warning",
-        access_log=False,
-        server_header=False,
-        timeout_graceful_shutdown=3,
-        h11_max_incomplete_event_size=16_384,
-        limit_concurrency=500,
-        proxy_headers=False,
-    )
     with contextlib.closing(listening):
-        uvicorn.Server(config).run(sockets=[listening])
+        uvicorn.Server(serving(app)).run(sockets=[listening])

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import ctypes
 import json
 import logging
 import math
 import re
+import threading
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -55,6 +57,8 @@ LOG = logging.getLogger("chipwise.mcp")
 TICK_S = 1.0
 MOST_S = 120.0
 MOST_NAMES = 100
+RECORDS = ("saved", "before", "after")
+"""Fields that take an answer, or the address of one."""
 AT_ONCE = 2
 """Answers that are worked on at once; further ones wait."""
 
@@ -63,10 +67,9 @@ INSTRUCTIONS = (
     "how it knows. Figures come as mid with low and high (80 % interval) and a basis: measured > published > "
     "calibrated > modelled. Plans inside each other's intervals are ties: do not present one as better. Before "
     "giving a benchmark as a reason call claim, before repeating what people say of chips check_statement. "
-    "`whole_answer` is "
-    "the address of an answer in full, which launch takes as `saved`. Prices are dated list prices. Say what "
-    "was assumed. Start "
-    "with plan; ids of chips and models come from chips and models."
+    "`whole_answer` is the address of an answer in full, which launch and replay take as `saved`, diff as `before` "
+    "and `after`. Prices are dated list prices. Say what was assumed. Start with plan; ids of chips and models come "
+    "from chips and models."
 )
 
 
@@ -125,8 +128,7 @@ class _Calls:
             if "details" in given:
                 said = "an answer names the address of the whole, `whole_answer`: read it there, plan by plan"
                 raise UsageError("details are no field", said, field="details")
-            if verb == "launch":
-                given = self._with_record(given)
+            given = self._with_records(verb, given)
             answer = await self._answered(ctx, verb, given)
         except ChipwiseError as error:
             return _refusal(problem_of(error))
@@ -153,17 +155,18 @@ class _Calls:
             )
         return CallToolResult(content=content, structured_content=answer)
 
-    def _with_record(self, given: dict[str, Any]) -> dict[str, Any]:
-        """The fields of launch with the record that an address names."""
-        saved = given.get("saved")
-        if isinstance(saved, str) and saved.startswith("chipwise://"):
+    def _with_records(self, verb: str, given: dict[str, Any]) -> dict[str, Any]:
+        """The fields of a question with the records that addresses name: launch needs the question alone."""
+        found = dict(given)
+        for name, saved in given.items():
+            if not (name in RECORDS and isinstance(saved, str) and saved.startswith("chipwise://")):
+                continue
             record = self.kept.record(saved)
             if record is None:
-                raise UsageError(
-                    f"saved: {shorten(saved)} is no longer kept", "ask the question again", field="saved"
-                )
-            return given | {"saved": {"question": record["question"]}}
-        return given
+                said = f"{name}: {shorten(saved)} is no longer kept"
+                raise UsageError(said, "ask the question again", field=name)
+            found[name] = {"question": record["question"]} if verb == "launch" else record
+        return found
 
     async def _answered(
         self, ctx: ServerRequestContext[Any, Any], verb: str, given: Mapping[str, Any]
@@ -171,15 +174,18 @@ class _Calls:
         """The answer as JSON. Meanwhile the client hears every second how far the work is."""
         if self._limiter is None:
             self._limiter = anyio.CapacityLimiter(AT_ONCE)
-        stage = _Stage()
-        work = partial(_work, verb, given, self.files, self.kept, stage)
+        work = _Work()
+        answered = partial(work.run, partial(_answer, verb, given, self.files, self.kept))
         with anyio.fail_after(MOST_S):
             async with anyio.create_task_group() as group:
-                group.start_soon(_tell, ctx, verb, stage)
+                group.start_soon(_tell, ctx, verb, work)
                 try:
                     answer: Any = await anyio.to_thread.run_sync(
-                        work, abandon_on_cancel=True, limiter=self._limiter
+                        answered, abandon_on_cancel=True, limiter=self._limiter
                     )
+                except anyio.get_cancelled_exc_class():
+                    work.stop()
+                    raise
                 finally:
                     group.cancel_scope.cancel()
         if isinstance(answer, ChipwiseError):
@@ -190,21 +196,46 @@ class _Calls:
 STAGES = ("reading the question", "working it out", "writing the answer")
 
 
+class _StoppedError(BaseException):
+    """Raised in the thread of a question that nobody waits for any more; nothing that catches errors catches it."""
+
+
 @dataclass
-class _Stage:
-    """How far the work on a question is."""
+class _Work:
+    """A question on its way: how far it is, and the thread that works on it."""
 
     at: int = 0
+    _thread: int | None = None
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def run(self, answer: Callable[[_Work], Any]) -> Any:
+        """The answer, worked out in this thread; None once it was stopped."""
+        with self._lock:
+            self._thread = threading.get_ident()
+        try:
+            return answer(self)
+        except _StoppedError:
+            return None
+        finally:
+            with self._lock:
+                self._thread = None
+
+    def stop(self) -> None:
+        """End the work at its next step, so that its place is free for another."""
+        with self._lock:
+            if self._thread is not None:
+                stopped = ctypes.py_object(_StoppedError)
+                ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(self._thread), stopped)
 
 
-def _work(verb: str, given: Mapping[str, Any], files: bool, kept: Kept, stage: _Stage) -> Any:
+def _answer(verb: str, given: Mapping[str, Any], files: bool, kept: Kept, work: _Work) -> Any:
     """The answer as JSON, or the error: a task group would wrap one that is raised."""
     try:
         request = read_request(verb, given, files=files)
-        stage.at = 1
+        work.at = 1
         report = request.run()
-        stage.at = 2
-        if verb == "launch":
+        work.at = 2
+        if verb in ("launch", "replay", "diff"):
             return shortened(verb, report)
         whole = json.loads(to_json(report, Origin(verb, request).written()))
         return shortened(verb, report, kept.keep(whole))
@@ -253,12 +284,12 @@ def _fits(asked: Mapping[str, Any], files: bool) -> Sequence[Any]:
     return report.fits if isinstance(report, FitReport) else ()
 
 
-async def _tell(ctx: ServerRequestContext[Any, Any], verb: str, stage: _Stage) -> None:
+async def _tell(ctx: ServerRequestContext[Any, Any], verb: str, work: _Work) -> None:
     began = time.monotonic()
     while True:
         await anyio.sleep(TICK_S)
         passed = time.monotonic() - began
-        said = f"{verb}: {STAGES[stage.at]} ({stage.at + 1} of {len(STAGES)}), {math.floor(passed)} s"
+        said = f"{verb}: {STAGES[work.at]} ({work.at + 1} of {len(STAGES)}), {math.floor(passed)} s"
         await ctx.session.report_progress(passed, None, said)
 
 

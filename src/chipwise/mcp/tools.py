@@ -174,6 +174,18 @@ SAID: Mapping[str, Offered] = {
         "answer's link, or the record that another face exported.",
         launch_answer,
     ),
+    "replay": Offered(
+        "Is a kept answer still so",
+        "Asks the question of an answer again, today: the same, or which figures moved. `saved` is an answer's link or "
+        "record.",
+        table_answer,
+    ),
+    "diff": Offered(
+        "What changed between two answers",
+        "Which figures of two answers of one verb differ, and whether the question or what is installed did it. "
+        "Each is an answer's link or record.",
+        table_answer,
+    ),
 }
 
 

@@ -233,7 +233,8 @@ def _numeric(text: str) -> bool:
 @dataclass(frozen=True, slots=True, repr=False)
 class ReplayReport(Answer):
     """A saved answer made again: `identical` if no figure differs by more than `tolerance` (relative), else what does.
-    `saved_with` and `replayed_with` are the versions of Python and NumPy; files of earlier versions do not say."""
+    `saved_with` and `replayed_with` are the versions of Python and NumPy; files of earlier versions do not say. `day`
+    and `catalogue` are "" of a record without its tables, which was asked again of those that are installed."""
 
     verb: str
     day: str
@@ -275,6 +276,8 @@ def replay_view(report: ReplayReport) -> tuple[Table, ...]:
     """One line where the answer is the same, else what is not."""
     asked = (
         f"{report.verb} of {report.day}, catalogue {report.catalogue}, saved by chipwise {report.saved_by}"
+        if report.catalogue
+        else f"{report.verb}, answered by chipwise {report.saved_by}, asked again of what is installed"
     )
     if report.identical:
         return (Table((), (), (asked, SAME)),)

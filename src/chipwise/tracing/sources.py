@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from chipwise.catalog.configs import INLINE, MAX_BYTES, parse_config
-from chipwise.catalog.files import read_text
+from chipwise.catalog.files import is_file, read_text
 from chipwise.catalog.headers import StoredTensor, header_config, refuse_pickle, stored_tensors
 from chipwise.catalog.snapshot import current, own_exists
 from chipwise.errors import MissingExtraError, UnknownNameError, UsageError, shorten
@@ -164,11 +164,11 @@ def _found(text: str) -> Source | None:
         return _still(text, lambda: _of_weights([path]))
     if text.endswith(".safetensors.index.json"):
         return _still(text, lambda: _of_weights(_indexed(path)))
-    if path.name == INDEX or _is_file(path / INDEX):
+    if path.name == INDEX or is_file(path / INDEX):
         folder = path.parent if path.name == INDEX else path
         return _configured(text, lambda: _components(folder), folder.resolve().name, folder, folders=True)
     config_file = path if path.name == "config.json" else path / "config.json"
-    if _is_file(config_file):
+    if is_file(config_file):
         config = parse_config(read_text(config_file, MAX_BYTES, "a configuration"), "", str(config_file)).data
         name = config_file.resolve().parent.name
         if not _is_part(config):
@@ -217,13 +217,6 @@ def _path(text: str) -> Path | None:
         return Path(text).expanduser()
     except (OSError, ValueError, RuntimeError):
         return None
-
-
-def _is_file(path: Path) -> bool:
-    try:
-        return path.is_file()
-    except (OSError, ValueError):
-        return False
 
 
 def _is_folder(path: Path) -> bool:
@@ -332,7 +325,7 @@ def _components(folder: Path) -> Mapping[str, Mapping[str, Any]]:
     for part, kind in index.items():
         own = folder / part / "config.json"
         # an index names folders beside it, and nothing else
-        if isinstance(kind, list) and re.fullmatch(r"\w+", part) and _is_file(own):
+        if isinstance(kind, list) and re.fullmatch(r"\w+", part) and is_file(own):
             configs[part] = parse_config(read_text(own, MAX_BYTES, "a configuration"), part, str(own)).data
     if not configs:
         raise UsageError(f"{file}: none of its parts has a config.json", "is the download complete?")
@@ -382,7 +375,7 @@ def _indexed(file: Path) -> list[Path]:
         raise UsageError(
             f"{file}: no index of safetensors files in its folder", "expected an object 'weight_map'"
         )
-    absent = [n for n in names if not _is_file(file.with_name(n))]
+    absent = [n for n in names if not is_file(file.with_name(n))]
     if absent:
         raise UsageError(
             f"{file}: {len(absent)} of {len(names)} files are missing, as {absent[0]}", "download them all"

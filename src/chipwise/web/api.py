@@ -1,8 +1,13 @@
-"""POST /api/<verb>, GET /openapi.json, GET /healthz."""
+"""POST /v1/<verb>, /v1/jobs for long answers, GET /v1/openapi.json, GET /healthz.
+
+`/api/<verb>` and `/openapi.json`, the addresses before there was a version, are answered alike and name their
+successor.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from dataclasses import fields, replace
 
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
@@ -10,26 +15,51 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from chipwise.api.requests.doors import Problem, read_request
+from chipwise.api.requests.doors import Problem, problem_of, read_request
+from chipwise.api.requests.launch import RECORD
 from chipwise.api.requests.verbs import FORMER, VERBS
 from chipwise.api.requests.written import Origin
-from chipwise.errors import nearest
+from chipwise.errors import ChipwiseError, nearest
 from chipwise.report.table import to_json
 from chipwise.web.jobs import Jobs
-from chipwise.web.limits import RefusedError, read_object
+from chipwise.web.limits import Limits, RefusedError, read_object
 from chipwise.web.openapi import openapi
 from chipwise.web.problems import problem_response
+from chipwise.web.security import FOREIGN
+from chipwise.web.submitted import Submitted, question_of
 
-__all__ = ["ask", "leaving", "on_http_error", "on_refusal", "routes", "written"]
+__all__ = ["ask", "on_http_error", "on_refusal", "routes", "run", "written"]
+
+RECORDS = tuple(
+    verb
+    for verb, kind in VERBS.items()
+    if any(f.metadata.get("reading") is RECORD for f in fields(kind))  # type: ignore[arg-type]
+)
+"""Verbs whose questions carry an answer, and so may be large."""
 
 
 async def ask(request: Request, verb: str, given: dict[str, object]) -> object:
     """The answer to a question as a record, given up when its asker leaves. Raises `RefusedError`."""
+    _refuse_foreign(request)
     jobs: Jobs = request.app.state.jobs
-    return await jobs.answer(verb, given, leaving(request))
+    return await jobs.answer(verb, given, _leaving(request))
 
 
-def leaving(request: Request) -> Callable[[], Awaitable[None]]:
+async def run(request: Request, asked: object) -> object:
+    """The same of something that answers itself."""
+    _refuse_foreign(request)
+    jobs: Jobs = request.app.state.jobs
+    return await jobs.run(asked, _leaving(request))
+
+
+def _refuse_foreign(request: Request) -> None:
+    """Raises `RefusedError` where a page of another site led here: it starts no work."""
+    if request.scope.get(FOREIGN):
+        hint = "open the page, or ask without a browser"
+        raise RefusedError(403, Problem("refused", "a link of another site starts no work", hint))
+
+
+def _leaving(request: Request) -> Callable[[], Awaitable[None]]:
     """What ends when the asker has left."""
 
     async def left() -> None:
@@ -43,22 +73,91 @@ async def written(request: Request, verb: str, given: dict[str, object]) -> str:
     """The answer to a question as JSON that carries the question, for launch, replay and diff. Raises
     `RefusedError`."""
     record = await ask(request, verb, given)
-    asked = Origin(verb, await run_in_threadpool(read_request, verb, given))
-    return to_json(record, None if verb == "launch" else asked.written())
+    return await run_in_threadpool(_with_question, verb, given, record)
+
+
+def _with_question(verb: str, given: dict[str, object], record: object) -> str:
+    if verb in RECORDS:
+        return to_json(record)
+    return to_json(record, Origin(verb, read_request(verb, given)).written())
 
 
 async def _verb(request: Request) -> Response:
-    verb = FORMER.get(request.path_params["verb"], request.path_params["verb"])
+    verb = _known(request.path_params["verb"])
+    limits: Limits = request.app.state.jobs.limits
+    most = limits.record_bytes if verb in RECORDS else limits.body_bytes
+    given = await read_object(request, most, limits.body_s)
+    text = await written(request, verb, given)
+    return Response(text, media_type="application/json", headers=_successor(request, f"/v1/{verb}"))
+
+
+def _known(verb: str) -> str:
+    """A verb by its name or a former one. Raises `RefusedError` (404) for any other."""
+    verb = FORMER.get(verb, verb)
     if verb not in VERBS:
         near = nearest(verb, VERBS)
         raise RefusedError(404, Problem("unknown-name", "no such verb", f"one of {', '.join(VERBS)}", near))
-    jobs: Jobs = request.app.state.jobs
-    given = await read_object(request, jobs.limits)
-    return Response(await written(request, verb, given), media_type="application/json")
+    return verb
+
+
+def _successor(request: Request, address: str) -> dict[str, str]:
+    """What an answer at an address without a version says of the one that has it (RFC 9745, RFC 8288)."""
+    if request.url.path.startswith("/v1/"):
+        return {}
+    return {"deprecation": UNVERSIONED, "link": f'<{address}>; rel="successor-version"'}
+
+
+UNVERSIONED = "@1764547200"
+"""Since when addresses without a version are the former ones, in seconds of 1970."""
+
+
+async def _submit(request: Request) -> Response:
+    """A question that is left with the server: 202 and where to ask for it."""
+    jobs, submitted = request.app.state.jobs, request.app.state.submitted
+    limits: Limits = jobs.limits
+    said, given = question_of(await read_object(request, limits.record_bytes, limits.body_s))
+    verb = _known(said)
+    try:
+        await run_in_threadpool(read_request, verb, given)
+    except ChipwiseError as error:
+        problem = problem_of(error)
+        within = f"request/{problem.field}" if problem.field else "request"
+        raise RefusedError(422, replace(problem, field=within)) from None
+
+    async def answer() -> str:
+        record = await jobs.answer(verb, given, within_s=limits.job_s)
+        return await run_in_threadpool(_with_question, verb, given, record)
+
+    job = submitted.submit(verb, answer)
+    return JSONResponse(job.told(), 202, {"location": job.told()["self"]})
+
+
+async def _job(request: Request) -> Response:
+    """How far a job is; DELETE ends it."""
+    submitted: Submitted = request.app.state.submitted
+    job = submitted.find(request.path_params["job"])
+    if request.method == "DELETE":
+        submitted.cancel(job)
+    if job.refused is not None:
+        raise job.refused
+    return JSONResponse(job.told())
+
+
+async def _result(request: Request) -> Response:
+    """What came of a job: its answer, or why there is none."""
+    submitted: Submitted = request.app.state.submitted
+    job = submitted.find(request.path_params["job"])
+    if job.refused is not None:
+        raise job.refused
+    if job.state == "cancelled":
+        raise RefusedError(409, Problem("cancelled", "the job was ended", "submit it again"))
+    if job.state != "done":
+        raise RefusedError(409, Problem("busy", f"the job is {job.state}", f"GET {job.told()['self']}"), 1)
+    return Response(job.text, media_type="application/json")
 
 
 async def _openapi(request: Request) -> Response:
-    return JSONResponse(openapi())
+    return JSONResponse(openapi(), headers=_successor(request, "/v1/openapi.json"))
 
 
 async def _healthz(request: Request) -> Response:
@@ -74,7 +173,7 @@ async def on_refusal(request: Request, error: Exception) -> Response:
 async def on_http_error(request: Request, error: Exception) -> Response:
     """What the framework refuses, as a problem too: no such address, no such method."""
     assert isinstance(error, HTTPException)
-    known = "/, /api/<verb>, /openapi.json, /healthz"
+    known = "/, /v1/<verb>, /v1/jobs, /v1/docs, /v1/openapi.json, /healthz"
     hint = f"there are {known}" if error.status_code == 404 else ""
     answer = problem_response(error.status_code, Problem("refused", str(error.detail), hint))
     answer.headers.update(error.headers or {})
@@ -84,6 +183,11 @@ async def on_http_error(request: Request, error: Exception) -> Response:
 def routes() -> list[Route]:
     """The API."""
     return [
+        Route("/v1/openapi.json", _openapi),
+        Route("/v1/jobs", _submit, methods=["POST"]),
+        Route("/v1/jobs/{job}", _job, methods=["GET", "DELETE"]),
+        Route("/v1/jobs/{job}/result", _result),
+        Route("/v1/{verb}", _verb, methods=["POST"]),
         Route("/api/{verb}", _verb, methods=["POST"]),
         Route("/openapi.json", _openapi),
         Route("/healthz", _healthz),

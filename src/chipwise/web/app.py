@@ -15,6 +15,7 @@ from chipwise.web.jobs import Jobs
 from chipwise.web.limits import Limits, RefusedError
 from chipwise.web.pages import routes as page_routes
 from chipwise.web.security import Access, Guard
+from chipwise.web.submitted import Submitted
 
 __all__ = ["create_app"]
 
@@ -25,11 +26,12 @@ def create_app(access: Access | None = None, limits: Limits | None = None) -> St
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
-        app.state.jobs = Jobs(limits)
+        app.state.jobs, app.state.submitted = Jobs(limits), Submitted(limits)
         await app.state.jobs.start()
         try:
             yield
         finally:
+            await app.state.submitted.stop()
             await app.state.jobs.stop()
 
     guard = Middleware(Guard, access=access or Access(), target_bytes=limits.target_bytes)

@@ -64,9 +64,14 @@ class Jobs:
         self._threads.shutdown()
 
     async def answer(
-        self, verb: str, given: Mapping[str, Any], gone: Callable[[], Awaitable[None]] | None = None
+        self,
+        verb: str,
+        given: Mapping[str, Any],
+        gone: Callable[[], Awaitable[None]] | None = None,
+        within_s: float | None = None,
     ) -> Any:
         """The answer to a question by the names of its fields, as a record; `gone()` ends when the asker has left.
+        `within_s` stands for the usual patience of the server.
 
         Raises `RefusedError`: 404 for a verb that does not exist, 422 for what cannot be answered, 429 where too
         many ask, 503 where it takes too long.
@@ -76,25 +81,32 @@ class Jobs:
             request = await asyncio.to_thread(read_request, verb, given)
         except ChipwiseError as error:
             raise RefusedError(422, problem_of(error)) from None
-        return await self.run(request, gone)
+        return await self.run(request, gone, within_s)
 
-    async def run(self, request: Any, gone: Callable[[], Awaitable[None]] | None = None) -> Any:
+    async def run(
+        self, request: Any, gone: Callable[[], Awaitable[None]] | None = None, within_s: float | None = None
+    ) -> Any:
         """What something that answers itself says, as `answer` says it."""
-        answer = await self._shared(request, gone)
+        answer = await self._shared(request, gone, within_s)
         if isinstance(answer, Problem):
             raise RefusedError(422, answer)
         return answer
 
-    async def _shared(self, request: Any, gone: Callable[[], Awaitable[None]] | None) -> Any:
+    async def _shared(
+        self, request: Any, gone: Callable[[], Awaitable[None]] | None, within_s: float | None
+    ) -> Any:
         key = (type(request), request, date.today(), _imported())
         if key in self._known:
             self._known.move_to_end(key)
             return self._known[key]
-        flight = self._flights.get(key)
+        wait_s, answer_s = within_s or self.limits.wait_s, within_s or self.limits.answer_s
+        place = (key, answer_s)
+        flight = self._flights.get(place)
         if flight is None:
             if len(self._flights) >= self.limits.workers + self.limits.waiting:
                 raise RefusedError(429, Problem("busy", "too many questions at once", "ask again soon"), 2)
-            flight = self._flights[key] = _Flight(asyncio.create_task(self._work(request, key)))
+            work = self._work(request, key, wait_s, answer_s)
+            flight = self._flights[place] = _Flight(asyncio.create_task(work))
         flight.askers += 1
         waits: set[asyncio.Future[Any]] = {flight.task}
         left = asyncio.ensure_future(gone()) if gone is not None else None
@@ -110,32 +122,34 @@ class Jobs:
             if left is not None:
                 left.cancel()
 
-    async def _work(self, request: Any, key: Any) -> Any:
+    async def _work(self, request: Any, key: Any, wait_s: float, answer_s: float) -> Any:
         try:
             try:
-                async with asyncio.timeout(self.limits.wait_s):
+                async with asyncio.timeout(wait_s):
                     worker = await self._free.get()
             except TimeoutError:
                 problem = Problem("busy", "all workers are busy", "ask again soon")
                 raise RefusedError(429, problem, 5) from None
-            answer = await self._ask(worker, request)
+            answer = await self._ask(worker, request, answer_s)
             if not isinstance(answer, str):  # pages are large
                 self._known[key] = answer
             while len(self._known) > self.limits.kept_answers:
                 self._known.popitem(last=False)
             return answer
         finally:
-            self._flights.pop(key, None)
+            self._flights.pop((key, answer_s), None)
 
-    async def _ask(self, worker: Worker, request: Any) -> Any:
+    async def _ask(self, worker: Worker, request: Any, answer_s: float) -> Any:
         """One answer by one worker, which is free afterwards, or replaced where it had to be ended."""
         asked = asyncio.get_running_loop().run_in_executor(self._threads, worker.ask, request)
         try:
-            answer = await asyncio.wait_for(asyncio.shield(asked), self.limits.answer_s)
+            answer = await asyncio.wait_for(asyncio.shield(asked), answer_s)
         except TimeoutError:
             self._replace(worker, asked)
-            what = f"no answer within {self.limits.answer_s:g} s"
-            raise RefusedError(503, Problem("too-long", what, "ask for fewer chips or counts"), 30) from None
+            what = f"no answer within {answer_s:g} s"
+            raise RefusedError(
+                503, Problem("too-long", what, "ask for fewer chips or counts, or POST /v1/jobs"), 30
+            ) from None
         except asyncio.CancelledError:
             rest = asyncio.create_task(self._let_finish(worker, asked))
             self._rests.add(rest)

@@ -19,7 +19,9 @@ class Limits:
     """What one server does at most. Times in seconds.
 
     `workers` questions are answered at once, `waiting` more wait for one of them; the rest is told to come back.
-    An answer that nobody waits for any more has `grace_s` to be finished before its worker is replaced.
+    An answer that nobody waits for any more has `grace_s` to be finished before its worker is replaced. `jobs` may be
+    unfinished at once, each for `job_s`; what came of them is kept for `job_kept_s`, `job_chars` of all. A body that
+    carries an answer has `record_bytes`.
     """
 
     workers: int = 2
@@ -28,9 +30,14 @@ class Limits:
     wait_s: float = 60.0
     grace_s: float = 3.0
     body_bytes: int = 65_536
+    record_bytes: int = 4_000_000
     body_s: float = 10.0
     target_bytes: int = 8_192
     kept_answers: int = 64
+    jobs: int = 32
+    job_s: float = 600.0
+    job_kept_s: float = 900.0
+    job_chars: int = 50_000_000
 
 
 class RefusedError(Exception):
@@ -43,7 +50,7 @@ class RefusedError(Exception):
         self.retry_s = retry_s
 
 
-async def read_object(request: Request, limits: Limits) -> dict[str, Any]:
+async def read_object(request: Request, most_bytes: int, within_s: float) -> dict[str, Any]:
     """The body of a request as one JSON object.
 
     Raises `RefusedError`: 415 for another type, 413 for a body that is too large, 408 for one that does not arrive,
@@ -55,7 +62,7 @@ async def read_object(request: Request, limits: Limits) -> dict[str, Any]:
             415, Problem("unusable-value", "the body is no JSON", "Content-Type: application/json")
         )
     try:
-        body = await asyncio.wait_for(_body(request, limits.body_bytes), limits.body_s)
+        body = await asyncio.wait_for(_body(request, most_bytes), within_s)
     except TimeoutError:
         raise RefusedError(408, Problem("unusable-value", "the body did not arrive in time")) from None
     except ClientDisconnect:

@@ -6,6 +6,7 @@ import json
 import math
 from http import HTTPStatus
 from typing import Any
+from urllib.parse import quote
 
 from starlette.responses import Response
 
@@ -31,6 +32,16 @@ PROBLEM_SCHEMA = {
             "type": "array",
             "items": {"type": "string"},
             "description": "values of the field perhaps meant",
+        },
+        "errors": {
+            "type": "array",
+            "items": {
+                "type": "object",
+                "properties": {"detail": {"type": "string"}, "pointer": {"type": "string"}},
+                "required": ["detail", "pointer"],
+                "additionalProperties": False,
+            },
+            "description": "the field as a JSON pointer into the body (RFC 6901), as in #/rate",
         },
         "reasons": {
             "type": "object",
@@ -64,9 +75,16 @@ def problem_response(status: int, problem: Problem, retry_s: int | None = None) 
         "field": problem.field,
         "instead": list(problem.instead),
     }
+    if problem.field:
+        body["errors"] = [{"detail": problem.what, "pointer": f"#/{_escaped(problem.field)}"}]
     if problem.reasons or problem.reachable:
         finite = {k: v if math.isfinite(v) else None for k, v in problem.reachable.items()}
         body |= {"reasons": dict(problem.reasons), "reachable": finite}
     headers = {"retry-after": str(retry_s)} if retry_s is not None else {}
     text = json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
     return Response(text, status, headers, "application/problem+json")
+
+
+def _escaped(field: str) -> str:
+    """A field as part of a pointer in the fragment of an address; a slash stands between a part and one inside it."""
+    return "/".join(quote(part.replace("~", "~0"), safe="~") for part in field.split("/"))

@@ -22,9 +22,11 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from chipwise.api.requests.doors import Problem
 from chipwise.web.problems import problem_response
 
-__all__ = ["COOKIE", "CSP", "Access", "Guard", "loopback"]
+__all__ = ["COOKIE", "CSP", "FOREIGN", "Access", "Guard", "loopback"]
 
 COOKIE = "chipwise_token"
+FOREIGN = "chipwise.foreign"
+"""What a scope says of a request that a page of another site led to: it may be shown a form, and starts no work."""
 OPEN = frozenset(("/healthz",))
 
 CSP = "; ".join(
@@ -137,8 +139,10 @@ class Guard:
             return problem_response(403, Problem("refused", "requests from other sites are not taken"))
         site, mode = headers.get("sec-fetch-site", "none"), headers.get("sec-fetch-mode", "navigate")
         linked = mode == "navigate" and scope["method"] in ("GET", "HEAD")
-        if site not in ("none", "same-origin") and not linked:
+        foreign = site not in ("none", "same-origin")
+        if foreign and not linked:
             return problem_response(403, Problem("refused", "requests from other sites are not taken"))
+        scope[FOREIGN] = foreign
         return self._token_refusal(scope, headers) if self.access.token else None
 
     def _token_refusal(self, scope: Scope, headers: Headers) -> Response | None:

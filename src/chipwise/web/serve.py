@@ -13,10 +13,17 @@ from collections.abc import Callable
 import uvicorn
 
 from chipwise.errors import UsageError
+from chipwise.listening import listen, serving
 from chipwise.web.app import create_app
+from chipwise.web.limits import Limits
 from chipwise.web.security import Access, loopback
 
-__all__ = ["serve"]
+__all__ = ["DEMO", "serve"]
+
+DEMO = Limits(
+    waiting=32, answer_s=20.0, wait_s=20.0, record_bytes=1_000_000, jobs=4, job_s=60.0, job_kept_s=300.0
+)
+"""What a server for everybody does at most."""
 
 
 def serve(
@@ -25,10 +32,12 @@ def serve(
     *,
     token: str | None = None,
     names: frozenset[str] = frozenset(),
+    demo: bool = False,
     browser: bool = True,
     say: Callable[[str], None] = print,
 ) -> None:
-    """Serve until interrupted. Beyond the loopback address a token is asked for, a new one unless given.
+    """Serve until interrupted. Beyond the loopback address a token is asked for, a new one unless given; as a `demo`
+    none is, and limits are those of `DEMO`.
 
     Raises `UsageError` for an address that cannot be listened on, or a token that is none.
     """
@@ -36,49 +45,24 @@ def serve(
         raise UsageError(
             "--token: too short, or not printable", "at least 16 ASCII characters, or leave it out"
         )
+    if demo and token:
+        raise UsageError("--demo asks for no token", "leave out --token, or --demo")
     private = loopback(host)
-    token = token or ("" if private else secrets.token_urlsafe(24))
-    listening = _listen(host, port)
+    token = token or ("" if private or demo else secrets.token_urlsafe(24))
+    listening = listen(host, port)
     address = _address(host, listening.getsockname()[1])
     shown = f"{address}/?token={token}" if token else f"{address}/"
     say(f"chipwise: {shown}")
     if not private:
-        say("chipwise: reachable from other machines, without encryption; whoever has the token may ask")
-    config = uvicorn.Config(
-        create_app(Access(host, token, names)),
-        log_level="warning",
-        access_log=False,
-        server_header=False,
-        timeout_keep_alive=5,
-        timeout_graceful_shutdown=3,
-        h11_max_incomplete_event_size=16_384,
-        limit_concurrency=1_000,
-        proxy_headers=False,
-    )
+        who = "everybody" if demo else "whoever has the token"
+        say(f"chipwise: reachable from other machines, without encryption; {who} may ask")
+    config = serving(create_app(Access(host, token, names), DEMO if demo else None))
     if browser:
         opener = threading.Timer(0.5, webbrowser.open, [shown])
         opener.daemon = True
         opener.start()
     with contextlib.closing(listening), contextlib.suppress(KeyboardInterrupt):
         uvicorn.Server(config).run(sockets=[listening])
-
-
-def _listen(host: str, port: int) -> socket.socket:
-    try:
-        found = socket.getaddrinfo(host.strip("[]"), port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-        family, kind, protocol, _, where = found[0]
-        listening = socket.socket(family, kind, protocol)
-    except (OSError, UnicodeError) as error:
-        raise UsageError(f"cannot listen on {host}: {error}", "an address of this machine") from None
-    try:
-        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listening.bind(where)
-        listening.listen(128)
-    except OSError as error:
-        listening.close()
-        what = f"cannot listen on {host}, port {port}: {error.strerror or error}"
-        raise UsageError(what, "--port takes another one, 0 any that is free") from None
-    return listening
 
 
 def _address(host: str, port: int) -> str:

@@ -19,7 +19,9 @@ from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import hcl2
 import pytest
+import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -199,6 +201,40 @@ def test_no_text_of_a_plan_is_run(target: str, shell: Shell) -> None:
                         shell.run(script)
     assert answered > 20
     assert len(shell.seen) > before
+
+
+def shape(node: Any) -> Any:
+    """What a document consists of, without its texts and numbers."""
+    if isinstance(node, dict):
+        return {name: shape(part) for name, part in node.items()}
+    return [shape(part) for part in node] if isinstance(node, list) else None
+
+
+def parsed(file: LaunchFile) -> list[Any]:
+    """A file as parsers of others read it."""
+    if file.name.endswith(".tf"):
+        return [hcl2.loads(file.text)]
+    return list(yaml.safe_load_all(file.text)) if file.name.endswith((".yaml", ".yml")) else []
+
+
+@pytest.mark.parametrize("target", ["terraform", "kubernetes", "skypilot", "trtllm"])
+def test_no_text_adds_a_part_to_a_document(target: str) -> None:
+    """YAML and Terraform, read by their own parsers, hold the same resources and keys whatever the plan says."""
+    spec, taken = plan_for("dense", target), 0
+    plain = [shape(document) for file in launch_files(spec, target) for document in parsed(file)]
+    assert plain
+    for place in leaves(spec):
+        for payload in PAYLOADS:
+            try:
+                files = launch_files(changed(spec, place, payload), target)
+            except ChipwiseError:
+                continue
+            found = [shape(document) for file in files for document in parsed(file)]
+            if found != plain:  # another runtime or provider is another document, of our own names alone
+                assert "owned" not in json.dumps(found), (place, payload)
+                assert "pwn" not in json.dumps(found), (place, payload)
+            taken += 1
+    assert taken > 50
 
 
 @pytest.mark.parametrize(

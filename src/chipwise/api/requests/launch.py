@@ -8,9 +8,10 @@ from typing import Any
 
 from chipwise.api.requests.field import MISSING, OBJECT, WORDS, Asked, Reading, ask
 from chipwise.errors import UsageError
+from chipwise.report.diff import DiffReport, ReplayReport
 from chipwise.report.launch.spec import LaunchReport
 
-__all__ = ["MOST_CHARS", "RECORD", "LaunchRequest"]
+__all__ = ["MOST_CHARS", "RECORD", "DiffRequest", "LaunchRequest", "ReplayRequest"]
 
 MOST_CHARS = 4_000_000
 """Characters of a record that is given as text."""
@@ -28,17 +29,14 @@ def _short_enough(text: str, option: str) -> str:
 
 RECORD = Reading(_short_enough, _record, (OBJECT,), names=False)
 """The JSON of an answer that was kept."""
+SAVED = "the JSON of an answer: what --save or --format json wrote, a page exported, or HTTP answered"
 
 
 @dataclass(frozen=True, kw_only=True)
 class LaunchRequest(Asked):
     """The files that start a plan of an answer with a tool, and the benchmark that verifies its estimate."""
 
-    saved: str = ask(
-        "the JSON of an answer: what --save or --format json wrote, a page exported, or HTTP answered",
-        MISSING,
-        reading=RECORD,
-    )
+    saved: str = ask(SAVED, MISSING, reading=RECORD)
     for_: str = ask(
         "the tool: vllm, sglang, trtllm, dynamo, llama.cpp, neuronx, megatron, torchtitan, maxtext, trl, torchrun, "
         "skypilot, kubernetes or terraform",
@@ -57,3 +55,30 @@ class LaunchRequest(Asked):
 
         spec = spec_of(saved_of(self.saved, "saved"), self.plan)
         return LaunchReport(self.for_, self.plan, launch_files(spec, self.for_))
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReplayRequest(Asked):
+    """Ask the question of a kept answer again of what is installed: the same to nine digits, or what differs."""
+
+    saved: str = ask(SAVED, MISSING, reading=RECORD)
+
+    def run(self) -> ReplayReport:
+        """The comparison. Raises `UsageError` for text that is no answer, and the errors of its verb."""
+        from chipwise.api.saving import kept_of, replayed
+
+        return replayed(kept_of(self.saved, "saved"), "saved")
+
+
+@dataclass(frozen=True, kw_only=True)
+class DiffRequest(Asked):
+    """What changed between two answers of one verb and why: the question, or what was installed."""
+
+    before: str = ask(SAVED, MISSING, reading=RECORD)
+    after: str = ask("the other one", MISSING, reading=RECORD)
+
+    def run(self) -> DiffReport:
+        """The changes by cause. Raises `UsageError` for texts that are no answers of one verb."""
+        from chipwise.api.saving import differing, kept_of
+
+        return differing(kept_of(self.before, "before"), kept_of(self.after, "after"), "before", "after")

@@ -23,7 +23,7 @@ from chipwise.api.requests.evidence import (
 )
 from chipwise.api.requests.field import outer
 from chipwise.api.requests.kernel import KernelRequest
-from chipwise.api.requests.launch import LaunchRequest
+from chipwise.api.requests.launch import DiffRequest, LaunchRequest, ReplayRequest
 from chipwise.api.requests.planning import (
     CompareRequest,
     EstimateRequest,
@@ -32,7 +32,7 @@ from chipwise.api.requests.planning import (
     PlanRequest,
 )
 from chipwise.api.requests.training import TrainRequest
-from chipwise.errors import UnknownNameError, UsageError
+from chipwise.errors import UnknownNameError, UsageError, shorten
 
 __all__ = ["FORMER", "VERBS", "Request", "question"]
 
@@ -66,6 +66,8 @@ VERBS: dict[str, type[Request]] = {
     "claim": CheckClaimRequest,
     "check_statement": CheckStatementRequest,
     "launch": LaunchRequest,
+    "replay": ReplayRequest,
+    "diff": DiffRequest,
     "chips": ChipsRequest,
     "models": ModelsRequest,
     "systems": SystemsRequest,
@@ -94,7 +96,9 @@ def question(verb: str, given: Mapping[str, Any]) -> Request:
         raise UsageError(said, "the verb train does", field="task")
     for name in given:
         if name not in known:
-            raise UnknownNameError(f"field of {verb}", name, known, f"it has {', '.join(known)}")
+            error = UnknownNameError(f"field of {verb}", name, known, f"it has {', '.join(known)}")
+            error.field = shorten(name)
+            raise error
     for name, f in known.items():
         if f.default is MISSING and given.get(name) is None:
             raise UsageError(f"{verb} needs '{name}'", str(f.metadata["help"]), field=name)

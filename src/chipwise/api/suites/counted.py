@@ -12,7 +12,8 @@ import numpy as np
 from chipwise.api.suites.suite import Asking, Index, Suite, Trial, each, tried
 from chipwise.calibrate.parameters import Parameters
 from chipwise.catalog.configs import ModelConfig, find_config
-from chipwise.errors import ChipwiseError, UsageError
+from chipwise.catalog.files import is_file
+from chipwise.errors import ChipwiseError, UsageError, shorten
 from chipwise.evidence.residuals import Residuals, Validation
 from chipwise.evidence.rows import Predicted, Row, read_rows
 from chipwise.evidence.systolic_rows import METRICS, systolic_row
@@ -58,9 +59,10 @@ class _Kind:
         if not row.get("config_file"):
             return row, None
         file = folder / "models" / row["config_file"]
-        if not file.is_file() and not row.get("model"):
-            raise UsageError(f"no such file: models/{row['config_file']}, and no model is named", "")
-        return row, find_config(str(file) if file.is_file() else row["model"])
+        own = is_file(file)
+        if not own and not row.get("model"):
+            raise UsageError(f"no such file: models/{shorten(row['config_file'])}, and no model is named", "")
+        return row, find_config(str(file) if own else row["model"])
 
     def lines(self, asked: tuple[Row, ModelConfig | None], found: Figures) -> Iterator[Predicted]:
         """What `predict` writes."""

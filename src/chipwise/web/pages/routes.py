@@ -20,12 +20,13 @@ from chipwise.catalog.configs import bundled_configs
 from chipwise.errors import ChipwiseError
 from chipwise.report.launch.spec import LaunchReport
 from chipwise.report.table import render
-from chipwise.web.api import ask, leaving, written
-from chipwise.web.jobs import Jobs
+from chipwise.web.api import ask, run, written
 from chipwise.web.limits import RefusedError
+from chipwise.web.openapi import operations
 from chipwise.web.pages.form import controls, groups
 from chipwise.web.pages.render import STATIC, environment
 from chipwise.web.pages.sheet import Sheet
+from chipwise.web.security import FOREIGN
 from chipwise.web.views import VIEWS, View
 from chipwise.web.views.query import given, named, query_of
 
@@ -53,7 +54,7 @@ def routes() -> list[BaseRoute]:
             if VIEWS[verb].tab:
                 found.append(Route(f"/{name}.html", _sheet(VIEWS[verb])))
         found.append(Route(f"/{name}.json", _json(verb)))
-    found.append(Route("/launch.zip", _zipped))
+    found += [Route("/launch.zip", _zipped), Route("/v1/docs", _docs)]
     return [*found, Mount("/static", _Static(directory=STATIC))]
 
 
@@ -66,7 +67,10 @@ def _page(view: View, *, home: bool = False) -> Handler:
         first = whole and not asked
         values = dict(view.example) if first else asked
         # an address without a question shows the example, and fetches its answer when it is on the screen
-        result = {} if first else await _result(view, request, asked)
+        foreign = bool(
+            request.scope.get(FOREIGN)
+        )  # a link of another site fills in the form, and starts no work
+        result = {} if first or foreign else await _result(view, request, asked)
         status = result.get("status", 200)
         context = {
             "view": view,
@@ -75,7 +79,8 @@ def _page(view: View, *, home: bool = False) -> Handler:
             "values": values,
             "query": query_of(values),
             "result": result,
-            "pending": first,
+            "pending": first and not foreign,
+            "foreign": foreign,
         }
         if whole:
             found = controls(view.request, values)
@@ -145,8 +150,7 @@ def _sheet(view: View) -> Handler:
             question = await run_in_threadpool(read_request, view.verb, asked)
         except ChipwiseError as error:
             raise RefusedError(422, problem_of(error)) from None
-        jobs: Jobs = request.app.state.jobs
-        text = await jobs.run(Sheet(view.verb, question), leaving(request))
+        text = await run(request, Sheet(view.verb, question))
         name = f'attachment; filename="chipwise-{view.verb}.html"'
         return HTMLResponse(text, headers={"content-disposition": name})
 
@@ -165,3 +169,9 @@ async def _zipped(request: Request) -> Response:
             archive.writestr(info, file.text)
     name = f'attachment; filename="chipwise-{report.tool}.zip"'
     return Response(out.getvalue(), media_type="application/zip", headers={"content-disposition": name})
+
+
+async def _docs(request: Request) -> Response:
+    """The HTTP API in words."""
+    template = environment().get_template("docs.html")
+    return HTMLResponse(await run_in_threadpool(lambda: template.render(operations=operations())))

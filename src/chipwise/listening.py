@@ -1,0 +1,141 @@
+"""Listening on a port: a deadline for the head of a request, a limit on the connections of one peer and on all.
+
+A connection that has sent no whole head costs its sender nothing, so that is what is limited: it is ended after
+`HEAD_S`, and where a peer holds too many, the one that has waited longest makes room for the next. Connections whose
+request is being answered are never ended for another.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections import Counter
+from typing import Any, cast
+
+import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from chipwise.errors import UsageError
+
+__all__ = ["HEAD_S", "MOST", "MOST_OF_PEER", "Connection", "listen", "serving"]
+
+HEAD_S = 10.0
+"""Seconds in which the head of a request must be there."""
+MOST_OF_PEER = 600
+"""Connections of one address."""
+MOST = 800
+"""Connections of all. With those that are taken in at once it is under the 1,024 files that a process may have open as
+a rule: beyond them the event loop can take nobody in."""
+AT_ONCE = 128
+"""Connections that are taken in before the first of them is looked at."""
+FILES = 1_024
+HEAD_BYTES = 16_384
+
+
+class Connection(H11Protocol):
+    """One connection, ended if no head of a request arrives in time or another of its peer needs the room."""
+
+    head_s = HEAD_S
+    most_of_peer = MOST_OF_PEER
+    most = MOST
+    _late: asyncio.TimerHandle | None = None
+    _since = 0.0
+
+    @property
+    def waits(self) -> bool:
+        """Whether no request of it is being answered."""
+        return self.cycle is None or self.cycle.response_complete
+
+    @property
+    def peer(self) -> str:
+        """The address at the other end."""
+        return self.client[0] if self.client else ""
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """A connection is there: it may take the place of one that waits."""
+        super().connection_made(transport)
+        self._watch()
+        all_ = cast("set[Connection]", self.connections)
+        of_peer = Counter(c.peer for c in all_)
+        if of_peer[self.peer] > self.most_of_peer:
+            self._make_room(self.peer)
+        elif len(all_) > self.most:
+            self._make_room(of_peer.most_common(1)[0][0])
+
+    def data_received(self, data: bytes) -> None:
+        """More of a request."""
+        super().data_received(data)
+        self._watch()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """The connection has ended."""
+        self._forget()
+        super().connection_lost(exc)
+
+    def _make_room(self, peer: str) -> None:
+        crowd = [c for c in cast("set[Connection]", self.connections) if c.peer == peer and c is not self]
+        waiting = [c for c in crowd if c.waits and not c.transport.is_closing()]
+        min(waiting, key=lambda c: c._since, default=self).transport.abort()
+
+    def _watch(self) -> None:
+        """The clock runs from the first moment without a request to the moment that its head is there."""
+        if not self.waits:
+            self._forget()
+        elif self._late is None:
+            self._since = self.loop.time()
+            self._late = self.loop.call_later(self.head_s, self.transport.abort)
+
+    def _forget(self) -> None:
+        if self._late is not None:
+            self._late.cancel()
+            self._late = None
+
+
+def serving(app: Any, connection: type[Connection] = Connection) -> uvicorn.Config:
+    """How an application is served: HTTP alone, nothing logged but warnings, no header that a proxy could have set."""
+    _allow_files()
+    return uvicorn.Config(
+        app,
+        http=connection,
+        ws="none",
+        backlog=AT_ONCE,
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        timeout_keep_alive=5,
+        timeout_graceful_shutdown=3,
+        h11_max_incomplete_event_size=HEAD_BYTES,
+        limit_concurrency=connection.most + 1,
+        proxy_headers=False,
+    )
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """A socket that listens. Raises `UsageError` for an address or a port that cannot be had."""
+    try:
+        found = socket.getaddrinfo(host.strip("[]"), port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        family, kind, protocol, _, where = found[0]
+        listening = socket.socket(family, kind, protocol)
+    except (OSError, UnicodeError) as error:
+        raise UsageError(f"cannot listen on {host}: {error}", "an address of this machine") from None
+    try:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind(where)
+        listening.listen(AT_ONCE)
+    except OSError as error:
+        listening.close()
+        what = f"cannot listen on {host}, port {port}: {error.strerror or error}"
+        raise UsageError(what, "--port takes another one, 0 any that is free") from None
+    return listening
+
+
+def _allow_files() -> None:
+    """Lets this process have as many files open as connections need, where fewer are the rule (macOS)."""
+    try:
+        import resource
+    except ImportError:  # Windows counts them otherwise
+        return
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = FILES if hard == resource.RLIM_INFINITY else min(FILES, hard)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
