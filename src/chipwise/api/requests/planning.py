@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from chipwise.api.placing import Terms
 
 __all__ = [
+    "EVIDENCE",
     "HAVE",
     "MODEL",
     "SERIAL",
@@ -58,6 +59,7 @@ __all__ = [
     "CompareRequest",
     "EstimateOptions",
     "EstimateRequest",
+    "Evidence",
     "ExplainRequest",
     "FitOptions",
     "FitRequest",

@@ -14,7 +14,12 @@ from chipwise.api.requests.catalogue import (
     SystemsRequest,
 )
 from chipwise.api.requests.desk import LocalRequest
-from chipwise.api.requests.detail import LoadRequest, OperatorsRequest
+from chipwise.api.requests.detail import (
+    FrontierRequest,
+    LoadRequest,
+    OperatorsRequest,
+    SensitivityRequest,
+)
 from chipwise.api.requests.evidence import (
     CheckClaimRequest,
     CheckStatementRequest,
@@ -59,6 +64,8 @@ VERBS: dict[str, type[Request]] = {
     "local": LocalRequest,
     "operators": OperatorsRequest,
     "load": LoadRequest,
+    "sensitivity": SensitivityRequest,
+    "frontier": FrontierRequest,
     "train": TrainRequest,
     "kernel": KernelRequest,
     "evidence": EvidenceRequest,

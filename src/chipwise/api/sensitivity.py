@@ -1,0 +1,101 @@
+"""`sensitivity`: the cost of a plan with each of its inputs changed alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+from chipwise.api.estimating import estimate
+from chipwise.api.placing import Given, Terms
+from chipwise.errors import ChipwiseError
+from chipwise.report.records import PlanRecord
+from chipwise.report.sensitivity import InputRecord, SensitivityReport
+from chipwise.workload.lengths import PrefixCache
+from chipwise.workload.workload import Workload
+
+__all__ = ["sensitivity"]
+
+BY = 2.0
+"""Lengths and load are halved and doubled."""
+CACHED = 0.5
+"""Share of prompt tokens that a prefix cache is tried with."""
+TOKENS = 1e6
+HOUR_S = 3600.0
+
+
+def sensitivity(
+    model: str, workload: Workload, given: Given, terms: Terms | None = None
+) -> SensitivityReport:
+    """The cost of a million output tokens on a deployment at a fixed number of requests in flight, with lengths and
+    load halved and doubled, other number formats, a prefix cache, the ends of the price and of the prediction's
+    interval. The chips stay the same, and so do other inputs: each is changed alone.
+
+    The arguments are those of `estimate`, and so are its errors.
+    """
+    terms = terms or Terms()
+    asked = estimate(model, workload, given, terms).plans[0]
+    held = replace(given, rate_per_s=None, concurrency=asked.concurrency)
+    answer = estimate(model, workload, held, terms)
+    plan = answer.plans[0]
+    priced = plan.price is not None
+
+    def cost(w: Workload = workload, g: Given = held, t: Terms = terms) -> float | None:
+        try:
+            return _cost(estimate(model, w, g, t).plans[0], priced=priced)
+        except ChipwiseError:  # what does not fit or cannot run has no cost
+            return None
+
+    found = []
+    for name, unit in (("prompt_tokens", "prompt tokens"), ("output_tokens", "output tokens")):
+        value = getattr(workload, name)
+        if value > BY:
+            ends = value / BY, value * BY
+            costs = (cost(replace(workload, lengths=None, **{name: x})) for x in ends)
+            found.append(InputRecord(unit, *(f"{x:,.0f}" for x in ends), *costs))
+    if workload.task != "local":
+        ends = max(plan.concurrency / BY, 1.0), plan.concurrency * BY
+        costs = (cost(g=replace(held, concurrency=x)) for x in ends)
+        found.append(InputRecord("requests in flight", *(f"{x:,.0f}" for x in ends), *costs))
+    if workload.prefix is None and workload.prompt_tokens > 1:
+        cached = cost(replace(workload, prefix=PrefixCache(CACHED)))
+        found.append(InputRecord("prompts in a prefix cache", "", f"{CACHED:.0%}", None, cached))
+    found += _formats(plan, terms, cost)
+    base = _cost(plan, priced=priced)
+    if plan.price is not None:
+        p = plan.price
+        ends = p.low, p.high
+        found.append(
+            InputRecord("price", *(f"{x:,.2f} $/h" for x in ends), *(base * x / p.mid for x in ends))
+        )
+    t = plan.tokens_per_s
+    low, high = (base * t.mid / x for x in (t.high, t.low))
+    words = (f"{t.high:,.0f} tok/s", f"{t.low:,.0f} tok/s")
+    found.append(InputRecord("error of the prediction (80 %)", *words, low, high))
+    kept = [i for i in found if i.at_lesser is not None or i.at_greater is not None]
+    return SensitivityReport(
+        model=answer.model,
+        workload=answer.workload,
+        plan=plan,
+        unit="$/M output tokens" if priced else "chip-hours/M output tokens",
+        base=base,
+        inputs=tuple(sorted(kept, key=lambda i: -i.swing(base))),
+        assumptions=answer.assumptions,
+    )
+
+
+def _formats(plan: PlanRecord, terms: Terms, cost: Callable[..., float | None]) -> Iterator[InputRecord]:
+    """Fewer bits for weights and for the cache, where they are 16."""
+    wide = ("bf16", "fp16")
+    if plan.precision in wide:
+        for name in ("fp8", "int4"):
+            found = cost(t=replace(terms, precision=name))
+            yield InputRecord(f"weights in {name} (quality not assessed)", name, "", found, None)
+    if plan.kv in wide:
+        found = cost(t=replace(terms, kv="fp8"))
+        yield InputRecord("cache in fp8 (quality not assessed)", "fp8", "", found, None)
+
+
+def _cost(plan: PlanRecord, *, priced: bool) -> float:
+    """Dollars per million output tokens, else chip-hours."""
+    hours = TOKENS / plan.tokens_per_s.mid / HOUR_S
+    return hours * plan.price.mid if priced and plan.price is not None else hours * plan.chips
