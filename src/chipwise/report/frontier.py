@@ -19,7 +19,7 @@ from chipwise.report.records import (
 from chipwise.report.table import Column, Table
 from chipwise.units import format_number
 
-__all__ = ["FrontierPoint", "FrontierReport", "MeasuredPoint", "frontier_view"]
+__all__ = ["FrontierPoint", "FrontierReport", "MeasuredPoint", "frontier_verdict", "frontier_view"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +112,19 @@ MEASURED = (
     Column("source", "source", prose=True),
 )
 """What is said of a measurement beside the curves."""
+
+
+def frontier_verdict(report: FrontierReport) -> str:
+    """Which chip gives one user the most, and which the most per chip, in a sentence that can be quoted alone."""
+    fast = max(report.points, key=lambda p: p.tokens_per_s_per_user.mid)
+    full = max(report.points, key=lambda p: p.tokens_per_s_per_chip.mid)
+
+    def words(p: FrontierPoint) -> str:
+        user, chip = p.tokens_per_s_per_user, p.tokens_per_s_per_chip
+        each = f"{format_number(chip.mid)} tokens/s per chip at {format_number(user.mid)} for each user"
+        return f"{p.chips}x {p.chip} ({p.layout}), {each}"
+
+    return f"{report.model.name}: fastest for one user on {words(fast)}; most per chip on {words(full)}."
 
 
 def frontier_view(report: FrontierReport) -> tuple[Table, ...]:

@@ -203,8 +203,8 @@ class PlanRequest(PlanOptions):
         count_of(self.max_chips, "--max-chips", "chips")
         return media.plan(self.model, terms, asked, self.values["chips"] or (), self.max_chips or 8)
 
-    def report(self, numbers: Parameters | None) -> PlanReport:
-        """The same of a language model, priced with these numbers (None: those shipped)."""
+    def report(self, numbers: Parameters | None, *, brief: bool = False) -> PlanReport:
+        """The same of a language model, priced with these numbers (None: those shipped); `brief` as in `api.plan`."""
         if self.have and self.chips:
             hint = "--have names the chips already"
             raise UsageError("--have and --chips exclude each other", hint, field="have")
@@ -227,7 +227,8 @@ class PlanRequest(PlanOptions):
                 chips=self.values["chips"] or (),
                 limits=replace(self.limits_of(self.task), have=have or {}),
                 curve=self.curve(),
-                evidence=self.evidence in ("all", "published"),
+                evidence=self.evidence in ("all", "published") and not brief,
+                brief=brief,
             )
 
     def explained(self, plan: PlanRecord) -> ExplainRequest:

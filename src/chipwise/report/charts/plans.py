@@ -14,8 +14,11 @@ __all__ = ["METRICS", "bars", "pareto"]
 Row = dict[str, Any]
 EDGE = 1.6
 """Of the highest price: where plans without one are drawn."""
-LABEL_X, LABEL_Y = 0.9, 0.09
-"""Distances on logarithmic axes within which two names would overlap."""
+WIDE, HIGH, LETTER, LINE = 640.0, 290.0, 6.2, 13.0
+"""Pixels of a picture of usual size, of a letter and of a line: names that would overlap in it are left out."""
+NAMES = 14
+"""Points that are named at most."""
+NO_PRICE = ", no price"
 Metric = tuple[str, str, Callable[[PlanRecord], Figure | None]]
 
 
@@ -48,7 +51,7 @@ def pareto(report: PlanReport) -> Spec:
     sides = halves([*costs])
     rows = [_point(p, usd) | {"half": half} for p, usd, half in zip(report.plans, costs, sides, strict=True)]
     for row in _named(rows):
-        row["name"] = f"{row['plan']}{'' if row['priced'] else ', no price'}"
+        row["name"] = f"{row['plan']}{'' if row['priced'] else NO_PRICE}"
     front = sorted((r for r in rows if r["on_front"]), key=lambda r: float(str(r["usd"])))
     words = ", ".join(f"{r['plan']} at {said(r['usd'])} $/h and {said(r['speed'])} tokens/s" for r in front)
     without = len(rows) - len(known)
@@ -123,22 +126,30 @@ def pareto(report: PlanReport) -> Spec:
 
 
 def _named(rows: Sequence[Row]) -> list[Row]:
-    """Points whose labels have room: those on the front first, then by rank, none near one before. Others get an empty
-    name."""
-    kept: list[Row] = []
+    """Points whose labels have room in a picture of usual size: those on the front first, then by rank, none over one
+    before. Others get an empty name."""
     for row in rows:
         row["name"] = ""
+    ends = {
+        "usd": [float(r[n]) for r in rows for n in ("usd_low", "usd_high", "usd")],
+        "speed": [float(r[n]) for r in rows for n in ("slow", "fast")],
+    }
+
+    def pixel(row: Row, name: str, size: float) -> float:
+        low, high = math.log(min(ends[name])), math.log(max(ends[name]))
+        return size * (math.log(float(row[name])) - low) / max(high - low, 1e-9)
+
+    kept: list[tuple[Row, float, float, float]] = []
     for row in sorted(rows, key=lambda r: (not r["on_front"], r["rank"])):
-        x, y = (math.log(float(row[n])) for n in ("usd", "speed"))
-        near = (
-            row["half"] == k["half"]
-            and abs(x - math.log(float(k["usd"]))) < LABEL_X
-            and abs(y - math.log(float(k["speed"]))) < LABEL_Y
-            for k in kept
-        )
-        if not any(near):
-            kept.append(row)
-    return kept
+        long = LETTER * (len(row["plan"]) + (0 if row["priced"] else len(NO_PRICE)))
+        start = pixel(row, "usd", WIDE) + (9.0 if row["half"] == "left" else -9.0 - long)
+        at = pixel(row, "speed", HIGH)
+        if (
+            all(start > e or start + long < s or abs(at - y) > LINE for _, s, e, y in kept)
+            and len(kept) < NAMES
+        ):
+            kept.append((row, start, start + long, at))
+    return [row for row, *_ in kept]
 
 
 def bars(plans: Sequence[PlanRecord], metric: str) -> Spec:

@@ -15,7 +15,7 @@ from starlette.staticfiles import StaticFiles
 
 from chipwise.api.requests.doors import problem_of, read_request
 from chipwise.api.requests.verbs import FORMER, VERBS
-from chipwise.catalog.chips import load_chips
+from chipwise.catalog.chips import get_chip, load_chips
 from chipwise.catalog.configs import bundled_configs
 from chipwise.errors import ChipwiseError
 from chipwise.report.launch.spec import LaunchReport
@@ -24,13 +24,17 @@ from chipwise.web.api import ask, leaving, written
 from chipwise.web.jobs import Jobs
 from chipwise.web.limits import RefusedError
 from chipwise.web.pages.form import controls, groups
+from chipwise.web.pages.glance import Glance
 from chipwise.web.pages.render import STATIC, environment
 from chipwise.web.pages.sheet import Sheet
 from chipwise.web.views import VIEWS, View
 from chipwise.web.views.query import given, named, query_of
+from chipwise.workload import media
 
 __all__ = ["routes"]
 
+GLANCE = "chipwise-glance"
+"""Header of a question whose form is still moving: the chips that are on the screen."""
 Handler = Callable[[Request], Awaitable[Response]]
 
 
@@ -66,7 +70,7 @@ def _page(view: View, *, home: bool = False) -> Handler:
         first = whole and not asked
         values = dict(view.example) if first else asked
         # an address without a question shows the example, and fetches its answer when it is on the screen
-        result = {} if first else await _result(view, request, asked)
+        result = {} if first else await _result(view, request, asked, request.headers.get(GLANCE))
         status = result.get("status", 200)
         context = {
             "view": view,
@@ -76,6 +80,8 @@ def _page(view: View, *, home: bool = False) -> Handler:
             "query": query_of(values),
             "result": result,
             "pending": first,
+            # below another answer it is a part of that, and shows its pictures
+            "part": not whole and not request.headers.get("hx-target", "").startswith("section#"),
         }
         if whole:
             found = controls(view.request, values)
@@ -83,6 +89,7 @@ def _page(view: View, *, home: bool = False) -> Handler:
                 "front": [found[name] for name in view.front if name in found],
                 "groups": groups(view.request, found, view.front),
                 "models": sorted(bundled_configs()),
+                "generators": sorted(set(media.names()) - set(bundled_configs())),
                 "chips": sorted(load_chips()),
             }
         name = "page.html" if whole else "fragment.html"
@@ -91,6 +98,7 @@ def _page(view: View, *, home: bool = False) -> Handler:
         if (
             not whole
             and "request" in result
+            and GLANCE not in request.headers
             and request.headers.get("hx-target", "").startswith("section#result")
         ):
             headers["hx-push-url"] = f"/{view.verb}?{query_of(named(result['request']))}"
@@ -99,11 +107,20 @@ def _page(view: View, *, home: bool = False) -> Handler:
     return handler
 
 
-async def _result(view: View, request: Request, asked: dict[str, str]) -> dict[str, Any]:
-    """What the template of a view is filled with: the answer and what is drawn from it, or what is wrong."""
+async def _result(
+    view: View, request: Request, asked: dict[str, str], among: str | None = None
+) -> dict[str, Any]:
+    """What the template of a view is filled with: the answer and what is drawn from it, or what is wrong. `among` chips
+    it is a glance, None: the whole answer."""
     try:
         question = await run_in_threadpool(read_request, view.verb, asked)
-        record = await ask(request, view.verb, dict(asked))
+        if among is None:
+            record = await ask(request, view.verb, dict(asked))
+        else:
+            names = [get_chip(name).id for name in among.split(",") if name.strip()]
+            glance = Glance.among(question, names)
+            jobs: Jobs = request.app.state.jobs
+            record = await jobs.run(glance, leaving(request))
     except ChipwiseError as error:
         return {"problem": problem_of(error), "status": 422}
     except RefusedError as refused:

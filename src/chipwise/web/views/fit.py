@@ -6,13 +6,14 @@ from typing import Any
 
 from chipwise.api.requests.planning import FitRequest
 from chipwise.report.charts.memory import memory_bars
-from chipwise.report.fit import fit_view
+from chipwise.report.fit import fit_verdict, fit_view
 from chipwise.report.records import FitReport
 from chipwise.web.views.view import MODEL, Chart, View
 
 __all__ = ["FIT"]
 
 SHOWN = 16
+CAVEAT = (("on some chips no known software runs it", "weak"),)
 
 
 def _show(question: FitRequest, report: FitReport) -> dict[str, Any]:
@@ -25,7 +26,14 @@ def _show(question: FitRequest, report: FitReport) -> dict[str, Any]:
     return {
         "charts": [Chart("memory", "Memory of a device against its capacity", memory_bars(devices), note)],
         "tables": fit_view(report),
+        "verdict": fit_verdict(report),
+        "badges": [*((b, b) for b in _bases(report)), *CAVEAT[: any(f.caveat for f in report.fits)]],
     }
+
+
+def _bases(report: FitReport) -> list[str]:
+    """How the memory of the first chip is known, by use."""
+    return list(dict.fromkeys(report.fits[0].memory.basis.values()))[:3] if report.fits else []
 
 
 FIT = View(
