@@ -19,16 +19,17 @@ BY = 2.0
 """Lengths and load are halved and doubled."""
 CACHED = 0.5
 """Share of prompt tokens that a prefix cache is tried with."""
-TOKENS = 1e6
+REQUESTS = 1000.0
 HOUR_S = 3600.0
 
 
 def sensitivity(
     model: str, workload: Workload, given: Given, terms: Terms | None = None
 ) -> SensitivityReport:
-    """The cost of a million output tokens on a deployment at a fixed number of requests in flight, with lengths and
+    """The cost of a thousand requests on a deployment at a fixed number of requests in flight, with lengths and
     load halved and doubled, other number formats, a prefix cache, the ends of the price and of the prediction's
-    interval. The chips stay the same, and so do other inputs: each is changed alone.
+    interval. The chips stay the same, and so do other inputs: each is changed alone. Where the requests in flight no
+    longer fit beside each other, as many as do are taken.
 
     The arguments are those of `estimate`, and so are its errors.
     """
@@ -40,10 +41,13 @@ def sensitivity(
     priced = plan.price is not None
 
     def cost(w: Workload = workload, g: Given = held, t: Terms = terms) -> float | None:
-        try:
-            return _cost(estimate(model, w, g, t).plans[0], priced=priced)
-        except ChipwiseError:  # what does not fit or cannot run has no cost
-            return None
+        # where so many requests do not fit any more, as many as do
+        for tried in (g, replace(g, concurrency=None)) if g is held else (g,):
+            try:
+                return _cost(estimate(model, w, tried, t).plans[0], priced=priced)
+            except ChipwiseError:
+                continue
+        return None  # what does not fit or cannot run has no cost
 
     found = []
     for name, unit in (("prompt_tokens", "prompt tokens"), ("output_tokens", "output tokens")):
@@ -76,7 +80,7 @@ def sensitivity(
         model=answer.model,
         workload=answer.workload,
         plan=plan,
-        unit="$/M output tokens" if priced else "chip-hours/M output tokens",
+        unit="$ per 1,000 requests" if priced else "chip-hours per 1,000 requests",
         base=base,
         inputs=tuple(sorted(kept, key=lambda i: -i.swing(base))),
         assumptions=answer.assumptions,
@@ -96,6 +100,6 @@ def _formats(plan: PlanRecord, terms: Terms, cost: Callable[..., float | None]) 
 
 
 def _cost(plan: PlanRecord, *, priced: bool) -> float:
-    """Dollars per million output tokens, else chip-hours."""
-    hours = TOKENS / plan.tokens_per_s.mid / HOUR_S
+    """Dollars of a thousand requests, else chip-hours."""
+    hours = REQUESTS / plan.requests_per_s / HOUR_S
     return hours * plan.price.mid if priced and plan.price is not None else hours * plan.chips

@@ -33,7 +33,7 @@ class InputRecord:
 @dataclass(frozen=True, slots=True, repr=False)
 class SensitivityReport(Answer):
     """The answer to `sensitivity`, the input that changes the most first. `base` is the cost of the plan at its load in
-    `unit`: dollars per million output tokens, or chip-hours of them where no price is known."""
+    `unit`: dollars per thousand requests, or chip-hours of them where no price is known."""
 
     model: ModelRecord
     workload: WorkloadRecord

@@ -106,7 +106,7 @@ def tornado(report: SensitivityReport) -> Spec:
                 )
     words = "; ".join(f"{r['input']} {r['value']}: {said(r['cost'])} ({r['change']})" for r in rows)
     y = axis("input", "", "nominal", sort=None, axis={"title": None, "labelLimit": 190})
-    x = axis("cost", report.unit, axis={"tickCount": 5, "format": "~s"}, scale={"padding": 46})
+    x = axis("cost", report.unit, axis={"tickCount": 5, "format": "~s"}, scale={"zero": False, "padding": 56})
     return chart(
         f"Cost of {report.plan.chips}x {report.plan.chip}, {said(report.base)} {report.unit}, with one input changed: "
         f"{words}.",
@@ -142,8 +142,14 @@ def tornado(report: SensitivityReport) -> Spec:
                 for half, align, dx in (("right", "left", 5), ("left", "right", -5))
             ),
             {
-                "mark": {"type": "rule", "strokeWidth": 1.5, "color": ACCENT},
-                "encoding": {"x": axis("base", report.unit)},
+                "mark": {
+                    "type": "tick",
+                    "orient": "vertical",
+                    "bandSize": 27,
+                    "thickness": 2,
+                    "color": ACCENT,
+                },
+                "encoding": {"x": x | {"field": "base"}},
             },
         ],
     )

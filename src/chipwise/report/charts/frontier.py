@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from chipwise.report.charts.spec import SERIES, Spec, chart, ratio, said, tip
+from chipwise.report.charts.spec import SERIES, Spec, chart, having_room, ratio, said, tip
 from chipwise.report.frontier import FrontierReport
 
 __all__ = ["frontier_curves"]
@@ -37,18 +37,25 @@ def frontier_curves(report: FrontierReport) -> Spec:
                 }
             )
             before = name
-    ends = {c: [r for r in rows if r["chip"] == c] for c in chips}
+    ends = tuple(
+        (min(float(r[n]) for r in rows), max(float(r[m]) for r in rows))
+        for n, m in (("user", "user"), ("low", "high"))
+    )
+    points = [(float(r["user"]), float(r["per_chip"]), str(r["label"]), "left") for r in rows]
+    for row, free in zip(rows, having_room(points, (ends[0], ends[1])), strict=True):
+        row["label"] = row["label"] if free else ""
+    own = {c: [r for r in rows if r["chip"] == c] for c in chips}
     words = "; ".join(
-        f"{c} from {said(own[0]['user'])} tokens/s per user at {said(own[0]['per_chip'])} per chip to "
-        f"{said(own[-1]['user'])} at {said(own[-1]['per_chip'])}"
-        for c, own in ends.items()
+        f"{c} from {said(its[0]['user'])} tokens/s per user at {said(its[0]['per_chip'])} per chip to "
+        f"{said(its[-1]['user'])} at {said(its[-1]['per_chip'])}"
+        for c, its in own.items()
     )
     place = {"x": ratio("user", X), "y": ratio("per_chip", Y)}
     hues = {
         "field": "chip",
         "type": "nominal",
         "scale": {"domain": chips, "range": list(SERIES)},
-        "legend": {"title": None, "orient": "top"},
+        "legend": {"title": None, "orient": "top", "symbolOpacity": 1.0},
     }
     shown = {
         "chip": "chip",

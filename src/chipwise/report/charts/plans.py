@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from chipwise.report.charts.spec import ACCENT, MUTED, Spec, axis, chart, halves, labels, ratio, said, tip
+from chipwise.report.charts.spec import (
+    ACCENT,
+    MUTED,
+    Spec,
+    axis,
+    chart,
+    halves,
+    having_room,
+    labels,
+    ratio,
+    said,
+    tip,
+)
 from chipwise.report.records import Figure, PlanRecord, PlanReport
 
 __all__ = ["METRICS", "bars", "pareto"]
@@ -14,11 +25,8 @@ __all__ = ["METRICS", "bars", "pareto"]
 Row = dict[str, Any]
 EDGE = 1.6
 """Of the highest price: where plans without one are drawn."""
-WIDE, HIGH, LETTER, LINE = 640.0, 290.0, 6.2, 13.0
-"""Pixels of a picture of usual size, of a letter and of a line: names that would overlap in it are left out."""
 NAMES = 14
 """Points that are named at most."""
-NO_PRICE = ", no price"
 Metric = tuple[str, str, Callable[[PlanRecord], Figure | None]]
 
 
@@ -50,8 +58,15 @@ def pareto(report: PlanReport) -> Spec:
     costs = [p.price.mid if p.price else edge for p in report.plans]
     sides = halves([*costs])
     rows = [_point(p, usd) | {"half": half} for p, usd, half in zip(report.plans, costs, sides, strict=True)]
-    for row in _named(rows):
-        row["name"] = f"{row['plan']}{'' if row['priced'] else NO_PRICE}"
+    first = sorted(rows, key=lambda r: (not r["on_front"], r["rank"]))
+    names = [f"{r['plan']}{'' if r['priced'] else ', no price'}" for r in first]
+    points = [(r["usd"], r["speed"], name, r["half"]) for r, name in zip(first, names, strict=True)]
+    ends = (
+        (min(r["usd_low"] for r in rows), max(r["usd_high"] for r in rows)),
+        (min(r["slow"] for r in rows), max(r["fast"] for r in rows)),
+    )
+    for row, name, free in zip(first, names, having_room(points, ends, NAMES), strict=True):
+        row["name"] = name if free else ""
     front = sorted((r for r in rows if r["on_front"]), key=lambda r: float(str(r["usd"])))
     words = ", ".join(f"{r['plan']} at {said(r['usd'])} $/h and {said(r['speed'])} tokens/s" for r in front)
     without = len(rows) - len(known)
@@ -123,33 +138,6 @@ def pareto(report: PlanReport) -> Spec:
             *labels(place, "name", "datum.name !== ''"),
         ],
     )
-
-
-def _named(rows: Sequence[Row]) -> list[Row]:
-    """Points whose labels have room in a picture of usual size: those on the front first, then by rank, none over one
-    before. Others get an empty name."""
-    for row in rows:
-        row["name"] = ""
-    ends = {
-        "usd": [float(r[n]) for r in rows for n in ("usd_low", "usd_high", "usd")],
-        "speed": [float(r[n]) for r in rows for n in ("slow", "fast")],
-    }
-
-    def pixel(row: Row, name: str, size: float) -> float:
-        low, high = math.log(min(ends[name])), math.log(max(ends[name]))
-        return size * (math.log(float(row[name])) - low) / max(high - low, 1e-9)
-
-    kept: list[tuple[Row, float, float, float]] = []
-    for row in sorted(rows, key=lambda r: (not r["on_front"], r["rank"])):
-        long = LETTER * (len(row["plan"]) + (0 if row["priced"] else len(NO_PRICE)))
-        start = pixel(row, "usd", WIDE) + (9.0 if row["half"] == "left" else -9.0 - long)
-        at = pixel(row, "speed", HIGH)
-        if (
-            all(start > e or start + long < s or abs(at - y) > LINE for _, s, e, y in kept)
-            and len(kept) < NAMES
-        ):
-            kept.append((row, start, start + long, at))
-    return [row for row, *_ in kept]
 
 
 def bars(plans: Sequence[PlanRecord], metric: str) -> Spec:

@@ -34,7 +34,7 @@ def request_timeline(report: PlanReport) -> Spec:
         ("waiting", "queue", p.ttft_s.mid - prompt),
         ("its prompt", "compute", prompt),
         (f"{tokens:,.0f} more tokens", "memory", tokens * alone),
-        ("prompts of others between them", "bubble", tokens * (each - alone)),
+        ("others' prompts between", "bubble", tokens * (each - alone)),
     ]
     rows, at = [], 0.0
     for name, hue, seconds in parts:

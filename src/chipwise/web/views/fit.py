@@ -13,6 +13,7 @@ from chipwise.web.views.view import MODEL, Chart, View
 __all__ = ["FIT"]
 
 SHOWN = 16
+COUNTED = ("memory counted, not measured", "")
 CAVEAT = (("on some chips no known software runs it", "weak"),)
 
 
@@ -27,13 +28,8 @@ def _show(question: FitRequest, report: FitReport) -> dict[str, Any]:
         "charts": [Chart("memory", "Memory of a device against its capacity", memory_bars(devices), note)],
         "tables": fit_view(report),
         "verdict": fit_verdict(report),
-        "badges": [*((b, b) for b in _bases(report)), *CAVEAT[: any(f.caveat for f in report.fits)]],
+        "badges": [COUNTED, *CAVEAT[: any(f.caveat for f in report.fits)]],
     }
-
-
-def _bases(report: FitReport) -> list[str]:
-    """How the memory of the first chip is known, by use."""
-    return list(dict.fromkeys(report.fits[0].memory.basis.values()))[:3] if report.fits else []
 
 
 FIT = View(

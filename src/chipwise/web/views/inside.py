@@ -111,10 +111,15 @@ def _show_sensitivity(question: SensitivityRequest, report: SensitivityReport) -
 
 
 def _show_frontier(question: FrontierRequest, report: FrontierReport) -> dict[str, Any]:
-    measured = "Crosses are measured; faint ones are of a near model. " if report.measured else ""
+    measured = (
+        "Crosses are measured, faint ones of a near model, with the lengths and number formats of their benchmark: "
+        "lighter work than yours lies higher."
+        if report.measured
+        else ""
+    )
     note = (
         "One replica of every layout at every load; a name stands where the layout changes. Bands are 80 % intervals. "
-        f"{measured}Benchmarks have lengths of their own."
+        f"{measured}"
     )
     bases = dict.fromkeys(p.tokens_per_s_per_chip.basis for p in report.points)
     near = (
