@@ -39,7 +39,7 @@ class Terms:
     `precision` replaces that of the checkpoint, `kv` that of its cache; `policy` replaces figures of the runtime,
     `changes` those of the chips; `tactics` is how the software is run, `pricing` how chips are paid on the day `today`,
     `parameters` are fitted numbers in place of those shipped. `share` is what other work leaves of a chip. `own`: what
-    the user measured moves what is predicted for the same deployments.
+    the user measured moves what is predicted for the same deployments. `own_chips` are in no catalogue.
     """
 
     precision: str | None = None
@@ -53,11 +53,12 @@ class Terms:
     parameters: Parameters | None = None
     share: Share = WHOLE
     own: bool = False
+    own_chips: Mapping[str, Chip] = field(default_factory=dict)
 
     def chip(self, name: str) -> Chip:
         """A chip by name with the user's figures, and what other work leaves of it. Raises the errors of
         `find_chip`."""
-        return self.shared(find_chip(name, self.changes))
+        return self.shared(find_chip(name, self.changes, self.own_chips))
 
     def shared(self, chip: Chip) -> Chip:
         """What other work leaves of a chip."""

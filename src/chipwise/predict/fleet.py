@@ -29,8 +29,9 @@ def replicas_for(
 @dataclass(frozen=True)
 class Day:
     """A fleet under a day's arrivals. Utilisation is the rate over what all replicas sustain, hours are those of
-    the day in which it exceeds that. `scaled_*`: replicas follow the rate, slice by slice, spares included. `rates_per_s`
-    are those of the slices, `room_per_s` is what one replica sustains, `scaled_replicas` how many each slice needs."""
+    the day in which it exceeds that. `scaled_*`: replicas follow the rate, slice by slice, spares included.
+    `rates_per_s` are those of the slices, `room_per_s` is what one replica sustains, `scaled_replicas` how many each
+    slice needs."""
 
     replicas: int
     peak_utilisation: float

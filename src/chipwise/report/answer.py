@@ -145,13 +145,14 @@ def _plan_charts(answer: Any) -> Charts:
         found["pareto"] = lambda: pareto(answer)
     if len(plans) == 1:
         found["elasticities"] = lambda: elasticities(plans[0])
-    found["timeline"] = lambda: request_timeline(answer)
-    if plans[0].day is not None:
-        found["day"] = lambda: day_curve(plans[0])
     for name, (_, _, of) in METRICS.items():
         if any(map(of, plans)):
             found[name] = lambda name=name: bars(plans, name)  # type: ignore[misc]
-    return found | {"memory": lambda: memory_bars([(f"{p.chips}x {p.chip}", p.memory) for p in plans])}
+    found["memory"] = lambda: memory_bars([(f"{p.chips}x {p.chip}", p.memory) for p in plans])
+    found["timeline"] = lambda: request_timeline(answer)
+    if plans[0].day is not None:
+        found["day"] = lambda: day_curve(plans[0])
+    return found
 
 
 def _fit_charts(answer: Any) -> Charts:

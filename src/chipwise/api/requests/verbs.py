@@ -47,6 +47,8 @@ TRAINED = ("train", "finetune")  # tasks that train answers
 class Request(Protocol):
     """A question: a frozen dataclass whose docstring says what it asks, and which answers itself."""
 
+    values: Mapping[str, Any]
+
     def run(self) -> Any:
         """The answer as a record. Raises `ChipwiseError` where there is none."""
 

@@ -51,6 +51,8 @@ LABELS = {
     "software": "Software of",
     "day": "Load over a day",
 }
+AREAS = ("own_chips",)
+"""Fields of several lines."""
 LISTS = {"model": "models", "chip": "chips", "chips": "several"}
 
 
@@ -112,7 +114,7 @@ class Control:
     name: str
     label: str
     help: str
-    kind: Literal["text", "number", "select", "check"]
+    kind: Literal["text", "number", "select", "check", "area"]
     value: str
     placeholder: str
     options: tuple[str, ...]
@@ -189,9 +191,11 @@ def _control(f: Any, name: str, hint: Any, value: Any) -> Control:
     default = "" if required or f.default is None else str(f.default)
     options = _options(hint)
     if _is(hint, bool):
-        kind: Literal["text", "number", "select", "check"] = "check"
+        kind: Literal["text", "number", "select", "check", "area"] = "check"
     elif options:
         kind = "select"
+    elif name in AREAS:
+        kind = "area"
     else:
         kind = "number" if _is(hint, int) or _is(hint, float) else "text"
     return Control(

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from chipwise.api.loaded import find_chip
 from chipwise.api.requests.planning import PlanRequest
-from chipwise.catalog.chips import get_chip
 from chipwise.report.catalogue import compare_view
 from chipwise.report.charts.load import day_curve
 from chipwise.report.charts.memory import memory_bars
@@ -96,12 +96,13 @@ def _show_compared(question: PlanRequest, report: PlanReport) -> dict[str, Any]:
     charts = [Chart(f"compare-{n}", METRICS[n][0], bars(plans, n)) for n in wanted]
     memory = [(f"{p.chips}x {p.chip}", p.memory) for p in plans]
     charts.append(Chart("compare-memory", "Memory of a device", memory_bars(memory)))
-    return {**_show(question, report), "side": charts, "sheet": _sheet(plans)}
+    return {**_show(question, report), "side": charts, "sheet": _sheet(question, plans)}
 
 
-def _sheet(plans: Sequence[PlanRecord]) -> Table:
-    """The catalogue's figures of the chips, side by side."""
-    return compare_view([get_chip(name) for name in dict.fromkeys(p.chip for p in plans)])
+def _sheet(question: PlanRequest, plans: Sequence[PlanRecord]) -> Table:
+    """The figures of the chips, side by side: those of the catalogue, or the user's own."""
+    own = question.values["own_chips"] or {}
+    return compare_view([find_chip(name, own=own) for name in dict.fromkeys(p.chip for p in plans)])
 
 
 def _scales(plans: Sequence[PlanRecord]) -> dict[str, tuple[float, float]]:
