@@ -80,7 +80,8 @@ def asked_of(question: Any) -> str:
     """The question in words, for what leaves the page: `model NAME, rate 10/s`."""
     given = {n: str(v) for n, v in named(question).items()}
     said = {n: "as given" if v.lstrip().startswith(INLINE) or len(v) > LONG else v for n, v in given.items()}
-    return ", ".join(f"{name} {value}" for name, value in said.items())
+    first = sorted(said, key=lambda name: name not in ("model", "op"))
+    return ", ".join(f"{name} {said[name]}" for name in first)
 
 
 def _top(record: Any) -> str:
