@@ -439,7 +439,7 @@ def test_charts_and_tables_are_saved(visit: Open, tmp_path: Path) -> None:
             assert ", rate 5/s" in text
             assert re.search(r"answered \d{4}-\d\d-\d\d · chipwise \d", text)
     links = dict(
-        page.eval_on_selector_all("#result .exports a", "all => all.map(a => [a.textContent, a.href])")
+        page.eval_on_selector_all("#result > .headline .exports a", "all => all.map(a => [a.textContent, a.href])")
     )
     record = httpx.get(links["JSON"]).json()
     rows = list(csv.DictReader(io.StringIO(httpx.get(links["CSV"]).text)))

@@ -8,10 +8,11 @@
   const changed = (input) => input.dispatchEvent(new Event("input", { bubbles: true }));
 
   // ---- fields follow the question: those that do not apply are not shown, and not sent
-  const generators = new Set([...document.querySelectorAll("#models option[data-kind=media]")].map((o) => o.value.toLowerCase()));
+  const plainly = (name) => name.toLowerCase().replace(/[^a-z0-9.]/g, "");
+  const generators = new Set([...document.querySelectorAll("#models option[data-kind=media]")].map((o) => plainly(o.value)));
   function kind() {
     const model = (field("model")?.value ?? "").trim().toLowerCase();
-    return generators.has(model) || (model.startsWith("{") && model.includes('"_class_name"')) ? "media" : "tokens";
+    return generators.has(plainly(model)) || generators.has(plainly(model.split("/").pop())) || model.startsWith("macs:") || (model.startsWith("{") && model.includes('"_class_name"')) ? "media" : "tokens";
   }
   function valueOf(name) {
     if (name === "kind") return kind();
