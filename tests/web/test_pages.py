@@ -126,15 +126,19 @@ def test_a_view_is_drawn_and_can_be_used_by_all(reader: Visit, verb: str) -> Non
         assert picture is not None
         assert len(picture.get_attribute("aria-label") or "") > 30
         assert picture.query_selector_all("path, rect, line, text")
-    assert on.faults() == []
-    page.emulate_media(color_scheme="dark")
-    expect(page.locator("html")).to_have_attribute("data-theme", "dark")
-    on.settle()
-    assert on.faults("color-contrast") == []
-    page.set_viewport_size({"width": 360, "height": 740})
-    page.wait_for_timeout(60)
-    on.settle()
-    assert on.too_wide() <= 0
+    for width, scheme, rules in (
+        (1440, "light", ()),
+        (1440, "dark", ("color-contrast",)),
+        (1024, "dark", ()),
+        (390, "light", ()),
+    ):
+        page.set_viewport_size({"width": width, "height": 900})
+        page.emulate_media(color_scheme=scheme)
+        expect(page.locator("html")).to_have_attribute("data-theme", scheme)
+        page.wait_for_timeout(120)
+        on.settle()
+        assert on.faults(*rules) == [], (width, scheme)
+        assert on.too_wide() <= 0, width
     assert on.wrong == []
 
 
@@ -439,7 +443,9 @@ def test_charts_and_tables_are_saved(visit: Open, tmp_path: Path) -> None:
             assert ", rate 5/s" in text
             assert re.search(r"answered \d{4}-\d\d-\d\d · chipwise \d", text)
     links = dict(
-        page.eval_on_selector_all("#result > .headline .exports a", "all => all.map(a => [a.textContent, a.href])")
+        page.eval_on_selector_all(
+            "#result > .headline .exports a", "all => all.map(a => [a.textContent, a.href])"
+        )
     )
     record = httpx.get(links["JSON"]).json()
     rows = list(csv.DictReader(io.StringIO(httpx.get(links["CSV"]).text)))

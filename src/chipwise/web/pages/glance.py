@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
+from chipwise.api.requests.desk import LocalRequest
 from chipwise.api.requests.parts import numbers_of
 from chipwise.api.requests.planning import PlanRequest
 from chipwise.api.requests.training import TrainRequest
@@ -13,8 +14,8 @@ from chipwise.api.requests.verbs import Request
 
 __all__ = ["Glance"]
 
-MOST = 4
-"""Chips that a glance compares."""
+MOST = 3
+"""Chips that a glance compares, and models that it tries on a machine."""
 
 
 @dataclass(frozen=True)
@@ -25,13 +26,17 @@ class Glance:
 
     @classmethod
     def among(cls, question: Any, chips: Sequence[str]) -> Glance:
-        """The question among some chips where it names none itself."""
+        """The question among some chips, where it names none itself or more plans than that."""
         given = {f.name: getattr(question, f.name) for f in fields(question)}
         changed: dict[str, Any] = {}
-        if chips and "chips" in given and not given["chips"] and not given.get("have"):
+        named = question.values.get("chips") or ()
+        many = not named or (isinstance(question, PlanRequest) and len(named) > MOST)
+        if chips and "chips" in given and many and not given.get("have"):
             changed["chips"] = ",".join(chips[:MOST])
         if isinstance(question, TrainRequest):
             changed["curves"] = False
+        if isinstance(question, LocalRequest):
+            changed["most"] = MOST
         return cls(replace(question, **changed))
 
     def run(self) -> Any:

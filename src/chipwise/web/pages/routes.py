@@ -89,7 +89,9 @@ def _page(view: View, *, home: bool = False) -> Handler:
                 "front": [found[name] for name in view.front if name in found],
                 "groups": groups(view.request, found, view.front),
                 "models": sorted(bundled_configs()),
-                "generators": sorted({n for e in map(media.entry, media.names()) for n in (e.name, *e.names)}),
+                "generators": sorted(
+                    {n for e in map(media.entry, media.names()) for n in (e.name, *e.names)}
+                ),
                 "chips": sorted(load_chips()),
             }
         name = "page.html" if whole else "fragment.html"

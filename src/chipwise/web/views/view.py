@@ -25,7 +25,7 @@ NETWORK = "charts.html"
 EVERYTHING = partial(tables, everything=True)
 LONG = 120
 """Characters of a value that is not repeated under a picture."""
-FIRST = 4
+FIRST = 3
 """Chips that a glance compares."""
 MODEL = "meta-llama/Llama-3.1-70B"
 
