@@ -375,17 +375,24 @@ def test_a_config_is_pasted(visit: Open) -> None:
 
 
 def test_an_answer_is_sent_as_one_page(visit: Open, site: str, tmp_path: Path) -> None:
-    """Opened elsewhere, launched and made again from what it holds."""
-    text = httpx.get(f"{site}/plan.html?{PLAN.partition('?')[2]}", timeout=60).text
+    """Asked in the form, sent as a file, opened elsewhere, launched and made again from what it holds."""
+    asking = visit().open(PLAN)
+    asking.fill("[name=rate]", "6/s")
+    asking.click("#ask button[type=submit]")
+    expect(asking.locator("#result > .headline .verdict")).to_contain_text("It serves 6 requests/s")
+    with asking.expect_download(timeout=60_000) as download:
+        asking.click("#result > .headline >> text=Report")
     file = tmp_path / "report.html"
-    file.write_text(text, "utf-8")
+    download.value.save_as(file)
     assert replay(str(file)).identical
     assert any("vllm serve" in f.text for f in launch(str(file), "vllm"))
     on = visit()
     asked: list[str] = []
     on.page.on("request", lambda r: asked.append(r.url))
     on.page.goto(file.as_uri())
-    on.page.wait_for_selector("[data-chart=roofline][data-drawn=true]")
+    for name in ("cost-against-speed", "roofline", "tornado", "frontier"):
+        on.page.wait_for_selector(f"[data-chart={name}][data-drawn=true]")
+    expect(on.page.locator(".headline .verdict").first).to_contain_text("It serves 6 requests/s")
     assert asked == [file.as_uri()]
     assert on.page.locator("tr[data-rank]").count() >= 2
     assert not on.page.query_selector_all("a[href^='/'], [hx-get]")
