@@ -192,6 +192,18 @@ def test_a_picked_plan_is_in_the_address_and_back_leaves_it(visit: Open) -> None
     expect(other.locator("#detail h2").first).to_contain_text(other.inner_text("#plan-2"))
 
 
+def test_a_name_that_was_meant_is_a_button(visit: Open) -> None:
+    on = visit()
+    on.page.goto(f"{on.site}/fit?model=meta-llama/Llama-3.1-8B&chips=l4,h100-sxm5-80gp")
+    page = on.page
+    field = page.locator("[name=chips]")
+    expect(field).to_have_attribute("aria-invalid", "true")
+    page.click("#result .problem button:text-is('h100-sxm5-80gb')")
+    expect(page.locator("#result .headline .sentence")).to_contain_text("2 of 2 chips")
+    assert field.input_value() == "l4,h100-sxm5-80gb"
+    on.wrong = [line for line in on.wrong if "422" not in line]  # the refusal
+
+
 def test_an_answer_fades_once_the_question_is_another(visit: Open) -> None:
     page = visit().open(PLAN)
     page.fill("[name=rate]", "7/s")

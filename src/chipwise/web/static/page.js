@@ -65,7 +65,13 @@
     }
     const instead = event.target.closest?.("[data-instead]");
     if (instead && form) {
-      form.elements.namedItem(instead.closest("[data-field]").dataset.field).value = instead.dataset.instead;
+      const field = form.elements.namedItem(instead.closest("[data-field]").dataset.field);
+      // of a list only the name that nobody knows is replaced
+      const wrong = instead.closest(".problem").querySelector("p").textContent.match(/unknown \w+ '(.*?)'/)?.[1];
+      const names = field.value.split(",").map((name) => name.trim());
+      const listed = names.length > 1 && names.includes(wrong);
+      field.value = listed ? names.map((name) => (name === wrong ? instead.dataset.instead : name)).join(",") : instead.dataset.instead;
+      field.dispatchEvent(new Event("input", { bubbles: true }));
       form.requestSubmit();
     }
     const picked = event.target.closest?.("a.pick");
