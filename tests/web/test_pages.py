@@ -9,7 +9,7 @@ import re
 import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 from urllib.parse import quote
 
 import httpx
@@ -71,6 +71,14 @@ CHARTS = {
     "launch": set(),
 }
 
+LOOKS: tuple[tuple[int, Literal["light", "dark"], tuple[str, ...]], ...] = (
+    (1440, "light", ()),
+    (1440, "dark", ("color-contrast",)),
+    (1024, "dark", ()),
+    (390, "light", ()),
+)
+"""Widths and colours that every view is looked at in, and the rules (none: all)."""
+
 Open = Callable[..., Visit]
 
 
@@ -126,12 +134,7 @@ def test_a_view_is_drawn_and_can_be_used_by_all(reader: Visit, verb: str) -> Non
         assert picture is not None
         assert len(picture.get_attribute("aria-label") or "") > 30
         assert picture.query_selector_all("path, rect, line, text")
-    for width, scheme, rules in (
-        (1440, "light", ()),
-        (1440, "dark", ("color-contrast",)),
-        (1024, "dark", ()),
-        (390, "light", ()),
-    ):
+    for width, scheme, rules in LOOKS:
         page.set_viewport_size({"width": width, "height": 900})
         page.emulate_media(color_scheme=scheme)
         expect(page.locator("html")).to_have_attribute("data-theme", scheme)

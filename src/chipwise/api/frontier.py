@@ -54,7 +54,7 @@ def frontier(
     offered, refused = deployments(graph.model, wanted, terms.runtime, policy=terms.policy)
     able, unable = context.tactics.on(offered, graph)
     records: list[PlanRecord] = []
-    for group in candidates(graph, able, Limits(max_devices=most)):
+    for group in candidates(graph, tuple(able), Limits(max_devices=most)):
         priced = evaluate(graph, group, context.workload, *context.rates(group.deployments))
         records += _records(context, priced)
     found = tuple(FrontierPoint.of(p) for p in records if p.tokens_per_s_per_user is not None)
@@ -115,12 +115,13 @@ def _front(x: Array, y: Array) -> NDArray[np.intp]:
     """Points that no other beats in both, from large x to small, without those that lie close to one before."""
     order = np.lexsort((-y, -x))
     best = np.maximum.accumulate(y[order])
-    front = order[np.r_[True, best[1:] > best[:-1]]] if len(order) else order
+    front: NDArray[np.intp] = order[np.r_[True, best[1:] > best[:-1]]] if len(order) else order
     if len(front) <= POINTS:
         return front
     way = np.r_[0.0, np.cumsum(np.abs(np.diff(np.log(x[front]))) + np.abs(np.diff(np.log(y[front]))))]
     wanted = np.linspace(0.0, way[-1], POINTS)
-    return front[np.unique(np.searchsorted(way, wanted - 1e-12).clip(max=len(front) - 1))]
+    kept = np.unique(np.searchsorted(way, wanted - 1e-12).clip(max=len(front) - 1))
+    return np.asarray(front[kept])
 
 
 def _measured(model: str, chips: set[str]) -> tuple[MeasuredPoint, ...]:

@@ -49,17 +49,16 @@ def sensitivity(
                 continue
         return None  # what does not fit or cannot run has no cost
 
-    found = []
-    for name, unit in (("prompt_tokens", "prompt tokens"), ("output_tokens", "output tokens")):
+    found: list[InputRecord] = []
+    for name, words in (("prompt_tokens", "prompt tokens"), ("output_tokens", "output tokens")):
         value = getattr(workload, name)
         if value > BY:
-            ends = value / BY, value * BY
-            costs = (cost(replace(workload, lengths=None, **{name: x})) for x in ends)
-            found.append(InputRecord(unit, *(f"{x:,.0f}" for x in ends), *costs))
+            low, high = (cost(replace(workload, lengths=None, **{name: x})) for x in (value / BY, value * BY))
+            found.append(InputRecord(words, f"{value / BY:,.0f}", f"{value * BY:,.0f}", low, high))
     if workload.task != "local":
-        ends = max(plan.concurrency / BY, 1.0), plan.concurrency * BY
-        costs = (cost(g=replace(held, concurrency=x)) for x in ends)
-        found.append(InputRecord("requests in flight", *(f"{x:,.0f}" for x in ends), *costs))
+        few, many = max(plan.concurrency / BY, 1.0), plan.concurrency * BY
+        low, high = (cost(g=replace(held, concurrency=x)) for x in (few, many))
+        found.append(InputRecord("requests in flight", f"{few:,.0f}", f"{many:,.0f}", low, high))
     if workload.prefix is None and workload.prompt_tokens > 1:
         cached = cost(replace(workload, prefix=PrefixCache(CACHED)))
         found.append(InputRecord("prompts in a prefix cache", "", f"{CACHED:.0%}", None, cached))
@@ -67,14 +66,13 @@ def sensitivity(
     base = _cost(plan, priced=priced)
     if plan.price is not None:
         p = plan.price
-        ends = p.low, p.high
-        found.append(
-            InputRecord("price", *(f"{x:,.2f} $/h" for x in ends), *(base * x / p.mid for x in ends))
-        )
+        ends = base * p.low / p.mid, base * p.high / p.mid
+        found.append(InputRecord("price", f"{p.low:,.2f} $/h", f"{p.high:,.2f} $/h", *ends))
     t = plan.tokens_per_s
-    low, high = (base * t.mid / x for x in (t.high, t.low))
-    words = (f"{t.high:,.0f} tok/s", f"{t.low:,.0f} tok/s")
-    found.append(InputRecord("error of the prediction (80 %)", *words, low, high))
+    ends = base * t.mid / t.high, base * t.mid / t.low
+    found.append(
+        InputRecord("error of the prediction (80 %)", f"{t.high:,.0f} tok/s", f"{t.low:,.0f} tok/s", *ends)
+    )
     kept = [i for i in found if i.at_lesser is not None or i.at_greater is not None]
     return SensitivityReport(
         model=answer.model,

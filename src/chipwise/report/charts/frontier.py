@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from chipwise.report.charts.spec import SERIES, Spec, chart, having_room, ratio, said, tip
 from chipwise.report.frontier import FrontierReport
 
@@ -15,7 +17,7 @@ def frontier_curves(report: FrontierReport) -> Spec:
     """One curve for each chip; the layout is written where it changes. Crosses are measured: thin ones of a near model,
     or of 99 % of requests in place of a mean."""
     chips = list(dict.fromkeys(p.chip for p in report.points))
-    rows = []
+    rows: list[dict[str, Any]] = []
     for chip in chips:
         before = ""
         for p in (p for p in report.points if p.chip == chip):
@@ -38,10 +40,9 @@ def frontier_curves(report: FrontierReport) -> Spec:
             )
             before = name
     ends = tuple(
-        (min(float(r[n]) for r in rows), max(float(r[m]) for r in rows))
-        for n, m in (("user", "user"), ("low", "high"))
+        (min(r[n] for r in rows), max(r[m] for r in rows)) for n, m in (("user", "user"), ("low", "high"))
     )
-    points = [(float(r["user"]), float(r["per_chip"]), str(r["label"]), "left") for r in rows]
+    points = [(r["user"], r["per_chip"], r["label"], "left") for r in rows]
     for row, free in zip(rows, having_room(points, (ends[0], ends[1])), strict=True):
         row["label"] = row["label"] if free else ""
     own = {c: [r for r in rows if r["chip"] == c] for c in chips}
