@@ -40,6 +40,8 @@ CALLS: dict[str, dict[str, Any]] = {
     "match": {"model": MODEL, "chip": "h200-sxm-141gb", "count": 8},
     "operators": {"model": SMALL, "chip": "h100-sxm5-80gb"},
     "load": {"model": SMALL, "chip": "h100-sxm5-80gb"},
+    "sensitivity": {"model": SMALL, "chip": "h100-sxm5-80gb"},
+    "frontier": {"model": SMALL, "chips": "l4,h100-sxm5-80gb"},
     "check_statement": {"text": "an H100 is 3x an A100"},
     "launch": {
         "saved": {"question": {"verb": "estimate", "request": {"model": SMALL, "chip": "l4"}}},

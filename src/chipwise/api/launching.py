@@ -12,7 +12,7 @@ from chipwise.api.launch_network import network_of
 from chipwise.api.loaded import find_chip, load
 from chipwise.api.requests.command import about
 from chipwise.api.requests.field import pairs
-from chipwise.api.requests.parts import Serving
+from chipwise.api.requests.parts import OwnChips, Serving
 from chipwise.api.requests.planning import EstimateRequest, PlanRequest
 from chipwise.api.saving import asked_again, check_answer, open_saved, reading, request_of
 from chipwise.api.train_input import adapters_of
@@ -155,7 +155,7 @@ def _serve(saved: Saved, plan: Mapping[str, Any]) -> ServeSpec:
         each_ = [n / c for n, c in zip(dealt, counts, strict=False) for _ in range(c)]
         placed = Placed(tuple(round(n) for n in each_), *(placed[n] for n in PLACED)) if placed else None
     else:
-        chip = find_chip(plan["chip"], pairs(request.get("set"), "--set"))
+        chip = find_chip(plan["chip"], pairs(request.get("set"), "--set"), _own(request))
     policies = get_runtime(plan["runtime"]).policies_on(chip)
     policies = override(policies, pairs(request.get("policy"), "--policy"))
     tp, pp, dp, ep = (int(layout[n]) for n in ("tp", "pp", "dp", "ep"))
@@ -264,6 +264,11 @@ def _share(policies: Policies, chip: Chip, several: bool) -> float:
     return round(max(policies.memory_share - policies.reserved_bytes / free, 0.0), 3)
 
 
+def _own(request: Mapping[str, Any]) -> Mapping[str, Chip]:
+    """The chips that the question brought itself."""
+    return OwnChips(own_chips=request.get("own_chips")).values["own_chips"] or {}
+
+
 def _guess(request: Mapping[str, Any], graph: Graph) -> Guess | None:
     """What `--speculate` asked for, as `Serving` reads it."""
     tactics = Serving(speculate=request.get("speculate")).tactics()
@@ -274,7 +279,7 @@ def _guess(request: Mapping[str, Any], graph: Graph) -> Guess | None:
 
 def _train(saved: Saved, plan: Mapping[str, Any]) -> TrainSpec:
     report, layout = saved.report, plan["layout"]
-    chip = find_chip(plan["chip"], pairs(saved.request.get("set"), "--set"))
+    chip = find_chip(plan["chip"], pairs(saved.request.get("set"), "--set"), _own(saved.request))
     per_step = plan["global_batch"] * plan["seq"]
     adapters = adapters_of(pairs(saved.request.get("adapter"), "--adapter"))
     return TrainSpec(

@@ -167,14 +167,18 @@ def models() -> tuple[ModelRecord, ...]:
     return tuple(describe(name) for name in names)
 
 
-def find_chip(name: str, changes: Mapping[str, str] | None = None) -> Chip:
-    """A chip by name, of the user's own TOML file (`FILE.toml`, or `FILE.toml:ID` of several), or a machine that was
-    probed (`measured`, `probe-...`), with figures replaced by `changes`.
+def find_chip(
+    name: str, changes: Mapping[str, str] | None = None, own: Mapping[str, Chip] | None = None
+) -> Chip:
+    """A chip by name, one of the user's `own` first, or of the user's own TOML file (`FILE.toml`, or `FILE.toml:ID` of
+    several), or a machine that was probed (`measured`, `probe-...`), with figures replaced by `changes`.
 
     Raises `UsageError` for a file or figure that cannot be read, `UnknownNameError` for an unknown chip.
     """
     file, ending, wanted = name.partition(".toml")
-    if name == "measured" or name.startswith("probe-"):
+    if own and name.strip() in own:
+        chip = own[name.strip()]
+    elif name == "measured" or name.startswith("probe-"):
         from chipwise.api.probed import measured_chip
 
         chip = measured_chip(name)

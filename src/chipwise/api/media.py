@@ -361,7 +361,7 @@ def answer(
 def estimate(model: str, chip: str, terms: Terms, asked: Sampling) -> MediaReport:
     """One chip, or a group of them that shares the work, and its request."""
     numbers = terms.parameters or shipped_parameters()
-    place = Place.of(find_chip(chip, terms.changes), terms, numbers)
+    place = Place.of(find_chip(chip, terms.changes, terms.own_chips), terms, numbers)
     pipeline = place.pipeline(own_model(model), terms, asked)
     plan_ = _priced(pipeline, place, terms, asked)
     if plan_.verdict == "no":
@@ -484,7 +484,9 @@ def _fitting(pipeline: Pipeline, place: Place, terms: Terms, asked: Sampling) ->
 
 def _chips(names: Sequence[str], terms: Terms) -> list[Chip]:
     market = load_chips()
-    return [find_chip(c, terms.changes) for c in names] or [market[c] for c in market.market()]
+    return [find_chip(c, terms.changes, terms.own_chips) for c in names] or [
+        market[c] for c in market.market()
+    ]
 
 
 @dataclass(frozen=True)

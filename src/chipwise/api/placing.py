@@ -42,7 +42,7 @@ class Terms:
     `changes` those of the chips; `tactics` is how the software is run, `pricing` how chips are paid on the day `today`,
     `parameters` are fitted numbers in place of those shipped. `share` is what other work leaves of a chip,
     `environment` what its surroundings do. `own`: what the user measured moves what is predicted for the same
-    deployments.
+    deployments. `own_chips` are in no catalogue.
     """
 
     precision: str | None = None
@@ -57,11 +57,12 @@ class Terms:
     share: Share = WHOLE
     environment: Environment = ANYWHERE
     own: bool = False
+    own_chips: Mapping[str, Chip] = field(default_factory=dict)
 
     def chip(self, name: str) -> Chip:
         """A chip by name with the user's figures, and what other work leaves of it. Raises the errors of
         `find_chip`."""
-        return self.shared(find_chip(name, self.changes))
+        return self.shared(find_chip(name, self.changes, self.own_chips))
 
     def shared(self, chip: Chip) -> Chip:
         """What other work and the surroundings leave of a chip."""

@@ -54,13 +54,15 @@ def plan(
     limits: Limits | None = None,
     curve: RateCurve | None = None,
     evidence: bool = True,
+    brief: bool = False,
 ) -> PlanReport:
     """The best plan of every chip, ranked, with what was refused and why.
 
     `chips` (names or TOML files) or the chips that one has (`limits.have`; they cost nothing) restrict the search.
     A runtime "best" in the terms compares all that can on every chip, as is done for chips that one has and for a
     local user. The arrivals of a day (`curve`) are what a fleet sized for the rate is judged on. With `evidence` the
-    nearest published results stand beside the first plans and move nothing in them. Raises `InfeasibleError` where no
+    nearest published results stand beside the first plans and move nothing in them; a `brief` answer leaves out what
+    would make the first plan cheaper, and tokens from an API. Raises `InfeasibleError` where no
     chip has a plan; `UsageError` and `UnknownNameError` for bad input.
     """
     terms = terms or Terms()
@@ -148,8 +150,8 @@ def plan(
         ),
         as_stored=as_stored[0] if as_stored else None,
         owned=bool(have),
-        levers=levers(first, its, tried[first.precision], model, again) if its else (),
-        apis=apis(first, described.name, workload, context.today),
+        levers=levers(first, its, tried[first.precision], model, again) if its and not brief else (),
+        apis=() if brief else apis(first, described.name, workload, context.today),
     )
 
 

@@ -27,6 +27,7 @@ from chipwise.api.train_input import (
 from chipwise.api.train_job import Site, TrainSoftware, network_of, site_of
 from chipwise.api.train_unmet import blocker, excess, left_out, missed, nearest, tally
 from chipwise.calibrate.parameters import Parameters, shipped_parameters
+from chipwise.catalog.chip import Chip
 from chipwise.catalog.override import told
 from chipwise.catalog.price import Pricing
 from chipwise.catalog.snapshot import today as day
@@ -71,7 +72,8 @@ class Training:
     than its policies say; `adapters`: their rank, targets, dora. `known_to_run`: of a run that exists
     neither memory nor a tp beyond the fabric refuses a layout; the one that needs the least memory is taken
     where none is predicted to fit. `network_figures` what is known of the network (nic, domain, oversubscription,
-    leaf). `deadline_days`, `max_usd` and `max_usd_per_h` drop plans. `curves` adds weak and strong scaling.
+    leaf). `deadline_days`, `max_usd` and `max_usd_per_h` drop plans. `curves` adds weak and strong scaling;
+    `own_chips` are in no catalogue.
     """
 
     model: str
@@ -100,6 +102,7 @@ class Training:
     changes: Mapping[str, str] = field(default_factory=dict)
     today: date | None = None
     parameters: Parameters | None = None
+    own_chips: Mapping[str, Chip] = field(default_factory=dict)
 
     def ask(self, context: int) -> Ask:
         """What is trained, with the defaults that blanks take; `context` is what the model reads at most. Raises
@@ -146,7 +149,7 @@ def train_plan(run: Training) -> TrainReport:
     if not (chips or have):
         notes.append(f"chips: only {', '.join(USUAL)} are tried; name others with --chips")
     for name in have or chips or USUAL:
-        chip = find_chip(name, run.changes)
+        chip = find_chip(name, run.changes, run.own_chips)
         try:
             site = site_of(chip, network, ask, numbers, software)
         except UsageError as error:
@@ -229,7 +232,7 @@ def situate(run: Training, numbers: Parameters) -> tuple[Site, Point]:
     of `train_plan`."""
     found = load(run.model)
     ask = run.ask(found.graph.model.max_context)
-    chip = find_chip(run.chips[0], run.changes)
+    chip = find_chip(run.chips[0], run.changes, run.own_chips)
     site = site_of(chip, transformer(found.graph), ask, numbers, run.software)
     pins, count = pins_of(run.layout), run.counts[0]
     job = _batched(site, ask, count, site.pinned(pins), fixed=bool(run.global_batch))

@@ -29,7 +29,9 @@ def replicas_for(
 @dataclass(frozen=True)
 class Day:
     """A fleet under a day's arrivals. Utilisation is the rate over what all replicas sustain, hours are those of
-    the day in which it exceeds that. `scaled_*`: replicas follow the rate, slice by slice, spares included."""
+    the day in which it exceeds that. `scaled_*`: replicas follow the rate, slice by slice, spares included.
+    `rates_per_s` are those of the slices, `room_per_s` is what one replica sustains, `scaled_replicas` how many each
+    slice needs."""
 
     replicas: int
     peak_utilisation: float
@@ -42,6 +44,9 @@ class Day:
     mean_scaled_replicas: float
     scaled_usd_per_day: float
     scaled_usd_per_m_tokens: float
+    rates_per_s: tuple[float, ...]
+    room_per_s: float
+    scaled_replicas: tuple[int, ...]
 
 
 def over_day(
@@ -78,4 +83,7 @@ def over_day(
         mean_scaled_replicas=float(np.mean(scaled)),
         scaled_usd_per_day=scaled_usd,
         scaled_usd_per_m_tokens=scaled_usd / tokens * PER_MILLION,
+        rates_per_s=curve.rates_per_s,
+        room_per_s=largest_per_s,
+        scaled_replicas=tuple(int(n) for n in scaled),
     )

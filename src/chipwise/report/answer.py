@@ -134,8 +134,10 @@ def _no_charts(answer: Any) -> Charts:
 
 def _plan_charts(answer: Any) -> Charts:
     from chipwise.report.charts.breakdown import elasticities
+    from chipwise.report.charts.load import day_curve
     from chipwise.report.charts.memory import memory_bars
     from chipwise.report.charts.plans import METRICS, bars, pareto
+    from chipwise.report.charts.timeline import request_timeline
 
     plans = answer.plans[:12]
     found: dict[str, Callable[[], Any]] = {}
@@ -146,7 +148,11 @@ def _plan_charts(answer: Any) -> Charts:
     for name, (_, _, of) in METRICS.items():
         if any(map(of, plans)):
             found[name] = lambda name=name: bars(plans, name)  # type: ignore[misc]
-    return found | {"memory": lambda: memory_bars([(f"{p.chips}x {p.chip}", p.memory) for p in plans])}
+    found["memory"] = lambda: memory_bars([(f"{p.chips}x {p.chip}", p.memory) for p in plans])
+    found["timeline"] = lambda: request_timeline(answer)
+    if plans[0].day is not None:
+        found["day"] = lambda: day_curve(plans[0])
+    return found
 
 
 def _fit_charts(answer: Any) -> Charts:
@@ -156,12 +162,16 @@ def _fit_charts(answer: Any) -> Charts:
 
 
 def _train_charts(answer: Any) -> Charts:
+    from chipwise.report.charts.timeline import pipeline_step
     from chipwise.report.charts.training import scaling, step_bars, turnaround
 
     found: dict[str, Callable[[], Any]] = {}
     if sum(p.usd is not None for p in answer.plans) > 1:
         found["turnaround"] = lambda: turnaround(answer)
     found["step"] = lambda: step_bars(answer)
+    staged = next((p for p in answer.plans if p.layout.pp > 1), None)
+    if staged is not None:
+        found["timeline"] = lambda: pipeline_step(staged)
     for kind in dict.fromkeys(s.kind for s in answer.scaling):
         found[kind] = lambda kind=kind: scaling(answer, kind)  # type: ignore[misc]
     return found
@@ -196,6 +206,25 @@ def _load_charts(answer: Any) -> Charts:
     return {name: lambda name=name: load_curve(answer, name) for name in CURVES}  # type: ignore[misc]
 
 
+def _media_charts(answer: Any) -> Charts:
+    from chipwise.report.charts.timeline import stage_timeline
+
+    timed = next((p for p in answer.plans if p.stages), None)
+    return {} if timed is None else {"timeline": lambda: stage_timeline(timed)}
+
+
+def _frontier_charts(answer: Any) -> Charts:
+    from chipwise.report.charts.frontier import frontier_curves
+
+    return {"frontier": lambda: frontier_curves(answer)}
+
+
+def _sensitivity_charts(answer: Any) -> Charts:
+    from chipwise.report.charts.breakdown import tornado
+
+    return {"tornado": lambda: tornado(answer)}
+
+
 def _chips_charts(answer: Any) -> Charts:
     from chipwise.report.charts.chips import landscape
 
@@ -207,11 +236,13 @@ KINDS: Mapping[str, Kind] = {
     "PlanReport": ("plans", _plan_charts),
     "FitReport": ("fits", _fit_charts),
     "LocalReport": ("models", _no_charts),
-    "MediaReport": ("plans", _no_charts),
+    "MediaReport": ("plans", _media_charts),
     "TrainReport": ("plans", _train_charts),
     "KernelReport": ("kernels", _kernel_charts),
     "OperatorsReport": ("operators", _operators_charts),
     "LoadReport": ("points", _load_charts),
+    "SensitivityReport": ("inputs", _sensitivity_charts),
+    "FrontierReport": ("points", _frontier_charts),
     "MatchReport": ("matches", _no_charts),
     "ClaimReport": ("", _no_charts),
     "EvidenceReport": ("items", _no_charts),

@@ -9,7 +9,7 @@ from chipwise.report.records import FitRecord, FitReport, MemoryRecord, PartReco
 from chipwise.report.table import Column, Table
 from chipwise.units import format_bytes, format_seconds
 
-__all__ = ["FITS", "fit_view", "memory_view", "parts_view"]
+__all__ = ["FITS", "fit_verdict", "fit_view", "memory_view", "parts_view"]
 
 MOST = 12  # chips whose refusal or caveat is named
 
@@ -72,6 +72,24 @@ def fit_view(report: FitReport) -> tuple[Table, ...]:
     f = report.fits[0]
     memory = memory_view(f.memory, f.layout.words, f.runtime)
     return (table, parts_view(f.parts), memory) if f.parts else (table, memory)
+
+
+def fit_verdict(report: FitReport) -> str:
+    """Where a model fits, in a sentence that can be quoted alone."""
+    name, good = report.model.name, [f for f in report.fits if f.verdict != "no"]
+    if not good:
+        nearest = min(report.fits, key=lambda f: f.missing_bytes, default=None)
+        if nearest is None:
+            return f"{name} fits on nothing that was asked about."
+        fix = f"; {_fix(nearest)} would help" if nearest.mend else ""
+        short = f"{format_bytes(nearest.missing_bytes)} short on {nearest.chips}x {nearest.chip}"
+        return f"{name} does not fit: {short}{fix}."
+    first = min(good, key=lambda f: (f.chips, -f.memory.cache_bytes))
+    room = f"{format_bytes(first.memory.cache_bytes)} left for the cache on each"
+    batch = "" if first.largest_batch is None else f", {first.largest_batch:,} such requests at once"
+    many = len(report.fits)
+    of = f"fits on {len(good)} of {many} chips, on the fewest with" if many > 1 else "fits on"
+    return f"{name} {of} {first.chips}x {first.chip}: {room}{batch}."
 
 
 def _used(p: PartRecord) -> float:

@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
 import pytest
 
 from chipwise.api.requests.verbs import VERBS
-from chipwise.report.charts.breakdown import elasticities, operator_bars
+from chipwise.report.charts.breakdown import elasticities, operator_bars, tornado
 from chipwise.report.charts.chips import landscape
+from chipwise.report.charts.frontier import frontier_curves
 from chipwise.report.charts.kernel import level_bars, time_bars
-from chipwise.report.charts.load import CURVES, load_curve
+from chipwise.report.charts.load import CURVES, day_curve, load_curve
 from chipwise.report.charts.memory import memory_bars, parts_of
 from chipwise.report.charts.plans import METRICS, bars, pareto
 from chipwise.report.charts.roofline import kernel_roofline, roofline
 from chipwise.report.charts.spec import Spec
+from chipwise.report.charts.timeline import pipeline_step, request_timeline, stage_timeline
 from chipwise.report.charts.training import scaling, step_bars, turnaround
 
 MODEL = "meta-llama/Llama-3.1-8B"
@@ -40,6 +44,25 @@ def product() -> Any:
 
 def training() -> Any:
     return answer("train", model=MODEL, counts="64,128", tokens="100B", curves=True)
+
+
+def staged() -> Any:
+    report = answer(
+        "train", model=MODEL, chips="h100-sxm5-80gb", counts="64", tokens="100B", layout="pp=4,schedule=1f1b"
+    )
+    return report.plans[0]
+
+
+def curves() -> Any:
+    return answer("frontier", model="meta-llama/Llama-3.1-70B", chips="h100-sxm5-80gb,mi300x")
+
+
+def day() -> Any:
+    return answer("plan", model=MODEL, day="2,2,1,4,9,30", chips="l4").plans[0]
+
+
+def image() -> Any:
+    return answer("explain", model="flux-dev", chip="h100-sxm5-80gb").plans[0]
 
 
 def inside() -> Any:
@@ -68,6 +91,12 @@ CHARTS: dict[str, Callable[[], Spec]] = {
     "step": lambda: step_bars(training()),
     "strong": lambda: scaling(training(), "strong"),
     "weak": lambda: scaling(training(), "weak"),
+    "frontier": lambda: frontier_curves(curves()),
+    "tornado": lambda: tornado(answer("sensitivity", **ONE)),
+    "request": lambda: request_timeline(answer("explain", **ONE)),
+    "pipeline": lambda: pipeline_step(staged()),
+    "stages": lambda: stage_timeline(image()),
+    "day": lambda: day_curve(day()),
     "chips": lambda: landscape(answer("chips")),
     **{f"bars {name}": bar(name) for name in METRICS},
     **{f"load {name}": load(name) for name in CURVES},
@@ -125,6 +154,87 @@ def test_the_front_of_the_chart_is_that_of_the_plans() -> None:
         assert row["speed"] == pytest.approx(1 / plan.tpot_s.mid)
         assert row["slow"] <= row["speed"] <= row["fast"]
         assert row["usd"] == plan.price.mid
+        assert row["usd_low"] <= row["usd"] <= row["usd_high"]
+
+
+def test_plans_without_a_price_stand_at_the_edge() -> None:
+    report = plans()
+    first, *others = report.plans
+    rows = next(
+        rows
+        for _, rows in layers(pareto(replace(report, plans=(replace(first, price=None), *others))), [], {})
+    )
+    without = [r for r in rows if not r["priced"]]
+    assert [r["rank"] for r in without] == [first.rank]
+    assert without[0]["usd"] > max(r["usd_high"] for r in rows if r["priced"])
+    assert without[0]["name"].endswith("no price")
+
+
+def test_a_curve_falls_from_the_fastest_user_to_the_fullest_chip() -> None:
+    report = curves()
+    for chip in ("h100-sxm5-80gb", "mi300x"):
+        mine = [p for p in report.points if p.chip == chip]
+        users = [p.tokens_per_s_per_user.mid for p in mine]
+        chips = [p.tokens_per_s_per_chip.mid for p in mine]
+        assert len(mine) >= 6
+        assert users == sorted(users, reverse=True)
+        assert chips == sorted(chips)
+    one = next(p for p in report.points if p.chip == "h100-sxm5-80gb" and p.concurrency > 8)
+    degrees = {name[:2]: int(name[2:]) for name in one.layout.split()}
+    plan = answer(
+        "estimate", model="meta-llama/Llama-3.1-70B", chip=one.chip, concurrency=one.concurrency, **degrees
+    ).plans[0]
+    assert plan.tokens_per_s_per_chip.mid == pytest.approx(one.tokens_per_s_per_chip.mid, rel=0.02)
+    measured = {m.result for m in report.measured}
+    assert measured
+    assert all(m.chip in ("h100-sxm5-80gb", "mi300x") for m in report.measured)
+
+
+def test_an_input_is_changed_alone() -> None:
+    report = answer("sensitivity", **ONE)
+    inputs = {i.name: i for i in report.inputs}
+    prompts = inputs["prompt tokens"]
+    longer = answer("estimate", **ONE, in_=4000).plans[0]
+    assert prompts.at_greater == pytest.approx(1000 / longer.requests_per_s / 3600 * longer.price.mid)
+    assert prompts.at_lesser < report.base < prompts.at_greater
+    price = report.plan.price
+    assert inputs["price"].at_greater == pytest.approx(report.base * price.high / price.mid)
+    swings = [i.swing(report.base) for i in report.inputs]
+    assert swings == sorted(swings, reverse=True)
+
+
+def test_a_request_ends_with_its_last_token() -> None:
+    report = answer("explain", **ONE)
+    plan, spec = report.plans[0], request_timeline(report)
+    rows = spec["data"]["values"]
+    end = plan.ttft_s.mid + (report.workload.output_tokens - 1) * plan.tpot_s.mid
+    assert rows[-1]["end"] == pytest.approx(end)
+    assert all(a["end"] == pytest.approx(b["start"]) for a, b in itertools.pairwise(rows))
+
+
+def test_a_stage_works_on_one_pass_at_a_time_and_after_its_neighbours() -> None:
+    plan = staged()
+    rows = pipeline_step(plan)["data"]["values"]
+    ends = {(r["row"], r["part"]): r["end"] for r in rows}
+    for stage in range(1, plan.layout.pp + 1):
+        mine = sorted((r for r in rows if r["row"] == f"stage {stage}"), key=lambda r: r["start"])
+        assert all(a["end"] <= b["start"] for a, b in itertools.pairwise(mine))
+        for r in mine:
+            before = stage - 1 if r["name"] == "forward" else stage + 1
+            assert r["start"] >= ends.get((f"stage {before}", r["part"]), 0.0)
+    busy = sum(r["seconds"] for r in rows if r["row"] == "stage 1")
+    drawn = len([r for r in rows if r["row"] == "stage 1"]) / 2
+    assert max(r["end"] for r in rows) == pytest.approx(busy * (1 + (plan.layout.pp - 1) / drawn))
+
+
+def test_a_day_is_drawn_slice_by_slice() -> None:
+    plan = day()
+    rows = day_curve(plan)["data"]["values"]
+    assert [r["rate"] for r in rows] == [2, 2, 1, 4, 9, 30]
+    assert rows[-1]["to"] == 24.0
+    assert all(r["room"] >= r["rate"] for r in rows)
+    with pytest.raises(ValueError, match="day"):
+        day_curve(plans().plans[0])
 
 
 def test_memory_adds_up_to_the_capacity() -> None:

@@ -1,20 +1,23 @@
-"""operators, load: what one can ask about the inside of a plan."""
+"""operators, load, sensitivity, frontier: what one can ask about the inside of plans."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from chipwise.api.requests.field import CONFIG, MISSING, ask, duration
-from chipwise.api.requests.parts import numbers_of
-from chipwise.api.requests.planning import MODEL, EstimateOptions
+from chipwise.api.requests.field import CONFIG, MISSING, NAMES, ask, count_of, duration
+from chipwise.api.requests.parts import Lengths, Money, Serving, numbers_of
+from chipwise.api.requests.planning import EVIDENCE, MODEL, EstimateOptions, Evidence
+from chipwise.report.frontier import FrontierReport
 from chipwise.report.operators import LoadReport, OperatorsReport
+from chipwise.report.sensitivity import SensitivityReport
 
 if TYPE_CHECKING:
     from chipwise.api.placing import Given, Terms
+    from chipwise.calibrate.parameters import Parameters
     from chipwise.workload.workload import Workload
 
-__all__ = ["LoadRequest", "OperatorsRequest"]
+__all__ = ["FrontierRequest", "LoadRequest", "OperatorsRequest", "SensitivityRequest"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,3 +58,45 @@ class LoadRequest(_Inside):
         from chipwise.api.operating import load_curve
 
         return load_curve(*self._asked(), ttft_s=self.values["ttft"], tpot_s=self.values["tpot"])
+
+
+@dataclass(frozen=True, kw_only=True)
+class SensitivityRequest(_Inside):
+    """What each input of a plan does to its cost: lengths, load, number formats, price, the error of the prediction."""
+
+    def run(self) -> SensitivityReport:
+        """The cost with each input changed alone. Raises the errors of `api.estimate`."""
+        from chipwise.api.sensitivity import sensitivity
+
+        return sensitivity(*self._asked())
+
+
+@dataclass(frozen=True, kw_only=True)
+class FrontierRequest(Money, Serving, Lengths):
+    """Throughput of a chip against the speed that a user sees: one curve for each chip over all layouts and loads."""
+
+    model: str = ask(MODEL, MISSING, file=True, reading=CONFIG)
+    chips: str = ask("the chips to compare, separated by commas", MISSING, file=True, reading=NAMES)
+    max_chips: int | None = ask("at most this many devices in a replica; default: 64")
+    evidence: Evidence = ask(EVIDENCE, "all")
+    parameters: str | None = ask(
+        "parameters that chipwise calibrate wrote; default: those shipped", file=True
+    )
+
+    def terms(self, numbers: Parameters | None = None) -> Terms:
+        """The terms with how chips are paid."""
+        own = self.evidence in ("all", "own")
+        return replace(super().terms(numbers), pricing=self.pricing(), own=own)
+
+    def run(self) -> FrontierReport:
+        """The curves. Raises the errors of `api.frontier`."""
+        from chipwise.api.frontier import frontier
+
+        return frontier(
+            self.model,
+            self.workload("batch"),
+            self.values["chips"],
+            self.terms(numbers_of(self.parameters)),
+            most=count_of(self.max_chips, "--max-chips", "devices", 1024) or 64,
+            evidence=self.evidence in ("all", "published"),
+        )

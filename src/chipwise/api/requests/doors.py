@@ -39,6 +39,8 @@ __all__ = [
 KINDS = {2: "unusable-value", 3: "unknown-name", 4: "infeasible", 5: "missing-extra"}
 OPTION = re.compile(r"(?<![\w-])--([a-z][a-z-]*)")
 LISTED = re.compile(r"list them: chipwise (\w+) list")
+Own = Mapping[str, Any]
+"""Chips of the question's own, by id."""
 SHOWN = re.compile(r"chipwise (\w+) .*?\b(shows|sizes)\b")
 
 
@@ -193,6 +195,7 @@ def warm_names() -> None:
 def _known(request: Request) -> Request:
     """The request with the names of its models and chips resolved. Raises for anything that could be a file."""
     changed: dict[str, Any] = {}
+    own = request.values.get("own_chips") or {}
     for f in fields(request):  # type: ignore[arg-type]
         value = getattr(request, f.name)
         if not f.metadata.get("file") or value is None:
@@ -202,14 +205,14 @@ def _known(request: Request) -> Request:
                 raise UsageError(f"{f.name}: files are not read here", "the command line reads them")
             if f.name == "model" and getattr(request, "by_benchmark", False) and benchmark_of(value):
                 continue  # asked for what was measured of it: no file of that name is opened
-            changed[f.name] = NAMED[f.name](value)
+            changed[f.name] = NAMED[f.name](value, own)
         except ChipwiseError as error:
             error.field = outer(f)
             raise
     return replace(request, **changed) if changed else request  # type: ignore[type-var]
 
 
-def _model(name: str) -> str:
+def _model(name: str, own: Own) -> str:
     if name.startswith((BY_DIMENSIONS, INLINE)) or BY_SIZE.match(name.strip()):  # names no file
         return name
     from chipwise.api.media import is_built_in
@@ -231,15 +234,17 @@ def _model(name: str) -> str:
     return known
 
 
-def _chip(name: str) -> str:
+def _chip(name: str, own: Own) -> str:
+    if name.strip() in own:
+        return name.strip()
     return parse_machine(name).name if joined(name) else get_chip(name).id
 
 
-def _chips(text: str) -> str:
-    return ",".join(map(_chip, split(text)))
+def _chips(text: str, own: Own) -> str:
+    return ",".join(_chip(name, own) for name in split(text))
 
 
-def _rates(text: str) -> str:
+def _rates(text: str, own: Own) -> str:
     """Rates written out, with a comma: text without one could be the name of a file."""
     words = text.replace(",", " ").split()
     for word in words:
@@ -252,7 +257,7 @@ def _rates(text: str) -> str:
     return f"{','.join(words)},"
 
 
-NAMED: dict[str, Callable[[str], str]] = {"model": _model, "chip": _chip, "chips": _chips, "day": _rates}
+NAMED: dict[str, Callable[[str, Own], str]] = {"model": _model, "chip": _chip, "chips": _chips, "day": _rates}
 """How each field that may name a file on the command line is read where it may not."""
 
 

@@ -46,6 +46,7 @@ __all__ = [
     "option_of",
     "outer",
     "pairs",
+    "printable",
     "share",
     "split",
     "whole",
@@ -91,7 +92,7 @@ class Asked:
                 if taken is not value:
                     object.__setattr__(self, name, taken)
                 if isinstance(taken, str) and (reading is None or reading.names):
-                    _printable(option_of(name), taken)
+                    printable(option_of(name), taken)
                 if reading is not None:
                     found[name] = None if taken is None else reading.read(taken, option_of(name))
             except ChipwiseError as error:
@@ -248,7 +249,7 @@ def _rates_said(value: Any) -> str:
     return value if isinstance(value, str) else f"{as_list(value)},"
 
 
-def _printable(option: str, text: str) -> None:
+def printable(option: str, text: str) -> None:
     """Raises `UsageError` for a name with a control character, which no file, script or terminal should hold."""
     strange = next((c for c in text if not c.isprintable() and not c.isspace()), None)
     if strange is not None:
@@ -258,7 +259,7 @@ def _printable(option: str, text: str) -> None:
 
 def _config(text: str, option: str) -> str:
     if not text.lstrip().startswith(INLINE):
-        _printable(option, text)
+        printable(option, text)
     if len(text) > MAX_BYTES:
         raise UsageError(f"{option}: {len(text):,} characters are no model", f"at most {MAX_BYTES:,}")
     return text

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -27,10 +28,13 @@ from chipwise.api.requests.field import (
     option_of,
     outer,
     pairs,
+    printable,
     share,
     split,
     whole,
 )
+from chipwise.catalog.chip import Chip
+from chipwise.catalog.chips import load_chips, read_chips
 from chipwise.catalog.harness import get_harness
 from chipwise.catalog.machine import memory_bytes
 from chipwise.catalog.override import Share
@@ -58,6 +62,7 @@ __all__ = [
     "JobOptions",
     "Lengths",
     "Money",
+    "OwnChips",
     "Place",
     "Samples",
     "Serving",
@@ -175,6 +180,24 @@ def _counts(text: str, option: str) -> tuple[int, ...]:
     return tuple(dict.fromkeys(whole(part, option, low=1, high=1e6) for part in split(text)))
 
 
+def _own_chips(text: str, option: str) -> Mapping[str, Chip]:
+    """The chips of a table, by id; the catalogue's own reader reads it."""
+    if len(text) > OWN_CHARS:
+        raise UsageError(
+            f"{option}: {len(text):,} characters are no table of chips", f"at most {OWN_CHARS:,}"
+        )
+    found = read_chips(text, option, load_chips())
+    for chip in found.values():
+        printable(option, chip.name)
+    if not found:
+        raise UsageError(
+            f"{option}: no chip stands in this text", 'as in [my-chip] with name, memory = "48 GB", ...'
+        )
+    return found
+
+
+OWN_CHARS = 50_000
+"""Characters of a table of chips that is given as text."""
 WAITING = ("none", "model", "sequential")
 """Which parts of a model without tokens wait on the host."""
 HOST_MEMORY = "memory of the computer around a card, for what the card has no room for, as in 128GB"
@@ -417,7 +440,17 @@ TOKENS = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class Software(Asked):
+class OwnChips(Asked):
+    """Chips that are in no catalogue."""
+
+    own_chips: str | None = ask(
+        'chips of your own as TOML text, which chip and chips may name; like = "h100-sxm5-80gb" lends one its software',
+        reading=Reading(_own_chips, as_word, names=False),
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Software(OwnChips):
     """What runs the model."""
 
     precision: str | None = ask("another number format than the checkpoint's, as in fp8 or int4")
@@ -448,6 +481,7 @@ class Software(Asked):
             self.values["set_"] or {},
             parameters=numbers,
             share=self.values["share"] or Share(),
+            own_chips=self.values["own_chips"] or {},
         )
 
 

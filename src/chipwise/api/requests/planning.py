@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from chipwise.api.placing import Terms
 
 __all__ = [
+    "EVIDENCE",
     "HAVE",
     "MODEL",
     "SERIAL",
@@ -59,6 +60,7 @@ __all__ = [
     "CompareRequest",
     "EstimateOptions",
     "EstimateRequest",
+    "Evidence",
     "ExplainRequest",
     "FitOptions",
     "FitRequest",
@@ -217,8 +219,8 @@ class PlanRequest(PlanOptions):
             task=self.task,
         )
 
-    def report(self, numbers: Parameters | None) -> PlanReport:
-        """The same of a language model, priced with these numbers (None: those shipped)."""
+    def report(self, numbers: Parameters | None, *, brief: bool = False) -> PlanReport:
+        """The same of a language model, priced with these numbers (None: those shipped); `brief` as in `api.plan`."""
         if self.have and self.chips:
             hint = "--have names the chips already"
             raise UsageError("--have and --chips exclude each other", hint, field="have")
@@ -241,7 +243,8 @@ class PlanRequest(PlanOptions):
                 chips=self.values["chips"] or (),
                 limits=replace(self.limits_of(self.task), have=have or {}),
                 curve=self.curve(),
-                evidence=self.evidence in ("all", "published"),
+                evidence=self.evidence in ("all", "published") and not brief,
+                brief=brief,
             )
 
     def explained(self, plan: PlanRecord) -> ExplainRequest:

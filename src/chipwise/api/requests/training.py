@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from chipwise.api.requests.field import CONFIG, MISSING, NAMES, PAIRS, ask, count_of
-from chipwise.api.requests.parts import Money, TrainOptions, numbers_of
+from chipwise.api.requests.parts import Money, OwnChips, TrainOptions, numbers_of
 from chipwise.api.requests.planning import HAVE, MODEL
 from chipwise.catalog.system import parse_have
 from chipwise.errors import UnknownNameError, UsageError
@@ -26,7 +26,7 @@ FAILURES = {"mtbf": "chip_mtbf_h", "save": "save_s", "block": "block_s", "restar
 
 
 @dataclass(frozen=True, kw_only=True)
-class TrainRequest(Money, TrainOptions):
+class TrainRequest(OwnChips, Money, TrainOptions):
     """Rank chips, counts and layouts for a training run: step time, days, cost, goodput, and what bounds it."""
 
     model: str = ask(MODEL, MISSING, file=True, reading=CONFIG)
@@ -97,6 +97,7 @@ class TrainRequest(Money, TrainOptions):
             pricing=self.pricing(),
             parameters=numbers or numbers_of(self.parameters),
             curves=self.curves,
+            own_chips=given["own_chips"] or {},
         )
 
     def failing(self) -> Failures:

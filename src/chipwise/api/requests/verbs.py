@@ -14,7 +14,12 @@ from chipwise.api.requests.catalogue import (
     SystemsRequest,
 )
 from chipwise.api.requests.desk import LocalRequest
-from chipwise.api.requests.detail import LoadRequest, OperatorsRequest
+from chipwise.api.requests.detail import (
+    FrontierRequest,
+    LoadRequest,
+    OperatorsRequest,
+    SensitivityRequest,
+)
 from chipwise.api.requests.evidence import (
     CheckClaimRequest,
     CheckStatementRequest,
@@ -42,6 +47,8 @@ TRAINED = ("train", "finetune")  # tasks that train answers
 class Request(Protocol):
     """A question: a frozen dataclass whose docstring says what it asks, and which answers itself."""
 
+    values: Mapping[str, Any]
+
     def run(self) -> Any:
         """The answer as a record. Raises `ChipwiseError` where there is none."""
 
@@ -59,6 +66,8 @@ VERBS: dict[str, type[Request]] = {
     "local": LocalRequest,
     "operators": OperatorsRequest,
     "load": LoadRequest,
+    "sensitivity": SensitivityRequest,
+    "frontier": FrontierRequest,
     "train": TrainRequest,
     "kernel": KernelRequest,
     "evidence": EvidenceRequest,

@@ -1,13 +1,14 @@
-"""Where the time goes, and what would shorten it."""
+"""Where the time goes, what would shorten it, and what each input does to the cost."""
 
 from __future__ import annotations
 
-from chipwise.report.charts.spec import RESOURCES, Spec, axis, chart, color, tip
+from chipwise.report.charts.spec import ACCENT, RESOURCES, SERIES, Spec, axis, chart, color, said, tip
 from chipwise.report.operators import OperatorsReport
 from chipwise.report.plans import RESOURCE, gain
 from chipwise.report.records import PlanRecord
+from chipwise.report.sensitivity import SensitivityReport
 
-__all__ = ["elasticities", "operator_bars"]
+__all__ = ["elasticities", "operator_bars", "tornado"]
 
 SHOWN = 12
 
@@ -82,4 +83,73 @@ def operator_bars(report: OperatorsReport, phase: str) -> Spec:
                 {"field": "us", "aggregate": "sum", "title": "µs"},
             ],
         },
+    )
+
+
+def tornado(report: SensitivityReport) -> Spec:
+    """The cost with each input changed alone, from the plan's own cost to both sides, the largest change first."""
+    rows = []
+    for i in report.inputs:
+        for side, value, cost in (("lesser", i.lesser, i.at_lesser), ("greater", i.greater, i.at_greater)):
+            if cost is not None:
+                change = cost / report.base - 1.0
+                rows.append(
+                    {
+                        "input": i.name,
+                        "side": f"{side} value",
+                        "value": value,
+                        "cost": cost,
+                        "base": report.base,
+                        "change": f"{change:+.0%}",
+                        "half": "right" if cost >= report.base else "left",
+                    }
+                )
+    words = "; ".join(f"{r['input']} {r['value']}: {said(r['cost'])} ({r['change']})" for r in rows)
+    y = axis("input", "", "nominal", sort=None, axis={"title": None, "labelLimit": 190})
+    x = axis("cost", report.unit, axis={"tickCount": 5, "format": "~s"}, scale={"zero": False, "padding": 56})
+    return chart(
+        f"Cost of {report.plan.chips}x {report.plan.chip}, {said(report.base)} {report.unit}, with one input changed: "
+        f"{words}.",
+        height={"step": 27},
+        data={"values": rows},
+        encoding={"y": y},
+        layer=[
+            {
+                "mark": {"type": "bar", "height": 15},
+                "encoding": {
+                    "x": x,
+                    "x2": {"field": "base"},
+                    "color": {
+                        "field": "side",
+                        "type": "nominal",
+                        "scale": {
+                            "domain": ["lesser value", "greater value"],
+                            "range": [SERIES[0], SERIES[1]],
+                        },
+                        "legend": {"title": None, "orient": "top"},
+                    },
+                    "tooltip": tip(
+                        {"input": "input", "value": "value", "cost": report.unit, "change": "change"}
+                    ),
+                },
+            },
+            *(
+                {
+                    "mark": {"type": "text", "align": align, "dx": dx, "fontSize": 10.5},
+                    "transform": [{"filter": f"datum.half === '{half}'"}],
+                    "encoding": {"x": x, "text": {"field": "value"}},
+                }
+                for half, align, dx in (("right", "left", 5), ("left", "right", -5))
+            ),
+            {
+                "mark": {
+                    "type": "tick",
+                    "orient": "vertical",
+                    "bandSize": 27,
+                    "thickness": 2,
+                    "color": ACCENT,
+                },
+                "encoding": {"x": x | {"field": "base"}},
+            },
+        ],
     )

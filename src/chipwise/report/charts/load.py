@@ -1,4 +1,4 @@
-"""A plan under rising load: TTFT, TPOT and throughput over the requests in flight."""
+"""A plan under load: TTFT, TPOT and throughput over the requests in flight, and the arrivals of a day."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 from chipwise.report.charts.spec import ACCENT, MUTED, Spec, axis, chart, tip
 from chipwise.report.operators import LoadPoint, LoadReport
-from chipwise.report.records import Figure
+from chipwise.report.records import Figure, PlanRecord
 
-__all__ = ["CURVES", "load_curve"]
+__all__ = ["CURVES", "day_curve", "load_curve"]
 
 
 def _scaled(figure: Figure, by: float) -> tuple[float, float, float]:
@@ -104,4 +104,54 @@ def load_curve(report: LoadReport, curve: str) -> Spec:
         height=200,
         data={"values": rows},
         layer=layers,
+    )
+
+
+def day_curve(plan: PlanRecord) -> Spec:
+    """A day's arrivals against what the plan sustains with all replicas, and with replicas that follow the rate. Raises
+    `ValueError` for a plan that was not asked about a day."""
+    day = plan.day
+    if day is None:
+        raise ValueError("the plan was not asked about a day")
+    hours = 24.0 / len(day.rates_per_s)
+    rows = [
+        {
+            "from": i * hours,
+            "to": (i + 1) * hours,
+            "rate": rate,
+            "room": n * day.room_per_s,
+            "replicas": n,
+            "all": day.replicas * day.room_per_s,
+        }
+        for i, (rate, n) in enumerate(zip(day.rates_per_s, day.scaled_replicas, strict=True))
+    ]
+    x = axis("from", "hour of the day", scale={"domain": [0, 24], "nice": False}, axis={"tickCount": 8})
+    shown = tip(
+        {"from": "hour", "rate": "requests/s", "replicas": "replicas that follow", "room": "they sustain"}
+    )
+    step: Spec = {"y": axis("room", "requests/s"), "x2": {"field": "to"}, "x": x}
+    busiest, idle = max(day.rates_per_s), min(day.rates_per_s)
+    return chart(
+        f"A day's arrivals, {idle:.3g} to {busiest:.3g} requests/s, on {day.replicas} replicas that sustain "
+        f"{day.replicas * day.room_per_s:.3g}: {day.mean_utilisation:.0%} used on average, "
+        f"{day.peak_utilisation:.0%} at the peak. Replicas that follow the rate are "
+        f"{day.mean_scaled_replicas:.3g} on average.",
+        height=220,
+        data={"values": rows},
+        layer=[
+            {
+                "mark": {"type": "bar", "opacity": 0.75, "color": ACCENT},
+                "encoding": {
+                    "x": x,
+                    "x2": {"field": "to"},
+                    "y": axis("rate", "requests/s"),
+                    "tooltip": shown,
+                },
+            },
+            {"mark": {"type": "rule", "strokeWidth": 2, "color": "#e08e0b"}, "encoding": step},
+            {
+                "mark": {"type": "rule", "strokeDash": [5, 4], "strokeWidth": 1.5, "color": MUTED},
+                "encoding": {**step, "y": axis("all", "requests/s")},
+            },
+        ],
     )

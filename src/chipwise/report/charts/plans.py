@@ -3,12 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
-from chipwise.report.charts.spec import ACCENT, MUTED, Spec, axis, chart, halves, labels, ratio, said, tip
+from chipwise.report.charts.spec import (
+    ACCENT,
+    MUTED,
+    Spec,
+    axis,
+    chart,
+    halves,
+    having_room,
+    labels,
+    ratio,
+    said,
+    tip,
+)
 from chipwise.report.records import Figure, PlanRecord, PlanReport
 
 __all__ = ["METRICS", "bars", "pareto"]
 
+Row = dict[str, Any]
+EDGE = 1.6
+"""Of the highest price: where plans without one are drawn."""
+NAMES = 14
+"""Points that are named at most."""
 Metric = tuple[str, str, Callable[[PlanRecord], Figure | None]]
 
 
@@ -30,15 +48,29 @@ METRICS: dict[str, Metric] = {
 
 
 def pareto(report: PlanReport) -> Spec:
-    """Dollars per hour against tokens per second that one user sees, front and intervals.
+    """Dollars per hour against tokens per second that one user sees, front and intervals of both. Plans without a known
+    price stand at the right edge, as open marks.
 
     Two selections: `brush` (a rectangle) and `pick` (a point, by `rank`).
     """
-    priced = [(p, p.price.mid) for p in report.plans if p.price]
-    sides = halves([usd for _, usd in priced])
-    rows = [_point(p, usd) | {"half": half} for (p, usd), half in zip(priced, sides, strict=True)]
+    known = [p.price.mid for p in report.plans if p.price]
+    edge = EDGE * max((p.price.high for p in report.plans if p.price), default=1.0)
+    costs = [p.price.mid if p.price else edge for p in report.plans]
+    sides = halves([*costs])
+    rows = [_point(p, usd) | {"half": half} for p, usd, half in zip(report.plans, costs, sides, strict=True)]
+    first = sorted(rows, key=lambda r: (not r["on_front"], r["rank"]))
+    names = [f"{r['plan']}{'' if r['priced'] else ', no price'}" for r in first]
+    points = [(r["usd"], r["speed"], name, r["half"]) for r, name in zip(first, names, strict=True)]
+    ends = (
+        (min(r["usd_low"] for r in rows), max(r["usd_high"] for r in rows)),
+        (min(r["slow"] for r in rows), max(r["fast"] for r in rows)),
+    )
+    for row, name, free in zip(first, names, having_room(points, ends, NAMES), strict=True):
+        row["name"] = name if free else ""
     front = sorted((r for r in rows if r["on_front"]), key=lambda r: float(str(r["usd"])))
     words = ", ".join(f"{r['plan']} at {said(r['usd'])} $/h and {said(r['speed'])} tokens/s" for r in front)
+    without = len(rows) - len(known)
+    apart = f" {without} without a known price stand at the right edge." if without else ""
     place = {
         "x": ratio("usd", "dollars per hour, all chips (log)"),
         "y": ratio("speed", "tokens/s that one user sees (log)"),
@@ -47,7 +79,7 @@ def pareto(report: PlanReport) -> Spec:
         {
             "plan": "plan",
             "layout": "layout",
-            "usd": "$/h",
+            "cost": "$/h",
             "speed": "tokens/s per user",
             "ttft": "TTFT, ms",
             "tpot": "TPOT, ms",
@@ -56,9 +88,10 @@ def pareto(report: PlanReport) -> Spec:
         }
     )
     picked = {"param": "pick", "empty": False}
+    whisker = {"type": "rule", "opacity": 0.22, "strokeWidth": 1.5}
     return chart(
-        f"Cost against speed of {len(rows)} plans; left is cheaper, up is faster. On the front: {words}.",
-        height=340,
+        f"Cost against speed of {len(rows)} plans; left is cheaper, up is faster. On the front: {words}.{apart}",
+        height=360,
         data={"values": rows},
         layer=[
             {
@@ -67,8 +100,13 @@ def pareto(report: PlanReport) -> Spec:
                 "encoding": {**place, "order": {"field": "usd"}, "color": {"value": ACCENT}},
             },
             {
-                "mark": {"type": "rule", "opacity": 0.22, "strokeWidth": 1.5},
+                "mark": whisker,
                 "encoding": {**place, "y": axis("slow", ""), "y2": {"field": "fast"}},
+            },
+            {
+                "mark": whisker,
+                "transform": [{"filter": "datum.priced"}],
+                "encoding": {**place, "x": axis("usd_low", ""), "x2": {"field": "usd_high"}},
             },
             {
                 "params": [
@@ -85,13 +123,19 @@ def pareto(report: PlanReport) -> Spec:
                         "condition": {"test": {"or": [picked, "datum.on_front"]}, "value": 130},
                         "value": 60,
                     },
-                    "shape": {"condition": {"test": "datum.on_front", "value": "diamond"}, "value": "circle"},
+                    "shape": {
+                        "condition": [
+                            {"test": "datum.on_front", "value": "diamond"},
+                            {"test": "!datum.priced", "value": "triangle-right"},
+                        ],
+                        "value": "circle",
+                    },
                     "color": {"condition": {"test": "datum.on_front", "value": ACCENT}, "value": MUTED},
                     "opacity": {"condition": {"param": "brush", "value": 0.95}, "value": 0.2},
                     "tooltip": shown,
                 },
             },
-            *labels(place, "plan", "datum.on_front"),
+            *labels(place, "name", "datum.name !== ''"),
         ],
     )
 
@@ -138,12 +182,17 @@ def bars(plans: Sequence[PlanRecord], metric: str) -> Spec:
     )
 
 
-def _point(p: PlanRecord, usd: float) -> dict[str, str | float | bool]:
+def _point(p: PlanRecord, usd: float) -> Row:
+    price = p.price
     return {
         "rank": p.rank,
         "plan": f"{p.chips}x {p.chip}",
         "layout": p.spread,
         "usd": usd,
+        "usd_low": price.low if price else usd,
+        "usd_high": price.high if price else usd,
+        "cost": f"{said(price.mid)} ({said(price.low)} to {said(price.high)})" if price else "not known",
+        "priced": price is not None,
         "speed": 1.0 / p.pace.mid,
         "slow": 1.0 / p.pace.high,
         "fast": 1.0 / p.pace.low,

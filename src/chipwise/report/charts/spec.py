@@ -17,6 +17,7 @@ __all__ = [
     "chart",
     "color",
     "halves",
+    "having_room",
     "labels",
     "ratio",
     "said",
@@ -97,6 +98,35 @@ def halves(values: Sequence[float]) -> list[str]:
     """The half of a logarithmic axis that each of some positive numbers lies in."""
     middle = math.sqrt(min(values) * max(values)) if values else 1.0
     return ["left" if value <= middle else "right" for value in values]
+
+
+WIDE, HIGH, LETTER, LINE = 640.0, 290.0, 6.2, 13.0
+"""Pixels of a picture of usual size, of a letter and of a line."""
+
+
+def having_room(
+    points: Sequence[tuple[float, float, str, str]],
+    ends: tuple[tuple[float, float], tuple[float, float]],
+    most: int = 40,
+) -> list[bool]:
+    """Which labels of points on logarithmic axes lie over none before in a picture of usual size. A point is (x, y,
+    label, half) with the label to its right in the left half; `ends` are those of both axes; `most` are kept."""
+
+    def pixel(value: float, axis_ends: tuple[float, float], size: float) -> float:
+        low, high = (math.log(end) for end in axis_ends)
+        return size * (math.log(value) - low) / max(high - low, 1e-9)
+
+    kept: list[tuple[float, float, float]] = []
+    found = []
+    for x, y, label, half in points:
+        long = LETTER * len(label)
+        start = pixel(x, ends[0], WIDE) + (9.0 if half == "left" else -9.0 - long)
+        at = pixel(y, ends[1], HIGH)
+        free = all(start > e or start + long < s or abs(at - line) > LINE for s, e, line in kept)
+        found.append(bool(label) and free and len(kept) < most)
+        if found[-1]:
+            kept.append((start, start + long, at))
+    return found
 
 
 def tip(fields: Mapping[str, str] | Sequence[str]) -> list[Spec]:

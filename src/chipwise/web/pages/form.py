@@ -1,4 +1,8 @@
-"""A question as a form: built from the fields of its dataclass, so that a new option appears by itself."""
+"""A question as a form: built from the fields of its dataclass, so that a new option appears by itself.
+
+Which fields apply follows the question: the browser shows those whose condition holds, and sends no others. Figures
+that people try out have a slider.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +10,14 @@ import inspect
 import types
 import typing
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal
 
 from chipwise.api.requests.field import MISSING
+from chipwise.api.requests.kernel import OPERATORS, KernelRequest
+from chipwise.api.requests.parts import TOKENS, Samples
 
-__all__ = ["Control", "Group", "controls", "groups"]
+__all__ = ["Control", "Group", "Slider", "controls", "groups"]
 
 # Names that say less than they could; all others are read as they are written.
 LABELS = {
@@ -45,7 +51,60 @@ LABELS = {
     "software": "Software of",
     "day": "Load over a day",
 }
+AREAS = ("own_chips",)
+"""Fields of several lines."""
 LISTS = {"model": "models", "chip": "chips", "chips": "several"}
+
+
+@dataclass(frozen=True, slots=True)
+class Slider:
+    """The range of a figure on a logarithmic scale, and the unit that its text ends with."""
+
+    low: float
+    high: float
+    unit: str = ""
+
+
+SLIDERS = {
+    "rate": Slider(0.1, 1000.0, "/s"),
+    "in": Slider(10.0, 100_000.0),
+    "out": Slider(1.0, 20_000.0),
+    "context": Slider(512.0, 1_048_576.0),
+    "ttft": Slider(0.05, 20.0, "s"),
+    "tpot": Slider(5.0, 200.0, "ms"),
+    "concurrency": Slider(1.0, 2048.0),
+    "min_tps": Slider(1.0, 200.0),
+}
+"""Figures that people try out: load, lengths, context, targets."""
+
+ANY = "*"
+"""Stands for any value that a field may have but none."""
+When = Mapping[str, Sequence[str]]
+SERVED: When = {"task": ("serve",)}
+_OWN_KIND = {f.name: {"kind": ("media",)} for f in fields(Samples) if f.name != "offload"}
+WHEN: Mapping[str, When] = {
+    **_OWN_KIND,
+    **{name.rstrip("_"): {"kind": ("tokens",)} for name in TOKENS},
+    "rate": SERVED,
+    "day": SERVED,
+    "spare": SERVED,
+    "utilisation": SERVED,
+    "percentile": SERVED,
+    "ttft": {"kind": ("tokens",), **SERVED},
+    "tpot": {"kind": ("tokens",), **SERVED},
+    "tokens": {"task": ("batch", "train", "finetune")},
+    "deadline": {"task": ("batch", "train", "finetune")},
+    "max_usd": {"task": ("batch", "train", "finetune")},
+    "host_memory": {"task": ("local",)},
+    "owning": {"price": ("own",)},
+    "provider": {"price": ("rent", "spot")},
+    "region": {"price": ("rent", "spot")},
+    "prefill": {"disaggregate": ("true",)},
+    "common_prefix": {"prefix_hit": (ANY,)},
+    "adapter": {"task": ("finetune",)},
+}
+"""Under which values of other fields a field applies; `kind` is that of the model: tokens or media. A condition on a
+field that a question does not have holds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,12 +114,14 @@ class Control:
     name: str
     label: str
     help: str
-    kind: Literal["text", "number", "select", "check"]
+    kind: Literal["text", "number", "select", "check", "area"]
     value: str
     placeholder: str
     options: tuple[str, ...]
     list_id: str
     required: bool
+    slider: Slider | None = None
+    when: When = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +146,22 @@ def controls(request: type, values: Mapping[str, Any], hidden: Sequence[str] = (
         if name in hidden or (f.metadata.get("file") and f.name not in ("model", "chip", "chips")):
             continue
         found[name] = _control(f, name, hints[f.name], values.get(name))
+    modelled = "model" in found
+    for name, control in found.items():
+        when = _operators(name) if request is KernelRequest else WHEN.get(name, {})
+        kept = {
+            other: said for other, said in when.items() if other in found or (other == "kind" and modelled)
+        }
+        found[name] = replace(control, when=kept)
     return found
+
+
+def _operators(name: str) -> When:
+    """The operators that have an option, where not all do."""
+    having = tuple(
+        op for op, operator in OPERATORS.items() if name in {n.rstrip("_") for n in operator.options}
+    )
+    return {"op": having} if having and len(having) < len(OPERATORS) else {}
 
 
 def groups(request: type, found: Mapping[str, Control], front: Sequence[str]) -> tuple[Group, ...]:
@@ -115,9 +191,11 @@ def _control(f: Any, name: str, hint: Any, value: Any) -> Control:
     default = "" if required or f.default is None else str(f.default)
     options = _options(hint)
     if _is(hint, bool):
-        kind: Literal["text", "number", "select", "check"] = "check"
+        kind: Literal["text", "number", "select", "check", "area"] = "check"
     elif options:
         kind = "select"
+    elif name in AREAS:
+        kind = "area"
     else:
         kind = "number" if _is(hint, int) or _is(hint, float) else "text"
     return Control(
@@ -130,6 +208,7 @@ def _control(f: Any, name: str, hint: Any, value: Any) -> Control:
         options=options,
         list_id=LISTS.get(name, ""),
         required=required,
+        slider=SLIDERS.get(name),
     )
 
 

@@ -12,6 +12,7 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from chipwise.catalog.chips import get_chip
+from chipwise.errors import UnknownNameError
 from chipwise.report.intervals import split_s
 from chipwise.report.records import Figure, PlanRecord
 from chipwise.units import format_bytes, format_count, format_number
@@ -39,7 +40,7 @@ def environment() -> Environment:
         "span_s": _span_s,
         "span": _span,
         "layout": _layout,
-        "product": lambda chip: get_chip(chip).name,
+        "product": _product,
         "percent": lambda x, digits=0: f"{100 * x:.{digits}f} %",
         "json": lambda value: json.dumps(value, separators=(",", ":"), allow_nan=False),
     }
@@ -59,6 +60,14 @@ def _layout(p: PlanRecord) -> str:
     """Replicas of a plan and what each is spread over."""
     text = p.spread.replace(" x (", " × (")
     return text if p.kv in ("bf16", "fp16") else f"{text} · kv {p.kv}"
+
+
+def _product(chip: str) -> str:
+    """The name of a chip; of one that is in no catalogue its id."""
+    try:
+        return get_chip(chip).name
+    except UnknownNameError:
+        return chip
 
 
 def _span_s(figure: Figure) -> dict[str, str]:

@@ -15,7 +15,7 @@ from starlette.staticfiles import StaticFiles
 
 from chipwise.api.requests.doors import problem_of, read_request
 from chipwise.api.requests.verbs import FORMER, VERBS
-from chipwise.catalog.chips import load_chips
+from chipwise.catalog.chips import get_chip, load_chips
 from chipwise.catalog.configs import bundled_configs
 from chipwise.errors import ChipwiseError
 from chipwise.report.launch.spec import LaunchReport
@@ -24,14 +24,18 @@ from chipwise.web.api import ask, run, written
 from chipwise.web.limits import RefusedError
 from chipwise.web.openapi import operations
 from chipwise.web.pages.form import controls, groups
+from chipwise.web.pages.glance import Glance
 from chipwise.web.pages.render import STATIC, environment
 from chipwise.web.pages.sheet import Sheet
 from chipwise.web.security import FOREIGN
 from chipwise.web.views import VIEWS, View
 from chipwise.web.views.query import given, named, query_of
+from chipwise.workload import media
 
 __all__ = ["routes"]
 
+GLANCE = "chipwise-glance"
+"""Header of a question whose form is still moving: the chips that are on the screen."""
 Handler = Callable[[Request], Awaitable[Response]]
 
 
@@ -70,7 +74,7 @@ def _page(view: View, *, home: bool = False) -> Handler:
         foreign = bool(
             request.scope.get(FOREIGN)
         )  # a link of another site fills in the form, and starts no work
-        result = {} if first or foreign else await _result(view, request, asked)
+        result = {} if first or foreign else await _result(view, request, asked, request.headers.get(GLANCE))
         status = result.get("status", 200)
         context = {
             "view": view,
@@ -81,6 +85,8 @@ def _page(view: View, *, home: bool = False) -> Handler:
             "result": result,
             "pending": first and not foreign,
             "foreign": foreign,
+            # below another answer it is a part of that, and shows its pictures
+            "part": not whole and not request.headers.get("hx-target", "").startswith("section#"),
         }
         if whole:
             found = controls(view.request, values)
@@ -88,6 +94,9 @@ def _page(view: View, *, home: bool = False) -> Handler:
                 "front": [found[name] for name in view.front if name in found],
                 "groups": groups(view.request, found, view.front),
                 "models": sorted(bundled_configs()),
+                "generators": sorted(
+                    {n for e in map(media.entry, media.names()) for n in (e.name, *e.names)}
+                ),
                 "chips": sorted(load_chips()),
             }
         name = "page.html" if whole else "fragment.html"
@@ -96,6 +105,7 @@ def _page(view: View, *, home: bool = False) -> Handler:
         if (
             not whole
             and "request" in result
+            and GLANCE not in request.headers
             and request.headers.get("hx-target", "").startswith("section#result")
         ):
             headers["hx-push-url"] = f"/{view.verb}?{query_of(named(result['request']))}"
@@ -104,11 +114,18 @@ def _page(view: View, *, home: bool = False) -> Handler:
     return handler
 
 
-async def _result(view: View, request: Request, asked: dict[str, str]) -> dict[str, Any]:
-    """What the template of a view is filled with: the answer and what is drawn from it, or what is wrong."""
+async def _result(
+    view: View, request: Request, asked: dict[str, str], among: str | None = None
+) -> dict[str, Any]:
+    """What the template of a view is filled with: the answer and what is drawn from it, or what is wrong. `among` chips
+    it is a glance, None: the whole answer."""
     try:
         question = await run_in_threadpool(read_request, view.verb, asked)
-        record = await ask(request, view.verb, dict(asked))
+        if among is None:
+            record = await ask(request, view.verb, dict(asked))
+        else:
+            names = [get_chip(name).id for name in among.split(",") if name.strip()]
+            record = await run(request, Glance.among(question, names))
     except ChipwiseError as error:
         return {"problem": problem_of(error), "status": 422}
     except RefusedError as refused:

@@ -9,6 +9,7 @@ from typing import Any
 from chipwise import __version__
 from chipwise.api.launching import spec_of
 from chipwise.api.requests.command import about, command_line
+from chipwise.api.requests.detail import FrontierRequest
 from chipwise.api.requests.verbs import VERBS, Request
 from chipwise.api.saving import Answered, answered
 from chipwise.catalog.files import output_file, writing
@@ -20,6 +21,7 @@ from chipwise.report.records import PlanReport
 from chipwise.report.saved import PAGE, Saved, saved_text
 from chipwise.web.pages.render import STATIC, environment
 from chipwise.web.views import VIEWS, View
+from chipwise.web.views.plan import CURVES
 from chipwise.web.views.query import named, query_of
 
 __all__ = ["Sheet", "sheet_page", "write_sheet"]
@@ -74,9 +76,13 @@ def sheet_page(verb: str, question: Any, found: Answered) -> str:
     if verb == "plan" and isinstance(found.report, PlanReport) and found.report.plans:
         first = question.explained(found.report.plans[0])
         sections.append(_section("explain", first, first.run()))
-        for part in ("operators", "load"):
+        chips = ",".join(list(dict.fromkeys(p.chip for p in found.report.plans if not p.parts))[:CURVES])
+        for part in ("operators", "sensitivity", "load"):
             asked = about(first, VERBS[part])  # type: ignore[type-var]
             sections.append(_section(part, asked, asked.run()))
+        if chips:
+            curves = about(question, FrontierRequest, chips=chips)
+            sections.append(_section("frontier", curves, curves.run()))
     return (
         environment()
         .get_template("sheet.html")

@@ -142,23 +142,67 @@
     anchor.download = name;
     anchor.click();
   }
-  function save(figure, kind) {
+  // What leaves the page says what it is, what was asked, when and of whom.
+  function headed(figure) {
+    const title = figure.querySelector(".title").textContent;
+    return { title, lines: [figure.dataset.asked, `answered ${figure.dataset.made}; figures are middles with 80 % intervals`].filter(Boolean) };
+  }
+  function cut(text, most) {
+    return text.length > most ? `${text.slice(0, most - 1)}…` : text;
+  }
+  async function picture(figure, kind) {
+    const plot = figure.querySelector(".plot"), { title, lines } = headed(figure);
+    const wide = Math.max(plot.clientWidth, 560), letters = Math.floor(wide / 6.2);
+    const spec = {
+      ...JSON.parse(figure.dataset.spec.replaceAll("#0f8a80", css("--accent"))), width: wide - 150, padding: 14,
+      title: { text: title, subtitle: lines.map((line) => cut(line, letters)), anchor: "start", frame: "group", color: css("--ink"),
+        subtitleColor: css("--soft"), fontSize: 14, subtitleFontSize: 11, offset: 12 },
+    };
+    const compiled = vegaLite.compile(spec, { config: { ...config(wide), background: css("--card") }, logger }).spec;
+    const view = new vega.View(vega.parse(compiled, null, { ast: true }), { expr: vegaInterpreter.expressionInterpreter, renderer: "none", logLevel: vega.Error });
+    await view.runAsync();
+    const found = kind === "png" ? await view.toImageURL("png", 2) : await view.toSVG();
+    view.finalize();
+    return found;
+  }
+  const escaped = (text) => text.replace(/[&<>"]/g, (c) => ({ "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;" })[c]);
+  function paged(figure, svg) {
+    const { title, lines } = headed(figure);
+    const words = JSON.parse(figure.dataset.spec).description ?? "";
+    return `<!doctype html><html lang="en"><head><meta charset="utf-8"><title>${escaped(title)}</title></head><body>${svg}<p>${escaped(words)}</p><p>${lines.map(escaped).join("<br>")}</p></body></html>`;
+  }
+  function canvasPicture(figure, canvas) {
+    const { title, lines } = headed(figure), ratio = devicePixelRatio || 1, high = 62 * ratio;
+    const sheet = Object.assign(document.createElement("canvas"), { width: canvas.width, height: canvas.height + high });
+    const c = sheet.getContext("2d");
+    c.fillStyle = css("--card");
+    c.fillRect(0, 0, sheet.width, sheet.height);
+    c.drawImage(canvas, 0, high);
+    c.fillStyle = css("--ink");
+    c.font = `600 ${14 * ratio}px ${css("--font")}`;
+    c.fillText(title, 8 * ratio, 18 * ratio);
+    c.font = `${11 * ratio}px ${css("--font")}`;
+    lines.forEach((line, i) => c.fillText(line, 8 * ratio, (36 + 16 * i) * ratio));
+    return sheet.toDataURL("image/png");
+  }
+  function asText(text, type, name) {
+    const address = URL.createObjectURL(new Blob([text], { type }));
+    hand(address, name);
+    setTimeout(() => URL.revokeObjectURL(address), 1000);
+  }
+  async function save(figure, kind) {
     const name = `chipwise-${figure.dataset.chart}.${kind}`;
     const canvas = figure.querySelector("canvas");
-    if (canvas) { hand(canvas.toDataURL("image/png"), name); return; }
-    const view = views.get(figure);
-    if (!view) return;
-    const before = view.background();
-    view.background(css("--card"));
-    view.toImageURL(kind, kind === "png" ? 2 : 1).then((address) => {
-      hand(address, name);
-      view.background(before).run();
-    });
+    if (canvas) { hand(canvasPicture(figure, canvas), name); return; }
+    const drawn = await picture(figure, kind);
+    if (kind === "png") hand(drawn, name);
+    else if (kind === "svg") asText(drawn, "image/svg+xml", name);
+    else asText(paged(figure, drawn), "text/html", name);
   }
 
   document.addEventListener("click", (event) => {
     const button = event.target.closest?.("[data-export]");
-    if (button) save(button.closest("figure"), button.dataset.export);
+    if (button) save(button.closest("figure"), button.dataset.export).catch((error) => console.error(error));
   });
   document.addEventListener("themechange", redraw);
   let wide = innerWidth;

@@ -65,7 +65,13 @@
     }
     const instead = event.target.closest?.("[data-instead]");
     if (instead && form) {
-      form.elements.namedItem(instead.closest("[data-field]").dataset.field).value = instead.dataset.instead;
+      const field = form.elements.namedItem(instead.closest("[data-field]").dataset.field);
+      // of a list only the name that nobody knows is replaced
+      const wrong = instead.closest(".problem").querySelector("p").textContent.match(/unknown \w+ '(.*?)'/)?.[1];
+      const names = field.value.split(",").map((name) => name.trim());
+      const listed = names.length > 1 && names.includes(wrong);
+      field.value = listed ? names.map((name) => (name === wrong ? instead.dataset.instead : name)).join(",") : instead.dataset.instead;
+      field.dispatchEvent(new Event("input", { bubbles: true }));
       form.requestSubmit();
     }
     const picked = event.target.closest?.("a.pick");
@@ -100,51 +106,13 @@
   let asked = written();
   form?.addEventListener("input", () => result?.classList.toggle("stale", written() !== asked));
   form?.addEventListener("submit", () => { asked = written(); });
+  document.addEventListener("glance", () => result?.classList.remove("stale"));
   document.addEventListener("htmx:after:swap", (event) => {
     if (beside(event.target)) return;
     result?.classList.toggle("stale", written() !== asked);
     // a short screen shows the answer, not the options
     const more = form?.querySelector("details.more");
     if (more && matchMedia("(max-width: 980px)").matches && !result?.querySelector(".problem")) more.open = false;
-  });
-
-  // a configuration of one's own, pasted or dropped: its text becomes the model
-  document.querySelectorAll("textarea[data-into]").forEach((area) => {
-    const field = form?.elements.namedItem(area.dataset.into);
-    const said = area.parentElement.querySelector("[role=status]");
-    function take(text) {
-      try {
-        const config = JSON.parse(text);
-        if (typeof config !== "object" || config === null || Array.isArray(config)) throw new Error("no object");
-        field.value = JSON.stringify(config);
-        said.textContent = `${config.model_type ?? config._class_name ?? "a configuration"} is asked about: press the button below`;
-        field.dispatchEvent(new Event("input", { bubbles: true }));
-      } catch {
-        said.textContent = text.trim() ? "this is not the JSON of a configuration" : "";
-      }
-    }
-    area.addEventListener("input", () => take(area.value));
-    area.addEventListener("dragover", (event) => event.preventDefault());
-    area.addEventListener("drop", async (event) => {
-      const file = event.dataTransfer?.files[0];
-      if (!file) return;
-      event.preventDefault();
-      if (file.size > 200_000) { said.textContent = "a config.json is smaller than this file"; return; }
-      area.value = await file.text();
-      take(area.value);
-    });
-  });
-
-  // a list of chips: names are offered for the part after the last comma
-  const several = document.getElementById("several");
-  document.querySelectorAll("input[list=several]").forEach((input) => {
-    const names = [...document.querySelectorAll("#chips option")].map((option) => option.value);
-    input.addEventListener("input", () => {
-      const before = input.value.slice(0, input.value.lastIndexOf(",") + 1);
-      const given = new Set(before.split(",").map((name) => name.trim()));
-      several.replaceChildren(...names.filter((name) => !given.has(name)).map((name) => new Option("", before + name)));
-    });
-    input.dispatchEvent(new Event("input"));
   });
 
   // plans in another order: a heading with figures sorts, once more turns round
@@ -175,7 +143,7 @@
       table.classList.remove("cards", "tight");
       const cut = () => table.scrollWidth > table.parentElement.clientWidth + 1 && !table.classList.contains("sheet");
       if (!cut()) return;
-      if (table.parentElement.clientWidth >= 900) table.classList.add("tight");
+      if (table.parentElement.clientWidth >= 780) table.classList.add("tight");
       if (!cut()) return;
       table.classList.remove("tight");
       table.classList.add("cards");

@@ -3,11 +3,12 @@
 from chipwise.web.views.chips import CHIPS
 from chipwise.web.views.evidence import CLAIM, MATCH
 from chipwise.web.views.fit import FIT
-from chipwise.web.views.inside import EXPLAIN, LOAD, OPERATORS
+from chipwise.web.views.inside import EXPLAIN, FRONTIER, LOAD, OPERATORS, SENSITIVITY
 from chipwise.web.views.kernel import KERNEL
 from chipwise.web.views.launch import LAUNCH
 from chipwise.web.views.local import LOCAL
 from chipwise.web.views.plan import COMPARE, PLAN
+from chipwise.web.views.statements import STATEMENTS
 from chipwise.web.views.train import TRAIN
 from chipwise.web.views.view import View
 
@@ -19,13 +20,16 @@ VIEWS: dict[str, View] = {
         PLAN,
         EXPLAIN,
         COMPARE,
+        FRONTIER,
         FIT,
         LOCAL,
         TRAIN,
         KERNEL,
         MATCH,
+        STATEMENTS,
         CHIPS,
         OPERATORS,
+        SENSITIVITY,
         LOAD,
         LAUNCH,
         CLAIM,

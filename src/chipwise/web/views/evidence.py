@@ -28,6 +28,7 @@ def _show(question: EvidenceMatchRequest, report: MatchReport) -> dict[str, Any]
     return {
         "axes": TITLES,
         "notice": NOTICE,
+        "badges": _badges(report),
         "claims": {
             m.item.id: link("claim", {**asked, "result": m.item.id})
             for m in report.matches
@@ -35,6 +36,15 @@ def _show(question: EvidenceMatchRequest, report: MatchReport) -> dict[str, Any]
         },
         "tables": measured_view(report) if report.measured else (),
     }
+
+
+def _badges(report: MatchReport) -> list[tuple[str, str]]:
+    """How near the nearest result is."""
+    if not report.matches:
+        return []
+    marks = [a.mark for a in report.matches[0].axes]
+    same = f"nearest result: {marks.count('same')} of {len(marks)} axes the same, {marks.count('different')} different"
+    return [(same, "kept" if report.matches[0].shares else "weak")]
 
 
 def _show_claim(question: CheckClaimRequest, report: ClaimReport) -> dict[str, Any]:

@@ -6,13 +6,15 @@ from typing import Any
 
 from chipwise.api.requests.planning import FitRequest
 from chipwise.report.charts.memory import memory_bars
-from chipwise.report.fit import fit_view
+from chipwise.report.fit import fit_verdict, fit_view
 from chipwise.report.records import FitReport
 from chipwise.web.views.view import MODEL, Chart, View
 
 __all__ = ["FIT"]
 
 SHOWN = 16
+COUNTED = ("memory counted, not measured", "")
+CAVEAT = (("on some chips no known software runs it", "weak"),)
 
 
 def _show(question: FitRequest, report: FitReport) -> dict[str, Any]:
@@ -25,6 +27,8 @@ def _show(question: FitRequest, report: FitReport) -> dict[str, Any]:
     return {
         "charts": [Chart("memory", "Memory of a device against its capacity", memory_bars(devices), note)],
         "tables": fit_view(report),
+        "verdict": fit_verdict(report),
+        "badges": [COUNTED, *CAVEAT[: any(f.caveat for f in report.fits)]],
     }
 
 

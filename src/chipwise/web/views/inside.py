@@ -4,22 +4,27 @@ from __future__ import annotations
 
 from typing import Any
 
-from chipwise.api.requests.detail import LoadRequest, OperatorsRequest
+from chipwise.api.requests.detail import FrontierRequest, LoadRequest, OperatorsRequest, SensitivityRequest
 from chipwise.api.requests.planning import ExplainRequest
-from chipwise.report.charts.breakdown import elasticities, operator_bars
+from chipwise.report.charts.breakdown import elasticities, operator_bars, tornado
+from chipwise.report.charts.frontier import frontier_curves
 from chipwise.report.charts.load import CURVES, load_curve
 from chipwise.report.charts.memory import memory_bars
 from chipwise.report.charts.roofline import roofline
+from chipwise.report.charts.timeline import request_timeline
+from chipwise.report.frontier import FrontierReport, frontier_verdict, frontier_view
 from chipwise.report.media import MediaReport, media_view
 from chipwise.report.operators import LoadReport, OperatorsReport, load_view, operators_view
-from chipwise.report.plans import breakdown_view, cheaper, first_plan, plan_view, ranking
+from chipwise.report.plans import breakdown_view, cheaper, first_plan, plan_view, ranking, verdict
 from chipwise.report.records import PlanReport
+from chipwise.report.sensitivity import SensitivityReport, sensitivity_view
 from chipwise.report.table import Table
 from chipwise.web.views.launch import launch_link
+from chipwise.web.views.plan import TIMELINE, badges
 from chipwise.web.views.query import named
 from chipwise.web.views.view import MODEL, Chart, View, link
 
-__all__ = ["EXPLAIN", "LOAD", "OPERATORS"]
+__all__ = ["EXPLAIN", "FRONTIER", "LOAD", "OPERATORS", "SENSITIVITY"]
 
 EXAMPLE = {
     "model": MODEL,
@@ -40,7 +45,10 @@ def _show(question: ExplainRequest, report: PlanReport) -> dict[str, Any]:
     name = f"{plan.chips}x {plan.chip}"
     return {
         "plan": plan,
+        "verdict": " ".join(verdict(report)),
+        "badges": badges(report),
         "charts": [
+            Chart("timeline", "A request from left to right", request_timeline(report), TIMELINE, wide=True),
             Chart("memory", "Memory of a device", memory_bars([(name, plan.memory)])),
             Chart(
                 "elasticities",
@@ -52,6 +60,7 @@ def _show(question: ExplainRequest, report: PlanReport) -> dict[str, Any]:
         "tables": breakdown_view(plan)[::2],
         "more": {
             "operators": link("operators", asked),
+            "sensitivity": link("sensitivity", asked),
             "load": link("load", {n: v for n, v in asked.items() if n not in LOADS}),
             "launch": launch_link("explain", question, plan.runtime),
         },
@@ -93,6 +102,45 @@ def _show_load(question: LoadRequest, report: LoadReport) -> dict[str, Any]:
     }
 
 
+def _show_sensitivity(question: SensitivityRequest, report: SensitivityReport) -> dict[str, Any]:
+    note = "Each input is changed alone, on the same chips; the line is the plan as it was asked about."
+    return {
+        "charts": [Chart("tornado", "What each input does to the cost", tornado(report), note, wide=True)],
+        "tables": (sensitivity_view(report),),
+    }
+
+
+def _show_frontier(question: FrontierRequest, report: FrontierReport) -> dict[str, Any]:
+    measured = (
+        "Crosses are measured, faint ones of a near model, with the lengths and number formats of their benchmark: "
+        "lighter work than yours lies higher."
+        if report.measured
+        else ""
+    )
+    note = (
+        "One replica of every layout at every load; a name stands where the layout changes. Bands are 80 % intervals. "
+        f"{measured}"
+    )
+    bases = dict.fromkeys(p.tokens_per_s_per_chip.basis for p in report.points)
+    near = (
+        f"{len(report.measured)} measured points" if report.measured else "nothing measured with both figures"
+    )
+    return {
+        "charts": [
+            Chart(
+                "frontier",
+                "Tokens/s per chip against tokens/s per user",
+                frontier_curves(report),
+                note,
+                wide=True,
+            )
+        ],
+        "tables": frontier_view(report),
+        "verdict": frontier_verdict(report),
+        "badges": [*((b, b) for b in bases), (near, "")],
+    }
+
+
 def _has(verb: str) -> bool:
     from chipwise.api.requests.verbs import VERBS
 
@@ -124,6 +172,31 @@ OPERATORS = View(
     example=EXAMPLE,
     front=FRONT,
     show=_show_operators,
+    template="charts.html",
+)
+SENSITIVITY = View(
+    verb="sensitivity",
+    tab="",
+    title="What each input does to the cost",
+    lead="The cost of a plan with one input changed at a time: lengths, load, formats, price, the prediction's error.",
+    example=EXAMPLE,
+    front=FRONT,
+    show=_show_sensitivity,
+    template="charts.html",
+)
+FRONTIER = View(
+    verb="frontier",
+    tab="Curves",
+    title="Throughput against speed",
+    lead="What a chip gives at every balance of tokens per second for all users and for one, and what was measured.",
+    example={
+        "model": MODEL,
+        "chips": "h100-sxm5-80gb,h200-sxm-141gb,b200-sxm,mi300x,tpu-v6e",
+        "in": "2000",
+        "out": "300",
+    },
+    front=("model", "chips", "in", "out", "precision", "max_chips"),
+    show=_show_frontier,
     template="charts.html",
 )
 LOAD = View(

@@ -43,7 +43,9 @@ def _show(question: KernelRequest, report: KernelReport) -> dict[str, Any]:
     if any(k.flops > 0 for k in report.kernels):
         charts.append(Chart("kernel-roofline", "Roofline", kernel_roofline(report), wide=True))
     flows = [(k, f) for k in report.kernels if (f := flow(k, report.dims)) is not None]
-    return {"charts": charts, "flows": flows, "tables": kernel_view(report)}
+    best = min(report.kernels, key=lambda k: k.time_s.mid)
+    badges = [(best.time_s.basis, best.time_s.basis)]
+    return {"charts": charts, "flows": flows, "tables": kernel_view(report), "badges": badges}
 
 
 KERNEL = View(

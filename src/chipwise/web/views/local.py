@@ -5,15 +5,21 @@ from __future__ import annotations
 from typing import Any
 
 from chipwise.api.requests.desk import LocalRequest
-from chipwise.report.desk import LocalReport
-from chipwise.report.tables import tables
+from chipwise.report.desk import LocalReport, local_verdict, local_view
 from chipwise.web.views.view import View
 
 __all__ = ["LOCAL"]
 
 
 def _show(question: LocalRequest, report: LocalReport) -> dict[str, Any]:
-    return {"charts": [], "tables": tables(report, everything=True)}
+    first = report.models[0] if report.models else None
+    badges = [(first.basis, first.basis), (f"quality {first.quality}", "")] if first else []
+    return {
+        "charts": [],
+        "tables": (local_view(report, everything=True),),
+        "verdict": local_verdict(report),
+        "badges": [b for b in badges if b[0]],
+    }
 
 
 LOCAL = View(

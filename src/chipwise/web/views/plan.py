@@ -5,28 +5,35 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from chipwise.api.loaded import find_chip
 from chipwise.api.requests.planning import PlanRequest
-from chipwise.catalog.chips import get_chip
 from chipwise.report.catalogue import compare_view
+from chipwise.report.charts.load import day_curve
 from chipwise.report.charts.memory import memory_bars
 from chipwise.report.charts.plans import METRICS, bars, pareto
+from chipwise.report.charts.timeline import request_timeline
 from chipwise.report.plans import PLANS, cheaper, first_plan, ranking, verdict
 from chipwise.report.records import PlanRecord, PlanReport
 from chipwise.report.table import Table
 from chipwise.web.views.query import named
-from chipwise.web.views.view import MODEL, Chart, View, link
+from chipwise.web.views.view import MODEL, Chart, View, link, price_badge
 
-__all__ = ["COMPARE", "PLAN"]
+__all__ = ["COMPARE", "CURVES", "PLAN", "TIMELINE", "badges"]
 
 EXAMPLE = {"model": MODEL, "rate": "10/s", "in": "2000", "out": "300", "ttft": "1s", "tpot": "40ms"}
 FRONT = ("model", "task", "rate", "in", "out", "ttft", "tpot")
 SHOWN = 12
+CURVES = 6
+"""Chips whose curves of throughput against speed are drawn below the plans."""
+TIMELINE = (
+    "The mean request of the first plan; diamonds are the first and the last token with their 80 % intervals."
+)
 SHOWN_OF_EACH = ("$/h", "$/M out", "TTFT, ms", "TPOT, ms", "tok/s/chip", "bottleneck", "basis")
 COLUMNS = tuple(c for c in PLANS if c.head in SHOWN_OF_EACH)
 
 
 def _show(question: PlanRequest, report: PlanReport) -> dict[str, Any]:
-    plans = report.plans
+    plans, asked = report.plans, named(question)
     priced = [p for p in plans if p.price]
     charts = [
         Chart(
@@ -34,22 +41,27 @@ def _show(question: PlanRequest, report: PlanReport) -> dict[str, Any]:
             "Cost against speed",
             pareto(report),
             "Diamonds: nothing is both cheaper and faster. Click a plan for its details; drag a rectangle to mark "
-            "plans in the table. Bars are 80 % intervals.",
+            "plans in the table. Bars are 80 % intervals and ranges of prices; triangles at the edge have no price.",
         )
     ]
     if len(priced) < 2:
         charts = []
+    if plans[0].day is not None:
+        note = "Bars: arrivals. Steps: what replicas that follow them sustain; dashed: all replicas together."
+        charts.append(Chart("day", "A day", day_curve(plans[0]), note))
+    charts.append(Chart("timeline", "A request from left to right", request_timeline(report), TIMELINE))
     return {
         "charts": charts,
+        "curves": link(
+            "frontier", {**asked, "chips": ",".join(p.chip for p in plans[:CURVES] if not p.parts)}
+        ),
         "verdict": " ".join(verdict(report)),
         "columns": COLUMNS,
         "scales": _scales(plans),
         "links": {p.rank: link("explain", named(question.explained(p))) for p in plans},
-        "compare": link(
-            "compare", {**named(question), "chips": ",".join(p.chip for p in plans[:4]), "have": None}
-        ),
+        "compare": link("compare", {**asked, "chips": ",".join(p.chip for p in plans[:4]), "have": None}),
         "shown": SHOWN,
-        "badges": _badges(report),
+        "badges": badges(report),
         "foot": {
             "What would make it cheaper": cheaper(report),
             "About the first plan": first_plan(report, plans, everything=True),
@@ -58,7 +70,7 @@ def _show(question: PlanRequest, report: PlanReport) -> dict[str, Any]:
     }
 
 
-def _badges(report: PlanReport) -> list[tuple[str, str]]:
+def badges(report: PlanReport) -> list[tuple[str, str]]:
     """How sure the first plan is, in few words, each with its class: evidence, targets, ties, price, measurement."""
     first, w = report.plans[0], report.workload
     found = [(first.pace.basis, first.pace.basis)]
@@ -71,8 +83,8 @@ def _badges(report: PlanReport) -> list[tuple[str, str]]:
     tied = [f"{p.chips}× {p.chip}" for rank in first.ties[:2] if (p := by_rank.get(rank))]
     if tied:
         found.append((f"as good within the error: {', '.join(tied)}", ""))
-    if first.price is not None and first.price.date:
-        found.append((f"price of {first.price.date}", "weak" if first.price.stale else ""))
+    dated = price_badge(first.price)
+    found += [dated] if dated[0] else []
     if first.nearest is not None:
         found.append((f"nearest result: {first.nearest.label}", "kept" if first.nearest.supports else ""))
     return found
@@ -84,12 +96,13 @@ def _show_compared(question: PlanRequest, report: PlanReport) -> dict[str, Any]:
     charts = [Chart(f"compare-{n}", METRICS[n][0], bars(plans, n)) for n in wanted]
     memory = [(f"{p.chips}x {p.chip}", p.memory) for p in plans]
     charts.append(Chart("compare-memory", "Memory of a device", memory_bars(memory)))
-    return {**_show(question, report), "side": charts, "sheet": _sheet(plans)}
+    return {**_show(question, report), "side": charts, "sheet": _sheet(question, plans)}
 
 
-def _sheet(plans: Sequence[PlanRecord]) -> Table:
-    """The catalogue's figures of the chips, side by side."""
-    return compare_view([get_chip(name) for name in dict.fromkeys(p.chip for p in plans)])
+def _sheet(question: PlanRequest, plans: Sequence[PlanRecord]) -> Table:
+    """The figures of the chips, side by side: those of the catalogue, or the user's own."""
+    own = question.values["own_chips"] or {}
+    return compare_view([find_chip(name, own=own) for name in dict.fromkeys(p.chip for p in plans)])
 
 
 def _scales(plans: Sequence[PlanRecord]) -> dict[str, tuple[float, float]]:

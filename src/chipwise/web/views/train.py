@@ -2,28 +2,57 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from chipwise.api.requests.training import TrainRequest
+from chipwise.report.charts.timeline import pipeline_step
 from chipwise.report.charts.training import scaling, step_bars, turnaround
 from chipwise.report.tables import tables
 from chipwise.report.training import TrainReport, train_verdict
-from chipwise.web.views.view import MODEL, Chart, View
+from chipwise.web.views.view import MODEL, Chart, View, price_badge
 
 __all__ = ["TRAIN"]
 
 
 def _show(question: TrainRequest, report: TrainReport) -> dict[str, Any]:
     charts = []
+    staged = next((p for p in report.plans if p.layout.pp > 1), None)
     if sum(p.usd is not None for p in report.plans) > 1:
         note = "Diamonds: nothing is both cheaper and sooner done. Bars are 80 % intervals."
         charts.append(Chart("turnaround", "Cost against turnaround", turnaround(report), note))
     if report.plans:
         charts.append(Chart("step", "What a step is made of", step_bars(report)))
+    if staged is not None:
+        name = f"A step of the pipeline: {staged.chips:,}× {staged.chip}, {staged.layout.label}"
+        note = "Passes of the first micro-batches through the stages in the order of 1F1B; gaps are waiting."
+        charts.append(Chart("pipeline", name, pipeline_step(staged), note, wide=True))
     kinds = dict.fromkeys(s.kind for s in report.scaling)
     charts += [Chart(f"scaling-{k}", f"{k.capitalize()} scaling", scaling(report, k)) for k in kinds]
     first, *further = tables(report, everything=True)
-    return {"charts": charts, "verdict": train_verdict(report), "plans": first, "further": further}
+    return {
+        "charts": charts,
+        "verdict": train_verdict(report),
+        "plans": replace(first, foot=()),
+        "notes": [line for line in first.foot if line],
+        "further": further,
+        "badges": _badges(report),
+    }
+
+
+def _badges(report: TrainReport) -> list[tuple[str, str]]:
+    """How sure the first plan is, in few words."""
+    if not report.plans:
+        return []
+    p = report.plans[0]
+    by_rank = {q.rank: q for q in report.plans}
+    tied = [f"{q.chips:,}× {q.chip}" for rank in p.ties[:2] if (q := by_rank.get(rank))]
+    found = [
+        (p.days.basis, p.days.basis),
+        (f"memory: {p.verdict}", "kept" if p.verdict == "fits" else "weak"),
+    ]
+    found += [(f"as good within the error: {', '.join(tied)}", "")] if tied else []
+    return [*found, *(badge for badge in (price_badge(p.price),) if badge[0])]
 
 
 TRAIN = View(

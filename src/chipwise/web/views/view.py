@@ -7,17 +7,26 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from chipwise import __version__
 from chipwise.api.requests.verbs import VERBS
+from chipwise.catalog.configs import INLINE
+from chipwise.catalog.snapshot import today
 from chipwise.report.charts.spec import Spec
-from chipwise.report.media import MediaReport
+from chipwise.report.charts.timeline import stage_timeline
+from chipwise.report.media import MediaReport, verdict
+from chipwise.report.records import PriceRecord
 from chipwise.report.table import Table
 from chipwise.report.tables import tables
-from chipwise.web.views.query import query_of
+from chipwise.web.views.query import named, query_of
 
-__all__ = ["MODEL", "Chart", "View", "link"]
+__all__ = ["MODEL", "Chart", "View", "asked_of", "link", "price_badge"]
 
 NETWORK = "charts.html"
 EVERYTHING = partial(tables, everything=True)
+LONG = 120
+"""Characters of a value that is not repeated under a picture."""
+FIRST = 3
+"""Chips that a glance compares."""
 MODEL = "meta-llama/Llama-3.1-70B"
 
 
@@ -52,15 +61,57 @@ class View:
 
     def filled(self, question: Any, record: Any) -> dict[str, Any]:
         """What the template takes of an answer; one about a network without tokens is its tables."""
+        common = {
+            "asked": asked_of(question),
+            "made": f"{today()} · chipwise {__version__}",
+            "top": _top(record),
+        }
         if isinstance(record, MediaReport):
-            shown = tables(record, everything=True)
-            return {"charts": [], "tables": shown, "template": NETWORK}
-        return {"template": self.template, **self.show(question, record)}
+            return {**common, "template": NETWORK, **_generated(record)}
+        return {**common, "template": self.template, "badges": (), **self.show(question, record)}
 
     @property
     def request(self) -> type:
         """The class of its question."""
         return VERBS[self.verb]
+
+
+def asked_of(question: Any) -> str:
+    """The question in words, for what leaves the page: `model NAME, rate 10/s`."""
+    given = {n: str(v) for n, v in named(question).items()}
+    said = {n: "as given" if v.lstrip().startswith(INLINE) or len(v) > LONG else v for n, v in given.items()}
+    first = sorted(said, key=lambda name: name not in ("model", "op"))
+    return ", ".join(f"{name} {said[name]}" for name in first)
+
+
+def _top(record: Any) -> str:
+    """The chips of the first rows of an answer, which a glance compares again."""
+    rows = getattr(record, "plans", None) or getattr(record, "fits", None) or ()
+    return ",".join(list(dict.fromkeys(row.chip for row in rows if "+" not in row.chip))[:FIRST])
+
+
+def _generated(report: MediaReport) -> dict[str, Any]:
+    """What is shown of a model without tokens."""
+    timed = [p for p in report.plans if p.stages]
+    note = "Each part of the model in the order in which it runs, on the first plan."
+    charts = (
+        [Chart("timeline", "A request from left to right", stage_timeline(timed[0]), note)] if timed else []
+    )
+    first = report.plans[0] if report.plans else None
+    badges = [(first.latency_s.basis, first.latency_s.basis), price_badge(first.price)] if first else []
+    return {
+        "charts": charts,
+        "tables": tables(report, everything=True),
+        "verdict": verdict(report),
+        "badges": [b for b in badges if b[0]],
+    }
+
+
+def price_badge(price: PriceRecord | None) -> tuple[str, str]:
+    """How old a price is, as a badge; empty where none is dated."""
+    if price is None or not price.date:
+        return "", ""
+    return f"price of {price.date}", "weak" if price.stale else ""
 
 
 def link(verb: str, values: Mapping[str, Any]) -> str:

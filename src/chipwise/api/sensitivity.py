@@ -1,0 +1,103 @@
+"""`sensitivity`: the cost of a plan with each of its inputs changed alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+from chipwise.api.estimating import estimate
+from chipwise.api.placing import Given, Terms
+from chipwise.errors import ChipwiseError
+from chipwise.report.records import PlanRecord
+from chipwise.report.sensitivity import InputRecord, SensitivityReport
+from chipwise.workload.lengths import PrefixCache
+from chipwise.workload.workload import Workload
+
+__all__ = ["sensitivity"]
+
+BY = 2.0
+"""Lengths and load are halved and doubled."""
+CACHED = 0.5
+"""Share of prompt tokens that a prefix cache is tried with."""
+REQUESTS = 1000.0
+HOUR_S = 3600.0
+
+
+def sensitivity(
+    model: str, workload: Workload, given: Given, terms: Terms | None = None
+) -> SensitivityReport:
+    """The cost of a thousand requests on a deployment at a fixed number of requests in flight, with lengths and
+    load halved and doubled, other number formats, a prefix cache, the ends of the price and of the prediction's
+    interval. The chips stay the same, and so do other inputs: each is changed alone. Where the requests in flight no
+    longer fit beside each other, as many as do are taken.
+
+    The arguments are those of `estimate`, and so are its errors.
+    """
+    terms = terms or Terms()
+    asked = estimate(model, workload, given, terms).plans[0]
+    held = replace(given, rate_per_s=None, concurrency=asked.concurrency)
+    answer = estimate(model, workload, held, terms)
+    plan = answer.plans[0]
+    priced = plan.price is not None
+
+    def cost(w: Workload = workload, g: Given = held, t: Terms = terms) -> float | None:
+        # where so many requests do not fit any more, as many as do
+        for tried in (g, replace(g, concurrency=None)) if g is held else (g,):
+            try:
+                return _cost(estimate(model, w, tried, t).plans[0], priced=priced)
+            except ChipwiseError:
+                continue
+        return None  # what does not fit or cannot run has no cost
+
+    found: list[InputRecord] = []
+    for name, words in (("prompt_tokens", "prompt tokens"), ("output_tokens", "output tokens")):
+        value = getattr(workload, name)
+        if value > BY:
+            low, high = (cost(replace(workload, lengths=None, **{name: x})) for x in (value / BY, value * BY))
+            found.append(InputRecord(words, f"{value / BY:,.0f}", f"{value * BY:,.0f}", low, high))
+    if workload.task != "local":
+        few, many = max(plan.concurrency / BY, 1.0), plan.concurrency * BY
+        low, high = (cost(g=replace(held, concurrency=x)) for x in (few, many))
+        found.append(InputRecord("requests in flight", f"{few:,.0f}", f"{many:,.0f}", low, high))
+    if workload.prefix is None and workload.prompt_tokens > 1:
+        cached = cost(replace(workload, prefix=PrefixCache(CACHED)))
+        found.append(InputRecord("prompts in a prefix cache", "", f"{CACHED:.0%}", None, cached))
+    found += _formats(plan, terms, cost)
+    base = _cost(plan, priced=priced)
+    if plan.price is not None:
+        p = plan.price
+        ends = base * p.low / p.mid, base * p.high / p.mid
+        found.append(InputRecord("price", f"{p.low:,.2f} $/h", f"{p.high:,.2f} $/h", *ends))
+    t = plan.tokens_per_s
+    ends = base * t.mid / t.high, base * t.mid / t.low
+    found.append(
+        InputRecord("error of the prediction (80 %)", f"{t.high:,.0f} tok/s", f"{t.low:,.0f} tok/s", *ends)
+    )
+    kept = [i for i in found if i.at_lesser is not None or i.at_greater is not None]
+    return SensitivityReport(
+        model=answer.model,
+        workload=answer.workload,
+        plan=plan,
+        unit="$ per 1,000 requests" if priced else "chip-hours per 1,000 requests",
+        base=base,
+        inputs=tuple(sorted(kept, key=lambda i: -i.swing(base))),
+        assumptions=answer.assumptions,
+    )
+
+
+def _formats(plan: PlanRecord, terms: Terms, cost: Callable[..., float | None]) -> Iterator[InputRecord]:
+    """Fewer bits for weights and for the cache, where they are 16."""
+    wide = ("bf16", "fp16")
+    if plan.precision in wide:
+        for name in ("fp8", "int4"):
+            found = cost(t=replace(terms, precision=name))
+            yield InputRecord(f"weights in {name} (quality not assessed)", name, "", found, None)
+    if plan.kv in wide:
+        found = cost(t=replace(terms, kv="fp8"))
+        yield InputRecord("cache in fp8 (quality not assessed)", "fp8", "", found, None)
+
+
+def _cost(plan: PlanRecord, *, priced: bool) -> float:
+    """Dollars of a thousand requests, else chip-hours."""
+    hours = REQUESTS / plan.requests_per_s / HOUR_S
+    return hours * plan.price.mid if priced and plan.price is not None else hours * plan.chips

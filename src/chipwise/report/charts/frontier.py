@@ -1,0 +1,138 @@
+"""Throughput of a chip against the speed that one user sees: a curve for each chip, layouts on it, measured points."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from chipwise.report.charts.spec import SERIES, Spec, chart, having_room, ratio, said, tip
+from chipwise.report.frontier import FrontierReport
+
+__all__ = ["frontier_curves"]
+
+X = "tokens/s that one user sees (log)"
+Y = "output tokens/s per chip (log)"
+
+
+def frontier_curves(report: FrontierReport) -> Spec:
+    """One curve for each chip; the layout is written where it changes. Crosses are measured: thin ones of a near model,
+    or of 99 % of requests in place of a mean."""
+    chips = list(dict.fromkeys(p.chip for p in report.points))
+    rows: list[dict[str, Any]] = []
+    for chip in chips:
+        before = ""
+        for p in (p for p in report.points if p.chip == chip):
+            name = f"{p.chips}x {p.layout}" if p.layout != "unsharded" else f"{p.chips}x"
+            user, per_chip = p.tokens_per_s_per_user, p.tokens_per_s_per_chip
+            rows.append(
+                {
+                    "chip": chip,
+                    "layout": f"{p.chips}x, {p.layout}, {p.precision}, {p.runtime}",
+                    "user": user.mid,
+                    "per_chip": per_chip.mid,
+                    "low": per_chip.low,
+                    "high": per_chip.high,
+                    "load": p.concurrency,
+                    "ttft": p.ttft_s.mid * 1e3,
+                    "bound": p.bound,
+                    "basis": per_chip.basis,
+                    "label": name if name != before else "",
+                }
+            )
+            before = name
+    ends = tuple(
+        (min(r[n] for r in rows), max(r[m] for r in rows)) for n, m in (("user", "user"), ("low", "high"))
+    )
+    points = [(r["user"], r["per_chip"], r["label"], "left") for r in rows]
+    for row, free in zip(rows, having_room(points, (ends[0], ends[1])), strict=True):
+        row["label"] = row["label"] if free else ""
+    own = {c: [r for r in rows if r["chip"] == c] for c in chips}
+    words = "; ".join(
+        f"{c} from {said(its[0]['user'])} tokens/s per user at {said(its[0]['per_chip'])} per chip to "
+        f"{said(its[-1]['user'])} at {said(its[-1]['per_chip'])}"
+        for c, its in own.items()
+    )
+    place = {"x": ratio("user", X), "y": ratio("per_chip", Y)}
+    hues = {
+        "field": "chip",
+        "type": "nominal",
+        "scale": {"domain": chips, "range": list(SERIES)},
+        "legend": {"title": None, "orient": "top", "symbolOpacity": 1.0},
+    }
+    shown = {
+        "chip": "chip",
+        "layout": "layout",
+        "user": "tokens/s per user",
+        "per_chip": "tokens/s per chip",
+        "low": "80 % from",
+        "high": "80 % to",
+        "load": "requests in flight",
+        "ttft": "TTFT, ms",
+        "bound": "bottleneck",
+        "basis": "basis",
+    }
+    layers: list[Spec] = [
+        {
+            "mark": {"type": "area", "opacity": 0.1},
+            "encoding": {
+                "x": place["x"],
+                "y": ratio("low", Y),
+                "y2": {"field": "high"},
+                "color": hues,
+            },
+        },
+        {
+            "mark": {"type": "line", "strokeWidth": 2},
+            "encoding": {**place, "color": hues, "order": {"field": "user"}},
+        },
+        {
+            "mark": {"type": "point", "filled": True, "size": 42},
+            "encoding": {**place, "color": hues, "tooltip": tip(shown)},
+        },
+        {
+            "mark": {"type": "text", "align": "left", "dx": 6, "dy": -7, "fontSize": 10},
+            "transform": [{"filter": "datum.label !== ''"}],
+            "encoding": {**place, "text": {"field": "label"}},
+        },
+    ]
+    measured = [
+        {
+            "chip": m.chip,
+            "user": m.tokens_per_s_per_user,
+            "per_chip": m.tokens_per_s_per_chip,
+            "what": f"{m.chips}x {m.chip}, {m.model}, {m.precision}",
+            "source": m.source,
+            "kind": "same" if m.same else "near",
+            "speed": "99 % of requests are at least as fast" if m.least else "mean",
+        }
+        for m in report.measured
+    ]
+    if measured:
+        layers.append(
+            {
+                "data": {"values": measured},
+                "mark": {"type": "point", "shape": "cross", "filled": True, "size": 90, "stroke": "white"},
+                "encoding": {
+                    **place,
+                    "color": hues,
+                    "opacity": {"condition": {"test": "datum.kind === 'same'", "value": 1.0}, "value": 0.45},
+                    "tooltip": tip(
+                        {
+                            "what": "measured",
+                            "user": "tokens/s per user",
+                            "per_chip": "tokens/s per chip",
+                            "speed": "speed",
+                            "source": "source",
+                        }
+                    ),
+                },
+            }
+        )
+    counted = (
+        f" Measured: {len(measured)} points." if measured else " Nothing was measured with both figures."
+    )
+    return chart(
+        f"Throughput per chip against speed per user; up and right is better. {words}.{counted}",
+        height=360,
+        data={"values": rows},
+        layer=layers,
+    )

@@ -1,0 +1,139 @@
+"""Throughput of a chip against the speed that one user sees: a curve for each chip, and what was measured."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from chipwise.report import intervals
+from chipwise.report.answer import Answer
+from chipwise.report.catalogue import model_line
+from chipwise.report.records import (
+    SCHEMA_VERSION,
+    Figure,
+    ModelRecord,
+    PlanRecord,
+    Quantified,
+    RefusalRecord,
+    WorkloadRecord,
+)
+from chipwise.report.table import Column, Table
+from chipwise.units import format_number
+
+__all__ = ["FrontierPoint", "FrontierReport", "MeasuredPoint", "frontier_verdict", "frontier_view"]
+
+
+@dataclass(frozen=True, slots=True)
+class FrontierPoint(Quantified):
+    """A layout of one replica at a load, which no other on the same chip beats in both figures."""
+
+    chip: str
+    chips: int
+    layout: str
+    precision: str
+    runtime: str
+    concurrency: float
+    tokens_per_s_per_user: Figure
+    tokens_per_s_per_chip: Figure
+    ttft_s: Figure
+    usd_per_million_out: Figure | None
+    bound: str
+
+    @classmethod
+    def of(cls, plan: PlanRecord) -> FrontierPoint:
+        """What a plan of one replica says of itself."""
+        assert plan.tokens_per_s_per_user is not None
+        return cls(
+            plan.chip,
+            plan.chips,
+            plan.spread,
+            plan.precision,
+            plan.runtime,
+            plan.concurrency,
+            plan.tokens_per_s_per_user,
+            plan.tokens_per_s_per_chip,
+            plan.ttft_s,
+            plan.usd_per_million_out,
+            plan.bound,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuredPoint:
+    """A measurement of the same model, or of a near one (`same` False). `least`: the speed that a user sees is the one
+    that 99 % of requests had at least, as benchmarks bound it, not a mean."""
+
+    result: str
+    chip: str
+    chips: int
+    tokens_per_s_per_user: float
+    tokens_per_s_per_chip: float
+    model: str
+    precision: str
+    source: str
+    same: bool
+    least: bool
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class FrontierReport(Answer):
+    """The answer to `frontier`: points of each chip from the fastest for one user to the most tokens per chip."""
+
+    model: ModelRecord
+    workload: WorkloadRecord
+    points: tuple[FrontierPoint, ...]
+    measured: tuple[MeasuredPoint, ...]
+    refused: tuple[RefusalRecord, ...]
+    assumptions: tuple[str, ...]
+    schema_version: str = field(default=SCHEMA_VERSION)
+
+
+POINTS = (
+    Column("plan", lambda p: f"{p.chips}x {p.chip}"),
+    Column("layout", "layout"),
+    Column("in flight", "concurrency", format_number, right=True),
+    Column("tok/s/user", "tokens_per_s_per_user", intervals.number, right=True),
+    Column("tok/s/chip", "tokens_per_s_per_chip", intervals.number, right=True),
+    Column("$/M out", "usd_per_million_out", intervals.number, right=True, spare=1),
+    Column("bottleneck", "bound", spare=2),
+    Column("basis", "tokens_per_s_per_chip.basis", spare=3),
+)
+"""What is said of a point of a curve."""
+
+MEASURED = (
+    Column("measured on", lambda m: f"{m.chips}x {m.chip}"),
+    Column("model", "model", prose=True),
+    Column(
+        "tok/s/user",
+        lambda m: f"{'>= ' if m.least else ''}{format_number(m.tokens_per_s_per_user)}",
+        right=True,
+    ),
+    Column("tok/s/chip", "tokens_per_s_per_chip", format_number, right=True),
+    Column("precision", "precision", spare=1),
+    Column("source", "source", prose=True),
+)
+"""What is said of a measurement beside the curves."""
+
+
+def frontier_verdict(report: FrontierReport) -> str:
+    """Which chip gives one user the most, and which the most per chip, in a sentence that can be quoted alone."""
+    fast = max(report.points, key=lambda p: p.tokens_per_s_per_user.mid)
+    full = max(report.points, key=lambda p: p.tokens_per_s_per_chip.mid)
+
+    def words(p: FrontierPoint) -> str:
+        user, chip = p.tokens_per_s_per_user, p.tokens_per_s_per_chip
+        each = f"{format_number(chip.mid)} tokens/s per chip at {format_number(user.mid)} for each user"
+        return f"{p.chips}x {p.chip} ({p.layout}), {each}"
+
+    return f"{report.model.name}: fastest for one user on {words(fast)}; most per chip on {words(full)}."
+
+
+def frontier_view(report: FrontierReport) -> tuple[Table, ...]:
+    """The points of the curves, and what was measured."""
+    w = report.workload
+    head = (
+        model_line(report.model),
+        f"Throughput per chip against speed per user, {w.prompt_tokens:,.0f} tokens in, {w.output_tokens:,.0f} out",
+    )
+    foot = [f"{r.chip}: {r.reason}, {r.detail}" for r in report.refused]
+    found = Table.of(report.points, POINTS, head, foot)
+    return (found, Table.of(report.measured, MEASURED)) if report.measured else (found,)

@@ -1,0 +1,47 @@
+"""An answer while its form moves: soon enough to follow a slider, of the chips that are on the screen."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+from chipwise.api.requests.desk import LocalRequest
+from chipwise.api.requests.parts import numbers_of
+from chipwise.api.requests.planning import PlanRequest
+from chipwise.api.requests.training import TrainRequest
+from chipwise.api.requests.verbs import Request
+
+__all__ = ["Glance"]
+
+MOST = 3
+"""Chips that a glance compares, and models that it tries on a machine."""
+
+
+@dataclass(frozen=True)
+class Glance:
+    """A question that answers itself without what stands beside the plans."""
+
+    question: Request
+
+    @classmethod
+    def among(cls, question: Any, chips: Sequence[str]) -> Glance:
+        """The question among some chips, where it names none itself or more plans than that."""
+        given = {f.name: getattr(question, f.name) for f in fields(question)}
+        changed: dict[str, Any] = {}
+        named = question.values.get("chips") or ()
+        many = not named or (isinstance(question, PlanRequest) and len(named) > MOST)
+        if chips and "chips" in given and many and not given.get("have"):
+            changed["chips"] = ",".join(chips[:MOST])
+        if isinstance(question, TrainRequest):
+            changed["curves"] = False
+        if isinstance(question, LocalRequest):
+            changed["most"] = MOST
+        return cls(replace(question, **changed))
+
+    def run(self) -> Any:
+        """The answer. Raises the errors of the verb."""
+        q = self.question
+        if isinstance(q, PlanRequest) and not q.media(q.model):
+            return q.report(numbers_of(q.parameters), brief=True)
+        return q.run()

@@ -1,0 +1,233 @@
+// The form: it shows the fields that apply, has sliders whose answer follows them, and takes what is pasted.
+(() => {
+  "use strict";
+  const form = document.getElementById("ask");
+  if (!form) return;
+  const result = document.getElementById("result");
+  const field = (name) => form.elements.namedItem(name);
+  const changed = (input) => input.dispatchEvent(new Event("input", { bubbles: true }));
+
+  // ---- fields follow the question: those that do not apply are not shown, and not sent
+  const plainly = (name) => name.toLowerCase().replace(/[^a-z0-9.]/g, "");
+  const generators = new Set([...document.querySelectorAll("#models option[data-kind=media]")].map((o) => plainly(o.value)));
+  function kind() {
+    const model = (field("model")?.value ?? "").trim().toLowerCase();
+    return generators.has(plainly(model)) || generators.has(plainly(model.split("/").pop())) || model.startsWith("macs:") || (model.startsWith("{") && model.includes('"_class_name"')) ? "media" : "tokens";
+  }
+  function valueOf(name) {
+    if (name === "kind") return kind();
+    const input = field(name);
+    return input?.type === "checkbox" ? String(input.checked) : (input?.value ?? "").trim();
+  }
+  function follow() {
+    for (const place of form.querySelectorAll("[data-when]")) {
+      const when = Object.entries(JSON.parse(place.dataset.when));
+      const applies = when.every(([name, values]) => values.includes("*") ? valueOf(name) !== "" : values.includes(valueOf(name)));
+      place.hidden = !applies;
+      place.querySelectorAll("input, select, textarea").forEach((input) => { input.disabled = !applies; });
+    }
+    for (const group of form.querySelectorAll("fieldset")) {
+      group.hidden = [...group.querySelectorAll(".field")].every((place) => place.hidden);
+    }
+  }
+
+  // ---- sliders: one scale from least to most, evenly spaced in factors; the text is what is asked
+  const SUFFIX = { k: 1e3, m: 1e6, g: 1e9 };
+  function read(text, unit) {
+    const found = text.trim().toLowerCase().match(/^([\d.]+(?:e[+-]?\d+)?)\s*([a-zµ/]*)$/);
+    if (!found) return NaN;
+    const number = Number(found[1]), said = found[2];
+    const seconds = { ns: 1e-9, us: 1e-6, "µs": 1e-6, ms: 1e-3, s: 1, min: 60 };
+    if (unit === "s" || unit === "ms") return said in seconds ? number * seconds[said] / seconds[unit] : NaN;
+    if (unit === "/s" && (said === "/s" || said === "")) return number;
+    return said === "" ? number : said in SUFFIX && !unit ? number * SUFFIX[said] : NaN;
+  }
+  function write(value, unit) {
+    if (unit === "s" && value < 1) return `${Number((value * 1000).toPrecision(2))}ms`;
+    return `${Number(value.toPrecision(2))}${unit}`;
+  }
+  function place(slide) {
+    const { low, high, unit } = slide.dataset, input = field(slide.dataset.slide);
+    const value = read(input.value || input.placeholder, unit);
+    slide.classList.toggle("unset", !Number.isFinite(value));
+    const at = Number.isFinite(value) ? Math.log(value / low) / Math.log(high / low) : 0.5;
+    slide.value = String(Math.round(1000 * Math.min(1, Math.max(0, at))));
+    slide.setAttribute("aria-valuetext", input.value || input.placeholder || "not set");
+  }
+  const slides = [...form.querySelectorAll("[data-slide]")];
+  for (const slide of slides) {
+    const { low, high, unit } = slide.dataset, input = field(slide.dataset.slide);
+    slide.hidden = false;
+    slide.addEventListener("input", (event) => {
+      event.stopPropagation();
+      const value = low * (high / low) ** (slide.value / 1000);
+      input.value = write(unit || value < 10 ? value : Math.round(value), unit);
+      slide.classList.remove("unset");
+      slide.setAttribute("aria-valuetext", input.value);
+      changed(input);
+      glanceSoon();
+    });
+    slide.addEventListener("change", () => { stopGlance(); form.requestSubmit(); });
+    input.addEventListener("input", () => { if (document.activeElement !== slide) place(slide); });
+  }
+  slides.forEach(place);
+
+  // ---- an answer that follows a slider: of the chips on the screen; the whole one comes when it is let go
+  const WAIT_MS = 50;
+  let asking = null, soon = 0;
+  function stopGlance() {
+    clearTimeout(soon);
+    asking?.abort();
+    asking = null;
+  }
+  function glanceSoon() {
+    clearTimeout(soon);
+    soon = setTimeout(glance, WAIT_MS);
+  }
+  async function glance() {
+    const shown = result?.querySelector(".headline");
+    if (!shown || !form.checkValidity()) return;
+    asking?.abort();
+    const mine = asking = new AbortController();
+    const given = new URLSearchParams([...new FormData(form)].filter(([, value]) => String(value).trim()));
+    const started = performance.now();
+    try {
+      const answer = await fetch(`${form.getAttribute("action")}?${given}`, {
+        headers: { "HX-Request": "true", "Chipwise-Glance": shown.dataset.top ?? "" }, signal: mine.signal,
+      });
+      const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+      if (asking !== mine) return;
+      const now = result.querySelector(".headline"), fresh = page.querySelector(".headline, .problem");
+      if (!now || !fresh) return;
+      fresh.classList.add("glance", "headline");
+      fresh.dataset.top = now.dataset.top ?? "";
+      fresh.querySelector(".exports")?.remove();
+      now.replaceWith(document.adoptNode(fresh));
+      result.classList.add("glancing");
+      result.dataset.glanceMs = String(Math.round(performance.now() - started));
+      document.dispatchEvent(new CustomEvent("glance"));
+    } catch (error) {
+      if (error.name !== "AbortError") console.error(error);
+    }
+  }
+  document.addEventListener("htmx:after:swap", () => {
+    if (!result?.querySelector(".headline.glance")) result?.classList.remove("glancing");
+  });
+
+  form.addEventListener("input", follow);
+  form.addEventListener("change", follow);
+  form.addEventListener("submit", stopGlance);
+  follow();
+
+  // ---- what is pasted or dropped becomes a field: a configuration of a model, a table of chips
+  const takes = {
+    model(text, said) {
+      try {
+        const config = JSON.parse(text);
+        if (typeof config !== "object" || config === null || Array.isArray(config)) throw new Error("no object");
+        field("model").value = JSON.stringify(config);
+        said.textContent = `${config.model_type ?? config._class_name ?? "a configuration"} is asked about: press the button below`;
+        changed(field("model"));
+      } catch {
+        said.textContent = text.trim() ? "this is not the JSON of a configuration" : "";
+      }
+    },
+    own_chips(text, said) {
+      const names = [...text.matchAll(/^\s*\[([a-z0-9.+-]+)\]\s*$/gm)].map((found) => found[1]).filter((name) => name !== "sources");
+      const chips = field("chips") ?? field("chip");
+      said.textContent = names.length ? `${names.join(", ")}: asked about when you press the button below` : text.trim() ? "no table of a chip, as in [my-chip], stands in this text" : "";
+      if (!names.length || !chips) return;
+      if (chips.name === "chip") chips.value = names[0];
+      else chips.value = [...new Set([...chips.value.split(",").map((name) => name.trim()).filter(Boolean), ...names])].join(",");
+      changed(chips);
+    },
+  };
+  document.querySelectorAll("textarea[data-into]").forEach((area) => {
+    const said = area.parentElement.querySelector("[role=status]");
+    const take = (text) => takes[area.dataset.into](text, said);
+    area.addEventListener("input", () => take(area.value));
+    area.addEventListener("dragover", (event) => event.preventDefault());
+    area.addEventListener("drop", async (event) => {
+      const file = event.dataTransfer?.files[0];
+      if (!file) return;
+      event.preventDefault();
+      if (file.size > 200_000) { said.textContent = "such a file is smaller than this one"; return; }
+      area.value = await file.text();
+      take(area.value);
+    });
+  });
+
+  // ---- a list of chips: names are offered for the part after the last comma
+  const several = document.getElementById("several");
+  document.querySelectorAll("input[list=several]").forEach((input) => {
+    const names = [...document.querySelectorAll("#chips option")].map((option) => option.value);
+    input.addEventListener("input", () => {
+      const before = input.value.slice(0, input.value.lastIndexOf(",") + 1);
+      const given = new Set(before.split(",").map((name) => name.trim()));
+      several.replaceChildren(...names.filter((name) => !given.has(name)).map((name) => new Option("", before + name)));
+    });
+    changed(input);
+  });
+
+  // ---- this machine: what the browser says of its GPU; it need not say, and many do not
+  const device = form.querySelector("[data-device]");
+  const OTHERWISE = "On the machine itself, chipwise doctor --devices names its chips.";
+  // "ANGLE (NVIDIA, NVIDIA GeForce RTX 4090 (0x00002684) Direct3D11 vs_5_0 ps_5_0, D3D11)" as a name
+  function plain(text) {
+    const inside = text.match(/^ANGLE \((.*)\)$/)?.[1].split(", ")[1] ?? text;
+    return inside.replace(/\(.*?\)|\/PCIe.*|Direct3D.*|OpenGL.*|ANGLE Metal Renderer: |Laptop GPU|Vulkan [\d.]+|,/g, " ").replace(/\s+/g, " ").trim();
+  }
+  function renderer() {
+    const gl = document.createElement("canvas").getContext("webgl");
+    const known = gl?.getExtension("WEBGL_debug_renderer_info");
+    return known ? plain(String(gl.getParameter(known.UNMASKED_RENDERER_WEBGL))) : "";
+  }
+  async function asked() {
+    if (!navigator.gpu) return { words: `This browser has no WebGPU, so that it does not say which GPU this machine has. ${OTHERWISE}` };
+    const adapter = await navigator.gpu.requestAdapter({ powerPreference: "high-performance" });
+    if (!adapter) return { words: `WebGPU finds no GPU here that a page may use. ${OTHERWISE}` };
+    const info = adapter.info ?? {};
+    if (adapter.isFallbackAdapter || info.isFallbackAdapter) return { words: `WebGPU runs on the processor here: no GPU was found. ${OTHERWISE}` };
+    const names = [...new Set([info.description, info.device, renderer()].map((name) => plain(name ?? "")).filter((name) => name.length > 3))];
+    const most = adapter.limits?.maxBufferSize;
+    const limits = most ? ` A WebGPU page may use buffers of at most ${(most / 2 ** 30).toFixed(1)} GiB; native engines have all of the memory.` : "";
+    const seen = [info.vendor, info.architecture, ...names].filter(Boolean).join(" ");
+    return { names, limits, seen };
+  }
+  async function named(name) {
+    const answer = await fetch(`/chips.json?${new URLSearchParams({ chips: name })}`);
+    const found = await answer.json();
+    return { id: answer.ok ? found.chips[0]?.id : undefined, near: found.nearest ?? [] };
+  }
+  async function here(said) {
+    const found = await asked();
+    if (found.words) return found.words;
+    let near = [];
+    for (const name of found.names) {
+      const one = await named(name);
+      if (one.id) {
+        field("have").value = one.id;
+        changed(field("have"));
+        return `${name}: ${one.id}.${found.limits}`;
+      }
+      near = one.near;
+    }
+    said.replaceChildren(`The browser says ${found.seen || "nothing about its GPU"}, which names no chip of the catalogue.${near.length ? " Is it one of these? " : ""}`);
+    for (const name of near.slice(0, 4)) {
+      const button = Object.assign(document.createElement("button"), { type: "button", className: "quiet", textContent: name });
+      button.addEventListener("click", () => { field("have").value = name; changed(field("have")); });
+      said.append(button, " ");
+    }
+    said.append(` ${OTHERWISE}`);
+    return null;
+  }
+  if (device) {
+    device.hidden = false;
+    const said = device.parentElement.querySelector("[role=status]");
+    device.addEventListener("click", async () => {
+      said.textContent = "asking the browser …";
+      const words = await here(said).catch((error) => `The browser did not answer (${error.message}). ${OTHERWISE}`);
+      if (words) said.textContent = words;
+    });
+  }
+})();
