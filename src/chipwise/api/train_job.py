@@ -134,7 +134,7 @@ def site_of(
         compiled=float(software.compiled),
         graphs=float(software.graphs),
         hides_experts=float(software.hides_experts),
-        regather=float(software.regather and not software.compiled),
+        regather=float(software.regather),
         flat=float(software.flat),
         broadcast=float(software.broadcast),
         frozen_bytes=packed if ask.method == "qlora" else 1.0 if dtype in ("8", "4") else 2.0,
