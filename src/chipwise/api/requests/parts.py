@@ -609,9 +609,23 @@ class TrainOptions(JobOptions):
         "training: the run exists, so that predicted memory refuses no layout of it", False
     )
     failures: str | None = ask(
-        "training: hours between failures of a chip, time to save, for which of it the run stops (block=60s: all), and "
-        "to restart; default: mtbf=50000h,save=60s,block=5s,restart=10min",
+        "training: what stops the run, as in mtbf=50000h,spares=2,repair=24h: between failures of a chip; to save, for "
+        "which of it the run stops (block), to restart and to start, which follow from bytes unless given; hosts that "
+        "stand by and how long a repair takes; preempt and wait, of hosts that are taken away",
         reading=PAIRS,
+    )
+    storage: str | None = ask(
+        "training: the store of checkpoints, as in write=2GB/s,most=2TB/s,keep=3,price=0.023: of a host, of all, how "
+        "many are kept, dollars per GB and month; token=4B, the data of a token",
+        reading=PAIRS,
+    )
+    phases: str | None = ask(
+        "training: parts of the tokens, as in ramp=50B:256,context=100B:131072: the first, from steps of 256 sequences "
+        "on; the last, in sequences of 131,072 tokens",
+        reading=PAIRS,
+    )
+    evaluate: str | None = ask(
+        "training: evaluation, as in every=1000,tokens=10M: steps between, and tokens of each", reading=PAIRS
     )
     network: str | None = ask(
         "training: the network, as in nic=200Gb/s,domain=8,oversubscription=3,leaf=16: speed of a chip beyond the "
