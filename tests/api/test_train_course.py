@@ -37,12 +37,11 @@ def test_phases_add_up_and_take_their_own_time() -> None:
 
 
 def test_spares_are_paid_and_help() -> None:
-    alone, helped = first(failures="repair=48h"), first(failures="repair=48h,spares=1")
-    assert alone.run and helped.run and alone.usd and helped.usd
-    assert helped.run.steady > alone.run.steady
-    assert helped.usd.mid / helped.days.mid == pytest.approx(
-        alone.usd.mid / alone.days.mid * 72 / 64, rel=0.02
-    )
+    (alone, without), (helped, with_one) = ran(failures="repair=48h"), ran(failures="repair=48h,spares=1")
+    assert with_one.steady > without.steady
+    assert alone.price is not None
+    assert helped.price is not None
+    assert helped.price.mid == pytest.approx(alone.price.mid * 72 / 64, rel=0.02)
 
 
 def test_hosts_on_the_spot_are_taken_away() -> None:

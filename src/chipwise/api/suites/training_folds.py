@@ -74,10 +74,9 @@ def _compared(m: Measured, i: int, numbers: Parameters, seen: frozenset[str]) ->
     except ChipwiseError:
         lines = {}
     refused = Predicted(run.row["row_id"], "", None)
-    pair, packed = f"{labels['stack']}+{labels['generation']}", run.fields["method"] == "qlora"
     group = row_group(run.row)
     dense = "dense" if labels["moe"] == "dense" else "experts"
-    tier = tier_name(pair, seen, routed=labels["moe"] == "moe", packed=packed)
+    tier = tier_name(labels, seen, packed=run.fields["method"] == "qlora")
     time = lines.get("step_time_s") or lines.get("fwd_bwd_time_s") or refused
     measured = {
         "step_time_s": (time, columns.seconds[i]),
@@ -139,7 +138,7 @@ def measured_tiers(m: Measured, unseen: Callable[[str], Residuals]) -> dict[str,
     known = {key: lines.take(lines.known & np.array(wanted)[lines.place]) for key, lines in known.items()}
     found = {}
     for name in sorted({str(n) for lines in known.values() for n in lines.label("figure")}):
-        far = name.endswith("not seen")
+        far = "not seen" in name
         logs = np.concatenate(
             [x.where(figure=name).log for key, x in known.items() if far is (key != "workload")]
         )
