@@ -22,6 +22,7 @@ from chipwise.evidence.training_tiers import CALIBRATED, TABLE, Tier, tier_name,
 __all__ = ["MLPERF_TRAINING", "TRAINING", "measured_tiers"]
 
 FOLDS = 8  # groups of workloads
+FAR = ("family", "stack", "chip")  # what tiers of trainers never seen are made without
 
 
 KEYS: Mapping[str, Callable[[Measured], Sequence[Hashable]]] = {
@@ -131,25 +132,34 @@ def _report(m: Measured, found: Residuals, key: str) -> Validation:
 
 def measured_tiers(m: Measured, unseen: Callable[[str], Residuals]) -> dict[str, Tier]:
     """Intervals by tier, from residuals out of fold: of pairs of trainer and generation that a fit has seen those
-    without workloads, of others those without publications, trainers and chips; memory without workloads. What a tier
-    covers is counted without publications."""
+    without workloads, of others those without publications, trainers and chips; memory without publications. What a
+    tier covers is counted on publications that neither the fit nor the interval had seen."""
     wanted = [not row_group(r.row).startswith("vtrain") and not unknown_batch(r) for r in m.runs]
-    known = {key: unseen(key) for key in ("workload", "family", "stack", "chip")}
+    known = {key: unseen(key) for key in ("workload", *FAR)}
     known = {key: lines.take(lines.known & np.array(wanted)[lines.place]) for key, lines in known.items()}
     found = {}
     for name in sorted({str(n) for lines in known.values() for n in lines.label("figure")}):
-        far = "not seen" in name
-        logs = np.concatenate(
-            [x.where(figure=name).log for key, x in known.items() if far is (key != "workload")]
-        )
-        if not len(logs):
+        kept = ("workload",) if name.endswith(", seen") else ("family",) if name == "memory" else FAR
+        made = Residuals.join(known[key].where(figure=name) for key in kept)
+        if not len(made):
             continue
-        low, high = np.quantile(logs, [0.1, 0.9])
-        whole = known["family"].where(figure=name).log
-        covered = float(np.mean((low <= whole) & (whole <= high))) if len(whole) else 0.0
-        basis = "calibrated" if covered >= CALIBRATED and not far else "modelled"
-        found[name] = Tier(float(np.exp(low)), float(np.exp(high)), basis, len(logs), covered)
+        low, high = np.exp(np.quantile(made.log, [0.1, 0.9]))
+        covered = _covered(made, known["family"].where(figure=name))
+        basis = "calibrated" if covered >= CALIBRATED and "not seen" not in name else "modelled"
+        found[name] = Tier(float(low), float(high), basis, len(made), covered)
     return found
+
+
+def _covered(made: Residuals, tested: Residuals) -> float:
+    """The share of what was measured that lies in the interval which all other publications make."""
+    inside, all_ = 0, 0
+    for (group,), own in tested.by("group"):
+        others = made.log[made.label("group") != group]
+        if len(others):
+            low, high = np.quantile(others, [0.1, 0.9])
+            inside += int(np.sum((low <= own.log) & (own.log <= high)))
+            all_ += len(own)
+    return inside / all_ if all_ else 0.0
 
 
 def _more(m: Measured, _: Parameters | None, unseen: Callable[[str], Residuals]) -> Mapping[str, str]:
