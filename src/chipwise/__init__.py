@@ -41,6 +41,7 @@ __all__ = [
     "operators",
     "plan",
     "replay",
+    "rl",
     "runtimes",
     "systems",
     "trace",

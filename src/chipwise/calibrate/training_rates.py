@@ -89,7 +89,7 @@ QUANTITIES: Mapping[str, Quantity] = {
         1.5,
         0.15,
         "factor on grouped products: imbalance, tokens moved to their experts and back",
-        # by how software groups them (XLA sorts and gathers tokens, others fuse that), and by the kernels of a generation
+        # by how software groups them (XLA sorts and gathers tokens, others fuse that), by kernels of a generation
         (Level(("kind",), 0.3), Level(("generation",), 0.2)),
         low=0.5,
     ),

@@ -27,6 +27,7 @@ from chipwise.mcp.answers import (
     match_answer,
     models_answer,
     plans_answer,
+    rl_answer,
     statements_answer,
     table_answer,
     train_answer,
@@ -106,8 +107,15 @@ SAID: Mapping[str, Offered] = {
     "train": Offered(
         "Plan a training run",
         "Step time, days, dollars and MFU of training or fine-tuning on chips and counts.",
+        rl_answer,
         train_answer,
         ("model", "tokens", "chips", "counts", "deadline", "max_usd", "method", "seq"),
+    ),
+    "rl": Offered(
+        "Plan reinforcement learning",
+        "A loop of sampling answers and training on them, on one fleet: time of a step, days, dollars, what bounds it.",
+        rl_answer,
+        ("model", "chips", "counts", "prompts", "samples", "in", "out", "steps"),
     ),
     "kernel": Offered(
         "One operator",

@@ -17,6 +17,7 @@ from chipwise.report import (
     media,
     operators,
     plans,
+    reinforce,
     statements,
     training,
 )
@@ -46,6 +47,7 @@ SHOWN: Mapping[type, Callable[[Any], Table | tuple[Table, ...]]] = {
     evidence.MatchReport: evidence.match_view,
     evidence.ClaimReport: evidence.claim_view,
     statements.StatementsReport: statements.statements_view,
+    reinforce.RlReport: reinforce.rl_view,
     LaunchReport: lambda report: Table.of(report.files, FILES),
     evidence.ImportReport: evidence.import_view,
     evidence.Shown: evidence.shown_view,

@@ -34,6 +34,7 @@ EXAMPLES: dict[str, dict[str, Any]] = {
     "compare": {"model": "meta-llama/Llama-3.1-70B", "chips": "h100-sxm5-80gb,mi300x,tpu-v5e"},
     "local": {"have": "rtx-4090", "host_memory": "64GB"},
     "train": {"model": "meta-llama/Llama-3.1-8B", "tokens": "1T", "counts": "64,256"},
+    "rl": {"model": "Qwen/Qwen3-8B", "chips": "h100", "counts": "16", "out": 4000},
 }
 
 

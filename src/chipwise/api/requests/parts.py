@@ -52,8 +52,10 @@ if TYPE_CHECKING:
     from chipwise.predict.pipeline import Spread
 
 __all__ = [
+    "COUNTS",
     "HOST_BYTES",
     "HOST_MEMORY",
+    "LENGTH",
     "JobOptions",
     "Lengths",
     "Money",
@@ -165,6 +167,8 @@ WAITING = ("none", "model", "sequential")
 """Which parts of a model without tokens wait on the host."""
 HOST_MEMORY = "memory of the computer around a card, for what the card has no room for, as in 128GB"
 HOST_BYTES = Reading(memory_bytes, as_word, (NUMBER,))
+COUNTS = Reading(_counts, as_list, (NUMBER, STRINGS))
+"""Whole numbers by commas, or a list of them."""
 SPREAD = Reading(_spread, as_text, (NUMBER, OBJECT))
 PERCENTILE = Reading(_percentile, as_word, (NUMBER,))
 
@@ -583,9 +587,7 @@ class TrainOptions(JobOptions):
         reading=Reading(_tokens, as_word, (NUMBER,)),
     )
     global_batch: int = ask("training: sequences of a step; 0: 4 M tokens, fine-tuning 0.25 M", 0)
-    counts: str | None = ask(
-        "training: chips to try, as in 64,256", reading=Reading(_counts, as_list, (NUMBER, STRINGS))
-    )
+    counts: str | None = ask("training: chips to try, as in 64,256", reading=COUNTS)
     layout: str | None = ask(
         "training: what to keep, as in tp=8,pp=4,schedule=interleaved,zero=3,shard=8,recompute=full,offload=1,"
         "stash=1,sequence=0",

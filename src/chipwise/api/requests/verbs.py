@@ -31,6 +31,7 @@ from chipwise.api.requests.planning import (
     FitRequest,
     PlanRequest,
 )
+from chipwise.api.requests.reinforce import RlRequest
 from chipwise.api.requests.training import TrainRequest
 from chipwise.errors import UnknownNameError, UsageError
 
@@ -60,6 +61,7 @@ VERBS: dict[str, type[Request]] = {
     "operators": OperatorsRequest,
     "load": LoadRequest,
     "train": TrainRequest,
+    "rl": RlRequest,
     "kernel": KernelRequest,
     "evidence": EvidenceRequest,
     "match": EvidenceMatchRequest,
