@@ -50,7 +50,7 @@ from chipwise.report.training import (
     TrainReport,
     takeover,
 )
-from chipwise.search.training import Job, Point, TrainReason, best, point, scaling, search
+from chipwise.search.training import Job, Point, TrainReason, best, point, scaling, search, simplest
 
 __all__ = ["PRECISIONS", "Training", "situate", "train_plan"]
 
@@ -159,7 +159,9 @@ def train_plan(run: Training) -> TrainReport:
             refused.append(RefusalRecord(chip.id, "NO_COST_MODEL", str(error)))
             continue
         usual, dtype, kept = site.job, site.precision, site.pinned(pins)
-        tier = tier_of(numbers, site.labels, packed=ask.method == "qlora")
+        # adapters under a trainer that is not taken for them were never measured
+        strange = ask.method == "qlora" or ask.method not in site.trainer.methods
+        tier = tier_of(numbers, site.labels, packed=strange)
         if dtype != each.precision:
             notes.append(f"{chip.id} has no {each.precision}: {dtype}, its losses scaled")
         without: dict[TrainReason, list[int]] = {}
@@ -261,8 +263,9 @@ def _searched(
     site: Site, job: Job, devices: int, pins: Pins
 ) -> tuple[Counter[TrainReason], Point | None, Job]:
     """How many layouts on so many devices got which verdict, the best of them, and the job that it is of; None: none is
-    legal. What the trainer's configurations recompute is kept where that fits, else chosen; and where nothing fits
-    under a trainer that nobody named, its loss is taken in chunks."""
+    legal. Of layouts as fast within a few percent the simplest is taken. What the trainer's configurations recompute is
+    kept where that fits, else chosen; and where nothing fits under a trainer that nobody named, its loss is taken in
+    chunks."""
     usual, free = site.pinned(pins), site.pinned(pins, recompute=False)
     ways = [(job, usual)] + [(job, free)] * (usual != free)
     if not (site.named or job.known):
@@ -270,10 +273,13 @@ def _searched(
         ways.append((replace(job, recipe=replace(job.recipe, loss=chunked)), free))
     for each, kept in ways:
         priced = search(each, devices, kept)
-        chosen = best(each, priced)
+        chosen = best(each, priced, len(priced))
         if len(chosen) and priced.memory_bytes[chosen[0]] <= each.aim_bytes:
             break
-    return tally(priced), point(each, priced, int(chosen[0])) if len(chosen) else None, each
+    if not len(chosen):
+        return tally(priced), None, each
+    fits = priced.memory_bytes[chosen[0]] <= each.aim_bytes
+    return tally(priced), point(each, priced, simplest(priced, chosen) if fits else int(chosen[0])), each
 
 
 def _tried(run: Training, ask: Ask) -> Iterator[tuple[Chip, Ask]]:

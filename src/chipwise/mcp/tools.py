@@ -107,7 +107,6 @@ SAID: Mapping[str, Offered] = {
     "train": Offered(
         "Plan a training run",
         "Step time, days, dollars and MFU of training or fine-tuning on chips and counts.",
-        rl_answer,
         train_answer,
         ("model", "tokens", "chips", "counts", "deadline", "max_usd", "method", "seq"),
     ),
