@@ -25,7 +25,9 @@ class RlRequest(Money):
     apart: time of a step, days, cost, and what bounds it."""
 
     model: str = ask(MODEL, MISSING, file=True, reading=CONFIG)
-    chips: str | None = ask("the chips to try, separated by commas; default: h100", file=True, reading=NAMES)
+    chips: str | None = ask(
+        "the chips to try, separated by commas; default: three that clouds rent", file=True, reading=NAMES
+    )
     counts: str | None = ask("chips to try, as in 16,64; default: 8, 16, 32 and 64", reading=COUNTS)
     prompts: int = ask("prompts of a step", 256)
     samples: int = ask("answers to each prompt", 8)
@@ -64,6 +66,7 @@ class RlRequest(Money):
     def asked(self) -> Asked:
         """The loop that is asked about. Raises `UsageError`."""
         from chipwise.api.reinforcing import Asked
+        from chipwise.api.train_input import USUAL
         from chipwise.predict.training.rollout import Answers
 
         for name in ("prompts", "samples", "steps"):
@@ -76,7 +79,7 @@ class RlRequest(Money):
             raise UsageError("--longest is below the mean of --out", f"at least {mean:g}", field="longest")
         return Asked(
             model=self.model,
-            chips=tuple(dict.fromkeys(v["chips"] or ("h100-sxm5-80gb",))),
+            chips=tuple(dict.fromkeys(v["chips"] or USUAL[:3])),
             counts=v["counts"] or (8, 16, 32, 64),
             answers=Answers(self.prompts, self.samples, float(v["in_"]), mean, float(v["cv"]), longest),
             steps=self.steps,
