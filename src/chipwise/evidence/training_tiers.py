@@ -11,7 +11,7 @@ from chipwise.calibrate.fit_training import seen_pairs
 from chipwise.calibrate.parameters import Parameters
 from chipwise.catalog.snapshot import per_snapshot, shipped_text
 
-__all__ = ["CALIBRATED", "TABLE", "Tier", "tier_name", "tier_of", "tiers", "write_tiers"]
+__all__ = ["CALIBRATED", "COMPILED", "TABLE", "Tier", "tier_name", "tier_of", "tiers", "write_tiers"]
 
 TABLE = "evidence/data/training_tiers.csv"
 COLUMNS = ("tier", "low", "high", "basis", "rows", "covered")

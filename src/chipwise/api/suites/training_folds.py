@@ -17,11 +17,12 @@ from chipwise.errors import ChipwiseError
 from chipwise.evidence.residuals import Residuals, Validation
 from chipwise.evidence.rows import Predicted
 from chipwise.evidence.training_measured import row_group, unknown_batch, workload_key
-from chipwise.evidence.training_tiers import CALIBRATED, TABLE, Tier, tier_name, write_tiers
+from chipwise.evidence.training_tiers import CALIBRATED, COMPILED, TABLE, Tier, tier_name, write_tiers
 
 __all__ = ["MLPERF_TRAINING", "TRAINING", "measured_tiers"]
 
 FOLDS = 8  # groups of workloads
+FEW = 30  # lines that make no interval of their own
 FAR = ("family", "stack", "chip")  # what tiers of trainers never seen are made without
 
 
@@ -132,22 +133,31 @@ def _report(m: Measured, found: Residuals, key: str) -> Validation:
 
 def measured_tiers(m: Measured, unseen: Callable[[str], Residuals]) -> dict[str, Tier]:
     """Intervals by tier, from residuals out of fold: of pairs of trainer and generation that a fit has seen those
-    without workloads, of others those without publications, trainers and chips; memory without publications. What a
-    tier covers is counted on publications that neither the fit nor the interval had seen."""
+    without workloads and publications, of others those without publications, trainers and chips, of compiled programs
+    without vendors too; memory without publications. What a tier covers is counted on publications that neither the fit
+    nor the interval had seen."""
     wanted = [not row_group(r.row).startswith("vtrain") and not unknown_batch(r) for r in m.runs]
-    known = {key: unseen(key) for key in ("workload", *FAR)}
+    known = {key: unseen(key) for key in ("workload", *FAR, "vendor")}
     known = {key: lines.take(lines.known & np.array(wanted)[lines.place]) for key, lines in known.items()}
     found = {}
     for name in sorted({str(n) for lines in known.values() for n in lines.label("figure")}):
-        kept = ("workload",) if name.endswith(", seen") else ("family",) if name == "memory" else FAR
-        made = Residuals.join(known[key].where(figure=name) for key in kept)
-        if not len(made):
+        made = Residuals.join(known[key].where(figure=name) for key in _without(name))
+        if len(made) <= FEW:
             continue
         low, high = np.exp(np.quantile(made.log, [0.1, 0.9]))
         covered = _covered(made, known["family"].where(figure=name))
         basis = "calibrated" if covered >= CALIBRATED and "not seen" not in name else "modelled"
         found[name] = Tier(float(low), float(high), basis, len(made), covered)
     return found
+
+
+def _without(tier: str) -> Sequence[str]:
+    """What was left out of the fits whose residuals make the interval of a tier."""
+    if tier == "memory":
+        return ("family",)
+    if tier.endswith(", seen"):
+        return ("workload", "family")
+    return (*FAR, "vendor") if tier.endswith(COMPILED) else FAR
 
 
 def _covered(made: Residuals, tested: Residuals) -> float:
