@@ -161,15 +161,15 @@ def _without(tier: str) -> Sequence[str]:
 
 
 def _covered(made: Residuals, tested: Residuals) -> float:
-    """The share of what was measured that lies in the interval which all other publications make."""
-    inside, all_ = 0, 0
+    """The share of what was measured that lies in the interval which all other publications make, each publication
+    counted alike."""
+    shares = []
     for (group,), own in tested.by("group"):
         others = made.log[made.label("group") != group]
         if len(others):
             low, high = np.quantile(others, [0.1, 0.9])
-            inside += int(np.sum((low <= own.log) & (own.log <= high)))
-            all_ += len(own)
-    return inside / all_ if all_ else 0.0
+            shares.append(float(np.mean((low <= own.log) & (own.log <= high))))
+    return float(np.mean(shares)) if shares else 0.0
 
 
 def _more(m: Measured, _: Parameters | None, unseen: Callable[[str], Residuals]) -> Mapping[str, str]:
