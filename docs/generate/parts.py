@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from docs.generate import reference, tables
 from docs.generate.console import shortened
 from docs.generate.pictures import roofline_picture, tradeoff_picture
-from docs.generate.questions import questions_table
+from docs.generate.questions import questions_table, training_table
 from docs.generate.statements import claims_page, claims_table
 from docs.generate.stories import story_page
 from docs.generate.tasks import tasks_table
@@ -36,6 +36,7 @@ PARTS: Mapping[str, Callable[[str], str]] = {
     "shortened": shortened,
     "story": story_page,
     "questions": questions_table,
+    "training-questions": training_table,
     "roofline-picture": roofline_picture,
     "tradeoff-picture": tradeoff_picture,
 }

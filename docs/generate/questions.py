@@ -19,28 +19,32 @@ from chipwise.api.requests.verbs import question
 from chipwise.errors import InfeasibleError
 from chipwise.report import intervals
 from chipwise.report.records import PlanRecord, PlanReport
+from chipwise.report.training import TrainPlanRecord, duration
+from chipwise.units import format_count
 
-__all__ = ["Asked", "answer", "asked", "questions_table"]
+__all__ = ["Asked", "answer", "asked", "questions_table", "training_table"]
 
 
 @dataclass(frozen=True)
 class Asked:
-    """A question by the fields of `plan`, and what is to be said of its answer."""
+    """A question by the fields of its verb, and what is to be said of its answer."""
 
     fields: Mapping[str, Any]
     sound: str
     expert: str
+    verb: str = "plan"
 
     @property
     def ask(self) -> str:
-        """The question as it is typed behind `chipwise plan`."""
-        return command_line("plan", question("plan", self.fields)).removeprefix("chipwise plan ")
+        """The question as it is typed behind the verb."""
+        line = command_line(self.verb, question(self.verb, self.fields))
+        return line.removeprefix(f"chipwise {self.verb} ")
 
 
-def asked() -> Iterator[Asked]:
+def asked(file: str = "questions.toml", verb: str = "plan") -> Iterator[Asked]:
     """All questions, in the order of the file."""
-    for row in tomllib.loads((EXAMPLES / "questions.toml").read_text("utf-8"))["question"]:
-        yield Asked(row["fields"], row["sound"], row["expert"])
+    for row in tomllib.loads((EXAMPLES / file).read_text("utf-8"))["question"]:
+        yield Asked(row["fields"], row["sound"], row["expert"], verb)
 
 
 def answer(one: Asked) -> PlanReport | InfeasibleError:
@@ -60,6 +64,28 @@ def questions_table(_: str) -> str:
         rows.append((str(number), f"`{one.ask}`", first, one.sound, one.expert))
     heads = ("", "`chipwise plan ...`", "first plan", "why it is sound", "what an expert might prefer")
     return table(heads, rows, heads[:1])
+
+
+def training_table(_: str) -> str:
+    """A line for each question about training."""
+    rows = []
+    for number, one in enumerate(asked("training.toml", "train"), 1):
+        try:
+            found = question("train", one.fields).run()
+            first = "; ".join(_trained(p) for p in found.plans[:2])
+        except InfeasibleError as error:
+            first = f"none: {error.what}"
+        rows.append((str(number), f"`{one.ask}`", first, one.sound, one.expert))
+    heads = ("", "`chipwise train ...`", "first plans", "why it is sound", "what an expert might prefer")
+    return table(heads, rows, heads[:1])
+
+
+def _trained(p: TrainPlanRecord) -> str:
+    cost = "no price" if p.usd is None else f"${format_count(p.usd.mid)}"
+    took = f"{duration(p.days.mid)} [{duration(p.days.low)} to {duration(p.days.high)}]"
+    rate = f"{p.tokens_per_s.mid / p.chips:,.0f} tokens/s a chip"
+    what = f"**{p.chips:,}x {p.chip}**, {p.stack}, {p.layout.label}, {p.precision}"
+    return f"{what}: {took}, {cost}, {rate}, {p.days.basis}"
 
 
 def _first(report: PlanReport) -> str:

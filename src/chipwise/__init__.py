@@ -42,6 +42,7 @@ __all__ = [
     "operators",
     "plan",
     "replay",
+    "rl",
     "runtimes",
     "sensitivity",
     "systems",

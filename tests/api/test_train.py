@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from chipwise.api.train_counts import batch_for
+from chipwise.api.train_course import Wanted
 from chipwise.api.train_input import USUAL
 from chipwise.errors import InfeasibleError, UsageError
-from chipwise.report.train_assemble import Failures
+from chipwise.predict.training.course import Failures
 from chipwise.report.training import train_view
 from trained import train_plan
 
@@ -78,9 +79,8 @@ def test_own_chips_cost_nothing_and_are_the_most() -> None:
 
 def test_failures_of_the_user_change_goodput_and_interval() -> None:
     """Young and Daly by hand: 1,024 chips of 10,000 h fail every 9.77 h; sqrt(2 x 300 s x 35,156 s) - 300 s."""
-    plan = train_plan(
-        ROW, chips=("h100",), counts=(1024,), failures=Failures(10_000.0, 300.0, 600.0, 300.0)
-    ).plans[0]
+    stops = Wanted(Failures(10_000.0, 300.0, 600.0, 300.0))
+    plan = train_plan(ROW, chips=("h100",), counts=(1024,), wanted=stops).plans[0]
     interval = (2.0 * 300.0 * 10_000.0 * 3600.0 / 1024.0) ** 0.5 - 300.0
     assert plan.checkpoint_s == pytest.approx(interval)
     lost = ((interval + 300.0) / 2.0 + 600.0) / (10_000.0 * 3600.0 / 1024.0)

@@ -8,10 +8,11 @@ from typing import Literal
 import pytest
 
 from chipwise.api.train_chips import check_chip
+from chipwise.api.train_course import Wanted
 from chipwise.api.train_input import USUAL, asked
 from chipwise.catalog.chips import get_chip
 from chipwise.errors import InfeasibleError, UnknownNameError, UsageError
-from chipwise.report.train_assemble import Failures
+from chipwise.predict.training.course import Failures
 from trained import train_plan
 
 ROW = "meta-llama/Llama-3.1-8B"
@@ -91,7 +92,7 @@ def test_a_deadline_asks_for_more_chips_than_the_usual_counts() -> None:
         ({"network_figures": {"nics": "8"}}, UnknownNameError, "did you mean nic"),
         ({"network_figures": {"oversubscription": "0"}}, UsageError, "out of range"),
         ({"counts": (), "max_usd_per_h": 0.01}, InfeasibleError, "relax"),
-        ({"failures": Failures(chip_mtbf_h=0.01)}, InfeasibleError, "failures come faster"),
+        ({"wanted": Wanted(Failures(chip_mtbf_h=0.01))}, InfeasibleError, "failures come faster"),
         ({"layout": {"dp": 8, "micro_batch": 3}, "global_batch": 64}, UsageError, "nearest: 16 or 32"),
         ({"layout": {"sp": 2}}, UnknownNameError, "micro_batch"),
         ({"layout": {"offload": 2}}, UsageError, "0 or 1"),

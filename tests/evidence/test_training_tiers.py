@@ -7,7 +7,7 @@ import math
 from chipwise.calibrate.parameters import shipped_parameters
 from chipwise.evidence.training_tiers import CALIBRATED, tier_name, tier_of, tiers, write_tiers
 
-HOPPER = {"stack": "nemo", "generation": "hopper", "moe": "dense"}
+HOPPER = {"stack": "nemo", "generation": "hopper", "moe": "dense", "kind": "fused"}
 
 
 def test_only_pairs_with_rows_of_their_own_count_as_seen() -> None:
@@ -35,4 +35,6 @@ def test_the_table_is_what_is_written() -> None:
     assert len(lines) == 1 + len(tiers())
     name, low, *_ = lines[1].replace('"', "").rsplit(",", 5)
     assert math.isclose(float(low), tiers()[name].low)
-    assert tier_name("a+b", {"a+b"}, routed=True) == "experts, seen"
+    labels = {"stack": "a", "generation": "b", "moe": "moe", "kind": "xla"}
+    assert tier_name(labels, {"a+b"}) == "experts, seen"
+    assert tier_name(labels, set()) == "experts, not seen, compiled"

@@ -7,8 +7,9 @@ from dataclasses import asdict
 
 import pytest
 
+from chipwise.api.train_course import Wanted
+from chipwise.predict.training.course import Course, Failures, Site, Store, course_of
 from chipwise.report.diff import leaves
-from chipwise.report.train_assemble import Failures
 from chipwise.report.training import (
     OVERHEADS,
     duration,
@@ -81,13 +82,21 @@ def test_fsdp_is_spoken_of_among_data_parallel_ranks() -> None:
 
 def test_checkpoints_are_written_while_the_run_goes_on() -> None:
     """Llama 3 405B made progress for over 90 % of the time on 16,384 GPUs; a run that waits for 60 s loses more."""
-    background, waiting_for = Failures(), Failures(block_s=60.0)
-    assert background.goodput(16384) > 0.9 > waiting_for.goodput(16384) > 0.8
-    assert Failures(block_s=1e3).goodput(1024) == waiting_for.goodput(1024)
-    assert background.interval_s(16384) < waiting_for.interval_s(16384)
-    assert Failures(save_s=3600.0).interval_s(16384) == 3600.0
-    report = train_plan(ROW, chips=("h100",), counts=(64,), failures=waiting_for)
-    assert any("in which the run stops" in line for line in report.assumptions)
+
+    def course(chips: int, **said: float) -> Course:
+        fixed = {"save_s": 60.0, "block_s": 5.0} | said
+        at = Site(chips, chips // 8, 5.7e12, 5e9, 25e9)
+        return course_of(Failures(**fixed), Store(), at)  # type: ignore[arg-type]
+
+    background, waiting_for = course(16384), course(16384, block_s=60.0)
+    assert background.good > 0.9 > waiting_for.good > 0.8
+    assert course(1024, block_s=1e3).good == course(1024, block_s=60.0).good
+    assert background.interval_s < waiting_for.interval_s
+    assert course(16384, save_s=3600.0).interval_s == 3600.0
+    asked = Wanted(Failures(save_s=60.0, block_s=60.0))
+    plan = train_plan(ROW, chips=("h100",), counts=(64,), wanted=asked).plans[0]
+    assert plan.run is not None
+    assert plan.run.save_s == plan.run.block_s == 60.0
 
 
 def test_curves_keep_what_is_fixed_and_close_in_on_the_takeover() -> None:

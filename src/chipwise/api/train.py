@@ -12,8 +12,11 @@ from datetime import date
 from typing import Literal
 
 from chipwise.api.loaded import Loaded, find_chip, load
+from chipwise.api.train_chips import precisions_of
 from chipwise.api.train_counts import batch_for, counts_to_try, next_count
+from chipwise.api.train_course import Wanted, running_of
 from chipwise.api.train_input import (
+    BEST,
     PRECISIONS,
     USUAL,
     Ask,
@@ -38,7 +41,7 @@ from chipwise.predict.training.dims import transformer
 from chipwise.report.assemble import model_record, price_record
 from chipwise.report.energy import Powered
 from chipwise.report.records import RefusalRecord
-from chipwise.report.train_assemble import Failures, TrainCase, plan_record, ranked, scaling_records
+from chipwise.report.train_assemble import Running, TrainCase, plan_record, ranked, scaling_records
 from chipwise.report.training import (
     HALF,
     ScalingRecord,
@@ -47,7 +50,7 @@ from chipwise.report.training import (
     TrainReport,
     takeover,
 )
-from chipwise.search.training import Job, Point, TrainReason, best, point, scaling, search
+from chipwise.search.training import Job, Point, TrainReason, best, point, scaling, search, simplest
 
 __all__ = ["PRECISIONS", "Training", "situate", "train_plan"]
 
@@ -72,8 +75,10 @@ class Training:
     than its policies say; `adapters`: their rank, targets, dora. `known_to_run`: of a run that exists
     neither memory nor a tp beyond the fabric refuses a layout; the one that needs the least memory is taken
     where none is predicted to fit. `network_figures` what is known of the network (nic, domain, oversubscription,
-    leaf). `deadline_days`, `max_usd` and `max_usd_per_h` drop plans. `curves` adds weak and strong scaling;
-    `own_chips` are in no catalogue.
+    leaf). `wanted`: what fails, where checkpoints are kept, phases, evaluation. `precision` best: bf16 and, of
+    the narrower types that a chip has, the fastest. `deadline_days`, `max_usd` and `max_usd_per_h` drop plans.
+    `curves` adds weak and strong scaling; `own_chips` are
+    in no catalogue.
     """
 
     model: str
@@ -95,7 +100,7 @@ class Training:
     memory: Mapping[str, str] = field(default_factory=dict)
     adapters: Mapping[str, str] = field(default_factory=dict)
     known_to_run: bool = False
-    failures: Failures = field(default_factory=Failures)
+    wanted: Wanted = field(default_factory=Wanted)
     network_figures: Mapping[str, str] = field(default_factory=dict)
     pricing: Pricing = field(default_factory=Pricing)
     curves: bool = False
@@ -136,7 +141,8 @@ def train_plan(run: Training) -> TrainReport:
     numbers = run.parameters or shipped_parameters()
     network = transformer(found.graph)
     software = run.software
-    have, chips, failures = run.have, run.chips, run.failures
+    have, chips = run.have, run.chips
+    wanted = run.wanted.on(run.pricing.kind if not have else "own")
     when, prices = run.today or day(), None if have else run.pricing
     plans: list[TrainPlanRecord] = []
     refused: list[RefusalRecord] = []
@@ -148,25 +154,23 @@ def train_plan(run: Training) -> TrainReport:
     notes = [*found.notes, *_beside(found, ask), *told(run.changes), *told(run.network_figures, "network")]
     if not (chips or have):
         notes.append(f"chips: only {', '.join(USUAL)} are tried; name others with --chips")
-    for name in have or chips or USUAL:
-        chip = find_chip(name, run.changes, run.own_chips)
+    for chip, each in _tried(run, ask):
         try:
-            site = site_of(chip, network, ask, numbers, software)
+            site = site_of(chip, network, each, numbers, software)
         except UsageError as error:
             refused.append(RefusalRecord(chip.id, "NO_COST_MODEL", str(error)))
             continue
         usual, dtype, kept = site.job, site.precision, site.pinned(pins)
-        tier = tier_of(numbers, site.labels, packed=ask.method == "qlora")
-        if dtype != ask.precision:
-            notes.append(f"{chip.id} has no {ask.precision}: {dtype}, its losses scaled")
+        # adapters under a trainer that is not taken for them were never measured
+        strange = ask.method == "qlora" or ask.method not in site.trainer.methods
+        tier = tier_of(numbers, site.labels, packed=strange)
+        if dtype != each.precision:
+            notes.append(f"{chip.id} has no {each.precision}: {dtype}, its losses scaled")
         without: dict[TrainReason, list[int]] = {}
-        tried = counts_to_try(
-            run.counts,
-            "finetune" if ask.adapter else ask.task,
-            run.max_chips,
-            None if have is None else have[name],
-            pins,
-        )
+        own = None
+        if have is not None:
+            own = next(n for name, n in have.items() if find_chip(name, None, run.own_chips).id == chip.id)
+        tried = counts_to_try(run.counts, "finetune" if ask.adapter else ask.task, run.max_chips, own, pins)
         for count in tried:
             job, devices = (
                 _batched(site, ask, count, kept, fixed=bool(run.global_batch)),
@@ -177,17 +181,19 @@ def train_plan(run: Training) -> TrainReport:
             considered += verdicts.total()
             rejected.update({r.name: n for r, n in verdicts.items() if r is not TrainReason.OK})
             made = None
-            if at is not None:
-                case = _case(site, job, at, ask, tier)
+            running = None if at is None else running_of(site, job, at, ask, wanted, count)
+            if at is not None and running is not None:
+                case = _case(site, job, at, running, tier)
                 basis = prices.basis(chip.id, when) if prices else None
                 domain = max(int(at.spread.tp) // site.devices, 1)
-                price = price_record(basis, count, domain) if basis else None
+                price = price_record(basis, count + _idle(site, wanted), domain) if basis else None
                 powered = Powered.of(chip, site.system.form if site.system else "", numbers)
-                made = plan_record(case, count, price, failures, powered)
+                made = plan_record(case, count, price, powered)
             if made is not None and made.goodput >= STANDSTILL:
                 plans.append(made)
             else:
-                why = blocker(verdicts) if made is None else TrainReason.FAILURES
+                why = TrainReason.FAILURES if made is not None else blocker(verdicts)
+                why = TrainReason.MEMORY if at is not None and running is None else why
                 without.setdefault(why, []).append(count)
             if job.global_batch != ask.batch:
                 moved[count] = job.global_batch
@@ -201,6 +207,9 @@ def train_plan(run: Training) -> TrainReport:
             takes_over[chip.id] = takeover(strong)
             weak = scaling(usual, SCALING, weak=True, pins=kept)
             curve += [*strong, *scaling_records(usual, chip.id, "weak", weak)]
+    plans = _fastest(plans) if ask.precision == BEST else plans
+    if ask.precision == BEST:
+        notes.append("what narrow types cost in quality is not assessed")
     every = plans
     given = {"days": run.deadline_days, "usd": run.max_usd, "usd_per_h": run.max_usd_per_h}
     limits = {name: most for name, most in given.items() if most is not None}
@@ -222,7 +231,7 @@ def train_plan(run: Training) -> TrainReport:
         takes_over=takes_over,
         considered=considered,
         rejected=dict(rejected),
-        assumptions=_assumptions(ask, failures, (*notes, *others)),
+        assumptions=_assumptions(ask, wanted, (*notes, *others)),
         limits=limits,
     )
 
@@ -258,8 +267,9 @@ def _searched(
     site: Site, job: Job, devices: int, pins: Pins
 ) -> tuple[Counter[TrainReason], Point | None, Job]:
     """How many layouts on so many devices got which verdict, the best of them, and the job that it is of; None: none is
-    legal. What the trainer's configurations recompute is kept where that fits, else chosen; and where nothing fits
-    under a trainer that nobody named, its loss is taken in chunks."""
+    legal. Of layouts as fast within a few percent the simplest is taken. What the trainer's configurations recompute is
+    kept where that fits, else chosen; and where nothing fits under a trainer that nobody named, its loss is taken in
+    chunks."""
     usual, free = site.pinned(pins), site.pinned(pins, recompute=False)
     ways = [(job, usual)] + [(job, free)] * (usual != free)
     if not (site.named or job.known):
@@ -267,17 +277,45 @@ def _searched(
         ways.append((replace(job, recipe=replace(job.recipe, loss=chunked)), free))
     for each, kept in ways:
         priced = search(each, devices, kept)
-        chosen = best(each, priced)
+        chosen = best(each, priced, len(priced))
         if len(chosen) and priced.memory_bytes[chosen[0]] <= each.aim_bytes:
             break
-    return tally(priced), point(each, priced, int(chosen[0])) if len(chosen) else None, each
+    if not len(chosen):
+        return tally(priced), None, each
+    fits = priced.memory_bytes[chosen[0]] <= each.aim_bytes
+    return tally(priced), point(each, priced, simplest(priced, chosen) if fits else int(chosen[0])), each
 
 
-def _case(site: Site, job: Job, at: Point, ask: Ask, tier: Tier) -> TrainCase:
+def _tried(run: Training, ask: Ask) -> Iterator[tuple[Chip, Ask]]:
+    """The chips that a run is planned on, each with the precisions that are tried there."""
+    for name in run.have or run.chips or USUAL:
+        chip = find_chip(name, run.changes, run.own_chips)
+        narrow = precisions_of(chip) if ask.precision == BEST else (ask.precision,)
+        for precision in narrow[:1] if ask.method == "qlora" else narrow:
+            yield chip, replace(ask, precision=precision)
+
+
+def _fastest(plans: Sequence[TrainPlanRecord]) -> list[TrainPlanRecord]:
+    """Of every chip and count the plan in 16 bit, and the fastest in a narrower type where that is faster."""
+    found: list[TrainPlanRecord] = []
+    for p in plans:
+        same = [q for q in plans if (q.chip, q.chips) == (p.chip, p.chips)]
+        wide = next((q for q in same if q.precision in ("bf16", "fp16")), None)
+        first = min(same, key=lambda q: q.days.mid)
+        found += [p] if p is wide or p is first else []
+    return found
+
+
+def _idle(site: Site, wanted: Wanted) -> int:
+    """Chips of the hosts that stand by."""
+    return wanted.failures.spares * (site.system.chips_per_host if site.system else 1)
+
+
+def _case(site: Site, job: Job, at: Point, running: Running, tier: Tier) -> TrainCase:
     """The best layout of a job, with all that its record says."""
     t = site.trainer
     return TrainCase(
-        job, at, site.chip, site.system, t.id, site.precision, ask.tokens, tier, site.devices, t.counts
+        job, at, site.chip, site.system, t.id, site.precision, running, tier, site.devices, t.counts
     )
 
 
@@ -296,20 +334,11 @@ def _beside(found: Loaded, ask: Ask) -> Iterator[str]:
     if model.max_context and ask.seq > model.max_context:
         yield f"seq {ask.seq:,} is more than the {model.max_context:,} tokens that {model.name} can read"
     stored = model_record(found.graph, found.config).precision
-    if not ask.adapter and stored not in (ask.precision, "bf16", "fp16"):
+    if not ask.adapter and ask.precision != BEST and stored not in (ask.precision, "bf16", "fp16"):
         yield f"trained in {ask.precision}, though published in {stored}: --precision sets it"
 
 
-def _stopped(failures: Failures) -> str:
-    """For how long a checkpoint stops the run."""
-    return (
-        "in which the run stops"
-        if failures.block_s >= failures.save_s
-        else f"of which the run stops for {failures.block_s:g} s"
-    )
-
-
-def _assumptions(ask: Ask, failures: Failures, notes: Sequence[str]) -> tuple[str, ...]:
+def _assumptions(ask: Ask, wanted: Wanted, notes: Sequence[str]) -> tuple[str, ...]:
     a = ask.adapters
     rank = f"rank {a.rank}, {a.targets}{', DoRA' if a.dora else ''}"
     what = {
@@ -323,9 +352,8 @@ def _assumptions(ask: Ask, failures: Failures, notes: Sequence[str]) -> tuple[st
         *notes,
         f"{ask.seq:,} tokens per sequence, {ask.batch:,} sequences per step",
         what,
-        f"a chip fails every {failures.chip_mtbf_h:,.0f} h; {failures.save_s:g} s to save, "
-        f"{_stopped(failures)}, {failures.restart_s:g} s to restart",
+        *wanted.told(),
         "tensor-parallel collectives overlapped as the software does, data loading hidden",
         f"MFU: {flops} FLOPs per active parameter and token{frozen}, all pairs of attention, over the dense "
-        f"peak of {ask.precision}",
+        f"peak of {'the type' if ask.precision == BEST else ask.precision}",
     )

@@ -16,6 +16,7 @@ from chipwise.search.training import Job
 from chipwise.search.training_space import RECOMPUTE, SCHEDULES, divisors, recomputed
 
 __all__ = [
+    "BEST",
     "METHODS",
     "PRECISIONS",
     "USUAL",
@@ -40,6 +41,7 @@ PRECISIONS: Mapping[str, tuple[str, float]] = {
     "mxfp8": ("8", 1.5),
     "nvfp4": ("4", 1.5),
 }
+BEST = "best"  # 16 bit, and of the narrower types that a chip has the fastest
 METHODS = ("full", "lora", "qlora")
 # Chips tried where none is named: the current accelerators that clouds rent by the server or slice at a known price,
 # with a network and training software.
@@ -93,12 +95,14 @@ def asked(
         raise UsageError(f"seq: {seq} is out of range", "1 to 10 million tokens")
     if batch < 0 or batch > 10_000_000:
         raise UsageError(f"global_batch: {batch} is out of range", "sequences per step, at least 1")
-    if precision not in PRECISIONS:
-        raise UnknownNameError("precision", precision, PRECISIONS, f"one of {', '.join(PRECISIONS)}")
+    if precision not in (*PRECISIONS, BEST):
+        raise UnknownNameError(
+            "precision", precision, (*PRECISIONS, BEST), f"one of {', '.join(PRECISIONS)}, {BEST}"
+        )
     how = method or ("lora" if task == "finetune" else "full")
     if how not in METHODS:
         raise UnknownNameError("method", how, METHODS, f"one of {', '.join(METHODS)}")
-    if how == "qlora" and PRECISIONS[precision][0] != "16":
+    if how == "qlora" and precision != BEST and PRECISIONS[precision][0] != "16":
         raise UsageError("qlora computes in 16 bit on weights of 4 bits", f"not in {precision}: leave it out")
     if not batch:
         wanted = (DEFAULT_BATCH_TOKENS if task == "train" else DEFAULT_BATCH_TOKENS / 16) / seq

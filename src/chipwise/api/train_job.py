@@ -134,7 +134,7 @@ def site_of(
         compiled=float(software.compiled),
         graphs=float(software.graphs),
         hides_experts=float(software.hides_experts),
-        regather=float(software.regather and not software.compiled),
+        regather=float(software.regather),
         flat=float(software.flat),
         broadcast=float(software.broadcast),
         frozen_bytes=packed if ask.method == "qlora" else 1.0 if dtype in ("8", "4") else 2.0,
@@ -147,7 +147,8 @@ def site_of(
     kernels = _kernels(chip, software, ask.precision, half, numbers)
     stages = software.zero or ANY.zero
     if trainer and software.usual_zero is not None:
-        stages = (software.usual_zero,)
+        # adapters leave next to nothing to cut: weights stay whole where they fit
+        stages = tuple(dict.fromkeys((0, software.usual_zero) if ask.adapter else (software.usual_zero,)))
     once = bool(trainer) and not software.accumulates
     ways = Software(
         software.schedules or ANY.schedules,

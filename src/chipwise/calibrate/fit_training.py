@@ -29,6 +29,7 @@ T = TypeVar("T")
 SOURCE = "fitted on published training runs of 2020-2026 (step times and peak memory; rows are not shipped)"
 SEEN = f"{PREFIX}.seen.pair="
 # Factors that rows move less, and tell little about, are not shipped: of time, and of memory.
+KNOWN_ROWS = 8.0  # of a trainer on a generation: fewer do not make it known
 LEAST, LEAST_MEMORY = 0.03, 0.003
 
 
@@ -90,12 +91,14 @@ def fit(runs: Runs, prior: Parameters) -> Parameters:
 
 
 def seen_pairs(numbers: Parameters) -> frozenset[str]:
-    """Trainers on generations of chips, as in `nemo+hopper`, of which step times are behind the numbers."""
+    """Trainers on generations of chips, as in `nemo+hopper`, of which step times of several runs are behind the
+    numbers."""
     return numbers.derived(_seen)
 
 
 def _seen(numbers: Parameters) -> frozenset[str]:
-    return frozenset(name.removeprefix(SEEN) for name in numbers.table if name.startswith(SEEN))
+    own = ((name.removeprefix(SEEN), p) for name, p in numbers.table.items() if name.startswith(SEEN))
+    return frozenset(pair for pair, p in own if p.value >= KNOWN_ROWS)
 
 
 def fitted_count(numbers: Parameters) -> int:

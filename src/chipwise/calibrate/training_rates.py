@@ -70,14 +70,16 @@ QUANTITIES: Mapping[str, Quantity] = {
         0.8,
         0.10,
         "share of the speed that attention cores have alone",
-        (Level(("attention", "generation"), 0.15, {"fa2+hopper": -0.5}),),
+        (Level(("attention", "generation"), 0.3, {"fa2+hopper": -0.5}),),
         high=4.0,
     ),
     "passes": Quantity(
         2.3, 0.15, "passes over saved activations, forward", (Level(("stack",), 0.05, _PASSES),)
     ),
     "host_s": Quantity(1.5e-3, 0.2, "s of host work per layer and micro-batch, forward and backward"),
-    "moe_host_s": Quantity(4e-3, 0.3, "s of host work, more for a layer with experts"),
+    "moe_host_s": Quantity(
+        4e-3, 0.3, "s of host work, more for a layer with experts", (Level(("generation",), 0.3),)
+    ),
     # kernels of a group are started expert by expert
     "expert_host_s": Quantity(60e-6, 0.5, "s of host work for each expert of a rank"),
     "tp_exposed": Quantity(0.30, 0.3, "exposed share of tensor-parallel collectives", high=1.0),
@@ -86,7 +88,9 @@ QUANTITIES: Mapping[str, Quantity] = {
     "expert_loss": Quantity(
         1.5,
         0.15,
-        "factor on grouped products: imbalance",
+        "factor on grouped products: imbalance, tokens moved to their experts and back",
+        # by how software groups them (XLA sorts and gathers tokens, others fuse that), by kernels of a generation
+        (Level(("kind",), 0.3), Level(("generation",), 0.2)),
         low=0.5,
     ),
     "all_to_all": Quantity(0.55, 0.2, "share of link bandwidth, all-to-all", high=2.0),

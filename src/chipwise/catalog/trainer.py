@@ -134,6 +134,7 @@ class Trainer:
     | sequence | norms are cut by tensor parallelism too |
     | regather | FSDP gathers weights again for every micro-batch |
     | graphs, flat, broadcast | as in `predict.training.values.Recipe` |
+    | compile_s | seconds in which it compiles before the first step |
     | devices | devices that software sees in a chip, by id, where it is not as in the catalogue of chips |
     | kernels | the runtime whose measured kernels stand for its own |
     | counts | how it counts the FLOPs that it logs: `predict.training.result.Convention` |
@@ -172,6 +173,7 @@ class Trainer:
     broadcast: bool = False
     kernels: str = "any"
     counts: Counting = "model"
+    compile_s: float = 0.0
     devices: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
 
     @property

@@ -22,6 +22,8 @@ COMMANDS = {
     "or what to buy.",
     "training:train": "Rank chips, counts and layouts for a training run: step time, days, cost, goodput, and what "
     "bounds it.",
+    "training:rl": "Reinforcement learning on one fleet: sampling answers, scoring, training and handing weights over, "
+    "together or apart: time of a step, days, cost, and what bounds it.",
     "traced:trace": "The operators, parameters and memory of your own model: a PyTorch module, ONNX, or "
     "files of weights.",
     "kernel:kernel": "One operator on one or several chips: mapping, bytes per memory level, roofline, time.",

@@ -1,4 +1,4 @@
-"""train, which plan --task train|finetune is too."""
+"""train, which plan --task train|finetune is too, and rl."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ from cyclopts import Parameter
 
 from chipwise.api.requests.command import about, command_line
 from chipwise.api.requests.planning import PlanOptions
+from chipwise.api.requests.reinforce import RlRequest
 from chipwise.api.requests.training import TrainRequest
 from chipwise.cli.options import Answer, refuse, taking
 from chipwise.report.table import render
 
-__all__ = ["plan_training", "train"]
+__all__ = ["plan_training", "rl", "train"]
 
 SHARED = tuple(name for name in PlanOptions.__dataclass_fields__ if name in TrainRequest.__dataclass_fields__)
 
@@ -27,6 +28,16 @@ def train(
 ) -> None:
     """Rank chips, counts and layouts for a training run: step time, days, cost, goodput, and what bounds it."""
     _show(TrainRequest(**given), output, everything=all_)
+
+
+@taking(RlRequest)
+def rl(given: dict[str, Any], *, output: Answer = Answer()) -> None:  # noqa: B008
+    """Reinforcement learning on one fleet: sampling answers, scoring, training and handing weights over, together or
+    apart: time of a step, days, cost, and what bounds it."""
+    from chipwise.report.tables import tables
+
+    report = output.of("rl", RlRequest(**given))
+    render(tables(report), report, output.format, sys.stdout)
 
 
 def plan_training(given: dict[str, Any], output: Answer, *, everything: bool) -> None:

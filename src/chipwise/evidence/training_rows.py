@@ -88,7 +88,7 @@ def read_run(row: Row, folder: Path | None = None) -> Run:
     layout, batch, open_ = _layout(row, said, trainer, devices)
     per_chip = said.get("batch_per_chip")
     if batch is None and ("global_batch" in said or per_chip):
-        batch = int(said["global_batch"]) if "global_batch" in said else round(float(per_chip or 0) * chips)
+        batch = round(float(per_chip) * chips) if per_chip else int(said["global_batch"])
     seq = number(row, "seq_len") or (float(said["seq"]) if "seq" in said else None)
     if seq and int(seq) % int(layout.get("cp", 1)):  # published in rounded figures
         seq = round(seq / int(layout["cp"])) * float(layout["cp"])
@@ -260,6 +260,7 @@ def _layout(
 
     tp, pp, cp, ep, dp = (degree(name) for name in ("tp", "pp", "cp", "ep", "dp"))
     micro, batch = number(row, "micro_batch"), number(row, "global_batch")
+    passes = float(said["micro_batch"]) if "micro_batch" in said else micro  # of a pipeline
     accumulate = number(row, "grad_accum") if row.get("benchmark") else None
     if tp is None and pp is None and dp is None and micro and batch == micro * devices:
         tp = pp = 1  # every device takes one micro-batch of a step
@@ -295,7 +296,7 @@ def _layout(
         elif degree("vp"):
             pins["vp"] = degree("vp") or 1
     if local and (trainer.accumulates or (pp or 1) > 1):
-        local = local if trainer.accumulates else 1
+        local = local if trainer.accumulates else int(passes or local)
         if batch is None or ranks is None or int(batch) % (local * ranks) == 0:
             pins["micro_batch"] = local
     pins |= _sharding(row, trainer, pp or 1, ranks)
@@ -307,7 +308,7 @@ def _layout(
     if "sequence" in said:
         pins["sequence"] = int(said["sequence"])
     open_ = () if whole or trainer.zero == (3,) else ("layout",)
-    return pins | {"offload": 0}, None if batch is None else int(batch), open_
+    return pins | {"offload": int(said.get("offload", 0))}, None if batch is None else int(batch), open_
 
 
 def _sharding(row: Row, trainer: Trainer, stages: int, ranks: int | None) -> dict[str, int | str]:

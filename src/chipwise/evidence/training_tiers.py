@@ -11,10 +11,11 @@ from chipwise.calibrate.fit_training import seen_pairs
 from chipwise.calibrate.parameters import Parameters
 from chipwise.catalog.snapshot import per_snapshot, shipped_text
 
-__all__ = ["CALIBRATED", "TABLE", "Tier", "tier_name", "tier_of", "tiers", "write_tiers"]
+__all__ = ["CALIBRATED", "COMPILED", "TABLE", "Tier", "tier_name", "tier_of", "tiers", "write_tiers"]
 
 TABLE = "evidence/data/training_tiers.csv"
 COLUMNS = ("tier", "low", "high", "basis", "rows", "covered")
+COMPILED = ", compiled"
 CALIBRATED = 0.7  # of the rows of publications that no fit had seen, at least, in the 80 % interval
 
 
@@ -51,15 +52,17 @@ def write_tiers(found: Mapping[str, Tier]) -> str:
     return text.getvalue()
 
 
-def tier_name(pair: str, seen: Collection[str], *, routed: bool, packed: bool = False) -> str:
-    """The tier of a plan: dense or experts; of a trainer on a generation of chips (`pair`) that a fit has `seen` or
-    not. Packed weights (QLoRA), of which no published step time is read, count as not seen."""
-    known = pair in seen and not packed
-    return f"{'experts' if routed else 'dense'}, {'seen' if known else 'not seen'}"
+def tier_name(labels: Mapping[str, str], seen: Collection[str], *, packed: bool = False) -> str:
+    """The tier of a plan: dense or experts; of a trainer on a generation of chips that a fit has `seen` or not, among
+    those not seen apart what runs as one compiled program: such chips have few relatives. Packed weights (QLoRA), of
+    which no published step time is read, count as not seen."""
+    what = "experts" if labels["moe"] == "moe" else "dense"
+    if f"{labels['stack']}+{labels['generation']}" in seen and not packed:
+        return f"{what}, seen"
+    return f"{what}, not seen{COMPILED if labels['kind'] == 'xla' else ''}"
 
 
 def tier_of(numbers: Parameters, labels: Mapping[str, str], *, packed: bool = False) -> Tier:
     """The interval of a plan with these labels."""
-    pair = f"{labels['stack']}+{labels['generation']}"
-    name = tier_name(pair, seen_pairs(numbers), routed=labels["moe"] == "moe", packed=packed)
-    return tiers()[name]
+    name = tier_name(labels, seen_pairs(numbers), packed=packed)
+    return tiers().get(name) or tiers()[name.removesuffix(COMPILED)]

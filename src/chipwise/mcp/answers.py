@@ -27,6 +27,7 @@ from chipwise.report.media import MEDIA, MediaPlan, MediaReport, media_words
 from chipwise.report.media import verdict as media_verdict
 from chipwise.report.plans import PLANS, ExplainReport, cheaper, verdict
 from chipwise.report.records import FitRecord, FitReport, ModelRecord, NetworkRecord, PlanRecord, PlanReport
+from chipwise.report.reinforce import REINFORCED, RlPlanRecord, RlReport, rl_verdict
 from chipwise.report.statements import StatementsReport
 from chipwise.report.tables import tables
 from chipwise.report.training import TRAINING, TrainPlanRecord, TrainReport, train_verdict
@@ -44,6 +45,7 @@ __all__ = [
     "ModelsAnswer",
     "PlansAnswer",
     "RivalLine",
+    "RlAnswer",
     "TrainAnswer",
     "chips_answer",
     "claim_answer",
@@ -56,6 +58,7 @@ __all__ = [
     "media_answer",
     "models_answer",
     "plans_answer",
+    "rl_answer",
     "statements_answer",
     "table_answer",
     "train_answer",
@@ -91,6 +94,12 @@ LOCAL = Short(
     "A model on a machine of one user, in the format chosen for it. `tokens_per_s` of one user and `ttft_s` as ranges, "
     "`memory_gb` on the first card, `host_gb` in the memory of the computer; `commands` start it, by engine; `usd` is "
     "its price where one asked what to buy.",
+)
+REINFORCE = Short(
+    "RlLine",
+    RlPlanRecord,
+    REINFORCED,
+    "A way to run reinforcement learning: seconds of a step and of its parts, `days` and `usd` of all steps.",
 )
 TRAIN = Short(
     "TrainLine",
@@ -141,6 +150,7 @@ if TYPE_CHECKING:
     FitLine = Any
     LocalLine = Any
     TrainLine = Any
+    RlLine = Any
     KernelLine = Any
     ChipLine = Any
     ModelLine = Any
@@ -152,6 +162,7 @@ else:
     FitLine = FIT.line
     LocalLine = LOCAL.line
     TrainLine = TRAIN.line
+    RlLine = REINFORCE.line
     KernelLine = KERNEL.line
     ChipLine = CHIP.line
     ModelLine = MODEL.line
@@ -225,6 +236,19 @@ class TrainAnswer:
     model: str
     tokens: float
     plans: tuple[TrainLine, ...]
+    more_plans: int
+    without_plan: dict[str, tuple[str, ...]]
+    assumptions: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RlAnswer:
+    """Plans of reinforcement learning, ranked."""
+
+    verdict: str
+    model: str
+    steps: int
+    plans: tuple[RlLine, ...]
     more_plans: int
     without_plan: dict[str, tuple[str, ...]]
     assumptions: tuple[str, ...]
@@ -397,6 +421,19 @@ def train_answer(report: TrainReport) -> TrainAnswer:
         model_text(report.model),
         report.tokens,
         TRAIN.many(report.plans[:SHOWN]),
+        max(0, len(report.plans) - SHOWN),
+        refusals_of(report.refused),
+        report.assumptions,
+    )
+
+
+def rl_answer(report: RlReport) -> RlAnswer:
+    """The answer to rl in short."""
+    return RlAnswer(
+        rl_verdict(report),
+        model_text(report.model),
+        report.steps,
+        REINFORCE.many(report.plans[:SHOWN]),
         max(0, len(report.plans) - SHOWN),
         refusals_of(report.refused),
         report.assumptions,

@@ -27,6 +27,7 @@ from chipwise.mcp.answers import (
     match_answer,
     models_answer,
     plans_answer,
+    rl_answer,
     statements_answer,
     table_answer,
     train_answer,
@@ -108,6 +109,12 @@ SAID: Mapping[str, Offered] = {
         "Step time, days, dollars and MFU of training or fine-tuning on chips and counts.",
         train_answer,
         ("model", "tokens", "chips", "counts", "deadline", "max_usd", "method", "seq"),
+    ),
+    "rl": Offered(
+        "Plan reinforcement learning",
+        "A loop of sampling answers and training on them, on one fleet: time of a step, days, dollars, what bounds it.",
+        rl_answer,
+        ("model", "chips", "counts", "prompts", "samples", "in", "out", "steps"),
     ),
     "kernel": Offered(
         "One operator",

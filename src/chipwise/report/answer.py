@@ -238,6 +238,7 @@ KINDS: Mapping[str, Kind] = {
     "LocalReport": ("models", _no_charts),
     "MediaReport": ("plans", _media_charts),
     "TrainReport": ("plans", _train_charts),
+    "RlReport": ("plans", _no_charts),
     "KernelReport": ("kernels", _kernel_charts),
     "OperatorsReport": ("operators", _operators_charts),
     "LoadReport": ("points", _load_charts),

@@ -12,45 +12,49 @@ from chipwise.catalog.system_spec import System
 from chipwise.evidence.judge import Estimate
 from chipwise.evidence.training_tiers import Tier
 from chipwise.predict.energy import Use
+from chipwise.predict.training.course import MONTH_S, Course, Phase, Store
 from chipwise.predict.training.memory import MemoryUse, host_bytes
-from chipwise.predict.training.result import Convention, days_for_tokens, goodput, step_flops, young_daly
+from chipwise.predict.training.result import Convention, step_flops
 from chipwise.predict.training.values import Spread
 from chipwise.report.energy import Powered, energy_record
 from chipwise.report.records import EnergyRecord, Figure, PriceRecord
 from chipwise.report.train_why import reasons, shares
-from chipwise.report.training import SHARDING, ScalingRecord, TrainLayoutRecord, TrainPlanRecord
+from chipwise.report.training import (
+    SHARDING,
+    PhaseRecord,
+    RunRecord,
+    ScalingRecord,
+    TrainLayoutRecord,
+    TrainPlanRecord,
+)
 from chipwise.search.choose import EQUAL, pareto
 from chipwise.search.training import Job, Point
 from chipwise.search.training_space import SCHEDULES
 
-__all__ = ["Failures", "TrainCase", "layout_record", "plan_record", "ranked", "scaling_records"]
+__all__ = ["Running", "TrainCase", "layout_record", "plan_record", "ranked", "scaling_records"]
+
+
+DAY_S = 86400.0
 
 
 @dataclass(frozen=True, slots=True)
-class Failures:
-    """Hours between failures of one chip (Llama 3: 419 in 54 days of 16,384 GPUs), and seconds to save a
-    checkpoint, for which of it the run stops, and to restart from one (assumed).
+class Running:
+    """What a run is besides its steps: the course of its time, its phases with their layout and tokens per second,
+    bytes of a checkpoint, the store, spare hosts, those that would do, share of the time for evaluation."""
 
-    Checkpoints are asynchronous: the run stops while the state of a device, tens of GB, goes to host memory, and goes
-    on while it is written. `block_s` of at least `save_s` is a run that waits for both.
-    """
+    course: Course
+    phases: Sequence[tuple[Phase, Point, float]]
+    checkpoint_bytes: float
+    store: Store
+    spares: int = 0
+    advised: int = 0
+    evaluation: float = 0.0
 
-    chip_mtbf_h: float = 50_000.0
-    save_s: float = 60.0
-    restart_s: float = 600.0
-    block_s: float = 5.0
-
-    def interval_s(self, chips: int) -> float:
-        """Seconds of work between checkpoints: Young's and Daly's for what stops the run, none before the last is
-        written."""
-        block = min(self.block_s, self.save_s)
-        return max(float(young_daly(block, self.chip_mtbf_h * 3600.0 / chips)), self.save_s)
-
-    def goodput(self, chips: int) -> float:
-        """Share of the time that makes progress; a failure also loses what was still being written."""
-        block = min(self.block_s, self.save_s)
-        lost = self.restart_s + self.save_s - block
-        return float(goodput(chips, self.chip_mtbf_h, block, lost, self.interval_s(chips)))
+    @property
+    def days(self) -> float:
+        """From the first process to the last step."""
+        worked = sum(phase.tokens / rate for phase, _, rate in self.phases)
+        return (worked / max(self.course.progress, 1e-6) + self.course.start_s) / DAY_S
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +68,7 @@ class TrainCase:
     system: System | None
     stack: str
     precision: str
-    tokens: float
+    running: Running
     tier: Tier
     devices: int = 1
     counts: Convention = "model"
@@ -117,31 +121,27 @@ def _schedule(s: Spread) -> str:
 
 
 def plan_record(
-    case: TrainCase, chips: int, price: PriceRecord | None, failures: Failures, powered: Powered | None = None
+    case: TrainCase, chips: int, price: PriceRecord | None, powered: Powered | None = None
 ) -> TrainPlanRecord:
-    """The record of one plan, not ranked yet; its interval is that of `case.tier`, tested out of fold. `powered` None:
-    the power of the chip is not known."""
+    """The record of one plan, not ranked yet; its interval is that of `case.tier`, tested out of fold. `price` is that
+    of all chips that are paid, spare ones too. `powered` None: the power of the chip is not known."""
     job, at, s = case.job, case.at, case.at.spread
     low, high, basis = case.tier.low, case.tier.high, case.tier.basis
     step = Figure(at.seconds, at.seconds * low, at.seconds * high, basis, False)
     rate = Figure(at.tokens_per_s, at.tokens_per_s / high, at.tokens_per_s / low, basis, False)
-    good, every = failures.goodput(chips), failures.interval_s(chips)
-    days = float(days_for_tokens(case.tokens, s, at.seconds, max(good, 1e-6)))
+    running, course = case.running, case.running.course
+    good, days = course.progress, running.days
     took = Figure(days, days * low, days * high, basis, False)
     peak = float(job.cluster.narrow) * chips * case.devices * at.seconds
     parts = shares(job, at)
     memory, stages = _bytes(at.memory), tuple(map(_bytes, at.stages))
     held, room = float(np.asarray(at.memory.total_bytes)), float(job.cluster.memory_bytes)
+    run = _run_record(running, at, days)
     usd = None
     if price is not None:
-        hours = 24.0
-        usd = Figure(
-            took.mid * hours * price.mid,
-            took.low * hours * price.low,
-            took.high * hours * price.high,
-            basis,
-            False,
-        )
+        ends = ((took.mid, price.mid), (took.low, price.low), (took.high, price.high))
+        mid, low, high = (24.0 * length * rate + run.storage_usd for length, rate in ends)
+        usd = Figure(mid, low, high, basis, False)
     hfu = float(step_flops(job.network, s, "hardware")) / peak
     energy = None if powered is None else _energy(case, powered, chips, hfu, parts)
     return TrainPlanRecord(
@@ -161,7 +161,7 @@ def plan_record(
         hfu=hfu,
         tflops_per_chip=float(step_flops(job.network, s, case.counts)) / (1e12 * chips * at.seconds),
         goodput=good,
-        checkpoint_s=every,
+        checkpoint_s=course.interval_s,
         days=took,
         price=price,
         usd=usd,
@@ -176,6 +176,41 @@ def plan_record(
         bound=max(parts, key=lambda k: parts[k]),
         why=reasons(job, at, parts),
         stages=stages,
+        run=run,
+    )
+
+
+def _run_record(running: Running, at: Point, days: float) -> RunRecord:
+    """What is said of a run besides its steps; the store is paid for as long as the run takes, at least a month."""
+    c, store = running.course, running.store
+    kept = store.kept * running.checkpoint_bytes
+    months = max(days * DAY_S / MONTH_S, 1.0)
+    return RunRecord(
+        checkpoint_bytes=running.checkpoint_bytes,
+        save_s=c.save_s,
+        block_s=c.block_s,
+        restart_s=c.restart_s,
+        start_s=c.start_s,
+        stops=days * DAY_S / c.mtbf_s,
+        steady=c.steady,
+        spares=running.spares,
+        spares_advised=running.advised,
+        evaluation=running.evaluation,
+        data_bytes_per_s=at.tokens_per_s * store.token_bytes,
+        storage_bytes=kept,
+        storage_usd=kept / 1e9 * months * store.usd_per_gb_month,
+        phases=tuple(
+            PhaseRecord(
+                phase.name,
+                phase.tokens,
+                phase.seq,
+                phase.global_batch,
+                layout_record(place.spread).label,
+                rate,
+                phase.tokens / rate / max(c.progress, 1e-6) / DAY_S,
+            )
+            for phase, place, rate in running.phases
+        ),
     )
 
 

@@ -28,6 +28,8 @@ __all__ = [
     "OVERHEADS",
     "SHARDING",
     "TRAINING",
+    "PhaseRecord",
+    "RunRecord",
     "ScalingRecord",
     "TakeoverRecord",
     "TrainLayoutRecord",
@@ -86,6 +88,44 @@ class TrainLayoutRecord:
 
 
 @dataclass(frozen=True, slots=True)
+class PhaseRecord:
+    """A part of a run: its tokens, sequences of a step (a ramp: those that it begins with), its layout, tokens per
+    second while it runs, and days with what failures and evaluation take."""
+
+    name: str
+    tokens: float
+    seq: int
+    global_batch: int
+    label: str
+    tokens_per_s: float
+    days: float
+
+
+@dataclass(frozen=True, slots=True)
+class RunRecord:
+    """A run besides its steps. A checkpoint: its bytes, seconds until it is written, for which the run stops
+    (`block_s`); `restart_s` after a failure, `start_s` once; `stops` to be expected; `steady`: the share of the time in
+    which the spare hosts replace all that are being repaired, `spares_advised` those that do so 99 % of the time.
+    `evaluation`: time for it over that of steps. `data_bytes_per_s` that are read; `storage_bytes` of all checkpoints
+    that are kept."""
+
+    checkpoint_bytes: float
+    save_s: float
+    block_s: float
+    restart_s: float
+    start_s: float
+    stops: float
+    steady: float
+    spares: int
+    spares_advised: int
+    evaluation: float
+    data_bytes_per_s: float
+    storage_bytes: float
+    storage_usd: float
+    phases: tuple[PhaseRecord, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class TrainPlanRecord(Quantified):
     """A plan and what it is predicted to do.
 
@@ -98,7 +138,7 @@ class TrainPlanRecord(Quantified):
     scale-out links, `fabric` the rest. `memory` are bytes by use of the fullest pipeline stage, `stages` those of each,
     first to last; `host_bytes` is the host memory that a device needs for what is offloaded. `ties` are the first
     plans of other chips that may cost less, or be done sooner where no price is known, as far as step times are known.
-    `energy_kwh` is what the chips draw over all `days`, `energy` their power.
+    `energy_kwh` is what the chips draw over all `days`, `energy` their power. `run` is what there is besides steps.
     """
 
     rank: int
@@ -134,6 +174,7 @@ class TrainPlanRecord(Quantified):
     ties: tuple[int, ...] = ()
     energy: EnergyRecord | None = None
     host_bytes: float = 0.0
+    run: RunRecord | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,7 +267,7 @@ TRAINING = (
     Column("", "chips", short="chips", scale=0),
     Column("", "system", short="system"),
     Column("layout", "layout.label", prose=True, short="layout"),
-    Column("precision", "precision", spare=5, short="precision"),
+    Column("precision", "precision", short="precision"),
     Column("step", "step_s.mid", format_seconds, right=True, spare=2),
     Column("", "step_s", short="step_s"),
     Column("tokens/s", "tokens_per_s.mid", format_count, right=True, spare=7),
@@ -396,7 +437,7 @@ def _footnotes(report: TrainReport, shown: Sequence[TrainPlanRecord], command: s
         )
     if len(shown) < len(report.plans):
         foot.append(f"{len(report.plans) - len(shown)} more (--all)")
-    foot += [_outcome(first), _memory(first), *(f"why #1: {line}" for line in first.why)]
+    foot += [_outcome(first), *_run(first), _memory(first), *(f"why #1: {line}" for line in first.why)]
     foot += [_takeover(report, chip, over) for chip, over in report.takes_over.items()]
     foot += [f"{refusal.chip}: {refusal.detail}" for refusal in report.refused[:REFUSED]]
     if len(report.refused) > REFUSED:
@@ -458,6 +499,32 @@ def _outcome(p: TrainPlanRecord) -> str:
     if p.energy is not None:
         parts.append(f"{format_count(p.energy.wall_w.mid / 1e3)} kW at the wall")
     return f"#1: {', '.join(parts)}"
+
+
+def _run(p: TrainPlanRecord) -> Iterator[str]:
+    """What a run is besides its steps."""
+    r = p.run
+    if r is None:
+        return
+    parts = [
+        f"a checkpoint of {format_bytes(r.checkpoint_bytes)} is written in {format_seconds(r.save_s)}, for "
+        f"{format_seconds(r.block_s)} of which the run stops",
+        f"{format_number(r.stops)} stops are expected, {format_seconds(r.restart_s)} to go on after each",
+        f"{format_seconds(r.start_s)} to start",
+        f"data read at {format_bytes(r.data_bytes_per_s)}/s",
+        f"checkpoints kept: {format_bytes(r.storage_bytes)}, ${format_count(r.storage_usd)}",
+    ]
+    if r.evaluation:
+        parts.append(f"evaluation takes {r.evaluation:.1%} more")
+    yield f"#1 run: {', '.join(parts)}"
+    if r.steady < 1.0 or r.spares:
+        by = f"{r.spares} stand by, so that the run goes on {r.steady:.1%} of the time"
+        yield f"#1 hosts: {by}; {r.spares_advised} would do for 99% of it"
+    if len(r.phases) > 1:
+        for each in r.phases:
+            batch = f"{each.global_batch:,} x {each.seq:,} tokens per step"
+            what = f"{each.name}: {format_count(each.tokens)} tokens, {batch}, {each.label}"
+            yield f"#1 {what}, {format_count(each.tokens_per_s)} tokens/s, {duration(each.days)}"
 
 
 def _memory(p: TrainPlanRecord) -> str:

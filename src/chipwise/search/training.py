@@ -31,10 +31,13 @@ __all__ = [
     "point",
     "scaling",
     "search",
+    "simplest",
 ]
 
 FITS = 0.88  # of capacity: predicted memory is 7 % off in the median and 17 % at worst of ten
 RISKY = 0.95  # never called a fit above this
+SIMPLER = 0.04  # of a step: what a simpler layout may take longer; errors between layouts are larger
+WHOLE_TOKENS = 4096.0  # of a sequence that are not cut further without need
 HOST_SHARE = 0.8  # of the host's memory, beside the system, its caches and the data
 CHUNK = 8192  # columns of a chunk stay in the second-level cache
 
@@ -303,6 +306,19 @@ def best(job: Job, priced: Priced, count: int = 1) -> NDArray[np.intp]:
         return over[np.lexsort((priced.seconds[over], priced.memory_bytes[over]))[:count]]
     chosen = np.flatnonzero(roomy if roomy.any() else legal)
     return chosen[np.argsort(priced.seconds[chosen], kind="stable")[:count]]
+
+
+def simplest(priced: Priced, chosen: NDArray[np.intp]) -> int:
+    """Of the layouts that take at most `SIMPLER` longer than the first of `chosen`, the one with the fewest parts: axes
+    that are cut, sequences cut below 4,096 tokens, schedules besides 1F1B, what waits in host memory, what is run
+    again; the faster of those."""
+    near = chosen[priced.seconds[chosen] <= (1.0 + SIMPLER) * priced.seconds[chosen[0]]]
+    s = take(priced.spread, near)
+    cut = sum((np.asarray(getattr(s, name)) > 1.0).astype(float) for name in ("tp", "pp", "cp"))
+    short = np.asarray((s.cp > 1.0) & (s.seq / s.cp < WHOLE_TOKENS))
+    odd = np.asarray((s.pp > 1.0) & ((s.bubble < 1.0) | (s.in_flight != 1.0)))
+    away, again = np.asarray(s.offload + s.stash > 0.0), np.asarray(s.full + s.selective > 0.0)
+    return int(near[np.lexsort((priced.seconds[near], cut + short + odd + 2.0 * away + 0.5 * again))[0]])
 
 
 @dataclass(frozen=True, slots=True)

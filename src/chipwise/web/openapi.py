@@ -40,7 +40,10 @@ EXAMPLES: dict[str, dict[str, Any]] = {
     "local": {"have": "rtx-4090", "host_memory": "64GB"},
     "operators": DEPLOYED,
     "load": DEPLOYED,
+    "frontier": {"model": MODEL, "chips": CHIP},
+    "sensitivity": DEPLOYED,
     "train": {"model": "meta-llama/Llama-3.1-8B", "tokens": "1T", "counts": "64,256"},
+    "rl": {"model": "Qwen/Qwen3-8B", "chips": "h100", "counts": "16", "out": 4000},
     "kernel": {"op": "gemm", "chips": f"{CHIP},tpu-v5e", "m": 512, "n": 4096, "k": 4096},
     "evidence": {"search": "h200 llama2-70b server", "limit": 5},
     "match": {"model": MODEL, "chip": "h200-sxm-141gb", "count": 8},
@@ -62,8 +65,19 @@ EXAMPLES: dict[str, dict[str, Any]] = {
 }
 """A question of each verb that has an answer."""
 TAGS: dict[str, tuple[str, ...]] = {
-    "serving": ("plan", "fit", "estimate", "explain", "compare", "local", "operators", "load"),
-    "training": ("train",),
+    "serving": (
+        "plan",
+        "fit",
+        "estimate",
+        "explain",
+        "compare",
+        "local",
+        "operators",
+        "load",
+        "frontier",
+        "sensitivity",
+    ),
+    "training": ("train", "rl"),
     "operators": ("kernel",),
     "evidence": ("evidence", "match", "claim", "check_statement"),
     "answers": ("launch", "replay", "diff"),

@@ -54,7 +54,7 @@ PAYLOADS = (
     "--trust-remote-code",
     "x\u2028owned\x1b[2J\x00",
 )
-WRITTEN = {"trtllm.yaml", "axolotl.yml"}  # what scripts write themselves
+WRITTEN = {"trtllm.yaml", "axolotl.yml", "automodel.yml"}  # what scripts write themselves
 TOOLS = ("vllm", "python", "trtllm-serve", "mpirun", "llama-server", "torchrun", "tune", "pip", "neuronx")
 GIVEN = (
     "NODE_RANK",

@@ -57,8 +57,10 @@ if TYPE_CHECKING:
     from chipwise.predict.pipeline import Spread
 
 __all__ = [
+    "COUNTS",
     "HOST_BYTES",
     "HOST_MEMORY",
+    "LENGTH",
     "JobOptions",
     "Lengths",
     "Money",
@@ -202,6 +204,8 @@ WAITING = ("none", "model", "sequential")
 """Which parts of a model without tokens wait on the host."""
 HOST_MEMORY = "memory of the computer around a card, for what the card has no room for, as in 128GB"
 HOST_BYTES = Reading(memory_bytes, as_word, (NUMBER,))
+COUNTS = Reading(_counts, as_list, (NUMBER, STRINGS))
+"""Whole numbers by commas, or a list of them."""
 SPREAD = Reading(_spread, as_text, (NUMBER, OBJECT))
 PERCENTILE = Reading(_percentile, as_word, (NUMBER,))
 
@@ -636,9 +640,7 @@ class TrainOptions(JobOptions):
         reading=Reading(_tokens, as_word, (NUMBER,)),
     )
     global_batch: int = ask("training: sequences of a step; 0: 4 M tokens, fine-tuning 0.25 M", 0)
-    counts: str | None = ask(
-        "training: chips to try, as in 64,256", reading=Reading(_counts, as_list, (NUMBER, STRINGS))
-    )
+    counts: str | None = ask("training: chips to try, as in 64,256", reading=COUNTS)
     layout: str | None = ask(
         "training: what to keep, as in tp=8,pp=4,schedule=interleaved,zero=3,shard=8,recompute=full,offload=1,"
         "stash=1,sequence=0",
@@ -662,9 +664,23 @@ class TrainOptions(JobOptions):
         "training: the run exists, so that predicted memory refuses no layout of it", False
     )
     failures: str | None = ask(
-        "training: hours between failures of a chip, time to save, for which of it the run stops (block=60s: all), and "
-        "to restart; default: mtbf=50000h,save=60s,block=5s,restart=10min",
+        "training: what stops the run, as in mtbf=50000h,spares=2,repair=24h: between failures of a chip; to save, for "
+        "which of it the run stops (block), to restart and to start, which follow from bytes unless given; hosts that "
+        "stand by and how long a repair takes; preempt and wait, of hosts that are taken away",
         reading=PAIRS,
+    )
+    storage: str | None = ask(
+        "training: the store of checkpoints, as in write=2GB/s,most=2TB/s,keep=3,price=0.023: of a host, of all, how "
+        "many are kept, dollars per GB and month; token=4B, the data of a token",
+        reading=PAIRS,
+    )
+    phases: str | None = ask(
+        "training: parts of the tokens, as in ramp=50B:256,context=100B:131072: the first, from steps of 256 sequences "
+        "on; the last, in sequences of 131,072 tokens",
+        reading=PAIRS,
+    )
+    evaluate: str | None = ask(
+        "training: evaluation, as in every=1000,tokens=10M: steps between, and tokens of each", reading=PAIRS
     )
     network: str | None = ask(
         "training: the network, as in nic=200Gb/s,domain=8,oversubscription=3,leaf=16: speed of a chip beyond the "

@@ -10,10 +10,8 @@ from chipwise.api.requests.field import CONFIG, MISSING, NAMES, PAIRS, ask, coun
 from chipwise.api.requests.parts import Money, OwnChips, TrainOptions, numbers_of
 from chipwise.api.requests.planning import HAVE, MODEL
 from chipwise.catalog.system import parse_have
-from chipwise.errors import UnknownNameError, UsageError
-from chipwise.report.train_assemble import Failures
+from chipwise.errors import UsageError
 from chipwise.report.training import TrainReport
-from chipwise.units import parse_quantity
 
 if TYPE_CHECKING:
     from chipwise.api.train import Training
@@ -22,7 +20,6 @@ if TYPE_CHECKING:
 __all__ = ["TrainRequest"]
 
 DAY_S = 86400.0
-FAILURES = {"mtbf": "chip_mtbf_h", "save": "save_s", "block": "block_s", "restart": "restart_s"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,7 +37,10 @@ class TrainRequest(OwnChips, Money, TrainOptions):
     )
     max_chips: int | None = ask("at most this many chips")
     max_usd_per_h: float | None = ask("at most this many dollars per hour in total")
-    precision: str = ask("bf16, fp16, fp32, fp8, mxfp8 or nvfp4", "bf16")
+    precision: str = ask(
+        "bf16, fp16, fp32, fp8, mxfp8 or nvfp4; best: bf16, and the fastest of the narrower ones that a chip has",
+        "bf16",
+    )
     parameters: str | None = ask(
         "parameters that chipwise calibrate wrote; default: those shipped", file=True
     )
@@ -61,6 +61,7 @@ class TrainRequest(OwnChips, Money, TrainOptions):
         """The run that is asked about, under these fitted numbers (None: those of the question). Raises `UsageError`,
         `UnknownNameError`."""
         from chipwise.api.train import Training
+        from chipwise.api.train_course import Wanted, evaluation_of, failures_of, phases_of, store_of
 
         for option, most in (("--max-usd", self.max_usd), ("--max-usd-per-h", self.max_usd_per_h)):
             if most is not None and not 0 < most < float("inf"):
@@ -91,7 +92,12 @@ class TrainRequest(OwnChips, Money, TrainOptions):
             max_usd=self.max_usd,
             max_usd_per_h=self.max_usd_per_h,
             max_chips=count_of(self.max_chips, "--max-chips", "chips"),
-            failures=self.failing(),
+            wanted=Wanted(
+                failures_of(given["failures"] or {}),
+                store_of(given["storage"] or {}),
+                phases_of(given["phases"] or {}),
+                evaluation_of(given["evaluate"] or {}),
+            ),
             network_figures=given["network"] or {},
             changes=given["set_"] or {},
             pricing=self.pricing(),
@@ -99,13 +105,3 @@ class TrainRequest(OwnChips, Money, TrainOptions):
             curves=self.curves,
             own_chips=given["own_chips"] or {},
         )
-
-    def failing(self) -> Failures:
-        """What failures cost. Raises `UsageError`, `UnknownNameError`."""
-        given = self.values["failures"] or {}
-        for name in given:
-            if name not in FAILURES:
-                raise UnknownNameError("figure of failures", name, FAILURES, f"one of {', '.join(FAILURES)}")
-        seconds = {name: parse_quantity(text, "s", name, low=1e-3, high=1e12) for name, text in given.items()}
-        hours = {"mtbf": 3600.0}
-        return Failures(**{FAILURES[name]: v / hours.get(name, 1.0) for name, v in seconds.items()})

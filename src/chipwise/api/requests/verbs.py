@@ -36,6 +36,7 @@ from chipwise.api.requests.planning import (
     FitRequest,
     PlanRequest,
 )
+from chipwise.api.requests.reinforce import RlRequest
 from chipwise.api.requests.training import TrainRequest
 from chipwise.errors import UnknownNameError, UsageError, shorten
 
@@ -69,6 +70,7 @@ VERBS: dict[str, type[Request]] = {
     "sensitivity": SensitivityRequest,
     "frontier": FrontierRequest,
     "train": TrainRequest,
+    "rl": RlRequest,
     "kernel": KernelRequest,
     "evidence": EvidenceRequest,
     "match": EvidenceMatchRequest,

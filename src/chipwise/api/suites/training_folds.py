@@ -17,11 +17,13 @@ from chipwise.errors import ChipwiseError
 from chipwise.evidence.residuals import Residuals, Validation
 from chipwise.evidence.rows import Predicted
 from chipwise.evidence.training_measured import row_group, unknown_batch, workload_key
-from chipwise.evidence.training_tiers import CALIBRATED, TABLE, Tier, tier_name, write_tiers
+from chipwise.evidence.training_tiers import CALIBRATED, COMPILED, TABLE, Tier, tier_name, write_tiers
 
 __all__ = ["MLPERF_TRAINING", "TRAINING", "measured_tiers"]
 
 FOLDS = 8  # groups of workloads
+FEW = 30  # lines that make no interval of their own
+FAR = ("family", "stack", "chip")  # what tiers of trainers never seen are made without
 
 
 KEYS: Mapping[str, Callable[[Measured], Sequence[Hashable]]] = {
@@ -74,10 +76,9 @@ def _compared(m: Measured, i: int, numbers: Parameters, seen: frozenset[str]) ->
     except ChipwiseError:
         lines = {}
     refused = Predicted(run.row["row_id"], "", None)
-    pair, packed = f"{labels['stack']}+{labels['generation']}", run.fields["method"] == "qlora"
     group = row_group(run.row)
     dense = "dense" if labels["moe"] == "dense" else "experts"
-    tier = tier_name(pair, seen, routed=labels["moe"] == "moe", packed=packed)
+    tier = tier_name(labels, seen, packed=run.fields["method"] == "qlora")
     time = lines.get("step_time_s") or lines.get("fwd_bwd_time_s") or refused
     measured = {
         "step_time_s": (time, columns.seconds[i]),
@@ -132,25 +133,43 @@ def _report(m: Measured, found: Residuals, key: str) -> Validation:
 
 def measured_tiers(m: Measured, unseen: Callable[[str], Residuals]) -> dict[str, Tier]:
     """Intervals by tier, from residuals out of fold: of pairs of trainer and generation that a fit has seen those
-    without workloads, of others those without publications, trainers and chips; memory without workloads. What a tier
-    covers is counted without publications."""
+    without workloads and publications, of others those without publications, trainers and chips, of compiled programs
+    without vendors too; memory without publications. What a tier covers is counted on publications that neither the fit
+    nor the interval had seen."""
     wanted = [not row_group(r.row).startswith("vtrain") and not unknown_batch(r) for r in m.runs]
-    known = {key: unseen(key) for key in ("workload", "family", "stack", "chip")}
+    known = {key: unseen(key) for key in ("workload", *FAR, "vendor")}
     known = {key: lines.take(lines.known & np.array(wanted)[lines.place]) for key, lines in known.items()}
     found = {}
     for name in sorted({str(n) for lines in known.values() for n in lines.label("figure")}):
-        far = name.endswith("not seen")
-        logs = np.concatenate(
-            [x.where(figure=name).log for key, x in known.items() if far is (key != "workload")]
-        )
-        if not len(logs):
+        made = Residuals.join(known[key].where(figure=name) for key in _without(name))
+        if len(made) <= FEW:
             continue
-        low, high = np.quantile(logs, [0.1, 0.9])
-        whole = known["family"].where(figure=name).log
-        covered = float(np.mean((low <= whole) & (whole <= high))) if len(whole) else 0.0
-        basis = "calibrated" if covered >= CALIBRATED and not far else "modelled"
-        found[name] = Tier(float(np.exp(low)), float(np.exp(high)), basis, len(logs), covered)
+        low, high = np.exp(np.quantile(made.log, [0.1, 0.9]))
+        covered = _covered(made, known["family"].where(figure=name))
+        basis = "calibrated" if covered >= CALIBRATED and "not seen" not in name else "modelled"
+        found[name] = Tier(float(low), float(high), basis, len(made), covered)
     return found
+
+
+def _without(tier: str) -> Sequence[str]:
+    """What was left out of the fits whose residuals make the interval of a tier."""
+    if tier == "memory":
+        return ("family",)
+    if tier.endswith(", seen"):
+        return ("workload", "family")
+    return (*FAR, "vendor") if tier.endswith(COMPILED) else FAR
+
+
+def _covered(made: Residuals, tested: Residuals) -> float:
+    """The share of what was measured that lies in the interval which all other publications make, each publication
+    counted alike."""
+    shares = []
+    for (group,), own in tested.by("group"):
+        others = made.log[made.label("group") != group]
+        if len(others):
+            low, high = np.quantile(others, [0.1, 0.9])
+            shares.append(float(np.mean((low <= own.log) & (own.log <= high))))
+    return float(np.mean(shares)) if shares else 0.0
 
 
 def _more(m: Measured, _: Parameters | None, unseen: Callable[[str], Residuals]) -> Mapping[str, str]:

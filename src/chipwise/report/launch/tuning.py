@@ -1,4 +1,5 @@
-"""Training published weights on: TRL, LLaMA-Factory, Axolotl and torchtune, on data-parallel ranks."""
+"""Training published weights on: TRL, LLaMA-Factory, Axolotl, NeMo AutoModel, torchtune and Unsloth, on data-parallel
+ranks."""
 
 from __future__ import annotations
 
@@ -80,6 +81,12 @@ def tuning_notes(spec: TrainSpec, target: str) -> tuple[str, ...]:
     more = {
         "llama-factory": (fused, "DATA_PATH names a data set of its data/dataset_info.json"),
         "axolotl": (fused, "examples are read from data/train.jsonl, as conversations"),
+        "automodel": ("examples are those of its configurations (SQuAD): name your own under dataset",),
+        "unsloth": (
+            "unsloth-cli.py is in its repository; it fills no sequence with several examples, so that shorter ones "
+            "make steps shorter than planned",
+            "layers run again with what they read in host memory, whatever the plan recomputes",
+        ),
         "torchtune": (
             "WEIGHTS is the folder that `tune download` filled; examples are those of its configuration (alpaca)",
             *(("weights are cut over all ranks (FSDP2)",) if spec.dp > 1 and spec.sharding == "none" else ()),
@@ -195,6 +202,102 @@ def _axolotl(spec: TrainSpec, steps: int) -> str:
     return f"{written}\n{ranks(spec)} \\\n  -m axolotl.cli.train axolotl.yml"
 
 
+def _automodel(spec: TrainSpec, steps: int) -> str:
+    run = _Run.of(spec, "automodel", steps)
+    if spec.dora:
+        raise UsageError(f"{run.tool.name} is not configured here to train DoRA", "plan with --trainer trl")
+    file: dict[str, Yaml] = {
+        "recipe": {
+            "_target_": "nemo_automodel.recipes.llm.train_ft.TrainFinetuneRecipeForNextTokenPrediction"
+        },
+        "step_scheduler": {
+            "global_batch_size": spec.global_batch,
+            "local_batch_size": spec.micro_batch,
+            "ckpt_every_steps": spec.save_steps,
+            "max_steps": steps,
+        },
+        "dist_env": {"backend": "nccl"},
+        "model": {
+            "_target_": "nemo_automodel.NeMoAutoModelForCausalLM.from_pretrained",
+            "pretrained_model_name_or_path": spec.model,
+            "torch_dtype": "bfloat16",
+            **({"force_hf": True} if run.packed else {}),
+        },
+        "distributed": {
+            "strategy": "fsdp2",
+            "dp_size": spec.dp,
+            "tp_size": 1,
+            "cp_size": 1,
+            "activation_checkpointing": run.again,
+        },
+        "loss_fn": {"_target_": "nemo_automodel.components.loss.masked_ce.MaskedCrossEntropy"},
+        "dataset": {
+            "_target_": "nemo_automodel.components.datasets.llm.squad.make_squad_dataset",
+            "dataset_name": "rajpurkar/squad",
+            "split": "train",
+        },
+        "packed_sequence": {"packed_sequence_size": spec.seq},
+        "dataloader": {
+            "_target_": "torchdata.stateful_dataloader.StatefulDataLoader",
+            "collate_fn": "nemo_automodel.components.datasets.utils.default_collater",
+        },
+        "optimizer": {"_target_": "torch.optim.AdamW", "lr": 2e-4 if run.adapters else 2e-5},
+    }
+    if run.adapters:
+        where = {"match_all_linear": True} if run.linear else {"target_modules": [f"*{m}" for m in ATTENTION]}
+        file["peft"] = {
+            "_target_": "nemo_automodel.components._peft.lora.PeftConfig",
+            **where,
+            "dim": spec.rank,
+            "alpha": 2 * spec.rank,
+        }
+    if run.packed:
+        file["quantization"] = {
+            "load_in_4bit": True,
+            "load_in_8bit": False,
+            "bnb_4bit_compute_dtype": "bfloat16",
+            "bnb_4bit_use_double_quant": True,
+            "bnb_4bit_quant_type": "nf4",
+            "bnb_4bit_quant_storage": "bfloat16",
+        }
+    written = here_document("automodel.yml", yaml(file, run.tool))
+    return f"{written}\n{ranks(spec)} \\\n  -m nemo_automodel.recipes.llm.train_ft -c automodel.yml"
+
+
+def _unsloth(spec: TrainSpec, steps: int) -> str:
+    run = _Run.of(spec, "unsloth", steps)
+    name = run.tool.name
+    if not run.adapters:
+        raise UsageError(f"{name} is configured here to train adapters", "plan with --method lora or qlora")
+    if spec.dp > 1:
+        raise UsageError(
+            f"{name} is started here on one device, the plan has {spec.dp}", "plan with --counts 1"
+        )
+    if spec.dora or not run.linear:
+        raise UsageError(
+            f"{name} puts plain adapters on all linear layers", "plan with --adapter targets=linear"
+        )
+    command = (
+        Command(run.tool, "python unsloth-cli.py")
+        .option("--model_name", spec.model)
+        .option("--max_seq_length", spec.seq)
+        .option("--load_in_4bit", when=run.packed)
+        .option("--dataset", DATA)
+        .option("--r", spec.rank)
+        .option("--lora_alpha", 2 * spec.rank)
+        .option("--use_gradient_checkpointing", "unsloth")
+        .option("--per_device_train_batch_size", spec.micro_batch)
+        .option("--gradient_accumulation_steps", run.passes)
+        .option("--max_steps", steps)
+        .option("--optim", "adamw_8bit")
+        .option("--output_dir", OUTPUT)
+        .option("--save_model")
+        .option("--save_method", "lora")
+        .option("--save_path", Env("OUTPUT", then="/adapters"))
+    )
+    return str(command)
+
+
 def _torchtune(spec: TrainSpec, steps: int) -> str:
     run = _Run.of(spec, "torchtune", steps)
     if spec.model not in run.tool.models:
@@ -236,6 +339,8 @@ TUNERS: Mapping[str, Callable[[TrainSpec, int], str]] = {
     "trl": _trl,
     "llama-factory": _llama_factory,
     "axolotl": _axolotl,
+    "automodel": _automodel,
     "torchtune": _torchtune,
+    "unsloth": _unsloth,
 }
 """The command of one host by tool; each raises `UsageError` for what the tool cannot be told."""

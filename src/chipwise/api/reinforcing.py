@@ -1,0 +1,369 @@
+"""`rl`: sampling from the serving model, training from the training model, on one fleet, together or apart."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from chipwise.api.loaded import find_chip, load
+from chipwise.api.requests.planning import EstimateRequest
+from chipwise.api.train import Training, situate
+from chipwise.calibrate.parameters import Parameters, shipped_parameters
+from chipwise.catalog.chip import Chip
+from chipwise.catalog.price import Pricing
+from chipwise.catalog.snapshot import today as day
+from chipwise.errors import ChipwiseError, InfeasibleError, UsageError
+from chipwise.evidence.training_tiers import tier_of
+from chipwise.parallel.collective import exchange
+from chipwise.predict.training.rollout import FORWARD, Answers, Decoder, Loop, rollout_s
+from chipwise.report.assemble import model_record, price_record
+from chipwise.report.records import Figure, PlanRecord, RefusalRecord
+from chipwise.report.reinforce import RlPlanRecord, RlReport
+from chipwise.report.train_assemble import layout_record
+from chipwise.search.choose import EQUAL
+
+__all__ = ["Asked", "reinforce"]
+
+DEGREES = (1, 2, 4, 8)  # of tensor parallelism that engines are tried with
+FEWER = 4.0  # between the batches at which a pass is timed
+DAY_S = 86400.0
+WHY_IDLE = 0.05
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A loop as it is asked about; fields are those of `RlRequest`."""
+
+    model: str
+    chips: tuple[str, ...]
+    counts: tuple[int, ...]
+    answers: Answers
+    steps: int
+    critic: bool = False
+    reference: bool = True
+    method: str = "full"
+    placement: str = "best"
+    train_share: float | None = None
+    precision: str = "bf16"
+    rollout_precision: str | None = None
+    trainer: str | None = None
+    runtime: str | None = None
+    layout: Mapping[str, int | str] = field(default_factory=dict)
+    pricing: Pricing = field(default_factory=Pricing)
+
+
+@dataclass(frozen=True)
+class _Engine:
+    """An engine that samples: the plan of one replica, how it decodes, and the ends of its interval."""
+
+    plan: PlanRecord
+    decoder: Decoder
+    low: float
+    high: float
+
+    @property
+    def chips(self) -> int:
+        return self.plan.chips
+
+
+@dataclass(frozen=True)
+class _Trained:
+    """Training of a step on some chips: seconds of a step of the optimiser, its layout, trainer and interval, bytes
+    that leave a device while it samples, seconds until engines have new weights, devices of a chip."""
+
+    seconds: float
+    label: str
+    trainer: str
+    low: float
+    high: float
+    state_bytes: float
+    host_bytes_per_s: float
+    sync: float
+    devices: int
+
+
+def reinforce(asked: Asked) -> RlReport:
+    """The ways to run a loop, cheapest first, costs within 15 % equal and the sooner first. Raises `UsageError`,
+    `UnknownNameError`, `InfeasibleError` where there is none."""
+    found = load(asked.model)
+    if found.graph.encoder:
+        raise UsageError(f"{found.graph.model.name} has an encoder, whose training is not timed yet")
+    numbers = shipped_parameters()
+    plans: list[RlPlanRecord] = []
+    refused: list[RefusalRecord] = []
+    for name in asked.chips:
+        chip = find_chip(name)
+        try:
+            engine = _engine(asked, chip, max(asked.counts))
+        except ChipwiseError as error:
+            refused.append(RefusalRecord(chip.id, "ENGINE", f"nothing samples there: {error}"))
+            continue
+        before = len(plans)
+        why: dict[str, None] = {}
+        for count in asked.counts:
+            try:
+                plans += _plans(asked, chip, count, engine, numbers)
+            except ChipwiseError as error:
+                why[f"not on {count:,}: {error}"] = None
+        if why and len(plans) == before:
+            refused.append(RefusalRecord(chip.id, "TRAINING", "; ".join(list(why)[-2:])))
+    if not plans:
+        raise InfeasibleError(
+            f"{found.graph.model.name}: no plan", refused[0].detail if refused else "more chips with --counts"
+        )
+    return RlReport(
+        model=model_record(found.graph, found.config),
+        steps=asked.steps,
+        answers=asked.answers.count,
+        plans=_ranked(plans),
+        refused=tuple(refused),
+        assumptions=_assumptions(asked, found.notes),
+    )
+
+
+def _estimate(asked: Asked, chip: Chip, tp: int, concurrency: float | None) -> PlanRecord:
+    a = asked.answers
+    return (
+        EstimateRequest(
+            model=asked.model,
+            chip=chip.id,
+            tp=tp,
+            in_=f"{a.prompt_tokens:.10g}",
+            out=f"{a.tokens:.10g}",
+            concurrency=concurrency,
+            precision=asked.rollout_precision,
+            runtime=asked.runtime,
+            evidence="none",
+        )
+        .report()
+        .plans[0]
+    )
+
+
+def _engine(asked: Asked, chip: Chip, chips: int) -> _Engine:
+    """The degree of tensor parallelism that decodes fastest per chip, at as many sequences as a step gives it and its
+    memory holds; a pass is timed at a quarter, a sixteenth, ... of them. Raises the errors of `estimate`."""
+    tried: list[tuple[float, int, PlanRecord]] = []
+    refusal: ChipwiseError | None = None
+    for tp in DEGREES:
+        try:
+            full = _estimate(asked, chip, tp, None)
+        except ChipwiseError as error:
+            refusal = error
+            continue
+        if full.chips > chips:
+            break
+        wanted = asked.answers.count * full.chips / chips
+        most = max(full.batch, 1.0)
+        one = full if wanted >= most else _estimate(asked, chip, tp, max(wanted, 1.0))
+        tried.append((one.batch / one.decode_s / full.chips, tp, full))
+    if not tried:
+        raise refusal or UsageError(f"no engine on {chips} x {chip.id}", "more chips with --counts")
+    _, tp, full = max(tried, key=lambda t: t[0])
+    most = max(full.batch, 1.0)
+    batches = [most]
+    while batches[-1] > 1.0:
+        batches.append(max(batches[-1] / FEWER, 1.0))
+    passes = [full.decode_s if b == most else _estimate(asked, chip, tp, b).decode_s for b in batches]
+    decoder = Decoder(
+        np.array(batches[::-1]), np.maximum.accumulate(np.array(passes[::-1])), most, full.prefill_s
+    )
+    t = full.tpot_s or full.ttft_s
+    return _Engine(full, decoder, t.low / t.mid, t.high / t.mid)
+
+
+def _plans(
+    asked: Asked, chip: Chip, count: int, engine: _Engine, numbers: Parameters
+) -> Iterator[RlPlanRecord]:
+    """Together, and apart at the split with the shortest step. Raises the errors of training where neither is."""
+    if engine.chips > count:
+        raise UsageError(f"an engine takes {engine.chips} chips", f"at least {engine.chips}")
+    refusal: ChipwiseError | None = None
+    if asked.placement != "apart":
+        try:
+            trained = _trained(asked, chip, count, engine, numbers)
+            yield _record(asked, chip, (count, count), engine, trained, together=True)
+        except ChipwiseError as error:
+            if asked.placement == "together":
+                raise
+            refusal = error
+    if asked.placement == "together":
+        return
+    made = []
+    for train in _splits(asked, count, engine):
+        try:
+            trained = _trained(asked, chip, train, engine, numbers)
+        except ChipwiseError as error:
+            refusal = error
+            continue
+        made.append(_record(asked, chip, (train, count - train), engine, trained, together=False))
+    if made:
+        yield min(made, key=lambda p: p.step_s.mid)
+    elif asked.placement == "apart" or refusal is not None:
+        raise refusal or UsageError(
+            f"{count} chips are not parted into engines of {engine.chips} and a trainer",
+            "more chips with --counts",
+        )
+
+
+def _splits(asked: Asked, count: int, engine: _Engine) -> list[int]:
+    """Chips that train: those asked for, or eighths of all; the rest are whole engines."""
+    if asked.train_share is not None:
+        wanted = [round(asked.train_share * count)]
+    else:
+        wanted = sorted({round(count * i / 8) for i in (1, 2, 4, 6)})
+    return [
+        n
+        for n in wanted
+        if 1 <= n < count and (count - n) >= engine.chips and (count - n) % engine.chips == 0
+    ]
+
+
+def _trained(asked: Asked, chip: Chip, chips: int, engine: _Engine, numbers: Parameters) -> _Trained:
+    """Training on the answers of a step: their batch moved to what the chips share, seconds in proportion."""
+    a = asked.answers
+    batch = max(round(a.count / chips), 1) * chips
+    site, at = situate(
+        Training(
+            asked.model,
+            chips=(chip.id,),
+            counts=(chips,),
+            task="train" if asked.method == "full" else "finetune",
+            seq=round(a.prompt_tokens + a.tokens),
+            global_batch=batch,
+            precision=asked.precision,
+            method=asked.method,
+            layout=asked.layout,
+            trainer=asked.trainer,
+        ),
+        numbers,
+    )
+    tier = tier_of(numbers, site.labels)
+    c, used = site.job.cluster, at.memory
+    shard = sum(size for name, size in engine.plan.memory.items.items() if name.startswith("weights"))
+    sync = exchange(
+        "all_gather", shard, float(at.devices), c.network, site.job.rates.of("all_gather"), calls=1.0
+    ).total_s
+    return _Trained(
+        seconds=at.seconds * a.count / batch,
+        label=layout_record(at.spread).label,
+        trainer=site.trainer.id,
+        low=tier.low,
+        high=tier.high,
+        state_bytes=float(np.asarray(used.weights + used.gradients + used.optimiser)),
+        host_bytes_per_s=float(c.host_bytes_per_s),
+        sync=float(np.asarray(sync)),
+        devices=site.devices,
+    )
+
+
+def _record(
+    asked: Asked, chip: Chip, split: tuple[int, int], engine: _Engine, trained: _Trained, *, together: bool
+) -> RlPlanRecord:
+    """A plan, not ranked yet."""
+    train, sample = split
+    chips = train if together else train + sample
+    replicas = max(sample // engine.chips, 1)
+    took, drained = rollout_s(asked.answers, engine.decoder, replicas)
+    models = 2.0 if asked.critic else 1.0  # trained; each scores once before, the reference besides
+    loop = Loop(
+        rollout=took,
+        scoring=(models + float(asked.reference)) * FORWARD * trained.seconds,
+        training=models * trained.seconds,
+        sync=trained.sync,
+        swap=2.0 * trained.state_bytes / trained.host_bytes_per_s if together else 0.0,
+        together=together,
+    )
+    low, high = (
+        replace(loop, rollout=took * a, scoring=loop.scoring * b, training=loop.training * b).total
+        for a, b in ((engine.low, trained.low), (engine.high, trained.high))
+    )
+    step = Figure(loop.total, low, high, "modelled", True)
+    per_s = asked.steps / DAY_S
+    days = Figure(loop.total * per_s, low * per_s, high * per_s, "modelled", True)
+    tokens = asked.answers.count * asked.answers.tokens
+    basis = asked.pricing.basis(chip.id, day())
+    price = price_record(basis, chips) if basis else None
+    usd = None
+    if price is not None:
+        ends = ((days.mid, price.mid), (days.low, price.low), (days.high, price.high))
+        mid, least, most = (24.0 * d * p for d, p in ends)
+        usd = Figure(mid, least, most, "modelled", True)
+    names = ("rollout", "scoring", "training", "sync", "swap")
+    parts = {name: float(getattr(loop, name)) for name in names}
+    return RlPlanRecord(
+        rank=0,
+        chip=chip.id,
+        chips=chips,
+        placement="together" if together else "apart",
+        train_chips=train,
+        rollout_chips=sample,
+        layout=trained.label,
+        tp=engine.plan.layout.tp,
+        replicas=replicas,
+        concurrency=asked.answers.count / replicas,
+        trainer=trained.trainer,
+        runtime=engine.plan.runtime,
+        precision=asked.precision,
+        rollout_precision=engine.plan.precision,
+        step_s=step,
+        tokens_per_s=Figure(tokens / loop.total, tokens / high, tokens / low, "modelled", True),
+        parts=parts,
+        idle=loop.idle,
+        drained=drained,
+        days=days,
+        price=price,
+        usd=usd,
+        host_bytes=trained.state_bytes * trained.devices if together else 0.0,
+        bound=max(parts, key=lambda name: parts[name]),
+        why=tuple(_why(asked, engine, loop, drained, replicas)),
+    )
+
+
+def _why(asked: Asked, engine: _Engine, loop: Loop, drained: float, replicas: int) -> Iterator[str]:
+    """What a step is bound by, and what would change it."""
+    a, d = asked.answers, engine.decoder
+    learning = loop.scoring + loop.training
+    yield f"rollout takes {loop.rollout / loop.total:.0%} of a step, scoring and training {learning / loop.total:.0%}"
+    even, _ = rollout_s(replace(a, cv=0.0), d, replicas)
+    if a.cv > 0:
+        yield (
+            f"answers of one length would take {even / loop.rollout:.0%} of the rollout: in {drained:.0%} of it "
+            f"engines run with less than half of their sequences"
+        )
+    each = a.count / replicas
+    if each > d.most:
+        yield f"memory holds {d.most:,.0f} of {each:,.0f} answers of an engine at once: the others wait"
+    if loop.idle > WHY_IDLE:
+        who = "training" if loop.rollout > learning else "sampling"
+        yield f"chips of {who} wait {loop.idle:.0%} of a step for the other side"
+
+
+def _ranked(plans: list[RlPlanRecord]) -> tuple[RlPlanRecord, ...]:
+    """Cheapest first; of costs within 15 % the sooner first; unpriced last, by time."""
+    left = sorted(plans, key=lambda p: (p.usd is None, p.usd.mid if p.usd else p.days.mid))
+    order: list[RlPlanRecord] = []
+    while left:
+        first = left[0]
+        limit = (first.usd.mid if first.usd else 0.0) * (1.0 + EQUAL)
+        group = [p for p in left if first.usd and p.usd and p.usd.mid <= limit] or [first]
+        order += sorted(group, key=lambda p: p.days.mid)
+        left = [p for p in left if p not in group]
+    return tuple(replace(p, rank=i + 1) for i, p in enumerate(order))
+
+
+def _assumptions(asked: Asked, notes: tuple[str, ...]) -> tuple[str, ...]:
+    a = asked.answers
+    spread = f"deviation {a.cv:g} of the mean, cut at {a.longest:,.0f}" if a.cv else "all equal"
+    scored = "by the policy" + (" and the reference model" if asked.reference else "")
+    critic = ", a critic of the policy's size is trained too" if asked.critic else ""
+    return (
+        *notes,
+        f"answers of {a.tokens:,.0f} tokens ({spread}), prompts of {a.prompt_tokens:,.0f}, each computed once",
+        f"answers are scored {scored}{critic}; rewards come from rules that take no chip",
+        "one step of the optimiser on all answers, packed; apart training is one step behind",
+        "together the trainer's state waits in host memory while chips sample",
+        "no published run of such a loop is behind the interval",
+    )

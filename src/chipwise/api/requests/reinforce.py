@@ -1,0 +1,97 @@
+"""rl: what one can ask of reinforcement learning on a language model."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from chipwise.api.requests.field import CONFIG, MISSING, NAMES, PAIRS, SHARE, ask, figure
+from chipwise.api.requests.parts import COUNTS, LENGTH, Money
+from chipwise.api.requests.planning import MODEL
+from chipwise.errors import UsageError
+from chipwise.report.reinforce import RlReport
+
+if TYPE_CHECKING:
+    from chipwise.api.reinforcing import Asked
+
+__all__ = ["RlRequest"]
+
+MOST_ANSWERS = 1_000_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class RlRequest(Money):
+    """Reinforcement learning on one fleet: sampling answers, scoring, training and handing weights over, together or
+    apart: time of a step, days, cost, and what bounds it."""
+
+    model: str = ask(MODEL, MISSING, file=True, reading=CONFIG)
+    chips: str | None = ask(
+        "the chips to try, separated by commas; default: three that clouds rent", file=True, reading=NAMES
+    )
+    counts: str | None = ask("chips to try, as in 16,64; default: 8, 16, 32 and 64", reading=COUNTS)
+    prompts: int = ask("prompts of a step", 256)
+    samples: int = ask("answers to each prompt", 8)
+    steps: int = ask("steps of the run", 500)
+    in_: str = ask("mean prompt tokens", "500", name="in", reading=LENGTH)
+    out: str = ask("mean tokens of an answer", "4000", reading=LENGTH)
+    cv: str = ask(
+        "spread of answers, deviation over mean, as in 0.8", "0.8", reading=figure("", low=0.0, high=5.0)
+    )
+    longest: str | None = ask("answers are cut there; default: four times the mean", reading=LENGTH)
+    algorithm: Literal["grpo", "ppo"] = ask(
+        "grpo: the policy alone is trained; ppo: a critic of its size too", "grpo"
+    )
+    reference: bool = ask("answers are scored by a frozen reference model too", True)
+    method: Literal["full", "lora"] = ask("what is trained: full, or lora", "full")
+    placement: Literal["best", "together", "apart"] = ask(
+        "together: all chips sample, then train; apart: side by side, one step off policy", "best"
+    )
+    train_share: str | None = ask(
+        "apart: chips that train, of all, as in 50%; default: what keeps both sides busy", reading=SHARE
+    )
+    precision: str = ask("of training: bf16, fp16, fp8, mxfp8", "bf16")
+    rollout_precision: str | None = ask(
+        "of the engines that sample, as in fp8; default: that of the checkpoint"
+    )
+    trainer: str | None = ask("the software that trains; default: the usual one of the chip")
+    runtime: str | None = ask("the software that samples; default: the preferred one of the chip")
+    layout: str | None = ask("what to keep of training, as in tp=4,recompute=full", reading=PAIRS)
+
+    def run(self) -> RlReport:
+        """The plans, cheapest first. Raises `UsageError`, `UnknownNameError`, `InfeasibleError`."""
+        from chipwise.api.reinforcing import reinforce
+
+        return reinforce(self.asked())
+
+    def asked(self) -> Asked:
+        """The loop that is asked about. Raises `UsageError`."""
+        from chipwise.api.reinforcing import Asked
+        from chipwise.api.train_input import USUAL
+        from chipwise.predict.training.rollout import Answers
+
+        for name in ("prompts", "samples", "steps"):
+            if not 1 <= getattr(self, name) <= MOST_ANSWERS:
+                raise UsageError(f"--{name} {getattr(self, name)} is out of range", "at least 1", field=name)
+        v = self.values
+        mean = float(v["out"])
+        longest = float(v["longest"] or 4.0 * mean)
+        if longest < mean:
+            raise UsageError("--longest is below the mean of --out", f"at least {mean:g}", field="longest")
+        return Asked(
+            model=self.model,
+            chips=tuple(dict.fromkeys(v["chips"] or USUAL[:3])),
+            counts=v["counts"] or (8, 16, 32, 64),
+            answers=Answers(self.prompts, self.samples, float(v["in_"]), mean, float(v["cv"]), longest),
+            steps=self.steps,
+            critic=self.algorithm == "ppo",
+            reference=self.reference,
+            method=self.method,
+            placement=self.placement,
+            train_share=v["train_share"],
+            precision=self.precision,
+            rollout_precision=self.rollout_precision,
+            trainer=self.trainer,
+            runtime=self.runtime,
+            layout=v["layout"] or {},
+            pricing=self.pricing(),
+        )

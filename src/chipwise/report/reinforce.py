@@ -1,0 +1,139 @@
+"""Plans for reinforcement learning: sampling and training on one fleet, what is said of each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from chipwise.report.answer import Answer
+from chipwise.report.catalogue import model_line
+from chipwise.report.records import (
+    SCHEMA_VERSION,
+    Figure,
+    ModelRecord,
+    PriceRecord,
+    Quantified,
+    RefusalRecord,
+)
+from chipwise.report.table import Column, Table
+from chipwise.report.training import duration
+from chipwise.units import format_count, format_seconds
+
+__all__ = ["REINFORCED", "RlPlanRecord", "RlReport", "rl_verdict", "rl_view"]
+
+SHOWN = 12
+
+
+@dataclass(frozen=True, slots=True)
+class RlPlanRecord(Quantified):
+    """A way to run the loop. `placement` together: all chips sample, then train; apart: `train_chips` and
+    `rollout_chips` work side by side, training one step behind. `layout` of training, `tp` and `replicas` of the
+    engines that sample in `rollout_precision`, `concurrency` of each at the beginning of a step. `step_s` of the loop,
+    `parts` of it in seconds (rollout, scoring, training, sync, swap); apart the longer of rollout and of scoring with
+    training counts. `tokens_per_s` are sampled. `idle`: the share in which one side waits for the other, `drained`:
+    the share of sampling in which engines run with less than half of their sequences. `host_bytes` that a chip's host
+    holds while the chip samples."""
+
+    rank: int
+    chip: str
+    chips: int
+    placement: str
+    train_chips: int
+    rollout_chips: int
+    layout: str
+    tp: int
+    replicas: int
+    concurrency: float
+    trainer: str
+    runtime: str
+    precision: str
+    rollout_precision: str
+    step_s: Figure
+    tokens_per_s: Figure
+    parts: dict[str, float]
+    idle: float
+    drained: float
+    days: Figure
+    price: PriceRecord | None
+    usd: Figure | None
+    host_bytes: float
+    bound: str
+    why: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class RlReport(Answer):
+    """The answer to `rl`: plans, cheapest first."""
+
+    model: ModelRecord
+    steps: int
+    answers: int
+    plans: tuple[RlPlanRecord, ...]
+    refused: tuple[RefusalRecord, ...]
+    assumptions: tuple[str, ...]
+    schema_version: str = field(default=SCHEMA_VERSION)
+
+
+def _fleet(p: RlPlanRecord) -> str:
+    if p.placement == "together":
+        return f"{p.chips:,}x {p.chip}"
+    return f"{p.rollout_chips:,} + {p.train_chips:,}x {p.chip}"
+
+
+def _time(f: Figure) -> str:
+    return f"{duration(f.mid)} [{duration(f.low)} to {duration(f.high)}]"
+
+
+REINFORCED = (
+    Column("#", "rank", right=True, short="rank"),
+    Column("sampling + training", _fleet),
+    Column("", "chip", short="chip"),
+    Column("", "chips", short="chips", scale=0),
+    Column("placement", "placement", short="placement"),
+    Column("", "train_chips", short="train_chips", scale=0),
+    Column("", "rollout_chips", short="rollout_chips", scale=0),
+    Column("engines", lambda p: f"{p.replicas:,} x tp{p.tp}", spare=1),
+    Column("training", "layout", prose=True, spare=2, short="layout"),
+    Column("step", "step_s.mid", format_seconds, right=True),
+    Column("", "step_s", short="step_s"),
+    Column("rollout", lambda p: p.parts["rollout"], format_seconds, right=True),
+    Column("train", lambda p: p.parts["scoring"] + p.parts["training"], format_seconds, right=True),
+    Column("tokens/s", "tokens_per_s.mid", format_count, right=True, spare=3),
+    Column("", "tokens_per_s", short="tokens_per_s"),
+    Column("time", "days", _time, right=True, spare=1, short="days"),
+    Column("$", "usd", lambda f: format_count(f.mid), right=True, short="usd"),
+    Column("", "parts", short="seconds_of_step"),
+    Column("", "bound", short="bound"),
+    Column("", "why", short="why"),
+)
+"""What is said of a plan for reinforcement learning."""
+
+
+def rl_verdict(report: RlReport) -> str:
+    """What to take, how long it runs and what bounds it, in sentences that can be quoted alone."""
+    p = report.plans[0]
+    cost = "no price is known" if p.usd is None else f"about ${format_count(p.usd.mid)}"
+    how = f"{p.trainer} with {p.replicas:,} {p.runtime} engines at tp{p.tp} on the same chips, in turn"
+    if p.placement == "apart":
+        how = (
+            f"{p.trainer} on {p.train_chips:,} chips beside {p.replicas:,} {p.runtime} engines at tp{p.tp} on "
+            f"{p.rollout_chips:,}, one step off policy"
+        )
+    took = f"{_time(p.days)} for {report.steps:,} steps of {format_seconds(p.step_s.mid)}"
+    return f"Take {p.chips:,}x {p.chip}: {how}: {took}, {cost}. {p.bound.capitalize()} takes most of a step."
+
+
+def rl_view(report: RlReport) -> Table:
+    """The plans, and why the first is as it is."""
+    head = (
+        model_line(report.model),
+        f"rl: {report.steps:,} steps of {report.answers:,} answers",
+        "",
+        rl_verdict(report),
+        "",
+    )
+    first = report.plans[0]
+    parts = ", ".join(f"{name} {format_seconds(s)}" for name, s in first.parts.items() if s)
+    foot = [f"#1 step: {parts}", *(f"why #1: {line}" for line in first.why)]
+    foot += [f"{r.chip}: {r.detail}" for r in report.refused[:SHOWN]]
+    foot.append(f"assumed: {'; '.join(report.assumptions)}")
+    return Table.of(report.plans[:SHOWN], REINFORCED, head, foot, values=report.plans)

@@ -1,0 +1,68 @@
+"""Reinforcement learning on one fleet: what it answers follows from sampling and training."""
+
+from __future__ import annotations
+
+import pytest
+
+from chipwise.api.requests.reinforce import RlRequest
+from chipwise.api.requests.verbs import question
+from chipwise.errors import InfeasibleError, UsageError
+from chipwise.mcp.answers import rl_answer
+from chipwise.report.reinforce import RlPlanRecord, rl_verdict, rl_view
+
+ASKED = {"model": "Qwen/Qwen3-1.7B", "chips": "h100", "counts": "8", "prompts": 64, "out": "2000"}
+
+
+def plans(**asked: object) -> dict[str, RlPlanRecord]:
+    report = RlRequest(**(ASKED | asked)).run()  # type: ignore[arg-type]
+    return {p.placement: p for p in report.plans}
+
+
+def test_a_loop_has_both_placements_and_its_parts_add_up() -> None:
+    found = plans()
+    assert set(found) == {"together", "apart"}
+    one, two = found["together"], found["apart"]
+    assert one.step_s.mid == pytest.approx(sum(one.parts.values()))
+    learning = two.parts["scoring"] + two.parts["training"]
+    assert two.step_s.mid == pytest.approx(max(two.parts["rollout"], learning) + two.parts["sync"])
+    assert two.train_chips + two.rollout_chips == one.train_chips == one.rollout_chips == 8
+    assert two.parts["rollout"] > one.parts["rollout"]
+    assert one.host_bytes > 0
+    assert two.parts["swap"] == two.host_bytes == 0
+    for p in found.values():
+        assert p.step_s.low < p.step_s.mid < p.step_s.high
+        assert p.tokens_per_s.mid * p.step_s.mid == pytest.approx(64 * 8 * 2000)
+
+
+def test_a_critic_trains_twice_and_a_reference_scores() -> None:
+    plain = plans(placement="together", reference=False)["together"].parts
+    scored = plans(placement="together")["together"].parts
+    critic = plans(placement="together", algorithm="ppo")["together"].parts
+    assert scored["scoring"] == pytest.approx(2.0 * plain["scoring"])
+    assert critic["training"] == pytest.approx(2.0 * scored["training"])
+    assert critic["scoring"] == pytest.approx(1.5 * scored["scoring"])
+
+
+def test_a_share_that_is_asked_for_is_kept_and_more_answers_take_longer() -> None:
+    kept = plans(placement="apart", train_share="50%")["apart"]
+    assert (kept.train_chips, kept.rollout_chips) == (4, 4)
+    more = plans(placement="apart", train_share="50%", prompts=256)["apart"]
+    assert more.parts["rollout"] > kept.parts["rollout"]
+    assert more.parts["training"] > 3.0 * kept.parts["training"]
+
+
+def test_every_door_asks_it() -> None:
+    asked = question("rl", ASKED)
+    report = asked.run()
+    assert rl_verdict(report) in " ".join(rl_view(report).head)
+    assert rl_answer(report).plans[0].chip == "h100-sxm5-80gb"
+    assert "rollout takes" in report.plans[0].why[0]
+
+
+def test_what_does_not_go_says_why() -> None:
+    with pytest.raises(UsageError, match="below the mean"):
+        RlRequest(model="Qwen/Qwen3-1.7B", out="4k", longest="1k").run()
+    with pytest.raises(UsageError, match="--prompts 0"):
+        RlRequest(model="Qwen/Qwen3-1.7B", prompts=0).run()
+    with pytest.raises(InfeasibleError):
+        RlRequest(model="meta-llama/Llama-3.1-70B", chips="h100", counts="2").run()
