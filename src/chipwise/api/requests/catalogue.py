@@ -12,6 +12,7 @@ from chipwise.catalog.chip import Chip
 from chipwise.catalog.chips import get_chip, load_chips
 from chipwise.catalog.configs import bundled_configs, known_names, leading_names
 from chipwise.catalog.names import holding
+from chipwise.catalog.networks import is_built_in
 from chipwise.catalog.offer import load_offers
 from chipwise.catalog.price import price_range
 from chipwise.catalog.runtime import get_runtime, load_runtimes
@@ -76,7 +77,7 @@ class ModelsRequest(Asked):
 
     def run(self) -> ModelsReport:
         """The models. Raises `UnknownNameError` for one that does not exist."""
-        from chipwise.api.media import is_built_in, network, networks
+        from chipwise.api.media import network, networks
 
         if self.model is not None:
             if self.model not in known_names() and is_built_in(self.model):
