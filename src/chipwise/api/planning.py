@@ -284,7 +284,7 @@ def limits_for(task: str) -> Limits:
 
 
 def _records(context: Context, found: Found) -> list[PlanRecord]:
-    return [record for choices in found.together() for record in operate(context, choices)]
+    return operate(context, list(found.choices.values()))
 
 
 def _day(p: PlanRecord, curve: RateCurve, workload: Workload) -> Day:

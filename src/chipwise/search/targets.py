@@ -40,7 +40,8 @@ def tails_at(loads: Loads, p: Prediction, w: Workload, shares: Sequence[float]) 
     if servers is not None and servers.shape[1] == shape[1]:  # of each load: as many for its neighbours
         loads = replace(loads, engines=replace(loads.engines, prompt_servers=np.repeat(servers, 3, axis=1)))
     near = loads.at(
-        (p.load[..., None] * (1.0 + MARGIN * np.array([-1.0, 0.0, 1.0]))).reshape(len(p.load), -1)
+        (p.load[..., None] * (1.0 + MARGIN * np.array([-1.0, 0.0, 1.0]))).reshape(len(p.load), -1),
+        by_resource=False,
     )
     middle = np.array([False, True, False])
 

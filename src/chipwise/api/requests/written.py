@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from chipwise import __version__
 from chipwise.api.requests.field import fields_of
+
 if TYPE_CHECKING:
     from chipwise.api.requests.verbs import Request
     from chipwise.report.launch.spec import LaunchFile
