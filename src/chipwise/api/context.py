@@ -34,14 +34,13 @@ from chipwise.report.records import PlanRecord, PriceRecord, TailRecord
 from chipwise.search.evaluate import Bounds, bounds_of, use_of
 from chipwise.search.memory import memory_of, row_of
 from chipwise.search.space import Deployment, Group
-from chipwise.search.targets import Caution, tails_at
+from chipwise.search.targets import DOUBT, Caution, tails_at
 from chipwise.units import Array
 from chipwise.workload.workload import Workload
 
 __all__ = ["Context"]
 
 QUANTILES = (0.5, 0.95, 0.99)
-DOUBT = 2.0  # by which plans are made larger at most
 
 
 @dataclass(frozen=True)

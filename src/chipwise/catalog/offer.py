@@ -29,6 +29,7 @@ from chipwise.errors import UsageError, shorten
 
 __all__ = [
     "COLUMNS",
+    "MARKETPLACES",
     "PRICE_NOISE",
     "STALE_DAYS",
     "Offer",
@@ -48,6 +49,8 @@ PRICE_NOISE = 0.25
 STALE_DAYS = 90
 """Days after which an offer no longer says what a chip costs today."""
 
+MARKETPLACES = frozenset(("vast.ai", "runpod-community", "akash", "openrelay"))
+"""Providers of single machines of others: nobody can order many alike of them."""
 JOINED = ("tpu-", "gb200-", "gb300-")
 """Chips whose machines, rented together, form one scale-up domain: slices of TPUs, racks of NVLink."""
 
