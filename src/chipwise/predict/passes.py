@@ -268,10 +268,16 @@ def tabulate(
         # resources apart until all is added: sums run through memory in one piece
         return [np.zeros((size, columns)) for _ in names]
 
-    def fold(parts: Iterable[tuple[str, Cost]], columns: int) -> tuple[Array, Array]:
-        """Seconds of all columns, and of a prompt on one of the attention replicas, whose experts work on its share."""
-        total, lonely = sums(columns), sums(1)
+    def fold(
+        parts: Iterable[tuple[str, Cost]], columns: int, *, experts: bool = False
+    ) -> tuple[Array, Array]:
+        """Seconds of all columns, with `experts` of what attention replicas share alone; and of what each does by
+        itself in the first column, where there are several."""
+        total, own = sums(columns), sums(1)
         for part, cost in parts:
+            shared = part.startswith(_SHARED)
+            if experts and not shared:
+                continue
             for resource, seconds in cost.exposed.items():
                 entry = quantity(part, resource)
                 if factors is None:
@@ -280,11 +286,9 @@ def tabulate(
                     place = _RESOURCE["host" if part == "host" else resource]
                     times = seconds * factors.get(entry, 1.0)
                 total[place] += times
-                if several:
-                    many = np.ndim(times) and np.shape(times)[-1] > 1
-                    at = kinds if part.startswith(_SHARED) else 0
-                    lonely[place] += np.asarray(times)[..., at : at + 1] if many else times
-        return np.stack(total, axis=-1), np.stack(lonely, axis=-1)
+                if several and not shared:
+                    own[place] += np.asarray(times)[..., :1] if np.ndim(times) else times
+        return np.stack(total, axis=-1), np.stack(own, axis=-1)
 
     def column(value: Real) -> Real:
         return np.asarray(value, dtype=float).reshape(-1, 1)
@@ -308,21 +312,22 @@ def tabulate(
     spread = column(ranks)
     several = bool(np.any(spread > 1.0))
     steps = [prompts(tokens)]
-    if several:
-        steps.append(prompts(chunk / spread))
     if not alone:
         steps.append(
             decoding(np.tile(_COARSE, kinds)[None, :]) + prompts(np.repeat(tokens, len(_COARSE), axis=1))
         )
-    first = kinds + several
-    last = first + (0 if alone else kinds * len(_COARSE))
-    table, lonely = fold(parts_of(abreast([*steps, decoding(b)])), last + len(BATCHES))
+    last = kinds + (0 if alone else kinds * len(_COARSE))
+    table, apart = fold(parts_of(abreast([*steps, decoding(b)])), last + len(BATCHES))
     own, plain = table[:, :kinds], table[:, last:]
-    lone = lonely if several else own[:, :1]
+    lone = own[:, :1]
+    if (
+        several
+    ):  # its size differs from engine to engine: apart from the others, which rows that are alike share
+        lone = apart + fold(parts_of(prompts(chunk / spread)), 1, experts=True)[0]
     if alone:
         added = np.broadcast_to(own[:, :, None], (size, kinds, len(_COARSE), len(names)))
     else:
-        mixed = table[:, first:last].reshape(size, kinds, len(_COARSE), len(names))
+        mixed = table[:, kinds:last].reshape(size, kinds, len(_COARSE), len(names))
         added = mixed - plain[:, None, np.searchsorted(BATCHES, _COARSE)]
     if speculation:
         if draft_of is not None:
