@@ -150,4 +150,5 @@ def abreast(steps: Sequence[Step]) -> Step:
 
 def _at(value: Real, columns: Columns) -> Real:
     """Some columns of a number or array, all of it where it has one."""
-    return value[..., columns] if np.ndim(value) and np.shape(value)[-1] > 1 else value
+    whole = np.asarray(value)
+    return whole[..., columns] if whole.ndim and whole.shape[-1] > 1 else value
