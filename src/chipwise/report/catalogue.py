@@ -490,6 +490,9 @@ RUNTIMES = (
 """What is said of a runtime."""
 
 
+PACES = {"host": "one by one", "compiled": "compiled", "graph": "one graph"}
+"""How a host starts kernels."""
+
 MEDIA_RUNTIMES = (
     Column("runtime", "id"),
     Column("name", "name", prose=True),
@@ -500,9 +503,6 @@ MEDIA_RUNTIMES = (
     Column("as of", "date", spare=3),
 )
 """What is said of software for networks without tokens."""
-
-PACES = {"host": "one by one", "compiled": "compiled", "graph": "one graph"}
-"""How a host starts kernels."""
 
 
 def runtimes_view(report: RuntimesReport) -> tuple[Table, ...]:

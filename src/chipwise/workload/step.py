@@ -6,11 +6,12 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from chipwise.units import Array, Real
+from chipwise.units import Real
 
 __all__ = ["Columns", "Rows", "Segment", "Step", "abreast", "decode", "is_decoding", "prefill"]
 
@@ -64,12 +65,12 @@ class Step:
         return total
 
     @property
-    def rows(self) -> Rows:
-        """Tokens and sequences alone."""
-        return Rows(self.tokens, self.sequences)
+    def rows(self) -> Step:
+        """Tokens and sequences alone, for operators that ask for nothing else."""
+        return cast("Step", Rows(self.tokens, self.sequences))
 
     @property
-    def decodes(self) -> bool | Array:
+    def decodes(self) -> bool | NDArray[np.bool_]:
         """Whether all of its sequences decode, of several passes by column."""
         if self.columns is None:
             return all(is_decoding(s) for s in self.segments)
