@@ -8,14 +8,21 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from chipwise.report.terminal import WIDEST
+
 
 @dataclass(frozen=True)
 class Ran:
-    """Exit code and output of a command."""
+    """Exit code and output of a command; `told` is stderr as it stands there."""
 
     code: int
     out: str
-    err: str
+    told: str
+
+    @property
+    def err(self) -> str:
+        """stderr with messages that are broken over lines as one line each."""
+        return self.told.replace("\n  ", " ")
 
     @property
     def json(self) -> Any:
@@ -39,7 +46,9 @@ class Ran:
         return self.one_line()
 
     def one_line(self) -> str:
-        """stderr, which must be one printable line of bearable length."""
+        """stderr, which must be one printable message of bearable length, broken at spaces where it is wider than a
+        table."""
+        assert all(len(line) <= WIDEST or " " not in line.strip() for line in self.told.splitlines())
         assert self.err.startswith("chipwise: ")
         assert self.err.endswith("\n")
         assert self.err[:-1].isprintable()

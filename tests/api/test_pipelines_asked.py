@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 import chipwise as cw
-from chipwise.api.media import Sampling, answer, is_pipeline
+from chipwise.api.media import Sampling, answer
 from chipwise.api.placing import Terms
 from chipwise.api.requests.command import command_line
 from chipwise.api.requests.planning import EstimateRequest, FitRequest, PlanRequest
@@ -17,6 +17,7 @@ from chipwise.cli import main
 from chipwise.errors import ChipwiseError, InfeasibleError, UnknownNameError, UsageError
 from chipwise.predict.pipeline import Spread
 from chipwise.report.media import MediaReport
+from chipwise.tracing.sources import is_pipeline
 from chipwise.workload.op import attention, convolution, gemm, pointwise
 from chipwise.workload.pipeline import Pipeline, Stage
 

@@ -12,7 +12,6 @@ from chipwise import api
 from chipwise.api.placing import Terms
 from chipwise.api.requests.verbs import VERBS
 from chipwise.errors import InfeasibleError
-from chipwise.report.catalogue import model_line
 from chipwise.report.fit import fit_view
 from chipwise.report.glossary import GLOSSARY
 from chipwise.report.media import MediaReport
@@ -33,12 +32,12 @@ def report() -> PlanReport:
 
 
 def test_the_first_line_names_the_model_in_figures() -> None:
-    line = model_line(api.describe(MODEL))
+    line = api.describe(MODEL).line
     assert line == f"{MODEL}   70.6 B parameters   bf16 141 GB   KV 327,680 B/token"
 
 
 def test_a_mixture_says_how_much_of_it_is_active() -> None:
-    assert "active)" in model_line(api.describe("mistralai/Mixtral-8x7B-v0.1"))
+    assert "active)" in api.describe("mistralai/Mixtral-8x7B-v0.1").line
 
 
 def test_ten_plans_and_the_rest_by_name(report: PlanReport) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import math
+import random
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -20,7 +21,7 @@ from chipwise.search.evaluate import evaluate
 from chipwise.search.memory import memory_of
 from chipwise.search.reach import Reach
 from chipwise.search.space import Deployment, Group, Limits, candidates, layouts_for
-from chipwise.search.targets import Caution
+from chipwise.search.targets import DOUBT, Caution
 from chipwise.workload.graph import Graph
 from chipwise.workload.workload import Workload
 
@@ -115,6 +116,9 @@ def by_trying_all(
         tried.append(Tried(True not in best, cost, second, layout, float(p.batch[0, point]), chips, hosts))
     if not tried:
         return None
+    if slower >= DOUBT and w.task != "local":  # certainty that is not for sale
+        most = DOUBT * min(t.cost for t in tried) * (1 + 1e-9)
+        tried = [replace(t, unsure=t.unsure or t.cost > most) for t in tried]
     least = min(t.unsure for t in tried)
     left = [t for t in tried if t.unsure == least]
     if w.task == "local":
@@ -162,6 +166,41 @@ def test_the_choice_is_the_best_of_all(graph: Graph, load: str, limits: Limits, 
     assert {*chosen, *(r.deployment.chip.id for r in refusals)} == set(CHIPS)
     rows = sum(1 for d in DEPLOYMENTS for _ in layouts_for(graph, d, limits))
     assert sum(counts.values()) == rows, "every candidate has one fate"
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_the_choice_is_the_best_of_all_for_questions_at_random(seed: int) -> None:
+    check_at_random(seed)
+
+
+def check_at_random(seed: int) -> None:
+    """A question drawn at random, of one chip: the choice is what plain loops over all layouts find."""
+    draw = random.Random(seed)
+    graph, d = draw.choice((DENSE, LARGE, MIXTURE)), draw.choice(DEPLOYMENTS)
+    task = draw.choice(("serve", "serve", "serve", "batch", "local"))
+    w = Workload(
+        task,  # type: ignore[arg-type]
+        round(10 ** draw.uniform(1.5, 4.0)),
+        round(10 ** draw.uniform(0.5, 3.2)),
+        10 ** draw.uniform(-2, 2) if task == "serve" and draw.random() < 0.8 else None,
+        draw.choice((None, 10 ** draw.uniform(-0.7, 1.0))) if task == "serve" else None,
+        draw.choice((None, 10 ** draw.uniform(-2.2, -0.8))) if task == "serve" else None,
+    )
+    slower = draw.choice((1.0, 1.2, 1.6, DOUBT))
+    budget = draw.choice((None, 10 ** draw.uniform(0.5, 2.5)))
+    limits = Limits(draw.choice((4, 8)), draw.choice((None, 64)), budget)
+    (group,) = candidates(graph, (d,), limits)
+    wary = replace(certain(1), further=np.full(1, slower))
+    found, refused, _ = choose(evaluate(graph, group, w, *RATES), w, PAID, limits, wary)
+    best = by_trying_all(graph, d, w, limits, slower)
+    if best is None:
+        assert refused
+        assert not found
+        return
+    (c,) = found
+    columns = c.evaluated.group.layout
+    layout = Layout(*(float(np.asarray(columns.part(p))[c.index]) for p in ("tp", "pp", "dp", "ep")))
+    assert (layout, float(c.evaluated.prediction.batch[c.index, c.point]), c.chips) == best
 
 
 def test_figures_of_a_choice() -> None:

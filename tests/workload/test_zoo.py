@@ -37,17 +37,10 @@ EXPLAINED = {
     "tiiuae/falcon-7b": TWICE,
     "canopylabs/orpheus-3b-0.1-ft": TWICE,
     "meta-llama/Llama-4-Scout-17B-16E-Instruct": TOWER,
-    "RedHatAI/Llama-4-Scout-17B-16E-Instruct-FP8-dynamic": TOWER,
-    "deepseek-ai/deepseek-vl2-tiny": TOWER,
-    "meta-llama/Llama-3.2-11B-Vision-Instruct": TOWER,
-    "meta-llama/Llama-3.2-90B-Vision-Instruct": TOWER,
     "microsoft/Phi-3.5-vision-instruct": TOWER,
     "google/gemma-4-E2B-it": TOWER,
-    "LGAI-EXAONE/EXAONE-4.5-33B": TOWER,
-    "LiquidAI/LFM2.5-VL-1.6B": TOWER,
     "KamilaMila/FastVLM-7B": TOWER,
     "adept/fuyu-8b": TOWER,
-    "zai-org/GLM-4.1V-9B-Thinking": TOWER,
     "allenai/Molmo2-8B": TOWER,
     "meta-models/Muse-Glimmer-30B": TOWER,
     "PaddlePaddle/PaddleOCR-VL": TOWER,
@@ -125,7 +118,7 @@ def test_exact_counts_are_met_or_explained() -> None:
             off[row["hf_name"]] = stored_entries(graph) / exact - 1
     assert counted > 700
     assert {name: miss for name, miss in off.items() if name not in EXPLAINED} == {}
-    assert len(off) < 0.08 * counted
+    assert len(off) < 0.065 * counted
 
 
 @needs_zoo

@@ -34,14 +34,13 @@ from chipwise.report.records import PlanRecord, PriceRecord, TailRecord
 from chipwise.search.evaluate import Bounds, bounds_of, use_of
 from chipwise.search.memory import memory_of, row_of
 from chipwise.search.space import Deployment, Group
-from chipwise.search.targets import Caution, tails_at
+from chipwise.search.targets import DOUBT, Caution, tails_at
 from chipwise.units import Array
 from chipwise.workload.workload import Workload
 
 __all__ = ["Context"]
 
 QUANTILES = (0.5, 0.95, 0.99)
-DOUBT = 2.0  # by which plans are made larger at most
 
 
 @dataclass(frozen=True)
@@ -157,13 +156,15 @@ class Context:
         fleets: Sequence[Fleet],
         *,
         rate_per_s: float | None = None,
+        quantiles: Mapping[str, tuple[Array, Array]] | None = None,
     ) -> list[PlanRecord]:
         """The plan of every candidate of a group at a load that was found for its engines, [N, 1]: `rate_per_s`
-        requests that arrive whatever happens (None: clients who wait for their answers, or as many as fit)."""
+        requests that arrive whatever happens (None: clients who wait for their answers, or as many as fit). `quantiles`
+        are its `tails`, where they are known."""
         requests = Requests.of(self.workload, group.deployments[0].policies)
         memory = memory_of(self.found.graph, group, requests)
         bounds = bounds_of(self.found.graph, group, loads.engines, found)
-        quantiles = self._tails(loads, found)
+        quantiles = dict(self.tails(loads, found) if quantiles is None else quantiles)
         use = use_of(self.found.graph, group, loads.engines, found)
         near = [
             tier_of(d.chip, d.runtime.id, self.numbers, level=self.tactics.level)
@@ -222,7 +223,7 @@ class Context:
         by = self.measured.on(runs)
         return by if by.used.any() else None
 
-    def _tails(self, loads: Loads, found: Prediction) -> dict[str, tuple[Array, Array]]:
+    def tails(self, loads: Loads, found: Prediction) -> dict[str, tuple[Array, Array]]:
         """Quantiles of TTFT and TPOT at a load and its neighbours, which say how times grow with the batch; none for a
         lone user or for throughput alone."""
         if self.workload.task != "serve":

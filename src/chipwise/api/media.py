@@ -22,6 +22,7 @@ from chipwise.calibrate.parameters import Parameters, shipped_parameters
 from chipwise.catalog.chip import Chip
 from chipwise.catalog.chips import load_chips
 from chipwise.catalog.media_runtime import MediaRuntime, media_runtime_for
+from chipwise.catalog.networks import BY_COUNTS, is_built_in
 from chipwise.catalog.snapshot import today as day
 from chipwise.cost.device import Device
 from chipwise.errors import ChipwiseError, InfeasibleError, UnknownNameError, UsageError, shorten
@@ -44,7 +45,7 @@ from chipwise.report.energy import OF_SAMPLES, Powered, energy_record
 from chipwise.report.media import MediaPlan, MediaReport
 from chipwise.report.records import Figure, NetworkRecord, PriceRecord, RefusalRecord
 from chipwise.search.deployments import machine_for, reserved
-from chipwise.tracing.sources import Source, is_path, source_of
+from chipwise.tracing.sources import Source, source_of
 from chipwise.units import parse_quantity
 from chipwise.workload.pipeline import Pipeline
 from chipwise.workload.workload import Task
@@ -64,8 +65,6 @@ __all__ = [
     "estimate",
     "figured",
     "fit",
-    "is_built_in",
-    "is_pipeline",
     "network",
     "networks",
     "own_model",
@@ -78,7 +77,6 @@ DEFAULT = "bf16"  # precision where none is said
 WIDE = ("fp32", "tf32")
 SIXTEEN = ("bf16", "fp16")
 LAYOUT, ATTENTION = "memory_format", "attention"  # settings of the software, not of a family
-BY_COUNTS = "macs:"
 LOADED_BYTES = 2.0  # of a parameter of a checkpoint
 KERNELS = "transformers"  # the libraries as PyTorch calls them, whose operators were timed
 COMFORTABLE = 0.9  # of the memory, up to which a plan is not tight
@@ -163,26 +161,6 @@ class Files:
         if key not in self.made:
             self.made[key] = self.source.pipeline(training=asked.training, sizes=sizes)
         return self.made[key]
-
-
-def is_built_in(model: str) -> bool:
-    """Whether a text names a model that generates no tokens, or counts of one, and can be no path."""
-    from chipwise.workload import media
-
-    if model.startswith(BY_COUNTS):
-        return True
-    if is_path(model):
-        return False
-    try:
-        media.pipeline(model)
-    except UnknownNameError:
-        return False
-    return True
-
-
-def is_pipeline(model: str) -> bool:
-    """Whether a name is that of a model that generates no tokens, or a text that of files which are one."""
-    return is_built_in(model) or source_of(model) is not None
 
 
 FAMILIES = {

@@ -9,7 +9,7 @@ import numpy as np
 
 from chipwise.api.context import Context
 from chipwise.parallel.layout import Layout
-from chipwise.predict.service import Loads
+from chipwise.predict.service import Loads, Prediction
 from chipwise.report.assemble import Fleet
 from chipwise.report.records import PlanRecord
 from chipwise.search.choose import Choice
@@ -26,10 +26,41 @@ STEPS, ROUNDS = 9, 4
 
 
 def operate(context: Context, choices: Sequence[Choice]) -> list[PlanRecord]:
-    """Plans of choices of one group: all replicas but the spare ones share the given rate, or run full."""
-    if not choices:
-        return []
-    e, w = choices[0].evaluated, context.workload
+    """Plans of choices: all replicas but the spare ones share the given rate, or run full. Those of all groups with one
+    pool, or with two, are loaded together."""
+    of_group: dict[int, list[Choice]] = {}
+    for choice in choices:
+        of_group.setdefault(id(choice.evaluated), []).append(choice)
+    groups = [_loaded(context, mine) for mine in of_group.values()]
+    found: dict[int, list[PlanRecord]] = {}
+    for apart in (False, True):
+        alike = [i for i, (_, _, loads) in enumerate(groups) if (loads.prompts is not None) is apart]
+        if not alike:
+            continue
+        together = Loads.join([groups[i][2] for i in alike])
+        loaded = _at_load(context, together, [groups[i] for i in alike])
+        quantiles = context.tails(together, loaded)
+        ends = np.cumsum([len(groups[i][0]) for i in alike])
+        for i, end in zip(alike, ends, strict=True):
+            mine, group, loads = groups[i]
+            rows = slice(int(end) - len(mine), int(end))
+            fleets = [Fleet(c.carrying, c.spare, c.prompt_workers, _largest(c)) for c in mine]
+            found[i] = context.records(
+                group,
+                loads,
+                loaded.each(lambda values, rows=rows: values[rows]),  # type: ignore[misc]
+                fleets,
+                rate_per_s=context.workload.rate_per_s,
+                quantiles={
+                    name: (first[rows], further[rows]) for name, (first, further) in quantiles.items()
+                },
+            )
+    return [record for i in sorted(found) for record in found[i]]
+
+
+def _loaded(context: Context, choices: Sequence[Choice]) -> tuple[Sequence[Choice], Group, Loads]:
+    """Choices of one group as candidates of their own, ready to be loaded."""
+    e = choices[0].evaluated
     rows = np.array([c.index for c in choices])
     columns = (np.asarray(e.group.layout.part(x))[rows] for x in ("tp", "pp", "dp", "ep"))
     group = Group(e.group.deployments, e.group.which[rows], Layout(*columns))
@@ -38,19 +69,29 @@ def operate(context: Context, choices: Sequence[Choice]) -> list[PlanRecord]:
     if choices[0].prompt_workers:
         workers = np.array([float(c.prompt_workers) for c in choices])
         engines = replace(engines, prompt_servers=(workers * engines.ranks * engines.stages)[:, None])
-    loads = context.loads(group, engines, e.rates[1].service)
+    return choices, group, context.loads(group, engines, e.rates[1].service)
+
+
+def _at_load(
+    context: Context, together: Loads, groups: Sequence[tuple[Sequence[Choice], Group, Loads]]
+) -> Prediction:
+    """What the choices of several groups do, [N, 1]: `together` are the loads of all."""
+    w, one = context.workload, np.ones((len(together.engines), 1))
     if w.task == "local":
-        found = loads.closed(np.ones((len(choices), 1)))
-    elif w.task == "serve" and w.rate_per_s is not None:
-        found = loads.open(np.full((len(choices), 1), w.rate_per_s))
-    else:
+        return together.closed(one)
+    if w.task == "serve" and w.rate_per_s is not None:
+        return together.open(one * w.rate_per_s)
+    most = []
+    for choices, group, loads in groups:
+        e = choices[0].evaluated
         caution = context.caution(e.group.deployments).take(group.which)
-        found = loads.at(_most(e, choices, loads, w, caution)[:, None])
-    largest = [float(e.prediction.requests_per_s[c.index, c.point]) for c in choices]
-    fleets = [
-        Fleet(c.carrying, c.spare, c.prompt_workers, most) for c, most in zip(choices, largest, strict=True)
-    ]
-    return context.records(group, loads, found, fleets, rate_per_s=w.rate_per_s)
+        most.append(_most(e, choices, loads, w, caution))
+    return together.at(np.concatenate(most)[:, None])
+
+
+def _largest(c: Choice) -> float:
+    """Requests per second that one replica of a choice takes."""
+    return float(c.evaluated.prediction.requests_per_s[c.index, c.point])
 
 
 def _most(e: Evaluated, choices: Sequence[Choice], loads: Loads, w: Workload, caution: Caution) -> Array:
@@ -69,7 +110,7 @@ def _most(e: Evaluated, choices: Sequence[Choice], loads: Loads, w: Workload, ca
     which = np.arange(len(rows))
     for _ in range(ROUNDS):
         tried = low[:, None] * (high / low)[:, None] ** np.linspace(0.0, 1.0, STEPS)
-        found = loads.at(tried)
+        found = loads.at(tried, by_resource=False)
         good = meets(*held(loads, found, w), w, caution)
         good &= (found.resident <= loads.engines.limit[:, None]) & (found.budget_share <= 1.0)
         good &= found.tokens_per_s >= best[:, None] * (1.0 - 1e-9)

@@ -21,6 +21,8 @@ from chipwise.calibrate.parameters import Parameters
 from chipwise.catalog.chip import Chip
 from chipwise.catalog.chips import load_chips
 from chipwise.catalog.machine import Machine, parse_machine
+from chipwise.catalog.offer import MARKETPLACES
+from chipwise.catalog.price import Rent
 from chipwise.catalog.system import systems_for
 from chipwise.errors import InfeasibleError, UsageError, shorten
 from chipwise.parallel.layout import Reason
@@ -73,7 +75,9 @@ def plan(
     machine = _machine(limits, workload)
     wanted = [terms.chip(c) for c in have or chips or _everything(workload)]
     if not (have or chips) and workload.task != "local":
-        limits = replace(limits, few=frozenset(c.id for c in wanted if _at_home(c.id)))
+        limits = replace(
+            limits, few=frozenset(c.id for c in wanted if _at_home(c.id) or _scarce(c.id, context))
+        )
     limits = _fed(limits, wanted, context.numbers)
     local = workload.task == "local"
     # on a few machines of one's own any software may be tried; the whole market is searched with its usual one
@@ -146,7 +150,13 @@ def plan(
                 if limits.max_watts
                 else []
             ),
-            *([f"at most {FEW} of a card made for desks (--chips NAME: more)"] if limits.few else []),
+            *(
+                [
+                    f"at most {FEW} of cards made for desks, or for rent on marketplaces alone (--chips NAME: more)"
+                ]
+                if limits.few
+                else []
+            ),
         ),
         as_stored=as_stored[0] if as_stored else None,
         owned=bool(have),
@@ -280,13 +290,19 @@ def _at_home(chip: str) -> bool:
     return bool(forms) and forms <= LOCAL_FORMS
 
 
+def _scarce(chip: str, context: Context) -> bool:
+    """Whether only marketplaces rent it out."""
+    basis = context.basis(chip)
+    return isinstance(basis, Rent) and {quote.provider for quote in basis.quotes} <= MARKETPLACES
+
+
 def limits_for(task: str) -> Limits:
     """What a plan may use where nothing was said: up to 8 devices of a local user's machine, else 64 a replica."""
     return Limits(max_devices=8 if task == "local" else 64)
 
 
 def _records(context: Context, found: Found) -> list[PlanRecord]:
-    return [record for choices in found.together() for record in operate(context, choices)]
+    return operate(context, list(found.choices.values()))
 
 
 def _day(p: PlanRecord, curve: RateCurve, workload: Workload) -> Day:

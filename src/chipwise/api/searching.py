@@ -39,13 +39,6 @@ class Found:
     considered: int = 0
     rejected: Counter[Reason] = field(default_factory=Counter)
 
-    def together(self) -> Iterator[list[Choice]]:
-        """The choices, those of one group of candidates at a time."""
-        groups: dict[int, list[Choice]] = {}
-        for choice in self.choices.values():
-            groups.setdefault(id(choice.evaluated), []).append(choice)
-        yield from groups.values()
-
 
 def search(
     context: Context,

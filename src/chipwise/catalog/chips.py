@@ -69,6 +69,10 @@ class Shelf(Mapping[str, Chip]):
             if entry.table.get("status") in ("ga", "discontinued") and not entry.table.get("only_named")
         )
 
+    def generations(self) -> Mapping[str, str]:
+        """A chip of each generation, the last one that is listed."""
+        return {str(entry.table.get("generation") or name): name for name, entry in self.entries.items()}
+
 
 @per_snapshot
 def load_chips() -> Shelf:

@@ -8,7 +8,6 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from importlib.resources import files
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -16,7 +15,7 @@ from chipwise.catalog.files import read_text
 from chipwise.catalog.headers import ENDINGS, header_config, refuse_pickle
 from chipwise.catalog.names import kind_of, meant, near, nickname
 from chipwise.catalog.parsed import parse
-from chipwise.catalog.snapshot import current, own_exists, per_snapshot, shipped_text
+from chipwise.catalog.snapshot import PACKAGE, current, own_exists, per_snapshot, shipped_text
 from chipwise.errors import UnknownNameError, UsageError, nearest, shorten
 from chipwise.units import parse_quantity
 
@@ -325,7 +324,7 @@ def _lines() -> Mapping[str, str]:
 
 def _shipped() -> Iterator[tuple[str, str, str]]:
     """Names, source and keys of each line."""
-    for line in files("chipwise").joinpath(MORE).read_text("utf-8").splitlines()[1:]:
+    for line in (PACKAGE / MORE).read_text("utf-8").splitlines()[1:]:
         names, source, keys = line.split("\t")
         yield names, source, keys
 

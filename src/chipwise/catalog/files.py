@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import secrets
 import signal
 import stat
 import sys
@@ -104,7 +103,7 @@ def writing(path: str | Path, *inputs: str | None) -> Iterator[TextIO]:
     Raises `UsageError` as `output_file` does, and where the file cannot be written.
     """
     target = output_file(path, *inputs)
-    draft = target.with_name(f".{secrets.token_hex(8)}.part")
+    draft = target.with_name(f".{os.urandom(8).hex()}.part")
     try:
         with _undone_when_ended():
             try:

@@ -29,6 +29,7 @@ from chipwise.errors import UsageError, shorten
 
 __all__ = [
     "COLUMNS",
+    "MARKETPLACES",
     "PRICE_NOISE",
     "STALE_DAYS",
     "Offer",
@@ -48,6 +49,8 @@ PRICE_NOISE = 0.25
 STALE_DAYS = 90
 """Days after which an offer no longer says what a chip costs today."""
 
+MARKETPLACES = frozenset(("vast.ai", "runpod-community", "akash", "openrelay"))
+"""Providers of single machines of others: nobody can order many alike of them."""
 JOINED = ("tpu-", "gb200-", "gb300-")
 """Chips whose machines, rented together, form one scale-up domain: slices of TPUs, racks of NVLink."""
 
@@ -185,11 +188,10 @@ def in_force(offers: Iterable[Offer]) -> tuple[Offer, ...]:
     for o in table:
         day = o.earliest_day or dt.date.min
         rent, spot = (day < newest.get((*o.size, kind), dt.date.min) for kind in ("rent", "spot"))
-        left = replace(
-            o,
-            usd_per_h=None if rent else o.usd_per_h,
-            spot_usd_per_h=None if spot else o.spot_usd_per_h,
-        )
+        left = o
+        if rent or spot:
+            usd, on_spot = None if rent else o.usd_per_h, None if spot else o.spot_usd_per_h
+            left = replace(o, usd_per_h=usd, spot_usd_per_h=on_spot)
         priced = o.usd_per_h is not None or o.spot_usd_per_h is not None
         if not priced or left.usd_per_h is not None or left.spot_usd_per_h is not None:
             kept.append(left)

@@ -12,9 +12,9 @@ import json
 import tomllib
 from collections.abc import Iterator, Mapping
 from functools import cache
-from importlib.resources import files
-from pathlib import Path
 from typing import Any
+
+from chipwise.catalog.snapshot import PACKAGE
 
 __all__ = ["main", "parse", "shipped_lines"]
 
@@ -30,14 +30,14 @@ def parse(text: str) -> dict[str, Any]:
 
 def shipped_lines() -> Iterator[str]:
     """The lines of the file: digest and content of every shipped table, in the order of their paths."""
-    for path in sorted(Path(__file__).parents[1].glob("*/data/**/*.toml")):
+    for path in sorted(PACKAGE.glob("*/data/**/*.toml")):
         text = path.read_bytes().decode()
         yield f"{_digest(text)} {json.dumps(tomllib.loads(text), ensure_ascii=False, separators=(',', ':'))}"
 
 
 def main() -> None:
     """Write the file anew, as a whole or not at all."""
-    target = Path(__file__).parents[1] / PARSED
+    target = PACKAGE / PARSED
     draft = target.with_suffix(".draft")
     draft.write_bytes("\n".join(shipped_lines()).encode())
     draft.replace(target)
@@ -45,7 +45,7 @@ def main() -> None:
 
 @cache
 def _known() -> Mapping[str, str]:
-    lines = files("chipwise").joinpath(PARSED).read_bytes().decode().split("\n")
+    lines = (PACKAGE / PARSED).read_bytes().decode().split("\n")
     return {digest: content for digest, _, content in (line.partition(" ") for line in lines)}
 
 

@@ -121,10 +121,11 @@ def _answer(error: ChipwiseError) -> None:
 
 
 def _complain(text: str) -> None:
-    """One line on stderr, whatever the text was made of."""
+    """A sentence on stderr, whatever the text was made of."""
     from chipwise.errors import shorten
+    from chipwise.report.terminal import tell
 
-    print(f"chipwise: {shorten(text, 1000)}", file=sys.stderr)
+    tell(f"chipwise: {shorten(text, 1000)}")
 
 
 def _drop_output() -> None:

@@ -10,13 +10,12 @@ from cyclopts import App, Parameter
 
 from chipwise import api
 from chipwise.api.loaded import find_chip
-from chipwise.api.requests.catalogue import ChipsRequest, ModelsRequest
+from chipwise.api.requests.catalogue import ChipsRequest, ModelsRequest, RuntimesRequest
 from chipwise.catalog.chips import get_chip, load_chips
 from chipwise.catalog.configs import named_config
 from chipwise.catalog.offer import load_offers
 from chipwise.catalog.offer_import import keep, one_offer, read_prices, text_of
 from chipwise.catalog.price import load_token_prices
-from chipwise.catalog.runtime import get_runtime, load_runtimes
 from chipwise.catalog.system import get_system, load_systems
 from chipwise.cli.options import Output
 from chipwise.errors import UnknownNameError, UsageError, shorten
@@ -37,6 +36,7 @@ from chipwise.report.catalogue import (
     token_prices_view,
 )
 from chipwise.report.table import render
+from chipwise.report.terminal import tell
 
 __all__ = [
     "add_offer",
@@ -130,16 +130,19 @@ def show_system(system: str, *, output: Output = Output()) -> None:  # noqa: B00
 
 @runtimes.command(name="list")
 def list_runtimes(*, output: Output = Output()) -> None:  # noqa: B008
-    """Serving software and the chips it runs on."""
-    found = tuple(load_runtimes().values())
-    render((runtimes_view(found),), found, output.format, sys.stdout)
+    """Software that serves language models, and what runs other networks, with the chips it runs on."""
+    found = RuntimesRequest().run()
+    render(runtimes_view(found), found, output.format, sys.stdout)
 
 
 @runtimes.command(name="show")
 def show_runtime(runtime: str, *, output: Output = Output()) -> None:  # noqa: B008
     """Policies and support matrix of a runtime, with sources."""
-    found = get_runtime(runtime)
-    render(runtime_view(found), found, output.format, sys.stdout)
+    found = RuntimesRequest(runtime=runtime).run()
+    if found.media:
+        render(runtimes_view(found), found.media[0], output.format, sys.stdout)
+    else:
+        render(runtime_view(found.runtimes[0]), found.runtimes[0], output.format, sys.stdout)
 
 
 @models.command(name="list")
@@ -208,7 +211,7 @@ def update_offers(
     print(f"{len(found.offers)} offers of {chips} chips ({found.kind} table); {rows} rows in {path}")
     if found.unknown:
         left = ", ".join(f"{name} ({n})" for name, n in list(found.unknown.items())[:8])
-        print(f"left out, no such chip: {left}{', ...' if len(found.unknown) > 8 else ''}", file=sys.stderr)
+        tell(f"left out, no such chip: {left}{', ...' if len(found.unknown) > 8 else ''}")
 
 
 @offers.command(name="add")

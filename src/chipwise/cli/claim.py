@@ -9,6 +9,7 @@ from cyclopts import App, Parameter
 
 from chipwise.api.requests.evidence import CheckStatementRequest
 from chipwise.cli.options import Output
+from chipwise.errors import UnknownNameError
 from chipwise.report.statements import statements_view
 from chipwise.report.table import render
 
@@ -35,4 +36,8 @@ def check(
 ) -> None:
     """The verdict on a statement, the figures behind it, and the commands that show them."""
     report = CheckStatementRequest(text=" ".join(text)).run()
+    if not report.statements:
+        near = ", ".join(f'"{statement}"' for statement in report.nearest)
+        hint = f"nothing was judged; near to it: {near}; all of them: chipwise claim list"
+        raise UnknownNameError("statement", report.asked, (), hint)
     render(statements_view(report), report, output.format, sys.stdout)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import sys
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, fields
 from typing import Annotated, Any, get_args, get_type_hints
@@ -60,7 +59,9 @@ def _on_this_machine(asked: dict[str, Any]) -> dict[str, Any]:
 
     meant = with_own_chips(asked)
     if meant["have"] != asked["have"]:
-        sys.stderr.write(f"--have auto: {meant['have']}\n")
+        from chipwise.report.terminal import tell
+
+        tell(f"--have auto: {meant['have']}")
     return meant
 
 

@@ -21,7 +21,7 @@ its own error of prediction, and the pure model stays where nothing near was mea
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from chipwise.catalog.published import ROUNDS
@@ -132,24 +132,38 @@ class Anchored:
 
 def match(target: Target, item: Item, facts: Callable[[str], ModelFacts | None]) -> Match:
     """How near an item is to a target; `facts` looks up models by name."""
-    work = (
-        (sample_axis(target, item), accuracy_axis(target, item))
-        if target.benchmark
-        else (load_axis(target, item),)
-    )
-    axes = (
-        chip_axis(target, item),
-        count_axis(target, item),
-        model_axis(target, item, facts),
-        precision_axis(target, item),
-        *work,
-        scenario_axis(target, item),
-        runtime_axis(target, item),
-        environment_axis(target, item),
-    )
-    distance = sum(WEIGHT[a.name] * STEP[a.mark] for a in axes)
+    found = _match(target, item, facts, math.inf)
+    assert found is not None
+    return found
+
+
+def _match(
+    target: Target, item: Item, facts: Callable[[str], ModelFacts | None], most: float
+) -> Match | None:
+    """The same; None as soon as the axes say that the item is further away than `most`."""
+    axes, distance = [], 0.0
+    for axis in _axes(target, item, facts):
+        axes.append(axis)
+        distance += WEIGHT[axis.name] * STEP[axis.mark]
+        if distance > most:
+            return None
     said = _of_samples(axes) if target.benchmark else _verdict(axes, item, target.chip)
-    return Match(item, axes, distance, said, target.chip)
+    return Match(item, tuple(axes), distance, said, target.chip)
+
+
+def _axes(target: Target, item: Item, facts: Callable[[str], ModelFacts | None]) -> Iterator[Axis]:
+    yield chip_axis(target, item)
+    yield count_axis(target, item)
+    yield model_axis(target, item, facts)
+    yield precision_axis(target, item)
+    if target.benchmark:
+        yield sample_axis(target, item)
+        yield accuracy_axis(target, item)
+    else:
+        yield load_axis(target, item)
+    yield scenario_axis(target, item)
+    yield runtime_axis(target, item)
+    yield environment_axis(target, item)
 
 
 def nearest(
@@ -161,10 +175,13 @@ def nearest(
     """The nearest items that hold a speed, nearest first; of published rows that differ in round or submitter
     only, the nearest and best one. What holds no tokens per second counts for the very model alone."""
     found: dict[tuple[object, ...], Match] = {}
+    most = math.inf  # distance of the last of so many that were found: what is further away is not among them
     for item in items:
         if item.speed is None:
             continue
-        here = match(target, item, facts)
+        here = _match(target, item, facts, most)
+        if here is None:
+            continue
         if item.tokens_per_s is None and not target.benchmark and here.mark("model") != "same":
             continue
         own = item.id if item.measured_by_user else ""
@@ -172,6 +189,8 @@ def nearest(
         held = found.get(key)
         if held is None or (here.distance, -item.speed) < (held.distance, -(held.item.speed or 0.0)):
             found[key] = here
+            if here.distance < most and len(found) >= count:
+                most = sorted(m.distance for m in found.values())[count - 1]
     ordered = sorted(found.values(), key=lambda m: (m.distance, _age(m.item), m.item.id))
     return tuple(ordered[:count])
 

@@ -61,12 +61,12 @@ def tier_of(
 def _timed(numbers: Parameters) -> frozenset[tuple[str, str]]:
     """Families and vendors of the chips whose operators were timed alone."""
     chips = load_chips()
-    of_generation = {c.generation: c for c in chips.values()}
+    of_generation = chips.generations()
     found = set()
     for name in numbers.table:
         family, (_, equals, value) = name.partition(".")[0], name.partition("=")
         level = name.partition("=")[0].rpartition(".")[2]
-        chip = chips.get(value) if level == "chip" else of_generation.get(value)
+        chip = chips.get(value if level == "chip" else of_generation.get(value, ""))
         if equals and chip is not None and chip.family == family:
             found.add((family, chip.software_vendor))
     return frozenset(found)

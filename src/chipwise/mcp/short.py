@@ -11,7 +11,6 @@ from operator import or_
 from types import UnionType
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
-from chipwise.report.catalogue import model_words
 from chipwise.report.intervals import Ends
 from chipwise.report.records import Figure, ModelRecord, PriceRecord, RefusalRecord
 from chipwise.report.table import Column
@@ -94,7 +93,7 @@ def _short(value: Any, scale: float) -> Any:
 
 def model_text(m: ModelRecord) -> str:
     """A model in one line."""
-    return ", ".join(model_words(m))
+    return ", ".join(m.words)
 
 
 def refusals_of(refused: Sequence[RefusalRecord]) -> dict[str, tuple[str, ...]]:

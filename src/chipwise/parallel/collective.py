@@ -37,6 +37,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from chipwise.parallel.network import Level, Network, leaf_share, levels, trunk_rate
 from chipwise.units import Real
@@ -80,7 +81,7 @@ class Comm:
     ranks: Real
     axis: str
     copies: Real = 0.0
-    each: bool = False
+    each: bool | NDArray[np.bool_] = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from chipwise.workload.axes import Sizes
 from chipwise.workload.graph import Block, Graph
 from chipwise.workload.nodes import Experts, Linear, Node, Pointwise
 from chipwise.workload.op import Op
-from chipwise.workload.step import Step, is_decoding
+from chipwise.workload.step import Columns, Step
 
 __all__ = ["Sharded", "shard"]
 
@@ -56,11 +56,25 @@ class Sharded:
 
     def ops(self, step: Step, stages_of: Sharded | None = None) -> Iterator[tuple[Real, Op]]:
         """Operators of one rank with their repeats, these of another layout's stages if given."""
+        for repeat, op, _ in self.placed(step, stages_of):
+            yield repeat, op
+
+    def placed(
+        self, step: Step, stages_of: Sharded | None = None
+    ) -> Iterator[tuple[Real, Op, Columns | None]]:
+        """The same of several passes in columns, each with the columns that it is in; None: in all."""
+        of_tokens, of_sequences = step.rows, list(step.by_segment())
         for (repeat, _), (_, block) in zip((stages_of or self).blocks(), self.blocks(), strict=True):
             sizes = self.sizes(block)
             for node in block.nodes:
-                for op in node.ops(sizes, step):
-                    yield repeat, op
+                every = node.ops(sizes, of_tokens)
+                for op in every:
+                    yield repeat, op, None
+                if every:
+                    continue
+                for segment, columns in of_sequences:
+                    for op in node.ops(sizes, segment):
+                        yield repeat, op, columns
 
     def comms(self, step: Step, stages_of: Sharded | None = None) -> Iterator[tuple[Real, Comm]]:
         """Exchanges of one rank with their repeats, these and those between stages of another layout if given. Zero
@@ -102,7 +116,7 @@ class Sharded:
         # They leave as the experts read them, narrowed where they multiply in few bits, and come back in 16 bit.
         copies = np.minimum(node.top_k, self.layout.ep) * self.layout.moe_tp
         values = step.tokens / self.layout.tp * sizes.whole(node.width)
-        each = all(is_decoding(s) for s in step.segments)
+        each = step.decodes
         sent = min(node.activation.bits / 8.0, ACTIVATION_BYTES)
         yield Comm("all_to_all", copies * values * sent, group, "ep", copies, each)
         yield Comm("all_to_all", copies * values * ACTIVATION_BYTES, group, "ep", copies, each)

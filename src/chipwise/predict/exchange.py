@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import fields
 
 import numpy as np
+from numpy.typing import NDArray
 
 from chipwise.cost.device import Device
 from chipwise.cost.price import CostParameters
@@ -70,9 +71,9 @@ def comm_time(
     return found.latency_s, found.transfer_s
 
 
-def _away(copies: Real, domains: Real, *, each: bool) -> Real:
+def _away(copies: Real, domains: Real, *, each: bool | NDArray[np.bool_]) -> Real:
     """Times that a token crosses the network to its k = `copies` experts in D `domains`: k (1 - 1 / D) where every copy
     does, else once to each other domain that holds any of them, (D - 1) (1 - (1 - 1 / D)^k)."""
     own = 1.0 / np.asarray(domains)
-    crossing: Real = copies * (1.0 - own) if each else (domains - 1.0) * (1.0 - (1.0 - own) ** copies)
-    return crossing
+    once, every = (domains - 1.0) * (1.0 - (1.0 - own) ** copies), copies * (1.0 - own)
+    return np.where(each, every, once)

@@ -19,7 +19,7 @@ from chipwise.cost.cost import RESOURCES, Cost
 from chipwise.predict.parts import PARTS, quantity
 from chipwise.predict.speculative import Speculation, verification
 from chipwise.units import Array, Real
-from chipwise.workload.step import Step, decode, prefill
+from chipwise.workload.step import Step, abreast, decode, prefill
 from chipwise.workload.workload import Workload
 
 __all__ = ["BATCHES", "PassTable", "Passes", "Requests", "tabulate"]
@@ -270,11 +270,19 @@ def tabulate(
     """
     names = PARTS if factors is None else RESOURCES
 
-    def fold(parts: Iterable[tuple[str, Cost]], columns: int, shared: bool | None = None) -> Array:
+    def sums(columns: int) -> list[Array]:
         # resources apart until all is added: sums run through memory in one piece
-        total = [np.zeros((size, columns)) for _ in names]
+        return [np.zeros((size, columns)) for _ in names]
+
+    def fold(
+        parts: Iterable[tuple[str, Cost]], columns: int, *, experts: bool = False
+    ) -> tuple[Array, Array]:
+        """Seconds of all columns, with `experts` of what attention replicas share alone; and of what each does by
+        itself in the first column, where there are several."""
+        total, own = sums(columns), sums(1)
         for part, cost in parts:
-            if shared is not None and part.startswith(_SHARED) is not shared:
+            shared = part.startswith(_SHARED)
+            if experts and not shared:
                 continue
             for resource, seconds in cost.exposed.items():
                 entry = quantity(part, resource)
@@ -284,7 +292,9 @@ def tabulate(
                     place = _RESOURCE["host" if part == "host" else resource]
                     times = seconds * factors.get(entry, 1.0)
                 total[place] += times
-        return np.stack(total, axis=-1)
+                if several and not shared:
+                    own[place] += np.asarray(times)[..., :1] if np.ndim(times) else times
+        return np.stack(total, axis=-1), np.stack(own, axis=-1)
 
     def column(value: Real) -> Real:
         return np.asarray(value, dtype=float).reshape(-1, 1)
@@ -301,25 +311,33 @@ def tabulate(
             verification(batch, context, speculation.draft_tokens) if speculation else decode(batch, context)
         )
 
-    several = bool(np.any(budget > chunk * (1.0 + 1e-9)))
-    # both sizes of prompts side by side: every operator is asked about once
-    tokens = np.concatenate(np.broadcast_arrays(chunk, budget), axis=1) if several else np.atleast_2d(chunk)
+    # both sizes of prompts side by side, and all passes: every operator is asked about once
+    both = bool(np.any(budget > chunk * (1.0 + 1e-9)))
+    tokens = np.concatenate(np.broadcast_arrays(chunk, budget), axis=1) if both else np.atleast_2d(chunk)
     kinds = tokens.shape[1]
-    own = fold(parts_of(prompts(tokens)), kinds)
-    lone = own[:, :1]
     spread = column(ranks)
-    if np.any(spread > 1.0):
-        lone = fold(parts_of(prompts(chunk / spread)), 1, True) + fold(parts_of(prompts(chunk)), 1, False)
-    plain = fold(parts_of(decoding(b)), len(BATCHES))
+    several = bool(np.any(spread > 1.0))
+    steps = [prompts(tokens)]
+    if not alone:
+        steps.append(
+            decoding(np.tile(_COARSE, kinds)[None, :]) + prompts(np.repeat(tokens, len(_COARSE), axis=1))
+        )
+    last = kinds + (0 if alone else kinds * len(_COARSE))
+    table, apart = fold(parts_of(abreast([*steps, decoding(b)])), last + len(BATCHES))
+    own, plain = table[:, :kinds], table[:, last:]
+    lone = own[:, :1]
+    if (
+        several
+    ):  # its size differs from engine to engine: apart from the others, which rows that are alike share
+        lone = apart + fold(parts_of(prompts(chunk / spread)), 1, experts=True)[0]
     if alone:
         added = np.broadcast_to(own[:, :, None], (size, kinds, len(_COARSE), len(names)))
     else:
-        step = decoding(np.tile(_COARSE, kinds)[None, :]) + prompts(np.repeat(tokens, len(_COARSE), axis=1))
-        mixed = fold(parts_of(step), kinds * len(_COARSE)).reshape(size, kinds, len(_COARSE), len(names))
+        mixed = table[:, kinds:last].reshape(size, kinds, len(_COARSE), len(names))
         added = mixed - plain[:, None, np.searchsorted(BATCHES, _COARSE)]
     if speculation:
         if draft_of is not None:
-            plain = plain + speculation.draft_tokens * fold(draft_of(decode(b, context)), len(BATCHES))
+            plain = plain + speculation.draft_tokens * fold(draft_of(decode(b, context)), len(BATCHES))[0]
         plain = plain / speculation.tokens_per_pass
     return PassTable(
         tuple(names),

@@ -52,6 +52,16 @@ class Service:
         """Columns of several."""
         return cls(*(np.array([float(np.asarray(getattr(s, f.name))) for s in many]) for f in fields(cls)))
 
+    @classmethod
+    def join(cls, many: Sequence[tuple[Service, int]]) -> Service:
+        """Columns of several, each with its rows, one after the other."""
+
+        def column(name: str) -> Array:
+            values = ((np.asarray(getattr(s, name), dtype=float).reshape(-1), size) for s, size in many)
+            return np.concatenate([np.broadcast_to(value, (size,)) for value, size in values])
+
+        return cls(*(column(f.name) for f in fields(cls)))
+
     def take(self, index: NDArray[np.intp]) -> Service:
         """Some of the rows."""
         columns = (np.asarray(getattr(self, f.name)) for f in fields(self))
@@ -71,7 +81,7 @@ class Prediction:
     `prefill_s` is the machine time of a prompt, `utilisation` the share of time that passes spend on prompts,
     `service_s` what a prompt takes of one slot, `budget_share` the share of the budget of tokens, or of the time of
     workers for prompts, that is taken. `cost` is machine time per output token (per request where it is the only
-    one): its shares say what bounds the throughput.
+    one): its shares say what bounds the throughput; empty where nobody asked for it.
     """
 
     load: Array
@@ -217,15 +227,30 @@ class Loads:
     prompts: Passes | None
     service: Service
 
+    @classmethod
+    def join(cls, many: Sequence[Loads]) -> Loads:
+        """Engines of several, one after the other; all with a pool for prompts, or none."""
+
+        def passes(found: Sequence[Passes]) -> Passes:
+            return Passes(*(np.concatenate([getattr(one, f.name) for one in found]) for f in fields(Passes)))
+
+        pools = [one.prompts for one in many if one.prompts is not None]
+        return cls(
+            Engines.join([one.engines for one in many]),
+            passes([one.passes for one in many]),
+            passes(pools) if pools else None,
+            Service.join([(one.service, len(one.engines)) for one in many]),
+        )
+
     def closed(self, clients: Array) -> Prediction:
         """`clients` [N, K] in all, each sending its next request when the last has ended."""
         slots = self._slots(clients=np.asarray(clients, dtype=float))
         return self._seen(slots, slots.solved())
 
-    def open(self, rate_per_s: Array) -> Prediction:
+    def open(self, rate_per_s: Array, *, by_resource: bool = True) -> Prediction:
         """Poisson arrivals of `rate_per_s` [N, K] in all. Beyond what fits: as many as do."""
         slots = self._slots(rate_per_s=np.asarray(rate_per_s, dtype=float))
-        return self._seen(slots, slots.solved())
+        return self._seen(slots, slots.solved(), by_resource=by_resource)
 
     def full(self) -> Prediction:
         """As many requests as fit, each followed by the next."""
@@ -236,15 +261,15 @@ class Loads:
 
     def over_batches(self) -> Prediction:
         """Poisson arrivals at every batch of the grid, in memory or not; of single tokens at as many prompts a
-        pass. Rates are NaN where prompts or tokens overflow a pass."""
+        pass, without their cost. Rates are NaN where prompts or tokens overflow a pass."""
         slots = self._slots()
         m = BATCHES[None, :] / np.maximum(slots.decodes, 1.0)
-        found = self._seen(slots, np.minimum(m, slots.most))
+        found = self._seen(slots, np.minimum(m, slots.most), by_resource=False)
         return found.each(lambda values: np.where(m <= slots.most, values, np.nan))
 
-    def at(self, requests_per_pass: Array) -> Prediction:
-        """Poisson arrivals at m [N, K] requests per pass of a slot."""
-        return self._seen(self._slots(), requests_per_pass)
+    def at(self, requests_per_pass: Array, *, by_resource: bool = True) -> Prediction:
+        """Poisson arrivals at m [N, K] requests per pass of a slot; `by_resource`: with its cost."""
+        return self._seen(self._slots(), requests_per_pass, by_resource=by_resource)
 
     def _slots(self, *, clients: Array | None = None, rate_per_s: Array | None = None) -> _Slots:
         """The slots of all engines under their share of `clients` or of a rate [N, K]; of neither, at any load."""
@@ -300,7 +325,7 @@ class Loads:
             transfer_s=np.asarray(e.transfer_s)[:, None] if apart else np.zeros((1, 1)),
         )
 
-    def _seen(self, slots: _Slots, m: Array) -> Prediction:
+    def _seen(self, slots: _Slots, m: Array, *, by_resource: bool = True) -> Prediction:
         at, clients, decodes = slots.at(m), slots.clients, slots.decodes
         rate = at.rate * slots.count
         outside = (
@@ -337,7 +362,7 @@ class Loads:
             outside_s=outside,
             service_s=at.part_s,
             budget_share=np.broadcast_to(at.taken, shape),
-            cost=self._machine_time(slots, at),
+            cost=self._machine_time(slots, at) if by_resource else Cost(),
         )
 
     def _machine_time(self, slots: _Slots, at: _At) -> Cost:

@@ -25,7 +25,7 @@ from chipwise.units import Array, Real
 from chipwise.workload.graph import Pictures
 from chipwise.workload.moe import busiest_rank, distinct_experts
 from chipwise.workload.op import Op
-from chipwise.workload.step import Step, is_decoding
+from chipwise.workload.step import Columns, Step, is_decoding
 
 __all__ = ["Alike", "step_cost", "step_parts"]
 
@@ -109,9 +109,9 @@ def step_parts(
     wide = np.asarray(sharded.layout.tp * sharded.layout.dp > device.domain)
     whole = _parts(sharded, step, device, efficiency, overheads, alike)
     if overheads.two_batches and wide.any():
-        halves = _parts(sharded, step.halved, device, efficiency, overheads, alike)
+        halves = _parts(sharded, step.scaled(0.5), device, efficiency, overheads, alike)
         able = wide & np.asarray(step.sequences >= 2.0)
-        steals = 0.0 if all(is_decoding(s) for s in step.segments) else stolen_share(device.family)
+        steals = np.where(step.decodes, 0.0, stolen_share(device.family))
         whole = _overlapped(list(whole), list(halves), able, steals)
     yield from whole
     if sharded.graph.pictures is not None and not all(is_decoding(s) for s in step.segments):
@@ -145,7 +145,7 @@ def _overlapped(
     whole: Sequence[tuple[str, Cost]],
     halves: Sequence[tuple[str, Cost]],
     able: NDArray[np.bool_],
-    steals: float,
+    steals: Real,
 ) -> Iterator[tuple[str, Cost]]:
     """The parts of a pass, in two halves where that is `able` and faster: twice what a half takes, of exchanges of
     experts only what outlasts all other work of the device, which `steals` slow meanwhile (`parallel.overlap`); few
@@ -189,15 +189,23 @@ def _parts(
         efficiency = efficiency.holding(sharded.graph.weight_bytes() / sharded.layout.devices)
     elif isinstance(efficiency, LocalModel):
         efficiency = efficiency.staged(whole.layout.pp if alike is None else sharded.layout.pp)
-    elif isinstance(efficiency, SimtParameters):
-        efficiency = efficiency.beside(sum(s.batch * s.q for s in step.segments if is_decoding(s)))
-    for repeat, op in sharded.ops(step, whole):
-        cost = _every(price(op, device, efficiency), alike) * repeat
+    none: Real = 0.0 if step.columns is None else np.zeros((1, np.shape(step.tokens)[-1]))
+    decoding = sum((s.batch * s.q for s in step.segments if is_decoding(s)), none)
+    for repeat, op, columns in sharded.placed(step, whole):
+        numbers = efficiency
+        if isinstance(efficiency, SimtParameters):
+            numbers = efficiency.beside(decoding if columns is None else np.asarray(decoding)[..., columns])
+
+        def whole_pass(cost: Cost, repeat: Real = repeat, columns: Columns | None = columns) -> Cost:
+            cost = (cost if alike is None else alike.cost(cost)) * repeat
+            return cost if columns is None else _in_columns(cost, columns, step)
+
+        cost = whole_pass(price(op, device, numbers))
         yield part_of(op), cost
         if op.kind == "experts":
             yield "imbalance", _imbalance(op, sharded.layout, cost, alike)
         if op.kind == "gemm" and op.compute in NARROW and op.weight not in STATIC:
-            yield "quantise", _every(narrow(op, device, efficiency), alike) * repeat
+            yield "quantise", whole_pass(narrow(op, device, numbers))
     within = network if alike is None else device_network(device)
     for repeat, comm in sharded.comms(step, whole):
         between = comm.axis == "pp"  # stages are of a row, not of its kind
@@ -211,8 +219,16 @@ def _parts(
     yield "host", Cost({"launch": passes, "host": overheads.sequence_s * step.sequences})
 
 
-def _every(cost: Cost, alike: Alike | None) -> Cost:
-    return cost if alike is None else alike.cost(cost)
+def _in_columns(cost: Cost, columns: Columns, step: Step) -> Cost:
+    """The exposed seconds of some of the passes that stand side by side in a step, none in the columns of others."""
+    width = np.shape(step.tokens)[-1]
+
+    def spread(seconds: Real) -> Array:
+        found = np.zeros((*np.shape(seconds)[:-1], width))
+        found[..., columns] = seconds
+        return found
+
+    return Cost({name: spread(seconds) for name, seconds in cost.exposed.items()})
 
 
 def _imbalance(op: Op, layout: Layout, even: Cost, alike: Alike | None) -> Cost:

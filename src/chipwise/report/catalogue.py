@@ -8,6 +8,7 @@ from datetime import date
 
 from chipwise.catalog.chip import Chip, Provenance
 from chipwise.catalog.chip_reader import MEASURES
+from chipwise.catalog.media_runtime import MediaRuntime
 from chipwise.catalog.offer import Offer
 from chipwise.catalog.price import ApiPrice, PriceRange
 from chipwise.catalog.runtime import Policies, Rule, Runtime
@@ -36,9 +37,7 @@ __all__ = [
     "chips_view",
     "compare_view",
     "known_views",
-    "model_line",
     "model_view",
-    "model_words",
     "models_view",
     "network_view",
     "networks_view",
@@ -125,9 +124,10 @@ class SystemsReport(Answer):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class RuntimesReport(Answer):
-    """The answer to `runtimes`."""
+    """The answer to `runtimes`: what serves language models, and what runs networks without tokens (`media`)."""
 
     runtimes: tuple[Runtime, ...]
+    media: tuple[MediaRuntime, ...] = ()
     schema_version: str = field(default=SCHEMA_VERSION)
 
 
@@ -263,26 +263,6 @@ NETWORKS = (
 """What is said of a network that generates no tokens."""
 
 
-def model_words(m: ModelRecord) -> tuple[str, ...]:
-    """Name, parameters, weights and what is outside the main stack, cache."""
-    active = "" if m.active_params > 0.8 * m.params else f" ({format_count(m.active_params)} active)"
-    others = "".join(f" + {name} {format_bytes(size)}" for name, size in m.beside_bytes.items())
-    weights = f"{m.precision} {format_bytes(m.weight_bytes)}{others}"
-    return m.name, f"{format_count(m.params)} parameters{active}", weights, _cache_text(m)
-
-
-def model_line(m: ModelRecord) -> str:
-    """A model in one line."""
-    return "   ".join(model_words(m))
-
-
-def _cache_text(m: ModelRecord) -> str:
-    """What a token adds to the cache, and that it is less beyond the windows where there are any."""
-    if m.kv_bytes_in_window > m.kv_bytes_per_token:
-        return f"KV {m.kv_bytes_in_window:,.0f} B/token, {m.kv_bytes_per_token:,.0f} beyond its windows"
-    return f"KV {m.kv_bytes_per_token:,.0f} B/token"
-
-
 def models_view(models: Sequence[ModelRecord]) -> Table:
     """One line per model."""
     return Table.of(models, MODELS)
@@ -325,12 +305,12 @@ def model_view(m: ModelRecord) -> Table:
         ("layers", str(m.layers)),
         ("precision", m.precision),
         ("weights", format_bytes(m.weight_bytes)),
-        ("cache", _cache_text(m)),
+        ("cache", m.words[-1]),
         ("longest context", f"{m.max_context:,} tokens"),
         ("from", m.origin),
         *(("assumed", text) for text in m.assumptions),
     ]
-    return Table(("figure", "value"), rows, (model_line(m), ""), records=(m,), prose=frozenset(("value",)))
+    return Table(("figure", "value"), rows, (m.line, ""), records=(m,), prose=frozenset(("value",)))
 
 
 def _scaled(unit: float) -> Callable[[float], str]:
@@ -510,10 +490,32 @@ RUNTIMES = (
 """What is said of a runtime."""
 
 
-def runtimes_view(runtimes: Sequence[Runtime]) -> Table:
-    """One line per runtime."""
-    values = [{c.head: c.value(r) for c in RUNTIMES} for r in runtimes]
-    return Table.of(runtimes, RUNTIMES, values=values)
+PACES = {"host": "one by one", "compiled": "compiled", "graph": "one graph"}
+"""How a host starts kernels."""
+
+MEDIA_RUNTIMES = (
+    Column("runtime", "id"),
+    Column("name", "name", prose=True),
+    Column("kernels", lambda r: PACES[r.pace]),
+    Column("chips of", lambda r: ", ".join(sorted(r.vendors)), prose=True),
+    Column("also called", lambda r: ", ".join(r.also) or None, prose=True, spare=1),
+    Column("source", "source", prose=True, spare=2),
+    Column("as of", "date", spare=3),
+)
+"""What is said of software for networks without tokens."""
+
+
+def runtimes_view(report: RuntimesReport) -> tuple[Table, ...]:
+    """One line per runtime of language models, and one per runtime of networks without tokens."""
+    values = [{c.head: c.value(r) for c in RUNTIMES} for r in report.runtimes]
+    serving = Table.of(report.runtimes, RUNTIMES, values=values)
+    if not report.media:
+        return (serving,)
+    # a table of nothing beside one that holds something says nothing
+    media = Table.of(
+        report.media, MEDIA_RUNTIMES, ("for networks without tokens (images, video, speech, ...):",)
+    )
+    return (serving, media) if report.runtimes else (media,)
 
 
 RULES = (

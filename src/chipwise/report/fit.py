@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from chipwise.report.catalogue import model_line
 from chipwise.report.records import FitRecord, FitReport, MemoryRecord, PartRecord
 from chipwise.report.table import Column, Table
 from chipwise.units import format_bytes, format_seconds
@@ -66,7 +65,7 @@ def fit_view(report: FitReport) -> tuple[Table, ...]:
     foot += [f"{r.chip}: {r.detail}" for r in report.refused[:MOST]]
     if report.assumptions:
         foot.append(f"assumed: {'; '.join(report.assumptions)}")
-    table = Table.of(report.fits, FITS, (model_line(report.model), load, ""), foot)
+    table = Table.of(report.fits, FITS, (report.model.line, load, ""), foot)
     if len(report.fits) != 1:
         return (table,)
     f = report.fits[0]

@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 
 from chipwise.report import intervals
 from chipwise.report.answer import Answer
-from chipwise.report.catalogue import model_line
 from chipwise.report.records import (
     SCHEMA_VERSION,
     Figure,
@@ -131,7 +130,7 @@ def frontier_view(report: FrontierReport) -> tuple[Table, ...]:
     """The points of the curves, and what was measured."""
     w = report.workload
     head = (
-        model_line(report.model),
+        report.model.line,
         f"Throughput per chip against speed per user, {w.prompt_tokens:,.0f} tokens in, {w.output_tokens:,.0f} out",
     )
     foot = [f"{r.chip}: {r.reason}, {r.detail}" for r in report.refused]

@@ -6,7 +6,6 @@ from dataclasses import dataclass, field, fields
 
 from chipwise.report import intervals
 from chipwise.report.answer import Answer
-from chipwise.report.catalogue import model_line
 from chipwise.report.records import (
     SCHEMA_VERSION,
     Figure,
@@ -146,7 +145,7 @@ def operators_view(report: OperatorsReport) -> Table:
     """One line per operator and phase, longest first."""
     p = report.plan
     head = (
-        model_line(report.model),
+        report.model.line,
         f"one device of {p.chips}x {p.chip}, {p.layout.words}: {report.decode_sequences:.3g} sequences decode with "
         f"{report.context_tokens:,.0f} tokens each; a chunk is {report.chunk_tokens:,.0f} tokens of a prompt",
         "",
@@ -180,5 +179,5 @@ def load_view(report: LoadReport) -> Table:
     most = "none of these loads" if none else f"{format_number(report.within or 0.0)} requests in flight"
     foot = [f"ends at: {report.limit}"]
     foot += [f"means within {' and '.join(asked)} up to: {most}"] if asked else []
-    head = (model_line(report.model), f"one replica: {p.chips}x {p.chip}, {p.layout.words}", "")
+    head = (report.model.line, f"one replica: {p.chips}x {p.chip}, {p.layout.words}", "")
     return Table.of(report.points, LOADS, head, foot)

@@ -7,7 +7,6 @@ from dataclasses import dataclass, fields
 
 from chipwise.catalog.offer import PRICE_NOISE
 from chipwise.report import intervals
-from chipwise.report.catalogue import model_line
 from chipwise.report.fit import memory_view, parts_view
 from chipwise.report.kernel import AmdahlReport
 from chipwise.report.records import Figure, JobRecord, PlanRecord, PlanReport, PriceRecord, RefusalRecord
@@ -216,7 +215,7 @@ def plan_view(report: PlanReport, command: str = "", *, everything: bool = False
     if report.owned:
         left_out |= {"$/h", "$/M in", "$/M out", "$/k requests", "$ total"}
     columns = [c for c in PLANS if c.head not in left_out]
-    head = (model_line(report.model), "", *verdict(report), "")
+    head = (report.model.line, "", *verdict(report), "")
     foot = _foot(report, plans, command, everything=everything or report.considered == 1)
     return Table.of(plans, columns, head, foot, values=report.plans)
 

@@ -10,7 +10,7 @@ from math import inf
 
 from chipwise.predict.fleet import Day
 from chipwise.report.answer import Answer
-from chipwise.units import format_number
+from chipwise.units import format_bytes, format_count, format_number
 from chipwise.workload.workload import CONFIDENCE, UTILISATION
 
 __all__ = [
@@ -130,6 +130,24 @@ class ModelRecord:
     max_context: int
     origin: str
     assumptions: tuple[str, ...]
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """Name, parameters, weights and what is outside the main stack, what a token adds to the cache."""
+        active = (
+            "" if self.active_params > 0.8 * self.params else f" ({format_count(self.active_params)} active)"
+        )
+        others = "".join(f" + {name} {format_bytes(size)}" for name, size in self.beside_bytes.items())
+        weights = f"{self.precision} {format_bytes(self.weight_bytes)}{others}"
+        cache = f"KV {self.kv_bytes_per_token:,.0f} B/token"
+        if self.kv_bytes_in_window > self.kv_bytes_per_token:
+            cache = f"KV {self.kv_bytes_in_window:,.0f} B/token, {self.kv_bytes_per_token:,.0f} beyond its windows"
+        return self.name, f"{format_count(self.params)} parameters{active}", weights, cache
+
+    @property
+    def line(self) -> str:
+        """All of it in one line."""
+        return "   ".join(self.words)
 
 
 @dataclass(frozen=True, slots=True)

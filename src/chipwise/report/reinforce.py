@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from chipwise.report.answer import Answer
-from chipwise.report.catalogue import model_line
 from chipwise.report.records import (
     SCHEMA_VERSION,
     Figure,
@@ -125,7 +124,7 @@ def rl_verdict(report: RlReport) -> str:
 def rl_view(report: RlReport) -> Table:
     """The plans, and why the first is as it is."""
     head = (
-        model_line(report.model),
+        report.model.line,
         f"rl: {report.steps:,} steps of {report.answers:,} answers",
         "",
         rl_verdict(report),

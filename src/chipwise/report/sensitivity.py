@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from chipwise.report.answer import Answer
-from chipwise.report.catalogue import model_line
 from chipwise.report.records import SCHEMA_VERSION, ModelRecord, PlanRecord, WorkloadRecord
 from chipwise.report.table import Column, Table
 from chipwise.units import format_number
@@ -63,4 +62,4 @@ def sensitivity_view(report: SensitivityReport) -> Table:
     """One line an input."""
     p = report.plan
     cost = f"{format_number(report.base)} {report.unit} at {p.concurrency:,.0f} requests in flight"
-    return Table.of(report.inputs, INPUTS, (model_line(report.model), f"{p.chips}x {p.chip}: {cost}"))
+    return Table.of(report.inputs, INPUTS, (report.model.line, f"{p.chips}x {p.chip}: {cost}"))

@@ -45,7 +45,7 @@ SHOWN: Mapping[type, Callable[[Any], Table | tuple[Table, ...]]] = {
     catalogue.ChipsReport: lambda report: Table.of(report.chips, catalogue.CHIPS),
     catalogue.ModelsReport: catalogue.known_views,
     catalogue.SystemsReport: lambda report: catalogue.systems_view(report.systems),
-    catalogue.RuntimesReport: lambda report: catalogue.runtimes_view(report.runtimes),
+    catalogue.RuntimesReport: catalogue.runtimes_view,
     catalogue.OffersReport: lambda report: catalogue.offers_view(report.offers, today()),
     catalogue.EvidenceReport: lambda report: evidence.items_view(report.items),
     evidence.MatchReport: evidence.match_view,

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
 import textwrap
 from collections.abc import Sequence
 from typing import IO, TYPE_CHECKING
@@ -12,7 +13,7 @@ from typing import IO, TYPE_CHECKING
 if TYPE_CHECKING:
     from chipwise.report.table import Table
 
-__all__ = ["WIDEST", "show", "takes_bold", "width_of"]
+__all__ = ["WIDEST", "show", "takes_bold", "tell", "width_of"]
 
 WIDEST = 100
 """Columns of the terminal that text takes at most, also where the terminal is wider or there is none."""
@@ -35,6 +36,11 @@ def takes_bold(out: IO[str]) -> bool:
     return (
         out.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") not in ("dumb", "unknown")
     )
+
+
+def tell(text: str) -> None:
+    """A message beside the answer, on stderr: as wide as tables are."""
+    print("\n".join(_broken(text, width_of(), "  ")), file=sys.stderr)
 
 
 def show(table: Table, width: int, *, bold: bool) -> str:

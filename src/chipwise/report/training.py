@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from statistics import NormalDist
 
 from chipwise.report.answer import Answer
-from chipwise.report.catalogue import model_line
 from chipwise.report.records import (
     SCHEMA_VERSION,
     EnergyRecord,
@@ -330,7 +329,7 @@ def _age(price: PriceRecord) -> str:
 def train_view(report: TrainReport, command: str = "", *, everything: bool = False) -> Table:
     """The ranked plans, turnaround with cost. `command` shows the first alone, for the last line."""
     plans = _shown(report, everything)
-    asked = (model_line(report.model), f"{report.task}: {format_count(report.tokens)} tokens", "")
+    asked = (report.model.line, f"{report.task}: {format_count(report.tokens)} tokens", "")
     head = (*asked, train_verdict(report), "") if plans else asked
     foot = _footnotes(report, plans, command) if plans else []
     return Table.of(plans, TRAINING, head, foot, values=report.plans)

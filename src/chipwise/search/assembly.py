@@ -153,7 +153,7 @@ class Assembly:
             if part.startswith(STREAMED):
                 yield "bus", part, cost * streams
         batches = np.ceil(np.asarray(step.tokens) / self.offload.micro_batch)
-        few = _scaled_step(step, 1.0 / np.maximum(batches, 1.0))
+        few = step.scaled(1.0 / np.maximum(batches, 1.0))
         moved: Real = 0.0
         for repeat, op in shard(self.host.graph, Layout()).ops(few):
             if op.kind in ("gemm", "experts"):
@@ -345,8 +345,3 @@ def _scaled(part: Part, step: Step, numbers: tuple[CostParameters, Overheads]) -
             name,
             Cost({r: s * factors.get(quantity(name, r), 1.0) for r, s in cost.exposed.items()}),
         )
-
-
-def _scaled_step(step: Step, share: Real) -> Step:
-    """A step of a share of the sequences."""
-    return Step(tuple(replace(s, batch=s.batch * share) for s in step.segments))

@@ -14,7 +14,7 @@ from chipwise.parallel.layout import Reason
 from chipwise.search.evaluate import REASONS, Evaluated
 from chipwise.search.reach import Reach, reach_of
 from chipwise.search.space import Deployment, Limits
-from chipwise.search.targets import Caution, meets
+from chipwise.search.targets import DOUBT, Caution, meets
 from chipwise.units import Array
 from chipwise.workload.workload import Workload
 
@@ -82,7 +82,8 @@ def choose(
     candidates fell to which reason. `prices` say how each chip is paid, None where no price is known.
 
     A replica takes no more than `utilisation` of the rate at which its middle times miss a target, and no more than the
-    rate up to which the cautious ones keep all; a candidate whose cautious times keep none is a plan after all others.
+    rate up to which the cautious ones keep all; a candidate whose cautious times keep none is a plan after all others,
+    and so is one that is many times dearer only because nobody measured its chip (`_dear`).
     """
     e = evaluated
     sized = _sized(e, workload, limits, caution)
@@ -90,6 +91,8 @@ def choose(
     live, point = reason == 0, sized.point
     goal = _goals(e, workload, point, sized.replicas, sized.each, owned=bool(limits.have))
     bought = workload.task != "local" and not limits.have
+    if bought:
+        sized = replace(sized, sure=sized.sure & ~_dear(e, goal[0], live, caution))
     simple = _simplest(e, goal[0], live & sized.sure, live) if bought else live
     order = (~sized.sure, ~simple, *goal)
     place = np.lexsort(order[::-1])
@@ -316,6 +319,17 @@ def _simplest(
         near = mine[cost[mine] <= cost[mine].min() * (1.0 + EQUAL)]
         keys = [np.asarray(layouts.part("dp"))[near], cost[near], spanned[near], np.asarray(layouts.pp)[near]]
         found[near[np.lexsort(keys)[0]]] = True
+    return found
+
+
+def _dear(e: Evaluated, cost: Array, live: NDArray[np.bool_], caution: Caution) -> NDArray[np.bool_]:
+    """Candidates that would buy certainty that is not for sale: where intervals are wider than caution goes, those at
+    more than `DOUBT` times the cost of the cheapest that keeps the targets in the middle."""
+    found = np.zeros(len(cost), dtype=bool)
+    for i in np.flatnonzero(caution.short):
+        mine = (e.group.which == i) & live
+        if mine.any():
+            found |= mine & (cost > DOUBT * cost[mine].min() * (1.0 + 1e-9))
     return found
 
 

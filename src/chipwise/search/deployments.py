@@ -130,11 +130,8 @@ def runtimes_that(
     model: Model, chip: Chip, wanted: Runtime | None = None
 ) -> tuple[list[tuple[Runtime, str]], str]:
     """Runtimes that support every weight class of the model on a chip, best default first, each with a remark; or
-    why none does."""
+    why none does. Of files of llama.cpp those that are made for them, where there are any."""
     options = (wanted,) if wanted else runtimes_for(chip)
-    if model.precision.name in GGUF:
-        # others read these files too
-        options = tuple(sorted(options, key=lambda r: "gguf" not in r.made_for))
     why = chip.unavailable or "no runtime is known for this chip"
     able: dict[str, tuple[Runtime, str]] = {}
     for half, remark in (("bf16", ""), ("fp16", "bf16 is cast to fp16, whose range is smaller")):
@@ -143,7 +140,11 @@ def runtimes_that(
             if not no:
                 able.setdefault(runtime.id, (runtime, remark))
             why = no if no and half == "bf16" else why
-    return list(able.values()), why
+    found = list(able.values())
+    if model.precision.name in GGUF:
+        # others read these files by plugins and to save memory (docs.vllm.ai, features/quantization/gguf): when named
+        found = [(r, remark) for r, remark in found if "gguf" in r.made_for] or found
+    return found, why
 
 
 def _objection(model: Model, chip: Chip, runtime: Runtime, half: str) -> str:
@@ -156,8 +157,8 @@ def _objection(model: Model, chip: Chip, runtime: Runtime, half: str) -> str:
         return f"{runtime.name} is not known to run {model.architecture} models"
     # a 16-bit cache follows the runtime, which may keep it in fp16 whatever the weights are in
     caches = {name(p.kv), "fp16"} if p.kv.bits == 16 else {p.kv.name}
-    for cls in ("attention", "ffn", "expert"):
-        weight, activation = name(p.weight(cls)), name(p.activation(cls))
+    pairs = ((name(p.weight(cls)), name(p.activation(cls))) for cls in ("attention", "ffn", "expert"))
+    for weight, activation in dict.fromkeys(pairs):
         answers = [
             runtime.supports(chip, weight, activation, kv, model.architecture) for kv in sorted(caches)
         ]

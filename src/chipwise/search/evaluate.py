@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from chipwise.cost.cost import RESOURCES, Cost
+from chipwise.cost.cost import Cost
 from chipwise.cost.dataflow import DataflowModel
 from chipwise.cost.device import Device
 from chipwise.cost.price import CostParameters
@@ -63,7 +63,7 @@ class Pools:
 
 @dataclass(frozen=True)
 class Evaluated:
-    """A group with its engines and their predictions on the grid of batches.
+    """A group with its engines and their predictions on the grid of batches, without their cost.
 
     `reason` indexes `list(Reason)` per candidate; `allowed` [N, batch] marks batches that fit in memory and in
     the runtime's limit of sequences. `missing_bytes` per device are short of what the smallest batch takes, 0
@@ -134,7 +134,7 @@ def evaluate(
     if not live.any():
         none = Prediction(
             **{f.name: nothing for f in fields(Prediction) if f.name != "cost"},
-            cost=Cost(dict.fromkeys(RESOURCES, nothing)),
+            cost=Cost(),
         )
         masks = np.zeros(nothing.shape, dtype=bool)
         return Evaluated(
@@ -172,8 +172,8 @@ def evaluate(
     if len(short):
         few = engines.take(short).under(overheads.service.take(rows.which[short]))
         if workload.task == "serve":
-            most = few.open(np.full((len(short), 1), ENDLESS)).requests_per_s
-            lighter = few.open(most * np.linspace(0.0, 1.0, len(BATCHES) + 1)[1:])
+            most = few.open(np.full((len(short), 1), ENDLESS), by_resource=False).requests_per_s
+            lighter = few.open(most * np.linspace(0.0, 1.0, len(BATCHES) + 1)[1:], by_resource=False)
         else:
             lighter = few.full()
         prediction = _replaced(prediction, lighter, short)
@@ -375,9 +375,7 @@ def _replaced(whole: Prediction, part: Prediction, rows: NDArray[np.intp]) -> Pr
     numbers = {
         f.name: one(getattr(whole, f.name), getattr(part, f.name)) for f in fields(whole) if f.name != "cost"
     }
-    mine, its = whole.cost.exposed, part.cost.exposed
-    cost = {name: one(mine.get(name, 0.0), its.get(name, 0.0)) for name in dict.fromkeys((*mine, *its))}
-    return Prediction(**numbers, cost=Cost(cost))
+    return Prediction(**numbers, cost=Cost())
 
 
 def _scattered(values: Array, live: NDArray[np.bool_]) -> Array:

@@ -26,8 +26,8 @@ FEW = 8
 class Limits:
     """What a plan may use: devices of one replica, chips in all, dollars per hour in all, watts at the plugs in all
     with every chip at its power limit (`fed`: so many of each chip), and, where the user has chips, how many of each.
-    `spare` replicas stand beside those that carry the load (N + spare). Of the chips in `few`, cards made for desks, no
-    more than `FEW` are taken."""
+    `spare` replicas stand beside those that carry the load (N + spare). Of the chips in `few`, cards made for desks and
+    those that marketplaces alone rent out, no more than `FEW` are taken."""
 
     max_devices: int = 64
     max_chips: int | None = None

@@ -13,7 +13,12 @@ from chipwise.predict.tails import Tails, tails
 from chipwise.units import Array
 from chipwise.workload.workload import Workload
 
-__all__ = ["Caution", "held", "meets", "tails_at"]
+__all__ = ["DOUBT", "Caution", "held", "meets", "tails_at"]
+
+
+DOUBT = 2.0
+"""What times are multiplied with at most, and by how much plans are made larger at most where that is not enough: what
+nobody measured does not become known by renting more."""
 
 
 @dataclass(frozen=True)
@@ -24,6 +29,12 @@ class Caution:
     first: Array
     further: Array
     whole: Array
+
+    @property
+    def short(self) -> NDArray[np.bool_]:
+        """Whether intervals are wider than caution goes (`DOUBT`)."""
+        found: NDArray[np.bool_] = np.maximum(np.maximum(self.first, self.further), self.whole) >= DOUBT
+        return found
 
     def take(self, which: NDArray[np.intp]) -> Caution:
         """Those of some deployments."""
@@ -40,7 +51,8 @@ def tails_at(loads: Loads, p: Prediction, w: Workload, shares: Sequence[float]) 
     if servers is not None and servers.shape[1] == shape[1]:  # of each load: as many for its neighbours
         loads = replace(loads, engines=replace(loads.engines, prompt_servers=np.repeat(servers, 3, axis=1)))
     near = loads.at(
-        (p.load[..., None] * (1.0 + MARGIN * np.array([-1.0, 0.0, 1.0]))).reshape(len(p.load), -1)
+        (p.load[..., None] * (1.0 + MARGIN * np.array([-1.0, 0.0, 1.0]))).reshape(len(p.load), -1),
+        by_resource=False,
     )
     middle = np.array([False, True, False])
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import ast
 import importlib.util
 import json
-import os
 import re
 import sys
 from collections.abc import Callable, Iterable, Mapping
@@ -21,14 +20,14 @@ from typing import Any
 from chipwise.catalog.configs import INLINE, MAX_BYTES, parse_config
 from chipwise.catalog.files import is_file, read_text
 from chipwise.catalog.headers import StoredTensor, header_config, refuse_pickle, stored_tensors
+from chipwise.catalog.networks import is_built_in
 from chipwise.catalog.snapshot import current, own_exists
 from chipwise.errors import MissingExtraError, UnknownNameError, UsageError, shorten
 from chipwise.units import format_bytes
-from chipwise.workload.media import from_parts
 from chipwise.workload.op import Op
 from chipwise.workload.pipeline import Pipeline, Stage
 
-__all__ = ["Source", "by_class", "code_in", "is_code", "is_path", "pipeline_of", "source_of", "trace"]
+__all__ = ["Source", "by_class", "code_in", "is_code", "is_pipeline", "pipeline_of", "source_of", "trace"]
 
 CODE = re.compile(r"^(?P<file>.+\.py)(?::(?P<name>[A-Za-z_]\w*))?$", re.DOTALL)
 INDEX = "model_index.json"
@@ -113,9 +112,9 @@ def is_code(text: str) -> bool:
     return "\n" not in text and CODE.match(text) is not None
 
 
-def is_path(text: str) -> bool:
-    """Whether a text can only be a path, and no name."""
-    return text.startswith((".", "~", os.sep))
+def is_pipeline(model: str) -> bool:
+    """Whether a text names a model that generates no tokens, or files which are one."""
+    return is_built_in(model) or source_of(model) is not None
 
 
 def _plain(pipeline: Pipeline) -> dict[str, Any]:
@@ -349,6 +348,8 @@ def _of_configs(
     )
     try:
         if folders:
+            from chipwise.workload.media import from_parts  # families of networks: read when one is asked for
+
             return from_parts(configs, name=name, trained=training, **sizes)
     except (UsageError, UnknownNameError) as error:
         if isinstance(error, UsageError) and error.field:  # a size of the question, not a part

@@ -172,7 +172,10 @@ def _towers(outer: Reader, hidden: int, r: Reader) -> tuple[Tower, ...]:
         return ()
     kind = outer.text("model_type")
     # what lies between tower and language model stands beside both
-    between = ("spatial_merge_size", "multimodal_projector_bias", "mm_tokens_per_image")
+    between = (
+        "spatial_merge_size", "multimodal_projector_bias", "mm_tokens_per_image", "projector_hidden_size",
+        "projector_bias", "projector_use_layernorm",
+    )  # fmt: skip
     config = {**{k: outer.data[k] for k in between if k in outer.data}, **config}
     outer.skip("vision_feature_layer", "vision_feature_select_strategy", "projector_hidden_act", *between)
     if kind not in TOWERS:

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 from chipwise.units import Real
 
-__all__ = ["Segment", "Step", "decode", "is_decoding", "prefill"]
+__all__ = ["Columns", "Rows", "Segment", "Step", "abreast", "decode", "is_decoding", "prefill"]
+
+Columns = slice | NDArray[np.intp]
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,10 +30,23 @@ class Segment:
 
 
 @dataclass(frozen=True, slots=True)
+class Rows:
+    """What of a pass all operators see but those that work on sequences: its tokens, and its sequences."""
+
+    tokens: Real
+    sequences: Real
+    segments: tuple[Segment, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Step:
-    """One forward pass of one replica: decoding sequences and prompts may share it."""
+    """One forward pass of one replica: decoding sequences and prompts may share it.
+
+    Of several passes in columns (`abreast`) `columns` says in which of them each segment is, None: in all.
+    """
 
     segments: tuple[Segment, ...]
+    columns: tuple[Columns, ...] | None = None
 
     @property
     def tokens(self) -> Real:
@@ -45,9 +65,29 @@ class Step:
         return total
 
     @property
-    def halved(self) -> Step:
-        """Half of the sequences of every segment."""
-        return Step(tuple(replace(s, batch=s.batch / 2.0) for s in self.segments))
+    def rows(self) -> Step:
+        """Tokens and sequences alone, for operators that ask for nothing else."""
+        return cast("Step", Rows(self.tokens, self.sequences))
+
+    @property
+    def decodes(self) -> bool | NDArray[np.bool_]:
+        """Whether all of its sequences decode, of several passes by column."""
+        if self.columns is None:
+            return all(is_decoding(s) for s in self.segments)
+        prompts = sum((np.asarray(s.batch) for s in self.segments if not is_decoding(s)), np.zeros(()))
+        return np.asarray(prompts <= 0.0)
+
+    def by_segment(self) -> Iterator[tuple[Step, Columns | None]]:
+        """Passes of one segment each, and the columns that they are of; None: of all."""
+        for segment, columns in zip(self.segments, self.columns or (None,) * len(self.segments), strict=True):
+            if columns is not None:
+                batch, q, kv = (_at(getattr(segment, name), columns) for name in ("batch", "q", "kv"))
+                segment = Segment(batch, q, kv, segment.guessed)
+            yield Step((segment,)), columns
+
+    def scaled(self, share: Real) -> Step:
+        """A share of the sequences of every segment."""
+        return replace(self, segments=tuple(replace(s, batch=s.batch * share) for s in self.segments))
 
     def __add__(self, other: Step) -> Step:
         """Both in one pass."""
@@ -68,3 +108,48 @@ def is_decoding(segment: Segment) -> bool:
     """Whether every sequence of a segment brings one new token, or guesses of some: runtimes have other kernels for
     it than for prompts."""
     return segment.guessed or bool(np.all(np.asarray(segment.q) == 1.0))
+
+
+def abreast(steps: Sequence[Step]) -> Step:
+    """Passes side by side in the last axis, so that an operator is asked about once: segments of one kind are one, with
+    no sequences (batch 0) in the columns of passes that lack it."""
+    shapes = [
+        np.broadcast_shapes((1, 1), *(np.shape(v) for s in step.segments for v in (s.batch, s.q, s.kv)))
+        for step in steps
+    ]
+    rows, starts = max(shape[0] for shape in shapes), np.cumsum([0, *(shape[1] for shape in shapes)])
+    kinds: dict[tuple[bool, bool, int], list[tuple[slice, Segment]]] = {}
+    for place, step in enumerate(steps):
+        seen: Counter[tuple[bool, bool]] = Counter()
+        for segment in step.segments:
+            kind = is_decoding(segment), segment.guessed
+            mine = slice(int(starts[place]), int(starts[place + 1]))
+            kinds.setdefault((*kind, seen[kind]), []).append((mine, segment))
+            seen[kind] += 1
+
+    def joined(of_kind: Sequence[tuple[slice, Segment]], name: str, rest: float) -> Real:
+        values = [getattr(s, name) for _, s in of_kind]
+        same = all(v is values[0] or (np.size(v) == 1 and np.all(v == values[0])) for v in values)
+        if name != "batch" and same:
+            one: Real = values[0]
+            return one
+        found = np.full((rows, starts[-1]), rest)
+        for (mine, _), value in zip(of_kind, values, strict=True):
+            found[:, mine] = value
+        return found
+
+    segments, columns = [], []
+    for (_, guessed, _), of_kind in kinds.items():
+        batch, q, kv = (joined(of_kind, *each) for each in (("batch", 0.0), ("q", 1.0), ("kv", 1.0)))
+        segments.append(Segment(batch, q, kv, guessed))
+        places = [mine for mine, _ in of_kind]
+        close = all(a.stop == b.start for a, b in pairwise(places))
+        whole = slice(places[0].start, places[-1].stop)
+        columns.append(whole if close else np.concatenate([np.arange(p.start, p.stop) for p in places]))
+    return Step(tuple(segments), tuple(columns))
+
+
+def _at(value: Real, columns: Columns) -> Real:
+    """Some columns of a number or array, all of it where it has one."""
+    whole = np.asarray(value)
+    return whole[..., columns] if whole.ndim and whole.shape[-1] > 1 else value

@@ -11,7 +11,9 @@ from chipwise.api.requests.field import CONFIG, NAMES, Asked, ask, count_of
 from chipwise.catalog.chip import Chip
 from chipwise.catalog.chips import get_chip, load_chips
 from chipwise.catalog.configs import bundled_configs, known_names, leading_names
+from chipwise.catalog.media_runtime import load_media_runtimes
 from chipwise.catalog.names import holding
+from chipwise.catalog.networks import is_built_in
 from chipwise.catalog.offer import load_offers
 from chipwise.catalog.price import price_range
 from chipwise.catalog.runtime import get_runtime, load_runtimes
@@ -76,7 +78,7 @@ class ModelsRequest(Asked):
 
     def run(self) -> ModelsReport:
         """The models. Raises `UnknownNameError` for one that does not exist."""
-        from chipwise.api.media import is_built_in, network, networks
+        from chipwise.api.media import network, networks
 
         if self.model is not None:
             if self.model not in known_names() and is_built_in(self.model):
@@ -113,7 +115,7 @@ class SystemsRequest(Asked):
 
 @dataclass(frozen=True, kw_only=True)
 class RuntimesRequest(Asked):
-    """Serving software: its policies, and which chip, number format and architecture it runs."""
+    """Software that runs models: its policies, and which chip, number format and architecture it runs."""
 
     runtime: str | None = ask("this one alone, by its id")
     chip: str | None = ask("those that run on this chip", file=True)
@@ -121,11 +123,19 @@ class RuntimesRequest(Asked):
     def run(self) -> RuntimesReport:
         """The runtimes. Raises `UnknownNameError` for a runtime or chip that does not exist."""
         if self.runtime is not None:
+            media = load_media_runtimes()
+            if self.runtime in media:
+                return RuntimesReport((), (media[self.runtime],))
             return RuntimesReport((get_runtime(self.runtime),))
-        wanted = None if self.chip is None else get_chip(self.chip).id
-        table = load_runtimes().values()
-        runs = (r for r in table if wanted is None or any(wanted in u.chips for u in r.rules if u.runs))
-        return RuntimesReport(tuple(runs))
+        chip = None if self.chip is None else get_chip(self.chip)
+        serving = tuple(
+            r
+            for r in load_runtimes().values()
+            if chip is None or any(chip.id in u.chips for u in r.rules if u.runs)
+        )
+        return RuntimesReport(
+            serving, tuple(r for r in load_media_runtimes().values() if chip is None or r.runs_on(chip))
+        )
 
 
 @dataclass(frozen=True, kw_only=True)

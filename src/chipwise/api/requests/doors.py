@@ -19,6 +19,7 @@ from chipwise.catalog.benchmarks import benchmark_of
 from chipwise.catalog.chips import get_chip, load_chips
 from chipwise.catalog.configs import BY_DIMENSIONS, BY_SIZE, INLINE, bundled_configs, named_config
 from chipwise.catalog.machine import joined, parse_machine
+from chipwise.catalog.networks import is_built_in
 from chipwise.errors import ChipwiseError, InfeasibleError, UnknownNameError, UsageError, shorten
 from chipwise.report.records import SCHEMA_VERSION
 
@@ -215,7 +216,6 @@ def _known(request: Request) -> Request:
 def _model(name: str, own: Own) -> str:
     if name.startswith((BY_DIMENSIONS, INLINE)) or BY_SIZE.match(name.strip()):  # names no file
         return name
-    from chipwise.api.media import is_built_in
     from chipwise.tracing.sources import source_of
     from chipwise.workload import media
 

@@ -414,7 +414,7 @@ class Samples(Asked):
 
     def media(self, model: str) -> bool:
         """Whether the model generates no tokens. Raises `UsageError` for an option that says nothing about its kind."""
-        from chipwise.api.media import is_pipeline
+        from chipwise.tracing.sources import is_pipeline
 
         found = is_pipeline(model)
         shared = {"batch"} if type(self).batch is not None else set()

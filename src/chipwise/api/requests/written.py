@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 from chipwise import __version__
 from chipwise.api.requests.field import fields_of
-from chipwise.report.launch.spec import LaunchFile
 
 if TYPE_CHECKING:
     from chipwise.api.requests.verbs import Request
+    from chipwise.report.launch.spec import LaunchFile
 
 __all__ = ["Files", "Origin"]
 
 
-class Files(tuple[LaunchFile, ...]):
+class Files(tuple["LaunchFile", ...]):
     """Files that start a plan: `print(files)` shows them all."""
 
     __slots__ = ()

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from chipwise.api.media import LATENCY, MEMORY, Place, Sampling, Work, is_pipeline
+from chipwise.api.media import LATENCY, MEMORY, Place, Sampling, Work
 from chipwise.api.placing import Terms
 from chipwise.api.requests.command import command_line
 from chipwise.api.requests.parts import Software
@@ -30,6 +30,7 @@ from chipwise.evidence.rows import Predicted, Row, number, read_rows
 from chipwise.predict.pipeline import Account, Offload
 from chipwise.report.media import MediaPlan
 from chipwise.report.records import Figure
+from chipwise.tracing.sources import is_pipeline
 
 __all__ = ["MEDIA", "question_of"]
 

@@ -1,7 +1,8 @@
 """Vision towers, by the `model_type` that they come with. `workload.media.tower` says what a picture costs.
 
-Shapes: huggingface/transformers, models/qwen2_vl, qwen2_5_vl, qwen3_vl, minimax_m3_vl, siglip, gemma3, gemma4,
-pixtral and mistral3; vllm, kimi_k25_vit.py. A norm is a matrix of one column.
+Shapes: huggingface/transformers, models/qwen2_vl, qwen2_5_vl, exaone4_5, qwen3_vl, minimax_m3_vl, siglip, siglip2,
+gemma3, gemma4, pixtral, mistral3, llama4, mllama, glm4v and lfm2_vl; vllm, kimi_k25_vit.py; deepseek-ai/DeepSeek-VL2,
+siglip_vit.py. A norm is a matrix of one column.
 """
 
 from __future__ import annotations
@@ -102,11 +103,13 @@ def _qwen2_vl(r: Reader, hidden: int) -> Tower:
 
 
 def _qwen2_5_vl(r: Reader, hidden: int) -> Tower:
-    """Qwen2.5-VL: norms without offset, a gated feed-forward, attention in windows but in a few layers."""
+    """Qwen2.5-VL and EXAONE 4.5: norms without offset, a gated feed-forward, attention in windows but in a few layers.
+    EXAONE shares keys and values between heads."""
     r.skip("tokens_per_second")
     width = r.count("hidden_size", high=100_000, default=1280)
     out = r.count("out_hidden_size", high=1_000_000, default=hidden)
     heads, feed = _heads(r, "num_heads", width), Dense(r.count("intermediate_size"), bias=True)
+    heads = replace(heads, kv_heads=r.count("num_key_value_heads", high=10_000, default=heads.kv_heads))
     seen = r.count("window_size", high=100_000, default=112) // r.count("patch_size", high=1024, default=14)
     full, local = Layer(heads, feed), Layer(replace(heads, window=seen * seen), feed)
     tables = (
@@ -189,6 +192,119 @@ def _minimax_m3(r: Reader, hidden: int) -> Tower:
     return Tower("vision", width, ((_depth(r, "num_hidden_layers"), layer),), tables)
 
 
+def _llama4(r: Reader, hidden: int) -> Tower:
+    """Llama 4: norms before and after the layers; squares of patches are merged, projected twice and once more."""
+    r.skip("pixel_shuffle_ratio", "projector_dropout", "attention_dropout", "multi_modal_projector_bias")
+    width, inner = r.count("hidden_size", high=100_000), r.count("intermediate_size")
+    layer = _encoder(r, "num_attention_heads", width, inner)
+    patch, grid = _grid(r)
+    middle, out = r.count("projector_input_dim"), r.count("projector_output_dim")
+    tables = (
+        Table("patch", width, r.count("num_channels", default=3) * patch * patch),
+        Table("class", width, 1),
+        Table("positions", grid + 1, width),
+        Table("outer_norms", width, 1, bias=True, copies=2),
+        Table("adapter_in", middle, inner),
+        Table("adapter_out", out, middle),
+        Table("projector", hidden, r.count("vision_output_dim")),
+    )
+    return Tower("vision", width, ((_depth(r, "num_hidden_layers"), layer),), tables, grid + 1, grid // 4)
+
+
+def _mllama(r: Reader, hidden: int) -> Tower:
+    """Llama 3.2 Vision: layers on tiles of a picture, then gated ones on all of them; tables of positions by the shapes
+    that tiles can be laid out in. Layers tapped on the way are projected with the last."""
+    r.skip("intermediate_layers_indices")
+    width = r.count("hidden_size", high=100_000)
+    inner = r.count("intermediate_size")
+    plain = Dense(inner, gated=False, bias=True)
+    heads = replace(_heads(r, "attention_heads", width), qkv_bias=False, out_bias=False)
+    layer = Layer(heads, plain, norm="layer")
+    patch, grid = _grid(r)
+    tiles, shapes = r.count("max_num_tiles", high=1024), len(r.data.get("supported_aspect_ratios") or ()) + 1
+    r.skip("supported_aspect_ratios")
+    whole = r.count("num_global_layers", high=1024)
+    tables = (
+        Table("patch", width, r.count("num_channels", default=3) * patch * patch),
+        Table("class", width, 1),
+        Table("positions", grid + 1, width),
+        Table("tile_positions", shapes, tiles * (grid + 1) * width),
+        Table("tiles", shapes, tiles * width, copies=2),
+        Table("gates", 2 * whole + 3, 1),
+        Table("outer_norms", width, 1, bias=True, copies=2),
+        Table("projector", hidden, r.count("vision_output_dim"), bias=True),
+    )
+    return Tower("vision", width, ((_depth(r, "num_hidden_layers") + whole, layer),), tables)
+
+
+def _glm4v(r: Reader, hidden: int) -> Tower:
+    """GLM-4.1V: norms without offset, a gated feed-forward of the language model's width, a convolution that merges
+    squares of patches, and a gated merger."""
+    r.skip("attention_dropout")
+    width, out = r.count("hidden_size", high=100_000), r.count("out_hidden_size", default=hidden)
+    bias = r.flag("attention_bias", default=False)
+    heads = replace(_heads(r, "num_heads", width), qkv_bias=bias, out_bias=bias)
+    _, grid = _grid(r)
+    context = r.count("intermediate_size")
+    tables = (
+        Table("patch", width, _patch_values(r), bias=True),
+        Table("positions", grid, width),
+        Table("outer_norms", width, 1, copies=2),
+        Table("downsample", out, width * _square(r), bias=True),
+        Table("merger", out, out),
+        Table("merger_norm", out, 1, bias=True),
+        Table("merger_in", context, out, copies=2),
+        Table("merger_out", out, context),
+    )
+    return Tower("vision", width, ((_depth(r, "depth"), Layer(heads, Dense(out))),), tables)
+
+
+def _lfm2(r: Reader, hidden: int) -> Tower:
+    """LFM2-VL: SigLIP 2 without its head; squares of patches are merged and projected twice."""
+    r.skip("vision_use_head", "attention_dropout", "projector_use_layernorm")
+    width = r.count("hidden_size", high=100_000)
+    layer = _encoder(r, "num_attention_heads", width, r.count("intermediate_size"))
+    patch, grid = r.count("patch_size", high=1024), r.count("num_patches", high=1_000_000)
+    inner, bias = r.count("projector_hidden_size", default=hidden), r.flag("projector_bias", default=True)
+    tables: tuple[Table, ...] = (
+        Table("patch", width, r.count("num_channels", default=3) * patch * patch, bias=True),
+        Table("positions", grid, width),
+        Table("last_norm", width, 1, bias=True),
+        Table("projector_in", inner, 4 * width, bias=bias),
+        Table("projector_out", hidden, inner, bias=bias),
+    )
+    if r.data.get("projector_use_layernorm"):
+        tables += (Table("projector_norm", 4 * width, 1, bias=True),)
+    return Tower("vision", width, ((_depth(r, "num_hidden_layers"), layer),), tables)
+
+
+def _deepseek_vl2(r: Reader, hidden: int) -> Tower:
+    """DeepSeek-VL2: SigLIP with the pooling head that it does not use; squares of patches are projected twice, and rows
+    and views of a picture are told apart by learned vectors."""
+    r.skip("mlp_ratio", "model_type")
+    r.require("model_name", ("siglip_so400m_patch14_384",), "its heads and picture are those of that name")
+    width = r.count("width", high=100_000)
+    inner = int(width * float(r.data.get("mlp_ratio", 4.0)))
+    side = r.count("patch_size", high=1024)
+    attention = SelfAttention(16, 16, width // 16, qkv_bias=True, out_bias=True, causal=False)
+    layer = Layer(attention, Dense(inner, gated=False, bias=True), norm="layer")
+    grid = (384 // side) ** 2
+    tables = (
+        Table("patch", width, 3 * side * side, bias=True),
+        Table("positions", grid, width),
+        Table("last_norm", width, 1, bias=True),
+        Table("pool", width, 1),
+        Table("pool_attention", width, width, bias=True, copies=4),
+        Table("pool_norm", width, 1, bias=True),
+        Table("pool_in", inner, width, bias=True),
+        Table("pool_out", width, inner, bias=True),
+        Table("projector_in", hidden, 4 * width, bias=True),
+        Table("projector_out", hidden, hidden, bias=True),
+        Table("separators", hidden, 1, copies=2),
+    )
+    return Tower("vision", width, ((_depth(r, "layers"), layer),), tables, grid)
+
+
 TOWERS: Mapping[str, Callable[[Reader, int], Tower]] = {
     "qwen2_vl": _qwen2_vl,
     "qwen2_5_vl": _qwen2_5_vl,
@@ -202,6 +318,12 @@ TOWERS: Mapping[str, Callable[[Reader, int], Tower]] = {
     "gemma3": gemma3,
     "gemma4": gemma4,
     "mistral3": mistral3,
+    "llama4": _llama4,
+    "mllama": _mllama,
+    "glm4v": _glm4v,
+    "lfm2_vl": _lfm2,
+    "deepseek_vl_v2": _deepseek_vl2,
+    "exaone4_5": _qwen2_5_vl,
 }
 """Readers of `vision_config` by the `model_type` of the whole, given the width of the language model."""
 
@@ -211,6 +333,17 @@ def _heads(r: Reader, key: str, width: int) -> SelfAttention:
     if width % heads:
         raise UsageError(f"{r.origin}: {key} = {heads} does not divide the width {width}")
     return SelfAttention(heads, heads, width // heads, qkv_bias=True, out_bias=True, causal=False)
+
+
+def _encoder(r: Reader, key: str, width: int, inner: int) -> Layer:
+    """A layer of ViT: norms, projections and a plain feed-forward, all with offsets."""
+    return Layer(_heads(r, key, width), Dense(inner, gated=False, bias=True), norm="layer")
+
+
+def _grid(r: Reader) -> tuple[int, int]:
+    """The side of a patch, and how many a picture of the size that positions were learned for has."""
+    patch = r.count("patch_size", high=1024)
+    return patch, (r.count("image_size", high=100_000) // patch) ** 2
 
 
 def _depth(r: Reader, key: str) -> int:

@@ -9,8 +9,9 @@ from functools import lru_cache
 from statistics import NormalDist
 from typing import Any, ClassVar, Literal, Protocol
 
+from chipwise.catalog import networks
 from chipwise.catalog.snapshot import Snapshot, current
-from chipwise.errors import UnknownNameError, UsageError, nearest
+from chipwise.errors import UsageError, nearest
 from chipwise.workload.formats import FORMATS
 from chipwise.workload.media import facts
 from chipwise.workload.media.layers import PRECISIONS, Block, Grid, Layers, get_precision, join, trained
@@ -37,15 +38,6 @@ __all__ = [
     "names",
     "pipeline",
 ]
-
-PARTS = {
-    "vae encoder": "vae_encode",
-    "vae decoder": "vae_decode",
-    "encoder": "encoder",
-    "decoder": "decoder",
-    "text encoder": "text",
-}
-"""Words after a model's name that ask for a part of it alone."""
 
 
 @dataclass(frozen=True)
@@ -560,32 +552,14 @@ TASKS: Mapping[str, type[Any]] = {
 """Kinds of requests by the name that models use."""
 
 
-def _plain(text: str) -> str:
-    return "".join(c for c in text.lower() if c.isalnum())
-
-
 def names() -> tuple[str, ...]:
     """The models that are built in, by their own names."""
-    return tuple(facts.entries())
+    return tuple(networks.entries())
 
 
-def entry(name: str) -> facts.Entry:
+def entry(name: str) -> networks.Entry:
     """What the table says of a model, by any of its names. Raises `UnknownNameError`."""
-    return _find(name)[0]
-
-
-def _find(name: str) -> tuple[facts.Entry, str]:
-    """The entry of a name or nickname, and the part that words after it ask for ("": the whole)."""
-    known = {_plain(n): e for e in facts.entries().values() for n in (e.name, *e.names)}
-    key = _plain(name)
-    if key in known:
-        return known[key], ""
-    if _plain(name.rsplit("/", 1)[-1]) in known:
-        return known[_plain(name.rsplit("/", 1)[-1])], ""
-    for words, part in PARTS.items():
-        if key.endswith(_plain(words)) and key.removesuffix(_plain(words)) in known:
-            return known[key.removesuffix(_plain(words))], part
-    raise UnknownNameError("model", name, [n for e in facts.entries().values() for n in (e.name, *e.names)])
+    return networks.find(name)[0]
 
 
 def pipeline(
@@ -646,12 +620,12 @@ def _built(
     trained: bool,
     given: tuple[tuple[str, Any], ...],
 ) -> Pipeline:
-    entry, part = _find(name)
+    entry, part = networks.find(name)
     if entry.task not in TASKS:
         raise UsageError(
-            f"{facts.TABLE}: models.{entry.name} has task '{entry.task}'", f"one of {', '.join(TASKS)}"
+            f"{networks.TABLE}: models.{entry.name} has task '{entry.task}'", f"one of {', '.join(TASKS)}"
         )
-    task: Task = facts.build(TASKS[entry.task], entry.values, f"{facts.TABLE}: models.{entry.name}")
+    task: Task = facts.build(TASKS[entry.task], entry.values, f"{networks.TABLE}: models.{entry.name}")
     settings = dict(given) | ({"part": part} if part else {})
     check_settings(entry.name, task, settings)
     return task.pipeline(Asked(entry.name, batch, precision, trained, settings))

@@ -1,8 +1,7 @@
 """Dimensions of published models, from `workload/data/media_models.toml`, read strictly.
 
-A `[parts.NAME]` is one network: `kind` names its family, the other keys are the fields of the family's dataclass. A
-`[models.NAME]` is what a request runs: `task` names the kind of request, the other keys its fields, which name parts.
-Both say their `source`; `like` begins with the keys of another entry.
+`kind` of a part names its family, its other keys are the fields of the family's dataclass. Entries and names are
+read by `catalog.networks`.
 """
 
 from __future__ import annotations
@@ -10,18 +9,15 @@ from __future__ import annotations
 import dataclasses
 import types
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
-from chipwise.catalog.parsed import parse
-from chipwise.catalog.snapshot import per_snapshot, shipped_text
+from chipwise.catalog.networks import TABLE, table
+from chipwise.catalog.snapshot import per_snapshot
 from chipwise.errors import UnknownNameError, UsageError
 from chipwise.workload.media import cnn, dit, recommender, shape, sized, speech, text, unet, vae, vision
 from chipwise.workload.media import detect as detectors
 
-__all__ = ["KINDS", "TABLE", "Entry", "build", "entries", "part"]
-
-TABLE = "workload/data/media_models.toml"
+__all__ = ["KINDS", "build", "part"]
 
 KINDS: Mapping[str, type] = {
     "unet": unet.UNet,
@@ -73,55 +69,6 @@ KINDS: Mapping[str, type] = {
 """Families by the name that parts use."""
 
 
-@dataclass(frozen=True)
-class Entry:
-    """A model as the table gives it: its task and the keys of that task; `names` are others that mean it."""
-
-    name: str
-    task: str
-    names: tuple[str, ...]
-    source: str
-    values: Mapping[str, Any]
-
-
-@per_snapshot
-def _table() -> dict[str, dict[str, dict[str, Any]]]:
-    table = parse(shipped_text(TABLE))
-    strange = set(table) - {"parts", "models"}
-    if strange:
-        raise UsageError(f"{TABLE}: [{', '.join(sorted(strange))}] is neither parts nor models")
-    for rows in table.values():
-        for name, row in rows.items():
-            _inherit(rows, name, row)
-    return table
-
-
-def _inherit(rows: Mapping[str, dict[str, Any]], name: str, row: dict[str, Any]) -> None:
-    parent = row.pop("like", None)
-    if parent is None:
-        return
-    if parent not in rows or parent == name:
-        raise UsageError(f"{TABLE}: {name} is like '{parent}', which is not there")
-    _inherit(rows, parent, rows[parent])
-    own = dict(row)
-    row.clear()
-    row.update({k: v for k, v in rows[parent].items() if k != "names"} | own)
-
-
-@per_snapshot
-def entries() -> Mapping[str, Entry]:
-    """All models by their own name."""
-    found = {}
-    for name, row in _table()["models"].items():
-        values = dict(row)
-        missing = {"task", "source"} - set(values)
-        if missing:
-            raise UsageError(f"{TABLE}: models.{name} has no {' and no '.join(sorted(missing))}")
-        task, source, others = values.pop("task"), values.pop("source"), values.pop("names", [])
-        found[name] = Entry(name, task, tuple(others), source, values)
-    return found
-
-
 def part(name: Any) -> Any:
     """The network of that name; a network is itself.
 
@@ -132,7 +79,7 @@ def part(name: Any) -> Any:
 
 @per_snapshot
 def _part(name: str) -> Any:
-    rows = _table()["parts"]
+    rows = table()["parts"]
     if name not in rows:
         raise UnknownNameError("part", name, rows)
     row = dict(rows[name])
