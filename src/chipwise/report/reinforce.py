@@ -114,8 +114,8 @@ def rl_verdict(report: RlReport) -> str:
     how = f"{p.trainer} with {p.replicas:,} {p.runtime} engines at tp{p.tp} on the same chips, in turn"
     if p.placement == "apart":
         how = (
-            f"{p.trainer} on {p.train_chips:,} chips beside {p.replicas:,} {p.runtime} engines at tp{p.tp} on "
-            f"{p.rollout_chips:,}, one step off policy"
+            f"{p.trainer} on {p.train_chips:,} chips, and {p.replicas:,} {p.runtime} engines at tp{p.tp} on "
+            f"{p.rollout_chips:,} others, one step off policy"
         )
     took = f"{_time(p.days)} for {report.steps:,} steps of {format_seconds(p.step_s.mid)}"
     return f"Take {p.chips:,}x {p.chip}: {how}: {took}, {cost}. {p.bound.capitalize()} takes most of a step."
