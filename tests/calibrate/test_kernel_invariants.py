@@ -66,7 +66,6 @@ SLOWER: Mapping[tuple[str, str, str], float] = {
     ("gemm", "bf16", "int8"): 4.9,
     ("gemm", "bf16", "int8_wo"): 4.2,
     ("gemm", "bf16", "int4"): 4.4,
-    ("gemm", "fp32", "bf16"): 1.7,
     ("experts", "bf16", "fp8"): 1.1,
     ("experts", "bf16", "fp8_block"): 1.45,
     ("experts", "bf16", "int4"): 4.6,
@@ -158,6 +157,8 @@ def worst(fleet: Fleet, ratio: NDArray[np.float64]) -> str:
 def test_more_of_a_chip_is_never_slower(faster: Mapping[str, float]) -> None:
     for fleet, kind, dtype in cases():
         asked = op(kind, dtype)
+        if "units" in faster and fleet.runtime == "llama.cpp" and fleet.family == "cpu":
+            continue  # it starts a thread on every core, and they wait for each other after every kernel
         ratio = fleet.seconds(asked, **faster) / fleet.seconds(asked)
         limit = TOLERANCE if "units" in faster else 1.0 + 1e-9
         assert ratio.max() <= limit, (kind, dtype, worst(fleet, ratio))

@@ -151,13 +151,14 @@ class Effects:
         """Named parameters to ship: `prefix.quantity.all`, factors `prefix.quantity.level=key`.
 
         Factors that the rows moved less than `least` and told little about (more than half of the prior's
-        spread is left) are left out; `prefix.label.attribute=key` says what was measured and has no number.
+        spread is left), or less than a tenth of it, are left out; `prefix.label.attribute=key` says what was measured and has no number.
         """
         out: dict[str, Parameter] = {}
         written: set[tuple[str, str, str]] = set()
         prior_spread = {(q, v.name): v.spread for q, s in self.quantities.items() for v in s.all_levels}
         for (name, level, key), e in self.table.items():
-            if level and abs(e.value - e.prior) < least and e.spread > 0.5 * prior_spread[name, level]:
+            moved, vague = abs(e.value - e.prior), e.spread > 0.5 * prior_spread[name, level]
+            if level and moved < (least if vague else least / 10.0):
                 continue
             full = f"{prefix}.{name}.all" if not level else f"{prefix}.{name}.{level}={key}"
             quantity = self.quantities[name]

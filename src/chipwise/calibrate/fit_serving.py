@@ -56,9 +56,8 @@ _FIRST_TOKEN: Mapping[str, Quantity] = {
     "burst": Quantity(1.0, 0.5, "ratio", (Level(_RUNTIME, 0.4),), 0.02, 40.0),
 }
 
-LEAST = 0.005
-PASSES = Group(f"{PREFIX}.pass", _PASSES, SOURCE, LEAST)
-FIRST_TOKEN = Group(f"{PREFIX}.first", _FIRST_TOKEN, SOURCE, LEAST)
+PASSES = Group(f"{PREFIX}.pass", _PASSES, SOURCE, least=0.005)
+FIRST_TOKEN = Group(f"{PREFIX}.first", _FIRST_TOKEN, SOURCE, least=0.1)
 
 
 @dataclass(frozen=True)
