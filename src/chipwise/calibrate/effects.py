@@ -150,8 +150,9 @@ class Effects:
     def parameters(self, prefix: str, source: str, least: float = 0.0) -> dict[str, Parameter]:
         """Named parameters to ship: `prefix.quantity.all`, factors `prefix.quantity.level=key`.
 
-        Factors that the rows moved less than `least` and told little about (more than half of the prior's
-        spread is left), or less than a tenth of it, are left out; `prefix.label.attribute=key` says what was measured and has no number.
+        Factors that the rows moved less than `least` and told little about (more than half of the prior's spread is
+        left), or less than a tenth of it, are left out; `prefix.label.attribute=key` says what was measured and has no
+        number.
         """
         out: dict[str, Parameter] = {}
         written: set[tuple[str, str, str]] = set()
