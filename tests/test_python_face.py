@@ -121,6 +121,11 @@ def test_an_empty_list_is_not_everything() -> None:
         cw.plan(MODEL, chips=[])
 
 
+def test_an_empty_dictionary_changes_nothing() -> None:
+    found = cw.train(MODEL, chips=["h100"], counts=[8], layout={}, memory={})
+    assert found.plans[0].step_s == cw.train(MODEL, chips=["h100"], counts=[8]).plans[0].step_s
+
+
 def test_what_is_no_answer_is_not_launched() -> None:
     with pytest.raises(UsageError, match="answer: cannot launch 5"):
         cw.launch(5, "vllm")  # type: ignore[arg-type]

@@ -146,6 +146,26 @@ def test_a_chip_of_ones_own_is_made_for_what_it_is_like() -> None:
         check_chip(own, asked(1e9, 4096, 8, "bf16", "train", None))
 
 
+def test_a_narrow_type_that_buys_nothing_is_no_plan_but_may_have_run() -> None:
+    """Gaudi 3 multiplies 8 bit no faster than 16: the run takes as long as one in 16 bit."""
+    fp8, bf16 = (asked(1e9, 512, 128, p, "finetune", "lora") for p in ("fp8", "bf16"))
+    chip = get_chip("gaudi3")
+    with pytest.raises(UsageError, match="fp8 no faster than 16 bit"):
+        check_chip(chip, fp8)
+    check_chip(chip, fp8, known_to_run=True)
+    narrow, wide = (
+        train_plan(
+            ROW, chips=("gaudi3",), counts=(8,), tokens=1e9, precision=ask.precision, known_to_run=True
+        )
+        .plans[0]
+        .step_s.mid
+        for ask in (fp8, bf16)
+    )
+    assert narrow == pytest.approx(wide, rel=0.1)
+    with pytest.raises(UsageError, match="no fp4 unit"):
+        check_chip(get_chip("h100-sxm5-80gb"), replace(fp8, precision="nvfp4"), known_to_run=True)
+
+
 @pytest.mark.parametrize("chip", ["m4-max", "gb10-dgx-spark", "jetson-thor-t5000", "igpu-radeon-8060s"])
 def test_an_optimiser_has_no_host_memory_to_go_to_where_there_is_one_memory(chip: str) -> None:
     with pytest.raises(InfeasibleError, match="not on 1: does not fit"):

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from chipwise.api.loaded import load
-from chipwise.api.suites.training import answered, request_of
+from chipwise.api.suites.training import answered, lines_of, request_of
 from chipwise.api.train import situate
 from chipwise.calibrate.parameters import shipped_parameters
 from chipwise.errors import ChipwiseError
@@ -77,6 +77,35 @@ def test_a_row_is_read_as_it_says() -> None:
     assert read_run(GPT).assumed == ()
     s = spread(GPT)
     assert (s.tp, s.pp, s.dp, s.full, s.zero) == (8.0, 2.0, 32.0, 1.0, 0.0)
+
+
+def test_counts_that_a_publication_gives_elsewhere() -> None:
+    """Llama 2's card says hours and no chips, its paper says both the chips and the batch."""
+    card = {
+        "row_id": "x",
+        "model": "Llama-2-70B",
+        "framework": "Meta",
+        "chip": "a100-sxm4-80gb",
+        "seq_len": "4096",
+    }
+    assert (fields(card)["counts"], fields(card)["global_batch"]) == ("2048", 1024)
+    assert "global batch" not in read_run(card).assumed
+
+
+def test_a_row_may_count_the_dies_of_a_package() -> None:
+    row = {
+        **GPT,
+        "chip": "ascend-910c (Atlas A3)",
+        "accelerator": "ascend-910c (Atlas A3)",
+        "framework": "MindSpeed-LLM",
+    }
+    run = read_run({**row, "precision": "bf16"})
+    assert (run.fields["chips"], run.fields["counts"]) == ("ascend-910c", "256")
+    plan = answered(run)
+    said = {line.metric: line.mid for line in lines_of(run, plan)}
+    assert said["tokens_per_s_per_chip"] == pytest.approx(plan.tokens_per_s.mid / 512)
+    assert said["tflops_per_chip"] == pytest.approx(plan.tflops_per_chip / 2)
+    assert said["memory_gb"] == pytest.approx(plan.memory_bytes / 2e9)
 
 
 def test_measured_columns_change_nothing() -> None:

@@ -16,8 +16,9 @@ WIDE = ("fp32", "fp16")  # what every chip computes in, one way or another
 NF4 = ("nvidia", "amd", "intel", "apple")
 
 
-def check_chip(chip: Chip, ask: Ask) -> None:
-    """Raises `UsageError`, with what the chip has instead, where it does not train, or not so."""
+def check_chip(chip: Chip, ask: Ask, known_to_run: bool = False) -> None:
+    """Raises `UsageError`, with what the chip has instead, where it does not train, or not so; a run that exists may
+    have multiplied in a narrow type that buys nothing."""
     if chip.kind not in ("gpu", "tpu", "asic"):
         raise UsageError(f"{chip.id}: training is not timed on a {chip.kind}", "choose a gpu, tpu or asic")
     served = chip.serves_only or (get_chip(chip.like).serves_only if chip.like else "")
@@ -30,9 +31,10 @@ def check_chip(chip: Chip, ask: Ask) -> None:
     unit = UNITS[ask.precision]
     why = f"{chip.id} has no {unit} unit"
     if unit in chip.matrix:
-        why = _unscaled(chip, ask.precision) or (
-            f"{chip.id} multiplies {unit} no faster than 16 bit, and scaling costs time"
-        )
+        why = _unscaled(chip, ask.precision)
+        if known_to_run and not why:
+            return
+        why = why or f"{chip.id} multiplies {unit} no faster than 16 bit, and scaling costs time"
     raise UsageError(why, f"plan in {' or '.join(reversed(precisions_of(chip)))}")
 
 

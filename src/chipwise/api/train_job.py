@@ -109,7 +109,7 @@ def site_of(
 
     Raises `UsageError` for a chip that cannot, `UnknownNameError` for an unknown trainer.
     """
-    check_chip(chip, ask)
+    check_chip(chip, ask, given.known)
     trainer = given.trainer
     software = get_trainer(trainer) if trainer else usual_trainer(chip, ask.method, given.cuts)
     dtype, operand = PRECISIONS[ask.precision]

@@ -76,9 +76,10 @@ def read_run(row: Row, folder: Path | None = None) -> Run:
         raise UsageError(
             f"{_name(row)}: {said['refuse']}", "training of transformers over tokens is predicted"
         )
-    chips = number(row, "chips_total")
+    chips = number(row, "chips_total") or (float(said["chips"]) if "chips" in said else None)
     if chips is None:
         raise UsageError(f"{row.get('row_id', 'row')}: no chips_total", "say how many chips")
+    chips = math.ceil(chips / float(said.get("devices", 1)))
     chip = get_chip(row.get("chip") or said.get("chip") or _no_chip(row))
     framework = row.get("framework", "")
     named = get_trainer(said["trainer"]) if "trainer" in said else _trainer(framework, chip)

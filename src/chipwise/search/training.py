@@ -16,7 +16,7 @@ from chipwise.predict.training.operators import Kernels, Table, Work, work_of
 from chipwise.predict.training.step import StepTime, step_time
 from chipwise.predict.training.values import Cluster, Rates, Recipe, Spread, Transformer, take
 from chipwise.search.training_space import ANY, COLUMNS, FRAME, SCHEDULES, Software, crossed, frames, variants
-from chipwise.units import Array
+from chipwise.units import Array, Real
 
 __all__ = [
     "FITS",
@@ -259,26 +259,28 @@ def _reasons(job: Job, s: Spread, memory: Array) -> NDArray[np.int64]:
     codes = list(TrainReason)
     found: NDArray[np.int64] = np.zeros(len(memory), dtype=np.int64)
 
-    def rule(reason: TrainReason, broken: NDArray[np.bool_]) -> None:
-        found[(found == 0) & broken] = codes.index(reason)
+    broken: list[tuple[TrainReason, NDArray[np.bool_]]] = []
+
+    def rule(reason: TrainReason, where: NDArray[np.bool_]) -> None:
+        broken.append((reason, where))
 
     tp = np.asarray(s.tp)
     rule(TrainReason.SHARED_MEMORY, np.asarray(s.offload + s.stash > 0) & job.shared_memory)
-    rule(TrainReason.TP_HEADS, np.asarray(t.heads) % tp != 0)
+    rule(TrainReason.TP_HEADS, _uneven(t.heads, tp))
     if float(t.dense_share):
-        rule(TrainReason.TP_WIDTH, np.asarray(t.ffn) % tp != 0)
+        rule(TrainReason.TP_WIDTH, _uneven(t.ffn, tp))
     if not job.known:
         rule(TrainReason.TP_DOMAIN, tp > c.domain)
     rule(TrainReason.PP_LAYERS, np.asarray(s.pp) > t.layers)
     rule(TrainReason.VIRTUAL, np.asarray(s.vp > 1) & np.asarray(s.vp > most_virtual(t.layers, s.pp)))
-    rule(TrainReason.BATCH, np.asarray(s.global_batch) % (s.dp * s.micro_batch) != 0)
-    uneven = np.asarray(s.micro_batches) % s.pp != 0
+    rule(TrainReason.BATCH, _uneven(s.global_batch, s.dp * s.micro_batch))
+    uneven = _uneven(s.micro_batches, s.pp)
     rule(TrainReason.INTERLEAVED, np.asarray(s.vp > 1) & uneven)
     rule(TrainReason.SCHEDULE, np.asarray(s.pp > 1) & ~_has(job.software.schedules, s))
     if float(t.moe_share):
-        rule(TrainReason.EXPERTS, np.asarray(t.experts) % s.ep != 0)
-        rule(TrainReason.EXPERT_RANKS, np.asarray(s.tp * s.cp * s.dp) % s.ep != 0)
-    rule(TrainReason.CONTEXT, np.asarray(s.seq) % s.cp != 0)
+        rule(TrainReason.EXPERTS, _uneven(t.experts, s.ep))
+        rule(TrainReason.EXPERT_RANKS, _uneven(s.tp * s.cp * s.dp, s.ep))
+    rule(TrainReason.CONTEXT, _uneven(s.seq, s.cp))
     rule(TrainReason.GRADIENTS, np.asarray(s.zero == 2) & np.asarray(s.pp > 1))
     if not job.known:
         rule(TrainReason.ADAPTERS, np.asarray((s.adapter > 0) & (s.offload > 0) & (s.zero < 3)))
@@ -287,7 +289,15 @@ def _reasons(job: Job, s: Spread, memory: Array) -> NDArray[np.int64]:
     networked = np.isfinite(float(c.nic_bytes_per_s)) and float(c.nic_bytes_per_s) > 0
     rule(TrainReason.NO_NETWORK, np.asarray(s.devices > c.domain) & (not networked))
     rule(TrainReason.MEMORY, memory > job.limit_bytes)
+    for reason, where in reversed(broken):  # the first rule that is broken stays
+        np.copyto(found, codes.index(reason), where=where)
     return found
+
+
+def _uneven(whole: Real, parts: Real) -> NDArray[np.bool_]:
+    """Where parts do not divide the whole: counts, whose quotients are exact (a remainder takes four times as long)."""
+    quotient = np.asarray(whole / parts)
+    return np.asarray(quotient != np.floor(quotient))
 
 
 def _has(schedules: Sequence[str], s: Spread) -> NDArray[np.bool_]:

@@ -352,6 +352,10 @@ def _taking(f: Any, members: tuple[Any, ...], reading: Reading | None) -> Callab
                 text = value if isinstance(value, str) else reading.said(value)
                 if text or isinstance(value, str):
                     return text
+                if isinstance(value, Mapping) and f.default is not MISSING:
+                    return (
+                        f.default
+                    )  # an object without keys changes nothing, a list without names would be all
                 raise UsageError(
                     f"{name}: an empty {type(value).__name__} names nothing",
                     f"leave out {name} for the default",

@@ -21,7 +21,7 @@ from chipwise.catalog.chips import get_chip
 from chipwise.errors import ChipwiseError, UnknownNameError, UsageError
 from chipwise.evidence.rows import Predicted, Row
 from chipwise.evidence.training_measured import SPREAD, measured_of, row_weights, target_of
-from chipwise.evidence.training_rows import Run, read_run
+from chipwise.evidence.training_rows import Run, number, read_run
 from chipwise.evidence.training_tiers import tiers
 from chipwise.predict.training.operators import Work, work_of
 from chipwise.predict.training.values import Cluster, Recipe, Spread, Transformer
@@ -66,8 +66,11 @@ def answered(run: Run, numbers: Parameters | None = None) -> TrainPlanRecord:
 
 
 def lines_of(run: Run, plan: TrainPlanRecord) -> Iterator[Predicted]:
-    """What a plan says of the measured columns of a row."""
+    """What a plan says of the measured columns of a row; what is per chip is per one of those that the row counts,
+    which may be the dies of a package."""
     name = run.row["row_id"]
+    counted = number(run.row, "chips_total") or float(plan.chips)
+    share = plan.chips / counted
 
     def line(metric: str, figure: Figure, scale: float = 1.0) -> Predicted:
         ends = (figure.low * scale, figure.high * scale)
@@ -83,9 +86,9 @@ def lines_of(run: Run, plan: TrainPlanRecord) -> Iterator[Predicted]:
         ends = (target.samples / SPREAD, target.samples * SPREAD)
         yield Predicted(name, "samples_to_target", target.samples, *ends, "published")
         yield line("time_to_train_min", plan.days, MINUTES)
-    yield line("tokens_per_s_per_chip", plan.tokens_per_s, 1.0 / plan.chips)
+    yield line("tokens_per_s_per_chip", plan.tokens_per_s, 1.0 / counted)
     for metric, value in (
-        ("tflops_per_chip", plan.tflops_per_chip),
+        ("tflops_per_chip", plan.tflops_per_chip * share),
         ("mfu_pct", 100.0 * plan.mfu),
         ("hfu_pct", 100.0 * plan.hfu),
     ):
@@ -98,9 +101,8 @@ def lines_of(run: Run, plan: TrainPlanRecord) -> Iterator[Predicted]:
         ("activation_memory_gb", used["activations"]),
         ("state_memory_gb", state),
     ):
-        yield Predicted(
-            name, metric, value / 1e9, value * held.low / 1e9, value * held.high / 1e9, held.basis
-        )
+        held_gb = value * share / 1e9
+        yield Predicted(name, metric, held_gb, held_gb * held.low, held_gb * held.high, held.basis)
 
 
 def impossible(row: Row) -> str:
