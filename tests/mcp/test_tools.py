@@ -35,6 +35,7 @@ CALLS: dict[str, dict[str, Any]] = {
     "compare": {"model": SMALL, "chips": "l4,h100-sxm5-80gb"},
     "local": {"have": "rtx-4090", "host_memory": "64GB"},
     "train": {"model": SMALL, "tokens": "100B", "counts": "8,64"},
+    "rl": {"model": SMALL, "chips": "h100", "counts": "16", "out": 4000},
     "kernel": {"op": "gemm", "chips": "h100-sxm5-80gb,tpu-v5e", "m": 512, "n": 4096, "k": 4096},
     "evidence": {"search": "h200 llama2-70b server"},
     "match": {"model": MODEL, "chip": "h200-sxm-141gb", "count": 8},
@@ -157,6 +158,14 @@ def test_the_list_and_the_answers_are_what_an_agent_can_afford(heard: Heard) -> 
         assert json.loads(text_of(answer)) == answer.structured_content
         assert tokens(text_of(answer)) < 2_000, name
     assert all(tokens(text) < 2_000 for text in heard.resources.values())
+
+
+def test_no_field_offers_a_file_that_is_not_read() -> None:
+    shut, open_ = (fields_of("plan", files=files)["model"]["description"] for files in (False, True))
+    assert "FILE" not in shut
+    assert "folder" not in shut
+    assert "dimensions" in shut
+    assert "FILE.onnx" in open_
 
 
 def test_the_schema_of_a_tool_takes_what_the_tool_takes(heard: Heard) -> None:

@@ -69,6 +69,23 @@ def test_an_engine_under_poisson_arrivals(point: int, at_once: int) -> None:
         assert float(said.tpot_s[share][point]) == pytest.approx(np.quantile(tpot, share), rel=0.1), share
 
 
+@pytest.mark.parametrize("share", [0.5, 0.95, 0.99])
+def test_equal_requests_by_hand(share: float) -> None:
+    fixed, own, rho, wait = 0.01, 0.04, 0.6, 0.06
+    said = ttft_quantile(share, np.array(fixed), np.array([own]), np.array(rho), np.array(wait))
+    waited = max(wait / rho * math.log(rho / (1.0 - share)), 0.0)
+    assert float(said) == pytest.approx(fixed + own + waited, rel=1e-12)
+
+
+@pytest.mark.parametrize("share", [0.3, 0.9, 0.999])
+def test_two_kinds_of_requests_by_hand(share: float) -> None:
+    fixed, own, rho, wait = 0.01, np.array([0.02, 0.5]), 0.6, 0.06
+    said = float(ttft_quantile(share, np.array(fixed), own, np.array(rho), np.array(wait)))
+    rest = said - fixed - own
+    beyond = np.where(rest >= 0.0, rho * np.exp(-np.maximum(rest, 0.0) * rho / wait), 1.0).mean()
+    assert beyond == pytest.approx(1.0 - share, rel=1e-9)
+
+
 def test_quantiles_rise_and_hold_the_middle() -> None:
     p = prediction()
     found = tails(p, LENGTHS, (0.1, 0.5, 0.9, 0.99))
@@ -94,7 +111,9 @@ def test_a_single_token_has_no_time_per_further_one() -> None:
     p = engines(passes).under(Service(0.0)).open(np.array([[2.0, 4.0, 6.0]])).each(lambda values: values[0])
     said = tails(p, Lengths(1000.0, 1.0))
     assert np.isnan(said.tpot_s[0.5]).all()
-    assert np.all(said.ttft_s[0.99] > said.ttft_s[0.5])
+    assert p.utilisation[0] < 0.01 < p.utilisation[1]  # of the first, fewer than one in a hundred wait at all
+    assert said.ttft_s[0.99][0] == said.ttft_s[0.5][0]
+    assert np.all(said.ttft_s[0.99][1:] > said.ttft_s[0.5][1:])
 
 
 def test_the_normal_tail() -> None:

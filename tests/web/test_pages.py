@@ -344,6 +344,22 @@ def test_every_tab_begins_with_how_sure_it_is(site: str, verb: str) -> None:
     assert headline.count('<li class="basis') >= 1
 
 
+def test_a_comparison_begins_with_the_first_plan(site: str) -> None:
+    text = httpx.get(f"{site}/compare", params=VIEWS["compare"].example, timeout=60).text
+    headline = text[text.index('class="headline') : text.index('class="exports"')]
+    (title,) = re.findall(r"<h2>(.*?)</h2>", headline, re.DOTALL)
+    assert "×" in title
+    assert len(re.sub(r"<[^>]+>", "", title)) < 80
+    assert '<p class="verdict">' in headline
+
+
+def test_a_long_table_is_folded(site: str) -> None:
+    text = httpx.get(f"{site}/frontier", params=VIEWS["frontier"].example, timeout=60).text
+    (count,) = re.findall(r"<summary>All (\d+) lines</summary>", text)
+    folded = text[text.index("<summary>All ") :]
+    assert folded[: folded.index("</details>")].count("<tr") == int(count) + 1
+
+
 def test_a_training_answer_is_one_screen_with_curves_below(visit: Open) -> None:
     on = visit()
     on.page.set_viewport_size({"width": 1440, "height": 900})
@@ -592,6 +608,7 @@ def test_every_verb_has_its_twin(site: str, verb: str) -> None:
     record = '{"question":{"verb":"estimate","request":{"model":"meta-llama/Llama-3.1-8B","chip":"l4"}}}'
     examples = {
         "estimate": "?model=meta-llama/Llama-3.1-8B&chip=l4",
+        "rl": "?model=Qwen/Qwen3-8B&chips=h100&counts=16&out=4000",
         "launch": f"?for=vllm&saved={quote(record)}",
         "replay": f"?saved={quote(record[:-1])},%22plans%22:[]}}",
         "diff": f"?before={quote(record)}&after={quote(record)}",

@@ -26,7 +26,7 @@ from chipwise.evidence.item import Item, item_of
 from chipwise.evidence.match import anchored, match, nearest
 from chipwise.evidence.match_axes import ModelFacts, Target
 from chipwise.evidence.mlperf_rows import SCENARIOS, run_of
-from chipwise.evidence.nearest import generates
+from chipwise.evidence.nearest import generates, predicted
 from chipwise.evidence.store import Store
 from chipwise.parallel.layout import Layout
 from chipwise.report.evidence import ClaimReport, MatchReport
@@ -341,14 +341,18 @@ def _condition(item: Item) -> Condition | None:
 def _best(model: str, workload: Workload, chip: str, chips: int, terms: Terms) -> PlanRecord:
     """The plan that `plan` shows first for these chips. Raises its errors."""
     limits = replace(limits_for(workload.task), have={chip: chips})
-    return plan(model, workload, terms, limits=limits, evidence=False).plans[0]
+    return plan(model, workload, terms, limits=limits, evidence=False, brief=True).plans[0]
 
 
 def _predictor(numbers: Parameters) -> Callable[[Item], float | None]:
     """Tokens per second of an item as the product predicts it: published rows as tuned software of their round, runs of
-    the user's own as stock software, at their load."""
+    the user's own as stock software, at their load. Of published rows the shipped numbers' answers are kept."""
+    shipped = numbers is shipped_parameters()
 
     def predict(item: Item) -> float | None:
+        kept = predicted(item) if shipped else None
+        if kept is not None:
+            return kept
         try:
             if item.origin == "published":
                 (found,) = answer([run_of(load_inference_results()[item.id])], numbers)

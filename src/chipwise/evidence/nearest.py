@@ -19,7 +19,7 @@ from chipwise.evidence.item import Item, item_of
 from chipwise.evidence.match import Match, anchored, nearest
 from chipwise.evidence.match_axes import Mark, ModelFacts, Target, chip_axis
 
-__all__ = ["Nearest", "generates", "nearest_published", "residuals"]
+__all__ = ["Nearest", "generates", "nearest_published", "predicted", "residuals"]
 
 ROWS = 5
 """Rows whose residuals are blended, as in `evidence match`."""
@@ -64,6 +64,12 @@ def residuals() -> Mapping[str, float]:
     return {row["id"]: float(row["log_residual"]) for row in csv.DictReader(text.splitlines())}
 
 
+def predicted(item: Item) -> float | None:
+    """Tokens per second that the model of submissions, as shipped, gives a published row; None for any other item."""
+    known = residuals().get(item.id)
+    return None if known is None or not item.tokens_per_s else item.tokens_per_s / math.exp(known)
+
+
 def generates(item: Item) -> bool:
     """Whether an item measured a language model: other tasks also count tokens (speech), and say nothing of
     one. What the user measured counts, as benchmarks of serving are of language models."""
@@ -104,13 +110,6 @@ def nearest_published(target: Target, facts: Callable[[str], ModelFacts | None])
 
 def _moved(found: Sequence[Match]) -> tuple[float, float]:
     """Shift (logarithm) and weight of the matches' residuals."""
-    known = residuals()
-
-    def predicted(item: Item) -> float | None:
-        if item.id not in known or not item.tokens_per_s:
-            return None
-        return item.tokens_per_s / math.exp(known[item.id])
-
     blend = anchored(1.0, found, predicted)
     return math.log(blend.value), blend.weight
 

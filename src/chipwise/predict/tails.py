@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import NDArray
@@ -85,9 +86,10 @@ def ttft_quantile(share: Real, fixed_s: Array, own_s: Array, utilisation: Array,
         waited = np.where(rest >= 0, rho * np.exp(-np.maximum(rest, 0.0) / mean), 1.0)
         return np.asarray(np.mean(waited, axis=-1))
 
-    low = fixed_s + np.min(own_s, axis=-1)
-    high = fixed_s + np.max(own_s, axis=-1) + mean[..., 0] * np.log(1.0 / (1.0 - share))
-    return _bisect(beyond, 1.0 - share, low, high)
+    # of each slice alone: its own prompt, and the wait that the share does not exceed
+    waits = mean * np.maximum(np.log(rho / (1.0 - np.asarray(share)[..., None])), 0.0)
+    alone = fixed_s[..., None] + own_s + waits
+    return _bisect(beyond, 1.0 - share, np.min(alone, axis=-1), np.max(alone, axis=-1))
 
 
 def _tpot_variances(p: Prediction, lengths: Lengths) -> tuple[Array, Array, NDArray[np.bool_]]:
@@ -130,7 +132,12 @@ def _gamma(share: Real, mean: Array, decode_s: Array, prompts: Array, batch: Arr
         z = (np.cbrt(over) - 1.0 + 1.0 / (9.0 * shape)) * 3.0 * np.sqrt(shape)
         return np.asarray(np.mean(_normal_beyond(z), axis=-1))
 
-    return _bisect(beyond, 1.0 - share, np.min(floor, axis=-1), mean + 20.0 * _widest(prompts + batch))
+    # of each slice alone
+    z = np.reshape([NormalDist().inv_cdf(float(q)) for q in np.ravel(share)], np.shape(share))[..., None]
+    root = 1.0 - 1.0 / (9.0 * shape) + z / (3.0 * np.sqrt(shape))
+    alone = floor + excess * np.maximum(root, 0.0) ** 3
+    low = np.min(np.where(root > 0.0, alone, np.min(floor, axis=-1, keepdims=True)), axis=-1)
+    return _bisect(beyond, 1.0 - share, low, np.max(alone, axis=-1))
 
 
 def _normal_beyond(z: Array) -> Array:
@@ -141,13 +148,10 @@ def _normal_beyond(z: Array) -> Array:
     return np.asarray(np.where(z >= 0.0, tail, 1.0 - tail))
 
 
-def _widest(variance: Array) -> Array:
-    return np.asarray(np.sqrt(np.max(variance, axis=-1)))
-
-
 def _bisect(beyond: Callable[[Array], Array], share: Real, low: Array, high: Array) -> Array:
-    """Where the falling function `beyond` crosses `share`."""
-    for _ in range(STEPS):
+    """Where the falling function `beyond` crosses `share`: the mean over slices crosses between the first and the last
+    of their own quantiles, and there is nothing to look for where all requests are alike."""
+    for _ in range(STEPS if np.any(high > low) else 0):
         middle = 0.5 * (low + high)
         above = beyond(middle) > share
         low, high = np.where(above, middle, low), np.where(above, high, middle)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import shlex
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,7 +17,7 @@ from chipwise.api.requests.command import command_line
 from chipwise.api.suites.mlperf import Answer, answer
 from chipwise.api.suites.mlperf_folds import MLPERF
 from chipwise.calibrate.fit_level import without_level
-from chipwise.calibrate.parameters import shipped_parameters
+from chipwise.calibrate.parameters import Parameters, shipped_parameters
 from chipwise.evidence.mlperf_rows import read_run
 from chipwise.search.space import Limits
 from chipwise.workload.workload import Workload
@@ -104,6 +105,26 @@ def test_evidence_match_says_the_same_figure() -> None:
     assert stock.anchored is not None
     assert stock.anchored.model == plan.tokens_per_s.mid
     assert stock.interval == (plan.tokens_per_s.low, plan.tokens_per_s.high)
+
+
+def test_rows_beside_a_plan_are_priced_anew_for_other_numbers_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    priced = []
+
+    def counted(runs: list[Any], numbers: Any) -> Any:
+        priced.append(runs)
+        return answer(runs, numbers)
+
+    monkeypatch.setattr("chipwise.api.evidence_match.answer", counted)
+    ask = ("meta-llama/Llama-3.1-70B", Workload("batch", 2000.0, 300.0), Given("h100-sxm5-80gb", count=8))
+    kept = match_evidence(*ask).anchored
+    assert priced == []
+    own = Terms(parameters=Parameters(shipped_parameters().table))
+    anew = match_evidence(*ask, own).anchored
+    assert priced
+    assert kept is not None
+    assert anew is not None
+    assert kept.used == anew.used
+    assert kept.value == pytest.approx(anew.value, rel=0.05)
 
 
 def test_beams_are_answered_and_printed_nowhere(tmp_path: Path) -> None:

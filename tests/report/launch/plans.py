@@ -1,6 +1,6 @@
 """Plans whose launch files are kept: served by tensor and by expert parallelism, with prompts in workers of their
 own, in stages on two hosts, on Neuron and on a CPU; trained on GPUs, on a slice, with latent attention in uneven
-stages, by adapters, and on Trainium."""
+stages, by adapters on a host and on one card, and on Trainium."""
 
 from __future__ import annotations
 
@@ -229,6 +229,21 @@ PLANS: dict[str, Spec] = {
         shard_ranks=8,
         schedule="",
         tuned="lora",
+    ),
+    "card": trained(
+        title="meta-llama/Llama-3.1-8B: 1x rtx-4090, bf16",
+        model="meta-llama/Llama-3.1-8B",
+        machine=Machine("rtx-4090", "nvidia", 1, 1),
+        tp=1,
+        pp=1,
+        vp=1,
+        dp=1,
+        sharding="none",
+        shard_ranks=1,
+        schedule="",
+        global_batch=16,
+        seq=2048,
+        tuned="qlora",
     ),
     "cores": trained(machine=NEURON, tp=8, pp=1, vp=1, dp=8, schedule="", one_queue=False),
 }

@@ -104,13 +104,15 @@ def request_schema(
     verb: str, template: str = "#/components/schemas/{model}", *, files: bool = False
 ) -> dict[str, Any]:
     """The JSON schema of a verb's question, shared parts under `$defs`, to be referred to by `template`. Without
-    `files` it has no fields that can only name a file."""
+    `files` it has no fields that can only name a file, and offers none in the help of the others."""
     schema: dict[str, Any] = request_adapter(verb).json_schema(ref_template=template)
     for f in fields(VERBS[verb]):  # type: ignore[arg-type]
         if f.metadata.get("file") and f.name not in NAMED and not files:
             schema["properties"].pop(outer(f))
-        elif f.metadata.get("reading"):
-            _widen(schema["properties"][outer(f)], f.metadata["reading"])
+        elif reading := f.metadata.get("reading"):
+            _widen(schema["properties"][outer(f)], reading)
+            if reading.told and not files:
+                schema["properties"][outer(f)]["description"] = reading.told
     return schema
 
 

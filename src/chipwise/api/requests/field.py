@@ -59,7 +59,8 @@ class Reading:
 
     `said` writes what a program gives (a number, a list, a dictionary) as text, `read` makes values of the text
     under the name of its option, and `also` are the JSON types that doors take besides text; `pattern` is one that
-    text matches. `names`: it names something, so that no control character stands in it.
+    text matches. `names`: it names something, so that no control character stands in it. `told` is the help of doors
+    that open no files, where it differs.
     """
 
     read: Callable[[str, str], Any]
@@ -67,6 +68,7 @@ class Reading:
     also: tuple[Mapping[str, Any], ...] = ()
     pattern: str = ""
     names: bool = True
+    told: str = ""
 
     def schema(self, text: Mapping[str, Any]) -> list[dict[str, Any]]:
         """The JSON schemas of what a field takes, `text` being that of its text."""
@@ -289,7 +291,13 @@ SHARE = Reading(share, as_word, (NUMBER,))
 """A part of a whole, `0.3` or `30%`."""
 RATES = Reading(lambda text, _: text, _rates_said, (STRINGS,))
 """Rates by commas, a list of them, or a file that holds them."""
-CONFIG = Reading(_config, _configuration, (OBJECT,), names=False)
+CONFIG = Reading(
+    _config,
+    _configuration,
+    (OBJECT,),
+    names=False,
+    told="a bundled name, the keys of a config.json, or dimensions as in transformer:layers=40,hidden=5120,...",
+)
 """A model by name, path or dimensions, or the keys of its configuration."""
 
 
