@@ -45,6 +45,7 @@ from chipwise.report.energy import OF_SAMPLES, Powered, energy_record
 from chipwise.report.media import MediaPlan, MediaReport
 from chipwise.report.records import Figure, NetworkRecord, PriceRecord, RefusalRecord
 from chipwise.search.deployments import machine_for, reserved
+from chipwise.search.space import Limits
 from chipwise.tracing.sources import Source, source_of
 from chipwise.units import parse_quantity
 from chipwise.workload.pipeline import Pipeline
@@ -377,15 +378,18 @@ def fit(model: str, terms: Terms, asked: Sampling, chips: Sequence[str]) -> Medi
     return report_of(pipeline, plans, refused, terms)
 
 
-def plan(model: str, terms: Terms, asked: Sampling, chips: Sequence[str], most: int) -> MediaReport:
+def plan(model: str, terms: Terms, asked: Sampling, chips: Sequence[str], limits: Limits) -> MediaReport:
     """The cheapest way to make samples on each chip that keeps the latency and carries the rate, cheapest chip first.
 
-    Tries batches, counts of devices up to `most` that share a guided step and a sequence, and keeping parts on the
-    host. Without a rate a plan is one replica, ranked by dollars per sample; without a price, by time. Raises
-    `InfeasibleError` where nothing keeps the target.
+    Tries batches, counts of devices that share a guided step and a sequence (up to `limits.max_chips`, else
+    eight), and keeping parts on the host; all replicas keep `limits` of chips and dollars per hour, for which a
+    price must be known. Without a rate a plan is one replica, ranked by dollars per sample; without a price, by time.
+    Raises `InfeasibleError` where nothing keeps the target and the limits.
     """
+    most = limits.max_chips or COUNTS[-1]
     numbers = terms.parameters or shipped_parameters()
     best: list[MediaPlan] = []
+    beyond: list[MediaPlan] = []
     refused: list[RefusalRecord] = []
     fastest = np.inf
     opened = own_model(model)
@@ -403,13 +407,26 @@ def plan(model: str, terms: Terms, asked: Sampling, chips: Sequence[str], most: 
         fitting = [p for _, p in found if p.verdict != "no"]
         fastest = min([fastest, *(p.latency_s.mid for p in fitting)])
         kept = [p for p in fitting if asked.latency_s is None or p.latency_s.high <= asked.latency_s]
-        if kept:
-            best.append(min(kept, key=_order))
+        allowed = [p for p in kept if _allowed(p, limits)]
+        if allowed:
+            best.append(min(allowed, key=_order))
+        elif kept:
+            near = min(kept, key=_per_hour)
+            beyond.append(near)
+            refused.append(
+                RefusalRecord(chip.id, "BUDGET", f"{_taken(near)}: beyond the limit of chips or price")
+            )
         else:
             why = "slower than asked" if fitting else "lacks memory"
             refused.append(RefusalRecord(chip.id, "SLO" if fitting else "MEMORY", why))
     if shown is None:
         shown = _made(opened, terms, asked)
+    if beyond and not best:
+        near = min(beyond, key=_per_hour)
+        raise InfeasibleError(
+            f"{shown.name}: no plan within the limits, the nearest is {near.chip}, which {_taken(near)}",
+            "a higher --max-chips or --max-usd-per-h, or a lower --rate",
+        )
     if not best:
         reach = f"the fastest takes {fastest:,.3g} s" if np.isfinite(fastest) else "none has the memory"
         raise InfeasibleError(
@@ -435,6 +452,21 @@ def _candidates(
         for spread in spreads:
             one = replace(sized, spread=spread)
             yield pipeline, _fitting(pipeline, place, terms, one)
+
+
+def _allowed(p: MediaPlan, limits: Limits) -> bool:
+    usd = limits.max_usd_per_h
+    cheap = usd is None or (p.price is not None and p.price.mid <= usd)
+    return cheap and (limits.max_chips is None or p.chips * p.replicas <= limits.max_chips)
+
+
+def _per_hour(p: MediaPlan) -> float:
+    return p.price.mid if p.price else float("inf")
+
+
+def _taken(p: MediaPlan) -> str:
+    cost = f"at ${p.price.mid:,.3g}/h" if p.price else "without a known price"
+    return f"takes {p.chips * p.replicas:,} chips {cost}"
 
 
 def _order(p: MediaPlan) -> tuple[bool, float, float]:
@@ -530,8 +562,9 @@ class Work:
         kept = replace(pipeline, stages=tuple(stage for stage in pipeline.stages if stage.name not in aside))
         stages = stage_times(kept, place.hardware, spread, offload=asked.offload)
         tensors = account(pipeline, spread, offload=asked.offload, aside=aside)
-        if place.runtime.narrows_loaded and (terms.precision or "").startswith(place.runtime.narrows_loaded):
-            # the weights arrive in 16 bits and are all there before the first is narrowed
+        narrowed = place.runtime.narrows_loaded
+        if narrowed and asked.offload == "none" and (terms.precision or "").startswith(narrowed):
+            # the weights arrive in 16 bits and are all there before the first is narrowed; offloaded ones on the host
             loaded = max(tensors.weights, LOADED_BYTES * pipeline.parameters)
             tensors = replace(tensors, weights=loaded, activations=max(tensors.total - loaded, 0.0))
         precision = terms.precision or computed_in(pipeline)
