@@ -196,6 +196,16 @@ def test_weights_that_are_narrowed_wait_on_the_host_where_parts_do() -> None:
     assert held[0] > 2.0 * held[1] > 2.0 * held[2]
 
 
+def test_what_does_not_fit_is_told_the_offloading_that_does() -> None:
+    for chip, way, fits in (("rtx-4090", "none", "model"), ("rtx-4070", "model", "sequential")):
+        with pytest.raises(InfeasibleError, match="short per device") as refused:
+            EstimateRequest(model=FLUX, chip=chip, offload=way).run()
+        assert f"--offload {fits} fits" in str(refused.value)
+        report = EstimateRequest(model=FLUX, chip=chip, offload=fits).run()
+        assert isinstance(report, MediaReport)
+        assert report.plans[0].verdict != "no"
+
+
 def test_fit_offloads_before_it_says_no() -> None:
     report = FitRequest(model=FLUX, chips=f"{H100},rtx-4090,rtx-3060").run()
     assert isinstance(report, MediaReport)

@@ -81,6 +81,11 @@ LAYOUT, ATTENTION = "memory_format", "attention"  # settings of the software, no
 LOADED_BYTES = 2.0  # of a parameter of a checkpoint
 KERNELS = "transformers"  # the libraries as PyTorch calls them, whose operators were timed
 COMFORTABLE = 0.9  # of the memory, up to which a plan is not tight
+OFFLOADS: tuple[Offload, ...] = (
+    "none",
+    "model",
+    "sequential",
+)  # each keeps more on the host than the one before
 COUNTS = (1, 2, 4, 8)  # devices of a replica that plans try
 BATCHES = (1, 4, 16, 64)  # samples at once that plans try, where none were said
 UTILISATION = 0.7  # of what a replica can carry that plans give it, as for language models
@@ -346,11 +351,14 @@ def estimate(model: str, chip: str, terms: Terms, asked: Sampling) -> MediaRepor
     if plan_.verdict == "no":
         short = (plan_.memory_bytes - plan_.capacity_bytes) / 1e9
         name = f"{pipeline.name} on {plan_.chips} x {plan_.chip}"
-        hint = "a smaller --batch, --offload model, a narrower --precision, or --spread over more devices"
+        further = OFFLOADS[OFFLOADS.index(asked.offload) + 1 :]
+        ways = (_priced(pipeline, place, terms, replace(asked, offload=way)) for way in further)
+        fits = next((p.offload for p in ways if p.verdict != "no"), None)
+        hint = "a smaller --batch, a narrower --precision, or --spread over more devices"
+        note = f"--offload {fits} fits" if fits else hint
         if short > SHORT * plan_.capacity_bytes / 1e9:
-            raise InfeasibleError(f"{name}: {short:,.1f} GB short per device", hint, reasons={"MEMORY": 1})
-        way = _fitting(pipeline, place, terms, asked)
-        plan_ = replace(plan_, note=f"--offload {way.offload} fits" if way.verdict != "no" else hint)
+            raise InfeasibleError(f"{name}: {short:,.1f} GB short per device", note, reasons={"MEMORY": 1})
+        plan_ = replace(plan_, note=note)
     return report_of(pipeline, [plan_], [], terms)
 
 
@@ -484,9 +492,7 @@ def _priced(pipeline: Pipeline, place: Place, terms: Terms, asked: Sampling) -> 
 def _fitting(pipeline: Pipeline, place: Place, terms: Terms, asked: Sampling) -> MediaPlan:
     """The plan as asked; where that does not fit and nothing was said of it, with parts that wait on the host; where
     nothing fits, as asked."""
-    ways: tuple[Offload, ...] = (
-        ("none", "model", "sequential") if asked.offload == "none" else (asked.offload,)
-    )
+    ways = OFFLOADS if asked.offload == "none" else (asked.offload,)
     plans = (_priced(pipeline, place, terms, replace(asked, offload=way)) for way in ways)
     first = next(plans)
     return first if first.verdict != "no" else next((p for p in plans if p.verdict != "no"), first)
