@@ -10,6 +10,7 @@ import chipwise as cw
 from chipwise.api.loaded import load
 from chipwise.errors import UsageError
 from chipwise.report.records import PlanRecord
+from chipwise.workload.graph import count_entries
 from chipwise.workload.media.tower import picture
 
 MODEL = "Qwen/Qwen3-VL-235B-A22B-Instruct"
@@ -52,3 +53,15 @@ def test_models_that_see_nothing_and_sizes_that_are_none_are_refused() -> None:
     for said in ("336", "0x10", "ten", "1280x720x3"):
         with pytest.raises(UsageError, match="is no picture"):
             answer(images=said)
+
+
+def test_pictures_that_cross_attention_reads_are_refused_and_text_is_not() -> None:
+    model = "meta-llama/Llama-3.2-11B-Vision-Instruct"  # its bundled configuration leaves out the class's own figures
+    tower = load(model).graph.extra("vision")
+    assert tower is not None
+    held = 10_670_220_835 - 9_775_157_248  # what Hugging Face shows for the model, less its text
+    larger = (1601 - 1025) * 1280 * (1 + 9 * 4)  # positions of pictures of 560, where the class has 448
+    assert count_entries(tower.blocks) == pytest.approx(held - larger, rel=1e-3)
+    assert cw.estimate(model, chip="h100", evidence="none").plans[0].ttft_s.mid < 5.0
+    with pytest.raises(UsageError, match="cross-attention"):
+        cw.estimate(model, chip="h100", images="560x560")

@@ -174,6 +174,38 @@ def test_plan_carries_a_rate() -> None:
     assert many.price.mid > 5 * few.price.mid  # type: ignore[union-attr]
 
 
+def test_plan_keeps_the_limits_of_chips_and_dollars() -> None:
+    asked = {"model": "sdxl", "rate": "1/s", "chips": "rtx-4090,h100"}
+    free = PlanRequest(**asked).run().plans  # type: ignore[arg-type]
+    few, cheap = min(p.chips * p.replicas for p in free), min(p.price.mid for p in free if p.price)
+    assert max(p.chips * p.replicas for p in free) > few
+    assert {p.chips * p.replicas for p in PlanRequest(**asked, max_chips=few).run().plans} == {few}  # type: ignore[arg-type]
+    within = PlanRequest(**asked, max_usd_per_h=1.01 * cheap).run().plans  # type: ignore[arg-type]
+    assert [p.price.mid for p in within if p.price] == [cheap]
+    with pytest.raises(InfeasibleError, match="within the limits, the nearest is"):
+        PlanRequest(**asked, max_chips=1).run()  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="not held to --max-watts"):
+        PlanRequest(**asked, max_watts="10kW").run()  # type: ignore[arg-type]
+
+
+def test_weights_that_are_narrowed_wait_on_the_host_where_parts_do() -> None:
+    held = [
+        EstimateRequest(model=FLUX, chip="h200", precision="fp8", offload=way).run().plans[0].memory_bytes  # type: ignore[arg-type]
+        for way in ("none", "model", "sequential")
+    ]
+    assert held[0] > 2.0 * held[1] > 2.0 * held[2]
+
+
+def test_what_does_not_fit_is_told_the_offloading_that_does() -> None:
+    for chip, way, fits in (("rtx-4090", "none", "model"), ("rtx-4070", "model", "sequential")):
+        with pytest.raises(InfeasibleError, match="short per device") as refused:
+            EstimateRequest(model=FLUX, chip=chip, offload=way).run()
+        assert f"--offload {fits} fits" in str(refused.value)
+        report = EstimateRequest(model=FLUX, chip=chip, offload=fits).run()
+        assert isinstance(report, MediaReport)
+        assert report.plans[0].verdict != "no"
+
+
 def test_fit_offloads_before_it_says_no() -> None:
     report = FitRequest(model=FLUX, chips=f"{H100},rtx-4090,rtx-3060").run()
     assert isinstance(report, MediaReport)

@@ -6,7 +6,7 @@ import pytest
 
 from chipwise.api.requests.reinforce import RlRequest
 from chipwise.api.requests.verbs import question
-from chipwise.errors import InfeasibleError, UsageError
+from chipwise.errors import InfeasibleError, UnknownNameError, UsageError
 from chipwise.mcp.answers import rl_answer
 from chipwise.report.reinforce import RlPlanRecord, rl_verdict, rl_view
 
@@ -66,3 +66,19 @@ def test_what_does_not_go_says_why() -> None:
         RlRequest(model="Qwen/Qwen3-1.7B", prompts=0).run()
     with pytest.raises(InfeasibleError):
         RlRequest(model="meta-llama/Llama-3.1-70B", chips="h100", counts="2").run()
+    with pytest.raises(UsageError, match="1 to 1,000,000"):
+        RlRequest(model="Qwen/Qwen3-1.7B", steps=10**12).run()
+
+
+@pytest.mark.parametrize("name", ["trainer", "precision", "rollout_precision", "runtime"])
+def test_an_unknown_name_is_said_once_and_as_such(name: str) -> None:
+    with pytest.raises(UnknownNameError, match=r"^unknown [a-z]+ 'bogus'"):
+        RlRequest(**(ASKED | {name: "bogus"})).run()  # type: ignore[arg-type]
+
+
+def test_a_share_of_training_leaves_both_sides_chips_and_needs_them_apart() -> None:
+    for share in ("0%", "100%"):
+        with pytest.raises(UsageError, match="both sides"):
+            RlRequest(**ASKED, train_share=share).run()  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="--placement together does not"):
+        RlRequest(**ASKED, train_share="50%", placement="together").run()  # type: ignore[arg-type]

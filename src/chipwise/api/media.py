@@ -45,6 +45,7 @@ from chipwise.report.energy import OF_SAMPLES, Powered, energy_record
 from chipwise.report.media import MediaPlan, MediaReport
 from chipwise.report.records import Figure, NetworkRecord, PriceRecord, RefusalRecord
 from chipwise.search.deployments import machine_for, reserved
+from chipwise.search.space import Limits
 from chipwise.tracing.sources import Source, source_of
 from chipwise.units import parse_quantity
 from chipwise.workload.pipeline import Pipeline
@@ -80,6 +81,11 @@ LAYOUT, ATTENTION = "memory_format", "attention"  # settings of the software, no
 LOADED_BYTES = 2.0  # of a parameter of a checkpoint
 KERNELS = "transformers"  # the libraries as PyTorch calls them, whose operators were timed
 COMFORTABLE = 0.9  # of the memory, up to which a plan is not tight
+OFFLOADS: tuple[Offload, ...] = (
+    "none",
+    "model",
+    "sequential",
+)  # each keeps more on the host than the one before
 COUNTS = (1, 2, 4, 8)  # devices of a replica that plans try
 BATCHES = (1, 4, 16, 64)  # samples at once that plans try, where none were said
 UTILISATION = 0.7  # of what a replica can carry that plans give it, as for language models
@@ -345,11 +351,14 @@ def estimate(model: str, chip: str, terms: Terms, asked: Sampling) -> MediaRepor
     if plan_.verdict == "no":
         short = (plan_.memory_bytes - plan_.capacity_bytes) / 1e9
         name = f"{pipeline.name} on {plan_.chips} x {plan_.chip}"
-        hint = "a smaller --batch, --offload model, a narrower --precision, or --spread over more devices"
+        further = OFFLOADS[OFFLOADS.index(asked.offload) + 1 :]
+        ways = (_priced(pipeline, place, terms, replace(asked, offload=way)) for way in further)
+        fits = next((p.offload for p in ways if p.verdict != "no"), None)
+        hint = "a smaller --batch, a narrower --precision, or --spread over more devices"
+        note = f"--offload {fits} fits" if fits else hint
         if short > SHORT * plan_.capacity_bytes / 1e9:
-            raise InfeasibleError(f"{name}: {short:,.1f} GB short per device", hint, reasons={"MEMORY": 1})
-        way = _fitting(pipeline, place, terms, asked)
-        plan_ = replace(plan_, note=f"--offload {way.offload} fits" if way.verdict != "no" else hint)
+            raise InfeasibleError(f"{name}: {short:,.1f} GB short per device", note, reasons={"MEMORY": 1})
+        plan_ = replace(plan_, note=note)
     return report_of(pipeline, [plan_], [], terms)
 
 
@@ -377,15 +386,18 @@ def fit(model: str, terms: Terms, asked: Sampling, chips: Sequence[str]) -> Medi
     return report_of(pipeline, plans, refused, terms)
 
 
-def plan(model: str, terms: Terms, asked: Sampling, chips: Sequence[str], most: int) -> MediaReport:
+def plan(model: str, terms: Terms, asked: Sampling, chips: Sequence[str], limits: Limits) -> MediaReport:
     """The cheapest way to make samples on each chip that keeps the latency and carries the rate, cheapest chip first.
 
-    Tries batches, counts of devices up to `most` that share a guided step and a sequence, and keeping parts on the
-    host. Without a rate a plan is one replica, ranked by dollars per sample; without a price, by time. Raises
-    `InfeasibleError` where nothing keeps the target.
+    Tries batches, counts of devices that share a guided step and a sequence (up to `limits.max_chips`, else
+    eight), and keeping parts on the host; all replicas keep `limits` of chips and dollars per hour, for which a
+    price must be known. Without a rate a plan is one replica, ranked by dollars per sample; without a price, by time.
+    Raises `InfeasibleError` where nothing keeps the target and the limits.
     """
+    most = limits.max_chips or COUNTS[-1]
     numbers = terms.parameters or shipped_parameters()
     best: list[MediaPlan] = []
+    beyond: list[MediaPlan] = []
     refused: list[RefusalRecord] = []
     fastest = np.inf
     opened = own_model(model)
@@ -403,13 +415,26 @@ def plan(model: str, terms: Terms, asked: Sampling, chips: Sequence[str], most: 
         fitting = [p for _, p in found if p.verdict != "no"]
         fastest = min([fastest, *(p.latency_s.mid for p in fitting)])
         kept = [p for p in fitting if asked.latency_s is None or p.latency_s.high <= asked.latency_s]
-        if kept:
-            best.append(min(kept, key=_order))
+        allowed = [p for p in kept if _allowed(p, limits)]
+        if allowed:
+            best.append(min(allowed, key=_order))
+        elif kept:
+            near = min(kept, key=_per_hour)
+            beyond.append(near)
+            refused.append(
+                RefusalRecord(chip.id, "BUDGET", f"{_taken(near)}: beyond the limit of chips or price")
+            )
         else:
             why = "slower than asked" if fitting else "lacks memory"
             refused.append(RefusalRecord(chip.id, "SLO" if fitting else "MEMORY", why))
     if shown is None:
         shown = _made(opened, terms, asked)
+    if beyond and not best:
+        near = min(beyond, key=_per_hour)
+        raise InfeasibleError(
+            f"{shown.name}: no plan within the limits, the nearest is {near.chip}, which {_taken(near)}",
+            "a higher --max-chips or --max-usd-per-h, or a lower --rate",
+        )
     if not best:
         reach = f"the fastest takes {fastest:,.3g} s" if np.isfinite(fastest) else "none has the memory"
         raise InfeasibleError(
@@ -437,6 +462,21 @@ def _candidates(
             yield pipeline, _fitting(pipeline, place, terms, one)
 
 
+def _allowed(p: MediaPlan, limits: Limits) -> bool:
+    usd = limits.max_usd_per_h
+    cheap = usd is None or (p.price is not None and p.price.mid <= usd)
+    return cheap and (limits.max_chips is None or p.chips * p.replicas <= limits.max_chips)
+
+
+def _per_hour(p: MediaPlan) -> float:
+    return p.price.mid if p.price else float("inf")
+
+
+def _taken(p: MediaPlan) -> str:
+    cost = f"at ${p.price.mid:,.3g}/h" if p.price else "without a known price"
+    return f"takes {p.chips * p.replicas:,} chips {cost}"
+
+
 def _order(p: MediaPlan) -> tuple[bool, float, float]:
     """Priced first; cheapest per hour of what carries the rate, or per sample; then soonest."""
     if p.price is None:
@@ -452,9 +492,7 @@ def _priced(pipeline: Pipeline, place: Place, terms: Terms, asked: Sampling) -> 
 def _fitting(pipeline: Pipeline, place: Place, terms: Terms, asked: Sampling) -> MediaPlan:
     """The plan as asked; where that does not fit and nothing was said of it, with parts that wait on the host; where
     nothing fits, as asked."""
-    ways: tuple[Offload, ...] = (
-        ("none", "model", "sequential") if asked.offload == "none" else (asked.offload,)
-    )
+    ways = OFFLOADS if asked.offload == "none" else (asked.offload,)
     plans = (_priced(pipeline, place, terms, replace(asked, offload=way)) for way in ways)
     first = next(plans)
     return first if first.verdict != "no" else next((p for p in plans if p.verdict != "no"), first)
@@ -530,8 +568,9 @@ class Work:
         kept = replace(pipeline, stages=tuple(stage for stage in pipeline.stages if stage.name not in aside))
         stages = stage_times(kept, place.hardware, spread, offload=asked.offload)
         tensors = account(pipeline, spread, offload=asked.offload, aside=aside)
-        if place.runtime.narrows_loaded and (terms.precision or "").startswith(place.runtime.narrows_loaded):
-            # the weights arrive in 16 bits and are all there before the first is narrowed
+        narrowed = place.runtime.narrows_loaded
+        if narrowed and asked.offload == "none" and (terms.precision or "").startswith(narrowed):
+            # the weights arrive in 16 bits and are all there before the first is narrowed; offloaded ones on the host
             loaded = max(tensors.weights, LOADED_BYTES * pipeline.parameters)
             tensors = replace(tensors, weights=loaded, activations=max(tensors.total - loaded, 0.0))
         precision = terms.precision or computed_in(pipeline)

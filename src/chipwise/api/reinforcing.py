@@ -14,7 +14,7 @@ from chipwise.calibrate.parameters import Parameters, shipped_parameters
 from chipwise.catalog.chip import Chip
 from chipwise.catalog.price import Pricing
 from chipwise.catalog.snapshot import today as day
-from chipwise.errors import ChipwiseError, InfeasibleError, UsageError
+from chipwise.errors import ChipwiseError, InfeasibleError, UnknownNameError, UsageError
 from chipwise.evidence.training_tiers import tier_of
 from chipwise.parallel.collective import exchange
 from chipwise.predict.training.rollout import FORWARD, Answers, Decoder, Loop, rollout_s
@@ -97,6 +97,8 @@ def reinforce(asked: Asked) -> RlReport:
         chip = find_chip(name)
         try:
             engine = _engine(asked, chip, max(asked.counts))
+        except UnknownNameError:  # as unknown on every chip
+            raise
         except ChipwiseError as error:
             refused.append(RefusalRecord(chip.id, "ENGINE", f"nothing samples there: {error}"))
             continue
@@ -105,6 +107,8 @@ def reinforce(asked: Asked) -> RlReport:
         for count in asked.counts:
             try:
                 plans += _plans(asked, chip, count, engine, numbers)
+            except UnknownNameError:
+                raise
             except ChipwiseError as error:
                 why[f"not on {count:,}: {error}"] = None
         if why and len(plans) == before:

@@ -111,12 +111,12 @@ def rl_verdict(report: RlReport) -> str:
     """What to take, how long it runs and what bounds it, in sentences that can be quoted alone."""
     p = report.plans[0]
     cost = "no price is known" if p.usd is None else f"about ${format_count(p.usd.mid)}"
-    how = f"{p.trainer} with {p.replicas:,} {p.runtime} engines at tp{p.tp} on the same chips, in turn"
+    engines = f"{p.replicas:,} {p.runtime} engine{'s' if p.replicas > 1 else ''} at tp{p.tp}"
+    how = f"{p.trainer} with {engines} on the same chips, in turn"
     if p.placement == "apart":
-        how = (
-            f"{p.trainer} on {p.train_chips:,} chips, and {p.replicas:,} {p.runtime} engines at tp{p.tp} on "
-            f"{p.rollout_chips:,} others, one step off policy"
-        )
+        chips = f"{p.train_chips:,} chip{'s' if p.train_chips > 1 else ''}"
+        others = f"{p.rollout_chips:,} other{'s' if p.rollout_chips > 1 else ''}"
+        how = f"{p.trainer} on {chips}, and {engines} on {others}, one step off policy"
     took = f"{_time(p.days)} for {report.steps:,} steps of {format_seconds(p.step_s.mid)}"
     return f"Take {p.chips:,}x {p.chip}: {how}: {took}, {cost}. {p.bound.capitalize()} takes most of a step."
 

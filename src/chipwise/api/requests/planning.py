@@ -206,7 +206,14 @@ class PlanRequest(PlanOptions):
 
             percentile = self.values["percentile"]
             return most(self.model, terms, asked, dict(parse_have(self.have)), percentile)
-        return media.plan(self.model, terms, asked, self.values["chips"] or (), self.max_chips or 8)
+        if self.values["max_watts"] is not None:
+            what = f"{self.model} generates no tokens: its plans are not held to --max-watts"
+            raise UsageError(what, "use --max-chips or --max-usd-per-h", field="max_watts")
+        if self.max_usd_per_h is not None and not 0 < self.max_usd_per_h < float("inf"):
+            what = f"--max-usd-per-h {self.max_usd_per_h:g} is out of range"
+            raise UsageError(what, "more than 0", field="max_usd_per_h")
+        limits = Limits(max_chips=self.max_chips, max_usd_per_h=self.max_usd_per_h)
+        return media.plan(self.model, terms, asked, self.values["chips"] or (), limits)
 
     def generating(self) -> Sampling:
         """What this asks of a model that generates no tokens, with its targets."""

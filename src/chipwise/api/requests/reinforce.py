@@ -71,8 +71,16 @@ class RlRequest(Money):
 
         for name in ("prompts", "samples", "steps"):
             if not 1 <= getattr(self, name) <= MOST_ANSWERS:
-                raise UsageError(f"--{name} {getattr(self, name)} is out of range", "at least 1", field=name)
+                said = f"--{name} {getattr(self, name)} is out of range"
+                raise UsageError(said, f"1 to {MOST_ANSWERS:,}", field=name)
         v = self.values
+        share = v["train_share"]
+        if share is not None and self.placement == "together":
+            raise UsageError(
+                "--train-share parts chips, --placement together does not", "one of them", field="train_share"
+            )
+        if share is not None and not 0.0 < share < 1.0:
+            raise UsageError("--train-share leaves chips on both sides", "as in 50%", field="train_share")
         mean = float(v["out"])
         longest = float(v["longest"] or 4.0 * mean)
         if longest < mean:
@@ -87,7 +95,7 @@ class RlRequest(Money):
             reference=self.reference,
             method=self.method,
             placement=self.placement,
-            train_share=v["train_share"],
+            train_share=share,
             precision=self.precision,
             rollout_precision=self.rollout_precision,
             trainer=self.trainer,

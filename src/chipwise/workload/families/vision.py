@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from typing import Any
 
 from chipwise.errors import UsageError
 from chipwise.workload.families.shared import heads_of
 from chipwise.workload.model import Dense, Layer, SelfAttention, Table, Tower
-from chipwise.workload.reader import Reader
+from chipwise.workload.reader import MISSING, Reader
 
 __all__ = [
     "TOWERS",
@@ -213,17 +214,20 @@ def _llama4(r: Reader, hidden: int) -> Tower:
 
 def _mllama(r: Reader, hidden: int) -> Tower:
     """Llama 3.2 Vision: layers on tiles of a picture, then gated ones on all of them; tables of positions by the shapes
-    that tiles can be laid out in. Layers tapped on the way are projected with the last."""
+    that tiles can be laid out in. Layers tapped on the way are projected with the last. Saved configurations leave out
+    what is as in transformers' class: 16 heads, pictures of 448, patches of 14, 4 tiles in 8 shapes, 8 last layers."""
     r.skip("intermediate_layers_indices")
     width = r.count("hidden_size", high=100_000)
     inner = r.count("intermediate_size")
     plain = Dense(inner, gated=False, bias=True)
-    heads = replace(_heads(r, "attention_heads", width), qkv_bias=False, out_bias=False)
+    heads = replace(_heads(r, "attention_heads", width, 16), qkv_bias=False, out_bias=False)
     layer = Layer(heads, plain, norm="layer")
-    patch, grid = _grid(r)
-    tiles, shapes = r.count("max_num_tiles", high=1024), len(r.data.get("supported_aspect_ratios") or ()) + 1
+    patch = r.count("patch_size", high=1024, default=14)
+    grid = (r.count("image_size", high=100_000, default=448) // patch) ** 2
+    tiles = r.count("max_num_tiles", high=1024, default=4)
+    shapes = len(r.data.get("supported_aspect_ratios") or range(8)) + 1
     r.skip("supported_aspect_ratios")
-    whole = r.count("num_global_layers", high=1024)
+    whole = r.count("num_global_layers", high=1024, default=8)
     tables = (
         Table("patch", width, r.count("num_channels", default=3) * patch * patch),
         Table("class", width, 1),
@@ -232,7 +236,7 @@ def _mllama(r: Reader, hidden: int) -> Tower:
         Table("tiles", shapes, tiles * width, copies=2),
         Table("gates", 2 * whole + 3, 1),
         Table("outer_norms", width, 1, bias=True, copies=2),
-        Table("projector", hidden, r.count("vision_output_dim"), bias=True),
+        Table("projector", hidden, r.count("vision_output_dim", default=7680), bias=True),
     )
     return Tower("vision", width, ((_depth(r, "num_hidden_layers") + whole, layer),), tables)
 
@@ -328,8 +332,8 @@ TOWERS: Mapping[str, Callable[[Reader, int], Tower]] = {
 """Readers of `vision_config` by the `model_type` of the whole, given the width of the language model."""
 
 
-def _heads(r: Reader, key: str, width: int) -> SelfAttention:
-    heads = r.count(key, high=10_000)
+def _heads(r: Reader, key: str, width: int, default: Any = MISSING) -> SelfAttention:
+    heads = r.count(key, high=10_000, default=default)
     if width % heads:
         raise UsageError(f"{r.origin}: {key} = {heads} does not divide the width {width}")
     return SelfAttention(heads, heads, width // heads, qkv_bias=True, out_bias=True, causal=False)

@@ -18,11 +18,17 @@ def picture(
     """One pass of a tower over `batch` pictures of width x height pixels, and the tokens of one picture.
 
     Sides are rounded to whole tokens, as processors do; a tower of fixed size resizes. A table whose columns are k
-    times the width before it merges k tokens into one. Raises `UsageError` for sides that are not positive.
+    times the width before it merges k tokens into one. Raises `UsageError` for sides that are not positive
+    and for Llama 3.2 Vision, whose pictures become no tokens of the prompt.
     """
     if not (0 < width <= 100_000 and 0 < height <= 100_000):
         raise UsageError(
             f"a picture of {width} x {height} pixels cannot be used", "sides are 1 to 100,000 pixels"
+        )
+    if any(table.name == "tile_positions" for table in tower.tables):
+        raise UsageError(
+            "pictures in tiles that cross-attention reads are not priced yet",
+            "leave --images out: text alone is",
         )
     layers = Layers(batch, get_precision(precision))
     side, merged = _patch_side(tower), _merged(tower)
