@@ -391,5 +391,5 @@ def test_more_operators_than_a_network_has_end_in_one_line(monkeypatch: pytest.M
 
 def test_code_that_hoards_memory_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("chipwise.tracing.recorder.MOST_GROWTH", -1)
-    with pytest.raises(UsageError, match="the trace takes more than .* GiB"):
+    with pytest.raises(UsageError, match=r"the trace takes more than .* GiB"):
         cw.trace(Looping("nothing"), torch.zeros(1, 4))

@@ -38,8 +38,8 @@ ID = re.compile(r"^[\w.-]{2,}/[A-Za-z][\w.-]+$")
 """An organisation and the name of what it publishes."""
 
 MAKERS = frozenset(
-    "ai alibaba baai black bytedance diffusers facebook forest genmo google hf huggingface labs lightricks meta microsoft "
-    "mit model network nvidia openai pytorch sentence stability stabilityai tencent thudm timm torchvision "
+    "ai alibaba baai black bytedance diffusers facebook forest genmo google hf huggingface labs lightricks meta "
+    "microsoft mit model network nvidia openai pytorch sentence stability stabilityai tencent thudm timm torchvision "
     "transformers ultralytics weights zai".split()
 )
 """Words beside a name that leave its model alone: who made or publishes it, the library that runs it."""

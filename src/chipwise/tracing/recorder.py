@@ -548,7 +548,7 @@ def _initialising() -> bool:
     return frame is not None
 
 
-class _Overrun(UsageError):
+class _OverrunError(UsageError):
     """Raised in the thread of code that runs too long or takes too much."""
 
     def __init__(self) -> None:
@@ -574,14 +574,16 @@ def _bounded() -> Iterator[None]:
                     return
                 limit = f"{MOST_GROWTH / 2**30:.3g} GiB" if grown else f"{MOST_SECONDS:g} s"
                 said.append(f"{_place(sys._current_frames().get(thread))}the trace takes more than {limit}")
-                ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), ctypes.py_object(_Overrun))
+                ctypes.pythonapi.PyThreadState_SetAsyncExc(
+                    ctypes.c_ulong(thread), ctypes.py_object(_OverrunError)
+                )
             pause = 5.0  # again, should the code have caught it
 
     watcher = threading.Thread(target=watch, daemon=True, name="chipwise-trace-limit")
     watcher.start()
     try:
         yield
-    except _Overrun:
+    except _OverrunError:
         hint = "does its forward pass end? trace one layer, or a shorter input"
         raise UsageError(said[0], hint) from None
     finally:
@@ -599,10 +601,10 @@ def _place(frame: FrameType | None = None) -> str:
     """FILE:LINE of the user's code that is running (at `frame`, or here), as far as there is any."""
     own = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     inside = (own, os.path.dirname(torch.__file__), "<")
-    for frame in reversed(traceback.extract_stack(frame or sys._getframe())):
+    for line in reversed(traceback.extract_stack(frame or sys._getframe())):
         library = (
-            frame.filename.startswith(sysconfig.get_path("stdlib")) and "site-packages" not in frame.filename
+            line.filename.startswith(sysconfig.get_path("stdlib")) and "site-packages" not in line.filename
         )
-        if not library and not frame.filename.startswith(inside):
-            return f"{shorten(frame.filename, 80)}:{frame.lineno}: "
+        if not library and not line.filename.startswith(inside):
+            return f"{shorten(line.filename, 80)}:{line.lineno}: "
     return ""
