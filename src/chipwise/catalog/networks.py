@@ -134,8 +134,9 @@ def find(name: str) -> Found:
     found = _found(name)
     if found is None:
         fit = close(name)
-        error = UnknownNameError("model", name, (), f"did you mean {', '.join(fit)}?" if fit else "")
-        error.nearest = fit
+        names = [] if fit else [n for e in entries().values() for n in (e.name, *e.names)]
+        error = UnknownNameError("model", name, names, f"did you mean {', '.join(fit)}?" if fit else "")
+        error.nearest = fit or error.nearest
         raise error
     return found
 
