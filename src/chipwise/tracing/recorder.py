@@ -53,7 +53,7 @@ MOST_KNOWN = 256_000_000  # bytes of values that are kept
 MOST_VALUES, MOST_FLAGS = 2**24, 2**27  # values of one tensor that are computed: numbers, and bytes (masks)
 HIDDEN = -1e4  # what is added to a score that shall not count is below
 MOST_OPERATORS = 100_000  # some five times what the largest networks have
-MOST_SECONDS = 60.0  # of a trace, building the module included; the largest networks take some 15
+MOST_SECONDS = 120.0  # of a trace, building included; the largest networks take some 15 of a processor
 MOST_GROWTH = 8 * 2**30  # bytes that the process may grow by: tensors without memory take nearly none
 DIGITS = re.compile(r"(?<![^.])\d+(?![^.])")
 
