@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from chipwise.catalog import networks
 from chipwise.catalog.configs import find_config, known_names
 from chipwise.catalog.names import holding
 from chipwise.catalog.snapshot import Snapshot, use
@@ -88,3 +89,106 @@ def test_a_size_alone_is_a_decoder_of_that_size_and_says_so() -> None:
     config = find_config("14B")
     assert config.data["model_type"] == "transformer"
     assert "transformer:layers=39,hidden=4992" in config.notes[0]
+
+
+@pytest.mark.parametrize(
+    ("typed", "name"),
+    [
+        ("wan 2.2 t2v", "wan2.2-t2v-a14b"),
+        ("t2v wan2.2 14b", "wan2.2-t2v-a14b"),
+        ("wan 2.2 text to video", "wan2.2-t2v-a14b"),
+        ("wan 2.2 i2v", "wan2.2-i2v-a14b"),
+        ("Wan-AI/Wan2.2-TI2V-5B", "wan2.2-ti2v-5b"),
+        ("stable diffusion xl 1.0 base", "sdxl"),
+        ("stabilityai/stable-diffusion-xl-base-1.0", "sdxl"),
+        ("stability ai sdxl", "sdxl"),
+        ("turbo sdxl", "sdxl-turbo"),
+        ("sd 3.5 medium", "sd3.5-medium"),
+        ("stable diffusion v1.5", "sd1.5"),
+        ("flux dev", "flux-dev"),
+        ("black forest labs flux.1 schnell", "flux-schnell"),
+        ("flux 2 dev", "flux.2-dev"),
+        ("tencent hunyuan video", "hunyuanvideo"),
+        ("ltx", "ltx-video"),
+        ("cog video x 5b", "cogvideox-5b"),
+        ("genmo mochi 1", "mochi-1"),
+        ("openai whisper large-v3 turbo", "whisper-large-v3-turbo"),
+        ("large v3 whisper", "whisper-large-v3"),
+        ("resnet 50", "resnet50"),
+        ("bert large", "bert-large"),
+        ("ViT-L/16", "vit_large_patch16_224"),
+        ("vit l 16", "vit_large_patch16_224"),
+        ("clip l14", "clip-vit-large-patch14"),
+        ("sam 2", "sam2.1_hiera_large"),
+        ("meta sam 2.1 tiny", "sam2.1_hiera_tiny"),
+        ("yolo v8 x", "yolov8x"),
+        ("sdxl vae decoder", "sdxl"),
+        ("stable diffusion xl 1.0 base vae decoder", "sdxl"),
+    ],
+)
+def test_a_network_is_found_as_people_type_it(typed: str, name: str) -> None:
+    assert networks.find(typed).entry.name == name
+    assert networks.is_built_in(typed)
+
+
+@pytest.mark.parametrize(
+    ("typed", "fit"),
+    [
+        ("wan t2v", {"wan2.1-t2v-1.3b", "wan2.1-t2v-14b", "wan2.2-t2v-a14b"}),
+        ("cogvideox", {"cogvideox-2b", "cogvideox-5b", "cogvideox1.5-5b"}),
+        ("swin base", {"swin_base_patch4_window7_224", "swin_base_patch4_window12_384"}),
+        ("yolov8", {f"yolov8{size}" for size in "nsmlx"}),
+    ],
+)
+def test_a_name_of_several_networks_lists_just_those(typed: str, fit: set[str]) -> None:
+    with pytest.raises(UnknownNameError) as caught:
+        networks.find(typed)
+    assert fit <= set(caught.value.nearest)
+    assert len(caught.value.nearest) <= len(fit) + 1
+    assert not networks.is_built_in(typed)
+
+
+@pytest.mark.parametrize(
+    "typed",
+    [
+        "UNet",  # a picture's, not the volume's
+        "sdxl medical",
+        "hunyuan video 1.5",
+        "tencent/HunyuanVideo-1.5",
+        "flux dev lora",
+        "wan 2.3 t2v",
+        "BAAI/bge-large-en",  # of the language models, two versions before
+        "qwen3 8b",
+        "mistral 7b instruct",
+        "t2v",
+        "large",
+        "model.py:build",
+    ],
+)
+def test_another_network_is_never_taken_for_one_that_is_known(typed: str) -> None:
+    assert not networks.is_built_in(typed)
+
+
+def test_every_network_is_found_by_each_of_its_names() -> None:
+    for entry in networks.entries().values():
+        for name in (entry.name, *entry.names):
+            assert networks.find(name).entry is entry
+
+
+def test_a_language_model_is_no_network() -> None:
+    taken = [name for name in known_names() if networks.is_built_in(name) and networks.find(name).note]
+    assert not taken
+
+
+def test_a_name_read_otherwise_is_said_and_its_format_is_left_to_precision() -> None:
+    assert networks.find("flux-dev").note == ""
+    assert (
+        networks.find("dev flux fp8").note
+        == "'dev flux fp8' is read as flux-dev; 'fp8' is left to --precision"
+    )
+
+
+def test_commands_of_hints_can_be_pasted() -> None:
+    with pytest.raises(UnknownNameError, match=r"evidence match 'wan 2\.9 t2v'") as caught:
+        find_config("wan 2.9 t2v")
+    assert "wan2.2-t2v-a14b" in caught.value.nearest

@@ -352,3 +352,44 @@ def test_an_encoder_layer_of_torch_is_traced_without_its_warnings() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert cw.trace(torch.nn.TransformerEncoder(layer, 2), torch.empty(2, 8, 64)).flops > 0
+
+
+class Looping(nn.Module):
+    """A forward pass that does not end: with operators, with views alone, without any."""
+
+    def __init__(self, kind: str) -> None:
+        super().__init__()
+        self.kind, self.layer = kind, nn.Linear(4, 4)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        n = 0
+        while self.kind:
+            try:
+                x = self.layer(x) if self.kind == "operators" else x
+                x = x.view(4, 1).view(1, 4) if self.kind == "views" else x
+                n += 1
+            except ArithmeticError:
+                break
+        return self.layer(x)
+
+
+@pytest.mark.parametrize("kind", ["operators", "views", "nothing"])
+def test_a_forward_pass_without_end_ends_in_one_line(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("chipwise.tracing.recorder.MOST_SECONDS", 1.0)
+    with pytest.raises(UsageError, match=r"test_module\.py:\d+: the trace takes more than 1 s") as caught:
+        cw.trace(Looping(kind), torch.zeros(1, 4))
+    assert "forward pass" in str(caught.value)
+    monkeypatch.undo()
+    assert products(cw.trace(Looping(""), torch.zeros(1, 4)), "gemm") == 2 * 4 * 4  # nothing is left changed
+
+
+def test_more_operators_than_a_network_has_end_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("chipwise.tracing.recorder.MOST_OPERATORS", 50)
+    with pytest.raises(UsageError, match="more than 50 operators"):
+        cw.trace(Looping("operators"), torch.zeros(1, 4))
+
+
+def test_code_that_hoards_memory_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("chipwise.tracing.recorder.MOST_GROWTH", -1)
+    with pytest.raises(UsageError, match=r"the trace takes more than .* GiB"):
+        cw.trace(Looping("nothing"), torch.zeros(1, 4))

@@ -9,11 +9,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from chipwise.catalog.configs import find_config
+from chipwise.catalog.networks import entries
 from chipwise.errors import ChipwiseError, UnknownNameError, UsageError
 from chipwise.workload.load import load_model
 from chipwise.workload.media import from_macs, from_parts, names, pipeline
 from chipwise.workload.media.assemble import TASKS
-from chipwise.workload.media.facts import build, entries, part
+from chipwise.workload.media.facts import build, part
 from chipwise.workload.media.layers import Block, Layers, get_precision, join, shrunk, trained
 from chipwise.workload.media.tower import picture
 from chipwise.workload.media.unet import UNet

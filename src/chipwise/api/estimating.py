@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -109,7 +110,7 @@ def asked(
         raise UsageError(f"{layout.label()} takes {chips:g} x {hardware.id}, not whole ones", hint)
     one = Asked(context, deployment, layout, replicas, given.concurrency, given.rate_per_s)
     memory = memory_of(graph, Group.single(deployment, layout), one.requests)
-    _check(memory, deployment, layout, one.name, f"chipwise fit {model} --chip {given.chip}")
+    _check(memory, deployment, layout, one.name, f"chipwise fit {shlex.quote(model)} --chip {given.chip}")
     if given.concurrency is None and given.rate_per_s is None and workload.task == "local":
         one = replace(one, concurrency=1.0)  # one user; serving and batches fill the machine
     return one

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -91,9 +92,13 @@ def load_generating(model: str, precision: str | None = None, kv: str | None = N
     found = load(model, precision, kv)
     name = found.graph.model.name
     if not found.graph.model.ends.head:
-        raise UsageError(f"{name} is an encoder and generates no tokens", f"chipwise fit {model} sizes it")
+        raise UsageError(
+            f"{name} is an encoder and generates no tokens", f"chipwise fit {shlex.quote(model)} sizes it"
+        )
     if found.graph.encoder:
-        raise UsageError(f"{name} has an encoder, which is not timed yet", f"chipwise fit {model} sizes it")
+        raise UsageError(
+            f"{name} has an encoder, which is not timed yet", f"chipwise fit {shlex.quote(model)} sizes it"
+        )
     return found
 
 

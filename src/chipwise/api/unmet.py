@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -98,7 +99,9 @@ def no_plan(
         return InfeasibleError(what + _targets(near, workload), hint, reasons=reasons, reachable=best)
     if rejected.get(Reason.MEMORY):
         what = f"{name} does not fit on what was asked"
-        return InfeasibleError(what, f"chipwise fit {name} shows what would", reasons=reasons, see="fit")
+        return InfeasibleError(
+            what, f"chipwise fit {shlex.quote(name)} shows what would", reasons=reasons, see="fit"
+        )
     detail = never[0].detail if never else refusals[0].reason.value if refusals else "no chips were given"
     return InfeasibleError(f"{name}: no plan", detail, reasons=reasons)
 

@@ -6,14 +6,16 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NoReturn
 
+from chipwise.catalog import networks
 from chipwise.catalog.files import read_text
 from chipwise.catalog.headers import ENDINGS, header_config, refuse_pickle
-from chipwise.catalog.names import kind_of, meant, near, nickname
+from chipwise.catalog.names import holding, kind_of, meant, near, nickname
 from chipwise.catalog.parsed import parse
 from chipwise.catalog.snapshot import PACKAGE, current, own_exists, per_snapshot, shipped_text
 from chipwise.errors import UnknownNameError, UsageError, nearest, shorten
@@ -391,13 +393,17 @@ def _unbundled(asked: str, name: str) -> NoReturn:
 
 
 def _unknown(name: str) -> NoReturn:
-    kind = kind_of(name)
+    kind, known = kind_of(name), known_names()
+    others = networks.close(name) if kind is not None or not holding(name, known) else ()
     if kind is not None:
-        see = f"measured results: chipwise evidence match {shorten(name, 30)}"
-        hint = f"It is {kind}, but none of those built in: chipwise models list; {see}"
-        raise UnknownNameError("model", name, (), hint)
-    known = known_names()
-    others = tuple(dict.fromkeys((*nearest(name, known, 2), *near(name, known))))[:4]
+        see = f"measured results: chipwise evidence match {shlex.quote(shorten(name, 30))}"
+        nearby = f"did you mean {', '.join(others)}? " if others else ""
+        error = UnknownNameError(
+            "model", name, (), f"{nearby}It is {kind}; those built in: chipwise models list; {see}"
+        )
+        error.nearest = others
+        raise error
+    others = others or tuple(dict.fromkeys((*nearest(name, known, 2), *near(name, known))))[:4]
     if not others:
         raise UnknownNameError(
             "model",

@@ -16,7 +16,7 @@ from typing import Any
 from chipwise.catalog.parsed import parse
 from chipwise.catalog.snapshot import per_snapshot, shipped_text
 
-__all__ = ["Meant", "core", "formats", "holding", "kind_of", "meant", "near", "nickname"]
+__all__ = ["Meant", "core", "fitting", "formats", "holding", "kind_of", "meant", "near", "nickname"]
 
 NICKNAMES = "catalog/data/nicknames.toml"
 
@@ -25,6 +25,7 @@ ADDRESS = re.compile(
 )
 SIZE = re.compile(r"^e?\d+(\.\d+)?[bmt]$|^\d+x\d+(\.\d+)?b$")
 ACTIVE = re.compile(r"^a\d+(\.\d+)?b$")
+FIGURE = re.compile(r"^[av]?\d+(\.\d+)*b?$")
 DATE = re.compile(r"^\d{4}$|^20\d{6}$|^0\d$")
 MINOR = re.compile(r"^v\d+(\.\d+)*$")
 FORMAT = re.compile(
@@ -40,6 +41,8 @@ ANSWERING = frozenset(("instruct", "it", "chat"))
 BRANDS = frozenset(("c4ai", "nvidia", "meta", "ai21", "microsoft", "ibm", "google"))
 GRADES = frozenset(("mini", "small", "medium", "large", "lite", "air", "tiny", "nano", "max"))
 """Sizes in words."""
+SIZED = GRADES | frozenset(("base", "huge", "giant", "xl", "xxl", "s", "m", "k", "patch", "window"))
+"""Words of a name that say a size, of names among which the size chooses the model."""
 TEACHERS = frozenset(("qwen", "llama", "1.5", "2.5", "3", "3.1"))
 """What the name of a distilled model says of the model that was taught."""
 SELLERS = frozenset(
@@ -190,6 +193,33 @@ def holding(words: str, known: Iterable[str]) -> list[str]:
     asked = _words(words)
     wanted = (*asked.words, *asked.formats, *((asked.organisation,) if asked.organisation else ()))
     return [name for name in known if all(holds(name, word) for word in wanted)]
+
+
+def fitting(typed: str, known: Iterable[str]) -> list[str]:
+    """Known names that have all words asked for as whole words, and beyond them sizes and versions alone (numbers,
+    `large`, `a14b`): no other kind of model. Those that have nothing beyond come alone. For names among which the size
+    chooses the model, so that a size which was not asked for is never taken for granted (`meant` does, where a name
+    says how a model was tuned)."""
+    asked = _words(typed)
+    if not asked.words or asked.organisation or len(typed) > 200:
+        return []
+    whole, wider = [], []
+    for name in known:
+        own = _words(name)
+        spoken = _spoken(asked, own, name)
+        if spoken is None or spoken[1] or not _letters(asked) <= set(own.formats):
+            continue
+        beyond = {*own.words, *own.formats} - spoken[0] - set(asked.formats)
+        if not beyond:
+            whole.append(name)
+        elif all(word in SIZED or FIGURE.match(word) for word in beyond):
+            wider.append(name)
+    return whole or wider
+
+
+def _letters(asked: _Words) -> set[str]:
+    """Words that may be a format's or a size's: `xl`, `s`."""
+    return set(asked.formats) & SIZED
 
 
 def near(typed: str, known: Iterable[str], most: int = 4) -> tuple[str, ...]:

@@ -8,15 +8,17 @@ of the keys is in `workload.media`; whether a name is one of these is known here
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from chipwise.catalog.names import fitting, formats, near
 from chipwise.catalog.parsed import parse
 from chipwise.catalog.snapshot import per_snapshot, shipped_text
-from chipwise.errors import UnknownNameError, UsageError
+from chipwise.errors import UnknownNameError, UsageError, shorten
 
-__all__ = ["BY_COUNTS", "TABLE", "Entry", "entries", "find", "is_built_in", "table"]
+__all__ = ["BY_COUNTS", "TABLE", "Entry", "Found", "close", "entries", "find", "is_built_in", "table"]
 
 TABLE = "workload/data/media_models.toml"
 
@@ -31,6 +33,30 @@ PARTS = {
     "text encoder": "text",
 }
 """Words after a model's name that ask for a part of it alone."""
+
+ID = re.compile(r"^[\w.-]{2,}/[A-Za-z][\w.-]+$")
+"""An organisation and the name of what it publishes."""
+
+MAKERS = frozenset(
+    "ai alibaba baai black bytedance diffusers facebook forest genmo google hf huggingface labs lightricks meta "
+    "microsoft mit model network nvidia openai pytorch sentence stability stabilityai tencent thudm timm torchvision "
+    "transformers ultralytics weights zai".split()
+)
+"""Words beside a name that leave its model alone: who made or publishes it, the library that runs it."""
+
+SAID = (
+    (r"\bstable[\s_-]*diffusion\b", "sd"),
+    (r"\bsd[\s_-]*xl\b", "sdxl"),
+    (r"\bsd[\s_-]*v?(?=\d)", "sd "),
+    (r"\btext[\s_-]*(?:to|2)[\s_-]*video\b", "t2v"),
+    (r"\bimage[\s_-]*(?:to|2)[\s_-]*video\b", "i2v"),
+    (r"\bseg[\s_-]former", "segformer"),
+    (r"(?<=\bvit)[\s_-]+(t|s|b|l|h|g)(?=[\s_/-]*\d|[\s_-]|$)", r" \1 "),
+)
+"""Ways to write the same, both in names that are known and in those asked for."""
+
+LETTERS = {"t": "tiny", "s": "small", "b": "base", "l": "large", "h": "huge", "g": "giant"}
+"""Sizes of vision transformers by their letter."""
 
 
 @dataclass(frozen=True)
@@ -92,12 +118,26 @@ def _plain(text: str) -> str:
     return "".join(c for c in text.lower() if c.isalnum())
 
 
-def find(name: str) -> tuple[Entry, str]:
-    """The entry of a name, nickname or id with its organisation, and the part that words after it ask for ("": the
-    whole). Raises `UnknownNameError`."""
+@dataclass(frozen=True)
+class Found:
+    """The model that a name means: its entry, the part that words after it ask for ("": the whole), and how the name
+    was read where it is none of those in the table."""
+
+    entry: Entry
+    part: str = ""
+    note: str = ""
+
+
+def find(name: str) -> Found:
+    """What a name means: one of the table as it is written there or as people type it (words in any order, with or
+    without organisation, maker or library). Raises `UnknownNameError`, with those that fit where several do."""
     found = _found(name)
     if found is None:
-        raise UnknownNameError("model", name, [n for e in entries().values() for n in (e.name, *e.names)])
+        fit = close(name)
+        names = [] if fit else [n for e in entries().values() for n in (e.name, *e.names)]
+        error = UnknownNameError("model", name, names, f"did you mean {', '.join(fit)}?" if fit else "")
+        error.nearest = fit or error.nearest
+        raise error
     return found
 
 
@@ -108,13 +148,61 @@ def is_built_in(name: str) -> bool:
     return not name.startswith((".", "~", os.sep)) and _found(name) is not None
 
 
-def _found(name: str) -> tuple[Entry, str] | None:
+def _found(name: str) -> Found | None:
     known = _by_name()
     for key in (_plain(name), _plain(name.rsplit("/", 1)[-1])):
         if key in known:
-            return known[key], ""
-    key = _plain(name)
+            return Found(known[key])
+    lowered = name.strip().lower()
     for words, part in PARTS.items():
-        if key.endswith(_plain(words)) and key.removesuffix(_plain(words)) in known:
-            return known[key.removesuffix(_plain(words))], part
-    return None
+        if _plain(name).endswith(_plain(words)):
+            key = _plain(name).removesuffix(_plain(words))
+            if key in known:
+                return Found(known[key], part)
+            whole = _fitting(lowered.removesuffix(words)) if lowered.endswith(words) else []
+            if len(whole) == 1:
+                return Found(whole[0], part, _read_as(name, whole[0]))
+    fit = _fitting(name)
+    return Found(fit[0], note=_read_as(name, fit[0])) if len(fit) == 1 else None
+
+
+def close(name: str) -> tuple[str, ...]:
+    """The models among which a name does not choose: those that have all of its words, else those whose names begin
+    with it, else those that share words with it."""
+    start = _plain(name.rsplit("/", 1)[-1])
+    begun = (entry for key, entry in _by_name().items() if len(start) > 2 and key.startswith(start))
+    fit = _fitting(name) or list(begun)
+    known = _by_spelling()
+    fit = fit or [known[text] for text in near(_spelled(name), known, 8)]
+    return tuple(dict.fromkeys(entry.name for entry in fit))[:6]
+
+
+def _fitting(name: str) -> list[Entry]:
+    """The models that a name may mean by its words. An id with its organisation is written exactly or means another."""
+    if ID.match(name):
+        return []
+    known = _by_spelling()
+    return list({known[text].name: known[text] for text in fitting(_spelled(name), known)}.values())
+
+
+def _read_as(asked: str, entry: Entry) -> str:
+    note = f"'{shorten(asked, 60)}' is read as {entry.name}"
+    taken = {word for name in (entry.name, *entry.names) for word in formats(_spelled(name))}
+    left = [word for word in formats(_spelled(asked)) if word not in taken]
+    return f"{note}; '{' '.join(left)}' is left to --precision" if left else note
+
+
+@per_snapshot
+def _by_spelling() -> Mapping[str, Entry]:
+    """All names in the words that names are compared by."""
+    return {_spelled(n): e for e in entries().values() for n in (e.name, *e.names)}
+
+
+def _spelled(name: str) -> str:
+    """A name as words: usual ways to say the same made one, makers and libraries left out."""
+    text = name.strip().lower()
+    for pattern, said in SAID:
+        text = re.sub(pattern, said, text)
+    words = re.split(r"[\s_/()+,:-]+", text)
+    plain = [LETTERS.get(word, word) if "vit" in words else word for word in words]
+    return " ".join(word for word in plain if word and word not in MAKERS)

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import ctypes
 import logging
 import os
 import re
+import resource
 import sys
 import sysconfig
+import threading
+import time
 import traceback
 import warnings
 import weakref
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
+from types import FrameType
 from typing import Any
 from unittest import mock
 
@@ -48,6 +53,8 @@ MOST_KNOWN = 256_000_000  # bytes of values that are kept
 MOST_VALUES, MOST_FLAGS = 2**24, 2**27  # values of one tensor that are computed: numbers, and bytes (masks)
 HIDDEN = -1e4  # what is added to a score that shall not count is below
 MOST_OPERATORS = 100_000  # some five times what the largest networks have
+MOST_SECONDS = 120.0  # of a trace, building included; the largest networks take some 15 of a processor
+MOST_GROWTH = 8 * 2**30  # bytes that the process may grow by: tensors without memory take nearly none
 DIGITS = re.compile(r"(?<![^.])\d+(?![^.])")
 
 
@@ -95,6 +102,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
         mha = torch.backends.mha.get_fastpath_enabled()
         onednn = torch._C._get_mkldnn_enabled()
         with ExitStack() as stack:
+            stack.enter_context(_bounded())
             stack.callback(torch.backends.mha.set_fastpath_enabled, mha)
             torch.backends.mha.set_fastpath_enabled(False)
             stack.callback(torch._C._set_mkldnn_enabled, onednn)
@@ -540,14 +548,63 @@ def _initialising() -> bool:
     return frame is not None
 
 
-def _place() -> str:
-    """FILE:LINE of the user's code that is running, as far as there is any."""
+class _OverrunError(UsageError):
+    """Raised in the thread of code that runs too long or takes too much."""
+
+    def __init__(self) -> None:
+        super().__init__("stopped")
+
+
+@contextmanager
+def _bounded() -> Iterator[None]:
+    """What runs within ends after `MOST_SECONDS`, or once the process has grown by `MOST_GROWTH` bytes, with
+    `UsageError`: also a loop without operators, which nothing else would stop. One call into C is not interrupted."""
+    thread, lock, done = threading.get_ident(), threading.Lock(), threading.Event()
+    start, size = time.monotonic(), _peak_bytes()
+    said: list[str] = []
+
+    def watch() -> None:
+        pause = min(MOST_SECONDS / 4, 0.5)
+        while not done.wait(pause):
+            grown = _peak_bytes() - size > MOST_GROWTH
+            if time.monotonic() - start < MOST_SECONDS and not grown:
+                continue
+            with lock:
+                if done.is_set():
+                    return
+                limit = f"{MOST_GROWTH / 2**30:.3g} GiB" if grown else f"{MOST_SECONDS:g} s"
+                said.append(f"{_place(sys._current_frames().get(thread))}the trace takes more than {limit}")
+                ctypes.pythonapi.PyThreadState_SetAsyncExc(
+                    ctypes.c_ulong(thread), ctypes.py_object(_OverrunError)
+                )
+            pause = 5.0  # again, should the code have caught it
+
+    watcher = threading.Thread(target=watch, daemon=True, name="chipwise-trace-limit")
+    watcher.start()
+    try:
+        yield
+    except _OverrunError:
+        hint = "does its forward pass end? trace one layer, or a shorter input"
+        raise UsageError(said[0], hint) from None
+    finally:
+        with lock:
+            done.set()
+            ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), None)  # what is still to come
+
+
+def _peak_bytes() -> int:
+    """The most memory that this process has had."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+
+
+def _place(frame: FrameType | None = None) -> str:
+    """FILE:LINE of the user's code that is running (at `frame`, or here), as far as there is any."""
     own = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     inside = (own, os.path.dirname(torch.__file__), "<")
-    for frame in reversed(traceback.extract_stack(sys._getframe())):
+    for line in reversed(traceback.extract_stack(frame or sys._getframe())):
         library = (
-            frame.filename.startswith(sysconfig.get_path("stdlib")) and "site-packages" not in frame.filename
+            line.filename.startswith(sysconfig.get_path("stdlib")) and "site-packages" not in line.filename
         )
-        if not library and not frame.filename.startswith(inside):
-            return f"{shorten(frame.filename, 80)}:{frame.lineno}: "
+        if not library and not line.filename.startswith(inside):
+            return f"{shorten(line.filename, 80)}:{line.lineno}: "
     return ""

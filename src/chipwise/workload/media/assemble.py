@@ -559,7 +559,7 @@ def names() -> tuple[str, ...]:
 
 def entry(name: str) -> networks.Entry:
     """What the table says of a model, by any of its names. Raises `UnknownNameError`."""
-    return networks.find(name)[0]
+    return networks.find(name).entry
 
 
 def pipeline(
@@ -620,7 +620,8 @@ def _built(
     trained: bool,
     given: tuple[tuple[str, Any], ...],
 ) -> Pipeline:
-    entry, part = networks.find(name)
+    meant = networks.find(name)
+    entry, part = meant.entry, meant.part
     if entry.task not in TASKS:
         raise UsageError(
             f"{networks.TABLE}: models.{entry.name} has task '{entry.task}'", f"one of {', '.join(TASKS)}"
@@ -628,7 +629,8 @@ def _built(
     task: Task = facts.build(TASKS[entry.task], entry.values, f"{networks.TABLE}: models.{entry.name}")
     settings = dict(given) | ({"part": part} if part else {})
     check_settings(entry.name, task, settings)
-    return task.pipeline(Asked(entry.name, batch, precision, trained, settings))
+    found = task.pipeline(Asked(entry.name, batch, precision, trained, settings))
+    return replace(found, assumptions=(meant.note, *found.assumptions)) if meant.note else found
 
 
 def from_macs(
