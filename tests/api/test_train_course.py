@@ -73,6 +73,9 @@ def test_what_cannot_be_read_says_what_can() -> None:
         phases_of({"ramp": "1B"})
     with pytest.raises(UsageError, match="spares=2,repair=24h"):
         failures_of({"spares": "2"})
+    with pytest.raises(UsageError, match=r"mtbf=50000 has no unit \(mtbf=50000h or mtbf=50000s\)"):
+        failures_of({"mtbf": "50000"})
+    assert failures_of({"wait": "0", "mtbf": "2h"}).chip_mtbf_h == 2.0
     with pytest.raises(UnknownNameError, match="keep"):
         store_of({"copies": "2"})
     with pytest.raises(UsageError, match="more tokens than the run"):

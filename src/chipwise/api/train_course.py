@@ -87,6 +87,11 @@ def failures_of(given: Mapping[str, str]) -> Failures:
         if name == "spares":
             continue
         own, unit = FAILURES[name]
+        if text.strip(" 0.") and text.strip().replace(".", "").isdigit():
+            raise UsageError(
+                f"failures: {name}={text.strip()} has no unit",
+                f"{name}={text.strip()}h or {name}={text.strip()}s",
+            )
         least = 0.0 if name in ("start", "repair", "wait") else 1e-3
         found[own] = parse_quantity(text, "s", name, low=least, high=1e12) / unit
     spares = whole(given["spares"], "spares", low=0, high=100_000) if "spares" in given else 0

@@ -84,7 +84,12 @@ def claim(
 
 @evidence.command(name="import")
 def import_files(
-    *paths: Annotated[str, Parameter(help="files or folders of results")],
+    *paths: Annotated[
+        str,
+        Parameter(
+            help="files or folders: vLLM, AIPerf, GuideLLM, llama-bench, MLPerf, logs of trainers, ..."
+        ),
+    ],
     chip: Annotated[str | None, Parameter(help="the chip, where the files do not say")] = None,
     count: Annotated[int | None, whole("total chips, where the files do not say")] = None,
     model: Annotated[str | None, Parameter(help="the model, where the files do not say")] = None,
