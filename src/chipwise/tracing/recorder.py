@@ -254,8 +254,8 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
                 "replace the branch or the indexing by torch.where or a fixed size; for experts choose one without "
                 "loops, e.g. config._experts_implementation = 'grouped_mm'",
             ) from None
-        except (UnsupportedOperatorException, RuntimeError) as error:
-            if isinstance(error, RuntimeError) and "no fake impl" not in str(error):
+        except RuntimeError as error:  # UnsupportedOperatorException is one
+            if not isinstance(error, UnsupportedOperatorException) and "no fake impl" not in str(error):
                 raise
             raise self._refusal(
                 f"custom operator {_called(func)} does not say what it returns",
