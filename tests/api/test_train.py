@@ -126,7 +126,7 @@ def test_a_fine_tune_is_short_and_starts_at_one_chip() -> None:
 def test_packed_weights_are_modelled_on_any_chip() -> None:
     ask = {"task": "finetune", "chips": ("h100",), "counts": (8,), "trainer": "nemo"}
     packed = train_plan(ROW, method="qlora", **ask).plans[0].step_s  # type: ignore[arg-type]
-    plain_ones = train_plan(ROW, method="lora", **ask).plans[0].step_s  # type: ignore[arg-type]
+    plain_ones = train_plan(ROW, method="full", **ask).plans[0].step_s  # type: ignore[arg-type]
     assert (packed.basis, plain_ones.basis) == ("modelled", "calibrated")
     assert packed.high / packed.mid > 1.3 > plain_ones.high / plain_ones.mid
 

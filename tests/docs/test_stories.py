@@ -14,7 +14,7 @@ from chipwise.api.requests.doors import read_request
 from chipwise.errors import ChipwiseError
 from chipwise.report.table import to_json
 
-STORIES = sorted(p.stem for p in EXAMPLES.glob("*.toml") if p.stem != "questions")
+STORIES = sorted(p.stem for p in EXAMPLES.glob("*.toml") if "[[ask]]" in p.read_text("utf-8"))
 QUESTIONS = [(name, q) for name in STORIES for q in load_story(name).questions]
 
 

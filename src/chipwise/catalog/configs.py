@@ -394,7 +394,8 @@ def _unbundled(asked: str, name: str) -> NoReturn:
 
 def _unknown(name: str) -> NoReturn:
     kind, known = kind_of(name), known_names()
-    others = networks.close(name) if kind is not None or not holding(name, known) else ()
+    alike = tuple(dict.fromkeys((*nearest(name, known, 2), *near(name, known))))[:4]
+    others = networks.close(name) if kind is not None or not (alike or holding(name, known)) else alike
     if kind is not None:
         see = f"measured results: chipwise evidence match {shlex.quote(shorten(name, 30))}"
         nearby = f"did you mean {', '.join(others)}? " if others else ""
@@ -403,7 +404,6 @@ def _unknown(name: str) -> NoReturn:
         )
         error.nearest = others
         raise error
-    others = others or tuple(dict.fromkeys((*nearest(name, known, 2), *near(name, known))))[:4]
     if not others:
         raise UnknownNameError(
             "model",

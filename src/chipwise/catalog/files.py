@@ -90,7 +90,8 @@ def output_file(path: str | Path, *inputs: str | None) -> Path:
         )
     if same:
         raise UsageError(
-            f"{shorten(str(path))}: would replace {shorten(same[0])}, which is read", "name another file"
+            f"{shorten(str(path), 200)}: would replace {shorten(same[0], 200)}, which is read",
+            "name another file",
         )
     return target
 

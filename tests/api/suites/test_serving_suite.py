@@ -198,7 +198,7 @@ def test_anchors_pull_their_own_deployment_alone(tmp_path: Path) -> None:
     found = {(p.row_id, p.metric): p for p in SERVING.predict(rows, anchors=own)}
     ratio = {key: (p.mid or 0) / (plain[key].mid or 1) for key, p in found.items()}
     near, far = ratio["near", "tpot_ms"], ratio["far", "tpot_ms"]
-    assert 1.2 < far < near < 1.5, "worth falls with the distance of the load"
+    assert 1.05 < far < near < 1.5, "worth falls with the distance of the load"
     assert ratio["other", "tpot_ms"] == 1
     assert ratio["z", "tpot_ms"] == ratio["z", "ttft_ms"] == 1, "a row never corrects itself"
     assert found["near", "tpot_ms"].basis == "measured" != found["other", "tpot_ms"].basis

@@ -41,7 +41,7 @@ def test_software_counts_where_its_vendor_has_other(few: Path) -> None:
 
 def test_what_no_fit_has_seen_is_judged_as_such(few: Path) -> None:
     found = validate("training", str(few), "vendor")
-    assert set(_rows(found, "by tier")) <= {"dense, not seen", "experts, not seen"}
+    assert all(", not seen" in tier for tier in _rows(found, "by tier"))
     assert found.remarks[0].endswith("workloads")
 
 

@@ -439,7 +439,7 @@ class Samples(Asked):
 TOKENS = (
     "in_", "out", "images", "cv", "log", "prefix_hit", "common_prefix", "ttft", "tpot", "kv", "policy", "speculate",
     "disaggregate", "prefill", "harness", "tp", "pp", "dp", "ep", "lora", "context", "tokens", "concurrency",
-    "deadline", "max_usd", "max_usd_per_h", "max_watts", "day", "spare", "utilisation", "confidence",
+    "deadline", "max_usd", "day", "spare", "utilisation", "confidence",
 )  # fmt: skip
 """Fields that ask about language models alone."""
 
