@@ -218,6 +218,12 @@ def test_what_to_buy() -> None:
     assert "Buy " in str(report)
 
 
+def test_a_processor_is_not_bought_without_its_memory() -> None:
+    items = {r.item for r in cw.local(max_usd=500).models}
+    assert items
+    assert not any("Ryzen" in item for item in items)
+
+
 @pytest.mark.parametrize(
     ("asked", "kind"),
     [

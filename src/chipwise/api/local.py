@@ -388,8 +388,9 @@ def _offered(max_usd: float) -> list[tuple[Capex, Machine, str]]:
     lowest that nothing speaks against."""
     best: dict[tuple[str, str, int], tuple[Capex, str]] = {}
     for price in load_capex():
-        if price.doubt or price.chip.partition(":")[0] not in load_chips():
-            continue
+        chip = load_chips().get(price.chip.partition(":")[0])
+        if price.doubt or chip is None or (chip.kind == "cpu" and price.covers == "card"):
+            continue  # a processor alone runs nothing: its memory is the larger part, and has no price here
         forms = {s.form for s in systems_for(price.chip.partition(":")[0])}
         if not forms & LOCAL_FORMS:
             continue
