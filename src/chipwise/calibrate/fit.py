@@ -110,8 +110,11 @@ class _Work:
         self._everything = np.arange(len(rows))
         self._bounds = {q: (np.log(max(s.low, 1e-300)), np.log(s.high)) for q, s in prior.items()}
 
-    def _logs(self, theta: Array) -> dict[str, Array]:
-        sums = {q: np.sum([theta[c] for c in codes], axis=0) for q, codes in self.blocks.items()}
+    def _sums(self, theta: Array) -> dict[str, Array]:
+        return {q: np.sum([theta[c] for c in codes], axis=0) for q, codes in self.blocks.items()}
+
+    def _logs(self, sums: Mapping[str, Array]) -> dict[str, Array]:
+        """Logarithms of the parameters: sums of effects, within the bounds of their quantity."""
         return {q: np.clip(total, *self._bounds[q]) for q, total in sums.items()}
 
     def _residual(self, columns: Mapping[str, Array]) -> Array:
@@ -137,35 +140,54 @@ class _Work:
         }
         blocks = {q: codes for q, codes in found.items() if codes}
         spread, centre = self.spread[kept], self.centre[kept]
-        columns = self._logs(theta)
+        sums = self._sums(theta)
+        columns = self._logs(sums)
         r = self._residual(columns)
         best = self._loss(r, theta)
         damping = 1e-2
-        hessian = np.diag(1.0 / spread**2)
-        for _ in range(iterations):
+
+        def equations(slopes: Mapping[str, Array]) -> tuple[Array, Array]:
             pull = self._weight * np.minimum(1.0, HUBER / np.maximum(np.abs(r), 1e-12)) / SCATTER**2
-            moved = {q: self._residual({**columns, q: columns[q] + STEP}) for q in blocks}
-            slopes = {q: (found - r) / STEP for q, found in moved.items()}
             hessian, gradient = (part[:free] for part in _normal_equations(blocks, slopes, pull, r, free + 1))
-            hessian = hessian[:, :free] + np.diag(1.0 / spread**2)
-            gradient = gradient + (theta[kept] - centre) / spread**2
+            return hessian[:, :free] + np.diag(1.0 / spread**2), gradient + (theta[kept] - centre) / spread**2
+
+        for _ in range(iterations):
+            slopes, held = self._slopes(blocks, sums, columns, r)
+            hessian, gradient = equations({q: np.where(held[q], 0.0, slopes[q]) for q in blocks})
             gain = 0.0
             for _ in range(6):
                 move = np.linalg.solve(hessian + damping * np.diag(np.diag(hessian)), -gradient)
                 trial = theta.copy()
                 trial[kept] += np.clip(move, -0.7, 0.7)
-                trial_columns = self._logs(trial)
+                trial_sums = self._sums(trial)
+                trial_columns = self._logs(trial_sums)
                 trial_r = self._residual(trial_columns)
                 value = self._loss(trial_r, trial)
                 if value < best:
                     gain, best = best - value, value
-                    theta, columns, r = trial, trial_columns, trial_r
+                    theta, sums, columns, r = trial, trial_sums, trial_columns, trial_r
                     damping = max(damping / 5.0, 1e-5)
                     break
                 damping *= 6.0
             if gain < 1e-4 * best:
                 break
-        return theta, hessian, best
+        return theta, equations(self._slopes(blocks, sums, columns, r)[0])[0], best
+
+    def _slopes(
+        self, quantities: Iterable[str], sums: Mapping[str, Array], columns: Mapping[str, Array], r: Array
+    ) -> tuple[dict[str, Array], dict[str, NDArray[np.bool_]]]:
+        """Derivatives of the residuals by the logarithms of parameters, of those at an upper bound towards less; and
+        which rows are held: their parameter is at a bound, and they ask for more of the same. Such rows pull no
+        more, or the effect would run off without any gain and its relatives come back to make up for it."""
+        slopes, held = {}, {}
+        for q in quantities:
+            low, high = self._bounds[q]
+            top, bottom = sums[q] + STEP > high, sums[q] - STEP < low
+            step = np.where(top, -STEP, STEP)
+            slopes[q] = (self._residual({**columns, q: columns[q] + step}) - r) / step
+            wanted = -slopes[q] * r
+            held[q] = (top & (wanted > 0.0)) | (bottom & (wanted < 0.0))
+        return slopes, held
 
     def effects(self, theta: Array, kept: NDArray[np.bool_], hessian: Array) -> Effects:
         """What is kept, as effects."""
@@ -180,7 +202,7 @@ class _Work:
             self.names[i]: Effect(float(self.centre[i]), float(theta[i]), float(deviation[i]), int(counts[i]))
             for i in np.flatnonzero(kept)
         }
-        r = self._residual(self._logs(theta))
+        r = self._residual(self._logs(self._sums(theta)))
         scatter = _scatter(r, np.exp(self._measured + r), _alike(self.rows))
         about = told(self.prior, table)
         return Effects(
