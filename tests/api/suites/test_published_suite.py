@@ -37,7 +37,8 @@ def test_first_tokens_of_a_static_batch_wait_for_all_its_prompts() -> None:
 
 def test_a_layout_that_a_publication_tells_elsewhere_is_the_one_that_is_asked() -> None:
     row = {
-        **ROW, "model": "Qwen/Qwen3-30B-A3B", "chip": "rtx-pro-6000-server", "chips": "4", "tp": "4", "runtime": "trtllm",
+        **ROW, "model": "Qwen/Qwen3-30B-A3B", "chip": "rtx-pro-6000-server", "chips": "4", "tp": "4",
+        "runtime": "trtllm",
         "source": "github NVIDIA/TensorRT-LLM docs/source/performance/perf-overview.md (v1.0)",
     }  # fmt: skip
 
