@@ -97,3 +97,11 @@ def test_a_group_of_heads_shares_what_is_read() -> None:
     grouped = attention(16.0, 1.0, 4096.0, 32.0, 8.0, 128.0)
     each = attention(16.0, 1.0, 4096.0, 32.0, 32.0, 128.0)
     assert seconds("tpu-v5e", grouped) < 0.5 * seconds("tpu-v5e", each)
+
+
+def test_one_row_waits_for_an_engine_of_one_shape() -> None:
+    # the first Gaudi takes a row of 256 weights a clock: 256 x 2 B x 1.575 GHz = 806 of its 1,000 GB/s of memory; later
+    # ones work on four parts of the sum at once and wait for memory
+    op = gemm(1.0, 65536.0, 8192.0)
+    for chip, rate in (("gaudi1", 806.4e9), ("gaudi2", 2460e9), ("gaudi3", 3670e9)):
+        assert 65536 * 8192 * 2 / seconds(chip, op) == pytest.approx(rate, rel=0.03), chip

@@ -86,6 +86,10 @@ def test_numbers_chosen_from_benchmarks_are_a_tier_of_their_own() -> None:
     assert tier_of(get_chip("tpu-v6e"), "sglang-jax", numbers) == "stack"
     assert tier_of(get_chip("mi300x"), "vllm", numbers) == "stack"
     assert tier_of(get_chip("mi355x"), "vllm", numbers) == "kind", "chosen for another generation"
+    assert tier_of(get_chip("tpu-v6e"), "sglang-jax", numbers, experts=True) == "kind", (
+        "chosen on dense models"
+    )
+    assert tier_of(get_chip("mi300x"), "vllm", numbers, experts=True) == "stack", "whose experts a fit saw"
     assert tier_of(get_chip("tpu-v6e"), "sglang-jax", SEEN) == "kind", "never measured on such chips"
 
 

@@ -20,7 +20,7 @@ from chipwise.catalog.price import Own, Pricing, Rent
 from chipwise.cost.price import CostParameters
 from chipwise.errors import UsageError
 from chipwise.evidence.anchors import Corrections, Run
-from chipwise.evidence.judge import tier_factors
+from chipwise.evidence.judge import Nearness, tier_factors
 from chipwise.evidence.tiers import judged_as, level_figure, tier_of
 from chipwise.parallel.layout import Layout
 from chipwise.predict.overheads import Overheads
@@ -101,7 +101,7 @@ class Context:
         more than `DOUBT`: what nobody measured does not become known by renting more, it only ranks lower."""
         power = NormalDist().inv_cdf(self.workload.confidence) / Z80
         pools = judged_as(deployments[0].runtime.id, apart=self.tactics.apart)
-        near = [tier_of(d.chip, d.runtime.id, self.numbers, level=self.tactics.level) for d in deployments]
+        near = [self._near(d) for d in deployments]
 
         by = None
         if self.measured is not None:
@@ -121,6 +121,11 @@ class Context:
         if by is None:
             return found
         return Caution(found.first * by.passes * by.first, found.further * by.passes, found.whole * by.passes)
+
+    def _near(self, d: Deployment) -> Nearness:
+        """The tier of a deployment, before anything of the user's own is looked at."""
+        experts, level = self.found.graph.routed, self.tactics.level
+        return tier_of(d.chip, d.runtime.id, self.numbers, experts=experts, level=level)
 
     def run_of(
         self, d: Deployment, layout: Layout | None = None, concurrency: float = float("nan"), name: str = ""
@@ -166,10 +171,7 @@ class Context:
         bounds = bounds_of(self.found.graph, group, loads.engines, found)
         quantiles = dict(self.tails(loads, found) if quantiles is None else quantiles)
         use = use_of(self.found.graph, group, loads.engines, found)
-        near = [
-            tier_of(d.chip, d.runtime.id, self.numbers, level=self.tactics.level)
-            for d in (group.deployments[int(i)] for i in group.which)
-        ]
+        near = [self._near(group.deployments[int(i)]) for i in group.which]
         by = self._corrections(group, found, fleets)
         if by is not None:
             found = corrected(found, by, self.workload.output_tokens, driven=rate_per_s is not None)

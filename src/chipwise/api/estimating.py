@@ -92,7 +92,7 @@ def asked(
         raise UsageError(what, f"name both, as in --chip {hardware.id}+epyc-9654", field="chip")
     graph, name = found.graph, found.graph.model.name
     chips = float(layout.devices) / hardware.devices_per_package
-    if float(layout.dp) > 1 and not any("E" in block.axes for _, block in graph.distinct()):
+    if float(layout.dp) > 1 and not graph.routed:
         # without experts to share, attention replicas are replicas of the whole
         replicas, layout = int(replicas * float(layout.dp)), replace(layout, dp=1.0)
     features = deployment.runtime.features

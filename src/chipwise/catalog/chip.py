@@ -55,7 +55,8 @@ class MatrixUnit:
 
     units x macs_per_clock x 2 x peak_clock_hz reproduces the 16-bit peak; `boost_clock_hz` is the highest
     clock the vendor names. Systolic chips: `arrays` arrays in the package, of `array_rows` x `array_cols`
-    cells, which hold their "weights" or their "outputs" (`array_holds`).
+    cells, which hold their "weights" or their "outputs" (`array_holds`); of those that hold outputs, how many parts of
+    the inner dimension one array works on side by side where rows are few (`array_parts`).
     """
 
     unit: str
@@ -68,6 +69,7 @@ class MatrixUnit:
     array_rows: int = 0
     array_cols: int = 0
     array_holds: str = ""
+    array_parts: int = 1
 
 
 @dataclass(frozen=True, slots=True)

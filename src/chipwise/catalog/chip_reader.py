@@ -80,7 +80,9 @@ INHERITED = (
 
 INSTRUCTIONS = ("wgmma", "tcgen05")
 _SIZES = ("memory", "cache", "sram")
-_COUNTS = ("units", "devices_per_package", "scaleup_domain", "arrays", "array_rows", "array_cols")
+_COUNTS = (
+    "units", "devices_per_package", "scaleup_domain", "arrays", "array_rows", "array_cols", "array_parts",
+)  # fmt: skip
 _NUMBERS = (
     "usable_memory_GB", "memory_GBps", "tier2_GB", "tier2_GBps", "macs_per_clock", "boost_MHz", "peak_MHz",
     "sram_per_unit_KiB", "registers_per_unit_KiB", "sram_GBps", "host_GBps", "scaleup_GBps",
@@ -291,6 +293,7 @@ class _Table(Values):
                 self.si("macs_per_clock", 1), self.si("boost_MHz", 1e6), self.si("peak_MHz", 1e6),
                 cast(int, figures.get("arrays", 0)), cast(int, figures.get("array_rows", 0)),
                 cast(int, figures.get("array_cols", 0)), self.get("array_holds"),
+                cast(int, figures.get("array_parts", 1)),
             ),
             cache_bytes=self.size("cache"),
             sram_per_unit_bytes=self.si("sram_per_unit_KiB", 2.0**10),

@@ -38,10 +38,10 @@ Basis = Literal["measured", "published", "calibrated", "modelled"]
 
 Nearness = Literal["own", "like", "chip", "stack", "vendor", "runtime", "generation", "kernels", "kind"]
 """What was measured near a prediction, nearest first: this deployment (an anchor); it at another load or in another
-layout, which corrects it; other models on this chip under
-this runtime; this runtime on such chips by other people's benchmarks, from which a few of its numbers were chosen;
-other chips of its generation under this runtime; its generation, under other runtimes; other generations of the vendor;
-no runtime that served on them, but operators of the vendor's chips, timed alone; nothing on chips of this kind.
+layout, which corrects it; other models on this chip under this runtime; this runtime on such chips by other people's
+benchmarks, from which a few of its numbers were chosen (models with experts only where a fit saw the runtime); other
+chips of its generation under this runtime; its generation, under other runtimes; other generations of the vendor; no
+runtime that served on them, but operators of the vendor's chips, timed alone; nothing on chips of this kind.
 Residuals of each tier but the last two are those of fits that had to do without a cell, a chip, a runtime, a
 generation; of the last two also those of runtimes without their chosen numbers."""
 

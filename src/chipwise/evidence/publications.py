@@ -40,5 +40,5 @@ def _rules() -> dict[str, tuple[tuple[dict[str, re.Pattern[str]], dict[str, str]
             ({column: re.compile(text) for column, text in rule["where"].items()}, rule["say"])
             for rule in parse(shipped_text(f"evidence/data/{table}.toml"))["rule"]
         )
-        for table in ("energy_runs", "training_runs")
+        for table in ("energy_runs", "published_runs", "training_runs")
     }

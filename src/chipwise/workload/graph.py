@@ -101,6 +101,11 @@ class Graph:
         return tuple(counts.values())
 
     @property
+    def routed(self) -> bool:
+        """Whether tokens of some layer go to experts."""
+        return any("E" in block.axes for _, block in self.runs)
+
+    @property
     def encoder(self) -> tuple[tuple[int, Block], ...]:
         """Blocks that run once per request, over its source, before the main stack; most models have none."""
         found = self.extra("encoder")

@@ -35,6 +35,22 @@ def test_first_tokens_of_a_static_batch_wait_for_all_its_prompts() -> None:
     assert load_harnesses()["static-batch"].first_wave == 1.0
 
 
+def test_a_layout_that_a_publication_tells_elsewhere_is_the_one_that_is_asked() -> None:
+    row = {
+        **ROW, "model": "Qwen/Qwen3-30B-A3B", "chip": "rtx-pro-6000-server", "chips": "4", "tp": "4",
+        "runtime": "trtllm",
+        "source": "github NVIDIA/TensorRT-LLM docs/source/performance/perf-overview.md (v1.0)",
+    }  # fmt: skip
+
+    def degrees(row: dict[str, str]) -> tuple[int, int, int]:
+        asked = published_question(row)
+        return asked.tp, asked.dp, asked.ep
+
+    assert degrees(row) == (1, 4, 1), "its models with experts ran with enable_attention_dp"
+    assert degrees({**row, "model": "meta-llama/Llama-3.3-70B-Instruct"}) == (4, 1, 1), "dense ones did not"
+    assert degrees({**row, "source": row["source"].replace("1.0", "0.17")}) == (4, 1, 1)
+
+
 def lines(who: str, ratio: float, tier: str, near: str = "stack", count: int = 20) -> Residuals:
     measured = ratio * np.linspace(0.9, 1.1, count)
     figure = "tpot_s" + USERS

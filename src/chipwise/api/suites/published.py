@@ -28,6 +28,7 @@ from chipwise.catalog.harness import noted_harness
 from chipwise.catalog.runtime import get_runtime
 from chipwise.errors import ChipwiseError, InfeasibleError, UsageError, shorten
 from chipwise.evidence.judge import USERS, Nearness, shipped_factors, tier_factors
+from chipwise.evidence.publications import said_of
 from chipwise.evidence.residuals import Residuals, Validation
 from chipwise.evidence.rows import Predicted, Row, number
 from chipwise.evidence.tiers import tier_of
@@ -37,6 +38,7 @@ __all__ = ["FIGURES", "PUBLISHED", "answered", "figure_of", "id_of", "published_
 
 NEEDED = ("model", "chip", "tp", "runtime", "isl", "osl", "metric")
 DATE = re.compile(r"\d{4}-\d\d")
+RULES = "published_runs"
 
 Read = Callable[[PlanRecord, float, float], Figure | None]
 """Plan, chips and output tokens -> the figure in the unit of its metric."""
@@ -134,7 +136,9 @@ def answered(question: EstimateRequest) -> tuple[EstimateRequest, PlanRecord]:
 
 
 def published_question(row: Row) -> EstimateRequest:
-    """The question of a row. Raises `UsageError` or `UnknownNameError` for what no plan has."""
+    """The question of a row, with the layout that its publication tells elsewhere (`published_runs.toml`). Raises
+    `UsageError` or `UnknownNameError` for what no plan has."""
+    row = {**row, **said_of(row, RULES)}
     if not row["chip"]:
         raise UsageError("the chip is not in the catalogue", "chipwise chips list")
     chip, runtime = get_chip(row["chip"]), get_runtime(row["runtime"])
@@ -214,7 +218,7 @@ def _measured(paths: Sequence[str], numbers: Parameters) -> _Measured:
         raise UsageError(f"{', '.join(paths)}: no row can be read", "is it a table of published figures?")
     bare = len(kept)
     without = {name: replace(numbers.table[name], value=math.nan) for name in numbers.from_benchmarks}
-    chosen = {id_of(row) for row, _, near in kept if near == "stack"}
+    chosen = {id_of(row) for row, _, _ in kept if _near(row, numbers, experts=False) == "stack"}
     with NamedTemporaryFile("w", suffix=".csv", encoding="utf-8") as file:
         file.write(write_table(without))
         file.flush()
@@ -228,8 +232,9 @@ def _measured(paths: Sequence[str], numbers: Parameters) -> _Measured:
     return _Measured(rows, figures, near, bare)
 
 
-def _near(row: Row, numbers: Parameters) -> Nearness:
-    return tier_of(get_chip(row["chip"]), get_runtime(row["runtime"]).id, numbers)
+def _near(row: Row, numbers: Parameters, *, experts: bool | None = None) -> Nearness:
+    routed = load(row["model"]).graph.routed if experts is None else experts
+    return tier_of(get_chip(row["chip"]), get_runtime(row["runtime"]).id, numbers, experts=routed)
 
 
 def _who(m: _Measured) -> list[str]:

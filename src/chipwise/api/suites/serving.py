@@ -181,7 +181,8 @@ def _lines(run: ServingRun, found: Served) -> Iterator[Predicted]:
     """`ttft_ms` and `tpot_ms` with 80 % intervals."""
     numbers, d = run.asked.context.numbers, run.asked.deployment
     command = "" if found.anchors else command_line("estimate", run.question)
-    near = tier_of(d.chip, d.runtime.id, numbers, anchored=found.anchors > 0)
+    experts = run.asked.context.found.graph.routed
+    near = tier_of(d.chip, d.runtime.id, numbers, experts=experts, anchored=found.anchors > 0)
     suffix = (
         ""
         if knows_client(numbers, run.asked.context.tactics.harness, d.runtime.id, apart=run.apart)

@@ -225,8 +225,7 @@ def readers(chip: Chip, graph: Graph, level: str = "stock") -> str:
     line = re.match("[a-z]*", chip.id)
     line_ = "" if chip.kind == "gpu" or line is None else line[0]
     who = chip.vendor if line_ in ("", chip.vendor) else f"{chip.vendor} {line_}"
-    experts = any("E" in block.axes for _, block in graph.distinct())
-    return f"{who}, {'experts' if experts else 'dense'}, {level}"
+    return f"{who}, {'experts' if graph.routed else 'dense'}, {level}"
 
 
 def every_row(suite: Suite, answer: Callable[[str], Iterable[Predicted]], rows: str) -> list[Predicted]:

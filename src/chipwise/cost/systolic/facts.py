@@ -26,7 +26,8 @@ CLOCK_HZ = 1.75e9  # where no clock is published (TPU v6e, v7x): that of TPU v5p
 class Arrays:
     """The matrix and vector units of one device. Numbers or arrays.
 
-    `count` arrays of `rows` x `cols` cells; `holds_outputs` 1 where sums stay in the cells, 0 where weights do.
+    `count` arrays of `rows` x `cols` cells; `holds_outputs` 1 where sums stay in the cells, 0 where weights do;
+    `parts` of the inner dimension that an array which holds sums works on side by side where rows are few.
     The pace of the arrays is not a fact of its own: it is peak / (2 rows cols count), which for TPU v6e and v7x
     is above any plausible clock (their arrays take more than one row per cycle) and differs by data type.
     `vector_ops_per_s` and `onchip_bytes_per_s` are of the vector units and the memory that feeds them,
@@ -37,6 +38,7 @@ class Arrays:
     cols: Real
     count: Real
     holds_outputs: Real
+    parts: Real
     vector_ops_per_s: Real
     onchip_bytes_per_s: Real
     onchip_bytes: Real
@@ -75,6 +77,7 @@ class Arrays:
             cols=float(unit.array_cols),
             count=unit.arrays / n,
             holds_outputs=float(unit.array_holds == "outputs"),
+            parts=float(unit.array_parts),
             vector_ops_per_s=ops,
             onchip_bytes_per_s=bytes_per_s,
             onchip_bytes=(local or chip.sram_bytes or chip.cache_bytes or NO_BYTES) / n,

@@ -24,9 +24,6 @@ from chipwise.workload.op import Op
 __all__ = ["SystolicModel", "SystolicParameters", "pace_hz", "product", "systolic_time"]
 
 SUBLANES = 8.0  # rows of a 32-bit register: a compiler pads short dimensions to them
-# Parts of the inner dimension that engines which hold sums work on side by side where rows are few ("common dimension
-# concurrency" of Gaudi's compiler, general knowledge); without it one user's tokens would be bound by arrays there.
-PARTS_OF_SUM = 4.0
 WIDE = ("fp32", "tf32", "bf16", "fp16")
 WORD = 2.0  # bytes of an operand at the edge of an array; sums are twice as wide
 
@@ -96,7 +93,7 @@ def product(
     array = SystolicArray(arrays.rows, arrays.cols, load_rows_per_cycle=p.load_rows)
     rows = np.ceil(m / SUBLANES) * SUBLANES
     if np.all(np.asarray(arrays.holds_outputs) > 0):
-        return output_stationary(rows, n, k, array, arrays.count, batch=batch, most_parts=PARTS_OF_SUM)
+        return output_stationary(rows, n, k, array, arrays.count, batch=batch, most_parts=arrays.parts)
     return weight_stationary(rows, n, k, array, arrays.count, batch=batch)
 
 

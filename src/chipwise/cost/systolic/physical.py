@@ -112,7 +112,7 @@ def output_stationary(
     units: Real = 1.0,
     *,
     batch: Real = 1.0,
-    most_parts: float = 1.0,
+    most_parts: Real = 1.0,
 ) -> Schedule:
     """`batch` products on `units` arrays that keep the sums and shift them out behind the next tile.
 
