@@ -9,12 +9,13 @@ from chipwise.calibrate.energy import EnergyFit
 from chipwise.calibrate.parameters import Parameters
 from chipwise.catalog.chip import Chip
 from chipwise.catalog.price import load_assumptions
+from chipwise.catalog.system import System, load_systems
 from chipwise.evidence.judge import Estimate, Nearness, judge, tier_factors
 from chipwise.evidence.tiers import power_tier
 from chipwise.predict.energy import Machine, PowerModel, Use
 from chipwise.report.records import EnergyRecord, Figure
 
-__all__ = ["AT_WALL", "JOULES", "JOULE_PER_KWH", "OF_SAMPLES", "Powered", "energy_record"]
+__all__ = ["AT_WALL", "JOULES", "JOULE_PER_KWH", "OF_SAMPLES", "Powered", "energy_record", "form_of"]
 
 JOULE_PER_KWH = 3.6e6
 JOULES = "joules_per_token"
@@ -42,12 +43,23 @@ class Powered:
     kind: str = ""
 
     @classmethod
-    def of(cls, chip: Chip, form: str, numbers: Parameters) -> Powered | None:
-        """Of a chip in machines of a form; None where its power limit is not published."""
+    def of(cls, chip: Chip, chips: int, system: System | None, numbers: Parameters) -> Powered | None:
+        """Of so many chips, in several of a `system` where no machine holds them all; None where their power limit is
+        not published."""
         if chip.tdp_w is None:
             return None
         fit, pue = numbers.derived(EnergyFit.of), load_assumptions()["pue"].value
-        return cls(chip.tdp_w, fit.power, fit.machine(form), power_tier(chip, numbers), pue)
+        machine = fit.machine(form_of(chip, chips, system))
+        return cls(chip.tdp_w, fit.power, machine, power_tier(chip, numbers), pue)
+
+
+def form_of(chip: Chip, chips: int, system: System | None = None) -> str:
+    """Form of the smallest machine that holds so many chips, so that one card for desktops is in a desktop; where none
+    does, that of `system`. "" for chips in no bundled one."""
+    machines = load_systems().holding(chip.software_id)
+    room = [s for s in machines if s.chips_per_host >= chips]
+    smallest = min(room, key=lambda s: s.chips_per_host, default=system or next(iter(machines), None))
+    return smallest.form if smallest else ""
 
 
 def energy_record(
