@@ -162,8 +162,8 @@ def _run(row: Row, said: Mapping[str, str], tuned: float, tdp_w: float | None) -
         }
     )
     if "tuned" in said and tdp_w is not None and run.power_w is None:
-        return replace(run, power_w=float(f"{tuned * tdp_w:.3g}"))
-    return run
+        run = replace(run, power_w=float(f"{tuned * tdp_w:.3g}"))
+    return replace(run, precision=said["ran"]) if "ran" in said else run
 
 
 def _sampled(row: Row, said: Mapping[str, str]) -> EstimateRequest:
