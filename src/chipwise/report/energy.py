@@ -100,8 +100,9 @@ def energy_record(
         return Figure(e.mid, e.low, e.high, e.basis, e.provisional)
 
     def request(token: Figure) -> Figure | None:
-        ends = (token.mid, token.low, token.high)
-        return None if tokens is None else Figure(*(tokens * x for x in ends), token.basis, token.provisional)
+        if tokens is None:
+            return None
+        return replace(token, mid=tokens * token.mid, low=tokens * token.low, high=tokens * token.high)
 
     inside, plug = joules(one, mid * chips, JOULES + powered.kind), joules(wall, wall_w, AT_WALL)
     plug = replace(plug, low=max(plug.low, inside.low), high=max(plug.high, inside.high))
