@@ -187,12 +187,10 @@ class Context:
 
             d = group.deployments[int(group.which[row])]
             layout = Layout(*(float(np.asarray(group.layout.part(x))[row]) for x in ("tp", "pp", "dp", "ep")))
-            # of parts that share a model only one would be counted
-            powered = None
-            if d.holds is None:
-                powered = Powered.of(d.chip, d.system.form if d.system else "", self.numbers)
             package = d.chip.devices_per_package
             chips = fleet.devices(layout) // package
+            # of parts that share a model only one would be counted
+            powered = None if d.holds is not None else Powered.of(d.chip, chips, d.system, self.numbers)
             ranks = min(float(layout.tp * layout.dp), float(np.asarray(d.device.domain)))
             together = max(int(ranks) // package, 1)
             record = plan_record(

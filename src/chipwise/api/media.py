@@ -8,7 +8,7 @@ that a tracer turned into a pipeline takes the same way.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -27,7 +27,7 @@ from chipwise.catalog.snapshot import today as day
 from chipwise.cost.device import Device
 from chipwise.errors import ChipwiseError, InfeasibleError, UnknownNameError, UsageError, shorten
 from chipwise.evidence.judge import TUNED, Estimate, Nearness, tier_factors
-from chipwise.predict.energy import Use
+from chipwise.predict.energy import Use, issued
 from chipwise.predict.pipeline import (
     ONE,
     Account,
@@ -639,19 +639,19 @@ class Work:
         return float(seconds(self.stages, replace(pace, request_s=0.0, call_s=0.0)).total_s)
 
     def use(self, seconds_: float) -> Use:
-        """What a device does on average where a batch takes so long. What is written into the product before it moves
-        nothing of its own."""
+        """What a device does on average where a batch takes so long. What is folded into the product before it counts
+        for nothing."""
         device, folds = self.device, self.runtime.folds
-        moved, work = 0.0, {False: 0.0, True: 0.0}
+        total = {f.name: 0.0 for f in fields(Use)}
         for stage in self.pipeline.stages:
             for n, op in stage.ops:
-                folded = folds and float(np.max(op.dims.get("epilogue", 0.0))) > 0.0
-                moved += 0.0 if folded else stage.calls * n * float(op.bytes)
-                peak = float(device.matrix[op.compute]) if op.compute in device.matrix else np.inf
-                work[op.compute.startswith("int")] += stage.calls * n * float(op.flops) / peak
+                if folds and float(np.max(op.dims.get("epilogue", 0.0))) > 0.0:
+                    continue
+                total["memory"] += stage.calls * n * float(op.bytes) / float(device.memory_bytes_per_s)
+                name, peak_s = issued(op, device)
+                total[name] += stage.calls * n * float(peak_s)
         each = seconds_ * self.asked.spread.devices
-        memory = moved / (each * float(device.memory_bytes_per_s))
-        return Use(min(memory, 1.0), min(work[False] / each, 1.0), min(work[True] / each, 1.0))
+        return Use(*(min(total[f.name] / each, 1.0) for f in fields(Use)))
 
     def held(self, numbers: Parameters) -> Account:
         """Bytes of one device."""
@@ -689,7 +689,7 @@ class Work:
             terms.pricing.basis(self.chip.id, terms.today or day()), packages * replicas, group
         )
         words = float(self.pipeline.settings.get("tokens", 0.0))
-        powered = Powered.of(self.chip, system.form if system else "", numbers)
+        powered = Powered.of(self.chip, packages * replicas, system, numbers)
         energy = None
         if powered is not None and self.pipeline.flops > 0.0:
             hosts = -(-packages * replicas // (system.chips_per_host if system else 1))

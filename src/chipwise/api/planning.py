@@ -275,8 +275,8 @@ def _fed(limits: Limits, wanted: Sequence[Chip], numbers: Parameters) -> Limits:
     fed: dict[str, int] = {}
     for chip in wanted:
         system = machine_for(chip)
-        powered = Powered.of(chip, system.form if system else "", numbers)
         each = system.chips_per_host if system else 1
+        powered = Powered.of(chip, each, system, numbers)
         fed[chip.id] = powered.machine.fed(limits.max_watts, powered.limit_w, each) if powered else 0
     if not any(fed.values()):
         what = f"{limits.max_watts:,.0f} W at the plugs feed not one of {shorten(', '.join(fed), 60)}"

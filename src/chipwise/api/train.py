@@ -187,7 +187,7 @@ def train_plan(run: Training) -> TrainReport:
                 basis = prices.basis(chip.id, when) if prices else None
                 domain = max(int(at.spread.tp) // site.devices, 1)
                 price = price_record(basis, count + _idle(site, wanted), domain) if basis else None
-                powered = Powered.of(chip, site.system.form if site.system else "", numbers)
+                powered = Powered.of(chip, count, site.system, numbers)
                 made = plan_record(case, count, price, powered)
             if made is not None and made.goodput >= STANDSTILL:
                 plans.append(made)

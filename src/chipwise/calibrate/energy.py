@@ -36,12 +36,15 @@ QUANTITIES: Mapping[str, Quantity] = {
     "tuned": Quantity(0.65, 0.3, "power limit of power-tuned submissions over TDP", (), 0.3, 1.0),
     "tuned_board": Quantity(0.4, 0.3, "the same of boards, which have power profiles", (), 0.1, 1.0),
     "base": Quantity(200.0, 0.5, "W of a server without its chips", (), 20.0, 2000.0),
-    "desk": Quantity(0.5, 0.4, "W of a desktop over those of a server", (), 0.05, 1.0),
+    "desk": Quantity(0.5, 0.4, "W of a desktop over those of a server", (), 0.05, 2.0),
     "board": Quantity(0.03, 0.7, "W of a board over those of a server", (), 0.003, 0.5),
-    "upkeep": Quantity(0.2, 0.6, "W of fans, network cards and switches per W of chips", (), 0.01, 1.0),
+    "upkeep": Quantity(
+        0.2, 0.6, "W of fans, network cards and switches of a server per W of chips", (), 0.01, 1.0
+    ),
 }
 FORMS: Mapping[str, str] = {"board": "board", "desktop": "desk", "workstation": "desk", "laptop": "board"}
-"""Forms of machines that draw less than a server, and the number that says how much."""
+"""Forms of machines that are no servers, and the number that says how much of a server's watts they draw; they have
+neither rows of fans nor a network for each chip, hence no upkeep."""
 
 PROMPTS = f"{PREFIX}.prompt"
 
@@ -75,9 +78,7 @@ class EnergyRows:
         """Watts of every row under fitted numbers."""
         tuned = np.where(self.form == "board", values["tuned_board"], values["tuned"])
         chip_w = self.limit_w * np.where(self.tuned, tuned, 1.0) * _power(values).share(self.use)
-        smaller = [np.where(self.form == form, values[name], 1.0) for form, name in FORMS.items()]
-        base = np.asarray(values["base"]) * np.prod(smaller, axis=0)
-        wall = Machine(base, values["upkeep"]).wall_w(chip_w * self.chips, self.machines)
+        wall = _machine(values, self.form).wall_w(chip_w * self.chips, self.machines)
         return np.where(self.wall, wall, chip_w)
 
 
@@ -96,8 +97,8 @@ class EnergyFit:
 
     def machine(self, form: str) -> Machine:
         """Of a machine of that form."""
-        base = self.values["base"] * (self.values[FORMS[form]] if form in FORMS else 1.0)
-        return Machine(base, self.values["upkeep"])
+        one = _machine(self.values, np.array(form))
+        return Machine(float(one.base_w), float(one.upkeep))
 
     def tuned(self, form: str) -> float:
         """Power limit of power-tuned submissions that state none, over TDP."""
@@ -140,3 +141,10 @@ def prompt_of(task: str, numbers: Parameters) -> float | None:
 
 def _power(values: Mapping[str, Real]) -> PowerModel:
     return PowerModel(*(values[name] for name in ("rest", "memory", "compute", "integer")))
+
+
+def _machine(values: Mapping[str, Real], form: NDArray[np.str_]) -> Machine:
+    """Of machines of these forms, in the shape of `form`."""
+    smaller = [np.where(form == name, values[share], 1.0) for name, share in FORMS.items()]
+    base = np.asarray(values["base"]) * np.prod(smaller, axis=0)
+    return Machine(base, np.where(np.isin(form, list(FORMS)), 0.0, values["upkeep"]))

@@ -3,7 +3,8 @@
     P = L s(rest + memory m + compute (c + integer i)^k),   s(x) = x / (1 + x^q)^(1/q)
 
 with L the power limit (TDP, or a lower one that was set), m bytes of memory over its bandwidth, c and i floating-point
-and integer operations over the peak of their type. A share of the limit at full rate is an energy: a byte takes
+and integer operations over the peak of their type, as units issue them: a matrix unit multiplies whole tiles, however
+few rows there are (`issued`). A share of the limit at full rate is an energy: a byte takes
 memory x L / bandwidth, an operation at the peak compute x L / peak. So a narrower format and a newer process take less
 by as much as they do more in the same watts, and few numbers serve every chip. Power grows less than in proportion to
 operations (k < 1): half-filled units still clock, fetch and schedule. Near the limit the clock gives way: s never
@@ -22,15 +23,25 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
+from chipwise.cost.device import Device
 from chipwise.units import Array, Real
+from chipwise.workload.formats import FORMATS
+from chipwise.workload.op import Op
 
-__all__ = ["SUPPLY", "Machine", "PowerModel", "Use"]
+__all__ = ["SUPPLY", "Machine", "PowerModel", "Use", "issued"]
 
-SOFTNESS = 6.0
-"""Exponent q: how close to its limit a chip runs before the clock gives way; busy GPUs read 97 to 99 % of it."""
+SOFTNESS = 3.0
+"""Exponent q: how close to its limit a chip runs before the clock gives way, the best of 2, 3, 4, 6 and 10 on rows that
+no fit had seen (2026-11); busy GPUs read 97 to 99 % of their limit."""
 
 DUTY = 0.4
-"""Exponent k of operations, the best of 0.35, 0.4, 0.5, 0.7 and 1 on rows that no fit had seen (2026-11)."""
+"""Exponent k of operations, the best of 0.3, 0.4, 0.5, 0.7 and 1 on rows that no fit had seen (2026-11)."""
+
+TILE = 16.0
+"""Rows of the smallest tile of a matrix unit (mma.m16n8k16, tile registers, wavefronts): fewer are padded to it."""
+
+INTEGER = frozenset(("int8", "int4"))
+"""Types of products that take the energy of integers."""
 
 SUPPLY = 0.94
 """Share of the power at the plug that reaches the machine: 80 PLUS Platinum asks for 94 % at half load, 230 V."""
@@ -43,7 +54,7 @@ class Use:
     | field | meaning |
     |---|---|
     | memory | bytes a second that memory moves, over its bandwidth |
-    | compute | floating-point operations a second over the peak of their type, summed over types |
+    | compute | floating-point operations that are issued a second, over the peak of their type, summed over types |
     | integer | the same of integer operations |
     """
 
@@ -58,6 +69,20 @@ class Use:
     def take(self, row: int) -> Use:
         """One of several, as numbers."""
         return Use(*(float(np.asarray(getattr(self, f.name))[row]) for f in fields(self)))
+
+
+def issued(op: Op, device: Device, *, lanes: bool = False) -> tuple[str, Real]:
+    """By which field of `Use` the operations of an operator count, and the seconds that they take at the peak.
+
+    Matrix units multiply every weight that is read by a tile of `TILE` rows at least, so that a lone sequence draws
+    what 16 do; kernels on vector `lanes`, those of local runtimes, by the rows that there are. Broadcasts. A type
+    without a peak takes no time.
+    """
+    if op.compute == "vector":
+        return "compute", op.flops / device.vector_flops_per_s
+    weights = 8.0 * op.weight_bytes / FORMATS[op.weight].mean_bits if op.weight in FORMATS else 0.0
+    flops: Real = op.flops if lanes else np.maximum(op.flops, 2.0 * TILE * weights)
+    return "integer" if op.compute in INTEGER else "compute", flops / device.matrix.get(op.compute, np.inf)
 
 
 @dataclass(frozen=True)

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from chipwise.calibrate.energy import EnergyFit
 from chipwise.calibrate.parameters import Parameters
 from chipwise.catalog.chip import Chip
 from chipwise.catalog.price import load_assumptions
+from chipwise.catalog.system import System, load_systems
 from chipwise.evidence.judge import Estimate, Nearness, judge, tier_factors
 from chipwise.evidence.tiers import power_tier
 from chipwise.predict.energy import Machine, PowerModel, Use
 from chipwise.report.records import EnergyRecord, Figure
 
-__all__ = ["AT_WALL", "JOULES", "JOULE_PER_KWH", "OF_SAMPLES", "Powered", "energy_record"]
+__all__ = ["AT_WALL", "JOULES", "JOULE_PER_KWH", "OF_SAMPLES", "Powered", "energy_record", "form_of"]
 
 JOULE_PER_KWH = 3.6e6
 JOULES = "joules_per_token"
@@ -42,12 +43,26 @@ class Powered:
     kind: str = ""
 
     @classmethod
-    def of(cls, chip: Chip, form: str, numbers: Parameters) -> Powered | None:
-        """Of a chip in machines of a form; None where its power limit is not published."""
+    def of(cls, chip: Chip, chips: int, system: System | None, numbers: Parameters) -> Powered | None:
+        """Of so many chips, in several of a `system` where no machine holds them all; None where their power limit is
+        not published."""
         if chip.tdp_w is None:
             return None
         fit, pue = numbers.derived(EnergyFit.of), load_assumptions()["pue"].value
-        return cls(chip.tdp_w, fit.power, fit.machine(form), power_tier(chip, numbers), pue)
+        machine = fit.machine(form_of(chip, chips, system))
+        return cls(chip.tdp_w, fit.power, machine, power_tier(chip, numbers), pue)
+
+
+def form_of(chip: Chip, chips: int, system: System | None = None) -> str:
+    """Form of the smallest machine that holds so many chips, so that one card for desktops is in a desktop; where none
+    does, that of `system`. Chips that are the processor of their machine too are on a board, whatever is around it. ""
+    for chips in no bundled one."""
+    machines = load_systems().holding(chip.software_id)
+    room = [s for s in machines if s.chips_per_host >= chips]
+    smallest = min(room, key=lambda s: s.chips_per_host, default=system or next(iter(machines), None))
+    if smallest is None:
+        return ""
+    return "board" if smallest.unified and chip.family != "cpu" else smallest.form
 
 
 def energy_record(
@@ -63,15 +78,16 @@ def energy_record(
     of that tier, and energy per token; per request of `tokens`, where there are requests (None: training).
 
     Joules are watts over tokens per second. Those of serving have an interval that was measured as a whole, no narrower
-    than that of the speed where the speed is less well known; those of training those of power and speed together.
+    than that of the speed where the speed is less well known; those of training those of power and speed together. A
+    plug delivers what chips draw: no end of its joules is below that of theirs.
     """
     mid = float(powered.power.share(use)) * powered.limit_w
     one = judge(f"chip_w{powered.kind}", mid, powered.near, most=powered.limit_w)
     wall_w = float(powered.machine.wall_w(mid * chips, machines))
     wall = judge("wall_w", wall_w, powered.near)
 
-    def joules(watts: Estimate, total_w: float, scale: float, figure: str) -> Figure:
-        each, f = total_w / rate.mid * scale, tier_factors(figure, powered.near)
+    def joules(watts: Estimate, total_w: float, figure: str) -> Figure:
+        each, f = total_w / rate.mid, tier_factors(figure, powered.near)
         low, high = min(f.low, 1.0), max(f.high, 1.0)
         slow, fast = rate.mid / rate.low, rate.mid / rate.high
         if tokens is None:
@@ -83,16 +99,21 @@ def energy_record(
     def shown(e: Estimate) -> Figure:
         return Figure(e.mid, e.low, e.high, e.basis, e.provisional)
 
+    def request(token: Figure) -> Figure | None:
+        if tokens is None:
+            return None
+        return replace(token, mid=tokens * token.mid, low=tokens * token.low, high=tokens * token.high)
+
+    inside, plug = joules(one, mid * chips, JOULES + powered.kind), joules(wall, wall_w, AT_WALL)
+    plug = replace(plug, low=max(plug.low, inside.low), high=max(plug.high, inside.high))
     return EnergyRecord(
         chip_w=shown(one),
         node_w=shown(wall.scaled(1.0 / machines)),
         wall_w=shown(wall),
-        joules_per_token=joules(one, mid * chips, 1.0, JOULES + powered.kind),
-        joules_per_token_wall=joules(wall, wall_w, 1.0, AT_WALL),
-        joules_per_request=None
-        if tokens is None
-        else joules(one, mid * chips, tokens, JOULES + powered.kind),
-        joules_per_request_wall=None if tokens is None else joules(wall, wall_w, tokens, AT_WALL),
+        joules_per_token=inside,
+        joules_per_token_wall=plug,
+        joules_per_request=request(inside),
+        joules_per_request_wall=request(plug),
         limit_w=powered.limit_w,
         machines=machines,
         pue=powered.pue,

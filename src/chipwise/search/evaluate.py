@@ -16,7 +16,7 @@ from chipwise.cost.roofline import roofline
 from chipwise.parallel.layout import Layout, Reason, illegal, spans
 from chipwise.parallel.memory import MemoryAccount
 from chipwise.parallel.shard import Sharded, shard
-from chipwise.predict.energy import Use
+from chipwise.predict.energy import Use, issued
 from chipwise.predict.overheads import Overheads
 from chipwise.predict.passes import BATCHES, PartsOf, PassTable, Requests, tabulate
 from chipwise.predict.service import Engines, Prediction, transfer_s
@@ -45,7 +45,6 @@ __all__ = [
 
 REASONS = list(Reason)
 
-INTEGER = frozenset(("int8", "int4"))  # types of products that take the energy of integers
 ENDLESS = 1e30  # requests per second: more than any engine takes
 BUSY = 0.8
 """Share of time that workers for prompts should work: the wait is then about twice the prompt's own time."""
@@ -296,10 +295,10 @@ def bounds_of(graph: Graph, group: Group, engines: Engines, found: Prediction) -
 
 def use_of(graph: Graph, group: Group, engines: Engines, found: Prediction) -> Use:
     """What the chips of candidates do at the load of `found` [N, 1], arrays [N]: compulsory bytes over bandwidth and
-    operations over peak. Prompts that share a pass read no weights of their own. The work of workers for prompts counts
-    as done by those that decode."""
+    issued operations over peak. Prompts that share a pass read no weights of their own. The work of workers for prompts
+    counts as done by those that decode."""
     sharded, device = shard(graph, group.layouts(trailing=1)), group.device(trailing=1)
-    endless = replace(device, memory_bytes_per_s=np.inf)
+    lanes = bool(group.deployments[0].runtime.backends)
     r = engines.table.requests
     context, new, long, long_new, decodes, budget = (
         np.asarray(x, dtype=float).reshape(-1, 1)
@@ -307,13 +306,14 @@ def use_of(graph: Graph, group: Group, engines: Engines, found: Prediction) -> U
     )
 
     def work(step: Step, read: Real) -> Array:
-        """Seconds of a pass at the bandwidth, with `read` of its weights, and at the peaks [3, N, 1]."""
-        total = np.zeros((3, len(engines), 1))
+        """Seconds of a pass at the bandwidth, with `read` of its weights, and at the peaks, as in `Use` [3, N, 1]."""
+        total = {f.name: np.zeros((len(engines), 1)) for f in fields(Use)}
         for times, op in sharded.ops(step):
             moved = read * op.weight_bytes + op.activation_bytes + op.kv_bytes
-            total[0] += times * moved / device.memory_bytes_per_s
-            total[2 if op.compute in INTEGER else 1] += times * roofline(op, endless)
-        return total
+            total["memory"] += times * moved / device.memory_bytes_per_s
+            name, peak_s = issued(op, device, lanes=lanes)
+            total[name] += times * peak_s
+        return np.stack(list(total.values()))
 
     batch = np.maximum(found.batch / engines.slots[:, None], 1.0)
     alone = engines.table.alone[:, None] | (decodes <= 0.0)

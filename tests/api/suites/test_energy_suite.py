@@ -10,7 +10,9 @@ from pathlib import Path
 import pytest
 
 from chipwise import api
+from chipwise.api.suites import energy
 from chipwise.api.suites.energy import ENERGY
+from chipwise.calibrate.parameters import shipped_parameters
 from chipwise.evidence.rows import Predicted
 from command_line import Run
 
@@ -156,6 +158,33 @@ def test_what_cannot_be_answered_says_why(tmp_path: Path, change: dict[str, str]
     assert why in line.refused
 
 
+def test_power_is_learned_from_what_chips_did_at_the_rate_that_was_measured(tmp_path: Path) -> None:
+    note = "task lm-arena-chat; tp=1 dp=1 ep=1; running batch 63.0"
+    watts = {
+        "id": "w",
+        "metric": "avg_power_w_per_chip",
+        "value": "500",
+        "note": f"{note}; total GPU power / GPUs",
+    }
+    fast, slow = (
+        _done(tmp_path, watts, {"id": "j", "note": note, "value": joules}) for joules in ("0.1", "0.4")
+    )
+    alone = _done(tmp_path, watts)
+    # four times the joules at the same watts: a fourth of the rate, hence of the bytes
+    assert fast / slow == pytest.approx(4.0)
+    assert alone == pytest.approx(_said(tmp_path, watts))
+
+
+def _done(folder: Path, *rows: dict[str, str]) -> float:
+    found = energy._measured([str(table(folder, *rows))], shipped_parameters())
+    return float(found.done.use.memory[0])
+
+
+def _said(folder: Path, *rows: dict[str, str]) -> float:
+    found = energy._measured([str(table(folder, *rows))], shipped_parameters())
+    return float(found.data.use.memory[0])
+
+
 def test_another_format_of_a_known_checkpoint_is_asked_for_by_its_precision(tmp_path: Path) -> None:
     wide, narrow = (
         asked(tmp_path, model=model, precision=precision)
@@ -171,7 +200,10 @@ def test_the_published_tables_keep_their_errors(truth: Path) -> None:
     """Joules per token of chips and watts at the wall on rows whose (model, chip) no fit of power had seen."""
     found = api.validate("energy", str(truth / "energy.csv"))
     rows = {s.metric: s for s in found.tables["all"]}
-    for metric, most in (("joules_per_token", 0.19), ("wall_w", 0.145)):
+    # no error of a speed is in these
+    for metric in ("chip_w", "chip_w samples", "wall_w"):
+        assert rows[f"{metric} at the measured rate"].median <= 0.12
+    for metric, most in (("joules_per_token", 0.18), ("wall_w", 0.12), ("chip_w", 0.10)):
         assert rows[metric].median <= most
         assert 0.72 <= rows[metric].coverage <= 0.88
     fitted, cells = (int(word) for word in found.remarks[0].split() if word.isdigit())

@@ -16,6 +16,7 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from chipwise.api.requests.command import command_line
 from chipwise.api.requests.planning import EstimateRequest, PlanRequest
@@ -29,16 +30,16 @@ from chipwise.catalog.configs import find_config
 from chipwise.catalog.media_runtime import get_media_runtime
 from chipwise.catalog.rounds import ROUNDS
 from chipwise.catalog.runtime import get_runtime
-from chipwise.catalog.system import systems_for
 from chipwise.errors import ChipwiseError, UsageError, shorten
 from chipwise.evidence.mlperf_rows import Run, read_run
 from chipwise.evidence.publications import said_of
 from chipwise.evidence.residuals import Residuals, Validation
 from chipwise.evidence.rows import Predicted, Row, number
 from chipwise.predict.energy import Use
-from chipwise.report.energy import AT_WALL, JOULES, OF_SAMPLES
+from chipwise.report.energy import AT_WALL, JOULES, OF_SAMPLES, form_of
 from chipwise.report.media import MediaPlan, MediaReport
 from chipwise.report.records import EnergyRecord, Figure, PlanRecord
+from chipwise.units import Array
 
 __all__ = ["ENERGY"]
 
@@ -65,13 +66,17 @@ INTERVALS = frozenset(
     name + kind for each in FIGURES.values() for name, _ in each.values() for kind in ("", OF_SAMPLES)
 )
 
+AT_RATE = " at the measured rate"
+"""Suffix of watts of what chips did at the rate that was measured, which say what the model of power errs by itself."""
+
 RULES = "energy_runs"
 MADE = "images and videos made"
 
 
 @dataclass(frozen=True)
 class _Asked:
-    """A row as a question: of the product, or of a run of MLPerf; `metrics` are the figures that it asks for."""
+    """A row as a question: of the product, or of a run of MLPerf; `metrics` are the figures that it asks for,
+    `measured_in` names the run that they were measured in."""
 
     id: str
     model: str
@@ -81,6 +86,13 @@ class _Asked:
     question: EstimateRequest | None = None
     run: Run | None = None
     tuned: bool = False
+    measured_in: str = ""
+
+    @property
+    def together(self) -> Hashable:
+        """Equal for figures of one run."""
+        run = self.run and (self.run.chips, self.run.scenario, self.run.accuracy)
+        return self.model, self.chip, self.scope, self.question, run, self.measured_in
 
     @property
     def kind(self) -> str:
@@ -110,7 +122,7 @@ def _read(row: Row, folder: Path, numbers: Parameters | None) -> _Asked:
     if "backend" in row:
         metrics = ("avg_power_w", "joules_per_output_token")
         asked = serving.question_of(row, folder / "models")
-        return _Asked(row["row_id"], row["model"], chip.id, "chip", metrics, asked)
+        return _Asked(row["row_id"], row["model"], chip.id, "chip", metrics, asked, measured_in=row["row_id"])
     scope, metric = row.get("scope", ""), row.get("metric", "")
     if metric not in FIGURES.get(scope, {}):
         named = ", ".join(f"{m} at {s}" for s, each in FIGURES.items() for m in each)
@@ -119,17 +131,13 @@ def _read(row: Row, folder: Path, numbers: Parameters | None) -> _Asked:
     said = said_of(row, RULES)
     if "refuse" in said:
         raise UsageError(shorten(said["refuse"]))
+    where = said.get("run", name)
     if "round" in said:
-        run = _run(row, said, known.derived(EnergyFit.of).tuned(_form(chip.id)), chip.tdp_w)
-        return _Asked(name, run.benchmark.name, chip.id, scope, (metric,), None, run, "tuned" in said)
+        run = _run(row, said, known.derived(EnergyFit.of).tuned(form_of(chip, 1)), chip.tdp_w)
+        tuned = "tuned" in said
+        return _Asked(name, run.benchmark.name, chip.id, scope, (metric,), None, run, tuned, where)
     question = _sampled(row, said) if "resolution" in said else _question(row, said, known)
-    return _Asked(name, row["model"], chip.id, scope, (metric,), question)
-
-
-def _form(chip: str) -> str:
-    """The form of the machines that hold a chip, "" where none is known."""
-    system = next(iter(systems_for(chip)), None)
-    return system.form if system else ""
+    return _Asked(name, row["model"], chip.id, scope, (metric,), question, measured_in=where)
 
 
 def _run(row: Row, said: Mapping[str, str], tuned: float, tdp_w: float | None) -> Run:
@@ -154,8 +162,8 @@ def _run(row: Row, said: Mapping[str, str], tuned: float, tdp_w: float | None) -
         }
     )
     if "tuned" in said and tdp_w is not None and run.power_w is None:
-        return replace(run, power_w=float(f"{tuned * tdp_w:.3g}"))
-    return run
+        run = replace(run, power_w=float(f"{tuned * tdp_w:.3g}"))
+    return replace(run, precision=said["ran"]) if "ran" in said else run
 
 
 def _sampled(row: Row, said: Mapping[str, str]) -> EstimateRequest:
@@ -227,7 +235,7 @@ def _answer(asked: _Asked, _: Parameters | None) -> _Found:
     if plan.energy is None:
         raise UsageError(f"{plan.chip}: its power limit is not published")
     chips = plan.chips * plan.replicas if isinstance(plan, MediaPlan) else plan.chips
-    return _Found(plan.energy, chips, _form(plan.chip), question)
+    return _Found(plan.energy, chips, form_of(get_chip(plan.chip), chips), question)
 
 
 def _lines(asked: _Asked, found: _Found) -> Iterator[Predicted]:
@@ -269,13 +277,21 @@ class _Line:
         watts = e.wall_w if self.asked.scope == "wall" else e.chip_w
         return math.nan if said is None else said.mid / watts.mid
 
+    @property
+    def power(self) -> bool:
+        """Whether it is in watts."""
+        return self.metric.removesuffix("_per_chip").endswith("_w")
+
 
 @dataclass(frozen=True)
 class _Measured:
-    """Measured figures that were answered, and the same as the fit of power reads them."""
+    """Measured figures that were answered, and the same as the fit of power reads them: chips do what they are
+    predicted to (`data`), or where a run tells joules too (`paced`), what they did at the rate measured (`done`)."""
 
     lines: Sequence[_Line]
     data: EnergyRows
+    done: EnergyRows
+    paced: NDArray[np.bool_]
 
 
 def _measured(paths: Sequence[str], numbers: Parameters) -> _Measured:
@@ -306,7 +322,24 @@ def _measured(paths: Sequence[str], numbers: Parameters) -> _Measured:
         np.array([f.form for f in found_]),
         np.array([get_chip(line.asked.chip).software_id for line in lines]),
     )
-    return _Measured(lines, data)
+    pace = _paces(lines)
+    paced = np.isfinite(pace)
+    use = data.use * np.where(paced, pace, 1.0)
+    real = Use(*(np.minimum(getattr(use, f.name), 1.0) for f in fields(Use)))
+    return _Measured(lines, data, replace(data, use=real), paced)
+
+
+def _paces(lines: Sequence[_Line]) -> Array:
+    """Measured rate over the predicted one of every line, NaN where its run does not tell both watts and joules."""
+    runs: dict[Hashable, dict[bool, list[_Line]]] = {}
+    for line in lines:
+        runs.setdefault(line.asked.together, {}).setdefault(line.power, []).append(line)
+    pace = {}
+    for run, told in runs.items():
+        if told.keys() == {True, False}:
+            watts, joules = told[True][0], told[False][0]
+            pace[run] = joules.per_watt * watts.value / joules.value
+    return np.array([pace.get(line.asked.together, math.nan) for line in lines])
 
 
 KEYS: Mapping[str, Callable[[_Measured], Sequence[Hashable]]] = {
@@ -324,27 +357,33 @@ def _asked(m: _Measured) -> list[_Asked]:
 
 
 def _fit(m: _Measured, kept: Index, _: Parameters) -> EnergyFit:
-    """Power is fitted to measured power; joules are power over a speed that was fitted elsewhere."""
-    power = [i for i in kept if m.lines[i].figure.removesuffix(OF_SAMPLES).endswith("_w")]
-    return fit_energy(m.data.take(np.array(power, dtype=np.intp)))
+    """Power is fitted to measured power at the rate that was measured, so that no error of a speed passes for one of
+    watts; joules are power over a speed that was fitted elsewhere."""
+    power = [i for i in kept if m.lines[i].power]
+    return fit_energy(m.done.take(np.array(power, dtype=np.intp)))
 
 
 def _compared(m: _Measured, out: Index, fitted: EnergyFit, _: str) -> Residuals:
-    """Every row against what a fit says that did not see it."""
-    lines = [m.lines[i] for i in out]
-    figures = [line.figure for line in lines]
-    return Residuals.of(
-        out,
-        m.data.take(out).predicted(fitted.values) * np.array([line.per_watt for line in lines]),
-        [line.value for line in lines],
-        metric=figures,
-        figure=figures,
-        tier=UNSEEN,
-        cell=[f"{line.asked.model} {line.asked.chip}" for line in lines],
-        chip=[line.asked.chip for line in lines],
-        model=[line.asked.model for line in lines],
-        kind=[line.asked.kind for line in lines],
-    )
+    """Every row against what a fit says that did not see it, and its watts again at the rate that was measured."""
+
+    def against(place: Index, data: EnergyRows, given: str) -> Residuals:
+        lines = [m.lines[i] for i in place]
+        figures = [line.figure + given for line in lines]
+        return Residuals.of(
+            place,
+            data.take(place).predicted(fitted.values) * np.array([line.per_watt for line in lines]),
+            [line.value for line in lines],
+            metric=figures,
+            figure=figures,
+            tier=UNSEEN,
+            cell=[f"{line.asked.model} {line.asked.chip}" for line in lines],
+            chip=[line.asked.chip for line in lines],
+            model=[line.asked.model for line in lines],
+            kind=[line.asked.kind for line in lines],
+        )
+
+    told = np.array([i for i in out if m.lines[i].power and m.paced[i]], dtype=np.intp)
+    return Residuals.join([against(out, m.data, ""), against(told, m.done, AT_RATE)])
 
 
 def _report(m: _Measured, found: Residuals, key: str) -> Validation:
@@ -355,8 +394,8 @@ def _report(m: _Measured, found: Residuals, key: str) -> Validation:
     count = len(QUANTITIES) + CHOSEN
     return Validation(
         "energy" if key == "cell" else f"energy with a {key} never seen",
-        f"Every row predicted by a fit of power that never saw its {what}; speeds are those of plans. Intervals come "
-        "from the residuals of all other cells.",
+        f"Every row predicted by a fit of power that never saw its {what}; speeds are those of plans, but for watts at "
+        "the measured rate. Intervals come from the residuals of all other cells.",
         {
             "all": judged.summaries(),
             "by what ran": judged.summaries("kind", least=4),
@@ -367,7 +406,7 @@ def _report(m: _Measured, found: Residuals, key: str) -> Validation:
     )
 
 
-CHOSEN = 6  # by hand: a mean prompt of each benchmark that publishes none, the exponent of operations
+CHOSEN = 7  # by hand: a mean prompt of each benchmark that publishes none, the exponents of operations and of the limit
 
 ENERGY = Suite(
     "energy",
