@@ -172,9 +172,12 @@ class Files:
 FAMILIES = {
     "diffusion": "generator of images or video",
     "shape": "generator of shapes",
+    "reconstruction": "generator of shapes",
+    "structure": "structure of molecules",
     "vision": "images read: classes, boxes, masks",
     "text": "text read: embeddings, encoders",
     "speech": "speech recognition",
+    "voice": "text to speech",
     "recommend": "recommender",
 }
 """What a request of a built-in network is, by the task that its table names."""
@@ -593,10 +596,14 @@ class Work:
         }
 
     def asking(self, metric: str) -> tuple[StageTimes, ...]:
-        """The stages that a metric times: of a step of a request, one call of those that are called most often."""
+        """The stages that a metric times: of a step of a request, those calls that make one step of what is called most
+        often: one, or one for each pass of a guided step whose passes follow each other."""
         if metric not in ("step_s", "it_per_s") or self.pipeline.trained:
             return self.stages
-        return (replace(self._step, calls=1.0),)
+        step = self._step
+        kind, steps = step.name.partition(":")[0], self.pipeline.settings.get("steps", 0.0)
+        calls = sum(float(s.calls) for s in self.stages if s.name.partition(":")[0] == kind)
+        return (replace(step, calls=calls / steps if steps else 1.0),)
 
     def hosted(self, fitted: MediaFit) -> bool:
         """Whether a host rather than the device sets the time."""

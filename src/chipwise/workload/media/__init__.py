@@ -2,7 +2,7 @@
 recommenders. `pipeline(name)` writes one out as stages of operators for a batch and a size.
 
 `layers` makes blocks of operators. `unet`, `dit`, `vae`, `shape`, `text`, `vision`, `tower`, `cnn`, `detect`, `speech`,
-`recommender` and `sized` hold families as dataclasses of dimensions; `workload/data/media_models.toml` holds the
+`voice`, `structure`, `recommender` and `sized` hold families as dataclasses of dimensions; `workload/data/media_models.toml` holds the
 dimensions of published models with their sources. `facts` reads them, `parts` reads the configurations of a diffusers
 folder, and `assemble` puts the parts of a request together.
 """
