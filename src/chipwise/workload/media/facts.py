@@ -15,8 +15,19 @@ from chipwise.catalog.networks import TABLE, table
 from chipwise.catalog.snapshot import per_snapshot
 from chipwise.errors import UnknownNameError, UsageError
 from chipwise.workload.media import (
-    cnn, dit, recommender, shape, sized, speech, structure, text, unet, vae, vision, voice,
-)  # fmt: skip
+    cnn,
+    dit,
+    recommender,
+    shape,
+    sized,
+    speech,
+    structure,
+    text,
+    unet,
+    vae,
+    vision,
+    voice,
+)
 from chipwise.workload.media import detect as detectors
 
 __all__ = ["KINDS", "build", "part"]

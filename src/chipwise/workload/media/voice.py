@@ -1,7 +1,7 @@
 """Text to speech: networks that make frames of a spectrum or states of sound from text, and vocoders that make sound of
 frames.
 
-Shapes: SWivid/F5-TTS src/f5_tts/model; gemelo-ai/vocos vocos/models.py; hexgrad/kokoro kokoro/istftnet.py and modules.py;
+Shapes: SWivid/F5-TTS src/f5_tts/model; gemelo-ai/vocos vocos/models.py; hexgrad/kokoro kokoro/istftnet.py, modules.py;
 huggingface/transformers models/vits; NVIDIA/DeepLearningExamples SpeechSynthesis/FastPitch; jik876/hifi-gan models.py.
 """
 
