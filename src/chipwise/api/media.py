@@ -588,6 +588,7 @@ class Work:
             "runtime": self.runtime.id,
             "pace": self.runtime.pace,
             "folds": "yes" if self.runtime.folds else "no",
+            "attends": self.runtime.attends or "framework",
             "dtype": self.precision if self.precision in WIDE else "b16",
             "phase": "train" if self.pipeline.trained else "infer",
             "unit": self.pipeline.unit,
