@@ -285,7 +285,8 @@ class Place:
         host = chip.host.bytes_per_s if chip.host and chip.host.bytes_per_s else np.nan
         overheads = numbers.overheads(chip.family, KERNELS)
         tf32 = runtime.tf32_conv and "tf32" in chip.matrix
-        does = tf32, runtime.converts, runtime.widens, runtime.folds
+        registers = bool(chip.instruction) and not runtime.attends
+        does = tf32, runtime.converts, runtime.widens, runtime.folds, registers
         hardware = Hardware(device, costs, overheads, host, *does)
         return cls(chip, runtime, device, hardware, numbers)
 

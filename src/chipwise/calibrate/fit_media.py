@@ -151,9 +151,9 @@ WORTH = 0.03
 class MediaRows:
     """Measured requests [row]: `stages`, as `predict.pipeline.seconds` takes them with arrays over rows; seconds; or,
     of rows of memory, bytes of weights and activations, and whether the figure counts what is
-    `reserved` and what the `device` shows (1 or 0). Labels `runtime`, `pace`, `folds`, `attends`, `generation`,
-    `chip`, `dtype`, `phase`, `unit`, `use`, `layout` of each. `whole`: 1 where a request was timed, 0 where one of its steps
-    (None: all requests); `weight` of each in a fit."""
+    `reserved` and what the `device` shows (1 or 0). Labels `runtime`, `pace`, `folds`, `attends`,
+    `generation`, `chip`, `dtype`, `phase`, `unit`, `use`, `layout` of each. `whole`: 1 where a request was timed, 0
+    where one of its steps (None: all requests); `weight` of each in a fit."""
 
     labels: Labels
     measured: Array

@@ -32,8 +32,9 @@ class MediaRuntime:
 
     `pace`: a host starts kernels one by one, or fewer that were compiled, or a call is one graph. `folds`: element-wise
     work is written into the product before it. `fused_since`: the month since when attention does not write its scores
-    to memory ("" never, "0" always). `attends`: "own" where it brings the newest kernels of attention along. `tf32_conv`:
-    fp32 convolutions run in TF32 unasked. `narrows_loaded`: precisions that it makes of weights on the device.
+    to memory ("" never, "0" always). `attends`: "own" where it brings kernels of attention for the newest instructions
+    along. `tf32_conv`: fp32 convolutions run in TF32 unasked. `narrows_loaded`: precisions that it makes of weights on
+    the device.
     `widens`: activations are fp32 around products of 16 bits. `releases`: months of versions.
     """
 
