@@ -285,7 +285,7 @@ class Place:
         host = chip.host.bytes_per_s if chip.host and chip.host.bytes_per_s else np.nan
         overheads = numbers.overheads(chip.family, KERNELS)
         tf32 = runtime.tf32_conv and "tf32" in chip.matrix
-        registers = bool(chip.instruction) and not runtime.attends
+        registers = bool(chip.instruction) and runtime.attends == "registers"
         does = tf32, runtime.converts, runtime.widens, runtime.folds, registers
         hardware = Hardware(device, costs, overheads, host, *does)
         return cls(chip, runtime, device, hardware, numbers)
@@ -589,7 +589,7 @@ class Work:
             "runtime": self.runtime.id,
             "pace": self.runtime.pace,
             "folds": "yes" if self.runtime.folds else "no",
-            "attends": self.runtime.attends or "framework",
+            "attends": "own" if self.runtime.attends == "own" else "framework",
             "dtype": self.precision if self.precision in WIDE else "b16",
             "phase": "train" if self.pipeline.trained else "infer",
             "unit": self.pipeline.unit,
