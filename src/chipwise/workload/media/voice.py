@@ -178,10 +178,10 @@ class StyleVoice:
         w, s, n = self.width, self.style, frames
         half = w // 2
         encode = layers.conv((math.ceil(tokens),), w, w, 5) + layers.norm(tokens, w)
-        both = lambda steps, inputs: 2 * lstm(layers, steps, inputs, half)  # noqa: E731
-        offsets = layers.parameter(8 * half)  # torch keeps two offsets of each gate
         duration = 3 * (
-            both(tokens, w + s) + offsets + layers.linear(1, s, 2 * w) + layers.norm(tokens, w, affine=False)
+            self._both(layers, tokens, w + s)
+            + layers.linear(1, s, 2 * w)
+            + layers.norm(tokens, w, affine=False)
         )
         pitch = 2 * join(
             self._voiced(layers, n, w, w),
@@ -201,15 +201,20 @@ class StyleVoice:
             layers.linear(tokens, self.reader.width, w),
             layers.embed(tokens, self.vocab, w),
             3 * encode,
-            both(tokens, w) + offsets,
+            self._both(layers, tokens, w),
             duration,
-            both(tokens, w + s) + offsets,
+            self._both(layers, tokens, w + s),
             layers.linear(tokens, w, self.longest),
-            both(n, w + s) + offsets,
+            self._both(layers, n, w + s),
             pitch,
             decode,
             self.vocoder.block(layers, 2 * n),
         )
+
+    def _both(self, layers: Layers, steps: float, inputs: int) -> Block:
+        """An LSTM each way; torch keeps two offsets of each gate."""
+        half = self.width // 2
+        return 2 * lstm(layers, steps, inputs, half) + layers.parameter(8 * half)
 
     def _voiced(self, layers: Layers, n: float, entry: int, out: int, *, up: bool = False) -> Block:
         """Two convolutions behind norms that a voice scales; `up`: between them there are twice as many positions."""
