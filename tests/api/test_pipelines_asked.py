@@ -16,7 +16,7 @@ from chipwise.api.requests.planning import EstimateRequest, FitRequest, PlanRequ
 from chipwise.cli import main
 from chipwise.errors import ChipwiseError, InfeasibleError, UnknownNameError, UsageError
 from chipwise.predict.pipeline import Spread
-from chipwise.report.media import MediaReport
+from chipwise.report.media import MediaPlan, MediaReport
 from chipwise.tracing.sources import is_pipeline
 from chipwise.workload.op import attention, convolution, gemm, pointwise
 from chipwise.workload.pipeline import Pipeline, Stage
@@ -70,6 +70,15 @@ def test_a_step_is_a_call_of_the_denoiser() -> None:
     assert one.step_s.mid == pytest.approx(two.step_s.mid)
     assert two.latency_s.mid - one.latency_s.mid == pytest.approx(20 * one.step_s.mid, rel=1e-6)
     assert one.it_per_s.mid * one.step_s.mid == pytest.approx(1.0)
+
+
+def test_a_guided_step_is_both_passes_also_where_one_follows_the_other() -> None:
+    def plan(steps: int, guidance: float) -> MediaPlan:
+        return cw.estimate("wan2.1-t2v-1.3b", chip=H100, steps=steps, guidance=guidance, frames=17).plans[0]
+
+    guided, alone, longer = plan(20, 5.0), plan(20, 1.0), plan(30, 5.0)
+    assert guided.step_s.mid == pytest.approx(2 * alone.step_s.mid)
+    assert longer.latency_s.mid - guided.latency_s.mid == pytest.approx(10 * guided.step_s.mid, rel=1e-6)
 
 
 def test_devices_that_share_a_request_make_it_sooner() -> None:

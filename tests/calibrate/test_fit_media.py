@@ -22,8 +22,8 @@ from chipwise.cost.cost import Cost
 from chipwise.predict.pipeline import StageTimes, seconds
 
 LABELS = {
-    "chip": "x", "generation": "g", "runtime": "r", "pace": "graph", "folds": "no", "dtype": "b16", "phase": "infer",
-    "unit": "image", "use": "repeated", "layout": "nchw",
+    "chip": "x", "generation": "g", "runtime": "r", "pace": "graph", "folds": "no", "attends": "framework",
+    "dtype": "b16", "phase": "infer", "unit": "image", "use": "repeated", "layout": "nchw",
 }  # fmt: skip
 
 

@@ -195,3 +195,18 @@ def test_convolutions_on_every_family(name: str) -> None:
     dense = [time(c) for c in (64.0, 128.0, 256.0, 512.0)]
     assert dense == sorted(dense)
     assert time(512.0, groups=512.0) < dense[-1]
+
+
+def test_attention_through_registers_is_as_fast_per_unit_and_cycle_as_on_chips_without_newer_instructions() -> (
+    None
+):
+    def per_cycle(name: str, **more: object) -> float:
+        op = attention(1, 32_768, 32_768, 40, 40, 128, causal=False)
+        place = hardware(name, **more)
+        (stage,) = stage_times(Pipeline("clip", (Stage("denoiser", ((1.0, op),), 1, 0, 0.0, 0.0),)), place)
+        return op.flops / stage.of("attention") / float(place.device.units) / float(place.device.clock_hz)
+
+    own, through, plain = per_cycle("b200"), per_cycle("b200", registers=True), per_cycle("a100-sxm4-80gb")
+    assert own > 2 * through
+    assert through == pytest.approx(plain, rel=0.25)
+    assert per_cycle("a100-sxm4-80gb", registers=True) == pytest.approx(plain, rel=0.02)

@@ -354,6 +354,17 @@ def test_an_encoder_layer_of_torch_is_traced_without_its_warnings() -> None:
         assert cw.trace(torch.nn.TransformerEncoder(layer, 2), torch.empty(2, 8, 64)).flops > 0
 
 
+def test_a_scripted_module_is_traced_as_the_module_it_was_made_of() -> None:
+    plain = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 4))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # torch says that its scripts are deprecated
+        scripted = torch.jit.script(plain)
+    traced, expected = (
+        cw.trace(m, torch.empty(2, 8)) for m in (nn.Sequential(scripted), nn.Sequential(plain))
+    )
+    assert (traced.flops, traced.parameters) == (expected.flops, expected.parameters)
+
+
 class Looping(nn.Module):
     """A forward pass that does not end: with operators, with views alone, without any."""
 

@@ -68,6 +68,11 @@ PARAMETERS = {
     "parakeet-tdt-0.6b": 618.0,
     "parakeet-ctc-1.1b": 1062.0,
     "jasper-10x5dr": 333.0,
+    "protenix-base": 368.09,
+    "f5-tts": 335.8 + 13.5,
+    "kokoro-82m": 81.763,
+    "mms-tts-eng": 36.3,
+    "triposr": 1677.2 / 4,  # bytes of the checkpoint in fp32
 }
 
 # Millions of parameters of networks, as their publications or the sums of their checkpoints' tensors say.
@@ -651,3 +656,22 @@ def test_denoisers_of_flux_2(name: str, billions: float) -> None:
     made = stages(pipeline(name))
     assert made["denoiser"].parameters / 1e9 == pytest.approx(billions, rel=0.04)
     assert made["denoiser"].flops == stages(pipeline(name, guidance=1.0))["denoiser"].flops
+
+
+def test_a_structure_costs_more_than_the_square_of_its_tokens_and_samples_share_the_trunk() -> None:
+    small, large = (pipeline("alphafold3", tokens=n) for n in (1024, 2048))
+    assert 4.0 < large.flops / small.flops < 8.0
+    one = stages(pipeline("alphafold3", tokens=1024, samples=1))
+    for name, stage in stages(small).items():
+        share = stage.flops * stage.calls / (one[name].flops * one[name].calls)
+        assert share == pytest.approx(1.0) if name in ("embedder", "trunk") else 1.2 < share <= 5.0
+
+
+def test_a_voice_costs_its_seconds_and_what_it_continues() -> None:
+    short, long = (pipeline("kokoro-82m", audio_s=s) for s in (5.0, 10.0))
+    assert long.flops / short.flops == pytest.approx(2.0, rel=0.02)
+    alone, guided = (stages(pipeline("f5-tts", reference_s=0, guidance=g)) for g in (0, 2))
+    assert guided["denoiser"].flops == pytest.approx(2 * alone["denoiser"].flops)
+    assert guided["vocoder"].flops == alone["vocoder"].flops
+    with pytest.raises(UsageError, match="no steps"):
+        pipeline("kokoro-82m", steps=4)

@@ -172,9 +172,12 @@ class Files:
 FAMILIES = {
     "diffusion": "generator of images or video",
     "shape": "generator of shapes",
+    "reconstruction": "generator of shapes",
+    "structure": "structure of molecules",
     "vision": "images read: classes, boxes, masks",
     "text": "text read: embeddings, encoders",
     "speech": "speech recognition",
+    "voice": "text to speech",
     "recommend": "recommender",
 }
 """What a request of a built-in network is, by the task that its table names."""
@@ -282,7 +285,8 @@ class Place:
         host = chip.host.bytes_per_s if chip.host and chip.host.bytes_per_s else np.nan
         overheads = numbers.overheads(chip.family, KERNELS)
         tf32 = runtime.tf32_conv and "tf32" in chip.matrix
-        does = tf32, runtime.converts, runtime.widens, runtime.folds
+        registers = bool(chip.instruction) and runtime.attends == "registers"
+        does = tf32, runtime.converts, runtime.widens, runtime.folds, registers
         hardware = Hardware(device, costs, overheads, host, *does)
         return cls(chip, runtime, device, hardware, numbers)
 
@@ -585,6 +589,7 @@ class Work:
             "runtime": self.runtime.id,
             "pace": self.runtime.pace,
             "folds": "yes" if self.runtime.folds else "no",
+            "attends": "own" if self.runtime.attends == "own" else "framework",
             "dtype": self.precision if self.precision in WIDE else "b16",
             "phase": "train" if self.pipeline.trained else "infer",
             "unit": self.pipeline.unit,
@@ -593,10 +598,14 @@ class Work:
         }
 
     def asking(self, metric: str) -> tuple[StageTimes, ...]:
-        """The stages that a metric times: of a step of a request, one call of those that are called most often."""
+        """The stages that a metric times: of a step of a request, those calls that make one step of what is called most
+        often: one, or one for each pass of a guided step whose passes follow each other."""
         if metric not in ("step_s", "it_per_s") or self.pipeline.trained:
             return self.stages
-        return (replace(self._step, calls=1.0),)
+        step = self._step
+        kind, steps = step.name.partition(":")[0], self.pipeline.settings.get("steps", 0.0)
+        calls = sum(float(s.calls) for s in self.stages if s.name.partition(":")[0] == kind)
+        return (replace(step, calls=calls / steps if steps else 1.0),)
 
     def hosted(self, fitted: MediaFit) -> bool:
         """Whether a host rather than the device sets the time."""

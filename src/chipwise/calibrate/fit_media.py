@@ -68,7 +68,13 @@ TIMES = Group(
             1.1,
             0.3,
             "factor of seconds: attention",
-            (_level("generation", spread=0.3), _level("chip", spread=0.15), _RUNTIME),
+            (
+                _level("generation", spread=0.3),
+                _level("chip", spread=0.15),
+                # FlashAttention-3 is 1.5 to 2 times as fast as -2 (Shah et al. 2024), SageAttention 2 as much on Ada
+                _level("attends", spread=0.2, own=0.65),
+                _RUNTIME,
+            ),
         ),
         "pointwise": Quantity(
             1.2,
@@ -145,9 +151,9 @@ WORTH = 0.03
 class MediaRows:
     """Measured requests [row]: `stages`, as `predict.pipeline.seconds` takes them with arrays over rows; seconds; or,
     of rows of memory, bytes of weights and activations, and whether the figure counts what is
-    `reserved` and what the `device` shows (1 or 0). Labels `runtime`, `pace`, `folds`, `generation`, `chip`,
-    `dtype`, `phase`, `unit`, `use`, `layout` of each. `whole`: 1 where a request was timed, 0 where one of its steps
-    (None: all requests); `weight` of each in a fit."""
+    `reserved` and what the `device` shows (1 or 0). Labels `runtime`, `pace`, `folds`, `attends`,
+    `generation`, `chip`, `dtype`, `phase`, `unit`, `use`, `layout` of each. `whole`: 1 where a request was timed, 0
+    where one of its steps (None: all requests); `weight` of each in a fit."""
 
     labels: Labels
     measured: Array

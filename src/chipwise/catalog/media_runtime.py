@@ -30,11 +30,14 @@ DATE = re.compile(r"\b(20\d\d(?:-\d\d)?)\b")
 class MediaRuntime:
     """What software does with the operators of a pipeline.
 
-    `pace`: a host starts kernels one by one, or fewer that were compiled, or a call is one graph. `folds`: element-wise
-    work is written into the product before it. `fused_since`: the month since when attention does not write its scores
-    to memory ("" never, "0" always). `tf32_conv`: fp32 convolutions run in TF32 unasked. `narrows_loaded`: precisions
-    that it makes of weights on the device. `widens`: activations are fp32 around products of 16 bits. `releases`:
-    months of versions.
+    `pace`: a host starts kernels one by one, or fewer that were compiled, or a call is one graph.
+    `folds`: element-wise work is written into the product before it.
+    `fused_since`: the month since when attention does not write its scores to memory ("" never, "0" always).
+    `attends`: "registers" where attention multiplies through registers on every chip, "own" where it brings the newest
+    kernels along, "" where it is the vendor's.
+    `tf32_conv`: fp32 convolutions run in TF32 unasked.
+    `narrows_loaded`: precisions that it makes of weights on the device.
+    `widens`: activations are fp32 around products of 16 bits. `releases`: months of versions.
     """
 
     id: str
@@ -48,6 +51,7 @@ class MediaRuntime:
     also: tuple[str, ...]
     narrows_loaded: tuple[str, ...]
     widens: bool
+    attends: Literal["", "registers", "own"]
     releases: Mapping[str, str]
     source: str
     date: str
@@ -96,6 +100,7 @@ def load_media_runtimes() -> Mapping[str, MediaRuntime]:
             tuple(t.get("also", ())),
             tuple(t.get("narrows_loaded", ())),
             t.get("widens", False),
+            t.get("attends", ""),
             releases.get(t.get("version_of", ""), {}),
             t["source"],
             t["date"],

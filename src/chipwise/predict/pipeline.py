@@ -69,6 +69,10 @@ COMPOSED: Mapping[str, tuple[float, float]] = {
     "geglu": (1.67, 2.0),
     "swiglu": (1.67, 2.0),
 }
+# Multiply-adds of 16 bits per unit and cycle where operands pass through registers (mma.sync), as attention of
+# frameworks multiplies (FlashAttention-2). That is all of an A100 (NVIDIA A100 whitepaper); on H100, whose own
+# instructions do twice as much, FlashAttention-2 reaches 35 % of the peak (Shah et al. 2024, FlashAttention-3).
+REGISTER_MACS = 1024.0
 COPY_SHARE = 0.4  # of the host's link that copies of pageable memory reach: chosen
 
 
@@ -122,7 +126,8 @@ class Hardware:
     """A device with the numbers of its kernels and exchanges; `host_bytes_per_s` is its link to the host. `tf32_conv`:
     its software multiplies fp32 convolutions in TF32 where the chip has such units. `converts`: it
     converts operands of narrow products operator by operator. `widens`: it keeps activations in fp32 around products of
-    16 bits. `folds`: casts are folded into the work around them."""
+    16 bits. `folds`: casts are folded into the work around them. `registers`: its attention multiplies through
+    registers on a chip whose products need not."""
 
     device: Device
     costs: CostParameters
@@ -132,6 +137,14 @@ class Hardware:
     converts: bool = False
     widens: bool = False
     folds: bool = False
+    registers: bool = False
+
+    @property
+    def attention_flops_per_s(self) -> Real:
+        """Most operations of attention in 16 bits per second: what its instruction allows, or no bound."""
+        if not self.registers:
+            return np.inf
+        return 2.0 * REGISTER_MACS * self.device.units * self.device.clock_hz
 
     def exchange_s(self, kind: Kind, num_bytes: Real, ranks: int) -> Real:
         """Seconds of one exchange."""
@@ -318,6 +331,9 @@ def _parts(
         counts = np.array([n for n, _ in group])
         stacked = _stacked([_shared(op, spread) for _, op in group])
         each = price(stacked, hardware.device, hardware.costs)
+        if stacked.kind == "attention" and stacked.compute in ("bf16", "fp16"):
+            least = stacked.flops / hardware.attention_flops_per_s
+            each = each * np.maximum(1.0, least / np.maximum(each.total_s, LEAST_S))
         # layers that are dealt out follow each other: a device runs its part of them
         dealt = counts / spread.pipefusion
         summed = Cost({name: float(np.sum(dealt * value)) for name, value in each.exposed.items()})

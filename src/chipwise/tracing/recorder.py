@@ -123,7 +123,11 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
     @contextmanager
     def named(self, module: torch.nn.Module) -> Iterator[None]:
         """Operators are called by the part of the module that runs them, numbers of layers left out."""
-        names = {part: DIGITS.sub("*", name) for name, part in module.named_modules()}
+        names = {
+            part: DIGITS.sub("*", name)
+            for name, part in module.named_modules()
+            if not isinstance(part, torch.jit.ScriptModule)  # they take no hooks
+        }
         handles = [
             part.register_forward_pre_hook(self._enter(name), with_kwargs=True)
             for part, name in names.items()

@@ -111,6 +111,16 @@ def test_what_a_row_says_becomes_options() -> None:
     assert trained.batch == 16
 
 
+def test_software_that_a_version_names_stands_for_how_it_runs() -> None:
+    def runtime(column: str, version: str) -> str | None:
+        return question_of(row(runtime=column, runtime_version=version)).runtime
+
+    assert runtime("eager", "LightX2V (2025-12)") == "lightx2v"
+    assert runtime("eager", "SGL-diffusion (2025-12)") == "sglang-diffusion"
+    assert runtime("eager", "xDiT (2025-12)") == runtime("eager", "TensorRT 8.6") == "eager"
+    assert runtime("compile", "LightX2V (2025-12)") == "compile"
+
+
 @pytest.mark.parametrize(
     ("changes", "why"),
     [

@@ -23,7 +23,7 @@ from chipwise.api.suites.suite import Asking, Index, Suite, Trial, each
 from chipwise.calibrate.fit_media import MediaFit, MediaRows, fit_media
 from chipwise.calibrate.parameters import Parameters, shipped_parameters
 from chipwise.catalog.chips import get_chip
-from chipwise.catalog.media_runtime import Habit, get_media_runtime, habit_of
+from chipwise.catalog.media_runtime import Habit, get_media_runtime, habit_of, load_media_runtimes
 from chipwise.errors import ChipwiseError, UsageError, shorten
 from chipwise.evidence.residuals import Residuals, Validation
 from chipwise.evidence.rows import Predicted, Row, number, read_rows
@@ -162,7 +162,7 @@ def question_of(row: Row) -> EstimateRequest:
         model=_model(row, detail),
         chip=get_chip(row["chip"]).id,
         precision=meant and habit.precision.get(meant, meant),
-        runtime=get_media_runtime(row["runtime"]).id,
+        runtime=_runtime(row),
         software=row.get("runtime_version")
         if VERSIONED.search(row.get("runtime_version", ""))
         else row.get("date"),
@@ -178,6 +178,14 @@ def question_of(row: Row) -> EstimateRequest:
         aside=HOST_TEXT[1] if HOST_TEXT[0] in row.get("offload", "") else None,
         evidence="none",
     )
+
+
+def _runtime(row: Row) -> str:
+    """The software of a row; of one that runs operator by operator what its version names, where that is known."""
+    said = get_media_runtime(row["runtime"])
+    named = row.get("runtime_version", "").partition("(")[0].strip().lower()
+    known = (r.id for r in load_media_runtimes().values() if r.attends == "own" and named in (r.id, *r.also))
+    return said.id if said.pace != "host" else next(known, said.id)
 
 
 def _resolution(detail: Mapping[str, str]) -> str | None:
@@ -297,7 +305,9 @@ class _Measured:
     def rows(self, index: Sequence[int]) -> MediaRows:
         """Some rows, all of times or all of memory."""
         lines = [self.lines[i] for i in index]
-        names = ("chip", "generation", "runtime", "pace", "folds", "dtype", "phase", "unit", "use", "layout")
+        names = (
+            "chip", "generation", "runtime", "pace", "folds", "attends", "dtype", "phase", "unit", "use", "layout",
+        )  # fmt: skip
         each_ = [line.work.labels for line in lines]
         labels = {name: np.array([labels_[name] for labels_ in each_], dtype=np.str_) for name in names}
         cells = [line.asked.cell for line in lines]

@@ -27,11 +27,14 @@ __all__ = [
     "Asked",
     "Diffusion",
     "Recommend",
+    "Reconstruction",
     "Shape",
     "Speech",
+    "Structure",
     "Task",
     "Text",
     "Vision",
+    "Voice",
     "check_settings",
     "entry",
     "from_macs",
@@ -349,6 +352,141 @@ class Shape:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Reconstruction:
+    """A picture to a shape in one pass: an encoder, planes of features, and a network that is asked at the points of a
+    grid of `grid` a side, `chunk` points a call."""
+
+    image_encoder: str
+    image_side: int
+    network: str
+    grid: int
+    chunk: int
+
+    settings: ClassVar[Mapping[str, str]] = {
+        "grid": "cells along a side of the volume that is sampled",
+        "attention": "plain: scores are written to memory; fused (default)",
+        "optimizer": "of training: adamw, sgd, none",
+        "recompute": "of training: none, full",
+    }
+
+    def pipeline(self, asked: Asked) -> Pipeline:
+        """The stages up to the sampled volume, or a training step of the planes."""
+        net, encoder = facts.part(self.network), facts.part(self.image_encoder)
+        side, layers, sides = asked.count("grid", self.grid), asked.layers(), (self.image_side,) * 2
+        planes = net.planes(layers, (self.image_side // encoder.patch) ** 2 + encoder.extra)
+        if asked.trained:
+            stage, state = _step(asked, planes, "planes")
+            return _finish(asked, [stage], "shape", state, ("image states are made before training",))
+        stages = [
+            encoder.block(asked.layers(quantised=False), sides).stage("image_encoder"),
+            planes.stage("planes"),
+            net.ask(layers, self.chunk).stage("volume", side**3 / self.chunk),
+        ]
+        return _finish(asked, stages, "shape", {"grid": side}, ("the surface is made from the volume",))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Structure:
+    """Places of the atoms of `tokens` residues, bases and atoms of ligands: `cycles` of a trunk that reads `rows` of an
+    alignment, `steps` of a denoiser for `samples` together, each of which is judged."""
+
+    network: str
+    tokens: int = 1024
+    rows: int = 1024
+    cycles: int = 10
+    steps: int = 200
+    samples: int = 5
+    atoms_per_token: float = 8.0
+
+    settings: ClassVar[Mapping[str, str]] = {
+        "tokens": "residues, bases, and atoms of ligands",
+        "rows": "rows of the alignment that the trunk reads",
+        "cycles": "passes of the trunk",
+        "steps": "calls of the denoiser",
+        "samples": "structures that are made of one trunk",
+        "attention": "plain: scores are written to memory; fused (default)",
+        "optimizer": "of training: adamw, sgd, none",
+        "recompute": "of training: none, full",
+    }
+
+    def pipeline(self, asked: Asked) -> Pipeline:
+        """The stages of a prediction, or a training step with one pass of the trunk."""
+        net, layers = facts.part(self.network), asked.layers()
+        tokens, rows = asked.count("tokens", self.tokens), asked.count("rows", self.rows)
+        cycles, steps = asked.count("cycles", self.cycles), asked.count("steps", self.steps)
+        samples, atoms = asked.count("samples", self.samples), math.ceil(self.atoms_per_token * tokens)
+        atoms = -(-atoms // net.queries) * net.queries
+        used: dict[str, float] = {"tokens": tokens, "rows": rows, "samples": samples}
+        entry, trunk = net.embed(layers, tokens, atoms), net.cycle(layers, tokens, rows)
+        denoiser, judge = net.denoise(layers, tokens, atoms, samples), net.judge(layers, tokens)
+        if asked.trained:
+            stage, state = _step(asked, join(entry, trunk, denoiser, judge), "model")
+            return _finish(asked, [stage], "structure", used | state, ("the trunk passes once",))
+        stages = [
+            entry.stage("embedder"),
+            trunk.stage("trunk", cycles),
+            denoiser.stage("denoiser", steps),
+            judge.stage("confidence", samples),
+        ]
+        said = (f"{self.atoms_per_token:g} atoms a token", "the alignment is searched before")
+        return _finish(asked, stages, "structure", used | {"cycles": cycles, "steps": steps}, said)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Voice:
+    """Text read aloud: a network makes frames in one pass, or in `steps` of a denoiser that continues `reference_s` of
+    a voice (guidance above 0: two passes a step, as a larger batch), and a `vocoder` sound of them, where the network
+    does not make it itself. `tokens_per_s`: characters or phonemes in a second."""
+
+    network: str
+    vocoder: str = ""
+    seconds: float = 10.0
+    tokens_per_s: float = 15.0
+    steps: int = 0
+    guidance: float = 0.0
+    reference_s: float = 0.0
+
+    settings: ClassVar[Mapping[str, str]] = {
+        "audio_s": "seconds of sound that are made",
+        "tokens": "characters or phonemes of the text",
+        "reference_s": "seconds of the voice that is imitated",
+        "steps": "calls of the denoiser",
+        "guidance": "strength of classifier-free guidance",
+        "attention": "plain: scores are written to memory; fused (default)",
+        "optimizer": "of training: adamw, sgd, none",
+        "recompute": "of training: none, full",
+    }
+
+    def pipeline(self, asked: Asked) -> Pipeline:
+        """The stages of one reading, or a training step of the network."""
+        net, seconds = facts.part(self.network), asked.number("audio_s", self.seconds, 0.01)
+        if not self.steps and "steps" in asked.settings:
+            raise UsageError(f"{asked.name} has no steps", "leave steps out", field="steps")
+        if not self.steps and "guidance" in asked.settings:
+            raise UsageError(f"{asked.name} has no guidance", "leave guidance out", field="guidance")
+        tokens = asked.number("tokens", max(1, round(self.tokens_per_s * seconds)))
+        used = {"audio_s": seconds, "tokens": tokens}
+        before = asked.number("reference_s", self.reference_s, 0.0) if self.steps else 0.0
+        frames, made = net.frames_per_s * (seconds + before), net.frames_per_s * seconds
+        if asked.trained:
+            stage, state = _step(asked, net.block(asked.layers(), frames, tokens), "model")
+            return _finish(asked, [stage], "utterance", used | state)
+        steps = asked.count("steps", self.steps) if self.steps else 1
+        guided = bool(self.steps) and asked.number("guidance", self.guidance, 0.0) > 0
+        main = net.block(asked.layers().times(1 + guided), frames, tokens)
+        stages = [main.stage("denoiser" if self.steps else "model", steps)]
+        if self.vocoder:
+            plain = asked.layers(quantised=False)
+            stages.append(facts.part(self.vocoder).block(plain, made).stage("vocoder"))
+        said = (
+            [] if "tokens" in asked.settings else [f"{self.tokens_per_s:g} characters or phonemes a second"]
+        )
+        said += [f"{before:g} s of a voice are continued"] if before else []
+        used |= {"steps": steps, "passes": 1 + guided, "reference_s": before} if self.steps else {}
+        return _finish(asked, stages, "utterance", used, said)
+
+
+@dataclass(frozen=True, kw_only=True)
 class Text:
     """One pass over texts of `tokens` each."""
 
@@ -421,6 +559,9 @@ class Vision:
         stage, state = _step(asked, net.block(layers, grid), "model")
         windows = 1.0 if asked.trained else asked.number("windows", self.windows)
         stages = [replace(stage, calls=windows)]
+        if hasattr(net, "halves") and not asked.trained:
+            names = ("encoder", "decoder")
+            stages = [b.stage(n, windows) for n, b in zip(names, net.halves(layers, grid), strict=True)]
         if self.text:
             text = facts.part(self.text).block(layers, self.text_tokens)
             second, more = _step(asked, text, "text_encoder")
@@ -544,9 +685,12 @@ class Recommend:
 TASKS: Mapping[str, type[Any]] = {
     "diffusion": Diffusion,
     "shape": Shape,
+    "reconstruction": Reconstruction,
+    "structure": Structure,
     "text": Text,
     "vision": Vision,
     "speech": Speech,
+    "voice": Voice,
     "recommend": Recommend,
 }
 """Kinds of requests by the name that models use."""

@@ -14,7 +14,20 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 from chipwise.catalog.networks import TABLE, table
 from chipwise.catalog.snapshot import per_snapshot
 from chipwise.errors import UnknownNameError, UsageError
-from chipwise.workload.media import cnn, dit, recommender, shape, sized, speech, text, unet, vae, vision
+from chipwise.workload.media import (
+    cnn,
+    dit,
+    recommender,
+    shape,
+    sized,
+    speech,
+    structure,
+    text,
+    unet,
+    vae,
+    vision,
+    voice,
+)
 from chipwise.workload.media import detect as detectors
 
 __all__ = ["KINDS", "build", "part"]
@@ -36,6 +49,7 @@ KINDS: Mapping[str, type] = {
     "mochi-vae": vae.MochiVAE,
     "deep-vae": vae.DeepVAE,
     "shape-vae": shape.ShapeVAE,
+    "triplane": shape.Triplane,
     "text": text.TextEncoder,
     "t5": text.T5,
     "decoder": text.TextDecoder,
@@ -62,6 +76,13 @@ KINDS: Mapping[str, type] = {
     "conformer": speech.Conformer,
     "transducer": speech.Transducer,
     "jasper": speech.Jasper,
+    "f5": voice.F5,
+    "style-voice": voice.StyleVoice,
+    "fastpitch": voice.FastPitch,
+    "vits": voice.VITS,
+    "hifigan": voice.HifiGAN,
+    "vocos": voice.Vocos,
+    "alphafold": structure.AlphaFold,
     "dlrm": recommender.DLRM,
     "ncf": recommender.NCF,
     "sized": sized.Sized,

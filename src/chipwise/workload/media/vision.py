@@ -166,9 +166,14 @@ class SAM:
 
     def block(self, layers: Layers, grid: Grid) -> Block:
         """The encoder of pictures of `grid` pixels, and the decoder for the prompts of each."""
+        return join(*self.halves(layers, grid))
+
+    def halves(self, layers: Layers, grid: Grid) -> tuple[Block, Block]:
+        """The encoder of a batch; the decoder for the prompts of each picture, one after the other: few numbers in many
+        kernels, which a host starts while nothing else runs."""
         cells = shrunk(grid, self.patch)
         masks = _masks(replace(layers, batch=float(self.prompts)), cells, self.out, self.patch)
-        return join(self._encoder(layers, grid), masks.again(layers.batch))
+        return self._encoder(layers, grid), masks.again(layers.batch)
 
     def _encoder(self, layers: Layers, grid: Grid) -> Block:
         w, cells = self.width, shrunk(grid, self.patch)
@@ -214,8 +219,11 @@ def _masks(layers: Layers, cells: Grid, w: int, patch: int) -> Block:
     n, t = size_of(cells), 7
 
     def attend(q: int, kv: int, inner: int) -> Block:
-        ins = layers.linear(q, w, inner, name="q") + layers.linear(kv, w, 2 * inner, name="kv")
-        return join(ins, layers.attention(q, kv, 8, inner // 8), layers.linear(q, inner, w, name="out"))
+        """Queries and keys have their places added, values have not; the result is added to what asked."""
+        placed = layers.residual(q, w) + layers.residual(kv, w)
+        ins = layers.linear(q, w, inner, name="q") + 2 * layers.linear(kv, w, inner, name="kv")
+        seen = layers.attention(q, kv, 8, inner // 8)
+        return join(placed, ins, seen, layers.linear(q, inner, w, name="out"), layers.residual(q, w))
 
     norm = layers.norm(t, w)
     each = join(
@@ -224,15 +232,18 @@ def _masks(layers: Layers, cells: Grid, w: int, patch: int) -> Block:
         attend(t, n, w // 2),
         norm,
         layers.mlp(t, w, 2048, act="relu"),
+        layers.residual(t, w),
         norm,
         attend(n, t, w // 2),
         layers.norm(n, w),
     )
     # a transposed convolution of stride 2 with kernel 2 is a matrix that spreads
     up = [layers.linear(n, w, w, False), layers.parameter(w // 4), layers.norm(4 * n, w // 4)]
-    up += [layers.linear(4 * n, w // 4, w // 2, False), layers.parameter(w // 8)]
-    heads = 4 * (2 * layers.linear(1, w, w) + layers.linear(1, w, w // 8))
-    score = 2 * layers.linear(1, w, w) + layers.linear(1, w, 4)
+    up += [layers.act(4 * n, w // 4), layers.linear(4 * n, w // 4, w // 2, False), layers.parameter(w // 8)]
+    up += [layers.act(16 * n, w // 8)]
+    hidden = 2 * (layers.linear(1, w, w) + layers.act(1, w, "relu"))
+    heads = 4 * (hidden + layers.linear(1, w, w // 8))
+    score = hidden + layers.linear(1, w, 4)
     scores = layers.linear(16 * n, w // 8, 4, False, "masks")
     product = Block(scores.ops, peak=scores.peak, kept=scores.kept)
     prompt = layers.parameter(w * (5 + 2 + 5) + 4684)  # tables of points and masks, a small encoder of masks

@@ -1,0 +1,380 @@
+"""Text to speech: networks that make frames of a spectrum or states of sound from text, and vocoders that make sound of
+frames.
+
+Shapes: SWivid/F5-TTS src/f5_tts/model; gemelo-ai/vocos vocos/models.py; hexgrad/kokoro kokoro/istftnet.py, modules.py;
+huggingface/transformers models/vits; NVIDIA/DeepLearningExamples SpeechSynthesis/FastPitch; jik876/hifi-gan models.py.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from chipwise.workload.media.layers import Block, Layers, join
+from chipwise.workload.media.speech import lstm
+from chipwise.workload.media.text import TextEncoder
+
+__all__ = ["F5", "VITS", "FastPitch", "HifiGAN", "StyleVoice", "Vocos"]
+
+
+def _spread(layers: Layers, n: float, entry: int, out: int, kernel: int, stride: int) -> Block:
+    """A transposed convolution: every position writes `kernel` values of each filter, which overlap `stride` apart."""
+    matrix = layers.linear(n, entry, kernel * out, False, "spread")
+    return matrix + layers.parameter(out) + layers.pointwise(n * stride, out, 1.0 + kernel / stride, "fold")
+
+
+@dataclass(frozen=True, kw_only=True)
+class HifiGAN:
+    """Frames of `mels` values to sound: transposed convolutions of `rates` and `kernels` from `width` channels, after
+    each residual blocks of three kinds of filters, six convolutions each. `style`: width of a voice that scales every
+    norm in them (0: there are none); `source_values`: those of an inverse Fourier transform that the last convolution
+    writes for `hop` samples, made from a sine at the pitch as well (0: it writes samples)."""
+
+    mels: int = 80
+    width: int = 512
+    rates: tuple[int, ...] = (8, 8, 2, 2)
+    kernels: tuple[int, ...] = (16, 16, 4, 4)
+    filters: tuple[int, ...] = (3, 7, 11)
+    style: int = 0
+    source_values: int = 0
+    hop: int = 1
+
+    def block(self, layers: Layers, frames: float) -> Block:
+        """Sound of so many frames."""
+        n, w, parts = frames, self.width, []
+        if not self.source_values:
+            parts.append(layers.conv((math.ceil(n),), self.mels, w, 7))
+        if self.source_values:  # nine harmonics of every sample, and their Fourier transform
+            samples = n * math.prod(self.rates) * self.hop
+            parts += [layers.pointwise(samples, 9, 8.0, "sine"), layers.parameter(10)]
+            parts.append(layers.pointwise(samples, 2.0 * self.source_values / self.hop, 2.0, "fourier"))
+        for i, (rate, kernel) in enumerate(zip(self.rates, self.kernels, strict=True)):
+            parts += [layers.act(n, w, "leaky"), _spread(layers, n, w, w // 2, kernel, rate)]
+            n, w = n * rate, w // 2
+            if self.source_values:
+                left = math.prod(self.rates[i + 1 :])
+                taps = 2 * left if left > 1 else 1
+                parts.append(layers.linear(n, taps * self.source_values, w, name="source"))
+                parts += [self._residual(layers, n, w, 7 if left > 1 else 11), layers.residual(n, w)]
+            parts += [self._residual(layers, n, w, kernel) for kernel in self.filters]
+            parts.append((len(self.filters) - 1) * layers.residual(n, w))
+        parts += [layers.act(n, w, "leaky"), layers.conv((math.ceil(n),), w, self.source_values or 1, 7)]
+        if self.source_values:
+            parts.append(layers.pointwise(n * self.hop, 1, 8.0, "fourier"))
+        return join(*parts)
+
+    def _residual(self, layers: Layers, n: float, w: int, kernel: int) -> Block:
+        each = layers.conv((math.ceil(n),), w, w, kernel)
+        if self.style:
+            voice = layers.linear(1, self.style, 2 * w, name="style")
+            each = join(voice, layers.norm(n, w, "group"), layers.modulate(n, w), layers.parameter(w), each)
+        pair = 2 * (layers.act(n, w, "leaky") + each) + layers.residual(n, w)
+        return 3 * pair
+
+
+@dataclass(frozen=True, kw_only=True)
+class Vocos:
+    """Frames of `mels` values to sound: ConvNeXt layers at the rate of frames, then an inverse Fourier transform of
+    `samples` values."""
+
+    mels: int = 100
+    width: int = 512
+    inner: int = 1536
+    layers: int = 8
+    samples: int = 1024
+    hop: int = 256
+
+    def block(self, layers: Layers, frames: float) -> Block:
+        """Sound of so many frames."""
+        n, w = frames, self.width
+        each = join(
+            layers.conv((math.ceil(n),), w, w, 7, 1, w),
+            layers.norm(n, w),
+            layers.mlp(n, w, self.inner),
+            layers.parameter(w),
+            layers.residual(n, w),
+        ).beside(layers.bytes(n, w))
+        return join(
+            layers.conv((math.ceil(n),), self.mels, w, 7),
+            layers.norm(n, w),
+            self.layers * each,
+            layers.norm(n, w),
+            layers.linear(n, w, self.samples + 2),
+            layers.pointwise(n, self.samples, 6.0, "fourier"),
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class F5:
+    """A denoiser of `mels` values a frame: a transformer that sees noise, the voice to imitate and text together
+    (F5-TTS). Text is spread over all frames and read by ConvNeXt layers of width `text`."""
+
+    width: int
+    layers: int
+    heads: int
+    ffn: int
+    text: int
+    text_layers: int
+    vocab: int
+    mels: int = 100
+    frames_per_s: float = 93.75
+
+    def block(self, layers: Layers, frames: float, tokens: float) -> Block:
+        """One step over all frames, those of the voice that is imitated included."""
+        n, w, t = frames, self.width, self.text
+        read = join(
+            layers.conv((math.ceil(n),), t, t, 7, 1, t),
+            layers.norm(n, t),
+            layers.linear(n, t, 2 * t),
+            layers.act(n, 2 * t),
+            layers.norm(n, 2 * t, "group"),
+            layers.linear(n, 2 * t, t),
+            layers.residual(n, t),
+        )
+        place = layers.conv((math.ceil(n),), w, w, 31, 1, 16) + layers.act(n, w, "mish")
+        held = layers.bytes(n, w)
+        each = join(
+            layers.linear(1, w, 6 * w, name="modulation"),
+            layers.norm(n, w, affine=False) + layers.modulate(n, w),
+            layers.linear(n, w, 3 * w, name="qkv"),
+            layers.rotate(n, w),
+            layers.attention(n, n, self.heads, w // self.heads),
+            layers.linear(n, w, w, name="out"),
+            layers.pointwise(n, w, 3.0, "gated_add"),
+            layers.norm(n, w, affine=False) + layers.modulate(n, w),
+            layers.mlp(n, w, self.ffn),
+            layers.pointwise(n, w, 3.0, "gated_add"),
+        ).beside(held)
+        return join(
+            layers.embed(n, self.vocab, t),
+            self.text_layers * read,
+            layers.linear(n, 2 * self.mels + t, w),
+            2 * place,
+            layers.linear(1, 256, w) + layers.linear(1, w, w),
+            self.layers * each,
+            layers.linear(1, w, 2 * w, name="modulation"),
+            layers.norm(n, w, affine=False),
+            layers.linear(n, w, self.mels),
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class StyleVoice:
+    """Kokoro: an ALBERT and convolutions read phonemes, LSTMs say how long and how high each sounds, and blocks whose
+    norms a voice scales make states of sound, which `vocoder` continues at twice the rate. `width`: of states, `style`
+    of a voice."""
+
+    reader: TextEncoder
+    vocoder: HifiGAN
+    width: int = 512
+    style: int = 128
+    inner: int = 1024
+    longest: int = 50
+    vocab: int = 178
+    frames_per_s: float = 40.0
+
+    def block(self, layers: Layers, frames: float, tokens: float) -> Block:
+        """Sound of so many frames from so many phonemes."""
+        w, s, n = self.width, self.style, frames
+        half = w // 2
+        encode = layers.conv((math.ceil(tokens),), w, w, 5) + layers.norm(tokens, w)
+        duration = 3 * (
+            self._both(layers, tokens, w + s)
+            + layers.linear(1, s, 2 * w)
+            + layers.norm(tokens, w, affine=False)
+        )
+        pitch = 2 * join(
+            self._voiced(layers, n, w, w),
+            self._voiced(layers, n, w, half, up=True),
+            self._voiced(layers, 2 * n, half, half),
+            layers.linear(2 * n, half, 1),
+        )
+        joined = self.inner + 64 + 2
+        decode = join(
+            self._voiced(layers, n, w + 2, self.inner),
+            layers.linear(n, w, 64),
+            3 * self._voiced(layers, n, joined, self.inner),
+            self._voiced(layers, n, joined, w, up=True),
+        )
+        return join(
+            self.reader.block(layers, math.ceil(tokens)),
+            layers.linear(tokens, self.reader.width, w),
+            layers.embed(tokens, self.vocab, w),
+            3 * encode,
+            self._both(layers, tokens, w),
+            duration,
+            self._both(layers, tokens, w + s),
+            layers.linear(tokens, w, self.longest),
+            self._both(layers, n, w + s),
+            pitch,
+            decode,
+            self.vocoder.block(layers, 2 * n),
+        )
+
+    def _both(self, layers: Layers, steps: float, inputs: int) -> Block:
+        """An LSTM each way; torch keeps two offsets of each gate."""
+        half = self.width // 2
+        return 2 * lstm(layers, steps, inputs, half) + layers.parameter(8 * half)
+
+    def _voiced(self, layers: Layers, n: float, entry: int, out: int, *, up: bool = False) -> Block:
+        """Two convolutions behind norms that a voice scales; `up`: between them there are twice as many positions."""
+        after = 2 * n if up else n
+
+        def norm(positions: float, width: int) -> Block:
+            voice = layers.linear(1, self.style, 2 * width, name="style")
+            return (
+                voice
+                + layers.norm(positions, width, "group", affine=False)
+                + layers.modulate(positions, width)
+            )
+
+        return join(
+            norm(n, entry),
+            layers.act(n, entry, "leaky"),
+            layers.pointwise(after, entry, 2.0, "upsample") + layers.parameter(4 * entry) if up else Block(),
+            layers.conv((math.ceil(after),), entry, out),
+            norm(after, out),
+            layers.act(after, out, "leaky"),
+            layers.conv((math.ceil(after),), out, out),
+            layers.linear(after, entry, out, False, "shortcut") if entry != out else Block(),
+            layers.residual(after, out),
+        )
+
+
+def _fft_layer(layers: Layers, n: float, w: int, heads: int, size: int, inner: int, kernel: int) -> Block:
+    """A transformer layer whose feed-forward is two convolutions."""
+    grid = (math.ceil(n),)
+    return join(
+        layers.linear(n, w, 3 * heads * size, name="qkv"),
+        layers.attention(n, n, heads, size),
+        layers.linear(n, heads * size, w, False, "out"),
+        layers.residual(n, w),
+        layers.norm(n, w),
+        layers.conv(grid, w, inner, kernel),
+        layers.act(n, inner, "relu"),
+        layers.conv(grid, inner, w, kernel),
+        layers.residual(n, w),
+        layers.norm(n, w),
+    ).beside(layers.bytes(n, w))
+
+
+@dataclass(frozen=True, kw_only=True)
+class FastPitch:
+    """Text to frames in one pass: layers over text, predictors of length, pitch and energy, layers over frames."""
+
+    width: int = 384
+    layers: int = 6
+    heads: int = 1
+    head_dim: int = 64
+    inner: int = 1536
+    kernel: int = 3
+    vocab: int = 148
+    mels: int = 80
+    frames_per_s: float = 22_050 / 256
+
+    def block(self, layers: Layers, frames: float, tokens: float) -> Block:
+        """Frames from so many characters."""
+        w, sizes = self.width, (self.heads, self.head_dim, self.inner, self.kernel)
+        grid, narrow = (math.ceil(tokens),), 256
+
+        def convolved(entry: int) -> Block:
+            act = layers.act(tokens, narrow, "relu") + layers.norm(tokens, narrow)
+            return layers.conv(grid, entry, narrow) + act
+
+        predict = join(convolved(w), convolved(narrow), layers.linear(tokens, narrow, 1))
+        placed = layers.conv(grid, 1, w) + layers.residual(tokens, w)
+        return join(
+            layers.embed(tokens, self.vocab, w),
+            self.layers * _fft_layer(layers, tokens, w, *sizes),
+            3 * predict + 2 * placed,
+            layers.pointwise(frames, w, 2.0, "repeat"),
+            self.layers * _fft_layer(layers, frames, w, *sizes),
+            layers.linear(frames, w, self.mels),
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class VITS:
+    """Text to sound in one pass: layers over text say a distribution of every frame, a flow turns it around, `vocoder`
+    makes sound. Parameters are those of the checkpoint, with what training alone needs: `posterior` layers over a
+    spectrum of `bins`, and what learns lengths."""
+
+    vocoder: HifiGAN
+    width: int = 192
+    layers: int = 6
+    heads: int = 2
+    ffn: int = 768
+    kernel: int = 3
+    near: int = 4
+    vocab: int = 38
+    flows: int = 4
+    flow_layers: int = 4
+    posterior: int = 16
+    bins: int = 513
+    frames_per_s: float = 16_000 / 256
+
+    def block(self, layers: Layers, frames: float, tokens: float) -> Block:
+        """Sound of so many frames from so many characters."""
+        w, n, size = self.width, frames, self.width // self.heads
+        places = layers.parameter(2 * (2 * self.near + 1) * size)
+        read = _fft_layer(layers, tokens, w, self.heads, size, self.ffn, self.kernel) + places
+        read += layers.parameter(w)  # the output of attention has an offset
+        unused = layers.parameter(self._learning)
+        half = w // 2
+        flow = self.flows * join(
+            layers.linear(n, half, w), self._wave(layers, n, self.flow_layers), layers.linear(n, w, half)
+        )
+        return join(
+            layers.embed(tokens, self.vocab, w),
+            self.layers * read,
+            layers.linear(tokens, w, 2 * w),
+            self._lengths(layers, tokens),
+            layers.pointwise(n, 2 * w, 3.0, "sample"),
+            flow,
+            unused,
+            self.vocoder.block(layers, n),
+        )
+
+    def _wave(self, layers: Layers, n: float, depth: int) -> Block:
+        """Gated convolutions of five positions, each adding to the stream and to the result."""
+        w, grid = self.width, (math.ceil(n),)
+        first = layers.conv(grid, w, 2 * w, 5) + layers.gate(n, w)
+        both = layers.linear(n, w, 2 * w) + 2 * layers.residual(n, w)
+        last = layers.linear(n, w, w) + layers.residual(n, w)
+        return join((depth - 1) * (first + both), first, last)
+
+    def _separable(self, layers: Layers, n: float) -> Block:
+        """Three dilated convolutions of each channel, each with a matrix after it."""
+        w, grid = self.width, (math.ceil(n),)
+        norm = layers.norm(n, w) + layers.act(n, w)
+        return 3 * join(
+            layers.conv(grid, w, w, 3, 1, w), norm, layers.linear(n, w, w), norm, layers.residual(n, w)
+        )
+
+    def _spline(self, layers: Layers, n: float) -> Block:
+        """One flow of lengths: a spline of ten pieces whose 29 numbers a network says."""
+        w = self.width
+        return join(
+            layers.linear(n, 1, w),
+            self._separable(layers, n),
+            layers.linear(n, w, 29),
+            layers.pointwise(n, 29, 4.0, "spline"),
+        )
+
+    def _lengths(self, layers: Layers, n: float) -> Block:
+        """Frames of every character, by flows from noise."""
+        w = self.width
+        entry = join(layers.linear(n, w, w), self._separable(layers, n), layers.linear(n, w, w))
+        return join(entry, layers.parameter(4), 4 * self._spline(layers, n))
+
+    @property
+    def _learning(self) -> int:
+        """Parameters that training alone needs."""
+        one, w = Layers(), self.width
+        posterior = join(
+            one.linear(1, self.bins, w), self._wave(one, 1, self.posterior), one.linear(1, w, 2 * w)
+        )
+        lengths = join(
+            one.linear(1, 1, w), self._separable(one, 1), one.linear(1, w, w), 4 * self._spline(one, 1)
+        )
+        return posterior.parameters + lengths.parameters + 4
