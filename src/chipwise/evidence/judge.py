@@ -155,10 +155,10 @@ class Factors:
 def reach(slope: Real) -> Real:
     """The power to which the interval of a rate is taken that falls by `slope` per cent where passes take one longer.
 
-    An error of passes moves the rate by `slope` times as much, one of anything else (lengths, clients, who tuned)
-    as it would without limits: the square root lies between, and holds what it should on rows left out.
+    An error of passes moves the rate by `slope` times as much, one of anything else (lengths, clients, who tuned) as
+    it would without limits; variances add, and are taken to be alike: sqrt((1 + slope^2) / 2), 1 without limits.
     """
-    found: Real = np.sqrt(slope)
+    found: Real = np.sqrt(0.5 * (1.0 + np.square(slope)))
     return found
 
 
