@@ -127,10 +127,10 @@ def slopes(
         here = np.argmax(np.where(good, log_rate, -np.inf), axis=1)
         there = np.minimum(here + 1, last)
         bounded = good[rows, here] & allowed[rows, there] & (taken[rows, there] > -longer)
-        with np.errstate(invalid="ignore"):
-            part = (-longer - taken[rows, here]) / (taken[rows, there] - taken[rows, here])
+        part = (-longer - taken[rows, here]) / (taken[rows, there] - taken[rows, here])
         more = np.maximum(log_rate[rows, there] - log_rate[rows, here], 0.0)
         return np.asarray(log_rate[rows, here] - longer + np.where(bounded, part * more, 0.0))
 
-    found = (highest(-SPAN) - highest(SPAN)) / (2.0 * SPAN)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        found = (highest(-SPAN) - highest(SPAN)) / (2.0 * SPAN)
     return np.asarray(np.where(np.isfinite(found), found, 1.0))
