@@ -90,3 +90,11 @@ def test_a_tier_that_was_not_measured_is_no_wider_than_the_next_that_was() -> No
     assert tier_factors("x", "kind", table) == Factors(0.7, 2.5, 300, 20)
     alone = {("x", "chip"): Factors(0.8, 2.0, 300, 20)}
     assert tier_factors("x", "kind", alone).high > 3.0, "nothing further was measured: it widens"
+
+
+@given(st.sampled_from(FIGURES), positive, st.floats(1.0, 30.0))
+def test_steeper_is_less_sure(figure: str, mid: float, slope: float) -> None:
+    flat, steep = judge(figure, mid), judge(figure, mid, slope=slope)
+    assert steep.low <= flat.low * (1 + 1e-12)
+    assert steep.high >= flat.high * (1 - 1e-12)
+    assert steep.provisional == flat.provisional

@@ -149,3 +149,28 @@ def test_models_by_their_marketing_names(text: str, name: str) -> None:
 def test_a_model_that_nobody_bundles() -> None:
     with pytest.raises(ChipwiseError):
         model_named("Grok 17 900T")
+
+
+def test_steep_rates_are_judged_by_what_their_slope_leaves() -> None:
+    rng = np.random.default_rng(7)
+    size = 2000
+    slope = np.where(np.arange(size) % 2 == 0, 1.0, 4.0)
+    passes, others = rng.normal(0.0, 0.1 / np.sqrt(2.0), (2, size))
+    off = np.exp(slope * passes + others)
+    lines = Residuals.of(
+        range(size),
+        100.0,
+        100.0 * off,
+        slope=slope,
+        metric="m",
+        figure="f",
+        tier="chip",
+        key=[str(i % 50) for i in range(size)],
+        cell=[str(i % 50) for i in range(size)],
+        steep=slope.astype(str),
+    )
+    assert np.log(lines.factors().high) == pytest.approx(0.128, rel=0.1)
+    for found in lines.judged().summaries("steep"):
+        assert found.coverage == pytest.approx(0.8, abs=0.04)
+    flat = Residuals.of(lines.place, lines.predicted, lines.measured, **lines.labels)
+    assert [s.coverage > 0.88 for s in flat.judged().summaries("steep")] == [True, False]

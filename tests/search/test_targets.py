@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import pairwise
+from math import exp, log
 
 import pytest
 
@@ -110,3 +111,46 @@ def test_a_percentile_holds_with_prompts_on_workers_of_their_own() -> None:
     assert tail.tpot_s is not None
     assert tail.ttft_s <= 0.5 * (1 + 1e-9)
     assert tail.tpot_s <= 0.03 * (1 + 1e-9)
+
+
+@pytest.mark.parametrize(
+    ("tpot_ms", "percentile"), [(12.0, None), (18.0, None), (16.0, "p99"), (40.0, "p99")]
+)
+def test_a_rate_falls_with_passes_as_if_its_limits_were_tighter(
+    tpot_ms: float, percentile: str | None
+) -> None:
+    """Passes e^x longer are limits e^x tighter at a rate e^x lower: what the search finds for those is another way to
+    the slope. 20 ms of HTTP do not stretch, which matters little beside 10 s."""
+    asked = replace(ASKED, percentile=percentile)
+
+    def rate(longer: float) -> float:
+        tight = replace(asked, ttft=f"{1e4 * exp(-longer)}ms", tpot=f"{tpot_ms * exp(-longer)}ms")
+        return log(tight.run().plans[0].tokens_per_s.mid) - longer
+
+    found = replace(asked, ttft="10s", tpot=f"{tpot_ms}ms").run().plans[0].rate_slope
+    assert found == pytest.approx((rate(-0.2) - rate(0.2)) / 0.4, rel=0.05)
+
+
+def test_without_a_limit_that_binds_a_rate_is_as_sure_as_passes() -> None:
+    free = replace(ASKED, ttft=None, tpot=None, task="batch").run().plans[0]
+    loose = replace(ASKED, ttft="100s", tpot="1s").run().plans[0]
+    tight = replace(ASKED, tpot="12ms").run().plans[0]
+    assert free.rate_slope == pytest.approx(1.0)
+    assert loose.rate_slope == pytest.approx(1.0)
+    assert tight.rate_slope > 2.0, "near the time of a lone pass"
+    ends = [
+        (p.tokens_per_s.low / p.tokens_per_s.mid, p.tokens_per_s.high / p.tokens_per_s.mid)
+        for p in (loose, tight)
+    ]
+    assert ends[1][0] < ends[0][0]
+    assert ends[0][1] < ends[1][1]
+
+
+def test_what_a_fleet_could_carry_has_an_interval() -> None:
+    plan = replace(ASKED, have=None, chips="h100-sxm5-80gb", rate="40/s", tpot="12ms").run().plans[0]
+    assert plan.capacity is not None
+    assert plan.capacity.mid == plan.largest_requests_per_s
+    assert plan.capacity.low < plan.capacity.mid < plan.capacity.high
+    # the rate that was asked for is not what a limit leaves
+    assert plan.tokens_per_s.low / plan.tokens_per_s.mid > plan.capacity.low / plan.capacity.mid
+    assert replace(ASKED).run().plans[0].capacity is None

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 
 from chipwise.api.context import Context
 from chipwise.parallel.layout import Layout
@@ -15,7 +17,7 @@ from chipwise.report.records import PlanRecord
 from chipwise.search.choose import Choice
 from chipwise.search.evaluate import Evaluated
 from chipwise.search.space import Group
-from chipwise.search.targets import Caution, held, meets
+from chipwise.search.targets import Caution, held, meets, slopes
 from chipwise.units import Array
 from chipwise.workload.workload import Workload
 
@@ -34,22 +36,21 @@ def operate(context: Context, choices: Sequence[Choice]) -> list[PlanRecord]:
     groups = [_loaded(context, mine) for mine in of_group.values()]
     found: dict[int, list[PlanRecord]] = {}
     for apart in (False, True):
-        alike = [i for i, (_, _, loads) in enumerate(groups) if (loads.prompts is not None) is apart]
+        alike = [i for i, one in enumerate(groups) if (one.loads.prompts is not None) is apart]
         if not alike:
             continue
-        together = Loads.join([groups[i][2] for i in alike])
-        loaded = _at_load(context, together, [groups[i] for i in alike])
+        together = Loads.join([groups[i].loads for i in alike])
+        loaded = _at_load(context.workload, together, [groups[i] for i in alike])
         quantiles = context.tails(together, loaded)
-        ends = np.cumsum([len(groups[i][0]) for i in alike])
+        ends = np.cumsum([len(groups[i].choices) for i in alike])
         for i, end in zip(alike, ends, strict=True):
-            mine, group, loads = groups[i]
-            rows = slice(int(end) - len(mine), int(end))
-            fleets = [Fleet(c.carrying, c.spare, c.prompt_workers, _largest(c)) for c in mine]
+            mine = groups[i]
+            rows = slice(int(end) - len(mine.choices), int(end))
             found[i] = context.records(
-                group,
-                loads,
+                mine.group,
+                mine.loads,
                 loaded.each(lambda values, rows=rows: values[rows]),  # type: ignore[misc]
-                fleets,
+                mine.fleets(context.workload),
                 rate_per_s=context.workload.rate_per_s,
                 quantiles={
                     name: (first[rows], further[rows]) for name, (first, further) in quantiles.items()
@@ -58,8 +59,39 @@ def operate(context: Context, choices: Sequence[Choice]) -> list[PlanRecord]:
     return [record for i in sorted(found) for record in found[i]]
 
 
-def _loaded(context: Context, choices: Sequence[Choice]) -> tuple[Sequence[Choice], Group, Loads]:
-    """Choices of one group as candidates of their own, ready to be loaded."""
+@dataclass(frozen=True)
+class _Loaded:
+    """Choices of one group as candidates of their own, ready to be loaded; `caution` is that with which each was
+    chosen: none where the middle keeps targets alone, or the rate is given and headroom stands in for it."""
+
+    choices: Sequence[Choice]
+    group: Group
+    loads: Loads
+    caution: Caution
+
+    @property
+    def evaluated(self) -> Evaluated:
+        """What they were chosen from."""
+        return self.choices[0].evaluated
+
+    @cached_property
+    def places(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        """Row and point of each there."""
+        return np.array([c.index for c in self.choices]), np.array([c.point for c in self.choices])
+
+    def fleets(self, w: Workload) -> list[Fleet]:
+        """What carries the load: of each choice the replicas, the rate that one of them takes, and how that falls with
+        longer passes."""
+        (rows, points), e = self.places, self.evaluated
+        rate, times = e.prediction.requests_per_s[rows], (e.held[0][rows], e.held[1][rows])
+        steep = slopes(rate, times, e.allowed[rows], w, self.caution)
+        return [
+            Fleet(c.carrying, c.spare, c.prompt_workers, largest_per_s=float(most), slope=float(slope))
+            for c, most, slope in zip(self.choices, rate[np.arange(len(rows)), points], steep, strict=True)
+        ]
+
+
+def _loaded(context: Context, choices: Sequence[Choice]) -> _Loaded:
     e = choices[0].evaluated
     rows = np.array([c.index for c in choices])
     columns = (np.asarray(e.group.layout.part(x))[rows] for x in ("tp", "pp", "dp", "ep"))
@@ -69,38 +101,27 @@ def _loaded(context: Context, choices: Sequence[Choice]) -> tuple[Sequence[Choic
     if choices[0].prompt_workers:
         workers = np.array([float(c.prompt_workers) for c in choices])
         engines = replace(engines, prompt_servers=(workers * engines.ranks * engines.stages)[:, None])
-    return choices, group, context.loads(group, engines, e.rates[1].service)
+    caution = context.caution(e.group.deployments).take(group.which)
+    wary = np.array([c.sure for c in choices]) & (context.workload.rate_per_s is None)
+    caution = Caution(*(np.where(wary, x, 1.0) for x in (caution.first, caution.further, caution.whole)))
+    return _Loaded(choices, group, context.loads(group, engines, e.rates[1].service), caution)
 
 
-def _at_load(
-    context: Context, together: Loads, groups: Sequence[tuple[Sequence[Choice], Group, Loads]]
-) -> Prediction:
+def _at_load(w: Workload, together: Loads, groups: Sequence[_Loaded]) -> Prediction:
     """What the choices of several groups do, [N, 1]: `together` are the loads of all."""
-    w, one = context.workload, np.ones((len(together.engines), 1))
+    one = np.ones((len(together.engines), 1))
     if w.task == "local":
         return together.closed(one)
     if w.task == "serve" and w.rate_per_s is not None:
         return together.open(one * w.rate_per_s)
-    most = []
-    for choices, group, loads in groups:
-        e = choices[0].evaluated
-        caution = context.caution(e.group.deployments).take(group.which)
-        most.append(_most(e, choices, loads, w, caution))
-    return together.at(np.concatenate(most)[:, None])
+    return together.at(np.concatenate([_most(one, w) for one in groups])[:, None])
 
 
-def _largest(c: Choice) -> float:
-    """Requests per second that one replica of a choice takes."""
-    return float(c.evaluated.prediction.requests_per_s[c.index, c.point])
-
-
-def _most(e: Evaluated, choices: Sequence[Choice], loads: Loads, w: Workload, caution: Caution) -> Array:
+def _most(mine: _Loaded, w: Workload) -> Array:
     """The load of every choice at which throughput is highest within memory and targets [N]: at the batch of the grid
     that was found best, or between it and the next. Targets hold cautiously wherever they did at that batch."""
-    sure = np.array([c.sure for c in choices])
-    caution = Caution(*(np.where(sure, x, 1.0) for x in (caution.first, caution.further, caution.whole)))
-    rows, points = (np.array([getattr(c, name) for c in choices]) for name in ("index", "point"))
-    load = e.prediction.load
+    choices, loads, (rows, points) = mine.choices, mine.loads, mine.places
+    load = mine.evaluated.prediction.load
     low = load[rows, points]
     if choices[0].prompt_workers:  # as many as keep up at the batch of the grid
         return np.asarray(low)
@@ -111,7 +132,7 @@ def _most(e: Evaluated, choices: Sequence[Choice], loads: Loads, w: Workload, ca
     for _ in range(ROUNDS):
         tried = low[:, None] * (high / low)[:, None] ** np.linspace(0.0, 1.0, STEPS)
         found = loads.at(tried, by_resource=False)
-        good = meets(*held(loads, found, w), w, caution)
+        good = meets(*held(loads, found, w), w, mine.caution)
         good &= (found.resident <= loads.engines.limit[:, None]) & (found.budget_share <= 1.0)
         good &= found.tokens_per_s >= best[:, None] * (1.0 - 1e-9)
         good[:, 0] = True

@@ -15,7 +15,7 @@ import numpy as np
 
 from chipwise.calibrate.parameter import Z80
 from chipwise.catalog.snapshot import per_snapshot, shipped_text
-from chipwise.units import Array
+from chipwise.units import Array, Real
 
 __all__ = [
     "APART",
@@ -30,6 +30,7 @@ __all__ = [
     "chance",
     "conformal",
     "judge",
+    "reach",
     "shipped_factors",
     "tier_factors",
 ]
@@ -132,6 +133,11 @@ class Factors:
         """A wider interval, for what is further away."""
         return Factors(self.low**power, self.high**power)
 
+    def steep(self, slope: float) -> Factors:
+        """Of a rate that falls by `slope` per cent where passes take one longer."""
+        power = float(reach(slope))
+        return Factors(self.low**power, self.high**power, self.rows, self.cells)
+
     def for_few(self) -> Factors:
         """Wider where residuals come from few cells, which differ more among each other than their rows do:
         t_(m - 1) sqrt(1 + 1 / m) over z, the interval of a new one after m normal ones, at 80 %.
@@ -144,6 +150,16 @@ class Factors:
         t = z + (z**3 + z) / (4.0 * n) + (5.0 * z**5 + 16.0 * z**3 + 3.0 * z) / (96.0 * n * n)
         power = t / z * np.sqrt(1.0 + 1.0 / self.cells)
         return Factors(float(self.low**power), float(self.high**power), self.rows, self.cells)
+
+
+def reach(slope: Real) -> Real:
+    """The power to which the interval of a rate is taken that falls by `slope` per cent where passes take one longer.
+
+    An error of passes moves the rate by `slope` times as much, one of anything else (lengths, clients, who tuned) as
+    it would without limits; variances add, and are taken to be alike: sqrt((1 + slope^2) / 2), 1 without limits.
+    """
+    found: Real = np.sqrt(0.5 * (1.0 + np.square(slope)))
+    return found
 
 
 def conformal(ratios: Array, coverage: float = COVERAGE) -> tuple[float, float]:
@@ -232,10 +248,12 @@ def judge(
     basis: Basis | None = None,
     least: float = 0.0,
     most: float = float("inf"),
+    slope: float = 1.0,
 ) -> Estimate:
     """The estimate of one figure ("tpot_s", "ttft_s", "tokens_per_s") of a prediction: `evidence.tiers` says how
-    near anything measured was. No end of the interval is beyond what physics leaves, `least` to `most`."""
-    factors = tier_factors(figure, nearness)
+    near anything measured was, `slope` how a rate under limits falls with passes (`search.targets.slopes`). No end of
+    the interval is beyond what physics leaves, `least` to `most`."""
+    factors = tier_factors(figure, nearness).steep(slope)
     said: Basis = basis or (
         "measured" if nearness == "own" else "calibrated" if nearness in ("like", "chip") else "modelled"
     )

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from chipwise.evidence.judge import Factors, conformal
+from chipwise.evidence.judge import Factors, conformal, reach
 from chipwise.units import Array
 
 __all__ = ["OWN", "Residuals", "Summary", "Validation", "leave_out", "ranking"]
@@ -24,7 +24,7 @@ OWN = "own"
 """Tier of lines that a measured row of the same deployment corrected."""
 
 
-_COLUMNS = ("place", "predicted", "low", "high", "measured")
+_COLUMNS = ("place", "predicted", "low", "high", "measured", "slope")
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,8 @@ class Validation:
 @dataclass(frozen=True)
 class Residuals:
     """Figures of measured rows in columns [line], in the unit of their metric: `predicted` with the ends `low` and
-    `high` of its 80 % interval, and `measured`. A refused figure is NaN; so are the ends until it is judged.
+    `high` of its 80 % interval, and `measured`. A refused figure is NaN; so are the ends until it is judged. `slope`
+    says how a rate under limits falls with passes (`search.targets.slopes`), 1 of any other figure.
 
     `place` is the row in its table. Labels are texts [line]: `metric`; `figure` and `tier`, whose intervals they give;
     `cell`, rows of which are alike; `key`, what the fit behind a line had not seen; and what a suite cuts them by.
@@ -77,6 +78,7 @@ class Residuals:
     low: Array
     high: Array
     measured: Array
+    slope: Array
     labels: Mapping[str, NDArray[np.str_]]
 
     def __len__(self) -> int:
@@ -91,6 +93,7 @@ class Residuals:
         *,
         low: ArrayLike = np.nan,
         high: ArrayLike = np.nan,
+        slope: ArrayLike = 1.0,
         **labels: Any,
     ) -> Residuals:
         """Columns, or what holds of every line; `labels` likewise."""
@@ -98,6 +101,7 @@ class Residuals:
         size = where.shape
         texts = {n: np.broadcast_to(np.asarray(v, dtype=np.str_), size) for n, v in labels.items()}
         columns = {"predicted": predicted, "low": low, "high": high, "measured": measured}
+        columns["slope"] = slope
         figures = {n: np.array(np.broadcast_to(np.asarray(x, dtype=float), size)) for n, x in columns.items()}
         return cls(place=where, labels=texts, **figures)
 
@@ -152,9 +156,10 @@ class Residuals:
         return np.asarray(np.log(self.measured / self.predicted))
 
     def factors(self) -> Factors:
-        """Ends that hold 80 % of measured / predicted, with the number of rows and cells behind them."""
+        """Ends that hold 80 % of measured / predicted where the slope is 1 (`judge.reach`), with the number of rows and
+        cells behind them."""
         known = self.take(self.known)
-        low, high = conformal(known.measured / known.predicted)
+        low, high = conformal((known.measured / known.predicted) ** (1.0 / np.asarray(reach(known.slope))))
         return Factors(low, high, len(known), len(np.unique(known.label("cell"))))
 
     def by(self, *names: str) -> Iterator[tuple[tuple[str, ...], Residuals]]:
@@ -180,7 +185,8 @@ class Residuals:
             chosen = alike if alike.any() else others
             if chosen.any():
                 f, at = self.take(chosen).factors().for_few(), lines.place
-                low[at], high[at] = self.predicted[at] * f.low, self.predicted[at] * f.high
+                power = np.asarray(reach(lines.slope))
+                low[at], high[at] = lines.predicted * f.low**power, lines.predicted * f.high**power
         return replace(self, low=low, high=high)
 
     def summaries(self, by: str = "", least: int = 1) -> list[Summary]:

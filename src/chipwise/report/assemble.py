@@ -149,13 +149,14 @@ def price_record(basis: Rent | Own | None, chips: int, group: int = 1) -> PriceR
 @dataclass(frozen=True, slots=True)
 class Fleet:
     """Replicas: those that carry the load, spare ones, and workers for prompts alone, which may have a layout of their
-    own. `largest_per_s` is what each replica can carry (0: what it does); `harnessed`: under a benchmark client whose
-    runs were fitted."""
+    own. `largest_per_s` is what each replica can carry (0: what it does), which falls by `slope` per cent where passes
+    take one longer; `harnessed`: under a benchmark client whose runs were fitted."""
 
     carrying: int = 1
     spare: int = 0
     prompt_workers: int = 0
     largest_per_s: float = 0.0
+    slope: float = 1.0
     prompt_layout: Layout | None = None
     harnessed: bool = False
 
@@ -194,8 +195,17 @@ def plan_record(
     hosts = _hosts(deployment, fleet, layout)
     pools = judged_as(deployment.runtime.id, apart=bool(fleet.prompt_workers), harnessed=fleet.harnessed)
     requests = one(prediction.requests_per_s)
-    fastest = one(bounds.requests_per_s) * workload.output_tokens
-    tokens = judge("tokens_per_s" + (level or pools), requests * workload.output_tokens, near, most=fastest)
+    largest = max(fleet.carrying * fleet.largest_per_s, requests)
+    given = workload.rate_per_s is not None  # what is carried is then no question, what could be is
+    faster = one(bounds.requests_per_s) / requests  # than predicted, at most
+
+    def rate(per_s: float, slope: float) -> Estimate:
+        # shorter passes leave room for larger batches within the targets
+        most = min(per_s * max(faster, 1.0) ** slope, one(bounds.peak_per_s))
+        return judge("tokens_per_s" + (level or pools), per_s, near, most=most, slope=slope)
+
+    tokens = rate(requests, 1.0 if given else fleet.slope).scaled(workload.output_tokens)
+    capacity = figure(rate(largest, fleet.slope)) if given and workload.limited else None
     tpot = None
     if workload.output_tokens > 1.0:
         tpot = judge("tpot_s" + pools, one(prediction.tpot_s), near, least=one(bounds.tpot_s))
@@ -241,7 +251,7 @@ def plan_record(
         tokens_per_s_per_chip=figure(tokens.scaled(1.0 / chips)),
         tokens_per_s_per_user=None if tpot is None else figure(tpot.inverse(1.0)),
         requests_per_s=requests,
-        largest_requests_per_s=max(fleet.carrying * fleet.largest_per_s, requests),
+        largest_requests_per_s=largest,
         prompt_share=min(one(prediction.utilisation), 1.0),
         price=price,
         usd_per_million_in=into,
@@ -261,6 +271,8 @@ def plan_record(
         replica_hosts=_hosts(deployment, Fleet(), layout),
         network_bytes_per_s=_network(deployment),
         energy=energy,
+        capacity=capacity,
+        rate_slope=fleet.slope,
     )
 
 

@@ -328,7 +328,9 @@ class PlanRecord(Quantified):
     """A plan and what it is predicted to do. Throughput is of all replicas at the load asked for, or full.
 
     `precision` is that of the weights, `kv` that of the cache. `replicas` count `spare` ones, without which the
-    load is carried too; `largest_requests_per_s` is what they sustain within the targets; `prompt_workers` run
+    load is carried too; `largest_requests_per_s` is what they sustain within the targets, `capacity` the same with its
+    interval (None: no rate or no target was given); it falls by `rate_slope` per cent where passes take one per cent
+    longer (1: no target bounds it); `prompt_workers` run
     prefill for all of them (0: there is one pool). `tpot_s` includes the share of other requests' prompts
     (None: an answer of one token), `decode_s` does not; `prompt_share` is the share of time that goes into
     prompts. `tails` by quantile ("p95"), `day` where a curve of rates was given. `chance` is the probability that the
@@ -384,6 +386,8 @@ class PlanRecord(Quantified):
     ties: tuple[int, ...] = ()
     parts: tuple[PartRecord, ...] = ()
     placed: PlacedRecord | None = None
+    capacity: Figure | None = None
+    rate_slope: float = 1.0
 
     def keeps_targets(self, confidence: float) -> bool:
         """Whether the targets hold with that probability; ends of intervals have three digits."""

@@ -256,18 +256,21 @@ def engines_of(
 
 @dataclass(frozen=True)
 class Bounds:
-    """What nothing beats at a load, arrays [N]: seconds per token, seconds to the first one, requests per second."""
+    """What nothing beats at a load, arrays [N]: seconds per token, seconds to the first one, requests per second; and
+    `peak_per_s` requests at any load."""
 
     tpot_s: Array
     ttft_s: Array
     requests_per_s: Array
+    peak_per_s: Array
 
 
 def bounds_of(graph: Graph, group: Group, engines: Engines, found: Prediction) -> Bounds:
     """Rooflines of passes at the load of `found` [N, 1]: FLOPs over peak and compulsory bytes over bandwidth of every
     operator, no launch, exchange or host. Prompts that share a pass read weights once: of their time only the FLOPs
-    bound a rate. Workers for prompts are not bounded."""
+    bound a rate, as of all time where batches may be as large as one likes. Workers for prompts are not bounded."""
     sharded, device = shard(graph, group.layouts(trailing=1)), group.device(trailing=1)
+    endless = replace(device, memory_bytes_per_s=np.inf)
     r, speculation = engines.table.requests, group.deployments[0].speculation
     context, new, long, long_new, decodes = (
         np.asarray(x, dtype=float).reshape(-1, 1) for x in (r.context, r.new, r.long, r.long_new, r.decodes)
@@ -280,17 +283,17 @@ def bounds_of(graph: Graph, group: Group, engines: Engines, found: Prediction) -
         return np.asarray(total)[:, 0]
 
     batch = np.maximum(found.batch / engines.slots[:, None], 1.0)
+    step, tokens = decode(batch, context), 1.0
     if speculation:
-        step = verification(batch, context, speculation.draft_tokens)
-        pass_s = seconds(step, device) / speculation.tokens_per_pass
-    else:
-        pass_s = seconds(decode(batch, context), device)
+        step, tokens = verification(batch, context, speculation.draft_tokens), speculation.tokens_per_pass
+    pass_s, flops_s = (seconds(step, on) / tokens for on in (device, endless))
     prompt = prefill(new / long_new, long_new, long - long_new)
     apart = engines.prompts is not None
     first_s = seconds(prompt, device) * (not apart)
-    work_s = seconds(prompt, replace(device, memory_bytes_per_s=np.inf)) * (not apart)
-    busy_s = decodes[:, 0] / batch[:, 0] * pass_s + work_s
-    return Bounds(pass_s, first_s, engines.slots / np.maximum(busy_s, 1e-30))
+    work_s = seconds(prompt, endless) * (not apart)
+    passes = decodes[:, 0] / batch[:, 0]
+    rates = (engines.slots / np.maximum(passes * s + work_s, 1e-30) for s in (pass_s, flops_s))
+    return Bounds(pass_s, first_s, *rates)
 
 
 def use_of(graph: Graph, group: Group, engines: Engines, found: Prediction) -> Use:

@@ -13,7 +13,7 @@ from chipwise.predict.tails import Tails, tails
 from chipwise.units import Array
 from chipwise.workload.workload import Workload
 
-__all__ = ["DOUBT", "Caution", "held", "meets", "tails_at"]
+__all__ = ["DOUBT", "Caution", "held", "meets", "slopes", "tails_at"]
 
 
 DOUBT = 2.0
@@ -73,7 +73,7 @@ def tails_at(loads: Loads, p: Prediction, w: Workload, shares: Sequence[float]) 
 def held(loads: Loads, p: Prediction, w: Workload) -> tuple[Array, Array]:
     """TTFT and TPOT [N, K] that targets bound: means, or with `w.percentile` the times that this share of requests does
     not exceed (NaN where no closed form holds: `tails.VALID`)."""
-    if w.percentile is None or (w.ttft_s is None and w.tpot_s is None and w.e2e_s is None):
+    if w.percentile is None or not w.limited:
         return p.ttft_s, p.tpot_s
     found = tails_at(loads, p, w, (w.percentile,))
     further = found.tpot_s[w.percentile] if w.output_tokens > 1 else np.zeros(np.shape(p.ttft_s))
@@ -82,15 +82,55 @@ def held(loads: Loads, p: Prediction, w: Workload) -> tuple[Array, Array]:
 
 def meets(ttft_s: Array, tpot_s: Array, w: Workload, caution: Caution | None = None) -> NDArray[np.bool_]:
     """Where the times of `held` [N, K] keep the targets, with `caution` their upper ends; a time that is not known
-    keeps none. A whole answer takes TTFT + (n_o - 1) TPOT: an upper end of percentiles."""
+    keeps none."""
+    with np.errstate(invalid="ignore"):
+        return np.asarray(_taken(ttft_s, tpot_s, w, caution) <= 1.0)
+
+
+def _taken(ttft_s: Array, tpot_s: Array, w: Workload, caution: Caution | None) -> Array:
+    """The times of `held` over their targets, of the tightest [N, K]; 0 without targets, NaN where a time is not known.
+    A whole answer takes TTFT + (n_o - 1) TPOT: an upper end of percentiles."""
     if caution is not None:
         ttft_s, tpot_s = ttft_s * caution.first[:, None], tpot_s * caution.further[:, None]
-    good = np.ones(np.shape(ttft_s), dtype=bool)
-    with np.errstate(invalid="ignore"):
-        if w.ttft_s is not None:
-            good &= np.asarray(ttft_s <= w.ttft_s)
-        if w.tpot_s is not None:
-            good &= np.asarray(tpot_s <= w.tpot_s)
-        if w.e2e_s is not None:
-            good &= np.asarray(ttft_s + (w.output_tokens - 1.0) * tpot_s <= w.e2e_s)
-    return good
+    taken = np.zeros(np.shape(ttft_s))
+    if w.ttft_s is not None:
+        taken = ttft_s / w.ttft_s
+    if w.tpot_s is not None:
+        taken = np.maximum(taken, tpot_s / w.tpot_s)
+    if w.e2e_s is not None:
+        taken = np.maximum(taken, (ttft_s + (w.output_tokens - 1.0) * tpot_s) / w.e2e_s)
+    return np.asarray(taken)
+
+
+SPAN = 0.2
+"""Of a logarithm: about how far times of passes are off (80 %), over which slopes are taken to either side."""
+
+
+def slopes(
+    rate: Array, times: tuple[Array, Array], allowed: NDArray[np.bool_], w: Workload, caution: Caution
+) -> Array:
+    """-d log X / d log P [N]: by how many per cent the highest rate X within the targets falls where passes take one
+    per cent longer. `rate`, `times` (those of `held`) and `allowed` are of loads that rise [N, K].
+
+    Longer passes stretch all times of a load alike and take its rate down as much: X(x) = rate(m) / e^x, m the load at
+    which times are e^-x of their targets, interpolated between logarithms; here over x = +-`SPAN`. 1 where memory, a
+    budget or nothing at all bounds the load: then only passes do; the more, the less times give way with the load.
+    What a request waits for beside passes is taken to be short. Where no load is light enough for longer passes the
+    lightest stands in for it.
+    """
+    rows, last = np.arange(len(rate)), np.shape(rate)[1] - 1
+    with np.errstate(divide="ignore", invalid="ignore"):
+        taken, log_rate = np.log(_taken(*times, w, caution)), np.log(rate)
+
+    def highest(longer: float) -> Array:
+        good = allowed & (taken <= -longer)
+        here = np.argmax(np.where(good, log_rate, -np.inf), axis=1)
+        there = np.minimum(here + 1, last)
+        bounded = good[rows, here] & allowed[rows, there] & (taken[rows, there] > -longer)
+        part = (-longer - taken[rows, here]) / (taken[rows, there] - taken[rows, here])
+        more = np.maximum(log_rate[rows, there] - log_rate[rows, here], 0.0)
+        return np.asarray(log_rate[rows, here] - longer + np.where(bounded, part * more, 0.0))
+
+    with np.errstate(divide="ignore", invalid="ignore"):
+        found = (highest(-SPAN) - highest(SPAN)) / (2.0 * SPAN)
+    return np.asarray(np.where(np.isfinite(found), found, 1.0))

@@ -101,6 +101,11 @@ class Workload:
         return cls(task, lengths.prompt_tokens, lengths.output_tokens, lengths=lengths)
 
     @property
+    def limited(self) -> bool:
+        """Whether a target bounds the load."""
+        return any(target is not None for target in (self.ttft_s, self.tpot_s, self.e2e_s))
+
+    @property
     def due_per_s(self) -> float | None:
         """Requests per second that finish its job by the deadline, None where nothing is due."""
         if self.job is None or self.job.deadline_s is None:

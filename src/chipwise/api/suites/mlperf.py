@@ -93,8 +93,13 @@ class Answer:
         if isinstance(self.plan, MediaPlan):
             seconds = judge(figure_of(self.run), 1.0 / mid, "own")
             return mid, 1.0 / seconds.high, 1.0 / seconds.low
-        e = judge(figure_of(self.run), mid, "own")
+        e = judge(figure_of(self.run), mid, "own", slope=self.slope)
         return e.mid, e.low, e.high
+
+    @property
+    def slope(self) -> float:
+        """By how many per cent the rate falls where passes take one per cent longer; 1 of networks of samples."""
+        return self.plan.rate_slope if isinstance(self.plan, PlanRecord) else 1.0
 
 
 def figure_of(run: Run) -> str:

@@ -335,10 +335,18 @@ def _answer(m: Measured, out: Index, fitted: _Fits, key: str) -> Residuals:
         ("fixed", out[out >= size], m.fixed.log_measured),
     ):
         runs = [m.runs[i] for i in places]
-        rates = [a.rate[0] if isinstance(a, Answer) else np.nan for a in answer(runs, priced)]
-        near = [_near(run, priced) for run in runs]
-        measured = logs[places - (size if kind == "fixed" else 0)]
-        parts += _compared(m, places, np.log(np.array(rates, dtype=float)), measured, kind, near, key)
+        answers = [a if isinstance(a, Answer) else None for a in answer(runs, priced)]
+        found = _line(
+            runs,
+            places,
+            [a.rate[0] if a else np.nan for a in answers],
+            np.exp(logs[places - (size if kind == "fixed" else 0)]),
+            "tokens_per_s" if kind == "llm" else "result",
+            kind,
+            [_near(run, priced) for run in runs],
+            [a.slope if a else 1.0 for a in answers],
+        )
+        parts += _beside(runs, found, key)
     return Residuals.join(parts)
 
 
@@ -351,21 +359,15 @@ def _near(run: Run, numbers: Parameters) -> str:
     return tier_of(run.chip, "", numbers, level="tuned")
 
 
-def _compared(
-    m: Measured, place: Index, log: Array, measured: Array, kind: str, tiers: Sequence[str], key: str
-) -> Iterator[Residuals]:
-    """Lines of runs of one kind, `log` and `measured` being logarithms of rates."""
-    runs = [m.runs[i] for i in place]
-    metric = "tokens_per_s" if kind == "llm" else "result"
-    away = [repr(KEYS[key](run)) for run in runs]
+def _beside(runs: Sequence[Run], found: Residuals, key: str) -> Iterator[Residuals]:
+    """Lines of runs of one kind, and those that another row of their cell anchors as that moves them."""
     if len(runs):
-        yield _line(runs, place, np.exp(log), np.exp(measured), metric, kind, tiers).labelled(key=away)
-    own = list(_own_residuals(runs, measured - log))
+        yield found.labelled(key=[repr(KEYS[key](run)) for run in runs])
+    own = list(_own_residuals(runs, found.log))
     if own:
-        at = np.array([i for i, _ in own])
-        moved = np.exp(measured[at] - np.array([r for _, r in own]))
-        some = [runs[i] for i in at]
-        yield _line(some, place[at], moved, np.exp(measured[at]), metric, kind, [OWN] * len(own))
+        some = found.take(np.array([i for i, _ in own]))
+        moved = some.measured * np.exp(-np.array([r for _, r in own]))
+        yield replace(some, predicted=moved).labelled(tier=OWN)
 
 
 def _line(
@@ -376,11 +378,13 @@ def _line(
     metric: str,
     kind: str,
     tiers: Sequence[str],
+    slopes: Sequence[float] | float = 1.0,
 ) -> Residuals:
     return Residuals.of(
         place,
         predicted,
         measured,
+        slope=slopes,
         metric=np.where(np.isfinite(predicted), metric, "result"),
         kind=kind,
         figure=[figure_of(run) for run in runs],
