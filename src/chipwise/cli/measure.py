@@ -12,7 +12,6 @@ from chipwise.api.evidence import layout_of
 from chipwise.cli.options import Output, split, whole
 from chipwise.evidence.importers import Given
 from chipwise.report.measured import model_view, probe_view, serve_view
-from chipwise.report.table import render
 from chipwise.units import parse_quantity
 
 __all__ = ["measure", "model", "probe", "serve"]
@@ -58,7 +57,7 @@ def probe(
     )
     if sys.stderr.isatty():
         print(file=sys.stderr)
-    render((probe_view(report),), report, output.format, sys.stdout)
+    output.show((probe_view(report),), report)
 
 
 @measure.command
@@ -87,7 +86,7 @@ def model(
         known=machine,
         budget_s=parse_quantity(budget, "s", "--budget"),
     )
-    render(model_view(report), report, output.format, sys.stdout)
+    output.show(model_view(report), report)
 
 
 @measure.command
@@ -130,7 +129,7 @@ def serve(
         keep=keep,
         say=_answered,
     )
-    render((serve_view(report),), report, output.format, sys.stdout)
+    output.show((serve_view(report),), report)
 
 
 def _answered(done: int, requests: int) -> None:
