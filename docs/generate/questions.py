@@ -18,7 +18,7 @@ from chipwise.api.requests.command import command_line
 from chipwise.api.requests.doors import read_request
 from chipwise.api.requests.verbs import question
 from chipwise.errors import InfeasibleError
-from chipwise.report import intervals
+from chipwise.report import figures
 from chipwise.report.records import PlanRecord, PlanReport
 from chipwise.report.training import TrainPlanRecord, duration
 from chipwise.units import format_count
@@ -95,11 +95,11 @@ def _first(report: PlanReport) -> str:
     p, w = report.plans[0], report.workload
     said = [f"**{p.chips}x {p.chip}**, {p.spread}, {p.precision}, {p.runtime}"]
     if p.price is not None:
-        said.append(f"${intervals.mid(p.price)}/h{' (stale price)' if p.price.stale else ''}")
+        said.append(f"${figures.mid(p.price)}/h{' (stale price)' if p.price.stale else ''}")
     if p.job is not None:
-        said.append(f"{intervals.number(p.job.hours)} hours")
+        said.append(f"{figures.number(p.job.hours)} hours")
     elif p.tpot_s is not None and w.task != "batch":
-        said.append(f"{intervals.milliseconds(p.tpot_s)} ms a token")
+        said.append(f"{figures.milliseconds(p.tpot_s)} ms a token")
     said += _certainty(p, w.rate_per_s)
     return ", ".join(said)
 

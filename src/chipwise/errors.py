@@ -120,7 +120,7 @@ def nearest(name: str, known: Iterable[str], count: int = 3) -> tuple[str, ...]:
     letters = Counter(wanted)
 
     def likeness(key: str) -> float:
-        """The ratio of `difflib`, or 0 where letters alone show that it is below `ALIKE`: most names, in little time."""
+        """The ratio of `difflib`, or 0 where letters alone show that it is below `ALIKE`: soon, for most names."""
         both = len(wanted) + len(key)
         if 2.0 * min(len(wanted), len(key)) / both < ALIKE:
             return 0.0

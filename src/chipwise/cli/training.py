@@ -32,7 +32,7 @@ def train(
 def rl(given: dict[str, Any], *, output: Answer = Answer()) -> None:  # noqa: B008
     """Reinforcement learning on one fleet: sampling answers, scoring, training and handing weights over, together or
     apart: time of a step, days, cost, and what bounds it."""
-    from chipwise.report.tables import tables
+    from chipwise.report.views import tables
 
     report = output.of("rl", RlRequest(**given))
     output.show(tables(report), report)
@@ -47,8 +47,8 @@ def plan_training(given: dict[str, Any], output: Answer, *, everything: bool) ->
 
 
 def _show(request: TrainRequest, output: Answer, *, everything: bool) -> None:
-    from chipwise.report.tables import tables
     from chipwise.report.training import kept
+    from chipwise.report.views import tables
 
     report = output.of("train", request)
     first = report.plans[0]

@@ -56,7 +56,7 @@ class Answer(Tabled):
 
     def tables(self, *, everything: bool = False) -> Sequence[Table]:
         """The tables of the answer: the first rows, or `everything`."""
-        from chipwise.report.tables import tables
+        from chipwise.report.views import tables
 
         return tables(self, everything=everything)
 
