@@ -27,7 +27,7 @@ def doctor(
     ] = None,
     output: Output = Output(),  # noqa: B008
 ) -> None:
-    """Check that the installation and its tables are whole, or say what this machine is."""
+    """Verify the installation and its data files, or describe this machine."""
     if devices or from_ is not None:
         from chipwise.report.machine import machine_view
 
@@ -42,7 +42,7 @@ def doctor(
 
 
 def glossary(word: str | None = None, *, output: Output = Output()) -> None:  # noqa: B008
-    """The words of the field as chipwise uses them."""
+    """Glossary of terms."""
     wanted = (word or "").lower()
     found = {k: v for k, v in GLOSSARY.items() if wanted in k.lower()}
     if wanted == "harness":

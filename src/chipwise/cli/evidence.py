@@ -95,11 +95,11 @@ def import_files(
     precision: Annotated[str | None, Parameter(help="the number format, where the files do not say")] = None,
     runtime: Annotated[str | None, Parameter(help="the software, where the files do not say")] = None,
     date: Annotated[
-        str | None, Parameter(help="the day, where the files do not say, as in 2026-11-02")
+        str | None, Parameter(help="the day, where the files do not say, e.g. 2026-11-02")
     ] = None,
     layout: Annotated[
         str | None,
-        Parameter(help="degrees of a replica, where the files do not say, as in tp=4; default: tp = count"),
+        Parameter(help="degrees of a replica, where the files do not say, e.g. tp=4; default: tp = count"),
     ] = None,
     output: Output = Output(),  # noqa: B008
 ) -> None:

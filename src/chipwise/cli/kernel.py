@@ -35,7 +35,7 @@ class Where:
 
     chip: Annotated[str, Parameter(name=("--chip", "--chips"), help="one or several, separated by commas")]
     set_: Annotated[
-        str | None, Parameter(name="--set", help="figures of the chips, as in hbm=4TB/s,bf16=1.2PFLOPS")
+        str | None, Parameter(name="--set", help="override chip figures, e.g. hbm=4TB/s,bf16=1.2PFLOPS")
     ] = None
 
 
@@ -85,9 +85,9 @@ for _op, _operator in OPERATORS.items():
 @kernel.command(name="amdahl")
 def amdahl(
     *,
-    serial: Annotated[str, Parameter(help="part of the work that is serial, as in 0.01 or 1%")],
+    serial: Annotated[str, Parameter(help="part of the work that is serial, e.g. 0.01 or 1%")],
     where: Where,
-    work: Annotated[str, Parameter(help="total operations, as in 1e12")] = "1e12",
+    work: Annotated[str, Parameter(help="total operations, e.g. 1e12")] = "1e12",
     cpu: Annotated[str, Parameter(help="the CPU to compare with")] = "epyc-9654",
     output: Output = Output(),  # noqa: B008
 ) -> None:

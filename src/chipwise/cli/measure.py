@@ -26,7 +26,7 @@ measure = App(
 @measure.command
 def probe(
     *,
-    budget: Annotated[str, Parameter(help="how long it may take, as in 60s or 5min")] = "60s",
+    budget: Annotated[str, Parameter(help="how long it may take, e.g. 60s or 5min")] = "60s",
     backend: Annotated[
         str, Parameter(help="torch, jax, onnxruntime, neuron, or auto: the first that is installed")
     ] = "auto",
@@ -38,7 +38,7 @@ def probe(
         int | None, whole("threads of a CPU that share an operator; default: as many as the framework takes")
     ] = None,
     dtypes: Annotated[
-        str | None, Parameter(help="types to time, as in bf16,fp32; default: those that models run in here")
+        str | None, Parameter(help="types to time, e.g. bf16,fp32; default: those that models run in here")
     ] = None,
     out: Annotated[str | None, Parameter(help="a file for all times, one line of JSON")] = None,
     keep: Annotated[bool, Parameter(help="keep it in your store", negative="--no-keep")] = True,
@@ -74,7 +74,7 @@ def model(
     machine: Annotated[
         str, Parameter(help="which measured machine predicts: an id, or a file of --out; default: the last")
     ] = "",
-    budget: Annotated[str, Parameter(help="how long it may take, as in 60s")] = "60s",
+    budget: Annotated[str, Parameter(help="how long it may take, e.g. 60s")] = "60s",
     output: Output = Output(),  # noqa: B008
 ) -> None:
     """A PyTorch module of yours: predicted from this machine's measured operators, and measured, one by one."""
@@ -91,7 +91,7 @@ def model(
 
 @measure.command
 def serve(
-    url: Annotated[str, Parameter(help="an OpenAI-compatible server, as in http://localhost:8000")],
+    url: Annotated[str, Parameter(help="an OpenAI-compatible server, e.g. http://localhost:8000")],
     *,
     model: Annotated[str, Parameter(help="the model as the server calls it")],
     in_: Annotated[
@@ -99,16 +99,16 @@ def serve(
     ] = 1000,
     out: Annotated[int, whole("tokens of an answer")] = 200,
     concurrency: Annotated[int | None, whole("requests in flight at any time")] = None,
-    rate: Annotated[str | None, Parameter(help="requests that arrive at random, as in 4/s")] = None,
+    rate: Annotated[str | None, Parameter(help="requests that arrive at random, e.g. 4/s")] = None,
     requests: Annotated[
         int, whole("how many requests; default: ten for each in flight, or a minute of arrivals")
     ] = 0,
     chip: Annotated[str | None, Parameter(help="the chip that it runs on")] = None,
     count: Annotated[int | None, whole("how many chips")] = None,
     precision: Annotated[str | None, Parameter(help="the number format of the weights")] = None,
-    runtime: Annotated[str | None, Parameter(help="the software that serves, as in vllm")] = None,
+    runtime: Annotated[str | None, Parameter(help="the software that serves, e.g. vllm")] = None,
     layout: Annotated[
-        str | None, Parameter(help="degrees of a replica, as in tp=4; default: tp = count")
+        str | None, Parameter(help="degrees of a replica, e.g. tp=4; default: tp = count")
     ] = None,
     keep: Annotated[bool, Parameter(help="keep it in your store", negative="--no-keep")] = True,
     output: Output = Output(),  # noqa: B008

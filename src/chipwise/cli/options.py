@@ -123,7 +123,7 @@ class Answer(Output):
     """How an answer is printed, and kept."""
 
     save: Annotated[
-        str | None, Parameter(help="keep the answer with all facts it rests on, for replay, diff and launch")
+        str | None, Parameter(help="save the answer with all data it used, for replay, diff and launch")
     ] = None
     html: Annotated[
         str | None,

@@ -53,7 +53,7 @@ def mcp(
 
 
 def watch(
-    url: Annotated[str, Parameter(help="a running vLLM, as in http://localhost:8000")],
+    url: Annotated[str, Parameter(help="a running vLLM, e.g. http://localhost:8000")],
     *,
     saved: Annotated[str, Parameter(help="the plan that it runs: a file that --save wrote")],
     plan: Annotated[int, Parameter(help="which plan of the answer, by its number")] = 1,

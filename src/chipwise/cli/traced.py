@@ -29,6 +29,6 @@ def trace(
     from chipwise.api.traced import traced
 
     if not source.strip():
-        raise UsageError("trace needs a source", "as in FILE.py:function or FILE.onnx", field="source")
+        raise UsageError("trace needs a source", "for example FILE.py:function or FILE.onnx", field="source")
     report = traced(source, training=training)
     output.show((trace_view(report),), report)
