@@ -107,7 +107,9 @@ def asked(
         raise UsageError(f"{layout.words()} takes {chips:g} x {hardware.id}, not {count}", hint)
     if chips % 1:
         hint = f"as in --tp {hardware.devices_per_package}: the number of devices that software sees in one"
-        raise UsageError(f"{layout.words()} takes {chips:g} x {hardware.id}, not whole ones", hint)
+        raise UsageError(
+            f"{layout.words()} takes {chips:g} x {hardware.id}, which is not a whole number", hint
+        )
     one = Asked(context, deployment, layout, replicas, given.concurrency, given.rate_per_s)
     memory = memory_of(graph, Group.single(deployment, layout), one.requests)
     _check(memory, deployment, layout, one.name, f"chipwise fit {shlex.quote(model)} --chip {given.chip}")

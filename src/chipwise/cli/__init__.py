@@ -46,7 +46,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         _complain(str(error))
         sys.exit(error.exit_code)
     except CycloptsError as error:
-        _complain(f"{error} (chipwise --help)")
+        unread = getattr(error, "unused_tokens", None)
+        what = f"no option stands before '{' '.join(unread)[:80]}'" if unread else str(error)
+        _complain(f"{what} (chipwise {f'{tokens[0]} ' if unread else ''}--help)")
         sys.exit(2)
     except BrokenPipeError:
         # the reader has gone (`chipwise plan ... | head`): nothing more to say, and nothing to flush

@@ -146,7 +146,7 @@ def split(text: str | None) -> tuple[str, ...]:
         return ()
     parts = tuple(part.strip() for part in text.split(",") if part.strip())
     if not parts:
-        raise UsageError(f"'{shorten(text)}' names nothing", "separate names by commas")
+        raise UsageError(f"'{shorten(text)}' is an empty list of names", "separate names by commas")
     return parts
 
 
