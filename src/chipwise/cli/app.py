@@ -29,7 +29,7 @@ COMMANDS = {
     "kernel:kernel": "One operator on one or several chips: mapping, bytes per memory level, roofline, time.",
     "suites:predict": "Predict the measured columns of a table of rows; measured columns in it are ignored.",
     "suites:calibrate": "Fit parameters to your own measurements, starting from those shipped.",
-    "validation:validate": "Refit without each part of a table of measurements in turn, and report the errors on it.",
+    "suites:validate": "Refit without each part of a table of measurements in turn, and report the errors on it.",
     "saving:replay": "Make a saved answer again from the facts saved with it; the same to nine digits, or what "
     "differs.",
     "saving:diff": "What changed between two saved answers and why: the model of cost, prices, catalogue, question.",
