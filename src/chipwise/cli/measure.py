@@ -114,17 +114,17 @@ def serve(
     output: Output = Output(),  # noqa: B008
 ) -> None:
     """Load an OpenAI-compatible endpoint as stated, and say what it does; your store keeps it for later answers."""
+    from chipwise.measure.endpoint import Load
+
     given = Given(
         chip or "", count, "", precision or "", runtime or "", "", layout_of(layout) if layout else ""
     )
     report = api.measure_endpoint(
         url,
         model,
-        prompt_tokens=in_,
-        output_tokens=out,
-        concurrency=concurrency,
-        rate_per_s=None if rate is None else parse_quantity(rate, "1/s", "--rate"),
-        requests=requests,
+        Load(
+            concurrency, None if rate is None else parse_quantity(rate, "1/s", "--rate"), in_, out, requests
+        ),
         runs_on=given,
         keep=keep,
         say=_answered,
