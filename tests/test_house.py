@@ -114,6 +114,24 @@ def test_names_of_test_files_are_unique() -> None:
     assert sorted(set(names)) == sorted(names)
 
 
+def test_the_page_about_structure_names_what_is_there() -> None:
+    """Files and what they define in its table, and the rooms behind each step of the life of a plan."""
+    page = (ROOT / "docs" / "structure.md").read_text("utf-8")
+    named = re.findall(r"`([a-z_/]+\.py)`(?:: `(\w+)`)?", page)
+    assert len(named) >= 8
+    for file, name in named:
+        assert re.search(rf"^ *(def |class |){name}\b", (SRC / file).read_text("utf-8"), re.M), (file, name)
+    steps = [
+        word.strip()
+        for said in re.findall(r"\*\(([a-z_.,; \n]+)\)\*", page)
+        for word in re.split("[,;]", said)
+    ]
+    assert len(steps) >= 15
+    for step in steps:
+        path = SRC / step.replace(".", "/")
+        assert path.is_dir() or path.with_suffix(".py").is_file(), step
+
+
 def test_every_room_is_a_layer() -> None:
     contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
     layers = {name.strip() for layer in contracts[0]["layers"] for name in layer.split("|")}

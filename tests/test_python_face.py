@@ -103,10 +103,31 @@ def test_what_is_asked_wrongly(asked: dict[str, object], match: str) -> None:
         cw.estimate(MODEL, **asked)
 
 
+def test_a_plan_shows_itself_as_explain_does(one: Any) -> None:
+    said = str(one.best)
+    assert said.startswith("1x h100-sxm5-80gb  unsharded  bf16  vllm  8 in flight\n")
+    assert str(cw.explain(MODEL, chip="h100", concurrency=8, in_=1000, out=200)) == said
+    assert one.best._repr_html_().count("<table") == len(one.best.tables())
+
+
+def test_what_a_verb_is_about_needs_no_name() -> None:
+    size = {"m": 4096, "n": 4096, "k": 4096, "chips": "h100"}
+    assert cw.kernel("gemm", **size) == cw.kernel(op="gemm", **size)
+    assert cw.evidence("llama2-70b") == cw.evidence(search="llama2-70b")
+
+
+def test_an_answer_is_saved_under_the_name_of_its_verb(
+    one: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert one.save() == "estimate.json"
+    assert cw.replay("estimate.json").changes == ()
+
+
 def test_a_latency_without_a_unit_is_refused_in_the_words_of_python() -> None:
     with pytest.raises(UsageError, match=r'^tpot 0.04: 0.04ms or 0.04s\? \(tpot="0.04ms" or tpot="0.04s"\)$'):
         cw.plan(MODEL, tpot=0.04)
-    with pytest.raises(UsageError, match=r"only the model goes without a name \(as in plan\(model=...\)\)"):
+    with pytest.raises(UsageError, match="only model can be given without its name"):
         cw.plan(MODEL, "h100")
 
 

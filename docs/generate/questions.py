@@ -8,6 +8,7 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from docs.generate.stories import EXAMPLES
@@ -17,7 +18,7 @@ from chipwise.api.requests.command import command_line
 from chipwise.api.requests.doors import read_request
 from chipwise.api.requests.verbs import question
 from chipwise.errors import InfeasibleError
-from chipwise.report import intervals
+from chipwise.report import figures
 from chipwise.report.records import PlanRecord, PlanReport
 from chipwise.report.training import TrainPlanRecord, duration
 from chipwise.units import format_count
@@ -25,7 +26,7 @@ from chipwise.units import format_count
 __all__ = ["Asked", "answer", "asked", "questions_table", "training_table"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Asked:
     """A question by the fields of its verb, and what is to be said of its answer."""
 
@@ -41,14 +42,16 @@ class Asked:
         return line.removeprefix(f"chipwise {self.verb} ")
 
 
-def asked(file: str = "questions.toml", verb: str = "plan") -> Iterator[Asked]:
+@cache
+def asked(file: str = "questions.toml", verb: str = "plan") -> tuple[Asked, ...]:
     """All questions, in the order of the file."""
-    for row in tomllib.loads((EXAMPLES / file).read_text("utf-8"))["question"]:
-        yield Asked(row["fields"], row["sound"], row["expert"], verb)
+    rows = tomllib.loads((EXAMPLES / file).read_text("utf-8"))["question"]
+    return tuple(Asked(row["fields"], row["sound"], row["expert"], verb) for row in rows)
 
 
+@cache
 def answer(one: Asked) -> PlanReport | InfeasibleError:
-    """The plans, or why there is none."""
+    """The plans on the day of the documentation, or why there is none; asked once."""
     try:
         return read_request("plan", {**one.fields, "evidence": "none"}).run()
     except InfeasibleError as error:
@@ -92,11 +95,11 @@ def _first(report: PlanReport) -> str:
     p, w = report.plans[0], report.workload
     said = [f"**{p.chips}x {p.chip}**, {p.spread}, {p.precision}, {p.runtime}"]
     if p.price is not None:
-        said.append(f"${intervals.mid(p.price)}/h{' (stale price)' if p.price.stale else ''}")
+        said.append(f"${figures.mid(p.price)}/h{' (stale price)' if p.price.stale else ''}")
     if p.job is not None:
-        said.append(f"{intervals.number(p.job.hours)} hours")
+        said.append(f"{figures.number(p.job.hours)} hours")
     elif p.tpot_s is not None and w.task != "batch":
-        said.append(f"{intervals.milliseconds(p.tpot_s)} ms a token")
+        said.append(f"{figures.milliseconds(p.tpot_s)} ms a token")
     said += _certainty(p, w.rate_per_s)
     return ", ".join(said)
 

@@ -14,6 +14,7 @@ import chipwise as cw
 from chipwise.api.requests.doors import read_request
 from chipwise.api.requests.planning import EstimateRequest, FitRequest, PlanRequest
 from chipwise.api.saving import answered, open_saved, replay, save
+from chipwise.catalog.chips import get_chip
 from chipwise.errors import ChipwiseError, UnknownNameError, UsageError
 from chipwise.report.media import MediaReport, media_view
 from command_line import Run
@@ -75,7 +76,7 @@ def test_plans_and_explanations_of_a_file(module: str) -> None:
     report = PlanRequest(model=module, chips="h100,l4", rate="100000/s").run()
     assert {p.chip for p in report.plans} == {"h100-sxm5-80gb", "l4"}
     assert all(0.7 * p.samples_per_s.mid >= 100_000 for p in report.plans)
-    assert isinstance(cw.explain(module, chip="h100"), MediaReport)
+    assert cw.explain(module, chip="h100").plans == cw.estimate(module, chip="h100").plans
 
 
 def test_a_saved_answer_holds_the_trace_and_runs_no_code(module: str, tmp_path: Path) -> None:
@@ -149,7 +150,7 @@ def test_an_onnx_file_is_estimated(tmp_path: Path) -> None:
     onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)]), str(file))
     for chip in CHIPS:
         (plan,) = cw.estimate(str(file), chip=chip).plans
-        assert plan.latency_s.low > 0
+        assert plan.latency_s.mid >= plan.memory["weights"] / get_chip(chip).memory.bytes_per_s
         assert plan.memory["weights"] == 4 * 1024 * 4096
         assert plan.precision == "fp32"
     with pytest.raises(UsageError, match="nothing of a training step"):

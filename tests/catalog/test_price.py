@@ -258,7 +258,9 @@ def test_unknown_providers_and_regions_are_named():
     with pytest.raises(UnknownNameError, match="unknown region of aws 'us-east1'") as region:
         Pricing(provider="aws", region="us-east1")
     assert "us-east-1" in region.value.nearest
-    assert Pricing(region="us-east5").basis("tpu-v6e", DAY) is not None
+    found = Pricing(region="us-east5").basis("tpu-v6e", DAY)
+    assert found is not None
+    assert all("us-east5" in quote.region for quote in found.quotes)
 
 
 def test_what_is_not_for_rent_says_so():

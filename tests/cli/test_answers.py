@@ -268,6 +268,7 @@ def test_a_model_that_does_not_fit_is_an_answer_with_code_4(run: Run) -> None:
         (("plan", MODEL, "--chips", "mi301x"), ("did you mean", "mi300x")),
         (("plan", MODEL, "--chps", "l4"), ("--chips",)),
         (("plna", MODEL), ("plan",)),
+        (("local", "rtx-4090"), ("no option stands before 'rtx-4090'", "chipwise local --help")),
         (("glossary", "prefil l"), ()),
         (("predict", "model_param", "--rows", "x", "--out", "y"), ("model_params",)),
         (("estimate", MODEL, "--chip", "h100-sxm5-80gb", "--tp", "3"), ("divisor",)),

@@ -72,7 +72,7 @@ def config(folder: Path, text: str | bytes | dict[str, Any]) -> str:
         ((*PLAN, "--task", "finetune", "--runtime", "vllm"), "--runtime says nothing"),
         ((*PLAN, "--deadline", "3d"), "--deadline is the limit of a job"),
         ((*PLAN, "--task", "train", "--tokens", "0"), "--tokens: 0 is out of range"),
-        ((*PLAN, "--task", "train", "--counts", "8.5"), "no whole number (as in 8)"),
+        ((*PLAN, "--task", "train", "--counts", "8.5"), "not a whole number (for example 8)"),
         ((*PLAN, "--task", "train", "--have", "8xh100", "--chips", "b200"), "exclude each other"),
         ((*PLAN, "--chips", ""), "''"),
         ((*PLAN, "--task", "dream"), "dream"),

@@ -166,7 +166,7 @@ values = st.recursive(
 
 
 @given(st.sampled_from(sorted(LLAMA)), values)
-@settings(max_examples=200)
+@settings(max_examples=100)
 def test_any_value_in_a_configuration(
     tmp_path_factory: pytest.TempPathFactory, key: str, value: object
 ) -> None:

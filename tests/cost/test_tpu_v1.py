@@ -166,14 +166,16 @@ def test_lstm1_fragments() -> None:
     assert got.useful_mac_share == pytest.approx(600**2 / 768**2)
     # counted: 6.3 % useful of 10.5 % active
     assert got.useful_mac_share == pytest.approx(0.063 / 0.105, rel=0.05)
-    assert 0.5 < got.tops / APPS["LSTM1"].measured_tops < 2.0
+    # 35 % above the 2.8 TOPS that were measured
+    assert got.tops / APPS["LSTM1"].measured_tops == pytest.approx(1.35, abs=0.05)
 
 
-def test_cnn1_is_shallow_and_within_a_factor_of_two() -> None:
+def test_cnn1_is_shallow_and_lies_between_two_ways_to_lay_it_out() -> None:
     app = APPS["CNN1"]
     packed, tap_by_tap = cnn1(app), cnn1(app, packed=False)
     assert tap_by_tap.useful_mac_share < packed.useful_mac_share < 0.5
-    assert tap_by_tap.tops < app.measured_tops < packed.tops < 2.0 * app.measured_tops
+    assert tap_by_tap.tops / app.measured_tops == pytest.approx(0.58, abs=0.02)
+    assert packed.tops / app.measured_tops == pytest.approx(1.72, abs=0.02)
 
 
 def test_the_stand_in_is_the_published_network() -> None:

@@ -11,7 +11,7 @@ from docs.generate.questions import Asked, answer, asked
 from chipwise.errors import InfeasibleError
 from chipwise.report.records import PlanReport
 
-QUESTIONS = list(asked())
+QUESTIONS = asked()
 MOST_LOADED = 0.8
 
 

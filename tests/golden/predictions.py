@@ -39,14 +39,14 @@ TABLES = (
     Table("kernels", "kernels.parquet", ("op", "chip"), step=40),
     Table("systolic", "systolic.csv", ("dataflow",)),
     Table("token_speeds", "token_speeds.csv", ("vendor",)),
-    Table("serving", "serving_points.csv", ("mode", "chip"), step=3),
-    Table("published", "published_serving.csv", ("chip",), step=3),
-    Table("energy", "energy.csv", ("chip",)),
-    Table("local", "published_local.csv", ("chip",)),
-    Table("media", "media.csv", ("task",)),
-    Table("mlperf", "mlperf_inference.csv", ("scenario", "chip"), step=3),
-    Table("training", "training.csv", ("chip",), step=3),
-    Table("mlperf_training", "mlperf_training.csv", ("benchmark", "chip")),
+    Table("serving", "serving_points.csv", ("mode", "chip"), step=6),
+    Table("published", "published_serving.csv", ("chip",), step=6),
+    Table("energy", "energy.csv", ("chip",), step=3),
+    Table("local", "published_local.csv", ("chip",), step=3),
+    Table("media", "media.csv", ("task",), step=3),
+    Table("mlperf", "mlperf_inference.csv", ("scenario", "chip"), step=6),
+    Table("training", "training.csv", ("chip",), step=8),
+    Table("mlperf_training", "mlperf_training.csv", ("benchmark", "chip"), step=2),
 )
 
 

@@ -146,7 +146,6 @@ def test_the_command(file: str, run: Run, tmp_path: Path, monkeypatch: pytest.Mo
     report = ran.json
     assert [p["name"] for p in report["passes"]] == ["prefill", "decode", "train"]
     for p in report["passes"]:
-        assert p["predicted_s"] > 0.0
         assert p["measured_s"] > 0.0
         assert sum(o["predicted_s"] for o in p["operators"]) == pytest.approx(p["predicted_s"])
     shown = run("measure", "model", f"{file}:small", "--machine", str(machine), "--budget", "5s").out

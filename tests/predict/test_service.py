@@ -427,12 +427,14 @@ def test_arrivals_at_a_rate_against_brute_force(rate: float, at_once: int) -> No
 @pytest.mark.parametrize("at_once", [8, 2])
 @pytest.mark.parametrize("clients", [1, 4, 16, 48])
 def test_clients_against_brute_force(clients: int, at_once: int) -> None:
-    """Means within 2 % (TPOT) and 12 % (TTFT)."""
-    outputs, prompt_s, _ = mixed(1)
+    """Means within 2 % (TPOT) and 12 % (TTFT); few clients take long, and scatter less."""
+    size = min(SIZE, 1000 * clients)
+    outputs, prompt_s = (column[:size] for column in mixed(1)[:2])
     ttft, tpot = Engine(BASE_S, SEQUENCE_S, at_once, away_s=0.02).closed(clients, outputs, prompt_s)
     p = under(requests(1000.0, 200.0, 1000.0 * at_once, 1.36), Service(0.02)).closed(row(clients))
-    assert p.tpot_s[0, 0] == pytest.approx(np.average(tpot[KEPT], weights=outputs[KEPT]), rel=0.02)
-    assert p.ttft_s[0, 0] == pytest.approx(np.mean(ttft[KEPT]), rel=0.12)
+    kept = slice(size // 10, -size // 10)
+    assert p.tpot_s[0, 0] == pytest.approx(np.average(tpot[kept], weights=outputs[kept]), rel=0.02)
+    assert p.ttft_s[0, 0] == pytest.approx(np.mean(ttft[kept]), rel=0.12)
 
 
 def test_room_for_some_against_brute_force() -> None:

@@ -11,7 +11,7 @@ from chipwise.catalog.chips import get_chip, load_chips
 from chipwise.catalog.system import load_systems
 from chipwise.report.catalogue import chip_view, chips_view, compare_view, system_view
 from chipwise.report.charts.spec import said
-from chipwise.report.intervals import span
+from chipwise.report.figures import span
 from chipwise.report.table import Table
 
 EXPONENT = re.compile(r"(?<![\w-])[\d.]+e[+-]?\d")

@@ -17,8 +17,8 @@ from chipwise.report.glossary import GLOSSARY
 from chipwise.report.media import MediaReport
 from chipwise.report.plans import ExplainReport, breakdown_view, plan_view, verdict
 from chipwise.report.records import Figure, PlanReport
-from chipwise.report.tables import SHOWN, table, tables
 from chipwise.report.training import TrainReport
+from chipwise.report.views import SHOWN, table, tables
 from chipwise.search.space import Limits
 from chipwise.units import format_number
 from chipwise.workload.workload import Workload

@@ -322,7 +322,7 @@ def test_a_function_of_a_file_builds_a_module_without_memory(code: str) -> None:
     )
     composed = pipeline_of(f"{code}:traced")
     assert composed is not None
-    assert composed.flops > 0
+    assert composed.flops == pytest.approx(2.0 * 50_000**2, rel=1e-4)
 
 
 @pytest.mark.parametrize(
@@ -351,7 +351,10 @@ def test_an_encoder_layer_of_torch_is_traced_without_its_warnings() -> None:
     layer = torch.nn.TransformerEncoderLayer(64, 4, 128, batch_first=True)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert cw.trace(torch.nn.TransformerEncoder(layer, 2), torch.empty(2, 8, 64)).flops > 0
+        found = cw.trace(torch.nn.TransformerEncoder(layer, 2), torch.empty(2, 8, 64))
+    products = 2 * 16 * (4 * 64 * 64 + 2 * 64 * 128)  # of 16 tokens with the matrices of a layer
+    scores = 2 * 2 * 2 * 8 * 8 * 64  # of every token with the 8 of its own sequence, and back
+    assert found.flops == pytest.approx(2 * (products + scores), rel=0.03)
 
 
 def test_a_scripted_module_is_traced_as_the_module_it_was_made_of() -> None:

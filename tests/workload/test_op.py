@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from chipwise.workload.formats import FORMATS
 from chipwise.workload.op import attention, causal_pairs, gemm, lookup, pointwise, scan
-from chipwise.workload.step import Step, decode, prefill
+from chipwise.workload.step import decode, prefill
 
 lengths = st.integers(1, 24)
 
@@ -140,7 +140,6 @@ def test_arrays_equal_one_by_one() -> None:
 
 def test_steps_count_tokens_and_logit_rows() -> None:
     step = decode(8, 1000) + prefill(2, 500, cached=100)
-    assert isinstance(step, Step)
     assert step.tokens == 8 + 1000
     assert step.sequences == 10
     first, second = step.segments

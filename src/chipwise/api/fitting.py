@@ -204,7 +204,7 @@ def _mends(
         more = fit_on(found.graph, d, context, sequences, limits=limits)
         if more is not None and more.fits:
             mends.append(
-                f"{int(more.layout.devices) // d.chip.devices_per_package} chips, {more.layout.label()}"
+                f"{int(more.layout.devices) // d.chip.devices_per_package} chips, {more.layout.words()}"
             )
     return tuple(mends)
 

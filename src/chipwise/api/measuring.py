@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -30,6 +31,9 @@ from chipwise.report.measured import (
     ServeReport,
     TaskRecord,
 )
+
+if TYPE_CHECKING:
+    from chipwise.measure.endpoint import Load
 
 __all__ = ["BUDGET_S", "machine", "measure_endpoint", "measure_model", "measure_probe"]
 
@@ -91,12 +95,8 @@ def measure_probe(
 def measure_endpoint(
     url: str,
     model: str,
+    load: Load,
     *,
-    prompt_tokens: int,
-    output_tokens: int,
-    concurrency: int | None = None,
-    rate_per_s: float | None = None,
-    requests: int = 0,
     runs_on: Given = Given(),  # noqa: B008
     keep: bool = True,
     say: Callable[[int, int], None] = lambda done, of: None,
@@ -104,28 +104,12 @@ def measure_endpoint(
     """Load an OpenAI-compatible endpoint, and keep what it did as a run of the user's own: with `runs_on` (chip, count,
     precision, software, layout) it corrects what is predicted for that deployment.
 
-    `requests` 0: ten for each in flight, or a minute of arrivals, at least 20. Raises `UsageError` for a load that is
-    none, an address that is none, or an endpoint that answers nothing.
+    Raises `UsageError` for an address that is none, or an endpoint that answers nothing.
     """
-    from chipwise.measure.endpoint import Load, loaded
+    from chipwise.measure.endpoint import loaded
 
-    if (concurrency is None) == (rate_per_s is None):
-        raise UsageError("one load is needed", "--concurrency 16 or --rate 4/s")
-    for name, value, most in (
-        ("--in", prompt_tokens, 1_000_000),
-        ("--out", output_tokens, 100_000),
-        ("--concurrency", concurrency if concurrency is not None else 1, 10_000),
-        ("--requests", requests or 1, 1_000_000),
-    ):
-        if not 1 <= value <= most:
-            raise UsageError(f"{name} {value} is out of range", f"1 to {most:,}")
-    if rate_per_s is not None and not 0.0 < rate_per_s <= 10_000.0:
-        raise UsageError(f"--rate {rate_per_s:g} is out of range", "more than 0, at most 10,000/s")
-    count = requests or max(20, 10 * concurrency if concurrency else round(60.0 * (rate_per_s or 0.0)))
     chip = get_chip(runs_on.chip).id if runs_on.chip else ""
-    sent, seconds = loaded(
-        url, model, Load(count, concurrency, rate_per_s, prompt_tokens, output_tokens), say
-    )
+    sent, seconds = loaded(url, model, load, say)
     good = [r for r in sent if not r.failed]
     if not good:
         raise UsageError(
@@ -143,11 +127,11 @@ def measure_endpoint(
         "chip": chip,
         "chips": runs_on.chips,
         "precision": runs_on.precision,
-        "scenario": "closed loop" if concurrency else "open loop",
+        "scenario": "closed loop" if load.concurrency else "open loop",
         "date": dt.date.today().isoformat(),
         "runtime": runs_on.runtime,
         "layout": runs_on.layout,
-        "concurrency": float(concurrency) if concurrency else None,
+        "concurrency": float(load.concurrency) if load.concurrency else None,
         "requests_per_s": len(good) / seconds,
         "input_tokens": float(np.mean([r.prompt_tokens for r in good])),
         "output_tokens": tokens / len(good),
@@ -167,8 +151,8 @@ def measure_endpoint(
     return ServeReport(
         url=url,
         model=model,
-        concurrency=concurrency,
-        rate_per_s=rate_per_s,
+        concurrency=load.concurrency,
+        rate_per_s=load.rate_per_s,
         requests=len(sent),
         failed=len(sent) - len(good),
         seconds=seconds,

@@ -21,23 +21,29 @@ from chipwise.report.answer import Answer
 
 __all__ = ["Files", "diff", "launch", "replay", "trace", "verb"]
 
+FIRST = ("model", "text", "op", "search")
+"""Fields that a program may give without their name: of those that a verb has, the first."""
+
 
 @cache
 def verb(name: str) -> Callable[..., Any]:
     """The function that asks a verb: its keywords are the fields of the question, which help(...) shows.
-    A value without a name is the first that the question needs, as a rule the model.
+    A value without a name is the model, or what the verb is about in its place (`FIRST`).
 
     It raises the errors of `question` and of the verb, in the names of the keywords.
     """
     kind = VERBS[name]
     names = {f.name for f in fields(kind)}  # type: ignore[arg-type]
-    first = next((name for name in ("model", "text") if name in names), None)
+    first = next((name for name in FIRST if name in names), None)
 
     def answer(*values: Any, **keywords: Any) -> Any:
         try:
             if len(values) > (first is not None):
-                least = f"only the {first} goes" if first else "nothing goes"
-                raise UsageError(f"{name}: {least} without a name", f"as in {name}({_names(kind)[0]}=...)")
+                least = f"only {first} can" if first else "no value can"
+                other = next((n for n in ("chips", "chip") if n in names), _names(kind)[0])
+                raise UsageError(
+                    f"{name}: {least} be given without its name", f"for example {name}(..., {other}=...)"
+                )
             given = ({first: values[0]} if first and values else {}) | keywords
             # a trailing underscore keeps Python's own names apart
             said = {key.removesuffix("_"): value for key, value in given.items()}

@@ -26,7 +26,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Run a command and exit: 0 ok, 1 bug, 2 usage, 3 unknown name, 4 infeasible, 5 missing extra."""
     # looking through all modules and tables for garbage, again and again, takes a tenth of a command's time
     gc.set_threshold(GARBAGE)
-    from cyclopts.exceptions import CycloptsError
+    from cyclopts.exceptions import CycloptsError, UnusedCliTokensError
 
     from chipwise.cli.app import app
     from chipwise.errors import ChipwiseError
@@ -46,7 +46,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         _complain(str(error))
         sys.exit(error.exit_code)
     except CycloptsError as error:
-        _complain(f"{error} (chipwise --help)")
+        unread = error.unused_tokens if isinstance(error, UnusedCliTokensError) else None
+        what = f"no option stands before '{' '.join(unread)[:80]}'" if unread else str(error)
+        _complain(f"{what} (chipwise {f'{tokens[0]} ' if unread else ''}--help)")
         sys.exit(2)
     except BrokenPipeError:
         # the reader has gone (`chipwise plan ... | head`): nothing more to say, and nothing to flush

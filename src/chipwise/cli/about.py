@@ -11,7 +11,7 @@ from chipwise import api
 from chipwise.cli.options import Output
 from chipwise.errors import ChipwiseError
 from chipwise.report.glossary import GLOSSARY
-from chipwise.report.table import Table, render
+from chipwise.report.table import Table
 
 __all__ = ["completion", "doctor", "glossary"]
 
@@ -27,22 +27,22 @@ def doctor(
     ] = None,
     output: Output = Output(),  # noqa: B008
 ) -> None:
-    """Check that the installation and its tables are whole, or say what this machine is."""
+    """Verify the installation and its data files, or describe this machine."""
     if devices or from_ is not None:
         from chipwise.report.machine import machine_view
 
         report = api.devices(from_)
-        render(machine_view(report), report, output.format, sys.stdout)
+        output.show(machine_view(report), report)
         return
     found = api.doctor()
     rows = [(c.name, "ok" if c.ok else "FAIL", c.detail) for c in found]
-    render((Table(("check", "", "detail"), rows),), found, output.format, sys.stdout)
+    output.show((Table(("check", "", "detail"), rows),), found)
     if not all(c.ok for c in found):
         raise ChipwiseError("the installation is not whole", "reinstall chipwise")
 
 
 def glossary(word: str | None = None, *, output: Output = Output()) -> None:  # noqa: B008
-    """The words of the field as chipwise uses them."""
+    """Glossary of terms."""
     wanted = (word or "").lower()
     found = {k: v for k, v in GLOSSARY.items() if wanted in k.lower()}
     if wanted == "harness":
@@ -53,7 +53,7 @@ def glossary(word: str | None = None, *, output: Output = Output()) -> None:  # 
         from chipwise.errors import UnknownNameError
 
         raise UnknownNameError("word", word or "", GLOSSARY)
-    render((Table(("word", "means"), list(found.items())),), found, output.format, sys.stdout)
+    output.show((Table(("word", "means"), list(found.items())),), found)
 
 
 def completion(

@@ -29,7 +29,7 @@ COMMANDS = {
     "kernel:kernel": "One operator on one or several chips: mapping, bytes per memory level, roofline, time.",
     "suites:predict": "Predict the measured columns of a table of rows; measured columns in it are ignored.",
     "suites:calibrate": "Fit parameters to your own measurements, starting from those shipped.",
-    "validation:validate": "Refit without each part of a table of measurements in turn, and report the errors on it.",
+    "suites:validate": "Refit without each part of a table of measurements in turn, and report the errors on it.",
     "saving:replay": "Make a saved answer again from the facts saved with it; the same to nine digits, or what "
     "differs.",
     "saving:diff": "What changed between two saved answers and why: the model of cost, prices, catalogue, question.",
@@ -38,9 +38,9 @@ COMMANDS = {
     "serving:watch": "Hold the TTFT and TPOT of a running vLLM against the predicted intervals of its plan, for "
     "Prometheus.",
     "saving:launch": "Files that start a saved plan with a tool, and the benchmark that verifies its estimate.",
-    "about:doctor": "Check that the installation and its tables are whole, or say what this machine is.",
+    "about:doctor": "Verify the installation and its data files, or describe this machine.",
     "about:completion": "A script that completes commands and options: source <(chipwise completion bash).",
-    "about:glossary": "The words of the field as chipwise uses them.",
+    "about:glossary": "Glossary of terms.",
     "catalogue:chips": "Chips: list, search, show, compare.",
     "catalogue:systems": "Machines, pods and slices: list, show.",
     "catalogue:runtimes": "Serving software: list, show.",
@@ -54,8 +54,7 @@ COMMANDS = {
 
 app = App(
     name="chipwise",
-    help="Which chip, how many, arranged how, for this model and this workload; how fast, at what cost; and how "
-    "do you know?",
+    help="Which chips do you need to run this model, how fast will it be, what will it cost, and how do you know?",
     version=__version__,
     version_flags=["--version"],
     help_flags=["--help", "-h"],

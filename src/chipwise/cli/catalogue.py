@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from datetime import date
 from typing import Annotated
 
@@ -35,7 +34,6 @@ from chipwise.report.catalogue import (
     systems_view,
     token_prices_view,
 )
-from chipwise.report.table import render
 from chipwise.report.terminal import tell
 
 __all__ = [
@@ -79,7 +77,7 @@ def list_chips(*, vendor: str | None = None, output: Output = Output()) -> None:
     if vendor is not None and vendor.lower() not in vendors:
         raise UnknownNameError("vendor", vendor, vendors, f"one of {', '.join(sorted(vendors))}")
     found = tuple(c for c in load_chips().values() if vendor is None or c.vendor == vendor.lower())
-    render((chips_view(found),), found, output.format, sys.stdout)
+    output.show((chips_view(found),), found)
 
 
 @chips.command(name="search")
@@ -92,14 +90,14 @@ def search_chips(*words: str, output: Output = Output()) -> None:  # noqa: B008
     if not found:
         text = shorten(" ".join(words))
         raise UnknownNameError("chip", text, load_chips(), "chipwise chips list shows all")
-    render((chips_view(found),), found, output.format, sys.stdout)
+    output.show((chips_view(found),), found)
 
 
 @chips.command(name="show")
 def show_chip(chip: str, *, output: Output = Output()) -> None:  # noqa: B008
     """Every figure of a chip with its source, date and grade."""
     found = find_chip(chip)
-    render((chip_view(found),), found, output.format, sys.stdout)
+    output.show((chip_view(found),), found)
 
 
 @chips.command(name="compare")
@@ -110,7 +108,7 @@ def compare_chips(*names: str, output: Output = Output()) -> None:  # noqa: B008
             "no chips to compare", "name two or more, as in: chipwise chips compare h100-sxm5-80gb mi300x"
         )
     found = tuple(find_chip(name) for name in names)
-    render((compare_view(found),), found, output.format, sys.stdout)
+    output.show((compare_view(found),), found)
 
 
 @systems.command(name="list")
@@ -118,21 +116,21 @@ def list_systems(chip: str | None = None, *, output: Output = Output()) -> None:
     """Machines, pods and slices; of one chip, or all."""
     wanted = None if chip is None else get_chip(chip).id
     found = tuple(s for s in load_systems().values() if wanted in (None, *(held for held, _ in s.members)))
-    render((systems_view(found),), found, output.format, sys.stdout)
+    output.show((systems_view(found),), found)
 
 
 @systems.command(name="show")
 def show_system(system: str, *, output: Output = Output()) -> None:  # noqa: B008
     """Every figure of a system with its source, date and grade."""
     found = get_system(system)
-    render((system_view(found),), found, output.format, sys.stdout)
+    output.show((system_view(found),), found)
 
 
 @runtimes.command(name="list")
 def list_runtimes(*, output: Output = Output()) -> None:  # noqa: B008
     """Software that serves language models, and what runs other networks, with the chips it runs on."""
     found = RuntimesRequest().run()
-    render(runtimes_view(found), found, output.format, sys.stdout)
+    output.show(runtimes_view(found), found)
 
 
 @runtimes.command(name="show")
@@ -140,9 +138,9 @@ def show_runtime(runtime: str, *, output: Output = Output()) -> None:  # noqa: B
     """Policies and support matrix of a runtime, with sources."""
     found = RuntimesRequest(runtime=runtime).run()
     if found.media:
-        render(runtimes_view(found), found.media[0], output.format, sys.stdout)
+        output.show(runtimes_view(found), found.media[0])
     else:
-        render(runtime_view(found.runtimes[0]), found.runtimes[0], output.format, sys.stdout)
+        output.show(runtime_view(found.runtimes[0]), found.runtimes[0])
 
 
 @models.command(name="list")
@@ -151,7 +149,7 @@ def list_models(*, output: Output = Output()) -> None:  # noqa: B008
     from chipwise.api.media import network, networks
 
     found, others = api.models(), tuple(map(network, networks()))
-    render((models_view(found), networks_view(others)), (*found, *others), output.format, sys.stdout)
+    output.show((models_view(found), networks_view(others)), (*found, *others))
 
 
 @models.command(name="search")
@@ -162,7 +160,7 @@ def search_models(*words: str, limit: int = 40, output: Output = Output()) -> No
     found = ModelsRequest(search=" ".join(words), limit=limit).run()
     if not found.found:
         named_config(" ".join(words))  # says what is near
-    render(known_views(found), (*found.models, *found.networks), output.format, sys.stdout)
+    output.show(known_views(found), (*found.models, *found.networks))
 
 
 @models.command(name="show")
@@ -174,9 +172,9 @@ def show_model(
     """A model in figures, and what its configuration did not say."""
     found = ModelsRequest(model=model).run()
     for network in found.networks:
-        render((network_view(network),), network, output.format, sys.stdout)
+        output.show((network_view(network),), network)
     for record in found.models:
-        render((model_view(record),), record, output.format, sys.stdout)
+        output.show((model_view(record),), record)
 
 
 @offers.command(name="list")
@@ -184,7 +182,7 @@ def list_offers(chip: str | None = None, *, output: Output = Output()) -> None: 
     """Dated list prices per chip and hour, cheapest first."""
     wanted = None if chip is None else get_chip(chip).id
     found = tuple(o for o in load_offers() if wanted is None or o.chip == wanted)
-    render((offers_view(found, date.today()),), found, output.format, sys.stdout)
+    output.show((offers_view(found, date.today()),), found)
 
 
 @offers.command(name="update")
@@ -242,4 +240,4 @@ def list_token_prices(chip: str | None = None, *, output: Output = Output()) -> 
     """What vendors of chips that are not for rent ask for tokens."""
     wanted = None if chip is None else get_chip(chip).id
     found = tuple(p for p in load_token_prices() if wanted is None or p.chip == wanted)
-    render((token_prices_view(found),), found, output.format, sys.stdout)
+    output.show((token_prices_view(found),), found)

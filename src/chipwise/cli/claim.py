@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Annotated
 
 from cyclopts import App, Parameter
@@ -11,7 +10,6 @@ from chipwise.api.requests.evidence import CheckStatementRequest
 from chipwise.cli.options import Output
 from chipwise.errors import UnknownNameError
 from chipwise.report.statements import statements_view
-from chipwise.report.table import render
 
 __all__ = ["check", "claim", "list_statements"]
 
@@ -26,7 +24,7 @@ claim = App(
 def list_statements(*, output: Output = Output()) -> None:  # noqa: B008
     """All statements that are known, with their verdicts."""
     report = CheckStatementRequest().run()
-    render(statements_view(report), report, output.format, sys.stdout)
+    output.show(statements_view(report), report)
 
 
 @claim.command
@@ -40,4 +38,4 @@ def check(
         near = ", ".join(f'"{statement}"' for statement in report.nearest)
         hint = f"nothing was judged; near to it: {near}; all of them: chipwise claim list"
         raise UnknownNameError("statement", report.asked, (), hint)
-    render(statements_view(report), report, output.format, sys.stdout)
+    output.show(statements_view(report), report)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Annotated, Any
 
 from cyclopts import Parameter
@@ -10,7 +9,6 @@ from cyclopts import Parameter
 from chipwise.api.requests.desk import LocalRequest
 from chipwise.cli.options import Answer, taking
 from chipwise.report.desk import local_view
-from chipwise.report.table import render
 
 __all__ = ["local"]
 
@@ -24,4 +22,4 @@ def local(
 ) -> None:
     """What a machine of your own can run, in which format and how fast, with the commands; or what to buy."""
     report = output.of("local", LocalRequest(**given))
-    render((local_view(report, everything=all_),), report, output.format, sys.stdout)
+    output.show((local_view(report, everything=all_),), report)

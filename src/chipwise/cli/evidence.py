@@ -13,7 +13,6 @@ from chipwise.cli.options import Output, taking, whole
 from chipwise.errors import UsageError
 from chipwise.evidence.importers import Given
 from chipwise.report.evidence import claim_view, import_view, items_view, match_view, shown_view
-from chipwise.report.table import render
 
 __all__ = [
     "claim",
@@ -43,14 +42,14 @@ def list_results(given: dict[str, Any], *, limit: Limit = 40, output: Output = O
     asked = EvidenceRequest(**given)
     found = api.list_evidence(asked.wanted(), own=asked.own, best=asked.best)
     most = _lines(limit) if output.format in ("table", "md") else None
-    render((items_view(found, most=most),), found, output.format, sys.stdout)
+    output.show((items_view(found, most=most),), found)
 
 
 @evidence.command
 def show(result: str, *, output: Output = Output()) -> None:  # noqa: B008
     """Everything known of one result, and what would have been predicted for it."""
     found = api.show_evidence(result)
-    render(shown_view(found), found, output.format, sys.stdout)
+    output.show(shown_view(found), found)
 
 
 @evidence.command
@@ -58,7 +57,7 @@ def search(*words: str, limit: Limit = 40, output: Output = Output()) -> None:  
     """Results whose text holds all words: models, chips, submitters, software, notes."""
     found = api.search_evidence(words)
     most = _lines(limit) if output.format in ("table", "md") else None
-    render((items_view(found, most=most),), found, output.format, sys.stdout)
+    output.show((items_view(found, most=most),), found)
 
 
 @evidence.command
@@ -66,7 +65,7 @@ def search(*words: str, limit: Limit = 40, output: Output = Output()) -> None:  
 def match(given: dict[str, Any], *, output: Output = Output()) -> None:  # noqa: B008
     """The nearest results for a plan on eight axes, and the prediction moved towards them."""
     report = output.of("match", EvidenceMatchRequest(**given))
-    render(match_view(report), report, output.format, sys.stdout)
+    output.show(match_view(report), report)
 
 
 @evidence.command
@@ -79,7 +78,7 @@ def claim(
 ) -> None:
     """Does a benchmark lead carry over to your workload, and what reverses it."""
     report = output.of("claim", CheckClaimRequest(model=for_, **given))
-    render(claim_view(report), report, output.format, sys.stdout)
+    output.show(claim_view(report), report)
 
 
 @evidence.command(name="import")
@@ -96,11 +95,11 @@ def import_files(
     precision: Annotated[str | None, Parameter(help="the number format, where the files do not say")] = None,
     runtime: Annotated[str | None, Parameter(help="the software, where the files do not say")] = None,
     date: Annotated[
-        str | None, Parameter(help="the day, where the files do not say, as in 2026-11-02")
+        str | None, Parameter(help="the day, where the files do not say, e.g. 2026-11-02")
     ] = None,
     layout: Annotated[
         str | None,
-        Parameter(help="degrees of a replica, where the files do not say, as in tp=4; default: tp = count"),
+        Parameter(help="degrees of a replica, where the files do not say, e.g. tp=4; default: tp = count"),
     ] = None,
     output: Output = Output(),  # noqa: B008
 ) -> None:
@@ -108,7 +107,7 @@ def import_files(
     degrees = api.layout_of(layout) if layout else ""
     given = Given(chip or "", _count(count), model or "", precision or "", runtime or "", date or "", degrees)
     report = api.import_evidence(paths, given)
-    render((import_view(report),), report, output.format, sys.stdout)
+    output.show((import_view(report),), report)
 
 
 @evidence.command(name="export")

@@ -6,7 +6,6 @@ The commands are those of `OPERATORS`: options, help and defaults are read from 
 from __future__ import annotations
 
 import inspect
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated, Any, get_args, get_type_hints
@@ -18,7 +17,6 @@ from chipwise.api.requests.kernel import OPERATORS, KernelRequest, Op, Operator
 from chipwise.cli.options import Output, pairs, split, whole
 from chipwise.errors import UsageError
 from chipwise.report.kernel import amdahl_view, kernel_view
-from chipwise.report.table import render
 from chipwise.units import parse_quantity
 
 __all__ = ["Where", "amdahl", "kernel"]
@@ -37,7 +35,7 @@ class Where:
 
     chip: Annotated[str, Parameter(name=("--chip", "--chips"), help="one or several, separated by commas")]
     set_: Annotated[
-        str | None, Parameter(name="--set", help="figures of the chips, as in hbm=4TB/s,bf16=1.2PFLOPS")
+        str | None, Parameter(name="--set", help="override chip figures, e.g. hbm=4TB/s,bf16=1.2PFLOPS")
     ] = None
 
 
@@ -45,8 +43,9 @@ def _command(op: Op, operator: Operator) -> Callable[..., None]:
     """The command of one operator: needed options first, then where, then the rest with their defaults."""
 
     def run(where: Where, output: Output, **given: Any) -> None:
-        report = KernelRequest(op=op, chips=where.chip, set_=where.set_, **given).run()
-        render(kernel_view(report), report, output.format, sys.stdout)
+        request = KernelRequest(op=op, chips=where.chip, set_=where.set_, **given)
+        report = output.of("kernel", request)
+        output.show(kernel_view(report), report)
 
     types = get_type_hints(KernelRequest)
     keyword, either = inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD
@@ -86,9 +85,9 @@ for _op, _operator in OPERATORS.items():
 @kernel.command(name="amdahl")
 def amdahl(
     *,
-    serial: Annotated[str, Parameter(help="part of the work that is serial, as in 0.01 or 1%")],
+    serial: Annotated[str, Parameter(help="part of the work that is serial, e.g. 0.01 or 1%")],
     where: Where,
-    work: Annotated[str, Parameter(help="total operations, as in 1e12")] = "1e12",
+    work: Annotated[str, Parameter(help="total operations, e.g. 1e12")] = "1e12",
     cpu: Annotated[str, Parameter(help="the CPU to compare with")] = "epyc-9654",
     output: Output = Output(),  # noqa: B008
 ) -> None:
@@ -102,4 +101,4 @@ def amdahl(
     report = compare_by_amdahl(
         chips, fraction, parse_quantity(work, "", "--work"), cpu_name=cpu, changes=pairs(where.set_, "--set")
     )
-    render((amdahl_view(report),), report, output.format, sys.stdout)
+    output.show((amdahl_view(report),), report)

@@ -12,7 +12,6 @@ from chipwise.api.evidence import layout_of
 from chipwise.cli.options import Output, split, whole
 from chipwise.evidence.importers import Given
 from chipwise.report.measured import model_view, probe_view, serve_view
-from chipwise.report.table import render
 from chipwise.units import parse_quantity
 
 __all__ = ["measure", "model", "probe", "serve"]
@@ -27,7 +26,7 @@ measure = App(
 @measure.command
 def probe(
     *,
-    budget: Annotated[str, Parameter(help="how long it may take, as in 60s or 5min")] = "60s",
+    budget: Annotated[str, Parameter(help="how long it may take, e.g. 60s or 5min")] = "60s",
     backend: Annotated[
         str, Parameter(help="torch, jax, onnxruntime, neuron, or auto: the first that is installed")
     ] = "auto",
@@ -39,7 +38,7 @@ def probe(
         int | None, whole("threads of a CPU that share an operator; default: as many as the framework takes")
     ] = None,
     dtypes: Annotated[
-        str | None, Parameter(help="types to time, as in bf16,fp32; default: those that models run in here")
+        str | None, Parameter(help="types to time, e.g. bf16,fp32; default: those that models run in here")
     ] = None,
     out: Annotated[str | None, Parameter(help="a file for all times, one line of JSON")] = None,
     keep: Annotated[bool, Parameter(help="keep it in your store", negative="--no-keep")] = True,
@@ -58,7 +57,7 @@ def probe(
     )
     if sys.stderr.isatty():
         print(file=sys.stderr)
-    render((probe_view(report),), report, output.format, sys.stdout)
+    output.show((probe_view(report),), report)
 
 
 @measure.command
@@ -75,7 +74,7 @@ def model(
     machine: Annotated[
         str, Parameter(help="which measured machine predicts: an id, or a file of --out; default: the last")
     ] = "",
-    budget: Annotated[str, Parameter(help="how long it may take, as in 60s")] = "60s",
+    budget: Annotated[str, Parameter(help="how long it may take, e.g. 60s")] = "60s",
     output: Output = Output(),  # noqa: B008
 ) -> None:
     """A PyTorch module of yours: predicted from this machine's measured operators, and measured, one by one."""
@@ -87,12 +86,12 @@ def model(
         known=machine,
         budget_s=parse_quantity(budget, "s", "--budget"),
     )
-    render(model_view(report), report, output.format, sys.stdout)
+    output.show(model_view(report), report)
 
 
 @measure.command
 def serve(
-    url: Annotated[str, Parameter(help="an OpenAI-compatible server, as in http://localhost:8000")],
+    url: Annotated[str, Parameter(help="an OpenAI-compatible server, e.g. http://localhost:8000")],
     *,
     model: Annotated[str, Parameter(help="the model as the server calls it")],
     in_: Annotated[
@@ -100,37 +99,37 @@ def serve(
     ] = 1000,
     out: Annotated[int, whole("tokens of an answer")] = 200,
     concurrency: Annotated[int | None, whole("requests in flight at any time")] = None,
-    rate: Annotated[str | None, Parameter(help="requests that arrive at random, as in 4/s")] = None,
+    rate: Annotated[str | None, Parameter(help="requests that arrive at random, e.g. 4/s")] = None,
     requests: Annotated[
         int, whole("how many requests; default: ten for each in flight, or a minute of arrivals")
     ] = 0,
     chip: Annotated[str | None, Parameter(help="the chip that it runs on")] = None,
     count: Annotated[int | None, whole("how many chips")] = None,
     precision: Annotated[str | None, Parameter(help="the number format of the weights")] = None,
-    runtime: Annotated[str | None, Parameter(help="the software that serves, as in vllm")] = None,
+    runtime: Annotated[str | None, Parameter(help="the software that serves, e.g. vllm")] = None,
     layout: Annotated[
-        str | None, Parameter(help="degrees of a replica, as in tp=4; default: tp = count")
+        str | None, Parameter(help="degrees of a replica, e.g. tp=4; default: tp = count")
     ] = None,
     keep: Annotated[bool, Parameter(help="keep it in your store", negative="--no-keep")] = True,
     output: Output = Output(),  # noqa: B008
 ) -> None:
     """Load an OpenAI-compatible endpoint as stated, and say what it does; your store keeps it for later answers."""
+    from chipwise.measure.endpoint import Load
+
     given = Given(
         chip or "", count, "", precision or "", runtime or "", "", layout_of(layout) if layout else ""
     )
     report = api.measure_endpoint(
         url,
         model,
-        prompt_tokens=in_,
-        output_tokens=out,
-        concurrency=concurrency,
-        rate_per_s=None if rate is None else parse_quantity(rate, "1/s", "--rate"),
-        requests=requests,
+        Load(
+            concurrency, None if rate is None else parse_quantity(rate, "1/s", "--rate"), in_, out, requests
+        ),
         runs_on=given,
         keep=keep,
         say=_answered,
     )
-    render((serve_view(report),), report, output.format, sys.stdout)
+    output.show((serve_view(report),), report)
 
 
 def _answered(done: int, requests: int) -> None:

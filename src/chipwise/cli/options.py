@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+import sys
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields
 from typing import Annotated, Any, get_args, get_type_hints
 
@@ -12,7 +13,7 @@ from cyclopts import Parameter
 from chipwise.api.requests.field import option_of, outer, pairs, split
 from chipwise.cli.whole import read
 from chipwise.errors import MissingExtraError, UsageError
-from chipwise.report.table import Format
+from chipwise.report.table import Format, Table, render
 
 __all__ = ["Answer", "Output", "pairs", "refuse", "split", "taking", "whole"]
 
@@ -108,6 +109,10 @@ class Output:
         object.__setattr__(report, "_origin", Origin(verb, request))
         return report
 
+    def show(self, tables: Sequence[Table], record: Any) -> None:
+        """Print an answer: its tables, or the record."""
+        render(tables, record, self.format, sys.stdout)
+
     def _answered(self, verb: str, request: Any) -> Any:
         return request.run()
 
@@ -118,7 +123,7 @@ class Answer(Output):
     """How an answer is printed, and kept."""
 
     save: Annotated[
-        str | None, Parameter(help="keep the answer with all facts it rests on, for replay, diff and launch")
+        str | None, Parameter(help="save the answer with all data it used, for replay, diff and launch")
     ] = None
     html: Annotated[
         str | None,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter
@@ -21,7 +20,7 @@ from chipwise.errors import InfeasibleError, UsageError
 from chipwise.report.fit import fit_view
 from chipwise.report.media import MediaReport, media_view
 from chipwise.report.plans import breakdown_view, plan_view
-from chipwise.report.table import Table, render
+from chipwise.report.table import Table
 
 __all__ = ["compare", "estimate", "explain", "fit", "plan"]
 
@@ -74,11 +73,11 @@ def estimate(
     request = EstimateRequest(**given)
     report = output.of("estimate", request)
     if isinstance(report, MediaReport):
-        render(media_view(report), report, output.format, sys.stdout)
+        output.show(media_view(report), report)
         return
     command = command_line("plan", request.planned())
     tables = (plan_view(report, command), *breakdown_view(report.plans[0]))
-    render(tables, report, output.format, sys.stdout)
+    output.show(tables, report)
 
 
 @taking(ExplainRequest, task=Served)
@@ -93,14 +92,14 @@ def explain(
     _placed(given, ttft=ttft, tpot=tpot)
     report = output.of("explain", ExplainRequest(**given))
     if isinstance(report, MediaReport):
-        render(media_view(report), report, output.format, sys.stdout)
+        output.show(media_view(report), report)
         return
     tables: tuple[Table, ...] = breakdown_view(report.plans[0])
     if report.amdahl is not None:
         from chipwise.report.kernel import amdahl_view
 
         tables = (*tables, amdahl_view(report.amdahl))
-    render(tables, report, output.format, sys.stdout)
+    output.show(tables, report)
 
 
 @taking(FitRequest, chips=Annotated[str | None, Parameter(name=("--chips", "--chip"))])
@@ -108,12 +107,12 @@ def fit(given: dict[str, Any], *, output: Answer = Answer()) -> None:  # noqa: B
     """Does it fit: memory by kind on every chip, smallest count, largest batch and context, what would help."""
     report = output.of("fit", FitRequest(**given))
     if isinstance(report, MediaReport):
-        render(media_view(report, everything=True), report, output.format, sys.stdout)
+        output.show(media_view(report, everything=True), report)
         if all(p.verdict == "no" for p in report.plans):
             hint = "the answer says by how much"
             raise InfeasibleError(f"{report.model} does not fit", hint, answered=True)
         return
-    render(fit_view(report), report, output.format, sys.stdout)
+    output.show(fit_view(report), report)
     if not report.fits:
         raise InfeasibleError(f"{report.model.name}: nothing was sized", "the answer says why", answered=True)
     if all(f.verdict == "no" for f in report.fits):
@@ -124,11 +123,11 @@ def fit(given: dict[str, Any], *, output: Answer = Answer()) -> None:  # noqa: B
 def _show_plans(verb: str, request: PlanRequest, output: Answer, *, everything: bool) -> None:
     report = output.of(verb, request)
     if isinstance(report, MediaReport):
-        render(media_view(report, everything=everything), report, output.format, sys.stdout)
+        output.show(media_view(report, everything=everything), report)
         return
     command = command_line("explain", request.explained(report.plans[0]))
     tables = (plan_view(report, command, everything=everything),)
-    render(tables, report, output.format, sys.stdout)
+    output.show(tables, report)
 
 
 def _no_training(task: str, where: str) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Annotated
 
 from cyclopts import Parameter
@@ -14,7 +13,6 @@ from chipwise.cli.options import Output
 from chipwise.errors import InfeasibleError
 from chipwise.report.diff import diff_view, likely_cause, replay_view
 from chipwise.report.launch.targets import TARGETS
-from chipwise.report.table import render
 
 __all__ = ["diff", "launch", "replay"]
 
@@ -24,7 +22,7 @@ File = Annotated[str, Parameter(help="a file that --save wrote")]
 def replay(saved: File, *, output: Output = Output()) -> None:  # noqa: B008
     """Make a saved answer again from the facts saved with it; the same to nine digits, or what differs."""
     report = api.replay(saved)
-    render(replay_view(report), report, output.format, sys.stdout)
+    output.show(replay_view(report), report)
     if not report.identical:
         raise InfeasibleError(
             "the answer is another one",
@@ -36,7 +34,7 @@ def replay(saved: File, *, output: Output = Output()) -> None:  # noqa: B008
 def diff(before: File, after: File, *, output: Output = Output()) -> None:  # noqa: B008
     """What changed between two saved answers and why: the model of cost, prices, catalogue, question."""
     report = api.diff(before, after)
-    render(diff_view(report), report, output.format, sys.stdout)
+    output.show(diff_view(report), report)
 
 
 def launch(

@@ -10,7 +10,6 @@ from cyclopts import Parameter
 
 from chipwise.cli.options import Output, whole
 from chipwise.errors import MissingExtraError, UsageError
-from chipwise.report.table import render
 from chipwise.report.watched import watch_view
 from chipwise.units import parse_quantity
 
@@ -54,7 +53,7 @@ def mcp(
 
 
 def watch(
-    url: Annotated[str, Parameter(help="a running vLLM, as in http://localhost:8000")],
+    url: Annotated[str, Parameter(help="a running vLLM, e.g. http://localhost:8000")],
     *,
     saved: Annotated[str, Parameter(help="the plan that it runs: a file that --save wrote")],
     plan: Annotated[int, Parameter(help="which plan of the answer, by its number")] = 1,
@@ -72,7 +71,7 @@ def watch(
     expected = watching.expected_of(saved, plan)
     if once:
         report = watching.watch_once(url, expected)
-        render((watch_view(report),), report, output.format, sys.stdout)
+        output.show((watch_view(report),), report)
         return
     every_s = parse_quantity(every, "s", "--every", low=1.0, high=3600.0)
     window_s = parse_quantity(window, "s", "--window", low=every_s, high=86_400.0)

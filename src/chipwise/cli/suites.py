@@ -1,4 +1,4 @@
-"""predict and calibrate: answers to rows of measurements, and parameters fitted to them."""
+"""predict, calibrate, validate: answers to rows of measurements, parameters fitted to them, and errors on them."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ from cyclopts import Parameter
 
 from chipwise import api
 from chipwise.calibrate.parameters import load_parameters
+from chipwise.report.accuracy import accuracy_view, write_section
+from chipwise.report.table import render
 
-__all__ = ["calibrate", "predict"]
+__all__ = ["calibrate", "predict", "validate"]
 
 
 def predict(
@@ -57,3 +59,29 @@ def calibrate(
         f"{found.parameters} parameters in {out}",
         file=sys.stderr,
     )
+
+
+def validate(
+    suite: Annotated[str, Parameter(help=f"one of {', '.join(api.VALIDATIONS)}")],
+    *,
+    rows: Annotated[
+        str | None,
+        Parameter(help="measured rows; default: the suite's table in CHIPWISE_TRUTH, or the one that ships"),
+    ] = None,
+    folds: Annotated[
+        str | None,
+        Parameter(
+            help="what is left out whole, as the suite has it: cell, chip, model, runtime, stack, vendor, ..."
+        ),
+    ] = None,
+    out: Annotated[
+        str | None, Parameter(help="a Markdown file whose section of the suite is replaced")
+    ] = None,
+) -> None:
+    """Refit without each part of a table of measurements in turn, and report the errors on it."""
+    found = api.validate(suite, rows, folds)
+    if out is None:
+        render(accuracy_view(found), found, "table", sys.stdout)
+        return
+    write_section(found, out)
+    print(f"{suite}: {out}", file=sys.stderr)

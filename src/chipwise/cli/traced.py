@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Annotated
 
 from cyclopts import Parameter
 
 from chipwise.cli.options import Output
 from chipwise.errors import UsageError
-from chipwise.report.table import render
 from chipwise.report.traced import trace_view
 
 __all__ = ["trace"]
@@ -31,6 +29,6 @@ def trace(
     from chipwise.api.traced import traced
 
     if not source.strip():
-        raise UsageError("trace needs a source", "as in FILE.py:function or FILE.onnx", field="source")
+        raise UsageError("trace needs a source", "for example FILE.py:function or FILE.onnx", field="source")
     report = traced(source, training=training)
-    render((trace_view(report),), report, output.format, sys.stdout)
+    output.show((trace_view(report),), report)

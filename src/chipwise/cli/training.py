@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Annotated, Any
 
 from cyclopts import Parameter
@@ -12,7 +11,6 @@ from chipwise.api.requests.planning import PlanOptions
 from chipwise.api.requests.reinforce import RlRequest
 from chipwise.api.requests.training import TrainRequest
 from chipwise.cli.options import Answer, refuse, taking
-from chipwise.report.table import render
 
 __all__ = ["plan_training", "rl", "train"]
 
@@ -34,10 +32,10 @@ def train(
 def rl(given: dict[str, Any], *, output: Answer = Answer()) -> None:  # noqa: B008
     """Reinforcement learning on one fleet: sampling answers, scoring, training and handing weights over, together or
     apart: time of a step, days, cost, and what bounds it."""
-    from chipwise.report.tables import tables
+    from chipwise.report.views import tables
 
     report = output.of("rl", RlRequest(**given))
-    render(tables(report), report, output.format, sys.stdout)
+    output.show(tables(report), report)
 
 
 def plan_training(given: dict[str, Any], output: Answer, *, everything: bool) -> None:
@@ -49,8 +47,8 @@ def plan_training(given: dict[str, Any], output: Answer, *, everything: bool) ->
 
 
 def _show(request: TrainRequest, output: Answer, *, everything: bool) -> None:
-    from chipwise.report.tables import tables
     from chipwise.report.training import kept
+    from chipwise.report.views import tables
 
     report = output.of("train", request)
     first = report.plans[0]
@@ -63,4 +61,4 @@ def _show(request: TrainRequest, output: Answer, *, everything: bool) -> None:
     if output.format == "csv":
         # one table to a file: with curves CSV holds them alone
         shown = shown[-1:] if report.scaling else shown[:1]
-    render(shown, report, output.format, sys.stdout)
+    output.show(shown, report)

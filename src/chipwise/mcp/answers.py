@@ -29,8 +29,8 @@ from chipwise.report.plans import PLANS, ExplainReport, cheaper, verdict
 from chipwise.report.records import FitRecord, FitReport, ModelRecord, NetworkRecord, PlanRecord, PlanReport
 from chipwise.report.reinforce import REINFORCED, RlPlanRecord, RlReport, rl_verdict
 from chipwise.report.statements import StatementsReport
-from chipwise.report.tables import tables
 from chipwise.report.training import TRAINING, TrainPlanRecord, TrainReport, train_verdict
+from chipwise.report.views import tables
 
 __all__ = [
     "ChipsAnswer",

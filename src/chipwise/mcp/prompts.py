@@ -59,7 +59,7 @@ PROMPTS: Mapping[str, Asking] = {
         "Whether the chips that one has are too many, too few, or laid out badly.",
         (
             ("model", "the model that runs", None),
-            ("have", "the chips that you have, as in 8xh100", None),
+            ("have", "the chips that you have, e.g. 8xh100", None),
             ("load", "requests per second, and their lengths", "the load that I have"),
         ),
         "I run {model} on {have} at {load}. Is that the right size? Call `estimate` or `explain` for what runs "

@@ -80,7 +80,7 @@ TEMPLATES = (
         uri_template="chipwise://answers/{id}/{part}/{number}",
         name="answer",
         title="Whole answer",
-        description="A part of an earlier answer in full, as in plans/1; without part what there is.",
+        description="A part of an earlier answer in full, e.g. plans/1; without part what there is.",
         mime_type=JSON,
     ),
 )

@@ -149,7 +149,7 @@ class _Calls:
                     type="resource_link",
                     uri=answer["whole_answer"],
                     name=f"{verb} in full",
-                    description="parts by name and number, as in /plans/1",
+                    description="parts by name and number, e.g. /plans/1",
                     mime_type="application/json",
                 )
             )

@@ -11,7 +11,7 @@ from operator import or_
 from types import UnionType
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
-from chipwise.report.intervals import Ends
+from chipwise.report.figures import Ends
 from chipwise.report.records import Figure, ModelRecord, PriceRecord, RefusalRecord
 from chipwise.report.table import Column
 

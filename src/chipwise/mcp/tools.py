@@ -100,7 +100,7 @@ SAID: Mapping[str, Offered] = {
     "local": Offered(
         "What a desk runs",
         "Which models a machine of the user's own runs, in which format, how fast and with which command, or what to "
-        "buy for a budget. Name the machine as in rtx-4090, 2xrtx-3090, m4-max:64gb or rtx-4090+ryzen-9-9950x:128gb.",
+        "buy for a budget. Name the machine, e.g. rtx-4090, 2xrtx-3090, m4-max:64gb or rtx-4090+ryzen-9-9950x:128gb.",
         local_answer,
         ("have", "host_memory", "max_usd", "min_tps", "context", "use", "models", "share"),
     ),

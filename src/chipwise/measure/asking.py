@@ -207,7 +207,7 @@ def read_recording(path: str) -> MachineReport:
     place = Path(path)
     notes: list[str] = []
     if not path.strip():
-        raise UsageError("--from names nothing", _HINT, field="from")
+        raise UsageError("--from is empty", _HINT, field="from")
     try:
         info = place.stat()
         if stat.S_ISDIR(info.st_mode):

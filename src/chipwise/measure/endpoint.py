@@ -29,15 +29,33 @@ LINE = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """What is sent: `requests` in all, `concurrency` in flight or `rate_per_s` arriving at random, each with a prompt
-    of so many words and asking for so many tokens. `timeout_s`: after which a request has failed."""
+    """What is sent: `requests`, `concurrency` in flight or `rate_per_s` arriving at random, each with a prompt of
+    `prompt_words` that asks for `output_tokens`; 0 requests: ten for each in flight, or a minute of arrivals, at least
+    20. `timeout_s`: after which a request has failed. Raises `UsageError` for two loads or none, and for what is out of
+    range."""
 
-    requests: int
     concurrency: int | None
     rate_per_s: float | None
     prompt_words: int
     output_tokens: int
+    requests: int = 0
     timeout_s: float = 600.0
+
+    def __post_init__(self) -> None:
+        if (self.concurrency is None) == (self.rate_per_s is None):
+            raise UsageError("one load is needed", "--concurrency 16 or --rate 4/s")
+        for name, value, most in (
+            ("--in", self.prompt_words, 1_000_000),
+            ("--out", self.output_tokens, 100_000),
+            ("--concurrency", 1 if self.concurrency is None else self.concurrency, 10_000),
+            ("--requests", self.requests or 1, 1_000_000),
+        ):
+            if not 1 <= value <= most:
+                raise UsageError(f"{name} {value} is out of range", f"1 to {most:,}")
+        if self.rate_per_s is not None and not 0.0 < self.rate_per_s <= 10_000.0:
+            raise UsageError(f"--rate {self.rate_per_s:g} is out of range", "more than 0, at most 10,000/s")
+        usual = 10 * self.concurrency if self.concurrency else round(60.0 * (self.rate_per_s or 0.0))
+        object.__setattr__(self, "requests", self.requests or max(20, usual))
 
 
 @dataclass(frozen=True, slots=True)

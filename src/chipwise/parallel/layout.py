@@ -61,6 +61,11 @@ class Layout:
         )
         return " ".join(parts) or "whole"
 
+    def words(self) -> str:
+        """The label for people: a replica on one device is not sharded."""
+        label = self.label()
+        return "unsharded" if label == "whole" else label
+
 
 class Reason(Enum):
     """Why a candidate is not a plan; the text is for people and ends with what is legal."""

@@ -11,7 +11,7 @@ from chipwise.errors import MissingExtraError, UnknownNameError, UsageError
 if TYPE_CHECKING:
     from chipwise.report.table import Table
 
-__all__ = ["Answer", "Chart", "Origin"]
+__all__ = ["Answer", "Chart", "Origin", "Tabled"]
 
 WIDTH = 80
 
@@ -29,19 +29,14 @@ class Origin(Protocol):
         """The question as a record carries it: the verb, its fields by public name, and the version that answered."""
 
 
-class Answer:
-    """Base of the records that verbs answer with. `print(answer)` shows its tables at 80 columns, a notebook shows them
-    as HTML; it equals another answer with the same figures, whoever asked."""
+class Tabled:
+    """What `print` shows as tables at 80 columns, and a notebook as tables of HTML: answers, and each plan of one."""
 
-    __slots__ = ("_origin",)
+    __slots__ = ()
 
-    _origin: Origin
-
-    def tables(self, *, everything: bool = False) -> Sequence[Table]:
-        """The tables of the answer: the first rows, or `everything`."""
-        from chipwise.report.tables import tables
-
-        return tables(self, everything=everything)
+    def tables(self) -> Sequence[Table]:
+        """Its tables, the most important first."""
+        raise NotImplementedError
 
     def __str__(self) -> str:
         return "\n".join(table.text(WIDTH) for table in self.tables()).rstrip()
@@ -50,6 +45,20 @@ class Answer:
 
     def _repr_html_(self) -> str:
         return "\n".join(table.html() for table in self.tables())
+
+
+class Answer(Tabled):
+    """Base of the records that verbs answer with. It equals another answer with the same figures, whoever asked."""
+
+    __slots__ = ("_origin",)
+
+    _origin: Origin
+
+    def tables(self, *, everything: bool = False) -> Sequence[Table]:
+        """The tables of the answer: the first rows, or `everything`."""
+        from chipwise.report.views import tables
+
+        return tables(self, everything=everything)
 
     @property
     def df(self) -> Any:
@@ -87,10 +96,13 @@ class Answer:
             raise UnknownNameError("chart", name, known, f"one of {', '.join(known)}")
         return Chart(known[name or next(iter(known))]())
 
-    def save(self, path: str) -> None:
-        """Write the answer with all data it used to a file, as `--save` does, for replay, diff and launch. Raises
-        `UsageError` where that cannot be."""
-        self._asked().save(path)
+    def save(self, path: str = "") -> str:
+        """Write the answer with all data it used to a file, as `--save` does, for replay, diff and launch, and return
+        its name; default: `plan.json` of `plan`. Raises `UsageError` where that cannot be."""
+        origin = self._asked()
+        path = path or f"{origin.written()['verb']}.json"
+        origin.save(path)
+        return path
 
     def launch(self, target: str, plan: int = 1) -> Any:
         """The files that start the plan of that rank with a tool, as in `answer.launch("vllm")`. Raises `UsageError`

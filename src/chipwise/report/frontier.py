@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from chipwise.report import intervals
+from chipwise.report import figures
 from chipwise.report.answer import Answer
 from chipwise.report.records import (
     SCHEMA_VERSION,
@@ -90,9 +90,9 @@ POINTS = (
     Column("plan", lambda p: f"{p.chips}x {p.chip}"),
     Column("layout", "layout"),
     Column("in flight", "concurrency", format_number, right=True),
-    Column("tok/s/user", "tokens_per_s_per_user", intervals.number, right=True),
-    Column("tok/s/chip", "tokens_per_s_per_chip", intervals.number, right=True),
-    Column("$/M out", "usd_per_million_out", intervals.number, right=True, spare=1),
+    Column("tok/s/user", "tokens_per_s_per_user", figures.number, right=True),
+    Column("tok/s/chip", "tokens_per_s_per_chip", figures.number, right=True),
+    Column("$/M out", "usd_per_million_out", figures.number, right=True, spare=1),
     Column("bottleneck", "bound", spare=2),
     Column("basis", "tokens_per_s_per_chip.basis", spare=3),
 )

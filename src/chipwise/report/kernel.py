@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 
-from chipwise.report import intervals
+from chipwise.report import figures
 from chipwise.report.answer import Answer
 from chipwise.report.records import SCHEMA_VERSION, Figure, RefusalRecord
 from chipwise.report.table import Column, Table
@@ -122,7 +122,7 @@ def _side(k: KernelRecord) -> str:
 
 KERNELS = (
     Column("chip", "chip", short="chip"),
-    Column("time", "time_s", intervals.seconds, right=True, short="time_us", scale=1e6),
+    Column("time", "time_s", figures.seconds, right=True, short="time_us", scale=1e6),
     Column("", "time_s.basis", short="basis"),
     Column("", "roofline_s", short="roofline_us", scale=1e6),
     Column("bottleneck", _bottleneck),
@@ -143,7 +143,7 @@ KERNELS = (
 
 EXCHANGES = (
     Column("chip", "chip"),
-    Column("time", "time_s", intervals.seconds, right=True),
+    Column("time", "time_s", figures.seconds, right=True),
     Column("bottleneck", lambda k: _bottleneck(k).replace("launch", "latency")),
     Column("GB/s on the wire", "bytes_per_s", lambda v: format_number(v / 1e9), right=True),
     Column("of the link", lambda k: f"{k.share_of_peak:.1%} {k.levels[0].name}", right=True),

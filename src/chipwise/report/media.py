@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from chipwise.report import intervals
+from chipwise.report import figures
 from chipwise.report.answer import Answer
 from chipwise.report.records import (
     SCHEMA_VERSION,
@@ -127,7 +127,7 @@ def _fits(p: MediaPlan) -> str:
 
 def _cost(p: MediaPlan) -> str | None:
     usd = _usd(p)
-    return None if usd is None else f"${intervals.mid(usd)}"
+    return None if usd is None else f"${figures.mid(usd)}"
 
 
 MEDIA = (
@@ -135,9 +135,9 @@ MEDIA = (
     Column("count", _count, right=True, short="chips"),
     Column("spread", _spread, spare=2, short="spread"),
     Column("batch", "batch", right=True, short="batch"),
-    Column("time", _latency, intervals.seconds, right=True, short="latency_s"),
+    Column("time", _latency, figures.seconds, right=True, short="latency_s"),
     Column("step", _step, format_seconds, right=True, spare=3, short="step_s"),
-    Column("samples/s", _rate, intervals.number, right=True, short="samples_per_s"),
+    Column("samples/s", _rate, figures.number, right=True, short="samples_per_s"),
     Column("memory", "memory_bytes", format_bytes, right=True),
     Column("fits", _fits),
     Column("offload", _offloaded, short="offload"),
@@ -167,7 +167,7 @@ def verdict(report: MediaReport) -> str:
     what = "one training step" if report.trained else f"{p.batch} {report.unit}{'s' if p.batch != 1 else ''}"
     many = f"{p.replicas} x " if p.replicas > 1 else ""
     cost = f", {_cost(p)} per 1,000" if p.usd_per_1000 else ""
-    each = f"{intervals.seconds(p.latency_s)} for {what}"
+    each = f"{figures.seconds(p.latency_s)} for {what}"
     if p.verdict == "no":
         short = format_bytes(p.memory_bytes - p.capacity_bytes)
         return f"{report.model} does not fit {p.chips}x {p.chip}: {short} short" + (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
 
-from chipwise.report import intervals
+from chipwise.report import figures
 from chipwise.report.answer import Answer
 from chipwise.report.records import (
     SCHEMA_VERSION,
@@ -161,11 +161,11 @@ def operators_view(report: OperatorsReport) -> Table:
 LOADS = (
     Column("in flight", "concurrency", format_number, right=True),
     Column("requests/s", "requests_per_s", format_number, right=True),
-    Column("TTFT", "ttft_s", intervals.seconds, right=True),
-    Column("TPOT", "tpot_s", intervals.seconds, right=True),
+    Column("TTFT", "ttft_s", figures.seconds, right=True),
+    Column("TPOT", "tpot_s", figures.seconds, right=True),
     Column("tok/s", "tokens_per_s.mid", lambda v: format_number(v, 4), right=True),
     Column("tok/s/user", "tokens_per_s_per_user", format_number, right=True, spare=2),
-    Column("$/M out", "usd_per_million_out", intervals.mid, right=True, spare=1),
+    Column("$/M out", "usd_per_million_out", figures.mid, right=True, spare=1),
     Column("bottleneck", "bound"),
 )
 """What is said of a deployment at one load."""

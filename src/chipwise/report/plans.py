@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 
 from chipwise.catalog.offer import PRICE_NOISE
-from chipwise.report import intervals
+from chipwise.report import figures
 from chipwise.report.fit import memory_view, parts_view
 from chipwise.report.kernel import AmdahlReport
 from chipwise.report.records import Figure, JobRecord, PlanRecord, PlanReport, PriceRecord, RefusalRecord
@@ -91,11 +91,11 @@ def _batch(p: PlanRecord) -> str | None:
 
 
 def _price(price: PriceRecord) -> str:
-    return f"{intervals.number(price)}{'*' if price.stale else ''}"
+    return f"{figures.number(price)}{'*' if price.stale else ''}"
 
 
 def _ends(figure: Figure) -> str:
-    return intervals.span(figure.low, figure.high)
+    return figures.span(figure.low, figure.high)
 
 
 def _per_request(p: PlanRecord) -> Figure | None:
@@ -165,14 +165,14 @@ PLANS = (
     Column("runtime", "runtime", spare=7, short="runtime"),
     Column("", "system", short="system"),
     Column("", "concurrency", short="concurrency"),
-    Column("$/h", "price", lambda p: f"{intervals.mid(p)}{'*' if p.stale else ''}", right=True, short="usd_per_h"),
+    Column("$/h", "price", lambda p: f"{figures.mid(p)}{'*' if p.stale else ''}", right=True, short="usd_per_h"),
     Column("$/M in", "usd_per_million_in", _ends, right=True, spare=10),
     Column("$/M out", "usd_per_million_out", _ends, right=True, spare=6, short="usd_per_million_out"),
-    Column("hours", _hours, intervals.number, right=True, short="hours"),
-    Column("$ total", _total_usd, intervals.number, right=True, short="usd"),
-    Column("$/k requests", _per_request, intervals.number, right=True),
-    Column("TTFT, ms", "ttft_s", intervals.milliseconds, right=True, short="ttft_ms", scale=1e3),
-    Column("TPOT, ms", "tpot_s", intervals.milliseconds, right=True, short="tpot_ms", scale=1e3),
+    Column("hours", _hours, figures.number, right=True, short="hours"),
+    Column("$ total", _total_usd, figures.number, right=True, short="usd"),
+    Column("$/k requests", _per_request, figures.number, right=True),
+    Column("TTFT, ms", "ttft_s", figures.milliseconds, right=True, short="ttft_ms", scale=1e3),
+    Column("TPOT, ms", "tpot_s", figures.milliseconds, right=True, short="tpot_ms", scale=1e3),
     Column("", "tokens_per_s", short="tokens_per_s"),
     Column("tok/s/chip", "tokens_per_s_per_chip.mid", lambda v: format_number(v, 4), right=True, spare=4,
            short="tokens_per_s_per_chip"),
@@ -244,7 +244,7 @@ def _cost(report: PlanReport, p: PlanRecord, lead: str) -> str:
     dated = f", price of {p.price.date}" if p.price.date else ", undated"
     offer = " to own" if owned else f" at {p.price.provider}{whole}{dated}"
     stale = f" (no price from the last {STALE_DAYS} days)" if p.price.stale else ""
-    return f"{lead}about ${intervals.mid(p.price)}/h{offer}{stale}"
+    return f"{lead}about ${figures.mid(p.price)}/h{offer}{stale}"
 
 
 def _does(report: PlanReport) -> str:
@@ -278,7 +278,7 @@ def _finishes(report: PlanReport, job: JobRecord, tokens: float) -> str:
     hours = f"{format_number(job.hours.mid)} hours [{format_number(job.hours.low)} to {format_number(job.hours.high)}]"
     said = f"It writes {format_count(tokens)} tokens in {hours}"
     if job.usd is not None:
-        said += f" for about ${intervals.mid(job.usd)}"
+        said += f" for about ${figures.mid(job.usd)}"
     if w.deadline_s is not None and first.chance is not None:
         said += f"; the deadline of {format_number(w.deadline_s / 3600.0)} hours holds {_surely(report, first.chance)}"
     return f"{said}."
@@ -392,7 +392,7 @@ def cheaper(report: PlanReport) -> list[str]:
     """What would make the first plan cheaper, a line for each, and what an API asks for the same tokens."""
     first, said = report.plans[0], []
     for lever in report.levers:
-        cost = "" if lever.price is None else f", ${intervals.mid(lever.price)}/h"
+        cost = "" if lever.price is None else f", ${figures.mid(lever.price)}/h"
         plan = f"{lever.chips}x {first.chip} ({lever.spread}){cost}"
         said.append(f"{lever.saves:.0%} cheaper with {lever.options} ({lever.words}): {plan}")
     for api in report.apis[:1]:

@@ -5,13 +5,18 @@ Units are in the names; `Figure` is a value with its 80 % interval and basis.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 from math import inf
+from typing import TYPE_CHECKING
 
 from chipwise.predict.fleet import Day
-from chipwise.report.answer import Answer
+from chipwise.report.answer import Answer, Tabled
 from chipwise.units import format_bytes, format_count, format_number
 from chipwise.workload.workload import CONFIDENCE, UTILISATION
+
+if TYPE_CHECKING:
+    from chipwise.report.table import Table
 
 __all__ = [
     "SCHEMA_VERSION",
@@ -323,8 +328,8 @@ class PlacedRecord:
     prompts_on_host: bool
 
 
-@dataclass(frozen=True, slots=True)
-class PlanRecord(Quantified):
+@dataclass(frozen=True, slots=True, repr=False)
+class PlanRecord(Quantified, Tabled):
     """A plan and what it is predicted to do. Throughput is of all replicas at the load asked for, or full.
 
     `precision` is that of the weights, `kv` that of the cache. `replicas` count `spare` ones, without which the
@@ -388,6 +393,12 @@ class PlanRecord(Quantified):
     placed: PlacedRecord | None = None
     capacity: Figure | None = None
     rate_slope: float = 1.0
+
+    def tables(self) -> Sequence[Table]:
+        """Its figures, and where time and memory go, as `explain` shows them."""
+        from chipwise.report.plans import breakdown_view
+
+        return breakdown_view(self)
 
     def keeps_targets(self, confidence: float) -> bool:
         """Whether the targets hold with that probability; ends of intervals have three digits."""

@@ -147,8 +147,8 @@ def openapi() -> dict[str, Any]:
         "info": {
             "title": "chipwise",
             "version": __version__,
-            "description": "Which chip, how many, arranged how, for this model and this workload; how fast, at what "
-            "cost; and how do you know? Figures are `mid [low, high]` with an 80 % interval and a basis; units are in "
+            "description": "Which chips do you need to run this model, how fast will it be, what will it cost, and "
+            "how do you know? Figures are `mid [low, high]` with an 80 % interval and a basis; units are in "
             "the names, SI otherwise. What is said here holds for /v1: fields may be added, none goes or changes its "
             "meaning.",
             "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},

@@ -18,7 +18,7 @@ PROBLEM_SCHEMA = {
     "type": "object",
     "description": "Why there is no answer (RFC 9457): what is wrong, the next step, names perhaps meant.",
     "properties": {
-        "type": {"type": "string", "description": "kind of the problem, as in urn:chipwise:unknown-name"},
+        "type": {"type": "string", "description": "kind of the problem, e.g. urn:chipwise:unknown-name"},
         "title": {"type": "string", "description": "the status in words"},
         "status": {"type": "integer"},
         "detail": {"type": "string", "description": "what is wrong, in one sentence"},
@@ -41,7 +41,7 @@ PROBLEM_SCHEMA = {
                 "required": ["detail", "pointer"],
                 "additionalProperties": False,
             },
-            "description": "the field as a JSON pointer into the body (RFC 6901), as in #/rate",
+            "description": "the field as a JSON pointer into the body (RFC 6901), e.g. #/rate",
         },
         "reasons": {
             "type": "object",

@@ -119,7 +119,7 @@ def test_a_bare_number_of_a_deadline_and_of_an_answer_is_refused_too() -> None:
         ({"model": MODEL, "in": float("nan")}, "in", "cannot use nan"),
         ({"model": MODEL, "chips": {"l4": 1}}, "chips", "expected text or a list"),
         ({"model": MODEL, "policy": [1]}, "policy", "cannot read '1'"),
-        ({"model": MODEL, "max_chips": 2.5}, "max_chips", "no whole number"),
+        ({"model": MODEL, "max_chips": 2.5}, "max_chips", "not a whole number"),
         ({"model": MODEL, "max_chips": True}, "max_chips", "expected a whole number"),
         ({"model": MODEL, "disaggregate": "perhaps"}, "disaggregate", "expected true or false"),
         ({"model": MODEL, "max_usd_per_h": "cheap"}, "max_usd_per_h", "cannot read 'cheap'"),

@@ -18,7 +18,8 @@ from chipwise.calibrate.kernel_questions import taken
 from chipwise.calibrate.kernel_table import NUMBERS, TEXT, asked_of
 from chipwise.evidence.columns import read_columns
 
-DRAWN = 2000
+DRAWN = 400
+"""Rows beside one of each kind."""
 TYPED = 15
 
 
@@ -32,7 +33,7 @@ def drawn(truth: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     said = (columns[n][order].tolist() for n in ("op", "framework", "dtype"))
     kinds = np.array(["|".join(each) for each in zip(*said, strict=True)])
     first = np.unique(kinds, return_index=True)[1]
-    rest = np.setdiff1d(np.arange(len(order)), first)[: DRAWN - len(first)]
+    rest = np.setdiff1d(np.arange(len(order)), first)[:DRAWN]
     some = taken(columns, order[np.concatenate((first, rest))])
     path = tmp_path_factory.mktemp("kernels") / "rows.csv"
     with path.open("w", newline="", encoding="utf-8") as file:
@@ -47,7 +48,7 @@ def test_the_verb_gives_the_figure_of_every_row(drawn: Path) -> None:
     rows = api.SUITES["kernels"].predict(str(drawn))
     columns = read_columns(str(drawn), ("row_id", *TEXT), NUMBERS)
     asked = asked_of(columns)
-    assert len(rows) == DRAWN
+    assert len(rows) > DRAWN
     for at, row in enumerate(rows):
         report = answer(request_of(asked, at))
         t = report.kernels[0].time_s

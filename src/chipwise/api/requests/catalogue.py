@@ -34,7 +34,7 @@ __all__ = ["ChipsRequest", "ModelsRequest", "OffersRequest", "RuntimesRequest", 
 
 T = TypeVar("T")
 
-WORDS = "words that all occur in its name, as in nvidia hbm3e"
+WORDS = "words that all occur in its name, e.g. nvidia hbm3e"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,9 +45,9 @@ class ChipsRequest(Asked):
         "these in full, separated by commas; default: a line for each", file=True, reading=NAMES
     )
     search: str | None = ask(
-        "words that all occur in id, name, vendor, kind, memory or machines, as in nvidia hbm3e or mac studio"
+        "words that all occur in id, name, vendor, kind, memory or machines, e.g. nvidia hbm3e or mac studio"
     )
-    vendor: str | None = ask("of this vendor, as in amd")
+    vendor: str | None = ask("of this vendor, e.g. amd")
     limit: int = ask("at most this many", 200)
 
     def run(self) -> ChipsReport:

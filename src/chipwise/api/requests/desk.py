@@ -33,7 +33,7 @@ class LocalRequest(Asked):
     max_usd: float | None = ask("what to buy for at most this many dollars, in place of --have")
     min_tps: float = ask("at least this many tokens per second", 10.0)
     context: str | None = ask(
-        "tokens of prompts and answers together, as in 32k; default: 8192, or 4096 where no more fits",
+        "tokens of prompts and answers together, e.g. 32k; default: 8192, or 4096 where no more fits",
         reading=figure("", low=512, high=1e8),
     )
     use: str | None = ask("what for: chat, code, reasoning or vision; default: anything")
@@ -42,15 +42,15 @@ class LocalRequest(Asked):
     )
     most: int = ask("list at most this many models", 16)
     precision: str | None = ask(
-        "only this number format, as in q4_k_m; default: the widest that is fast enough"
+        "only this number format, e.g. q4_k_m; default: the widest that is fast enough"
     )
-    kv: str | None = ask("number format of the cache, as in q8_0; default: 16 bit")
-    policy: str | None = ask("figures of the engine, as in reserved_bytes=0,memory_share=0.9", reading=PAIRS)
+    kv: str | None = ask("number format of the cache, e.g. q8_0; default: 16 bit")
+    policy: str | None = ask("settings of the engine, e.g. reserved_bytes=0,memory_share=0.9", reading=PAIRS)
     set_: str | None = ask(
-        "figures of the chip, as in system=0GB for a card without a display", name="set", reading=PAIRS
+        "override chip figures, e.g. system=0GB for a card without a display", name="set", reading=PAIRS
     )
     share: str | None = ask(
-        "what other work leaves of the chip, as in gpu=60%,memory=16GB (a renderer, a desktop, a second model)",
+        "what other work leaves of the chip, e.g. gpu=60%,memory=16GB (a renderer, a desktop, a second model)",
         reading=Reading(shared, as_text, (OBJECT,)),
     )
 

@@ -37,7 +37,7 @@ class OperatorsRequest(_Inside):
 
     def run(self) -> OperatorsReport:
         """Both phases of the plan. Raises the errors of `api.estimate`."""
-        from chipwise.api.operating import operators
+        from chipwise.api.inside import operators
 
         return operators(*self._asked())
 
@@ -55,7 +55,7 @@ class LoadRequest(_Inside):
 
     def run(self) -> LoadReport:
         """The plan at 16 loads. Raises the errors of `api.estimate`."""
-        from chipwise.api.operating import load_curve
+        from chipwise.api.inside import load_curve
 
         return load_curve(*self._asked(), ttft_s=self.values["ttft"], tpot_s=self.values["tpot"])
 

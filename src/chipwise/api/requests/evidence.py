@@ -54,11 +54,11 @@ class EvidenceRequest(Asked):
     """Published results of MLPerf Inference and your own measurements: search by words, or filter."""
 
     search: str | None = ask("words that all occur in id, model, chip, submitter, software or notes")
-    benchmark: str | None = ask("as in llama2-70b")
+    benchmark: str | None = ask("for example llama2-70b")
     chip: str | None = ask("on this chip", file=True)
     scenario: str | None = ask("Offline, Server, Interactive, SingleStream or MultiStream")
-    round_: str | None = ask("as in v5.1", name="round")
-    submitter: str | None = ask("as in NVIDIA")
+    round_: str | None = ask("for example v5.1", name="round")
+    submitter: str | None = ask("for example NVIDIA")
     own: bool = ask("your imported measurements alone", False)
     best: bool = ask("the best of each chip, count, model, scenario and round alone", False)
     limit: int = ask("at most this many", 15)
@@ -96,22 +96,22 @@ class Judged(Asked):
     ttft: str | None = ask(TTFT, reading=duration())
     tpot: str | None = ask(TPOT, reading=duration())
     task: Task = ask(TASK, "serve")
-    precision: str | None = ask("another number format than the checkpoint's")
+    precision: str | None = ask("override the checkpoint's precision")
     runtime: str | None = ask("serving software")
     percentile: str | None = ask(
-        "what targets hold for, as in p99; default: the mean, of claims p99", reading=PERCENTILE
+        "what targets hold for, e.g. p99; default: the mean, of claims p99", reading=PERCENTILE
     )
     level: Literal["stock", "tuned"] = ask(
         "stock: what the runtime's defaults give; tuned: what benchmark submissions reach with it", "stock"
     )
     software: str | None = ask(
-        "date or MLPerf round of the software, as in 2025-06 or v5.0; default: the newest"
+        "date or MLPerf round of the software, e.g. 2025-06 or v5.0; default: the newest"
     )
     sample: str | None = ask(
-        "what a sample is where tokens do not say it, as in resolution=1024x1024,steps=20", reading=PAIRS
+        "what a sample is where tokens do not say it, e.g. resolution=1024x1024,steps=20", reading=PAIRS
     )
     accuracy: str | None = ask(
-        "percent of the reference's accuracy that is needed, as in 99.9", reading=ACCURACY
+        "percent of the reference's accuracy that is needed, e.g. 99.9", reading=ACCURACY
     )
 
     def terms(self) -> Terms:

@@ -146,7 +146,7 @@ def split(text: str | None) -> tuple[str, ...]:
         return ()
     parts = tuple(part.strip() for part in text.split(",") if part.strip())
     if not parts:
-        raise UsageError(f"'{shorten(text)}' names nothing", "separate names by commas")
+        raise UsageError(f"'{shorten(text)}' is an empty list of names", "separate names by commas")
     return parts
 
 
@@ -173,7 +173,7 @@ def share(text: str | None, option: str) -> float | None:
         ways = (f"{number}%", as_text(float(number) / 100.0))
         raise UsageError(
             f"{option} {number} is more than the whole",
-            f"as in {option} {ways[0]}",
+            f"for example {option} {ways[0]}",
             field=_field(option),
             instead=ways,
         )
@@ -192,7 +192,8 @@ def whole(text: str, option: str, *, low: float, high: float) -> int:
     number = parse_quantity(text, "", option, low=low, high=high)
     if number % 1:
         raise UsageError(
-            f"{option}: {shorten(text)} is no whole number", f"as in {max(int(number), int(low)) or 1}"
+            f"{option}: {shorten(text)} is not a whole number",
+            f"for example {max(int(number), int(low)) or 1}",
         )
     return int(number)
 
@@ -296,7 +297,7 @@ CONFIG = Reading(
     _configuration,
     (OBJECT,),
     names=False,
-    told="a bundled name, the keys of a config.json, or dimensions as in transformer:layers=40,hidden=5120,...",
+    told="a bundled name, the keys of a config.json, or dimensions such as transformer:layers=40,hidden=5120,...",
 )
 """A model by name, path or dimensions, or the keys of its configuration."""
 
@@ -309,7 +310,7 @@ def duration(low: float = 1e-9, high: float = 1e6, units: tuple[str, str] = ("ms
         parse_quantity(given, "s", option)
         if not given[-1:].isalpha():
             ways = tuple(f"{given}{unit}" for unit in units)
-            hint = f"a time has a unit, as in {option} {ways[0]}"
+            hint = f"a time has a unit, e.g. {option} {ways[0]}"
             raise UsageError(f"{option} {shorten(given)}: {' or '.join(ways)}?", hint, instead=ways)
         return parse_quantity(given, "s", option, low=low, high=high)
 
@@ -388,7 +389,9 @@ def _number(kind: type, value: Any, option: str) -> Any:
     if kind is float:
         return number
     if number % 1:
-        raise UsageError(f"{option}: {shorten(str(value))} is no whole number", f"as in {int(number) or 1}")
+        raise UsageError(
+            f"{option}: {shorten(str(value))} is not a whole number", f"for example {int(number) or 1}"
+        )
     return value if type(value) is int else int(number)
 
 

@@ -50,9 +50,7 @@ _WHOSE: Mapping[str, tuple[str, Any]] = {
     "library": ("kernels of this library, e.g. fa3, marlin, NCCL; default: what the runtime takes", None),
     "launch": (f"how calls are started: {', '.join(LAUNCHES)}", "graph"),
 }
-_COPIES = (
-    "equal weights or caches that take turns, 1 for a hot loop; default: never used again, as in a model"
-)
+_COPIES = "equal weights or caches that take turns, 1 for a hot loop; default: never used again, e.g. a model"
 _FEW_BYTES = "bytes read and written; default: by rows, values and kind"
 OPERATORS: Mapping[str, Operator] = {
     "gemm": Operator(
@@ -94,7 +92,7 @@ OPERATORS: Mapping[str, Operator] = {
             "window": ("sliding window in tokens, 0 for none", 0),
             "dtype": (_DTYPE, "bf16"),
             "compute": ("data type of scores: bf16 or fp8", "bf16"),
-            "bidirectional": ("every token sees all others, as in an encoder", False),
+            "bidirectional": ("every token sees all others, e.g. an encoder", False),
             "prompt": ("by the kernels of prompts though --q is 1", False),
             **_WHOSE,
             "copies": (_COPIES, None),
@@ -135,14 +133,14 @@ OPERATORS: Mapping[str, Operator] = {
     ),
     "copy": Operator(
         "A copy between host and chip over PCIe or NVLink-C2C, or inside the chip's memory.",
-        {"bytes_": "how much, as in 1GB"},
+        {"bytes_": "how much, e.g. 1GB"},
         {"way": (f"one of {', '.join(WAYS)}", "to-chip")},
     ),
     "collective": Operator(
         "One exchange between the devices of a scale-up domain, or across domains over the network.",
         {
             "kind": f"one of {', '.join(EXCHANGES)}",
-            "bytes_": "buffer of each rank, as in 64MB",
+            "bytes_": "buffer of each rank, e.g. 64MB",
             "ranks": "devices that take part",
         },
         {
@@ -236,7 +234,7 @@ class KernelRequest(Asked):
     rotating: bool = ask(_help("rotating"), False)
     quantised: bool = ask(_help("quantised"), False)
     fetched: bool = ask(_help("fetched"), False)
-    set_: str | None = ask("figures of the chips, as in hbm=4TB/s,bf16=1.2PFLOPS", name="set", reading=PAIRS)
+    set_: str | None = ask("override chip figures, e.g. hbm=4TB/s,bf16=1.2PFLOPS", name="set", reading=PAIRS)
 
     def run(self) -> KernelReport:
         """The operator on each chip.

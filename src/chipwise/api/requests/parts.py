@@ -76,8 +76,8 @@ __all__ = [
 ]
 
 
-TTFT = "target for the time to the first token, as in 500ms; serving alone: 2s"
-TPOT = "target for the time per output token, as in 30ms; serving alone: 50ms"
+TTFT = "target for the time to the first token, e.g. 500ms; serving alone: 2s"
+TPOT = "target for the time per output token, e.g. 30ms; serving alone: 50ms"
 TTFT_S, TPOT_S = 2.0, 0.05
 LENGTH = figure("", low=1, high=1e8)
 RATE = figure("1/s", low=1e-9, high=1e8)
@@ -87,7 +87,9 @@ def _spread(text: str, option: str) -> tuple[float, float]:
     both = pairs(text, option) if "=" in text else {"in": text, "out": text}
     strange = sorted(set(both) - {"in", "out"})
     if strange:
-        raise UsageError(f"{option}: no lengths are called '{shorten(strange[0])}'", "as in in=1.2,out=0.6")
+        raise UsageError(
+            f"{option}: no lengths are called '{shorten(strange[0])}'", "for example in=1.2,out=0.6"
+        )
     given = {name: parse_quantity(said, "", option, low=0, high=10) for name, said in both.items()}
     return given.get("in", 0.0), given.get("out", 0.0)
 
@@ -100,7 +102,7 @@ def _percentile(text: str, option: str) -> float | None:
 def _guessed(text: str, option: str) -> tuple[Speculation, bool]:
     """Tokens guessed ahead, and whether by lookup."""
     given = pairs(text, option)
-    hint = "as in accept=0.7,draft=3, or with=lookup too"
+    hint = "for example accept=0.7,draft=3, or with=lookup too"
     strange = sorted(set(given) - {"accept", "draft", "with"})
     if strange:
         raise UsageError(f"{option}: no part is called '{shorten(strange[0])}'", hint)
@@ -115,7 +117,7 @@ def _guessed(text: str, option: str) -> tuple[Speculation, bool]:
 def shared(text: str, option: str) -> Share:
     """What other work leaves of a chip."""
     given = pairs(text, option)
-    hint = "as in gpu=60%,memory=16GB"
+    hint = "for example gpu=60%,memory=16GB"
     strange = sorted(set(given) - {"gpu", "memory"})
     if strange:
         raise UsageError(f"{option}: no part is called '{shorten(strange[0])}'", hint)
@@ -133,7 +135,9 @@ def _offloaded(text: str, option: str) -> Offloaded | str:
     if text.strip().lower() in WAITING:
         return text.strip().lower()
     given = {name.replace("_", "-"): said for name, said in pairs(text, option).items()}
-    hint = "as in gpu-layers=30, cpu-experts=24 or split=3/1; of models without tokens model or sequential"
+    hint = (
+        "for example gpu-layers=30, cpu-experts=24 or split=3/1; of models without tokens model or sequential"
+    )
     strange = sorted(set(given) - {"gpu-layers", "cpu-experts", "split"})
     if strange:
         raise UsageError(f"{option}: no part is called '{shorten(strange[0])}'", hint)
@@ -151,7 +155,7 @@ def _prompt_workers(text: str, option: str) -> tuple[Layout, int]:
     given = pairs(text, option)
     strange = sorted(set(given) - {"workers", "tp", "pp", "dp", "ep"})
     if strange:
-        raise UsageError(f"{option}: no part is called '{shorten(strange[0])}'", "as in workers=2,tp=4")
+        raise UsageError(f"{option}: no part is called '{shorten(strange[0])}'", "for example workers=2,tp=4")
     counts = {name: whole(said, f"{option} {name}", low=1, high=100_000) for name, said in given.items()}
     workers = counts.pop("workers", 1)
     return Layout(**{name: float(n) for name, n in counts.items()}), workers
@@ -168,7 +172,7 @@ def _pictures(text: str, option: str) -> tuple[Picture, ...]:
         match = re.fullmatch(r"(?:(\d{1,4})\*)?(\d{1,6})x(\d{1,6})", part.strip().lower())
         if not match or not all(int(n) for n in match.groups("1")):
             raise UsageError(
-                f"{option}: '{shorten(part)}' is no picture", "width x height in pixels, as in 1280x720"
+                f"{option}: '{shorten(part)}' is no picture", "width x height in pixels, e.g. 1280x720"
             )
         found.append(Picture(*(int(n) for n in match.groups("1"))))
     return tuple(found)
@@ -202,7 +206,7 @@ OWN_CHARS = 50_000
 """Characters of a table of chips that is given as text."""
 WAITING = ("none", "model", "sequential")
 """Which parts of a model without tokens wait on the host."""
-HOST_MEMORY = "memory of the computer around a card, for what the card has no room for, as in 128GB"
+HOST_MEMORY = "memory of the computer around a card, for what the card has no room for, e.g. 128GB"
 HOST_BYTES = Reading(memory_bytes, as_word, (NUMBER,))
 COUNTS = Reading(_counts, as_list, (NUMBER, STRINGS))
 """Whole numbers by commas, or a list of them."""
@@ -217,11 +221,11 @@ class Lengths(Asked):
     in_: str = ask("mean prompt tokens", "2000", name="in", reading=LENGTH)
     out: str = ask("mean output tokens", "300", reading=LENGTH)
     images: str | None = ask(
-        "pictures that come with every prompt, as in 1280x720 or 2*1024x1024,336x336; their tokens add to --in",
+        "pictures that come with every prompt, e.g. 1280x720 or 2*1024x1024,336x336; their tokens add to --in",
         reading=Reading(_pictures, as_text, (OBJECT,)),
     )
     cv: str | None = ask(
-        "spread of lengths, deviation over mean, as in 0.8 or in=1.2,out=0.6; default: all equal",
+        "coefficient of variation of lengths, e.g. 0.8 or in=1.2,out=0.6; default: all equal",
         reading=SPREAD,
     )
     log: str | None = ask(
@@ -229,10 +233,10 @@ class Lengths(Asked):
         file=True,
     )
     prefix_hit: str | None = ask(
-        "part of prompt tokens that a prefix cache answers, as in 30%", reading=SHARE
+        "share of prompt tokens served from the prefix cache, e.g. 30%", reading=SHARE
     )
     common_prefix: str | None = ask(
-        "tokens that begin every prompt, kept once, as in 1k; needs --prefix-hit",
+        "tokens that every prompt begins with, stored once, e.g. 1k; needs --prefix-hit",
         reading=figure("", low=0, high=1e8),
     )
 
@@ -268,11 +272,11 @@ class Lengths(Asked):
 class Targets(Lengths):
     """How the model is used: lengths, load, and what is asked of the time."""
 
-    rate: str | None = ask("requests per second, as in 10/s; default: replicas run full", reading=RATE)
+    rate: str | None = ask("requests per second, e.g. 10/s; default: each replica at full load", reading=RATE)
     ttft: str | None = ask(TTFT, reading=duration())
     tpot: str | None = ask(TPOT, reading=duration())
-    e2e: str | None = ask("target for the time of a whole answer, as in 20s", reading=duration())
-    percentile: str | None = ask("what targets hold for, as in p99; default: the mean", reading=PERCENTILE)
+    e2e: str | None = ask("target for the time of a whole answer, e.g. 20s", reading=duration())
+    percentile: str | None = ask("what targets hold for, e.g. p99; default: the mean", reading=PERCENTILE)
     confidence: str | None = ask(
         "probability that targets hold, 50% for the middles; default: 90%, the upper end of the intervals",
         reading=SHARE,
@@ -282,7 +286,7 @@ class Targets(Lengths):
         reading=SHARE,
     )
     day: str | None = ask(
-        "requests per second over a day in equal slices, as in 2,2,1,4,9, or a file of them; sized for its peak",
+        "requests per second over a day in equal slices, e.g. 2,2,1,4,9, or a file of them; sized for its peak",
         file=True,
         reading=RATES,
     )
@@ -316,7 +320,7 @@ def _resolution(text: str, option: str) -> tuple[int, int]:
     """Width and height: `1280x720`, or one number for both."""
     sides = [whole(part, option, low=1, high=100_000) for part in text.lower().replace("*", "x").split("x")]
     if len(sides) > 2:
-        raise UsageError(f"{option}: cannot read '{shorten(text)}'", "width and height, as in 1280x720")
+        raise UsageError(f"{option}: cannot read '{shorten(text)}'", "width and height, e.g. 1280x720")
     return sides[0], sides[-1]
 
 
@@ -328,7 +332,7 @@ def _spread_over(text: str, option: str) -> Spread:
     given = pairs(text, option)
     strange = sorted(set(given) - set(known))
     if strange:
-        hint = f"one of {', '.join(known)}, as in ulysses=4,cfg=2"
+        hint = f"one of {', '.join(known)}, e.g. ulysses=4,cfg=2"
         raise UsageError(f"{option}: devices do not share by '{shorten(strange[0])}'", hint)
     return Spread(**{name: whole(said, f"{option} {name}", low=1, high=4096) for name, said in given.items()})
 
@@ -337,21 +341,21 @@ def _spread_over(text: str, option: str) -> Spread:
 class Samples(Asked):
     """Models that generate no tokens: what they make or read, and how devices share it."""
 
-    batch: int | None = ask("models without tokens: samples at once, as in 4; default: 1, of a plan the best")
+    batch: int | None = ask("models without tokens: samples at once, e.g. 4; default: 1, of a plan the best")
     resolution: str | None = ask(
-        "models of images and video: width and height, as in 1280x720",
+        "models of images and video: width and height, e.g. 1280x720",
         reading=Reading(_resolution, as_word, (NUMBER,)),
     )
-    frames: int | None = ask("models of video: frames of a clip, as in 81")
-    steps: int | None = ask("generators of images and video: denoising steps, as in 28")
-    guidance: float | None = ask("the same: guidance scale; above 1 every step takes two passes, as in 7.5")
+    frames: int | None = ask("models of video: frames of a clip, e.g. 81")
+    steps: int | None = ask("generators of images and video: denoising steps, e.g. 28")
+    guidance: float | None = ask("the same: guidance scale; above 1 every step takes two passes, e.g. 7.5")
     settings: str | None = ask(
-        "models without tokens: further sizes of the family, as in tokens=128 or audio_s=30,part=encoder",
+        "models without tokens: further sizes of the family, e.g. tokens=128 or audio_s=30,part=encoder",
         reading=PAIRS,
     )
     training: bool = ask("models without tokens: one training step instead of a request", False)
     spread: str | None = ask(
-        "models without tokens: how devices share a request, as in ulysses=4,cfg=2; also dp, ring, tp, pipefusion, "
+        "models without tokens: how devices share a request, e.g. ulysses=4,cfg=2; also dp, ring, tp, pipefusion, "
         "fsdp=1, tables=1",
         reading=Reading(_spread_over, as_text, (OBJECT,)),
     )
@@ -362,7 +366,7 @@ class Samples(Asked):
         reading=Reading(_offloaded, as_text, (OBJECT,)),
     )
     aside: str | None = ask(
-        "models without tokens: parts that the host computes, as in text_encoder", reading=NAMES
+        "models without tokens: parts that the host computes, e.g. text_encoder", reading=NAMES
     )
 
     def sampling(self) -> Sampling:
@@ -408,7 +412,7 @@ class Samples(Asked):
         """What of a language model lies on the host. Raises `UsageError` for a word of other models."""
         said = self.values["offload"] or Offloaded()
         if isinstance(said, str):
-            hint = "as in gpu-layers=30 or cpu-experts=24"
+            hint = "for example gpu-layers=30 or cpu-experts=24"
             raise UsageError(f"--offload {said} is of models without tokens", hint, field="offload")
         return said
 
@@ -458,19 +462,17 @@ class OwnChips(Asked):
 class Software(OwnChips):
     """What runs the model."""
 
-    precision: str | None = ask("another number format than the checkpoint's, as in fp8 or int4")
-    kv: str | None = ask("number format of the cache, as in fp8; default: the checkpoint's, else 16 bit")
+    precision: str | None = ask("override the checkpoint's precision, e.g. fp8 or int4")
+    kv: str | None = ask("number format of the cache, e.g. fp8; default: the checkpoint's, else 16 bit")
     runtime: str | None = ask(
-        "serving software, or best for the best of all that can; default: the first that can"
+        "serving software; best compares all that support the model; default: the chip's usual one"
     )
-    policy: str | None = ask(
-        "figures of the runtime, as in memory_share=0.95,max_sequences=64", reading=PAIRS
-    )
+    policy: str | None = ask("runtime settings, e.g. memory_share=0.95,max_sequences=64", reading=PAIRS)
     set_: str | None = ask(
-        "figures of the chip, as in hbm=4TB/s,bf16=1.2PFLOPS, or system=0GB", name="set", reading=PAIRS
+        "override chip figures, e.g. hbm=4TB/s,bf16=1.2PFLOPS, or system=0GB", name="set", reading=PAIRS
     )
     share: str | None = ask(
-        "what other work leaves of the chip, as in gpu=60%,memory=16GB (a renderer, a desktop, a second model)",
+        "what other work leaves of the chip, e.g. gpu=60%,memory=16GB (a renderer, a desktop, a second model)",
         reading=Reading(shared, as_text, (OBJECT,)),
     )
 
@@ -495,22 +497,22 @@ class Serving(Software):
     """How that software is run."""
 
     speculate: str | None = ask(
-        "guess tokens ahead, as in accept=0.7,draft=3; you give the acceptance; with=lookup needs no module",
+        "speculative decoding, e.g. accept=0.7,draft=3; you supply the acceptance rate; with=lookup needs no draft",
         reading=Reading(_guessed, as_text, (OBJECT,)),
     )
     disaggregate: bool = ask("process prompts on separate workers (disaggregated prefill)", False)
     prefill: str | None = ask(
-        "separate workers for prompts and their layout, as in workers=2,tp=4; default: as many as keep up",
+        "separate workers for prompts and their layout, e.g. workers=2,tp=4; default: as many as keep up",
         reading=Reading(_prompt_workers, as_text, (OBJECT,)),
     )
     software: str | None = ask(
-        "date or MLPerf round of the software, as in 2025-06 or v5.0; default: the newest"
+        "date or MLPerf round of the software, e.g. 2025-06 or v5.0; default: the newest"
     )
     level: Literal["stock", "tuned"] = ask(
         "stock: what the runtime's defaults give; tuned: what benchmark submissions reach with it", "stock"
     )
     harness: str | None = ask(
-        "benchmark client whose figures to predict, as in vllm-bench or inferencex; default: none"
+        "benchmark client whose figures to predict, e.g. vllm-bench or inferencex; default: none"
     )
 
     def terms(self, numbers: Parameters | None = None) -> Terms:
@@ -538,16 +540,16 @@ class Serving(Software):
 class Money(Asked):
     """How chips are paid."""
 
-    price: Literal["rent", "spot", "own"] = ask("rent on demand, rent on the spot, or own", "rent")
-    provider: str = ask("offers of these providers only, separated by commas, as in aws,gcp", "")
+    price: Literal["rent", "spot", "own"] = ask("rent on demand, rent spot instances, or own", "rent")
+    provider: str = ask("offers of these providers only, separated by commas, e.g. aws,gcp", "")
     region: str = ask("offers of this region only", "")
     owning: str | None = ask(
-        "figures of owning, as in capex_usd=30000,years=4,usd_per_kwh=0.12,pue=1.3",
+        "ownership costs, e.g. capex_usd=30000,years=4,usd_per_kwh=0.12,pue=1.3",
         reading=Reading(_figures, as_text, (OBJECT,)),
     )
 
     price_of: str | None = ask(
-        "your own price per chip and hour in USD, as in h100=2.10,mi455x=6",
+        "your own price per chip and hour in USD, e.g. h100=2.10,mi455x=6",
         reading=Reading(_figures, as_text, (OBJECT,)),
     )
 
@@ -564,7 +566,9 @@ class Place(Asked):
     """One deployment: the chip and how the model is spread over it."""
 
     chip: str = ask(
-        "a chip, a TOML file of your own, or parts of a machine as in rtx-4090+epyc-9654", MISSING, file=True
+        "a chip, a TOML file of your own, or parts of a machine such as rtx-4090+epyc-9654",
+        MISSING,
+        file=True,
     )
     count: int | None = ask("chips of one replica; default: what the layout needs")
     tp: int = ask("tensor parallelism", 1)
@@ -576,7 +580,7 @@ class Place(Asked):
         "clients that each wait for their answer before they send again; default: as many as fit, of a local user one"
     )
     rate: str | None = ask(
-        "requests per second that arrive at random, as in 10/s, in place of --concurrency", reading=RATE
+        "requests per second that arrive at random, e.g. 10/s, in place of --concurrency", reading=RATE
     )
 
     host_memory: str | None = ask(HOST_MEMORY, reading=HOST_BYTES)
@@ -623,13 +627,13 @@ class JobOptions(Asked):
     """Work with an end: how much, by when, for how much."""
 
     tokens: str | None = ask(
-        "training: total tokens, as in 15T; default: 1T, of finetune 100M; batch: output tokens of the job, as in 1B",
+        "training: total tokens, e.g. 15T; default: 1T, of finetune 100M; batch: output tokens of the job, e.g. 1B",
         reading=figure("", low=1, high=1e18),
     )
     deadline: str | None = ask(
-        "training and batch: at most so long, as in 30d or 24h", reading=duration(1.0, 1e12, ("d", "h"))
+        "training and batch: deadline, e.g. 30d or 24h", reading=duration(1.0, 1e12, ("d", "h"))
     )
-    max_usd: float | None = ask("training and batch: at most this many dollars in total")
+    max_usd: float | None = ask("training and batch: total budget in dollars")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -637,54 +641,54 @@ class TrainOptions(JobOptions):
     """What is trained, how far, and within which limits."""
 
     seq: str | None = ask(
-        "training: tokens of a sequence; default: 4096, or what the model reads if that is less",
+        "training: sequence length in tokens; default: 4096, capped at the model's limit",
         reading=Reading(_tokens, as_word, (NUMBER,)),
     )
-    global_batch: int = ask("training: sequences of a step; 0: 4 M tokens, fine-tuning 0.25 M", 0)
-    counts: str | None = ask("training: chips to try, as in 64,256", reading=COUNTS)
+    global_batch: int = ask("training: sequences per step; 0: 4 M tokens per step, fine-tuning 0.25 M", 0)
+    counts: str | None = ask("training: chips to try, e.g. 64,256", reading=COUNTS)
     layout: str | None = ask(
-        "training: what to keep, as in tp=8,pp=4,schedule=interleaved,zero=3,shard=8,recompute=full,offload=1,"
-        "stash=1,sequence=0",
+        "training: parts of the layout to fix, e.g. tp=8,pp=4,schedule=interleaved,zero=3,shard=8,recompute=full,"
+        "offload=1,stash=1,sequence=0",
         reading=PAIRS,
     )
     method: str | None = ask("training: full, lora or qlora; of finetune lora")
     trainer: str | None = ask(
-        "training: the software, as in nemo or torchtitan, with what its configurations set; default: the usual one of "
+        "training: the software, e.g. nemo or torchtitan, with what its configurations set; default: the usual one of "
         "the chip, tuned"
     )
     memory: str | None = ask(
-        "training: what the trainer keeps otherwise than usual, as in optimizer=adamw-8bit,master=no,gradients=bf16,"
+        "training: what the trainer keeps otherwise than usual, e.g. optimizer=adamw-8bit,master=no,gradients=bf16,"
         "loss=chunked",
         reading=PAIRS,
     )
     adapter: str | None = ask(
-        "training: low-rank adapters, as in rank=64,targets=attention,dora=yes; default: rank 16 on all linear layers",
+        "training: low-rank adapters, e.g. rank=64,targets=attention,dora=yes; default: rank 16 on all linear layers",
         reading=PAIRS,
     )
     known_to_run: bool = ask(
         "training: the run exists, so that predicted memory refuses no layout of it", False
     )
     failures: str | None = ask(
-        "training: what stops the run, as in mtbf=50000h,spares=2,repair=24h: between failures of a chip; to save, for "
+        "training: what stops the run, e.g. mtbf=50000h,spares=2,repair=24h: between failures of a chip; to save, for "
         "which of it the run stops (block), to restart and to start, which follow from bytes unless given; hosts that "
         "stand by and how long a repair takes; preempt and wait, of hosts that are taken away",
         reading=PAIRS,
     )
     storage: str | None = ask(
-        "training: the store of checkpoints, as in write=2GB/s,most=2TB/s,keep=3,price=0.023: of a host, of all, how "
+        "training: the store of checkpoints, e.g. write=2GB/s,most=2TB/s,keep=3,price=0.023: of a host, of all, how "
         "many are kept, dollars per GB and month; token=4B, the data of a token",
         reading=PAIRS,
     )
     phases: str | None = ask(
-        "training: parts of the tokens, as in ramp=50B:256,context=100B:131072: the first, from steps of 256 sequences "
+        "training: parts of the tokens, e.g. ramp=50B:256,context=100B:131072: the first, from steps of 256 sequences "
         "on; the last, in sequences of 131,072 tokens",
         reading=PAIRS,
     )
     evaluate: str | None = ask(
-        "training: evaluation, as in every=1000,tokens=10M: steps between, and tokens of each", reading=PAIRS
+        "training: evaluation, e.g. every=1000,tokens=10M: steps between, and tokens of each", reading=PAIRS
     )
     network: str | None = ask(
-        "training: the network, as in nic=200Gb/s,domain=8,oversubscription=3,leaf=16: speed of a chip beyond the "
+        "training: the network, e.g. nic=200Gb/s,domain=8,oversubscription=3,leaf=16: speed of a chip beyond the "
         "fabric, one direction; chips that meet on the fabric; links down over links up of a leaf switch, and hosts "
         "under it",
         reading=PAIRS,

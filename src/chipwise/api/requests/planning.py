@@ -92,19 +92,19 @@ def _adapters(text: str, option: str) -> tuple[int, Adapter]:
     strange = sorted(set(given) - {"rank", "count", "targets"})
     if strange or "rank" not in given:
         what = f"no adapter has a {strange[0]}" if strange else "no rank"
-        raise UsageError(f"{option}: {what}", "as in rank=16,count=8,targets=q_proj+v_proj")
+        raise UsageError(f"{option}: {what}", "for example rank=16,count=8,targets=q_proj+v_proj")
     rank = int(parse_quantity(given["rank"], "", "rank", low=1, high=65_536))
     count = int(parse_quantity(given.get("count", "1"), "", "count", low=1, high=1e6))
     return count, Adapter(rank, tuple(given.get("targets", "all-linear").split("+")))
 
 
 MODEL = (
-    "a bundled name, a config.json or its folder, the configuration itself as JSON, or dimensions as in "
+    "a bundled name, a config.json or its folder, the configuration itself as JSON, or dimensions such as "
     "transformer:layers=40,hidden=5120,...; on your own machine FILE.py:function, FILE.onnx or a diffusers folder too"
 )
 AUTO = "auto"
 """What stands for the chips of the machine on which chipwise is started."""
-SERIAL = "part of a request's work that is serial, as in 5%: when is a CPU faster?"
+SERIAL = "part of a request's work that is serial, e.g. 5%: when is a CPU faster?"
 HAVE = Reading(_elsewhere, _owned, (OBJECT,))
 TASK = "serve many users, batch for throughput, local for one user"
 
@@ -122,16 +122,16 @@ class PlanOptions(Samples, Money, Serving, Targets, JobOptions):
 
     chips: str | None = ask("only these, separated by commas", file=True, reading=NAMES)
     have: str | None = ask(
-        "chips that you have, as in 2xrtx-4090,1xrtx-3090, or auto for those of this machine", reading=HAVE
+        "chips that you have, e.g. 2xrtx-4090,1xrtx-3090, or auto for those of this machine", reading=HAVE
     )
     host_memory: str | None = ask(HOST_MEMORY, reading=HOST_BYTES)
     max_chips: int | None = ask("at most this many chips in total")
     max_usd_per_h: float | None = ask("at most this many dollars per hour in total")
     max_watts: str | None = ask(
-        "at most this much power at the plugs, all chips at their limits, as in 10kW",
+        "at most this much power at the plugs, all chips at their limits, e.g. 10kW",
         reading=figure("W", low=1, high=1e10),
     )
-    spare: int = ask("extra replicas, as in 1 for N+1", 0)
+    spare: int = ask("extra replicas, e.g. 1 for N+1", 0)
     evidence: Evidence = ask(EVIDENCE, "all")
     parameters: str | None = ask(
         "parameters that chipwise calibrate wrote; default: those shipped", file=True
@@ -362,7 +362,7 @@ class FitOptions(Samples, Software):
     batch: int = ask("sequences, or samples of models without tokens, held at once", 1)
     host_memory: str | None = ask(HOST_MEMORY, reading=HOST_BYTES)
     lora: str | None = ask(
-        "low-rank adapters, as in rank=16,count=8,targets=q_proj+v_proj",
+        "low-rank adapters, e.g. rank=16,count=8,targets=q_proj+v_proj",
         reading=Reading(_adapters, as_text, (OBJECT,)),
     )
 

@@ -28,14 +28,14 @@ class RlRequest(Money):
     chips: str | None = ask(
         "the chips to try, separated by commas; default: three that clouds rent", file=True, reading=NAMES
     )
-    counts: str | None = ask("chips to try, as in 16,64; default: 8, 16, 32 and 64", reading=COUNTS)
+    counts: str | None = ask("chips to try, e.g. 16,64; default: 8, 16, 32 and 64", reading=COUNTS)
     prompts: int = ask("prompts of a step", 256)
     samples: int = ask("answers to each prompt", 8)
     steps: int = ask("steps of the run", 500)
     in_: str = ask("mean prompt tokens", "500", name="in", reading=LENGTH)
     out: str = ask("mean tokens of an answer", "4000", reading=LENGTH)
     cv: str = ask(
-        "spread of answers, deviation over mean, as in 0.8", "0.8", reading=figure("", low=0.0, high=5.0)
+        "spread of answers, deviation over mean, e.g. 0.8", "0.8", reading=figure("", low=0.0, high=5.0)
     )
     longest: str | None = ask("answers are cut there; default: four times the mean", reading=LENGTH)
     algorithm: Literal["grpo", "ppo"] = ask(
@@ -47,15 +47,15 @@ class RlRequest(Money):
         "together: all chips sample, then train; apart: side by side, one step off policy", "best"
     )
     train_share: str | None = ask(
-        "apart: chips that train, of all, as in 50%; default: what keeps both sides busy", reading=SHARE
+        "apart: chips that train, of all, e.g. 50%; default: what keeps both sides busy", reading=SHARE
     )
     precision: str = ask("of training: bf16, fp16, fp8, mxfp8", "bf16")
     rollout_precision: str | None = ask(
-        "of the engines that sample, as in fp8; default: that of the checkpoint"
+        "of the engines that sample, e.g. fp8; default: that of the checkpoint"
     )
     trainer: str | None = ask("the software that trains; default: the usual one of the chip")
     runtime: str | None = ask("the software that samples; default: the preferred one of the chip")
-    layout: str | None = ask("what to keep of training, as in tp=4,recompute=full", reading=PAIRS)
+    layout: str | None = ask("parts of the training layout to fix, e.g. tp=4,recompute=full", reading=PAIRS)
 
     def run(self) -> RlReport:
         """The plans, cheapest first. Raises `UsageError`, `UnknownNameError`, `InfeasibleError`."""
@@ -80,7 +80,9 @@ class RlRequest(Money):
                 "--train-share parts chips, --placement together does not", "one of them", field="train_share"
             )
         if share is not None and not 0.0 < share < 1.0:
-            raise UsageError("--train-share leaves chips on both sides", "as in 50%", field="train_share")
+            raise UsageError(
+                "--train-share leaves chips on both sides", "for example 50%", field="train_share"
+            )
         mean = float(v["out"])
         longest = float(v["longest"] or 4.0 * mean)
         if longest < mean:

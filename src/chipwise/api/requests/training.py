@@ -32,7 +32,7 @@ class TrainRequest(OwnChips, Money, TrainOptions):
         "the chips to try, separated by commas; default: a few that clouds rent", file=True, reading=NAMES
     )
     have: str | None = ask(
-        "chips that you have, as in 64xh100, or auto for this machine's; each kind is planned alone",
+        "chips that you have, e.g. 64xh100, or auto for this machine's; each kind is planned alone",
         reading=HAVE,
     )
     max_chips: int | None = ask("at most this many chips")
@@ -44,7 +44,7 @@ class TrainRequest(OwnChips, Money, TrainOptions):
     parameters: str | None = ask(
         "parameters that chipwise calibrate wrote; default: those shipped", file=True
     )
-    set_: str | None = ask("figures of the chips, as in hbm=4TB/s,bf16=1.2PFLOPS", name="set", reading=PAIRS)
+    set_: str | None = ask("override chip figures, e.g. hbm=4TB/s,bf16=1.2PFLOPS", name="set", reading=PAIRS)
 
     @classmethod
     def implied(cls, given: Mapping[str, Any]) -> dict[str, Any]:

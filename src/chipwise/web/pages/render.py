@@ -13,7 +13,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from chipwise.catalog.chips import get_chip
 from chipwise.errors import UnknownNameError
-from chipwise.report.intervals import split_s
+from chipwise.report.figures import split_s
 from chipwise.report.records import Figure, PlanRecord
 from chipwise.units import format_bytes, format_count, format_number
 

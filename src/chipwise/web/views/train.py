@@ -8,8 +8,8 @@ from typing import Any
 from chipwise.api.requests.training import TrainRequest
 from chipwise.report.charts.timeline import pipeline_step
 from chipwise.report.charts.training import scaling, step_bars, turnaround
-from chipwise.report.tables import tables
 from chipwise.report.training import TrainReport, train_verdict
+from chipwise.report.views import tables
 from chipwise.web.views.view import MODEL, Chart, View, price_badge
 
 __all__ = ["TRAIN"]

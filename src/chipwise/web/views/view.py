@@ -16,7 +16,7 @@ from chipwise.report.charts.timeline import stage_timeline
 from chipwise.report.media import MediaReport, verdict
 from chipwise.report.records import PriceRecord
 from chipwise.report.table import Table
-from chipwise.report.tables import tables
+from chipwise.report.views import tables
 from chipwise.web.views.query import named, query_of
 
 __all__ = ["MODEL", "Chart", "View", "asked_of", "link", "price_badge"]
