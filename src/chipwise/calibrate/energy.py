@@ -40,7 +40,13 @@ QUANTITIES: Mapping[str, Quantity] = {
     "board": Quantity(0.03, 0.7, "W of a board over those of a server", (), 0.003, 0.5),
     "upkeep": Quantity(0.2, 0.6, "W of fans, network cards and switches per W of chips", (), 0.01, 1.0),
 }
-FORMS: Mapping[str, str] = {"board": "board", "desktop": "desk", "workstation": "desk", "laptop": "board"}
+FORMS: Mapping[str, str] = {
+    "board": "board",
+    "phone": "board",
+    "desktop": "desk",
+    "workstation": "desk",
+    "laptop": "board",
+}
 """Forms of machines that draw less than a server, and the number that says how much."""
 
 PROMPTS = f"{PREFIX}.prompt"
