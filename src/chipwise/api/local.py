@@ -15,7 +15,7 @@ from chipwise.api.desk import assembled, machine_record, machine_words, token_s
 from chipwise.api.loaded import Loaded, load_generating
 from chipwise.api.placing import Terms
 from chipwise.api.probed import measured_words
-from chipwise.catalog.chips import load_chips
+from chipwise.catalog.chips import load_chips, recalled_words
 from chipwise.catalog.configs import named_config
 from chipwise.catalog.machine import Candidate, Machine, candidates, parse_machine
 from chipwise.catalog.price import Capex, load_capex
@@ -131,7 +131,7 @@ def local(machine: Machine, wish: Wish, terms: Terms | None = None) -> LocalRepo
         use=wish.use,
         models=tuple(replace(r, rank=i) for i, r in enumerate(records, 1)),
         refused=tuple(refused.values()),
-        assumptions=(*_words(machine), *notes, *terms.said),
+        assumptions=(*_words(machine), *recalled_words(c.id for c, _ in machine.cards), *notes, *terms.said),
     )
 
 

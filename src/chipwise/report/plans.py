@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 
+from chipwise.catalog.chips import recalled_words
 from chipwise.catalog.offer import PRICE_NOISE
 from chipwise.report import intervals
 from chipwise.report.fit import memory_view, parts_view
@@ -229,8 +230,15 @@ def verdict(report: PlanReport) -> tuple[str, ...]:
     where = f" on {first.hosts} hosts" if first.hosts > 1 else ""
     what = f"{verb}{_machines(first)}{where} with {first.runtime} ({first.spread}, {_formats(first)})"
     lines = [f"{what}{_cost(report, first, ': ')}.", _does(report), *_alternatives(report)]
-    bottleneck = f"Bottleneck: {_bottleneck(first)} of the time. Evidence: {first.pace.basis}."
+    bottleneck = (
+        f"Bottleneck: {_bottleneck(first)} of the time. Evidence: {first.pace.basis}{_recalled(first)}."
+    )
     return (*lines[:2], bottleneck, *lines[2:])
+
+
+def _recalled(p: PlanRecord) -> str:
+    """That figures of its chips were read in no source, where it is so."""
+    return ", on recalled chip figures" if recalled_words((p.chip, *(part.chip for part in p.parts))) else ""
 
 
 def _cost(report: PlanReport, p: PlanRecord, lead: str) -> str:

@@ -18,8 +18,8 @@ def picture(
     """One pass of a tower over `batch` pictures of width x height pixels, and the tokens of one picture.
 
     Sides are rounded to whole tokens, as processors do; a tower of fixed size resizes, or cuts into tiles. A table
-    whose columns are k times the width before it merges k tokens into one. Raises `UsageError` for sides that are not positive
-    and for Llama 3.2 Vision, whose pictures become no tokens of the prompt.
+    whose columns are k times the width before it merges k tokens into one. Raises `UsageError` for sides that are not
+    positive and for Llama 3.2 Vision, whose pictures become no tokens of the prompt.
     """
     if not (0 < width <= 100_000 and 0 < height <= 100_000):
         raise UsageError(
