@@ -188,7 +188,7 @@ class Chip:
 
     @property
     def recalled(self) -> tuple[str, ...]:
-        """The figures that predictions rest on (memory, its bandwidth, peaks, links) and that were read in no source."""
+        """The figures that predictions rest on (memory, its bandwidth, peaks, links) and read in no source."""
         rests = [f for f in self.figures if f in RESTS or f.partition(".")[0] in PEAKS]
         return tuple(f for f in rests if self.provenance(f).grade == "recalled")
 

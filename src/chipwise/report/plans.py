@@ -12,6 +12,7 @@ from chipwise.report.fit import memory_view, parts_view
 from chipwise.report.kernel import AmdahlReport
 from chipwise.report.records import Figure, JobRecord, PlanRecord, PlanReport, PriceRecord, RefusalRecord
 from chipwise.report.table import DASH, Column, Table
+from chipwise.search.choose import EQUAL
 from chipwise.units import format_count, format_number, format_seconds
 
 __all__ = [
@@ -621,7 +622,10 @@ def _ranked(report: PlanReport) -> str:
     """The order of the plans in words (`assemble.rank_plans`)."""
     w = report.workload
     if w.task == "local":
-        return "by the time of a whole answer (TTFT and all its tokens), shortest first"
+        return (
+            "by the time of a whole answer (TTFT and all its tokens), shortest first; of those within "
+            f"{EQUAL:.0%} of each other the cheapest"
+        )
     if not any(p.price for p in report.plans):
         why = "" if report.owned else "; no price is known"
         return f"by tokens per second of the plan, most first{why}"
@@ -631,7 +635,7 @@ def _ranked(report: PlanReport) -> str:
     kept = f"what keeps {what} with {w.confidence:.0%} probability, then " if what else ""
     return (
         f"{kept}the cheapest ({by}, at the low end of its speed); within {PRICE_NOISE:.0%} of it what is measured and "
-        "freshly priced, then fewer hosts, chips and replicas; unpriced apart"
+        "freshly priced, then fewer hosts, paid chips and replicas; unpriced apart"
     )
 
 
