@@ -42,7 +42,8 @@ def test_more_pictures_serve_fewer_requests(load: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("width", "height", "tiles"), [(336, 336, 1), (300, 200, 1), (672, 336, 3), (1024, 1024, 17), (4096, 2048, 16)]
+    ("width", "height", "tiles"),
+    [(336, 336, 1), (300, 200, 1), (672, 336, 3), (1024, 1024, 17), (4096, 2048, 16)],
 )
 def test_llama_4_cuts_pictures_into_tiles(width: int, height: int, tiles: int) -> None:
     tower = load("meta-llama/Llama-4-Scout-17B-16E-Instruct").graph.model.towers[0]
@@ -77,3 +78,11 @@ def test_pictures_that_cross_attention_reads_are_refused_and_text_is_not() -> No
     assert cw.estimate(model, chip="h100", evidence="none").plans[0].ttft_s.mid < 5.0
     with pytest.raises(UsageError, match="cross-attention"):
         cw.estimate(model, chip="h100", images="560x560")
+
+
+@pytest.mark.parametrize(
+    "name", ["google/gemma-4-e2b-it", "google/gemma-4-e4b-it", "LiquidAI/LFM2.5-VL-1.6B"]
+)
+def test_small_models_that_people_show_pictures_see_them(name: str) -> None:
+    (tower,) = load(name).graph.model.towers
+    assert picture(tower, 1024, 1024)[1] > 0
