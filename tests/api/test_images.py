@@ -41,6 +41,19 @@ def test_more_pictures_serve_fewer_requests(load: dict[str, Any]) -> None:
     assert rates[2] < 0.9 * rates[0]
 
 
+@pytest.mark.parametrize(
+    ("width", "height", "tiles"),
+    [(336, 336, 1), (300, 200, 1), (672, 336, 3), (1024, 1024, 17), (4096, 2048, 16)],
+)
+def test_llama_4_cuts_pictures_into_tiles(width: int, height: int, tiles: int) -> None:
+    tower = load("meta-llama/Llama-4-Scout-17B-16E-Instruct").graph.model.towers[0]
+    one, each = picture(tower, 336, 336)
+    stage, tokens = picture(tower, width, height)
+    assert each == 144
+    assert tokens == tiles * each
+    assert stage.flops == pytest.approx(tiles * one.flops, rel=1e-3)
+
+
 def test_the_tower_is_bound_by_the_peak() -> None:
     stage, _ = picture(load(MODEL).graph.model.towers[0], 4096, 4096)
     found = answer(in_=100, out=1, images="4096x4096", concurrency=None)
@@ -65,3 +78,11 @@ def test_pictures_that_cross_attention_reads_are_refused_and_text_is_not() -> No
     assert cw.estimate(model, chip="h100", evidence="none").plans[0].ttft_s.mid < 5.0
     with pytest.raises(UsageError, match="cross-attention"):
         cw.estimate(model, chip="h100", images="560x560")
+
+
+@pytest.mark.parametrize(
+    "name", ["google/gemma-4-e2b-it", "google/gemma-4-e4b-it", "LiquidAI/LFM2.5-VL-1.6B"]
+)
+def test_small_models_that_people_show_pictures_see_them(name: str) -> None:
+    (tower,) = load(name).graph.model.towers
+    assert picture(tower, 1024, 1024)[1] > 0

@@ -82,3 +82,11 @@ def test_a_share_of_training_leaves_both_sides_chips_and_needs_them_apart() -> N
             RlRequest(**ASKED, train_share=share).run()  # type: ignore[arg-type]
     with pytest.raises(UsageError, match="--placement together does not"):
         RlRequest(**ASKED, train_share="50%", placement="together").run()  # type: ignore[arg-type]
+
+
+def test_a_loop_needs_chips_that_reach_each_other() -> None:
+    """Weights go from the trainer to the engines: four Macs meet on a fabric, eight do not."""
+    asked = {"model": "Qwen/Qwen3-0.6B", "chips": "m4-max", "prompts": 16, "out": "500"}
+    assert RlRequest(**asked, counts="4").run().plans  # type: ignore[arg-type]
+    with pytest.raises(InfeasibleError, match="no network is known"):
+        RlRequest(**asked, counts="8").run()  # type: ignore[arg-type]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import dataclasses
 import functools
+import json
 import re
 from pathlib import Path
 from typing import get_args
@@ -14,6 +15,7 @@ import pytest
 from chipwise.catalog.chip import Chip, Grade
 from chipwise.catalog.chips import get_chip, load_chips, read_chips
 from chipwise.errors import UnknownNameError, UsageError
+from command_line import Run
 
 TRUTH = Path(__file__).parents[2].parent / "shared" / "truth" / "chips.csv"
 CHIPS = list(load_chips().values())
@@ -533,3 +535,30 @@ def test_chips_that_run_the_same_kernels_share_a_generation() -> None:
 def test_every_gpu_with_kernels_of_its_vendor_has_a_generation() -> None:
     gpus = [c for c in CHIPS if c.family == "simt" and c.vendor in ("nvidia", "amd")]
     assert {c.id for c in gpus if c.generation == c.id and c.id != "groq-3-lpu"} == set()
+
+
+def test_a_plan_on_recalled_figures_says_so(run: Run) -> None:
+    """In the verdict, among the assumptions of every verb, and on the sheet; not of chips that were read up."""
+    assert get_chip("a18-pro").recalled == (
+        "memory",
+        "memory_GBps",
+        "matrix_tflops.fp16",
+        "vector_tflops.fp32",
+    )
+    assert get_chip("h100-sxm5-80gb").recalled == ()
+    line = "figures recalled, not read in a source: a18-pro (memory, memory_GBps"
+    model = ("Llama-3.2-3B", "--precision", "q4_k_m")
+    told = run("estimate", *model, "--chip", "a18-pro")
+    assert "Evidence: modelled, on recalled chip figures." in told.out
+    for asked in (
+        ("estimate", *model, "--chip", "a18-pro"),
+        ("fit", *model, "--chips", "a18-pro"),
+        ("local", "--have", "a18-pro", "--min-tps", "5", "--most", "1"),
+        ("fit", "resnet50", "--chips", "a18-pro"),
+    ):
+        answer = run(*asked, "--format", "json").json
+        assert any(note.startswith(line) for note in answer["assumptions"]), asked
+    sheet = run("chips", "show", "a18-pro", "--format", "json").json
+    assert "recalled" in json.dumps(sheet)
+    plain = run("estimate", "Llama-3.1-8B", "--chip", "h100")
+    assert "recalled" not in plain.out

@@ -6,7 +6,7 @@ import pytest
 
 from chipwise.catalog.chips import get_chip
 from chipwise.catalog.environment import Environment, environment, environments
-from chipwise.errors import UnknownNameError
+from chipwise.errors import UnknownNameError, UsageError
 from command_line import Run
 
 CHIPS = ("rtx-4070", "m4-max", "snapdragon-8-elite", "raspberry-pi-5", "igpu-radeon-8060s", "h100-sxm5-80gb")
@@ -32,10 +32,36 @@ def test_what_each_takes() -> None:
     assert environment("laptop").of(card).matrix["fp16"] == pytest.approx(0.85 * card.matrix["fp16"])
     browser = environment("browser").of(card)
     assert max(browser.matrix.values()) <= max(card.vector.values())
-    assert (environment("phone").of(shared).memory.label_bytes or 0.0) * 2 == shared.memory.label_bytes
-    assert environment("phone").of(card).memory == card.memory  # its own, which no system takes back
     assert environment("") == Environment()
     assert Environment().of(card) is card
+
+
+@pytest.mark.parametrize(
+    ("name", "there", "elsewhere"),
+    [
+        ("phone", "a18-pro", "rtx-4090"),
+        ("phone", "snapdragon-8-elite", "jetson-thor-t5000"),
+        ("laptop", "m4-max", "rtx-4090"),
+        ("edge", "jetson-agx-orin-64", "rtx-5090"),
+        ("edge", "l4", "h100-sxm5-80gb"),
+        ("browser", "rtx-4090", "h100-sxm5-80gb"),
+        ("headless", "h100-sxm5-80gb", None),
+    ],
+)
+def test_chips_are_where_their_machines_are(name: str, there: str, elsewhere: str | None) -> None:
+    environment(name).check(get_chip(there))
+    if elsewhere is not None:
+        with pytest.raises(UsageError, match=f"--environment {name}: {elsewhere}"):
+            environment(name).check(get_chip(elsewhere))
+
+
+def test_a_card_that_no_phone_holds_is_refused_and_not_bought(run: Run) -> None:
+    refused = run("local", "--have", "rtx-4090", "--environment", "phone").refused(2)
+    assert "not in a phone" in refused
+    assert "a19" in refused
+    bought = run("local", "--max-usd", "4000", "--environment", "edge", "--format", "json").json["models"]
+    assert bought
+    assert not any("4090" in record["item"] or "5090" in record["item"] for record in bought)
 
 
 def test_an_environment_that_there_is_not(run: Run) -> None:
@@ -47,7 +73,7 @@ def test_an_environment_that_there_is_not(run: Run) -> None:
 def test_what_fits_and_what_it_reaches_follow(run: Run) -> None:
     def asked(name: str, *more: str) -> dict[str, object]:
         found: dict[str, object] = run(
-            "local", "--have", "rtx-4070", "--environment", name, *more, "--format", "json"
+            "local", "--have", "rtx-4080-laptop", "--environment", name, *more, "--format", "json"
         ).json
         return found
 

@@ -53,6 +53,18 @@ def test_a_table_of_gpuhunt() -> None:
     assert rows == [("a100-sxm4-80gb", 8, 12.0, 5.0), ("l4", 1, 0.7, None)]
 
 
+def test_a_table_of_gpuhunt_over_providers_says_whose_each_is_and_instances_say_their_form() -> None:
+    header, *rows = GPUHUNT.replace(
+        "l4,eu,0.7,8,32,nvidia,1,L4,24", "1x_h100_pcie,eu,2.5,8,32,nvidia,1,H100,80"
+    ).splitlines()
+    text = "\n".join((f"provider,{header}", *(f"runpod,{row}" for row in rows)))
+    found = read_prices(text, "all.csv", DAY)
+    assert [(o.provider, o.chip) for o in found.offers] == [
+        ("runpod", "a100-sxm4-80gb"),
+        ("runpod", "h100-pcie-80gb"),
+    ]
+
+
 def test_what_was_taken_over_prices_plans_and_newer_rows_replace_older_ones() -> None:
     for usd in (48.0, 40.0):
         path, rows = keep(read_prices(SKYPILOT.replace("50.0", str(usd)), "aws/vms.csv", DAY).offers)
@@ -98,7 +110,10 @@ def test_one_price() -> None:
     ("text", "wrong"),
     [
         ("a,b\n1,2\n", "no table of prices that is known"),
-        (SKYPILOT.replace("21.0,,us-east-1", "free,,us-east-1"), "line 5: Price must be a number"),
+        (
+            SKYPILOT.replace("21.0,,us-east-1", "free,,us-east-1"),
+            "line 5: Price must be a number of 0 or more",
+        ),
         (SKYPILOT.replace(",A100,8.0", ",A100,many"), "line 5: AcceleratorCount must be a number"),
         ("provider,chip,chips,date\nmine,h1000,1,2026\n", "unknown chip 'h1000'"),
         ("provider,chip,chips,date\nmine,H100,1,2026\n", "write it as h100-sxm5-80gb"),

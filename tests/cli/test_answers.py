@@ -387,3 +387,32 @@ def test_completion_knows_commands_and_options(run: Run) -> None:
     assert "--tpot" in done.stdout.split()
     for shell in ("zsh", "fish"):
         assert "evidence" in run("completion", shell).out
+
+
+def test_an_answer_is_saved_and_written_as_a_page_at_once(run: Run, tmp_path: Path) -> None:
+    kept, page = tmp_path / "answer.json", tmp_path / "answer.html"
+    asked = run("estimate", MODEL, "--chip", "h100", "--save", str(kept), "--html", str(page))
+    assert asked.code == 0
+    assert run("replay", str(kept)).code == 0
+    assert "<html" in page.read_text("utf-8")
+
+
+def test_a_network_that_does_not_fit_is_shown_and_ends_as_others_do(run: Run) -> None:
+    short = run("estimate", "flux-dev", "--chip", "h100", "--batch", "16")
+    assert short.code == 4
+    assert "less than 25% of the memory" in " ".join(short.out.split())
+    assert "s for a batch of 8 images" in run("estimate", "flux-dev", "--chip", "h100", "--batch", "8").out
+
+
+@pytest.mark.parametrize("verb", ["train", "rl"])
+def test_verbs_of_language_models_say_what_to_ask_of_others(run: Run, verb: str) -> None:
+    said = " ".join(run(verb, "flux").refused(2).split())
+    assert "flux-dev is an image generator" in said
+    assert "chipwise estimate flux-dev --chip h100 --training" in said
+
+
+def test_a_claim_says_what_it_took_for_what_was_left_out(run: Run) -> None:
+    claim = run("evidence", "claim", "--result", "v4.0-02875", "--for", "Llama-3.1-70B", "--against", "h100")
+    said = " ".join(claim.out.split())
+    for part in ("2,000 tokens in, 300 out (--in, --out)", "TPOT within 50.0 ms", "0.99 of requests"):
+        assert part in said

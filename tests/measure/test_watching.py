@@ -207,3 +207,12 @@ def test_the_command(stub: Stub, plan: str, tmp_path: Path, run: Run) -> None:
     fits = str(tmp_path / "fit.json")
     save("fit", question("fit", {"model": "meta-llama/Llama-3.1-8B", "chips": "l4"}), fits)
     assert "no plan 1 of a server" in run("watch", stub.address, "--saved", fits, "--once").refused(2)
+
+
+def test_a_server_that_is_not_there_is_said_in_the_words_of_the_system(plan: str) -> None:
+    expected = expected_of(plan)
+    with pytest.raises(UsageError, match=r"/metrics: Connection refused \(start vLLM there"):
+        watch_once("http://127.0.0.1:9", expected)
+    watch = Watch("http://127.0.0.1:9", expected, 60.0)
+    watch.read()
+    assert watch.silent == "Connection refused"

@@ -15,9 +15,9 @@ from toys import CHIPS, DENSE, DEPLOYMENTS, LARGE, MIXTURE, RATES, loads
 
 from chipwise.catalog.price import Own, rent_basis
 from chipwise.parallel.layout import Layout, Reason, check_layout
-from chipwise.predict.passes import Requests
+from chipwise.predict.passes import BATCHES, Requests
 from chipwise.search.choose import Refusal, choose, pareto
-from chipwise.search.evaluate import evaluate
+from chipwise.search.evaluate import ENDLESS, evaluate
 from chipwise.search.memory import memory_of
 from chipwise.search.reach import Reach
 from chipwise.search.space import Deployment, Group, Limits, candidates, layouts_for
@@ -77,13 +77,22 @@ def by_trying_all(
             continue
         if not memory.fits(stages).all():
             continue
-        p = loads(graph, group, w).over_batches()
+        engines = loads(graph, group, w)
+        p, room = (
+            engines.over_batches(),
+            min(float(np.asarray(memory.running(stages)).item()), d.policies.max_sequences),
+        )
+        if not p.resident[0, 0] <= room:
+            # one request at a time leaves no room for those that wait beside it: shares of the load that has room
+            if w.task == "serve":
+                most = engines.open(np.full((1, 1), ENDLESS)).requests_per_s
+                p, room = engines.open(most * np.arange(1, len(BATCHES) + 1) / len(BATCHES)), math.inf
+            else:
+                p = engines.full()
         best: dict[bool, int] = {}
         for j, wary in ((j, wary) for j in range(len(p.batch[0])) for wary in (False, True)):
             held = p.resident[0, j]
-            if j and not held <= min(
-                float(np.asarray(memory.running(stages)).item()), d.policies.max_sequences
-            ):
+            if j and not held <= room:
                 continue
             if w.task == "local" and j:
                 continue
@@ -168,7 +177,7 @@ def test_the_choice_is_the_best_of_all(graph: Graph, load: str, limits: Limits, 
     assert sum(counts.values()) == rows, "every candidate has one fate"
 
 
-@pytest.mark.parametrize("seed", range(24))
+@pytest.mark.parametrize("seed", [*range(24), 96, 232])
 def test_the_choice_is_the_best_of_all_for_questions_at_random(seed: int) -> None:
     check_at_random(seed)
 

@@ -31,9 +31,8 @@ PUBLISHED = {
     "meta-llama/Llama-3.1-405B": 405_853_388_800,
     "meta-llama/Llama-3.2-1B": 1_235_814_400,
     "meta-llama/Llama-3.2-3B": 3_212_749_824,
-    # less the vision tower, of which the table holds nothing
-    "meta-llama/Llama-4-Scout-17B-16E-Instruct": 108_641_793_536 - 871_932_416,
-    "meta-llama/Llama-4-Maverick-17B-128E-Instruct": 401_583_781_376 - 871_932_416,
+    "meta-llama/Llama-4-Scout-17B-16E-Instruct": 108_641_793_536,
+    "meta-llama/Llama-4-Maverick-17B-128E-Instruct": 401_583_781_376,
     "mistralai/Mistral-7B-v0.1": 7_241_732_096,
     "mistralai/Mistral-7B-Instruct-v0.3": 7_248_023_552,
     "mistralai/Mistral-Nemo-Instruct-2407": 12_247_782_400,
@@ -204,6 +203,8 @@ def test_tables_give_what_the_full_configurations_give() -> None:
         full = find_config(str(TRUTH / "models" / row["config_file"]))
         if json.dumps(row).count("FP8") or "NVFP4" in row["model"]:
             continue  # bundled with the quantisation that the file leaves out, or with a shortened list
+        if "vision_config" in bundled.data and "vision_config" not in full.data:
+            continue  # bundled with the tower that the file leaves out
         checked += 1
         assert count_row(row, bundled) == count_row(row, full), row["model"]
         mine, theirs = build(load_model(bundled)), build(load_model(full))

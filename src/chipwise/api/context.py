@@ -16,6 +16,7 @@ from chipwise.api.tactics import Tactics
 from chipwise.calibrate.fit_serving import harnessed, served_overheads
 from chipwise.calibrate.parameter import Z80
 from chipwise.calibrate.parameters import Parameters
+from chipwise.catalog.chips import recalled_words
 from chipwise.catalog.price import Own, Pricing, Rent
 from chipwise.cost.price import CostParameters
 from chipwise.errors import UsageError
@@ -259,6 +260,7 @@ class Context:
             notes.append(
                 "energy: watts of chips by what they do, at the wall with their hosts; cooling left out"
             )
+        notes += recalled_words(name for p in plans for name in (p.chip, *(part.chip for part in p.parts)))
         notes += [f"{name} = {value}, set by you" for name, value in self.policy.items()]
         priced = [p.price for p in plans if p.price]
         if priced:

@@ -31,6 +31,7 @@ from chipwise.evidence.store import Store
 from chipwise.parallel.layout import Layout
 from chipwise.report.evidence import ClaimReport, MatchReport
 from chipwise.report.records import PlanRecord
+from chipwise.units import format_seconds
 from chipwise.workload.workload import Task, Workload
 
 __all__ = ["Sample", "claim_evidence", "match_evidence", "measured_evidence"]
@@ -252,7 +253,12 @@ def claim_evidence(
         return known[plain]
 
     claim = judge_claim(nearness, rivals_of(item, others, rivals), _condition, goal, speed)
-    return ClaimReport(item, goal, claim)
+    asked = (
+        f"{workload.prompt_tokens:,.0f} tokens in, {workload.output_tokens:,.0f} out (--in, --out)",
+        *_targets(workload),
+        f"each chip in its best layout with {terms.runtime or 'the runtime preferred there'} (--runtime)",
+    )
+    return ClaimReport(item, goal, claim, (*_asked(goal, named), *asked))
 
 
 def _measured_claim(
@@ -287,7 +293,7 @@ def _measured_claim(
     goal = _goal(model, workload, item.chip, chips, terms.precision)
     alike = [o for o in others if o.accuracy == item.accuracy]
     claim = judge_measured(nearness, rivals_of(item, alike, rivals), others, SCENARIO[workload.task])
-    return ClaimReport(item, goal, claim)
+    return ClaimReport(item, goal, claim, _asked(goal, terms.precision or "any precision"))
 
 
 def _published(name: str) -> Item:
@@ -309,6 +315,28 @@ def _goal(model: str, w: Workload, chip: str, chips: int, precision: str | None)
         ttft_s=w.ttft_s if served else None,
         tpot_s=w.tpot_s if served else None,
         scenario=w.task,
+    )
+
+
+def _asked(goal: Condition, precision: str) -> tuple[str, ...]:
+    """The user's side of a claim, with the options that set it."""
+    return (
+        f"{goal.model} on {goal.chips}x {goal.chip} (--count)",
+        f"{precision} (--precision)",
+        f"task {goal.scenario} (--task)",
+    )
+
+
+def _targets(w: Workload) -> tuple[str, ...]:
+    if w.task != "serve":
+        return ()
+    limits = [
+        f"{name} within {format_seconds(limit)} ({option})"
+        for name, limit, option in (("TTFT", w.ttft_s, "--ttft"), ("TPOT", w.tpot_s, "--tpot"))
+        if limit is not None
+    ]
+    return (
+        (*limits, f"limits hold for {w.percentile or P99:.3g} of requests (--percentile)") if limits else ()
     )
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from chipwise.api.desk import assembled, part_records
 from chipwise.api.loaded import Loaded, check_length, load
 from chipwise.api.placing import Terms
-from chipwise.catalog.chips import load_chips
+from chipwise.catalog.chips import load_chips, recalled_words
 from chipwise.catalog.machine import Machine, joined, parse_machine
 from chipwise.errors import InfeasibleError
 from chipwise.parallel.layout import Reason
@@ -89,7 +89,12 @@ def fit(
         sequences=sequences,
         fits=tuple(records),
         refused=tuple(refusals),
-        assumptions=(*found.notes, *found.graph.model.assumptions, *terms.said),
+        assumptions=(
+            *found.notes,
+            *found.graph.model.assumptions,
+            *recalled_words(record.chip for record in records),
+            *terms.said,
+        ),
     )
 
 

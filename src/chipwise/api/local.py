@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -14,7 +15,7 @@ from chipwise.api.desk import assembled, machine_record, machine_words, token_s
 from chipwise.api.loaded import Loaded, load_generating
 from chipwise.api.placing import Terms
 from chipwise.api.probed import measured_words
-from chipwise.catalog.chips import load_chips
+from chipwise.catalog.chips import load_chips, recalled_words
 from chipwise.catalog.configs import named_config
 from chipwise.catalog.machine import Candidate, Machine, candidates, parse_machine
 from chipwise.catalog.price import Capex, load_capex
@@ -46,6 +47,8 @@ DOUBLING_MONTHS = 3.5
 Intelligence 7 (2025). What candidates are ordered by, where no quality is assessed."""
 COUNTS = (1, 2, 4)  # cards of a kind that are bought together
 USES = ("chat", "code", "reasoning", "vision")
+BARE = re.compile(r"\d+ ?GB")
+"""What is for sale, said by its memory alone."""
 UNSCORED = "not assessed"
 
 
@@ -88,6 +91,8 @@ def local(machine: Machine, wish: Wish, terms: Terms | None = None) -> LocalRepo
     in fewer bits. Raises `InfeasibleError` where nothing does, with the fastest there is.
     """
     terms = terms or Terms()
+    for card, _ in machine.cards:
+        terms.environment.check(card)
     records: list[LocalRecord] = []
     refused: dict[str, RefusalRecord] = {}
     notes: dict[str, None] = {}
@@ -126,7 +131,7 @@ def local(machine: Machine, wish: Wish, terms: Terms | None = None) -> LocalRepo
         use=wish.use,
         models=tuple(replace(r, rank=i) for i, r in enumerate(records, 1)),
         refused=tuple(refused.values()),
-        assumptions=(*_words(machine), *notes, *terms.said),
+        assumptions=(*_words(machine), *recalled_words(c.id for c, _ in machine.cards), *notes, *terms.said),
     )
 
 
@@ -137,6 +142,8 @@ def buy(max_usd: float, wish: Wish, terms: Terms | None = None) -> LocalReport:
     found: list[tuple[int, LocalRecord]] = []
     wanted = wish.candidates()
     for price, machine, item in _offered(max_usd):
+        if any(terms.environment.lacks(card) for card, _ in machine.cards):
+            continue
         for place, candidate in enumerate(wanted):
             record = _Walk(candidate, machine, wish, terms).found()
             if isinstance(record, RefusalRecord):
@@ -145,8 +152,9 @@ def buy(max_usd: float, wish: Wish, terms: Terms | None = None) -> LocalReport:
             found.append((place, bought))
             break
     if not found:
+        where = f" in a {terms.environment.name}" if terms.environment.name else ""
         raise InfeasibleError(
-            f"nothing for {max_usd:,.0f} $ runs these models at {wish.min_tps:g} tokens/s",
+            f"nothing for {max_usd:,.0f} ${where} runs these models at {wish.min_tps:g} tokens/s",
             "a larger --max-usd, a smaller --min-tps or --context, or other --models",
         )
     found.sort(key=lambda pair: (pair[0], pair[1].usd or 0.0))
@@ -402,7 +410,8 @@ def _offered(max_usd: float) -> list[tuple[Capex, Machine, str]]:
             key = (price.chip, price.covers, chips)
             if key not in best or usd < best[key][0].usd:
                 count = f"{times} x " if times > 1 else ""
-                words = f"{count}{price.item}" + (", used" if price.kind == "used" else "")
+                item = f"{chip.name}, {price.item}" if BARE.fullmatch(price.item) else price.item
+                words = f"{count}{item}" + (", used" if price.kind == "used" else "")
                 best[key] = (replace(price, usd=usd, chips=chips), words)
     found = []
     for price, words in best.values():

@@ -20,7 +20,7 @@ from chipwise.calibrate.fit_media import MediaFit, media_labels, media_numbers, 
 from chipwise.calibrate.fit_tuned import tuned_numbers, tuned_pace
 from chipwise.calibrate.parameters import Parameters, shipped_parameters
 from chipwise.catalog.chip import Chip
-from chipwise.catalog.chips import load_chips
+from chipwise.catalog.chips import load_chips, recalled_words
 from chipwise.catalog.media_runtime import MediaRuntime, media_runtime_for
 from chipwise.catalog.networks import BY_COUNTS, is_built_in
 from chipwise.catalog.snapshot import today as day
@@ -362,7 +362,8 @@ def estimate(model: str, chip: str, terms: Terms, asked: Sampling) -> MediaRepor
         note = f"--offload {fits} fits" if fits else hint
         if short > SHORT * plan_.capacity_bytes / 1e9:
             raise InfeasibleError(f"{name}: {short:,.1f} GB short per device", note, reasons={"MEMORY": 1})
-        plan_ = replace(plan_, note=note)
+        near = f"less than {SHORT:.0%} of the memory, as this estimate of it may be off: times are as if it fitted"
+        plan_ = replace(plan_, note=f"{note}; {near}")
     return report_of(pipeline, [plan_], [], terms)
 
 
@@ -791,5 +792,5 @@ def report_of(
         settings=dict(pipeline.settings),
         plans=tuple(plans),
         refused=tuple(refused),
-        assumptions=(*pipeline.assumptions, *terms.said),
+        assumptions=(*pipeline.assumptions, *recalled_words(p.chip for p in plans), *terms.said),
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
@@ -187,7 +188,7 @@ def _plans(
     refusal: ChipwiseError | None = None
     if asked.placement != "apart":
         try:
-            trained = _trained(asked, chip, count, engine, numbers)
+            trained = _trained(asked, chip, count, count, engine, numbers)
             yield _record(asked, chip, (count, count), engine, trained, together=True)
         except ChipwiseError as error:
             if asked.placement == "together":
@@ -198,7 +199,7 @@ def _plans(
     made = []
     for train in _splits(asked, count, engine):
         try:
-            trained = _trained(asked, chip, train, engine, numbers)
+            trained = _trained(asked, chip, train, count, engine, numbers)
         except ChipwiseError as error:
             refusal = error
             continue
@@ -225,8 +226,11 @@ def _splits(asked: Asked, count: int, engine: _Engine) -> list[int]:
     ]
 
 
-def _trained(asked: Asked, chip: Chip, chips: int, engine: _Engine, numbers: Parameters) -> _Trained:
-    """Training on the answers of a step: their batch moved to what the chips share, seconds in proportion."""
+def _trained(
+    asked: Asked, chip: Chip, chips: int, count: int, engine: _Engine, numbers: Parameters
+) -> _Trained:
+    """Training on the answers of a step: their batch moved to what the chips share, seconds in proportion. All `count`
+    chips of the loop have to reach each other, as weights go to the engines; raises `UsageError` where they do not."""
     a = asked.answers
     batch = max(round(a.count / chips), 1) * chips
     site, at = situate(
@@ -246,6 +250,9 @@ def _trained(asked: Asked, chip: Chip, chips: int, engine: _Engine, numbers: Par
     )
     tier = tier_of(numbers, site.labels)
     c, used = site.job.cluster, at.memory
+    if count > c.domain and not 0.0 < float(c.nic_bytes_per_s) < math.inf:
+        what = f"{c.domain:g} {chip.id} meet on a fabric and no network is known between more"
+        raise UsageError(what, f"use at most {c.domain:g}: --counts {c.domain:g}")
     shard = sum(size for name, size in engine.plan.memory.items.items() if name.startswith("weights"))
     sync = exchange(
         "all_gather", shard, float(at.devices), c.network, site.job.rates.of("all_gather"), calls=1.0

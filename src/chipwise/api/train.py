@@ -31,6 +31,7 @@ from chipwise.api.train_job import Site, TrainSoftware, network_of, site_of
 from chipwise.api.train_unmet import blocker, excess, left_out, missed, nearest, tally
 from chipwise.calibrate.parameters import Parameters, shipped_parameters
 from chipwise.catalog.chip import Chip
+from chipwise.catalog.chips import recalled_words
 from chipwise.catalog.override import told
 from chipwise.catalog.price import Pricing
 from chipwise.catalog.snapshot import today as day
@@ -220,6 +221,7 @@ def train_plan(run: Training) -> TrainReport:
     shown = {p.chips for p in plans}
     if not (run.deadline_days or have):
         notes.append(f"horizon {HORIZON[ask.task]:g} d: slower plans come after (--deadline sets it)")
+    notes += recalled_words(p.chip for p in plans)
     others = [f"{n:,} sequences per step on {c:,} chips" for c, n in moved.items() if c in shown]
     return TrainReport(
         model=model_record(found.graph, found.config),

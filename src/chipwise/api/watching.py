@@ -48,9 +48,8 @@ def watch_once(url: str, expected: Expected) -> WatchReport:
     try:
         return _compared(url, expected, Window.between(None, read_metrics(address)))
     except UNREADABLE as error:
-        raise UsageError(
-            f"{shorten(address)}: {shorten(str(error), 200)}", "a running vLLM answers there"
-        ) from None
+        what = f"{shorten(address)}: {_why(error)}"
+        raise UsageError(what, "start vLLM there, or give the address where it runs") from None
 
 
 class Watch:
@@ -61,14 +60,17 @@ class Watch:
         self.address = metrics_address(url)
         self._readings: deque[Reading] = deque()
         self._text = exposition(None, expected)
+        self.silent = ""
 
     def read(self) -> str:
-        """Read the server now; the text for Prometheus."""
+        """Read the server now; the text for Prometheus. `silent` says why it gave no metrics, "" where it did."""
         try:
             last = read_metrics(self.address)
-        except UNREADABLE:
+        except UNREADABLE as error:
+            self.silent = _why(error)
             self._text = exposition(None, self.expected)
             return self._text
+        self.silent = ""
         kept = self._readings
         while len(kept) > 1 and kept[1].at_s <= last.at_s - self.window_s:
             kept.popleft()
@@ -118,9 +120,13 @@ def serve_watch(watch: Watch, port: int, every_s: float, say: Callable[[str], No
             f"chipwise: http://{HOST}:{server.server_address[1]}/metrics holds {watch.address} against the plan"
         )
         threading.Thread(target=server.serve_forever, daemon=True).start()
+        before = ""
         try:
             while True:
                 watch.read()
+                if watch.silent != before:
+                    say(f"chipwise: {watch.address}: {watch.silent or 'answers again'}")
+                before = watch.silent
                 time.sleep(every_s)
         except KeyboardInterrupt:
             pass
@@ -145,6 +151,12 @@ def _compared(url: str, expected: Expected, window: Window) -> WatchReport:
         times=tuple(times),
         unlike=tuple(unlike(expected, window.running, window.prompt_tokens, window.output_tokens)),
     )
+
+
+def _why(error: Exception) -> str:
+    """What kept a server from being read, in the words of the system."""
+    reason = getattr(error, "reason", error)
+    return shorten(str(getattr(reason, "strerror", None) or reason), 200)
 
 
 def _known(value: float) -> float | None:

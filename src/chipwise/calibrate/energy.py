@@ -42,7 +42,13 @@ QUANTITIES: Mapping[str, Quantity] = {
         0.2, 0.6, "W of fans, network cards and switches of a server per W of chips", (), 0.01, 1.0
     ),
 }
-FORMS: Mapping[str, str] = {"board": "board", "desktop": "desk", "workstation": "desk", "laptop": "board"}
+FORMS: Mapping[str, str] = {
+    "board": "board",
+    "phone": "board",
+    "desktop": "desk",
+    "workstation": "desk",
+    "laptop": "board",
+}
 """Forms of machines that are no servers, and the number that says how much of a server's watts they draw; they have
 neither rows of fans nor a network for each chip, hence no upkeep."""
 

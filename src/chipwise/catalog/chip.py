@@ -13,6 +13,8 @@ __all__ = ["Chip", "Family", "Grade", "Link", "MatrixUnit", "MemoryTier", "Prove
 Grade = Literal["measured", "datasheet", "secondary", "derived", "assumed", "recalled"]
 """`secondary`: read where somebody else retells it; `recalled`: general knowledge, nothing was read."""
 Kind = Literal["gpu", "tpu", "asic", "cpu", "wafer", "lpu", "rdu"]
+RESTS = frozenset(("memory", "memory_GBps", "scaleup_GBps", "scaleout_GBps", "host_GBps"))
+PEAKS = frozenset(("matrix_tflops", "vector_tflops"))
 Family = Literal["simt", "systolic", "dataflow", "cpu"]
 Status = Literal["ga", "announced", "discontinued", "cancelled"]
 
@@ -185,6 +187,12 @@ class Chip:
         if accumulate != "fp32":
             return self.matrix.get(f"{dtype}/{accumulate}")
         return self.matrix.get(dtype)
+
+    @property
+    def recalled(self) -> tuple[str, ...]:
+        """The figures that predictions rest on (memory, its bandwidth, peaks, links) and read in no source."""
+        rests = [f for f in self.figures if f in RESTS or f.partition(".")[0] in PEAKS]
+        return tuple(f for f in rests if self.provenance(f).grade == "recalled")
 
     def provenance(self, figure: str) -> Provenance:
         """Source and grade of one figure: its own where it has one, else the chip's.

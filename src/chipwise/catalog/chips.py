@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from chipwise.catalog.chip import Chip
@@ -13,7 +13,7 @@ from chipwise.catalog.files import read_text
 from chipwise.catalog.snapshot import per_snapshot, shipped_names, shipped_text
 from chipwise.errors import UnknownNameError, UsageError
 
-__all__ = ["Shelf", "get_chip", "load_chips", "read_chip_file", "read_chips", "words_of"]
+__all__ = ["Shelf", "get_chip", "load_chips", "read_chip_file", "read_chips", "recalled_words", "words_of"]
 
 MAKERS = frozenset(
     "nvidia geforce amd radeon instinct intel apple google cloud aws amazon microsoft azure meta huawei qualcomm tesla"
@@ -171,6 +171,18 @@ def get_chip(name: str) -> Chip:
             raise UnknownNameError("chip", name, every, "list them: chipwise chips list")
         found = kin[0]
     return chips[found]
+
+
+def recalled_words(names: Iterable[str]) -> tuple[str, ...]:
+    """Of some chips the figures that predictions rest on and nobody read in a source, as a line of assumptions."""
+    chips, most = load_chips(), 4
+    found = [
+        f"{name} ({', '.join(figures)})"
+        for name in dict.fromkeys(names)
+        if (chip := chips.get(name)) is not None and (figures := chip.recalled)
+    ]
+    more = f" and {len(found) - most} more" if len(found) > most else ""
+    return (f"figures recalled, not read in a source: {', '.join(found[:most])}{more}",) if found else ()
 
 
 def read_chip_file(path: Path) -> Mapping[str, Chip]:

@@ -394,6 +394,14 @@ def _unbundled(asked: str, name: str) -> NoReturn:
 
 def _unknown(name: str) -> NoReturn:
     kind, known = kind_of(name), known_names()
+    if networks.is_built_in(name) and not name.startswith(networks.BY_COUNTS):
+        own = networks.find(name).entry.name
+        raise UsageError(
+            f"{own} is {kind or 'no language model'}, and this question is about language models",
+            f"ask: chipwise plan {own}; one step of its training: chipwise estimate {own} --chip h100 --training; "
+            f"measured: chipwise evidence match {own}",
+            field="model",
+        )
     alike = tuple(dict.fromkeys((*nearest(name, known, 2), *near(name, known))))[:4]
     others = networks.close(name) if kind is not None or not (alike or holding(name, known)) else alike
     if kind is not None:

@@ -11,14 +11,17 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from chipwise.catalog.chip import Chip
+from chipwise.catalog.chips import load_chips
 from chipwise.catalog.machine import DESK
 from chipwise.catalog.parsed import parse
 from chipwise.catalog.snapshot import per_snapshot, shipped_text
 from chipwise.catalog.system import systems_for
-from chipwise.errors import UnknownNameError
+from chipwise.errors import UnknownNameError, UsageError
 from chipwise.units import format_bytes
 
 __all__ = ["Environment", "environment", "environments"]
+
+NAMED = 4  # chips that are named in place of one that is not found there
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,8 +30,9 @@ class Environment:
 
     | field | meaning |
     |---|---|
+    | forms | the machines that are found there; none: any |
+    | most_watts | the power of the largest chip in one of them |
     | sustained | of the clock, that is held for minutes; bandwidth does not fall with it |
-    | memory | of a memory that chip and processor share, which one program may take |
     | headless | without a display: a card of its own memory keeps nothing for one |
     | matrix_units | whether programs reach them; without, products run on the vector lanes |
     | largest_tensor_bytes | what one matrix may take, None: anything |
@@ -36,24 +40,37 @@ class Environment:
 
     name: str = ""
     note: str = ""
+    forms: tuple[str, ...] = ()
+    most_watts: float | None = None
     sustained: float = 1.0
-    memory: float = 1.0
     headless: bool = False
     matrix_units: bool = True
     largest_tensor_bytes: float | None = None
+
+    def lacks(self, chip: Chip) -> str:
+        """Why a chip is not found there, as a sentence; "" where it is, or where nobody says what holds it."""
+        held = {system.form for system in systems_for(chip.id.partition(":")[0])}
+        if self.forms and held and held.isdisjoint(self.forms):
+            return f"{chip.id} comes in a {' or '.join(sorted(held))}, not in a {' or '.join(self.forms)}"
+        if self.most_watts is not None and (chip.tdp_w or 0.0) > self.most_watts:
+            return f"{chip.id} draws {chip.tdp_w:,.0f} W, there at most {self.most_watts:,.0f} W"
+        return ""
+
+    def check(self, chip: Chip) -> None:
+        """Raises `UsageError` for a chip that is not found there, with one that is."""
+        if why := self.lacks(chip):
+            known = (c for c in load_chips().values() if c.kind == "gpu" and c.status == "ga")
+            near = sorted((c for c in known if not self.lacks(c)), key=lambda c: -c.year)
+            names = ", ".join(c.id for c in near[:NAMED] if systems_for(c.id))
+            raise UsageError(f"--environment {self.name}: {why}", f"as in {names}", field="environment")
 
     def of(self, chip: Chip) -> Chip:
         """The chip as programs have it there."""
         if not self.name:
             return chip
         unified = chip.kind != "cpu" and any(s.unified for s in systems_for(chip.id.partition(":")[0]))
-        tier, unit = chip.memory, chip.matrix_unit
+        unit = chip.matrix_unit
         changes: dict[str, Any] = {}
-        if self.memory < 1.0 and (unified or chip.kind == "cpu"):
-            sizes = {
-                n: size * self.memory for n in ("label_bytes", "usable_bytes") if (size := getattr(tier, n))
-            }
-            changes["tiers"] = (replace(tier, **sizes), *chip.tiers[1:])
         if self.headless and not unified and chip.kind != "cpu" and chip.system_bytes is None:
             changes["system_bytes"] = 0.0
         vector = {name: rate * self.sustained for name, rate in chip.vector.items()}
@@ -74,7 +91,6 @@ class Environment:
         if not self.name:
             return ()
         said = [f"{self.sustained:.0%} of the clock are held for minutes"] if self.sustained < 1.0 else []
-        said += [f"a program gets {self.memory:.0%} of a shared memory"] if self.memory < 1.0 else []
         said += ["no display: a card keeps nothing for one"] if self.headless else []
         said += ["no matrix units"] if not self.matrix_units else []
         if self.largest_tensor_bytes is not None:
@@ -85,7 +101,10 @@ class Environment:
 @per_snapshot
 def environments() -> Mapping[str, Environment]:
     """All environments by name."""
-    return {name: Environment(name, **row) for name, row in parse(shipped_text(DESK))["environment"].items()}
+    rows = parse(shipped_text(DESK))["environment"]
+    return {
+        name: Environment(name, **{**row, "forms": tuple(row.get("forms", ()))}) for name, row in rows.items()
+    }
 
 
 def environment(name: str) -> Environment:

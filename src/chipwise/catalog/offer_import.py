@@ -69,7 +69,8 @@ def text_of(source: str) -> str:
         with urllib.request.urlopen(source, timeout=WAIT_S) as page:
             content = page.read(LARGEST_BYTES + 1)
     except (urllib.error.URLError, TimeoutError, OSError, ValueError) as error:
-        why = shorten(str(getattr(error, "reason", error)), 100)
+        reason = getattr(error, "reason", error)
+        why = shorten(str(getattr(reason, "strerror", None) or reason), 100)
         raise UsageError(
             f"{shorten(source)}: cannot be fetched: {why}",
             "download it, then: chipwise offers update --from FILE",
@@ -106,7 +107,8 @@ def read_prices(text: str, origin: str, day: dt.date, provider: str = "") -> Imp
     read = _skypilot if kind == "SkyPilot" else _gpuhunt
     unknown: Counter[str] = Counter()
     found: dict[tuple[str, str, str, int], Offer] = {}
-    whose = provider or _provider_of(origin, kind)
+    named = kind == "gpuhunt" and all((row.get("provider") or "").strip() for _, row in rows)
+    whose = provider or ("" if named else _provider_of(origin, kind))
     for line, row in rows:
         where = f"{shorten(origin)}, line {line}"
         name, offer = read(row, where, whose, day, origin)
@@ -205,9 +207,10 @@ def _gpuhunt(row: Mapping[str, str], where: str, provider: str, day: dt.date, or
     if not name or not count:
         return "", None
     memory = (row.get("gpu_memory") or "").strip()
-    chip = (_chip(f"{name} {float(memory):g}GB") if re.fullmatch(r"\d+(\.\d+)?", memory) else None) or _chip(
-        name
-    )
+    sized = f" {float(memory):g}GB" if re.fullmatch(r"\d+(\.\d+)?", memory) else ""
+    form = " PCIe" if "pcie" in row["instance_name"].lower() else ""  # the name of the chip leaves it out
+    known = (_chip(f"{name}{more}") for more in dict.fromkeys((form + sized, form, sized, "")))
+    chip = next((found for found in known if found), None)
     price = _number(row["price"], f"{where}: price")
     if chip is None:
         return name, None
@@ -243,7 +246,9 @@ def _number(text: str | None, what: str) -> float | None:
     except ValueError:
         value = -1.0
     if not 0 <= value < 1e9:
-        raise UsageError(f"{what} must be a number, not '{shorten(said, 40)}'", "nothing was taken over")
+        raise UsageError(
+            f"{what} must be a number of 0 or more, not '{shorten(said, 40)}'", "nothing was taken over"
+        )
     return value or None
 
 

@@ -26,7 +26,7 @@ WrapRule = Literal["never", "always", "full-axis", "whole-cubes"]
 """Where an axis of a slice closes into a ring: nowhere, everywhere, where it spans the whole pod, or on every
 axis of a slice that is made of whole cubes."""
 
-Form = Literal["server", "rack", "slice", "workstation", "desktop", "laptop", "board", "appliance"]
+Form = Literal["server", "rack", "slice", "workstation", "desktop", "laptop", "board", "phone", "appliance"]
 
 Shape = tuple[int, ...]
 

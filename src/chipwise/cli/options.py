@@ -142,10 +142,16 @@ class Answer(Output):
 
     def _page(self, verb: str, request: Any) -> Any:
         """The answer to a request that is written as a page."""
-        if self.save is not None:
-            raise UsageError("--html holds the record that --save keeps", "one of them", field="html")
         try:
             from chipwise.web.pages.sheet import write_sheet
         except ImportError:
             raise MissingExtraError("writing a page", "serve") from None
-        return write_sheet(verb, request, str(self.html)).report
+        if self.save is None:
+            return write_sheet(verb, request, str(self.html)).report
+        from chipwise.catalog.files import output_file
+        from chipwise.report.saved import write_saved
+
+        output_file(self.save)  # before the work is done
+        found = write_sheet(verb, request, str(self.html))
+        write_saved(found.saved, self.save)
+        return found.report

@@ -73,7 +73,7 @@ def estimate(
     request = EstimateRequest(**given)
     report = output.of("estimate", request)
     if isinstance(report, MediaReport):
-        output.show(media_view(report), report)
+        _show_network(report, output)
         return
     command = command_line("plan", request.planned())
     tables = (plan_view(report, command), *breakdown_view(report.plans[0]))
@@ -92,7 +92,7 @@ def explain(
     _placed(given, ttft=ttft, tpot=tpot)
     report = output.of("explain", ExplainRequest(**given))
     if isinstance(report, MediaReport):
-        output.show(media_view(report), report)
+        _show_network(report, output)
         return
     tables: tuple[Table, ...] = breakdown_view(report.plans[0])
     if report.amdahl is not None:
@@ -107,10 +107,7 @@ def fit(given: dict[str, Any], *, output: Answer = Answer()) -> None:  # noqa: B
     """Does it fit: memory by kind on every chip, smallest count, largest batch and context, what would help."""
     report = output.of("fit", FitRequest(**given))
     if isinstance(report, MediaReport):
-        output.show(media_view(report, everything=True), report)
-        if all(p.verdict == "no" for p in report.plans):
-            hint = "the answer says by how much"
-            raise InfeasibleError(f"{report.model} does not fit", hint, answered=True)
+        _show_network(report, output, everything=True)
         return
     output.show(fit_view(report), report)
     if not report.fits:
@@ -118,6 +115,14 @@ def fit(given: dict[str, Any], *, output: Answer = Answer()) -> None:  # noqa: B
     if all(f.verdict == "no" for f in report.fits):
         hint = "the answer says by how much and what would help"
         raise InfeasibleError(f"{report.model.name} does not fit", hint, answered=True)
+
+
+def _show_network(report: MediaReport, output: Answer, *, everything: bool = False) -> None:
+    """The answer about a network without tokens; raises `InfeasibleError` after it where no plan fits."""
+    output.show(media_view(report, everything=everything), report)
+    if all(p.verdict == "no" for p in report.plans):
+        hint = "the answer says by how much"
+        raise InfeasibleError(f"{report.model} does not fit", hint, answered=True)
 
 
 def _show_plans(verb: str, request: PlanRequest, output: Answer, *, everything: bool) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
@@ -28,9 +29,10 @@ from chipwise.report.records import (
     TailRecord,
     WorkloadRecord,
 )
-from chipwise.search.choose import pareto
+from chipwise.search.choose import EQUAL, pareto
 from chipwise.search.evaluate import Bounds
 from chipwise.search.space import Deployment
+from chipwise.search.targets import DOUBT
 from chipwise.workload.graph import Graph
 from chipwise.workload.lengths import PrefixCache
 from chipwise.workload.precision import Precision
@@ -381,18 +383,30 @@ def rank_plans(plans: list[PlanRecord], workload: Workload) -> tuple[PlanRecord,
     """Plans in order, numbered, with the front and the ties marked.
 
     Those with a price come before all others. Of them first those that keep the targets with the confidence asked for,
-    then the others, the surest first. Then what the user pays: one local user waits for a whole answer; serving a given
-    rate costs dollars per hour; else dollars per output token, prompts included; without any price tokens per second.
+    then the others, the surest first, but those last that buy a better chance at more than `DOUBT` times the cost of
+    one that is as likely as not. Then what the user pays: one local user waits for a whole answer, and of plans that
+    take about as long (`EQUAL`) the cheapest comes first; serving a given rate costs dollars per hour; else dollars per
+    output token, prompts included; without any price tokens per second.
     What counts is the cautious end: the middle price at the low end of the speed. Within the noise of list prices plans
     cost the same: of those come first the ones that rest on measurements and fresh prices, then fewer machines, fewer
-    chips, fewer replicas, and the cheaper. Being faster than the targets ask earns nothing. Two plans tie where each
-    one's figure lies inside the other's interval.
+    chips that are paid for, fewer replicas, and the cheaper. Being faster than the targets ask earns nothing. Two plans
+    tie where each one's figure lies inside the other's interval.
     """
     paid = workload.task != "local" and any(p.price for p in plans)
     wary = [(goal(p, workload, paid=paid), p) for p in plans]
-    wary.sort(key=lambda pair: (pair[0] is None, *_doubt(pair[1], workload), _cautious(*pair, paid=paid)))
+    dear = _dear(wary, workload, paid=paid)
+    wary.sort(
+        key=lambda pair: (
+            pair[0] is None,
+            id(pair[1]) in dear,
+            *_doubt(pair[1], workload),
+            _cautious(*pair, paid=paid),
+        )
+    )
     if paid:
         wary = _simplest_within_noise(wary, workload)
+    elif workload.task == "local":
+        wary = _cheapest_as_fast(wary)
     plans = [plan for _, plan in wary]
     if workload.task == "local":
         cost = np.array([p.price.mid if p.price else np.inf for p in plans])
@@ -413,6 +427,37 @@ def _doubt(plan: PlanRecord, w: Workload) -> tuple[bool, float]:
     """Whether targets hold less surely than asked, and then how surely, in whole percent."""
     unsure = not plan.keeps_targets(w.confidence)
     return unsure, -round(plan.chance or 0.0, 2) if unsure else 0.0
+
+
+def _dear(pairs: list[Ranked], w: Workload, *, paid: bool) -> frozenset[int]:
+    """Plans, by identity, that keep targets less surely than asked and buy a better chance too dearly: at more than
+    `DOUBT` times the cost of the cheapest that keeps them as likely as not; of unpriced ones, each apart, the chips."""
+    found: set[int] = set()
+    for unpriced in (False, True):
+        doubtful = [
+            (float(plan.chips) if unpriced else _cautious(goal, plan, paid=paid), plan)
+            for goal, plan in pairs
+            if (plan.price is None) is unpriced and not plan.keeps_targets(w.confidence)
+        ]
+        likely = [cost for cost, plan in doubtful if (plan.chance or 0.0) >= 0.5]
+        if likely:
+            found |= {id(plan) for cost, plan in doubtful if cost > DOUBT * min(likely)}
+    return frozenset(found)
+
+
+def _cheapest_as_fast(pairs: list[Ranked]) -> list[Ranked]:
+    """The plans of a lone user, fastest first; runs of those that take no more than `EQUAL` longer than the fastest of
+    the run by price, where there is one."""
+    runs: list[list[Ranked]] = []
+    for pair in pairs:
+        leader = runs[-1][0][0] if runs else None
+        if leader is not None and pair[0] is not None and pair[0].mid <= leader.mid * (1.0 + EQUAL):
+            runs[-1].append(pair)
+        else:
+            runs.append([pair])
+    return [
+        pair for run in runs for pair in sorted(run, key=lambda r: r[1].price.mid if r[1].price else math.inf)
+    ]
 
 
 def _cautious(goal: Figure | None, plan: PlanRecord, *, paid: bool) -> float:
@@ -450,7 +495,13 @@ def _simplest_within_noise(pairs: list[Ranked], w: Workload) -> list[Ranked]:
 
     def order(pair: Ranked) -> tuple[float, ...]:
         p = pair[1]
-        return doubts(pair), p.hosts, p.chips, p.replicas, _cautious(*pair, paid=True)
+        return (
+            doubts(pair),
+            p.hosts,
+            p.price.billed if p.price else p.chips,
+            p.replicas,
+            _cautious(*pair, paid=True),
+        )
 
     ordered = [pair for run in runs for pair in sorted(run, key=order)]
     first = ordered[0]

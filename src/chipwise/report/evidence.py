@@ -93,6 +93,7 @@ class ClaimReport(Answer):
     item: Item
     goal: Condition
     claim: Claim
+    assumptions: tuple[str, ...] = ()
     schema_version: str = SCHEMA_VERSION
 
 
@@ -345,7 +346,8 @@ def claim_view(report: ClaimReport) -> tuple[Table, ...]:
         "ratios after the first line: measured ratio x change of the predicted one; below 1.2x is a tie. Tried for a "
         "reversal: other sizes, experts, bf16, fp8, long prompts, long answers, one request at a time"
     )
-    closing = (note, *(f"not in the ratios: {c}" for c in claim.cautions), NOTICE)
+    taken = f"your side, as said or by default: {'; '.join(report.assumptions)}"
+    closing = (taken, note, *(f"not in the ratios: {c}" for c in claim.cautions), NOTICE)
     tables = [Table.of(_axes(claim.match), WHY, head, () if claim.rivals else closing)]
     for r in claim.rivals:
         foot = closing if r is claim.rivals[-1] else ()

@@ -164,7 +164,8 @@ def verdict(report: MediaReport) -> str:
         fits = sum(plan.verdict != "no" for plan in report.plans)
         room = f"{format_bytes(p.memory_bytes)} of {format_bytes(p.capacity_bytes)}"
         return f"{report.model} fits on {fits} of {len(report.plans)} chips: {p.chips}x {p.chip}, {room}; not timed."
-    what = "one training step" if report.trained else f"{p.batch} {report.unit}{'s' if p.batch != 1 else ''}"
+    together = f"a batch of {p.batch} {report.unit}s" if p.batch != 1 else f"1 {report.unit}"
+    what = "one training step" if report.trained else together
     many = f"{p.replicas} x " if p.replicas > 1 else ""
     cost = f", {_cost(p)} per 1,000" if p.usd_per_1000 else ""
     each = f"{figures.seconds(p.latency_s)} for {what}"

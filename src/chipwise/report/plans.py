@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 
+from chipwise.catalog.chips import recalled_words
 from chipwise.catalog.offer import PRICE_NOISE
 from chipwise.report import figures
 from chipwise.report.fit import memory_view, parts_view
 from chipwise.report.kernel import AmdahlReport
 from chipwise.report.records import Figure, JobRecord, PlanRecord, PlanReport, PriceRecord, RefusalRecord
 from chipwise.report.table import DASH, Column, Table
+from chipwise.search.choose import EQUAL
 from chipwise.units import format_count, format_number, format_seconds
 
 __all__ = [
@@ -229,8 +231,15 @@ def verdict(report: PlanReport) -> tuple[str, ...]:
     where = f" on {first.hosts} hosts" if first.hosts > 1 else ""
     what = f"{verb}{_machines(first)}{where} with {first.runtime} ({first.spread}, {_formats(first)})"
     lines = [f"{what}{_cost(report, first, ': ')}.", _does(report), *_alternatives(report)]
-    bottleneck = f"Bottleneck: {_bottleneck(first)} of the time. Evidence: {first.pace.basis}."
+    bottleneck = (
+        f"Bottleneck: {_bottleneck(first)} of the time. Evidence: {first.pace.basis}{_recalled(first)}."
+    )
     return (*lines[:2], bottleneck, *lines[2:])
+
+
+def _recalled(p: PlanRecord) -> str:
+    """That figures of its chips were read in no source, where it is so."""
+    return ", on recalled chip figures" if recalled_words((p.chip, *(part.chip for part in p.parts))) else ""
 
 
 def _cost(report: PlanReport, p: PlanRecord, lead: str) -> str:
@@ -614,7 +623,10 @@ def _ranked(report: PlanReport) -> str:
     """The order of the plans in words (`assemble.rank_plans`)."""
     w = report.workload
     if w.task == "local":
-        return "by the time of a whole answer (TTFT and all its tokens), shortest first"
+        return (
+            "by the time of a whole answer (TTFT and all its tokens), shortest first; of those within "
+            f"{EQUAL:.0%} of each other the cheapest"
+        )
     if not any(p.price for p in report.plans):
         why = "" if report.owned else "; no price is known"
         return f"by tokens per second of the plan, most first{why}"
@@ -624,7 +636,7 @@ def _ranked(report: PlanReport) -> str:
     kept = f"what keeps {what} with {w.confidence:.0%} probability, then " if what else ""
     return (
         f"{kept}the cheapest ({by}, at the low end of its speed); within {PRICE_NOISE:.0%} of it what is measured and "
-        "freshly priced, then fewer hosts, chips and replicas; unpriced apart"
+        "freshly priced, then fewer hosts, paid chips and replicas; unpriced apart"
     )
 
 

@@ -29,7 +29,7 @@ __all__ = [
 # Families whose mechanics the cost room holds. Others would be sized by `fit`, not timed.
 TIMED = frozenset({"simt", "systolic", "cpu", "dataflow"})
 
-LOCAL_FORMS = frozenset({"workstation", "desktop", "laptop", "board"})
+LOCAL_FORMS = frozenset({"workstation", "desktop", "laptop", "board", "phone"})
 
 NotOffered = tuple[Chip, Reason, str]
 

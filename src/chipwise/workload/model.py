@@ -310,7 +310,8 @@ class Tower:
     """An encoder beside the language model (vision): its width, its layers, and what surrounds them.
 
     `patches` of every picture, which is resized (0: as many as it has); `tokens` that they are pooled to (0: as many as
-    the tables merge them to). A mixer with a window sees separate windows of that many patches.
+    the tables merge them to). A mixer with a window sees separate windows of that many patches. A picture larger than
+    `side` pixels is cut into up to `tiles` squares, each a pass, and seen once more as a whole (0: it is not cut).
     """
 
     name: str
@@ -319,6 +320,8 @@ class Tower:
     tables: tuple[Table, ...]
     patches: int = 0
     tokens: int = 0
+    tiles: int = 0
+    side: int = 0
 
 
 @dataclass(frozen=True, slots=True)

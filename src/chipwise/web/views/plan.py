@@ -7,6 +7,7 @@ from typing import Any
 
 from chipwise.api.loaded import find_chip
 from chipwise.api.requests.planning import PlanRequest
+from chipwise.catalog.chips import recalled_words
 from chipwise.report.catalogue import compare_view
 from chipwise.report.charts.load import day_curve
 from chipwise.report.charts.memory import memory_bars
@@ -74,6 +75,8 @@ def badges(report: PlanReport) -> list[tuple[str, str]]:
     """How sure the first plan is, in few words, each with its class: evidence, targets, ties, price, measurement."""
     first, w = report.plans[0], report.workload
     found = [(first.pace.basis, first.pace.basis)]
+    if recalled_words((first.chip, *(part.chip for part in first.parts))):
+        found.append(("chip figures recalled", "weak"))
     if first.chance is not None:
         kept = "kept" if first.keeps_targets(w.confidence) else "weak"
         found.append((f"targets hold {min(round(100 * first.chance), 99)} %", kept))

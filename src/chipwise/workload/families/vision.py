@@ -194,7 +194,8 @@ def _minimax_m3(r: Reader, hidden: int) -> Tower:
 
 
 def _llama4(r: Reader, hidden: int) -> Tower:
-    """Llama 4: norms before and after the layers; squares of patches are merged, projected twice and once more."""
+    """Llama 4: norms before and after the layers; squares of patches are merged, projected twice and once more. Its
+    processor cuts a picture into up to 16 tiles (huggingface/transformers, image_processing_llama4_fast.py)."""
     r.skip("pixel_shuffle_ratio", "projector_dropout", "attention_dropout", "multi_modal_projector_bias")
     width, inner = r.count("hidden_size", high=100_000), r.count("intermediate_size")
     layer = _encoder(r, "num_attention_heads", width, inner)
@@ -209,7 +210,8 @@ def _llama4(r: Reader, hidden: int) -> Tower:
         Table("adapter_out", out, middle),
         Table("projector", hidden, r.count("vision_output_dim")),
     )
-    return Tower("vision", width, ((_depth(r, "num_hidden_layers"), layer),), tables, grid + 1, grid // 4)
+    depth, side = _depth(r, "num_hidden_layers"), round(grid**0.5) * patch
+    return Tower("vision", width, ((depth, layer),), tables, grid + 1, grid // 4, tiles=16, side=side)
 
 
 def _mllama(r: Reader, hidden: int) -> Tower:

@@ -17,9 +17,9 @@ def picture(
 ) -> tuple[Stage, int]:
     """One pass of a tower over `batch` pictures of width x height pixels, and the tokens of one picture.
 
-    Sides are rounded to whole tokens, as processors do; a tower of fixed size resizes. A table whose columns are k
-    times the width before it merges k tokens into one. Raises `UsageError` for sides that are not positive
-    and for Llama 3.2 Vision, whose pictures become no tokens of the prompt.
+    Sides are rounded to whole tokens, as processors do; a tower of fixed size resizes, or cuts into tiles. A table
+    whose columns are k times the width before it merges k tokens into one. Raises `UsageError` for sides that are not
+    positive and for Llama 3.2 Vision, whose pictures become no tokens of the prompt.
     """
     if not (0 < width <= 100_000 and 0 < height <= 100_000):
         raise UsageError(
@@ -30,7 +30,8 @@ def picture(
             "pictures in tiles that cross-attention reads are not priced yet",
             "leave --images out: text alone is",
         )
-    layers = Layers(batch, get_precision(precision))
+    seen = _tiles(tower, width, height)
+    layers = Layers(batch * seen, get_precision(precision))
     side, merged = _patch_side(tower), _merged(tower)
     cell = side * max(1, math.isqrt(merged))
     patches = (
@@ -50,7 +51,21 @@ def picture(
             wide = table.rows
         at = patches // max(1, merged) if table.name.startswith("tap") else tokens
         parts.append(_table(layers, table, at))
-    return join(*parts).stage("vision tower"), tower.tokens or tokens
+    return join(*parts).stage("vision tower"), seen * (tower.tokens or tokens)
+
+
+def _tiles(tower: Tower, width: int, height: int) -> int:
+    """Passes for one picture: the tiles of the canvas that it is put on, and the whole once more where there are
+    several. Of a x b tiles the least enlarging canvas is taken, else the least reducing one; of equals the smallest
+    (huggingface/transformers, get_best_fit)."""
+    if not tower.tiles:
+        return 1
+    shapes = [(a, b) for a in range(1, tower.tiles + 1) for b in range(1, tower.tiles // a + 1)]
+    scales = {(a, b): min(a * tower.side / width, b * tower.side / height) for a, b in shapes}
+    larger = [scale for scale in scales.values() if scale >= 1.0]
+    chosen = min(larger) if larger else max(scales.values())
+    tiles = min(a * b for (a, b), scale in scales.items() if scale == chosen)
+    return tiles + 1 if tiles > 1 else 1
 
 
 def _before(table: Table) -> bool:
