@@ -69,6 +69,9 @@ class TrainReason(Enum):
     MEMORY = "does not fit: more chips, recomputation, or a smaller micro-batch"
 
 
+_MEMORY = list(TrainReason).index(TrainReason.MEMORY)
+
+
 @dataclass(frozen=True, slots=True)
 class Job:
     """What is to be trained, on what, with which software; `cluster` and `rates` are single values. `adapter`: the
@@ -140,9 +143,7 @@ def search(job: Job, devices: int, pins: Mapping[str, int | str] | None = None) 
     work = Table.of(job.network, lightest, job.recipe, job.kernels) if table.size else None
     first = evaluate(job, lightest, work)
     bound = _fastest(job, first)
-    full = first.memory_bytes > job.aim_bytes
-    legal = (first.reason == 0) | (first.reason == list(TrainReason).index(TrainReason.MEMORY))
-    open_ = np.flatnonzero(full & legal & (first.seconds < bound))
+    open_ = np.flatnonzero((first.memory_bytes > job.aim_bytes) & (first.seconds < bound))
     if not len(open_) or ways.shape[1] == 1:
         return first
     open_ = open_[np.argsort(first.seconds[open_], kind="stable")]
@@ -155,7 +156,7 @@ def search(job: Job, devices: int, pins: Mapping[str, int | str] | None = None) 
         rows = rows[least <= job.limit_bytes]
         if not len(rows):
             continue
-        more = evaluate(job, _spread(job, crossed(table[:, rows], ways[:, 1:])), work)
+        more = evaluate(job, _spread(job, crossed(table[:, rows], ways[:, 1:])), work, full=job.known)
         found += [more, *_enough(job, table[:, rows], ways, work)]
         bound = min([bound, *(_fastest(job, p) for p in found[-3:])])
     if job.known and np.isinf(bound):
@@ -187,7 +188,7 @@ def _enough(job: Job, rows: Array, ways: Array, work: Table | None) -> Iterator[
             mid = np.ceil((low + high) / 2.0)
             fits = fullest(job.network, at(mid), job.recipe, job.memory).total_bytes <= room
             low, high = np.where(fits, low, mid), np.where(fits, mid, high)
-        yield evaluate(job, at(high), work)
+        yield evaluate(job, at(high), work, full=job.known)
 
 
 def _frames(job: Job, devices: int, pins: Mapping[str, int | str]) -> Array:
@@ -235,22 +236,26 @@ def _joined(parts: Sequence[Priced]) -> Priced:
     return Priced(replace(parts[0].spread, **columns), *rest)
 
 
-def evaluate(job: Job, spread: Spread, table: Table | None = None) -> Priced:
-    """Step time, memory and legality of layouts, in chunks that fit the cache; `table` of their operators, where it is
-    made already."""
+def evaluate(job: Job, spread: Spread, table: Table | None = None, *, full: bool = True) -> Priced:
+    """Memory, legality and step time of layouts, in chunks that fit the cache; `table` of their operators, where it is
+    made already. Those that are no plan take infinitely long; `full`: but for those that only lack memory."""
     size = len(np.asarray(spread.tp))
-    seconds, memory = np.empty(size), np.empty(size)
+    seconds, memory = np.full(size, np.inf), np.empty(size)
     reason: NDArray[np.int64] = np.zeros(size, dtype=np.int64)
     table = table or Table.of(job.network, spread, job.recipe, job.kernels)
     for start in range(0, size, CHUNK):
         rows = slice(start, start + CHUNK)
         part = take(spread, rows)
+        memory[rows] = fullest(job.network, part, job.recipe, job.memory).total_bytes
+        reason[rows] = _reasons(job, part, memory[rows])
+    timed = np.flatnonzero((reason == 0) | (full & (reason == _MEMORY)))
+    for start in range(0, len(timed), CHUNK):
+        at = timed[start : start + CHUNK]
+        part = take(spread, at)
         # kept until those of the next chunk are made: a heap whose top is freed is given back, and taken again
         work = table.at(part)
         time = job.step(part, work)
-        seconds[rows] = time.total_s
-        memory[rows] = fullest(job.network, part, job.recipe, job.memory).total_bytes
-        reason[rows] = _reasons(job, part, memory[rows])
+        seconds[at] = time.total_s
     return Priced(spread, seconds, memory, reason)
 
 
@@ -312,7 +317,7 @@ def best(job: Job, priced: Priced, count: int = 1) -> NDArray[np.intp]:
     legal = priced.reason == 0
     roomy = legal & (priced.memory_bytes <= job.aim_bytes)
     if job.known and not legal.any():
-        over = np.flatnonzero(priced.reason == list(TrainReason).index(TrainReason.MEMORY))
+        over = np.flatnonzero(priced.reason == _MEMORY)
         return over[np.lexsort((priced.seconds[over], priced.memory_bytes[over]))[:count]]
     chosen = np.flatnonzero(roomy if roomy.any() else legal)
     return chosen[np.argsort(priced.seconds[chosen], kind="stable")[:count]]
