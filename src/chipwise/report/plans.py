@@ -488,7 +488,7 @@ def _figures_view(p: PlanRecord) -> Table:
     load = f"prompts take {p.prompt_share:.0%} of the time" if p.prompt_share else "decoding alone"
     load = f"{format_number(p.requests_per_s)} requests/s; {load}"
     if p.largest_requests_per_s > p.requests_per_s * 1.001:
-        most = format_number(p.largest_requests_per_s) if p.capacity is None else intervals.number(p.capacity)
+        most = format_number(p.largest_requests_per_s) if p.capacity is None else figures.number(p.capacity)
         load += f"; at most {most} requests/s within the targets"
     foot = [load]
     if any(t.tpot_s is None or t.ttft_s is None for t in p.tails.values()):
