@@ -143,6 +143,7 @@ def train_plan(run: Training) -> TrainReport:
     software = run.software
     have, chips = run.have, run.chips
     wanted = run.wanted.on(run.pricing.kind if not have else "own")
+    wanted.check(ask)
     when, prices = run.today or day(), None if have else run.pricing
     plans: list[TrainPlanRecord] = []
     refused: list[RefusalRecord] = []
@@ -198,7 +199,7 @@ def train_plan(run: Training) -> TrainReport:
             if job.global_batch != ask.batch:
                 moved[count] = job.global_batch
             if count == tried[-1] and not (run.counts or have or TrainReason.NO_NETWORK in without):
-                days = [p.days.mid for p in plans if p.chip == chip.id]
+                days = [p.days.high for p in plans if p.chip == chip.id]
                 more = next_count(count, days, run.deadline_days, run.max_chips)
                 tried += [more] if more else []
         refused += left_out(chip, usual, without, ask.method)
@@ -225,7 +226,7 @@ def train_plan(run: Training) -> TrainReport:
         model=model_record(found.graph, found.config),
         task=ask.task,
         tokens=ask.tokens,
-        plans=ranked(plans, None if run.deadline_days or have else HORIZON[ask.task]),
+        plans=ranked(plans, None if run.deadline_days or have else HORIZON[ask.task], run.deadline_days),
         refused=tuple(refused),
         scaling=tuple(curve),
         takes_over=takes_over,
