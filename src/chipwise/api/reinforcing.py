@@ -17,12 +17,14 @@ from chipwise.catalog.snapshot import today as day
 from chipwise.errors import ChipwiseError, InfeasibleError, UnknownNameError, UsageError
 from chipwise.evidence.training_tiers import tier_of
 from chipwise.parallel.collective import exchange
-from chipwise.predict.training.rollout import FORWARD, Answers, Decoder, Loop, rollout_s
+from chipwise.predict.training.rollout import FORWARD, Answers, Decoder, Loop, handed_s, rollout_s
+from chipwise.predict.training.values import Cluster
 from chipwise.report.assemble import model_record, price_record
 from chipwise.report.records import Figure, PlanRecord, RefusalRecord
 from chipwise.report.reinforce import RlPlanRecord, RlReport
 from chipwise.report.train_assemble import layout_record
 from chipwise.search.choose import EQUAL
+from chipwise.units import format_bytes, format_seconds
 
 __all__ = ["Asked", "reinforce"]
 
@@ -71,7 +73,8 @@ class _Engine:
 @dataclass(frozen=True)
 class _Trained:
     """Training of a step on some chips: seconds of a step of the optimiser, its layout, trainer and interval, bytes
-    that leave a device while it samples, seconds until engines have new weights, devices of a chip."""
+    that leave a device while it samples, seconds until engines have new weights, devices of a chip, and bytes of the
+    new weights."""
 
     seconds: float
     label: str
@@ -82,6 +85,7 @@ class _Trained:
     host_bytes_per_s: float
     sync: float
     devices: int
+    sync_bytes: float
 
 
 def reinforce(asked: Asked) -> RlReport:
@@ -198,7 +202,7 @@ def _plans(
     made = []
     for train in _splits(asked, count, engine):
         try:
-            trained = _trained(asked, chip, train, engine, numbers)
+            trained = _trained(asked, chip, train, engine, numbers, count - train)
         except ChipwiseError as error:
             refusal = error
             continue
@@ -225,8 +229,11 @@ def _splits(asked: Asked, count: int, engine: _Engine) -> list[int]:
     ]
 
 
-def _trained(asked: Asked, chip: Chip, chips: int, engine: _Engine, numbers: Parameters) -> _Trained:
-    """Training on the answers of a step: their batch moved to what the chips share, seconds in proportion."""
+def _trained(
+    asked: Asked, chip: Chip, chips: int, engine: _Engine, numbers: Parameters, others: int = 0
+) -> _Trained:
+    """Training on the answers of a step: their batch moved to what the chips share, seconds in proportion; `others`
+    sample. Raises the errors of training, and `UsageError` where no network joins them."""
     a = asked.answers
     batch = max(round(a.count / chips), 1) * chips
     site, at = situate(
@@ -247,9 +254,13 @@ def _trained(asked: Asked, chip: Chip, chips: int, engine: _Engine, numbers: Par
     tier = tier_of(numbers, site.labels)
     c, used = site.job.cluster, at.memory
     shard = sum(size for name, size in engine.plan.memory.items.items() if name.startswith("weights"))
-    sync = exchange(
-        "all_gather", shard, float(at.devices), c.network, site.job.rates.of("all_gather"), calls=1.0
-    ).total_s
+    weights = shard * engine.plan.layout.tp
+    if others:
+        sync = handed_s(weights, shard, at.devices, _joined(chip, c, (chips + others) * site.devices))
+    else:
+        sync = exchange(
+            "all_gather", shard, float(at.devices), c.network, site.job.rates.of("all_gather"), calls=1.0
+        ).total_s
     return _Trained(
         seconds=at.seconds * a.count / batch,
         label=layout_record(at.spread).label,
@@ -260,7 +271,20 @@ def _trained(asked: Asked, chip: Chip, chips: int, engine: _Engine, numbers: Par
         host_bytes_per_s=float(c.host_bytes_per_s),
         sync=float(np.asarray(sync)),
         devices=site.devices,
+        sync_bytes=weights,
     )
+
+
+def _joined(chip: Chip, c: Cluster, devices: int) -> float:
+    """Bytes/s of a device towards others, where so many of a chip are joined: the fabric's within its domain, else the
+    network's. Raises `UsageError` where there is none."""
+    rate = float(c.link_bytes_per_s if devices <= float(c.domain) else c.nic_bytes_per_s)
+    if not (np.isfinite(rate) and rate > 0):
+        raise UsageError(
+            f"no network is known that joins {devices} devices of {chip.id}: new weights cannot reach the engines",
+            f"at most {float(c.domain):,.0f} devices, or --placement together",
+        )
+    return rate
 
 
 def _record(
@@ -322,7 +346,11 @@ def _record(
         usd=usd,
         host_bytes=trained.state_bytes * trained.devices if together else 0.0,
         bound=max(parts, key=lambda name: parts[name]),
-        why=tuple(_why(asked, engine, loop, drained, replicas)),
+        why=(
+            *_why(asked, engine, loop, drained, replicas),
+            f"{format_bytes(trained.sync_bytes)} of new weights reach every engine at each step, in "
+            f"{format_seconds(trained.sync)}; of answers only their token ids",
+        ),
     )
 
 
