@@ -94,7 +94,7 @@ def test_new_weights_travel_between_the_halves() -> None:
     assert between.parts["sync"] > 3.0 * within.parts["sync"]
     assert between.parts["sync"] * between.tp == pytest.approx(2.0 * 1.72e9 / 50e9, rel=0.01)
     more = plans(placement="apart", train_share="50%", counts="64")["apart"]
-    assert more.parts["sync"] * more.tp == pytest.approx(between.parts["sync"] * between.tp)
+    assert more.parts["sync"] * more.tp == pytest.approx(between.parts["sync"] * between.tp, rel=0.01)
     assert any("of new weights reach every engine" in line for line in between.why)
 
 
