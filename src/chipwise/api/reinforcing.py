@@ -258,9 +258,10 @@ def _trained(
     if others:
         sync = handed_s(weights, shard, at.devices, _joined(chip, c, (chips + others) * site.devices))
     else:
-        sync = exchange(
+        gathered = exchange(
             "all_gather", shard, float(at.devices), c.network, site.job.rates.of("all_gather"), calls=1.0
-        ).total_s
+        )
+        sync = float(np.asarray(gathered.total_s))
     return _Trained(
         seconds=at.seconds * a.count / batch,
         label=layout_record(at.spread).label,
@@ -269,7 +270,7 @@ def _trained(
         high=tier.high,
         state_bytes=float(np.asarray(used.weights + used.gradients + used.optimiser)),
         host_bytes_per_s=float(c.host_bytes_per_s),
-        sync=float(np.asarray(sync)),
+        sync=sync,
         devices=site.devices,
         sync_bytes=weights,
     )

@@ -82,7 +82,7 @@ def _checked(spec: TrainSpec, target: str) -> Tool:
     if spec.sharding not in can.sharding and ranks_cut > 1:
         stage = min((STAGES[s] for s in can.sharding), key=lambda z: (abs(z - STAGES[spec.sharding]), -z))
         raise UsageError(
-            f"{tool.name} is not told {spec.sharding} here, but {', '.join(can.sharding)}",
+            f"{tool.name} is not configured here for {spec.sharding}, only for {', '.join(can.sharding)}",
             f"plan with --layout zero={stage}",
         )
     if spec.sharding == "fsdp" and spec.shard_ranks < ranks_cut and not can.hybrid:
@@ -142,7 +142,7 @@ def _decoder(spec: TrainSpec, tool: Tool) -> None:
     n = spec.network
     if not n.plain or n.experts or n.latent is not None:
         raise UsageError(
-            f"{tool.name} is told dense decoders with softmax attention here, {spec.model} is another network",
+            f"{tool.name} is configured here for dense decoders with softmax attention, not for {spec.model}",
             "plan with --trainer nemo",
         )
 
