@@ -66,6 +66,8 @@ CAN: Mapping[str, _Can] = {
 def _checked(spec: TrainSpec, target: str) -> Tool:
     """The tool, where it can be told all of a plan. Raises `UsageError` with the nearest that it can."""
     tool, can = get_tool(target), CAN[target]
+    if spec.sharding not in STAGES:
+        raise UsageError(f"{spec.sharding} is not a way to shard states", f"one of {', '.join(STAGES)}")
     for axis in ("tp", "pp", "vp", "cp", "ep"):
         degree = getattr(spec, axis)
         if degree > 1 and axis not in can.cuts:
