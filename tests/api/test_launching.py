@@ -241,8 +241,8 @@ def test_published_weights_are_trained_on(target: str, method: str | None, tmp_p
     assert all(("--load_in_4bit" in t) == (method == "qlora") for t in trl)
     with pytest.raises(
         UsageError,
-        match=r"launch it --for (trl, llama-factory, axolotl, automodel, torchtune, )?torchrun, skypilot, kubernetes, "
-        r"terraform",
+        match=r"launch it --for (deepspeed, )?(trl, llama-factory, axolotl, automodel, torchtune, )?torchrun, "
+        r"skypilot, kubernetes, terraform",
     ):
         launch(file, "megatron")
 

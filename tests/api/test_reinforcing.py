@@ -8,6 +8,7 @@ from chipwise.api.requests.reinforce import RlRequest
 from chipwise.api.requests.verbs import question
 from chipwise.errors import InfeasibleError, UnknownNameError, UsageError
 from chipwise.mcp.answers import rl_answer
+from chipwise.predict.training.rollout import handed_s
 from chipwise.report.reinforce import RlPlanRecord, rl_verdict, rl_view
 
 ASKED = {"model": "Qwen/Qwen3-1.7B", "chips": "h100", "counts": "8", "prompts": 64, "out": "2000"}
@@ -90,3 +91,21 @@ def test_a_loop_needs_chips_that_reach_each_other() -> None:
     assert RlRequest(**asked, counts="4").run().plans  # type: ignore[arg-type]
     with pytest.raises(InfeasibleError, match="no network is known"):
         RlRequest(**asked, counts="8").run()  # type: ignore[arg-type]
+
+
+def test_new_weights_travel_between_the_halves() -> None:
+    """1.7 G parameters in 16 bit: over the network where 16 chips are two hosts, over the fabric within one; and every
+    engine takes them once, however many there are."""
+    within, between = (
+        plans(placement="apart", train_share="50%", counts=count)["apart"] for count in ("8", "16")
+    )
+    assert between.parts["sync"] > 3.0 * within.parts["sync"]
+    assert between.parts["sync"] * between.tp == pytest.approx(2.0 * 1.72e9 / 50e9, rel=0.01)
+    more = plans(placement="apart", train_share="50%", counts="64")["apart"]
+    assert more.parts["sync"] * more.tp == pytest.approx(between.parts["sync"] * between.tp, rel=0.01)
+    assert any("of new weights reach every engine" in line for line in between.why)
+
+
+def test_handing_over_takes_the_slower_side() -> None:
+    assert handed_s(16e9, 2e9, 8.0, 1e9) == 2.0
+    assert handed_s(16e9, 2e9, 2.0, 1e9) == 8.0  # two trainers send for all

@@ -237,3 +237,17 @@ def test_what_is_done_sooner_comes_first_among_equal_costs() -> None:
     within = [p for p in plans if p.usd and p.usd.mid <= plans[0].usd.mid * 1.05]
     assert plans[0].days.mid == min(p.days.mid for p in within)
     assert plans[0].days.mid < 90.0
+
+
+def test_within_a_deadline_the_cheapest_is_first() -> None:
+    """What keeps it at the upper end of its time comes before what may miss it, and of those the cheapest; without a
+    deadline the sooner of equal costs is first."""
+    ask = {"chips": ("h100",), "counts": (8, 16, 32, 64), "tokens": 2e11}
+    free = train_plan("meta-llama/Llama-3.1-8B", **ask).plans  # type: ignore[arg-type]
+    assert free[0].chips == 64
+    most = 0.98 * next(p for p in free if p.chips == 16).days.high
+    bound = train_plan("meta-llama/Llama-3.1-8B", deadline_days=most, **ask).plans  # type: ignore[arg-type]
+    assert {p.chips for p in bound} == {16, 32, 64}  # 16 keep it at the middle of the time
+    assert bound[-1].chips == 16
+    sure = [p.usd.mid for p in bound[:-1] if p.usd]
+    assert sure == sorted(sure)

@@ -80,3 +80,15 @@ def test_what_cannot_be_read_says_what_can() -> None:
         store_of({"copies": "2"})
     with pytest.raises(UsageError, match="more tokens than the run"):
         first(phases="ramp=2T:64")
+
+
+@pytest.mark.parametrize(
+    ("phases", "said"),
+    [
+        ("ramp=10B:4096", r"from 4,096 sequences a step does not grow to the 1,024 .*ramp=1e\+10:256"),
+        ("context=10B:2048", r"2,048 tokens are not longer than the 4,096 .*context=1e\+10:16384"),
+    ],
+)
+def test_a_ramp_that_falls_is_refused(phases: str, said: str) -> None:
+    with pytest.raises(UsageError, match=said):
+        first(phases=phases)

@@ -63,6 +63,7 @@ CHARTS = {
     "load": {"load-ttft", "load-tpot", "load-tokens"},
     "fit": {"memory"},
     "train": {"turnaround", "step", "pipeline", "scaling-strong", "scaling-weak"},
+    "rl": set(),
     "kernel": {"kernel-time", "kernel-roofline", "kernel-levels"},
     "match": set(),
     "claim": set(),

@@ -24,6 +24,7 @@ from chipwise.catalog.runtime import get_runtime, override
 from chipwise.catalog.runtime_spec import Policies
 from chipwise.catalog.snapshot import use
 from chipwise.catalog.system import get_system
+from chipwise.catalog.trainer import get_trainer
 from chipwise.errors import UsageError, shorten
 from chipwise.report.launch.bench import CLIENTS
 from chipwise.report.launch.spec import (
@@ -282,10 +283,13 @@ def _train(saved: Saved, plan: Mapping[str, Any]) -> TrainSpec:
     chip = find_chip(plan["chip"], pairs(saved.request.get("set"), "--set"), _own(saved.request))
     per_step = plan["global_batch"] * plan["seq"]
     adapters = adapters_of(pairs(saved.request.get("adapter"), "--adapter"))
+    kept = pairs(saved.request.get("memory"), "--memory")
+    held = get_trainer(plan["stack"]).memory.changed(kept)
+    devices = layout["tp"] * layout["pp"] * layout["cp"] * layout["dp"]
     return TrainSpec(
         title=f"{report['model']['name']}: {plan['chips']}x {chip.id}, {layout['label']}, {plan['precision']}",
         model=_hub(saved, report["model"]["name"]),
-        machine=_machine(chip, plan["system"], plan["chips"] * chip.devices_per_package),
+        machine=_machine(chip, plan["system"], devices, devices // plan["chips"]),
         network=network_of(_model(saved)),
         tp=layout["tp"],
         pp=layout["pp"],
@@ -308,7 +312,10 @@ def _train(saved: Saved, plan: Mapping[str, Any]) -> TrainSpec:
         expected=(
             f"predicted: {_span(plan['step_s'])} a step (80 %), {plan['mfu'] * 100:.0f} % MFU, "
             f"{duration(plan['days']['mid'])} with failures",
+            f"memory: {plan['memory_bytes'] / 1e9:.1f} of {plan['capacity_bytes'] / 1e9:.1f} GB on the fullest device "
+            f"(optimiser {held.optimizer}, gradients {held.gradients}, loss {held.loss})",
         ),
+        optimizer=kept.get("optimizer", ""),
         save_steps=max(1, round(plan["checkpoint_s"] / plan["step_s"]["mid"])),
         # all NVIDIA GPUs with 4-bit units are Blackwell or later
         one_queue=chip.vendor == "nvidia" and "fp4" not in chip.matrix,
@@ -330,9 +337,10 @@ def _recomputed(words: str) -> float:
     return float(words.partition("%")[0]) / 100.0 if "%" in words else float(words == "full")
 
 
-def _machine(chip: Chip, system: str, devices: int) -> Machine:
-    """Hosts of the plan's system, and rented machines with as many chips as one of them gives."""
-    per_chip = chip.devices_per_package
+def _machine(chip: Chip, system: str, devices: int, per_chip: int = 0) -> Machine:
+    """Hosts of the plan's system, and rented machines with as many chips as one of them gives; `per_chip`: devices of
+    one that the trainer sees, 0: those of the package."""
+    per_chip = per_chip or chip.devices_per_package
     held = get_system(system).chips_per_host if system else max(1, devices // per_chip)
     chips = min(held, max(1, -(-devices // per_chip)))
     offers = sorted(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
@@ -18,12 +17,14 @@ from chipwise.catalog.snapshot import today as day
 from chipwise.errors import ChipwiseError, InfeasibleError, UnknownNameError, UsageError
 from chipwise.evidence.training_tiers import tier_of
 from chipwise.parallel.collective import exchange
-from chipwise.predict.training.rollout import FORWARD, Answers, Decoder, Loop, rollout_s
+from chipwise.predict.training.rollout import FORWARD, Answers, Decoder, Loop, handed_s, rollout_s
+from chipwise.predict.training.values import Cluster
 from chipwise.report.assemble import model_record, price_record
 from chipwise.report.records import Figure, PlanRecord, RefusalRecord
 from chipwise.report.reinforce import RlPlanRecord, RlReport
 from chipwise.report.train_assemble import layout_record
 from chipwise.search.choose import EQUAL
+from chipwise.units import format_bytes, format_seconds
 
 __all__ = ["Asked", "reinforce"]
 
@@ -72,7 +73,8 @@ class _Engine:
 @dataclass(frozen=True)
 class _Trained:
     """Training of a step on some chips: seconds of a step of the optimiser, its layout, trainer and interval, bytes
-    that leave a device while it samples, seconds until engines have new weights, devices of a chip."""
+    that leave a device while it samples, seconds until engines have new weights, devices of a chip, and bytes of the
+    new weights."""
 
     seconds: float
     label: str
@@ -83,6 +85,7 @@ class _Trained:
     host_bytes_per_s: float
     sync: float
     devices: int
+    sync_bytes: float
 
 
 def reinforce(asked: Asked) -> RlReport:
@@ -188,7 +191,7 @@ def _plans(
     refusal: ChipwiseError | None = None
     if asked.placement != "apart":
         try:
-            trained = _trained(asked, chip, count, count, engine, numbers)
+            trained = _trained(asked, chip, count, engine, numbers)
             yield _record(asked, chip, (count, count), engine, trained, together=True)
         except ChipwiseError as error:
             if asked.placement == "together":
@@ -199,7 +202,7 @@ def _plans(
     made = []
     for train in _splits(asked, count, engine):
         try:
-            trained = _trained(asked, chip, train, count, engine, numbers)
+            trained = _trained(asked, chip, train, engine, numbers, count - train)
         except ChipwiseError as error:
             refusal = error
             continue
@@ -227,10 +230,10 @@ def _splits(asked: Asked, count: int, engine: _Engine) -> list[int]:
 
 
 def _trained(
-    asked: Asked, chip: Chip, chips: int, count: int, engine: _Engine, numbers: Parameters
+    asked: Asked, chip: Chip, chips: int, engine: _Engine, numbers: Parameters, others: int = 0
 ) -> _Trained:
-    """Training on the answers of a step: their batch moved to what the chips share, seconds in proportion. All `count`
-    chips of the loop have to reach each other, as weights go to the engines; raises `UsageError` where they do not."""
+    """Training on the answers of a step: their batch moved to what the chips share, seconds in proportion; `others`
+    sample. Raises the errors of training, and `UsageError` where no network joins them."""
     a = asked.answers
     batch = max(round(a.count / chips), 1) * chips
     site, at = situate(
@@ -250,13 +253,16 @@ def _trained(
     )
     tier = tier_of(numbers, site.labels)
     c, used = site.job.cluster, at.memory
-    if count > c.domain and not 0.0 < float(c.nic_bytes_per_s) < math.inf:
-        what = f"{c.domain:g} {chip.id} meet on a fabric and no network is known between more"
-        raise UsageError(what, f"use at most {c.domain:g}: --counts {c.domain:g}")
     shard = sum(size for name, size in engine.plan.memory.items.items() if name.startswith("weights"))
-    sync = exchange(
-        "all_gather", shard, float(at.devices), c.network, site.job.rates.of("all_gather"), calls=1.0
-    ).total_s
+    weights = shard * engine.plan.layout.tp
+    joined = _joined(chip, c, (chips + others) * site.devices)
+    if others:
+        sync = handed_s(weights, shard, at.devices, joined)
+    else:
+        gathered = exchange(
+            "all_gather", shard, float(at.devices), c.network, site.job.rates.of("all_gather"), calls=1.0
+        )
+        sync = float(np.asarray(gathered.total_s))
     return _Trained(
         seconds=at.seconds * a.count / batch,
         label=layout_record(at.spread).label,
@@ -265,9 +271,22 @@ def _trained(
         high=tier.high,
         state_bytes=float(np.asarray(used.weights + used.gradients + used.optimiser)),
         host_bytes_per_s=float(c.host_bytes_per_s),
-        sync=float(np.asarray(sync)),
+        sync=sync,
         devices=site.devices,
+        sync_bytes=weights,
     )
+
+
+def _joined(chip: Chip, c: Cluster, devices: int) -> float:
+    """Bytes/s of a device towards others, where so many of a chip are joined: the fabric's within its domain, else the
+    network's. Raises `UsageError` where there is none."""
+    rate = float(c.link_bytes_per_s if devices <= float(c.domain) else c.nic_bytes_per_s)
+    if not (np.isfinite(rate) and rate > 0):
+        raise UsageError(
+            f"no network is known that joins {devices} devices of {chip.id}: new weights cannot reach the engines",
+            f"use at most {float(c.domain):,.0f} devices",
+        )
+    return rate
 
 
 def _record(
@@ -329,7 +348,11 @@ def _record(
         usd=usd,
         host_bytes=trained.state_bytes * trained.devices if together else 0.0,
         bound=max(parts, key=lambda name: parts[name]),
-        why=tuple(_why(asked, engine, loop, drained, replicas)),
+        why=(
+            *_why(asked, engine, loop, drained, replicas),
+            f"{format_bytes(trained.sync_bytes)} of new weights reach every engine at each step, in "
+            f"{format_seconds(trained.sync)}; of answers only their token ids",
+        ),
     )
 
 

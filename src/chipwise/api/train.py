@@ -11,6 +11,9 @@ from dataclasses import dataclass, field, replace
 from datetime import date
 from typing import Literal
 
+import numpy as np
+from numpy.typing import NDArray
+
 from chipwise.api.loaded import Loaded, find_chip, load
 from chipwise.api.train_chips import precisions_of
 from chipwise.api.train_counts import batch_for, counts_to_try, next_count
@@ -51,7 +54,17 @@ from chipwise.report.training import (
     TrainReport,
     takeover,
 )
-from chipwise.search.training import Job, Point, TrainReason, best, point, scaling, search, simplest
+from chipwise.search.training import (
+    Job,
+    Point,
+    Priced,
+    TrainReason,
+    best,
+    point,
+    scaling,
+    search,
+    simplest,
+)
 
 __all__ = ["PRECISIONS", "Training", "situate", "train_plan"]
 
@@ -144,6 +157,7 @@ def train_plan(run: Training) -> TrainReport:
     software = run.software
     have, chips = run.have, run.chips
     wanted = run.wanted.on(run.pricing.kind if not have else "own")
+    wanted.check(ask)
     when, prices = run.today or day(), None if have else run.pricing
     plans: list[TrainPlanRecord] = []
     refused: list[RefusalRecord] = []
@@ -199,7 +213,7 @@ def train_plan(run: Training) -> TrainReport:
             if job.global_batch != ask.batch:
                 moved[count] = job.global_batch
             if count == tried[-1] and not (run.counts or have or TrainReason.NO_NETWORK in without):
-                days = [p.days.mid for p in plans if p.chip == chip.id]
+                days = [p.days.high for p in plans if p.chip == chip.id]
                 more = next_count(count, days, run.deadline_days, run.max_chips)
                 tried += [more] if more else []
         refused += left_out(chip, usual, without, ask.method)
@@ -227,7 +241,7 @@ def train_plan(run: Training) -> TrainReport:
         model=model_record(found.graph, found.config),
         task=ask.task,
         tokens=ask.tokens,
-        plans=ranked(plans, None if run.deadline_days or have else HORIZON[ask.task]),
+        plans=ranked(plans, None if run.deadline_days or have else HORIZON[ask.task], run.deadline_days),
         refused=tuple(refused),
         scaling=tuple(curve),
         takes_over=takes_over,
@@ -270,22 +284,29 @@ def _searched(
 ) -> tuple[Counter[TrainReason], Point | None, Job]:
     """How many layouts on so many devices got which verdict, the best of them, and the job that it is of; None: none is
     legal. Of layouts as fast within a few percent the simplest is taken. What the trainer's configurations recompute is
-    kept where that fits, else chosen; and where nothing fits under a trainer that nobody named, its loss is taken in
-    chunks."""
+    kept where that fits, else chosen, as where it fits only with something in host memory and that is slower; and where
+    nothing fits under a trainer that nobody named, its loss is taken in chunks."""
     usual, free = site.pinned(pins), site.pinned(pins, recompute=False)
     ways = [(job, usual)] + [(job, free)] * (usual != free)
     if not (site.named or job.known):
         chunked = min(float(job.recipe.loss), LOSSES["chunked"])
         ways.append((replace(job, recipe=replace(job.recipe, loss=chunked)), free))
+    found: list[tuple[bool, float, Job, Priced, NDArray[np.intp]]] = []
     for each, kept in ways:
         priced = search(each, devices, kept)
         chosen = best(each, priced, len(priced))
-        if len(chosen) and priced.memory_bytes[chosen[0]] <= each.aim_bytes:
-            break
-    if not len(chosen):
+        if len(chosen):
+            first = int(chosen[0])
+            fits = bool(priced.memory_bytes[first] <= each.aim_bytes)
+            found.append((not fits, float(priced.seconds[first]), each, priced, chosen))
+            away = priced.spread.stash + priced.spread.offload
+            if fits and (kept == free or not np.asarray(away)[first]):
+                break
+    if not found:
         return tally(priced), None, each
-    fits = priced.memory_bytes[chosen[0]] <= each.aim_bytes
-    return tally(priced), point(each, priced, simplest(priced, chosen) if fits else int(chosen[0])), each
+    fitting = [f for f in found if not f[0]]
+    over, _, each, priced, chosen = min(fitting, key=lambda f: f[1]) if fitting else found[-1]
+    return tally(priced), point(each, priced, int(chosen[0]) if over else simplest(priced, chosen)), each
 
 
 def _tried(run: Training, ask: Ask) -> Iterator[tuple[Chip, Ask]]:

@@ -38,8 +38,8 @@ def counts_to_try(
 
 
 def next_count(last: int, days: Sequence[float], deadline_days: float | None, most: int | None) -> int | None:
-    """Twice as many chips where none of those tried has a plan (`days` of each), or none that is done in time; None:
-    that is all."""
+    """Twice as many chips where none of those tried has a plan (`days` of each, at the upper end), or none that is
+    done in time; None: that is all."""
     done = min(days, default=math.inf)
     enough = done <= deadline_days if deadline_days is not None else math.isfinite(done)
     return None if enough or 2 * last > min(most or LARGEST, LARGEST) else 2 * last

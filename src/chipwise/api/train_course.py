@@ -63,6 +63,25 @@ class Wanted:
             return self
         return replace(self, failures=replace(self.failures, preempt_h=SPOT_H))
 
+    def check(self, ask: Ask) -> None:
+        """Raises `UsageError` for phases of more tokens than the run has, a ramp whose steps would shrink, and a
+        last stage whose sequences would."""
+        if sum(p.tokens for p in self.phases) > ask.tokens:
+            raise UsageError("phases have more tokens than the run", "a larger --tokens, or smaller phases")
+        for phase in self.phases:
+            ramp = phase.name == "ramp"
+            given, main = (phase.global_batch, ask.batch) if ramp else (phase.seq, ask.seq)
+            if ramp and given >= main:
+                raise UsageError(
+                    f"phases: a ramp from {given:,} sequences a step does not grow to the {main:,} of the run",
+                    f"begin with fewer, as in ramp={phase.tokens:g}:{max(main // 4, 1)}, or a larger --global-batch",
+                )
+            if not ramp and given <= main:
+                raise UsageError(
+                    f"phases: sequences of {given:,} tokens are not longer than the {main:,} of the run",
+                    f"a longer stage, as in context={phase.tokens:g}:{4 * main}, or a shorter --seq",
+                )
+
     def told(self) -> tuple[str, ...]:
         """What was assumed or asked for, in words."""
         f = self.failures
@@ -152,8 +171,6 @@ def running_of(site: Site, job: Job, at: Point, ask: Ask, wanted: Wanted, count:
     """A run of this best layout; None where a phase has no layout on so many chips."""
     phases = []
     left = ask.tokens - sum(p.tokens for p in wanted.phases)
-    if left < 0:
-        raise UsageError("phases have more tokens than the run", "a larger --tokens, or smaller phases")
     for phase in (*wanted.phases, Phase("main", left, job.global_batch, job.seq)):
         found = _timed(site, job, at, phase)
         if found is None:

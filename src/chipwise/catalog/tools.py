@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
@@ -11,7 +12,7 @@ from chipwise.catalog.schema import record
 from chipwise.catalog.snapshot import per_snapshot, shipped_text
 from chipwise.errors import UnknownNameError
 
-__all__ = ["Tool", "get_tool", "load_tools", "tools_of"]
+__all__ = ["Tool", "get_tool", "load_tools", "tool_called", "tools_of"]
 
 TABLE = "catalog/data/launch.toml"
 
@@ -20,7 +21,9 @@ TABLE = "catalog/data/launch.toml"
 class Tool:
     """A tool in one version: its options with what they say, where that was read, and the serving runtimes that
     it starts. `vendors` are those on whose chips it runs, empty where its runtimes or chips say it. `models` and
-    `chips` are its own names for some of ours; `tunes`: it trains published weights on, and nothing else."""
+    `chips` are its own names for some of ours; `weights` those that a trainer starts from (random, published); `called`
+    what people call it besides, ids of the catalogue's trainers among it; `logged` how its log names a step's time: a
+    pattern and its unit (s, ms, 1/s, or run: seconds of all steps)."""
 
     id: str
     name: str
@@ -31,7 +34,9 @@ class Tool:
     vendors: tuple[str, ...] = ()
     models: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     chips: Mapping[str, str] = field(default_factory=dict)
-    tunes: bool = False
+    weights: tuple[str, ...] = ("random",)
+    called: tuple[str, ...] = ()
+    logged: tuple[str, ...] = ()
 
 
 @per_snapshot
@@ -49,6 +54,20 @@ def get_tool(name: str) -> Tool:
     if name not in tools:
         raise UnknownNameError("target", name, tools, f"one of {', '.join(tools)}")
     return tools[name]
+
+
+def tool_called(name: str, among: Collection[str]) -> str:
+    """The id of the tool that people call so, in capitals or not, with hyphens, spaces or none: of several one that is
+    `among` those that can start a plan. Raises `UnknownNameError` with the nearest."""
+    tools = load_tools()
+    if name in among:
+        return name
+    found = [t.id for t in tools.values() if _plain(name) in map(_plain, (t.id, t.name, *t.called))]
+    return next((i for i in found if i in among), found[0] if found else get_tool(name).id)
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[^a-z0-9]", "", name.lower())
 
 
 def tools_of(runtime: str) -> tuple[str, ...]:

@@ -16,14 +16,14 @@ __all__ = ["CALIBRATED", "COMPILED", "TABLE", "Tier", "tier_name", "tier_of", "t
 TABLE = "evidence/data/training_tiers.csv"
 COLUMNS = ("tier", "low", "high", "basis", "rows", "covered")
 COMPILED = ", compiled"
-CALIBRATED = 0.7  # of the rows of publications that no fit had seen, at least, in the 80 % interval
+CALIBRATED = 0.7  # of the rows of publications that no fit had seen, at least, in 80 % of those of others
 
 
 @dataclass(frozen=True, slots=True)
 class Tier:
-    """Factors of the 80 % interval of measured / predicted: the 10 % and the 90 % quantile of residuals that no fit
-    behind them had seen; `rows` of them, and the share of them that the interval `covered` with whole publications
-    left out. `calibrated` where that is at least `CALIBRATED`, else `modelled`."""
+    """Factors of the 80 % interval of measured / predicted, from residuals that no fit behind them had seen: `rows` of
+    them, and the share that the interval `covered` of publications left out, each counted alike. `calibrated` where
+    plain quantiles hold `CALIBRATED` of publications left out, before they are stretched to 80 %; else `modelled`."""
 
     low: float
     high: float

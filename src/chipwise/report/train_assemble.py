@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 
@@ -232,18 +233,23 @@ def _bytes(used: MemoryUse) -> dict[str, float]:
 
 
 def ranked(
-    plans: Sequence[TrainPlanRecord], horizon_days: float | None = None
+    plans: Sequence[TrainPlanRecord], horizon_days: float | None = None, deadline_days: float | None = None
 ) -> tuple[TrainPlanRecord, ...]:
     """Cheapest first; costs within 15 % count as equal: of those what has evidence and a fresh price, then the sooner.
 
     Costs are at the upper end of the time. What takes longer than the horizon comes after what does not; unknown prices
-    last, by turnaround. The front of cost against turnaround is marked.
+    last, by turnaround. Where a deadline is given, what may miss it (at the upper end of its time) comes after what
+    keeps it, and among equals with as much evidence the cheaper is first: to be done sooner is worth nothing then. The
+    front of cost against turnaround is marked.
     """
     cost = np.array([p.usd.mid if p.usd else np.nan for p in plans])
     days = np.array([p.days.mid for p in plans])
     front = pareto(cost, days)
     wary = np.array([p.usd.mid * p.days.high / p.days.mid if p.usd else np.nan for p in plans])
-    late = np.array([horizon_days is not None and p.days.mid > horizon_days for p in plans])
+    longest = np.array([p.days.high for p in plans])
+    late = days > (math.inf if horizon_days is None else horizon_days)
+    late |= longest > (math.inf if deadline_days is None else deadline_days)
+    within = days if deadline_days is None else np.nan_to_num(wary)
     left = sorted(
         range(len(plans)), key=lambda i: (np.isnan(wary[i]), late[i], np.nan_to_num(wary[i]), days[i])
     )
@@ -253,7 +259,7 @@ def ranked(
         group = [i for i in left if late[i] == late[first] and wary[i] <= wary[first] * (1.0 + EQUAL)] or [
             first
         ]
-        group.sort(key=lambda i: (_doubts(plans[i]), days[i]))
+        group.sort(key=lambda i: (_doubts(plans[i]), within[i]))
         order += group
         left = [i for i in left if i not in group]
     made = [replace(plans[i], rank=k + 1, on_front=bool(front[i])) for k, i in enumerate(order)]

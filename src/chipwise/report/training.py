@@ -470,11 +470,14 @@ def _legend(plans: Sequence[TrainPlanRecord]) -> str:
 def _ranked(report: TrainReport) -> str:
     """The order in words, and what was asked for."""
     priced = any(p.usd for p in report.plans)
+    then = "the cheaper" if "days" in report.limits else "the sooner"
     by = (
-        "cheapest first (median $ at the upper end of the time; within 15 %: evidence, then the sooner), unpriced last"
+        f"cheapest first (median $ at the upper end of the time; within 15 %: evidence, then {then}), unpriced last"
         if priced
         else "by time, shortest first"
     )
+    if "days" in report.limits:
+        by = f"what is done in time with 90 % probability, then {by}"
     names = {"days": "time", "usd": "$", "usd_per_h": "$/h"}
     said = {k: duration(v) if k == "days" else format_count(v) for k, v in report.limits.items()}
     limits = [f"median {names[k]} at most {text}" for k, text in said.items()]

@@ -1,6 +1,7 @@
 """Plans whose launch files are kept: served by tensor and by expert parallelism, with prompts in workers of their
 own, in stages on two hosts, on Neuron and on a CPU; trained on GPUs, on a slice, with latent attention in uneven
-stages, by adapters on a host and on one card, and on Trainium."""
+stages, by adapters on a host and on one card, on Trainium, with weights cut over hosts, in plain stages, on AMD's GPUs
+and on Gaudi."""
 
 from __future__ import annotations
 
@@ -244,6 +245,48 @@ PLANS: dict[str, Spec] = {
         global_batch=16,
         seq=2048,
         tuned="qlora",
+    ),
+    "sharded": trained(
+        title="meta-llama/Llama-3.1-8B: 16x h100-sxm5-80gb, dp16 fsdp, bf16",
+        model="meta-llama/Llama-3.1-8B",
+        machine=Machine("h100-sxm5-80gb", "nvidia", 16, 8, AWS),
+        network=Network(
+            32, 4096, 14336, 32, 8, 128, 128256, 0, 0, 0, False, True, Rope(5e5, "llama3", 8.0), 1e-5
+        ),
+        tp=1,
+        pp=1,
+        vp=1,
+        dp=16,
+        sharding="fsdp",
+        shard_ranks=16,
+        selective=False,
+        recomputed=0.5,
+        schedule="",
+        micro_batch=2,
+        global_batch=32,
+        passes=Passes(step_s=2.5, interval=(0.85, 1.4)),
+    ),
+    "staged": trained(
+        machine=Machine("h100-sxm5-80gb", "nvidia", 64, 8, AWS), vp=1, schedule="1f1b", recomputed=1.0
+    ),
+    "rocm": trained(
+        title="meta-llama/Llama-3.1-70B: 64x mi300x, tp8 pp2 dp4 zero-1, bf16",
+        machine=Machine("mi300x", "amd", 64, 8, ()),
+        one_queue=False,
+    ),
+    "gaudi": trained(
+        title="meta-llama/Llama-3.1-8B: 8x gaudi3, dp8 fsdp, bf16",
+        model="meta-llama/Llama-3.1-8B",
+        machine=Machine("gaudi3", "intel", 8, 8, ()),
+        tp=1,
+        pp=1,
+        vp=1,
+        dp=8,
+        sharding="fsdp",
+        shard_ranks=8,
+        schedule="",
+        tuned="lora",
+        one_queue=False,
     ),
     "cores": trained(machine=NEURON, tp=8, pp=1, vp=1, dp=8, schedule="", one_queue=False),
 }

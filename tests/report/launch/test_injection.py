@@ -55,8 +55,31 @@ PAYLOADS = (
     "--trust-remote-code",
     "x\u2028owned\x1b[2J\x00",
 )
-WRITTEN = {"trtllm.yaml", "axolotl.yml", "automodel.yml"}  # what scripts write themselves
-TOOLS = ("vllm", "python", "trtllm-serve", "mpirun", "llama-server", "torchrun", "tune", "pip", "neuronx")
+WRITTEN = {
+    *(
+        "trtllm.yaml",
+        "axolotl.yml",
+        "automodel.yml",
+        "ds.json",
+        "llm-foundry.yml",
+        "levanter.yml",
+        "primus.yaml",
+    ),
+    *("olmo_core.py", "axlearn_plan.py", "verify.log"),
+}  # what scripts write themselves
+TOOLS = (
+    "vllm",
+    "python",
+    "trtllm-serve",
+    "mpirun",
+    "llama-server",
+    "torchrun",
+    "tune",
+    "pip",
+    "neuronx",
+    "composer",
+    "bash",
+)
 GIVEN = (
     "NODE_RANK",
     "HEAD_ADDRESS",
@@ -82,7 +105,7 @@ class Shell:
             stub = stubs / name
             stub.write_text(f"#!/bin/sh\n: > '{self.mark}'\n" if name == "owned" else "#!/bin/sh\n")
             stub.chmod(stub.stat().st_mode | stat.S_IXUSR)
-        for name in ("cat", "head"):
+        for name in ("cat", "head", "tee"):
             (stubs / name).symlink_to(shutil.which(name) or name)
         self.bash = shutil.which("bash") or "bash"
         self.environment = dict.fromkeys(GIVEN, "1") | {

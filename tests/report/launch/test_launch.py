@@ -5,22 +5,29 @@
 
 from __future__ import annotations
 
+import ast
+import json
 import math
 import os
 import re
 import shlex
+import subprocess
+import sys
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
+import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chipwise.catalog.tools import load_tools
+from chipwise.catalog.tools import get_tool, load_tools
 from chipwise.errors import ChipwiseError
 from chipwise.report.launch.command import Command
+from chipwise.report.launch.frameworks import FRAMEWORKS
 from chipwise.report.launch.megatron import stages
-from chipwise.report.launch.spec import Guess, Machine, Rope, ServeSpec, Spec
+from chipwise.report.launch.spec import Guess, Machine, Rope, ServeSpec, Spec, TrainSpec
 from chipwise.report.launch.targets import TARGETS, launch_files
 from report.launch.plans import NEURON, PLANS, RUNTIMES, TPU, deep, plan_for, served, trained
 
@@ -359,3 +366,126 @@ def test_nodes_are_chosen_by_a_label_where_it_is_known() -> None:
     assert 'nvidia.com/gpu.product: "NVIDIA-H100-80GB-HBM3"' in known
     assert "nodeSelector:" not in unknown
     assert "# add a nodeSelector" in unknown
+
+
+FORMATS = {".json": json.loads, ".yml": yaml.safe_load, ".yaml": yaml.safe_load, ".py": ast.parse}
+
+
+def written(script: str) -> dict[str, object]:
+    """The files that a script writes, by name, as parsers of their own languages read them."""
+    found = re.findall(r"^cat > (\S+) <<'(\w+)'\n(.*?)^\2$", script, re.DOTALL | re.MULTILINE)
+    return {name: FORMATS[Path(name).suffix](text) for name, _, text in found}
+
+
+def leaf(node: object, name: str) -> object:
+    """The value of a key anywhere in a document; None: it is not there."""
+    if not isinstance(node, dict):
+        return None
+    return node.get(name, next((v for part in node.values() if (v := leaf(part, name)) is not None), None))
+
+
+def plan_of(tree: ast.Module) -> dict[str, object]:
+    """The dictionary that a program of Python begins with."""
+    assigned = next(
+        n for n in tree.body if isinstance(n, ast.Assign) and getattr(n.targets[0], "id", "") == "PLAN"
+    )
+    return ast.literal_eval(assigned.value)  # type: ignore[no-any-return]
+
+
+MICRO = (
+    "train_micro_batch_size_per_gpu",
+    "device_train_microbatch_size",
+    "per_device_parallelism",
+    "micro_batch_size",
+)
+STEP = ("train_batch_size", "global_train_batch_size", "global_batch_size", "global_batch")
+
+
+@pytest.mark.parametrize("target", FRAMEWORKS)
+def test_frameworks_are_told_the_plan(target: str) -> None:
+    """What they write is read by parsers of its own, and holds the plan's batch, sequence, steps and recomputation;
+    what a short run logs is held against the prediction."""
+    started = 0
+    for name in PLANS:
+        spec = plan_for(name, target)
+        try:
+            train, verify = launch_files(spec, target)
+        except ChipwiseError:
+            continue
+        assert isinstance(spec, TrainSpec)
+        started += 1
+        files = {n: plan_of(f) if isinstance(f, ast.Module) else f for n, f in written(train.text).items()}
+        words = shlex.split(train.text, comments=True)
+        told = dict(w.split("=", 1) for w in words if re.match(r"--\w+=", w))
+        told |= {a: b for a, b in pairwise(words) if a.startswith("--") and not b.startswith("--")}
+        micro = [v for f in files.values() for n in MICRO if (v := leaf(f, n)) is not None]
+        assert set(micro) <= {spec.micro_batch}
+        batches = [v for f in files.values() for n in STEP if (v := leaf(f, n)) is not None]
+        assert set(batches) <= {spec.global_batch}
+        per_rank = told.get("--per_device_train_batch_size") or told.get("--batch_size")
+        if per_rank is not None:
+            passes = int(told.get("--gradient_accumulation_steps", 1))
+            assert int(per_rank) * passes * spec.dp == spec.global_batch
+        else:
+            assert batches
+        texts = " ".join([*map(repr, files.values()), train.text])
+        assert str(spec.steps) in texts
+        assert (
+            str(spec.seq) in texts or spec.tuned or target == "axlearn"
+        )  # whose named configurations say it
+        assert "predicted" in train.text.split("set -euo")[0]
+        checked = get_tool(target).logged
+        assert ("tee verify.log" in verify.text) == bool(checked)
+    assert started
+
+
+@pytest.mark.parametrize(
+    ("tool", "log", "measured"),
+    [
+        ("megatron", "iteration {}/ 30 | elapsed time per iteration (ms): 2400.0 |", 2.4),
+        ("maxtext", "completed step: {}, seconds: 2.400, TFLOP/s/device: 135.1", 2.4),
+        ("deepspeed", "{{'train_runtime': 72.0, 'step': {}}}", 2.4),
+        ("trl", "{{'train_runtime': '72.0', 'epoch': {}}}", 2.4),
+        ("fms-fsdp", "current step time: 2.4  # {}", 2.4),
+        ("olmo-core", "    throughput/device/BPS=0.41666 {}", 2.4),
+        ("llm-foundry", "Train throughput/batches_per_sec: 0.41666 {}", 2.4),
+        ("megatron", "nothing {}", None),
+    ],
+)
+def test_a_short_run_is_held_against_the_prediction(
+    tool: str, log: str, measured: float | None, tmp_path: Path
+) -> None:
+    """The program behind the run reads what the trainer logs, and says whether it lies within the interval."""
+    target = tool if tool != "trl" else "deepspeed"
+    text = launch_files(plan_for("sharded", target), target)[1].text
+    program = text.split("<<'CHECK'\n")[1].split("CHECK\n")[0]
+    (tmp_path / "verify.log").write_text("\n".join(log.format(i) for i in range(30)))
+    done = subprocess.run(
+        [sys.executable, "-", "verify.log"],
+        input=program,
+        text=True,
+        capture_output=True,
+        cwd=tmp_path,
+        check=True,
+    )
+    said = "2.5 s [2.125 to 3.5] predicted"
+    assert said in done.stdout
+    assert ("2.4 s measured, ratio 0.96, within" in done.stdout) == (measured is not None)
+
+
+@pytest.mark.parametrize(
+    ("name", "target"),
+    [("NeMo AutoModel", "automodel"), ("nemo-automodel", "automodel"), ("LLaMA_Factory", "llama-factory")],
+)
+def test_tools_are_known_as_people_call_them(name: str, target: str) -> None:
+    assert launch_files(plan_for("adapters", name), name) == launch_files(
+        plan_for("adapters", target), target
+    )
+
+
+def test_an_optimiser_that_a_tool_is_not_told_is_refused() -> None:
+    """One that a user chose; what Transformers knows is written by its name."""
+    chosen = replace(plan_for("adapters", "trl"), optimizer="adafactor")  # type: ignore[arg-type]
+    assert "--optim adafactor" in launch_files(chosen, "trl")[0].text
+    with pytest.raises(ChipwiseError, match=r"optimizer=adafactor.*--memory optimizer=adamw"):
+        launch_files(replace(plan_for("sharded", "x"), optimizer="adafactor"), "deepspeed")  # type: ignore[arg-type]

@@ -18,11 +18,16 @@ from chipwise.evidence.residuals import Residuals, Validation
 from chipwise.evidence.rows import Predicted
 from chipwise.evidence.training_measured import row_group, unknown_batch, workload_key
 from chipwise.evidence.training_tiers import CALIBRATED, COMPILED, TABLE, Tier, tier_name, write_tiers
+from chipwise.units import Array
 
 __all__ = ["MLPERF_TRAINING", "TRAINING", "measured_tiers"]
 
 FOLDS = 8  # groups of workloads
 FEW = 30  # lines that make no interval of their own
+WHOLE = 5  # lines from which a publication counts as one
+KNOWN = 4  # publications that tell how far others lie from those that were seen
+SHARE = 0.8  # of the interval
+WIDTHS = np.arange(1.0, 2.005, 0.01)  # of the stretched interval
 FAR = ("family", "stack", "chip")  # what tiers of trainers never seen are made without
 
 
@@ -134,20 +139,29 @@ def _report(m: Measured, found: Residuals, key: str) -> Validation:
 def measured_tiers(m: Measured, unseen: Callable[[str], Residuals]) -> dict[str, Tier]:
     """Intervals by tier, from residuals out of fold: of pairs of trainer and generation that a fit has seen those
     without workloads and publications, of others those without publications, trainers and chips, of compiled programs
-    without vendors too; memory without publications. What a tier covers is counted on publications that neither the fit
-    nor the interval had seen."""
+    without vendors too; memory without publications.
+
+    Conformal by publication: each counts alike, and the ends of 80 % are stretched about the middle until a publication
+    that neither the fit nor the ends have seen lies inside for 80 % on average; tiers of under `KNOWN` publications are
+    stretched as the dense ones of their sort. A tier is `calibrated` where ends that are not stretched hold
+    `CALIBRATED`, on at least `KNOWN` publications.
+    """
     wanted = [not row_group(r.row).startswith("vtrain") and not unknown_batch(r) for r in m.runs]
     known = {key: unseen(key) for key in ("workload", *FAR, "vendor")}
     known = {key: lines.take(lines.known & np.array(wanted)[lines.place]) for key, lines in known.items()}
-    found = {}
+    found: dict[str, Tier] = {}
+    widths: dict[str, float] = {}
     for name in sorted({str(n) for lines in known.values() for n in lines.label("figure")}):
         made = Residuals.join(known[key].where(figure=name) for key in _without(name))
         if len(made) <= FEW:
             continue
-        low, high = np.exp(np.quantile(made.log, [0.1, 0.9]))
-        covered = _covered(made, known["family"].where(figure=name))
-        basis = "calibrated" if covered >= CALIBRATED and "not seen" not in name else "modelled"
-        found[name] = Tier(float(low), float(high), basis, len(made), covered)
+        trials = _left_out(made, known["family"].where(figure=name))
+        own = next((w for w in WIDTHS if _covered(trials, w) >= SHARE), WIDTHS[-1])
+        width = widths[name] = own if len(trials) >= KNOWN else widths.get(_dense(name), own)
+        low, high = np.exp(_stretched(_ends(made), width))
+        sure = _covered(trials, 1.0) >= CALIBRATED and len(trials) >= KNOWN and "not seen" not in name
+        basis = "calibrated" if sure else "modelled"
+        found[name] = Tier(float(low), float(high), basis, len(made), _covered(trials, width))
     return found
 
 
@@ -160,15 +174,43 @@ def _without(tier: str) -> Sequence[str]:
     return (*FAR, "vendor") if tier.endswith(COMPILED) else FAR
 
 
-def _covered(made: Residuals, tested: Residuals) -> float:
-    """The share of what was measured that lies in the interval which all other publications make, each publication
-    counted alike."""
-    shares = []
+def _dense(tier: str) -> str:
+    """The tier of dense models that lies as far from what was measured."""
+    return tier.replace("experts", "dense")
+
+
+def _ends(lines: Residuals) -> Array:
+    """The 10 %, 50 % and 90 % quantiles of log residuals, every publication counted alike, one of under `WHOLE` lines
+    in proportion."""
+    _, group, size = np.unique(lines.label("group"), return_inverse=True, return_counts=True)
+    order = np.argsort(lines.log, kind="stable")
+    weight = (np.minimum(size, WHOLE) / size)[group][order]
+    centre = np.cumsum(weight) - weight / 2.0
+    return np.asarray(np.interp((0.1, 0.5, 0.9), centre / weight.sum(), lines.log[order]))
+
+
+def _stretched(ends: Array, width: float) -> tuple[float, float]:
+    """Low and high end, so many times as far from the middle."""
+    low, middle, high = ends
+    return middle + width * (low - middle), middle + width * (high - middle)
+
+
+def _left_out(made: Residuals, tested: Residuals) -> list[tuple[Array, Array]]:
+    """By publication its log residuals, and the ends that all others make."""
+    trials = []
     for (group,), own in tested.by("group"):
-        others = made.log[made.label("group") != group]
+        others = made.take(made.label("group") != group)
         if len(others):
-            low, high = np.quantile(others, [0.1, 0.9])
-            shares.append(float(np.mean((low <= own.log) & (own.log <= high))))
+            trials.append((own.log, _ends(others)))
+    return trials
+
+
+def _covered(trials: Sequence[tuple[Array, Array]], width: float) -> float:
+    """The share of what was measured that lies in the ends of others so wide, each publication counted alike."""
+    shares = []
+    for own, ends in trials:
+        low, high = _stretched(ends, width)
+        shares.append(float(np.mean((low <= own) & (own <= high))))
     return float(np.mean(shares)) if shares else 0.0
 
 

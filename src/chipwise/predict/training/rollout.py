@@ -10,7 +10,7 @@ import numpy as np
 
 from chipwise.units import Array
 
-__all__ = ["Answers", "Decoder", "Loop", "rollout_s"]
+__all__ = ["Answers", "Decoder", "Loop", "handed_s", "rollout_s"]
 
 PIECES = 400  # steps of the integral over the length of answers
 FORWARD = 1.0 / 3.0  # of a training step: its forward pass alone
@@ -78,6 +78,16 @@ def rollout_s(a: Answers, d: Decoder, replicas: int) -> tuple[float, float]:
     passed = np.where(running, d.at(left), 0.0) * width
     total = prompts + waiting + float(passed.sum())
     return total, float(passed[left < 0.5 * held].sum()) / total
+
+
+def handed_s(weights: float, shard: float, trainers: float, bytes_per_s: float) -> float:
+    """Seconds until engines on other devices have new weights: max(W / n, S) / B.
+
+    Trainers send all W bytes once, each of n its part, at B bytes/s of a device in one direction; engines pass on what
+    arrives while they receive (a pipelined broadcast), so that every one of their devices takes its shard S once,
+    however many there are. Start-up of the exchanges, milliseconds, is left out.
+    """
+    return max(weights / trainers, shard) / bytes_per_s
 
 
 @dataclass(frozen=True, slots=True)

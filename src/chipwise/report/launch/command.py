@@ -64,6 +64,10 @@ class Command:
         text = " ".join((name, *(_word(value) for value in values if value is not None)))
         return replace(self, parts=(*self.parts, text))
 
+    def positional(self, *values: object) -> Command:
+        """The command with words that are no options."""
+        return replace(self, parts=(*self.parts, " ".join(map(_word, values))))
+
     def on_others(self, name: str) -> Command:
         """The command with a flag that all hosts but the first are given."""
         self._documented(name)

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from chipwise.catalog.tools import Tool
 from chipwise.report.launch.command import terminator
 
-__all__ = ["Heredoc", "Own", "Raw", "Yaml", "hcl", "yaml"]
+__all__ = ["Heredoc", "Own", "Raw", "Yaml", "documented", "hcl", "yaml"]
 
 Yaml = Mapping[str, "Yaml"] | Sequence["Yaml"] | str | int | float | bool
 
@@ -83,6 +83,14 @@ def _value(value: Yaml, tool: Tool, depth: int) -> str:
     if isinstance(value, bool | int | float):
         return f" {json.dumps(value)}\n"
     return "\n" + yaml(value, tool, depth)
+
+
+def documented(node: object, tool: Tool) -> None:
+    """Raises `KeyError` for a name in a document that the tool does not document."""
+    if isinstance(node, Mapping):
+        for name, value in node.items():
+            _known(str(name), tool)
+            documented(value, tool)
 
 
 def _known(name: str, tool: Tool) -> None:

@@ -6,7 +6,7 @@ from itertools import groupby
 
 from chipwise.errors import UsageError
 from chipwise.report.launch.command import Command, Env
-from chipwise.report.launch.ranks import MEASURED, known_precision, ranks
+from chipwise.report.launch.ranks import MEASURED, known_optimizer, known_precision, ranks
 from chipwise.report.launch.spec import Network, TrainSpec
 
 __all__ = ["megatron_command", "megatron_notes", "stages"]
@@ -113,6 +113,7 @@ def _told(spec: TrainSpec) -> None:
                 "plan with other --counts",
             )
     known_precision(spec, "megatron", ("bf16", "fp8", "mxfp8"))
+    known_optimizer(spec, "megatron")
 
 
 def _layout(command: Command, spec: TrainSpec, steps: int) -> Command:

@@ -7,7 +7,16 @@ from chipwise.errors import UsageError
 from chipwise.report.launch.command import Command, Env
 from chipwise.report.launch.spec import TrainSpec
 
-__all__ = ["MEASURED", "in_memory", "known_precision", "own_program", "ranks", "startable", "uneven"]
+__all__ = [
+    "MEASURED",
+    "in_memory",
+    "known_optimizer",
+    "known_precision",
+    "own_program",
+    "ranks",
+    "startable",
+    "uneven",
+]
 
 MEASURED = 30  # steps of the run that verifies a prediction
 
@@ -40,12 +49,12 @@ def startable(spec: TrainSpec, target: str) -> None:
             f"{tool.name} does not run on {spec.machine.chip}",
             f"it runs on chips of {', '.join(tool.vendors)}",
         )
-    if tool.tunes and not spec.tuned:
+    if "random" not in tool.weights and not spec.tuned:
         raise UsageError(
             f"{tool.name} trains published weights, the plan starts from random ones",
             "plan with --task finetune",
         )
-    if spec.tuned and target != "torchrun" and not tool.tunes:
+    if spec.tuned and target != "torchrun" and "published" not in tool.weights:
         what = "all weights" if spec.tuned == "full" else f"{spec.tuned} adapters"
         raise UsageError(
             f"the plan trains {what} of a published model, {tool.name} starts from random weights here",
@@ -71,6 +80,15 @@ def in_memory(spec: TrainSpec, target: str) -> None:
         raise UsageError(
             f"{get_tool(target).name} is not configured here to keep the optimiser in host memory",
             "plan with --layout offload=0",
+        )
+
+
+def known_optimizer(spec: TrainSpec, target: str, known: tuple[str, ...] = ("adamw",)) -> None:
+    """Raises `UsageError` for an optimiser that the tool is not told here; "" is its own."""
+    if spec.optimizer not in ("", *known):
+        raise UsageError(
+            f"{get_tool(target).name} is not configured here for optimizer={spec.optimizer}",
+            f"plan with --memory optimizer={known[0]}",
         )
 
 

@@ -227,7 +227,8 @@ class Network:
 @dataclass(frozen=True, slots=True)
 class TrainSpec:
     """A training run: layout, batch, and the dimensions of the network. `tuned` is "" from random weights, else how
-    published weights are trained on: full, lora or qlora; `rank`, `targets` and `dora` are those of adapters.
+    published weights are trained on: full, lora or qlora; `rank`, `targets` and `dora` are those of adapters;
+    `optimizer` is "" for the trainer's own.
     `recomputed` is the share of layers that
     run again in the backward pass, `offload` that of the optimiser in host memory; `schedule` is "" without stages.
     `save_steps` are those between two checkpoints; `one_queue`: a GPU before Blackwell, where kernels overlap with
@@ -261,6 +262,7 @@ class TrainSpec:
     rank: int = 16
     targets: str = "linear"
     dora: bool = False
+    optimizer: str = ""
     passes: Passes = Passes()
 
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from chipwise.catalog.tools import get_tool
+from chipwise.catalog.tools import get_tool, tool_called
 from chipwise.errors import UsageError
 from chipwise.report.launch.cloud import skypilot, terraform
 from chipwise.report.launch.founding import founding_jax, founding_neuronx, founding_torch
+from chipwise.report.launch.frameworks import FRAMEWORKS
 from chipwise.report.launch.kubernetes import kubernetes
 from chipwise.report.launch.serving import dynamo, llama_cpp, neuronx, sglang, trtllm, vllm
 from chipwise.report.launch.spec import LaunchFile, ServeSpec, Spec, check_spec
@@ -34,29 +35,32 @@ TRAINING: Mapping[str, Render] = {
     "megatron": megatron,
     "torchtitan": torchtitan,
     "maxtext": maxtext,
-    **{name: tuned(name) for name in TUNERS},
+    **{name: tuned(name) for name in (*FRAMEWORKS, *TUNERS)},
     "torchrun": torchrun,
     "torch": founding_torch,
     "jax": founding_jax,
 }
-READY = {"megatron", "torchtitan", "maxtext", *TUNERS}  # trainers that bring the program
+READY = {"megatron", "torchtitan", "maxtext", *FRAMEWORKS, *TUNERS}  # trainers that bring the program
 ANYWHERE: Mapping[str, Render] = {"skypilot": skypilot, "kubernetes": kubernetes, "terraform": terraform}
 TARGETS = tuple(dict.fromkeys((*SERVING, *TRAINING, *ANYWHERE)))
 
 
 def check_tool(target: str) -> None:
     """Raises `UnknownNameError` for an unknown tool."""
-    get_tool(target)
+    tool_called(target, TARGETS)
 
 
 def launch_files(spec: Spec, target: str) -> tuple[LaunchFile, ...]:
-    """The files that launch a plan with a tool, and the command that verifies its estimate.
+    """The files that launch a plan with a tool, by its id or as people call it, and the command that verifies its
+    estimate.
 
     Raises `UnknownNameError` for an unknown tool, `UsageError` where the tool cannot start the plan: why, what plan it
     could start, and which tools start this one, or where no file may hold what the plan says.
     """
     check_spec(spec)
-    tool, renders = get_tool(target), _renders(spec)
+    renders = _renders(spec)
+    target = tool_called(target, renders)
+    tool = get_tool(target)
     try:
         if target not in renders:
             does, plan = ("serves", "trains") if target in SERVING else ("trains", "serves")

@@ -1,16 +1,20 @@
-"""Training: torchrun alone, Megatron-LM, torchtitan, MaxText; of published weights the tools that tune."""
+"""Training: torchrun alone, Megatron-LM, torchtitan, MaxText; other frameworks; of published weights the tools that
+tune. Each with a short run whose measured step is held against the prediction."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from chipwise.catalog.snapshot import shipped_text
 from chipwise.catalog.tools import Tool, get_tool
 from chipwise.errors import UsageError
-from chipwise.report.launch.command import Command, Env, script
+from chipwise.report.launch.command import Command, Env, script, terminator
+from chipwise.report.launch.frameworks import FRAMEWORKS, framework_notes
 from chipwise.report.launch.megatron import megatron_command, megatron_notes
 from chipwise.report.launch.ranks import (
     MEASURED,
     in_memory,
+    known_optimizer,
     known_precision,
     own_program,
     ranks,
@@ -104,6 +108,8 @@ def train_notes(spec: TrainSpec, target: str) -> tuple[str, ...]:
         return megatron_notes(spec)
     if target in TUNERS:
         return tuning_notes(spec, target)
+    if target in FRAMEWORKS:
+        return framework_notes(spec, target)
     share = f"the plan runs {spec.recomputed:.0%} of the layers again, {get_tool(target).name} can only do all: slower"
     notes = (share,) if 0.0 < spec.recomputed < 1.0 else ()
     if target == "torchtitan":
@@ -122,6 +128,7 @@ def _torchtitan(spec: TrainSpec, steps: int) -> str:
     module, config = tool.models[spec.model]
     in_memory(spec, "torchtitan")
     known_precision(spec, "torchtitan", ("fp8",) if config in FLOAT8 else ("bf16",))
+    known_optimizer(spec, "torchtitan")
     parts = spec.pp * spec.vp
     chunk = -(-spec.network.layers // parts)
     if spec.vp > 1 and -(-spec.network.layers // chunk) != parts:
@@ -169,6 +176,7 @@ def _maxtext(spec: TrainSpec, steps: int) -> str:
         )
     in_memory(spec, "maxtext")
     known_precision(spec, "maxtext", ("bf16", "fp8"))
+    known_optimizer(spec, "maxtext")
     if spec.schedule in ("zero-bubble", "zb-v"):
         raise UsageError(f"{spec.schedule} is no schedule of {tool.name}", "plan with --layout schedule=1f1b")
     (name,) = tool.models[spec.model]
@@ -239,11 +247,30 @@ def _off_mesh(spec: TrainSpec, cut: int, tool: Tool) -> UsageError:
 def _pair(spec: TrainSpec, target: str) -> tuple[LaunchFile, ...]:
     """The script of every host; a short run whose logged step time is the prediction's check."""
     tool, notes = get_tool(target), train_notes(spec, target)
-    runs = (("train.sh", spec.steps), ("verify.sh", MEASURED))
+    train, verify = (train_command(spec, target, steps) for steps in (spec.steps, MEASURED))
+    files = {"train.sh": (train,), "verify.sh": _measured(spec, tool, verify)}
     return tuple(
-        LaunchFile(name, script(spec, tool, train_command(spec, target, steps), notes=notes), script=True)
-        for name, steps in runs
+        LaunchFile(name, script(spec, tool, *commands, notes=notes), script=True)
+        for name, commands in files.items()
     )
+
+
+def _measured(spec: TrainSpec, tool: Tool, command: str) -> tuple[str, ...]:
+    """The short run, and the program that reads the time of a step off its log where that says it."""
+    if not tool.logged:
+        return (command,)
+    pattern, unit = tool.logged
+    plan = {
+        "pattern": pattern,
+        "unit": unit,
+        "warm": 0 if unit == "run" else MEASURED // 3,
+        "steps": MEASURED,
+        "step_s": spec.passes.step_s,
+        "interval": spec.passes.interval,
+    }
+    program = shipped_text("report/launch/data/check.txt").replace("@PLAN@", repr(plan), 1)
+    end = terminator("CHECK", program)
+    return (f"{command} 2>&1 | tee verify.log", f"python - verify.log <<'{end}'\n{program}{end}")
 
 
 COMMANDS: Mapping[str, Callable[[TrainSpec, int], str]] = {
@@ -252,4 +279,5 @@ COMMANDS: Mapping[str, Callable[[TrainSpec, int], str]] = {
     "torchtitan": _torchtitan,
     "maxtext": _maxtext,
     **TUNERS,
+    **FRAMEWORKS,
 }

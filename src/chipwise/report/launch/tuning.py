@@ -10,12 +10,14 @@ from chipwise.catalog.tools import Tool, get_tool
 from chipwise.errors import UsageError
 from chipwise.report.launch.command import Command, Env, here_document
 from chipwise.report.launch.markup import Yaml, yaml
-from chipwise.report.launch.ranks import in_memory, known_precision, ranks
+from chipwise.report.launch.ranks import in_memory, known_optimizer, known_precision, ranks
 from chipwise.report.launch.spec import TrainSpec
 
 __all__ = ["TUNERS", "tuning_notes"]
 
 FSDP = {"fsdp": "full_shard auto_wrap", "zero-2": "shard_grad_op auto_wrap"}  # of Transformers
+OPTIMIZERS = {"adamw": "adamw_torch", "adamw-8bit": "adamw_8bit", "adafactor": "adafactor", "sgd": "sgd"}
+PLAIN = ("automodel", "torchtune")  # whose configurations have AdamW
 ATTENTION = ("q_proj", "k_proj", "v_proj", "o_proj")
 DATA, OUTPUT = Env("DATA_PATH", "the examples"), Env("OUTPUT", "where checkpoints go")
 
@@ -24,7 +26,7 @@ DATA, OUTPUT = Env("DATA_PATH", "the examples"), Env("OUTPUT", "where checkpoint
 class _Run:
     """What every tool is told: `adapters` are trained or all weights, `packed` ones of 4 bits, on all linear layers or
     on those of attention; `again`: layers run again in the backward pass; `passes` of a micro-batch make a step;
-    `fsdp`: how weights are cut over ranks, None where they are whole."""
+    `fsdp`: how weights are cut over ranks, None where they are whole; `optimizer` as Transformers calls it."""
 
     spec: TrainSpec
     tool: Tool
@@ -35,6 +37,7 @@ class _Run:
     again: bool
     passes: int
     fsdp: str | None
+    optimizer: str
 
     @classmethod
     def of(cls, spec: TrainSpec, target: str, steps: int) -> _Run:
@@ -48,6 +51,7 @@ class _Run:
             )
         in_memory(spec, target)
         known_precision(spec, target, ("bf16",))
+        known_optimizer(spec, target, ("adamw",) if target in PLAIN else tuple(OPTIMIZERS))
         if spec.targets == "experts":
             raise UsageError(
                 "adapters of experts are named differently in every model", "plan with targets=linear"
@@ -62,6 +66,7 @@ class _Run:
             again=bool(spec.recomputed or spec.selective),
             passes=max(spec.global_batch // (spec.dp * spec.micro_batch), 1),
             fsdp=FSDP.get(_cut(spec)) if spec.dp > 1 else None,
+            optimizer=OPTIMIZERS[spec.optimizer or ("adamw-8bit" if target == "unsloth" else "adamw")],
         )
 
 
@@ -121,7 +126,7 @@ def _trl(spec: TrainSpec, steps: int) -> str:
         .option("--save_steps", spec.save_steps)
         .option("--gradient_checkpointing", "true" if run.again else "false")
         .option("--use_liger_kernel", "true")
-        .option("--optim", "adamw_torch")
+        .option("--optim", run.optimizer)
         .option("--fsdp", run.fsdp, when=run.fsdp is not None)
     )
     return f"{ranks(spec)} \\\n  {command}"
@@ -154,7 +159,7 @@ def _llama_factory(spec: TrainSpec, steps: int) -> str:
         .option("--save_steps", spec.save_steps)
         .option("--disable_gradient_checkpointing", "false" if run.again else "true")
         .option("--enable_liger_kernel", "true")
-        .option("--optim", "adamw_torch")
+        .option("--optim", run.optimizer)
         .option("--fsdp", run.fsdp, when=run.fsdp is not None)
     )
     return f"{ranks(spec)} \\\n  {command}"
@@ -173,7 +178,7 @@ def _axolotl(spec: TrainSpec, steps: int) -> str:
         "gradient_accumulation_steps": run.passes,
         "max_steps": steps,
         "save_steps": spec.save_steps,
-        "optimizer": "adamw_torch_fused",
+        "optimizer": run.optimizer,
         "learning_rate": 2e-4 if run.adapters else 2e-5,
         "gradient_checkpointing": run.again,
         "plugins": ["axolotl.integrations.liger.LigerPlugin"],
@@ -289,7 +294,7 @@ def _unsloth(spec: TrainSpec, steps: int) -> str:
         .option("--per_device_train_batch_size", spec.micro_batch)
         .option("--gradient_accumulation_steps", run.passes)
         .option("--max_steps", steps)
-        .option("--optim", "adamw_8bit")
+        .option("--optim", run.optimizer)
         .option("--output_dir", OUTPUT)
         .option("--save_model")
         .option("--save_method", "lora")

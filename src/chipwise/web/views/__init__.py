@@ -9,7 +9,7 @@ from chipwise.web.views.launch import LAUNCH
 from chipwise.web.views.local import LOCAL
 from chipwise.web.views.plan import COMPARE, PLAN
 from chipwise.web.views.statements import STATEMENTS
-from chipwise.web.views.train import TRAIN
+from chipwise.web.views.train import RL, TRAIN
 from chipwise.web.views.view import View
 
 __all__ = ["VIEWS", "View"]
@@ -24,6 +24,7 @@ VIEWS: dict[str, View] = {
         FIT,
         LOCAL,
         TRAIN,
+        RL,
         KERNEL,
         MATCH,
         STATEMENTS,

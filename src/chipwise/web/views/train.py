@@ -1,18 +1,20 @@
-"""Plans for training, and how they scale."""
+"""Plans for training, and how they scale; the loop of reinforcement learning."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from typing import Any
 
+from chipwise.api.requests.reinforce import RlRequest
 from chipwise.api.requests.training import TrainRequest
 from chipwise.report.charts.timeline import pipeline_step
 from chipwise.report.charts.training import scaling, step_bars, turnaround
+from chipwise.report.reinforce import RlReport, rl_verdict
 from chipwise.report.training import TrainReport, train_verdict
 from chipwise.report.views import tables
-from chipwise.web.views.view import MODEL, Chart, View, price_badge
+from chipwise.web.views.view import MODEL, NETWORK, Chart, View, price_badge
 
-__all__ = ["TRAIN"]
+__all__ = ["RL", "TRAIN"]
 
 
 def _show(question: TrainRequest, report: TrainReport) -> dict[str, Any]:
@@ -55,6 +57,28 @@ def _badges(report: TrainReport) -> list[tuple[str, str]]:
     return [*found, *(badge for badge in (price_badge(p.price),) if badge[0])]
 
 
+def _loop(question: RlRequest, report: RlReport) -> dict[str, Any]:
+    """Plans of a loop, and what a step of the first waits for."""
+    p = report.plans[0]
+    badges = [(p.step_s.basis, p.step_s.basis), (f"{p.bound} takes most of a step", "")]
+    return {
+        "charts": [],
+        "verdict": rl_verdict(report),
+        "tables": tables(report, everything=True),
+        "badges": [*badges, *(badge for badge in (price_badge(p.price),) if badge[0])],
+    }
+
+
+RL = View(
+    verb="rl",
+    tab="RL",
+    title="Reinforcement learning: sampling and training on one fleet",
+    lead="A step of the loop in seconds: answers sampled by a serving engine, scored, trained on, weights handed over.",
+    example={"model": "Qwen/Qwen3-8B", "chips": "h100-sxm5-80gb", "counts": "16", "out": "4000"},
+    front=("model", "chips", "counts", "prompts", "samples", "out", "steps", "placement"),
+    show=_loop,
+    template=NETWORK,
+)
 TRAIN = View(
     verb="train",
     tab="Train",

@@ -1,0 +1,622 @@
+"""Frameworks that people train with besides Megatron-LM, torchtitan and MaxText: DeepSpeed, Megatron-DeepSpeed,
+llm-foundry, OLMo-core, AXLearn, Levanter, Optimum Neuron, Optimum Habana, Primus and fms-fsdp."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from chipwise.catalog.snapshot import shipped_text
+from chipwise.catalog.tools import Tool, get_tool
+from chipwise.errors import UsageError
+from chipwise.report.launch.command import Command, Env, here_document
+from chipwise.report.launch.markup import Yaml, documented, yaml
+from chipwise.report.launch.ranks import MEASURED, known_optimizer, known_precision, ranks
+from chipwise.report.launch.spec import TrainSpec
+
+__all__ = ["FRAMEWORKS", "framework_notes"]
+
+STAGES = {"none": 0, "zero-1": 1, "zero-2": 2, "fsdp": 3}  # of ZeRO
+ATTENTION = ("q_proj", "k_proj", "v_proj", "o_proj")
+LINEAR = (*ATTENTION, "gate_proj", "up_proj", "down_proj")
+DATA, OUTPUT = Env("DATA_PATH", "the examples"), Env("OUTPUT", "where checkpoints go")
+HEAD = Env("HEAD_ADDRESS")
+PORT = 29500
+
+
+@dataclass(frozen=True, slots=True)
+class _Can:
+    """What a framework is told here: the axes that it cuts (tp, pp, vp, cp, ep), how it shards states, hybrid:
+    weights over fewer ranks than all; the types of its products; the part of the optimiser in host memory; shares of
+    the layers that run again (else all or none); experts and latent attention by its own table of `models`; several
+    passes to a step."""
+
+    cuts: tuple[str, ...] = ()
+    sharding: tuple[str, ...] = ("fsdp",)
+    hybrid: bool = False
+    precision: tuple[str, ...] = ("bf16",)
+    schedules: tuple[str, ...] = ("", "1f1b")
+    offloads: bool = False
+    shares: bool = False
+    accumulates: bool = True
+
+
+CAN: Mapping[str, _Can] = {
+    "deepspeed": _Can(sharding=tuple(STAGES), offloads=True),
+    "megatron-deepspeed": _Can(("tp", "pp"), tuple(STAGES), offloads=True),
+    "llm-foundry": _Can(sharding=("none", "zero-2", "fsdp")),
+    "olmo-core": _Can(("tp", "cp"), hybrid=True),
+    "axlearn": _Can(("tp",), hybrid=True),
+    "levanter": _Can(("tp",)),
+    "optimum-neuron": _Can(("tp", "pp"), ("none", "zero-1")),
+    "optimum-habana": _Can(sharding=tuple(STAGES)),
+    "primus": _Can(
+        ("tp", "pp", "vp", "cp", "ep"),
+        ("none", "zero-1", "fsdp"),
+        precision=("bf16", "fp8"),
+        schedules=("", "1f1b", "interleaved"),
+        shares=True,
+    ),
+    "fms-fsdp": _Can(sharding=("none", "fsdp"), hybrid=True, shares=True, accumulates=False),
+}
+
+
+def _checked(spec: TrainSpec, target: str) -> Tool:
+    """The tool, where it can be told all of a plan. Raises `UsageError` with the nearest that it can."""
+    tool, can = get_tool(target), CAN[target]
+    if spec.sharding not in STAGES:
+        raise UsageError(f"{spec.sharding} is not a way to shard states", f"one of {', '.join(STAGES)}")
+    for axis in ("tp", "pp", "vp", "cp", "ep"):
+        degree = getattr(spec, axis)
+        if degree > 1 and axis not in can.cuts:
+            cuts = f"it cuts {', '.join(can.cuts)}" if can.cuts else "it runs data-parallel ranks alone"
+            raise UsageError(
+                f"{tool.name} is not configured here for {axis}{degree}: {cuts}",
+                f"plan with --layout {axis}=1",
+            )
+    if spec.schedule not in can.schedules:
+        raise UsageError(
+            f"{spec.schedule} is no schedule of {tool.name} here", "plan with --layout schedule=1f1b"
+        )
+    ranks_cut = spec.dp * spec.cp
+    if spec.sharding not in can.sharding and ranks_cut > 1:
+        stage = min((STAGES[s] for s in can.sharding), key=lambda z: (abs(z - STAGES[spec.sharding]), -z))
+        raise UsageError(
+            f"{tool.name} is not configured here for {spec.sharding}, only for {', '.join(can.sharding)}",
+            f"plan with --layout zero={stage}",
+        )
+    if spec.sharding == "fsdp" and spec.shard_ranks < ranks_cut and not can.hybrid:
+        raise UsageError(
+            f"{tool.name} cuts weights over all {ranks_cut} ranks here, the plan over {spec.shard_ranks}",
+            f"plan with --layout shard={ranks_cut}",
+        )
+    if spec.sharding == "fsdp" and ranks_cut % min(spec.shard_ranks, ranks_cut):
+        raise UsageError(
+            f"weights over {spec.shard_ranks} of {ranks_cut} ranks make no whole groups",
+            f"plan with --layout shard={ranks_cut}",
+        )
+    if spec.offload > 0 and not can.offloads:
+        raise UsageError(
+            f"{tool.name} is not configured here to keep the optimiser in host memory",
+            "plan with --layout offload=0",
+        )
+    if 0.0 < spec.offload < 1.0:
+        raise UsageError(f"{tool.name} keeps all of the optimiser in host memory or none of it here")
+    known_precision(spec, target, can.precision)
+    known_optimizer(spec, target)
+    if not can.accumulates and _passes(spec) > 1:
+        raise UsageError(
+            f"{tool.name} has one micro-batch in a step, the plan {_passes(spec)}",
+            f"plan with --global-batch {spec.dp * spec.micro_batch}",
+        )
+    if spec.tuned == "qlora" or (spec.tuned == "lora" and target != "optimum-habana"):
+        raise UsageError(
+            f"{tool.name} is not configured here to train {spec.tuned} adapters",
+            "plan with --method full, or --trainer hf-trainer",
+        )
+    return tool
+
+
+def _passes(spec: TrainSpec) -> int:
+    """Micro-batches of a step."""
+    return max(spec.global_batch // (spec.dp * spec.micro_batch), 1)
+
+
+def _again(spec: TrainSpec) -> bool:
+    """Whether layers run again in the backward pass."""
+    return spec.recomputed > 0 or spec.selective
+
+
+def _known(spec: TrainSpec, tool: Tool) -> tuple[str, ...]:
+    """The tool's own names of a model. Raises `UsageError` where it has none."""
+    if spec.model not in tool.models:
+        raise UsageError(
+            f"{tool.name} has no configuration of {spec.model} in the table of options",
+            f"it has {', '.join(tool.models)}",
+        )
+    return tool.models[spec.model]
+
+
+def _decoder(spec: TrainSpec, tool: Tool) -> None:
+    """Raises `UsageError` for a network that options of dense decoders do not describe."""
+    n = spec.network
+    if not n.plain or n.experts or n.latent is not None:
+        raise UsageError(
+            f"{tool.name} is configured here for dense decoders with softmax attention, not for {spec.model}",
+            "plan with --trainer nemo",
+        )
+
+
+def framework_notes(spec: TrainSpec, target: str) -> tuple[str, ...]:
+    """What the user of a framework must know."""
+    tool, can, n = get_tool(target), CAN[target], spec.network
+    share = f"the plan runs {spec.recomputed:.0%} of the layers again, {tool.name} can only do all: slower"
+    every = f"the plan recomputes selectively, {tool.name} whole layers: slower, in less memory"
+    found = [share] if 0.0 < spec.recomputed < 1.0 and not can.shares else []
+    found += [every] if spec.selective and target not in ("megatron-deepspeed", "primus") else []
+    base = n.rope is not None and n.rope.base != 1e4
+    more = {
+        "deepspeed": ("run_clm.py is in examples/pytorch/language-modeling of Transformers",),
+        "megatron-deepspeed": (
+            *(("its rotary positions have base 10,000: the model's own is another",) if base else ()),
+            *(("Gaudi: HabanaAI's fork of Megatron-DeepSpeed",) if spec.machine.vendor == "intel" else ()),
+        ),
+        "llm-foundry": (
+            "train/train.py is in scripts of llm-foundry; ./data holds shards of MosaicML Streaming",
+        ),
+        "olmo-core": ("DATA_PATH is a pattern of .npy files of token ids, by the model's own tokenizer",),
+        "axlearn": (
+            "DATA_PATH is a TFDS folder, or FAKE; a step's time is written to the summaries in OUTPUT",
+        ),
+        "levanter": ("examples are wikitext's: name your own under data; a step's time goes to the tracker",),
+        "optimum-neuron": (
+            "run_clm.py is in examples/language-modeling of optimum-neuron; neuron_parallel_compile compiles it first",
+        ),
+        "optimum-habana": (
+            "gaudi_spawn.py is in examples of optimum-habana",
+            *(("HOSTS is a hostfile of DeepSpeed",) if spec.machine.hosts > 1 else ()),
+        ),
+        "primus": ("run from Primus' repository, with tokens in ./data",),
+        "fms-fsdp": ("DATA_PATH holds its Arrow shards",),
+    }
+    return (*found, *more.get(target, ()))
+
+
+def _zero(spec: TrainSpec, tool: Tool) -> str:
+    """DeepSpeed's configuration as the shell writes it to ds.json."""
+    stage = STAGES[spec.sharding]
+    host = {"device": "cpu", "pin_memory": True}
+    zero: dict[str, Any] = {"stage": stage, "overlap_comm": True, "contiguous_gradients": True}
+    zero |= {"offload_optimizer": host} if spec.offload else {}
+    zero |= {"offload_param": host} if spec.offload and stage == 3 else {}
+    file = {
+        "train_batch_size": spec.global_batch,
+        "train_micro_batch_size_per_gpu": spec.micro_batch,
+        "gradient_accumulation_steps": _passes(spec),
+        "bf16": {"enabled": True},
+        "gradient_clipping": 1.0,
+        "steps_per_print": 10,
+        "zero_optimization": zero,
+    }
+    documented(file, tool)
+    return here_document("ds.json", json.dumps(file, indent=2) + "\n")
+
+
+def _weights(command: Command, spec: TrainSpec) -> Command:
+    """The model of Hugging Face's examples: published weights, or random ones of its configuration."""
+    return (
+        command.option("--model_name_or_path", spec.model, when=bool(spec.tuned))
+        .option("--config_name", spec.model, when=not spec.tuned)
+        .option("--tokenizer_name", spec.model, when=not spec.tuned)
+    )
+
+
+def _run_clm(command: Command, spec: TrainSpec, steps: int) -> Command:
+    """The options that Hugging Face's example of causal language models has with every backend."""
+    return (
+        _weights(command, spec)
+        .option("--dataset_name", DATA)
+        .option("--block_size", spec.seq)
+        .option("--do_train")
+        .option("--bf16")
+        .option("--per_device_train_batch_size", spec.micro_batch)
+        .option("--gradient_accumulation_steps", _passes(spec))
+        .option("--gradient_checkpointing", when=_again(spec))
+        .option("--max_steps", steps)
+        .option("--save_steps", spec.save_steps)
+        .option("--logging_steps", 1)
+        .option("--output_dir", OUTPUT)
+    )
+
+
+def _deepspeed(spec: TrainSpec, steps: int) -> str:
+    tool = _checked(spec, "deepspeed")
+    command = _run_clm(Command(tool, "run_clm.py").option("--deepspeed", "ds.json"), spec, steps)
+    return f"{_zero(spec, tool)}\n{ranks(spec)} \\\n  {command}"
+
+
+def _megatron_deepspeed(spec: TrainSpec, steps: int) -> str:
+    tool, n = _checked(spec, "megatron-deepspeed"), spec.network
+    _decoder(spec, tool)
+    if spec.pp > 1 and STAGES[spec.sharding] > 1:
+        raise UsageError(f"{tool.name} has no stages with {spec.sharding}", "plan with --layout zero=1")
+    command = (
+        Command(tool, "pretrain_gpt.py")
+        .option("--deepspeed")
+        .option("--deepspeed_config", "ds.json")
+        .option("--zero-stage", STAGES[spec.sharding])
+        .option("--no-pipeline-parallel", when=spec.pp == 1)
+        .option("--tensor-model-parallel-size", spec.tp)
+        .option("--sequence-parallel", when=spec.tp > 1)
+        .option("--pipeline-model-parallel-size", spec.pp)
+        .option("--num-layers", n.layers)
+        .option("--hidden-size", n.hidden)
+        .option("--ffn-hidden-size", n.ffn)
+        .option("--num-attention-heads", n.heads)
+        .option("--num-key-value-heads", n.kv_heads)
+        .option("--micro-batch-size", spec.micro_batch)
+        .option("--global-batch-size", spec.global_batch)
+        .option("--seq-length", spec.seq)
+        .option("--max-position-embeddings", spec.seq)
+        .option("--train-iters", steps)
+        .option("--swiglu")
+        .option("--normalization", "rmsnorm")
+        .option("--use-rotary-position-embeddings")
+        .option("--use-flash-attn-v2", when=spec.machine.vendor != "intel")
+        .option("--disable-bias-linear")
+        .option("--attention-dropout", 0)
+        .option("--hidden-dropout", 0)
+        .option("--untie-embeddings-and-output-weights", when=not n.tied)
+        .option("--deepspeed-activation-checkpointing", when=spec.recomputed > 0)
+        .option("--recompute-granularity", "full" if spec.recomputed else "selective", when=_again(spec))
+        .option("--recompute-method", "uniform", when=spec.recomputed > 0)
+        .option("--bf16")
+        .option("--lr", "3e-4")
+        .option("--tokenizer-type", "HFTokenizer")
+        .option("--tokenizer-model", spec.model)
+        .option("--data-path", DATA)
+        .option("--save", OUTPUT)
+        .option("--save-interval", spec.save_steps)
+        .option("--log-interval", 1 if steps <= MEASURED else 10)
+    )
+    return f"{_zero(spec, tool)}\n{ranks(spec)} \\\n  {command}"
+
+
+def _llm_foundry(spec: TrainSpec, steps: int) -> str:
+    tool, measuring = _checked(spec, "llm-foundry"), steps <= MEASURED
+    cut = {"none": "NO_SHARD", "zero-2": "SHARD_GRAD_OP", "fsdp": "FULL_SHARD"}[spec.sharding]
+    file: dict[str, Yaml] = {
+        "max_seq_len": spec.seq,
+        "model": {
+            "name": "hf_causal_lm",
+            "init_device": "mixed" if spec.tuned else "meta",
+            "pretrained_model_name_or_path": spec.model,
+            "pretrained": bool(spec.tuned),
+            "use_flash_attention_2": True,
+        },
+        "tokenizer": {"name": spec.model, "kwargs": {"model_max_length": spec.seq}},
+        "train_loader": {
+            "name": "text",
+            "dataset": {"local": "data", "split": "train", "shuffle": True, "max_seq_len": spec.seq},
+            "drop_last": True,
+            "num_workers": 8,
+        },
+        "optimizer": {"name": "decoupled_adamw", "lr": 3e-4},
+        "scheduler": {"name": "cosine_with_warmup", "t_warmup": "100ba"},
+        "max_duration": f"{steps}ba",
+        "eval_interval": 0,
+        "global_train_batch_size": spec.global_batch,
+        "device_train_microbatch_size": spec.micro_batch,
+        "precision": "amp_bf16",
+        "fsdp_config": {
+            "sharding_strategy": cut,
+            "mixed_precision": "PURE",
+            "activation_checkpointing": _again(spec),
+            "activation_checkpointing_reentrant": False,
+            "limit_all_gathers": True,
+        },
+        "log_to_console": True,
+        "console_log_interval": f"{1 if measuring else 10}ba",
+        "callbacks": {"speed_monitor": {"window_size": 10}},
+    }
+    if not measuring:
+        file |= {"save_folder": "checkpoints", "save_interval": f"{spec.save_steps}ba"}
+    machine = spec.machine
+    several = machine.hosts > 1
+    command = (
+        Command(tool, "composer")
+        .option("--nproc", machine.devices_of_host)
+        .option("--world_size", machine.devices, when=several)
+        .option("--node_rank", Env("NODE_RANK"), when=several)
+        .option("--master_addr", HEAD, when=several)
+        .option("--master_port", PORT, when=several)
+        .positional("train/train.py", "llm-foundry.yml")
+    )
+    return f"{here_document('llm-foundry.yml', yaml(file, tool))}\n{command}"
+
+
+def _program(name: str, file: str, spec: TrainSpec, **plan: object) -> str:
+    """A program of Python that is shipped as data, with the plan as a dictionary in it, as the shell writes it to a
+    file."""
+    body = "".join(f"    {key!r}: {value!r},\n" for key, value in {"title": spec.title, **plan}.items())
+    text = shipped_text(f"report/launch/data/{name}.txt").replace("@PLAN@", f"{{\n{body}}}", 1)
+    return here_document(file, text)
+
+
+def _olmo_core(spec: TrainSpec, steps: int) -> str:
+    tool = _checked(spec, "olmo-core")
+    (factory,) = _known(spec, tool)
+    written = _program(
+        "olmo_core",
+        "olmo_core.py",
+        spec,
+        model=spec.model,
+        factory=factory,
+        dp=spec.dp,
+        tp=spec.tp,
+        cp=spec.cp,
+        shards=min(spec.shard_ranks, spec.dp * spec.cp),
+        again=_again(spec),
+        seq=spec.seq,
+        micro_batch=spec.micro_batch,
+        global_batch=spec.global_batch,
+        steps=steps,
+        save_steps=spec.save_steps,
+        measured=steps <= MEASURED,
+    )
+    return f"export DATA_PATH={DATA} OUTPUT={OUTPUT}\n{written}\n{ranks(spec)} \\\n  olmo_core.py"
+
+
+def _axlearn(spec: TrainSpec, steps: int) -> str:
+    tool = _checked(spec, "axlearn")
+    config, seq = _known(spec, tool)
+    if int(seq) != spec.seq:
+        raise UsageError(
+            f"{tool.name}'s {config} has sequences of {seq} tokens, the plan of {spec.seq}",
+            f"plan with --seq {seq}",
+        )
+    _whole_rank(spec, tool)
+    written = _program(
+        "axlearn",
+        "axlearn_plan.py",
+        spec,
+        dp=spec.dp,
+        tp=spec.tp,
+        shards=min(spec.shard_ranks, spec.dp),
+        again=_again(spec),
+        global_batch=spec.global_batch,
+        passes=_passes(spec),
+        steps=steps,
+    )
+    backend = {"google": "tpu", "aws": "neuron"}.get(spec.machine.vendor, "gpu")
+    several = spec.machine.hosts > 1 and backend != "tpu"
+    command = (
+        Command(tool, "python axlearn_plan.py")
+        .option("--module", "text.gpt.c4_trainer")
+        .option("--config", config)
+        .option("--trainer_dir", OUTPUT)
+        .option("--data_dir", DATA)
+        .option("--jax_backend", backend)
+        .option("--distributed_coordinator", Env("HEAD_ADDRESS", then=f":{PORT}"), when=several)
+        .option("--num_processes", spec.machine.hosts, when=several)
+        .option("--process_id", Env("NODE_RANK"), when=several)
+    )
+    return f"{written}\n{command}"
+
+
+def _whole_rank(spec: TrainSpec, tool: Tool) -> None:
+    """Raises `UsageError` where sequences of a pass do not divide among ranks."""
+    if spec.global_batch % (spec.dp * spec.micro_batch):
+        raise UsageError(
+            f"{tool.name} takes whole micro-batches of every rank", "plan with another --global-batch"
+        )
+
+
+def _levanter(spec: TrainSpec, steps: int) -> str:
+    tool, n = _checked(spec, "levanter"), spec.network
+    _decoder(spec, tool)
+    file: dict[str, Yaml] = {
+        "data": {"id": "dlwh/wikitext_103_detokenized", "cache_dir": "cache", "tokenizer": spec.model},
+        "model": {
+            "type": "llama",
+            "hidden_dim": n.hidden,
+            "intermediate_dim": n.ffn,
+            "num_heads": n.heads,
+            "num_kv_heads": n.kv_heads,
+            "num_layers": n.layers,
+            "seq_len": spec.seq,
+            "gradient_checkpointing": _again(spec),
+            "tie_word_embeddings": n.tied,
+        },
+        "trainer": {
+            "mp": "p=f32,c=bfloat16",
+            "model_axis_size": spec.tp,
+            "per_device_parallelism": spec.micro_batch,
+            "train_batch_size": spec.global_batch,
+            "num_train_steps": steps,
+            "tracker": {"type": "tensorboard"},
+        },
+        "optimizer": {"learning_rate": 3e-4, "weight_decay": 0.1, "warmup": 0.01},
+    }
+    command = Command(tool, "python -m levanter.main.train_lm").option("--config_path", "levanter.yml")
+    return f"{here_document('levanter.yml', yaml(file, tool))}\n{command}"
+
+
+def _optimum_neuron(spec: TrainSpec, steps: int) -> str:
+    tool = _checked(spec, "optimum-neuron")
+    if spec.pp > 1 and spec.micro_batch > 1:
+        raise UsageError(
+            f"{tool.name} runs single sequences through its stages, the plan {spec.micro_batch} at once",
+            "plan with --layout micro_batch=1",
+        )
+    command = (
+        _run_clm(Command(tool, "run_clm.py"), spec, steps)
+        .option("--tensor_parallel_size", spec.tp)
+        .option("--pipeline_parallel_size", spec.pp)
+        .option("--pipeline_parallel_num_microbatches", _passes(spec), when=spec.pp > 1)
+        .option("--zero_1", when=spec.sharding == "zero-1")
+    )
+    return f"{ranks(spec)} \\\n  {command}"
+
+
+def _optimum_habana(spec: TrainSpec, steps: int) -> str:
+    tool, machine = _checked(spec, "optimum-habana"), spec.machine
+    adapters, cut = spec.tuned == "lora", STAGES[spec.sharding] > 0 and machine.devices > 1
+    if adapters and (spec.dora or spec.targets == "experts"):
+        raise UsageError(f"{tool.name} puts plain adapters on layers", "plan with --adapter targets=linear")
+    if machine.hosts > 1 and not cut:
+        raise UsageError(f"{tool.name} starts several hosts by DeepSpeed", "plan with --layout zero=1")
+    spawn = (
+        Command(tool, "python ../gaudi_spawn.py")
+        .option("--world_size", machine.devices, when=machine.hosts == 1)
+        .option("--hostfile", Env("HOSTS", "the hostfile"), when=machine.hosts > 1)
+        .option("--use_deepspeed", when=cut)
+        .option("--use_mpi", when=not cut and machine.devices > 1)
+    )
+    script = "run_lora_clm.py" if adapters else "run_clm.py"
+    command = Command(tool, script).option("--deepspeed", "ds.json", when=cut)
+    if adapters:
+        modules = LINEAR if spec.targets == "linear" else ATTENTION
+        command = (
+            _weights(command, spec)
+            .option("--dataset_name", DATA)
+            .option("--dataset_concatenation")
+            .option("--max_seq_length", spec.seq)
+            .option("--do_train")
+            .option("--bf16", "True")
+            .option("--per_device_train_batch_size", spec.micro_batch)
+            .option("--gradient_accumulation_steps", _passes(spec))
+            .option("--gradient_checkpointing", when=_again(spec))
+            .option("--max_steps", steps)
+            .option("--save_steps", spec.save_steps)
+            .option("--logging_steps", 1)
+            .option("--output_dir", OUTPUT)
+            .option("--lora_rank", spec.rank)
+            .option("--lora_alpha", 2 * spec.rank)
+            .option("--lora_target_modules", *modules)
+        )
+    else:
+        command = _run_clm(command, spec, steps)
+    command = (
+        command.option("--gaudi_config_name", "Habana/llama")
+        .option("--use_habana")
+        .option("--use_lazy_mode")
+        .option("--throughput_warmup_steps", 3)
+    )
+    written = f"{_zero(spec, tool)}\n" if cut else ""
+    alone = machine.devices == 1
+    return f"{written}python {command}" if alone else f"{written}{spawn} \\\n  {command}"
+
+
+def _primus(spec: TrainSpec, steps: int) -> str:
+    tool, measuring = _checked(spec, "primus"), steps <= MEASURED
+    (model,) = _known(spec, tool)
+    parts = spec.pp * spec.vp
+    if spec.network.layers % parts:
+        raise UsageError(
+            f"{spec.network.layers} layers make no {parts} equal parts of stages",
+            "keep another pp of --layout",
+        )
+    if spec.sharding == "fsdp" and spec.pp > 1:
+        raise UsageError(f"{tool.name} has no stages with FSDP", "plan with --layout pp=1, or zero=1")
+    layers = spec.network.layers // parts
+    again = max(round(layers * spec.recomputed), int(spec.recomputed > 0))
+    wanted: dict[str, Yaml] = {
+        "train_iters": steps,
+        "micro_batch_size": spec.micro_batch,
+        "global_batch_size": spec.global_batch,
+        "seq_length": spec.seq,
+        "max_position_embeddings": spec.seq,
+        "tensor_model_parallel_size": spec.tp,
+        "pipeline_model_parallel_size": spec.pp,
+        "expert_model_parallel_size": spec.ep,
+        "context_parallel_size": spec.cp,
+        "use_distributed_optimizer": spec.sharding == "zero-1",
+        "use_torch_fsdp2": spec.sharding == "fsdp",
+        "overlap_grad_reduce": True,
+        "overlap_param_gather": spec.sharding == "zero-1",
+        "mock_data": measuring,
+        "cross_entropy_loss_fusion": True,
+        "cross_entropy_fusion_impl": "te",
+        "lr": 3e-4,
+    }
+    wanted |= {"num_layers_per_virtual_pipeline_stage": layers} if spec.vp > 1 else {}
+    wanted |= {"sequence_parallel": True} if spec.tp > 1 else {}
+    wanted |= {"fp8": "hybrid"} if spec.precision == "fp8" else {}
+    wanted |= {"recompute_granularity": "full" if again else "selective"} if _again(spec) else {}
+    wanted |= {"recompute_method": "block", "recompute_num_layers": again} if again else {}
+    wanted |= (
+        {}
+        if measuring
+        else {"train_data_path": "data", "save": "checkpoints", "save_interval": spec.save_steps}
+    )
+    file: dict[str, Yaml] = {
+        "work_group": "chipwise",
+        "user_name": "root",
+        "exp_name": "plan",
+        "workspace": "./output",
+        "modules": {
+            "pre_trainer": {
+                "framework": "megatron",
+                "config": "pre_trainer.yaml",
+                "model": model,
+                "overrides": wanted,
+            }
+        },
+    }
+    machine = spec.machine
+    several = machine.hosts > 1
+    hosts = f"export NODE_RANK={Env('NODE_RANK')} MASTER_ADDR={HEAD} MASTER_PORT={PORT}\n" if several else ""
+    shape = f"export EXP=primus.yaml NNODES={machine.hosts:d} GPUS_PER_NODE={machine.devices_of_host:d}\n"
+    command = Command(tool, "bash examples/run_pretrain.sh")
+    return f"{here_document('primus.yaml', yaml(file, tool))}\n{hosts}{shape}{command}"
+
+
+def _fms_fsdp(spec: TrainSpec, steps: int) -> str:
+    tool, measuring = _checked(spec, "fms-fsdp"), steps <= MEASURED
+    (variant,) = _known(spec, tool)
+    each = spec.machine.devices_of_host
+    hybrid = spec.sharding == "fsdp" and spec.shard_ranks < spec.dp
+    if hybrid and spec.shard_ranks != each:
+        raise UsageError(
+            f"{tool.name} cuts weights over all {spec.dp} ranks or over the {each} of a host",
+            f"plan with --layout shard={each}",
+        )
+    share = spec.recomputed or float(spec.selective)
+    command = (
+        Command(tool, "main_training_llama.py")
+        .setting("--model_variant", variant)
+        .setting("--vocab_size", spec.network.vocabulary)
+        .setting("--seq_length", spec.seq)
+        .setting("--batch_size", spec.micro_batch)
+        .setting("--num_steps", steps)
+        .setting("--sharding_strategy", "ddp" if spec.sharding == "none" else "hsdp" if hybrid else "fsdp")
+        .setting("--fsdp_activation_checkpointing", str(_again(spec)))
+        .setting("--selective_checkpointing", f"{share:g}", when=_again(spec))
+        .setting("--mixed_precision", "True")
+        .setting("--use_torch_compile", "True")
+        .setting("--use_dummy_dataset", str(measuring))
+        .setting("--data_path", DATA, when=not measuring)
+        .setting("--ckpt_save_path", OUTPUT)
+        .setting("--ckpt_load_path", OUTPUT)
+        .setting("--checkpoint_interval", spec.save_steps)
+        .setting("--report_interval", 1 if measuring else 10)
+    )
+    return f"{ranks(spec)} \\\n  {command}"
+
+
+FRAMEWORKS: Mapping[str, Callable[[TrainSpec, int], str]] = {
+    "deepspeed": _deepspeed,
+    "megatron-deepspeed": _megatron_deepspeed,
+    "llm-foundry": _llm_foundry,
+    "olmo-core": _olmo_core,
+    "axlearn": _axlearn,
+    "levanter": _levanter,
+    "optimum-neuron": _optimum_neuron,
+    "optimum-habana": _optimum_habana,
+    "primus": _primus,
+    "fms-fsdp": _fms_fsdp,
+}
+"""The command of one host by tool; each raises `UsageError` for what the tool cannot be told."""
