@@ -221,9 +221,10 @@ EXPERTS: Mapping[str, Quantity] = {
         _SHARE,
         (
             _level("dtype", spread=0.3),
-            _level("generation", "dtype", spread=0.2),
+            # what a chip makes of a type is its peak; the rest is a library's own kernel for that chip and type
             _level("library", "dtype", spread=0.3),
             _level("library", "generation", spread=0.2),
+            _level("library", "generation", "dtype", spread=0.2),
         ),
         0.01,
         1.0,
