@@ -75,7 +75,7 @@ def test_a_deadline_asks_for_more_chips_than_the_usual_counts() -> None:
         ({"layout": {"tp": 3}}, UsageError, "nearest: 2 or 4"),
         ({"layout": {"pp": 64}}, UsageError, "at most 32"),
         ({"layout": {"tp": 16}}, UsageError, "does not divide 8 chips"),
-        ({"layout": {"tp": "1.5"}}, UsageError, "as in 1"),
+        ({"layout": {"tp": "1.5"}}, UsageError, "for example 1"),
         ({"layout": {"tp": 16}, "counts": (16,)}, InfeasibleError, "at most 8"),
         ({"layout": {"recompute": "some"}}, UnknownNameError, "as in 30%"),
         ({"layout": {"recompute": "130%"}}, UnknownNameError, "as in 30%"),

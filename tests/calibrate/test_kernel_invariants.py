@@ -66,11 +66,10 @@ SLOWER: Mapping[tuple[str, str, str], float] = {
     ("gemm", "bf16", "int8"): 4.9,
     ("gemm", "bf16", "int8_wo"): 4.2,
     ("gemm", "bf16", "int4"): 4.4,
-    ("experts", "bf16", "fp8"): 1.1,
     ("experts", "bf16", "fp8_block"): 1.45,
     ("experts", "bf16", "int4"): 4.6,
     ("experts", "bf16", "mxfp4"): 3.1,
-    ("experts", "fp8", "nvfp4"): 2.3,
+    ("experts", "fp8", "nvfp4"): 3.0,
     ("experts", "fp8_block", "nvfp4"): 1.8,
     ("decode", "bf16", "fp8"): 2.8,
 }

@@ -128,7 +128,7 @@ def test_unseen_shapes_of_the_truth_table() -> None:
     error = np.abs(times.mid_s / measured - 1)
     inside = (times.low_s < measured) & (measured < times.high_s)
     assert answered[test["chip_known"] == 1].mean() > 0.98
-    bounds = {"gemm": (30e-6, 0.10), "attention_prefill": (50e-6, 0.15), "attention_decode": (50e-6, 0.17),
+    bounds = {"gemm": (30e-6, 0.10), "attention_prefill": (50e-6, 0.16), "attention_decode": (50e-6, 0.17),
               "moe": (50e-6, 0.23), "layernorm": (0, 0.16), "elementwise": (0, 0.16)}  # fmt: skip
     for op, (least_s, median) in bounds.items():
         counted = answered & (test["op"] == op) & (measured >= least_s)

@@ -8,7 +8,7 @@ from chipwise.catalog import networks
 from chipwise.catalog.configs import find_config, known_names
 from chipwise.catalog.names import holding
 from chipwise.catalog.snapshot import Snapshot, use
-from chipwise.errors import UnknownNameError
+from chipwise.errors import UnknownNameError, UsageError
 
 
 @pytest.mark.parametrize(
@@ -56,7 +56,7 @@ def test_a_name_that_means_several_or_another_is_refused_with_those_near(typed: 
 
 
 def test_what_is_no_language_model_is_called_by_its_kind() -> None:
-    with pytest.raises(UnknownNameError, match=r"an image generator.*chipwise evidence match FLUX\.1-dev"):
+    with pytest.raises(UsageError, match=r"an image generator.*chipwise plan flux-dev"):
         find_config("FLUX.1-dev")
 
 

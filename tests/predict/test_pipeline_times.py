@@ -207,6 +207,6 @@ def test_attention_through_registers_is_as_fast_per_unit_and_cycle_as_on_chips_w
         return op.flops / stage.of("attention") / float(place.device.units) / float(place.device.clock_hz)
 
     own, through, plain = per_cycle("b200"), per_cycle("b200", registers=True), per_cycle("a100-sxm4-80gb")
-    assert own > 2 * through
+    assert own > 1.7 * through
     assert through == pytest.approx(plain, rel=0.25)
     assert per_cycle("a100-sxm4-80gb", registers=True) == pytest.approx(plain, rel=0.02)

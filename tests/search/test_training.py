@@ -39,7 +39,10 @@ def test_never_worse_than_one_by_one(devices: int) -> None:
         s = take(spread, i)
         t = float(SMALL.step(s).total_s)
         m = float(fullest(SMALL.network, s, SMALL.recipe, SMALL.memory).total_bytes)
-        assert t == pytest.approx(priced.seconds[i])
+        if np.isfinite(priced.seconds[i]):  # what is no plan is not timed
+            assert t == pytest.approx(priced.seconds[i])
+        else:
+            assert priced.reason[i] != 0 or m > FITS * 80e9
         assert m == pytest.approx(priced.memory_bytes[i])
         if priced.reason[i] == 0 and m <= FITS * 80e9:
             fastest = min(fastest, t)

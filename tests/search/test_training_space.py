@@ -63,7 +63,10 @@ def test_never_worse_than_exhaustive_enumeration(devices: int) -> None:
     legal = enumerated.reason == list(TrainReason).index(TrainReason.OK)
     for i in np.random.default_rng(1).integers(0, len(every), 40):
         assert (verdict(SMALL, every[i]) is TrainReason.OK) == legal[i]
-        assert enumerated.seconds[i] == pytest.approx(float(SMALL.step(every[i]).total_s), rel=1e-12)
+        if np.isfinite(enumerated.seconds[i]):  # what is no plan is not timed
+            assert enumerated.seconds[i] == pytest.approx(float(SMALL.step(every[i]).total_s), rel=1e-12)
+        else:
+            assert not legal[i] or enumerated.memory_bytes[i] > FITS * 80e9
     fits = legal & (enumerated.memory_bytes <= FITS * 80e9)
     priced = evaluate(SMALL, layouts(SMALL, devices))
     assert priced.seconds[best(SMALL, priced)[0]] <= enumerated.seconds[fits].min() * (1.0 + 1e-12)

@@ -57,7 +57,7 @@ _FIRST_TOKEN: Mapping[str, Quantity] = {
 }
 
 PASSES = Group(f"{PREFIX}.pass", _PASSES, SOURCE, least=0.005)
-FIRST_TOKEN = Group(f"{PREFIX}.first", _FIRST_TOKEN, SOURCE, least=0.1)
+FIRST_TOKEN = Group(f"{PREFIX}.first", _FIRST_TOKEN, SOURCE, least=0.15)
 
 
 @dataclass(frozen=True)

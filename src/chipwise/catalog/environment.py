@@ -15,7 +15,7 @@ from chipwise.catalog.chips import load_chips
 from chipwise.catalog.machine import DESK
 from chipwise.catalog.parsed import parse
 from chipwise.catalog.snapshot import per_snapshot, shipped_text
-from chipwise.catalog.system import systems_for
+from chipwise.catalog.system import load_systems, systems_for
 from chipwise.errors import UnknownNameError, UsageError
 from chipwise.units import format_bytes
 
@@ -49,7 +49,7 @@ class Environment:
 
     def lacks(self, chip: Chip) -> str:
         """Why a chip is not found there, as a sentence; "" where it is, or where nobody says what holds it."""
-        held = {system.form for system in systems_for(chip.id.partition(":")[0])}
+        held = {system.form for system in load_systems().holding(chip.id.partition(":")[0])}
         if self.forms and held and held.isdisjoint(self.forms):
             return f"{chip.id} comes in a {' or '.join(sorted(held))}, not in a {' or '.join(self.forms)}"
         if self.most_watts is not None and (chip.tdp_w or 0.0) > self.most_watts:

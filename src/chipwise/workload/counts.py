@@ -47,6 +47,8 @@ def count_row(row: Mapping[str, str], config: ModelConfig) -> Count:
     graph = build(load_model(config))
     buffers, scales = _flag(row, "buffers_counted"), _flag(row, "checkpoint_has_scales")
     outside = _whole(row, "params_outside_config")
+    if outside and _flag(row, "vision_tower") and outside == _tower(graph, buffers=False):
+        outside = 0  # the tower, whose dimensions another configuration of the model lacks
     table = graph.model.hidden * graph.model.vocab
     stored = count_entries(graph.parts(), buffers=buffers, scales=scales) + outside
     plain = graph.params() + outside

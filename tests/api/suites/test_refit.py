@@ -33,7 +33,7 @@ def test_slow_products_lower_the_share_of_the_peak(tmp_path: Path) -> None:
         )
         assert all(p.rows and p.source for p in shipped.values())
         factors = {n: p.value for n, p in shipped.items() if n.startswith("simt.gemm.compute_share.")}
-        return math.prod(({"simt.gemm.compute_share.all": GEMM["compute_share"].mid} | factors).values())
+        return math.prod(({"simt.gemm.start_s.all": GEMM["compute_share"].mid} | factors).values())
 
     assert share(2.0) < share(1.0)
 
@@ -47,7 +47,7 @@ def test_rows_that_do_not_count_are_no_rows(tmp_path: Path) -> None:
 def test_without_rows_nothing_is_fitted_and_nothing_written() -> None:
     with pytest.raises(UsageError, match="no rows"):
         main([])
-    assert shipped_parameters().table["simt.gemm.compute_share.all"].rows
+    assert shipped_parameters().table["simt.gemm.start_s.all"].rows
 
 
 def test_what_is_not_fitted_is_named() -> None:
