@@ -213,15 +213,10 @@ def _weights(command: Command, spec: TrainSpec) -> Command:
     )
 
 
-def _run_clm(command: Command, spec: TrainSpec, steps: int) -> Command:
-    """The options that Hugging Face's example of causal language models has with every backend."""
+def _trainer(command: Command, spec: TrainSpec, steps: int) -> Command:
+    """The options of Hugging Face's Trainer that say how large a step is, how many there are and what is kept."""
     return (
-        _weights(command, spec)
-        .option("--dataset_name", DATA)
-        .option("--block_size", spec.seq)
-        .option("--do_train")
-        .option("--bf16")
-        .option("--per_device_train_batch_size", spec.micro_batch)
+        command.option("--per_device_train_batch_size", spec.micro_batch)
         .option("--gradient_accumulation_steps", _passes(spec))
         .option("--gradient_checkpointing", when=_again(spec))
         .option("--max_steps", steps)
@@ -229,6 +224,12 @@ def _run_clm(command: Command, spec: TrainSpec, steps: int) -> Command:
         .option("--logging_steps", 1)
         .option("--output_dir", OUTPUT)
     )
+
+
+def _run_clm(command: Command, spec: TrainSpec, steps: int) -> Command:
+    """The options that Hugging Face's example of causal language models has with every backend."""
+    command = _weights(command, spec).option("--dataset_name", DATA).option("--block_size", spec.seq)
+    return _trainer(command.option("--do_train").option("--bf16"), spec, steps)
 
 
 def _deepspeed(spec: TrainSpec, steps: int) -> str:
@@ -479,20 +480,10 @@ def _optimum_habana(spec: TrainSpec, steps: int) -> str:
     command = Command(tool, script).option("--deepspeed", "ds.json", when=cut)
     if adapters:
         modules = LINEAR if spec.targets == "linear" else ATTENTION
+        command = _weights(command, spec).option("--dataset_name", DATA).option("--dataset_concatenation")
+        command = command.option("--max_seq_length", spec.seq).option("--do_train").option("--bf16", "True")
         command = (
-            _weights(command, spec)
-            .option("--dataset_name", DATA)
-            .option("--dataset_concatenation")
-            .option("--max_seq_length", spec.seq)
-            .option("--do_train")
-            .option("--bf16", "True")
-            .option("--per_device_train_batch_size", spec.micro_batch)
-            .option("--gradient_accumulation_steps", _passes(spec))
-            .option("--gradient_checkpointing", when=_again(spec))
-            .option("--max_steps", steps)
-            .option("--save_steps", spec.save_steps)
-            .option("--logging_steps", 1)
-            .option("--output_dir", OUTPUT)
+            _trainer(command, spec, steps)
             .option("--lora_rank", spec.rank)
             .option("--lora_alpha", 2 * spec.rank)
             .option("--lora_target_modules", *modules)
