@@ -7,7 +7,9 @@ import json
 import pytest
 
 import chipwise as cw
+from chipwise.api.local import Wish
 from chipwise.catalog.chips import get_chip
+from chipwise.catalog.machine import candidates
 from chipwise.catalog.override import Share
 from chipwise.errors import ChipwiseError, InfeasibleError, UnknownNameError, UsageError
 from chipwise.report.desk import LocalReport
@@ -171,11 +173,28 @@ def test_local_keeps_what_was_wished(desk: LocalReport) -> None:
         assert r.tokens_per_s.mid >= desk.min_tokens_per_s
         assert r.memory_bytes <= r.capacity_bytes
         assert r.largest_context >= r.context
-        assert r.quality == "not assessed"
+        assert (r.score is None) == ("GPQA Diamond" not in r.quality)
         assert r.commands["llama.cpp"].startswith("llama-server -hf ")
         assert ("--n-cpu-moe" in r.commands["llama.cpp"]) == ("experts of" in r.placement)
     faster = cw.local(have="rtx-4090", host_memory="64GB", min_tps=60, most=4)
     assert all(r.tokens_per_s.mid >= 60 for r in faster.models)
+
+
+def test_published_scores_order_models_of_a_use() -> None:
+    for use, benchmark in (("code", "LiveCodeBench v6"), ("chat", "GPQA Diamond"), ("", "GPQA Diamond")):
+        found = cw.local(have="rtx-4090", use=use, most=5)
+        wide = [r.score for r in found.models if r.wide and r.score is not None]
+        assert found.benchmark == benchmark and wide == sorted(wide, reverse=True) and len(wide) >= 4
+        assert all("model card" in r.quality for r in found.models if r.score is not None)
+
+
+def test_a_model_without_a_score_is_placed_by_smaller_and_older_ones() -> None:
+    known = {c.model: c for c in candidates()}
+    wish = Wish(use="chat")
+    unscored = known["mistralai/Ministral-3-14B-Instruct-2512"]
+    assert wish.benchmark not in unscored.scores
+    assert wish.place(unscored) == known["openai/gpt-oss-20b"].scores[wish.benchmark]
+    assert wish.place(known["meta-llama/Llama-3.2-3B-Instruct"]) == 0.0
 
 
 def test_local_walks_formats_and_contexts() -> None:
@@ -207,7 +226,8 @@ def test_a_card_without_a_display_has_more_room() -> None:
 def test_a_use_and_a_mac() -> None:
     found = cw.local(have="m4-max:64gb", use="code", most=3)
     assert all(r.commands.get("MLX", "mlx_lm").startswith("mlx_lm") for r in found.models)
-    assert any("Coder" in r.model for r in found.models)
+    uses = {c.model: c.uses for c in candidates()}
+    assert all("code" in uses[r.model] for r in found.models)
 
 
 def test_what_to_buy() -> None:

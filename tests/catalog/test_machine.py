@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from chipwise.api.local import BENCHMARKS
 from chipwise.catalog.configs import find_config
 from chipwise.catalog.machine import candidates, joined, memory_bytes, parse_machine
 from chipwise.errors import UnknownNameError, UsageError
@@ -23,6 +24,10 @@ GIB = 2**30
         ("rtx-3090 + rtx-5090", "rtx-5090+rtx-3090"),  # the fastest memory is filled first
         ("xeon-8480+", "xeon-8480plus"),
         ("epyc-9654:768gb", "epyc-9654:768gb"),
+        ("strix halo 128gb", "igpu-radeon-8060s:128gb"),
+        ("strix-halo:64gb", "igpu-radeon-8060s:64gb"),
+        ("Ryzen AI Max+ 395", "igpu-radeon-8060s"),
+        ("M3 Ultra 512", "m3-ultra:512gb"),
         ("rtx-4090+cpu", "rtx-4090+ryzen-9-9950x"),
         ("rtx-4090+128gb-ddr5", "rtx-4090+ryzen-9-9950x:128gb"),
         ("rtx-4090+cpu-ddr5-128GB", "rtx-4090+ryzen-9-9950x:128gb"),
@@ -82,3 +87,5 @@ def test_models_of_desks_are_in_the_catalogue_and_have_files() -> None:
         assert c.gguf
         assert set(c.uses) <= {"chat", "code", "reasoning", "vision"}
         assert "2024-01" <= c.published <= "2026-12"
+        assert set(c.scores) <= set(BENCHMARKS) and bool(c.scores) == bool(c.scored)
+        assert all(0 < score < 100 for score in c.scores.values())

@@ -6,7 +6,7 @@ import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from chipwise.api.placing import Terms
 from chipwise.api.probed import measured_words
 from chipwise.catalog.chips import load_chips, recalled_words
 from chipwise.catalog.configs import named_config
-from chipwise.catalog.machine import Candidate, Machine, candidates, parse_machine
+from chipwise.catalog.machine import Candidate, Machine, candidates, parse_machine, quantized_words
 from chipwise.catalog.price import Capex, load_capex
 from chipwise.catalog.runtime import load_runtimes, runtimes_for
 from chipwise.catalog.system import systems_for
@@ -42,14 +42,17 @@ NARROW = frozenset(("q3_k_m", "q2_k"))
 """Fewer than 4 bits a weight: tried last."""
 CONTEXT, LEAST_CONTEXT = 8192, 4096
 PROMPT, OUTPUT = 1000.0, 200.0
-DOUBLING_MONTHS = 3.5
-"""Months in which the parameters halve that reach a given quality: Xiao et al., "Densing law of LLMs", Nature Machine
-Intelligence 7 (2025). What candidates are ordered by, where no quality is assessed."""
 COUNTS = (1, 2, 4)  # cards of a kind that are bought together
 USES = ("chat", "code", "reasoning", "vision")
 BARE = re.compile(r"\d+ ?GB")
 """What is for sale, said by its memory alone."""
-UNSCORED = "not assessed"
+BENCHMARKS = {
+    "gpqa_diamond": "GPQA Diamond",
+    "mmlu_pro": "MMLU-Pro",
+    "livecodebench_v6": "LiveCodeBench v6",
+}
+"""Published scores by their key in the table, with their names."""
+GENERAL, CODE = "gpqa_diamond", "livecodebench_v6"
 
 
 @dataclass(frozen=True)
@@ -65,7 +68,8 @@ class Wish:
     most: int = 16
 
     def candidates(self) -> list[Candidate]:
-        """The models that come into question, as they were named or those expected to be most able first.
+        """The models that come into question, as they were named or those of the highest published score
+        first.
 
         Raises `UnknownNameError` for an unknown model or a use that no model has.
         """
@@ -75,7 +79,31 @@ class Wish:
         if self.models:
             return [_named(name, known) for name in self.models]
         found = [c for c in known.values() if not self.use or self.use in c.uses]
-        return sorted(found, key=lambda c: -_able(c))
+
+        def key(c: Candidate) -> tuple[float, bool, str]:
+            return self.place(c), self.benchmark in c.scores, c.published
+
+        return sorted(found, key=key, reverse=True)
+
+    @property
+    def benchmark(self) -> str:
+        """The published score that orders models of this use."""
+        return CODE if self.use == "code" else GENERAL
+
+    def place(self, c: Candidate) -> float:
+        """The published score, in percent; without one the highest of those that are neither larger nor younger (0:
+        none is)."""
+        own = c.scores.get(self.benchmark)
+        if own is not None:
+            return own
+        scored = (other for other in candidates() if self.benchmark in other.scores)
+        below = (o for o in scored if o.published <= c.published and _size(o) <= _size(c))
+        return max((o.scores[self.benchmark] for o in below), default=0.0)
+
+    def quality(self, c: Candidate) -> str:
+        """What is published of a model's quality, with its source."""
+        named = [f"{name} {c.scores[key]:g} %" for key, name in BENCHMARKS.items() if key in c.scores]
+        return f"{', '.join(named)} ({c.scored})" if named else "no published score found"
 
     @property
     def contexts(self) -> tuple[int, ...]:
@@ -84,8 +112,8 @@ class Wish:
 
 
 def local(machine: Machine, wish: Wish, terms: Terms | None = None) -> LocalReport:
-    """The models that a machine runs as fast as is wished, each in the widest format that does; those expected to be
-    most able first.
+    """The models that a machine runs as fast as is wished, each in the widest format that does; those of the highest
+    published score first.
 
     For each model formats and contexts are walked: on the cards in at least 4 bits, then with a part on the host, then
     in fewer bits. Raises `InfeasibleError` where nothing does, with the fastest there is.
@@ -116,7 +144,7 @@ def local(machine: Machine, wish: Wish, terms: Terms | None = None) -> LocalRepo
         wanted = again
     notes |= dict.fromkeys([f"{rest} more of them were not tried: --most"] if rest else [])
     if not records:
-        # the last is the least able: what is in its way is in the way of all
+        # the last has the lowest score: what is in its way is in the way of all
         least = next((f"{r.chip}: {r.detail}" for r in reversed(refused.values())), "no model has this use")
         raise InfeasibleError(
             f"{machine.name} runs none of {len(refused)} models so",
@@ -131,7 +159,14 @@ def local(machine: Machine, wish: Wish, terms: Terms | None = None) -> LocalRepo
         use=wish.use,
         models=tuple(replace(r, rank=i) for i, r in enumerate(records, 1)),
         refused=tuple(refused.values()),
-        assumptions=(*_words(machine), *recalled_words(c.id for c, _ in machine.cards), *notes, *terms.said),
+        assumptions=(
+            *_ordered(wish),
+            *_words(machine),
+            *recalled_words(c.id for c, _ in machine.cards),
+            *notes,
+            *terms.said,
+        ),
+        benchmark=BENCHMARKS[wish.benchmark],
     )
 
 
@@ -170,9 +205,10 @@ def buy(max_usd: float, wish: Wish, terms: Terms | None = None) -> LocalReport:
         assumptions=(
             "prices as read, of one source and day each (offers: chipwise offers list); cards without the computer "
             "around them",
-            *_ordered(),
+            *_ordered(wish),
             *terms.said,
         ),
+        benchmark=BENCHMARKS[wish.benchmark],
         buy=True,
     )
 
@@ -324,7 +360,8 @@ class _Walk:
             download_bytes=graph.weight_bytes() + sum(e.modules * e.weight_bytes for e in graph.extras),
             placement=_where(machine, record),
             runtime=record.runtime,
-            quality=UNSCORED,
+            score=self.candidate.scores.get(self.wish.benchmark),
+            quality=self.wish.quality(self.candidate),
             commands=desk_commands(
                 self.candidate,
                 record,
@@ -353,15 +390,11 @@ def _named(name: str, known: Mapping[str, Candidate]) -> Candidate:
     return own or Candidate(found.name, "", ())
 
 
-def _able(c: Candidate) -> float:
-    """What orders candidates, doublings of parameters at equal quality: log2 sqrt(all x active parameters) + months
-    since 2024-01 / `DOUBLING_MONTHS`. Experts count as their geometric mean with what a token uses."""
+@cache
+def _size(c: Candidate) -> float:
+    """Parameters; of experts the geometric mean of all and those that a token uses."""
     graph = load_generating(c.model).graph
-    size = 0.5 * math.log2(float(graph.params()) * float(graph.active_params()))
-    if not c.published:
-        return size
-    year, month = map(int, c.published.split("-"))
-    return size + ((year - 2024) * 12 + month - 1) / DOUBLING_MONTHS
+    return math.sqrt(float(graph.params()) * float(graph.active_params()))
 
 
 def _capacity(machine: Machine) -> float:
@@ -376,7 +409,7 @@ def _where(machine: Machine, record: PlanRecord) -> str:
 
 
 def _words(machine: Machine) -> tuple[str, ...]:
-    said = [f"quality {UNSCORED}; {_ordered()[0]}"]
+    said = []
     if machine.host is None and all(c.kind == "gpu" and c.host is not None for c, _ in machine.cards):
         unified = any(s.unified for c, _ in machine.cards for s in systems_for(c.id.partition(":")[0]))
         if not unified:
@@ -384,10 +417,12 @@ def _words(machine: Machine) -> tuple[str, ...]:
     return (*said, *(words for c, _ in machine.cards for words in measured_words(c)))
 
 
-def _ordered() -> tuple[str, ...]:
+def _ordered(wish: Wish) -> tuple[str, ...]:
+    if wish.models:
+        return ()
     return (
-        "order: formats of 4 bits and more, then parameters (of experts the geometric mean of all and active ones), "
-        f"doubled for every {DOUBLING_MONTHS:g} months by which a model is younger (densing law, Xiao et al. 2025)",
+        f"order: formats of 4 bits and more, then {BENCHMARKS[wish.benchmark]} as makers publish it, at full precision "
+        f"and with thinking; {quantized_words()}; *: none found, placed by the best that is neither larger nor younger",
     )
 
 

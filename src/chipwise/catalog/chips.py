@@ -99,6 +99,9 @@ def words_of(name: str) -> tuple[str, ...]:
     return tuple(sorted(SPELLINGS.get(run, run) for run in parts))
 
 
+SIZED = re.compile(r"(.+?)[-:](\d+)-?(?:gb)?")
+
+
 @per_snapshot
 def _names() -> Mapping[str, str]:
     """Every id, option and alias with the id that it stands for. Raises `UsageError` for a name of two chips."""
@@ -153,7 +156,7 @@ def get_chip(name: str) -> Chip:
     """
     chips = load_chips()
     key = re.sub(r"[\s_]+", "-", name.strip().lower())
-    found = key if key in chips else _names().get(key) or _spoken().get(words_of(name))
+    found = key if key in chips else _names().get(key) or _spoken().get(words_of(name)) or _sized(key)
     if found is None:
         base, _, option = key.partition(":")
         entry = chips.entries.get(_names().get(base, base))
@@ -171,6 +174,16 @@ def get_chip(name: str) -> Chip:
             raise UnknownNameError("chip", name, every, "list them: chipwise chips list")
         found = kin[0]
     return chips[found]
+
+
+def _sized(key: str) -> str | None:
+    """The option of a chip whose memory is said behind one of its names: `strix-halo:64gb`, `m3-ultra-512`."""
+    said = SIZED.fullmatch(key)
+    if said is None:
+        return None
+    base = _names().get(said[1]) or _spoken().get(words_of(said[1]))
+    option = f"{base}:{said[2]}gb"
+    return option if _names().get(option) else None
 
 
 def recalled_words(names: Iterable[str]) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from chipwise.catalog.chip import Chip
@@ -28,6 +28,7 @@ __all__ = [
     "joined",
     "memory_bytes",
     "parse_machine",
+    "quantized_words",
     "with_memory",
 ]
 
@@ -107,7 +108,7 @@ def parse_machine(
     """
     counts: dict[str, tuple[Chip, int]] = {}
     usual = False
-    for part in SEPARATED.split(text.strip()):
+    for part in SEPARATED.split(text.strip()) if joined(text) else [text.strip()]:
         unnamed = UNNAMED.fullmatch(part.strip())
         if unnamed is not None and counts:
             usual = True
@@ -188,8 +189,8 @@ def _options(chip: Chip) -> list[str]:
 
 @dataclass(frozen=True)
 class Candidate:
-    """A model that people run at a desk: the month it was published, what for, and its names where engines get it ("" =
-    none known)."""
+    """A model that people run at a desk: the month it was published, what for, its names where engines get it ("" =
+    none known), and its published `scores` by benchmark in percent, with where they were `scored`."""
 
     model: str
     published: str
@@ -197,6 +198,8 @@ class Candidate:
     ollama: str = ""
     gguf: str = ""
     mlx: str = ""
+    scores: Mapping[str, float] = field(default_factory=dict, hash=False)
+    scored: str = ""
 
 
 @per_snapshot
@@ -213,9 +216,16 @@ def candidates() -> tuple[Candidate, ...]:
             row["published"],
             tuple(row["uses"]),
             *(row.get(key, "") for key in ("ollama", "gguf", "mlx")),
+            {key: float(value) for key, value in row.get("scores", {}).items()},
+            row.get("scored", ""),
         )
         for name, row in _desk()["model"].items()
     )
+
+
+def quantized_words() -> str:
+    """What fewer bits have cost in a published score."""
+    return str(_desk()["quantized"])
 
 
 def _usual(card: Chip) -> Chip:

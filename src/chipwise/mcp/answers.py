@@ -216,7 +216,7 @@ class FitAnswer:
 
 @dataclass(frozen=True, slots=True)
 class LocalAnswer:
-    """What a machine runs, those expected to be most able first, or what to buy. Quality is not assessed."""
+    """What a machine runs, those of the highest published score first, or what to buy."""
 
     verdict: str
     machine: str

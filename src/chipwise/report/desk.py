@@ -21,10 +21,10 @@ class LocalRecord(Quantified):
 
     `context` tokens are held, `largest_context` would be; `ttft_s` is of a prompt of the length that the answer names.
     `memory_bytes` are used on the first card of `capacity_bytes`, a full cache included and the system's own left out,
-    `host_bytes` beside cards.
-    `download_bytes` are those of the file. `wide`: weights have at least 4 bits. `quality` is a sourced score, or that
-    there is none. `commands` start it, by engine. `usd` is the price of the machine or of its cards (`covers`; None: it
-    is there already), `item` what is bought.
+    `host_bytes` beside cards. `download_bytes` are those of the file. `wide`: weights have at least 4 bits. `score` is
+    published, in percent, of the benchmark that the answer names (None: none found); `quality` says all that was found,
+    with its source. `commands` start it, by engine. `usd` is the price of the machine or of its cards (`covers`; None:
+    it is there already), `item` what is bought.
     """
 
     rank: int
@@ -44,6 +44,7 @@ class LocalRecord(Quantified):
     download_bytes: float
     placement: str
     runtime: str
+    score: float | None
     quality: str
     commands: dict[str, str]
     machine: str
@@ -57,7 +58,8 @@ class LocalRecord(Quantified):
 @dataclass(frozen=True, slots=True, repr=False)
 class LocalReport(Answer):
     """The answer to `local`: models on a machine, or with `buy` machines with the most that each runs. `machine` is the
-    one that was asked about ("": none), with what was assumed of it in `assumptions`."""
+    one that was asked about ("": none), with what was assumed of it in `assumptions`. `benchmark` is what `score` is
+    of."""
 
     machine: str
     context: int
@@ -68,6 +70,7 @@ class LocalReport(Answer):
     models: tuple[LocalRecord, ...]
     refused: tuple[RefusalRecord, ...]
     assumptions: tuple[str, ...]
+    benchmark: str = ""
     buy: bool = False
     schema_version: str = field(default=SCHEMA_VERSION)
 
@@ -82,8 +85,10 @@ def _first(r: LocalRecord) -> str:
 
 
 def _used(r: LocalRecord) -> str:
+    alike = r.parts[0].count if r.parts else 1
+    times = f"{alike} x " if alike > 1 else ""
     beside = f" + {format_bytes(r.host_bytes)}" if r.host_bytes else ""
-    return f"{format_bytes(r.memory_bytes)}{beside}"
+    return f"{times}{format_bytes(r.memory_bytes)}{beside}"
 
 
 def _price(r: LocalRecord) -> str | None:
@@ -98,6 +103,8 @@ DESK = (
     Column("", "machine", short="machine"),
     Column("model", lambda r: r.model.rpartition("/")[2]),
     Column("", "model", short="model"),
+    Column("score", lambda r: "*" if r.score is None else f"{r.score:.1f}", right=True),
+    Column("", "score", short="score"),
     Column("format", "precision", short="precision"),
     Column("tok/s", _speed, right=True),
     Column("", "tokens_per_s", short="tokens_per_s"),
@@ -128,6 +135,8 @@ def local_verdict(report: LocalReport) -> str:
         of = "cards alone" if r.covers == "card" else "the machine"
         return f"Buy {r.item} ({r.usd:,.0f} $, {of}): {what}."
     where = f", {format_bytes(r.host_bytes)} of it in the computer's memory" if r.host_bytes else ""
+    if len(report.models) == 1:
+        return f"{r.machine} runs {what}{where}."
     return f"Of {len(report.models)} models that {r.machine} runs, first: {what}{where}."
 
 
