@@ -184,7 +184,9 @@ def test_published_scores_order_models_of_a_use() -> None:
     for use, benchmark in (("code", "LiveCodeBench v6"), ("chat", "GPQA Diamond"), ("", "GPQA Diamond")):
         found = cw.local(have="rtx-4090", use=use, most=5)
         wide = [r.score for r in found.models if r.wide and r.score is not None]
-        assert found.benchmark == benchmark and wide == sorted(wide, reverse=True) and len(wide) >= 4
+        assert found.benchmark == benchmark
+        assert wide == sorted(wide, reverse=True)
+        assert len(wide) >= 4
         assert all("model card" in r.quality for r in found.models if r.score is not None)
 
 

@@ -87,5 +87,6 @@ def test_models_of_desks_are_in_the_catalogue_and_have_files() -> None:
         assert c.gguf
         assert set(c.uses) <= {"chat", "code", "reasoning", "vision"}
         assert "2024-01" <= c.published <= "2026-12"
-        assert set(c.scores) <= set(BENCHMARKS) and bool(c.scores) == bool(c.scored)
+        assert set(c.scores) <= set(BENCHMARKS)
+        assert bool(c.scores) == bool(c.scored)
         assert all(0 < score < 100 for score in c.scores.values())
