@@ -199,6 +199,14 @@ def test_a_model_without_a_score_is_placed_by_smaller_and_older_ones() -> None:
     assert wish.place(known["meta-llama/Llama-3.2-3B-Instruct"]) == 0.0
 
 
+def test_a_context_that_a_model_cannot_read_leaves_the_others() -> None:
+    found = cw.local(have="rtx-4090", models="phi-4,Qwen3.5-9B", context="32k")
+    assert [r.model for r in found.models] == ["Qwen/Qwen3.5-9B"]
+    (refused,) = found.refused
+    assert (refused.reason, refused.detail) == ("CONTEXT", "reads at most 16,384 tokens")
+    assert cw.local(max_usd=3000, context="32k", min_tps=40, most=4).models
+
+
 def test_local_walks_formats_and_contexts() -> None:
     def of(machine: str, **asked: object) -> str:
         return cw.local(have=machine, models="Qwen3-32B", **asked).models[0].precision

@@ -189,7 +189,7 @@ def buy(max_usd: float, wish: Wish, terms: Terms | None = None) -> LocalReport:
     if not found:
         where = f" in a {terms.environment.name}" if terms.environment.name else ""
         raise InfeasibleError(
-            f"nothing for {max_usd:,.0f} ${where} runs these models at {wish.min_tps:g} tokens/s",
+            f"nothing for ${max_usd:,.0f}{where} runs these models at {wish.min_tps:g} tokens/s",
             "a larger --max-usd, a smaller --min-tps or --context, or other --models",
         )
     found.sort(key=lambda pair: (pair[0], pair[1].usd or 0.0))
@@ -226,6 +226,8 @@ class _Walk:
 
     def found(self) -> tuple[LocalRecord, tuple[str, ...]] | RefusalRecord:
         """The first that is fast enough, with notes, or why none is."""
+        if min(self.wish.contexts) > self.longest:
+            return RefusalRecord(self.candidate.model, "CONTEXT", f"reads at most {self.longest:,} tokens")
         best, why = 0.0, None
         for name, context, machine in self._ways():
             try:
@@ -265,7 +267,7 @@ class _Walk:
         formats = self._formats()
         some = [f for f in formats if (f in NARROW) is self.narrow]
         for machine in (cards,) if self.machine.host is None else (cards, self.machine):
-            for context in self.wish.contexts:
+            for context in (n for n in self.wish.contexts if n <= self.longest):
                 for name in some:
                     if self.params * self._bits(name) / 8.0 <= _capacity(machine):
                         yield name, context, machine
@@ -285,6 +287,11 @@ class _Walk:
     def params(self) -> int:
         """Its parameters."""
         return self.stored.graph.params()
+
+    @property
+    def longest(self) -> int:
+        """The longest context that it reads; ten million tokens where nothing is said."""
+        return self.stored.graph.model.max_context or 10_000_000
 
     def _bits(self, name: str | None) -> float:
         """Bits of a weight, at least: those of most matrices of a format."""
@@ -338,7 +345,6 @@ class _Walk:
             float(np.min(np.asarray(a.cache_bytes))) / max(float(np.max(np.asarray(a.sequence_bytes))), 1.0)
             for a in accounts
         )
-        most = self.stored.graph.model.max_context or 10_000_000
         per_user = record.tokens_per_s_per_user
         assert per_user is not None
         host = used[-1] * assembly.parts[-1].count if assembly.host is not None else 0.0
@@ -351,7 +357,7 @@ class _Walk:
             wide=name not in NARROW,
             kv=record.kv,
             context=context,
-            largest_context=int(min(most, context * max(room, 1.0))) // 1024 * 1024 or context,
+            largest_context=int(min(self.longest, context * max(room, 1.0))) // 1024 * 1024 or context,
             tokens_per_s=per_user,
             ttft_s=record.ttft_s,
             memory_bytes=used[0],

@@ -133,7 +133,7 @@ def local_verdict(report: LocalReport) -> str:
     what = f"{r.model.rpartition('/')[2]} in {r.precision} at {figures}"
     if report.buy:
         of = "cards alone" if r.covers == "card" else "the machine"
-        return f"Buy {r.item} ({r.usd:,.0f} $, {of}): {what}."
+        return f"Buy {r.item} (${r.usd:,.0f}, {of}): {what}."
     where = f", {format_bytes(r.host_bytes)} of it in the computer's memory" if r.host_bytes else ""
     if len(report.models) == 1:
         return f"{r.machine} runs {what}{where}."
