@@ -20,6 +20,7 @@ from chipwise.evidence.anchors import kriged
 from chipwise.evidence.item import Item, own_item
 from chipwise.evidence.store import Store
 from chipwise.report.records import PlanRecord
+from chipwise.units import format_seconds
 from command_line import Run
 
 MODEL = "meta-llama/Llama-3.1-8B"
@@ -67,6 +68,7 @@ def test_the_same_deployment_is_measured(store: Store) -> None:
     assert after.tpot_s is not None
     assert after.tpot_s.basis == after.ttft_s.basis == after.tokens_per_s.basis == "measured"
     assert item.id in after.note
+    assert f"your run had TPOT {format_seconds(item.tpot_mean_s or 0)}" in after.note
     assert tpot(after) == pytest.approx(item.tpot_mean_s, rel=0.06)
     assert after.tokens_per_s.mid < before.tokens_per_s.mid / 1.2
     assert width(after) < width(before)

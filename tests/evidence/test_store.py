@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sqlite3
 import subprocess
 import sys
@@ -202,6 +203,22 @@ def test_a_full_disk_is_said_and_nothing_is_lost(tmp_path: Path) -> None:
     assert "cannot be used as a store" in ran.stdout
     assert len(Store(tmp_path).items()) == 1
     assert Store(tmp_path).add([item(7)]) == (1, 0)
+
+
+def test_a_store_is_read_where_no_file_can_be_made_beside_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = Store(tmp_path)
+    store.add([item(0)])
+    store.path.with_name(store.path.name + "-shm").mkdir()  # as where a disk is full
+    assert len(store.items()) == 1
+    with pytest.raises(UsageError, match="cannot be used as a store") as refused:
+        store.add([item(1)])
+    assert "the disk is full" not in str(refused.value)
+    full = shutil.disk_usage(tmp_path)._replace(free=0)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: full)
+    with pytest.raises(UsageError, match="the disk is full"):
+        store.add([item(1)])
 
 
 KILLED = """

@@ -11,6 +11,7 @@ from chipwise.cost.cost import Cost
 from chipwise.evidence.anchors import Anchors, Corrections, Run, corrections
 from chipwise.predict.service import Prediction
 from chipwise.report.records import PlanRecord
+from chipwise.units import format_seconds
 
 __all__ = ["MOSTLY", "OwnRuns", "corrected", "noted"]
 
@@ -62,4 +63,8 @@ def noted(record: PlanRecord, by: Corrections, row: int) -> PlanRecord:
     more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
     what = "measured by you" if by.same[row] else "corrected by your runs nearby"
     moved = f"{what} ({', '.join(names[:NAMED])}{more}): passes take {by.passes[row]:.2f}x what was predicted"
+    if by.same[row]:
+        times = (("TPOT", by.nearest_tpot_s[row]), ("TTFT", by.nearest_ttft_s[row]))
+        seen = " and ".join(f"{name} {format_seconds(float(s))}" for name, s in times if np.isfinite(s))
+        moved += f", your run had {seen}; one run is trusted in part, as runs vary"
     return replace(record, note="; ".join(filter(None, (record.note, moved))))

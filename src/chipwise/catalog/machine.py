@@ -215,7 +215,9 @@ def candidates() -> tuple[Candidate, ...]:
             name,
             row["published"],
             tuple(row["uses"]),
-            *(row.get(key, "") for key in ("ollama", "gguf", "mlx")),
+            row.get("ollama", ""),
+            row.get("gguf", ""),
+            row.get("mlx", ""),
             {key: float(value) for key, value in row.get("scores", {}).items()},
             row.get("scored", ""),
         )

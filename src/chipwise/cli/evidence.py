@@ -103,7 +103,7 @@ def import_files(
     ] = None,
     output: Output = Output(),  # noqa: B008
 ) -> None:
-    """Read MLCommons, LoadGen, vLLM, SGLang, GuideLLM, inference-perf and exported results into your own store."""
+    """Read results of vLLM, SGLang, AIPerf, GuideLLM, llama-bench, MLPerf, trainers and exports into your store."""
     degrees = api.layout_of(layout) if layout else ""
     given = Given(chip or "", _count(count), model or "", precision or "", runtime or "", date or "", degrees)
     report = api.import_evidence(paths, given)

@@ -95,7 +95,8 @@ class Anchors:
 class Corrections:
     """Factors for every row: `passes` on all its passes, `first` on its time to the first token after that. `used`
     counts the anchors of its deployment, `weight` is the share of their residuals that it took, `by` are their ids, the
-    nearest first; `same`: one of them is this very run."""
+    nearest first; `same`: one of them is this very run. `nearest_tpot_s` and `nearest_ttft_s` are what the nearest
+    measured (NaN: nothing)."""
 
     passes: Array
     first: Array
@@ -103,6 +104,8 @@ class Corrections:
     weight: Array
     same: Array
     by: tuple[tuple[str, ...], ...]
+    nearest_tpot_s: Array
+    nearest_ttft_s: Array
 
 
 def corrections(runs: Sequence[Run], anchors: Anchors) -> Corrections:
@@ -121,6 +124,7 @@ def corrections(runs: Sequence[Run], anchors: Anchors) -> Corrections:
     passes, first, used = np.ones(size), np.ones(size), np.zeros(size)
     weight, same = np.zeros(size), np.zeros(size, dtype=bool)
     by: list[tuple[str, ...]] = [()] * size
+    nearest = np.full((2, size), np.nan)
     for row, run in enumerate(runs):
         near = [
             i for i in by_deployment.get(run.deployment, ()) if anchors.runs[i].id != run.id or not run.id
@@ -136,8 +140,10 @@ def corrections(runs: Sequence[Run], anchors: Anchors) -> Corrections:
         rest = first_ratio[near][timed] - x
         passes[row], first[row], used[row] = np.exp(x), np.exp(float(of_first @ rest)), len(near)
         same[row] = worth.max() >= SAME
-        by[row] = tuple(anchors.runs[i].id for i in np.array(near)[np.argsort(-worth, kind="stable")])
-    return Corrections(passes, first, used, weight, same, tuple(by))
+        ranked = np.array(near)[np.argsort(-worth, kind="stable")]
+        by[row] = tuple(anchors.runs[i].id for i in ranked)
+        nearest[:, row] = anchors.tpot_s[ranked[0]], anchors.ttft_s[ranked[0]]
+    return Corrections(passes, first, used, weight, same, tuple(by), *nearest)
 
 
 def _worth(run: Run, other: Run) -> float:

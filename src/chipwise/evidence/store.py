@@ -8,6 +8,7 @@ written, a file of a later one is left alone. Whatever kills a program, what was
 from __future__ import annotations
 
 import hashlib
+import shutil
 import sqlite3
 from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager, suppress
@@ -23,6 +24,7 @@ __all__ = ["Store"]
 VERSION = 2
 KEPT = "evidence.jsonl"  # what a saved answer calls the user's evidence
 BUSY_S = 30.0
+LITTLE_BYTES = 2**18
 SCHEMA = """
 create table if not exists items (
   id text primary key,
@@ -129,8 +131,7 @@ class Store:
         try:
             if write:
                 self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            with closing(sqlite3.connect(self.path, timeout=BUSY_S, isolation_level=None)) as base:
-                base.execute(f"pragma busy_timeout = {int(BUSY_S * 1000)}")
+            with closing(self._connected(write=write)) as base:
                 version = base.execute("pragma user_version").fetchone()[0]
                 if version > VERSION:
                     raise UsageError(
@@ -145,6 +146,26 @@ class Store:
                         )
                 yield base
         except sqlite3.Error as error:
-            raise UsageError(f"{self.path}: cannot be used as a store", str(error)) from None
+            why = "the disk is full: free some space; what was kept stays" if self._full() else str(error)
+            raise UsageError(f"{self.path}: cannot be used as a store", why) from None
         except OSError as error:
             raise UsageError(f"{self.path}: cannot be written", error.strerror or "check the path") from None
+
+    def _connected(self, *, write: bool) -> sqlite3.Connection:
+        """The file, open. Readers of a journal need a file beside it: where none can be made, as on a full disk, and
+        nothing waits in the journal, the file is read as it lies there."""
+        base = sqlite3.connect(self.path, timeout=BUSY_S, isolation_level=None)
+        base.execute(f"pragma busy_timeout = {int(BUSY_S * 1000)}")
+        journal = self.path.with_name(self.path.name + "-wal")
+        try:
+            base.execute("pragma user_version").fetchone()
+        except sqlite3.OperationalError:
+            base.close()
+            if write or (journal.exists() and journal.stat().st_size):
+                raise
+            base = sqlite3.connect(f"{self.path.absolute().as_uri()}?immutable=1", uri=True)
+        return base
+
+    def _full(self) -> bool:
+        """Whether the disk has no room for another page or two."""
+        return self.path.parent.exists() and shutil.disk_usage(self.path.parent).free < LITTLE_BYTES

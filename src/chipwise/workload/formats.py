@@ -125,7 +125,10 @@ CACHES: Mapping[str, Format] = {
 
 def get_cache(name: str) -> Format:
     """The format of that name that a cache is kept in. Raises `UnknownNameError`."""
-    return CACHES[name] if name in CACHES else get_format(name)
+    if name not in CACHES and name not in FORMATS:
+        known = (*FORMATS, *CACHES)
+        raise UnknownNameError("number format of a cache", name, known, f"one of {', '.join(known)}")
+    return CACHES[name] if name in CACHES else FORMATS[name]
 
 
 def grouped(name: str, bits: int, group: int, *, zero_point: bool) -> Format:
