@@ -46,7 +46,7 @@ HIDES = (
     4.0  # softness of device against host: queues are deep, a call is rarely bound by one of them throughout
 )
 STATES = "state_bytes"  # setting of a training step: gradients and states of the optimizer
-OPTIMIZER = "optimizer"  # works on parameters, of which every device has all
+OPTIMIZER = "optimizer"  # works on the parameters that a device keeps
 OVERLAPPED = 0.5  # of a training step: the backward pass, behind which gradients are summed
 PACKED = 3.0  # kernels of an exchange: pack, send, unpack
 WIDE_BITS = 16.0
@@ -73,7 +73,7 @@ COMPOSED: Mapping[str, tuple[float, float]] = {
 # multiplies: all of an A100 (NVIDIA A100 whitepaper), half of an H100.
 REGISTER_MACS = 1024.0
 # Cycles of a unit for what softmax does with a score: an exponential, 16 of which end per cycle, and some operations in
-# fp32. FlashAttention-2 multiplies nothing meanwhile, which explains 59 and 73 % of A100's peak at 64 and 128 wide heads
+# fp32. FlashAttention-2 multiplies nothing meanwhile, which explains 59 and 73 % of A100's peak at heads of 64 and 128
 # (Dao 2023) and 35 % of H100's (Shah et al. 2024).
 SOFTMAX_CYCLES = 0.09
 FLASH_WIDTHS = (
@@ -339,8 +339,8 @@ def _converted(n: float, op: Op, hardware: Hardware) -> list[Counted]:
 
 
 def _convolved(n: float, op: Op, hardware: Hardware) -> list[Counted]:
-    """A convolution with the passes that lay its input out with channels last and its output back, which libraries start
-    by themselves; pointwise and grouped ones are products, or run, as they lie."""
+    """A convolution with the passes that lay its input out with channels last and its output back, which libraries
+    start by themselves; filters of one position are products, and grouped ones run, as they lie."""
     alone = float(np.max(op.dims["batch"])) == 1.0 and float(np.max(op.dims["kernel"])) > 1.0
     if not hardware.turns or not alone or op.compute == "fp32":
         return [(n, op)]
@@ -422,9 +422,11 @@ def _shared(op: Op, s: Spread) -> Op:
     """The part of an operator that one device runs: rows of samples, of guided passes and of the sequence; columns of
     tensors; heads of attention between the exchanges of Ulysses."""
     rows = float(s.dp * s.cfg * s.sequence)
-    if rows * s.tp == 1.0 or op.name == OPTIMIZER:
+    if rows * s.tp == 1.0:
         return op
     d = dict(op.dims)
+    if op.name == OPTIMIZER:
+        rows = float(_kept_in_parts(s))
     if op.kind in ("gemm", "conv"):
         m = op.dims["m"]
         d["m"], d["n"] = np.maximum(m / rows, 1.0), op.dims["n"] / s.tp
@@ -454,6 +456,11 @@ def _shared(op: Op, s: Spread) -> Op:
         kv_bytes=op.kv_bytes / share,
         dims=d,
     )
+
+
+def _kept_in_parts(s: Spread) -> int:
+    """Devices over which each weight of a stage that is shared, its gradient and its optimizer's states are cut."""
+    return s.devices if s.fsdp else s.tp * s.pipefusion
 
 
 def _copied(stage: Stage, hardware: Hardware, offload: Offload) -> float:
@@ -552,14 +559,15 @@ def account(
     held, alive = [], []
     for stage in pipeline.stages:
         main = stage.calls >= repeated
-        shards = spread.devices if spread.fsdp else spread.tp * spread.pipefusion if main else 1
+        shards = _kept_in_parts(spread) if main or spread.fsdp else 1
         if spread.tables and any(op.kind == "lookup" for _, op in stage.ops):
             shards = spread.devices
         held.append(0.0 if stage.name in aside else stage.weight_bytes / shards)
         rows = spread.dp * (spread.cfg * spread.sequence if main else 1)
         alive.append(stage.activation_bytes / rows)
     if offload == "none":
-        return Account(sum(held) + pipeline.settings.get(STATES, 0.0), max(alive, default=0.0))
+        states = pipeline.settings.get(STATES, 0.0) / _kept_in_parts(spread)
+        return Account(sum(held) + states, max(alive, default=0.0))
     # what works is beside its own activations alone
     both = [(h if offload == "model" else 0.0, a) for h, a in zip(held, alive, strict=True)]
     return Account(*max(both, key=sum, default=(0.0, 0.0)))
