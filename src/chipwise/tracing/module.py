@@ -297,7 +297,7 @@ def called(
             hint = "a trace has shapes without values: compute it with torch"
             raise UsageError(f"{title}: .numpy() needs values that depend on the data", hint) from None
         if isinstance(error, ImportError):
-            hint = "install it beside chipwise: the function runs in the Python that runs chipwise"
+            hint = "install it where chipwise is installed"
         elif shapes:
             hint = f"with example arguments of {shapes}: do they have the shapes and types that it takes?"
         else:
