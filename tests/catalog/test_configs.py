@@ -198,6 +198,15 @@ def test_any_name_is_a_configuration_or_an_error_of_ours(name: str) -> None:
         assert find_config(name).data
 
 
+def test_a_folder_of_something_else_is_said_to_be_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "notes").mkdir()
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UsageError, match=r"notes: a folder without config\.json"):
+        find_config("notes")
+
+
 def test_a_transformer_by_its_dimensions_is_the_model_of_these() -> None:
     from chipwise.api.loaded import describe
 
@@ -205,6 +214,7 @@ def test_a_transformer_by_its_dimensions_is_the_model_of_these() -> None:
     assert describe(text).params == describe("meta-llama/Llama-3.1-8B").params
     dense = "transformer:layers=32,hidden=4096,heads=32,kv_heads=8,ffn=14336,vocab=32000"
     assert describe(f"{dense},experts=8,top_k=2").params == describe("mistralai/Mixtral-8x7B-v0.1").params
+    assert describe(text.removesuffix(",vocab=128256")).params == describe(text).params
     assert describe(f"{dense},tied=1").params == describe(dense).params - 32000 * 4096
 
 
@@ -212,7 +222,7 @@ def test_a_transformer_by_its_dimensions_is_the_model_of_these() -> None:
     ("text", "what"),
     [
         ("transformer:", "without a name"),
-        ("transformer:layers=4", "without hidden, heads, ffn, vocab"),
+        ("transformer:layers=4", "without hidden, heads, ffn"),
         ("transformer:layer=4", "did you mean layers"),
         ("transformer:layers=4.5", "not a whole number"),
         ("transformer:layers=4,layers=5", "twice"),

@@ -297,6 +297,9 @@ def nothing():
 def broken():
     raise KeyError("weights.pt")
 
+def lacking():
+    import a_package_that_nobody_has
+
 def traced():
     import chipwise as cw
     return cw.trace(Net(), torch.empty(1, 50_000))
@@ -331,6 +334,7 @@ def test_a_function_of_a_file_builds_a_module_without_memory(code: str) -> None:
         (":bare", r"needs example arguments \(x\).*return \(module, x\)"),
         (":nothing", r"returned 7.*return a torch\.nn\.Module"),
         (":broken", r"broken: KeyError: 'weights\.pt'"),
+        (":lacking", r"No module named 'a_package_that_nobody_has' \(install it"),
         (":Nett", r"unknown function.*did you mean Net"),
         ("", r"which function.*net\.py:build_model"),
     ],

@@ -265,6 +265,17 @@ def test_passes_of_wan_are_calls_of_their_own() -> None:
     assert alone["denoiser"].flops == made["denoiser"].flops
 
 
+def test_cached_steps_are_not_computed_but_counted_among_the_steps() -> None:
+    every, cached = pipeline("flux-dev", steps=20), pipeline("flux-dev", steps=20, cached=0.4)
+    assert [s.calls for s in every.stages if s.name == "denoiser"] == [20]
+    assert [s.calls for s in cached.stages if s.name == "denoiser"] == [12]
+    assert cached.settings["steps"] == 20
+    experts = pipeline("wan2.2-t2v-a14b", steps=40, cached=0.5)
+    assert sum(s.calls for s in experts.stages if s.name.startswith("denoiser")) == 40  # two passes a step
+    with pytest.raises(UsageError, match=r"a share of 0 to 0\.9"):
+        pipeline("flux-dev", cached=1.0)
+
+
 def test_two_experts_share_the_steps() -> None:
     made = stages(pipeline("wan2.2-t2v-a14b", steps=20, guidance=1.0))
     high, low = made["denoiser:high_noise"], made["denoiser:low_noise"]

@@ -25,6 +25,7 @@ from chipwise.catalog.media_runtime import MediaRuntime, media_runtime_for
 from chipwise.catalog.networks import BY_COUNTS, is_built_in
 from chipwise.catalog.snapshot import today as day
 from chipwise.cost.device import Device
+from chipwise.cost.simt.family import SimtParameters
 from chipwise.errors import ChipwiseError, InfeasibleError, UnknownNameError, UsageError, shorten
 from chipwise.evidence.judge import TUNED, Estimate, Nearness, tier_factors
 from chipwise.predict.energy import Use, issued
@@ -37,6 +38,7 @@ from chipwise.predict.pipeline import (
     Spread,
     StageTimes,
     account,
+    flash_attention,
     seconds,
     stage_times,
 )
@@ -78,6 +80,7 @@ DEFAULT = "bf16"  # precision where none is said
 WIDE = ("fp32", "tf32")
 SIXTEEN = ("bf16", "fp16")
 LAYOUT, ATTENTION = "memory_format", "attention"  # settings of the software, not of a family
+CHANNELS_LAST = "channels_last"
 LOADED_BYTES = 2.0  # of a parameter of a checkpoint
 KERNELS = "transformers"  # the libraries as PyTorch calls them, whose operators were timed
 COMFORTABLE = 0.9  # of the memory, up to which a plan is not tight
@@ -285,8 +288,10 @@ class Place:
         host = chip.host.bytes_per_s if chip.host and chip.host.bytes_per_s else np.nan
         overheads = numbers.overheads(chip.family, KERNELS)
         tf32 = runtime.tf32_conv and "tf32" in chip.matrix
-        registers = bool(chip.instruction) and runtime.attends == "registers"
-        does = tf32, runtime.converts, runtime.widens, runtime.folds, registers
+        if isinstance(costs, SimtParameters) and runtime.flash_attends(chip):
+            costs = flash_attention(costs, device, overlapped=runtime.attends == "own")
+        turns = chip.software_vendor in runtime.turns
+        does = tf32, runtime.converts, runtime.widens, runtime.folds, turns
         hardware = Hardware(device, costs, overheads, host, *does)
         return cls(chip, runtime, device, hardware, numbers)
 
@@ -571,7 +576,8 @@ class Work:
                 raise UnknownNameError("part", part, parts, hint)
         aside = [name for name in parts if name.startswith(asked.aside)]
         kept = replace(pipeline, stages=tuple(stage for stage in pipeline.stages if stage.name not in aside))
-        stages = stage_times(kept, place.hardware, spread, offload=asked.offload)
+        turns = place.hardware.turns and asked.settings.get(LAYOUT) != CHANNELS_LAST
+        stages = stage_times(kept, replace(place.hardware, turns=turns), spread, offload=asked.offload)
         tensors = account(pipeline, spread, offload=asked.offload, aside=aside)
         narrowed = place.runtime.narrows_loaded
         if narrowed and asked.offload == "none" and (terms.precision or "").startswith(narrowed):
@@ -591,7 +597,7 @@ class Work:
             "pace": self.runtime.pace,
             "folds": "yes" if self.runtime.folds else "no",
             "attends": "own" if self.runtime.attends == "own" else "framework",
-            "dtype": self.precision if self.precision in WIDE else "b16",
+            "dtype": self._wide if self.precision in WIDE else "b16",
             "phase": "train" if self.pipeline.trained else "infer",
             "unit": self.pipeline.unit,
             "use": "repeated" if any(float(s.calls) > 1.0 for s in self.stages) else "once",
@@ -614,6 +620,11 @@ class Work:
         values = {name: float(value[0]) for name, value in fitted.times.values(labels).items()}
         cost = seconds(self.stages, pace_of(values))
         return float(cost.exposed["host"]) > 0.5 * float(cost.total_s)
+
+    @property
+    def _wide(self) -> str:
+        """The type of products of 32 bits: TF32 only where the chip has it."""
+        return self.precision if self.precision in self.chip.matrix else "fp32"
 
     @property
     def submitted(self) -> dict[str, str]:

@@ -61,7 +61,7 @@ TIMES = Group(
             (
                 _GENERATION,
                 _DTYPE,
-                _level("layout", spread=0.2, channels_last=0.8),
+                _level("layout", spread=0.2),
             ),
         ),
         "attention": Quantity(
@@ -69,10 +69,9 @@ TIMES = Group(
             0.3,
             "factor of seconds: attention",
             (
-                _level("generation", spread=0.3),
+                _level("generation", "dtype", spread=0.3),
                 _level("chip", spread=0.15),
-                # FlashAttention-3 is 1.5 to 2 times as fast as -2 (Shah et al. 2024), SageAttention 2 as much on Ada
-                _level("attends", spread=0.2, own=0.65),
+                _level("attends", spread=0.2),
                 _RUNTIME,
             ),
         ),

@@ -62,7 +62,8 @@ DIMENSIONS: Mapping[str, tuple[str, float]] = {
     "context": ("max_position_embeddings", 1e9),
 }
 SWITCHES = {"gated": True, "tied": False, "causal": True}  # and what each is unless it is said
-NEEDED_DIMENSIONS = ("layers", "hidden", "heads", "ffn", "vocab")
+NEEDED_DIMENSIONS = ("layers", "hidden", "heads", "ffn")
+USUAL_VOCAB = 128_256  # words of Llama 3, about as many as decoders of 2024 to 2026 have
 DIMENSIONS_EXAMPLE = "transformer:layers=40,hidden=5120,heads=40,kv_heads=8,ffn=13824,vocab=152064"
 
 # Published configs are under 1 MB, the long ones because they list every layer that is not quantised.
@@ -125,7 +126,14 @@ def find_config(name: str) -> ModelConfig:
         )
     if size := BY_SIZE.match(name.strip()):
         return _by_size(name.strip(), float(size[1]) * {"m": 1e6, "b": 1e9, "t": 1e12}[size[2].lower()])
-    return named_config(name)
+    try:
+        return named_config(name)
+    except UnknownNameError:
+        if name and exists and path.is_dir():
+            raise UsageError(
+                f"{shorten(name)}: a folder without config.json or model_index.json", "give a model's folder"
+            ) from None
+        raise
 
 
 @per_snapshot
@@ -180,7 +188,8 @@ def _as_given(text: str) -> ModelConfig:
 def _by_dimensions(text: str) -> ModelConfig:
     """The configuration of `transformer:layers=40,hidden=5120,...`, in 16 bit.
 
-    Needed: layers, hidden, heads, ffn, vocab. As they follow: kv_heads (heads), head_dim (hidden / heads). With
+    Needed: layers, hidden, heads, ffn. As they follow: kv_heads (heads), head_dim (hidden / heads); vocab is 128,256
+    where none is given, and said. With
     experts, which need top_k, ffn is the width of one expert and shared_ffn that of all shared ones. `gated` 1: three
     matrices per feed-forward; `tied` 1: the head is the embedding table; `causal` 0: every token sees all others;
     `context`: most tokens that the model reads.
@@ -208,19 +217,22 @@ def _by_dimensions(text: str) -> ModelConfig:
     for key, other in (("experts", "top_k"), ("top_k", "experts"), ("shared_ffn", "experts")):
         if key in given and other not in given:
             raise UsageError(f"{key} without {other}", f"add {other}, as in experts=8,top_k=2")
+    notes: tuple[str, ...] = ()
+    if "vocab" not in given:
+        given["vocab"], notes = USUAL_VOCAB, (f"a vocabulary of {USUAL_VOCAB:,} words, as none is given",)
     keys |= {DIMENSIONS[key][0]: int(number) for key, number in given.items() if key in DIMENSIONS}
     keys |= {key: bool(given.get(key, usual)) for key, usual in SWITCHES.items()}
     name = f"transformer {keys['num_hidden_layers']}x{keys['hidden_size']}"
-    return ModelConfig(name, keys, "dimensions as given")
+    return ModelConfig(name, keys, "dimensions as given", notes=notes)
 
 
 def _by_size(asked: str, params: float) -> ModelConfig:
     """A dense decoder of about so many parameters, shaped as those of 2023 to 2026 are: 128 of width per layer,
-    heads of 128 of which eight hold keys and values, a feed-forward of 3.5 times the width, 128,256 words.
+    heads of 128 of which eight hold keys and values, a feed-forward of 3.5 times the width, `USUAL_VOCAB` words.
 
     Raises `UsageError` for a size that no such decoder has.
     """
-    vocab, least = 128_256, 512
+    vocab, least = USUAL_VOCAB, 512
 
     def total(width: int) -> float:
         heads = width + min(width, 8 * 128)

@@ -34,7 +34,8 @@ class MediaRuntime:
     `folds`: element-wise work is written into the product before it.
     `fused_since`: the month since when attention does not write its scores to memory ("" never, "0" always).
     `attends`: "registers" where attention multiplies through registers on every chip, "own" where it brings the newest
-    kernels along, "" where it is the vendor's.
+    kernels along, "" where it is the vendor's; the first two on chips of `flash` vendors that multiply bf16.
+    `turns`: vendors whose convolutions of 16 bits want channels last, where it lays tensors out plane by plane.
     `tf32_conv`: fp32 convolutions run in TF32 unasked.
     `narrows_loaded`: precisions that it makes of weights on the device.
     `widens`: activations are fp32 around products of 16 bits. `releases`: months of versions.
@@ -52,6 +53,8 @@ class MediaRuntime:
     narrows_loaded: tuple[str, ...]
     widens: bool
     attends: Literal["", "registers", "own"]
+    flash: frozenset[str]
+    turns: frozenset[str]
     releases: Mapping[str, str]
     source: str
     date: str
@@ -60,6 +63,10 @@ class MediaRuntime:
     def runs_on(self, chip: Chip) -> bool:
         """Whether it runs on a chip."""
         return chip.software_vendor in self.vendors and chip.family in self.families
+
+    def flash_attends(self, chip: Chip) -> bool:
+        """Whether its fused attention is FlashAttention on a chip."""
+        return chip.software_vendor in self.flash and "bf16" in chip.matrix
 
     @property
     def converts(self) -> bool:
@@ -101,6 +108,8 @@ def load_media_runtimes() -> Mapping[str, MediaRuntime]:
             tuple(t.get("narrows_loaded", ())),
             t.get("widens", False),
             t.get("attends", ""),
+            frozenset(t.get("flash", ())),
+            frozenset(t.get("turns", ())),
             releases.get(t.get("version_of", ""), {}),
             t["source"],
             t["date"],

@@ -21,7 +21,7 @@ import numpy as np
 from chipwise.cost.cost import Cost, soft_maximum
 from chipwise.cost.device import Device
 from chipwise.cost.price import CostParameters, price
-from chipwise.cost.simt.family import SimtParameters, group_of, limited_s
+from chipwise.cost.simt.family import Labels, SimtParameters, group_of, limited_s
 from chipwise.parallel.collective import Kind, exchange
 from chipwise.predict.exchange import device_network, exchange_numbers
 from chipwise.predict.overheads import Overheads
@@ -32,7 +32,7 @@ from chipwise.workload.pipeline import Pipeline, Stage
 
 __all__ = [
     "MEDIA_PARTS", "ONE", "Account", "Hardware", "MediaPart", "Offload", "Pace", "Shown", "Spread", "StageTimes",
-    "account", "seconds", "stage_times",
+    "account", "flash_attention", "seconds", "stage_times",
 ]  # fmt: skip
 
 MediaPart = Literal["gemm", "conv", "attention", "pointwise", "epilogue", "other", "exchange", "offload"]
@@ -46,7 +46,7 @@ HIDES = (
     4.0  # softness of device against host: queues are deep, a call is rarely bound by one of them throughout
 )
 STATES = "state_bytes"  # setting of a training step: gradients and states of the optimizer
-OPTIMIZER = "optimizer"  # works on parameters, of which every device has all
+OPTIMIZER = "optimizer"  # works on the parameters that a device keeps
 OVERLAPPED = 0.5  # of a training step: the backward pass, behind which gradients are summed
 PACKED = 3.0  # kernels of an exchange: pack, send, unpack
 WIDE_BITS = 16.0
@@ -69,10 +69,24 @@ COMPOSED: Mapping[str, tuple[float, float]] = {
     "geglu": (1.67, 2.0),
     "swiglu": (1.67, 2.0),
 }
-# Multiply-adds of 16 bits per unit and cycle where operands pass through registers (mma.sync), as attention of
-# frameworks multiplies (FlashAttention-2). That is all of an A100 (NVIDIA A100 whitepaper); on H100, whose own
-# instructions do twice as much, FlashAttention-2 reaches 35 % of the peak (Shah et al. 2024, FlashAttention-3).
+# Multiply-adds of 16 bits per unit and cycle where operands pass through registers (mma.sync), as FlashAttention-2
+# multiplies: all of an A100 (NVIDIA A100 whitepaper), half of an H100.
 REGISTER_MACS = 1024.0
+# Cycles of a unit for what softmax does with a score: an exponential, 16 of which end per cycle, and some operations in
+# fp32. FlashAttention-2 multiplies nothing meanwhile, which explains 59 and 73 % of A100's peak at heads of 64 and 128
+# (Dao 2023) and 35 % of H100's (Shah et al. 2024).
+SOFTMAX_CYCLES = 0.09
+FLASH_WIDTHS = (
+    32.0,
+    64.0,
+    96.0,
+    128.0,
+    160.0,
+    192.0,
+    224.0,
+    256.0,
+)  # of heads that FlashAttention-2 has kernels for
+OVERLAPS = 3.0  # softness of products against softmax where some warps multiply while others do softmax
 COPY_SHARE = 0.4  # of the host's link that copies of pageable memory reach: chosen
 
 
@@ -126,8 +140,8 @@ class Hardware:
     """A device with the numbers of its kernels and exchanges; `host_bytes_per_s` is its link to the host. `tf32_conv`:
     its software multiplies fp32 convolutions in TF32 where the chip has such units. `converts`: it
     converts operands of narrow products operator by operator. `widens`: it keeps activations in fp32 around products of
-    16 bits. `folds`: casts are folded into the work around them. `registers`: its attention multiplies through
-    registers on a chip whose products need not."""
+    16 bits. `folds`: casts are folded into the work around them. `turns`: convolutions of 16 bits and TF32
+    are made for channels last, and tensors are laid out plane by plane."""
 
     device: Device
     costs: CostParameters
@@ -137,14 +151,7 @@ class Hardware:
     converts: bool = False
     widens: bool = False
     folds: bool = False
-    registers: bool = False
-
-    @property
-    def attention_flops_per_s(self) -> Real:
-        """Most operations of attention in 16 bits per second: what its instruction allows, or no bound."""
-        if not self.registers:
-            return np.inf
-        return 2.0 * REGISTER_MACS * self.device.units * self.device.clock_hz
+    turns: bool = False
 
     def exchange_s(self, kind: Kind, num_bytes: Real, ranks: int) -> Real:
         """Seconds of one exchange."""
@@ -180,6 +187,32 @@ class Pace:
     host_s: Real = 0.0
     call_s: Real = 0.0
     request_s: Real = 0.0
+
+
+def flash_attention(costs: SimtParameters, device: Device, *, overlapped: bool) -> SimtParameters:
+    """The numbers of kernels with those of FlashAttention for attention of 16 bits that does not decode.
+
+    A score takes a unit (D + Dv) / macs cycles of products and `SOFTMAX_CYCLES`: one after the other in version 2,
+    whose operands pass through registers and whose heads are padded to `FLASH_WIDTHS`; `overlapped` in version 3 and
+    what is like it, at the instruction's full rate.
+    """
+    macs = device.matrix["bf16"] / (2.0 * device.units * device.clock_hz)
+
+    def find(group: str, labels: Labels) -> Mapping[str, Real]:
+        found, said = costs.find(group, labels), dict(labels)
+        if group != "simt.prompt" or said.get("dtype") != "b16":
+            return found
+        width = float(said["head_dim"])
+        if overlapped:
+            each = soft_maximum({"multiply": 2.0 * width / macs, "softmax": SOFTMAX_CYCLES}, OVERLAPS).total_s
+        else:
+            padded = next((w for w in FLASH_WIDTHS if w >= width), width)
+            each = 2.0 * padded / np.minimum(macs, REGISTER_MACS) + SOFTMAX_CYCLES
+        # the formula pads heads to 16 itself
+        share = 2.0 * np.ceil(width / 16.0) * 16.0 / macs / each
+        return {**found, "compute_share": share, "exponential_share": 0.0}
+
+    return replace(costs, find=find)
 
 
 def seconds(stages: Sequence[StageTimes], pace: Pace) -> Cost:
@@ -275,8 +308,9 @@ def _converted(n: float, op: Op, hardware: Hardware) -> list[Counted]:
     if not hardware.folds and op.kind == "pointwise" and op.name in COMPOSED:
         more, kernels = COMPOSED[op.name]
         op = replace(op, activation_bytes=more * op.activation_bytes, launches=op.launches + kernels - 1.0)
-    if op.kind == "conv" and op.compute == "fp32" and hardware.tf32_conv:
-        return [(n, replace(op, compute="tf32"))]
+    if op.kind == "conv":
+        tf32 = hardware.tf32_conv and op.compute == "fp32"
+        return _convolved(n, replace(op, compute="tf32") if tf32 else op, hardware)
     if op.dims.get("autocast"):
         dims = {name: value for name, value in op.dims.items() if name != "autocast"}
         times, casts = (1.0, 0.0) if hardware.folds else (op.dims["autocast"], 1.0)
@@ -302,6 +336,16 @@ def _converted(n: float, op: Op, hardware: Hardware) -> list[Counted]:
     elements = d["batch"] * d["k"] * (d["m"] if narrow else d["n"])
     work = pointwise(elements, NARROWING if narrow else WIDENING, name="convert")
     return [(n, replace(work, launches=4.0)), (n, op)]
+
+
+def _convolved(n: float, op: Op, hardware: Hardware) -> list[Counted]:
+    """A convolution with the passes that lay its input out with channels last and its output back, which libraries
+    start by themselves; filters of one position are products, and grouped ones run, as they lie."""
+    alone = float(np.max(op.dims["batch"])) == 1.0 and float(np.max(op.dims["kernel"])) > 1.0
+    if not hardware.turns or not alone or op.compute == "fp32":
+        return [(n, op)]
+    turned = pointwise(op.activation_bytes / 2.0, 2.0, name="turn")
+    return [(n, op), (n, replace(turned, launches=0.0))]
 
 
 def _widened(n: float, op: Op) -> list[Counted]:
@@ -331,9 +375,6 @@ def _parts(
         counts = np.array([n for n, _ in group])
         stacked = _stacked([_shared(op, spread) for _, op in group])
         each = price(stacked, hardware.device, hardware.costs)
-        if stacked.kind == "attention" and stacked.compute in ("bf16", "fp16"):
-            least = stacked.flops / hardware.attention_flops_per_s
-            each = each * np.maximum(1.0, least / np.maximum(each.total_s, LEAST_S))
         # layers that are dealt out follow each other: a device runs its part of them
         dealt = counts / spread.pipefusion
         summed = Cost({name: float(np.sum(dealt * value)) for name, value in each.exposed.items()})
@@ -381,9 +422,11 @@ def _shared(op: Op, s: Spread) -> Op:
     """The part of an operator that one device runs: rows of samples, of guided passes and of the sequence; columns of
     tensors; heads of attention between the exchanges of Ulysses."""
     rows = float(s.dp * s.cfg * s.sequence)
-    if rows * s.tp == 1.0 or op.name == OPTIMIZER:
+    if rows * s.tp == 1.0:
         return op
     d = dict(op.dims)
+    if op.name == OPTIMIZER:
+        rows = float(_kept_in_parts(s))
     if op.kind in ("gemm", "conv"):
         m = op.dims["m"]
         d["m"], d["n"] = np.maximum(m / rows, 1.0), op.dims["n"] / s.tp
@@ -413,6 +456,11 @@ def _shared(op: Op, s: Spread) -> Op:
         kv_bytes=op.kv_bytes / share,
         dims=d,
     )
+
+
+def _kept_in_parts(s: Spread) -> int:
+    """Devices over which each weight of a stage that is shared, its gradient and its optimizer's states are cut."""
+    return s.devices if s.fsdp else s.tp * s.pipefusion
 
 
 def _copied(stage: Stage, hardware: Hardware, offload: Offload) -> float:
@@ -511,14 +559,15 @@ def account(
     held, alive = [], []
     for stage in pipeline.stages:
         main = stage.calls >= repeated
-        shards = spread.devices if spread.fsdp else spread.tp * spread.pipefusion if main else 1
+        shards = _kept_in_parts(spread) if main or spread.fsdp else 1
         if spread.tables and any(op.kind == "lookup" for _, op in stage.ops):
             shards = spread.devices
         held.append(0.0 if stage.name in aside else stage.weight_bytes / shards)
         rows = spread.dp * (spread.cfg * spread.sequence if main else 1)
         alive.append(stage.activation_bytes / rows)
     if offload == "none":
-        return Account(sum(held) + pipeline.settings.get(STATES, 0.0), max(alive, default=0.0))
+        states = pipeline.settings.get(STATES, 0.0) / _kept_in_parts(spread)
+        return Account(sum(held) + states, max(alive, default=0.0))
     # what works is beside its own activations alone
     both = [(h if offload == "model" else 0.0, a) for h, a in zip(held, alive, strict=True)]
     return Account(*max(both, key=sum, default=(0.0, 0.0)))

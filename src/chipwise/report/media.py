@@ -186,7 +186,7 @@ def media_words(report: MediaReport) -> tuple[str, ...]:
         else f"{name} {value:g}"
         for name, value in report.settings.items()
     )
-    work = f"{format_number(report.flops / 1e12)} TFLOP a request"
+    work = f"{format_number(report.flops / 1e12)} TFLOP a request" if report.flops else "operations not known"
     return report.model, f"{format_count(report.parameters)} parameters", work, *sizes
 
 

@@ -296,11 +296,12 @@ def called(
         if ".numpy()" in said:
             hint = "a trace has shapes without values: compute it with torch"
             raise UsageError(f"{title}: .numpy() needs values that depend on the data", hint) from None
-        hint = (
-            f"with example arguments of {shapes}: do they have the shapes and types that it takes?"
-            if shapes
-            else ("build the module from its configuration, not from files: it may be run without memory")
-        )
+        if isinstance(error, ImportError):
+            hint = "install it where chipwise is installed"
+        elif shapes:
+            hint = f"with example arguments of {shapes}: do they have the shapes and types that it takes?"
+        else:
+            hint = "build the module from its configuration, not from files: it may be run without memory"
         raise UsageError(f"{title}: {type(error).__name__}: {said}", hint) from None
 
 

@@ -43,6 +43,9 @@ __all__ = [
 ]
 
 
+MOST_CACHED = 0.9  # of the steps of a request
+
+
 @dataclass(frozen=True)
 class Asked:
     """What a request says: settings by name, those that were left out absent."""
@@ -198,6 +201,7 @@ schedule's `shift` |
         "frames": "frames of a clip",
         "steps": "calls of the denoiser",
         "guidance": "scale of classifier-free guidance",
+        "cached": "share of the steps that reuse what an earlier one computed (TeaCache, cache-dit): 0 to 0.9",
         "text_tokens": "text tokens that the denoiser sees",
         "attention": "plain: scores are written to memory; fused (default)",
         "part": "one of text, denoiser, vae_encode, vae_decode",
@@ -222,6 +226,13 @@ schedule's `shift` |
         latent = ((frames - 1) // temporal + 1, height // vae.spatial, width // vae.spatial)
         used = {"width": width, "height": height, "steps": steps, "guidance": guidance, "passes": passes}
         used |= {"frames": frames} if video else {}
+        cached = asked.number("cached", 0.0, 0.0)
+        if cached > MOST_CACHED:
+            raise UsageError(
+                f"cached {cached:g} cannot be used", f"a share of 0 to {MOST_CACHED}", field="cached"
+            )
+        used |= {"cached": cached} if cached else {}
+        computed = max(round(steps * (1.0 - cached)), 1)
         seen = asked.count("text_tokens", self.seen)
         if asked.trained:
             return self._trained(asked, net, latent, seen, used)
@@ -232,7 +243,7 @@ schedule's `shift` |
         stages = {
             "text": self._text(asked, passes, seen),
             "vae_encode": [vae.encode(coder, pixels).stage("vae_encode")] if hasattr(vae, "encode") else [],
-            "denoiser": self._denoise(asked, net, latent, seen, steps, passes),
+            "denoiser": self._denoise(asked, net, latent, seen, computed, passes),
             "vae_decode": [vae.decode(coder, grid).stage("vae_decode")],
         }
         wanted = asked.settings.get("part")
