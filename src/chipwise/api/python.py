@@ -52,7 +52,7 @@ def verb(name: str) -> Callable[..., Any]:
 
                 said = with_own_chips(said)
             asked = question(name, said)
-            report = asked.run()
+            report = asked.answer()
         except ChipwiseError as error:
             found = problem_of(error)
             error.what, error.hint, error.args = found.what, found.hint, (found.what,)

@@ -102,7 +102,7 @@ def explain(
     output.show(tables, report)
 
 
-@taking(FitRequest, chips=Annotated[str | None, Parameter(name=("--chips", "--chip"))])
+@taking(FitRequest)
 def fit(given: dict[str, Any], *, output: Answer = Answer()) -> None:  # noqa: B008
     """Does it fit: memory by kind on every chip, smallest count, largest batch and context, what would help."""
     report = output.of("fit", FitRequest(**given))

@@ -178,6 +178,17 @@ def _pictures(text: str, option: str) -> tuple[Picture, ...]:
     return tuple(found)
 
 
+def _sides(value: Any) -> str:
+    """`(1280, 720)` as text."""
+    return "x".join(map(as_word, value)) if isinstance(value, tuple | list) else as_word(value)
+
+
+def _sizes(value: Any) -> str:
+    """Pictures of `[(1280, 720), "2*336x336"]` as text; two numbers are one picture."""
+    one = not isinstance(value, tuple | list) or all(isinstance(side, int) for side in value)
+    return _sides(value) if one else ",".join(map(_sides, value))
+
+
 def _tokens(text: str, option: str) -> int:
     return whole(text, option, low=1, high=1e7)
 
@@ -222,7 +233,7 @@ class Lengths(Asked):
     out: str = ask("mean output tokens", "300", reading=LENGTH)
     images: str | None = ask(
         "pictures that come with every prompt, e.g. 1280x720 or 2*1024x1024,336x336; their tokens add to --in",
-        reading=Reading(_pictures, as_text, (OBJECT,)),
+        reading=Reading(_pictures, _sizes, (STRINGS,)),
     )
     cv: str | None = ask(
         "coefficient of variation of lengths, e.g. 0.8 or in=1.2,out=0.6; default: all equal",
@@ -344,7 +355,7 @@ class Samples(Asked):
     batch: int | None = ask("models without tokens: samples at once, e.g. 4; default: 1, of a plan the best")
     resolution: str | None = ask(
         "models of images and video: width and height, e.g. 1280x720",
-        reading=Reading(_resolution, as_word, (NUMBER,)),
+        reading=Reading(_resolution, _sides, (NUMBER, STRINGS)),
     )
     frames: int | None = ask("models of video: frames of a clip, e.g. 81")
     steps: int | None = ask("generators of images and video: denoising steps, e.g. 28")
