@@ -50,8 +50,11 @@ class Request(Protocol):
 
     values: Mapping[str, Any]
 
+    def run(self) -> Any:
+        """The answer as a record. Raises `ChipwiseError` where there is none."""
+
     def answer(self) -> Any:
-        """The answer as a record. Raises `ChipwiseError` where there is none, with the field that it is about."""
+        """The same; an error about a name that does not exist carries the field that holds it."""
 
     @classmethod
     def implied(cls, given: Mapping[str, Any]) -> dict[str, Any]:
