@@ -149,6 +149,13 @@ def test_an_error_carries_the_field(asked: dict[str, object], field: str, match:
     assert error.value.field == field
 
 
+@pytest.mark.parametrize("asked", [{"count": 2}, {"replicas": 2}, {"rate": 1}, {"host_memory": "64GB"}])
+def test_what_moves_nothing_of_a_network_without_tokens_is_refused(asked: dict[str, object]) -> None:
+    with pytest.raises(UsageError, match="says nothing about flux") as error:
+        cw.estimate("flux", chip="h100", **asked)
+    assert error.value.field in asked
+
+
 def test_what_to_add_is_written_as_keywords() -> None:
     with pytest.raises(UsageError, match=r"\(add task=batch tokens=1B\)"):
         cw.plan(MODEL, max_usd=100)

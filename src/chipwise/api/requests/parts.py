@@ -427,6 +427,10 @@ class Samples(Asked):
             raise UsageError(f"--offload {said} is of models without tokens", hint, field="offload")
         return said
 
+    def idle(self) -> tuple[str, ...]:
+        """Fields of this question that say nothing about models without tokens, beside those of language models."""
+        return ()
+
     def media(self, model: str) -> bool:
         """Whether the model generates no tokens. Raises `UsageError` for an option that says nothing about its kind."""
         from chipwise.tracing.sources import is_pipeline
@@ -436,10 +440,12 @@ class Samples(Asked):
         own = {f.name for f in fields(Samples)} - shared - ({"offload"} if isinstance(self, Place) else set())
         for f in fields(self):
             said = getattr(self, f.name) != f.default
-            if said and f.name in (TOKENS if found else own):
+            if said and f.name in ((*TOKENS, *self.idle()) if found else own):
                 kind = "generates no tokens" if found else "is a language model"
                 hint = (
-                    "leave it out"
+                    "--spread shares a request, e.g. ulysses=4"
+                    if f.name == "count"
+                    else "leave it out"
                     if found
                     else "estimate --offload places its layers"
                     if f.name == "offload"
@@ -454,7 +460,7 @@ class Samples(Asked):
 TOKENS = (
     "in_", "out", "images", "cv", "log", "prefix_hit", "common_prefix", "ttft", "tpot", "kv", "policy", "speculate",
     "disaggregate", "prefill", "harness", "tp", "pp", "dp", "ep", "lora", "context", "tokens", "concurrency",
-    "deadline", "max_usd", "day", "spare", "utilisation", "confidence",
+    "deadline", "max_usd", "day", "spare", "utilisation", "confidence", "count", "replicas",
 )  # fmt: skip
 """Fields that ask about language models alone."""
 

@@ -142,6 +142,10 @@ class PlanOptions(Samples, Money, Serving, Targets, JobOptions):
         own = self.evidence in ("all", "own")
         return replace(super().terms(numbers), pricing=self.pricing(), own=own)
 
+    def idle(self) -> tuple[str, ...]:
+        """A percentile is of the answer time of chips that one has."""
+        return ("host_memory",) if self.have is not None else ("host_memory", "percentile")
+
     def workload_of(self, task: Task) -> Workload:
         """The workload with its load and targets, or its job."""
         return replace(super().workload_of(task), job=self.job())
@@ -290,6 +294,10 @@ class EstimateOptions(Samples, Money, Serving, Lengths, Place):
         "parameters that chipwise calibrate wrote; default: those shipped", file=True
     )
 
+    def idle(self) -> tuple[str, ...]:
+        """It is asked about one request at a time."""
+        return "rate", "host_memory"
+
     def terms(self, numbers: Parameters | None = None) -> Terms:
         """The terms with how chips are paid."""
         own = self.evidence in ("all", "own")
@@ -365,6 +373,10 @@ class FitOptions(Samples, Software):
         "low-rank adapters, e.g. rank=16,count=8,targets=q_proj+v_proj",
         reading=Reading(_adapters, as_text, (OBJECT,)),
     )
+
+    def idle(self) -> tuple[str, ...]:
+        """Parts that wait are said by --offload."""
+        return ("host_memory",)
 
 
 @dataclass(frozen=True, kw_only=True)
