@@ -11,7 +11,7 @@ from typing import Annotated, Any, get_args, get_type_hints
 from cyclopts import Parameter
 
 from chipwise.api.requests.field import ALSO, option_of, outer, pairs, split
-from chipwise.cli.whole import read
+from chipwise.cli.app import read
 from chipwise.errors import MissingExtraError, UsageError
 from chipwise.report.table import Format, Table, render
 
