@@ -1,4 +1,4 @@
-"""The short table of accuracy: a few lines of `docs/accuracy.md`, so that no page says another figure than it does."""
+"""Short tables of accuracy: a few lines of `docs/accuracy.md`, so that no page says another figure than it does."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 from docs.generate.tables import table
 
-__all__ = ["LINES", "Line", "accuracy_lines", "accuracy_table"]
+__all__ = ["ENERGY", "LINES", "Line", "accuracy_lines", "accuracy_table"]
 
 PAGE = Path(__file__).resolve().parents[1] / "accuracy.md"
 
@@ -73,6 +73,28 @@ LINES: Mapping[str, tuple[Place, ...]] = {
     ),
     "GPU kernels": (("kernels", *ALL, "latency_us"),),
 }
+"""What the front page shows."""
+
+ENERGY: Mapping[str, tuple[Place, ...]] = {
+    "watts of chips that serve language models; at the measured rate": (
+        ("energy", *ALL, "chip_w"),
+        ("energy", *ALL, "chip_w at the measured rate"),
+    ),
+    "watts of chips that make images and videos; at the measured rate": (
+        ("energy", *ALL, "chip_w samples"),
+        ("energy", *ALL, "chip_w samples at the measured rate"),
+    ),
+    "watts of MLPerf systems at the wall; at the measured rate": (
+        ("energy", *ALL, "wall_w"),
+        ("energy", *ALL, "wall_w at the measured rate"),
+    ),
+    "joules per token, of chips; at the wall": (
+        ("energy", *ALL, "joules_per_token"),
+        ("energy", *ALL, "joules_per_token wall"),
+    ),
+    "joules per image or video, of chips": (("energy", *ALL, "joules_per_token samples"),),
+}
+"""What the page about energy shows."""
 
 
 def accuracy_lines(text: str) -> Mapping[Place, Line]:
@@ -93,14 +115,16 @@ def _lines(text: str) -> Iterator[tuple[Place, Line]]:
                 yield (section, heading, name, metric), Line(float(median[:-1]), float(held[:-1]))
 
 
-def accuracy_table() -> str:
-    """Median errors of `LINES`, and how often their intervals held. Raises `KeyError` for a line that went."""
+def accuracy_table(of: str = "") -> str:
+    """Median errors of `LINES`, or of what `of` names, and how often their intervals held. Raises `KeyError` for a line that
+    went."""
+    chosen = {"": LINES, "energy": ENERGY}[of]
     known = accuracy_lines(PAGE.read_text("utf-8"))
     rows = [
         (what, ", ".join(f"{_two_digits(known[place].median)} %" for place in places))
-        for what, places in LINES.items()
+        for what, places in chosen.items()
     ]
-    held = [known[place].held for places in LINES.values() for place in places]
+    held = [known[place].held for places in chosen.values() for place in places]
     said = (
         f"The 80 % intervals of these lines hold {min(held):.0f} to {max(held):.0f} % of what was measured."
     )

@@ -21,7 +21,7 @@ PARTS: Mapping[str, Callable[[str], str]] = {
     "models": tables.models_table,
     "offers": tables.offers_table,
     "counts": tables.counts,
-    "accuracy": lambda _: accuracy_table(),
+    "accuracy": accuracy_table,
     "help": reference.help_page,
     "functions": reference.functions,
     "requests": reference.requests,
