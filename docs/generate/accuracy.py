@@ -116,8 +116,8 @@ def _lines(text: str) -> Iterator[tuple[Place, Line]]:
 
 
 def accuracy_table(of: str = "") -> str:
-    """Median errors of `LINES`, or of what `of` names, and how often their intervals held. Raises `KeyError` for a line that
-    went."""
+    """Median errors of `LINES`, or of what `of` names, and how often their intervals held. Raises `KeyError` for
+    a line that went."""
     chosen = {"": LINES, "energy": ENERGY}[of]
     known = accuracy_lines(PAGE.read_text("utf-8"))
     rows = [

@@ -111,8 +111,8 @@ TASK = "serve many users, batch for throughput, local for one user"
 
 Evidence = Literal["all", "none", "published", "own"]
 EVIDENCE = (
-    "published: results shown next to the answer, which they never change; own: your measurements of the same "
-    "deployment correct it; all or none of both"
+    "published: benchmark results shown next to the answer, which they never change; own: your measurements of the "
+    "same deployment, which correct it; all; none"
 )
 
 
@@ -128,7 +128,7 @@ class PlanOptions(Samples, Money, Serving, Targets, JobOptions):
     max_chips: int | None = ask("at most this many chips in total")
     max_usd_per_h: float | None = ask("at most this many dollars per hour in total")
     max_watts: str | None = ask(
-        "at most this much power at the plugs, all chips at their limits, e.g. 10kW",
+        "power limit at the plugs with all chips at their limits, e.g. 10kW",
         reading=figure("W", low=1, high=1e10),
     )
     spare: int = ask("extra replicas, e.g. 1 for N+1", 0)
