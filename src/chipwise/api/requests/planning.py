@@ -66,6 +66,7 @@ __all__ = [
     "FitRequest",
     "PlanOptions",
     "PlanRequest",
+    "Priced",
 ]
 
 
@@ -117,7 +118,22 @@ EVIDENCE = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class PlanOptions(Samples, Money, Serving, Targets, JobOptions):
+class Priced(Money, Serving):
+    """How chips are paid, and the evidence and numbers behind a prediction."""
+
+    evidence: Evidence = ask(EVIDENCE, "all")
+    parameters: str | None = ask(
+        "parameters that chipwise calibrate wrote; default: those shipped", file=True
+    )
+
+    def terms(self, numbers: Parameters | None = None) -> Terms:
+        """The terms with how chips are paid."""
+        own = self.evidence in ("all", "own")
+        return replace(super().terms(numbers), pricing=self.pricing(), own=own)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlanOptions(Samples, Priced, Targets, JobOptions):
     """What narrows a search for plans."""
 
     chips: str | None = ask("only these, separated by commas", file=True, reading=NAMES)
@@ -132,15 +148,6 @@ class PlanOptions(Samples, Money, Serving, Targets, JobOptions):
         reading=figure("W", low=1, high=1e10),
     )
     spare: int = ask("extra replicas, e.g. 1 for N+1", 0)
-    evidence: Evidence = ask(EVIDENCE, "all")
-    parameters: str | None = ask(
-        "parameters that chipwise calibrate wrote; default: those shipped", file=True
-    )
-
-    def terms(self, numbers: Parameters | None = None) -> Terms:
-        """The terms with how chips are paid."""
-        own = self.evidence in ("all", "own")
-        return replace(super().terms(numbers), pricing=self.pricing(), own=own)
 
     def idle(self) -> tuple[str, ...]:
         """A percentile is of the answer time of chips that one has."""
@@ -285,23 +292,14 @@ class CompareRequest(PlanRequest):
 
 
 @dataclass(frozen=True, kw_only=True)
-class EstimateOptions(Samples, Money, Serving, Lengths, Place):
+class EstimateOptions(Samples, Priced, Lengths, Place):
     """One deployment and how it is used."""
 
     task: Task = ask(TASK, "serve")
-    evidence: Evidence = ask(EVIDENCE, "all")
-    parameters: str | None = ask(
-        "parameters that chipwise calibrate wrote; default: those shipped", file=True
-    )
 
     def idle(self) -> tuple[str, ...]:
         """It is asked about one request at a time."""
         return "rate", "host_memory"
-
-    def terms(self, numbers: Parameters | None = None) -> Terms:
-        """The terms with how chips are paid."""
-        own = self.evidence in ("all", "own")
-        return replace(super().terms(numbers), pricing=self.pricing(), own=own)
 
 
 @dataclass(frozen=True, kw_only=True)
