@@ -288,6 +288,7 @@ def test_a_figure_is_a_number_and_says_its_unit(one: Any) -> None:
     assert f"{tpot:.4f}" == f"{tpot.mid:.4f}"
     assert str(tpot) == f"{tpot}"
     assert str(tpot).endswith(" ms")
+    assert repr(tpot) == str(tpot)  # what a notebook shows
     assert str(one.best.tokens_per_s_per_chip).endswith(" tokens/s/chip")
     assert str(one.best.usd_per_million_out).endswith(" $/M tokens out")
     assert str(Figure(2.0, 1.0, 3.0, "modelled", True)) == "2 [1 to 3]"
