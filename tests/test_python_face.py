@@ -131,6 +131,54 @@ def test_a_latency_without_a_unit_is_refused_in_the_words_of_python() -> None:
         cw.plan(MODEL, "h100")
 
 
+@pytest.mark.parametrize(
+    ("asked", "field", "match"),
+    [
+        ({"chip": "h1000"}, "chip", "unknown chip 'h1000'.*did you mean h100"),
+        ({"model": "lama-3.1-8b"}, "model", "unknown model"),
+        ({"model": "no/where/config.json"}, "model", "no such file"),
+        ({"runtime": "vlm"}, "runtime", "unknown runtime"),
+        ({"software": "0.10"}, "software", "MLPerf round or date"),
+        ({"host_memory": 64}, "host_memory", r'host_memory="64GB" or host_memory="64TB"'),
+        ({"max_usd": 5, "task": "batch"}, "max_usd", "unknown field"),
+    ],
+)
+def test_an_error_carries_the_field(asked: dict[str, object], field: str, match: str) -> None:
+    with pytest.raises(ChipwiseError, match=match) as error:
+        cw.estimate(**({"model": MODEL, "chip": "h100"} | asked))
+    assert error.value.field == field
+
+
+@pytest.mark.parametrize("asked", [{"count": 2}, {"replicas": 2}, {"rate": 1}, {"host_memory": "64GB"}])
+def test_what_moves_nothing_of_a_network_without_tokens_is_refused(asked: dict[str, object]) -> None:
+    with pytest.raises(UsageError, match="says nothing about flux") as error:
+        cw.estimate("flux", chip="h100", **asked)
+    assert error.value.field in asked
+
+
+def test_what_to_add_is_written_as_keywords() -> None:
+    with pytest.raises(UsageError, match=r"\(add task=batch tokens=1B\)"):
+        cw.plan(MODEL, max_usd=100)
+
+
+def test_a_field_is_taken_under_its_other_name() -> None:
+    assert cw.fit(MODEL, chip="l4", count=2) == cw.fit(MODEL, chips="l4", count=2)
+    claim = cw.claim(result="v5.1-05440", for_=MODEL)
+    assert claim == cw.claim(result="v5.1-05440", model=MODEL)
+
+
+def test_arrays_and_sizes_are_taken_for_text() -> None:
+    numpy = pytest.importorskip("numpy")
+    rate, chips = numpy.float64(3), numpy.array(["h100", "l4"])
+    assert cw.plan(MODEL, rate=rate, chips=chips) == cw.plan(MODEL, rate="3/s", chips="h100,l4")
+    pictures = {"chip": "h100", "images": "2*1280x720,336x336"}
+    given = cw.estimate("Qwen/Qwen2.5-VL-7B-Instruct", **pictures)
+    pictures["images"] = ["2*1280x720", (336, 336)]  # type: ignore[assignment]
+    assert cw.estimate("Qwen/Qwen2.5-VL-7B-Instruct", **pictures) == given
+    wide = {"chip": "h100", "resolution": (1280, 768), "steps": 4}
+    assert cw.estimate("flux", **wide) == cw.estimate("flux", **(wide | {"resolution": "1280x768"}))
+
+
 def test_a_share_of_more_than_the_whole_is_refused_with_what_was_meant() -> None:
     with pytest.raises(UsageError, match=r'confidence="90%" or confidence="0.9"') as error:
         cw.plan(MODEL, rate="1/s", confidence=90)
@@ -240,6 +288,7 @@ def test_a_figure_is_a_number_and_says_its_unit(one: Any) -> None:
     assert f"{tpot:.4f}" == f"{tpot.mid:.4f}"
     assert str(tpot) == f"{tpot}"
     assert str(tpot).endswith(" ms")
+    assert repr(tpot) == str(tpot)  # what a notebook shows
     assert str(one.best.tokens_per_s_per_chip).endswith(" tokens/s/chip")
     assert str(one.best.usd_per_million_out).endswith(" $/M tokens out")
     assert str(Figure(2.0, 1.0, 3.0, "modelled", True)) == "2 [1 to 3]"

@@ -6,7 +6,6 @@ import contextlib
 import datetime as dt
 import io
 import os
-import re
 import shlex
 import tempfile
 from collections.abc import Iterator
@@ -17,7 +16,7 @@ from pathlib import Path
 from chipwise.catalog.snapshot import Snapshot, use
 from chipwise.cli import main
 
-__all__ = ["DAY", "Ran", "on_the_day", "python", "run", "shortened", "transcript"]
+__all__ = ["DAY", "Ran", "on_the_day", "python", "run", "transcript"]
 
 DAY = dt.date(2026, 11, 21)
 """The day of every question in the documentation: prices age against it."""
@@ -26,10 +25,7 @@ SNAPSHOT = Snapshot(day=DAY)
 """One for all, so that tables are read once."""
 
 PROMPT = "$ "
-RANKED = re.compile(r" *(\d+) {2,}\d+x ")
-ROWS, WIDTH = 5, 90
-ENDS = "miss the latency targets"
-"""How the line begins from which on a page that does not scroll shows no more."""
+WIDTH = 90
 
 FILES = {"--save", "--out", "replay", "diff", "launch"}
 """Words of commands that read or write files, which are run every time."""
@@ -101,13 +97,6 @@ def transcript(block: str) -> str:
     return "\n".join(shown)
 
 
-def shortened(command: str) -> str:
-    """A command and its answer for a page that does not scroll: the first `ROWS` rows, and the lines before `ENDS`."""
-    lines = [line for line in run(command).text.splitlines() if not _later(line)]
-    end = next((i for i, line in enumerate(lines) if line.startswith(ENDS)), len(lines))
-    return "\n".join(("```", f"{PROMPT}{command}", *lines[:end], "```"))
-
-
 def python(code: str) -> str:
     """What a piece of Python prints."""
     out = io.StringIO()
@@ -127,12 +116,6 @@ def _printed(*arguments: str) -> tuple[tuple[str, ...], tuple[str, ...], int]:
             code = int(exit_.code or 0)
     lines, complaints = (tuple(x.rstrip() for x in s.getvalue().splitlines()) for s in (out, err))
     return lines, complaints, code
-
-
-def _later(line: str) -> bool:
-    """A row of a ranking behind the first ones."""
-    row = RANKED.match(line)
-    return row is not None and int(row.group(1)) > ROWS
 
 
 def _filtered(lines: list[str], words: list[str]) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from docs.generate import reference, tables
-from docs.generate.console import shortened
+from docs.generate.accuracy import accuracy_table
 from docs.generate.pictures import roofline_picture, tradeoff_picture
 from docs.generate.questions import questions_table, training_table
 from docs.generate.statements import claims_page, claims_table
@@ -21,6 +21,7 @@ PARTS: Mapping[str, Callable[[str], str]] = {
     "models": tables.models_table,
     "offers": tables.offers_table,
     "counts": tables.counts,
+    "accuracy": accuracy_table,
     "help": reference.help_page,
     "functions": reference.functions,
     "requests": reference.requests,
@@ -33,7 +34,6 @@ PARTS: Mapping[str, Callable[[str], str]] = {
     "claims": lambda _: claims_page(),
     "verdicts": lambda _: claims_table(),
     "tasks": lambda _: tasks_table(),
-    "shortened": shortened,
     "story": story_page,
     "questions": questions_table,
     "training-questions": training_table,

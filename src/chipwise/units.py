@@ -95,10 +95,17 @@ def parse_quantity(text: str, unit: str, name: str, *, low: float = 0.0, high: f
         if unit == "B" and high < math.inf:
             bound = f"{format_bytes(low)} to {format_bytes(high)}"
         else:
-            bound = f"at least {low:g}" if high == math.inf else f"{low:,.10g} to {high:,.10g}"
-            bound = f"{bound} {unit}".strip()
+            bound = f"{_range(low, high)} {unit}".strip()
         raise UsageError(f"{name}: {shorten(text)} is out of range", bound)
     return value
+
+
+def _range(low: float, high: float) -> str:
+    """What a figure may be; ends that nobody comes near are left out."""
+    floor = "more than 0" if 0.0 < low < 1e-6 else f"at least {low:,.15g}"
+    if high >= 1e15:
+        return floor
+    return f"{floor}, at most {high:,.15g}" if 0.0 < low < 1e-6 else f"{low:,.15g} to {high:,.15g}"
 
 
 def _scaled(value: float, steps: list[tuple[float, str]], digits: int) -> str:

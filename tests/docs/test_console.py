@@ -7,14 +7,9 @@ from collections.abc import Iterator
 import pytest
 from docs.generate.console import (
     DAY,
-    ENDS,
-    RANKED,
-    ROWS,
-    WIDTH,
     on_the_day,
     python,
     run,
-    shortened,
     transcript,
 )
 from docs.generate.pages import fresh, inline_commands
@@ -67,17 +62,6 @@ def test_a_command_that_fails_is_no_transcript_unless_it_says_so() -> None:
 def test_an_answer_is_not_cut_before_it_says_anything() -> None:
     with pytest.raises(ValueError, match="cut before the first row"):
         transcript("$ chipwise kernel gemm --m 1 --n 4096 --k 4096 --chip l4 | head -n 4")
-
-
-def test_a_shortened_answer_has_the_first_rows_and_bearable_lines() -> None:
-    command = "chipwise plan meta-llama/Llama-3.1-8B --task batch"
-    whole, short = run(command).text.splitlines(), shortened(command).splitlines()[2:-1]
-    assert len(whole) > 10 + ROWS
-    assert max(map(len, whole)) <= WIDTH
-    assert not any(line.startswith(ENDS) for line in short)
-    ranked = [row for line in short if (row := RANKED.match(line))]
-    assert [int(row.group(1)) for row in ranked] == list(range(1, ROWS + 1))
-    assert all(any(line.startswith(cut.removesuffix("...")) for line in whole) for cut in short)
 
 
 def test_files_of_a_transcript_stay_in_its_folder() -> None:

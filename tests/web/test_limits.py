@@ -34,7 +34,7 @@ class Trick(Asked):
     what: str = ask("what it does", "sleep")
     seconds: float = ask("how long", 0.0)
 
-    def run(self) -> Any:
+    def answer(self) -> Any:
         if self.what == "open":
             return Path("/etc/hostname").read_text()
         if self.what == "write":

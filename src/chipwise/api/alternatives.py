@@ -99,7 +99,7 @@ def _changes(context: Context, model: str, first: PlanRecord, chip: Chip) -> Ite
         guessed = replace(tactics, speculation=GUESSED)
         yield _Change(
             f"--speculate accept={GUESSED.acceptance:g},draft={GUESSED.draft_tokens}",
-            f"if {GUESSED.draft_tokens} tokens are guessed ahead, each right with {GUESSED.acceptance:.0%}",
+            f"if {GUESSED.draft_tokens} drafted tokens are accepted with {GUESSED.acceptance:.0%} probability each",
             lambda: replace(context, tactics=guessed),
         )
     quality = "quality not assessed"

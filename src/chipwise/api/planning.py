@@ -11,12 +11,12 @@ from dataclasses import dataclass, replace
 from chipwise.api.alternatives import apis, levers, published_as
 from chipwise.api.context import Context
 from chipwise.api.desk import assembled, machine_record
+from chipwise.api.infeasible import no_plan, refusal_record
 from chipwise.api.loaded import load_generating
-from chipwise.api.operate import operate
 from chipwise.api.placing import BEST, Terms
 from chipwise.api.published import beside_published
 from chipwise.api.searching import RUNTIMES, Effort, Found, search
-from chipwise.api.unmet import no_plan, refusal_record
+from chipwise.api.size_fleet import size_fleet
 from chipwise.calibrate.parameters import Parameters
 from chipwise.catalog.chip import Chip
 from chipwise.catalog.chips import load_chips
@@ -302,7 +302,7 @@ def limits_for(task: str) -> Limits:
 
 
 def _records(context: Context, found: Found) -> list[PlanRecord]:
-    return operate(context, list(found.choices.values()))
+    return size_fleet(context, list(found.choices.values()))
 
 
 def _day(p: PlanRecord, curve: RateCurve, workload: Workload) -> Day:

@@ -16,7 +16,7 @@ from chipwise.api.requests.doors import problem_of
 from chipwise.api.requests.verbs import VERBS, question
 from chipwise.api.requests.written import Files, Origin
 from chipwise.api.traced import trace
-from chipwise.errors import ChipwiseError, UsageError, shorten
+from chipwise.errors import ChipwiseError, UnknownNameError, UsageError, shorten
 from chipwise.report.answer import Answer
 
 __all__ = ["Files", "diff", "launch", "replay", "trace", "verb"]
@@ -52,7 +52,7 @@ def verb(name: str) -> Callable[..., Any]:
 
                 said = with_own_chips(said)
             asked = question(name, said)
-            report = asked.run()
+            report = asked.answer()
         except ChipwiseError as error:
             found = problem_of(error)
             error.what, error.hint, error.args = found.what, found.hint, (found.what,)
@@ -76,9 +76,15 @@ def launch(answer: Answer | str, for_: str, *, plan: int = 1, out: str | None = 
     if not isinstance(answer, Answer | str):
         what = f"answer: cannot launch {shorten(repr(answer), 60)}"
         raise UsageError(what, "a report, or the name of a file where one was saved", field="answer")
-    files = (
-        answer.launch(for_, plan) if isinstance(answer, Answer) else Files(launch_saved(answer, for_, plan))
-    )
+    try:
+        files = (
+            answer.launch(for_, plan)
+            if isinstance(answer, Answer)
+            else Files(launch_saved(answer, for_, plan))
+        )
+    except UnknownNameError as error:
+        error.field = error.field or "for"
+        raise
     if out is not None:
         write_files(files, out)
     return files

@@ -383,7 +383,7 @@ def _again(verb: str, request: Mapping[str, Any], tables: Mapping[str, bytes], d
 
 def _ask(verb: str, given: Mapping[str, Any], snapshot: Snapshot) -> Answered:
     with use(snapshot):
-        report = request_of(verb, given).run()
+        report = request_of(verb, given).answer()
     read = snapshot.given if snapshot.read is None else snapshot.read
     made_with = {"python": platform.python_version(), "numpy": np.__version__}
     saved = Saved(

@@ -18,6 +18,7 @@ from chipwise.api.loaded import Loaded, find_chip, load
 from chipwise.api.train_chips import precisions_of
 from chipwise.api.train_counts import batch_for, counts_to_try, next_count
 from chipwise.api.train_course import Wanted, running_of
+from chipwise.api.train_infeasible import blocker, excess, left_out, missed, nearest, tally
 from chipwise.api.train_input import (
     BEST,
     PRECISIONS,
@@ -31,7 +32,6 @@ from chipwise.api.train_input import (
     pins_of,
 )
 from chipwise.api.train_job import Site, TrainSoftware, network_of, site_of
-from chipwise.api.train_unmet import blocker, excess, left_out, missed, nearest, tally
 from chipwise.calibrate.parameters import Parameters, shipped_parameters
 from chipwise.catalog.chip import Chip
 from chipwise.catalog.chips import recalled_words

@@ -122,7 +122,9 @@ def find_config(name: str) -> ModelConfig:
         return _read_path(path)
     if looks_like_path:
         raise UsageError(
-            f"no such file: {shorten(name)}", "give a config.json, its folder, or a bundled name"
+            f"no such file: {shorten(name)}",
+            "give a config.json, its folder, or a bundled name",
+            field="model",
         )
     if size := BY_SIZE.match(name.strip()):
         return _by_size(name.strip(), float(size[1]) * {"m": 1e6, "b": 1e9, "t": 1e12}[size[2].lower()])

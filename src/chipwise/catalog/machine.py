@@ -92,6 +92,8 @@ def joined(text: str) -> bool:
 def memory_bytes(text: str, what: str) -> float:
     """A size of memory as it is sold, in powers of two: 128GB is 128 GiB. A bare number is bytes. Raises `UsageError`
     for what is none."""
+    if re.fullmatch(r"\d{1,4}(\.\d+)?", text.strip()):
+        raise UsageError(f"{what} {text}: {text}GB or {text}TB?", instead=(f"{text}GB", f"{text}TB"))
     written = re.sub(r"(?<=[\d\s])([kmgt])i?b$", lambda m: f"{m[1].upper()}iB", text.strip().lower())
     return parse_quantity(written, "B", what, low=2**28, high=1e14)
 

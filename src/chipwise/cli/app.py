@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
+import cyclopts
 from cyclopts import App, Parameter
 
 from chipwise import __version__
-from chipwise.cli.whole import read
 
-__all__ = ["COMMANDS", "app"]
+__all__ = ["COMMANDS", "app", "read"]
 
 COMMANDS = {
     "planning:plan": "Rank chips, counts and layouts for a workload: time, throughput, cost, and what bounds "
@@ -51,6 +54,17 @@ COMMANDS = {
     "catalogue:offers": "Prices: rental offers, tokens of APIs.",
 }
 """Where each command is, with the first line of its docstring."""
+
+
+def read(type_: Any, tokens: Sequence[cyclopts.Token]) -> Any:
+    """The value of an option. cyclopts alone would round 2.6 to 3 where a whole number is asked for."""
+    if type_ in (int, int | None):
+        try:
+            return int(tokens[0].value)
+        except ValueError:
+            raise ValueError("not a whole number") from None
+    return cyclopts.convert(type_, tokens)
+
 
 app = App(
     name="chipwise",

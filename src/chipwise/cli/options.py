@@ -10,8 +10,8 @@ from typing import Annotated, Any, get_args, get_type_hints
 
 from cyclopts import Parameter
 
-from chipwise.api.requests.field import option_of, outer, pairs, split
-from chipwise.cli.whole import read
+from chipwise.api.requests.field import ALSO, option_of, outer, pairs, split
+from chipwise.cli.app import read
 from chipwise.errors import MissingExtraError, UsageError
 from chipwise.report.table import Format, Table, render
 
@@ -73,7 +73,9 @@ def _options(kind: Any, changed: Mapping[str, Any]) -> list[inspect.Parameter]:
         if changed.get(f.name, f) is None:
             continue
         first = f.name in FIRST
-        told = Parameter(name=None if first else f"--{outer(f).replace('_', '-')}", help=f.metadata["help"])
+        others = [] if first else [f"--{name}" for name, other in ALSO.items() if other == outer(f)]
+        names = () if first else (f"--{outer(f).replace('_', '-')}", *others)
+        told = Parameter(name=names or None, help=f.metadata["help"])
         kind_, *own = get_args(changed[f.name]) if f.name in changed else (hints[f.name],)
         found.append(
             inspect.Parameter(
@@ -114,7 +116,7 @@ class Output:
         render(tables, record, self.format, sys.stdout)
 
     def _answered(self, verb: str, request: Any) -> Any:
-        return request.run()
+        return request.answer()
 
 
 @Parameter(name="*")
@@ -135,7 +137,7 @@ class Answer(Output):
         if self.html is not None:
             return self._page(verb, request)
         if self.save is None:
-            return request.run()
+            return request.answer()
         from chipwise.api.saving import save
 
         return save(verb, request, self.save).report

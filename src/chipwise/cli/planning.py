@@ -17,7 +17,7 @@ from chipwise.api.requests.planning import (
 )
 from chipwise.cli.options import Answer, refuse, taking
 from chipwise.errors import InfeasibleError, UsageError
-from chipwise.report.fit import fit_view
+from chipwise.report.fit import fit_verdict, fit_view
 from chipwise.report.media import MediaReport, media_view
 from chipwise.report.plans import breakdown_view, plan_view
 from chipwise.report.table import Table
@@ -102,7 +102,7 @@ def explain(
     output.show(tables, report)
 
 
-@taking(FitRequest, chips=Annotated[str | None, Parameter(name=("--chips", "--chip"))])
+@taking(FitRequest)
 def fit(given: dict[str, Any], *, output: Answer = Answer()) -> None:  # noqa: B008
     """Does it fit: memory by kind on every chip, smallest count, largest batch and context, what would help."""
     report = output.of("fit", FitRequest(**given))
@@ -113,8 +113,8 @@ def fit(given: dict[str, Any], *, output: Answer = Answer()) -> None:  # noqa: B
     if not report.fits:
         raise InfeasibleError(f"{report.model.name}: nothing was sized", "the answer says why", answered=True)
     if all(f.verdict == "no" for f in report.fits):
-        hint = "the answer says by how much and what would help"
-        raise InfeasibleError(f"{report.model.name} does not fit", hint, answered=True)
+        hint = "fewer tokens (--context), a narrower --precision or more chips"
+        raise InfeasibleError(fit_verdict(report).rstrip("."), hint, answered=True)
 
 
 def _show_network(report: MediaReport, output: Answer, *, everything: bool = False) -> None:

@@ -233,7 +233,7 @@ def _answer(verb: str, given: Mapping[str, Any], files: bool, kept: Kept, work: 
     try:
         request = read_request(verb, given, files=files)
         work.at = 1
-        report = request.run()
+        report = request.answer()
         work.at = 2
         if verb in ("launch", "replay", "diff"):
             return shortened(verb, report)

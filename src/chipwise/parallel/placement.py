@@ -67,7 +67,7 @@ class Offloaded:
             raise UsageError(f"{graph.model.name} has no routed experts to offload", hint, field="offload")
         if kept == 0:
             raise UsageError(
-                "no layer would be on a card", "--chip with the processor alone", field="offload"
+                "no layer would be on a card", "name the processor alone as --chip", field="offload"
             )
         shares = self.split or (1.0, *(0.0,) * (kinds - 1))
         if len(shares) != kinds:

@@ -26,7 +26,7 @@ GLOSSARY: dict[str, str] = {
     "harness": "a benchmark client: it may start all clients at once, draw lengths, stream tokens in groups; no plan "
     "holds any of that unless --harness names one",
     "level": "stock: what the defaults of a runtime give; tuned: what submissions to benchmarks reach with it",
-    "open, closed traffic": "requests that arrive at random at a rate; clients that each wait for their answer",
+    "open, closed traffic": "random arrivals at a rate; clients that each wait for their answer",
     "ITL": "time between two consecutive tokens of a request",
     "p95, p99": "what 95 or 99 % of requests do not exceed, by a formula for Poisson arrivals where it holds",
     "spare": "extra replicas for redundancy: one may fail and the rest still serve the load (N+1)",

@@ -88,6 +88,8 @@ class Figure(_Named):
         mid, low, high = (format_number(x * scale) for x in (self.mid, self.low, self.high))
         return f"{mid} [{low} to {high}] {unit}".rstrip()
 
+    __repr__ = __str__
+
 
 def _unit(name: str, value: float) -> tuple[str, float]:
     """The unit that figures of a field are shown in, and what SI is multiplied by for it."""

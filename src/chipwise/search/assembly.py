@@ -186,7 +186,8 @@ def assemble(
     if rest is not None:
         if host is None:
             raise InfeasibleError(
-                "a part of the model lies on the host, and none was named", "add a processor"
+                "a part of the model lies on the host, and none was named",
+                "name it, e.g. --chip rtx-4090+cpu or --host-memory 64GB",
             )
         there = Part(replace(_pooled(*host, offload), holds=rest), Layout(), host[1])
     assembly = Assembly(placement, parts, there, offload)

@@ -69,7 +69,7 @@ def _serve(pipe: Connection) -> None:
 
 def _answer(request: Any) -> Any:
     try:
-        return request.run()
+        return request.answer()
     except ChipwiseError as error:
         return problem_of(error)
     except MemoryError:

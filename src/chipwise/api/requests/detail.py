@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from chipwise.api.requests.field import CONFIG, MISSING, NAMES, ask, count_of, duration
-from chipwise.api.requests.parts import Lengths, Money, Serving, numbers_of
-from chipwise.api.requests.planning import EVIDENCE, MODEL, EstimateOptions, Evidence
+from chipwise.api.requests.parts import Lengths, numbers_of
+from chipwise.api.requests.planning import MODEL, EstimateOptions, Priced
 from chipwise.report.frontier import FrontierReport
 from chipwise.report.operators import LoadReport, OperatorsReport
 from chipwise.report.sensitivity import SensitivityReport
 
 if TYPE_CHECKING:
     from chipwise.api.placing import Given, Terms
-    from chipwise.calibrate.parameters import Parameters
     from chipwise.workload.workload import Workload
 
 __all__ = ["FrontierRequest", "LoadRequest", "OperatorsRequest", "SensitivityRequest"]
@@ -72,21 +71,12 @@ class SensitivityRequest(_Inside):
 
 
 @dataclass(frozen=True, kw_only=True)
-class FrontierRequest(Money, Serving, Lengths):
+class FrontierRequest(Priced, Lengths):
     """Throughput of a chip against the speed that a user sees: one curve for each chip over all layouts and loads."""
 
     model: str = ask(MODEL, MISSING, file=True, reading=CONFIG)
     chips: str = ask("the chips to compare, separated by commas", MISSING, file=True, reading=NAMES)
     max_chips: int | None = ask("at most this many devices in a replica; default: 64")
-    evidence: Evidence = ask(EVIDENCE, "all")
-    parameters: str | None = ask(
-        "parameters that chipwise calibrate wrote; default: those shipped", file=True
-    )
-
-    def terms(self, numbers: Parameters | None = None) -> Terms:
-        """The terms with how chips are paid."""
-        own = self.evidence in ("all", "own")
-        return replace(super().terms(numbers), pricing=self.pricing(), own=own)
 
     def run(self) -> FrontierReport:
         """The curves. Raises the errors of `api.frontier`."""

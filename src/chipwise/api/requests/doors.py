@@ -39,6 +39,8 @@ __all__ = [
 
 KINDS = {2: "unusable-value", 3: "unknown-name", 4: "infeasible", 5: "missing-extra"}
 OPTION = re.compile(r"(?<![\w-])--([a-z][a-z-]*)")
+ADDED = re.compile(r"(?<=\badd )--.*")
+VALUE = re.compile(r"(--[a-z][a-z-]*) (?!or\b|and\b|--)(?=\S)")
 LISTED = re.compile(r"list them: chipwise (\w+) list")
 Own = Mapping[str, Any]
 """Chips of the question's own, by id."""
@@ -264,6 +266,8 @@ NAMED: dict[str, Callable[[str, Own], str]] = {"model": _model, "chip": _chip, "
 
 
 def _plain(text: str) -> str:
-    """`--max-chips` as `max_chips`, a command as the verb that it runs."""
+    """`--max-chips` as `max_chips`, `add --price own` as `add price=own`, a command as the
+    verb that it runs."""
     text = SHOWN.sub(r"the verb \1 \2", LISTED.sub(r"the verb \1 lists them", text))
+    text = ADDED.sub(lambda m: VALUE.sub(r"\1=", m[0]), text)
     return OPTION.sub(lambda m: m.group(1).replace("-", "_"), text)

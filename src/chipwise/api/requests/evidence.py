@@ -142,7 +142,7 @@ class MatchOptions(Judged):
 
     chip: str | None = ask("a chip; default: what was measured on every chip", file=True)
     count: int | None = ask("total chips")
-    concurrency: float | None = ask("requests in flight; default: as many as fit, of a local user one")
+    concurrency: float | None = ask("concurrent clients; default: as many as fit, with --task local one")
     limit: int = ask("at most this many results", 5)
 
 

@@ -19,10 +19,11 @@ from functools import cache
 from typing import Any, ClassVar, Literal, cast, get_args, get_origin
 
 from chipwise.catalog.configs import INLINE, MAX_BYTES
-from chipwise.errors import ChipwiseError, UsageError, shorten
+from chipwise.errors import ChipwiseError, UnknownNameError, UsageError, shorten
 from chipwise.units import parse_quantity
 
 __all__ = [
+    "ALSO",
     "CONFIG",
     "MISSING",
     "NAMES",
@@ -106,6 +107,25 @@ class Asked:
         given = {f.name: getattr(self, f.name) for f in fields(self)}  # type: ignore[arg-type]
         return _made, (type(self), given)
 
+    def run(self) -> Any:
+        """The answer as a record. Raises `ChipwiseError` where there is none."""
+        raise NotImplementedError
+
+    def answer(self) -> Any:
+        """The same; an error about a name that does not exist carries the field that holds it."""
+        try:
+            return self.run()
+        except UnknownNameError as error:
+            error.field = error.field or self._holding(error.name)
+            raise
+
+    def _holding(self, name: str) -> str:
+        """The field that says a name: alone, or among others; "" where none does."""
+        said = {outer(f): getattr(self, f.name) for f in fields(self)}  # type: ignore[arg-type]
+        texts = {field: text for field, text in said.items() if isinstance(text, str) and name}
+        alone = (field for field, text in texts.items() if text.strip() == name)
+        return next(alone, None) or next((field for field, text in texts.items() if name in text), "")
+
     @classmethod
     def implied(cls, given: Mapping[str, Any]) -> dict[str, Any]:
         """What fields that were left out mean where it depends on those that were given, by public name."""
@@ -128,6 +148,10 @@ def ask(
     """
     metadata = {"help": help_, "description": help_, "file": file, "reading": reading}
     return field(default=default, metadata=metadata | ({"alias": name} if name else {}))
+
+
+ALSO = {"chip": "chips", "chips": "chip", "for": "model"}
+"""Names under which every door takes a field too: `--chip` where a question has `chips`."""
 
 
 def outer(f: Any) -> str:
@@ -211,6 +235,8 @@ def as_text(value: Any) -> str:
         return value
     if isinstance(value, os.PathLike):
         return str(os.fspath(value))
+    if hasattr(value, "tolist"):  # an array, or a number of one
+        return as_text(value.tolist())
     if isinstance(value, Mapping):
         return ",".join(f"{name}={as_text(v)}" for name, v in value.items())
     if isinstance(value, bool):

@@ -271,8 +271,11 @@ class KernelRequest(Asked):
         missing = [name for name in operator.needed if name not in given]
         if missing:
             names = ", ".join(n.rstrip("_") for n in missing)
-            raise UsageError(f"{self.op} needs {names}", f"it has {operator.listed}")
+            raise UsageError(
+                f"{self.op} needs {names}", f"it has {operator.listed}", field=missing[0].rstrip("_")
+            )
         strange = [name for name in given if name not in operator.options]
         if strange:
-            raise UsageError(f"{self.op} has no {strange[0].rstrip('_')}", f"it has {operator.listed}")
+            name = strange[0].rstrip("_")
+            raise UsageError(f"{self.op} has no {name}", f"it has {operator.listed}", field=name)
         return given

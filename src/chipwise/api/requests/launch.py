@@ -38,8 +38,8 @@ class LaunchRequest(Asked):
 
     saved: str = ask(SAVED, MISSING, reading=RECORD)
     for_: str = ask(
-        "the tool: vllm, sglang, trtllm, dynamo, llama.cpp, neuronx, megatron, torchtitan, maxtext, trl, torchrun, "
-        "skypilot, kubernetes or terraform",
+        "the tool, e.g. vllm, sglang, trtllm, llama.cpp, megatron, torchtitan, maxtext, trl, torchrun, skypilot, "
+        "kubernetes or terraform; an unknown one is answered with all",
         MISSING,
         name="for",
         reading=WORDS,

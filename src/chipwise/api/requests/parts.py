@@ -178,6 +178,17 @@ def _pictures(text: str, option: str) -> tuple[Picture, ...]:
     return tuple(found)
 
 
+def _sides(value: Any) -> str:
+    """`(1280, 720)` as text."""
+    return "x".join(map(as_word, value)) if isinstance(value, tuple | list) else as_word(value)
+
+
+def _sizes(value: Any) -> str:
+    """Pictures of `[(1280, 720), "2*336x336"]` as text; two numbers are one picture."""
+    one = not isinstance(value, tuple | list) or all(isinstance(side, int) for side in value)
+    return _sides(value) if one else ",".join(map(_sides, value))
+
+
 def _tokens(text: str, option: str) -> int:
     return whole(text, option, low=1, high=1e7)
 
@@ -206,7 +217,7 @@ OWN_CHARS = 50_000
 """Characters of a table of chips that is given as text."""
 WAITING = ("none", "model", "sequential")
 """Which parts of a model without tokens wait on the host."""
-HOST_MEMORY = "memory of the computer around a card, for what the card has no room for, e.g. 128GB"
+HOST_MEMORY = "memory of the host, for what does not fit on the card, e.g. 128GB"
 HOST_BYTES = Reading(memory_bytes, as_word, (NUMBER,))
 COUNTS = Reading(_counts, as_list, (NUMBER, STRINGS))
 """Whole numbers by commas, or a list of them."""
@@ -221,22 +232,22 @@ class Lengths(Asked):
     in_: str = ask("mean prompt tokens", "2000", name="in", reading=LENGTH)
     out: str = ask("mean output tokens", "300", reading=LENGTH)
     images: str | None = ask(
-        "pictures that come with every prompt, e.g. 1280x720 or 2*1024x1024,336x336; their tokens add to --in",
-        reading=Reading(_pictures, as_text, (OBJECT,)),
+        "images in every prompt, e.g. 1280x720 or 2*1024x1024,336x336; their tokens add to --in",
+        reading=Reading(_pictures, _sizes, (STRINGS,)),
     )
     cv: str | None = ask(
         "coefficient of variation of lengths, e.g. 0.8 or in=1.2,out=0.6; default: all equal",
         reading=SPREAD,
     )
     log: str | None = ask(
-        "a log of requests in place of --in and --out: CSV or JSONL with prompt_tokens, output_tokens",
+        "request log instead of --in and --out: CSV or JSONL with prompt_tokens, output_tokens",
         file=True,
     )
     prefix_hit: str | None = ask(
         "share of prompt tokens served from the prefix cache, e.g. 30%", reading=SHARE
     )
     common_prefix: str | None = ask(
-        "tokens that every prompt begins with, stored once, e.g. 1k; needs --prefix-hit",
+        "tokens of the prefix that all prompts share, stored once, e.g. 1k; needs --prefix-hit",
         reading=figure("", low=0, high=1e8),
     )
 
@@ -278,11 +289,11 @@ class Targets(Lengths):
     e2e: str | None = ask("target for the time of a whole answer, e.g. 20s", reading=duration())
     percentile: str | None = ask("what targets hold for, e.g. p99; default: the mean", reading=PERCENTILE)
     confidence: str | None = ask(
-        "probability that targets hold, 50% for the middles; default: 90%, the upper end of the intervals",
+        "required probability that targets hold; 50% plans on midpoints; default: 90%, the upper end of the intervals",
         reading=SHARE,
     )
     utilisation: str | None = ask(
-        "how much of the load that it could carry within the targets a plan is given; default: 70%",
+        "load of a plan as a share of the most that keeps the targets; default: 70%",
         reading=SHARE,
     )
     day: str | None = ask(
@@ -344,7 +355,7 @@ class Samples(Asked):
     batch: int | None = ask("models without tokens: samples at once, e.g. 4; default: 1, of a plan the best")
     resolution: str | None = ask(
         "models of images and video: width and height, e.g. 1280x720",
-        reading=Reading(_resolution, as_word, (NUMBER,)),
+        reading=Reading(_resolution, _sides, (NUMBER, STRINGS)),
     )
     frames: int | None = ask("models of video: frames of a clip, e.g. 81")
     steps: int | None = ask("generators of images and video: denoising steps, e.g. 28")
@@ -416,6 +427,10 @@ class Samples(Asked):
             raise UsageError(f"--offload {said} is of models without tokens", hint, field="offload")
         return said
 
+    def idle(self) -> tuple[str, ...]:
+        """Fields of this question that say nothing about models without tokens, beside those of language models."""
+        return ()
+
     def media(self, model: str) -> bool:
         """Whether the model generates no tokens. Raises `UsageError` for an option that says nothing about its kind."""
         from chipwise.tracing.sources import is_pipeline
@@ -425,10 +440,12 @@ class Samples(Asked):
         own = {f.name for f in fields(Samples)} - shared - ({"offload"} if isinstance(self, Place) else set())
         for f in fields(self):
             said = getattr(self, f.name) != f.default
-            if said and f.name in (TOKENS if found else own):
+            if said and f.name in ((*TOKENS, *self.idle()) if found else own):
                 kind = "generates no tokens" if found else "is a language model"
                 hint = (
-                    "leave it out"
+                    "--spread shares a request, e.g. ulysses=4"
+                    if f.name == "count"
+                    else "leave it out"
                     if found
                     else "estimate --offload places its layers"
                     if f.name == "offload"
@@ -443,7 +460,7 @@ class Samples(Asked):
 TOKENS = (
     "in_", "out", "images", "cv", "log", "prefix_hit", "common_prefix", "ttft", "tpot", "kv", "policy", "speculate",
     "disaggregate", "prefill", "harness", "tp", "pp", "dp", "ep", "lora", "context", "tokens", "concurrency",
-    "deadline", "max_usd", "day", "spare", "utilisation", "confidence",
+    "deadline", "max_usd", "day", "spare", "utilisation", "confidence", "count", "replicas",
 )  # fmt: skip
 """Fields that ask about language models alone."""
 
@@ -577,10 +594,10 @@ class Place(Asked):
     ep: int = ask("expert parallelism", 1)
     replicas: int = ask("replicas of the layout that share the load", 1)
     concurrency: float | None = ask(
-        "clients that each wait for their answer before they send again; default: as many as fit, of a local user one"
+        "concurrent clients, each with one request in flight; default: as many as fit, with --task local one"
     )
     rate: str | None = ask(
-        "requests per second that arrive at random, e.g. 10/s, in place of --concurrency", reading=RATE
+        "requests per second with random arrivals, e.g. 10/s, instead of --concurrency", reading=RATE
     )
 
     host_memory: str | None = ask(HOST_MEMORY, reading=HOST_BYTES)
@@ -653,11 +670,10 @@ class TrainOptions(JobOptions):
     )
     method: str | None = ask("training: full, lora or qlora; of finetune lora")
     trainer: str | None = ask(
-        "training: the software, e.g. nemo or torchtitan, with what its configurations set; default: the usual one of "
-        "the chip, tuned"
+        "training: the trainer with its own defaults, e.g. nemo or torchtitan; default: the chip's usual one, tuned"
     )
     memory: str | None = ask(
-        "training: what the trainer keeps otherwise than usual, e.g. optimizer=adamw-8bit,master=no,gradients=bf16,"
+        "training: override what the trainer keeps in memory, e.g. optimizer=adamw-8bit,master=no,gradients=bf16,"
         "loss=chunked",
         reading=PAIRS,
     )
@@ -665,35 +681,34 @@ class TrainOptions(JobOptions):
         "training: low-rank adapters, e.g. rank=64,targets=attention,dora=yes; default: rank 16 on all linear layers",
         reading=PAIRS,
     )
-    known_to_run: bool = ask(
-        "training: the run exists, so that predicted memory refuses no layout of it", False
-    )
+    known_to_run: bool = ask("training: the run exists; do not refuse its layout for predicted memory", False)
     failures: str | None = ask(
-        "training: what stops the run, e.g. mtbf=50000h,spares=2,repair=24h: between failures of a chip; to save, for "
-        "which of it the run stops (block), to restart and to start, which follow from bytes unless given; hosts that "
-        "stand by and how long a repair takes; preempt and wait, of hosts that are taken away",
+        "training: failures and checkpoints, e.g. mtbf=50000h,spares=2,repair=24h. mtbf: mean time between failures of "
+        "one chip; save, block, restart, start: seconds to write a checkpoint, to pause for it, to restart, to start; "
+        "default: from their bytes; spares, repair: standby hosts and repair time; preempt, wait: mean time between "
+        "preemptions, and until hosts return",
         reading=PAIRS,
     )
     storage: str | None = ask(
-        "training: the store of checkpoints, e.g. write=2GB/s,most=2TB/s,keep=3,price=0.023: of a host, of all, how "
-        "many are kept, dollars per GB and month; token=4B, the data of a token",
+        "training: checkpoint storage, e.g. write=2GB/s,most=2TB/s,keep=3,price=0.023: bandwidth of one host, of all "
+        "hosts, checkpoints kept, dollars per GB and month; token=4B: bytes of a training token",
         reading=PAIRS,
     )
     phases: str | None = ask(
-        "training: parts of the tokens, e.g. ramp=50B:256,context=100B:131072: the first, from steps of 256 sequences "
-        "on; the last, in sequences of 131,072 tokens",
+        "training: phases, e.g. ramp=50B:256,context=100B:131072: grow the batch from 256 sequences over the first "
+        "50 B tokens; train the last 100 B in sequences of 131,072 tokens",
         reading=PAIRS,
     )
     evaluate: str | None = ask(
-        "training: evaluation, e.g. every=1000,tokens=10M: steps between, and tokens of each", reading=PAIRS
-    )
-    network: str | None = ask(
-        "training: the network, e.g. nic=200Gb/s,domain=8,oversubscription=3,leaf=16: speed of a chip beyond the "
-        "fabric, one direction; chips that meet on the fabric; links down over links up of a leaf switch, and hosts "
-        "under it",
+        "training: evaluation, e.g. every=1000,tokens=10M: steps between evaluations, and tokens of each",
         reading=PAIRS,
     )
-    curves: bool = ask("training: weak and strong scaling too; as csv alone", False)
+    network: str | None = ask(
+        "training: the network, e.g. nic=200Gb/s,domain=8,oversubscription=3,leaf=16: bandwidth per chip beyond the "
+        "fabric, one direction; chips per scale-up domain; oversubscription of leaf switches; hosts per leaf switch",
+        reading=PAIRS,
+    )
+    curves: bool = ask("training: also weak and strong scaling; as csv nothing else", False)
 
 
 def numbers_of(file: str | None) -> Parameters | None:

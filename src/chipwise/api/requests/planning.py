@@ -66,6 +66,7 @@ __all__ = [
     "FitRequest",
     "PlanOptions",
     "PlanRequest",
+    "Priced",
 ]
 
 
@@ -111,13 +112,28 @@ TASK = "serve many users, batch for throughput, local for one user"
 
 Evidence = Literal["all", "none", "published", "own"]
 EVIDENCE = (
-    "published: results shown next to the answer, which they never change; own: your measurements of the same "
-    "deployment correct it; all or none of both"
+    "published: benchmark results shown next to the answer, which they never change; own: your measurements of the "
+    "same deployment, which correct it; all; none"
 )
 
 
 @dataclass(frozen=True, kw_only=True)
-class PlanOptions(Samples, Money, Serving, Targets, JobOptions):
+class Priced(Money, Serving):
+    """How chips are paid, and the evidence and numbers behind a prediction."""
+
+    evidence: Evidence = ask(EVIDENCE, "all")
+    parameters: str | None = ask(
+        "parameters that chipwise calibrate wrote; default: those shipped", file=True
+    )
+
+    def terms(self, numbers: Parameters | None = None) -> Terms:
+        """The terms with how chips are paid."""
+        own = self.evidence in ("all", "own")
+        return replace(super().terms(numbers), pricing=self.pricing(), own=own)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlanOptions(Samples, Priced, Targets, JobOptions):
     """What narrows a search for plans."""
 
     chips: str | None = ask("only these, separated by commas", file=True, reading=NAMES)
@@ -128,19 +144,14 @@ class PlanOptions(Samples, Money, Serving, Targets, JobOptions):
     max_chips: int | None = ask("at most this many chips in total")
     max_usd_per_h: float | None = ask("at most this many dollars per hour in total")
     max_watts: str | None = ask(
-        "at most this much power at the plugs, all chips at their limits, e.g. 10kW",
+        "power limit at the plugs with all chips at their limits, e.g. 10kW",
         reading=figure("W", low=1, high=1e10),
     )
     spare: int = ask("extra replicas, e.g. 1 for N+1", 0)
-    evidence: Evidence = ask(EVIDENCE, "all")
-    parameters: str | None = ask(
-        "parameters that chipwise calibrate wrote; default: those shipped", file=True
-    )
 
-    def terms(self, numbers: Parameters | None = None) -> Terms:
-        """The terms with how chips are paid."""
-        own = self.evidence in ("all", "own")
-        return replace(super().terms(numbers), pricing=self.pricing(), own=own)
+    def idle(self) -> tuple[str, ...]:
+        """A percentile is of the answer time of chips that one has."""
+        return ("host_memory",) if self.have is not None else ("host_memory", "percentile")
 
     def workload_of(self, task: Task) -> Workload:
         """The workload with its load and targets, or its job."""
@@ -281,19 +292,14 @@ class CompareRequest(PlanRequest):
 
 
 @dataclass(frozen=True, kw_only=True)
-class EstimateOptions(Samples, Money, Serving, Lengths, Place):
+class EstimateOptions(Samples, Priced, Lengths, Place):
     """One deployment and how it is used."""
 
     task: Task = ask(TASK, "serve")
-    evidence: Evidence = ask(EVIDENCE, "all")
-    parameters: str | None = ask(
-        "parameters that chipwise calibrate wrote; default: those shipped", file=True
-    )
 
-    def terms(self, numbers: Parameters | None = None) -> Terms:
-        """The terms with how chips are paid."""
-        own = self.evidence in ("all", "own")
-        return replace(super().terms(numbers), pricing=self.pricing(), own=own)
+    def idle(self) -> tuple[str, ...]:
+        """It is asked about one request at a time."""
+        return "rate", "host_memory"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -365,6 +371,10 @@ class FitOptions(Samples, Software):
         "low-rank adapters, e.g. rank=16,count=8,targets=q_proj+v_proj",
         reading=Reading(_adapters, as_text, (OBJECT,)),
     )
+
+    def idle(self) -> tuple[str, ...]:
+        """Parts that wait are said by --offload."""
+        return ("host_memory",)
 
 
 @dataclass(frozen=True, kw_only=True)

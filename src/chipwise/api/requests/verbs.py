@@ -26,7 +26,7 @@ from chipwise.api.requests.evidence import (
     EvidenceMatchRequest,
     EvidenceRequest,
 )
-from chipwise.api.requests.field import outer
+from chipwise.api.requests.field import ALSO, outer
 from chipwise.api.requests.kernel import KernelRequest
 from chipwise.api.requests.launch import DiffRequest, LaunchRequest, ReplayRequest
 from chipwise.api.requests.planning import (
@@ -52,6 +52,9 @@ class Request(Protocol):
 
     def run(self) -> Any:
         """The answer as a record. Raises `ChipwiseError` where there is none."""
+
+    def answer(self) -> Any:
+        """The same; an error about a name that does not exist carries the field that holds it."""
 
     @classmethod
     def implied(cls, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -105,6 +108,8 @@ def question(verb: str, given: Mapping[str, Any]) -> Request:
     if given.get("task") in TRAINED and verb != "train":
         said = f"{verb} does not answer the task {given['task']}"
         raise UsageError(said, "the verb train does", field="task")
+    also = {name: other for name, other in ALSO.items() if other in known and other not in given}
+    given = {name if name in known else also.get(name, name): value for name, value in given.items()}
     for name in given:
         if name not in known:
             error = UnknownNameError(f"field of {verb}", name, known, f"it has {', '.join(known)}")

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from chipwise.evidence.importers.parts import chip_of
+from chipwise.catalog.submitted_names import chip_of
 from chipwise.evidence.importers.values import RefusedError, at, number, positive, text
 from chipwise.evidence.item import Item, own_item
 

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import PurePath, PureWindowsPath
 
-from chipwise.evidence.importers.parts import chip_of
+from chipwise.catalog.submitted_names import chip_of
 from chipwise.evidence.importers.values import RefusedError, number, positive, text, whole
 from chipwise.evidence.item import Item, own_item
 

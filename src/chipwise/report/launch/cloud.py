@@ -7,8 +7,7 @@ from chipwise.errors import UsageError
 from chipwise.report.launch.bench import PORT, verification
 from chipwise.report.launch.command import asked_for, comment, script
 from chipwise.report.launch.engines import serve_command
-from chipwise.report.launch.machines import aws, google
-from chipwise.report.launch.markup import Own, Yaml, hcl, yaml
+from chipwise.report.launch.markup import Heredoc, Own, Raw, Yaml, hcl, yaml
 from chipwise.report.launch.ranks import MEASURED
 from chipwise.report.launch.spec import LaunchFile, ServeSpec, Spec, TrainSpec
 from chipwise.report.launch.starting import engine_of, install, settings, start, trained_with
@@ -18,6 +17,11 @@ __all__ = ["skypilot", "terraform"]
 
 VISIBLE = {"nvidia": "CUDA_VISIBLE_DEVICES", "amd": "HIP_VISIBLE_DEVICES"}
 REGIONS = {"aws": "us-east-1", "gcp": "us-central1"}
+DISK_GB = 500
+BASH = "#!/usr/bin/env bash\n"
+
+Block = tuple[str, dict[str, object]]
+"""A block of Terraform: its head, and what stands in it."""
 
 
 def skypilot(spec: Spec) -> tuple[LaunchFile, ...]:
@@ -77,7 +81,7 @@ def terraform(spec: Spec) -> tuple[LaunchFile, ...]:
     # whoever starts them
     command = command if machine.hosts == 1 and not asked_for(command) else ""
     area = region if region not in ("", "all", "any") else REGIONS[provider]
-    render = aws if provider == "aws" else google
+    render = _aws if provider == "aws" else _google
     inside = (f"no rule opens port {PORT} to the outside: run verify.sh on the machine",)
     text = comment(spec, tool, inside if isinstance(spec, ServeSpec) else ()) + hcl(
         render(kind, area, count, command), tool
@@ -123,3 +127,51 @@ def _hosts(command: str) -> str:
     """SkyPilot's names of rank and first host."""
     head = 'export NODE_RANK="$SKYPILOT_NODE_RANK"\nexport HEAD_ADDRESS="$(echo "$SKYPILOT_NODE_IPS" | head -n1)"\n'
     return head + command
+
+
+def _aws(kind: str, region: str, count: int, start: str) -> list[Block]:
+    """Instances of AWS that run `start` when they come up."""
+    return [
+        *_provider("aws", "6.0", region),
+        (
+            'resource "aws_instance" "chipwise"',
+            {
+                "count": count,
+                "ami": Raw("var.image"),
+                "instance_type": kind,
+                **({"user_data": Heredoc(BASH + start)} if start else {}),
+                "root_block_device": {"volume_size": DISK_GB},
+                "tags": Raw('{ Name = "chipwise-${count.index}" }'),
+            },
+        ),
+    ]
+
+
+def _google(kind: str, region: str, count: int, start: str) -> list[Block]:
+    """Instances of Google Cloud that run `start` whenever they come up."""
+    return [
+        *_provider("google", "7.0", region),
+        (
+            'resource "google_compute_instance" "chipwise"',
+            {
+                "count": count,
+                "name": Raw('"chipwise-${count.index}"'),
+                "machine_type": kind,
+                "zone": f"{region}-a",
+                "boot_disk": {"initialize_params": {"image": Raw("var.image"), "size": DISK_GB}},
+                "network_interface": {"network": "default"},
+                "scheduling": {"on_host_maintenance": "TERMINATE"},
+                **({"metadata_startup_script": Heredoc(BASH + start)} if start else {}),
+            },
+        ),
+    ]
+
+
+def _provider(name: str, version: str, region: str) -> list[Block]:
+    """Which provider, in which version, where; and the image, which the user names."""
+    needed = f'{{ source = "hashicorp/{name}", version = "~> {version}" }}'
+    return [
+        ("terraform", {"required_providers": {name: Raw(needed)}}),
+        ('variable "image"', {}),
+        (f'provider "{name}"', {"region": region}),
+    ]

@@ -39,9 +39,9 @@ class Glance:
             changed["most"] = MOST
         return cls(replace(question, **changed))
 
-    def run(self) -> Any:
+    def answer(self) -> Any:
         """The answer. Raises the errors of the verb."""
         q = self.question
         if isinstance(q, PlanRequest) and not q.media(q.model):
             return q.report(numbers_of(q.parameters), brief=True)
-        return q.run()
+        return q.answer()

@@ -45,7 +45,7 @@ class Sheet:
     verb: str
     question: Request
 
-    def run(self) -> str:
+    def answer(self) -> str:
         """The page. Raises the errors of the verb, and `UsageError` for one that has no page."""
         return sheet_page(self.verb, self.question, answered(self.verb, self.question))
 

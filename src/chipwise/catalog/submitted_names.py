@@ -1,16 +1,23 @@
-"""Names of accelerators as submitters write them -> ids of the catalogue."""
+"""Names of accelerators as submitters of benchmarks write them -> ids of the catalogue, and the power bins that they
+run them in."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cache
+from types import MappingProxyType
 
 from chipwise.catalog.chips import get_chip
-from chipwise.catalog.parts import load_parts
+from chipwise.catalog.parsed import parse
 from chipwise.catalog.published import load_inference_results
+from chipwise.catalog.snapshot import per_snapshot, shipped_text
 from chipwise.errors import UnknownNameError
 
-__all__ = ["chip_of"]
+__all__ = ["PowerBin", "chip_of", "load_bins"]
+
+_TABLE = "catalog/data/submitted_names.toml"
 
 MAKERS = re.compile(
     r"^(nvidia|amd|intel\(r\)|intel|google|qualcomm|habana)\s+|\b(instinct|geforce|gpu|cloud ai)\b", re.I
@@ -21,6 +28,32 @@ NOISE = re.compile(
 )
 
 
+@dataclass(frozen=True, slots=True)
+class PowerBin:
+    """A chip with a power limit of `from_w` watts or more: what that means."""
+
+    chip: str
+    from_w: float
+    note: str
+
+
+@per_snapshot
+def _patterns() -> Mapping[re.Pattern[str], str]:
+    """Ids of chips by a pattern of their names; the first that is found in a name is meant.
+
+    Raises `UnknownNameError` for a chip that the catalogue does not hold.
+    """
+    rows = parse(shipped_text(_TABLE))["part"]
+    return MappingProxyType({re.compile(r["pattern"], re.IGNORECASE): get_chip(r["chip"]).id for r in rows})
+
+
+@per_snapshot
+def load_bins() -> tuple[PowerBin, ...]:
+    """Power bins beside those of data sheets."""
+    rows = parse(shipped_text(_TABLE))["bin"]
+    return tuple(PowerBin(get_chip(r["chip"]).id, float(r["from_W"]), r["note"]) for r in rows)
+
+
 def chip_of(name: str) -> str:
     """The id of the chip that a submitter's name means, "" where the catalogue does not hold it."""
     if not name.strip():
@@ -28,7 +61,7 @@ def chip_of(name: str) -> str:
     known = _published().get(_plain(name))
     if known is not None:
         return known
-    for pattern, chip in load_parts().items():
+    for pattern, chip in _patterns().items():
         if pattern.search(name):
             return chip
     shorter = NOISE.sub(" ", MAKERS.sub(" ", name)).strip(" -")

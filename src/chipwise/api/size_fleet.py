@@ -21,13 +21,13 @@ from chipwise.search.targets import Caution, held, meets, slopes
 from chipwise.units import Array
 from chipwise.workload.workload import Workload
 
-__all__ = ["operate"]
+__all__ = ["size_fleet"]
 
 STEPS, ROUNDS = 9, 4
 """Loads tried between two batches of the grid, and how often: to 1/4096 of their distance."""
 
 
-def operate(context: Context, choices: Sequence[Choice]) -> list[PlanRecord]:
+def size_fleet(context: Context, choices: Sequence[Choice]) -> list[PlanRecord]:
     """Plans of choices: all replicas but the spare ones share the given rate, or run full. Those of all groups with one
     pool, or with two, are loaded together."""
     of_group: dict[int, list[Choice]] = {}

@@ -1,0 +1,135 @@
+"""Short tables of accuracy: a few lines of `docs/accuracy.md`, so that no page says another figure than it does."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from docs.generate.tables import table
+
+__all__ = ["ENERGY", "LINES", "Line", "accuracy_lines", "accuracy_table"]
+
+PAGE = Path(__file__).resolve().parents[1] / "accuracy.md"
+
+
+@dataclass(frozen=True)
+class Line:
+    """The errors of one metric in one section of the page, in percent."""
+
+    median: float
+    held: float
+
+
+Place = tuple[str, str, str, str]
+"""Section, heading of its table, row and metric."""
+
+ALL = "all", "all"
+LINES: Mapping[str, tuple[Place, ...]] = {
+    "serving, prefill and decode together: time per output token, time to first token": (
+        ("serving", "by mode", "aggregated", "tpot_ms"),
+        ("serving", "by mode", "aggregated", "ttft_ms"),
+    ),
+    "serving, prefill and decode separated: the same": (
+        ("serving", "by mode", "disaggregated", "tpot_ms"),
+        ("serving", "by mode", "disaggregated", "ttft_ms"),
+    ),
+    "serving on a chip that no fit saw: the same": (
+        ("serving with a chip never seen", "by mode", "aggregated", "tpot_ms"),
+        ("serving with a chip never seen", "by mode", "aggregated", "ttft_ms"),
+    ),
+    "published benchmarks, their source left out: throughput, per token, first token": (
+        ("published", *ALL, "tokens_per_s of users"),
+        ("published", *ALL, "tpot_s of users"),
+        ("published", *ALL, "ttft_s of users"),
+    ),
+    "MLPerf Inference, language models: Offline, Server, Interactive": (
+        ("mlperf", "language models", "Offline", "tokens_per_s"),
+        ("mlperf", "language models", "Server", "tokens_per_s"),
+        ("mlperf", "language models", "Interactive", "tokens_per_s"),
+    ),
+    "MLPerf Inference, other networks: Offline, Server, single stream": (
+        ("mlperf", "samples of fixed size", "Offline", "result"),
+        ("mlperf", "samples of fixed size", "Server", "result"),
+        ("mlperf", "samples of fixed size", "SingleStream", "result"),
+    ),
+    "llama.cpp, MLX and others on one machine: decode, prompts": (
+        ("local", *ALL, "tg_tok_s"),
+        ("local", *ALL, "pp_tok_s"),
+    ),
+    "images, video, vision, speech: latency, memory": (
+        ("media", "all", "time", "latency_s"),
+        ("media", "all", "memory", "peak_memory_gb"),
+    ),
+    "training steps: dense, mixtures of experts; memory": (
+        ("training", "all", "dense", "step_time_s"),
+        ("training", "all", "experts", "step_time_s"),
+        ("training", "all", "dense", "memory_gb"),
+    ),
+    "energy per token; power at the wall": (
+        ("energy", *ALL, "joules_per_token"),
+        ("energy", *ALL, "wall_w"),
+    ),
+    "GPU kernels": (("kernels", *ALL, "latency_us"),),
+}
+"""What the front page shows."""
+
+ENERGY: Mapping[str, tuple[Place, ...]] = {
+    "watts of chips that serve language models; at the measured rate": (
+        ("energy", *ALL, "chip_w"),
+        ("energy", *ALL, "chip_w at the measured rate"),
+    ),
+    "watts of chips that make images and videos; at the measured rate": (
+        ("energy", *ALL, "chip_w samples"),
+        ("energy", *ALL, "chip_w samples at the measured rate"),
+    ),
+    "watts of MLPerf systems at the wall; at the measured rate": (
+        ("energy", *ALL, "wall_w"),
+        ("energy", *ALL, "wall_w at the measured rate"),
+    ),
+    "joules per token, of chips; at the wall": (
+        ("energy", *ALL, "joules_per_token"),
+        ("energy", *ALL, "joules_per_token wall"),
+    ),
+    "joules per image or video, of chips": (("energy", *ALL, "joules_per_token samples"),),
+}
+"""What the page about energy shows."""
+
+
+def accuracy_lines(text: str) -> Mapping[Place, Line]:
+    """Every line of the page that has an error, by its place."""
+    return dict(_lines(text))
+
+
+def _lines(text: str) -> Iterator[tuple[Place, Line]]:
+    section = heading = ""
+    for line in text.splitlines():
+        if line.startswith("## "):
+            section = line[3:].strip()
+        elif found := re.fullmatch(r"\*\*(.+)\*\*", line):
+            heading = found[1]
+        elif line.startswith("| ") and line.count("|") == 9:
+            name, metric, _, _, median, _, _, held = (cell.strip() for cell in line.strip("|").split("|"))
+            if median.endswith("%") and held.endswith("%"):
+                yield (section, heading, name, metric), Line(float(median[:-1]), float(held[:-1]))
+
+
+def accuracy_table(of: str = "") -> str:
+    """Median errors of `LINES`, or of what `of` names, and how often their intervals held. Raises `KeyError` for
+    a line that went."""
+    chosen = {"": LINES, "energy": ENERGY}[of]
+    known = accuracy_lines(PAGE.read_text("utf-8"))
+    rows = [
+        (what, ", ".join(f"{_two_digits(known[place].median)} %" for place in places))
+        for what, places in chosen.items()
+    ]
+    held = [known[place].held for places in chosen.values() for place in places]
+    said = (
+        f"The 80 % intervals of these lines hold {min(held):.0f} to {max(held):.0f} % of what was measured."
+    )
+    return f"{table(('what', 'median error'), rows)}\n\n{said}"
+
+
+def _two_digits(percent: float) -> str:
+    return f"{percent:.0f}" if percent >= 10.0 else f"{percent:.1f}"
