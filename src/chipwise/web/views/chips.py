@@ -39,6 +39,8 @@ WORDS = {
     "scaleup": "scale-up", "scaleout": "scale-out", "tdp": "power limit", "host": "host link", "sram": "on-chip memory",
     "macs": "multiply-adds", "unit": "kind of unit", "units": "units",
 }  # fmt: skip
+SHOWN = 40
+"""Chips of a list that are not folded away."""
 WEAK = ("derived", "assumed", "recalled")
 
 
@@ -110,7 +112,9 @@ def _show(question: ChipsRequest, report: ChipsReport) -> dict[str, Any]:
         charts.append(Chart("chips", "Bandwidth against arithmetic", landscape(report), note))
     links = {c: link("chips", {"chips": c}) for c in names} if question.chips is None else {}
     sheet = sheet_of(report.chips) if report.chips and report.chips[0].figures else None
-    return {"charts": charts, "tables": () if sheet else _tables(report), "sheet": sheet, "links": links}
+    chips = () if sheet else [get_chip(c.id) for c in report.chips]
+    tables = [chips_view(part) for part in (chips[:SHOWN], chips[SHOWN:]) if part]
+    return {"charts": charts, "tables": tables, "sheet": sheet, "links": links}
 
 
 def _tables(report: ChipsReport) -> tuple[Table, ...]:
