@@ -17,7 +17,7 @@
   function legible(spec, room) {
     const parts = [spec, ...(spec.layer ?? [])], rows = parts.flatMap((part) => part.data?.values ?? []);
     const names = (field) => [...new Set(rows.map((row) => row[field]).filter((value) => typeof value === "string"))];
-    let longest = 0;
+    let longest = 0, titled = false;
     for (const { x, y, color, shape } of parts.map((part) => part.encoding ?? {})) {
       if (y?.field && y.type === "nominal") {
         const most = Math.floor((room < 420 ? 105 : y.axis?.labelLimit ?? 180) / LETTER);
@@ -26,7 +26,13 @@
         y.axis = { ...y.axis, labelLimit: 0, labelLineHeight: 12, labelExpr: `(${JSON.stringify(lines)})[datum.label]` };
         if (spec.height?.step) spec.height.step = Math.max(spec.height.step, 12 * high + 8);
       }
-      if (typeof x?.title === "string") x.title = wrapped(x.title, Math.floor((room - 90) / 6.2));
+      if (typeof x?.title === "string") {
+        const lines = wrapped(x.title, Math.floor((room - 90) / 6.2));
+        // layers share their axis, and their titles would be joined
+        if (lines.length > 1) x.title = titled ? "" : lines;
+        titled ||= lines.length > 1;
+      }
+      if (x?.scale?.padding > 30 && room < 420) x.scale.padding = 30;
       for (const key of [color, shape]) {
         if (key?.field && key.legend !== null) longest = Math.max(longest, ...(key.scale?.domain ?? names(key.field)).map((name) => String(name).length));
       }

@@ -141,7 +141,7 @@
   function fitted() {
     document.querySelectorAll(".scroll > table").forEach((table) => {
       table.classList.remove("cards", "tight", "tighter");
-      const cut = () => table.scrollWidth > table.parentElement.clientWidth + 1 && !table.classList.contains("sheet");
+      const cut = () => table.scrollWidth > table.parentElement.clientWidth + 1;
       if (!cut()) return;
       for (const closer of table.parentElement.clientWidth >= 780 ? ["tight", "tighter"] : []) {
         table.classList.add(closer);
