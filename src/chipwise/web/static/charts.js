@@ -111,7 +111,9 @@
     views.get(figure)?.finalize();
     plot.replaceChildren();
     const spec = specOf(figure);
-    const columns = legible(spec, plot.clientWidth || 600);
+    const room = plot.clientWidth || 600, columns = legible(spec, room);
+    // a number, as Vega would follow every resizing by itself and write again what was taken out
+    Object.assign(spec, { width: room, autosize: { type: "fit-x", contains: "padding" } });
     const compiled = vegaLite.compile(spec, { config: config(columns), logger }).spec;
     const view = new vega.View(vega.parse(compiled, null, { ast: true }), {
       expr: vegaInterpreter.expressionInterpreter,
@@ -265,8 +267,8 @@
     if (button) save(button.closest("figure"), button.dataset.export).catch((error) => console.error(error));
   });
   document.addEventListener("themechange", redraw);
-  let wide = innerWidth;
-  addEventListener("resize", () => { if (Math.abs(innerWidth - wide) > 40) { wide = innerWidth; redraw(); } });
+  let wide = innerWidth, resized = 0;
+  addEventListener("resize", () => { if (innerWidth !== wide) { wide = innerWidth; clearTimeout(resized); resized = setTimeout(redraw, 120); } });
   drawAll(document);
   new MutationObserver((changes) => {
     for (const change of changes) for (const node of change.addedNodes) if (node.nodeType === 1) drawAll(node);
