@@ -330,7 +330,7 @@ def test_statements_are_a_page_with_what_shows_them(visit: Open) -> None:
     first.locator("h2 a").click()
     page.wait_for_selector("#result .statement table")
     expect(page.locator("#result .statement")).to_have_count(1)
-    expect(page.locator(".statement code").first).to_contain_text("chipwise ")
+    expect(page.locator(".statement pre").first).to_contain_text("chipwise ")
 
 
 @pytest.mark.parametrize(

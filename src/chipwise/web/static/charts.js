@@ -8,7 +8,7 @@
   const LETTER = 6.7;
   function wrapped(text, most) {
     const lines = [""];
-    for (const word of text.split(/(?<=[ -])/)) {
+    for (const word of text.split(/(?<=[ -])(?!%)/)) {
       if (lines.at(-1) && (lines.at(-1) + word).trimEnd().length > most) lines.push("");
       lines[lines.length - 1] += word;
     }
@@ -32,7 +32,6 @@
         if (lines.length > 1) x.title = titled ? "" : lines;
         titled ||= lines.length > 1;
       }
-      if (x?.scale?.padding > 30 && room < 420) x.scale.padding = 30;
       for (const key of [color, shape]) {
         if (key?.field && key.legend !== null) longest = Math.max(longest, ...(key.scale?.domain ?? names(key.field)).map((name) => String(name).length));
       }
