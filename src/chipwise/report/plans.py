@@ -181,7 +181,7 @@ PLANS = (
            short="tokens_per_s_per_chip"),
     Column("tok/s/user", "tokens_per_s_per_user.mid", lambda v: format_number(v, 2), right=True, spare=8),
     Column("targets hold", "chance", lambda v: f"{chance_percent(v)} %", right=True, spare=2,
-            short="chance_of_targets"),
+           short="chance_of_targets"),
     Column("", "hosts", short="hosts"),
     Column("", _joules, short="joules_per_token"),
     Column("", _wall, short="wall_w"),
