@@ -10,6 +10,8 @@ COPY requirements.lock ./
 RUN python -m venv /venv && /venv/bin/pip install --no-cache-dir --require-hashes --requirement requirements.lock
 COPY pyproject.toml README.md LICENSE ./
 COPY src src
+# a link in src leads to it
+COPY docs/accuracy.md docs/accuracy.md
 RUN /venv/bin/pip install --no-cache-dir --no-deps . && /venv/bin/pip uninstall --yes pip
 
 FROM python:3.13-slim

@@ -171,7 +171,9 @@ def spoilt(document: Any, dice: random.Random) -> Any:
         if way == 0:
             del owner[last]
         elif way == 1 and isinstance(value, int | float) and not isinstance(value, bool):
-            owner[last] = value * dice.choice((-1, 0, 2, 3, 0.5, 1e-9, 1e9, 1e300))
+            factor = dice.choice((-1, 0, 2, 3, 0.5, 1e-9, 1e9, 1e300))
+            huge = isinstance(value, int) and value.bit_length() > 1000
+            owner[last] = -value if huge else value * factor
         elif way == 2:
             owner[last] = [value]
         elif way == 3:
@@ -187,7 +189,7 @@ def spoilt(document: Any, dice: random.Random) -> Any:
                 value = [value]
             owner[last] = value
         else:
-            owner[last] = dice.choice(HOSTILE)
+            owner[last] = copy.deepcopy(dice.choice(HOSTILE))  # what comes next may change it
     return found
 
 

@@ -63,6 +63,10 @@ def test_nearest_forgives_case_separators_and_slips(typed: str, meant: str) -> N
     assert nearest(typed, CHIPS)[0] == meant
 
 
+def test_a_name_that_cannot_be_printed_is_not_offered() -> None:
+    assert nearest("hidden_size", ["hid\x1bden_size", "hidden\u2028size", "hidden_sizes"]) == ("hidden_sizes",)
+
+
 def test_nearest_looks_past_the_organisation() -> None:
     assert nearest("Llama-3.1-70B", ["meta-llama/Llama-3.1-70B", "Qwen/Qwen3-8B"]) == (
         "meta-llama/Llama-3.1-70B",

@@ -15,6 +15,7 @@ import difflib
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
+from itertools import islice
 
 __all__ = [
     "ChipwiseError",
@@ -113,7 +114,8 @@ def shorten(text: str, width: int = 80) -> str:
 
 
 def nearest(name: str, known: Iterable[str], count: int = 3) -> tuple[str, ...]:
-    """Up to `count` known names that resemble `name`, best first; case and separators are ignored."""
+    """Up to `count` known names that resemble `name`, best first; case and separators are ignored. Names that cannot be
+    printed, which a file of others may hold, are none to be offered."""
     wanted = _plain(name[:200])
     if not wanted:
         return ()
@@ -136,7 +138,8 @@ def nearest(name: str, known: Iterable[str], count: int = 3) -> tuple[str, ...]:
             score = max(score, 0.75 + 0.25 * len(wanted) / len(key))
         scored.append((score, candidate))
     scored.sort(key=lambda pair: (-pair[0], pair[1]))
-    return tuple(candidate for score, candidate in scored[:count] if score >= ALIKE)
+    near = (candidate for score, candidate in scored if score >= ALIKE and candidate.isprintable())
+    return tuple(islice(near, count))
 
 
 def _plain(text: str) -> str:

@@ -87,6 +87,26 @@ def test_the_image_serves_the_demonstration_as_nobody_in_particular() -> None:
     assert "--demo" in words
 
 
+def test_the_image_is_built_from_what_it_is_given() -> None:
+    """What is copied is there and not held back, and so is what links in the package lead to."""
+    root = Path(__file__).parents[2]
+    lines = (root / "Dockerfile").read_text("utf-8").splitlines()
+    copied = {
+        name
+        for line in lines
+        if line.startswith("COPY ") and "--from" not in line
+        for name in line.split()[1:-1]
+    }
+    given = {
+        line[1:] for line in (root / ".dockerignore").read_text("utf-8").splitlines() if line.startswith("!")
+    }
+    assert copied == given
+    assert all((root / name).exists() for name in copied)
+    links = [file.resolve().relative_to(root) for file in (root / "src").rglob("*") if file.is_symlink()]
+    assert links, "the page of accuracy is one"
+    assert all(any(link.is_relative_to(name) for name in copied) for link in links)
+
+
 def test_a_demonstration_asks_for_no_token_and_answers(tmp_path: Path) -> None:
     command = [
         sys.executable,

@@ -236,6 +236,23 @@ def test_a_slider_is_followed_by_its_answer(visit: Open) -> None:
     assert page.locator("#result.stale").count() == 0
 
 
+def test_a_first_answer_stands_in_until_the_whole_one_is_there(visit: Open) -> None:
+    page = visit().open(PLAN)
+    held: list[Any] = []
+    page.route(
+        "**/plan?*",
+        lambda route: route.continue_() if "chipwise-glance" in route.request.headers else held.append(route),
+    )
+    page.fill("[name=rate]", "7/s")
+    page.click("#ask button[type=submit]")
+    expect(page.locator("#result .headline.glance.early .verdict")).to_contain_text("It serves 7 requests/s")
+    held[0].continue_()
+    expect(page.locator("#result > .headline:not(.glance) .verdict")).to_contain_text(
+        "It serves 7 requests/s"
+    )
+    assert page.locator("#result.glancing").count() == 0
+
+
 def test_older_questions_of_a_slider_are_given_up(visit: Open) -> None:
     page = visit().open(PLAN)
     held: list[Any] = []
@@ -330,7 +347,7 @@ def test_statements_are_a_page_with_what_shows_them(visit: Open) -> None:
     first.locator("h2 a").click()
     page.wait_for_selector("#result .statement table")
     expect(page.locator("#result .statement")).to_have_count(1)
-    expect(page.locator(".statement code").first).to_contain_text("chipwise ")
+    expect(page.locator(".statement pre").first).to_contain_text("chipwise ")
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,7 @@ __all__ = [
     "PLANS",
     "ExplainReport",
     "breakdown_view",
+    "chance_percent",
     "cheaper",
     "first_plan",
     "gain",
@@ -179,7 +180,8 @@ PLANS = (
     Column("tok/s/chip", "tokens_per_s_per_chip.mid", lambda v: format_number(v, 4), right=True, spare=4,
            short="tokens_per_s_per_chip"),
     Column("tok/s/user", "tokens_per_s_per_user.mid", lambda v: format_number(v, 2), right=True, spare=8),
-    Column("targets hold", "chance", lambda v: f"{_percent(v)} %", right=True, spare=2, short="chance_of_targets"),
+    Column("targets hold", "chance", lambda v: f"{chance_percent(v)} %", right=True, spare=2,
+           short="chance_of_targets"),
     Column("", "hosts", short="hosts"),
     Column("", _joules, short="joules_per_token"),
     Column("", _wall, short="wall_w"),
@@ -295,13 +297,13 @@ def _finishes(report: PlanReport, job: JobRecord, tokens: float) -> str:
 
 def _surely(report: PlanReport, chance: float) -> str:
     w = report.workload
-    said = f"with {_percent(chance)}% probability"
+    said = f"with {chance_percent(chance)}% probability"
     if report.considered > 1 and not report.plans[0].keeps_targets(w.confidence):
         said += f", which is less than the {w.confidence:.0%} asked for: no plan is surer"
     return said
 
 
-def _percent(chance: float) -> int:
+def chance_percent(chance: float) -> int:
     """Whole percent that are not too many; 99 stands for all that is more."""
     return min(int(100.0 * chance + 0.2), 99)
 

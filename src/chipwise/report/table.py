@@ -138,9 +138,14 @@ class Table:
 
     def _html_body(self, caption: str, links: Mapping[str, str], kind: str) -> str:
         def cell(name: str, text: str, *, first: bool) -> str:
-            classes = " ".join(
-                (["num"] if name in self.right else []) + (["short"] if len(text) < 25 else [])
-            )
+            parted = "[" in text or " of " in text  # may stand in two lines
+            kinds = {
+                "num": name in self.right,
+                "short": len(text) < 30 and not parted,
+                "long": len(text) > 34,
+                "none": text == DASH,
+            }
+            classes = " ".join(kind for kind, holds in kinds.items() if holds)
             shown = ENDS.sub(r'<span class="ends">\g<0></span>', escape(text))
             if first and text in links:
                 shown = f'<a href="{escape(links[text])}">{shown}</a>'

@@ -106,7 +106,13 @@ def tornado(report: SensitivityReport) -> Spec:
                 )
     words = "; ".join(f"{r['input']} {r['value']}: {said(r['cost'])} ({r['change']})" for r in rows)
     y = axis("input", "", "nominal", sort=None, axis={"title": None, "labelLimit": 190})
-    x = axis("cost", report.unit, axis={"tickCount": 5, "format": "~s"}, scale={"zero": False, "padding": 56})
+    above = "datum.value < 0 ? '' : datum.label"  # room for words is no cost below nothing
+    x = axis(
+        "cost",
+        report.unit,
+        axis={"tickCount": 5, "format": "~s", "labelExpr": above},
+        scale={"zero": False, "padding": 56},
+    )
     return chart(
         f"Cost of {report.plan.chips}x {report.plan.chip}, {said(report.base)} {report.unit}, with one input changed: "
         f"{words}.",

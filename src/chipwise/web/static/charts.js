@@ -4,7 +4,53 @@
   const views = new Map();
   const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
-  function config(room) {
+  // ---- what is written in a picture fits its room: names of bars in lines, legends in columns, titles of axes in lines
+  const LETTER = 6.7;
+  function wrapped(text, most) {
+    const lines = [""];
+    for (const word of text.split(/(?<=[ -])(?!%)/)) {
+      if (lines.at(-1) && (lines.at(-1) + word).trimEnd().length > most) lines.push("");
+      lines[lines.length - 1] += word;
+    }
+    return lines.map((line) => line.trimEnd());
+  }
+  function legible(spec, room) {
+    const parts = [spec, ...(spec.layer ?? [])], rows = parts.flatMap((part) => part.data?.values ?? []);
+    const names = (field) => [...new Set(rows.map((row) => row[field]).filter((value) => typeof value === "string"))];
+    let longest = 0, titled = false;
+    for (const { x, y, color, shape } of parts.map((part) => part.encoding ?? {})) {
+      if (y?.field && y.type === "nominal") {
+        const most = Math.floor((room < 420 ? 105 : y.axis?.labelLimit ?? 180) / LETTER);
+        const lines = Object.fromEntries(names(y.field).map((name) => [name, wrapped(name, most)]));
+        const high = Math.max(1, ...Object.values(lines).map((found) => found.length));
+        y.axis = { ...y.axis, labelLimit: 0, labelLineHeight: 12, labelExpr: `(${JSON.stringify(lines)})[datum.label]` };
+        if (spec.height?.step) spec.height.step = Math.max(spec.height.step, 12 * high + 8);
+      }
+      if (typeof x?.title === "string") {
+        const lines = wrapped(x.title, Math.floor((room - 90) / 6.2));
+        // layers share their axis, and their titles would be joined
+        if (lines.length > 1) x.title = titled ? "" : lines;
+        titled ||= lines.length > 1;
+      }
+      for (const key of [color, shape]) {
+        if (key?.field && key.legend !== null) longest = Math.max(longest, ...(key.scale?.domain ?? names(key.field)).map((name) => String(name).length));
+      }
+    }
+    return Math.max(1, Math.floor((room - 80) / (longest * 6.6 + 30)));
+  }
+  // of names that would lie on each other the first stays, and none that would be cut
+  function untangled(picture) {
+    const box = (text) => text.getBoundingClientRect(), { left, right } = picture.getBoundingClientRect();
+    const kept = [...picture.querySelectorAll(".role-axis-label text")].map(box);
+    for (const text of picture.querySelectorAll(".mark-text.role-mark text")) {
+      const own = box(text);
+      const met = (other) => own.left < other.right - 1 && own.right > other.left + 1 && own.top < other.bottom - 3 && own.bottom > other.top + 3;
+      if (own.left < left - 1 || own.right > right + 1 || kept.some(met)) text.remove();
+      else kept.push(own);
+    }
+  }
+
+  function config(columns) {
     const ink = css("--ink"), soft = css("--soft"), line = css("--line"), font = css("--font");
     return {
       background: "transparent",
@@ -13,8 +59,7 @@
         labelColor: soft, titleColor: soft, titleFontWeight: 500, titleFontSize: 11.5, labelFontSize: 11,
         gridColor: line, gridOpacity: 0.5, domainColor: line, tickColor: line, titlePadding: 8,
       },
-      legend: { labelColor: ink, titleColor: soft, labelFontSize: 11.5, symbolSize: 70, padding: 0, offset: 8, columnPadding: 14,
-        columns: Math.max(2, Math.floor((room - 125) / 90)) },
+      legend: { labelColor: ink, titleColor: soft, labelFontSize: 11.5, symbolSize: 70, padding: 0, offset: 8, columnPadding: 14, labelLimit: 0, columns },
       view: { stroke: null },
       text: { fill: ink },
       rule: { stroke: ink },
@@ -58,16 +103,17 @@
   // its warnings are about sizes that it settles by itself
   const logger = { level: () => logger, warn: () => logger, info: () => logger, debug: () => logger, error: (...what) => { console.error(...what); return logger; } };
 
+  // the one colour that differs between light and dark is put in
+  const specOf = (figure) => JSON.parse(figure.dataset.spec.replaceAll("#0f8a80", css("--accent")));
   async function draw(figure) {
     const plot = figure.querySelector(".plot");
     views.get(figure)?.finalize();
     plot.replaceChildren();
-    // the one colour that differs between light and dark
-    let text = figure.dataset.spec.replaceAll("#0f8a80", css("--accent"));
-    const room = plot.clientWidth || 600;
-    if (room < 420) text = text.replace(/"labelLimit":\d+/g, '"labelLimit":105');
-    const spec = JSON.parse(text);
-    const compiled = vegaLite.compile(spec, { config: config(room), logger }).spec;
+    const spec = specOf(figure);
+    const room = plot.clientWidth || 600, columns = legible(spec, room);
+    // a number, as Vega would follow every resizing by itself and write again what was taken out
+    Object.assign(spec, { width: room, autosize: { type: "fit-x", contains: "padding" } });
+    const compiled = vegaLite.compile(spec, { config: config(columns), logger }).spec;
     const view = new vega.View(vega.parse(compiled, null, { ast: true }), {
       expr: vegaInterpreter.expressionInterpreter,
       renderer: "svg",
@@ -80,6 +126,7 @@
     listen(figure, view);
     await view.runAsync();
     const picture = plot.querySelector("svg");
+    if (picture) untangled(picture);
     picture?.setAttribute("role", "img");
     picture?.setAttribute("aria-label", spec.description);
     picture?.removeAttribute("aria-roledescription");
@@ -118,22 +165,35 @@
   }
 
   function fail(figure, error) {
+    figure.dataset.drawn = "true";
     figure.querySelector(".plot").textContent = "This chart could not be drawn; its figures are in the table and in JSON.";
     console.error(error);
+  }
+  // words and tables are on the screen before the first picture is drawn, and between two pictures the page answers
+  const waiting = [];
+  const onScreen = () => new Promise((done) => (document.hidden ? setTimeout(done) : requestAnimationFrame(() => setTimeout(done))));
+  async function queue(figures) {
+    for (const figure of figures) {
+      figure.dataset.drawn = "soon";
+      if (!views.has(figure)) figure.querySelector(".plot").style.minHeight = `${(Number(JSON.parse(figure.dataset.spec).height) || 0) + 60}px`;
+    }
+    waiting.push(...figures);
+    if (waiting.length > figures.length) return;  // somebody draws already
+    while (waiting.length) {
+      await onScreen();
+      const figure = waiting[0];
+      if (figure.isConnected) await draw(figure).catch((error) => fail(figure, error));
+      waiting.shift();
+    }
   }
   function drawAll(root) {
     const found = [...root.querySelectorAll?.("[data-spec]:not([data-drawn])") ?? []];
     if (root.matches?.("[data-spec]:not([data-drawn])")) found.push(root);
-    for (const figure of found) {
-      figure.dataset.drawn = "soon";
-      draw(figure).catch((error) => fail(figure, error));
-    }
+    if (found.length) queue(found);
   }
   function redraw() {
-    for (const [figure, view] of views) {
-      if (figure.isConnected) draw(figure).catch((error) => fail(figure, error));
-      else { view.finalize(); views.delete(figure); }
-    }
+    for (const [figure, view] of views) if (!figure.isConnected) { view.finalize(); views.delete(figure); }
+    queue([...views.keys()]);
   }
 
   function hand(address, name) {
@@ -153,17 +213,18 @@
   async function picture(figure, kind) {
     const plot = figure.querySelector(".plot"), { title, lines } = headed(figure);
     const wide = Math.max(plot.clientWidth, 560), letters = Math.floor(wide / 6.2);
+    const found = specOf(figure), columns = legible(found, wide);
     const spec = {
-      ...JSON.parse(figure.dataset.spec.replaceAll("#0f8a80", css("--accent"))), width: wide - 150, padding: 14,
+      ...found, width: wide - 150, padding: 14,
       title: { text: title, subtitle: lines.map((line) => cut(line, letters)), anchor: "start", frame: "group", color: css("--ink"),
         subtitleColor: css("--soft"), fontSize: 14, subtitleFontSize: 11, offset: 12 },
     };
-    const compiled = vegaLite.compile(spec, { config: { ...config(wide), background: css("--card") }, logger }).spec;
+    const compiled = vegaLite.compile(spec, { config: { ...config(columns), background: css("--card") }, logger }).spec;
     const view = new vega.View(vega.parse(compiled, null, { ast: true }), { expr: vegaInterpreter.expressionInterpreter, renderer: "none", logLevel: vega.Error });
     await view.runAsync();
-    const found = kind === "png" ? await view.toImageURL("png", 2) : await view.toSVG();
+    const drawn = kind === "png" ? await view.toImageURL("png", 2) : await view.toSVG();
     view.finalize();
-    return found;
+    return drawn;
   }
   const escaped = (text) => text.replace(/[&<>"]/g, (c) => ({ "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;" })[c]);
   function paged(figure, svg) {
@@ -205,8 +266,8 @@
     if (button) save(button.closest("figure"), button.dataset.export).catch((error) => console.error(error));
   });
   document.addEventListener("themechange", redraw);
-  let wide = innerWidth;
-  addEventListener("resize", () => { if (Math.abs(innerWidth - wide) > 40) { wide = innerWidth; redraw(); } });
+  let wide = innerWidth, resized = 0;
+  addEventListener("resize", () => { if (innerWidth !== wide) { wide = innerWidth; clearTimeout(resized); resized = setTimeout(redraw, 120); } });
   drawAll(document);
   new MutationObserver((changes) => {
     for (const change of changes) for (const node of change.addedNodes) if (node.nodeType === 1) drawAll(node);

@@ -72,9 +72,10 @@
   }
   slides.forEach(place);
 
-  // ---- an answer that follows a slider: of the chips on the screen; the whole one comes when it is let go
+  // ---- an answer that follows a slider: of the chips on the screen; the whole one comes when it is let go. The same
+  // stands in for the whole one while that is worked out
   const WAIT_MS = 50;
-  let asking = null, soon = 0;
+  let asking = null, soon = 0, glanced = "";
   function stopGlance() {
     clearTimeout(soon);
     asking?.abort();
@@ -82,14 +83,15 @@
   }
   function glanceSoon() {
     clearTimeout(soon);
-    soon = setTimeout(glance, WAIT_MS);
+    soon = setTimeout(() => glance(), WAIT_MS);
   }
-  async function glance() {
+  async function glance(early = false) {
     const shown = result?.querySelector(".headline");
     if (!shown || !form.checkValidity()) return;
+    const given = new URLSearchParams([...new FormData(form)].filter(([, value]) => String(value).trim()));
+    if (early && (!shown.dataset.top || glanced === String(given))) return;
     asking?.abort();
     const mine = asking = new AbortController();
-    const given = new URLSearchParams([...new FormData(form)].filter(([, value]) => String(value).trim()));
     const started = performance.now();
     try {
       const answer = await fetch(`${form.getAttribute("action")}?${given}`, {
@@ -97,9 +99,11 @@
       });
       const page = new DOMParser().parseFromString(await answer.text(), "text/html");
       if (asking !== mine) return;
-      const now = result.querySelector(".headline"), fresh = page.querySelector(".headline, .problem");
+      const now = result.querySelector(".headline"), fresh = page.querySelector(early ? ".headline" : ".headline, .problem");
       if (!now || !fresh) return;
+      glanced = String(given);
       fresh.classList.add("glance", "headline");
+      fresh.classList.toggle("early", early);
       fresh.dataset.top = now.dataset.top ?? "";
       fresh.querySelector(".exports")?.remove();
       now.replaceWith(document.adoptNode(fresh));
@@ -110,13 +114,15 @@
       if (error.name !== "AbortError") console.error(error);
     }
   }
-  document.addEventListener("htmx:after:swap", () => {
+  document.addEventListener("htmx:after:swap", (event) => {
+    if (event.target === result || event.target === form) stopGlance();
     if (!result?.querySelector(".headline.glance")) result?.classList.remove("glancing");
   });
 
   form.addEventListener("input", follow);
   form.addEventListener("change", follow);
-  form.addEventListener("submit", stopGlance);
+  form.addEventListener("submit", () => { stopGlance(); glance(true); });
+  form.addEventListener("htmx:abort", stopGlance);
   follow();
 
   // ---- what is pasted or dropped becomes a field: a configuration of a model, a table of chips

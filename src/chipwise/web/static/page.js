@@ -136,16 +136,18 @@
       });
     });
   }
-  // a table that does not fit is set closer, and becomes cards where that is not enough
+  // a table that does not fit is set closer, and then in more lines, and becomes cards where that is not enough
   const ROLES = { TABLE: "table", THEAD: "rowgroup", TBODY: "rowgroup", TR: "row", TD: "cell" };
   function fitted() {
     document.querySelectorAll(".scroll > table").forEach((table) => {
-      table.classList.remove("cards", "tight");
-      const cut = () => table.scrollWidth > table.parentElement.clientWidth + 1 && !table.classList.contains("sheet");
+      table.classList.remove("cards", "tight", "tighter");
+      const cut = () => table.scrollWidth > table.parentElement.clientWidth + 1;
       if (!cut()) return;
-      if (table.parentElement.clientWidth >= 780) table.classList.add("tight");
-      if (!cut()) return;
-      table.classList.remove("tight");
+      for (const closer of table.parentElement.clientWidth >= 780 ? ["tight", "tighter"] : []) {
+        table.classList.add(closer);
+        if (!cut()) return;
+      }
+      table.classList.remove("tight", "tighter");
       table.classList.add("cards");
       if (table.getAttribute("role")) return;
       [table, ...table.querySelectorAll("thead, tbody, tr, td")].forEach((part) => part.setAttribute("role", ROLES[part.tagName]));

@@ -39,6 +39,8 @@ WORDS = {
     "scaleup": "scale-up", "scaleout": "scale-out", "tdp": "power limit", "host": "host link", "sram": "on-chip memory",
     "macs": "multiply-adds", "unit": "kind of unit", "units": "units",
 }  # fmt: skip
+SHOWN = 40
+"""Chips of a list that are not folded away."""
 WEAK = ("derived", "assumed", "recalled")
 
 
@@ -110,7 +112,11 @@ def _show(question: ChipsRequest, report: ChipsReport) -> dict[str, Any]:
         charts.append(Chart("chips", "Bandwidth against arithmetic", landscape(report), note))
     links = {c: link("chips", {"chips": c}) for c in names} if question.chips is None else {}
     sheet = sheet_of(report.chips) if report.chips and report.chips[0].figures else None
-    return {"charts": charts, "tables": () if sheet else _tables(report), "sheet": sheet, "links": links}
+    # what can be rented, the newest first
+    order = sorted(report.chips, key=lambda c: (c.usd_per_h_low is None, -c.year))
+    chips = () if sheet else [get_chip(c.id) for c in order]
+    tables = [chips_view(part) for part in (chips[:SHOWN], chips[SHOWN:]) if part]
+    return {"charts": charts, "tables": tables, "sheet": sheet, "links": links}
 
 
 def _tables(report: ChipsReport) -> tuple[Table, ...]:
@@ -125,7 +131,7 @@ CHIPS = View(
     tab="Chips",
     title="Chips",
     lead="Every accelerator of the catalogue with the figures that predictions rest on; name some to see them in full.",
-    example={"limit": "200"},
+    example={"limit": "500"},
     front=("chips", "search", "vendor", "limit"),
     show=_show,
     tables=_tables,

@@ -8,14 +8,14 @@ from typing import Any
 from chipwise.api.loaded import find_chip
 from chipwise.api.requests.planning import PlanRequest
 from chipwise.catalog.chips import recalled_words
-from chipwise.report.catalogue import compare_view
+from chipwise.report.catalogue import chip_record
 from chipwise.report.charts.load import day_curve
 from chipwise.report.charts.memory import memory_bars
 from chipwise.report.charts.plans import METRICS, bars, pareto
 from chipwise.report.charts.timeline import request_timeline
-from chipwise.report.plans import PLANS, cheaper, first_plan, ranking, verdict
+from chipwise.report.plans import PLANS, chance_percent, cheaper, first_plan, ranking, verdict
 from chipwise.report.records import PlanRecord, PlanReport
-from chipwise.report.table import Table
+from chipwise.web.views.chips import Sheet, sheet_of
 from chipwise.web.views.query import named
 from chipwise.web.views.view import MODEL, Chart, View, link, price_badge
 
@@ -79,7 +79,7 @@ def badges(report: PlanReport) -> list[tuple[str, str]]:
         found.append(("chip figures recalled", "weak"))
     if first.chance is not None:
         kept = "kept" if first.keeps_targets(w.confidence) else "weak"
-        found.append((f"targets hold {min(round(100 * first.chance), 99)} %", kept))
+        found.append((f"targets hold {chance_percent(first.chance)} %", kept))
     if w.rate_per_s is not None:
         found.append((f"{first.load:.0%} loaded", ""))
     by_rank = {p.rank: p for p in report.plans}
@@ -102,10 +102,11 @@ def _show_compared(question: PlanRequest, report: PlanReport) -> dict[str, Any]:
     return {**_show(question, report), "side": charts, "sheet": _sheet(question, plans)}
 
 
-def _sheet(question: PlanRequest, plans: Sequence[PlanRecord]) -> Table:
+def _sheet(question: PlanRequest, plans: Sequence[PlanRecord]) -> Sheet:
     """The figures of the chips, side by side: those of the catalogue, or the user's own."""
     own = question.values["own_chips"] or {}
-    return compare_view([find_chip(name, own=own) for name in dict.fromkeys(p.chip for p in plans)])
+    chips = [find_chip(name, own=own) for name in dict.fromkeys(p.chip for p in plans)]
+    return sheet_of([chip_record(chip, None, sources=True) for chip in chips])
 
 
 def _scales(plans: Sequence[PlanRecord]) -> dict[str, tuple[float, float]]:
