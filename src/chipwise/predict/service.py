@@ -542,17 +542,17 @@ class _Slots:
         return np.exp(found)
 
     def together_s(self, prompts: Array) -> Array:
-        """Seconds until as many prompts of a replica are done that start together, nothing decoding before: a chunk
-        takes a1, a full budget a2, and as many budgets as they fill; where prompts share passes with decoding, half of
-        those that started decode beside them meanwhile."""
-        new, chunk, budget = self.new, self.chunk, self.budget
-        tokens = prompts * new
+        """Seconds until as many prompts of a replica are done that start together, nothing decoding before: they fill
+        budgets, the only one of few in part; where prompts share passes with decoding, half of those that started
+        decode beside them meanwhile."""
+        tokens, chunk, budget = prompts * self.new, self.chunk, self.budget
         filled = np.clip((tokens - chunk) / np.maximum(budget - chunk, 1e-9), 0.0, 1.0) * (budget > chunk)
-        one, full = self.prompt_one, self.prompt_full
-        passes = np.maximum(tokens / np.where(filled > 0, budget, chunk), 1.0)
-        passes = np.where(filled >= 1.0, tokens / budget, np.where(budget > chunk, 1.0, tokens / chunk))
-        beside, _, _ = self.passes.at(0.5 * prompts / self.stages, self.row)
-        return passes * (one + (full - one) * filled + self.riding * np.minimum(self.decodes, 1.0) * beside)
+        passes = np.maximum(tokens / budget, 1.0)
+        beside, riding_one, riding_full = self.passes.at(0.5 * prompts / self.stages, self.row)
+        share = self.riding & (self.decodes > 0.0)
+        one = np.where(share, beside + riding_one, self.prompt_one)
+        full = np.where(share, beside + riding_full, self.prompt_full)
+        return np.asarray(passes * (one + (full - one) * filled))
 
     def at(self, m: Array) -> _At:
         """What follows from a load."""
