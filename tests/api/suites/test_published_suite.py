@@ -24,7 +24,9 @@ def test_first_tokens_of_a_static_batch_wait_for_all_its_prompts() -> None:
 
     alone, together = (first_s("2024-04", clients) for clients in ("1", "8"))
     assert 5.0 < together / alone < 8.5, "prompts of a batch stand before its first tokens"
-    assert first_s("2024-04", "8", "32") / first_s("2024-04", "1", "32") < 4.0, "short prompts share a read of weights"
+    assert first_s("2024-04", "8", "32") / first_s("2024-04", "1", "32") < 4.0, (
+        "short prompts share a read of weights"
+    )
     assert first_s("2025-04", "8") < 0.5 * together, "later software lets requests join one by one"
 
 
@@ -56,9 +58,7 @@ def test_a_layout_that_a_publication_tells_elsewhere_is_the_one_that_is_asked() 
 def lines(who: str, ratio: float, count: int = 20) -> Residuals:
     measured = ratio * np.linspace(0.9, 1.1, count)
     figure = "tpot_s" + USERS
-    return Residuals.of(
-        range(count), 1.0, measured, figure=figure, metric=figure, tier="stack", key=who
-    )
+    return Residuals.of(range(count), 1.0, measured, figure=figure, metric=figure, tier="stack", key=who)
 
 
 def test_intervals_come_from_other_benchmarkers_by_the_rule_of_plans() -> None:
