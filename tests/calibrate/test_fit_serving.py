@@ -179,9 +179,9 @@ def test_what_a_fit_found_of_a_client_is_seen_under_it_alone() -> None:
     assert found.stream_tokens == pytest.approx(5.0)
     assert found.request_s == pytest.approx(0.04)
     assert client("aiperf", **fitted).stream_tokens == 0.0
-    # the median request of the same runs waits for no first wave
+    # the median request of the same runs waits for no first wave, and meets a server that is warm
     median = client("inferencex-median", **fitted)
-    assert (median.stream_tokens, median.request_s, median.burst) == pytest.approx((5.0, 0.04, 0.0))
+    assert (median.stream_tokens, median.request_s, median.burst) == pytest.approx((5.0, 0.03, 0.0))
 
 
 def test_every_harness_says_where_it_was_read() -> None:

@@ -200,7 +200,7 @@ def test_every_figure_has_a_grade_and_a_source_unless_it_is_assumed(runtime: Run
         if source.date is None:
             assert source.ref.startswith("general knowledge")
         else:
-            assert "2015" <= source.date <= "2026-11-22"
+            assert "2015" <= source.date <= "2026-11-23"
 
 
 @pytest.mark.parametrize("runtime", RUNTIMES, ids=lambda r: r.id)

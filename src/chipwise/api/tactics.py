@@ -10,7 +10,7 @@ from chipwise.calibrate.fit_level import STARTING, LevelFit
 from chipwise.calibrate.parameters import Parameters
 from chipwise.catalog.chip import Chip
 from chipwise.catalog.harness import NO_HARNESS, Harness
-from chipwise.catalog.rounds import software_age
+from chipwise.catalog.rounds import month_of, software_age
 from chipwise.catalog.runtime import Runtime
 from chipwise.errors import UsageError
 from chipwise.parallel.layout import Layout, Reason
@@ -84,7 +84,10 @@ class Tactics:
                 why = f"{d.runtime.name} does not process prompts on separate workers"
                 refused[d.chip.id] = RefusalRecord(d.chip.id, Reason.NO_RUNTIME.name, why)
             else:
-                found.append(replace(d, speculation=self.speculation, drafts=drafts, apart=self.apart))
+                dated = d.runtime.policies_until(d.chip, month_of(self.software))
+                policies = replace(d.policies, **dated) if dated else d.policies
+                run = replace(d, policies=policies, speculation=self.speculation)
+                found.append(replace(run, drafts=drafts, apart=self.apart))
         able = {d.chip.id for d in found}
         return found, [r for chip, r in refused.items() if chip not in able]
 

@@ -235,7 +235,7 @@ class Parameters:
             request_s=of("request"),
             link_share=self.value(f"runtime.{runtime}.link_share", f"{family}.link_share", "any.link_share"),
             link_base_s=self.value(f"runtime.{runtime}.link_base", f"{family}.link_base", "any.link_base"),
-            link_hop_s=self.value(f"{family}.link_hop", "any.link_hop"),
+            link_hop_s=self.value(f"runtime.{runtime}.link_hop", f"{family}.link_hop", "any.link_hop"),
         )
 
 

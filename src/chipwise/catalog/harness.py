@@ -22,7 +22,6 @@ __all__ = [
     "harness_of",
     "load_harnesses",
     "median_harness",
-    "noted_harness",
 ]
 
 TABLE = "catalog/data/harnesses.toml"
@@ -90,12 +89,12 @@ class Server:
 class Harness:
     """A benchmark client. `waves` requests are sent by each client in a run; lengths are drawn evenly from `shortest`
     of the nominal length to all of it; `server`: requests pass HTTP and a tokeniser. `assumed`: taken of tables of
-    measurements whose source names none; `noted_as`: what such a table says beside the rows that it was taken with it.
+    measurements whose source names none.
     """
 
     id: str
     name: str
-    start: Literal["burst", "batch", "poisson"]
+    start: Literal["burst", "poisson"]
     waves: float
     shortest: float
     server: bool
@@ -103,7 +102,6 @@ class Harness:
     date: str
     named_by: tuple[str, ...] = ()
     assumed: bool = False
-    noted_as: tuple[str, ...] = ()
     servers: tuple[Server, ...] = ()
     median_of: str = ""
 
@@ -118,18 +116,15 @@ class Harness:
 
     @property
     def first_wave(self) -> float:
-        """Share of a run that waits for the prompts of a common start: of half of them on average, 1 / (2 waves), or of
-        all, 1 / waves, where a batch goes on as one; 0 for arrivals at a rate, and for the median of many waves."""
-        if self.median_of:
-            return 0.0
-        return {"burst": 0.5, "batch": 1.0}.get(self.start, 0.0) / self.waves if self.id else 0.0
+        """Share of a run that waits for the prompts of a common start, half of them on average: 1 / (2 waves); 0 for
+        arrivals at a rate, and for the median of many waves."""
+        return 0.5 / self.waves if self.start == "burst" and not self.median_of else 0.0
 
     @property
     def meaning(self) -> str:
         """What it adds, in words."""
         start = {
             "burst": "all clients start at once",
-            "batch": "requests start together and get their first tokens together",
             "poisson": "requests arrive at random",
         }[self.start]
         drawn = (
@@ -181,8 +176,3 @@ def harness_of(source: str) -> Harness:
 def median_harness(harness: Harness) -> Harness:
     """The same client where medians of its runs are published; itself where nothing is known of those."""
     return next((h for h in load_harnesses().values() if harness.id and h.median_of == harness.id), harness)
-
-
-def noted_harness(note: str) -> Harness:
-    """The harness that a note beside a measured row says it was taken with, else none."""
-    return next((h for h in load_harnesses().values() if any(x in note for x in h.noted_as)), NO_HARNESS)

@@ -14,7 +14,7 @@
 [runtime.ID.policies]   figure = value, or { is = value, source = ..., grade = ..., note = ... }
 [runtime.ID.offload]    holds, streams_from, micro_batch, second_socket, unequal, matrix_units,
                         alone: see `Offload`
-[[runtime.ID.tier]]     from_bytes, chips, except, and the figures that differ there
+[[runtime.ID.tier]]     from_bytes, chips, except, until (a month), and the figures that differ there
 [[runtime.ID.on]]       chips, native, mixed ("int4/fp8": weights/activations), weights_only, kv, half
 ```
 A row of `on` with an empty `native` and no `weights_only` records that the chips are not supported.
@@ -51,6 +51,7 @@ _CHOICES: dict[str, tuple[str, ...]] = {
     "workspace": ("profiled", "reserved"),
     "kv_reservation": ("full", "growing"),
     "prefill": ("mixed", "alone"),
+    "batch": ("continuous", "static"),
     "token_table": ("device", "host"),
 }
 _COUNTS = ("kv_block_tokens", "max_batched_tokens", "max_sequences", "look_passes", "micro_batch_tokens")
@@ -59,6 +60,7 @@ _CITED = ("source", "grade", "note")
 _LEFT_OUT = (
     "look_passes",
     "gather_passes",
+    "batch",
     "micro_batch_tokens",
     "token_table",
     "backend",
@@ -151,13 +153,14 @@ class RuntimeReader:
         return values, own
 
     def _tier(self, where: str, entry: object, default: Provenance) -> PolicyTier:
-        table = known_keys(entry, ("from_bytes", "chips", "except", *_CITED, *FIGURES), where)
+        table = known_keys(entry, ("from_bytes", "chips", "except", "until", *_CITED, *FIGURES), where)
         cited = self._cited(where, table, default)
         figures = {name: value for name, value in table.items() if name in FIGURES}
         changes, own = self._figures(where, figures, cited)
         bound = parse_quantity(read_text(f"{where}.from_bytes", table.get("from_bytes", "0 B")), "B", where)
         chips, excluded = (self._chips(f"{where}.{key}", table.get(key, [])) for key in ("chips", "except"))
-        return PolicyTier(bound, chips, excluded, changes, own)
+        until = read_text(f"{where}.until", table.get("until", ""))
+        return PolicyTier(bound, chips, excluded, changes, own, until)
 
     def _rule(self, where: str, entry: object, default: Provenance) -> Rule:
         table = known_keys(

@@ -84,6 +84,8 @@ class Policies:
     gather_passes: int = 0
     """Passes that a first prompt waits, while others decode, for more to fill the budget of a pass, or to give one to
     each attention replica."""
+    batch: Literal["continuous", "static"] = "continuous"
+    """`static`: requests of a batch start together, and the next batch when all have ended."""
     micro_batch_tokens: int = 0
     """Tokens of an iteration that go through the model at a time, where a local runtime cuts it; 0: it does not."""
     token_table: Literal["device", "host"] = "device"
@@ -98,17 +100,22 @@ FIGURES = tuple(f.name for f in fields(Policies))
 
 @dataclass(frozen=True, slots=True)
 class PolicyTier:
-    """Policies that differ on devices with at least `from_bytes` of memory, or on some chips."""
+    """Policies that differ on devices with at least `from_bytes` of memory, on some chips, or in software up to the
+    month `until` ("": in the newest)."""
 
     from_bytes: float
     chips: frozenset[str]
     excluded: frozenset[str]
     changes: Mapping[str, Any]
     own: Mapping[str, Provenance]
+    until: str = ""
 
-    def applies(self, chip: Chip) -> bool:
-        """Whether the tier holds on the chip; a chip of unknown memory is in no tier with a bound."""
+    def applies(self, chip: Chip, month: str = "") -> bool:
+        """Whether the tier holds on the chip in software of a month; a chip of unknown memory is in no tier with a
+        bound."""
         known = chip.support_id
+        if self.until and not "" < month <= self.until:
+            return False
         if known in self.excluded or (self.chips and known not in self.chips):
             return False
         memory = chip.memory.usable_bytes or chip.memory.label_bytes or 0.0
@@ -245,6 +252,11 @@ class Runtime:
             if tier.applies(chip):
                 changes.update(tier.changes)
         return replace(self.policies, backend=next(iter(self.backends_on(chip)), ""), **changes)
+
+    def policies_until(self, chip: Chip, month: str) -> Mapping[str, Any]:
+        """The policies of software of a month on one chip, as in 2024-04, as far as they were others then."""
+        dated = (tier.changes for tier in self.tiers if tier.until and tier.applies(chip, month))
+        return {name: value for changes in dated for name, value in changes.items()}
 
     def provenance(self, figure: str, chip: Chip | None = None) -> Provenance:
         """Source and grade of a policy figure, of `architectures` or of `features`; on `chip` if given.

@@ -57,6 +57,7 @@ class Requests:
     | spread | ratio | 1 + (coefficient of variation of prompts)^2 |
     | look | passes | that decode, from one look for new requests to the next |
     | gather | passes | that a first prompt waits for others to fill a pass |
+    | static | 0 or 1 | whether a batch starts together and ends before the next |
     """
 
     prompt: Real
@@ -71,6 +72,7 @@ class Requests:
     spread: Real
     look: Real = 1.0
     gather: Real = 0.0
+    static: Real = 0.0
 
     @classmethod
     def of(cls, workload: Workload, policies: Policies) -> Requests:
@@ -95,6 +97,7 @@ class Requests:
             1.0 + lengths.prompt_cv**2,
             float(policies.look_passes),
             float(policies.gather_passes),
+            float(policies.batch == "static"),
         )
 
     @classmethod

@@ -206,6 +206,9 @@ class Loads:
     A pass waits for the slowest of the s = stages x coupled ranks slots that go in step, pi = 1 - (1 - x)^s; l is
     the part of a chunk's time that is left while the other ranks have none.
 
+    A static batch (`Requests.static`) starts together: its prompts of one chunk to a full budget stand before its first
+    tokens, TPOT = t(B), and who comes while it runs waits for half of it.
+
     Prompts that arrive in one pass ride together in the next (gated service: Takagi, Queueing Analysis, volume
     1, 1991); the first token then takes
         TTFT = request_s + own + W,  own = k a1 + ceil(k) t(B),  k = n_i / c chunks (alone: k a1)
@@ -305,6 +308,7 @@ class Loads:
             spread=asked("spread"),
             look=asked("look"),
             gather=asked("gather"),
+            static=asked("static") > 0.0,
             coupled=e.coupled[:, None],
             riding=~e.table.alone[:, None],
             request_s=np.asarray(self.service.request_s, dtype=float).reshape(-1, 1),
@@ -339,10 +343,17 @@ class Loads:
         if clients is not None:
             of_slot = np.minimum(clients, slots.room) / slots.count
             if slots.servers is None:
-                first_wave = s["burst"] * of_slot * at.part_s * slots.stages
+                first_wave = s["burst"] * slots.together_s(of_slot * slots.stages)
             else:
                 first_wave = s["burst"] * of_slot * slots.count * at.part_s / slots.servers
         ttft = slots.request_s + at.own_s + at.wait_s + outside + first_wave + s["stream_tokens"] * at.pass_s
+        pass_s = at.pass_s
+        if np.any(slots.static):
+            # the prompts of a batch stand before its first tokens, not between the others
+            together = slots.together_s(np.maximum(at.batch * slots.stages, 1.0))
+            late = 0.0 if clients is not None else 0.5 * (1.0 - np.exp(-at.batch)) * decodes * at.decode_s
+            ttft = np.where(slots.static, slots.request_s + together + late + outside, ttft)
+            pass_s = np.where(slots.static, at.decode_s, pass_s)
         shape = np.shape(rate)
         decoding = np.broadcast_to(decodes > 0, shape)
         return Prediction(
@@ -353,7 +364,7 @@ class Loads:
             requests_per_s=rate,
             tokens_per_s=rate * (decodes + 1.0),
             ttft_s=ttft,
-            tpot_s=np.where(decoding, at.pass_s, 0.0),
+            tpot_s=np.where(decoding, pass_s, 0.0),
             decode_s=np.where(decoding, at.decode_s, 0.0),
             prefill_s=np.broadcast_to(slots.new / slots.chunk * slots.prompt_one, shape),
             utilisation=np.broadcast_to(at.rho, shape),
@@ -427,6 +438,7 @@ class _Slots:
     spread: Array
     look: Array
     gather: Array
+    static: NDArray[np.bool_]
     coupled: Array
     riding: NDArray[np.bool_]
     request_s: Array
@@ -528,6 +540,19 @@ class _Slots:
         else:
             found[open_] = low
         return np.exp(found)
+
+    def together_s(self, prompts: Array) -> Array:
+        """Seconds until as many prompts of a replica are done that start together, nothing decoding before: they fill
+        budgets, the only one of few in part; where prompts share passes with decoding, half of those that started
+        decode beside them meanwhile."""
+        tokens, chunk, budget = prompts * self.new, self.chunk, self.budget
+        filled = np.clip((tokens - chunk) / np.maximum(budget - chunk, 1e-9), 0.0, 1.0) * (budget > chunk)
+        passes = np.maximum(tokens / budget, 1.0)
+        beside, riding_one, riding_full = self.passes.at(0.5 * prompts / self.stages, self.row)
+        share = self.riding & (self.decodes > 0.0)
+        one = np.where(share, beside + riding_one, self.prompt_one)
+        full = np.where(share, beside + riding_full, self.prompt_full)
+        return np.asarray(passes * (one + (full - one) * filled))
 
     def at(self, m: Array) -> _At:
         """What follows from a load."""

@@ -32,6 +32,8 @@ LABELS: Mapping[str, str] = {
     "mxfp4_mxfp8": "4-bit floats, one exponent per 32, 8-bit activations of that kind",
     "nvfp4": "4-bit floats, one 8-bit scale per 16, weights and activations",
     "nvfp4_weights": "4-bit floats, one 8-bit scale per 16, 16-bit activations",
+    "bfloat8_b": "8-bit floats, one exponent per 16 (Tenstorrent), the head too",
+    "bfloat4_b": "the same with the first two products of feed-forward blocks in 4 bits",
     "nf4": "4-bit table of bitsandbytes, 16-bit activations",
     "nf4_double": "the same with its maxima in 8 bit",
     **dict.fromkeys(GGUF, "a mix of block formats of llama.cpp (GGUF)"),
@@ -98,6 +100,7 @@ SAME = {
 }
 
 GROUP_BITS = 0.5  # of a weight: MLX keeps a 16-bit scale and a 16-bit offset for every 64
+SHARED = 16  # weights that have one 8-bit exponent on Tenstorrent
 EXL_HEAD = 6.0  # bits of the head, unless a file says otherwise (exllamav2, convert.py -hb)
 
 
@@ -108,11 +111,18 @@ def format_name(text: str) -> str:
 
 
 def _runtime_file(label: str) -> Precision | None:
-    """Files of MLX and ExLlama: mean bits of large matrices, and of the tables that they store so too."""
+    """Files of MLX, ExLlama and Tenstorrent: mean bits of large matrices, and of the tables that they store so too."""
     base, exl = FORMATS["fp16"], re.fullmatch(r"exl([23])_(\d(?:_\d+)?)", label)
     if exl:
         inner, head = (mixed(f"exl{exl[1]}", bits) for bits in (float(exl[2].replace("_", ".")), EXL_HEAD))
         weights: dict[TensorClass, Format] = {**dict.fromkeys(LARGE, inner), "head": head}
+    elif label in ("bfloat8_b", "bfloat4_b"):
+        wide = replace(FORMATS["fp8"], scale_bits=8.0, block_rows=1, block_cols=SHARED)
+        weights = dict.fromkeys((*LARGE, "head"), wide)
+        if label == "bfloat4_b":  # the third product of a block keeps 8 bits
+            narrow = replace(FORMATS["mxfp4"], bits=(2.0 * 4.0 + 8.0) / 3.0, block_cols=SHARED)
+            weights |= {"ffn": narrow, "expert": narrow}
+        return Precision(label, base, weights, dict.fromkeys(weights, FORMATS["fp8"]))
     elif label in LABELS and label.startswith("mlx_"):
         stored = mixed(label, float(label[4]) + GROUP_BITS)
         weights = dict.fromkeys((*LARGE, "embedding", "head"), stored)

@@ -24,7 +24,6 @@ from chipwise.calibrate.parameter import write_table
 from chipwise.calibrate.parameters import Parameters, load_parameters
 from chipwise.catalog.chip import Chip
 from chipwise.catalog.chips import get_chip
-from chipwise.catalog.harness import noted_harness
 from chipwise.catalog.runtime import get_runtime
 from chipwise.errors import ChipwiseError, InfeasibleError, UsageError, shorten
 from chipwise.evidence.judge import USERS, Nearness, shipped_factors, tier_factors
@@ -161,16 +160,8 @@ def published_question(row: Row) -> EstimateRequest:
         kv=row.get("kv_precision") or None,
         runtime=runtime.id,
         software=date[0] if date else None,
-        harness=_together(row),
         evidence="none",
     )
-
-
-def _together(row: Row) -> str | None:
-    """The harness of rows whose requests started together, none of which a user's plan is asked with: of the others a
-    client adds nothing that one knows."""
-    load = row.get("concurrency_or_batch", "")
-    return (noted_harness(row.get("note", "")).id or None) if load and float(load) > 1.0 else None
 
 
 def _devices(chip: Chip, chips: float, tp: int, others: int) -> int:
@@ -183,7 +174,6 @@ def _devices(chip: Chip, chips: float, tp: int, others: int) -> int:
 
 # --------------------------------------------------------------- measurements
 
-TOGETHER = "started together"
 FEW_ROWS = 15  # of a tier: below, its interval is that of the next nearer one, widened
 ASKING = Asking(NEEDED, _read, each(_answer), _lines)
 
@@ -248,16 +238,13 @@ def _compared(m: _Measured, out: Index, _: None, __: str) -> Residuals:
     rows, who = [m.rows[i] for i in out], [every[i] for i in out]
     figures = [FIGURES[row["metric"]][0] + USERS for row in rows]
     near = [m.near[i] for i in out]
-    # what started together says nothing of users
-    tier = [TOGETHER if _together(row) else n for row, n in zip(rows, near, strict=True)]
     return Residuals.of(
         out,
         [m.figures[i].mid for i in out],
         [float(row["value"]) for row in rows],
         metric=figures,
         figure=figures,
-        tier=tier,
-        near=near,
+        tier=near,
         key=who,
         numbers=["without" if i >= m.bare else "shipped" for i in out],
         chip=[row["chip"] for row in rows],
@@ -282,7 +269,7 @@ def _judged(found: Residuals) -> Residuals:
     for (who,), own in replace(found, place=np.arange(len(found))).by("key"):
         others = found.take(found.label("key") != who)
         table = fitted | trial.intervals(partial(_these, others))
-        for (figure, near), lines in own.by("figure", "near"):
+        for (figure, near), lines in own.by("figure", "tier"):
             f, at = tier_factors(figure, cast(Nearness, near), table), lines.place
             low[at], high[at] = found.predicted[at] * f.low, found.predicted[at] * f.high
     return replace(found, low=low, high=high)
@@ -302,7 +289,7 @@ def _report(_: _Measured, found: Residuals, key: str) -> Validation:
             "by benchmarker": shipped.summaries("key", 5),
             "by chip": shipped.summaries("chip", 5),
         },
-    ).shown(shipped.take(shipped.label("tier") != TOGETHER))
+    ).shown(shipped)
 
 
 PUBLISHED = Suite(
