@@ -89,6 +89,20 @@ def test_own_basis_takes_the_users_figures_first():
     assert own_basis("rtx-4090").years == load_assumptions()["years"].value == 4
 
 
+def test_machines_are_bought_whole():
+    """A rack of 72 is paid for three of its chips, a server of eight for nine as two; who names a price of his own pays
+    chip by chip, as do cards."""
+    rack, server = own_basis("gb200-nvl72"), own_basis("h100-sxm5-80gb")
+    assert rack.hour(3).billed == 72
+    assert server.hour(9).billed == 16
+    assert server.hour(9).mid == pytest.approx(16 * server.usd_per_h)
+    assert server.hour(12, 6).billed == 16  # one group of six in each
+    assert server.hour(32, 16).billed == 32  # a group over two
+    assert own_basis("h100-sxm5-80gb", capex_usd=30_000).hour(3).billed == 3
+    assert own_basis("rtx-4090").hour(3).billed == 3
+    assert server.hour(np.array([1.0, 8.0, 9.0])).billed == pytest.approx([8.0, 8.0, 16.0])
+
+
 def test_what_cannot_be_owned_says_why():
     with pytest.raises(UsageError, match="give what you pay"):
         own_basis("mi325x")

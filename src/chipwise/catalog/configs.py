@@ -415,9 +415,7 @@ def _unknown(name: str) -> NoReturn:
         error.nearest = fit[:4]
         raise error
     if maker := closed(name):
-        hint = (
-            f"{maker} publishes neither its weights nor its dimensions; open ones: chipwise models list"
-        )
+        hint = f"{maker} publishes neither its weights nor its dimensions; open ones: chipwise models list"
         raise UnknownNameError("model", name, (), hint)
     alike = tuple(dict.fromkeys((*nearest(name, known, 2), *near(name, known))))[:4]
     others = networks.close(name) if kind is not None or not (alike or holding(name, known)) else alike

@@ -138,7 +138,8 @@ class Rent:
 
 @dataclass(frozen=True, slots=True)
 class Own:
-    """Owning one chip with its share of the machine. The meaning of each figure: `own_usd_per_h`.
+    """Owning one chip with its share of the machine, of which `together` are bought at once. The meaning of each other
+    figure: `own_usd_per_h`.
 
     `assumed` names the figures that the user did not give: they are to be printed with the cost.
     """
@@ -152,6 +153,7 @@ class Own:
     other_opex_share: float
     idle_power_share: float
     assumed: tuple[str, ...] = ()
+    together: int = 1
 
     @property
     def usd_per_h(self) -> float:
@@ -170,10 +172,13 @@ class Own:
         )
 
     def hour(self, chips: Real, group: Real = 1) -> Hour:
-        """What `chips` cost an hour: owned ones are paid one by one, whatever they are grouped to."""
-        n, _ = np.broadcast_arrays(np.asarray(chips, dtype=np.float64), np.asarray(group))
-        usd = n * self.usd_per_h
-        found = (usd, usd, usd, n)
+        """What `chips` cost an hour in whole machines of `together` chips, where every `group` of them shares one; a
+        group that no machine holds takes as many machines as it fills."""
+        n, g = np.broadcast_arrays(np.asarray(chips, dtype=np.float64), np.asarray(group, dtype=np.float64))
+        used = np.where(g > self.together, self.together, np.floor(self.together / g) * g)
+        billed = np.ceil(n / used * (1.0 - 1e-12)) * self.together
+        usd = billed * self.usd_per_h
+        found = (usd, usd, usd, billed)
         return Hour(*(float(x) if n.ndim == 0 else x for x in found))
 
 
@@ -366,14 +371,17 @@ def own_basis(
     """Owning one chip: the user's figures first, then the catalogue's, then the stated assumptions.
 
     `replaced` may hold years, utilisation, usd_per_kwh, pue, other_opex_share and idle_power_share. Without
-    `capex_usd` the price read for a whole machine is taken, else of the card (`capex_for`); without `power_w`
-    the chip's TDP, without its host. `Own.assumed` names what was not given. Raises `UsageError` where
-    neither is known, for an unknown or senseless figure, and `UnknownNameError` for an unknown chip.
+    `capex_usd` the price read for a whole machine is taken, and it is bought whole, else of the card (`capex_for`);
+    without `power_w` the chip's TDP, without its host. `Own.assumed` names what was not given. Raises `UsageError`
+    where neither is known, for an unknown or senseless figure, and `UnknownNameError` for an unknown chip.
     """
     chip = get_chip(chip_id)
     given = {"capex_usd": capex_usd, "power_w": power_w, **replaced}
+    together = 1
     if capex_usd is None:
-        capex_usd = capex_for(chip.id).usd_per_chip
+        bought = capex_for(chip.id)
+        capex_usd = bought.usd_per_chip
+        together = bought.chips if bought.covers == "machine" else 1
     watts = chip.tdp_w if power_w is None else power_w
     if watts is None:
         raise NoPriceError(f"the power of {chip.id} is not published", "give the watts that it draws at work")
@@ -388,7 +396,9 @@ def own_basis(
         low, high = bounds.get(name, (0.0, 1e12))
         if not low <= value <= high or (value == 0 and name in ("utilisation", "years")):
             raise UsageError(f"{name} of {value:g} makes no sense", f"more than {low:g}, at most {high:g}")
-    return Own(**checked, assumed=tuple(name for name in checked if given.get(name) is None))
+    return Own(
+        **checked, assumed=tuple(name for name in checked if given.get(name) is None), together=together
+    )
 
 
 PAST = "not a current price"
