@@ -282,3 +282,20 @@ def test_what_is_not_for_rent_says_so():
         rent_basis("m3-ultra", DAY)
     with pytest.raises(UsageError, match="h100-sxm5-80gb nobody"):
         rent_basis("h100-sxm5-80gb", DAY, providers=("nobody",))
+
+
+def _offers(*rows: tuple[str, float]) -> tuple[Offer, ...]:
+    return tuple(
+        Offer(provider, "one", "h100-sxm5-80gb", 1, None, None, usd, None, "", "2026-11-01", "", unit=1)
+        for provider, usd in rows
+    )
+
+
+def test_a_marketplace_undercuts_and_is_not_picked():
+    """Nobody orders many alike on a marketplace: the cheapest provider is taken, and where there is none the middle."""
+    mixed = Rent("h100-sxm5-80gb", _offers(("vast.ai", 1.0), ("hyperstack", 3.0), ("aws", 7.0)), stale=False)
+    assert mixed.hour(4).mid == pytest.approx(12.0)
+    assert mixed.hour(4).low == pytest.approx(4.0)
+    alone = Rent("h100-sxm5-80gb", _offers(("vast.ai", 1.0), ("runpod-community", 1.5)), stale=False)
+    assert alone.hour(4).mid == pytest.approx(6.0)
+    assert Rent("h100-sxm5-80gb", _offers(("vast.ai", 1.0)), stale=False).hour(4).mid == pytest.approx(4.0)
