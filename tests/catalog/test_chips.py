@@ -71,7 +71,8 @@ BY_FIGURE = {figure: column for column, figure in FIGURES.items()} | {
 }
 
 NOT_IN_TABLE = (
-    {("mi455x", "process"), ("gaudi3", "peak_MHz"), ("gaudi3", "boost_MHz")}
+    {("m1-max", "tdp_W"), ("m2-ultra", "tdp_W")}  # Apple's page on power, read later
+    | {("mi455x", "process"), ("gaudi3", "peak_MHz"), ("gaudi3", "boost_MHz")}
     | {("ascend-910c", figure) for figure in ("unit", "units", "matrix_unit", "macs_per_clock", "peak_MHz")}
     | {
         ("ascend-910b", figure)
