@@ -7,6 +7,7 @@ import dataclasses
 import functools
 import json
 import re
+import tomllib
 from pathlib import Path
 from typing import get_args
 
@@ -15,6 +16,8 @@ import pytest
 from chipwise.catalog.chip import Chip, Grade
 from chipwise.catalog.chips import get_chip, load_chips, read_chips
 from chipwise.catalog.machine import parse_machine
+from chipwise.catalog.rented import NAMES
+from chipwise.catalog.snapshot import PACKAGE
 from chipwise.catalog.system import parse_have
 from chipwise.errors import UnknownNameError, UsageError
 from command_line import Run
@@ -638,3 +641,12 @@ def test_a_maker_alone_lists_its_chips() -> None:
 )
 def test_computers_and_boards_are_chosen_by_their_chip(name: str, chip: str) -> None:
     assert get_chip(name).id == chip
+
+
+def test_names_of_the_catalogue_stand_behind_every_name_without_figures() -> None:
+    table = tomllib.loads((PACKAGE / NAMES).read_text("utf-8"))
+    near = {chip for row in table["without_figures"].values() for chip in row["near"]}
+    assert near | {row["chip"] for row in table["machine"]} <= set(load_chips())
+    for name, row in table["without_figures"].items():
+        with pytest.raises(UnknownNameError, match=re.escape(row["say"])):
+            get_chip(name)

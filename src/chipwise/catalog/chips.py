@@ -7,6 +7,7 @@ import shlex
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from chipwise.catalog.chip import Chip
 from chipwise.catalog.chip_reader import Entry, read_chips, read_entries
@@ -180,6 +181,8 @@ def _meant(name: str) -> list[str]:
     """The chips that have all words of a name. Of several the one that has it in its id as one word (`M40`), and none
     of a laptop that was not asked for."""
     asked, one = frozenset(words_of(name)), re.sub(r"[^a-z0-9]+", "", name.lower())
+    if any(asked == words for words, _ in _without_figures()):
+        return []
     kin = [chip for chip, words in _kin().items() if asked and asked <= words]
     if len(kin) > 1 and any(c.isdigit() for c in one):
         called = [chip for chip in kin if one in chip.split("-")] or kin
@@ -195,8 +198,8 @@ def _unknown(name: str, kin: Sequence[str]) -> UnknownNameError:
     made = [e.name for e in chips.entries.values() if e.vendor.lower() == name.strip().lower()]
     if kin:
         return UnknownNameError("chip", name, (), f"{len(kin)} chips are called so: {_some(kin)}")
-    for called, row in parse(shipped_text(NAMES))["without_figures"].items():
-        if set(words_of(called)) <= asked:
+    for words, row in _without_figures():
+        if words <= asked:
             return _near(
                 name, f"{row['say']}; nearest with figures: {', '.join(row['near']) or 'none'}", row["near"]
             )
@@ -211,6 +214,13 @@ def _unknown(name: str, kin: Sequence[str]) -> UnknownNameError:
     return UnknownNameError(
         "chip", name, dict.fromkeys((*chips, *_names())), "list them: chipwise chips list"
     )
+
+
+@per_snapshot
+def _without_figures() -> tuple[tuple[frozenset[str], Mapping[str, Any]], ...]:
+    """Chips that are known by name alone: the words of the name, what is to be said, and the nearest with figures."""
+    table = parse(shipped_text(NAMES))["without_figures"]
+    return tuple((frozenset(words_of(name)), row) for name, row in table.items())
 
 
 def _near(name: str, hint: str, chips: Iterable[str]) -> UnknownNameError:
