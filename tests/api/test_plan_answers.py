@@ -10,7 +10,7 @@ import pytest
 from chipwise import api
 from chipwise.api.placing import Given, Terms
 from chipwise.catalog.chips import load_chips
-from chipwise.catalog.offer import PRICE_NOISE
+from chipwise.catalog.offer import MARKETPLACES, PRICE_NOISE
 from chipwise.catalog.runtime import get_runtime
 from chipwise.errors import InfeasibleError, UnknownNameError, UsageError
 from chipwise.parallel.layout import Layout
@@ -76,7 +76,8 @@ def test_ranked_by_the_goal(report: PlanReport) -> None:
         return (p.price.mid if sized and p.price else per_token(p)) * p.tokens_per_s.mid / p.tokens_per_s.low
 
     def trouble(p: PlanRecord) -> tuple[int, ...]:
-        doubts = (p.pace.basis == "modelled") + bool(p.price and p.price.stale)
+        doubts = 2 * (p.pace.basis == "modelled") + 2 * bool(p.price and p.price.stale)
+        doubts += bool(p.price and p.price.provider in MARKETPLACES)
         return doubts, p.hosts, p.price.billed if p.price else p.chips, p.replicas
 
     def paid(p: PlanRecord) -> float:

@@ -7,6 +7,7 @@ import dataclasses
 import functools
 import json
 import re
+import tomllib
 from pathlib import Path
 from typing import get_args
 
@@ -14,6 +15,10 @@ import pytest
 
 from chipwise.catalog.chip import Chip, Grade
 from chipwise.catalog.chips import get_chip, load_chips, read_chips
+from chipwise.catalog.machine import parse_machine
+from chipwise.catalog.rented import NAMES
+from chipwise.catalog.snapshot import PACKAGE
+from chipwise.catalog.system import parse_have
 from chipwise.errors import UnknownNameError, UsageError
 from command_line import Run
 
@@ -69,7 +74,8 @@ BY_FIGURE = {figure: column for column, figure in FIGURES.items()} | {
 }
 
 NOT_IN_TABLE = (
-    {("mi455x", "process"), ("gaudi3", "peak_MHz"), ("gaudi3", "boost_MHz")}
+    {("m1-max", "tdp_W"), ("m2-ultra", "tdp_W")}  # Apple's page on power, read later
+    | {("mi455x", "process"), ("gaudi3", "peak_MHz"), ("gaudi3", "boost_MHz")}
     | {("ascend-910c", figure) for figure in ("unit", "units", "matrix_unit", "macs_per_clock", "peak_MHz")}
     | {
         ("ascend-910b", figure)
@@ -562,3 +568,85 @@ def test_a_plan_on_recalled_figures_says_so(run: Run) -> None:
     assert "recalled" in json.dumps(sheet)
     plain = run("estimate", "Llama-3.1-8B", "--chip", "h100")
     assert "recalled" not in plain.out
+
+
+@pytest.mark.parametrize(
+    ("name", "chip", "count"),
+    [
+        ("p5.48xlarge", "h100-sxm5-80gb", 8),
+        ("p6-b200.48xlarge", "b200-sxm", 8),
+        ("trn2.48xlarge", "trainium2", 16),
+        ("inf2.48xlarge", "inferentia2", 12),
+        ("g6e.12xlarge", "l40s", 4),
+        ("a3-highgpu-8g", "h100-sxm5-80gb", 8),
+        ("a3-ultragpu-8g", "h200-sxm-141gb", 8),
+        ("v5litepod-8", "tpu-v5e", 8),
+        ("ND96isr_H100_v5", "h100-sxm5-80gb", 8),
+        ("ND MI300X v5", "mi300x", 8),
+        ("BM.GPU.MI300X.8", "mi300x", 8),
+    ],
+)
+def test_machines_of_clouds_are_known_by_name(name: str, chip: str, count: int) -> None:
+    """Asked for as a chip they say what is in them; as what one has they are their chips."""
+    with pytest.raises(UnknownNameError, match=f"a machine for rent: {count}x {chip}") as caught:
+        get_chip(name)
+    assert caught.value.nearest == (chip,)
+    assert parse_have(name) == ((chip, count),)
+    assert parse_have(f"2x{name}") == ((chip, 2 * count),)
+    assert parse_machine(name).cards == ((load_chips()[chip], count),)
+
+
+def test_a_series_of_machines_lists_them() -> None:
+    with pytest.raises(UnknownNameError, match="name the chip") as caught:
+        get_chip("ND96isr")
+    assert set(caught.value.nearest) == {"h100-sxm5-80gb", "h200-sxm-141gb", "mi300x"}
+
+
+@pytest.mark.parametrize(
+    ("name", "near"),
+    [
+        ("Graphcore Bow", "ipu-mk2-gc200"),
+        ("Tesla Dojo", "tpu-v4"),
+        ("B100", "b200-sxm"),
+        ("B200 NVL72", "gb200-nvl72"),
+        ("vera rubin nvl144", "rubin-sxm"),
+        ("mac studio", "m4"),
+    ],
+)
+def test_chips_without_figures_get_a_sentence_and_the_nearest(name: str, near: str) -> None:
+    with pytest.raises(UnknownNameError, match="nearest with figures") as caught:
+        get_chip(name)
+    assert caught.value.nearest[0] == near
+    assert set(caught.value.nearest) <= set(load_chips())
+
+
+def test_a_maker_alone_lists_its_chips() -> None:
+    with pytest.raises(UnknownNameError, match="a maker of 2 chips: wse2-cs2, wse3-cs3"):
+        get_chip("cerebras")
+
+
+@pytest.mark.parametrize(
+    ("name", "chip"),
+    [
+        ("5080", "rtx-5080"),
+        ("M40", "m40-24gb"),
+        ("MacBook Pro M3 Max", "m3-max"),
+        ("Mac mini M4 Pro", "m4-pro"),
+        ("framework desktop", "igpu-radeon-8060s"),
+        ("grace hopper", "gh200-96gb"),
+        ("HGX H100", "h100-sxm5-80gb"),
+        ("DGX A100", "a100-sxm4-80gb"),
+        ("Instinct MI300X OAM", "mi300x"),
+    ],
+)
+def test_computers_and_boards_are_chosen_by_their_chip(name: str, chip: str) -> None:
+    assert get_chip(name).id == chip
+
+
+def test_names_of_the_catalogue_stand_behind_every_name_without_figures() -> None:
+    table = tomllib.loads((PACKAGE / NAMES).read_text("utf-8"))
+    near = {chip for row in table["without_figures"].values() for chip in row["near"]}
+    assert near | {row["chip"] for row in table["machine"]} <= set(load_chips())
+    for name, row in table["without_figures"].items():
+        with pytest.raises(UnknownNameError, match=re.escape(row["say"])):
+            get_chip(name)

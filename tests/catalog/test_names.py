@@ -192,3 +192,46 @@ def test_commands_of_hints_can_be_pasted() -> None:
     with pytest.raises(UnknownNameError, match=r"evidence match 'wan 2\.9 t2v'") as caught:
         find_config("wan 2.9 t2v")
     assert "wan2.2-t2v-a14b" in caught.value.nearest
+
+
+@pytest.mark.parametrize(
+    ("typed", "first"),
+    [
+        ("llama 8b", "meta-llama/Llama-3.1-8B"),
+        ("llama 70b", "meta-llama/Llama-3.1-70B"),
+        ("llama 405b", "meta-llama/Llama-3.1-405B"),
+        ("qwen3 coder", "Qwen/Qwen3-Coder-480B-A35B-Instruct"),
+    ],
+)
+def test_a_family_and_a_size_say_which_models_they_fit(typed: str, first: str) -> None:
+    """The newest first; none is taken for granted, as the first of a family often had no version."""
+    with pytest.raises(UnknownNameError, match="leaves out the size or version") as caught:
+        find_config(typed)
+    assert caught.value.nearest[0] == first
+
+
+@pytest.mark.parametrize(
+    ("typed", "name"),
+    [
+        ("qwen 30b a3b", "Qwen/Qwen3-30B-A3B"),
+        ("qwen coder 32b", "Qwen/Qwen2.5-Coder-32B"),
+        ("llama 4 scout", "meta-llama/Llama-4-Scout-17B-16E"),
+        ("exaone 4 32b", "LGAI-EXAONE/EXAONE-4.0-32B"),
+        ("granite 3.3 8b", "ibm-granite/granite-3.3-8b-instruct"),
+        ("nvidia/DeepSeek-R1-0528-NVFP4", "deepseek-ai/DeepSeek-R1-0528"),
+        ("casperhansen/llama-3-70b-instruct-awq", "meta-llama/Meta-Llama-3-70B-Instruct"),
+    ],
+)
+def test_names_that_say_enough_are_read(typed: str, name: str) -> None:
+    assert find_config(typed).name == name
+
+
+@pytest.mark.parametrize("typed", ["gpt-4o", "chatgpt", "claude sonnet 4", "gemini 2.5 pro", "o3"])
+def test_models_that_nobody_published_are_said_to_be_so(typed: str) -> None:
+    with pytest.raises(UnknownNameError, match="publishes neither its weights nor its dimensions"):
+        find_config(typed)
+
+
+@pytest.mark.parametrize("typed", ["gpt-oss", "gpt2", "gpt-j", "gpt-neox-20b", "grok-1"])
+def test_open_models_of_such_names_are_found(typed: str) -> None:
+    find_config(typed)

@@ -89,6 +89,20 @@ def test_own_basis_takes_the_users_figures_first():
     assert own_basis("rtx-4090").years == load_assumptions()["years"].value == 4
 
 
+def test_machines_are_bought_whole():
+    """A rack of 72 is paid for three of its chips, a server of eight for nine as two; who names a price of his own pays
+    chip by chip, as do cards."""
+    rack, server = own_basis("gb200-nvl72"), own_basis("h100-sxm5-80gb")
+    assert rack.hour(3).billed == 72
+    assert server.hour(9).billed == 16
+    assert server.hour(9).mid == pytest.approx(16 * server.usd_per_h)
+    assert server.hour(12, 6).billed == 16  # one group of six in each
+    assert server.hour(32, 16).billed == 32  # a group over two
+    assert own_basis("h100-sxm5-80gb", capex_usd=30_000).hour(3).billed == 3
+    assert own_basis("rtx-4090").hour(3).billed == 3
+    assert server.hour(np.array([1.0, 8.0, 9.0])).billed == pytest.approx([8.0, 8.0, 16.0])
+
+
 def test_what_cannot_be_owned_says_why():
     with pytest.raises(UsageError, match="give what you pay"):
         own_basis("mi325x")
@@ -268,3 +282,20 @@ def test_what_is_not_for_rent_says_so():
         rent_basis("m3-ultra", DAY)
     with pytest.raises(UsageError, match="h100-sxm5-80gb nobody"):
         rent_basis("h100-sxm5-80gb", DAY, providers=("nobody",))
+
+
+def _offers(*rows: tuple[str, float]) -> tuple[Offer, ...]:
+    return tuple(
+        Offer(provider, "one", "h100-sxm5-80gb", 1, None, None, usd, None, "", "2026-11-01", "", unit=1)
+        for provider, usd in rows
+    )
+
+
+def test_a_marketplace_undercuts_and_is_not_picked():
+    """Nobody orders many alike on a marketplace: the cheapest provider is taken, and where there is none the middle."""
+    mixed = Rent("h100-sxm5-80gb", _offers(("vast.ai", 1.0), ("hyperstack", 3.0), ("aws", 7.0)), stale=False)
+    assert mixed.hour(4).mid == pytest.approx(12.0)
+    assert mixed.hour(4).low == pytest.approx(4.0)
+    alone = Rent("h100-sxm5-80gb", _offers(("vast.ai", 1.0), ("runpod-community", 1.5)), stale=False)
+    assert alone.hour(4).mid == pytest.approx(6.0)
+    assert Rent("h100-sxm5-80gb", _offers(("vast.ai", 1.0)), stale=False).hour(4).mid == pytest.approx(4.0)

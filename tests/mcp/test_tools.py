@@ -68,6 +68,7 @@ WRONG: dict[str, tuple[str, dict[str, Any], str]] = {
     "field": ("plan", {"model": SMALL, "ratee": 3}, "rate"),
     "missing": ("kernel", {"op": "gemm", "chips": "l4"}, "needs m, n, k"),
     "target": ("plan", {"model": SMALL, "chips": "l4", "tpot": "1us"}, "tpot"),
+    "bare": ("plan", {"model": SMALL, "chips": "l4", "tpot": 40}, "40ms or 40s"),
     "file": ("fit", {"model": "/etc/passwd"}, "files are not read here"),
     "chip file": ("fit", {"model": SMALL, "chips": "own.toml"}, "unknown chip"),
     "parameters": ("plan", {"model": SMALL, "parameters": "x.toml"}, "files are not read here"),

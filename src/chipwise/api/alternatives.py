@@ -26,6 +26,10 @@ WORTH = 0.1
 CACHED = 0.5
 """Of prompt tokens: what is asked of a prefix cache that nobody measured."""
 HALF_BYTE = 6.0  # bits of a weight on average, scales included, below which it is one of four
+EVEN = 0.5
+"""The confidence that is offered where the one asked for leaves chips idle."""
+IDLE = 0.75
+"""Of the utilisation asked for: a plan below it holds its targets by idling, so that less certainty is cheaper."""
 GUESSED = Speculation(draft_tokens=3, acceptance=0.7)
 """What is asked of guesses that nobody measured. DeepSeek's own module is right on 85 to 90 % of second tokens
 (DeepSeek-V3 Technical Report, 5.4.3); small drafts are right less often."""
@@ -51,7 +55,8 @@ def levers(
 
     `context` is that of the first plan on its `chip`, `plans` searches that chip under another. Each figure is the
     answer to the question with the change's options added, on that chip and in the format of the first plan. Changes
-    that a user has taken already, that the runtime cannot do, or that cost certainty of the targets are not among them.
+    that a user has taken already, that the runtime cannot do, or that cost certainty of the targets without saying so
+    are not among them.
     """
     before = goal(first, context.workload, paid=True)
     if before is None or context.workload.task == "local":
@@ -63,7 +68,7 @@ def levers(
             ranked = rank_plans(plans(changed), changed.workload)
         except ChipwiseError:  # what cannot be done so is no lever
             continue
-        if not ranked or not ranked[0].keeps_targets(context.workload.confidence):
+        if not ranked or not ranked[0].keeps_targets(changed.workload.confidence):
             continue
         plan = ranked[0]
         after = goal(plan, context.workload, paid=True)
@@ -101,6 +106,13 @@ def _changes(context: Context, model: str, first: PlanRecord, chip: Chip) -> Ite
             f"--speculate accept={GUESSED.acceptance:g},draft={GUESSED.draft_tokens}",
             f"if {GUESSED.draft_tokens} drafted tokens are accepted with {GUESSED.acceptance:.0%} probability each",
             lambda: replace(context, tactics=guessed),
+        )
+    if first.chance is not None and w.confidence > EVEN and first.load < IDLE * w.utilisation:
+        likely = replace(w, confidence=EVEN)
+        yield _Change(
+            f"--confidence {EVEN:.0%}",
+            "if the targets may be missed as likely as not",
+            lambda: replace(context, workload=likely),
         )
     quality = "quality not assessed"
     if first.kv in ("bf16", "fp16"):

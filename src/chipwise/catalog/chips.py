@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from chipwise.catalog.chip import Chip
 from chipwise.catalog.chip_reader import Entry, read_chips, read_entries
 from chipwise.catalog.files import read_text
+from chipwise.catalog.parsed import parse
+from chipwise.catalog.rented import NAMES, rented
 from chipwise.catalog.snapshot import per_snapshot, shipped_names, shipped_text
 from chipwise.errors import UnknownNameError, UsageError
 
@@ -17,7 +21,8 @@ __all__ = ["Shelf", "get_chip", "load_chips", "read_chip_file", "read_chips", "r
 
 MAKERS = frozenset(
     "nvidia geforce amd radeon instinct intel apple google cloud aws amazon microsoft azure meta huawei qualcomm tesla"
-    " cerebras gpu gpus graphics card chip accelerator core cores generation edition the by with memory".split()
+    " cerebras gpu gpus graphics card chip accelerator core cores generation edition the by with memory"
+    " oam hgx dgx".split()
 )
 """Words of a name that tell no two chips apart."""
 
@@ -30,6 +35,10 @@ SPELLINGS = {
     "mobile": "laptop",
 }
 """Words that are written in two ways."""
+MACS = re.compile(r"\b(mac[ -]?book([ -](pro|air))?|mac[ -](studio|mini|pro)|imac)[ -](?=m\d)")
+"""Computers that are named before the chip in them."""
+PORTABLE = frozenset(("laptop", "max-q"))
+"""Words of the version of a card that is meant only where it is said."""
 
 
 class Shelf(Mapping[str, Chip]):
@@ -93,7 +102,7 @@ def words_of(name: str) -> tuple[str, ...]:
     So words stand in any order and blanks and dashes do not matter, but no near name is the same: `RTX 4090 D` has
     a word more than `RTX 4090`, `H20` another number than `H200`.
     """
-    said = re.sub(r"\+", " plus ", name.lower())
+    said = re.sub(r"\+", " plus ", MACS.sub("", name.lower()))
     words = (SPELLINGS.get(word, word) for word in re.split(r"[^a-z0-9.]+", said))
     parts = [run for word in words if word not in MAKERS for run in re.findall(r"[a-z]+|\d+", word)]
     return tuple(sorted(SPELLINGS.get(run, run) for run in parts))
@@ -164,14 +173,9 @@ def get_chip(name: str) -> Chip:
             known = [o.partition(":")[2] for o in entry.options]
             hint = f"it is sold as {', '.join(known)}" if known else f"it has none: {entry.name}"
             raise UnknownNameError(f"option of {entry.name}", option, known, hint)
-        asked = frozenset(words_of(name))
-        kin = [chip for chip, words in _kin().items() if asked and asked <= words]
-        if len(kin) > 1:
-            several = f"{len(kin)} chips are called so: {', '.join(kin[:6])}{', ...' if len(kin) > 6 else ''}"
-            raise UnknownNameError("chip", name, (), several)
-        if not kin:
-            every = dict.fromkeys((*chips, *_names()))
-            raise UnknownNameError("chip", name, every, "list them: chipwise chips list")
+        kin = _meant(name)
+        if len(kin) != 1:
+            raise _unknown(name, kin)
         found = kin[0]
     return chips[found]
 
@@ -184,6 +188,62 @@ def _sized(key: str) -> str | None:
     base = _names().get(said[1]) or _spoken().get(words_of(said[1]))
     option = f"{base}:{said[2]}gb"
     return option if _names().get(option) else None
+
+
+def _meant(name: str) -> list[str]:
+    """The chips that have all words of a name. Of several the one that has it in its id as one word (`M40`), and none
+    of a laptop that was not asked for."""
+    asked, one = frozenset(words_of(name)), re.sub(r"[^a-z0-9]+", "", name.lower())
+    if any(asked == words for words, _ in _without_figures()):
+        return []
+    kin = [chip for chip, words in _kin().items() if asked and asked <= words]
+    if len(kin) > 1 and any(c.isdigit() for c in one):
+        called = [chip for chip in kin if one in chip.split("-")] or kin
+        fixed = [chip for chip in called if not any(word in chip for word in PORTABLE - asked)]
+        kin = fixed if len(fixed) == 1 else kin
+    return kin
+
+
+def _unknown(name: str, kin: Sequence[str]) -> UnknownNameError:
+    """What is said of a name that is no chip: which machine or maker it is, why there are no figures, what is near."""
+    chips, asked = load_chips(), set(words_of(name))
+    machines = rented(name)
+    made = [e.name for e in chips.entries.values() if e.vendor.lower() == name.strip().lower()]
+    if kin:
+        return UnknownNameError("chip", name, (), f"{len(kin)} chips are called so: {_some(kin)}")
+    for words, row in _without_figures():
+        if words <= asked:
+            return _near(
+                name, f"{row['say']}; nearest with figures: {', '.join(row['near']) or 'none'}", row["near"]
+            )
+    if machines:
+        holds = [f"{m.chips}x {m.chip} in {m.provider}'s {m.name}" for m in machines]
+        asking = f"--have {shlex.quote(name)} takes all of it" if len(machines) == 1 else "name the chip"
+        if len(machines) == 1:
+            asking = f"its chip is {machines[0].chip}, its price --provider {machines[0].provider}; {asking}"
+        return _near(name, f"a machine for rent: {_some(holds, 3)}; {asking}", [m.chip for m in machines])
+    if made:
+        return _near(name, f"a maker of {len(made)} chips: {_some(made)}", made)
+    return UnknownNameError(
+        "chip", name, dict.fromkeys((*chips, *_names())), "list them: chipwise chips list"
+    )
+
+
+@per_snapshot
+def _without_figures() -> tuple[tuple[frozenset[str], Mapping[str, Any]], ...]:
+    """Chips that are known by name alone: the words of the name, what is to be said, and the nearest with figures."""
+    table = parse(shipped_text(NAMES))["without_figures"]
+    return tuple((frozenset(words_of(name)), row) for name, row in table.items())
+
+
+def _near(name: str, hint: str, chips: Iterable[str]) -> UnknownNameError:
+    error = UnknownNameError("chip", name, (), hint)
+    error.nearest = tuple(dict.fromkeys(chips))[:4]
+    return error
+
+
+def _some(names: Sequence[str], most: int = 6) -> str:
+    return f"{', '.join(names[:most])}{', ...' if len(names) > most else ''}"
 
 
 def recalled_words(names: Iterable[str]) -> tuple[str, ...]:

@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 from chipwise.catalog import networks
 from chipwise.catalog.files import read_text
 from chipwise.catalog.headers import ENDINGS, header_config, refuse_pickle
-from chipwise.catalog.names import holding, kind_of, meant, near, nickname
+from chipwise.catalog.names import closed, holding, kind_of, meant, near, nickname, several
 from chipwise.catalog.parsed import parse
 from chipwise.catalog.snapshot import PACKAGE, current, own_exists, per_snapshot, shipped_text
 from chipwise.errors import UnknownNameError, UsageError, nearest, shorten
@@ -406,6 +406,13 @@ def _unbundled(asked: str, name: str) -> NoReturn:
     raise UnknownNameError("model", asked, (), f"it is {name}, {hint}")
 
 
+def _either(names: tuple[str, ...], most: int = 4) -> str:
+    first, last = names[:most], f" or {len(names) - most} more" if len(names) > most else ""
+    return (
+        f"{', '.join(first)}{last}" if last else " or ".join(filter(None, (", ".join(first[:-1]), first[-1])))
+    )
+
+
 def _unknown(name: str) -> NoReturn:
     kind, known = kind_of(name), known_names()
     if networks.is_built_in(name) and not name.startswith(networks.BY_COUNTS):
@@ -416,6 +423,14 @@ def _unknown(name: str) -> NoReturn:
             f"measured: chipwise evidence match {own}",
             field="model",
         )
+    if fit := several(name, known, _alike):
+        hint = f"did you mean {_either(fit)}? The name leaves out the size or version"
+        error = UnknownNameError("model", name, (), hint)
+        error.nearest = fit[:4]
+        raise error
+    if maker := closed(name):
+        hint = f"{maker} publishes neither its weights nor its dimensions; open ones: chipwise models list"
+        raise UnknownNameError("model", name, (), hint)
     alike = tuple(dict.fromkeys((*nearest(name, known, 2), *near(name, known))))[:4]
     others = networks.close(name) if kind is not None or not (alike or holding(name, known)) else alike
     if kind is not None:

@@ -15,6 +15,7 @@ from chipwise.catalog.chip import Chip
 from chipwise.catalog.chips import get_chip, load_chips
 from chipwise.catalog.override import with_figures
 from chipwise.catalog.parsed import parse
+from chipwise.catalog.rented import counted_chip
 from chipwise.catalog.snapshot import per_snapshot, shipped_text
 from chipwise.catalog.system import load_systems
 from chipwise.errors import UnknownNameError, UsageError, shorten
@@ -121,8 +122,8 @@ def parse_machine(
         match = PART.fullmatch(part.strip())
         if match is None:
             raise UsageError(f"cannot read '{shorten(text)}' as a machine", "as in rtx-4090 or 2xrtx-3090")
-        chip = _part(match[2], find)
-        count = int(match[1] or 1) if len(match[1] or "") < 6 else 0
+        chip, each = counted_chip(match[2], lambda name: _part(name, find))
+        count = each * int(match[1] or 1) if len(match[1] or "") < 6 else 0
         if not 1 <= count <= MOST:
             raise UsageError(f"cannot count '{shorten(part)}'", f"1 to {MOST} of a chip")
         counts[chip.id] = (chip, counts.get(chip.id, (chip, 0))[1] + count)

@@ -16,7 +16,19 @@ from typing import Any
 from chipwise.catalog.parsed import parse
 from chipwise.catalog.snapshot import per_snapshot, shipped_text
 
-__all__ = ["Meant", "core", "fitting", "formats", "holding", "kind_of", "meant", "near", "nickname"]
+__all__ = [
+    "Meant",
+    "closed",
+    "core",
+    "fitting",
+    "formats",
+    "holding",
+    "kind_of",
+    "meant",
+    "near",
+    "nickname",
+    "several",
+]
 
 NICKNAMES = "catalog/data/nicknames.toml"
 
@@ -28,6 +40,8 @@ ACTIVE = re.compile(r"^a\d+(\.\d+)?b$")
 FIGURE = re.compile(r"^[av]?\d+(\.\d+)*b?$")
 DATE = re.compile(r"^\d{4}$|^20\d{6}$|^0\d$")
 MINOR = re.compile(r"^v\d+(\.\d+)*$")
+VERSION = re.compile(r"^\d(\.\d+)?$")
+EXPERTS = re.compile(r"^\d+e$")
 FORMAT = re.compile(
     r"^(gguf|mlx|awq|gptq|exl2|exl3|bnb|marlin|dwq|imatrix|i1|latest|\d+bits?|int\d|w\d+a\d+|gs\d+|uint4|qat|ud|xl"
     r"|q\d\w*|iq\d\w*|[a-z]+\d+plus|bf16|fp16|f16|fp8|nvfp4|mxfp4|mxfp8|float16|dynamic|static|quantized|k|m|s|ggml)$"
@@ -66,7 +80,7 @@ SELLERS = frozenset(
         "ai",
     )
 )
-"""Organisations that repack the models of others."""
+"""Organisations that repack the models of others; so does whoever names a format of weights."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,6 +166,15 @@ def kind_of(name: str) -> str | None:
     return (kinds.get(words[0]) or kinds.get(words[0].partition(".")[0])) if words else None
 
 
+def closed(name: str) -> str | None:
+    """Who keeps the dimensions of a model secret: `gpt-4o`, `claude-sonnet-4`; None where that is not known."""
+    said = "-".join(word.partition(".")[0] for word in _words(name).words)
+    makers: Mapping[str, list[str]] = _table()["closed"]
+    return next(
+        (maker for maker, names in makers.items() if any(f"{said}-".startswith(f"{n}-") for n in names)), None
+    )
+
+
 def meant(typed: str, known: Iterable[str], alike: Callable[[str, str], bool]) -> Meant | None:
     """The known name that fits best; of equals the one that is known first.
 
@@ -161,6 +184,45 @@ def meant(typed: str, known: Iterable[str], alike: Callable[[str, str], bool]) -
     asked = _words(typed)
     if not asked.words or len(typed) > 200:
         return None
+    scored = _scored(typed, asked, known)
+    if not scored:
+        return None
+    chosen = scored[0][2]
+    sized = any(SIZE.match(word) for word in asked.words)
+    rivals = [name for cost, _, name in scored[1:] if cost <= scored[0][0] + (0.05 if sized else 1.2)]
+    if any(not alike(chosen, other) for other in rivals) or _unversioned(asked, chosen):
+        return None
+    taken = set(_words(chosen).formats)
+    return Meant(chosen, " ".join(word for word in asked.formats if word not in taken and word != "latest"))
+
+
+def _unversioned(asked: _Words, name: str) -> bool:
+    """Whether a family and a size are all that was said of a model that has a version: the first of a family often had
+    none (`llama-7b`)."""
+    versions = [word for word in _words(name).words if VERSION.match(word)]
+    return (
+        len(asked.words) <= 2
+        and bool(versions)
+        and not any(VERSION.match(word) for word in asked.words)
+        and any(SIZE.match(word) for word in asked.words)
+    )
+
+
+def several(typed: str, known: Iterable[str], alike: Callable[[str, str], bool]) -> tuple[str, ...]:
+    """The known names that all fit what was asked for where none is chosen (`meant`), the nearest and newest first; of
+    those with the dimensions of another the first alone."""
+    asked = _words(typed)
+    if not asked.words or len(typed) > 200:
+        return ()
+    found: list[str] = []
+    for _, _, name in _scored(typed, asked, known):
+        if not any(alike(name, other) for other in found):
+            found.append(name)
+    return tuple(found)
+
+
+def _scored(typed: str, asked: _Words, known: Iterable[str]) -> list[tuple[float, int, str]]:
+    """What separates each known name that fits from the words asked for, and its place; least first."""
     tagged = ":" in typed and not set(asked.words) & TUNED
     scored: list[tuple[float, int, str]] = []
     for place, name in enumerate(known):
@@ -169,16 +231,7 @@ def meant(typed: str, known: Iterable[str], alike: Callable[[str, str], bool]) -
             own = set(_words(name).words)
             # a tag means the model that answers, unless it says otherwise
             scored.append((cost - 1.1 if tagged and own & ANSWERING else cost, place, name))
-    if not scored:
-        return None
-    scored.sort()
-    chosen = scored[0][2]
-    sized = any(SIZE.match(word) for word in asked.words)
-    rivals = [name for cost, _, name in scored[1:] if cost <= scored[0][0] + (0.05 if sized else 1.2)]
-    if any(not alike(chosen, other) for other in rivals):
-        return None
-    taken = set(_words(chosen).formats)
-    return Meant(chosen, " ".join(word for word in asked.formats if word not in taken and word != "latest"))
+    return sorted(scored)
 
 
 def holding(words: str, known: Iterable[str]) -> list[str]:
@@ -238,7 +291,7 @@ def near(typed: str, known: Iterable[str], most: int = 4) -> tuple[str, ...]:
 
 def _cost(asked: _Words, own: _Words, name: str) -> float | None:
     """What separates a known name from the words asked for; None where it is another model."""
-    if asked.organisation and asked.organisation not in SELLERS:
+    if asked.organisation and asked.organisation not in SELLERS and not asked.formats:
         same = own.organisation.startswith(asked.organisation) or asked.organisation.startswith(
             own.organisation
         )
@@ -254,11 +307,13 @@ def _cost(asked: _Words, own: _Words, name: str) -> float | None:
         if word in covered or (word in ANSWERING and covered & ANSWERING):
             continue
         if word in TUNED:
-            cost += 1.0
+            cost += 1.1 if word == "base" else 1.0
         elif word in BRANDS or word in own.organisation.split("-"):
             cost += 0.01
-        elif ACTIVE.match(word):
+        elif ACTIVE.match(word) or EXPERTS.match(word):
             cost += 0.02
+        elif sized and VERSION.match(word) and not any(VERSION.match(said) for said in covered):
+            cost += 3.0 - 0.01 * float(word)  # of versions that nobody named the newest
         elif DATE.match(word):
             cost += 1.6
         elif MINOR.match(word):
@@ -287,7 +342,12 @@ def _spoken(asked: _Words, own: _Words, name: str) -> tuple[set[str], float] | N
             words = [word for word in words if word not in (a, b)]
     for word in words:
         same = next(
-            (w for w in (word, f"v{word}", word.removeprefix("v"), f"e{word}") if w in own.words), None
+            (
+                w
+                for w in (word, f"v{word}", word.removeprefix("v"), f"e{word}", f"{word}.0")
+                if w in own.words
+            ),
+            None,
         )
         if same is not None:
             covered.add(same)

@@ -4,8 +4,10 @@
 provider asks for `n` chips what its cheapest offer costs in whole machines; cheapest first, the plan takes the
 offer that a quarter of the providers undercut (`UNDERCUT`), so neither a teaser nor a list price that nobody has
 to pay decides. Whoever forces more than `SPARE` times the chips is not counted in that quarter: a market that
-rents whole nodes does not make one chip dear where single ones are for rent. The range is over the providers
-that are counted. `plan`, `explain`, `compare` and `train` all ask here.
+rents whole nodes does not make one chip dear where single ones are for rent. A marketplace undercuts, but is not
+picked: it names its cheapest machine, of which nobody can order many. Where marketplaces alone rent a chip, the
+offer in the middle is taken, the dearer of two. The range is over the providers that are counted. `plan`,
+`explain`, `compare` and `train` all ask here.
 
 **The rule that splits dollars per hour over tokens.** A machine is paid by the hour, tokens are sold in two
 kinds. Each kind pays for the machine seconds spent on it: input tokens for prefill, output tokens for decode;
@@ -28,7 +30,7 @@ import numpy as np
 
 from chipwise.catalog.chip import Grade, Provenance, Source
 from chipwise.catalog.chips import get_chip, load_chips
-from chipwise.catalog.offer import Offer, counted, load_offers, offers_of
+from chipwise.catalog.offer import MARKETPLACES, Offer, counted, load_offers, offers_of
 from chipwise.catalog.parsed import parse
 from chipwise.catalog.snapshot import per_snapshot, shipped_text
 from chipwise.errors import UnknownNameError, UsageError
@@ -97,8 +99,9 @@ class Rent:
         Machines of an offer: ceil(chips / (whole groups that one holds x group)); of an offer priced per chip:
         ceil(chips / smallest order) orders. An offer whose machine is smaller than a group is not counted, unless
         none is larger. Each provider stands for itself by its cheapest offer. The rule of the pick stands at the
-        head of this module: with k providers that bill at most `SPARE` x chips, the offer number (k - 1) //
-        `UNDERCUT` from the cheapest, the cheapest where k = 0. More chips never cost less, as k only grows.
+        head of this module: with k providers that bill at most `SPARE` x chips, m of them marketplaces, the offer
+        number (k - 1) // `UNDERCUT` - m from the cheapest of the others, at least the cheapest; of marketplaces alone
+        number k // 2. More chips never cost less, as k only grows.
         Broadcasts.
         """
         n, g = np.broadcast_arrays(np.asarray(chips, dtype=np.float64), np.asarray(group, dtype=np.float64))
@@ -115,8 +118,13 @@ class Rent:
         best = np.array([rows[np.argmin(cost[rows], axis=0)] for rows in groups])
         bills = np.take_along_axis(cost, best, axis=0)
         modest = np.isfinite(bills) & (np.take_along_axis(billed, best, axis=0) <= SPARE * n)
-        order = np.argsort(bills, axis=0, kind="stable")
-        place = np.maximum(modest.sum(axis=0) - 1, 0) // UNDERCUT
+        market = np.array([p in MARKETPLACES for p in self.providers]).reshape(columns)
+        sold = np.isfinite(bills) & ~market
+        some, counted_in = sold.any(axis=0), modest.sum(axis=0)
+        under = np.maximum(counted_in - 1, 0) // UNDERCUT - (modest & market).sum(axis=0)
+        last = np.where(some, sold.sum(axis=0), np.isfinite(bills).sum(axis=0)) - 1
+        place = np.clip(np.where(some, under, counted_in // 2), 0, last)
+        order = np.argsort(np.where(sold | ~some, bills, np.inf), axis=0, kind="stable")
         picked = np.take_along_axis(order, place[None], axis=0)
         mid = np.take_along_axis(bills, picked, axis=0)[0]
         offer = np.take_along_axis(best, picked, axis=0)
@@ -138,7 +146,8 @@ class Rent:
 
 @dataclass(frozen=True, slots=True)
 class Own:
-    """Owning one chip with its share of the machine. The meaning of each figure: `own_usd_per_h`.
+    """Owning one chip with its share of the machine, of which `together` are bought at once. The meaning of each other
+    figure: `own_usd_per_h`.
 
     `assumed` names the figures that the user did not give: they are to be printed with the cost.
     """
@@ -152,6 +161,7 @@ class Own:
     other_opex_share: float
     idle_power_share: float
     assumed: tuple[str, ...] = ()
+    together: int = 1
 
     @property
     def usd_per_h(self) -> float:
@@ -170,10 +180,13 @@ class Own:
         )
 
     def hour(self, chips: Real, group: Real = 1) -> Hour:
-        """What `chips` cost an hour: owned ones are paid one by one, whatever they are grouped to."""
-        n, _ = np.broadcast_arrays(np.asarray(chips, dtype=np.float64), np.asarray(group))
-        usd = n * self.usd_per_h
-        found = (usd, usd, usd, n)
+        """What `chips` cost an hour in whole machines of `together` chips, where every `group` of them shares one; a
+        group that no machine holds takes as many machines as it fills."""
+        n, g = np.broadcast_arrays(np.asarray(chips, dtype=np.float64), np.asarray(group, dtype=np.float64))
+        used = np.where(g > self.together, self.together, np.floor(self.together / g) * g)
+        billed = np.ceil(n / used * (1.0 - 1e-12)) * self.together
+        usd = billed * self.usd_per_h
+        found = (usd, usd, usd, billed)
         return Hour(*(float(x) if n.ndim == 0 else x for x in found))
 
 
@@ -366,14 +379,17 @@ def own_basis(
     """Owning one chip: the user's figures first, then the catalogue's, then the stated assumptions.
 
     `replaced` may hold years, utilisation, usd_per_kwh, pue, other_opex_share and idle_power_share. Without
-    `capex_usd` the price read for a whole machine is taken, else of the card (`capex_for`); without `power_w`
-    the chip's TDP, without its host. `Own.assumed` names what was not given. Raises `UsageError` where
-    neither is known, for an unknown or senseless figure, and `UnknownNameError` for an unknown chip.
+    `capex_usd` the price read for a whole machine is taken, and it is bought whole, else of the card (`capex_for`);
+    without `power_w` the chip's TDP, without its host. `Own.assumed` names what was not given. Raises `UsageError`
+    where neither is known, for an unknown or senseless figure, and `UnknownNameError` for an unknown chip.
     """
     chip = get_chip(chip_id)
     given = {"capex_usd": capex_usd, "power_w": power_w, **replaced}
+    together = 1
     if capex_usd is None:
-        capex_usd = capex_for(chip.id).usd_per_chip
+        bought = capex_for(chip.id)
+        capex_usd = bought.usd_per_chip
+        together = bought.chips if bought.covers == "machine" else 1
     watts = chip.tdp_w if power_w is None else power_w
     if watts is None:
         raise NoPriceError(f"the power of {chip.id} is not published", "give the watts that it draws at work")
@@ -388,7 +404,9 @@ def own_basis(
         low, high = bounds.get(name, (0.0, 1e12))
         if not low <= value <= high or (value == 0 and name in ("utilisation", "years")):
             raise UsageError(f"{name} of {value:g} makes no sense", f"more than {low:g}, at most {high:g}")
-    return Own(**checked, assumed=tuple(name for name in checked if given.get(name) is None))
+    return Own(
+        **checked, assumed=tuple(name for name in checked if given.get(name) is None), together=together
+    )
 
 
 PAST = "not a current price"

@@ -12,6 +12,7 @@ from dataclasses import replace
 
 from chipwise.catalog.chip import Chip
 from chipwise.catalog.chips import get_chip, load_chips
+from chipwise.catalog.rented import counted_chip
 from chipwise.catalog.snapshot import per_snapshot, shipped_names, shipped_text
 from chipwise.catalog.system_reader import SystemEntry, read_system_table, system_entries
 from chipwise.catalog.system_spec import Fabric, Form, Host, Reserve, ScaleOut, System, Tier, WrapRule
@@ -121,7 +122,7 @@ _HAVE = re.compile(r"(\d+)\s*[xX×*]\s*(\S.*)|([^\W\d_].*)")
 
 def parse_have(text: str) -> tuple[tuple[str, int], ...]:
     """`2xrtx-4090,rtx-3090` as ((chip id, count), ...), in that order; a chip named twice is added up, one without a
-    count is one.
+    count is one, and a machine for rent (`p5.48xlarge`) is the chips in it.
 
     Raises `UsageError` for an empty text, a count of 0 or a part that is not `COUNTxCHIP`; `UnknownNameError`
     for a chip that does not exist, with the nearest names.
@@ -134,10 +135,10 @@ def parse_have(text: str) -> tuple[tuple[str, int], ...]:
             raise UsageError(
                 f"cannot read '{shown}' as chips", "write COUNTxCHIP, as in 2xrtx-4090,1xrtx-3090"
             )
-        chip = get_chip(match.group(2) or match.group(3)).id
+        chip, each = counted_chip(match.group(2) or match.group(3), get_chip)
         written = match.group(1) or "1"
         count = int(written) if len(written) < 10 else 0
         if count < 1:
             raise UsageError(f"cannot count '{shorten(part)}'", "write how many you have, at least 1")
-        counts[chip] = counts.get(chip, 0) + count
+        counts[chip.id] = counts.get(chip.id, 0) + count * each
     return tuple(counts.items())

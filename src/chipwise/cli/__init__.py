@@ -10,7 +10,7 @@ import re
 import shlex
 import sys
 from collections.abc import Sequence
-from itertools import pairwise
+from itertools import pairwise, takewhile
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -48,7 +48,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except CycloptsError as error:
         unread = error.unused_tokens if isinstance(error, UnusedCliTokensError) else None
         what = f"no option stands before '{' '.join(unread)[:80]}'" if unread else str(error)
-        _complain(f"{what} (chipwise {f'{tokens[0]} ' if unread else ''}--help)")
+        _complain(
+            f"{what} ({_quoted(tokens) if unread else ''}chipwise {f'{tokens[0]} ' if unread else ''}--help)"
+        )
         sys.exit(2)
     except BrokenPipeError:
         # the reader has gone (`chipwise plan ... | head`): nothing more to say, and nothing to flush
@@ -97,6 +99,22 @@ def _with_negatives(tokens: Sequence[str]) -> list[str]:
     return joined
 
 
+OF_MODELS = frozenset(("plan", "estimate", "explain", "fit", "compare", "train"))
+"""Commands whose first value is the name of a model."""
+
+
+def _quoted(tokens: Sequence[str]) -> str:
+    """Where a model's name of several words was typed without quotes, the command with them."""
+    words = [*takewhile(lambda token: not token.startswith("-"), tokens[1:])]
+    if tokens[0] not in OF_MODELS or len(words) < 2:
+        return ""
+    return f"a name of several words takes quotes: {_line([tokens[0], ' '.join(words), *tokens[1 + len(words) :]])}; "
+
+
+def _line(tokens: Sequence[str]) -> str:
+    return shlex.join(["chipwise", *tokens])
+
+
 def _json_asked(tokens: Sequence[str]) -> bool:
     """Whether a program reads the answer, and so the reason for none."""
     return "--format=json" in tokens or ("--format", "json") in pairwise(tokens)
@@ -104,13 +122,17 @@ def _json_asked(tokens: Sequence[str]) -> bool:
 
 def _correct(error: ChipwiseError, tokens: Sequence[str]) -> None:
     """Where a value was perhaps meant otherwise, the next step is the command with it."""
+    near: tuple[str, ...] = getattr(error, "nearest", ())
+    for i, token in enumerate(tokens if near else ()):
+        if token == getattr(error, "name", None):
+            error.hint = f"{error.hint}; {_line([*tokens[:i], near[0], *tokens[i + 1 :]])}"
     option = f"--{error.field.replace('_', '-')}"
     instead: tuple[str, ...] = getattr(error, "instead", ())
     for i, token in enumerate(tokens if instead else ()):
         if token.partition("=")[0] == option:
             told = [token] if "=" in token else [*tokens[i : i + 2]]
             told[-1] = f"{option}={instead[0]}" if len(told) == 1 else instead[0]
-            error.hint = shlex.join(["chipwise", *tokens[:i], *told, *tokens[i + len(told) :]])
+            error.hint = _line([*tokens[:i], *told, *tokens[i + len(told) :]])
 
 
 def _answer(error: ChipwiseError) -> None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from chipwise.catalog.configs import ModelConfig
-from chipwise.catalog.offer import PRICE_NOISE
+from chipwise.catalog.offer import MARKETPLACES, PRICE_NOISE
 from chipwise.catalog.price import Own, Rent, split_usd_per_million
 from chipwise.evidence.judge import Estimate, Nearness, chance, judge
 from chipwise.evidence.tiers import judged_as
@@ -388,8 +388,9 @@ def rank_plans(plans: list[PlanRecord], workload: Workload) -> tuple[PlanRecord,
     take about as long (`EQUAL`) the cheapest comes first; serving a given rate costs dollars per hour; else dollars per
     output token, prompts included; without any price tokens per second.
     What counts is the cautious end: the middle price at the low end of the speed. Within the noise of list prices plans
-    cost the same: of those come first the ones that rest on measurements and fresh prices, then fewer machines, fewer
-    chips that are paid for, fewer replicas, and the cheaper. Being faster than the targets ask earns nothing. Two plans
+    cost the same: of those come first the ones that rest on measurements, fresh prices and providers (not a
+    marketplace), then fewer machines, fewer chips that are paid for, fewer replicas, and the cheaper. Being faster than
+    the targets ask earns nothing. Two plans
     tie where each one's figure lies inside the other's interval.
     """
     paid = workload.task != "local" and any(p.price for p in plans)
@@ -491,7 +492,14 @@ def _simplest_within_noise(pairs: list[Ranked], w: Workload) -> list[Ranked]:
             runs.append([pair])
 
     def doubts(pair: Ranked) -> int:
-        return (pair[1].pace.basis == "modelled") + bool(pair[1].price and pair[1].price.stale)
+        """What speaks against a plan: that nobody measured such, that its price is old; half as much that it is rented
+        from whoever offers a machine."""
+        plan, price = pair[1], pair[1].price
+        return (
+            2 * (plan.pace.basis == "modelled")
+            + 2 * bool(price and price.stale)
+            + bool(price and price.provider in MARKETPLACES)
+        )
 
     def order(pair: Ranked) -> tuple[float, ...]:
         p = pair[1]

@@ -241,12 +241,14 @@ MODELS = (
     Column("model", "name", short="name"),
     Column("", "architecture", short="architecture"),
     Column("parameters", "params", format_count, right=True, short="params_billion", scale=1e-9),
-    Column("active", "active_params", format_count, right=True, spare=2, short="active_billion", scale=1e-9),
-    Column("layers", "layers", right=True, spare=3, short="layers", scale=0),
-    Column("precision", "precision", spare=1, short="precision"),
+    Column("active", "active_params", format_count, right=True, spare=4, short="active_billion", scale=1e-9),
+    Column("layers", "layers", right=True, spare=5, short="layers", scale=0),
+    Column("precision", "precision", spare=3, short="precision"),
     Column("weights", "weight_bytes", format_bytes, right=True, short="weights_gb", scale=1e-9),
-    Column("KV B/token", _cache_bytes, "{:,.0f}".format, right=True, short="kv_bytes_per_token", scale=0),
-    Column("context", "max_context", "{:,}".format, right=True, short="max_context", scale=0),
+    Column(
+        "KV B/token", _cache_bytes, "{:,.0f}".format, right=True, spare=1, short="kv_bytes_per_token", scale=0
+    ),
+    Column("context", "max_context", "{:,}".format, right=True, spare=2, short="max_context", scale=0),
     Column("", "assumptions", short="assumptions"),
 )
 """What is said of a model."""
@@ -256,9 +258,17 @@ NETWORKS = (
     Column("network", "name", short="name"),
     Column("kind", "family", short="family"),
     Column("parameters", "params", format_count, right=True, short="params_million", scale=1e-6),
-    Column("GFLOP", "flops", lambda value: format_number(value / 1e9), right=True, short="gflop", scale=1e-9),
-    Column("of one", "unit", short="unit"),
-    Column("also called", lambda n: ", ".join(n.names) or None, spare=1, prose=True),
+    Column(
+        "GFLOP",
+        "flops",
+        lambda value: format_number(value / 1e9),
+        right=True,
+        spare=1,
+        short="gflop",
+        scale=1e-9,
+    ),
+    Column("of one", "unit", spare=2, short="unit"),
+    Column("also called", lambda n: ", ".join(n.names) or None, spare=3, prose=True),
 )
 """What is said of a network that generates no tokens."""
 
@@ -424,10 +434,10 @@ SYSTEMS = (
     Column("system", "id"),
     Column("form", "form"),
     Column("chips per host", _members, prose=True),
-    Column("joined", _tiers, prose=True),
-    Column("GB/s per chip", _speeds, right=True, prose=True),
-    Column("scale-out", "scaleout.kind", spare=2),
-    Column("offered by", lambda s: ", ".join(s.offered) or None, spare=1, prose=True),
+    Column("joined", _tiers, spare=1, prose=True),
+    Column("GB/s per chip", _speeds, right=True, spare=2, prose=True),
+    Column("scale-out", "scaleout.kind", spare=4),
+    Column("offered by", lambda s: ", ".join(s.offered) or None, spare=3, prose=True),
 )
 """What is said of a system."""
 

@@ -299,7 +299,12 @@ def _surely(report: PlanReport, chance: float) -> str:
     w = report.workload
     said = f"with {chance_percent(chance)}% probability"
     if report.considered > 1 and not report.plans[0].keeps_targets(w.confidence):
-        said += f", which is less than the {w.confidence:.0%} asked for: no plan is surer"
+        first = report.plans[0]
+        surer = any(
+            (p.chance or 0.0) > chance and (p.price is None) is (first.price is None) for p in report.plans
+        )
+        why = "a surer plan takes more than twice as much" if surer else "no plan is surer"
+        said += f", which is less than the {w.confidence:.0%} asked for: {why}"
     return said
 
 

@@ -89,7 +89,7 @@ def choose(
     sized = _sized(e, workload, limits, caution)
     reason, usd_per_h, sustained = _held(e, workload, prices, limits, sized)
     live, point = reason == 0, sized.point
-    goal = _goals(e, workload, point, sized.replicas, sized.each, owned=bool(limits.have))
+    goal = _goals(e, workload, sized, usd_per_h, owned=bool(limits.have))
     bought = workload.task != "local" and not limits.have
     if bought:
         sized = replace(sized, sure=sized.sure & ~_dear(e, goal[0], live, caution))
@@ -333,23 +333,22 @@ def _dear(e: Evaluated, cost: Array, live: NDArray[np.bool_], caution: Caution) 
     return found
 
 
-def _goals(
-    e: Evaluated, w: Workload, point: NDArray[np.int64], replicas: Array, each: Array, *, owned: bool
-) -> tuple[Array, Array]:
-    """What layouts are ordered by, less is better, the first before the second; `each` are the chips of one
-    replica.
+def _goals(e: Evaluated, w: Workload, sized: _Sized, usd_per_h: Array, *, owned: bool) -> tuple[Array, ...]:
+    """What layouts are ordered by, less is better, the first before the second.
 
-    Chips that the user has: the fastest answer for one user, else the most tokens in all. Chips to be paid:
-    where the load is given, the fewest that carry it, then the fastest; else the fewest chip-seconds per token.
+    Chips that the user has: the fastest answer for one user, else the most tokens in all. Chips to be paid: where the
+    load is given, the least dollars per hour (machines are paid whole) or, where no price is known, chips that carry
+    it, then the fewest chips, then the fastest; else the fewest chip-seconds per token.
     """
-    rows = np.arange(len(point))
-    p = e.prediction
-    answer = (p.ttft_s + w.output_tokens * p.tpot_s)[rows, point]
-    tokens = p.tokens_per_s[rows, point]
+    rows = np.arange(len(sized.point))
+    p, each = e.prediction, sized.each
+    answer = (p.ttft_s + w.output_tokens * p.tpot_s)[rows, sized.point]
+    tokens = p.tokens_per_s[rows, sized.point]
     if w.task == "local":
         return (answer, each) if owned else (each, answer)
     if owned:
-        return -replicas * tokens, answer
+        return -sized.replicas * tokens, answer
     if w.task == "serve" and w.rate_per_s is not None:
-        return replicas * each, answer
+        chips = sized.replicas * each
+        return np.where(np.isfinite(usd_per_h), usd_per_h, chips), chips, answer
     return each / tokens, answer

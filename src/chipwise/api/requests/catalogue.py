@@ -172,7 +172,8 @@ def _same(vendor: str | None, chip: Chip) -> bool:
 
 def _text(c: Chip) -> str:
     machines = (s.name for s in load_systems().values() if any(held == c.id for held, _ in s.members))
-    return " ".join((c.id, c.name, c.vendor, c.kind, c.family, c.memory.name, *c.aliases, *machines))
+    kin = c.generation or ""
+    return " ".join((c.id, c.name, c.vendor, c.kind, c.family, kin, c.memory.name, *c.aliases, *machines))
 
 
 def _holding(words: str | None, items: Iterable[T], text: Callable[[T], str]) -> list[T]:

@@ -1,0 +1,84 @@
+"""Machines that clouds rent, by the names that clouds give them: `p5.48xlarge`, `a3-highgpu-8g`, `ND96isr_H100_v5`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from chipwise.catalog.chip import Chip
+from chipwise.catalog.offer import load_offers
+from chipwise.catalog.parsed import parse
+from chipwise.catalog.snapshot import per_snapshot, shipped_text
+from chipwise.errors import UnknownNameError
+
+__all__ = ["NAMES", "Rented", "counted_chip", "rented"]
+
+NAMES = "catalog/data/chip_names.toml"
+CLOUDS = frozenset(("aws", "azure", "gcp", "oracle"))
+"""Whose machines have names of their own; elsewhere a name describes the machine."""
+PREFIXES = frozenset(("standard", "tpu"))
+
+
+@dataclass(frozen=True, slots=True)
+class Rented:
+    """A machine for rent: its name, who rents it, and the `chips` of the catalogue's `chip` in it."""
+
+    name: str
+    provider: str
+    chip: str
+    chips: int
+
+
+def rented(typed: str) -> tuple[Rented, ...]:
+    """The machines that a name means: the one that is called so, else all of a series (`ND96isr`, `p5`), in the order
+    of the table. Case and what stands between words do not matter."""
+    asked = _words(typed)
+    if not asked:
+        return ()
+    every = _machines()
+    exact = [machine for words, machine in every if words == asked]
+    if exact:
+        return (exact[0],)
+    first, *others = asked
+    return tuple(
+        machine
+        for words, machine in every
+        if len(first) > 1 and words[0].startswith(first) and set(others) <= set(words[1:])
+    )
+
+
+def counted_chip(name: str, find: Callable[[str], Chip]) -> tuple[Chip, int]:
+    """The chip of a name, which `find` knows, and how many of it: 1, or those of the machine that is called so. Raises
+    `UnknownNameError` as `find` does."""
+    try:
+        return find(name), 1
+    except UnknownNameError:
+        machines = rented(name)
+        if len({(m.chip, m.chips) for m in machines}) != 1:
+            raise
+        return find(machines[0].chip), machines[0].chips
+
+
+def _words(name: str) -> tuple[str, ...]:
+    words = [word for word in re.split(r"[^a-z0-9]+", name.lower()) if word]
+    while len(words) > 1 and words[0] in PREFIXES:
+        del words[0]
+    return tuple(words)
+
+
+@per_snapshot
+def _machines() -> tuple[tuple[tuple[str, ...], Rented], ...]:
+    """Every machine of a cloud once, by the words of its name."""
+    rows: list[dict[str, Any]] = parse(shipped_text(NAMES))["machine"]
+    listed = [
+        *(
+            Rented(o.instance, o.provider, o.chip, o.chips)
+            for o in load_offers()
+            if o.provider in CLOUDS and o.chips and o.unit is None
+        ),
+        *(Rented(name, row["provider"], row["chip"], row["chips"]) for row in rows for name in row["names"]),
+    ]
+    once = {_words(machine.name): machine for machine in reversed(listed)}
+    return tuple(reversed(once.items()))

@@ -1,0 +1,118 @@
+"""First plans of questions at random: what nobody would sign is not first while something better keeps the targets."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+from docs.generate.console import on_the_day
+
+import chipwise as cw
+from chipwise.api.requests.doors import read_request
+from chipwise.errors import InfeasibleError, UsageError
+from chipwise.report.records import PlanReport
+from command_line import Run
+
+MODELS = (
+    "meta-llama/Llama-3.1-8B",
+    "meta-llama/Llama-3.1-70B",
+    "meta-llama/Llama-3.1-405B",
+    "Qwen/Qwen3-32B",
+    "Qwen/Qwen3-30B-A3B",
+    "Qwen/Qwen3-235B-A22B",
+    "openai/gpt-oss-20b",
+    "openai/gpt-oss-120b",
+    "mistralai/Mixtral-8x7B-v0.1",
+    "google/gemma-3-27b-it",
+    "deepseek-ai/DeepSeek-V3",
+)
+CHIPS = ("h100", "h200", "b200", "mi300x", "l40s", "rtx-4090", "a100-sxm4-80gb", "l4", "tpu-v6e", "trainium2")
+MOST_LOADED = 0.8
+QUESTIONS = 40
+
+
+def question(seed: int) -> dict[str, Any]:
+    """A load, its lengths and targets, and at times chips, a provider, a format or how chips are paid."""
+    draw = random.Random(seed)
+    asked: dict[str, Any] = {
+        "model": draw.choice(MODELS),
+        "in": draw.choice([200, 1000, 2000, 8000, 32000]),
+        "out": draw.choice([50, 200, 500, 1500]),
+        "rate": f"{10 ** draw.uniform(-1, 2):.2f}/s",
+    }
+    for field, share, values in (
+        ("tpot", 0.8, ("10ms", "20ms", "30ms", "50ms", "80ms")),
+        ("ttft", 0.7, ("200ms", "500ms", "1s", "5s")),
+        ("percentile", 0.2, ("p95", "p99")),
+        ("chips", 0.15, (",".join(draw.sample(CHIPS, 3)),)),
+        ("price", 0.1, ("spot", "own")),
+        ("spare", 0.1, (1,)),
+        ("provider", 0.1, ("aws", "gcp", "aws,gcp", "lambda")),
+        ("precision", 0.1, ("fp8", "nvfp4", "bf16")),
+        ("prefix_hit", 0.1, ("50%",)),
+    ):
+        if draw.random() < share:
+            asked[field] = draw.choice(values)
+    return asked
+
+
+def unsigned(report: PlanReport) -> list[str]:
+    """What speaks against the first plan while another, with a price, keeps the targets."""
+    first, w = report.plans[0], report.workload
+    kept = [p for p in report.plans if p.price and p.keeps_targets(w.confidence)]
+    tied = [p for p in kept if p.rank in first.ties]
+    found = []
+    if first.load > MOST_LOADED:
+        found.append("load")
+    if kept and not (first.price and first.keeps_targets(w.confidence)):
+        found.append("targets or price")
+    if first.price and first.price.stale and any(p.price and not p.price.stale for p in tied):
+        found.append("stale")
+    if first.pace.basis == "modelled" and any(p.pace.basis != "modelled" for p in tied):
+        found.append("modelled")
+    return found
+
+
+def test_no_first_plan_is_one_that_nobody_would_sign() -> None:
+    answered = 0
+    with on_the_day():
+        for seed in range(QUESTIONS):
+            try:
+                report = read_request("plan", {**question(seed), "evidence": "none"}).run()
+            except InfeasibleError:
+                continue
+            answered += 1
+            assert unsigned(report) == [], question(seed)
+    assert answered > 0.8 * QUESTIONS
+
+
+def test_what_is_billed_whole_is_used_whole() -> None:
+    """AWS rents eight H100 or one: two replicas of two in fp8 cost as much as two of four in the stored format."""
+    asked = {"rate": "5/s", "provider": "aws", "region": "us-east-1", "chips": "h100", "evidence": "none"}
+    with on_the_day():
+        first = cw.plan("meta-llama/Llama-3.1-70B", **asked).plans[0]
+    assert first.price is not None
+    assert (first.chips, first.price.billed, first.converted) == (8, 8, False)
+
+
+def test_idle_certainty_has_its_price_named() -> None:
+    """A target that only a lightly loaded layout keeps surely: what even odds would cost stands beside it."""
+    asked = {"rate": "10/s", "tpot": "10ms", "precision": "fp8", "chips": "b300", "evidence": "none"}
+    with on_the_day():
+        report = cw.plan("meta-llama/Llama-3.1-70B", **asked)
+    (lever,) = (one for one in report.levers if one.options == "--confidence 50%")
+    assert lever.chips < 0.7 * report.plans[0].chips
+
+
+@pytest.mark.parametrize(("field", "value"), [("tpot", 40), ("ttft", 500), ("tpot", "40")])
+def test_a_bare_latency_is_refused_with_both_readings(field: str, value: Any, run: Run) -> None:
+    both = f"{value}ms or {value}s"
+    with pytest.raises(UsageError, match=both):
+        cw.plan("meta-llama/Llama-3.1-8B", rate=1, **{field: value})
+    with pytest.raises(UsageError, match=both):
+        read_request("plan", {"model": "meta-llama/Llama-3.1-8B", "rate": 1, field: value}).run()
+    done = run("plan", "meta-llama/Llama-3.1-8B", "--rate", "1/s", f"--{field}", str(value))
+    assert done.code == 2
+    assert both in done.err
+    assert f"--{field} {value}ms" in done.err
