@@ -71,7 +71,13 @@ QUANTITIES: Mapping[str, Quantity] = {
         0.8,
         0.10,
         "share of the speed that attention cores have alone",
-        (Level(("attention", "generation"), 0.3, {"fa2+hopper": -0.5}),),
+        (
+            Level(
+                ("attention", "generation"),
+                0.3,
+                {"fa2+hopper": -0.5, "triton+hopper": -0.7, "triton+ampere": -0.2},
+            ),
+        ),
         high=4.0,
     ),
     "passes": Quantity(
@@ -136,7 +142,8 @@ def labels_of(dtype: str, trainer: Trainer, generation: str, *, moe: bool, basis
     | basis | what its memory figures count |
     | generation | of the chip |
     | products | a type on the generation that multiplies it; of fp32, which many run elsewhere, on any |
-    | attention | whose fused kernels the trainer calls: FlashAttention-2 ("fa2") or the chip's own ("native") |
+    | attention | whose fused kernels the trainer calls: FlashAttention-2 ("fa2"), the first one in Triton ("triton") or
+    the chip's own ("native") |
     | moe | dense or moe |
     """
     # 16 bit of Blackwell Ultra is Blackwell's
