@@ -165,7 +165,9 @@ def test_head_size_and_gates_reproduce_the_parameter_count() -> None:
     learned = {**GPT, "model": "MPT-125m", "params": "148904000", "layers": "12", "hidden": "768"}
     learned |= {"heads": "12", "ffn": "3072", "vocab": "50368"}
     assert "head_dim" not in fields(learned)["model"]
-    assert transformer(load(fields(learned)["model"]).graph).gates == 1.0  # MPT has no gates, whatever its count
+    assert (
+        transformer(load(fields(learned)["model"]).graph).gates == 1.0
+    )  # MPT has no gates, whatever its count
 
 
 @pytest.mark.parametrize(

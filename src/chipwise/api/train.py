@@ -275,6 +275,11 @@ def _remedies(run: Training, ask: Ask, chip: Chip) -> str:
         [(f"--trainer {t.id}", replace(run, trainer=t.id)) for t in frugal[:2] if not run.trainer],
         [(f"--seq {n}", replace(run, seq=n)) for n in (ask.seq >> i for i in range(1, REMEDIES)) if n >= 512],
         [
+            (f"--global-batch {n}", replace(run, global_batch=n))  # a step of which is one micro-batch
+            for n in (ask.batch >> i for i in range(1, REMEDIES + 1))
+            if run.trainer and not get_trainer(run.trainer).accumulates and n >= max(run.counts)
+        ],
+        [
             (f"--counts {n}", replace(run, counts=(n,)))
             for n in (max(run.counts) << i for i in range(1, REMEDIES + 1))
             if n <= (run.max_chips or n)
