@@ -66,7 +66,9 @@ class TrainReason(Enum):
     ADAPTERS = (
         "adapters leave nothing for host memory unless FSDP cuts the weights: choose offload 0, or zero 3"
     )
-    MEMORY = "does not fit, recomputed and in the smallest micro-batches that --layout leaves open: more chips"
+    MEMORY = (
+        "does not fit, recomputed and in the smallest micro-batches that --layout leaves open: more chips"
+    )
 
 
 _MEMORY = list(TrainReason).index(TrainReason.MEMORY)
