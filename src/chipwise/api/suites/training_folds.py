@@ -188,7 +188,7 @@ def _ends(lines: Residuals) -> Array:
     return np.asarray(np.interp((0.1, 0.5, 0.9), centre / weight.sum(), lines.log[order]))
 
 
-def _alike(values: Array, group: Index, size: Array) -> float:
+def _alike(values: Array, group: Index, size: Index) -> float:
     """Share of groups in the variance of values, by analysis of variance, outliers drawn in to the 5 and 95 %
     quantiles; 1 of a group alone."""
     groups, n = len(size), len(values)
