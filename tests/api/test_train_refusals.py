@@ -27,6 +27,21 @@ def test_hints_do_not_contradict_each_other() -> None:
     assert "more chips, " not in str(raised.value)
 
 
+def test_a_refusal_names_changes_with_which_the_run_fits() -> None:
+    """Llama-3.1-70B in 4 bits on 48 GB, as Unsloth publishes it; Hugging Face's loss needs shorter sequences."""
+    ask = {"task": "finetune", "method": "qlora", "chips": ("rtx-a6000",)}
+    with pytest.raises(InfeasibleError, match="it fits with --trainer unsloth, or --seq 1024") as raised:
+        train_plan("meta-llama/Llama-3.1-70B", counts=(1,), **ask)
+    assert "recomputation, or" not in str(raised.value)  # that was tried
+    for change in ({"trainer": "unsloth"}, {"seq": 1024}):
+        assert train_plan("meta-llama/Llama-3.1-70B", counts=(1,), **ask, **change).plans
+
+
+def test_a_trainer_without_several_passes_to_a_step_is_told_a_smaller_batch() -> None:
+    with pytest.raises(InfeasibleError, match="--global-batch 512"):
+        train_plan(ROW, chips=("h100-sxm5-80gb",), counts=(64,), trainer="fms-fsdp")
+
+
 def test_a_chip_alone_and_a_price_by_the_hour_are_told_as_such() -> None:
     with pytest.raises(InfeasibleError, match="joined to no other and no network is known: use at most 1"):
         train_plan(ROW, chips=("m3-max",), counts=(8,), task="finetune")

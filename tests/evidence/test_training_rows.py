@@ -102,7 +102,7 @@ def test_a_row_may_count_the_dies_of_a_package() -> None:
     run = read_run({**row, "precision": "bf16"})
     assert (run.fields["chips"], run.fields["counts"]) == ("ascend-910c", "256")
     plan = answered(run)
-    said = {line.metric: line.mid for line in lines_of(run, plan)}
+    said = {line.metric: line.mid for line in lines_of(run, plan, shipped_parameters())}
     assert said["tokens_per_s_per_chip"] == pytest.approx(plan.tokens_per_s.mid / 512)
     assert said["tflops_per_chip"] == pytest.approx(plan.tflops_per_chip / 2)
     assert said["memory_gb"] == pytest.approx(plan.memory_bytes / 2e9)
@@ -165,6 +165,32 @@ def test_head_size_and_gates_reproduce_the_parameter_count() -> None:
     learned = {**GPT, "model": "MPT-125m", "params": "148904000", "layers": "12", "hidden": "768"}
     learned |= {"heads": "12", "ffn": "3072", "vocab": "50368"}
     assert "head_dim" not in fields(learned)["model"]
+    assert (
+        transformer(load(fields(learned)["model"]).graph).gates == 1.0
+    )  # MPT has no gates, whatever its count
+
+
+@pytest.mark.parametrize(
+    ("model", "layers", "hidden", "heads", "ffn", "width", "tied"),
+    [
+        ("Qwen-1.8B", 24, 2048, 16, 5504, 128.0, 0.0),
+        ("Qwen1.5-4B", 40, 2560, 20, 6912, 128.0, 0.0),
+        ("Qwen1.5-0.5B", 24, 1024, 16, 2816, 64.0, 1.0),
+    ],
+)
+def test_a_count_holds_two_tables_unless_they_are_one(
+    model: str, layers: int, hidden: int, heads: int, ffn: int, width: float, tied: float
+) -> None:
+    """Published configurations of Qwen and Qwen1.5, whose names are rounded counts of parameters."""
+    row = {**GPT, "model": model, "layers": f"{layers}", "hidden": f"{hidden}", "heads": f"{heads}"}
+    network = transformer(load(fields({**row, "ffn": f"{ffn}", "vocab": "151936"})["model"]).graph)
+    assert (network.head_dim, network.gates, network.tied) == (width, 2.0, tied)
+
+
+def test_a_name_whose_dimensions_agree_is_that_model() -> None:
+    row = {**GPT, "model": "Llama-3.2-1B", "layers": "16", "hidden": "2048", "heads": "32", "ffn": "8192"}
+    assert fields(row)["model"] == "meta-llama/Llama-3.2-1B"
+    assert fields({**row, "layers": "8"})["model"].startswith("transformer:layers=8")
 
 
 def test_what_is_blank_stays_open_and_is_said() -> None:

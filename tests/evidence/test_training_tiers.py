@@ -21,6 +21,12 @@ def test_only_pairs_with_rows_of_their_own_count_as_seen() -> None:
         assert found.high / found.low > own.high / own.low
     assert tier_of(numbers, HOPPER, packed=True) == tiers()["dense, not seen"]
     assert tier_of(numbers, HOPPER | {"moe": "moe"}) == tiers()["experts, seen"]
+    # dense runs of a trainer say nothing of its experts, step times nothing of its memory
+    llama = HOPPER | {"stack": "llm-foundry"}
+    assert tier_of(numbers, llama) == tiers()["dense, seen"]
+    assert tier_of(numbers, llama | {"moe": "moe"}) == tiers()["experts, not seen"]
+    assert tier_of(numbers, llama, "memory") == tiers()["memory, not seen"]
+    assert tier_of(numbers, {"stack": "torchtitan"}, "memory") == tiers()["memory, seen"]
 
 
 def test_calibrated_is_earned_where_publications_are_left_out() -> None:
@@ -36,5 +42,6 @@ def test_the_table_is_what_is_written() -> None:
     name, low, *_ = lines[1].replace('"', "").rsplit(",", 5)
     assert math.isclose(float(low), tiers()[name].low)
     labels = {"stack": "a", "generation": "b", "moe": "moe", "kind": "xla"}
-    assert tier_name(labels, {"a+b"}) == "experts, seen"
-    assert tier_name(labels, set()) == "experts, not seen, compiled"
+    assert tier_name("time", labels, {"moe=a+b"}) == "experts, seen"
+    assert tier_name("time", labels, {"dense=a+b", "memory=a"}) == "experts, not seen, compiled"
+    assert tier_name("memory", labels, {"memory=a"}) == "memory, seen"

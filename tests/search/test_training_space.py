@@ -10,11 +10,15 @@ import pytest
 from kernels_h100 import KERNELS
 from verdicts import verdict
 
+from chipwise.cost.price import price
 from chipwise.predict.training.dims import plain
 from chipwise.predict.training.memory import MemoryRates, fullest
+from chipwise.predict.training.operators import work_of
 from chipwise.predict.training.values import Cluster, Rates, Recipe, Spread, take
-from chipwise.search.training import FITS, Job, TrainReason, best, evaluate, layouts
-from chipwise.search.training_space import RECOMPUTE, SCHEDULES, Software
+from chipwise.search.training import FITS, Job, TrainReason, best, evaluate, layouts, search
+from chipwise.search.training_space import RECOMPUTE, SCHEDULES, Software, variants
+from chipwise.workload.formats import FORMATS
+from chipwise.workload.op import gemm
 
 H100 = Cluster(989e12, 989e12, 80e9, 3.35e12, 450e9, 8.0, 50e9)
 SMALL = Job(plain(24, 2048, 16, 8192, 51200), H100, Recipe(), Rates(), MemoryRates(), KERNELS, 32, 2048)
@@ -165,3 +169,25 @@ def test_frozen_weights_of_four_bits_take_less_memory_and_more_time() -> None:
 def test_layouts_of_one_device_have_no_pipeline() -> None:
     one = take(layouts(SMALL, 1), 0)
     assert float(one.pp) == float(one.vp) == 1.0
+
+
+def test_only_inputs_of_layers_that_run_again_wait_in_host_memory_where_software_keeps_those() -> None:
+    """Unsloth sends the inputs of layers away and runs every layer again; others send what layers save."""
+    offered = {kind: variants({}, software=Software(stashes=kind)) for kind in ("", "saved", "inputs")}
+    away = {kind: set(ways[2, ways[1] == 1.0].tolist()) for kind, ways in offered.items()}
+    assert away == {"": set(), "saved": {share for share, _ in RECOMPUTE.values()}, "inputs": {1.0}}
+    small = replace(SMALL, cluster=replace(H100, memory_bytes=16e9), software=Software(stashes="inputs"))
+    found = search(small, 1)
+    stashed = np.asarray(found.spread.stash) > 0
+    assert stashed.any()
+    assert (np.asarray(found.spread.full)[stashed] == 1.0).all()
+
+
+def test_one_expert_on_a_rank_multiplies_as_a_feed_forward_does() -> None:
+    """8 x 4,096 tokens choose 2 of 8 experts: 8,192 rows a rank, in two products like any others."""
+    one = replace(WIDE, dense_share=0.0, moe_share=1.0, experts=8.0, top_k=2.0, expert_ffn=28672.0)
+    routed = work_of(one, Spread(ep=8.0, dp=8.0, global_batch=8.0, seq=4096.0), USUAL, KERNELS).routed_s
+    bf16 = FORMATS["bf16"]
+    both = (gemm(8192, 57344, 8192, bf16, bf16), gemm(8192, 8192, 28672, bf16, bf16))
+    alone = sum(float(np.asarray(price(op, KERNELS.device, KERNELS.numbers).total_s)) for op in both)
+    assert float(routed) == pytest.approx(alone)

@@ -38,8 +38,8 @@ from chipwise.catalog.chips import recalled_words
 from chipwise.catalog.override import told
 from chipwise.catalog.price import Pricing
 from chipwise.catalog.snapshot import today as day
-from chipwise.catalog.trainer import DEGREES, LOSSES, get_trainer
-from chipwise.errors import InfeasibleError, UsageError
+from chipwise.catalog.trainer import DEGREES, LOSSES, get_trainer, load_trainers
+from chipwise.errors import ChipwiseError, InfeasibleError, UsageError
 from chipwise.evidence.training_tiers import Tier, tier_of
 from chipwise.predict.training.dims import transformer
 from chipwise.report.assemble import model_record, price_record
@@ -70,6 +70,7 @@ __all__ = ["PRECISIONS", "Training", "situate", "train_plan"]
 
 SCALING = (64, 256, 1024, 4096, 16384)
 HORIZON = {"train": 90.0, "finetune": 7.0}  # days that a run should take at most, where no deadline is given
+REMEDIES = 4  # doublings or halvings that a refusal tries
 STANDSTILL = 0.01  # of the time makes progress: below it a run is not planned
 
 
@@ -143,8 +144,14 @@ class Training:
 def train_plan(run: Training) -> TrainReport:
     """The best layout of every chip and count of a run, ranked by cost (turnaround where no price is known).
 
-    Raises `UsageError` for input that makes no sense, `InfeasibleError` where no plan is left.
+    Raises `UsageError` for input that makes no sense, `InfeasibleError` where no plan is left; where memory is why, it
+    names changes with which the run fits.
     """
+    return _planned(run, refusing=True)
+
+
+def _planned(run: Training, *, refusing: bool) -> TrainReport:
+    """The same; `refusing`: a refusal names what would make the run fit."""
     found = load(run.model)
     if found.graph.encoder:
         raise UsageError(f"{found.graph.model.name} has an encoder, whose training is not timed yet")
@@ -231,7 +238,10 @@ def train_plan(run: Training) -> TrainReport:
     plans = [p for p in plans if excess(p, limits) <= 1.0]
     refused += missed(every, limits)
     if not plans:
-        raise InfeasibleError(f"{found.graph.model.name}: no plan", nearest(every, refused, ask.batch))
+        what, hint = f"{found.graph.model.name}: no plan", nearest(every, refused, ask.batch)
+        if refusing and run.counts and [r.reason for r in refused] == [TrainReason.MEMORY.name]:
+            hint += _remedies(run, ask, find_chip(refused[0].chip, run.changes, run.own_chips))
+        raise InfeasibleError(what, hint)
     shown = {p.chips for p in plans}
     if not (run.deadline_days or have):
         notes.append(f"horizon {HORIZON[ask.task]:g} d: slower plans come after (--deadline sets it)")
@@ -250,6 +260,42 @@ def train_plan(run: Training) -> TrainReport:
         assumptions=_assumptions(ask, wanted, (*notes, *others)),
         limits=limits,
     )
+
+
+def _remedies(run: Training, ask: Ask, chip: Chip) -> str:
+    """The single changes with which a chip and count would hold a run, as options: fewer bits, another trainer, the
+    longest sequence, the fewest chips; empty where none of those does."""
+    lighter = {"full": "lora", "lora": "qlora"} if ask.task == "finetune" else {}
+    frugal = sorted(
+        (t for t in load_trainers().values() if t.on(chip) and ask.method in t.methods),
+        key=lambda t: (LOSSES[t.memory.loss], not t.stashes),
+    )
+    ways: list[list[tuple[str, Training]]] = [
+        [(f"--method {m}", replace(run, method=m)) for m in [lighter.get(ask.method)] if m],
+        [(f"--trainer {t.id}", replace(run, trainer=t.id)) for t in frugal[:2] if not run.trainer],
+        [(f"--seq {n}", replace(run, seq=n)) for n in (ask.seq >> i for i in range(1, REMEDIES)) if n >= 512],
+        [
+            (f"--global-batch {n}", replace(run, global_batch=n))  # a step of which is one micro-batch
+            for n in (ask.batch >> i for i in range(1, REMEDIES + 1))
+            if run.trainer and not get_trainer(run.trainer).accumulates and n >= max(run.counts)
+        ],
+        [
+            (f"--counts {n}", replace(run, counts=(n,)))
+            for n in (max(run.counts) << i for i in range(1, REMEDIES + 1))
+            if n <= (run.max_chips or n)
+        ],
+    ]
+    found = (next((words for words, other in tried if _holds(other)), "") for tried in ways if not run.have)
+    named = [words for words in found if words]
+    return f"; it fits with {', or '.join(named)}" if named else ""
+
+
+def _holds(run: Training) -> bool:
+    """Whether there is a plan."""
+    try:
+        return bool(_planned(run, refusing=False).plans)
+    except ChipwiseError:
+        return False
 
 
 def situate(run: Training, numbers: Parameters) -> tuple[Site, Point]:

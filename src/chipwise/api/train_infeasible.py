@@ -56,7 +56,7 @@ def left_out(
         elif reason is TrainReason.MEMORY and full:
             why = f"does not fit, and no more chips meet: {LIGHTER[method]}"
         elif reason is TrainReason.MEMORY and alone:
-            why = f"does not fit: more chips, at most {most:,}, recomputation, or a smaller micro-batch"
+            why = f"{reason.value}, at most {most:,}"
         elif reason is TrainReason.TP_DOMAIN:
             why = f"tp leaves the scale-up domain: choose at most {most:,}"
         elif reason is TrainReason.BATCH:

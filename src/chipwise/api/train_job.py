@@ -198,13 +198,14 @@ def _kernels(chip: Chip, trainer: Trainer, precision: str, half: str, numbers: P
 
 
 def _trained(find: Find, attention: str) -> Find:
-    """Numbers of kernels as training runs them: the library of attention that the trainer calls, and without what a
-    serving runtime does around it (a cache to write; rotations are element-wise work of the layer)."""
+    """Numbers of kernels as training runs them: the library of attention that the trainer calls (FlashAttention-2 for
+    Triton's first one too: what serving has in Triton reads pages of a cache), and without what a serving runtime does
+    around it (a cache to write; rotations are element-wise work of the layer)."""
 
     def found(group: str, labels: Labels) -> Mapping[str, Real]:
         if group != "simt.prompt":
             return find(group, labels)
-        called = (("library", attention),) if attention != "native" else ()
+        called = (("library", "fa2"),) if attention != "native" else ()
         return {**find(group, (*labels, *called)), "passes": 0.0}
 
     return found

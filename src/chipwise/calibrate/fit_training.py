@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any, TypeVar
 
@@ -23,13 +24,22 @@ from chipwise.predict.training.step import StepTime, step_time
 from chipwise.predict.training.values import Cluster, Recipe, Spread, Transformer
 from chipwise.units import Array, Real
 
-__all__ = ["Runs", "fit", "fitted_count", "memory_of", "seconds_of", "seen_pairs", "training_effects"]
+__all__ = [
+    "Runs",
+    "fit",
+    "fitted_count",
+    "memory_of",
+    "seconds_of",
+    "seen_as",
+    "seen_runs",
+    "training_effects",
+]
 
 T = TypeVar("T")
 SOURCE = "fitted on published training runs of 2020-2026 (step times and peak memory; rows are not shipped)"
-SEEN = f"{PREFIX}.seen.pair="
+SEEN = f"{PREFIX}.seen."
 # Factors that rows move less, and tell little about, are not shipped: of time, and of memory.
-KNOWN_ROWS = 8.0  # of a trainer on a generation: fewer do not make it known
+KNOWN_ROWS = 8.0  # fewer do not make known what they are of
 LEAST, LEAST_MEMORY = 0.03, 0.003
 
 
@@ -84,21 +94,31 @@ def fit(runs: Runs, prior: Parameters) -> Parameters:
     if len(weighed):
         found = engine.fit(_memory_rows(runs.take(weighed)), MEMORY)
         table |= found.parameters(MEMORY_PREFIX, SOURCE, LEAST_MEMORY)
-    pairs = np.char.add(np.char.add(runs.labels["stack"], "+"), runs.labels["generation"])[timed]
-    for pair, rows in sorted(Counter(map(str, pairs)).items()):
-        table[f"{SEEN}{pair}"] = Parameter(0.0, float(rows), 0.0, "rows of a trainer on a generation", SOURCE)
+    for what, index in (("time", timed), ("memory", weighed)):
+        of = (seen_as(what, {n: str(c[i]) for n, c in runs.labels.items()}) for i in index.tolist())
+        for name, rows in sorted(Counter(of).items()):
+            table[f"{SEEN}{name}"] = Parameter(0.0, float(rows), 0.0, "rows that were fitted", SOURCE)
     return Parameters(table)
 
 
-def seen_pairs(numbers: Parameters) -> frozenset[str]:
-    """Trainers on generations of chips, as in `nemo+hopper`, of which step times of several runs are behind the
-    numbers."""
+def seen_as(what: str, labels: Mapping[str, str]) -> str:
+    """Under which name runs count that make a figure known: step times of dense models or of experts by trainer and
+    generation of the chip, as in `moe=nemo+hopper`, memory by trainer, as in `memory=nemo`."""
+    return (
+        f"memory={labels['stack']}"
+        if what == "memory"
+        else f"{labels['moe']}={labels['stack']}+{labels['generation']}"
+    )
+
+
+def seen_runs(numbers: Parameters) -> frozenset[str]:
+    """What several runs behind the numbers were of, as `seen_as` names it."""
     return numbers.derived(_seen)
 
 
 def _seen(numbers: Parameters) -> frozenset[str]:
     own = ((name.removeprefix(SEEN), p) for name, p in numbers.table.items() if name.startswith(SEEN))
-    return frozenset(pair for pair, p in own if p.value >= KNOWN_ROWS)
+    return frozenset(name for name, p in own if p.value >= KNOWN_ROWS)
 
 
 def fitted_count(numbers: Parameters) -> int:

@@ -118,7 +118,8 @@ class Trainer:
     | runs_on | the same, of the chips that it runs on; none named: all |
     | methods | what it is usually taken for: full, lora, qlora |
     | degrees | what it can cut besides data parallelism: tp, pp, cp, ep |
-    | offloads, stashes | the optimiser's state, what layers save, can wait in host memory |
+    | offloads, stashes | the optimiser's state can wait in host memory; what layers save ("saved"), or the inputs of
+    layers that are all run again ("inputs") |
     | hides_experts | dispatch and combine of experts run behind the products of another micro-batch |
     | memory | how it keeps what it trains |
     | adapter_passes, dropped | as in `predict.training.values.Recipe` |
@@ -129,7 +130,8 @@ class Trainer:
     stages |
     | accumulates | whether a step without stages takes several micro-batches |
     | flash, score_passes | attention core fused; else traffic of its softmax over that of one fused kernel |
-    | attention | whose fused kernels it calls: FlashAttention-2 ("fa2") or the chip's own ("native") |
+    | attention | whose fused kernels it calls: FlashAttention-2 ("fa2"), the first one in Triton ("triton") or the
+    chip's own ("native") |
     | overlaps | collectives of tensor parallelism can hide behind products |
     | sequence | norms are cut by tensor parallelism too |
     | regather | FSDP gathers weights again for every micro-batch |
@@ -150,7 +152,7 @@ class Trainer:
     methods: tuple[str, ...] = ("full",)
     degrees: tuple[str, ...] = DEGREES
     offloads: bool = True
-    stashes: bool = False
+    stashes: Literal["", "saved", "inputs"] = ""
     hides_experts: bool = False
     memory: MemoryPolicy = field(default_factory=MemoryPolicy)
     adapter_passes: float = 0.0
@@ -164,7 +166,7 @@ class Trainer:
     accumulates: bool = True
     flash: bool = True
     score_passes: float = 1.0
-    attention: Literal["native", "fa2"] = "native"
+    attention: Literal["native", "fa2", "triton"] = "native"
     overlaps: bool = True
     sequence: bool = True
     regather: bool = True

@@ -8,18 +8,21 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
+from itertools import product as product_of
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from chipwise.catalog.chip import Chip
 from chipwise.catalog.chips import get_chip
-from chipwise.catalog.configs import BY_DIMENSIONS
+from chipwise.catalog.configs import BY_DIMENSIONS, find_config
 from chipwise.catalog.files import is_file
 from chipwise.catalog.snapshot import per_snapshot, shipped_text
 from chipwise.catalog.trainer import Trainer, get_trainer, trainer_called, usual_trainer
 from chipwise.errors import UsageError
 from chipwise.evidence.publications import said_of
 from chipwise.evidence.rows import Row
+from chipwise.workload.load import load_model
 
 __all__ = ["Run", "number", "read_run"]
 
@@ -40,6 +43,7 @@ RECOMPUTE: tuple[tuple[str, str], ...] = (
     (r"selective|minimal", "selective"),
     (r"none", "none"),
 )
+LIKELY = "likely"  # gated feed-forward of a family, unless the count says otherwise
 ROUNDED = 0.01  # batches that are published in rounded figures are off by less
 EXPERTS = r"moe|mixtral|deepseek|oss|a\d+b|\dx\d+b|llama.?4|kimi|switch|maverick|scout|nemotron.?3|grok|dbrx|\bnano\b"
 
@@ -154,15 +158,24 @@ def _model(row: Row, said: Mapping[str, str], folder: Path | None) -> tuple[str,
     layers, hidden = number(row, "layers"), number(row, "hidden")
     filled = (row.get("dims_filled_in") or "") == "1"  # by whoever made the table, not by the publication
     routed = bool(re.search(EXPERTS, name.lower()))
+    named = next((model for pattern, model in _models() if pattern.search(name.lower())), None)
     if filled or (routed and not number(row, "experts")) or not layers or not hidden:
-        known = next((model for pattern, model in _models() if pattern.search(name.lower())), None)
-        if known is not None:
-            return known, ()
+        if named is not None:
+            return named, ()
         if routed:
             raise UsageError(
                 f"{name}: its experts are not known", "name a bundled model: chipwise models list"
             )
+    if named is not None and _sized(named) == (layers, hidden, number(row, "heads")):
+        return named, ()
     return _by_dimensions(row, said, layers, hidden)
+
+
+@lru_cache(maxsize=256)
+def _sized(name: str) -> tuple[float, float, float]:
+    """Layers, width and heads of a model by name or dimensions."""
+    found = load_model(find_config(name))
+    return float(found.layers), float(found.hidden), float(getattr(found.runs[0][1].mixer, "heads", 0))
 
 
 def _beside(row: Row, folder: Path | None) -> str | None:
@@ -186,24 +199,26 @@ def _by_dimensions(
             raise UsageError(f"{_name(row)}: no dimensions", "fill layers, hidden, heads and ffn")
         layers, hidden = _shape(params, layers, hidden)
         notes = ("dimensions",)
-    encoder, likely = said.get("encoder") == "1", said.get("gated") == "1"
+    encoder, gating = said.get("encoder") == "1", said.get("gated", "")
+    modern = gating in ("1", LIKELY)
     heads = number(row, "heads") or max(round(hidden / 128.0), 1)
     kv_heads = number(row, "kv_heads") or heads
     vocab = number(row, "vocab") or (30522.0 if encoder else 51200.0)
     ffn = number(row, "ffn")
-    width = ffn or (round(hidden * 8.0 / 3.0) if likely else 4.0 * hidden)
-    gated, head_dim = likely, hidden / heads
+    width = ffn or (round(hidden * 8.0 / 3.0) if modern else 4.0 * hidden)
+    found = _Variant(modern, hidden / heads, not modern)
     if params and ffn and not number(row, "experts"):
-        gated, head_dim = _variant(params, layers, hidden, heads, kv_heads, width, vocab, likely)
+        attention = hidden * (2.0 * heads + 2.0 * kv_heads)
+        found = _variant(params, layers, attention, hidden * width, vocab * hidden, hidden / heads, gating)
     parts = {"layers": layers, "hidden": hidden, "heads": heads, "ffn": width, "vocab": vocab}
     if kv_heads != heads:
         parts["kv_heads"] = kv_heads
-    if head_dim != hidden / heads or hidden % heads:
-        parts["head_dim"] = round(head_dim)
+    if found.head_dim != hidden / heads or hidden % heads:
+        parts["head_dim"] = round(found.head_dim)
     if number(row, "experts"):
         parts |= {"experts": number(row, "experts") or 1.0, "top_k": number(row, "topk") or 2.0}
-    parts |= {} if gated else {"gated": 0}
-    parts |= {} if likely else {"tied": 1}
+    parts |= {} if found.gated else {"gated": 0}
+    parts |= {"tied": 1} if found.tied else {}
     parts |= {"causal": 0} if encoder else {}
     return BY_DIMENSIONS + ",".join(f"{k}={v:.0f}" for k, v in parts.items()), notes
 
@@ -225,29 +240,37 @@ def _shape(params: float, layers: float | None, hidden: float | None) -> tuple[f
     return max(round(depth), 1), max(round(115.0 * depth / 128.0), 1) * 128.0
 
 
+class _Variant(NamedTuple):
+    """What dimensions leave open: whether the feed-forward is gated, the size of a head, whether the head reads the
+    embedding table."""
+
+    gated: bool
+    head_dim: float
+    tied: bool
+
+
 def _variant(
-    params: float,
-    layers: float,
-    hidden: float,
-    heads: float,
-    kv_heads: float,
-    ffn: float,
-    vocab: float,
-    likely: bool,
-) -> tuple[bool, float]:
-    """Gated or not, and head size: what reproduces the parameter count best; ties go to what the family usually has.
+    params: float, layers: float, attention: float, product: float, table: float, usual: float, gating: str
+) -> _Variant:
+    """What reproduces a parameter count best; what is unusual of a family costs more than the rounding of names.
 
-    GPT-like models have heads of hidden / heads; what their count holds more are learned positions.
+    `attention`: parameters of a layer's four products per entry of a head, `product`: those of one product of its
+    feed-forward, `table`: of tokens. `gating` is what is known of the family: "1" gated, "0" not, `LIKELY`, or "",
+    where the count decides. GPT-like models have heads of the `usual` size and one table; what their count holds more
+    are learned positions.
     """
-    sizes = dict.fromkeys((hidden / heads, 128.0, 256.0) if likely else (hidden / heads,))
+    modern = gating in ("1", LIKELY)
+    gates = {"1": (True,), "0": (False,)}.get(gating, (modern, not modern))
+    sizes = dict.fromkeys((usual, 128.0, 256.0) if modern else (usual,))
 
-    def miss(choice: tuple[bool, float]) -> float:
-        gated, d = choice
-        layer = hidden * ((2.0 * heads + 2.0 * kv_heads) * d + (3.0 if gated else 2.0) * ffn)
-        unlikely = (0.03 if gated != likely else 0.0) + (0.01 if d != hidden / heads else 0.0)
-        return abs((layers * layer + vocab * hidden) / params - 1.0) + unlikely
+    def miss(choice: _Variant) -> float:
+        layer = attention * choice.head_dim + (3.0 if choice.gated else 2.0) * product
+        unusual = 0.03 * (choice.gated != modern) + 0.01 * (choice.head_dim != usual)
+        unusual += 0.1 * (choice.tied == modern)
+        return abs((layers * layer + (1.0 if choice.tied else 2.0) * table) / params - 1.0) + unusual
 
-    return min(((gated, d) for gated in (likely, not likely) for d in sizes), key=miss)
+    tables = (False, True) if modern else (True,)
+    return min((_Variant(*each) for each in product_of(gates, sizes, tables)), key=miss)
 
 
 def _layout(

@@ -7,7 +7,7 @@ import io
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from chipwise.calibrate.fit_training import seen_pairs
+from chipwise.calibrate.fit_training import seen_as, seen_runs
 from chipwise.calibrate.parameters import Parameters
 from chipwise.catalog.snapshot import per_snapshot, shipped_text
 
@@ -52,17 +52,20 @@ def write_tiers(found: Mapping[str, Tier]) -> str:
     return text.getvalue()
 
 
-def tier_name(labels: Mapping[str, str], seen: Collection[str], *, packed: bool = False) -> str:
-    """The tier of a plan: dense or experts; of a trainer on a generation of chips that a fit has `seen` or not, among
-    those not seen apart what runs as one compiled program: such chips have few relatives. Packed weights (QLoRA), of
-    which no published step time is read, count as not seen."""
-    what = "experts" if labels["moe"] == "moe" else "dense"
-    if f"{labels['stack']}+{labels['generation']}" in seen and not packed:
-        return f"{what}, seen"
-    return f"{what}, not seen{COMPILED if labels['kind'] == 'xla' else ''}"
+def tier_name(what: str, labels: Mapping[str, str], seen: Collection[str], *, packed: bool = False) -> str:
+    """The tier of a figure ("time", "memory") of a plan: memory, or step times of dense models or experts; of what a
+    fit has `seen` or not (`seen_as`), among step times not seen apart what runs as one compiled program: such chips
+    have few relatives. Packed weights (QLoRA), of which no published figure is read, count as not seen."""
+    known = seen_as(what, labels) in seen and not packed
+    if what == "memory":
+        return f"memory, {'seen' if known else 'not seen'}"
+    name = "experts" if labels["moe"] == "moe" else "dense"
+    return f"{name}, {'seen' if known else 'not seen' + COMPILED * (labels['kind'] == 'xla')}"
 
 
-def tier_of(numbers: Parameters, labels: Mapping[str, str], *, packed: bool = False) -> Tier:
-    """The interval of a plan with these labels."""
-    name = tier_name(labels, seen_pairs(numbers), packed=packed)
+def tier_of(
+    numbers: Parameters, labels: Mapping[str, str], what: str = "time", *, packed: bool = False
+) -> Tier:
+    """The interval of a figure of a plan with these labels."""
+    name = tier_name(what, labels, seen_runs(numbers), packed=packed)
     return tiers().get(name) or tiers()[name.removesuffix(COMPILED)]

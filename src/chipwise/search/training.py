@@ -66,7 +66,9 @@ class TrainReason(Enum):
     ADAPTERS = (
         "adapters leave nothing for host memory unless FSDP cuts the weights: choose offload 0, or zero 3"
     )
-    MEMORY = "does not fit: more chips, recomputation, or a smaller micro-batch"
+    MEMORY = (
+        "does not fit, recomputed and in the smallest micro-batches that --layout leaves open: more chips"
+    )
 
 
 _MEMORY = list(TrainReason).index(TrainReason.MEMORY)
@@ -174,10 +176,10 @@ def _fastest(job: Job, priced: Priced) -> float:
 def _enough(job: Job, rows: Array, ways: Array, work: Table | None) -> Iterator[Priced]:
     """Layouts with the smallest share of layers recomputed that fits, by bisection, at each home of the optimiser;
     none where the share is fixed."""
-    if len(np.unique(ways[2])) < 2:
-        return
     size, room = rows.shape[1], job.aim_bytes
     for offload, stash in dict.fromkeys(zip(ways[0], ways[1], strict=True)):
+        if len(np.unique(ways[2, (ways[0] == offload) & (ways[1] == stash)])) < 2:
+            continue
 
         def at(percent: Array, home: tuple[float, float] = (offload, stash)) -> Spread:
             lean = np.stack([*(np.full(size, v) for v in home), percent / 100.0, np.zeros(size)])

@@ -84,15 +84,15 @@ RECOMPUTE: Mapping[str, tuple[float, float]] = {
 @dataclass(frozen=True, slots=True)
 class Software:
     """What a trainer can run: pipeline schedules, stages of ZeRO, whether a step without stages takes several
-    micro-batches, what it cuts besides data parallelism, and whether the optimiser's state, and what layers save, can
-    wait in host memory."""
+    micro-batches, what it cuts besides data parallelism, whether the optimiser's state can wait in host memory, and
+    which activations can: "saved", all that layers save, or "inputs", of layers that are all run again."""
 
     schedules: tuple[str, ...] = tuple(SCHEDULES)
     zero: tuple[int, ...] = (0, 1, 2, 3)
     accumulates: bool = True
     degrees: tuple[str, ...] = ("tp", "pp", "cp", "ep")
     offloads: bool = True
-    stashes: bool = False
+    stashes: str = ""
 
 
 ANY = Software()
@@ -110,8 +110,11 @@ def variants(pins: Mapping[str, int | str], shared_memory: bool = False, softwar
             return [float(int(pins[name]))]
         return [0.0, 1.0] if able and not shared_memory else [0.0]
 
-    homes = itertools.product(places("offload", software.offloads), places("stash", software.stashes))
-    return np.array([(*home, *share) for home in homes for share in again]).T
+    homes = itertools.product(places("offload", software.offloads), places("stash", bool(software.stashes)))
+    found = [(*home, *share) for home in homes for share in again]
+    # only inputs of layers that are run again wait in host memory
+    kept = [v for v in found if not v[1] or v[2] == 1.0] if software.stashes == "inputs" else found
+    return np.array(kept or found).T
 
 
 def frames(

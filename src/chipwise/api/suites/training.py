@@ -16,13 +16,14 @@ from chipwise.api.suites.suite import Asking, each, tried
 from chipwise.api.train import situate, train_plan
 from chipwise.api.train_input import near
 from chipwise.calibrate.fit_training import Runs
-from chipwise.calibrate.parameters import Parameters
+from chipwise.calibrate.parameters import Parameters, shipped_parameters
 from chipwise.catalog.chips import get_chip
+from chipwise.catalog.trainer import get_trainer
 from chipwise.errors import ChipwiseError, UnknownNameError, UsageError
 from chipwise.evidence.rows import Predicted, Row
 from chipwise.evidence.training_measured import SPREAD, measured_of, row_weights, target_of
 from chipwise.evidence.training_rows import Run, number, read_run
-from chipwise.evidence.training_tiers import tiers
+from chipwise.evidence.training_tiers import tier_of
 from chipwise.predict.training.operators import Work, work_of
 from chipwise.predict.training.values import Cluster, Recipe, Spread, Transformer
 from chipwise.report.records import Figure
@@ -56,7 +57,7 @@ def request_of(run: Run) -> TrainRequest:
 def _said(run: Run, plan: TrainPlanRecord) -> Iterator[Predicted]:
     """Every measured column that the answer to a row's question says, with 80 % intervals."""
     command = f"{command_line('plan', request_of(run))} --task train"
-    return (replace(line, command=command) for line in lines_of(run, plan))
+    return (replace(line, command=command) for line in lines_of(run, plan, shipped_parameters()))
 
 
 def answered(run: Run, numbers: Parameters | None = None) -> TrainPlanRecord:
@@ -65,9 +66,9 @@ def answered(run: Run, numbers: Parameters | None = None) -> TrainPlanRecord:
     return train_plan(request_of(run).asked(numbers)).plans[0]
 
 
-def lines_of(run: Run, plan: TrainPlanRecord) -> Iterator[Predicted]:
-    """What a plan says of the measured columns of a row; what is per chip is per one of those that the row counts,
-    which may be the dies of a package."""
+def lines_of(run: Run, plan: TrainPlanRecord, numbers: Parameters) -> Iterator[Predicted]:
+    """What a plan made with `numbers` says of the measured columns of a row; what is per chip is per one of those that
+    the row counts, which may be the dies of a package."""
     name = run.row["row_id"]
     counted = number(run.row, "chips_total") or float(plan.chips)
     share = plan.chips / counted
@@ -93,7 +94,7 @@ def lines_of(run: Run, plan: TrainPlanRecord) -> Iterator[Predicted]:
         ("hfu_pct", 100.0 * plan.hfu),
     ):
         yield line(metric, plan.tokens_per_s, value / plan.tokens_per_s.mid)
-    held = tiers()["memory"]
+    held = tier_of(numbers, {"stack": get_trainer(plan.stack).stack}, "memory")
     used = plan.memory
     state = sum(used[part] for part in ("weights", "gradients", "optimiser", "gathered"))
     for metric, value in (

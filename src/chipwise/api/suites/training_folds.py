@@ -9,7 +9,7 @@ import numpy as np
 
 from chipwise.api.suites.suite import Index, Suite, Trial
 from chipwise.api.suites.training import ASKING, Measured, answered, lines_of, measured_runs
-from chipwise.calibrate.fit_training import Runs, fit, fitted_count, seen_pairs
+from chipwise.calibrate.fit_training import Runs, fit, fitted_count, seen_runs
 from chipwise.calibrate.parameter import Parameter
 from chipwise.calibrate.parameters import Parameters, shipped_parameters
 from chipwise.calibrate.training_rates import PREFIX
@@ -24,7 +24,6 @@ __all__ = ["MLPERF_TRAINING", "TRAINING", "measured_tiers"]
 
 FOLDS = 8  # groups of workloads
 FEW = 30  # lines that make no interval of their own
-WHOLE = 5  # lines from which a publication counts as one
 KNOWN = 4  # publications that tell how far others lie from those that were seen
 SHARE = 0.8  # of the interval
 WIDTHS = np.arange(1.0, 2.005, 0.01)  # of the stretched interval
@@ -70,24 +69,24 @@ def _answer(m: Measured, out: Index, numbers: Parameters | None, key: str) -> Re
     """
     if numbers is None:
         return Residuals.of([], [], [])
-    seen = seen_pairs(numbers)
+    seen = seen_runs(numbers)
     return Residuals.join(_compared(m, int(i), numbers, seen) for i in out)
 
 
 def _compared(m: Measured, i: int, numbers: Parameters, seen: frozenset[str]) -> Residuals:
     run, columns, labels = m.runs[i], m.columns, _labels(m.columns, i)
     try:
-        lines = {p.metric: p for p in lines_of(run, answered(run, numbers))}
+        lines = {p.metric: p for p in lines_of(run, answered(run, numbers), numbers)}
     except ChipwiseError:
         lines = {}
     refused = Predicted(run.row["row_id"], "", None)
     group = row_group(run.row)
     dense = "dense" if labels["moe"] == "dense" else "experts"
-    tier = tier_name(labels, seen, packed=run.fields["method"] == "qlora")
+    packed = run.fields["method"] == "qlora"
     time = lines.get("step_time_s") or lines.get("fwd_bwd_time_s") or refused
     measured = {
-        "step_time_s": (time, columns.seconds[i]),
-        "memory_gb": (lines.get("memory_gb", refused), columns.memory_bytes[i] / 1e9),
+        "step_time_s": ("time", time, columns.seconds[i]),
+        "memory_gb": ("memory", lines.get("memory_gb", refused), columns.memory_bytes[i] / 1e9),
     }
     return Residuals.join(
         Residuals.of(
@@ -96,8 +95,7 @@ def _compared(m: Measured, i: int, numbers: Parameters, seen: frozenset[str]) ->
             low=np.nan if p.low is None else p.low,
             high=np.nan if p.high is None else p.high,
             metric=metric,
-            figure="memory" if metric == "memory_gb" else tier,
-            tier=tier,
+            tier=tier_name(what, labels, seen, packed=packed),
             group=group,
             kind="vtrain" if group.startswith("vtrain") else dense,
             chip=run.fields["chips"],
@@ -106,7 +104,7 @@ def _compared(m: Measured, i: int, numbers: Parameters, seen: frozenset[str]) ->
             guessed="yes" if unknown_batch(run) else "no",
             cell=f"h{run.row.get('hidden')} tp{run.row.get('tp')} b{run.row.get('micro_batch')}",
         )
-        for metric, (p, value) in measured.items()
+        for metric, (what, p, value) in measured.items()
         if np.isfinite(value)
     )
 
@@ -137,27 +135,29 @@ def _report(m: Measured, found: Residuals, key: str) -> Validation:
 
 
 def measured_tiers(m: Measured, unseen: Callable[[str], Residuals]) -> dict[str, Tier]:
-    """Intervals by tier, from residuals out of fold: of pairs of trainer and generation that a fit has seen those
-    without workloads and publications, of others those without publications, trainers and chips, of compiled programs
-    without vendors too; memory without publications.
+    """Intervals by tier, from residuals out of fold: of what a fit has seen those without workloads and publications,
+    of other trainers and chips those without publications, trainers and chips, of compiled programs without vendors
+    too.
 
-    Conformal by publication: each counts alike, and the ends of 80 % are stretched about the middle until a publication
-    that neither the fit nor the ends have seen lies inside for 80 % on average; tiers of under `KNOWN` publications are
-    stretched as the dense ones of their sort. A tier is `calibrated` where ends that are not stretched hold
-    `CALIBRATED`, on at least `KNOWN` publications.
+    Conformal over publications, whose rows resemble one another (`_ends`): the ends of 80 % are stretched about the
+    middle until a publication that neither the fit nor the ends have seen lies inside for 80 % on average. Tiers of
+    under `KNOWN` such publications are stretched as the dense ones of their sort; those of none are not, since nothing
+    tells by how much. A tier is `calibrated` where ends that are not stretched hold `CALIBRATED`, on at least `KNOWN`
+    publications.
     """
     wanted = [not row_group(r.row).startswith("vtrain") and not unknown_batch(r) for r in m.runs]
     known = {key: unseen(key) for key in ("workload", *FAR, "vendor")}
     known = {key: lines.take(lines.known & np.array(wanted)[lines.place]) for key, lines in known.items()}
     found: dict[str, Tier] = {}
     widths: dict[str, float] = {}
-    for name in sorted({str(n) for lines in known.values() for n in lines.label("figure")}):
-        made = Residuals.join(known[key].where(figure=name) for key in _without(name))
+    for name in sorted({str(n) for lines in known.values() for n in lines.label("tier")}):
+        made = Residuals.join(known[key].where(tier=name) for key in _without(name))
         if len(made) <= FEW:
             continue
-        trials = _left_out(made, known["family"].where(figure=name))
-        own = next((w for w in WIDTHS if _covered(trials, w) >= SHARE), WIDTHS[-1])
-        width = widths[name] = own if len(trials) >= KNOWN else widths.get(_dense(name), own)
+        trials = _left_out(made, known["family"].where(tier=name))
+        own = next((w for w in WIDTHS if _covered(trials, w) >= SHARE), WIDTHS[-1]) if trials else 1.0
+        width = widths.get(_dense(name), own) if 0 < len(trials) < KNOWN else own
+        widths[name] = width
         low, high = np.exp(_stretched(_ends(made), width))
         sure = _covered(trials, 1.0) >= CALIBRATED and len(trials) >= KNOWN and "not seen" not in name
         basis = "calibrated" if sure else "modelled"
@@ -167,8 +167,6 @@ def measured_tiers(m: Measured, unseen: Callable[[str], Residuals]) -> dict[str,
 
 def _without(tier: str) -> Sequence[str]:
     """What was left out of the fits whose residuals make the interval of a tier."""
-    if tier == "memory":
-        return ("family",)
     if tier.endswith(", seen"):
         return ("workload", "family")
     return (*FAR, "vendor") if tier.endswith(COMPILED) else FAR
@@ -180,13 +178,28 @@ def _dense(tier: str) -> str:
 
 
 def _ends(lines: Residuals) -> Array:
-    """The 10 %, 50 % and 90 % quantiles of log residuals, every publication counted alike, one of under `WHOLE` lines
-    in proportion."""
+    """The 10 %, 50 % and 90 % quantiles of log residuals. A publication of n lines counts as n / (1 + (n - 1) rho) of
+    them, rho the share of publications in the variance: alike where only publications differ, by lines where they do
+    not (the design effect of samples in clusters: Kish, 1965)."""
     _, group, size = np.unique(lines.label("group"), return_inverse=True, return_counts=True)
     order = np.argsort(lines.log, kind="stable")
-    weight = (np.minimum(size, WHOLE) / size)[group][order]
+    weight = (1.0 / (1.0 + (size - 1.0) * _alike(lines.log, group, size)))[group][order]
     centre = np.cumsum(weight) - weight / 2.0
     return np.asarray(np.interp((0.1, 0.5, 0.9), centre / weight.sum(), lines.log[order]))
+
+
+def _alike(values: Array, group: Index, size: Index) -> float:
+    """Share of groups in the variance of values, by analysis of variance, outliers drawn in to the 5 and 95 %
+    quantiles; 1 of a group alone."""
+    groups, n = len(size), len(values)
+    if not 1 < groups < n:
+        return 1.0
+    x = np.clip(values, *np.quantile(values, (0.05, 0.95)))
+    mean = np.bincount(group, x) / size
+    inside = float(np.sum((x - mean[group]) ** 2)) / (n - groups)
+    between = float(np.sum(size * (mean - x.mean()) ** 2)) / (groups - 1)
+    own = max((between - inside) / ((n - float(np.sum(size**2.0)) / n) / (groups - 1)), 0.0)
+    return own / (own + inside) if own else 0.0
 
 
 def _stretched(ends: Array, width: float) -> tuple[float, float]:

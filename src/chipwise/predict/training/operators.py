@@ -195,7 +195,7 @@ def _routed(t: Transformer, s: Spread, k: Kernels, back: float) -> tuple[Real, R
     same size.
 
     A rank holds E / e experts. Of the tokens of e ranks those enter that chose any of them; each enters once, with as
-    many rows as it has experts there.
+    many rows as it has experts there. One expert alone is no group: its products are those of any feed-forward.
     """
     form = FORMATS[k.narrow]
     local = np.maximum(t.experts / s.ep, 1.0)
@@ -224,6 +224,11 @@ def _routed(t: Transformer, s: Spread, k: Kernels, back: float) -> tuple[Real, R
         },
     )
     forward = price(grouped, k.device, k.numbers).total_s
+    if np.any(local <= 1.0):
+        up = gemm(pairs, t.expert_gates * t.expert_ffn, t.expert_width, form, form)
+        down = gemm(pairs, t.expert_width, t.expert_ffn, form, form)
+        alone = price(up, k.device, k.numbers).total_s + price(down, k.device, k.numbers).total_s
+        forward = np.where(local <= 1.0, alone, forward)
     return t.moe_share * forward, t.moe_share * (1.0 + back) * forward
 
 
