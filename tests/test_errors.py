@@ -64,7 +64,9 @@ def test_nearest_forgives_case_separators_and_slips(typed: str, meant: str) -> N
 
 
 def test_a_name_that_cannot_be_printed_is_not_offered() -> None:
-    assert nearest("hidden_size", ["hid\x1bden_size", "hidden\u2028size", "hidden_sizes"]) == ("hidden_sizes",)
+    assert nearest("hidden_size", ["hid\x1bden_size", "hidden\u2028size", "hidden_sizes"]) == (
+        "hidden_sizes",
+    )
 
 
 def test_nearest_looks_past_the_organisation() -> None:
