@@ -312,7 +312,6 @@ LONG: dict[str, str] = {
     "parallel/memory.py: account": EQUATION,
     "api/evidence_match.py: _measured_claim": MISSING,
     "api/suites/mlperf_folds.py: _line": MISSING,
-    "evidence/training_rows.py: _variant": MISSING,
     "predict/passes.py: tabulate": MISSING,
     "report/assemble.py: plan_record": MISSING,
     "search/deployments.py: deployments": MISSING,
