@@ -16,7 +16,7 @@ from chipwise.api.train_job import Site
 from chipwise.errors import UnknownNameError, UsageError
 from chipwise.predict.training.course import Failures, Phase, Store, course_of, spares_for
 from chipwise.predict.training.course import Site as Place
-from chipwise.predict.training.memory import ADAPTER_BYTES, state_bytes
+from chipwise.predict.training.memory import adapter_type, state_bytes
 from chipwise.report.train_assemble import Running
 from chipwise.search.training import Job, Point, best, point, search
 from chipwise.units import parse_quantity
@@ -224,7 +224,7 @@ def _kept_bytes(job: Job, at: Point) -> tuple[float, float]:
     of adapters theirs alone."""
     t, recipe, params = job.network, job.recipe, float(job.network.params)
     if job.adapter:
-        total = (ADAPTER_BYTES - 4.0) * job.adapter * params
+        total = float(adapter_type(recipe) + recipe.moments) * job.adapter * params
         return total, total / at.devices
     each = 2.0 + float(recipe.master) + float(recipe.moments)
     # a rank copies what it alone keeps: at least its share, at most its whole state

@@ -19,6 +19,7 @@ __all__ = [
     "MemoryRates",
     "MemoryUse",
     "activation_bytes",
+    "adapter_type",
     "fullest",
     "held_on",
     "host_bytes",
@@ -30,9 +31,6 @@ __all__ = [
 # Of a device that talks to no other: a CUDA context and the allocator's slack, no buffers of collectives (assumed; an
 # 8B with adapters in 16.2 GiB on one card, torchtune's README, leaves 1 GiB beyond weights).
 LONE_BYTES = 1.5e9
-ADAPTER_BYTES = (
-    16.0  # per parameter of adapters: fp32 weights, gradients and Adam's moments (PEFT, Megatron-Bridge)
-)
 VEE = 0.3  # of the bubble: V-shaped schedules leave less, and put the first and the last layers on the first stage
 
 
@@ -91,17 +89,25 @@ def _share(t: Transformer, s: Spread) -> _Share:
     return _Share(dense + routed, dense / z + routed / ze, tables, one)
 
 
+def adapter_type(recipe: Recipe) -> Real:
+    """Bytes of a weight of an adapter, and of its gradient: fp32 where the trainer keeps a master copy (PEFT,
+    Megatron-Bridge), else the type of the model (torchtune)."""
+    return np.where(np.asarray(recipe.master) > 0, 4.0, 2.0)
+
+
 def state_bytes(t: Transformer, s: Spread, recipe: Recipe) -> tuple[Real, Real, Real, Real]:
     """(M1) Weights, gradients, optimiser state and what FSDP gathers, bytes per device of a stage with a table.
 
     Per trained parameter: weights 2; `gradient`; `master` + `moments`. ZeRO-1 cuts the optimiser by z, ZeRO-2 gradients
     too, FSDP all three, whose master copy is its weights, and holds gathered layers, or its whole stage in a pipeline.
-    Adapters: frozen layers in their own type, tables in 16 bit, and 16 bytes per parameter of the adapters. Offload
-    takes the optimiser's state to the host, of FSDP weights and gradients too. Source: Rajbhandari et al., 2020.
+    Adapters: frozen layers in their own type, tables in 16 bit; their own weights, gradients (`adapter_type`) and
+    moments. Offload takes the optimiser's state to the host, of FSDP weights and gradients too. Source: Rajbhandari
+    et al., 2020.
     """
     p = _share(t, s)
     fsdp, two = np.asarray(s.zero) >= 3, np.asarray(s.zero) >= 2
     adapter = np.asarray(s.adapter) > 0
+    trained = 2.0 * adapter_type(recipe) + recipe.moments
     here = 1.0 - s.offload
     kept = np.where(fsdp, p.cut, p.whole)
     frozen = (recipe.frozen_bytes + (2.0 - recipe.frozen_bytes) * p.tables / p.whole) * kept
@@ -124,7 +130,7 @@ def state_bytes(t: Transformer, s: Spread, recipe: Recipe) -> tuple[Real, Real, 
     return (
         np.where(adapter, np.where(fsdp, here, 1.0) * frozen, weights),
         np.where(adapter, 0.0, gradients),
-        np.where(adapter, here * ADAPTER_BYTES * s.adapter * np.where(fsdp, p.cut, p.whole), optimiser),
+        np.where(adapter, here * trained * s.adapter * np.where(fsdp, p.cut, p.whole), optimiser),
         np.where(fsdp, np.where(adapter, lean, flowing), 0.0),
     )
 
@@ -135,7 +141,8 @@ def host_bytes(t: Transformer, s: Spread, recipe: Recipe) -> Real:
     p = _share(t, s)
     adapter, fsdp = np.asarray(s.adapter) > 0, np.asarray(s.zero) >= 3
     state = (recipe.master + recipe.moments + 4.0 + np.where(fsdp, 2.0, 0.0)) * p.cut
-    light = ADAPTER_BYTES * s.adapter * p.cut + np.where(fsdp, recipe.frozen_bytes, 0.0) * p.cut
+    trained = 2.0 * adapter_type(recipe) + recipe.moments
+    light = trained * s.adapter * p.cut + np.where(fsdp, recipe.frozen_bytes, 0.0) * p.cut
     saved, layers = _kept_layers(t, s, recipe)
     return s.offload * np.where(adapter, light, state) + s.stash * saved * np.maximum(layers - 2.0, 0.0)
 
