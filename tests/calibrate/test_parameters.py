@@ -38,7 +38,7 @@ def test_every_shipped_parameter_is_whole() -> None:
         assert p.unit, name
         assert p.source, name
         # rows that were seen are counted, not estimated
-        counted = p.unit in ("rows", "seen", "rows of a trainer on a generation")
+        counted = p.unit in ("rows", "seen", "rows that were fitted")
         assert p.spread == 0.0 if counted else p.spread > 0, name
         assert counted or p.prior > 0, name
         assert math.isfinite(p.value), name

@@ -49,8 +49,9 @@ def test_there_is_something_to_check() -> None:
 
 
 def blocks(language: str) -> list[tuple[str, str]]:
-    pattern = re.compile(rf"^```{language}\n(.*?)^```$", re.S | re.M)
-    return [(name(p), code) for p in PAGES for code in pattern.findall(p.read_text("utf-8"))]
+    pattern = re.compile(r"^```(\w*)\n(.*?)^```$", re.S | re.M)
+    found = [(name(p), *block) for p in PAGES for block in pattern.findall(p.read_text("utf-8"))]
+    return [(page, code) for page, kind, code in found if kind == language]
 
 
 @pytest.mark.parametrize(("page", "code"), blocks("python"))

@@ -176,7 +176,8 @@ def _planned(run: Training, *, refusing: bool) -> TrainReport:
     notes = [*found.notes, *_beside(found, ask), *told(run.changes), *told(run.network_figures, "network")]
     if not (chips or have):
         notes.append(f"chips: only {', '.join(USUAL)} are tried; name others with --chips")
-    for chip, each in _tried(run, ask):
+    attempts = list(_tried(run, ask))
+    for chip, each in attempts:
         try:
             site = site_of(chip, network, each, numbers, software)
         except UsageError as error:
@@ -240,7 +241,7 @@ def _planned(run: Training, *, refusing: bool) -> TrainReport:
     if not plans:
         what, hint = f"{found.graph.model.name}: no plan", nearest(every, refused, ask.batch)
         if refusing and run.counts and [r.reason for r in refused] == [TrainReason.MEMORY.name]:
-            hint += _remedies(run, ask, find_chip(refused[0].chip, run.changes, run.own_chips))
+            hint += _remedies(run, ask, next(c for c, _ in attempts if c.id == refused[0].chip))
         raise InfeasibleError(what, hint)
     shown = {p.chips for p in plans}
     if not (run.deadline_days or have):
