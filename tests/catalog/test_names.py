@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from chipwise.catalog import networks
+from chipwise.catalog.chips import get_chip
 from chipwise.catalog.configs import find_config, known_names
 from chipwise.catalog.names import holding
 from chipwise.catalog.snapshot import Snapshot, use
@@ -235,3 +236,9 @@ def test_models_that_nobody_published_are_said_to_be_so(typed: str) -> None:
 @pytest.mark.parametrize("typed", ["gpt-oss", "gpt2", "gpt-j", "gpt-neox-20b", "grok-1"])
 def test_open_models_of_such_names_are_found(typed: str) -> None:
     find_config(typed)
+
+
+@pytest.mark.parametrize("series", ["p5", "p6"])
+def test_a_series_of_machines_is_no_chip_that_has_its_letters(series: str) -> None:
+    with pytest.raises(UnknownNameError, match="machine for rent"):
+        get_chip(series)

@@ -166,6 +166,15 @@ def test_no_control_character_stands_in_a_name(run: Run, arguments: tuple[str, .
     assert said.rstrip("\n").isprintable()
 
 
+def test_files_of_one_runtime_are_read_by_it_alone(run: Run) -> None:
+    said = run("estimate", MODEL, "--chip", "l4", "--precision", "bfloat4_b").refused(4)
+    assert "does not read bfloat4_b weights" in " ".join(said.split())
+    assert (
+        run("estimate", MODEL, "--chip", "tt-wormhole-n300", "--tp", "2", "--precision", "bfloat4_b").code
+        == 0
+    )
+
+
 BROKEN: dict[str, str | bytes] = {
     "nothing": "",
     "truncated": json.dumps(LLAMA)[:100],

@@ -269,3 +269,13 @@ def test_states_of_an_optimizer_are_cut_with_the_weights() -> None:
     step = replace(diffusion(), trained=True, settings={"state_bytes": 8e9})
     whole, parts = account(step, Spread(dp=8)), account(step, Spread(dp=8, fsdp=1))
     assert whole.weights - parts.weights == pytest.approx(7 / 8 * whole.weights)
+
+
+def test_an_optimizer_updates_what_its_device_keeps() -> None:
+    update = pointwise(680e6, 14.0, name="optimizer")
+    trained = Pipeline("by hand", (Stage("step", ((1.0, update),), 1, 680_000_000, 2.72e9),), 8, trained=True)
+
+    def seconds(s: Spread) -> float:
+        return float(stage_times(trained, hardware(), s)[0].of("pointwise"))
+
+    assert seconds(Spread(dp=2, pipefusion=2)) == pytest.approx(seconds(Spread(pipefusion=2)), rel=0.01)

@@ -11,6 +11,7 @@ from kernels_h100 import KERNELS
 from verdicts import verdict
 
 from chipwise.cost.price import price
+from chipwise.errors import UsageError
 from chipwise.predict.training.dims import plain
 from chipwise.predict.training.memory import MemoryRates, fullest
 from chipwise.predict.training.operators import work_of
@@ -191,3 +192,8 @@ def test_one_expert_on_a_rank_multiplies_as_a_feed_forward_does() -> None:
     both = (gemm(8192, 57344, 8192, bf16, bf16), gemm(8192, 8192, 28672, bf16, bf16))
     alone = sum(float(np.asarray(price(op, KERNELS.device, KERNELS.numbers).total_s)) for op in both)
     assert float(routed) == pytest.approx(alone)
+
+
+def test_what_a_trainer_cannot_keep_on_its_host_is_refused_when_pinned() -> None:
+    with pytest.raises(UsageError, match="keeps inputs of layers"):
+        variants({"stash": 1, "recompute": "none"}, software=Software(stashes="inputs"))

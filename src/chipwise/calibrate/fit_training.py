@@ -38,8 +38,8 @@ __all__ = [
 T = TypeVar("T")
 SOURCE = "fitted on published training runs of 2020-2026 (step times and peak memory; rows are not shipped)"
 SEEN = f"{PREFIX}.seen."
-# Factors that rows move less, and tell little about, are not shipped: of time, and of memory.
 KNOWN_ROWS = 8.0  # fewer do not make known what they are of
+# Factors that rows move less, and tell little about, are not shipped: of time, and of memory.
 LEAST, LEAST_MEMORY = 0.03, 0.003
 
 

@@ -201,6 +201,9 @@ def _meant(name: str) -> list[str]:
         called = [chip for chip in kin if one in chip.split("-")] or kin
         fixed = [chip for chip in called if not any(word in chip for word in PORTABLE - asked)]
         kin = fixed if len(fixed) == 1 else kin
+    machines = {m.chip for m in rented(name)}
+    if machines and not machines & set(kin) and not any(one in chip.split("-") for chip in kin):
+        return []  # a series of machines for rent, `p5`, whose letters some chip has too
     return kin
 
 

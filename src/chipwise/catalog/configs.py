@@ -133,7 +133,9 @@ def find_config(name: str) -> ModelConfig:
     except UnknownNameError:
         if name and exists and path.is_dir():
             raise UsageError(
-                f"{shorten(name)}: a folder without config.json or model_index.json", "give a model's folder"
+                f"{shorten(name)}: a folder without config.json or model_index.json",
+                "give a model's folder",
+                field="model",
             ) from None
         raise
 

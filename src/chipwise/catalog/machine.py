@@ -91,9 +91,9 @@ def joined(text: str) -> bool:
 
 
 def memory_bytes(text: str, what: str) -> float:
-    """A size of memory as it is sold, in powers of two: 128GB is 128 GiB. A bare number is bytes. Raises `UsageError`
-    for what is none."""
-    if re.fullmatch(r"\d{1,4}(\.\d+)?", text.strip()):
+    """A size of memory as it is sold, in powers of two: 128GB is 128 GiB. A bare number of up to four
+    digits is refused with both readings, a longer one is bytes. Raises `UsageError`."""
+    if re.fullmatch(r"[1-9]\d{0,3}(\.\d+)?", text.strip()):
         raise UsageError(f"{what} {text}: {text}GB or {text}TB?", instead=(f"{text}GB", f"{text}TB"))
     written = re.sub(r"(?<=[\d\s])([kmgt])i?b$", lambda m: f"{m[1].upper()}iB", text.strip().lower())
     return parse_quantity(written, "B", what, low=2**28, high=1e14)

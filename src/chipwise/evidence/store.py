@@ -159,9 +159,10 @@ class Store:
         journal = self.path.with_name(self.path.name + "-wal")
         try:
             base.execute("pragma user_version").fetchone()
-        except sqlite3.OperationalError:
+        except sqlite3.DatabaseError as error:
             base.close()
-            if write or (journal.exists() and journal.stat().st_size):
+            waits = journal.exists() and journal.stat().st_size
+            if write or waits or not isinstance(error, sqlite3.OperationalError):
                 raise
             base = sqlite3.connect(f"{self.path.absolute().as_uri()}?immutable=1", uri=True)
         return base

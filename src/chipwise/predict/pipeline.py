@@ -426,7 +426,7 @@ def _shared(op: Op, s: Spread) -> Op:
         return op
     d = dict(op.dims)
     if op.name == OPTIMIZER:
-        rows = float(_kept_in_parts(s))
+        rows = float(_kept_in_parts(s)) / s.pipefusion  # which deals out operators later
     if op.kind in ("gemm", "conv"):
         m = op.dims["m"]
         d["m"], d["n"] = np.maximum(m / rows, 1.0), op.dims["n"] / s.tp

@@ -19,8 +19,8 @@ GLOSSARY: dict[str, str] = {
     "plan": "chips, count, layout, precision, batch and runtime: a deployment you can launch",
     "estimate": "a predicted figure as mid [low-high]; the interval is meant to hold 80 % of outcomes",
     "basis": "how well a figure is supported: measured > published > calibrated > modelled",
-    "bottleneck": "the resource with the largest exposed time: compute, memory, on-chip (bandwidth of caches and scratchpads, where "
-    "kernels feed few rows at a time), network, launch, host, queue",
+    "bottleneck": "the resource with the largest exposed time: compute, memory, on-chip "
+    "(bandwidth of caches and scratchpads, where kernels feed few rows at a time), network, launch, host, queue",
     "exposed, hidden": "seconds of a resource that pass, and those that pass behind another; exposed ones add up",
     "TTFT": "time to the first token, from arrival: queue, prefill mixed into other work, host",
     "TPOT": "mean time per output token after the first: (end - first token) / (output tokens - 1)",

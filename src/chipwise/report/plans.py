@@ -253,7 +253,7 @@ def _cost(report: PlanReport, p: PlanRecord, lead: str) -> str:
     owned = p.price.basis.startswith("owned")
     whole = f", {p.price.billed} chips billed" if p.price.billed > p.chips else ""
     dated = f", price of {p.price.date}" if p.price.date else ", undated"
-    offer = " to own" if owned else f" at {p.price.provider}{whole}{dated}"
+    offer = f" to own{whole}" if owned else f" at {p.price.provider}{whole}{dated}"
     stale = f" (no price from the last {STALE_DAYS} days)" if p.price.stale else ""
     return f"{lead}about ${figures.mid(p.price)}/h{offer}{stale}"
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 
 from chipwise.catalog.chip import Chip
-from chipwise.catalog.runtime import Runtime, get_runtime, override, runtimes_for
+from chipwise.catalog.runtime import Runtime, get_runtime, load_runtimes, override, runtimes_for
 from chipwise.catalog.system import System, load_systems
 from chipwise.cost.device import Device
 from chipwise.parallel.layout import Reason
@@ -147,11 +147,18 @@ def runtimes_that(
     return found, why
 
 
+def _kept_by_one() -> set[str]:
+    """Precisions of files that one runtime alone has: those of MLX, the block formats of Tenstorrent."""
+    return {stored for r in load_runtimes().values() for stored in r.stores.values()} - set(GGUF)
+
+
 def _objection(model: Model, chip: Chip, runtime: Runtime, half: str) -> str:
     def name(found: Format) -> str:
         return half if found.name == "bf16" else found.name
 
     p = model.precision
+    if p.name in _kept_by_one() - set(runtime.stores.values()):
+        return f"{runtime.name} does not read {p.name} weights"
     if chip.family == "dataflow" and model.architecture not in runtime.architectures:
         # compiled model by model: what is not listed does not run
         return f"{runtime.name} is not known to run {model.architecture} models"

@@ -11,6 +11,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from chipwise.errors import UsageError
 from chipwise.parallel.pipeline import most_virtual, stage_layers
 from chipwise.predict.training.values import Cluster, Spread, Transformer
 
@@ -114,7 +115,13 @@ def variants(pins: Mapping[str, int | str], shared_memory: bool = False, softwar
     found = [(*home, *share) for home in homes for share in again]
     # only inputs of layers that are run again wait in host memory
     kept = [v for v in found if not v[1] or v[2] == 1.0] if software.stashes == "inputs" else found
-    return np.array(kept or found).T
+    if not kept:
+        raise UsageError(
+            "this trainer keeps inputs of layers that are run again in host memory, and nothing else",
+            "stash=1,recompute=full",
+            field="layout",
+        )
+    return np.array(kept).T
 
 
 def frames(

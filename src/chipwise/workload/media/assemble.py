@@ -226,6 +226,9 @@ schedule's `shift` |
         latent = ((frames - 1) // temporal + 1, height // vae.spatial, width // vae.spatial)
         used = {"width": width, "height": height, "steps": steps, "guidance": guidance, "passes": passes}
         used |= {"frames": frames} if video else {}
+        seen = asked.count("text_tokens", self.seen)
+        if asked.trained:
+            return self._trained(asked, net, latent, seen, used)
         cached = asked.number("cached", 0.0, 0.0)
         if cached > MOST_CACHED:
             raise UsageError(
@@ -233,9 +236,6 @@ schedule's `shift` |
             )
         used |= {"cached": cached} if cached else {}
         computed = max(round(steps * (1.0 - cached)), 1)
-        seen = asked.count("text_tokens", self.seen)
-        if asked.trained:
-            return self._trained(asked, net, latent, seen, used)
         flat = not hasattr(vae, "temporal")
         grid, pixels = (latent[1:], (height, width)) if flat else (latent, (frames, height, width))
         upcast = "fp32" if self.upcast and asked.precision == "fp16" else ""
