@@ -51,6 +51,40 @@ def test_experts_go_to_the_host_first_and_as_few_as_can_be() -> None:
     assert sum(p.decode_s or 0 for p in best.parts) > 0.9 * float(best.tpot_s or 0)
 
 
+@pytest.mark.parametrize("machine", ["rtx-4080", "2xrtx-4080", "rtx-4080+rtx-3060", "rtx-3060+2xrtx-4080"])
+@pytest.mark.parametrize(
+    ("model", "precision"),
+    [
+        ("Qwen/Qwen3.6-35B-A3B", "q8_0"),
+        ("Qwen/Qwen3.6-35B-A3B", "q5_k_m"),
+        ("Qwen/Qwen3.6-35B-A3B", "q4_k_m"),
+        ("Qwen/Qwen3.8-27B", "q8_0"),
+        (ROUTED, "mxfp4_moe"),
+    ],
+)
+def test_what_is_placed_fits_at_every_context(model: str, precision: str, machine: str) -> None:
+    """The choice counts bytes as the account that is held against it, an encoder on the card and a table of tokens off
+    it: where the host has room nothing is short, and a longer context takes nothing back from the host."""
+    away = []
+    for tokens in (1000, 4000, 8000, 20_000, 30_000):
+        found = plan(model, machine, host_memory="128GB", precision=precision, in_=tokens)
+        assert found.placed is not None
+        away.append((found.placed.host_layers, found.placed.host_experts))
+    assert away == sorted(away)
+
+
+@pytest.mark.parametrize(("precision", "tokens"), [("q8_0", 1000), ("q5_k_m", 8000), ("q4_k_m", 30_000)])
+def test_no_layer_of_experts_goes_to_the_host_without_need(precision: str, tokens: int) -> None:
+    asked = {"host_memory": "64GB", "precision": precision, "in_": tokens}
+    best = plan("Qwen/Qwen3.6-35B-A3B", "rtx-4080", **asked)
+    assert best.placed is not None
+    away = best.placed.host_experts
+    same = plan("Qwen/Qwen3.6-35B-A3B", "rtx-4080", **asked, offload=f"cpu-experts={away}")
+    assert same.tpot_s == best.tpot_s
+    with pytest.raises(InfeasibleError, match="short on rtx-4080"):
+        plan("Qwen/Qwen3.6-35B-A3B", "rtx-4080", **asked, offload=f"cpu-experts={away - 1}")
+
+
 def test_published_speeds_with_a_part_on_the_host() -> None:
     """Within 30 % of what was published: 8 GB of a card and an i9-14900K; a 4090 and two Xeon 6454S."""
     mine = plan(ROUTED, "rtx-4090+core-i9-14900k:128gb", offload="cpu-experts=36")
