@@ -267,7 +267,7 @@ class _Room:
         at, dealt = kept, []
         sizes = np.where(np.arange(len(self.whole)) < apart, self.rest, self.whole)
         for room, count in zip(self.cards, self.counts, strict=True):
-            taken = np.arange(1, len(sizes) - at + 1)
+            taken = np.arange(1.0, len(sizes) - at + 1)
             fullest = np.cumsum(sizes[at:]) * _fullest(taken, count)
             dealt.append(int(np.max(taken, where=fullest <= room, initial=0)))
             at += dealt[-1]
