@@ -12,7 +12,7 @@ from chipwise.catalog.chips import get_chip
 from chipwise.catalog.machine import candidates
 from chipwise.catalog.override import Share
 from chipwise.errors import ChipwiseError, InfeasibleError, UnknownNameError, UsageError
-from chipwise.report.desk import LocalReport
+from chipwise.report.desk import LocalReport, local_view
 from chipwise.report.records import PlanRecord
 
 DENSE, ROUTED = "meta-llama/Llama-3.3-70B-Instruct", "openai/gpt-oss-120b"
@@ -49,6 +49,40 @@ def test_experts_go_to_the_host_first_and_as_few_as_can_be() -> None:
     # the parts add up to the token, but for the bus
     assert sum(p.decode_s or 0 for p in best.parts) <= float(best.tpot_s or 0) * 1.001
     assert sum(p.decode_s or 0 for p in best.parts) > 0.9 * float(best.tpot_s or 0)
+
+
+@pytest.mark.parametrize("machine", ["rtx-4080", "2xrtx-4080", "rtx-4080+rtx-3060", "rtx-3060+2xrtx-4080"])
+@pytest.mark.parametrize(
+    ("model", "precision"),
+    [
+        ("Qwen/Qwen3.6-35B-A3B", "q8_0"),
+        ("Qwen/Qwen3.6-35B-A3B", "q5_k_m"),
+        ("Qwen/Qwen3.6-35B-A3B", "q4_k_m"),
+        ("Qwen/Qwen3.8-27B", "q8_0"),
+        (ROUTED, "mxfp4_moe"),
+    ],
+)
+def test_what_is_placed_fits_at_every_context(model: str, precision: str, machine: str) -> None:
+    """The choice counts bytes as the account that is held against it, an encoder on the card and a table of tokens off
+    it: where the host has room nothing is short, and a longer context takes nothing back from the host."""
+    away = []
+    for tokens in (1000, 4000, 8000, 20_000, 30_000):
+        found = plan(model, machine, host_memory="128GB", precision=precision, in_=tokens)
+        assert found.placed is not None
+        away.append((found.placed.host_layers, found.placed.host_experts))
+    assert away == sorted(away)
+
+
+@pytest.mark.parametrize(("precision", "tokens"), [("q8_0", 1000), ("q5_k_m", 8000), ("q4_k_m", 30_000)])
+def test_no_layer_of_experts_goes_to_the_host_without_need(precision: str, tokens: int) -> None:
+    asked = {"host_memory": "64GB", "precision": precision, "in_": tokens}
+    best = plan("Qwen/Qwen3.6-35B-A3B", "rtx-4080", **asked)
+    assert best.placed is not None
+    away = best.placed.host_experts
+    same = plan("Qwen/Qwen3.6-35B-A3B", "rtx-4080", **asked, offload=f"cpu-experts={away}")
+    assert same.tpot_s == best.tpot_s
+    with pytest.raises(InfeasibleError, match="short on rtx-4080"):
+        plan("Qwen/Qwen3.6-35B-A3B", "rtx-4080", **asked, offload=f"cpu-experts={away - 1}")
 
 
 def test_published_speeds_with_a_part_on_the_host() -> None:
@@ -215,8 +249,9 @@ def test_local_walks_formats_and_contexts() -> None:
     assert of("rtx-5090") == "q6_k"
     assert of("2xrtx-3090") == "q8_0"
     assert of("rtx-4090", context="24k") in ("q3_k_m", "q2_k")
-    small = cw.local(have="rtx-4060-laptop", models="Qwen3-14B").models[0]
-    assert small.context == 4096
+    short = cw.local(have="rtx-4060-laptop", models="Qwen3-14B")
+    assert short.models[0].context == 4096
+    assert "8,192 tokens of context (4,096 where a row says so)" in local_view(short).head[1]
 
 
 @pytest.mark.parametrize("machine", ["2xm3-ultra:512gb", "2xdgx-spark"])

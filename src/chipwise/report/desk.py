@@ -145,7 +145,10 @@ def local_view(report: LocalReport, *, everything: bool = False) -> Table:
     rows = report.models if everything else report.models[:SHOWN]
     shown = [c for c in DESK if report.buy or c.head not in ("machine", "$")]
     target = f"at least {report.min_tokens_per_s:g} tokens/s"
-    load = f"{report.context:,} tokens of context, {target}" + (f", for {report.use}" if report.use else "")
+    least = min((r.context for r in rows), default=report.context)
+    held = f"{report.context:,} tokens of context"
+    held += f" ({least:,} where a row says so)" if least < report.context else ""
+    load = f"{held}, {target}" + (f", for {report.use}" if report.use else "")
     foot = []
     if len(rows) < len(report.models):
         foot.append(f"{len(report.models) - len(rows)} more (--all)")

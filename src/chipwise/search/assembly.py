@@ -231,12 +231,11 @@ class _Room:
         repeats = [repeat for repeat, _ in graph.runs]
         known = {id(b): (_layer_bytes(b, policies, context), _expert_bytes(b)) for b in blocks}
         whole, experts = np.repeat(np.array([known[id(b)] for b in blocks]).T, repeats, axis=1)
-        ends = float(graph.weight_bytes()) - float(np.sum(list(_weights(graph))))
-        rooms = []
-        for i, (d, _) in enumerate(cards):
-            rooms.append(_free(graph, d, context) - (ends if i == 0 else 0.0))
-        free = _free(graph, _pooled(*host, offload), context) if host else 0.0
-        return cls(graph, whole, whole - experts, tuple(rooms), tuple(n for _, n in cards), free, offload)
+        nothing = Block("none", {}, ())
+        inner = replace(graph, embed=nothing, head=nothing, extras=())
+        rooms = tuple(_free(inner if i else graph, d, n, context) for i, (d, n) in enumerate(cards))
+        free = _free(inner, _pooled(*host, offload), 1, context) if host else 0.0
+        return cls(graph, whole, whole - experts, rooms, tuple(n for _, n in cards), free, offload)
 
     def best(self) -> Placement:
         """The least on the host; where nothing fits the attempt that is nearest, to be refused with its figures."""
@@ -268,13 +267,9 @@ class _Room:
         at, dealt = kept, []
         sizes = np.where(np.arange(len(self.whole)) < apart, self.rest, self.whole)
         for room, count in zip(self.cards, self.counts, strict=True):
-            here = 0
-            for _ in range(count):
-                most = int(np.searchsorted(np.cumsum(sizes[at + here :]), room, side="right"))
-                here += most
-            # stages are even: what one takes all do
-            here = here if count == 1 else min(here, len(sizes) - at)
-            dealt.append(min(here, len(sizes) - at))
+            taken = np.arange(1.0, len(sizes) - at + 1)
+            fullest = np.cumsum(sizes[at:]) * _fullest(taken, count)
+            dealt.append(int(np.max(taken, where=fullest <= room, initial=0)))
             at += dealt[-1]
         if at < len(sizes) or dealt[0] < 1:
             return None
@@ -299,11 +294,19 @@ def _weights(graph: Graph) -> Iterator[float]:
         yield repeat * sum(float(t.local_bytes(sizes)) for t in block.tensors)
 
 
-def _free(graph: Graph, d: Deployment, context: float) -> float:
-    """Bytes that one device has for layers and cache."""
-    memory = account_of(graph, d, Layout(), context)
-    weights = sum(float(np.sum(i.bytes)) for i in memory.items if i.kind.startswith("weights"))
-    return float(np.sum(memory.cache_bytes)) + weights
+def _free(graph: Graph, d: Deployment, count: int, context: float) -> float:
+    """Bytes that each of `count` devices has for layers and their cache: what the account of the model leaves there
+    for the cache, and the layers in it. So all that is not of layers is counted as the account does, the table of
+    tokens only where it lies on the card, and encoders."""
+    memory = account_of(graph, d, Layout(pp=float(count)), context)
+    layers = sum(_weights(graph)) * float(_fullest(graph.layers, count))
+    return float(np.sum(memory.cache_bytes)) + layers
+
+
+def _fullest(layers: Real, count: int) -> Real:
+    """The share of `layers` on the fullest of `count` devices, as accounts have it."""
+    share: Real = np.ceil(np.asarray(layers) / count) / layers
+    return share
 
 
 def _pooled(d: Deployment, sockets: int, offload: Offload) -> Deployment:
