@@ -8,6 +8,7 @@ from chipwise.catalog import networks
 from chipwise.catalog.chips import get_chip
 from chipwise.catalog.configs import find_config, known_names
 from chipwise.catalog.names import holding
+from chipwise.catalog.rented import counted_chip
 from chipwise.catalog.snapshot import Snapshot, use
 from chipwise.errors import UnknownNameError, UsageError
 
@@ -242,3 +243,8 @@ def test_open_models_of_such_names_are_found(typed: str) -> None:
 def test_a_series_of_machines_is_no_chip_that_has_its_letters(series: str) -> None:
     with pytest.raises(UnknownNameError, match="machine for rent"):
         get_chip(series)
+
+
+@pytest.mark.parametrize(("name", "count"), [("dgx h100", 8), ("hgx-b200", 8), ("dgx spark", 1), ("h100", 1)])
+def test_a_server_holds_its_chips(name: str, count: int) -> None:
+    assert counted_chip(name, get_chip)[1] == count

@@ -212,7 +212,7 @@ def _unknown(name: str, kin: Sequence[str]) -> UnknownNameError:
     chips, asked = load_chips(), set(words_of(name))
     machines = rented(name)
     made = [e.name for e in chips.entries.values() if e.vendor.lower() == name.strip().lower()]
-    if kin:
+    if kin and not machines:
         return UnknownNameError("chip", name, (), f"{len(kin)} chips are called so: {_some(kin)}")
     for words, row in _without_figures():
         if words <= asked:
@@ -221,7 +221,7 @@ def _unknown(name: str, kin: Sequence[str]) -> UnknownNameError:
             )
     if machines:
         holds = [f"{m.chips}x {m.chip} in {m.provider}'s {m.name}" for m in machines]
-        asking = f"--have {shlex.quote(name)} takes all of it" if len(machines) == 1 else "name the chip"
+        asking = f"plan --have {shlex.quote(name)} takes all of it" if len(machines) == 1 else "name the chip"
         if len(machines) == 1:
             asking = f"its chip is {machines[0].chip}, its price --provider {machines[0].provider}; {asking}"
         return _near(name, f"a machine for rent: {_some(holds, 3)}; {asking}", [m.chip for m in machines])

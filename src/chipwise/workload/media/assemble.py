@@ -234,8 +234,8 @@ schedule's `shift` |
             raise UsageError(
                 f"cached {cached:g} cannot be used", f"a share of 0 to {MOST_CACHED}", field="cached"
             )
-        used |= {"cached": cached} if cached else {}
         computed = max(round(steps * (1.0 - cached)), 1)
+        used |= {"cached": 1.0 - computed / steps} if computed < steps else {}
         flat = not hasattr(vae, "temporal")
         grid, pixels = (latent[1:], (height, width)) if flat else (latent, (frames, height, width))
         upcast = "fp32" if self.upcast and asked.precision == "fp16" else ""
