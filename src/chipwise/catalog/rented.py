@@ -18,6 +18,7 @@ __all__ = ["NAMES", "Rented", "counted_chip", "rented"]
 NAMES = "catalog/data/chip_names.toml"
 CLOUDS = frozenset(("aws", "azure", "gcp", "oracle"))
 """Whose machines have names of their own; elsewhere a name describes the machine."""
+SERVERS = ("dgx", "hgx")  # of eight chips, which are called by their names too
 PREFIXES = frozenset(("standard", "tpu"))
 
 
@@ -50,13 +51,15 @@ def rented(typed: str) -> tuple[Rented, ...]:
 
 
 def counted_chip(name: str, find: Callable[[str], Chip]) -> tuple[Chip, int]:
-    """The chip of a name, which `find` knows, and how many of it: 1, or those of the machine or server that is called so
-    (p5.48xlarge, DGX H100). Raises `UnknownNameError` as `find` does."""
+    """The chip of a name, which `find` knows, and how many of it: 1, or those of the machine or server that is called
+    so (p5.48xlarge, DGX H100). Raises `UnknownNameError` as `find` does."""
     from chipwise.catalog.system import load_systems  # which reads chips, as this module is read for
 
     try:
         chip = find(name)
         kind = re.split(r"[^a-z0-9]+", name.strip().lower())[0]
+        if kind not in SERVERS:
+            return chip, 1
         servers = (s for s in load_systems().values() if s.form == "server" and s.id.split("-")[0] == kind)
         held = {each for s in servers for member, each in s.members if member == chip.id}
         return chip, held.pop() if len(held) == 1 else 1
