@@ -78,10 +78,8 @@ def by_trying_all(
         if not memory.fits(stages).all():
             continue
         engines = loads(graph, group, w)
-        p, room = (
-            engines.over_batches(),
-            min(float(np.asarray(memory.running(stages)).item()), d.policies.max_sequences),
-        )
+        p = engines.closed(np.ones((1, 1))) if w.task == "local" else engines.over_batches()
+        room = min(float(np.asarray(memory.running(stages)).item()), d.policies.max_sequences)
         if not p.resident[0, 0] <= room:
             # one request at a time leaves no room for those that wait beside it: shares of the load that has room
             if w.task == "serve":
@@ -93,8 +91,6 @@ def by_trying_all(
         for j, wary in ((j, wary) for j in range(len(p.batch[0])) for wary in (False, True)):
             held = p.resident[0, j]
             if j and not held <= room:
-                continue
-            if w.task == "local" and j:
                 continue
             if w.tpot_s is not None and p.tpot_s[0, j] * (slower if wary else 1.0) > w.tpot_s:
                 continue

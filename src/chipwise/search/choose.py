@@ -291,8 +291,6 @@ def _best_point(
 ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
     """The batch with the highest throughput that meets the targets, and whether there is one."""
     good: NDArray[np.bool_] = e.allowed & meets(*e.held, w, caution)
-    if w.task == "local":
-        good[:, 1:] = False
     rate = np.where(good, np.nan_to_num(e.prediction.tokens_per_s), -1.0)
     return np.argmax(rate, axis=1), np.asarray(good.any(axis=1))
 
