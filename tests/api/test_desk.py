@@ -304,3 +304,22 @@ def test_one_user_is_told_how_surely_a_target_holds() -> None:
     asked = {"task": "local", "have": "rtx-5090", "in_": 1500, "out": 100, "precision": "q4_k_m"}
     sure = cw.plan("Qwen/Qwen3-8B", ttft="10s", evidence="none", **asked)
     assert any("the target 10.0 s holds with 99% probability" in line for line in verdict(sure))
+
+
+def test_unlike_cards_that_miss_a_target_are_refused_as_one_card_is() -> None:
+    asked = {
+        "task": "local",
+        "have": "rtx-4080,rtx-5090",
+        "share": "gpu=60%,memory=8GB",
+        "in_": 1500,
+        "out": 100,
+    }
+    free = cw.plan("Qwen/Qwen3-8B", evidence="none", runtime="llama.cpp", **asked)
+    together = next(p for p in free.plans if p.parts)
+    with pytest.raises(InfeasibleError) as refused:
+        cw.plan("Qwen/Qwen3-8B", evidence="none", ttft="100ms", **asked)
+    assert (refused.value.exit_code, "relax the target" in (refused.value.hint or "")) == (4, True)
+    assert refused.value.reachable["ttft_s"] <= float(together.ttft_s)
+    # a target that they keep is answered
+    kept = cw.plan("Qwen/Qwen3-8B", evidence="none", ttft=f"{float(together.ttft_s) * 1.01}s", **asked)
+    assert any(p.parts for p in kept.plans)
