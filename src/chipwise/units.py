@@ -87,9 +87,10 @@ def parse_quantity(text: str, unit: str, name: str, *, low: float = 0.0, high: f
     if match is None or (suffix and suffix not in scales):
         # one name for each size, as people write it
         known = list({factor: s for s, factor in reversed(scales.items()) if s}.values())[::-1][:8]
-        raise UsageError(
-            f"{name}: cannot read '{shorten(text)}'", f"write a number with one of {', '.join(known)}"
-        )
+        hint = f"write a number with one of {', '.join(known)}"
+        if match is not None and unit == "s" and suffix == "m":
+            hint = f"{match.group(1)}min for minutes, {match.group(1)}ms for milliseconds"
+        raise UsageError(f"{name}: cannot read '{shorten(text)}'", hint)
     value = float(match.group(1).replace(",", "").replace("_", "")) * scales.get(suffix, 1.0)
     if not math.isfinite(value) or not low <= value <= high:
         if unit == "B" and high < math.inf:

@@ -13,6 +13,9 @@ from chipwise.catalog.machine import candidates
 from chipwise.catalog.override import Share
 from chipwise.errors import ChipwiseError, InfeasibleError, UnknownNameError, UsageError
 from chipwise.report.desk import LocalReport, local_view
+
+from chipwise.report.desk import LocalReport
+from chipwise.report.plans import verdict
 from chipwise.report.records import PlanRecord
 
 DENSE, ROUTED = "meta-llama/Llama-3.3-70B-Instruct", "openai/gpt-oss-120b"
@@ -316,3 +319,44 @@ def test_local_is_json_that_holds_the_commands(desk: LocalReport) -> None:
     found = json.loads(to_json(desk))
     assert found["models"][0]["tokens_per_s"]["low"] <= found["models"][0]["tokens_per_s"]["mid"]
     assert found["models"][0]["commands"]
+
+
+def test_targets_of_one_user_are_held_against_what_the_answer_says() -> None:
+    """No other request waits beside one user's: a target just above the time that is printed is met, one just below it
+    is refused with that time as the best."""
+    asked = {"task": "local", "have": "rtx-5090", "in_": 1500, "out": 100, "precision": "q4_k_m"}
+    asked |= {"share": "gpu=60%", "evidence": "none", "confidence": "50%"}
+    free = cw.plan("Qwen/Qwen3-8B", **asked).plans[0]
+    first_s, further_s = float(free.ttft_s), float(free.tpot_s or 0)
+    met = cw.plan("Qwen/Qwen3-8B", ttft=f"{first_s * 1.01}s", tpot=f"{further_s * 1.01}s", **asked).plans[0]
+    assert (met.ttft_s.mid, met.keeps_targets(0.5)) == (free.ttft_s.mid, True)
+    for missed in ({"ttft": f"{first_s * 0.99}s"}, {"tpot": f"{further_s * 0.99}s"}):
+        with pytest.raises(InfeasibleError) as refused:
+            cw.plan("Qwen/Qwen3-8B", **asked, **missed)
+        best = refused.value.reachable
+        assert (best["ttft_s"], best["tpot_s"]) == pytest.approx((first_s, further_s), rel=1e-3)
+
+
+def test_one_user_is_told_how_surely_a_target_holds() -> None:
+    asked = {"task": "local", "have": "rtx-5090", "in_": 1500, "out": 100, "precision": "q4_k_m"}
+    sure = cw.plan("Qwen/Qwen3-8B", ttft="10s", evidence="none", **asked)
+    assert any("the target 10.0 s holds with 99% probability" in line for line in verdict(sure))
+
+
+def test_unlike_cards_that_miss_a_target_are_refused_as_one_card_is() -> None:
+    asked = {
+        "task": "local",
+        "have": "rtx-4080,rtx-5090",
+        "share": "gpu=60%,memory=8GB",
+        "in_": 1500,
+        "out": 100,
+    }
+    free = cw.plan("Qwen/Qwen3-8B", evidence="none", runtime="llama.cpp", **asked)
+    together = next(p for p in free.plans if p.parts)
+    with pytest.raises(InfeasibleError) as refused:
+        cw.plan("Qwen/Qwen3-8B", evidence="none", ttft="100ms", **asked)
+    assert (refused.value.exit_code, "relax the target" in (refused.value.hint or "")) == (4, True)
+    assert refused.value.reachable["ttft_s"] <= float(together.ttft_s)
+    # a target that they keep is answered
+    kept = cw.plan("Qwen/Qwen3-8B", evidence="none", ttft=f"{float(together.ttft_s) * 1.01}s", **asked)
+    assert any(p.parts for p in kept.plans)

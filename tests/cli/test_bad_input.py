@@ -58,6 +58,11 @@ def config(folder: Path, text: str | bytes | dict[str, Any]) -> str:
         ((*PLAN, "--in", "5ms"), "--in: cannot read '5ms'"),
         ((*PLAN, "--out", "1e9"), "--out"),
         ((*PLAN, "--ttft", "fast"), "--ttft: cannot read 'fast'"),
+        ((*PLAN, "--e2e", "10m"), "10min for minutes, 10ms for milliseconds"),
+        (
+            ("plan", "wan2.2", "--rate", "200/h", "--deadline", "10min"),
+            "for a whole answer is --e2e, e.g. 10min",
+        ),
         ((*PLAN, "--tpot", "0"), "--tpot"),
         ((*PLAN, "--tpot", "30MB"), "--tpot"),
         ((*PLAN, "--max-chips", "-1"), "--max-chips -1"),

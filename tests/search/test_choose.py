@@ -78,10 +78,8 @@ def by_trying_all(
         if not memory.fits(stages).all():
             continue
         engines = loads(graph, group, w)
-        p, room = (
-            engines.over_batches(),
-            min(float(np.asarray(memory.running(stages)).item()), d.policies.max_sequences),
-        )
+        p = engines.closed(np.ones((1, 1))) if w.task == "local" else engines.over_batches()
+        room = min(float(np.asarray(memory.running(stages)).item()), d.policies.max_sequences)
         if not p.resident[0, 0] <= room:
             # one request at a time leaves no room for those that wait beside it: shares of the load that has room
             if w.task == "serve":
@@ -93,8 +91,6 @@ def by_trying_all(
         for j, wary in ((j, wary) for j in range(len(p.batch[0])) for wary in (False, True)):
             held = p.resident[0, j]
             if j and not held <= room:
-                continue
-            if w.task == "local" and j:
                 continue
             if w.tpot_s is not None and p.tpot_s[0, j] * (slower if wary else 1.0) > w.tpot_s:
                 continue
@@ -165,14 +161,14 @@ def test_the_choice_is_the_best_of_all(graph: Graph, load: str, limits: Limits, 
     for d in DEPLOYMENTS:
         best = by_trying_all(graph, d, workload, limits, slower)
         if best is None:
-            assert d.chip.id in {r.deployment.chip.id for r in refusals}
+            assert d.chip.id in {r.chip for r in refusals}
             continue
         c = chosen[d.chip.id]
         columns = c.evaluated.group.layout
         layout = Layout(*(float(np.asarray(columns.part(p))[c.index]) for p in ("tp", "pp", "dp", "ep")))
         batch = float(c.evaluated.prediction.batch[c.index, c.point])
         assert (layout, batch, c.chips) == best, d.chip.id
-    assert {*chosen, *(r.deployment.chip.id for r in refusals)} == set(CHIPS)
+    assert {*chosen, *(r.chip for r in refusals)} == set(CHIPS)
     rows = sum(1 for d in DEPLOYMENTS for _ in layouts_for(graph, d, limits))
     assert sum(counts.values()) == rows, "every candidate has one fate"
 
@@ -234,7 +230,7 @@ def test_three_times_the_rate_of_one_replica_takes_three() -> None:
 
 def reason_for(graph: Graph, workload: Workload, limits: Limits, chip: str) -> Reason | None:
     _, refusals, _ = choices(graph, workload, limits)
-    return next((r.reason for r in refusals if r.deployment.chip.id == chip), None)
+    return next((r.reason for r in refusals if r.chip == chip), None)
 
 
 def test_why_not() -> None:
@@ -276,9 +272,7 @@ def test_whole_machines_count_against_the_limit() -> None:
         limits = replace(LIMITS, max_usd_per_h=limit)
         found, refusals, _ = choose(e, Workload(rate_per_s=0.01), rented, limits, certain())
         assert [c.usd_per_h for c in found] == [machine] * plans
-        assert ("h100-sxm5-80gb", Reason.BUDGET) in [
-            (r.deployment.chip.id, r.reason) for r in refusals
-        ] or plans
+        assert ("h100-sxm5-80gb", Reason.BUDGET) in [(r.chip, r.reason) for r in refusals] or plans
 
 
 def test_chips_that_the_user_has_are_all_put_to_work() -> None:
@@ -331,7 +325,7 @@ def test_a_refusal_says_what_is_in_reach() -> None:
         assert r.reason is Reason.BUDGET
         served = replace(asked, rate_per_s=r.reach.requests_per_s * 0.999)
         again, _, _ = choose(e, served, PAID, replace(LIMITS, max_chips=8), certain())
-        assert r.deployment.chip.id in {c.deployment.chip.id for c in again}
+        assert r.chip in {c.deployment.chip.id for c in again}
         assert r.reach.binds(asked) == ""
 
 
@@ -342,7 +336,7 @@ def test_a_target_out_of_reach_is_named() -> None:
         assert r.reach.binds(asked) == "TPOT"
         # what is in reach can be asked for
         mended, _, _ = choices(DENSE, replace(asked, tpot_s=r.reach.tpot_with_ttft_s * 1.001))
-        assert r.deployment.chip.id in {c.deployment.chip.id for c in mended}
+        assert r.chip in {c.deployment.chip.id for c in mended}
 
 
 def test_the_closer_of_two_refusals_keeps_the_better_reach() -> None:

@@ -31,7 +31,7 @@ def refusal_record(refusal: Refusal, workload: Workload) -> RefusalRecord:
         for name in ("ttft_s", "tpot_s", "requests_per_s")
         if np.isfinite(value := getattr(reach, name)) and value > 0
     }
-    return RefusalRecord(refusal.deployment.chip.id, why.name, detail, finite)
+    return RefusalRecord(refusal.chip, why.name, detail, finite)
 
 
 def no_plan(
@@ -59,7 +59,7 @@ def no_plan(
             first = max(refusals, key=lambda r: r.reach.requests_per_s)
             what = (
                 f"{name}: saturated at {format_number(workload.rate_per_s)} requests/s: within the limits at most "
-                f"{format_number(reach.requests_per_s)} requests/s are sustained, on {first.deployment.chip.id}"
+                f"{format_number(reach.requests_per_s)} requests/s are sustained, on {first.chip}"
             )
             hint = "lower --rate, raise --max-chips, --max-usd-per-h or --max-watts, or add chips to --have"
         elif deadline_s and workload.due_per_s and 0 < reach.requests_per_s < workload.due_per_s:
@@ -67,7 +67,7 @@ def no_plan(
             soonest = workload.due_per_s * deadline_s / reach.requests_per_s / 3600.0
             what = (
                 f"{name}: within the limits the job takes {format_number(soonest)} hours at best, on "
-                f"{first.deployment.chip.id}"
+                f"{first.chip}"
             )
             hint = "allow a later --deadline, raise --max-chips, or add chips to --have"
         elif workload.job is not None:
@@ -85,7 +85,7 @@ def no_plan(
                 what += f", ${format_number(dearer.usd())} in total"
                 best |= {"usd": dearer.usd()}
         return InfeasibleError(what, hint, reasons=reasons, reachable=best)
-    unpriced = [r.deployment.chip.id for r in refusals if r.reason is Reason.NO_PRICE]
+    unpriced = [r.chip for r in refusals if r.reason is Reason.NO_PRICE]
     if unpriced:
         more = f" and {len(unpriced) - 4} more" if len(unpriced) > 4 else ""
         what = f"{name}: no price known for {', '.join(unpriced[:4])}{more}: no limit of cost can be kept"
@@ -94,7 +94,7 @@ def no_plan(
     if rejected.get(Reason.SLO):
         slow = [r for r in refusals if r.reason is Reason.SLO]
         near = min(slow, key=lambda r: _miss(r, workload))
-        what = f"{name}: no plan meets the targets at any batch; nearest is {near.deployment.chip.id}: "
+        what = f"{name}: no plan meets the targets at any batch; nearest is {near.chip}: "
         hint = "relax the target, or shorten --in"
         return InfeasibleError(what + _targets(near, workload), hint, reasons=reasons, reachable=best)
     if rejected.get(Reason.MEMORY):

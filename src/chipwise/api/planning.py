@@ -5,8 +5,11 @@ configuration -> model -> graph -> deployments -> candidates -> predictions -> c
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+
+import numpy as np
 
 from chipwise.api.alternatives import apis, levers, published_as
 from chipwise.api.context import Context
@@ -30,9 +33,11 @@ from chipwise.predict.fleet import Day, over_day
 from chipwise.report.assemble import model_record, rank_plans, workload_record
 from chipwise.report.energy import Powered
 from chipwise.report.records import PlanRecord, PlanReport, RefusalRecord
-from chipwise.search.choose import EQUAL, Choice
+from chipwise.search.choose import EQUAL, Choice, Refusal
 from chipwise.search.deployments import LOCAL_FORMS, deployments, machine_for
+from chipwise.search.reach import NOWHERE, Reach
 from chipwise.search.space import FEW, Limits
+from chipwise.search.targets import meets
 from chipwise.workload.curve import RateCurve
 from chipwise.workload.workload import Task, Workload
 
@@ -103,7 +108,14 @@ def plan(
                 result.refusals[chip] = result.refusals[chip].closer(refusal)
         rejected = rejected + other.rejected
     if machine is not None:
-        plans = [*plans, *_jointly(model, workload, terms, machine, tried, never)]
+        together = _jointly(model, workload, terms, machine, tried)
+        if isinstance(together, PlanRecord):
+            plans = [*plans, together]
+        elif isinstance(together, Refusal):
+            result.refusals[machine.name] = together
+            rejected = rejected + Counter([together.reason])
+        else:
+            never.append(together)
     if not plans:
         dearer = None
         if limits.max_usd_per_h is not None or (workload.job and workload.job.max_usd is not None):
@@ -200,20 +212,15 @@ def _machine(limits: Limits, workload: Workload) -> Machine | None:
 
 
 def _jointly(
-    model: str,
-    workload: Workload,
-    terms: Terms,
-    machine: Machine,
-    tried: dict[str, Context],
-    never: list[RefusalRecord],
-) -> list[PlanRecord]:
-    """The plan on all parts of a machine at once, in the first format that fits; what was `tried` of them, and the
-    refusal where there is none, are added."""
+    model: str, workload: Workload, terms: Terms, machine: Machine, tried: dict[str, Context]
+) -> PlanRecord | Refusal | RefusalRecord:
+    """The plan on all parts of a machine at once, in the first format that fits and keeps the targets, which is added
+    to what was `tried`; else what is in reach where one fits, or why none does."""
     runtime = None if terms.runtime == BEST else terms.runtime
     terms = replace(terms, runtime=runtime)
     stored = next(iter(tried.values()))
     names = (None, *(name for name, _ in FORMATS_OF["local"])) if _plain(stored, terms) else (None,)
-    why = ""
+    why, reach = "", NOWHERE
     for name in names:
         context = stored
         if name is not None:
@@ -224,12 +231,18 @@ def _jointly(
         except (InfeasibleError, UsageError) as error:
             why = why or error.what
             continue
+        first_s, further_s = record.ttft_s.mid, record.tpot_s.mid if record.tpot_s else 0.0
+        if not meets(np.array([[first_s]]), np.array([[further_s]]), workload).all():
+            met = workload.ttft_s is None or first_s <= workload.ttft_s
+            reach = reach.better(Reach(first_s, further_s, further_s if met else np.inf, 0.0))
+            continue
         tried[record.precision] = context
         words = f"{name} in place of the checkpoint's format: quality not assessed"
         note = record.note if name is None else f"{record.note}; {words}"
-        return [replace(record, note=note, converted=name is not None)]
-    never.append(RefusalRecord(machine.name, Reason.MEMORY.name, why))
-    return []
+        return replace(record, note=note, converted=name is not None)
+    if reach is not NOWHERE:
+        return Refusal(machine.name, Reason.SLO, reach)
+    return RefusalRecord(machine.name, Reason.MEMORY.name, why)
 
 
 def _plain(context: Context, terms: Terms) -> bool:

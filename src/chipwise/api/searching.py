@@ -65,7 +65,7 @@ def search(
                 if best is None or _before(choice, best, CLEARLY.get(effort, 0.0)):
                     found.choices[chip] = choice
             for refusal in refusals:
-                chip = refusal.deployment.chip.id
+                chip = refusal.chip
                 known = found.refusals.get(chip)
                 found.refusals[chip] = known.closer(refusal) if known else refusal
     for chip in found.choices:

@@ -245,10 +245,10 @@ class Loads:
             Service.join([(one.service, len(one.engines)) for one in many]),
         )
 
-    def closed(self, clients: Array) -> Prediction:
+    def closed(self, clients: Array, *, by_resource: bool = True) -> Prediction:
         """`clients` [N, K] in all, each sending its next request when the last has ended."""
         slots = self._slots(clients=np.asarray(clients, dtype=float))
-        return self._seen(slots, slots.solved())
+        return self._seen(slots, slots.solved(), by_resource=by_resource)
 
     def open(self, rate_per_s: Array, *, by_resource: bool = True) -> Prediction:
         """Poisson arrivals of `rate_per_s` [N, K] in all. Beyond what fits: as many as do."""

@@ -264,14 +264,14 @@ def _does(report: PlanReport) -> str:
     speed = f"{format_seconds(first.ttft_s.mid)} to the first token"
     if first.tpot_s is not None:
         speed += f" and {format_seconds(first.tpot_s.mid)} per token after it"
-    if w.task == "local":
-        return f"One user waits {speed}."
     if first.job is not None and w.tokens is not None:
         return _finishes(report, first.job, w.tokens)
     does = "It serves" if w.task == "serve" else "It completes"
     said = f"{does} {format_number(first.requests_per_s)} requests/s at {speed}"
+    if w.task == "local":
+        said = f"One user waits {speed}"
     tpot_s = None if first.tpot_s is None else w.tpot_s
-    targets = [format_seconds(t) for t in (w.ttft_s, tpot_s, w.e2e_s) if t and w.task == "serve"]
+    targets = [format_seconds(t) for t in (w.ttft_s, tpot_s, w.e2e_s) if t and w.task != "batch"]
     if targets and first.chance is not None:
         many = len(targets) > 1
         kept = f"{'hold' if many else 'holds'} {_surely(report, first.chance)}"

@@ -59,9 +59,10 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """A chip without a plan: the reason of the candidate that came closest to being one, and what is in reach."""
+    """A chip, or a machine of several parts, without a plan: the reason of the candidate that came closest to being
+    one, and what is in reach."""
 
-    deployment: Deployment
+    chip: str
     reason: Reason
     reach: Reach
 
@@ -104,7 +105,7 @@ def choose(
         mine_live = (mine & live)[place]
         if not mine_live.any():
             reach = reach_of(e, workload, mine, sustained)
-            refusals.append(Refusal(deployment, _closest(reason[mine]), reach))
+            refusals.append(Refusal(deployment.chip.id, _closest(reason[mine]), reach))
             continue
         best = int(place[np.argmax(mine_live)])
         at = best, int(point[best])
@@ -291,8 +292,6 @@ def _best_point(
 ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
     """The batch with the highest throughput that meets the targets, and whether there is one."""
     good: NDArray[np.bool_] = e.allowed & meets(*e.held, w, caution)
-    if w.task == "local":
-        good[:, 1:] = False
     rate = np.where(good, np.nan_to_num(e.prediction.tokens_per_s), -1.0)
     return np.argmax(rate, axis=1), np.asarray(good.any(axis=1))
 

@@ -19,7 +19,7 @@ from chipwise.parallel.shard import Sharded, shard
 from chipwise.predict.energy import Use, issued
 from chipwise.predict.overheads import Overheads
 from chipwise.predict.passes import BATCHES, PartsOf, PassTable, Requests, tabulate
-from chipwise.predict.service import Engines, Prediction, transfer_s
+from chipwise.predict.service import Engines, Loads, Prediction, transfer_s
 from chipwise.predict.speculative import draft_graph, verification
 from chipwise.predict.step import Alike, step_parts
 from chipwise.search.memory import memory_of
@@ -65,8 +65,9 @@ class Evaluated:
     """A group with its engines and their predictions on the grid of batches, without their cost.
 
     `reason` indexes `list(Reason)` per candidate; `allowed` [N, batch] marks batches that fit in memory and in
-    the runtime's limit of sequences. `missing_bytes` per device are short of what the smallest batch takes, 0
-    where it fits. `beside` [N, batch] are workers for prompts beside each decode worker, 0 where there is one pool.
+    the runtime's limit of sequences; of a lone user, whose load is the same in all columns, the first.
+    `missing_bytes` per device are short of what the smallest batch takes, 0 where it fits. `beside` [N, batch] are
+    workers for prompts beside each decode worker, 0 where there is one pool.
     `held` are TTFT and TPOT [N, batch] as targets bound them (`targets.held`).
     `rates` are the numbers that it was priced with. `engines` are those of the candidates that are legal and fit, `row`
     says where each candidate's is (-1: nowhere).
@@ -161,13 +162,14 @@ def evaluate(
             engines, prompt_servers=np.maximum(beside[live], 1.0) * (engines.ranks * engines.stages)[:, None]
         )
     loads = engines.under(overheads.service.take(rows.which))
-    prediction = loads.over_batches()
+    lone = workload.task == "local"
+    prediction = _lone(loads) if lone else loads.over_batches()
     with np.errstate(invalid="ignore"):
         within = (prediction.resident <= limit[:, None]) & (prediction.budget_share <= 1.0)
     # where not even the smallest batch has room for all that are in flight with it, or nothing decodes: shares of
     # what has
     single = workload.task == "serve" and workload.output_tokens <= 1.0
-    short = np.flatnonzero(~within[:, 0] | single)
+    short = np.flatnonzero((~within[:, 0] | single) & (not lone))
     if len(short):
         few = engines.take(short).under(overheads.service.take(rows.which[short]))
         if workload.task == "serve":
@@ -178,6 +180,8 @@ def evaluate(
         prediction = _replaced(prediction, lighter, short)
         within[short] = workload.task == "serve"
     within[:, 0] = True
+    if lone:
+        within[:, 1:] = False
     table = prediction.each(lambda values: _scattered(values, live))
     first, further = (_scattered(x, live) for x in held(loads, prediction, workload))
     allowed = np.zeros(nothing.shape, dtype=bool)
@@ -325,6 +329,13 @@ def use_of(graph: Graph, group: Group, engines: Engines, found: Prediction) -> U
     requests = found.requests_per_s / (engines.replicas * engines.ranks)[:, None]
     busy = np.minimum(each * requests / np.asarray(group.layouts(trailing=1).pp), 1.0)
     return Use(*busy[..., 0])
+
+
+def _lone(loads: Loads) -> Prediction:
+    """One user, who asks again when the answer has ended, in every column of the grid: as plans of a lone user are
+    loaded, without their cost."""
+    found = loads.closed(np.ones((len(loads.engines), 1)), by_resource=False)
+    return found.each(lambda values: np.array(np.broadcast_to(values, (len(loads.engines), len(BATCHES)))))
 
 
 def _parts(sharded: Sharded, device: Device, costs: CostParameters, overheads: Overheads) -> PartsOf:

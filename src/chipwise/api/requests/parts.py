@@ -445,6 +445,8 @@ class Samples(Asked):
                 hint = (
                     "--spread shares a request, e.g. ulysses=4"
                     if f.name == "count"
+                    else "the target for a whole answer is --e2e, e.g. 10min"
+                    if f.name in ("deadline", "ttft", "tpot") and hasattr(self, "e2e")
                     else "leave it out"
                     if found
                     else "estimate --offload places its layers"
