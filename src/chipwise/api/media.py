@@ -23,6 +23,7 @@ from chipwise.catalog.chip import Chip
 from chipwise.catalog.chips import load_chips, recalled_words
 from chipwise.catalog.media_runtime import MediaRuntime, media_runtime_for
 from chipwise.catalog.networks import BY_COUNTS, is_built_in
+from chipwise.catalog.offer import PRICE_NOISE
 from chipwise.catalog.snapshot import today as day
 from chipwise.cost.device import Device
 from chipwise.cost.simt.family import SimtParameters
@@ -42,12 +43,13 @@ from chipwise.predict.pipeline import (
     seconds,
     stage_times,
 )
-from chipwise.report.assemble import figure, price_record
+from chipwise.report.assemble import Contender, doubts_of, figure, price_record, simplest_first
 from chipwise.report.energy import OF_SAMPLES, Powered, energy_record
 from chipwise.report.media import MediaPlan, MediaReport
 from chipwise.report.records import Figure, NetworkRecord, PriceRecord, RefusalRecord
-from chipwise.search.deployments import machine_for, reserved
-from chipwise.search.space import Limits
+from chipwise.search.choose import EQUAL
+from chipwise.search.deployments import few_of, machine_for, reserved
+from chipwise.search.space import FEW_WORDS, Limits
 from chipwise.tracing.sources import Source, source_of
 from chipwise.units import parse_quantity
 from chipwise.workload.pipeline import Pipeline
@@ -397,7 +399,9 @@ def fit(model: str, terms: Terms, asked: Sampling, chips: Sequence[str]) -> Medi
 
 
 def plan(model: str, terms: Terms, asked: Sampling, chips: Sequence[str], limits: Limits) -> MediaReport:
-    """The cheapest way to make samples on each chip that keeps the latency and carries the rate, cheapest chip first.
+    """The cheapest way to make samples on each chip that keeps the latency and carries the rate, cheapest chip first;
+    of about equal cost the simplest, and of chips that nobody named no more than a few of cards made for desks, as for
+    language models.
 
     Tries batches, counts of devices that share a guided step and a sequence (up to `limits.max_chips`, else
     eight), and keeping parts on the host; all replicas keep `limits` of chips and dollars per hour, for which a
@@ -406,13 +410,19 @@ def plan(model: str, terms: Terms, asked: Sampling, chips: Sequence[str], limits
     """
     most = limits.max_chips or COUNTS[-1]
     numbers = terms.parameters or shipped_parameters()
+    wanted = _chips(chips, terms)
+    machines = {c.id: machine_for(c) for c in wanted}
+    hosts = {chip: system.chips_per_host if system else 1 for chip, system in machines.items()}
+    if not chips and asked.task != "local":
+        today = terms.today or day()
+        limits = replace(limits, few=few_of(wanted, lambda chip: terms.pricing.basis(chip, today)))
     best: list[MediaPlan] = []
     beyond: list[MediaPlan] = []
     refused: list[RefusalRecord] = []
     fastest = np.inf
     opened = own_model(model)
     shown = _made(opened, terms, asked) if isinstance(opened, Files) else None
-    for chip in _chips(chips, terms):
+    for chip in wanted:
         try:
             place = Place.of(chip, terms, numbers)
             found = list(_candidates(opened, place, terms, asked, most))
@@ -427,7 +437,7 @@ def plan(model: str, terms: Terms, asked: Sampling, chips: Sequence[str], limits
         kept = [p for p in fitting if asked.latency_s is None or p.latency_s.high <= asked.latency_s]
         allowed = [p for p in kept if _allowed(p, limits)]
         if allowed:
-            best.append(min(allowed, key=_order))
+            best.append(_ranked(allowed, asked, hosts, EQUAL)[0])
         elif kept:
             near = min(kept, key=_per_hour)
             beyond.append(near)
@@ -450,7 +460,8 @@ def plan(model: str, terms: Terms, asked: Sampling, chips: Sequence[str], limits
         raise InfeasibleError(
             f"{shown.name}: no chip keeps the target, {reach}", "a longer --e2e, or more --chips"
         )
-    return report_of(shown, sorted(best, key=_order), refused, terms)
+    report = report_of(shown, _ranked(best, asked, hosts, PRICE_NOISE), refused, terms)
+    return replace(report, assumptions=(*report.assumptions, FEW_WORDS)) if limits.few else report
 
 
 def _candidates(
@@ -475,7 +486,7 @@ def _candidates(
 def _allowed(p: MediaPlan, limits: Limits) -> bool:
     usd = limits.max_usd_per_h
     cheap = usd is None or (p.price is not None and p.price.mid <= usd)
-    return cheap and (limits.max_chips is None or p.chips * p.replicas <= limits.max_chips)
+    return cheap and p.chips * p.replicas <= limits.chips(p.chip)
 
 
 def _per_hour(p: MediaPlan) -> float:
@@ -487,12 +498,29 @@ def _taken(p: MediaPlan) -> str:
     return f"takes {p.chips * p.replicas:,} chips {cost}"
 
 
-def _order(p: MediaPlan) -> tuple[bool, float, float]:
-    """Priced first; cheapest per hour of what carries the rate, or per sample; then soonest."""
-    if p.price is None:
-        return (True, p.latency_s.mid * p.chips, p.latency_s.mid)
-    usd = p.price.mid / (p.samples_per_s.mid if p.replicas == 1 else 1.0)
-    return (False, usd, p.latency_s.mid)
+def _ranked(
+    plans: Sequence[MediaPlan], asked: Sampling, hosts: Mapping[str, int], noise: float
+) -> list[MediaPlan]:
+    """Priced first; cheapest per hour of what carries the rate asked, else per sample; then soonest. Within the `noise`
+    of that the simplest, but for one user. `hosts`: chips of each that one holds."""
+
+    def contender(p: MediaPlan) -> Contender:
+        rate = p.samples_per_s
+        per = rate.mid if asked.rate_per_s is None else 1.0
+        # to eight digits: beyond those ways that cost the same would differ
+        cost = float(f"{p.price.mid / per * rate.mid / rate.low:.8g}") if p.price else None
+        count = p.chips * p.replicas
+        size = (-(-count // hosts[p.chip]), p.price.billed if p.price else count, p.replicas)
+        return Contender((), cost, doubts_of(p.latency_s.basis, p.price), size)
+
+    def order(pair: tuple[Contender, MediaPlan]) -> tuple[bool, float, float]:
+        contender, p = pair
+        if contender.cost is None:
+            return True, p.latency_s.mid * p.chips, p.latency_s.mid
+        return False, contender.cost, p.latency_s.mid
+
+    pairs = sorted(((contender(p), p) for p in plans), key=order)
+    return [p for _, p in pairs] if asked.task == "local" else simplest_first(pairs, noise)
 
 
 def _priced(pipeline: Pipeline, place: Place, terms: Terms, asked: Sampling) -> MediaPlan:
