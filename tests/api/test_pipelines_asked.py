@@ -180,6 +180,20 @@ def test_plan_keeps_the_latency_at_the_lowest_price() -> None:
         PlanRequest(model=FLUX, chips="l4", e2e="10ms").run()
 
 
+def test_a_target_that_is_missed_is_told_how_surely_and_what_holds() -> None:
+    (alone,) = cw.estimate("sdxl", chip="l4", batch=1).plans
+    target = (alone.latency_s.mid + alone.latency_s.high) / 2
+    asked = PlanRequest(model="sdxl", chips="l4", batch=1, max_chips=1, e2e=f"{target:.1f}s")
+    with pytest.raises(
+        InfeasibleError, match=r"takes .* \[.*\] s; within .* with [5-8]\d% probability, 90% asked"
+    ) as no:
+        asked.run()
+    longer = re.search(r"--e2e (\S+),", str(no.value))
+    assert longer
+    assert replace(asked, e2e=longer[1]).run().plans
+    assert replace(asked, confidence="50%").run().plans
+
+
 def test_plan_carries_a_rate() -> None:
     few, many = (PlanRequest(model=FLUX, chips=H100, rate=rate).run().plans[0] for rate in ("0.1/s", "5/s"))
     assert many.replicas > few.replicas

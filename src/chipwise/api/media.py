@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
+from statistics import NormalDist
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from chipwise.api.tactics import Level
 from chipwise.calibrate.effects import Effects
 from chipwise.calibrate.fit_media import MediaFit, media_labels, media_numbers, pace_of
 from chipwise.calibrate.fit_tuned import tuned_numbers, tuned_pace
+from chipwise.calibrate.parameter import Z80
 from chipwise.calibrate.parameters import Parameters, shipped_parameters
 from chipwise.catalog.chip import Chip
 from chipwise.catalog.chips import load_chips, recalled_words
@@ -28,7 +30,7 @@ from chipwise.catalog.snapshot import today as day
 from chipwise.cost.device import Device
 from chipwise.cost.simt.family import SimtParameters
 from chipwise.errors import ChipwiseError, InfeasibleError, UnknownNameError, UsageError, shorten
-from chipwise.evidence.judge import TUNED, Estimate, Nearness, tier_factors
+from chipwise.evidence.judge import TUNED, Estimate, Nearness, chance, tier_factors
 from chipwise.predict.energy import Use, issued
 from chipwise.predict.pipeline import (
     ONE,
@@ -43,6 +45,7 @@ from chipwise.predict.pipeline import (
     seconds,
     stage_times,
 )
+from chipwise.report import figures
 from chipwise.report.assemble import Contender, doubts_of, figure, price_record, simplest_first
 from chipwise.report.energy import OF_SAMPLES, Powered, energy_record
 from chipwise.report.media import MediaPlan, MediaReport
@@ -51,9 +54,9 @@ from chipwise.search.choose import EQUAL
 from chipwise.search.deployments import few_of, machine_for, reserved
 from chipwise.search.space import FEW_WORDS, Limits
 from chipwise.tracing.sources import Source, source_of
-from chipwise.units import parse_quantity
+from chipwise.units import format_seconds, parse_quantity
 from chipwise.workload.pipeline import Pipeline
-from chipwise.workload.workload import Task
+from chipwise.workload.workload import CONFIDENCE, Task
 
 if TYPE_CHECKING:
     from chipwise.api.placing import Terms
@@ -107,7 +110,8 @@ class Sampling:
     `resolution` is (width, height); `settings` are further sizes of a family, by name; `training` asks about one step
     of an optimizer. `aside`: parts that the host computes. `software`: a date, or a version of what the runtime comes
     with ("": the newest). `level`: what the runtime's defaults give, or what a benchmark submission reaches with it.
-    Targets of a plan: `latency_s` of a request, `rate_per_s` of samples; `task` says what the chips are for.
+    Targets of a plan: `latency_s` of a request, with a probability of `confidence`, `rate_per_s` of samples;
+    `task` says what the chips are for.
     """
 
     batch: int | None = None
@@ -125,6 +129,7 @@ class Sampling:
     task: Task = "serve"
     latency_s: float | None = None
     rate_per_s: float | None = None
+    confidence: float = CONFIDENCE
 
     def pipeline(self, model: str, precision: str | None, *, scores: bool = False) -> Pipeline:
         """The model at these sizes; `scores`: attention writes its scores to memory. Raises `UsageError` and
@@ -419,7 +424,7 @@ def plan(model: str, terms: Terms, asked: Sampling, chips: Sequence[str], limits
     best: list[MediaPlan] = []
     beyond: list[MediaPlan] = []
     refused: list[RefusalRecord] = []
-    fastest = np.inf
+    fastest: Figure | None = None
     opened = own_model(model)
     shown = _made(opened, terms, asked) if isinstance(opened, Files) else None
     for chip in wanted:
@@ -433,8 +438,10 @@ def plan(model: str, terms: Terms, asked: Sampling, chips: Sequence[str], limits
             continue
         shown = found[0][0] if found else shown
         fitting = [p for _, p in found if p.verdict != "no"]
-        fastest = min([fastest, *(p.latency_s.mid for p in fitting)])
-        kept = [p for p in fitting if asked.latency_s is None or p.latency_s.high <= asked.latency_s]
+        times = [p.latency_s for p in fitting] + ([fastest] if fastest else [])
+        fastest = min(times, key=lambda f: _within(f, asked.confidence), default=None)
+        due = np.inf if asked.latency_s is None else asked.latency_s
+        kept = [p for p in fitting if _within(p.latency_s, asked.confidence) <= due]
         allowed = [p for p in kept if _allowed(p, limits)]
         if allowed:
             best.append(_ranked(allowed, asked, hosts, EQUAL)[0])
@@ -456,9 +463,16 @@ def plan(model: str, terms: Terms, asked: Sampling, chips: Sequence[str], limits
             "a higher --max-chips or --max-usd-per-h, or a lower --rate",
         )
     if not best:
-        reach = f"the fastest takes {fastest:,.3g} s" if np.isfinite(fastest) else "none has the memory"
+        what = f"{shown.name}: no chip keeps the target"
+        if fastest is None or asked.latency_s is None:
+            raise InfeasibleError(f"{what}, none has the memory", "more --chips, or a narrower --precision")
+        odds = chance(asked.latency_s, fastest.mid, fastest.low, fastest.high)
+        need = _within(fastest, asked.confidence)
+        unit, by = ("min", 60.0) if need > 120.0 else ("s", 1.0) if need > 10.0 else ("ms", 1e-3)
+        within = f"within {format_seconds(asked.latency_s)} with {odds:.0%} probability, {asked.confidence:.0%} asked"
         raise InfeasibleError(
-            f"{shown.name}: no chip keeps the target, {reach}", "a longer --e2e, or more --chips"
+            f"{what}, the fastest takes {figures.seconds(fastest)}; {within}",
+            f"--e2e {np.ceil(need / by):.0f}{unit}, a lower --confidence, or more --chips",
         )
     report = report_of(shown, _ranked(best, asked, hosts, PRICE_NOISE), refused, terms)
     return replace(report, assumptions=(*report.assumptions, FEW_WORDS)) if limits.few else report
@@ -481,6 +495,13 @@ def _candidates(
         for spread in spreads:
             one = replace(sized, spread=spread)
             yield pipeline, _fitting(pipeline, place, terms, one)
+
+
+def _within(latency: Figure, confidence: float) -> float:
+    """Seconds that a latency keeps with a probability: the inverse of `chance`."""
+    z = NormalDist().inv_cdf(confidence) / Z80
+    end = latency.high if z > 0.0 else latency.low
+    return float(latency.mid * (end / latency.mid) ** abs(z))
 
 
 def _allowed(p: MediaPlan, limits: Limits) -> bool:
