@@ -19,7 +19,7 @@ from chipwise.cli import main
 from chipwise.errors import ChipwiseError, InfeasibleError, UnknownNameError, UsageError
 from chipwise.predict.pipeline import Spread
 from chipwise.report.assemble import doubts_of
-from chipwise.report.media import MediaPlan, MediaReport
+from chipwise.report.media import MediaPlan, MediaReport, media_view
 from chipwise.search.deployments import few_of
 from chipwise.search.space import FEW, FEW_WORDS
 from chipwise.tracing.sources import is_pipeline
@@ -241,6 +241,20 @@ def test_of_plans_that_cost_about_the_same_the_simplest_comes_first() -> None:
         if doubts_of(p.latency_s.basis, p.price) == doubts_of(near[0].latency_s.basis, near[0].price)
     ]
     assert near[0].chips * near[0].replicas == min(p.chips * p.replicas for p in alike)
+
+
+def test_refused_chips_are_summed_up_by_reason_those_of_datacentres_first() -> None:
+    report = PlanRequest(
+        model=FLUX, e2e="10s", chips=f"rtx-3060,rtx-3090,l4,{H100},b200,graviton4,groq-lpu1"
+    ).run()
+    assert isinstance(report, MediaReport)
+    text = " ".join(str(report).split())
+    assert "graviton4: graviton4" not in text
+    slow = next(line for line in media_view(report)[0].foot if line.startswith("miss the latency targets: "))
+    named = slow.partition(": ")[2].split(", ")
+    assert named[-2:] == ["rtx-3060-12gb", "rtx-3090"]
+    assert "l4" in named[:-2]
+    assert "no software is known that runs pipelines (chipwise chips list): graviton4, groq-lpu1" in text
 
 
 def test_weights_that_are_narrowed_wait_on_the_host_where_parts_do() -> None:

@@ -77,6 +77,7 @@ __all__ = [
     "networks",
     "own_model",
     "plan",
+    "refusal_of",
     "report_of",
     "tier",
 ]
@@ -354,7 +355,7 @@ def answer(
         except ChipwiseError as error:
             if len(chips) == 1:
                 raise
-            refused.append(RefusalRecord(chip.id, "NO_RUNTIME", str(error)))
+            refused.append(refusal_of(chip.id, error))
     return report_of(pipeline, plans, refused, terms)
 
 
@@ -393,7 +394,7 @@ def fit(model: str, terms: Terms, asked: Sampling, chips: Sequence[str]) -> Medi
         except ChipwiseError as error:
             if len(chips) == 1:
                 raise
-            refused.append(RefusalRecord(chip.id, "NO_RUNTIME", str(error)))
+            refused.append(refusal_of(chip.id, error))
     if pipeline is None:
         raise InfeasibleError(
             f"{model}: none of these chips has known software for it", "chipwise chips list"
@@ -434,7 +435,7 @@ def plan(model: str, terms: Terms, asked: Sampling, chips: Sequence[str], limits
         except ChipwiseError as error:
             if len(chips) == 1:
                 raise
-            refused.append(RefusalRecord(chip.id, "NO_RUNTIME", str(error)))
+            refused.append(refusal_of(chip.id, error))
             continue
         shown = found[0][0] if found else shown
         fitting = [p for _, p in found if p.verdict != "no"]
@@ -468,7 +469,7 @@ def plan(model: str, terms: Terms, asked: Sampling, chips: Sequence[str], limits
             raise InfeasibleError(f"{what}, none has the memory", "more --chips, or a narrower --precision")
         odds = chance(asked.latency_s, fastest.mid, fastest.low, fastest.high)
         need = _within(fastest, asked.confidence)
-        unit, by = ("min", 60.0) if need > 120.0 else ("s", 1.0) if need > 10.0 else ("ms", 1e-3)
+        unit, by = ("min", 60.0) if need > 120.0 else ("s", 1.0) if need > 2.0 else ("ms", 1e-3)
         within = f"within {format_seconds(asked.latency_s)} with {odds:.0%} probability, {asked.confidence:.0%} asked"
         raise InfeasibleError(
             f"{what}, the fastest takes {figures.seconds(fastest)}; {within}",
@@ -502,6 +503,11 @@ def _within(latency: Figure, confidence: float) -> float:
     z = NormalDist().inv_cdf(confidence) / Z80
     end = latency.high if z > 0.0 else latency.low
     return float(latency.mid * (end / latency.mid) ** abs(z))
+
+
+def refusal_of(chip: str, error: ChipwiseError) -> RefusalRecord:
+    """Why a chip cannot run it, without the chip's name before the reason."""
+    return RefusalRecord(chip, "NO_RUNTIME", str(error).removeprefix(f"{chip}: "))
 
 
 def _allowed(p: MediaPlan, limits: Limits) -> bool:
