@@ -50,7 +50,6 @@ from chipwise.report.assemble import Contender, doubts_of, figure, price_record,
 from chipwise.report.energy import OF_SAMPLES, Powered, energy_record
 from chipwise.report.media import MediaPlan, MediaReport
 from chipwise.report.records import Figure, NetworkRecord, PriceRecord, RefusalRecord
-from chipwise.search.choose import EQUAL
 from chipwise.search.deployments import few_of, machine_for, reserved
 from chipwise.search.space import FEW_WORDS, Limits
 from chipwise.tracing.sources import Source, source_of
@@ -445,7 +444,7 @@ def plan(model: str, terms: Terms, asked: Sampling, chips: Sequence[str], limits
         kept = [p for p in fitting if _within(p.latency_s, asked.confidence) <= due]
         allowed = [p for p in kept if _allowed(p, limits)]
         if allowed:
-            best.append(_ranked(allowed, asked, hosts, EQUAL)[0])
+            best.append(_ranked(allowed, asked, hosts, 0.0)[0])
         elif kept:
             near = min(kept, key=_per_hour)
             beyond.append(near)
