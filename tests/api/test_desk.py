@@ -13,8 +13,6 @@ from chipwise.catalog.machine import candidates
 from chipwise.catalog.override import Share
 from chipwise.errors import ChipwiseError, InfeasibleError, UnknownNameError, UsageError
 from chipwise.report.desk import LocalReport, local_view
-
-from chipwise.report.desk import LocalReport
 from chipwise.report.plans import verdict
 from chipwise.report.records import PlanRecord
 

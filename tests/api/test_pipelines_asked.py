@@ -13,10 +13,15 @@ from chipwise.api.media import Sampling, answer
 from chipwise.api.placing import Terms
 from chipwise.api.requests.command import command_line
 from chipwise.api.requests.planning import EstimateRequest, FitRequest, PlanRequest
+from chipwise.catalog.chips import load_chips
+from chipwise.catalog.offer import PRICE_NOISE
 from chipwise.cli import main
 from chipwise.errors import ChipwiseError, InfeasibleError, UnknownNameError, UsageError
 from chipwise.predict.pipeline import Spread
-from chipwise.report.media import MediaPlan, MediaReport
+from chipwise.report.assemble import doubts_of
+from chipwise.report.media import MediaPlan, MediaReport, media_view
+from chipwise.search.deployments import few_of
+from chipwise.search.space import FEW, FEW_WORDS
 from chipwise.tracing.sources import is_pipeline
 from chipwise.workload.op import attention, convolution, gemm, pointwise
 from chipwise.workload.pipeline import Pipeline, Stage
@@ -175,6 +180,20 @@ def test_plan_keeps_the_latency_at_the_lowest_price() -> None:
         PlanRequest(model=FLUX, chips="l4", e2e="10ms").run()
 
 
+def test_a_target_that_is_missed_is_told_how_surely_and_what_holds() -> None:
+    (alone,) = cw.estimate("sdxl", chip="l4", batch=1).plans
+    target = (alone.latency_s.mid + alone.latency_s.high) / 2
+    asked = PlanRequest(model="sdxl", chips="l4", batch=1, max_chips=1, e2e=f"{target:.1f}s")
+    with pytest.raises(
+        InfeasibleError, match=r"takes .* \[.*\] s; within .* with [5-8]\d% probability, 90% asked"
+    ) as no:
+        asked.run()
+    longer = re.search(r"--e2e (\S+),", str(no.value))
+    assert longer
+    assert replace(asked, e2e=longer[1]).run().plans
+    assert replace(asked, confidence="50%").run().plans
+
+
 def test_plan_carries_a_rate() -> None:
     few, many = (PlanRequest(model=FLUX, chips=H100, rate=rate).run().plans[0] for rate in ("0.1/s", "5/s"))
     assert many.replicas > few.replicas
@@ -195,6 +214,47 @@ def test_plan_keeps_the_limits_of_chips_and_dollars() -> None:
         PlanRequest(**asked, max_chips=1).run()  # type: ignore[arg-type]
     with pytest.raises(UsageError, match="not held to --max-watts"):
         PlanRequest(**asked, max_watts="10kW").run()  # type: ignore[arg-type]
+
+
+def test_of_cards_made_for_desks_a_plan_takes_few_unless_they_are_named() -> None:
+    asked = {"model": "sdxl", "rate": "20/s"}
+    market = PlanRequest(**asked).run()  # type: ignore[arg-type]
+    (named,) = PlanRequest(**asked, chips="rtx-3090").run().plans  # type: ignore[arg-type]
+    assert isinstance(market, MediaReport)
+    assert named.chips * named.replicas > FEW
+    few = few_of((load_chips()[p.chip] for p in market.plans), lambda _: None)
+    assert all(p.chips * p.replicas <= FEW for p in market.plans if p.chip in few)
+    assert {r.chip: r.reason for r in market.refused}["rtx-3090"] == "BUDGET"
+    assert FEW_WORDS in market.assumptions
+
+
+def test_of_plans_that_cost_about_the_same_the_simplest_comes_first() -> None:
+    plans = PlanRequest(model="sdxl", rate="20/s", chips=f"{H100},l4,l40s,a10g,a100-sxm4-80gb").run().plans
+    costs = [p.price.mid * p.samples_per_s.mid / p.samples_per_s.low for p in plans if p.price]
+    near = [p for p, cost in zip(plans, costs, strict=True) if cost < min(costs) * (1.0 + PRICE_NOISE)]
+    assert near[0] is plans[0]
+    assert len(near) > 1
+    assert costs[0] > min(costs)  # not the cheapest
+    alike = [
+        p
+        for p in near
+        if doubts_of(p.latency_s.basis, p.price) == doubts_of(near[0].latency_s.basis, near[0].price)
+    ]
+    assert near[0].chips * near[0].replicas == min(p.chips * p.replicas for p in alike)
+
+
+def test_refused_chips_are_summed_up_by_reason_those_of_datacentres_first() -> None:
+    report = PlanRequest(
+        model=FLUX, e2e="10s", chips=f"rtx-3060,rtx-3090,l4,{H100},b200,graviton4,groq-lpu1"
+    ).run()
+    assert isinstance(report, MediaReport)
+    text = " ".join(str(report).split())
+    assert "graviton4: graviton4" not in text
+    slow = next(line for line in media_view(report)[0].foot if line.startswith("miss the latency targets: "))
+    named = slow.partition(": ")[2].split(", ")
+    assert named[-2:] == ["rtx-3060-12gb", "rtx-3090"]
+    assert "l4" in named[:-2]
+    assert "no software is known that runs pipelines (chipwise chips list): graviton4, groq-lpu1" in text
 
 
 def test_weights_that_are_narrowed_wait_on_the_host_where_parts_do() -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
+from statistics import NormalDist
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,16 +19,18 @@ from chipwise.api.tactics import Level
 from chipwise.calibrate.effects import Effects
 from chipwise.calibrate.fit_media import MediaFit, media_labels, media_numbers, pace_of
 from chipwise.calibrate.fit_tuned import tuned_numbers, tuned_pace
+from chipwise.calibrate.parameter import Z80
 from chipwise.calibrate.parameters import Parameters, shipped_parameters
 from chipwise.catalog.chip import Chip
 from chipwise.catalog.chips import load_chips, recalled_words
 from chipwise.catalog.media_runtime import MediaRuntime, media_runtime_for
 from chipwise.catalog.networks import BY_COUNTS, is_built_in
+from chipwise.catalog.offer import PRICE_NOISE
 from chipwise.catalog.snapshot import today as day
 from chipwise.cost.device import Device
 from chipwise.cost.simt.family import SimtParameters
 from chipwise.errors import ChipwiseError, InfeasibleError, UnknownNameError, UsageError, shorten
-from chipwise.evidence.judge import TUNED, Estimate, Nearness, tier_factors
+from chipwise.evidence.judge import TUNED, Estimate, Nearness, chance, tier_factors
 from chipwise.predict.energy import Use, issued
 from chipwise.predict.pipeline import (
     ONE,
@@ -42,16 +45,17 @@ from chipwise.predict.pipeline import (
     seconds,
     stage_times,
 )
-from chipwise.report.assemble import figure, price_record
+from chipwise.report import figures
+from chipwise.report.assemble import Contender, doubts_of, figure, price_record, simplest_first
 from chipwise.report.energy import OF_SAMPLES, Powered, energy_record
 from chipwise.report.media import MediaPlan, MediaReport
 from chipwise.report.records import Figure, NetworkRecord, PriceRecord, RefusalRecord
-from chipwise.search.deployments import machine_for, reserved
-from chipwise.search.space import Limits
+from chipwise.search.deployments import few_of, machine_for, reserved
+from chipwise.search.space import FEW_WORDS, Limits
 from chipwise.tracing.sources import Source, source_of
-from chipwise.units import parse_quantity
+from chipwise.units import format_seconds, parse_quantity
 from chipwise.workload.pipeline import Pipeline
-from chipwise.workload.workload import Task
+from chipwise.workload.workload import CONFIDENCE, Task
 
 if TYPE_CHECKING:
     from chipwise.api.placing import Terms
@@ -72,6 +76,7 @@ __all__ = [
     "networks",
     "own_model",
     "plan",
+    "refusal_of",
     "report_of",
     "tier",
 ]
@@ -105,7 +110,8 @@ class Sampling:
     `resolution` is (width, height); `settings` are further sizes of a family, by name; `training` asks about one step
     of an optimizer. `aside`: parts that the host computes. `software`: a date, or a version of what the runtime comes
     with ("": the newest). `level`: what the runtime's defaults give, or what a benchmark submission reaches with it.
-    Targets of a plan: `latency_s` of a request, `rate_per_s` of samples; `task` says what the chips are for.
+    Targets of a plan: `latency_s` of a request, with a probability of `confidence`, `rate_per_s` of samples;
+    `task` says what the chips are for.
     """
 
     batch: int | None = None
@@ -123,6 +129,7 @@ class Sampling:
     task: Task = "serve"
     latency_s: float | None = None
     rate_per_s: float | None = None
+    confidence: float = CONFIDENCE
 
     def pipeline(self, model: str, precision: str | None, *, scores: bool = False) -> Pipeline:
         """The model at these sizes; `scores`: attention writes its scores to memory. Raises `UsageError` and
@@ -347,7 +354,7 @@ def answer(
         except ChipwiseError as error:
             if len(chips) == 1:
                 raise
-            refused.append(RefusalRecord(chip.id, "NO_RUNTIME", str(error)))
+            refused.append(refusal_of(chip.id, error))
     return report_of(pipeline, plans, refused, terms)
 
 
@@ -386,7 +393,7 @@ def fit(model: str, terms: Terms, asked: Sampling, chips: Sequence[str]) -> Medi
         except ChipwiseError as error:
             if len(chips) == 1:
                 raise
-            refused.append(RefusalRecord(chip.id, "NO_RUNTIME", str(error)))
+            refused.append(refusal_of(chip.id, error))
     if pipeline is None:
         raise InfeasibleError(
             f"{model}: none of these chips has known software for it", "chipwise chips list"
@@ -397,7 +404,9 @@ def fit(model: str, terms: Terms, asked: Sampling, chips: Sequence[str]) -> Medi
 
 
 def plan(model: str, terms: Terms, asked: Sampling, chips: Sequence[str], limits: Limits) -> MediaReport:
-    """The cheapest way to make samples on each chip that keeps the latency and carries the rate, cheapest chip first.
+    """The cheapest way to make samples on each chip that keeps the latency and carries the rate, cheapest chip first;
+    of about equal cost the simplest, and of chips that nobody named no more than a few of cards made for desks, as for
+    language models.
 
     Tries batches, counts of devices that share a guided step and a sequence (up to `limits.max_chips`, else
     eight), and keeping parts on the host; all replicas keep `limits` of chips and dollars per hour, for which a
@@ -406,28 +415,36 @@ def plan(model: str, terms: Terms, asked: Sampling, chips: Sequence[str], limits
     """
     most = limits.max_chips or COUNTS[-1]
     numbers = terms.parameters or shipped_parameters()
+    wanted = _chips(chips, terms)
+    machines = {c.id: machine_for(c) for c in wanted}
+    hosts = {chip: system.chips_per_host if system else 1 for chip, system in machines.items()}
+    if not chips and asked.task != "local":
+        today = terms.today or day()
+        limits = replace(limits, few=few_of(wanted, lambda chip: terms.pricing.basis(chip, today)))
     best: list[MediaPlan] = []
     beyond: list[MediaPlan] = []
     refused: list[RefusalRecord] = []
-    fastest = np.inf
+    fastest: Figure | None = None
     opened = own_model(model)
     shown = _made(opened, terms, asked) if isinstance(opened, Files) else None
-    for chip in _chips(chips, terms):
+    for chip in wanted:
         try:
             place = Place.of(chip, terms, numbers)
             found = list(_candidates(opened, place, terms, asked, most))
         except ChipwiseError as error:
             if len(chips) == 1:
                 raise
-            refused.append(RefusalRecord(chip.id, "NO_RUNTIME", str(error)))
+            refused.append(refusal_of(chip.id, error))
             continue
         shown = found[0][0] if found else shown
         fitting = [p for _, p in found if p.verdict != "no"]
-        fastest = min([fastest, *(p.latency_s.mid for p in fitting)])
-        kept = [p for p in fitting if asked.latency_s is None or p.latency_s.high <= asked.latency_s]
+        times = [p.latency_s for p in fitting] + ([fastest] if fastest else [])
+        fastest = min(times, key=lambda f: _within(f, asked.confidence), default=None)
+        due = np.inf if asked.latency_s is None else asked.latency_s
+        kept = [p for p in fitting if _within(p.latency_s, asked.confidence) <= due]
         allowed = [p for p in kept if _allowed(p, limits)]
         if allowed:
-            best.append(min(allowed, key=_order))
+            best.append(_ranked(allowed, asked, hosts, 0.0)[0])
         elif kept:
             near = min(kept, key=_per_hour)
             beyond.append(near)
@@ -446,11 +463,19 @@ def plan(model: str, terms: Terms, asked: Sampling, chips: Sequence[str], limits
             "a higher --max-chips or --max-usd-per-h, or a lower --rate",
         )
     if not best:
-        reach = f"the fastest takes {fastest:,.3g} s" if np.isfinite(fastest) else "none has the memory"
+        what = f"{shown.name}: no chip keeps the target"
+        if fastest is None or asked.latency_s is None:
+            raise InfeasibleError(f"{what}, none has the memory", "more --chips, or a narrower --precision")
+        odds = chance(asked.latency_s, fastest.mid, fastest.low, fastest.high)
+        need = _within(fastest, asked.confidence)
+        unit, by = ("min", 60.0) if need > 120.0 else ("s", 1.0) if need > 2.0 else ("ms", 1e-3)
+        within = f"within {format_seconds(asked.latency_s)} with {odds:.0%} probability, {asked.confidence:.0%} asked"
         raise InfeasibleError(
-            f"{shown.name}: no chip keeps the target, {reach}", "a longer --e2e, or more --chips"
+            f"{what}, the fastest takes {figures.seconds(fastest)}; {within}",
+            f"--e2e {np.ceil(need / by):.0f}{unit}, a lower --confidence, or more --chips",
         )
-    return report_of(shown, sorted(best, key=_order), refused, terms)
+    report = report_of(shown, _ranked(best, asked, hosts, PRICE_NOISE), refused, terms)
+    return replace(report, assumptions=(*report.assumptions, FEW_WORDS)) if limits.few else report
 
 
 def _candidates(
@@ -472,10 +497,22 @@ def _candidates(
             yield pipeline, _fitting(pipeline, place, terms, one)
 
 
+def _within(latency: Figure, confidence: float) -> float:
+    """Seconds that a latency keeps with a probability: the inverse of `chance`."""
+    z = NormalDist().inv_cdf(confidence) / Z80
+    end = latency.high if z > 0.0 else latency.low
+    return float(latency.mid * (end / latency.mid) ** abs(z))
+
+
+def refusal_of(chip: str, error: ChipwiseError) -> RefusalRecord:
+    """Why a chip cannot run it, without the chip's name before the reason."""
+    return RefusalRecord(chip, "NO_RUNTIME", str(error).removeprefix(f"{chip}: "))
+
+
 def _allowed(p: MediaPlan, limits: Limits) -> bool:
     usd = limits.max_usd_per_h
     cheap = usd is None or (p.price is not None and p.price.mid <= usd)
-    return cheap and (limits.max_chips is None or p.chips * p.replicas <= limits.max_chips)
+    return cheap and p.chips * p.replicas <= limits.chips(p.chip)
 
 
 def _per_hour(p: MediaPlan) -> float:
@@ -487,12 +524,29 @@ def _taken(p: MediaPlan) -> str:
     return f"takes {p.chips * p.replicas:,} chips {cost}"
 
 
-def _order(p: MediaPlan) -> tuple[bool, float, float]:
-    """Priced first; cheapest per hour of what carries the rate, or per sample; then soonest."""
-    if p.price is None:
-        return (True, p.latency_s.mid * p.chips, p.latency_s.mid)
-    usd = p.price.mid / (p.samples_per_s.mid if p.replicas == 1 else 1.0)
-    return (False, usd, p.latency_s.mid)
+def _ranked(
+    plans: Sequence[MediaPlan], asked: Sampling, hosts: Mapping[str, int], noise: float
+) -> list[MediaPlan]:
+    """Priced first; cheapest per hour of what carries the rate asked, else per sample; then soonest. Within the `noise`
+    of that the simplest, but for one user. `hosts`: chips of each that one holds."""
+
+    def contender(p: MediaPlan) -> Contender:
+        rate = p.samples_per_s
+        per = rate.mid if asked.rate_per_s is None else 1.0
+        # to eight digits: beyond those ways that cost the same would differ
+        cost = float(f"{p.price.mid / per * rate.mid / rate.low:.8g}") if p.price else None
+        count = p.chips * p.replicas
+        size = (-(-count // hosts[p.chip]), p.price.billed if p.price else count, p.replicas)
+        return Contender((), cost, doubts_of(p.latency_s.basis, p.price), size)
+
+    def order(pair: tuple[Contender, MediaPlan]) -> tuple[bool, float, float]:
+        contender, p = pair
+        if contender.cost is None:
+            return True, p.latency_s.mid * p.chips, p.latency_s.mid
+        return False, contender.cost, p.latency_s.mid
+
+    pairs = sorted(((contender(p), p) for p in plans), key=order)
+    return [p for _, p in pairs] if asked.task == "local" else simplest_first(pairs, noise)
 
 
 def _priced(pipeline: Pipeline, place: Place, terms: Terms, asked: Sampling) -> MediaPlan:

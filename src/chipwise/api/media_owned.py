@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from math import log
 
 from chipwise.api.loaded import find_chip
-from chipwise.api.media import UTILISATION, Files, Place, Sampling, Work, own_model, report_of
+from chipwise.api.media import UTILISATION, Files, Place, Sampling, Work, own_model, refusal_of, report_of
 from chipwise.api.placing import Terms
 from chipwise.calibrate.parameters import Parameters, shipped_parameters
 from chipwise.errors import ChipwiseError, InfeasibleError, UsageError
@@ -189,7 +189,7 @@ def most(
         except ChipwiseError as error:
             if len(have) == 1:
                 raise
-            refused.append(RefusalRecord(name, "NO_RUNTIME", str(error)))
+            refused.append(refusal_of(name, error))
             continue
         plans.append(found.plan(numbers, terms))
         shown = found.work.pipeline

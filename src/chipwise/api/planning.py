@@ -24,8 +24,6 @@ from chipwise.calibrate.parameters import Parameters
 from chipwise.catalog.chip import Chip
 from chipwise.catalog.chips import load_chips
 from chipwise.catalog.machine import Machine, parse_machine
-from chipwise.catalog.offer import MARKETPLACES
-from chipwise.catalog.price import Rent
 from chipwise.catalog.system import systems_for
 from chipwise.errors import InfeasibleError, UsageError, shorten
 from chipwise.parallel.layout import Reason
@@ -34,9 +32,9 @@ from chipwise.report.assemble import model_record, rank_plans, workload_record
 from chipwise.report.energy import Powered
 from chipwise.report.records import PlanRecord, PlanReport, RefusalRecord
 from chipwise.search.choose import EQUAL, Choice, Refusal
-from chipwise.search.deployments import LOCAL_FORMS, deployments, machine_for
+from chipwise.search.deployments import LOCAL_FORMS, deployments, few_of, machine_for
 from chipwise.search.reach import NOWHERE, Reach
-from chipwise.search.space import FEW, Limits
+from chipwise.search.space import FEW_WORDS, Limits
 from chipwise.search.targets import meets
 from chipwise.workload.curve import RateCurve
 from chipwise.workload.workload import Task, Workload
@@ -80,9 +78,7 @@ def plan(
     machine = _machine(limits, workload)
     wanted = [terms.chip(c) for c in have or chips or _everything(workload)]
     if not (have or chips) and workload.task != "local":
-        limits = replace(
-            limits, few=frozenset(c.id for c in wanted if _at_home(c.id) or _scarce(c.id, context))
-        )
+        limits = replace(limits, few=few_of(wanted, context.basis))
     limits = _fed(limits, wanted, context.numbers)
     local = workload.task == "local"
     # on a few machines of one's own any software may be tried; the whole market is searched with its usual one
@@ -162,13 +158,7 @@ def plan(
                 if limits.max_watts
                 else []
             ),
-            *(
-                [
-                    f"at most {FEW} of cards made for desks, or for rent on marketplaces alone (--chips NAME: more)"
-                ]
-                if limits.few
-                else []
-            ),
+            *([FEW_WORDS] if limits.few else []),
         ),
         as_stored=as_stored[0] if as_stored else None,
         owned=bool(have),
@@ -295,18 +285,6 @@ def _fed(limits: Limits, wanted: Sequence[Chip], numbers: Parameters) -> Limits:
         what = f"{limits.max_watts:,.0f} W at the plugs feed not one of {shorten(', '.join(fed), 60)}"
         raise InfeasibleError(what, "raise --max-watts, or name chips of less power")
     return replace(limits, fed=fed)
-
-
-def _at_home(chip: str) -> bool:
-    """Whether no server for rent holds it: a card made for desks."""
-    forms = {s.form for s in systems_for(chip) if s.form in LOCAL_FORMS or "rent" in s.offered}
-    return bool(forms) and forms <= LOCAL_FORMS
-
-
-def _scarce(chip: str, context: Context) -> bool:
-    """Whether only marketplaces rent it out."""
-    basis = context.basis(chip)
-    return isinstance(basis, Rent) and {quote.provider for quote in basis.quotes} <= MARKETPLACES
 
 
 def limits_for(task: str) -> Limits:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 import numpy as np
 
@@ -39,7 +40,9 @@ from chipwise.workload.precision import Precision
 from chipwise.workload.workload import Workload
 
 __all__ = [
+    "Contender",
     "Fleet",
+    "doubts_of",
     "figure",
     "goal",
     "layout_record",
@@ -48,9 +51,13 @@ __all__ = [
     "plan_record",
     "price_record",
     "rank_plans",
+    "simplest_first",
     "whole",
     "workload_record",
 ]
+
+
+T = TypeVar("T")
 
 
 def figure(estimate: Estimate) -> Figure:
@@ -471,61 +478,69 @@ def _cautious(goal: Figure | None, plan: PlanRecord, *, paid: bool) -> float:
     return float(f"{goal.mid * plan.tokens_per_s.mid / plan.tokens_per_s.low:.8g}")
 
 
-def _simplest_within_noise(pairs: list[Ranked], w: Workload) -> list[Ranked]:
-    """Runs of plans whose cautious dollars lie within the noise of the cheapest of the run, ordered by what else
-    speaks for a plan; the first of all is none of doubt where a surer one is within that noise of it."""
-    runs: list[list[Ranked]] = []
+@dataclass(frozen=True, slots=True)
+class Contender:
+    """What a plan is compared by. Only plans of one `kind` are; `cost` is what is paid at the low end of its speed,
+    None where no price is known; `doubts` speak against it (`doubts_of`); `size` holds its machines, the chips that are
+    paid for and its replicas."""
+
+    kind: tuple[float, ...]
+    cost: float | None
+    doubts: int
+    size: tuple[int, int, int]
+
+    def near(self, leader: Contender, noise: float) -> bool:
+        """Whether it costs what the `leader` does within the `noise`; without prices all do."""
+        if self.kind != leader.kind or (self.cost is None) != (leader.cost is None):
+            return False
+        return self.cost is None or leader.cost is None or self.cost < leader.cost * (1.0 + noise)
+
+
+def doubts_of(basis: str, price: PriceRecord | None) -> int:
+    """What speaks against a plan: that nobody measured such, that its price is old; half as much that it is rented from
+    whoever offers a machine."""
+    return (
+        2 * (basis == "modelled")
+        + 2 * bool(price and price.stale)
+        + bool(price and price.provider in MARKETPLACES)
+    )
+
+
+def simplest_first(pairs: Sequence[tuple[Contender, T]], noise: float = PRICE_NOISE) -> list[T]:
+    """Plans that come cheapest first, put in order: runs of those within the `noise` of the cheapest of the run by
+    doubts, size and cost; the first of all is none of doubt where a surer one is within that noise of it."""
+    runs: list[list[tuple[Contender, T]]] = []
     for pair in pairs:
-        goal, plan = pair
-        leader = runs[-1][0] if runs else None
-        kind = _doubt(plan, w), goal is None
-        if (
-            leader
-            and kind == (_doubt(leader[1], w), leader[0] is None)
-            and (
-                goal is None
-                or _cautious(*pair, paid=True) < _cautious(*leader, paid=True) * (1.0 + PRICE_NOISE)
-            )
-        ):
+        if runs and pair[0].near(runs[-1][0][0], noise):
             runs[-1].append(pair)
         else:
             runs.append([pair])
 
-    def doubts(pair: Ranked) -> int:
-        """What speaks against a plan: that nobody measured such, that its price is old; half as much that it is rented
-        from whoever offers a machine."""
-        plan, price = pair[1], pair[1].price
-        return (
-            2 * (plan.pace.basis == "modelled")
-            + 2 * bool(price and price.stale)
-            + bool(price and price.provider in MARKETPLACES)
-        )
-
-    def order(pair: Ranked) -> tuple[float, ...]:
-        p = pair[1]
-        return (
-            doubts(pair),
-            p.hosts,
-            p.price.billed if p.price else p.chips,
-            p.replicas,
-            _cautious(*pair, paid=True),
-        )
+    def order(pair: tuple[Contender, T]) -> tuple[int, tuple[int, int, int], float]:
+        return pair[0].doubts, pair[0].size, pair[0].cost or 0.0
 
     ordered = [pair for run in runs for pair in sorted(run, key=order)]
-    first = ordered[0]
-    if doubts(first) and first[0] is not None:
+    first = ordered[0][0]
+    if first.doubts and first.cost is not None:
         # nobody measured it, or its price is old: what is surer and costs as much within the noise comes before it
-        most = _cautious(*first, paid=True) * (1.0 + PRICE_NOISE)
-        surer = (
-            p
-            for p in ordered
-            if doubts(p) < doubts(first) and _doubt(p[1], w) == _doubt(first[1], w) and p[0] is not None
-        )
-        better = next((p for p in surer if _cautious(*p, paid=True) < most), None)
+        surer = (p for p in ordered if p[0].doubts < first.doubts and p[0].near(first, noise))
+        better = next(surer, None)
         if better is not None:
             ordered.remove(better)
             ordered.insert(0, better)
-    return ordered
+    return [plan for _, plan in ordered]
+
+
+def _simplest_within_noise(pairs: list[Ranked], w: Workload) -> list[Ranked]:
+    """Priced plans, cheapest first, by `simplest_first`."""
+
+    def contender(pair: Ranked) -> Contender:
+        goal, p = pair
+        cost = None if goal is None else _cautious(goal, p, paid=True)
+        size = (p.hosts, p.price.billed if p.price else p.chips, p.replicas)
+        return Contender(_doubt(p, w), cost, doubts_of(p.pace.basis, p.price), size)
+
+    return simplest_first([(contender(pair), pair) for pair in pairs])
 
 
 def goal(plan: PlanRecord, w: Workload, *, paid: bool) -> Figure | None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from chipwise.catalog.system import load_systems
 from chipwise.report import figures
 from chipwise.report.answer import Answer
+from chipwise.report.plans import GROUPS
 from chipwise.report.records import (
     SCHEMA_VERSION,
     EnergyRecord,
@@ -21,6 +23,7 @@ from chipwise.units import format_bytes, format_count, format_number, format_sec
 __all__ = ["MEDIA", "MediaPlan", "MediaReport", "media_view", "media_words", "verdict"]
 
 SHOWN = 12
+FIRST = 6  # chips that are named of those refused for one reason
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,7 +197,7 @@ def media_view(report: MediaReport, *, everything: bool = False) -> tuple[Table,
     """A line per plan under the verdict; of a single plan its parts and its memory."""
     count, work, *sizes = media_words(report)[1:]
     head = (verdict(report), f"{count}, {work}" + (f"; {', '.join(sizes)}" if sizes else ""), "")
-    foot = [f"{r.chip}: {r.detail}" for r in report.refused[:SHOWN]]
+    foot = _refused(report.refused, everything=everything)
     if report.assumptions:
         foot.append(f"assumed: {'; '.join(report.assumptions)}")
     plans = report.plans if everything else report.plans[:SHOWN]
@@ -219,6 +222,25 @@ def media_view(report: MediaReport, *, everything: bool = False) -> tuple[Table,
         ("time by part of the model", ""),
     )
     return first, parts, memory
+
+
+def _refused(refused: Sequence[RefusalRecord], *, everything: bool) -> list[str]:
+    """A line for each reason with the chips that it holds for, those in servers for rent first."""
+
+    def at_home(r: RefusalRecord) -> bool:
+        return not any("rent" in system.offered for system in load_systems().holding(r.chip))
+
+    grouped: dict[str, list[RefusalRecord]] = {}
+    for r in sorted(refused, key=at_home):
+        words = r.detail if r.reason == "NO_RUNTIME" else GROUPS.get(r.reason, r.detail)
+        grouped.setdefault(words, []).append(r)
+    lines = []
+    for words, members in grouped.items():
+        shown = [r.chip for r in (members if everything else members[:FIRST])]
+        more = f" and {len(members) - len(shown)} more (--all)" if len(members) > len(shown) else ""
+        said = f"{words}: {', '.join(shown)}{more}"
+        lines.append(said if len(members) > 1 else f"{shown[0]}: {members[0].detail}")
+    return lines
 
 
 def _memory_table(p: MediaPlan) -> Table:

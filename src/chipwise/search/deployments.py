@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 import numpy as np
 
 from chipwise.catalog.chip import Chip
+from chipwise.catalog.offer import MARKETPLACES
+from chipwise.catalog.price import Own, Rent
 from chipwise.catalog.runtime import Runtime, get_runtime, load_runtimes, override, runtimes_for
-from chipwise.catalog.system import System, load_systems
+from chipwise.catalog.system import System, load_systems, systems_for
 from chipwise.cost.device import Device
 from chipwise.parallel.layout import Reason
 from chipwise.search.space import Deployment
@@ -20,6 +22,7 @@ __all__ = [
     "LOCAL_FORMS",
     "NotOffered",
     "deployments",
+    "few_of",
     "machine_for",
     "reserved",
     "runtime_for",
@@ -107,6 +110,21 @@ def machine_for(chip: Chip, *, local: bool = False, together: float = 1.0) -> Sy
         return (outer.chips, outer.bytes_per_s or 0.0) if outer else (1, 0.0)
 
     return max(wanted, key=reach, default=None)
+
+
+def few_of(chips: Iterable[Chip], basis: Callable[[str], Rent | Own | None]) -> frozenset[str]:
+    """Those of chips on the market of which a plan takes no more than `FEW`: cards made for desks, which no server for
+    rent holds, and what marketplaces alone rent out. `basis` says how a chip is paid."""
+
+    def at_home(chip: str) -> bool:
+        forms = {s.form for s in systems_for(chip) if s.form in LOCAL_FORMS or "rent" in s.offered}
+        return bool(forms) and forms <= LOCAL_FORMS
+
+    def scarce(chip: str) -> bool:
+        paid = basis(chip)
+        return isinstance(paid, Rent) and {quote.provider for quote in paid.quotes} <= MARKETPLACES
+
+    return frozenset(c.id for c in chips if at_home(c.id) or scarce(c.id))
 
 
 def reserved(chip: Chip, system: System | None) -> float:

@@ -16,10 +16,20 @@ from chipwise.parallel.layout import Layout
 from chipwise.predict.speculative import Speculation
 from chipwise.workload.graph import Graph
 
-__all__ = ["FEW", "Deployment", "Group", "Limits", "candidates", "layouts_for", "smallest_layouts"]
+__all__ = [
+    "FEW",
+    "FEW_WORDS",
+    "Deployment",
+    "Group",
+    "Limits",
+    "candidates",
+    "layouts_for",
+    "smallest_layouts",
+]
 
 
 FEW = 8
+FEW_WORDS = f"at most {FEW} of cards made for desks, or for rent on marketplaces alone (--chips NAME: more)"
 
 
 @dataclass(frozen=True, slots=True)

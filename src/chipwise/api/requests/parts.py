@@ -462,7 +462,7 @@ class Samples(Asked):
 TOKENS = (
     "in_", "out", "images", "cv", "log", "prefix_hit", "common_prefix", "ttft", "tpot", "kv", "policy", "speculate",
     "disaggregate", "prefill", "harness", "tp", "pp", "dp", "ep", "lora", "context", "tokens", "concurrency",
-    "deadline", "max_usd", "day", "spare", "utilisation", "confidence", "count", "replicas",
+    "deadline", "max_usd", "day", "spare", "utilisation", "count", "replicas",
 )  # fmt: skip
 """Fields that ask about language models alone."""
 

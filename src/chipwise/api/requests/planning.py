@@ -45,7 +45,7 @@ from chipwise.report.records import FitReport, PlanRecord, PlanReport
 from chipwise.search.space import Limits
 from chipwise.units import parse_quantity
 from chipwise.workload.lora import Adapter
-from chipwise.workload.workload import Job, Task, Workload
+from chipwise.workload.workload import CONFIDENCE, Job, Task, Workload
 
 if TYPE_CHECKING:
     from chipwise.api.media import Sampling
@@ -215,6 +215,9 @@ class PlanRequest(PlanOptions):
         if self.have is not None:
             from chipwise.api.media_owned import most
 
+            if self.confidence is not None:
+                what = f"{self.model} generates no tokens: what --have answers is its middle"
+                raise UsageError(what, "leave --confidence out", field="confidence")
             percentile = self.values["percentile"]
             return most(self.model, terms, asked, dict(parse_have(self.have)), percentile)
         if self.values["max_watts"] is not None:
@@ -232,6 +235,7 @@ class PlanRequest(PlanOptions):
             self.sampling(),
             latency_s=self.values["e2e"],
             rate_per_s=self.values["rate"],
+            confidence=CONFIDENCE if self.confidence is None else self.values["confidence"],
             software=self.software or "",
             level=self.level,
             task=self.task,
