@@ -57,7 +57,7 @@ def counted_chip(name: str, find: Callable[[str], Chip]) -> tuple[Chip, int]:
 
     try:
         chip = find(name)
-        kind = re.split(r"[^a-z0-9]+", name.strip().lower())[0]
+        kind = _words(name)[0]
         if kind not in SERVERS:
             return chip, 1
         servers = (s for s in load_systems().values() if s.form == "server" and s.id.split("-")[0] == kind)

@@ -10,6 +10,7 @@ from chipwise.catalog.chip import Chip
 from chipwise.catalog.offer import MARKETPLACES
 from chipwise.catalog.price import Own, Rent
 from chipwise.catalog.runtime import Runtime, get_runtime, load_runtimes, override, runtimes_for
+from chipwise.catalog.snapshot import per_snapshot
 from chipwise.catalog.system import System, load_systems, systems_for
 from chipwise.cost.device import Device
 from chipwise.parallel.layout import Reason
@@ -165,9 +166,10 @@ def runtimes_that(
     return found, why
 
 
-def _kept_by_one() -> set[str]:
+@per_snapshot
+def _kept_by_one() -> frozenset[str]:
     """Precisions of files that one runtime alone has: those of MLX, the block formats of Tenstorrent."""
-    return {stored for r in load_runtimes().values() for stored in r.stores.values()} - set(GGUF)
+    return frozenset(s for r in load_runtimes().values() for s in r.stores.values()) - frozenset(GGUF)
 
 
 def _objection(model: Model, chip: Chip, runtime: Runtime, half: str) -> str:
