@@ -11,6 +11,7 @@ run: $(VENV)/installed
 
 test: check $(VENV)/browser
 	$(BIN)/python -m pytest -n auto --dist worksteal
+	$(MAKE) wheel
 
 check: $(VENV)/developing
 	$(BIN)/ruff check .

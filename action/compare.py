@@ -11,9 +11,10 @@ import sys
 import tempfile
 import tomllib
 from collections.abc import Iterator
+from dataclasses import dataclass
 from io import StringIO
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from chipwise.api.requests.command import about
 from chipwise.api.requests.doors import refuse_code
@@ -93,36 +94,77 @@ def answered(root: Path, file: Path, out: Path) -> tuple[Path | None, Path | Non
     return answer if answer.exists() else None, fits if fits.exists() else None, why
 
 
-def figures(answer: Path | None, fits: Path | None, why: str) -> dict[str, str]:
+@dataclass(frozen=True)
+class Said:
+    """A figure as a table says it; `value` is it as a number, where its change is one."""
+
+    text: str = "-"
+    value: float | None = None
+
+    def change(self, before: Self) -> str:
+        """How far it is from the one before, "changed" where that is no number, "" where there was none."""
+        if self.text == before.text or "-" in (self.text, before.text):
+            return ""
+        if self.value is None or not before.value:
+            return "changed"
+        return f"{self.value / before.value - 1.0:+.1%}"
+
+
+def figures(answer: Path | None, fits: Path | None, why: str) -> dict[str, Said]:
     """What a table says of an answer."""
     report = dict(open_saved(str(answer)).report) if answer else {}
-    found = {"answer": shorten(why, 300)} if why else {}
+    fitted = open_saved(str(fits)).report if fits else report
+    found = {"answer": Said(shorten(why, 300))} if why else {}
     plans = report.get("plans") or ()
     if plans:
         best = plans[0]
-        layout = best["layout"]["label"]
-        found["first plan"] = f"{best['chips']}x {best['chip']}, {layout}, {best['precision']}"
-        for name, key in (("TTFT", "ttft_s"), ("TPOT", "tpot_s"), ("step", "step_s")):
+        found["first plan"] = Said(f"{best['chips']}x {best['chip']}, {_layout(best)}, {best['precision']}")
+        for name, key, form in FIGURES:
             if best.get(key):
-                found[name] = format_seconds(best[key]["mid"])
-        price = best.get("price")
-        if price:
-            found["$/h"] = format_number(price["mid"])
-        if best.get("usd_per_million_out"):
-            found["$/M out"] = format_number(best["usd_per_million_out"]["mid"])
-        if best.get("usd") and best.get("days"):
-            found |= {"$": format_number(best["usd"]["mid"]), "days": format_number(best["days"]["mid"])}
-    for fit in open_saved(str(fits)).report["fits"] if fits else report.get("fits") or ():
+                found[name] = Said(form(best[key]["mid"]), best[key]["mid"])
+    for fit in fitted.get("fits") or ():
         room = fit["memory"]["cache_bytes"]
         said = {"no": f"no, {format_bytes(fit['missing_bytes'])} missing"}.get(fit["verdict"], fit["verdict"])
-        found[f"fits {fit['chips']}x {fit['chip']}"] = (
-            said if room < 0 else f"{said}, {format_bytes(room)} for the cache"
-        )
-    model = report.get("model") or (open_saved(str(fits)).report.get("model") if fits else None)
-    if isinstance(model, dict):
-        sizes = (("parameters", format_count, "params"), ("weights", format_bytes, "weight_bytes"))
-        found = {name: form(model[key]) for name, form, key in sizes if key in model} | found
-    return found
+        if room > 0:
+            said += f", {format_bytes(room)} for the cache"
+        if fit.get("largest_batch"):
+            said += f", {fit['largest_batch']:,} sequences of {fitted['context']:,} tokens"
+        found[f"fits {fit['chips']}x {fit['chip']}"] = Said(said)
+    if "unit" in fitted:  # of a network without tokens, whose report has a plan for each chip
+        for plan in fitted["plans"]:
+            room = f"{format_bytes(plan['memory_bytes'])} of {format_bytes(plan['capacity_bytes'])}"
+            if plan["offload"] != "none":
+                room += f", offload {plan['offload']}"
+            found.setdefault(f"fits {plan['chips']}x {plan['chip']}", Said(f"{plan['verdict']}, {room}"))
+    model = report.get("model") or fitted.get("model")
+    sizes = model if isinstance(model, dict) else report or fitted
+    return {name: Said(form(sizes[key]), sizes[key]) for name, key, form in SIZES if key in sizes} | found
+
+
+def _layout(plan: dict[str, Any]) -> str:
+    """How the devices of a plan share the work, as its own kind of record says it."""
+    said = plan["spread"] if "spread" in plan else plan["layout"]["label"]
+    return "unsharded" if said in ("", "whole") else str(said)
+
+
+FIGURES = (
+    ("TTFT", "ttft_s", format_seconds),
+    ("TPOT", "tpot_s", format_seconds),
+    ("time", "latency_s", format_seconds),
+    ("step", "step_s", format_seconds),
+    ("samples/s", "samples_per_s", format_number),
+    ("$/h", "price", format_number),
+    ("$/M out", "usd_per_million_out", format_number),
+    ("$/1,000", "usd_per_1000", format_number),
+    ("$", "usd", format_number),
+    ("days", "days", format_number),
+)
+SIZES = (
+    ("parameters", "params", format_count),
+    ("parameters", "parameters", format_count),
+    ("weights", "weight_bytes", format_bytes),
+    ("cache per token", "kv_bytes_per_token", format_bytes),
+)
 
 
 def section(file: Path, base: Path, folder: Path) -> tuple[str, bool]:
@@ -130,25 +172,51 @@ def section(file: Path, base: Path, folder: Path) -> tuple[str, bool]:
     before = answered(base, file, folder / "before")
     after = answered(Path.cwd(), file, folder / "after")
     old, new = figures(*before), figures(*after)
-    rows = [(name, old.get(name, "-"), new.get(name, "-")) for name in dict.fromkeys((*old, *new))]
-    columns = [Column(head, lambda row, i=i: row[i]) for i, head in enumerate(("what", "before", "after"))]
+    verbs = [open_saved(str(answer)).verb if answer else "" for answer in (before[0], after[0])]
+    if all(verbs) and verbs[0] != verbs[1]:
+        old, new = ({"question": Said(verb)} | said for verb, said in zip(verbs, (old, new), strict=True))
+    none = Said()
+    rows = []
+    for name in dict.fromkeys((*old, *new)):
+        was, now = old.get(name, none), new.get(name, none)
+        rows.append((name, was.text, now.text, now.change(was)))
+    columns = [
+        Column(head, lambda row, i=i: row[i]) for i, head in enumerate(("what", "before", "after", "change"))
+    ]
     out = StringIO()
-    out.write(f"### `{shorten(str(file)).replace('`', '')}`\n\n")
-    changed = old != new
-    if before[0] and after[0]:
+    out.write(_heading(file))
+    changed, report = old != new, None
+    if before[0] and after[0] and verbs[0] == verbs[1]:
         with contextlib.chdir(folder):
             report = diff(before[0].name, after[0].name)
         changed = changed or bool(report.changes)
-        if not changed:
-            out.write("Nothing changes.\n\n")
-            return out.getvalue(), False
-        render((Table.of(rows, columns),), None, "md", out)
+    if not changed:
+        out.write(f"Nothing changes{f': {rows[0][1]}' if rows and rows[0][0] == 'answer' else ''}.\n\n")
+        return out.getvalue(), False
+    render((Table.of(rows, columns),), None, "md", out)
+    if report is not None:
         out.write("\n<details><summary>What did it</summary>\n\n")
         render(diff_view(report), report, "md", out)
         out.write("\n</details>\n")
-    elif rows:
-        render((Table.of(rows, columns),), None, "md", out)
     return out.getvalue() + "\n", changed
+
+
+def _heading(file: Path) -> str:
+    return f"### `{shorten(str(file)).replace('`', '')}`\n\n"
+
+
+OTHER_KIND = (ChipwiseError, LookupError, TypeError, AttributeError, ValueError, ArithmeticError, OSError)
+"""What reading a record of an unknown kind raises."""
+
+
+def told(file: Path, base: Path, folder: Path) -> tuple[str, bool]:
+    """What `section` says, or why this file cannot be compared: the comment still holds what the others say."""
+    try:
+        return section(file, base, folder)
+    except OTHER_KIND as error:
+        print(f"chipwise: {file}: {error!r}", file=sys.stderr)
+        why = str(error) if isinstance(error, ChipwiseError) else f"an answer of another kind: {error!r}"
+        return f"{_heading(file)}Cannot be compared: {shorten(why, 300)}\n\n", True
 
 
 def main() -> None:
@@ -160,7 +228,7 @@ def main() -> None:
             for i, file in enumerate(files):
                 own = Path(folder) / str(i)
                 own.mkdir()
-                found.append(section(file, base, own))
+                found.append(told(file, base, own))
     except ChipwiseError as error:
         sys.exit(f"chipwise: {error}")
     changed = any(moved for _, moved in found)

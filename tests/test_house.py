@@ -313,7 +313,6 @@ LONG: dict[str, str] = {
     "api/evidence_match.py: _measured_claim": MISSING,
     "api/suites/mlperf_folds.py: _line": MISSING,
     "predict/passes.py: tabulate": MISSING,
-    "report/assemble.py: plan_record": MISSING,
     "search/deployments.py: deployments": MISSING,
     "search/evaluate.py: engines_of": MISSING,
     "workload/media/assemble.py: pipeline": MISSING,

@@ -157,7 +157,7 @@ def test_what_moves_nothing_of_a_network_without_tokens_is_refused(asked: dict[s
 
 
 def test_what_to_add_is_written_as_keywords() -> None:
-    with pytest.raises(UsageError, match=r"\(add task=batch tokens=1B\)"):
+    with pytest.raises(UsageError, match=r"\(add task=batch tokens=1B,"):
         cw.plan(MODEL, max_usd=100)
 
 

@@ -9,7 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chipwise.errors import UsageError
-from chipwise.units import GIB, format_bytes, format_count, format_number, format_seconds, parse_quantity
+from chipwise.units import (
+    GIB,
+    duration_above,
+    format_bytes,
+    format_count,
+    format_number,
+    format_seconds,
+    parse_quantity,
+)
 
 UNITS = ("s", "B", "B/s", "FLOP/s", "Hz", "W", "1/s", "")
 
@@ -175,3 +183,11 @@ def test_a_range_of_bytes_is_said_in_bytes_that_people_read() -> None:
         parse_quantity("10", "B", "memory", low=1e6, high=1e14)
     with pytest.raises(UsageError, match=r"\(512 to 100,000,000\)"):
         parse_quantity("0", "", "context", low=512, high=1e8)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "typed"), [(0.0123, "13ms"), (1.999, "1999ms"), (2.5, "3s"), (119.2, "120s"), (121.0, "3min")]
+)
+def test_a_duration_above_is_no_shorter_and_can_be_typed(seconds: float, typed: str) -> None:
+    assert duration_above(seconds) == typed
+    assert parse_quantity(typed, "s", "x") >= seconds

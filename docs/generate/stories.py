@@ -110,7 +110,7 @@ def summary(report: Any) -> str:
     if isinstance(report, TrainReport):
         return train_verdict(report)
     if isinstance(report, MediaReport):
-        return media_verdict(report)
+        return " ".join(media_verdict(report))
     if isinstance(report, LocalReport):
         return local_verdict(report)
     if isinstance(report, PlanReport):

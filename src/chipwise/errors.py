@@ -31,6 +31,10 @@ ALIKE = 0.6
 """Likeness from which on a name may be the one that was meant: that of `difflib`."""
 
 
+FEW = 40
+"""Names that are listed where none resembles the one that was given."""
+
+
 class ChipwiseError(Exception):
     """Anything the user can mend. `what` is one sentence; `hint` is the next step; `field` is the part of the question
     that it is about, "" where it is about the whole."""
@@ -64,9 +68,12 @@ class UnknownNameError(ChipwiseError):
 
     def __init__(self, kind: str, name: str, known: Iterable[str], hint: str = "") -> None:
         self.name = name
-        self.nearest = nearest(name, known)
+        names = tuple(known)
+        self.nearest = nearest(name, names)
         if self.nearest:
             hint = f"did you mean {', '.join(self.nearest)}?" + (f" {hint}" if hint else "")
+        elif not hint and len(names) <= FEW:
+            hint = f"one of {', '.join(sorted(filter(str.isprintable, names)))}"
         super().__init__(f"unknown {kind} '{shorten(name)}'", hint)
 
 

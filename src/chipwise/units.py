@@ -19,6 +19,7 @@ __all__ = [
     "GIB",
     "Array",
     "Real",
+    "duration_above",
     "format_bytes",
     "format_count",
     "format_flops",
@@ -148,6 +149,12 @@ def format_flops(value: float, digits: int = 3) -> str:
 def format_seconds(value: float, digits: int = 3) -> str:
     """Seconds with three significant digits: `24.1 ms`."""
     return _scaled(value, [(1.0, "s"), (1e-3, "ms"), (1e-6, "us"), (1e-9, "ns")], digits)
+
+
+def duration_above(seconds: float) -> str:
+    """The next whole duration that is no shorter, as it is typed: `90s`, `3min`, `450ms`."""
+    unit, by = ("min", 60.0) if seconds > 120.0 else ("s", 1.0) if seconds > 2.0 else ("ms", 1e-3)
+    return f"{math.ceil(seconds / by):.0f}{unit}"
 
 
 def format_count(value: float, digits: int = 3) -> str:

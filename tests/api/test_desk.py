@@ -138,6 +138,16 @@ def test_a_plan_uses_all_parts_at_once() -> None:
         cw.plan(ROUTED, task="local", host_memory="64GB")
 
 
+def test_parts_that_hold_nothing_are_not_in_the_plan() -> None:
+    """All layers lie on one card: the plan is that of the card, and says what stays free."""
+    asked = {"task": "local", "evidence": "none"}
+    first = cw.plan("meta-llama/Llama-3.1-8B", have="rtx-5090,rtx-4080", **asked).plans[0]
+    assert (first.chip, first.chips, first.parts) == ("rtx-5090", 1, ())
+    assert "without rtx-4080" in first.note
+    alone = cw.estimate("meta-llama/Llama-3.1-8B", chip="rtx-5090", runtime=first.runtime, **asked).plans[0]
+    assert alone.tpot_s.mid == pytest.approx(first.tpot_s.mid, rel=1e-9)
+
+
 def test_fit_of_a_machine() -> None:
     (found,) = cw.fit(ROUTED, chips="rtx-4090", host_memory="128GB", context="32k").fits
     assert found.verdict != "no"
@@ -277,11 +287,22 @@ def test_a_use_and_a_mac() -> None:
 
 
 def test_what_to_buy() -> None:
-    report = cw.local(max_usd=3000, models="llama-3.3-70b", precision="q4_k_m")
+    report = cw.local(max_usd=3000, models="llama-3.3-70b", precision="q4_k_m", min_tps=10)
     assert report.buy
     assert all(r.usd is not None and r.usd <= 3000 and r.tokens_per_s.mid >= 10 for r in report.models)
     assert [r.usd for r in report.models] == sorted(r.usd or 0 for r in report.models)
     assert "Buy " in str(report)
+
+
+def test_a_budget_alone_buys_the_best_and_says_what_is_enough() -> None:
+    """A speed that is asked for is enough; without one the question is what the money buys."""
+    asked = {"max_usd": 4000, "models": "qwen3-32b"}
+    best, enough = cw.local(**asked), cw.local(**asked, min_tps=10)
+    assert best.models[0].tokens_per_s.mid * 1.15 >= max(r.tokens_per_s.mid for r in best.models)
+    assert enough.models[0].usd == min(r.usd or 0.0 for r in enough.models)
+    for report, other in ((best, enough), (enough, best)):
+        assert report.models[report.instead - 1].item == other.models[0].item
+        assert other.models[0].item in str(report).replace("\n  ", " ").partition("\n")[0]
 
 
 def test_a_processor_is_not_bought_without_its_memory() -> None:

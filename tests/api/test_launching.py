@@ -17,9 +17,10 @@ from chipwise.api.launching import launch, spec_of
 from chipwise.api.loaded import find_chip, load
 from chipwise.api.requests.planning import EstimateRequest, PlanRequest
 from chipwise.api.requests.training import TrainRequest
-from chipwise.api.saving import open_saved, save
+from chipwise.api.saving import answered, open_saved, save
 from chipwise.catalog.runtime import get_runtime
 from chipwise.catalog.snapshot import use
+from chipwise.catalog.trainer import get_trainer, load_trainers
 from chipwise.errors import UsageError
 from chipwise.parallel.layout import Layout
 from chipwise.parallel.memory import account
@@ -27,6 +28,7 @@ from chipwise.parallel.shard import shard
 from chipwise.report.launch.spec import Guess, Rope, ServeSpec, TrainSpec
 from chipwise.report.launch.targets import launch_files
 from chipwise.report.launch.tuning import TUNERS
+from chipwise.report.saved import Saved
 from chipwise.units import format_seconds
 from command_line import Run
 from report.launch.plans import deep
@@ -232,18 +234,19 @@ def test_published_weights_are_trained_on(target: str, method: str | None, tmp_p
     texts = [f.text for f in launch(file, target)]
     scripts = [t for t in texts if "torchrun" in t]
     assert scripts
-    assert all("pretrain_gpt" not in t for t in texts)
+    megatron = [t for t in scripts if "pretrain_gpt" in t]
+    assert all("--pretrained-checkpoint" in t or "--mock-data" in t for t in megatron)
     what = "all weights of" if method == "full" else f"{method or 'lora'} adapters on the weights of"
     own = [t for t in scripts if f"trains {what} meta-llama/Llama-3.1-8B" in t]
     trl = [t for t in scripts if "-m trl.scripts.sft" in t and ("--use_peft" in t) == (method != "full")]
-    assert len(own) + len(trl) == len(scripts)
-    assert bool(own) == (target == "torchrun" or not trl)
+    assert len(own) + len(trl) + len(megatron) == len(scripts)
+    assert bool(own) == (target == "torchrun" or not (trl or megatron))
     assert all(("--load_in_4bit" in t) == (method == "qlora") for t in trl)
-    with pytest.raises(
-        UsageError,
-        match=r"launch it --for (deepspeed, )?(trl, llama-factory, axolotl, automodel, torchtune, )?torchrun, "
-        r"skypilot, kubernetes, terraform",
-    ):
+    if method == "full":
+        assert "--pretrained-checkpoint" in launch(file, "megatron")[0].text
+        return
+    others = r"launch it --for trl, llama-factory, axolotl, torchrun, skypilot, kubernetes, terraform"
+    with pytest.raises(UsageError, match=others):
         launch(file, "megatron")
 
 
@@ -256,7 +259,16 @@ def test_tools_that_tune_are_told_the_plan(target: str, method: str, tmp_path: P
     if (target, method) == ("unsloth", "full"):
         pytest.skip("it is configured to train adapters")
     count = "1" if target == "unsloth" else "8"
-    asked = TrainRequest(model=model, task="finetune", chips=CHIP, counts=count, tokens="100M", method=method)
+    fixed = {"automodel": "zero=3", "torchtune": "zero=3", "unsloth": "recompute=full"}.get(target, "")
+    asked = TrainRequest(
+        model=model,
+        task="finetune",
+        chips=CHIP,
+        counts=count,
+        tokens="100M",
+        method=method,
+        layout=fixed or None,
+    )
     save("train", asked, file)
     spec = spec_of(open_saved(file))
     assert isinstance(spec, TrainSpec)
@@ -285,10 +297,13 @@ def test_tools_that_tune_are_told_the_plan(target: str, method: str, tmp_path: P
     assert [int(r) for r in ranked] == ([] if method == "full" else [spec.rank])
 
 
-def test_an_optimiser_that_is_cut_is_cut_with_its_gradients() -> None:
-    """Of tools that cannot cut it alone; whole on every rank it would not fit."""
+def test_an_optimiser_that_is_cut_alone_is_cut_by_deepspeed() -> None:
+    """FSDP has no word for it; whole on every rank it would not fit."""
     full = trained_spec(tuned="full", sharding="zero-1", pp=1, vp=1, tp=1, cp=1, ep=1, schedule="")
-    assert "shard_grad_op" in launch_files(full, "trl")[0].text
+    text = launch_files(full, "trl")[0].text
+    assert '"stage": 1' in text
+    assert "--deepspeed ds.json" in text
+    assert "--fsdp" not in text
 
 
 def test_files_are_written_whole_or_not_at_all(served: str, tmp_path: Path, run: Run) -> None:
@@ -325,3 +340,85 @@ def test_a_plan_that_was_cut_down_by_hand_is_refused(served: str, report: dict[s
     saved = replace(open_saved(served), report=report)
     with pytest.raises(UsageError, match="save it again"):
         spec_of(saved)
+
+
+SETTINGS: tuple[dict[str, object], ...] = (
+    {"tp": 2, "dp": 32},
+    {"pp": 2, "dp": 32, "schedule": "1f1b"},
+    {"pp": 2, "vp": 2, "dp": 32, "schedule": "interleaved"},
+    {"pp": 2, "dp": 32, "schedule": "gpipe"},
+    {"pp": 2, "dp": 32, "schedule": "zero-bubble"},
+    {"pp": 2, "vp": 2, "dp": 32, "schedule": "v-half"},
+    {"cp": 2, "dp": 32},
+    {"sharding": "none"},
+    {"sharding": "zero-1"},
+    {"sharding": "zero-2"},
+    {"sharding": "fsdp"},
+    {"sharding": "fsdp", "shard_ranks": 8},
+    {"selective": True, "recomputed": 0.0},
+    {"recomputed": 0.5},
+    {"recomputed": 1.0},
+    {"offload": 1.0},
+    {"stash": 1.0},
+    {"stash": 1.0, "recomputed": 1.0},
+    {"micro_batch": 2},
+    {"global_batch": 1024},
+    {"seq": 8192},
+    {"precision": "fp8"},
+)
+STARTED = [t.id for t in load_trainers().values() if t.tool]
+
+
+def planned(trainer: str, **changes: str) -> Saved:
+    row = get_trainer(trainer)
+    tuning = row.tool in TUNERS
+    chips = {
+        "primus": "mi300x",
+        "neuronx": "trainium2",
+        "optimum-habana": "gaudi3",
+        "gaudi-megatron": "gaudi3",
+    }
+    chip = "tpu-v5p" if row.runs_on == ("tpu",) else chips.get(trainer.removesuffix("-tuned"), CHIP)
+    asked = {"seq": "8192"} if trainer == "axlearn" else {}
+    request = TrainRequest(
+        model="meta-llama/Llama-3.1-8B",
+        task="finetune" if tuning else "train",
+        method="lora" if tuning else "full",
+        chips=chip,
+        counts="1" if trainer == "unsloth" else "64",
+        trainer=trainer,
+        global_batch=512,
+        **(asked | changes),
+    )
+    return answered("train", request).saved
+
+
+@pytest.mark.parametrize("trainer", STARTED)
+def test_a_plan_can_be_launched_as_it_is_planned(trainer: str) -> None:
+    """The best plan of every trainer, with nothing fixed, is one that its own launch file says in full."""
+    assert launch_files(spec_of(planned(trainer)), get_trainer(trainer).tool)
+
+
+@pytest.mark.parametrize("trainer", STARTED)
+def test_every_setting_of_a_plan_is_told_or_refused(trainer: str) -> None:
+    """A setting that left the launch file as it was would be dropped without a word."""
+    tool = get_trainer(trainer).tool
+    spec = spec_of(planned(trainer))
+    assert isinstance(spec, TrainSpec)
+    alone = trainer == "unsloth"
+    plain = replace(spec, tp=1, pp=1, vp=1, cp=1, schedule="", selective=False, recomputed=0.0, micro_batch=1)
+    sharding = "none" if alone else "fsdp" if 3 in (get_trainer(trainer).zero or (3,)) else "zero-1"
+    ranks = 1 if alone else 64
+    batch = ranks if trainer == "fms-fsdp" else 512  # one micro-batch a step
+    plain = replace(plain, recomputed=float(alone))  # Unsloth's file knows nothing else
+    plain = replace(plain, dp=ranks, sharding=sharding, shard_ranks=ranks, global_batch=batch)
+    before = [file.text for file in launch_files(plain, tool)]
+    for setting in SETTINGS:
+        changed = replace(plain, **setting)  # type: ignore[arg-type]
+        if changed == plain or (alone and "sharding" in setting):
+            continue
+        try:
+            after = [file.text for file in launch_files(changed, tool)]
+        except UsageError:
+            continue
+        assert after != before, f"{trainer}: {setting} is not said"

@@ -5,20 +5,7 @@ import json
 import pytest
 
 import chipwise as cw
-from chipwise.api.media_owned import load_within
-from chipwise.errors import UsageError
-
-
-def test_load_within_a_limit() -> None:
-    assert load_within(1.0, 0.6, 8.0) == 0.0  # a request waits for one batch and is in the next
-    loads = [load_within(limit, 0.1, 8.0) for limit in (0.25, 0.5, 1.0, 10.0)]
-    assert loads == sorted(loads)
-    assert 0.0 < loads[0] < loads[-1] < 1.0
-    assert load_within(1.0, 0.1, 64.0) > load_within(1.0, 0.1, 8.0)
-    assert load_within(1.0, 0.1, 8.0, 0.5) > load_within(1.0, 0.1, 8.0, 0.99)
-    # p = 0.99, 8 samples, 8 batches to spare: (1 - r) / r = ln 100 / (2 x 8 x 8)
-    r = load_within(1.0, 0.1, 8.0)
-    assert (1.0 - r) / r == pytest.approx(4.60517 / 128.0, rel=1e-4)
+from chipwise.errors import InfeasibleError, UsageError
 
 
 def plan(**said: object):  # type: ignore[no-untyped-def]
@@ -30,6 +17,33 @@ def test_chips_that_one_has_are_all_used() -> None:
     assert eight.replicas == 8 * one.replicas
     assert eight.samples_per_s.mid == pytest.approx(8 * one.samples_per_s.mid)
     assert eight.energy.joules_per_token.mid == pytest.approx(one.energy.joules_per_token.mid)
+
+
+def test_chips_that_one_has_cost_nothing() -> None:
+    found = plan(have="8xh100-sxm5-80gb", task="batch")
+    assert (found.price, found.usd_per_1000) == (None, None)
+    assert plan(chips="h100-sxm5-80gb", task="batch").usd_per_1000 is not None
+
+
+@pytest.mark.parametrize("verb", ["plan", "train"])
+@pytest.mark.parametrize("model", ["meta-llama/Llama-3.1-8B", "resnet50"])
+@pytest.mark.parametrize(
+    "money",
+    [
+        {"max_usd_per_h": 5.0},
+        {"max_usd": 5.0},
+        {"price": "own"},
+        {"provider": "aws"},
+        {"region": "us-east-1"},
+        {"price_of": "h100=2"},
+        {"price": "own", "owning": "years=3"},
+    ],
+)
+def test_money_beside_chips_that_one_has_is_refused(verb: str, model: str, money: dict[str, object]) -> None:
+    with pytest.raises(
+        UsageError, match=rf"^{next(iter(money))} (is about money|says nothing about resnet50)"
+    ):
+        getattr(cw, verb)(model, have="8xh100", **money)
 
 
 def test_a_limit_costs_throughput_and_one_at_a_time_is_soonest() -> None:
@@ -61,3 +75,71 @@ def test_a_match_carries_its_question(capsys: pytest.CaptureFixture[str]) -> Non
     with pytest.raises(SystemExit):
         main(["evidence", "match", "resnet50", "--chip", "l4", "--format", "json"])
     assert json.loads(capsys.readouterr().out)["question"]["verb"] == "match"
+
+
+def clips(**said: object):  # type: ignore[no-untyped-def]
+    return cw.plan("wan2.1-t2v-1.3b", resolution="832x480", frames=33, steps=20, **said)
+
+
+def test_a_rate_with_a_limit_gets_the_replicas_that_keep_it_with_the_wait() -> None:
+    free, tight = (clips(rate="200/h", chips="l40s", **more).plans[0] for more in ({}, {"e2e": "3min"}))
+    assert tight.replicas >= free.replicas
+    assert tight.wait_s <= free.wait_s < free.wait_p99_s
+    assert tight.chance >= 0.9
+    assert free.chance is None
+    assert free.load <= 0.7
+    late = clips(rate="200/h", chips="l40s", e2e="3min", percentile="p99").plans[0]
+    assert late.replicas >= tight.replicas
+    assert free.usd_per_1000.mid == pytest.approx(1000.0 * free.price.mid / 200.0)
+
+
+def test_a_job_is_done_by_its_deadline_and_within_its_budget() -> None:
+    job = {"task": "batch", "samples": 5000, "chips": "l40s"}
+    slow, soon = (clips(**job, **more).plans[0] for more in ({}, {"deadline": "6h"}))
+    assert slow.replicas == 1
+    assert slow.chance is None
+    assert soon.job.hours.mid < 6.0
+    assert soon.chance >= 0.9
+    assert (soon.replicas - 1) * 6.0 < soon.replicas * soon.job.hours.high
+    assert soon.job.usd.mid == pytest.approx(soon.price.mid * soon.job.hours.mid)
+    with pytest.raises(InfeasibleError, match="in total"):
+        clips(**job, deadline="6h", max_usd=soon.job.usd.mid / 10.0)
+
+
+@pytest.mark.parametrize(
+    ("said", "words"),
+    [
+        ({"samples": 10}, "needs task batch"),
+        ({"samples": 10, "task": "batch", "rate": "1/s"}, "rate is of single requests"),
+        ({"deadline": "2h", "task": "batch"}, "samples=10k"),
+        ({"tokens": 10, "task": "batch"}, "is samples"),
+    ],
+)
+def test_what_is_no_job_is_refused(said: dict[str, object], words: str) -> None:
+    with pytest.raises(UsageError) as refused:
+        clips(**said)
+    assert words in f"{refused.value} {refused.value.hint}"
+
+
+def test_chips_that_one_has_keep_parts_on_the_host_where_nothing_else_fits() -> None:
+    one = cw.plan("flux", have="1xrtx-4090").plans[0]
+    assert one.offload == "model"
+    assert one.verdict != "no"
+    with pytest.raises(InfeasibleError, match="a request takes"):
+        cw.plan("flux", have="1xrtx-4090", e2e="5s")
+
+
+def test_a_network_that_a_benchmark_measures_is_shown_with_its_nearest_result() -> None:
+    own = cw.estimate("sdxl", chip="h200-sxm-141gb")
+    assert "stable-diffusion-xl" in own.nearest
+    assert "this network on this chip" in own.nearest
+    assert cw.estimate("sdxl", chip="h200-sxm-141gb", evidence="none").nearest == ""
+    assert cw.estimate("flux", chip="h200-sxm-141gb").nearest == ""
+    assert own.best.latency_s == cw.estimate("sdxl", chip="h200-sxm-141gb", evidence="none").best.latency_s
+
+
+def test_every_built_in_network_is_of_a_family() -> None:
+    from chipwise.api.media import networks
+
+    assert set(networks("generator of shapes")) >= {"triposr", "trellis-image-large"}
+    assert len(networks("")) == len(networks())

@@ -11,6 +11,7 @@ from chipwise.calibrate.training_rates import rates
 from chipwise.catalog.chips import get_chip
 from chipwise.catalog.system import get_system
 from chipwise.cost.device import Device
+from chipwise.errors import UnknownNameError
 from chipwise.parallel.collective import KINDS, Comm, Kind, exchange
 from chipwise.parallel.layout import Layout
 from chipwise.predict.exchange import comm_time, device_network
@@ -79,3 +80,13 @@ def test_kernel_serving_and_training_agree(kind: Kind, chip: str) -> None:
 def test_small_sums_of_a_runtime_are_faster_than_the_librarys() -> None:
     own = of_serving("all_reduce", 16384.0, 8, "h100-sxm5-80gb", "vllm")
     assert own < 0.6 * of_kernel("all_reduce", 16384.0, 8, "h100-sxm5-80gb")
+
+
+def test_an_exchange_may_be_asked_by_any_test_that_timed_one() -> None:
+    libraries = shipped_parameters().kernels["collective"].keys_of("library")
+    asked = {"op": "collective", "chips": "h100", "kind": "all_reduce", "bytes_": "64MB", "ranks": 8}
+    for library in ("NCCL", "oneCCL"):
+        assert library in libraries
+        assert KernelRequest(**asked, runtime=library.lower()).run().seconds > 0.0
+    with pytest.raises(UnknownNameError, match="no-such-test"):
+        KernelRequest(**asked, runtime="no-such-test").run()

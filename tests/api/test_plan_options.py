@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+import chipwise as cw
 from chipwise.api.requests.planning import EstimateRequest, ExplainRequest, FitRequest, PlanRequest
 from chipwise.catalog.price import rent_basis
 from chipwise.catalog.snapshot import today
@@ -254,3 +255,37 @@ def test_what_api_says_of_a_load_is_in_the_report() -> None:
     said = " ".join(report.assumptions)
     assert "30% of prompt tokens" in said
     assert "0.8 in and 0.8 out" in said
+
+
+def test_machines_are_read_alike_by_every_verb() -> None:
+    """Two machines of eight cards: replicas fill them, that many are sized, at most so many are planned."""
+    sixteen = {"evidence": "none", "tp": 4}
+    filled, plain = (
+        cw.estimate(SMALL, chip=chip, **sixteen, **more).plans[0]
+        for chip, more in (("2xp5.48xlarge", {}), ("h100", {"replicas": 4}))
+    )
+    assert filled == plain
+    assert (filled.chips, filled.replicas) == (16, 4)
+    assert cw.explain(SMALL, chip="16xh100", **sixteen).plans == (plain,)
+    with pytest.raises(UsageError, match="is 16 chips, and a replica takes 3: 1 would be idle"):
+        cw.estimate(SMALL, chip="2xp5.48xlarge", tp=3)
+    assert [(f.chip, f.chips) for f in cw.fit(SMALL, chips="2xp5.48xlarge,h200").fits] == [
+        ("h200-sxm-141gb", 1),
+        ("h100-sxm5-80gb", 16),
+    ]
+    asked = {"rate": "40/s", "evidence": "none"}
+    free, few = (cw.plan(SMALL, chips=chips, **asked).plans[0] for chips in ("h100", "16xh100"))
+    assert free == few
+    with pytest.raises(InfeasibleError):
+        cw.plan(SMALL, chips="1xh100", **{**asked, "rate": "400/s"})
+    assert {p.chips for p in cw.train(SMALL, chips="2xp5.48xlarge", tokens="1B").plans} == {16}
+
+
+def test_a_load_takes_no_more_of_ones_own_chips_than_it_needs() -> None:
+    """At a rate the rest stays free, and no layout is cut further than memory forces; without one all are at work."""
+    found = cw.plan(SMALL, have="8xh100", rate="10/s", evidence="none").plans[0]
+    assert (found.chips, found.layout.label, found.layout.pp) == (2, "whole", 1)
+    full = cw.plan(SMALL, have="8xh100", evidence="none").plans[0]
+    assert full.chips == 8
+    both = cw.plan(LARGE, have="8xh100,8xmi300x", rate="3/s", evidence="none").plans
+    assert [p.chips for p in both] == sorted(p.chips for p in both)

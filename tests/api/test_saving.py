@@ -18,7 +18,7 @@ from chipwise.api.requests.kernel import KernelRequest
 from chipwise.api.requests.planning import FitRequest, PlanRequest
 from chipwise.api.requests.training import TrainRequest
 from chipwise.api.requests.verbs import Request
-from chipwise.api.saving import diff, open_saved, replay, save
+from chipwise.api.saving import answered, diff, open_saved, replay, save
 from chipwise.catalog.configs import find_config
 from chipwise.catalog.snapshot import Snapshot, use
 from chipwise.errors import UsageError
@@ -344,3 +344,39 @@ def test_a_field_of_another_type_is_refused(field: str, value: object, saved: st
     for ask in (lambda: replay(file), lambda: diff(saved, file), lambda: launch(file, "vllm")):
         with pytest.raises(UsageError, match=f"the saved answer's {field}"):
             ask()
+
+
+def test_a_second_answer_carries_the_same_tables() -> None:
+    """What a process remembers is no reason for a table to be missing from what an answer carries."""
+    request = FitRequest(model=MODEL, chips="l4")
+    first, second = answered("fit", request).saved, answered("fit", request).saved
+    assert "workload/data/families.toml" in first.tables
+    assert first.tables.keys() == second.tables.keys()
+
+
+def test_one_version_in_two_builds_is_no_change_of_version(saved: str, tmp_path: Path) -> None:
+    """An answer that this program gives otherwise is put down to a build, not to a version that is the same."""
+    before = open_saved(saved)
+    report = dict(before.report)
+    report["plans"] = [dict(p, spare=7) for p in report["plans"]]
+    other = tmp_path / "other.json"
+    write_saved(replace(before, report=report), str(other))
+    (cause,) = diff(saved, str(other)).causes
+    assert "another build of chipwise" in cause.cause
+    assert "->" not in cause.cause
+
+
+@pytest.mark.parametrize("named", ["config.json", "mine", "./mine/config.json"])
+def test_an_own_model_is_replayed_in_another_folder(
+    named: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The name of a model is that of the folder of its file, which a path may not say, and a folder may be gone."""
+    there, here = tmp_path / "there", tmp_path / "here"
+    for folder in (there / "mine", here):
+        folder.mkdir(parents=True)
+    for folder in (there, there / "mine"):
+        (folder / "config.json").write_text(json.dumps(dict(find_config(MODEL).data)))
+    monkeypatch.chdir(there)
+    save("fit", FitRequest(model=named, chips="l4"), str(here / "a.json"))
+    monkeypatch.chdir(here)
+    assert replay("a.json").identical

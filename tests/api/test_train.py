@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from chipwise.api.train_counts import batch_for
@@ -9,7 +11,9 @@ from chipwise.api.train_course import Wanted
 from chipwise.api.train_input import USUAL
 from chipwise.errors import InfeasibleError, UsageError
 from chipwise.predict.training.course import Failures
-from chipwise.report.training import train_view
+from chipwise.report.records import Figure
+from chipwise.report.train_assemble import ranked
+from chipwise.report.training import TrainPlanRecord, train_view
 from trained import train_plan
 
 ROW = "meta-llama/Llama-3.1-8B"
@@ -230,6 +234,21 @@ def test_llama_405b_as_meta_trained_it(chips: int, tflops: float) -> None:
     ).plans[0]  # fmt: skip
     assert p.tflops_per_chip == pytest.approx(tflops, rel=0.05)
     assert p.verdict == "fits"
+
+
+def test_a_stale_price_yields_to_a_fresh_one_that_it_ties_with() -> None:
+    """A fifth cheaper at a price that is older than 90 days comes second, half as dear first."""
+    plan = train_plan(ROW, counts=(64,), tokens=1e11, chips=("h100",)).plans[0]
+    assert plan.price is not None
+    assert plan.usd is not None
+
+    def old(share: float) -> TrainPlanRecord:
+        usd = Figure(*(share * x for x in (plan.usd.mid, plan.usd.low, plan.usd.high)), plan.usd.basis, False)
+        return replace(plan, chip="other", usd=usd, price=replace(plan.price, stale=True))
+
+    fresh = replace(plan, price=replace(plan.price, stale=False))
+    assert [p.chip for p in ranked((old(0.8), fresh))] == [plan.chip, "other"]
+    assert [p.chip for p in ranked((old(0.5), fresh))] == ["other", plan.chip]
 
 
 def test_what_is_done_sooner_comes_first_among_equal_costs() -> None:

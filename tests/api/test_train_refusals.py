@@ -13,6 +13,7 @@ from chipwise.api.train_input import USUAL, asked
 from chipwise.catalog.chips import get_chip
 from chipwise.errors import InfeasibleError, UnknownNameError, UsageError
 from chipwise.predict.training.course import Failures
+from command_line import Run
 from trained import train_plan
 
 ROW = "meta-llama/Llama-3.1-8B"
@@ -114,7 +115,16 @@ def test_a_deadline_asks_for_more_chips_than_the_usual_counts() -> None:
         ({"layout": {"pp": 8, "vp": 8}}, UsageError, "vp at most 4"),
         ({"layout": {"pp": 4, "schedule": "zero"}}, UnknownNameError, "did you mean zero-bubble"),
         ({"layout": {"pp": 1, "schedule": "gpipe"}}, UsageError, "as in pp=4"),
-        ({"layout": {"pp": 4, "schedule": "gpipe"}}, InfeasibleError, "choose 1f1b"),
+        (
+            {"layout": {"pp": 4, "schedule": "gpipe"}, "trainer": "nemo"},
+            UsageError,
+            "knows 1f1b, interleaved",
+        ),
+        ({"layout": {"stash": 1}, "trainer": "torchtitan"}, UsageError, "keeps activations on the device"),
+        ({"layout": {"recompute": "30%"}, "trainer": "torchtitan"}, UsageError, "selective, full"),
+        ({"layout": {"offload": 1}, "trainer": "torchtitan"}, UsageError, "keeps the optimiser on the"),
+        ({"layout": {"pp": 4, "zero": 3}, "trainer": "nemo"}, UsageError, "FSDP in one stage"),
+        ({"layout": {"zero": 3, "shard": 4}, "trainer": "deepspeed"}, UsageError, "over all ranks"),
         ({"method": "dora"}, UnknownNameError, "qlora"),
         ({"method": "qlora", "precision": "fp8"}, UsageError, "leave it out"),
         ({"max_usd": 0.01}, InfeasibleError, "cheapest"),
@@ -199,3 +209,11 @@ def test_chips_that_miss_the_limits_are_named_with_what_they_miss() -> None:
     assert shown | set(missed) == set(USUAL)
     assert not shown & set(missed)
     assert "of 900 k $" in missed["tpu-v5p"]
+
+
+def test_what_a_named_trainer_sets_is_what_is_priced_and_launched(run: Run) -> None:
+    asked = ("meta-llama/Llama-3.1-8B", "--task", "train", "--trainer", "maxtext-gpu", "--chips", "h100")
+    (plan,) = run("plan", *asked, "--counts", "64", "--format", "json").json["plans"]
+    assert plan["layout"]["recompute"] == "selective"
+    refused = run("plan", *asked, "--counts", "64", "--layout", "recompute=none").refused(2)
+    assert "recompute none: this trainer knows selective, full" in refused

@@ -22,7 +22,7 @@ from chipwise.cost.cost import Cost
 from chipwise.predict.pipeline import StageTimes, seconds
 
 LABELS = {
-    "chip": "x", "generation": "g", "runtime": "r", "pace": "graph", "folds": "no", "attends": "framework",
+    "chip": "x", "core": "c", "generation": "g", "runtime": "r", "pace": "graph", "folds": "no", "attends": "framework",
     "dtype": "b16", "phase": "infer", "unit": "image", "use": "repeated", "layout": "nchw",
 }  # fmt: skip
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -17,7 +19,7 @@ from chipwise.calibrate.fit_serving import (
 from chipwise.calibrate.parameter import Parameter, read_table, write_table
 from chipwise.calibrate.parameters import Parameters, shipped_parameters
 from chipwise.catalog.chips import get_chip
-from chipwise.catalog.harness import NO_HARNESS, get_harness, harness_of, load_harnesses
+from chipwise.catalog.harness import NO_HARNESS, Published, get_harness, harness_of, load_harnesses
 from chipwise.predict.parts import PARTS
 from chipwise.predict.passes import BATCHES, PassTable, Requests
 from chipwise.predict.service import Engines, Service
@@ -147,10 +149,10 @@ def test_plans_get_the_factors_of_their_runtime() -> None:
 # ------------------------------------------------------------------- harnesses
 
 
-def client(name: str, **table: float) -> Service:
-    """What clients of vLLM see under a harness, of which a fit says no more than `table`."""
+def client(name: str, runtime: str = "vllm", **table: float) -> Service:
+    """What clients of a runtime see under a harness, of which a fit says no more than `table`."""
     numbers = Parameters({n: Parameter(v, v, 0.1, "", "fit", "") for n, v in table.items()})
-    return harnessed(Service(0.03), get_harness(name), "vllm", numbers, apart=False)
+    return harnessed(Service(0.03), get_harness(name), runtime, numbers, apart=False)
 
 
 def test_without_a_harness_nothing_is_added() -> None:
@@ -171,7 +173,7 @@ def test_without_a_server_there_is_nothing_before_the_engine() -> None:
 def test_what_a_fit_found_of_a_client_is_seen_under_it_alone() -> None:
     fitted = {
         "serving.first.stream_tokens.all": 1.0,
-        "serving.first.stream_tokens.harness+runtime=inferencex+vllm": 5.0,
+        "serving.first.stream_tokens.harness=inferencex": 5.0,
         "serving.first.request_s.all": 0.01,
         "serving.first.request_s.harness+runtime=inferencex+vllm": 4.0,
     }
@@ -179,6 +181,9 @@ def test_what_a_fit_found_of_a_client_is_seen_under_it_alone() -> None:
     assert found.stream_tokens == pytest.approx(5.0)
     assert found.request_s == pytest.approx(0.04)
     assert client("aiperf", **fitted).stream_tokens == 0.0
+    # a runtime that no run of the client had: what is the client's alone
+    other = client("inferencex", "vllm-tpu", **fitted)
+    assert (other.stream_tokens, other.request_s) == pytest.approx((5.0, 0.03))
     # the median request of the same runs waits for no first wave, and meets a server that is warm
     median = client("inferencex-median", **fitted)
     assert (median.stream_tokens, median.request_s, median.burst) == pytest.approx((5.0, 0.03, 0.0))
@@ -196,6 +201,18 @@ def test_a_table_that_names_no_client_is_taken_to_have_one() -> None:
     assert harness_of("somebody's single-run table") is assumed
     named = next(h for h in load_harnesses().values() if h.named_by and h is not assumed)
     assert harness_of(f"a table of {named.named_by[0]}, 2026") is named
+
+
+def test_a_run_of_a_suite_is_known_by_its_lengths_and_its_script() -> None:
+    (suite,) = (h for h in load_harnesses().values() if h.sweep)
+    run = Published("sglang", "b200-sxm", "Qwen/Qwen3.5-397B-A17B", "fp8_block", 64.0, 4, 1, 1024, 8192, "")
+    assert harness_of("somebody's single-run table", run) is suite
+    others = (
+        replace(run, output=512.0),
+        replace(run, chip="rtx-4090"),
+        replace(run, model="meta-llama/Llama-3.1-8B-Instruct"),
+    )
+    assert all(harness_of("somebody's single-run table", other).assumed for other in others)
 
 
 def test_everything_shipped_is_read_back() -> None:

@@ -596,6 +596,23 @@ def test_machines_of_clouds_are_known_by_name(name: str, chip: str, count: int) 
     assert parse_machine(name).cards == ((load_chips()[chip], count),)
 
 
+def test_a_price_is_suggested_only_where_there_is_one() -> None:
+    for name, priced in (("p5.48xlarge", True), ("a4x-highgpu-4g", False)):
+        with pytest.raises(UnknownNameError) as caught:
+            get_chip(name)
+        assert ("--provider" in caught.value.hint) is priced, name
+
+
+@pytest.mark.parametrize(
+    ("name", "maker"), [("intel-atom", "intel"), ("amd h900", "amd"), ("intel h1001", "intel")]
+)
+def test_a_maker_that_is_named_is_not_left(name: str, maker: str) -> None:
+    with pytest.raises(UnknownNameError) as caught:
+        get_chip(name)
+    assert all(get_chip(near).vendor.lower() == maker for near in caught.value.nearest)
+    assert "Rebellions" not in str(caught.value)
+
+
 def test_a_series_of_machines_lists_them() -> None:
     with pytest.raises(UnknownNameError, match="name the chip") as caught:
         get_chip("ND96isr")

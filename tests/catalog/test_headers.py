@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import struct
+import tracemalloc
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from chipwise.catalog.configs import find_config
+from chipwise.catalog.networks import find
 from chipwise.errors import UsageError
 from chipwise.workload.build import build
 from chipwise.workload.load import load_model
@@ -109,6 +112,59 @@ def test_a_gguf_header_gives_dimensions_and_format(tmp_path: Path) -> None:
     assert any("--precision q4_k_m" in note for note in config.notes)
 
 
+def test_one_part_of_several_does_not_say_whether_the_head_is_tied(tmp_path: Path) -> None:
+    first = {**PAIRS, "split.count": 2}
+    alone = find_config(
+        str(gguf(tmp_path / "a.gguf", {**PAIRS, "split.count": 1}, {"token_embd.weight": [64, 1000]}))
+    )
+    assert alone.data["tie_word_embeddings"]
+    assert not any("header as given does not say" in note for note in alone.notes)
+    part = find_config(str(gguf(tmp_path / "b.gguf", first, {"token_embd.weight": [64, 1000]})))
+    assert any("header as given does not say" in note for note in part.notes)
+    assert "in this one of 2 parts" in part.notes[0]
+    held = find_config(str(gguf(tmp_path / "c.gguf", first, {"output.weight": [64, 1000]})))
+    assert not held.data["tie_word_embeddings"]
+    later = gguf(tmp_path / "d.gguf", {"split.no": 1, "split.count": 2}, {})
+    with pytest.raises(UsageError, match=r"names no general\.architecture"):
+        find_config(str(later))
+
+
+def test_the_keys_of_a_header_are_read_from_a_file_as_they_are_inline(tmp_path: Path) -> None:
+    """What the page makes of a GGUF file, kept as a file."""
+    keys = {name: value for name, value in PAIRS.items() if not isinstance(value, list)}
+    text = json.dumps(keys | {"tokenizer.ggml.tokens": 1000, "tie_word_embeddings": False})
+    for file in (tmp_path / "own.json", tmp_path / "config.json"):
+        file.write_text(text)
+        found, inline = find_config(str(file)), find_config(text)
+        assert (found.data, found.notes) == (inline.data, inline.notes)
+        assert load_model(found) == replace(load_model(inline), name=load_model(found).name)
+
+
+@pytest.mark.parametrize(("tensors", "pairs"), [(0, 300_000), (300_000, 0)])
+def test_a_header_of_endless_keys_or_tensors_is_refused_unread(
+    tmp_path: Path, tensors: int, pairs: int
+) -> None:
+    key = struct.pack("<Q", 1) + b"k" + struct.pack("<IB", 0, 1)
+    tensor = struct.pack("<Q", 1) + b"t" + struct.pack("<IIQ", 0, 0, 0)
+    file = tmp_path / "m.gguf"
+    file.write_bytes(b"GGUF" + struct.pack("<IQQ", 3, tensors, pairs) + key * pairs + tensor * tensors)
+    with pytest.raises(UsageError, match="cut off or damaged"):
+        find_config(str(file))
+
+
+def test_arrays_that_nobody_asks_for_take_no_memory(tmp_path: Path) -> None:
+    file = tmp_path / "m.gguf"
+    array = struct.pack("<IIQ", 9, 0, 10_000) + bytes(10_000)
+    body = b"".join(struct.pack("<Q", 16) + f"a{i:03}.block_count".encode() + array for i in range(500))
+    file.write_bytes(b"GGUF" + struct.pack("<IQQ", 3, 0, 500) + body)
+    tracemalloc.start()
+    with pytest.raises(UsageError, match=r"names no general\.architecture"):
+        find_config(str(file))
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert most < 5_000_000
+
+
 @pytest.mark.parametrize("kept", [0, 3, 9, 40, 200, 2000])
 def test_a_header_that_is_cut_off_is_one_clear_line(tmp_path: Path, kept: int) -> None:
     for whole in (
@@ -133,3 +189,20 @@ def test_tensors_that_tell_no_family_are_counted_and_the_next_step_named(tmp_pat
     file = safetensors(tmp_path / "m.safetensors", {"blocks.0.conv": [3, 3, 8, 8]})
     with pytest.raises(UsageError, match=r"576 entries.*config\.json next to it"):
         find_config(str(file))
+
+
+@pytest.mark.parametrize("name", ["elsewhere.gguf", "elsewhere.safetensors"])
+def test_a_file_that_is_missing_is_said_to_be(name: str) -> None:
+    with pytest.raises(UsageError, match=f"no such file: {name}"):
+        find_config(name)
+
+
+def test_the_name_of_a_file_may_say_the_model() -> None:
+    found = find_config("qwen2.5-7b-instruct-q4_k_m.gguf")
+    assert found.name == "Qwen/Qwen2.5-7B-Instruct"
+    assert found.notes[0] == "there is no file qwen2.5-7b-instruct-q4_k_m.gguf"
+
+
+def test_one_name_is_one_model_in_serving_and_training() -> None:
+    assert find_config("bert").data["num_hidden_layers"] == 24
+    assert find("bert").entry.name == "bert-large"

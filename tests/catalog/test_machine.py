@@ -6,7 +6,16 @@ import pytest
 
 from chipwise.api.local import BENCHMARKS
 from chipwise.catalog.configs import find_config
-from chipwise.catalog.machine import candidates, joined, memory_bytes, parse_machine
+from chipwise.catalog.machine import (
+    candidates,
+    capped,
+    copies,
+    counted,
+    joined,
+    kinds,
+    memory_bytes,
+    parse_machine,
+)
 from chipwise.errors import UnknownNameError, UsageError
 
 GIB = 2**30
@@ -47,6 +56,63 @@ def test_parts_are_told_from_chips() -> None:
     assert not joined("my+chips.toml")
 
 
+@pytest.mark.parametrize(
+    ("text", "chips"),
+    [
+        ("8xh100", ("h100-sxm5-80gb", 8)),
+        ("2xp5.48xlarge", ("h100-sxm5-80gb", 16)),
+        ("p5.48xlarge", ("h100-sxm5-80gb", 8)),
+        ("DGX H100", ("h100-sxm5-80gb", 8)),
+        ("2x HGX H200", ("h200-sxm-141gb", 16)),
+        ("g6.xlarge", ("l4", 1)),
+        ("h100", None),
+        ("2xrtx-4090", ("rtx-4090", 2)),
+        ("rtx-4090+epyc-9654", None),
+        ("2xepyc-9654", ("epyc-9654", 2)),
+        ("999999xh100", ("h100-sxm5-80gb", 999_999)),
+        ("xeon-8480+", None),
+        ("chips.toml", None),
+        ("no-such-chip", None),
+    ],
+)
+def test_chips_are_counted(text: str, chips: tuple[str, int] | None) -> None:
+    assert counted(text) == chips
+
+
+@pytest.mark.parametrize("text", ["2xrtx-4090", "2xepyc-9654"])
+def test_parts_of_one_machine_are_not_counted_where_layers_are_dealt_out(text: str) -> None:
+    assert counted(text, dealt=True) is None
+    assert counted("8xh100", dealt=True) == ("h100-sxm5-80gb", 8)
+
+
+@pytest.mark.parametrize("text", ["0xh100", "000xh100", "1000000xh100", "9" * 5000 + "xh100"])
+def test_a_count_that_cannot_be_is_refused(text: str) -> None:
+    for dealt in (False, True):
+        with pytest.raises(UsageError, match="says no count of chips") as refused:
+            counted(text, dealt=dealt)
+        assert refused.value.field == "chip"
+
+
+def test_counts_of_a_chip_under_all_its_names() -> None:
+    assert kinds(["h100", "2xh100", "4xh100-sxm5-80gb", "l4"]) == {
+        "h100-sxm5-80gb": (None, 2, 4),
+        "l4": (None,),
+    }
+    assert kinds(["h100"]) == {"h100": (None,)}  # as written: it may be a chip of the user's own
+    assert capped(["2xh100", "2xh100", "l4"]) == (("h100-sxm5-80gb", "l4"), {"h100-sxm5-80gb": 2})
+    assert capped(["h100", "2xh100", "4xh100"]) == (("h100-sxm5-80gb",), {})
+    with pytest.raises(UsageError, match="to 2 and to 4"):
+        capped(["2xh100", "4xh100"])
+
+
+def test_replicas_fill_all_the_chips() -> None:
+    assert copies(8, 2, "8xh100", "--tp") == 4
+    with pytest.raises(UsageError, match="a replica takes 3: 2 would be idle"):
+        copies(8, 3, "8xh100", "--tp")
+    with pytest.raises(UsageError, match="a replica takes 4: 3 are missing"):
+        copies(1, 4, "1xh100", "--tp")
+
+
 def test_memory_of_the_host_needs_a_host_to_be_in() -> None:
     named = parse_machine("rtx-4090+epyc-9654", 256 * GIB)
     assert named.host is not None
@@ -71,6 +137,7 @@ def test_memory_is_sold_in_powers_of_two() -> None:
         ("epyc-9654+xeon-6454s", None, "one kind of processor"),
         ("epyc-9654:9000gb", None, "takes at most"),
         ("0xrtx-4090", None, "cannot count"),
+        ("9xp5.48xlarge", None, "1 to 8x, each of 8 h100-sxm5-80gb"),
         ("m4-max:80gb", None, "sold as"),
         ("rtx-9090", None, "rtx-4090"),
     ],

@@ -38,6 +38,25 @@ def test_attention_is_fused_since_a_version(software: str, fused: bool) -> None:
     assert get_media_runtime("eager").fuses_attention(software) is fused
 
 
+@pytest.mark.parametrize(
+    ("runtime", "chip", "software", "overlaps"),
+    [
+        ("eager", "h100-sxm5-80gb", "torch 2.10.0", False),
+        ("eager", "h100-sxm5-80gb", "torch 2.11.0", True),
+        ("eager", "b200-sxm", "v5.1", False),  # a round of MLPerf
+        ("compile", "b200-sxm", "", True),
+        ("eager", "a100-sxm4-80gb", "", False),
+        ("eager", "rtx-5090", "", False),
+        ("lightx2v", "h100-sxm5-80gb", "2025-12", True),
+        ("tensorrt", "h100-sxm5-80gb", "", False),
+    ],
+)
+def test_attention_takes_the_full_rate_since_a_version(
+    runtime: str, chip: str, software: str, overlaps: bool
+) -> None:
+    assert get_media_runtime(runtime).overlaps(get_chip(chip), software) is overlaps
+
+
 def test_what_never_and_always_fuses() -> None:
     assert not get_media_runtime("ctranslate2").fuses_attention("2026-01")
     assert get_media_runtime("tensorrt").fuses_attention("2019-01")

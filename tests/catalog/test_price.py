@@ -5,6 +5,8 @@ import math
 
 import numpy as np
 import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
 
 from chipwise.catalog.chips import load_chips
 from chipwise.catalog.offer import Offer, load_offers
@@ -299,3 +301,38 @@ def test_a_marketplace_undercuts_and_is_not_picked():
     alone = Rent("h100-sxm5-80gb", _offers(("vast.ai", 1.0), ("runpod-community", 1.5)), stale=False)
     assert alone.hour(4).mid == pytest.approx(6.0)
     assert Rent("h100-sxm5-80gb", _offers(("vast.ai", 1.0)), stale=False).hour(4).mid == pytest.approx(4.0)
+
+
+QUOTE = st.tuples(
+    st.sampled_from(("vast.ai", "runpod-community", "aws", "gcp", "lambda", "hyperstack", "oracle", "azure")),
+    st.sampled_from((1, 2, 4, 8)),
+    st.floats(0.5, 12.0),
+)
+
+
+SWITCHED = [
+    ("aws", 1, 3.0),
+    ("aws", 8, 1.0),
+    ("gcp", 1, 1.0),
+    ("lambda", 1, 2.0),
+    ("azure", 1, 2.0),
+    ("oracle", 1, 2.0),
+]
+"""From three chips on the cheapest of the first provider is a machine that is mostly idle."""
+LATE = [*SWITCHED[2:], ("hyperstack", 1, 2.0), ("vast.ai", 8, 1.0)]
+"""A marketplace comes close at four chips only."""
+
+
+@given(st.lists(QUOTE, min_size=1, max_size=12), st.sampled_from((1.0, 2.0, 4.0, 8.0)))
+@example(SWITCHED, 1.0)
+@example(LATE, 1.0)
+@settings(max_examples=100, deadline=None, derandomize=True)
+def test_more_chips_never_cost_less(quotes: list[tuple[str, int, float]], group: float) -> None:
+    """Whichever providers sell whichever machines at whichever prices."""
+    offers = tuple(
+        Offer(p, f"{n}", "h100-sxm5-80gb", n, None, None, usd * n, None, "", "2026-11-01", "", unit=None)
+        for p, n, usd in quotes
+    )
+    hour = Rent("h100-sxm5-80gb", offers, stale=False).hour(np.arange(1.0, 65.0) * group, group)
+    for figure in (hour.low, hour.mid, hour.high):
+        assert np.all(np.diff(figure) >= -1e-9)

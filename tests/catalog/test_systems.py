@@ -226,6 +226,8 @@ def test_broken_files_are_refused(text, message):
         ("2xrtx-4090,1xrtx-3090", (("rtx-4090", 2), ("rtx-3090", 1))),
         ("8xmi300x", (("mi300x", 8),)),
         ("rtx-4090", (("rtx-4090", 1),)),
+        ("p5.48xlarge+epyc-9654", (("h100-sxm5-80gb", 8), ("epyc-9654", 1))),
+        ("xeon-8480+", (("xeon-8480plus", 1),)),
         (" 2 x RTX-4090 , 1×rtx-4090", (("rtx-4090", 3),)),
     ],
 )

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
+from chipwise.catalog import trainer
 from chipwise.catalog.chips import get_chip
 from chipwise.catalog.trainer import get_trainer, load_trainers, trainer_called, usual_trainer
-from chipwise.errors import UnknownNameError
+from chipwise.errors import UnknownNameError, UsageError
 from chipwise.search.training_space import RECOMPUTE, SCHEDULES
 
 
@@ -45,8 +48,31 @@ def test_what_trainers_set_is_legal() -> None:
         assert set(t.schedules) <= set(SCHEDULES)
         assert t.usual_recompute in ("", *RECOMPUTE)
         assert t.usual_schedule in ("", *(t.schedules or SCHEDULES))
+        assert t.refusal(t.usual) == ""
         assert t.source
     assert get_trainer("nemo-tuned").schedules == get_trainer("nemo").schedules
+
+
+def test_a_table_whose_trainer_cannot_run_what_it_sets_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    for key, value, able in (
+        ("recompute", "none", ("selective", "full")),
+        ("zero", 1, (0, 3)),
+        ("schedule", "dualpipe", ("1f1b", "gpipe")),
+    ):
+        name = "schedules" if key == "schedule" else key
+        entry = {"name": "t", "kind": "fsdp", "source": "s", f"usual_{key}": value, name: list(able)}
+        monkeypatch.setattr(trainer, "parse", lambda text, entry=entry: {"t": entry})
+        with pytest.raises(UsageError, match=f"t: usual_{key} {value}: this trainer knows"):
+            load_trainers.__wrapped__()  # type: ignore[attr-defined]
+
+
+def test_what_a_layout_does_not_fix_is_not_refused() -> None:
+    jax = get_trainer("maxtext-gpu")
+    assert jax.refusal({}) == jax.refusal({"recompute": "full"}) == ""
+    assert jax.refusal({"recompute": "none"}) == "recompute none: this trainer knows selective, full"
+    assert "0.5" in jax.refusal({"recompute": "0.5"})
+    anything = replace(jax, recompute=())  # none named: it knows all
+    assert anything.refusal({"recompute": "none"}) == anything.refusal({"recompute": "0.5"}) == ""
 
 
 @pytest.mark.parametrize(
@@ -66,7 +92,8 @@ def test_the_chip_decides_between_trainers_of_one_name(text: str, chip: str, tra
 def test_the_usual_trainer_can_cut_what_is_asked_for() -> None:
     h100 = get_chip("h100")
     assert usual_trainer(h100, "lora").id == "hf-trainer"
-    assert usual_trainer(h100, "lora", ("tp",)).id == "nemo"
+    assert usual_trainer(h100, "lora", {"tp": 2}).id == "nemo"
+    assert usual_trainer(h100, "full", {"zero": 3, "shard": 8}).id == "torchtitan"
 
 
 def test_a_memory_policy_says_which_words_it_knows() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import subprocess
@@ -84,8 +85,10 @@ def test_a_larger_model(repository: Path) -> None:
     text, told, _ = compared(repository)
     assert told == "changed=true\n"
     assert "### `chat/serving.toml`" in text
-    before, after = row(text, "weights")
+    before, after, change = row(text, "weights")
     assert before != after
+    assert change.startswith("+")
+    assert row(text, "cache per token")[2] == "+50.0%"
     assert row(text, "$/h")[0] != "-"
     assert "your files" in text, "the cause is named"
     assert "config.json: num_hidden_layers: 32 -> 48" in text
@@ -96,7 +99,7 @@ def test_a_tighter_target_and_a_question_that_is_new(repository: Path) -> None:
     (repository / "chat" / "other.toml").write_text(SERVING)
     text, told, _ = compared(repository)
     assert told == "changed=true\n"
-    assert row(text.partition("serving.toml")[0], "answer") == ["there is no such file", "-"]
+    assert row(text.partition("serving.toml")[0], "answer")[:2] == ["there is no such file", "-"]
     assert row(text.partition("serving.toml")[2], "answer")[0] == "-"
 
 
@@ -137,3 +140,83 @@ def test_the_action_runs_no_text_of_others() -> None:
             assert subprocess.run(["bash", "-n"], input=step["run"], text=True).returncode == 0
     asked = {name for name in action["inputs"] if f"inputs.{name}" in json.dumps(action["runs"])}
     assert asked == set(action["inputs"])
+
+
+def test_another_verb_is_another_question(repository: Path) -> None:
+    """Two verbs have no answers to compare one by one: the table says that it is another, and what both say."""
+    asked = SERVING.replace('"plan"', '"compare"')
+    (repository / "chat" / "serving.toml").write_text(asked)
+    text, told, _ = compared(repository)
+    assert told == "changed=true\n"
+    assert row(text, "question") == ["plan", "compare", "changed"]
+    before, after, change = row(text, "first plan")
+    assert before == after
+    assert "l4" in before
+    assert change == ""
+    assert "What did it" not in text
+
+
+def test_a_network_without_tokens(repository: Path) -> None:
+    """Its plans have other figures than those of a language model, and they are compared too."""
+    question = 'verb = "plan"\n[request]\nmodel = "wan2.2"\nrate = "10/h"\nchips = "h100"\n'
+    (repository / "chat" / "video.toml").write_text(question)
+    git(repository, "add", ".")
+    git(repository, "commit", "--quiet", "-m", "two")
+    text, told, _ = compared(repository)
+    assert told == "changed=false\n"
+    assert text.count("Nothing changes.") == 2
+    (repository / "chat" / "video.toml").write_text(question.replace("h100", "h200"))
+    text, told, _ = compared(repository, "chat/video.toml")
+    assert told == "changed=true\n"
+    before, after, change = row(text, "first plan")
+    assert "x h100" in before
+    assert "x h200" in after
+    assert change == "changed"
+    for name in ("time", "samples/s", "$/h", "$/1,000"):
+        before, after, change = row(text, name)
+        assert before != after
+        assert change.endswith("%")
+    assert " of 85.0 GB" in row(text, "fits 1x h100-sxm5-80gb")[0]
+    assert row(text, "parameters")[2] == ""
+    assert "What did it" in text
+
+
+def test_a_file_that_cannot_be_compared_costs_only_itself(
+    repository: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A record of a kind that is not known says so under its own name; the others are compared."""
+    spec = importlib.util.spec_from_file_location("compare", ROOT / "action" / "compare.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    monkeypatch.setitem(sys.modules, "compare", module)
+    spec.loader.exec_module(module)
+    (repository / "chat" / "config.json").write_text(json.dumps(CONFIG | {"num_hidden_layers": 48}))
+    (repository / "chat" / "odd.toml").write_text(SERVING)
+    known = module.figures
+
+    def figures(answer: Path | None, fits: Path | None, why: str) -> object:
+        if why == "there is no such file":
+            raise KeyError("layout")
+        return known(answer, fits, why)
+
+    monkeypatch.setattr(module, "figures", figures)
+    out = repository.parent / "out.md"
+    for name, value in {"QUESTIONS": "chat/*.toml", "BASE": "HEAD"}.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.delenv("GITHUB_OUTPUT", raising=False)
+    monkeypatch.setattr(sys, "argv", ["compare.py", str(out)])
+    monkeypatch.chdir(repository)
+    module.main()
+    odd, _, serving = out.read_text().partition("### `chat/serving.toml`")
+    assert "### `chat/odd.toml`" in odd
+    assert "Cannot be compared: an answer of another kind: KeyError('layout')" in odd
+    assert row(serving, "cache per token")[2] == "+50.0%"
+
+
+def test_only_what_changed_is_named(repository: Path) -> None:
+    (repository / "chat" / "config.json").write_text(json.dumps(CONFIG | {"num_key_value_heads": 32}))
+    text, _, _ = compared(repository)
+    assert "num_key_value_heads: 8 -> 32" in text
+    assert "model of cost" not in text
+    assert "is gone" not in text.partition("What did it")[2].partition("| of |")[0]

@@ -4,9 +4,11 @@ import pytest
 
 from chipwise.api.requests.doors import read_request
 from chipwise.api.requests.evidence import CheckClaimRequest, EvidenceMatchRequest
+from chipwise.api.requests.planning import PlanRequest
 from chipwise.catalog.benchmarks import benchmark_of, load_benchmarks
 from chipwise.catalog.published import load_inference_results
-from chipwise.errors import UsageError
+from chipwise.errors import UnknownNameError, UsageError
+from command_line import Run
 
 WITH_ROWS = sorted({r.benchmark for r in load_inference_results().values()})
 SAMPLED = [b for b in WITH_ROWS if not load_benchmarks()[b].generates]
@@ -30,6 +32,15 @@ def test_its_own_rows_come_first_on_every_chip_that_was_measured(name: str) -> N
         assert first.verdict.startswith("measured, not predicted: this network on this chip")
 
 
+def test_what_a_result_on_another_chip_is_good_for_is_one_sentence() -> None:
+    asked = EvidenceMatchRequest(model="resnet-50", chip="rtx-5090", precision="fp32")
+    said = asked.run().matches[0].verdict
+    what = (
+        "measured, not predicted: this network on another chip, with an unknown sample and an unknown count"
+    )
+    assert said == what
+
+
 @pytest.mark.parametrize(
     ("name", "benchmark", "own"),
     [
@@ -42,6 +53,10 @@ def test_its_own_rows_come_first_on_every_chip_that_was_measured(name: str) -> N
         ("dlrm-v2-99", "dlrm-v2", True),
         ("R-GAT", "rgat", True),
         ("RNN-T", "rnnt", True),
+        ("llama-3.1-8b", "llama3.1-8b", True),
+        ("Llama-2-70b", "llama2-70b", True),
+        ("3D UNet", "3d-unet", True),
+        ("DLRM-DCNv2", "dlrm-v2", True),
         ("black-forest-labs/FLUX.1-dev", "stable-diffusion-xl", False),
         ("openai/whisper-small", "whisper", False),
         ("resnet101", "resnet", False),
@@ -92,3 +107,19 @@ def test_doors_take_the_names_of_networks() -> None:
     assert read_request("match", {"model": "resnet50"}).run().measured
     with pytest.raises(UsageError, match="no benchmark runs"):
         EvidenceMatchRequest(model="Qwen/Qwen3-32B").run()
+
+
+def test_what_was_not_measured_itself_is_said_first(run: Run) -> None:
+    out = run("evidence", "match", "mobilenet").out
+    assert out.startswith("mobilenet was not measured; resnet is the nearest network that was")
+
+
+def test_a_name_that_is_too_short_finds_its_benchmarks() -> None:
+    with pytest.raises(UsageError, match=r"did you mean qwen3-vl-235b-a22b\?"):
+        EvidenceMatchRequest(model="qwen3-vl").run()
+
+
+@pytest.mark.parametrize("name", ["rgat", "pointpainting", "dlrm-v3"])
+def test_a_network_without_a_prediction_leads_to_what_was_measured(name: str) -> None:
+    with pytest.raises(UnknownNameError, match=f"chipwise evidence match {name}"):
+        PlanRequest(model=name).run()

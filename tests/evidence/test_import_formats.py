@@ -174,6 +174,22 @@ def test_aiperf_and_its_predecessor(tmp_path: Path, content: Any, tool: str) -> 
     assert (item.chip, item.chips) == (("h100-sxm5-80gb", 2) if tool == "aiperf" else ("", None))
 
 
+def test_the_load_of_aiperf_by_phases(tmp_path: Path) -> None:
+    """Schema 1.5 keeps the resolved configuration, whose load stands in its phases."""
+    config = {k: v for k, v in AIPERF["input_config"].items() if k != "loadgen"}
+    for phases in (
+        {"warmup": {"concurrency": 2}, "profiling": {"concurrency": 16}},
+        [{"name": "warmup", "concurrency": 2}, {"name": "profiling", "concurrency": 16}],
+    ):
+        content = AIPERF | {"schema_version": "1.5", "input_config": config | {"phases": phases}}
+        item = one(tmp_path, "profile_export_aiperf.json", content)
+        assert (item.concurrency, item.scenario) == (16.0, "closed loop")
+    paced = {"profiling": {"rate": 4.0}}
+    assert (
+        one(tmp_path, "x.json", AIPERF | {"input_config": config | {"phases": paced}}).scenario == "open loop"
+    )
+
+
 def test_a_time_in_a_unit_that_is_none_is_left_out(tmp_path: Path) -> None:
     strange = AIPERF | {"time_to_first_token": {"unit": "tokens", "avg": 90.0}}
     assert "not a time" in read(tmp_path, "x.json", strange).skipped[0]

@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import json
+import sqlite3
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from chipwise.api.probed import measured_chip
+from chipwise.api import measuring
+from chipwise.api.probed import kept_machine, measured_chip
 from chipwise.catalog.chips import get_chip
 from chipwise.cost.probed import Rates, terms
 from chipwise.errors import UnknownNameError, UsageError
 from chipwise.evidence.store import Store
+from chipwise.measure import timed as timed_machine
+from chipwise.measure.probe import Probe
 from chipwise.measure.protocol import Timing
 from chipwise.measure.task import Task, designed
-from chipwise.measure.timed import Machine, Timed, machine_of
+from chipwise.measure.timed import UNFINISHED, Machine, Timed, machine_of
 from command_line import Run
 
 LIKE = "epyc-9654"
@@ -88,6 +94,57 @@ def test_half_the_speed_halves_every_rate(store: Store) -> None:
         assert rate / slow.matrix[name] == pytest.approx(2.0, rel=0.01)
     base = get_chip(LIKE)
     assert np.isclose(fast.matrix["bf16"] / base.matrix["bf16"], fast.matrix["int8"] / base.matrix["int8"])
+
+
+def test_a_probe_that_did_not_end_stands_only_where_none_did(store: Store) -> None:
+    whole, other = machine(), machine(3.0)
+    part = replace(other, notes=(UNFINISHED,))
+    for name, text in (
+        ("probe-1", replace(part, timed=part.timed[:3])),  # too little for rates
+        ("probe-2", part),
+    ):
+        keep(store, name, text)
+    assert kept_machine("measured")[0] == "probe-2", "nothing else was measured"
+    keep(store, "probe-3", whole)
+    keep(store, "probe-4", part)
+    assert kept_machine() == ("probe-3", whole)
+    assert kept_machine("probe-4") == ("probe-4", part), "one that is named is taken"
+    keep(store, "probe-5", replace(part, threads=1))  # of other threads none ended
+    assert kept_machine()[0] == "probe-5"
+    keep(store, "probe-6", other)
+    assert kept_machine()[0] == "probe-6", "the last that ended"
+
+
+def keep(store: Store, name: str, here: Machine) -> None:
+    """Keep a machine under a name, later ones last."""
+    made = store.keep_probe(here.to_json())
+    with sqlite3.connect(store.path) as base:
+        base.execute("update probes set id = ?, added = ? where id = ?", (name, name, made))
+    base.close()
+
+
+def test_too_little_is_no_machine(store: Store) -> None:
+    store.keep_probe(replace(machine(), notes=(UNFINISHED,), timed=machine().timed[:3]).to_json())
+    with pytest.raises(UsageError, match="no machine was measured yet"):
+        kept_machine()
+
+
+def test_what_is_kept_while_a_probe_runs_is_not_fitted(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A fit would take its time from that of the tasks."""
+    part = replace(machine(), notes=(UNFINISHED,))
+
+    def probing(*_: object, so_far: Callable[[Machine], None]) -> Probe:
+        with monkeypatch.context() as during:
+            during.setattr(timed_machine, "fit", lambda rows: pytest.fail("fitted within the budget"))
+            so_far(part)
+        assert [machine_of(text).notes for text in store.probes().values()] == [(UNFINISHED,)]
+        return Probe(machine(), ())
+
+    monkeypatch.setattr(measuring, "probe", probing)
+    monkeypatch.setattr(measuring, "backend", lambda *_: SimpleNamespace(kind="cpu", threads=1))
+    kept = measuring.measure_probe("torch").kept
+    assert list(store.probes()) == [kept]
+    assert kept_machine()[1].finished
 
 
 def test_what_cannot_be_asked(store: Store, run: Run) -> None:

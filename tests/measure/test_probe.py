@@ -14,8 +14,8 @@ from chipwise.errors import ChipwiseError, UsageError
 from chipwise.measure.backend import SMALL, expected
 from chipwise.measure.probe import Probe, probe
 from chipwise.measure.protocol import LEAST, MOST, Timing, sampled, timing_of
-from chipwise.measure.task import Task, designed
-from chipwise.measure.timed import Machine, Timed, machine_of
+from chipwise.measure.task import WORKS, Task, designed
+from chipwise.measure.timed import UNFINISHED, Machine, Timed, machine_of
 
 PLANTED = Rates(5e-6, 1e-11, 5e-11)
 STREAM, CACHE, HELD = 40e9, 100e9, 32e6
@@ -45,6 +45,8 @@ class Fake:
 
     def __init__(self, clock: Clock, wrong: float = 0.0, stop_after: int = 10**9) -> None:
         self.time, self.wrong, self.left, self.calls = clock, wrong, stop_after, itertools.count()
+
+    works = WORKS
 
     def dtypes(self) -> tuple[str, ...]:
         return ("fp32",)
@@ -110,7 +112,7 @@ def test_designed_tasks_are_spread_and_bounded(kind: Any) -> None:
     assert len(set(tasks)) == 40
     assert all(float(t.op.flops) <= 1e9 and t.bytes <= 256e6 for t in tasks)
     assert {group_of(t.op).partition(".")[0] for t in tasks} == (
-        {"conv", "depthwise"} if kind == "conv" else {kind}
+        {"conv", "depthwise", "pointwise"} if kind == "conv" else {kind}
     )
     sizes = np.log2([t.bytes for t in tasks])
     assert sizes.max() - sizes.min() > 6.0  # a factor of 64
@@ -167,7 +169,7 @@ def test_masked_scores_are_told_from_skipped_ones() -> None:
         return seconds(task) if task.kind == "copy" else 5e-6 + 1e-11 * float(terms(task.op, float("inf"))[0])
 
     found = Machine("f", "f", "cpu", "x", 1, "d", tuple(Timed(t, Timing(of(t), 1.0, 0.0, 9)) for t in tasks))
-    assert found.numbers.rates["attention.fp32"].tile >= 512.0
+    assert found.numbers.rates["attention.fp32"].scale >= 512.0
 
 
 def test_a_machine_survives_json() -> None:
@@ -191,11 +193,17 @@ def test_what_was_not_timed_is_refused() -> None:
 
 
 def test_a_probe_on_a_disturbed_machine(clock: Clock) -> None:
-    found = probe(Fake(clock), 60.0, now=clock)
+    states: list[Machine] = []
+    found = probe(Fake(clock), 60.0, now=clock, so_far=states.append)
     assert found.whole
+    assert found.machine.notes == ()  # no task was refused
+    assert {t.task.kind for t in found.machine.timed} == {"copy", "rows", "gemm", "conv", "attention"}
+    assert [len(s.timed) for s in states] == sorted(len(s.timed) for s in states)
+    assert 1 <= len(states) <= 6
+    assert states[-1].notes == (UNFINISHED,)
     assert found.error is not None
     assert found.error < 0.05
-    assert len(found.unseen) >= 15
+    assert len(found.unseen) >= 30
     assert {t.task for t in found.unseen} & {t.task for t in found.machine.timed} == set()
     assert clock.now < 70.0
 

@@ -8,6 +8,7 @@ from typing import get_args, get_type_hints
 
 import pytest
 
+import chipwise as cw
 from chipwise import api
 from chipwise.api.placing import Terms
 from chipwise.api.requests.verbs import VERBS
@@ -74,7 +75,8 @@ def test_the_order_can_be_followed(report: PlanReport) -> None:
     full = replace(report.workload, rate_per_s=None)
     assert "per output token" in ranked(replace(report, workload=full))
     unpaid = tuple(replace(p, price=None) for p in report.plans)
-    assert "tokens per second" in ranked(replace(report, plans=unpaid))
+    assert "chips that carry the load" in ranked(replace(report, plans=unpaid))
+    assert "tokens per second" in ranked(replace(report, plans=unpaid, workload=full))
 
 
 def test_chips_without_a_price_are_not_above_a_limit() -> None:
@@ -198,3 +200,12 @@ def test_the_answer_opens_with_a_verdict(report: PlanReport) -> None:
     free = replace(report, plans=(replace(first, price=None, ties=()),))
     assert "no price is known" in verdict(free)[0]
     assert table(report).head[2:5] == verdict(report)[:3]
+
+
+def test_measured_rows_beyond_the_interval_are_said_to_be() -> None:
+    report = cw.match("meta-llama/Llama-3.1-8B", chip="h100")
+    assert report.anchored is not None
+    inside = replace(report, interval=(0.5 * report.anchored.value, 2.0 * report.anchored.value))
+    outside = replace(report, interval=(1.1 * report.anchored.value, 2.0 * report.anchored.value))
+    assert "outside the interval" not in str(inside)
+    assert "outside the interval" in str(outside)

@@ -174,10 +174,11 @@ def test_layouts_of_one_device_have_no_pipeline() -> None:
 
 def test_only_inputs_of_layers_that_run_again_wait_in_host_memory_where_software_keeps_those() -> None:
     """Unsloth sends the inputs of layers away and runs every layer again; others send what layers save."""
-    offered = {kind: variants({}, software=Software(stashes=kind)) for kind in ("", "saved", "inputs")}
-    away = {kind: set(ways[2, ways[1] == 1.0].tolist()) for kind, ways in offered.items()}
-    assert away == {"": set(), "saved": {share for share, _ in RECOMPUTE.values()}, "inputs": {1.0}}
-    small = replace(SMALL, cluster=replace(H100, memory_bytes=16e9), software=Software(stashes="inputs"))
+    kinds = {(): set(), ("none",): {0.0}, ("full",): {1.0}, ("selective", "full"): {0.0, 1.0}}
+    for kind, shares in kinds.items():
+        ways = variants({}, software=Software(stashes=kind))
+        assert set(ways[2, ways[1] == 1.0].tolist()) == shares
+    small = replace(SMALL, cluster=replace(H100, memory_bytes=16e9), software=Software(stashes=("full",)))
     found = search(small, 1)
     stashed = np.asarray(found.spread.stash) > 0
     assert stashed.any()
@@ -195,5 +196,25 @@ def test_one_expert_on_a_rank_multiplies_as_a_feed_forward_does() -> None:
 
 
 def test_what_a_trainer_cannot_keep_on_its_host_is_refused_when_pinned() -> None:
-    with pytest.raises(UsageError, match="keeps inputs of layers"):
-        variants({"stash": 1, "recompute": "none"}, software=Software(stashes="inputs"))
+    with pytest.raises(UsageError, match="with recompute full alone"):
+        variants({"stash": 1, "recompute": "none"}, software=Software(stashes=("full",)))
+
+
+def test_only_what_a_trainer_can_run_again_is_tried() -> None:
+    """MaxText runs all layers again or what is cheap, never none; shares of the layers are Megatron's."""
+    small = replace(SMALL, cluster=replace(H100, memory_bytes=30e9))
+    for kinds in (("selective", "full"), ("none", "full"), ("none", "shares", "full")):
+        found = search(replace(small, software=Software(recompute=kinds)), 1)
+        full, cheap = np.asarray(found.spread.full), np.asarray(found.spread.selective)
+        run = {"none": (full + cheap == 0), "selective": cheap > 0, "full": full == 1.0}
+        run["shares"] = (full > 0) & (full < 1)
+        assert {name for name, where in run.items() if where.any()} <= {*kinds}
+
+
+def test_weights_are_cut_over_all_ranks_where_the_trainer_knows_no_groups() -> None:
+    job = replace(SMALL, software=Software(hybrid=False, staged=False))
+    s = layouts(job, 16)
+    cut = np.asarray(s.zero) == 3
+    assert cut.any()
+    assert (np.asarray(s.shard)[cut] == np.asarray(s.dp * s.cp)[cut]).all()
+    assert (np.asarray(s.pp)[cut] == 1).all()

@@ -6,11 +6,12 @@ import csv
 import io
 import json
 import re
+import struct
 import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Literal
-from urllib.parse import quote
+from urllib.parse import quote, unquote_plus
 
 import httpx
 import pytest
@@ -24,6 +25,7 @@ from chipwise.api.launching import launch
 from chipwise.api.requests.doors import Problem
 from chipwise.api.requests.verbs import VERBS
 from chipwise.api.saving import replay
+from chipwise.errors import UsageError
 from chipwise.web.limits import RefusedError
 from chipwise.web.pages import routes
 from chipwise.web.pages.form import controls
@@ -416,7 +418,7 @@ def test_a_plan_is_launched_from_the_page(visit: Open, site: str) -> None:
 
 def test_a_config_is_pasted(visit: Open) -> None:
     page = visit().open("/fit?model=meta-llama/Llama-3.1-8B&chips=h100-sxm5-80gb")
-    page.click("text=Your own config.json")
+    page.click("text=Your own config.json or GGUF file")
     page.fill("textarea[data-into=model]", "no config")
     expect(page.locator(".paste [role=status]")).to_contain_text("not the JSON")
     page.fill("textarea[data-into=model]", json.dumps(CONFIG))
@@ -424,28 +426,162 @@ def test_a_config_is_pasted(visit: Open) -> None:
     expect(page.locator("#result .headline")).to_contain_text("llama as given")
 
 
-def test_an_answer_is_sent_as_one_page(visit: Open, site: str, tmp_path: Path) -> None:
-    """Asked in the form, sent as a file, opened elsewhere, launched and made again from what it holds."""
-    asking = visit().open(PLAN)
-    asking.fill("[name=rate]", "6/s")
+def gguf(
+    pairs: dict[str, int | str], *, version: int = 3, parts: int = 1, keys: int = 0, rest: bytes = b""
+) -> bytes:
+    """A GGUF file with these keys, a vocabulary of 1000, a tensor and `rest`; `keys`: the count that it states."""
+
+    def text(value: str) -> bytes:
+        return struct.pack("<Q", len(value)) + value.encode()
+
+    said = [
+        text(key) + (struct.pack("<I", 8) + text(v) if isinstance(v, str) else struct.pack("<II", 4, v))
+        for key, v in pairs.items()
+    ]
+    said += [text("tokenizer.ggml.tokens") + struct.pack("<IIQ", 9, 8, 1000) + text("ab") * 1000]
+    said += [text("split.count") + struct.pack("<IH", 2, parts)]
+    tensor = text("token_embd.weight") + struct.pack("<IQQIQ", 2, 2048, 1000, 0, 0)
+    head = struct.pack("<IQQ", version, 1, keys or len(said))
+    return b"GGUF" + head + b"".join(said) + tensor + rest
+
+
+def test_a_header_of_weights_is_read_where_it_lies(visit: Open, tmp_path: Path) -> None:
+    """Of a GGUF file the keys of its header are asked about, and nothing of it but these leaves the browser."""
+    numbers = {"embedding_length": 2048, "block_count": 16, "attention.head_count": 32}
+    numbers |= {"attention.head_count_kv": 8, "feed_forward_length": 8192, "context_length": 8192}
+    pairs = {"general.architecture": "llama"} | {f"llama.{key}": value for key, value in numbers.items()}
+    page = visit().open("/fit?model=meta-llama/Llama-3.1-8B&chips=h100-sxm5-80gb")
+    page.click("text=Your own config.json or GGUF file")
+    said = page.locator(".paste [role=status]")
+    sent: list[str] = []
+    page.on("request", lambda request: sent.append(unquote_plus(request.url + (request.post_data or ""))))
+
+    def choose(data: bytes) -> None:
+        file = tmp_path / "own.gguf"
+        file.write_bytes(data)
+        page.set_input_files(".paste input[type=file]", file)
+
+    choose(gguf(pairs | {"llama.secret": 7, "other.secret": "kept here"}, rest=b"SECRET" * 200_000))
+    expect(said).to_contain_text("llama is asked about")
+    page.wait_for_timeout(300)
+    assert sent == []
+    page.click("#ask button[type=submit]")
+    expect(page.locator("#result .headline")).to_contain_text("975 M parameters")
+    assert any("llama.block_count" in address for address in sent)
+    assert all("secret" not in address.lower() and len(address) < 2000 for address in sent)
+    assert '"tie_word_embeddings":true' in page.input_value("textarea[data-into=model]")
+
+    choose(gguf(pairs, parts=2))
+    expect(page.locator("textarea[data-into=model]")).not_to_have_value(re.compile("tie_word_embeddings"))
+    expect(said).to_contain_text("llama is asked about")
+    asked = json.loads(page.input_value("textarea[data-into=model]"))
+    assert "tie_word_embeddings" not in asked
+    assert set(asked) == {*pairs, "tokenizer.ggml.tokens"}
+
+    sent.clear()
+    key = struct.pack("<Q", 1) + b"k"
+    arrays = key + struct.pack("<IIQ", 9, 4, 2**40)
+    for data, what in (
+        (gguf(pairs, version=7), "GGUF version 7 is not read: 2 or 3"),
+        (b"GGUF" + struct.pack("<IQQ", 3, 0, 0), "names no general.architecture"),
+        (gguf(pairs)[:200], "cut off or damaged"),
+        (b"GGUF" + struct.pack("<IQQ", 3, 0, 1) + key + struct.pack("<IQ", 77, 1), "cut off or damaged"),
+        (gguf(pairs, keys=2_500_000, rest=bytes(4_000_000)), "cut off or damaged"),
+        (b"GGUF" + struct.pack("<IQQ", 3, 0, 1) + arrays + bytes(1000), "cut off or damaged"),
+    ):
+        page.fill("textarea[data-into=model]", "before")
+        expect(said).to_contain_text("not the JSON")
+        choose(data)
+        expect(said).to_contain_text(what)
+        assert page.input_value("textarea[data-into=model]") == "before"
+    assert sent == []
+
+
+@pytest.mark.parametrize(
+    ("asked", "field", "value", "said", "charts", "tool", "started"),
+    [
+        pytest.param(
+            "/plan?model=meta-llama/Llama-3.1-8B&rate=5/s",
+            "rate",
+            "6/s",
+            "It serves 6 requests/s",
+            ("cost-against-speed", "frontier", "roofline", "tornado", "load-ttft"),
+            "vllm",
+            "vllm serve",
+            id="serving",
+        ),
+        pytest.param(
+            "/train?model=meta-llama/Llama-3.1-8B&chips=h100-sxm5-80gb&tokens=1T&counts=64,128&curves=true",
+            "counts",
+            "64,256",
+            "256x h100-sxm5-80gb",
+            ("turnaround", "step", "scaling-weak"),
+            "torchrun",
+            "torchrun",
+            id="training",
+        ),
+        pytest.param(
+            "/plan?model=Wan-AI/Wan2.2-T2V-A14B&chips=h100-sxm5-80gb",
+            "frames",
+            "49",
+            "frames 49",
+            ("timeline",),
+            "",
+            "",
+            id="video",
+        ),
+        pytest.param(
+            "/local?have=rtx-3090",
+            "have",
+            "rtx-4090",
+            "rtx-4090",
+            (),
+            "llama.cpp",
+            "llama-server",
+            id="desk",
+        ),
+    ],
+)
+def test_an_answer_is_sent_as_one_page(
+    visit: Open,
+    tmp_path: Path,
+    asked: str,
+    field: str,
+    value: str,
+    said: str,
+    charts: tuple[str, ...],
+    tool: str,
+    started: str,
+) -> None:
+    """Asked in the form, sent as a file, opened elsewhere, printed, launched and made again from what it holds."""
+    asking = visit().open(asked)
+    if not asking.is_visible(f"[name={field}]"):
+        asking.click("text=More options")
+    asking.fill(f"[name={field}]", value)
     asking.click("#ask button[type=submit]")
-    expect(asking.locator("#result > .headline .verdict")).to_contain_text("It serves 6 requests/s")
+    verdict = "#result > .headline:not(.glance)"
+    expect(asking.locator(verdict).first).to_contain_text(said, timeout=30_000)
     with asking.expect_download(timeout=60_000) as download:
-        asking.click("#result > .headline >> text=Report")
+        asking.click(f"{verdict} >> text=Report")
     file = tmp_path / "report.html"
     download.value.save_as(file)
-    assert replay(str(file)).identical
-    assert any("vllm serve" in f.text for f in launch(str(file), "vllm"))
     on = visit()
-    asked: list[str] = []
-    on.page.on("request", lambda r: asked.append(r.url))
+    opened: list[str] = []
+    on.page.on("request", lambda r: opened.append(r.url))
     on.page.goto(file.as_uri())
-    for name in ("cost-against-speed", "roofline", "tornado", "frontier"):
+    for name in charts:
         on.page.wait_for_selector(f"[data-chart={name}][data-drawn=true]")
-    expect(on.page.locator(".headline .verdict").first).to_contain_text("It serves 6 requests/s")
-    assert asked == [file.as_uri()]
-    assert on.page.locator("tr[data-rank]").count() >= 2
+    on.settle()
+    expect(on.page.locator(".headline").first).to_contain_text(said)
+    assert opened == [file.as_uri()]
     assert not on.page.query_selector_all("a[href^='/'], [hx-get]")
+    assert len(re.findall(rb"/Type\s*/Page\b", on.page.pdf(format="A4"))) <= 2
+    assert replay(str(file)).identical
+    if tool:
+        assert any(started in f.text for f in launch(str(file), tool))
+    else:
+        with pytest.raises(UsageError, match="generates no tokens"):
+            launch(str(file), "vllm")
 
 
 def test_a_chip_sheet_says_who_says_so(visit: Open) -> None:

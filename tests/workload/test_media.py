@@ -411,6 +411,25 @@ def test_layers_that_are_computed_again_keep_their_input() -> None:
         pipeline("bert-base", trained=True, recompute="some")
 
 
+@pytest.mark.parametrize("name", ["trellis-image-large", "hunyuan3d-2"])
+def test_denoisers_of_shapes_sum_gradients_over_parts(name: str) -> None:
+    whole, parts = (pipeline(name, batch=4, trained=True, accumulate=n) for n in (1, 2))
+    assert parts.flops == pytest.approx(whole.flops)
+    assert parts.stages[0].activation_bytes == pytest.approx(whole.stages[0].activation_bytes / 2.0)
+
+
+def test_gradients_are_summed_over_parts_of_a_batch() -> None:
+    whole, parts = (pipeline("bert-base", batch=8, trained=True, accumulate=n) for n in (1, 4))
+    assert parts.flops == pytest.approx(whole.flops)
+    assert parts.stages[0].activation_bytes == pytest.approx(whole.stages[0].activation_bytes / 4.0)
+    assert parts.settings["state_bytes"] == whole.settings["state_bytes"]
+    # weights are updated once
+    assert sum(n for n, op in parts.stages[0].ops if op.name == "optimizer") == 1.0
+    with pytest.raises(UsageError, match="does not divide") as refused:
+        pipeline("bert-base", batch=8, trained=True, accumulate=3)
+    assert refused.value.hint == "accumulate=2"
+
+
 def test_what_is_frozen_has_no_backward_pass() -> None:
     block = LAYERS.linear(4, 8, 8)
     assert len(trained(block, "none")[0].ops) == 3
@@ -440,7 +459,7 @@ def test_every_model_is_built(name: str) -> None:
     assert made.settings.get("steps", 1) >= 1
     assert double.flops == pytest.approx(2 * made.flops, rel=0.01)
     for stage in made.stages:
-        assert stage.weight_bytes > 0 or stage.name == "prompt"
+        assert stage.weight_bytes > 0 or stage.name in ("prompt", "states")  # weights that stand elsewhere
         assert stage.activation_bytes > 0
         assert all(op.flops >= 0 and op.bytes > 0 and n > 0 for n, op in stage.ops)
     step = pipeline(name, trained=True)
@@ -685,3 +704,37 @@ def test_a_voice_costs_its_seconds_and_what_it_continues() -> None:
     assert guided["vocoder"].flops == alone["vocoder"].flops
     with pytest.raises(UsageError, match="no steps"):
         pipeline("kokoro-82m", steps=4)
+
+
+def test_a_shape_of_voxels_is_made_in_two_stages() -> None:
+    made = stages(pipeline("trellis"))
+    flows = made["structure"].parameters + made["latents"].parameters + made["grid"].parameters
+    assert flows / 1e9 == pytest.approx(1.2, rel=0.04)  # microsoft/TRELLIS README: 1.2B
+    # 22 squares of the width in each of 24 layers, offsets and norms aside
+    assert made["structure"].parameters == pytest.approx(24 * 22 * 1024**2, rel=0.005)
+    # guided while the noise 3 t / (1 + 2 t) is at least a half, so down to t = 1/4: 19 of 25 steps
+    assert made["structure"].calls == made["latents"].calls == 25 + 19
+    assert stages(pipeline("trellis", guidance=1.0))["latents"].calls == 25
+    small, mesh = stages(pipeline("trellis", voxels=5000)), stages(pipeline("trellis", form="mesh"))
+    assert small["latents"].flops < made["latents"].flops / 4
+    assert small["structure"].flops == made["structure"].flops
+    assert (mesh["mesh"].calls, mesh["field"].calls) == (1.0, 0.0)
+    with pytest.raises(UsageError, match="no form 'obj'"):
+        pipeline("trellis", form="obj")
+
+
+def test_a_voice_of_codes_says_one_after_the_other() -> None:
+    short, long = (stages(pipeline("xtts-v2", audio_s=s, tokens=50)) for s in (5.0, 10.0))
+    assert (short["decoder"].calls, long["decoder"].calls) == (108, 215)  # 22,050 / 1,024 a second
+    assert long["vocoder"].flops == pytest.approx(2 * short["vocoder"].flops, rel=0.02)
+    assert short["voice"].flops < stages(pipeline("xtts-v2", reference_s=12.0))["voice"].flops
+    layer = 12 * 1024**2 + 13 * 1024  # GPT-2
+    ends = 1026 * 1024 + 1026 * 1025 + 6681 * 1024 + 6681 * 1025 + (608 + 404) * 1024 + 4 * 1024
+    assert short["decoder"].parameters == 30 * layer + ends
+    assert pipeline("xtts-v2").parameters == sum(s.parameters for s in short.values())
+    with pytest.raises(UsageError, match="no steps"):
+        pipeline("xtts-v2", steps=4)
+
+
+def test_a_side_may_come_as_a_number_with_a_point() -> None:
+    assert pipeline("resnet50", resolution=256.0).flops == pipeline("resnet50", resolution=256).flops

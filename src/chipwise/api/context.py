@@ -28,7 +28,7 @@ from chipwise.predict.overheads import Overheads
 from chipwise.predict.passes import Requests
 from chipwise.predict.service import Engines, Loads, Prediction, Service
 from chipwise.predict.tails import VALID
-from chipwise.report.assemble import Fleet, plan_record, price_record
+from chipwise.report.assemble import Deployed, Doing, Fleet, plan_record, price_record
 from chipwise.report.energy import Powered
 from chipwise.report.plans import span
 from chipwise.report.records import PlanRecord, PriceRecord, TailRecord
@@ -180,7 +180,7 @@ class Context:
                 quantiles[name] = first * (by.passes * by.first)[:, None], further * by.passes[:, None]
             for row, weight in enumerate(by.weight):
                 near[row] = "own" if by.same[row] else "like" if weight >= MOSTLY else near[row]
-        records = []
+        records, w = [], self.workload
         for row, fleet in enumerate(fleets):
 
             def of_row(values: Array, row: int = row) -> Array:
@@ -194,20 +194,18 @@ class Context:
             powered = None if d.holds is not None else Powered.of(d.chip, chips, d.system, self.numbers)
             ranks = min(float(layout.tp * layout.dp), float(np.asarray(d.device.domain)))
             together = max(int(ranks) // package, 1)
-            record = plan_record(
-                d,
-                layout,
+            precision, level = self.found.graph.model.precision, level_figure(w.task, self.tactics.level)
+            does = Doing(
                 found.each(of_row),
                 Bounds(*(np.asarray(getattr(bounds, f.name)[row]) for f in fields(Bounds))),
                 row_of(memory, row),
-                self.workload,
-                self.found.graph.model.precision,
-                self.price(d.chip.id, chips, together),
-                near[row],
                 {name: TailRecord(*(_known(t, row) for t in pair)) for name, pair in quantiles.items()},
-                fleet,
                 None if powered is None else (powered, use.take(row)),
-                level_figure(self.workload.task, self.tactics.level),
+            )
+            record = plan_record(
+                Deployed(d, layout, fleet, precision, w, near[row], level),
+                does,
+                self.price(d.chip.id, chips, together),
             )
             records.append(record if by is None else noted(record, by, row))
         return records

@@ -217,7 +217,7 @@ def estimate(
         one.replicas,
         prompt_workers=prompt_workers,
         prompt_layout=None if prompts is None else prompts[0],
-        harnessed=knows_client(context.numbers, context.tactics.harness, d.runtime.id, apart=d.apart),
+        harnessed=knows_client(context.numbers, context.tactics.harness, apart=d.apart),
     )
     (record,) = context.records(group, loads, found, [fleet], rate_per_s=one.rate_per_s)
     described = model_record(context.found.graph, context.found.config)

@@ -5,20 +5,21 @@ Every prediction here is the first plan of `plan` for the same chips, workload, 
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from chipwise.api.estimating import estimate
-from chipwise.api.loaded import describe
-from chipwise.api.media import network
-from chipwise.api.nearest import model_facts
-from chipwise.api.placing import Given, Terms
+from chipwise.api.loaded import describe, load
+from chipwise.api.nearest import model_facts, network_facts
+from chipwise.api.placing import BEST, Given, Terms
 from chipwise.api.planning import limits_for, plan
 from chipwise.api.suites.mlperf import Answer, answer
 from chipwise.calibrate.parameters import Parameters, shipped_parameters
-from chipwise.catalog.benchmarks import Limit, Named, benchmark_of, load_benchmarks
+from chipwise.catalog.benchmarks import Limit, Named, benchmark_of, load_benchmarks, near_benchmarks
 from chipwise.catalog.chips import get_chip
 from chipwise.catalog.published import TrainingResult, find_result, load_inference_results
+from chipwise.catalog.runtime import get_runtime
 from chipwise.catalog.snapshot import today as day
 from chipwise.errors import ChipwiseError, UsageError
 from chipwise.evidence.claim import Condition, judge_claim, judge_measured, rivals_of
@@ -67,14 +68,17 @@ def measured_evidence(model: str, workload: Workload) -> MatchReport:
             if b.generates and (other := model_facts(b.model)) is not None and other.name == facts.name
         ]
         if not ran:
+            fit = near_benchmarks(model)
+            hint = f"name a chip: chipwise evidence match {shlex.quote(model)} --chip CHIP shows the nearest"
             raise UsageError(
                 f"no benchmark runs {model}",
-                "name a chip: chipwise evidence match MODEL --chip CHIP shows the nearest",
+                f"did you mean {' or '.join(fit)}? Else {hint}" if fit else hint,
                 field="chip",
             )
         named = Named(ran[0], True)
     return replace(
-        _of_benchmark(named, model, Target(_network(named, model), "", scenario=workload.task)), matches=()
+        _of_benchmark(named, model, Target(network_facts(named, model), "", scenario=workload.task)),
+        matches=(),
     )
 
 
@@ -105,12 +109,6 @@ def _best_of_each(rows: Iterable[Item]) -> tuple[Item, ...]:
     return tuple(sorted(best.values(), key=lambda i: (order.index(i.scenario), -(i.speed or 0.0), i.id)))
 
 
-def _network(named: Named, model: str) -> ModelFacts:
-    """A network that only its benchmark describes."""
-    params = float(network(named.benchmark.network).params) if named.benchmark.network else 0.0
-    return ModelFacts(model, params, params, 0.0, named.benchmark.kind)
-
-
 def _facts(model: str) -> ModelFacts:
     """What decides a model's speed. Raises what is wrong with one that cannot be read."""
     facts = model_facts(model)
@@ -118,6 +116,13 @@ def _facts(model: str) -> ModelFacts:
         describe(model)
         raise UsageError(f"{model}: cannot be read")
     return facts
+
+
+def _check(model: str, terms: Terms) -> None:
+    """Raises `UnknownNameError` for a precision or a runtime that no language model runs in; a version may follow."""
+    load(model, terms.precision)
+    if terms.runtime not in (None, BEST):
+        get_runtime((terms.runtime.split() or [""])[0])
 
 
 def match_evidence(
@@ -142,7 +147,7 @@ def match_evidence(
     named = benchmark_of(model)
     if named is not None and not named.benchmark.generates:
         asked = Target(
-            model=_network(named, model),
+            model=network_facts(named, model),
             chip=hardware.id,
             chips=count,
             precision=terms.precision or "",
@@ -156,6 +161,7 @@ def match_evidence(
         return _of_benchmark(named, model, asked, most)
     model = named.benchmark.model if named is not None and named.own else model
     facts = _facts(model)
+    _check(model, terms)
     target = Target(
         model=facts,
         chip=hardware.id,
@@ -212,6 +218,7 @@ def claim_evidence(
         return _measured_claim(item, model, workload, rivals, others, count or item.chips or 1, terms, sample)
     model = network.benchmark.model if network is not None and network.own else model
     facts = _facts(model)
+    _check(model, terms)
     named = terms.precision or describe(model).precision
     target = Target(
         model=facts,
@@ -274,7 +281,7 @@ def _measured_claim(
     """A claim where the row or the user's network is measured by samples: held against other measured rows."""
     network = benchmark_of(model)
     by_sample = network is not None and not network.benchmark.generates
-    facts = _network(network, model) if network is not None and by_sample else _facts(model)
+    facts = network_facts(network, model) if network is not None and by_sample else _facts(model)
     target = Target(
         model=facts,
         chip=item.chip,

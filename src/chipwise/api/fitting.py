@@ -11,7 +11,7 @@ from chipwise.api.desk import assembled, part_records
 from chipwise.api.loaded import Loaded, check_length, load
 from chipwise.api.placing import Terms
 from chipwise.catalog.chips import load_chips, recalled_words
-from chipwise.catalog.machine import Machine, joined, parse_machine
+from chipwise.catalog.machine import Machine, joined, kinds, parse_machine
 from chipwise.errors import InfeasibleError
 from chipwise.parallel.layout import Reason
 from chipwise.report.assemble import layout_record, memory_record, model_record, whole
@@ -46,8 +46,9 @@ def fit(
     (2,300, or what the model reads if that is less).
 
     `count` asks about that many chips instead: the roomiest layout, and for a no by how much it misses and the
-    changes that would mend it, each sufficient alone. Chips may be machines of several parts (`rtx-4090+epyc-9654`),
-    with `host_memory` bytes beside their cards. `adapters`: so many of a kind are held beside the model. Raises
+    changes that would mend it, each sufficient alone; so does a chip with a count and a machine for rent (`8xh100`,
+    `p5.48xlarge`). Chips may be machines of several parts (`rtx-4090+epyc-9654`), with `host_memory` bytes beside
+    their cards. `adapters`: so many of a kind are held beside the model. Raises
     `UsageError` and `UnknownNameError`.
     """
     terms = terms or Terms()
@@ -56,8 +57,10 @@ def fit(
         context = min(CONTEXT, found.graph.model.max_context or CONTEXT)
     check_length(found, context)
     limits = Limits()
-    machines = [parse_machine(c, host_memory) for c in chips if host_memory is not None or joined(c)]
-    named = () if host_memory is not None else [c for c in chips if not joined(c)]
+    asked = kinds(chips, dealt=True) if host_memory is None else dict.fromkeys(chips, (None,))
+    parts = [c for c in asked if host_memory is not None or joined(c)]
+    machines = [parse_machine(c, host_memory, field="chips") for c in parts]
+    named = () if host_memory is not None else [c for c in asked if not joined(c)]
     wanted = [terms.chip(c) for c in named]
     if not chips:
         wanted = [terms.shared(load_chips()[c]) for c in load_chips().market()]
@@ -68,14 +71,16 @@ def fit(
     records: list[FitRecord] = []
     refusals = [RefusalRecord(c.id, r.name, why) for c, r, why in refused]
     for d in offered:
-        if d.chip.family == "dataflow":
-            record = _spread(found, d, context, sequences, count)
-        else:
-            record = _sharded(found, d, context, sequences, count, limits)
-        if record is None:
-            refusals.append(RefusalRecord(d.chip.id, "NO_LAYOUT", _no_layout(d, count)))
-        else:
-            records.append(record)
+        for said in asked.get(d.chip.id, (None,)):
+            of_it = said or count
+            if d.chip.family == "dataflow":
+                record = _spread(found, d, context, sequences, of_it)
+            else:
+                record = _sharded(found, d, context, sequences, of_it, limits)
+            if record is None:
+                refusals.append(RefusalRecord(d.chip.id, "NO_LAYOUT", _no_layout(d, of_it)))
+            else:
+                records.append(record)
     for machine in machines:
         try:
             records.append(_on_machine(model, machine, terms, context, sequences))

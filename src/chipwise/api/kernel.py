@@ -30,6 +30,7 @@ from chipwise.calibrate.kernel_questions import (
     run_of,
 )
 from chipwise.calibrate.kernel_rows import Kernels, exchange_tiers, groups_of, known
+from chipwise.calibrate.kernel_table import TIMED_ALONE
 from chipwise.calibrate.kernels import price_measured
 from chipwise.calibrate.parameter import Z80
 from chipwise.calibrate.parameters import Parameters, shipped_parameters
@@ -117,8 +118,8 @@ class _Priced:
 def answer(request: KernelRequest, numbers: Parameters | None = None) -> KernelReport:
     """The operator on each chip that can be priced.
 
-    Raises `UsageError` for sizes that are missing, strange or none, `UnknownNameError` for an unknown chip, type or
-    kind, `InfeasibleError` where no chip can be priced.
+    Raises `UsageError` for sizes that are missing, strange or none, `UnknownNameError` for an unknown chip, type,
+    runtime or kind, `InfeasibleError` where no chip can be priced.
     """
     given, known_numbers = request.options(), numbers or shipped_parameters()
     named, changes = request.values["chips"], request.values["set_"] or {}
@@ -126,6 +127,8 @@ def answer(request: KernelRequest, numbers: Parameters | None = None) -> KernelR
         given["bytes_"] = request.values["bytes_"]
     if (launch := given.get("launch")) is not None and launch not in LAUNCHES:
         raise UnknownNameError("launch", launch, LAUNCHES, f"one of {', '.join(LAUNCHES)}")
+    if (runtime := given.get("runtime")) is not None:
+        given["runtime"] = low if (low := runtime.lower()) in TIMED_ALONE else get_runtime(runtime).id
     if request.op == "collective":
         return _exchanges(named, given, changes, known_numbers)
     if request.op == "copy":
@@ -607,7 +610,7 @@ def _exchanges(
     if not 1 <= (domain := said.get("domain", 1)) <= LARGEST:
         raise UsageError(f"--domain {domain}: not a count of devices", "1 or more")
     asked = {"op": "collective", "kind": kind, "bytes": num_bytes, "ranks": float(ranks), **said}
-    asked = {"runtime": "nccl", "launch": "collective", **asked}
+    asked = {"launch": "collective", **asked}
     kernels: list[KernelRecord] = []
     refused: list[RefusalRecord] = []
     for chip in chips_of(named, changes):

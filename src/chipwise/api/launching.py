@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from chipwise.api.launch_network import network_of
 from chipwise.api.loaded import find_chip, load
 from chipwise.api.requests.command import about
+from chipwise.api.requests.desk import LocalRequest
 from chipwise.api.requests.field import pairs
 from chipwise.api.requests.parts import OwnChips, Serving
 from chipwise.api.requests.planning import EstimateRequest, PlanRequest
-from chipwise.api.saving import asked_again, check_answer, open_saved, reading, request_of
+from chipwise.api.saving import answered, asked_again, check_answer, open_saved, reading, request_of
 from chipwise.api.train_input import adapters_of
 from chipwise.catalog.chip import Chip
 from chipwise.catalog.files import create
@@ -29,13 +30,14 @@ from chipwise.errors import UsageError, shorten
 from chipwise.report.launch.bench import CLIENTS
 from chipwise.report.launch.spec import (
     Guess,
+    Launched,
     LaunchFile,
     Machine,
     Network,
     Passes,
+    PipelineSpec,
     Placed,
     ServeSpec,
-    Spec,
     TrainSpec,
 )
 from chipwise.report.launch.targets import check_tool, launch_files
@@ -48,6 +50,8 @@ from chipwise.workload.graph import Graph
 __all__ = ["launch", "spec_of", "write_files"]
 
 SERVED = ("plan", "compare", "estimate", "explain")
+GENERATED = ("width", "height", "frames", "steps", "guidance")
+"""Settings of a generator that its pipeline is called with."""
 BLOCK = 1024  # tokens that the longest sequence is rounded up to
 PLACED = ("host_layers", "host_experts", "prompts_on_host")
 DEVIATIONS = 4.0  # of lengths above their mean that there is room for
@@ -62,7 +66,6 @@ def launch(path: str, target: str, rank: int = 1) -> tuple[LaunchFile, ...]:
     """
     saved = open_saved(path)
     check_tool(target)
-    _generating(saved)
     again = asked_again(saved)
     mine, theirs = (_told(s, rank) for s in (saved, again))
     if mine is not None and theirs is not None and mine != theirs:
@@ -74,6 +77,32 @@ def launch(path: str, target: str, rank: int = 1) -> tuple[LaunchFile, ...]:
     return launch_files(spec_of(again, rank), target)
 
 
+def _at_desk(saved: Saved, rank: int) -> Saved:
+    """The plan that a row of `local` stands for, asked under the same facts: its model on that machine, in its format,
+    with its engine. Raises `UsageError` for a row that is not there."""
+    row = next((r for r in saved.report["models"] if r["rank"] == rank), None)
+    if row is None:
+        raise UsageError(f"no model {rank} in it", f"1 to {len(saved.report['models'])}")
+    asked = cast(LocalRequest, request_of(saved.verb, saved.request))
+    have = asked.have or row["machine"]
+    read = saved.report["prompt_tokens"]
+    changed = {
+        "in_": f"{read:.10g}",
+        "out": f"{max(row['context'] - read, 1.0):.10g}",
+        "have": have,
+        "max_usd": None,
+    }
+    plan = about(
+        asked,
+        PlanRequest,
+        **{n: row[n] for n in ("model", "runtime", "precision", "kv")},
+        **changed,
+        task="local",
+    )
+    with reading(saved.tables), use(saved.snapshot):
+        return answered("plan", plan).saved
+
+
 TOLD = ("chip", "chips", "replicas", "layout", "precision", "kv", "runtime", "stack", "system")
 """What of a plan its launch files say, as far as the plan has it."""
 
@@ -81,11 +110,11 @@ TOLD = ("chip", "chips", "replicas", "layout", "precision", "kv", "runtime", "st
 def _told(saved: Saved, rank: int) -> dict[str, Any] | None:
     """What launch files say of a plan, None where there is no such plan to launch."""
     plans = saved.report.get("plans") or () if saved.verb in (*SERVED, "train") else ()
-    plan = next((p for p in plans if p["rank"] == rank), None)
+    plan = _numbered(plans, rank)
     return None if plan is None else {name: plan.get(name) for name in TOLD}
 
 
-def spec_of(saved: Saved, rank: int = 1) -> Spec:
+def spec_of(saved: Saved, rank: int = 1) -> Launched:
     """What launch files need of a saved plan, read under the facts that it was saved with."""
     check_answer(saved)
     try:
@@ -96,28 +125,54 @@ def spec_of(saved: Saved, rank: int = 1) -> Spec:
         ) from None
 
 
-def _generating(saved: Saved) -> None:
-    """Raises `UsageError` for an answer about a model that generates no tokens: no tool of the table starts one."""
-    if "samples_per_s" in (next(iter(saved.report.get("plans") or ()), None) or {}):
-        raise UsageError(
-            f"{saved.report.get('model')} generates no tokens, and the tools here start servers and trainers of "
-            "language models",
-            "its own software starts it: diffusers, or what built the network; launch takes plans of language models",
-        )
-
-
-def _spec(saved: Saved, rank: int) -> Spec:
-    _generating(saved)
+def _spec(saved: Saved, rank: int) -> Launched:
+    if saved.verb == "local":
+        saved, rank = _at_desk(saved, rank), 1
     plans = saved.report.get("plans") or ()
     if saved.verb not in (*SERVED, "train") or not plans:
         raise UsageError(
             f"a saved {saved.verb} holds no plan to launch", "save one: chipwise plan MODEL --save FILE"
         )
-    plan = next((p for p in plans if p["rank"] == rank), None)
+    plan = _numbered(plans, rank)
     if plan is None:
-        raise UsageError(f"no plan {rank} in it", f"1 to {len(plans)}")
+        raise UsageError(f"no plan {rank} in it", f"1 to {len(plans)}", field="plan")
     with use(saved.snapshot), reading(saved.tables):
+        if "samples_per_s" in plan:
+            return _generate(saved, plan)
         return _train(saved, plan) if saved.verb == "train" else _serve(saved, plan)
+
+
+def _numbered(plans: Sequence[dict[str, Any]], rank: int) -> dict[str, Any] | None:
+    """A plan by its rank, or by its place where plans were compared and not ranked."""
+    return next((p for i, p in enumerate(plans) if (p["rank"] or i + 1) == rank), None)
+
+
+def _generate(saved: Saved, plan: Mapping[str, Any]) -> PipelineSpec:
+    """A request of a model that generates no tokens. Raises `UsageError` for a step of its training."""
+    report, latency = saved.report, plan["latency_s"]
+    if report["trained"]:
+        raise UsageError(
+            f"{report['model']}: a training step is launched by what built it", "save a request of it"
+        )
+    settings, chip = report["settings"], find_chip(plan["chip"])
+    ways = (part.partition("=")[::2] for part in filter(None, plan["spread"].split(",")))
+    each = f"{format_seconds(latency['mid'])} for {plan['batch']} {report['unit']}{'s' * (plan['batch'] > 1)}"
+    return PipelineSpec(
+        title=f"{report['model']} on {plan['chips']} x {chip.id}",
+        model=report["model"],
+        machine=Machine(chip.id, chip.vendor, plan["chips"] * chip.devices_per_package, plan["chips"]),
+        runtime=plan["runtime"],
+        precision=plan["precision"],
+        replicas=plan["replicas"],
+        spread=tuple((way, int(degree)) for way, degree in ways),
+        offload=plan["offload"],
+        batch=plan["batch"],
+        sizes=tuple((name, float(settings[name])) for name in GENERATED if name in settings),
+        cached=float(settings.get("cached", 0.0)),
+        seconds=latency["mid"],
+        interval=(latency["low"] / latency["mid"], latency["high"] / latency["mid"]),
+        expected=(f"predicted: {each}",),
+    )
 
 
 def write_files(files: tuple[LaunchFile, ...], folder: str | Path) -> tuple[Path, ...]:
@@ -303,6 +358,7 @@ def _train(saved: Saved, plan: Mapping[str, Any]) -> TrainSpec:
         recomputed=_recomputed(layout["recompute"]),
         schedule=layout["schedule"],
         offload=layout["offload"],
+        stash=layout["stash"],
         micro_batch=layout["micro_batch"],
         global_batch=plan["global_batch"],
         seq=plan["seq"],

@@ -12,10 +12,11 @@ from chipwise.catalog.chip import Chip
 from chipwise.catalog.chips import get_chip, read_chip_file
 from chipwise.catalog.configs import ModelConfig, bundled_configs, find_config
 from chipwise.catalog.override import with_figures
-from chipwise.errors import UnknownNameError, UsageError
+from chipwise.errors import ChipwiseError, UnknownNameError, UsageError
 from chipwise.report.assemble import model_record
 from chipwise.report.records import ModelRecord
 from chipwise.workload.build import build
+from chipwise.workload.families.decoder import families
 from chipwise.workload.graph import Graph, Pictures
 from chipwise.workload.labels import format_name, parse_precision
 from chipwise.workload.load import load_model
@@ -57,29 +58,39 @@ def load(model: str, precision: str | None = None, kv: str | None = None) -> Loa
 
 
 class _Read:
-    """A configuration as part of a cache key: by its content, since a file may change between two questions."""
+    """A configuration as part of a cache key: by its content, since a file may change between two questions, and with
+    the table that it is read by, so that every answer carries it."""
 
     def __init__(self, config: ModelConfig) -> None:
         self.config = config
         self.content = config.name, config.origin, repr(config.data), config.notes
+        self.families = families()
 
     def __hash__(self) -> int:
         return hash(self.content)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Read) and other.content == self.content
+        return isinstance(other, _Read) and other.content == self.content and other.families == self.families
 
 
 @lru_cache(maxsize=256)
 def _loaded(read: _Read, precision: str | None, kv: str | None) -> Loaded:
     config = read.config
-    found = load_model(config)
+    try:
+        found = load_model(config)
+    except ChipwiseError as error:
+        error.field = error.field or "model"
+        raise
     notes: list[str] = []
     if precision is not None and precision != found.precision.name:
         found = found.at_precision(parse_precision(precision, found))
         notes.append(CHANGED.format(precision))
     if kv is not None and format_name(kv) != found.precision.kv.name:
-        found = found.with_kv(format_name(kv))
+        try:
+            found = found.with_kv(format_name(kv))
+        except UnknownNameError as error:
+            error.field = "kv"
+            raise
         notes.append(CHANGED.format(f"{kv} cache"))
     return Loaded(config, build(found), tuple(notes))
 
@@ -107,7 +118,8 @@ def check_length(found: Loaded, tokens: float) -> None:
     model = found.graph.model
     if model.max_context and tokens > model.max_context:
         what = f"{tokens:,.0f} tokens are more than {model.name} can read"
-        raise UsageError(what, f"at most {model.max_context:,}, prompt and output together")
+        hint = f"at most {model.max_context:,}, prompt and output together: a smaller --in or --out"
+        raise UsageError(what, hint, field="in")
 
 
 def shown(found: Loaded, workload: Workload) -> tuple[Loaded, Workload]:

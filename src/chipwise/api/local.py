@@ -6,7 +6,7 @@ import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, cached_property
+from functools import cached_property
 
 import numpy as np
 
@@ -17,16 +17,17 @@ from chipwise.api.placing import Terms
 from chipwise.api.probed import measured_words
 from chipwise.catalog.chips import load_chips, recalled_words
 from chipwise.catalog.configs import named_config
-from chipwise.catalog.machine import Candidate, Machine, candidates, parse_machine, quantized_words
+from chipwise.catalog.machine import DESKS, Candidate, Machine, candidates, parse_machine, quantized_words
 from chipwise.catalog.price import Capex, load_capex
 from chipwise.catalog.runtime import load_runtimes, runtimes_for
+from chipwise.catalog.snapshot import per_snapshot
 from chipwise.catalog.system import systems_for
 from chipwise.errors import InfeasibleError, UnknownNameError
 from chipwise.report.desk import LocalRecord, LocalReport
 from chipwise.report.launch.desk import desk_commands
 from chipwise.report.records import PlanRecord, RefusalRecord
 from chipwise.search.assembly import Assembly
-from chipwise.search.deployments import LOCAL_FORMS
+from chipwise.search.choose import EQUAL
 from chipwise.units import format_bytes, format_number
 from chipwise.workload.axes import Sizes
 from chipwise.workload.formats import FORMATS, GGML_BITS
@@ -170,9 +171,11 @@ def local(machine: Machine, wish: Wish, terms: Terms | None = None) -> LocalRepo
     )
 
 
-def buy(max_usd: float, wish: Wish, terms: Terms | None = None) -> LocalReport:
+def buy(max_usd: float, wish: Wish, terms: Terms | None = None, *, sparing: bool = False) -> LocalReport:
     """Machines and cards that a budget buys, each with the most able model that it runs as fast as is wished; the most
-    able first, of equal ones the cheapest. Raises `InfeasibleError` where nothing does."""
+    able first, of equal ones the fastest, of those that are about as fast (`EQUAL`) the cheapest. `sparing`, as where
+    a speed or a context was asked for, which is then enough: of equal ones the cheapest. Raises `InfeasibleError`
+    where nothing does."""
     terms = terms or Terms()
     found: list[tuple[int, LocalRecord]] = []
     wanted = wish.candidates()
@@ -192,7 +195,10 @@ def buy(max_usd: float, wish: Wish, terms: Terms | None = None) -> LocalReport:
             f"nothing for ${max_usd:,.0f}{where} runs these models at {wish.min_tps:g} tokens/s",
             "a larger --max-usd, a smaller --min-tps or --context, or other --models",
         )
-    found.sort(key=lambda pair: (pair[0], pair[1].usd or 0.0))
+    cheapest = sorted(found, key=lambda pair: (pair[0], pair[1].usd or 0.0))
+    fastest = _fastest(cheapest)
+    ordered, other = (cheapest, fastest[0][1]) if sparing else (fastest, cheapest[0][1])
+    records = [record for _, record in ordered]
     return LocalReport(
         machine="",
         context=wish.contexts[0],
@@ -200,7 +206,7 @@ def buy(max_usd: float, wish: Wish, terms: Terms | None = None) -> LocalReport:
         min_tokens_per_s=wish.min_tps,
         max_usd=max_usd,
         use=wish.use,
-        models=tuple(replace(r, rank=i) for i, (_, r) in enumerate(found, 1)),
+        models=tuple(replace(r, rank=i) for i, r in enumerate(records, 1)),
         refused=(),
         assumptions=(
             "prices as read, of one source and day each (offers: chipwise offers list); cards without the computer "
@@ -210,7 +216,23 @@ def buy(max_usd: float, wish: Wish, terms: Terms | None = None) -> LocalReport:
         ),
         benchmark=BENCHMARKS[wish.benchmark],
         buy=True,
+        sparing=sparing,
+        instead=records.index(other) + 1,
     )
+
+
+def _fastest(cheapest: Sequence[tuple[int, LocalRecord]]) -> list[tuple[int, LocalRecord]]:
+    """Machines with the place of their model, those of the same place fastest first; runs of those that are no more
+    than `EQUAL` slower than the first of the run cheapest first."""
+    runs: list[list[tuple[int, LocalRecord]]] = []
+    for place, r in sorted(cheapest, key=lambda pair: (pair[0], -pair[1].tokens_per_s.mid)):
+        leader = runs[-1][0] if runs else None
+        near = leader is not None and leader[1].tokens_per_s.mid <= r.tokens_per_s.mid * (1.0 + EQUAL)
+        if leader is not None and leader[0] == place and near:
+            runs[-1].append((place, r))
+        else:
+            runs.append([(place, r)])
+    return [pair for run in runs for pair in sorted(run, key=lambda pair: pair[1].usd or 0.0)]
 
 
 @dataclass(frozen=True)
@@ -396,7 +418,7 @@ def _named(name: str, known: Mapping[str, Candidate]) -> Candidate:
     return own or Candidate(found.name, "", ())
 
 
-@cache
+@per_snapshot
 def _size(c: Candidate) -> float:
     """Parameters; of experts the geometric mean of all and those that a token uses."""
     graph = load_generating(c.model).graph
@@ -441,7 +463,7 @@ def _offered(max_usd: float) -> list[tuple[Capex, Machine, str]]:
         if price.doubt or chip is None or (chip.kind == "cpu" and price.covers == "card"):
             continue  # a processor alone runs nothing: its memory is the larger part, and has no price here
         forms = {s.form for s in systems_for(price.chip.partition(":")[0])}
-        if not forms & LOCAL_FORMS:
+        if not forms & DESKS:
             continue
         for times in COUNTS if price.covers == "card" else (1,):
             usd, chips = price.usd * times, price.chips * times

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import os
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,6 +22,7 @@ from chipwise.evidence.item import own_item
 from chipwise.evidence.store import Store
 from chipwise.measure.backend import backend
 from chipwise.measure.probe import Probe, probe
+from chipwise.measure.protocol import memory_kept
 from chipwise.measure.timed import Machine, machine_of
 from chipwise.report.measured import (
     ModelRun,
@@ -42,6 +44,10 @@ BUDGET_S = (5.0, 3600.0)
 SERVED = ("input_tokens", "output_tokens", "tokens_per_s", "requests_per_s", "ttft_mean_s", "ttft_p99_s", "tpot_mean_s",
           "tpot_p99_s")  # fmt: skip
 """Figures of a run that its report repeats."""
+RUN_AS = dict.fromkeys(
+    ("_native_batch_norm_legit", "_native_batch_norm_legit_no_training"), "native_batch_norm"
+)
+"""Operators of a trace by the names of those that run for them."""
 BUSY = 0.5
 """Of the cores at work for others, from which on times of several threads say little: they wait for each other."""
 
@@ -75,21 +81,29 @@ def measure_probe(
         if dtype not in ("fp32", "bf16", "fp16"):
             raise UnknownNameError("data type", dtype, ("fp32", "bf16", "fp16"), "one of fp32, bf16, fp16")
     busy = os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0
-    found = probe(measured, budget_s, dtypes, say)
+    like, memory = _catalogued(measured.kind)
+    store, kept = Store(), ""
+
+    def so_far(machine: Machine) -> None:
+        nonlocal kept
+        with suppress(
+            UsageError
+        ):  # a full disk, which the end says; whether it says enough is seen when it is read
+            kept = store.keep_probe(replace(machine, like=like, memory_bytes=memory).to_json(), kept)
+
+    found = probe(measured, budget_s, dtypes, say, so_far=so_far if keep else lambda machine: None)
     notes = []
     if measured.kind == "cpu" and measured.threads > 1 and busy > BUSY * (os.cpu_count() or 1):
         notes.append(
             f"others kept {busy:.1f} of {os.cpu_count()} cores busy, and threads wait for each other: --threads 1 "
             "has a clock that leaves others out"
         )
-    like, memory = _catalogued(measured.kind)
     found = replace(found, machine=replace(found.machine, like=like, memory_bytes=memory))
     text = found.machine.to_json()
     if out is not None:
         with writing(out) as file:
             file.write(text + "\n")
-    store = Store()
-    return _report(found, store.keep_probe(text) if keep else "", str(store.path), notes)
+    return _report(found, store.keep_probe(text, kept) if keep else "", str(store.path), notes)
 
 
 def measure_endpoint(
@@ -177,7 +191,8 @@ def measure_model(
 
     Raises `UsageError` for a file that gives no module or a machine of another framework, `MissingExtraError`.
     """
-    from chipwise.measure.torch_model import examples_of, peak_of, time_calls, time_whole
+    from chipwise.measure.torch_model import examples_of, peak_of, process_peak_of, time_calls, time_whole
+    from chipwise.tracing.module import trace_calls
 
     here = machine(known)
     measured = backend(
@@ -188,18 +203,22 @@ def measure_model(
         raise UsageError(what, f"chipwise measure probe --backend torch --threads {measured.threads}")
     passes, weight = [], 0.0
     for example in examples_of(place, train, measured.device):
-        from chipwise.tracing.module import trace_calls
-
         seen = trace_calls(example.module, example.arguments, example.keywords, training=example.training)
         weight = seen.weight_bytes
         operators: dict[str, list[tuple[float, float]]] = {}
-        timed = time_calls(example, measured.synchronise, measured.clock)
+        on_cpu = measured.kind == "cpu"
+        peak = peak_of(example, seen.weight_bytes, measured.device)
+        process = process_peak_of(example, seen.weight_bytes) if on_cpu else None
+        clocked = measured.synchronise, budget_s / 10.0, measured.clock
+        returned = time_whole(example, *clocked).seconds if on_cpu else None
+        with memory_kept():
+            timed = time_calls(example, measured.synchronise, measured.clock)
+            whole = time_whole(example, *clocked)
         expected = [(op.name, repeats * here.seconds(op)) for repeats, op in seen.ops]
         for name, seconds in timed:
             operators.setdefault(name, []).append((0.0, seconds))
         for name, seconds in expected:
-            operators.setdefault(name, []).append((seconds, 0.0))
-        whole = time_whole(example, measured.synchronise, budget_s / 10.0, measured.clock)
+            operators.setdefault(RUN_AS.get(name, name), []).append((seconds, 0.0))
         rows = [
             OperatorRecord(n, sum(s > 0.0 for _, s in each), *map(sum, zip(*each, strict=True)))
             for n, each in operators.items()
@@ -211,8 +230,10 @@ def measure_model(
                 whole.seconds,
                 whole.spread,
                 seen.peak_bytes,
-                peak_of(example, seen.weight_bytes, measured.device),
+                peak,
                 tuple(sorted(rows, key=lambda o: -o.measured_s)),
+                returned,
+                process,
             )
         )
     return ModelRun(

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
+from functools import partial
+from itertools import repeat
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Any
 
@@ -17,16 +19,16 @@ import numpy as np
 from chipwise.api.loaded import find_chip
 from chipwise.api.tactics import Level
 from chipwise.calibrate.effects import Effects
-from chipwise.calibrate.fit_media import MediaFit, media_labels, media_numbers, pace_of
+from chipwise.calibrate.fit_media import MediaFit, attended, media_labels, media_numbers, pace_of
 from chipwise.calibrate.fit_tuned import tuned_numbers, tuned_pace
 from chipwise.calibrate.parameter import Z80
 from chipwise.calibrate.parameters import Parameters, shipped_parameters
 from chipwise.catalog.chip import Chip
 from chipwise.catalog.chips import load_chips, recalled_words
+from chipwise.catalog.machine import copies, counted, kinds
 from chipwise.catalog.media_runtime import MediaRuntime, media_runtime_for
 from chipwise.catalog.networks import BY_COUNTS, is_built_in
 from chipwise.catalog.offer import PRICE_NOISE
-from chipwise.catalog.snapshot import today as day
 from chipwise.cost.device import Device
 from chipwise.cost.simt.family import SimtParameters
 from chipwise.errors import ChipwiseError, InfeasibleError, UnknownNameError, UsageError, shorten
@@ -45,17 +47,18 @@ from chipwise.predict.pipeline import (
     seconds,
     stage_times,
 )
+from chipwise.predict.waiting import Queue, replicas_within
 from chipwise.report import figures
-from chipwise.report.assemble import Contender, doubts_of, figure, price_record, simplest_first
+from chipwise.report.assemble import Contender, doubts_of, figure, price_record, simplest_first, tie
 from chipwise.report.energy import OF_SAMPLES, Powered, energy_record
 from chipwise.report.media import MediaPlan, MediaReport
-from chipwise.report.records import Figure, NetworkRecord, PriceRecord, RefusalRecord
+from chipwise.report.records import Figure, JobRecord, NetworkRecord, PriceRecord, RefusalRecord
 from chipwise.search.deployments import few_of, machine_for, reserved
 from chipwise.search.space import FEW_WORDS, Limits
 from chipwise.tracing.sources import Source, source_of
-from chipwise.units import format_seconds, parse_quantity
+from chipwise.units import duration_above, format_number, format_seconds, parse_quantity
 from chipwise.workload.pipeline import Pipeline
-from chipwise.workload.workload import CONFIDENCE, Task
+from chipwise.workload.workload import CONFIDENCE, UTILISATION, Job, Task
 
 if TYPE_CHECKING:
     from chipwise.api.placing import Terms
@@ -63,6 +66,9 @@ if TYPE_CHECKING:
 __all__ = [
     "LATENCY",
     "MEMORY",
+    "OFFLOADS",
+    "SHORT",
+    "STEP",
     "Files",
     "Place",
     "Sampling",
@@ -79,6 +85,7 @@ __all__ = [
     "refusal_of",
     "report_of",
     "tier",
+    "wanted_of",
 ]
 
 DEFAULT = "bf16"  # precision where none is said
@@ -96,8 +103,9 @@ OFFLOADS: tuple[Offload, ...] = (
 )  # each keeps more on the host than the one before
 COUNTS = (1, 2, 4, 8)  # devices of a replica that plans try
 BATCHES = (1, 4, 16, 64)  # samples at once that plans try, where none were said
-UTILISATION = 0.7  # of what a replica can carry that plans give it, as for language models
-LATENCY, MEMORY = "media_s", "media_bytes"
+ATTENDED = 0.25  # of the time, from which on it matters whether such attention was measured
+LATE = 0.99  # of requests, whose wait is told beside the mean
+LATENCY, STEP, MEMORY = "media_s", "media_s trained", "media_bytes"
 LEVELS: Mapping[Task, str] = {"batch": "", "serve": " served", "local": " alone"}
 """Suffix of the figure by which times of tuned software are judged: what bounds them."""
 SHORT = 0.25  # of the memory, beyond which a request is refused: nearer, the estimate itself may be wrong
@@ -110,8 +118,9 @@ class Sampling:
     `resolution` is (width, height); `settings` are further sizes of a family, by name; `training` asks about one step
     of an optimizer. `aside`: parts that the host computes. `software`: a date, or a version of what the runtime comes
     with ("": the newest). `level`: what the runtime's defaults give, or what a benchmark submission reaches with it.
-    Targets of a plan: `latency_s` of a request, with a probability of `confidence`, `rate_per_s` of samples;
-    `task` says what the chips are for.
+    Targets of a plan: `rate_per_s` of samples, and `latency_s` of a request with what it waits at that rate, of the
+    mean request or of a share of them (`percentile`), with a probability of `confidence`; a `job` of samples (its
+    `tokens`) with its deadline and budget; `task` says what the chips are for.
     """
 
     batch: int | None = None
@@ -129,6 +138,8 @@ class Sampling:
     task: Task = "serve"
     latency_s: float | None = None
     rate_per_s: float | None = None
+    percentile: float | None = None
+    job: Job | None = None
     confidence: float = CONFIDENCE
 
     def pipeline(self, model: str, precision: str | None, *, scores: bool = False) -> Pipeline:
@@ -154,8 +165,12 @@ class Sampling:
             if (value := getattr(self, name)) is not None
         }
         found |= {name: value for name, value in self.settings.items() if name not in (LAYOUT, ATTENTION)}
-        if self.settings.get(ATTENTION, "plain" if scores else "fused") == "plain":
-            found[ATTENTION] = "plain"
+        attention = self.settings.get(ATTENTION, "plain" if scores else "fused")
+        if attention not in ("plain", "fused"):
+            what = f"--settings attention={shorten(str(attention))}: not a way to compute it"
+            raise UsageError(what, "fused, or plain, which writes scores to memory", field="settings")
+        if attention == "plain":
+            found[ATTENTION] = attention
         return found
 
 
@@ -182,6 +197,7 @@ class Files:
 FAMILIES = {
     "diffusion": "generator of images or video",
     "shape": "generator of shapes",
+    "voxels": "generator of shapes",
     "reconstruction": "generator of shapes",
     "structure": "structure of molecules",
     "vision": "images read: classes, boxes, masks",
@@ -295,12 +311,14 @@ class Place:
         host = chip.host.bytes_per_s if chip.host and chip.host.bytes_per_s else np.nan
         overheads = numbers.overheads(chip.family, KERNELS)
         tf32 = runtime.tf32_conv and "tf32" in chip.matrix
-        if isinstance(costs, SimtParameters) and runtime.flash_attends(chip):
-            costs = flash_attention(costs, device, overlapped=runtime.attends == "own")
         turns = chip.software_vendor in runtime.turns
         does = tf32, runtime.converts, runtime.widens, runtime.folds, turns
         hardware = Hardware(device, costs, overheads, host, *does)
         return cls(chip, runtime, device, hardware, numbers)
+
+    def packages(self, spread: Spread) -> int:
+        """Chips of a replica, whose devices share a request so."""
+        return -(-spread.devices // self.chip.devices_per_package)
 
     def pipeline(self, model: str | Files, terms: Terms, asked: Sampling, *, timed: bool = True) -> Pipeline:
         """The model as the software runs it here."""
@@ -308,9 +326,17 @@ class Place:
         return _made(model, terms, asked, scores=scores, timed=timed)
 
 
-def figured(task: Task, level: Level) -> str:
-    """The figure by which times are judged."""
-    return LATENCY if level == "stock" else LATENCY + TUNED + LEVELS[task]
+def figured(task: Task, level: Level, *, trained: bool = False) -> str:
+    """The figure by which times are judged: steps of training, whose backward pass and optimizer no kernel was timed
+    for, scatter more than requests."""
+    if level == "tuned":
+        return LATENCY + TUNED + LEVELS[task]
+    return STEP if trained else LATENCY
+
+
+def _seen(numbers: Parameters) -> frozenset[str]:
+    """Labels of the rows that numbers were fitted to."""
+    return frozenset(name.removeprefix(SEEN) for name in numbers.table if name.startswith(SEEN))
 
 
 def tier(chip: Chip, runtime: MediaRuntime, numbers: Parameters, level: Level = "stock") -> Nearness:
@@ -322,7 +348,7 @@ def tier(chip: Chip, runtime: MediaRuntime, numbers: Parameters, level: Level = 
             return "chip"
         vendors = {market[name].software_vendor for name in chips if name in market}
         return "vendor" if chip.software_vendor in vendors else "kind"
-    known = {name.removeprefix("media.seen.") for name in numbers.table if name.startswith("media.seen.")}
+    known = numbers.derived(_seen)
     if f"runtime={runtime.id}" not in known:
         return "kind"
     if f"chip={chip.software_id}" in known:
@@ -359,15 +385,21 @@ def answer(
 
 
 def estimate(model: str, chip: str, terms: Terms, asked: Sampling) -> MediaReport:
-    """One chip, or a group of them that shares the work, and its request."""
+    """One chip, or a group of them that shares the work, and its request; so many chips of servers (`8xh100`,
+    `p5.48xlarge`) are filled with replicas."""
     numbers = terms.parameters or shipped_parameters()
-    place = Place.of(find_chip(chip, terms.changes, terms.own_chips), terms, numbers)
+    several = counted(chip)
+    place = Place.of(
+        find_chip(several[0] if several else chip, terms.changes, terms.own_chips), terms, numbers
+    )
     pipeline = place.pipeline(own_model(model), terms, asked)
-    plan_ = _priced(pipeline, place, terms, asked)
+    each = place.packages(asked.spread)
+    replicas = copies(several[1], each, chip, "--spread") if several else None
+    plan_ = _priced(pipeline, place, terms, asked, replicas)
     if plan_.verdict == "no":
         short = (plan_.memory_bytes - plan_.capacity_bytes) / 1e9
         name = f"{pipeline.name} on {plan_.chips} x {plan_.chip}"
-        further = OFFLOADS[OFFLOADS.index(asked.offload) + 1 :]
+        further = OFFLOADS[OFFLOADS.index(asked.offload) + 1 :] if place.runtime.offloads else ()
         ways = (_priced(pipeline, place, terms, replace(asked, offload=way)) for way in further)
         fits = next((p.offload for p in ways if p.verdict != "no"), None)
         hint = "a smaller --batch, a narrower --precision, or --spread over more devices"
@@ -380,16 +412,20 @@ def estimate(model: str, chip: str, terms: Terms, asked: Sampling) -> MediaRepor
 
 
 def fit(model: str, terms: Terms, asked: Sampling, chips: Sequence[str]) -> MediaReport:
-    """The memory of a request on every chip: as it is, else with weights kept by the host in part."""
+    """The memory of a request on every chip: as it is, else with weights kept by the host in part. Devices share it
+    where `asked.spread` says so; so many chips (`8xh100`, `p5.48xlarge`) are filled with replicas, as in `estimate`."""
     numbers = terms.parameters or shipped_parameters()
     plans, refused, pipeline, opened = [], [], None, own_model(model)
     if isinstance(opened, Files):
         _made(opened, terms, asked, timed=False)  # what is wrong with a file is wrong on every chip
-    for chip in _chips(chips, terms):
+    for chip, count in _groups(chips, terms):
         try:
             place = Place.of(chip, terms, numbers)
             pipeline = place.pipeline(opened, terms, asked, timed=False)
-            plans.append(_fitting(pipeline, place, terms, asked))
+            replicas, each = None, place.packages(asked.spread)
+            if count is not None:
+                replicas = copies(count, each, f"{count}x{chip.id}", "--spread", field="chips")
+            plans.append(_fitting(pipeline, place, terms, asked, replicas))
         except ChipwiseError as error:
             if len(chips) == 1:
                 raise
@@ -399,7 +435,7 @@ def fit(model: str, terms: Terms, asked: Sampling, chips: Sequence[str]) -> Medi
             f"{model}: none of these chips has known software for it", "chipwise chips list"
         )
     order = {"comfortable": 0, "tight": 1, "no": 2}
-    plans.sort(key=lambda p: (order[p.verdict], p.offload != "none", p.chip))
+    plans.sort(key=lambda p: (order[p.verdict], p.offload != "none", p.chip, p.chips * p.replicas))
     return report_of(pipeline, plans, refused, terms)
 
 
@@ -419,12 +455,11 @@ def plan(model: str, terms: Terms, asked: Sampling, chips: Sequence[str], limits
     machines = {c.id: machine_for(c) for c in wanted}
     hosts = {chip: system.chips_per_host if system else 1 for chip, system in machines.items()}
     if not chips and asked.task != "local":
-        today = terms.today or day()
-        limits = replace(limits, few=few_of(wanted, lambda chip: terms.pricing.basis(chip, today)))
+        limits = replace(limits, few=few_of(wanted, terms.basis))
     best: list[MediaPlan] = []
     beyond: list[MediaPlan] = []
     refused: list[RefusalRecord] = []
-    fastest: Figure | None = None
+    surest: MediaPlan | None = None
     opened = own_model(model)
     shown = _made(opened, terms, asked) if isinstance(opened, Files) else None
     for chip in wanted:
@@ -438,18 +473,18 @@ def plan(model: str, terms: Terms, asked: Sampling, chips: Sequence[str], limits
             continue
         shown = found[0][0] if found else shown
         fitting = [p for _, p in found if p.verdict != "no"]
-        times = [p.latency_s for p in fitting] + ([fastest] if fastest else [])
-        fastest = min(times, key=lambda f: _within(f, asked.confidence), default=None)
-        due = np.inf if asked.latency_s is None else asked.latency_s
-        kept = [p for p in fitting if _within(p.latency_s, asked.confidence) <= due]
-        allowed = [p for p in kept if _allowed(p, limits)]
+        surest = min(
+            [*fitting, *([surest] if surest else [])], key=partial(_answered_s, asked=asked), default=None
+        )
+        kept = [p for p in fitting if p.chance is None or p.chance >= asked.confidence - 1e-9]
+        allowed = [p for p in kept if _allowed(p, limits) and _paid(p, asked)]
         if allowed:
             best.append(_ranked(allowed, asked, hosts, 0.0)[0])
         elif kept:
-            near = min(kept, key=_per_hour)
+            near = min(kept, key=_bill)
             beyond.append(near)
             refused.append(
-                RefusalRecord(chip.id, "BUDGET", f"{_taken(near)}: beyond the limit of chips or price")
+                RefusalRecord(chip.id, "BUDGET", f"{_taken(near, asked)}: beyond the limit of chips or price")
             )
         else:
             why = "slower than asked" if fitting else "lacks memory"
@@ -457,24 +492,26 @@ def plan(model: str, terms: Terms, asked: Sampling, chips: Sequence[str], limits
     if shown is None:
         shown = _made(opened, terms, asked)
     if beyond and not best:
-        near = min(beyond, key=_per_hour)
+        near = min(beyond, key=_bill)
         raise InfeasibleError(
-            f"{shown.name}: no plan within the limits, the nearest is {near.chip}, which {_taken(near)}",
-            "a higher --max-chips or --max-usd-per-h, or a lower --rate",
+            f"{shown.name}: no plan within the limits, the nearest is {near.chip}, which {_taken(near, asked)}",
+            "a higher --max-chips or --max-usd-per-h, or a lower --rate"
+            if near.job is None
+            else "a higher --max-usd or --max-chips, a later --deadline, or a lower --confidence",
         )
     if not best:
         what = f"{shown.name}: no chip keeps the target"
-        if fastest is None or asked.latency_s is None:
+        if surest is None or surest.chance is None or asked.latency_s is None:
             raise InfeasibleError(f"{what}, none has the memory", "more --chips, or a narrower --precision")
-        odds = chance(asked.latency_s, fastest.mid, fastest.low, fastest.high)
-        need = _within(fastest, asked.confidence)
-        unit, by = ("min", 60.0) if need > 120.0 else ("s", 1.0) if need > 2.0 else ("ms", 1e-3)
-        within = f"within {format_seconds(asked.latency_s)} with {odds:.0%} probability, {asked.confidence:.0%} asked"
+        waits = "" if surest.wait_s is None else f" after waiting {format_seconds(surest.wait_s)}"
+        within = f"within {format_seconds(asked.latency_s)} with {surest.chance:.0%} probability"
         raise InfeasibleError(
-            f"{what}, the fastest takes {figures.seconds(fastest)}; {within}",
-            f"--e2e {np.ceil(need / by):.0f}{unit}, a lower --confidence, or more --chips",
+            f"{what}, the nearest is {surest.chips * surest.replicas}x {surest.chip}, which takes "
+            f"{figures.seconds(surest.latency_s)}{waits}: {within}, {asked.confidence:.0%} asked",
+            f"--e2e {duration_above(_answered_s(surest, asked))}, fewer --steps, or a lower --confidence",
         )
-    report = report_of(shown, _ranked(best, asked, hosts, PRICE_NOISE), refused, terms)
+    ranked = _numbered(_ranked(best, asked, hosts, PRICE_NOISE))
+    report = wanted_of(asked, report_of(shown, ranked, refused, terms))
     return replace(report, assumptions=(*report.assumptions, FEW_WORDS)) if limits.few else report
 
 
@@ -490,11 +527,18 @@ def _candidates(
         pipeline = place.pipeline(model, terms, sized)
         stepped = max(stage.calls for stage in pipeline.stages) > 1.0
         spreads = [asked.spread]
-        if asked.spread == ONE and stepped and batch == batches[0]:
+        shares = place.runtime.shares or asked.level == "tuned"
+        if asked.spread == ONE and shares and stepped and batch == batches[0]:
             spreads += [Spread(ulysses=n) for n in COUNTS[1:] if n <= min(most, domain)]
         for spread in spreads:
             one = replace(sized, spread=spread)
             yield pipeline, _fitting(pipeline, place, terms, one)
+
+
+def _answered_s(p: MediaPlan, asked: Sampling) -> float:
+    """Seconds that a request and its wait take with the probability asked."""
+    waits = p.wait_s if asked.percentile is None else p.wait_p99_s
+    return _within(p.latency_s, asked.confidence) * (1.0 + (waits or 0.0) / p.latency_s.mid)
 
 
 def _within(latency: Figure, confidence: float) -> float:
@@ -515,12 +559,33 @@ def _allowed(p: MediaPlan, limits: Limits) -> bool:
     return cheap and p.chips * p.replicas <= limits.chips(p.chip)
 
 
+def _paid(p: MediaPlan, asked: Sampling) -> bool:
+    """Whether a job at the middle price stays within its budget, with the probability asked."""
+    if asked.job is None or asked.job.max_usd is None:
+        return True
+    return _cautious_usd(p, asked) <= asked.job.max_usd
+
+
+def _cautious_usd(p: MediaPlan, asked: Sampling) -> float:
+    """What a job costs at the middle price with the probability asked; infinite where no price is known."""
+    if p.job is None or p.price is None:
+        return float("inf")
+    return p.price.mid * _within(p.job.hours, asked.confidence)
+
+
 def _per_hour(p: MediaPlan) -> float:
     return p.price.mid if p.price else float("inf")
 
 
-def _taken(p: MediaPlan) -> str:
+def _bill(p: MediaPlan) -> float:
+    """Dollars of the job, else of an hour; infinite where no price is known."""
+    return _per_hour(p) if p.job is None else p.job.usd.mid if p.job.usd else float("inf")
+
+
+def _taken(p: MediaPlan, asked: Sampling) -> str:
     cost = f"at ${p.price.mid:,.3g}/h" if p.price else "without a known price"
+    if p.job is not None and p.job.usd is not None:
+        cost += f", at most ${format_number(_cautious_usd(p, asked))} in total with {asked.confidence:.0%} probability"
     return f"takes {p.chips * p.replicas:,} chips {cost}"
 
 
@@ -549,24 +614,63 @@ def _ranked(
     return [p for _, p in pairs] if asked.task == "local" else simplest_first(pairs, noise)
 
 
-def _priced(pipeline: Pipeline, place: Place, terms: Terms, asked: Sampling) -> MediaPlan:
-    return Work.of(pipeline, place, terms, asked).plan(place.numbers, terms)
+def _numbered(plans: Sequence[MediaPlan]) -> list[MediaPlan]:
+    """Plans in their order with their ranks, and the ranks of those that the prediction cannot tell apart."""
+    goals = [p.usd_per_1000 or p.latency_s for p in plans]
+    return [
+        replace(p, rank=i + 1, ties=tuple(j + 1 for j, g in enumerate(goals) if j != i and tie(goals[i], g)))
+        for i, p in enumerate(plans)
+    ]
 
 
-def _fitting(pipeline: Pipeline, place: Place, terms: Terms, asked: Sampling) -> MediaPlan:
+def wanted_of(asked: Sampling, report: MediaReport, *, owned: bool = False) -> MediaReport:
+    """The answer with the targets that its plans were chosen by."""
+    return replace(
+        report,
+        rate_per_s=asked.rate_per_s,
+        limit_s=asked.latency_s,
+        percentile=asked.percentile,
+        job=asked.job,
+        confidence=asked.confidence,
+        owned=owned,
+    )
+
+
+def _priced(
+    pipeline: Pipeline, place: Place, terms: Terms, asked: Sampling, replicas: int | None = None
+) -> MediaPlan:
+    return Work.of(pipeline, place, terms, asked).plan(place.numbers, terms, replicas=replicas)
+
+
+def _fitting(
+    pipeline: Pipeline, place: Place, terms: Terms, asked: Sampling, replicas: int | None = None
+) -> MediaPlan:
     """The plan as asked; where that does not fit and nothing was said of it, with parts that wait on the host; where
     nothing fits, as asked."""
-    ways = OFFLOADS if asked.offload == "none" else (asked.offload,)
-    plans = (_priced(pipeline, place, terms, replace(asked, offload=way)) for way in ways)
+    ways = OFFLOADS if asked.offload == "none" and place.runtime.offloads else (asked.offload,)
+    plans = (_priced(pipeline, place, terms, replace(asked, offload=way), replicas) for way in ways)
     first = next(plans)
     return first if first.verdict != "no" else next((p for p in plans if p.verdict != "no"), first)
 
 
 def _chips(names: Sequence[str], terms: Terms) -> list[Chip]:
+    """The chips of these names, of none all on the market."""
     market = load_chips()
     return [find_chip(c, terms.changes, terms.own_chips) for c in names] or [
         market[c] for c in market.market()
     ]
+
+
+def _groups(names: Sequence[str], terms: Terms) -> list[tuple[Chip, int | None]]:
+    """The same, each with every count that was said of it, None for none."""
+    asked = kinds(names)
+    counts = asked.values() if asked else repeat((None,))
+    return [
+        (chip, n) for chip, several in zip(_chips(tuple(asked), terms), counts, strict=False) for n in several
+    ]
+
+
+SEEN = "media.seen."
 
 
 @dataclass(frozen=True)
@@ -621,6 +725,14 @@ class Work:
                 "what is known of tuned software is of inference", "--level stock", field="level"
             )
         joined = float(np.nan_to_num(np.asarray(device.link_bytes_per_s)))
+        passes = int(pipeline.settings.get("passes", 1))
+        if spread.cfg > passes:
+            raise UsageError(
+                f"{pipeline.name} takes {passes} {'pass' if passes == 1 else 'passes'} a step: cfg={spread.cfg} has "
+                "nothing to split",
+                "ulysses or ring share a sequence, dp a batch",
+                field="spread",
+            )
         if spread.devices > 1 and joined <= 0.0:
             raise UsageError(f"{place.chip.id} is joined to no other", "one device", field="spread")
         parts = [s.name for s in pipeline.stages]
@@ -631,7 +743,12 @@ class Work:
         aside = [name for name in parts if name.startswith(asked.aside)]
         kept = replace(pipeline, stages=tuple(stage for stage in pipeline.stages if stage.name not in aside))
         turns = place.hardware.turns and asked.settings.get(LAYOUT) != CHANNELS_LAST
-        stages = stage_times(kept, replace(place.hardware, turns=turns), spread, offload=asked.offload)
+        costs = place.hardware.costs
+        if isinstance(costs, SimtParameters) and place.runtime.flash_attends(place.chip):
+            overlapped = place.runtime.overlaps(place.chip, asked.software)
+            costs = flash_attention(costs, device, overlapped=overlapped)
+        hardware = replace(place.hardware, costs=costs, turns=turns)
+        stages = stage_times(kept, hardware, spread, offload=asked.offload)
         tensors = account(pipeline, spread, offload=asked.offload, aside=aside)
         narrowed = place.runtime.narrows_loaded
         if narrowed and asked.offload == "none" and (terms.precision or "").startswith(narrowed):
@@ -646,11 +763,12 @@ class Work:
         """By what numbers of pipelines are shared."""
         return {
             "chip": self.chip.software_id,
+            "core": self.chip.core,
             "generation": self.chip.base_generation,
             "runtime": self.runtime.id,
             "pace": self.runtime.pace,
             "folds": "yes" if self.runtime.folds else "no",
-            "attends": "own" if self.runtime.attends == "own" else "framework",
+            "attends": "own" if self.runtime.overlaps(self.chip, self.asked.software) else "framework",
             "dtype": self._wide if self.precision in WIDE else "b16",
             "phase": "train" if self.pipeline.trained else "infer",
             "unit": self.pipeline.unit,
@@ -740,29 +858,43 @@ class Work:
         return float(self.device.memory_bytes) - float(self.device.reserved_bytes)
 
     def plan(
-        self, numbers: Parameters, terms: Terms, *, replicas: int | None = None, load: float = 1.0
+        self,
+        numbers: Parameters,
+        terms: Terms,
+        *,
+        replicas: int | None = None,
+        copies: int = 1,
+        load: float = 1.0,
     ) -> MediaPlan:
-        """The record under fitted numbers and prices, of so many `replicas` (None: those that carry the rate asked),
-        each given `load` of what it can carry."""
+        """The record under fitted numbers and prices, of so many `replicas` (None: those that carry the rate or the job
+        asked), each with `copies` of the model, which are given a part `load` of what they carry."""
         pace = self.pace(numbers)
         cost = seconds(self.stages, pace)
         total_s = float(cost.total_s)
-        near = tier(self.chip, self.runtime, numbers, self.asked.level)
-        latency = _judged(figured(self.asked.task, self.asked.level), total_s, near)
+        near = self._near(numbers, total_s)
+        what = figured(self.asked.task, self.asked.level, trained=self.pipeline.trained)
+        latency = _judged(what, total_s, near)
         one = pace if self.pipeline.trained else replace(pace, request_s=0.0)
         step = latency.scaled(float(seconds(self.asking("step_s"), one).total_s) / total_s)
-        busy = latency.scaled(self.busy_s(pace) / total_s / load)
+        full = latency.scaled(self.busy_s(pace) / total_s / copies)
+        busy = full.scaled(1.0 / load)
         rate = busy.inverse(float(self.pipeline.batch))
-        wanted = self.asked.rate_per_s
+        wanted, limit = self.asked.rate_per_s, self.asked.latency_s
         if replicas is None:
-            replicas = 1 if wanted is None else max(1, int(np.ceil(wanted / (UTILISATION * rate.mid))))
+            replicas = self._replicas(figure(latency), figure(full))
+        queue = None
+        if wanted is not None or load < 1.0:
+            arriving = rate.mid * replicas if wanted is None else wanted
+            queue = Queue(arriving, latency.mid, full.mid * copies, self.pipeline.batch, replicas * copies)
+        odds = None
+        if limit is not None:
+            slower = limit / latency.mid if queue is None else queue.slowest(limit, self.asked.percentile)
+            odds = chance(slower * latency.mid, latency.mid, latency.low, latency.high)
         devices = self.asked.spread.devices
         packages = -(-devices // self.chip.devices_per_package)
         system = machine_for(self.chip)
         group = min(packages, system.chips_per_host) if system else packages
-        price = price_record(
-            terms.pricing.basis(self.chip.id, terms.today or day()), packages * replicas, group
-        )
+        price = price_record(terms.basis(self.chip.id), packages * replicas, group)
         words = float(self.pipeline.settings.get("tokens", 0.0))
         powered = Powered.of(self.chip, packages * replicas, system, numbers)
         energy = None
@@ -775,6 +907,9 @@ class Work:
             energy = energy_record(
                 replace(powered, kind=OF_SAMPLES), use, packages * replicas, hosts, total, near, whole
             )
+        job = None
+        if self.asked.job is not None:
+            job, odds = _job(self.asked.job, rate.scaled(float(replicas)), price)
         held, capacity = self.held(numbers), self.capacity_bytes
         loose = held.total <= COMFORTABLE * capacity
         peak = float(self.device.matrix[DEFAULT]) * devices
@@ -804,8 +939,39 @@ class Work:
             share_of_peak=self.pipeline.flops / total_s / peak,
             energy=energy,
             price=price,
-            usd_per_1000=_per_1000(price, rate, replicas),
+            usd_per_1000=_per_1000(price, rate, replicas, wanted),
+            chance=odds,
+            job=job,
+            load=None if queue is None else queue.load(),
+            wait_s=None if queue is None else queue.waits_s(),
+            wait_p99_s=None if queue is None else queue.waits_s(LATE),
+            hosts=-(-packages * replicas // (system.chips_per_host if system else 1)),
         )
+
+    def _replicas(self, latency: Figure, busy: Figure) -> int:
+        """Replicas that carry the rate at `UTILISATION` of what each can, and more where requests would be answered
+        later than the limit; that are done with the job by its deadline; else one. All with the probability asked."""
+        wanted, job, batch = self.asked.rate_per_s, self.asked.job, self.pipeline.batch
+        slower = _within(latency, self.asked.confidence) / latency.mid
+        if wanted is not None:
+            least = max(1, int(np.ceil(wanted * busy.mid / (UTILISATION * batch))))
+            if self.asked.latency_s is None:
+                return least
+            spare = self.asked.latency_s - latency.mid * slower
+            enough = replicas_within(wanted, spare, busy.mid * slower, batch, self.asked.percentile)
+            return max(least, enough or least)
+        if job is None or job.deadline_s is None:
+            return 1
+        return max(1, int(np.ceil(job.tokens * busy.mid * slower / batch / job.deadline_s)))
+
+    def _near(self, numbers: Parameters, total_s: float) -> Nearness:
+        """How near the rows of the fit are; those of other attention are far where that is most of the time."""
+        near = tier(self.chip, self.runtime, numbers, self.asked.level)
+        attended_s = sum(float(s.calls) * s.of("attention") for s in self.stages)
+        if self.asked.level == "tuned" or attended_s < ATTENDED * total_s:
+            return near
+        label = attended(*(self.labels[name] for name in ("runtime", "attends", "core")))
+        return near if f"attends={label}" in _seen(numbers) else "kind"
 
     @property
     def _step(self) -> StageTimes:
@@ -834,9 +1000,28 @@ def _judged(name: str, mid: float, near: Nearness) -> Estimate:
     )
 
 
-def _per_1000(price: PriceRecord | None, rate: Estimate, replicas: int) -> Figure | None:
+def _job(job: Job, rate: Estimate, price: PriceRecord | None) -> tuple[JobRecord, float | None]:
+    """How long a job takes at a rate of samples and what it costs by the second, and the probability that it is done
+    by its deadline."""
+    hours = rate.inverse(job.tokens / 3600.0)
+    usd = None
+    if price is not None:
+        ends = (price.mid * hours.mid, price.low * hours.low, price.high * hours.high)
+        usd = Figure(*ends, hours.basis, hours.provisional)
+    due = job.deadline_s
+    odds = None if due is None else chance(due / 3600.0, hours.mid, hours.low, hours.high)
+    return JobRecord(figure(hours), usd), odds
+
+
+def _per_1000(
+    price: PriceRecord | None, rate: Estimate, replicas: int, wanted: float | None
+) -> Figure | None:
+    """Dollars per 1,000 samples: of the rate `wanted`, which is carried whatever the speed, else of full load."""
     if price is None:
         return None
+    if wanted is not None:
+        mid, low, high = (usd / (3.6 * wanted) for usd in (price.mid, price.low, price.high))
+        return Figure(mid, low, high, rate.basis, rate.provisional)
     hour = 3600.0 * replicas / 1000.0
     ends = (
         price.mid / (rate.mid * hour), price.low / (rate.high * hour), price.high / (rate.low * hour),

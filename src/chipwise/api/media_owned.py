@@ -5,54 +5,52 @@ or asked one request at a time.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from math import log
 
 from chipwise.api.loaded import find_chip
-from chipwise.api.media import UTILISATION, Files, Place, Sampling, Work, own_model, refusal_of, report_of
+from chipwise.api.media import (
+    OFFLOADS,
+    SHORT,
+    Files,
+    Place,
+    Sampling,
+    Work,
+    own_model,
+    refusal_of,
+    report_of,
+    wanted_of,
+)
 from chipwise.api.placing import Terms
 from chipwise.calibrate.parameters import Parameters, shipped_parameters
 from chipwise.errors import ChipwiseError, InfeasibleError, UsageError
 from chipwise.predict.pipeline import ONE, Spread
+from chipwise.predict.waiting import load_within, wait_s
 from chipwise.report.media import MediaPlan, MediaReport
 from chipwise.report.records import RefusalRecord
+from chipwise.units import format_seconds
 from chipwise.workload.pipeline import Pipeline
+from chipwise.workload.workload import UTILISATION
 
-__all__ = ["Best", "Owned", "load_within", "most"]
+__all__ = ["Best", "Owned", "most"]
 
 LARGEST = 4096  # samples of a batch that are tried
 WORTH = 1.01  # of throughput, for which a larger batch is tried further
-SHORT = 0.25  # of the memory, beyond which nothing is answered: nearer, the estimate itself may be wrong
-PERCENTILE = 0.99  # of requests that keep a limit, where none was said
-
-
-def load_within(limit_s: float, busy_s: float, samples: float, percentile: float = PERCENTILE) -> float:
-    """The share of full load at which a percentile of requests is answered within a limit; 0 where none is.
-
-    Devices take up to `samples` in all at once, every `busy_s`. A request that arrives at random waits for those in
-    work and is worked on itself: 2 busy_s at worst. Beyond that arrivals run ahead: the queue before a server of bulks
-    with Poisson arrivals at load r is exponential in the tail, P(Q > q) = exp(-2 q (1 - r) / r) (diffusion limit:
-    variance of arrivals over drift), and empties at samples / busy_s. So
-
-        limit = busy_s (2 + ln(1 / (1 - p)) r / (2 (1 - r) samples))
-
-    solved for r. Requests are taken to be alike.
-    """
-    spare = limit_s / busy_s - 2.0
-    return 0.0 if spare <= 0.0 else 1.0 / (1.0 + log(1.0 / (1.0 - percentile)) / (2.0 * samples * spare))
 
 
 @dataclass(frozen=True)
 class Best:
-    """How chips are used best: work of one replica, how many replicas, the share of full load that they are given."""
+    """How chips are used best: work of one replica, how many replicas, the share of full load that they are given, and
+    how many times each runs the model at once, where chips have several devices."""
 
     work: Work
     replicas: int
     load: float
+    copies: int = 1
 
     def plan(self, numbers: Parameters, terms: Terms) -> MediaPlan:
         """The record of it."""
-        return self.work.plan(numbers, terms, replicas=self.replicas, load=self.load)
+        return self.work.plan(numbers, terms, replicas=self.replicas, copies=self.copies, load=self.load)
 
 
 @dataclass(frozen=True)
@@ -75,7 +73,7 @@ class Owned:
 
     def work(self, asked: Sampling, batch: int, spread: Spread) -> Work:
         """One replica."""
-        plain = replace(asked, level="stock", task="serve", latency_s=None)
+        plain = replace(asked, level="stock", task="serve", latency_s=None, percentile=None)
         key = (repr(plain), batch, spread)
         if key not in self.made:
             sized = replace(plain, batch=batch, spread=spread)
@@ -84,30 +82,43 @@ class Owned:
         found = self.made[key]
         return replace(found, asked=replace(asked, batch=batch, spread=spread))
 
-    def best(self, asked: Sampling, numbers: Parameters, percentile: float | None = None) -> Best:
-        """One request at a time: soonest. A batch: most samples a second. Served: most that keep the limit, or without
-        one 70 % of the most. Raises `InfeasibleError` where memory or the limit stands in the way."""
-        ways = list(self._ways(asked, numbers, percentile)) or list(
-            self._ways(asked, numbers, percentile, slack=SHORT)
-        )
-        found = [(self._value(b, asked, numbers), b) for b in ways]
+    def best(self, asked: Sampling, numbers: Parameters) -> Best:
+        """One request at a time: soonest. A batch: most samples a second. Served: most that keep the limit, under stock
+        software and without a limit at 70 % of the most. What fits in no other way, and nothing was said of it, waits
+        on the host in part. Raises `InfeasibleError` where memory or the limit stands in the way."""
+        waiting = OFFLOADS[1:] if asked.offload == "none" and self.place.runtime.offloads else ()
+        tries = [(asked, 0.0), (asked, SHORT), *((replace(asked, offload=way), 0.0) for way in waiting)]
+        ways = (list(self._ways(one, numbers, slack=slack)) for one, slack in tries)
+        found = [(self._value(b, asked, numbers), b) for b in next(filter(None, ways), [])]
         if not found:
-            raise InfeasibleError(
-                f"{self.place.chip.id}: it lacks memory, or is slower than asked",
-                "a longer --e2e, a narrower --precision, or more chips",
-                reasons={"MEMORY": 1},
-            )
+            raise self._why(asked, numbers)
         return max(found, key=lambda pair: pair[0])[1]
+
+    def _why(self, asked: Sampling, numbers: Parameters) -> InfeasibleError:
+        """What stands in the way: memory, or how long a request takes that comes while others are in work."""
+        name = self.place.chip.id
+        if asked.latency_s is not None:
+            with suppress(InfeasibleError):
+                work = self.best(replace(asked, latency_s=None, batch=asked.batch or 1), numbers).work
+                alone = work.busy_s(work.pace(numbers))
+                waits = wait_s(UTILISATION, alone, work.pipeline.batch, 1, asked.percentile)
+                return InfeasibleError(
+                    f"{name}: slower than asked, a request takes {format_seconds(alone)}, and waits up to "
+                    f"{format_seconds(waits)} at {UTILISATION:.0%} load",
+                    f"an --e2e of more than {format_seconds(alone)}, fewer steps, or a narrower --precision",
+                    reasons={"SLO": 1},
+                )
+        return InfeasibleError(
+            f"{name}: it lacks memory", "a narrower --precision, or more chips", reasons={"MEMORY": 1}
+        )
 
     def _value(self, b: Best, asked: Sampling, numbers: Parameters) -> float:
         pace = b.work.pace(numbers)
         if asked.task == "local":
             return 1.0 / b.work.request_s(pace)
-        return b.replicas * b.load * b.work.pipeline.batch / b.work.busy_s(pace)
+        return b.replicas * b.copies * b.load * b.work.pipeline.batch / b.work.busy_s(pace)
 
-    def _ways(
-        self, asked: Sampling, numbers: Parameters, percentile: float | None, *, slack: float = 0.0
-    ) -> Iterator[Best]:
+    def _ways(self, asked: Sampling, numbers: Parameters, *, slack: float = 0.0) -> Iterator[Best]:
         """Every way that is tried: of each way to share, batches as long as they are worth it and fit into the memory
         and `slack` of it. Of tables so much may wait on the host: rows that are hardly ever looked up."""
         slack = SHORT if self._tabled(asked) else slack
@@ -121,10 +132,10 @@ class Owned:
                 if work.held(numbers).total > work.capacity_bytes * (1.0 + slack):
                     break
                 pace = work.pace(numbers)
-                load = self._load(work, asked, work.busy_s(pace), replicas * copies * batch, percentile)
+                load = self._load(work, asked, work.busy_s(pace), replicas * copies)
                 if load <= 0.0:
                     break
-                yield Best(work, replicas, load * (1 if asked.task == "local" else copies))
+                yield Best(work, replicas, load, 1 if asked.task == "local" else copies)
                 rate = load * batch / work.busy_s(pace)
                 worse = 0 if rate > most * WORTH else worse + 1
                 most = max(most, rate)
@@ -134,14 +145,14 @@ class Owned:
             if most and asked.task != "local":
                 break  # what needs fewer devices a replica gives more samples of all
 
-    def _load(
-        self, work: Work, asked: Sampling, busy_s: float, samples: float, percentile: float | None
-    ) -> float:
+    def _load(self, work: Work, asked: Sampling, busy_s: float, replicas: int) -> float:
         if asked.task != "serve":
             return 1.0
         if asked.latency_s is None:
             return UTILISATION
-        return load_within(asked.latency_s, busy_s, samples, percentile or PERCENTILE)
+        most = load_within(asked.latency_s, busy_s, work.pipeline.batch, replicas, asked.percentile)
+        # what a benchmark submission is driven to, nobody drives a server to that has days of more requests
+        return most if asked.level == "tuned" else min(most, UTILISATION)
 
     def _plainly(self, asked: Sampling) -> Pipeline:
         """The pipeline of the smallest batch on one device."""
@@ -172,20 +183,19 @@ class Owned:
                 yield Spread(cfg=2, ulysses=n // 2)
 
 
-def most(
-    model: str, terms: Terms, asked: Sampling, have: Mapping[str, int], percentile: float | None = None
-) -> MediaReport:
-    """What each kind of chips one has does at best, all of its kind together, most first. Raises `InfeasibleError`
-    where none can, `UsageError` for a rate, which is what is answered."""
+def most(model: str, terms: Terms, asked: Sampling, have: Mapping[str, int]) -> MediaReport:
+    """What each kind of chips one has does at best, all of its kind together, most first; nothing is paid for them.
+    Raises `InfeasibleError` where none can, `UsageError` for a rate, which is what is answered."""
     if asked.rate_per_s is not None:
         raise UsageError("--have answers the rate that its chips carry", "leave --rate out", field="rate")
+    terms = replace(terms, pricing=None)
     numbers = terms.parameters or shipped_parameters()
     plans: list[MediaPlan] = []
     refused: list[RefusalRecord] = []
     shown = None
     for name, count in have.items():
         try:
-            found = Owned.of(model, name, count, terms).best(asked, numbers, percentile)
+            found = Owned.of(model, name, count, terms).best(asked, numbers)
         except ChipwiseError as error:
             if len(have) == 1:
                 raise
@@ -197,4 +207,5 @@ def most(
         raise InfeasibleError(f"{model}: none of these chips can", "; ".join(r.detail for r in refused))
     alone = asked.task == "local"
     plans.sort(key=lambda p: p.latency_s.mid if alone else -p.samples_per_s.mid)
-    return report_of(shown, plans, refused, terms)
+    ranked = [replace(p, rank=i + 1) for i, p in enumerate(plans)]
+    return wanted_of(asked, report_of(shown, ranked, refused, terms), owned=True)

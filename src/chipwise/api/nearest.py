@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import date
 
 from chipwise.api.loaded import describe
+from chipwise.api.media import network
+from chipwise.catalog.benchmarks import Named, benchmark_of
 from chipwise.catalog.chips import load_chips
+from chipwise.catalog.published import load_inference_results
 from chipwise.catalog.snapshot import per_snapshot, today
 from chipwise.errors import ChipwiseError
+from chipwise.evidence.item import item_of
+from chipwise.evidence.match import nearest as matched
 from chipwise.evidence.match_axes import ModelFacts, Target
 from chipwise.evidence.nearest import Nearest, nearest_published
+from chipwise.report.evidence import match_words
+from chipwise.report.media import MediaReport
 from chipwise.report.records import ModelRecord
-from chipwise.workload.workload import Workload
+from chipwise.workload.workload import Task, Workload
 
-__all__ = ["Nearest", "facts_of", "model_facts", "nearest"]
+__all__ = ["Nearest", "beside_network", "facts_of", "model_facts", "nearest", "network_facts"]
 
 
 def nearest(
@@ -50,6 +58,36 @@ def nearest(
         power_w=hardware.tdp_w,
     )
     return nearest_published(target, model_facts)
+
+
+def beside_network(report: MediaReport, model: str, task: Task) -> MediaReport:
+    """The answer about a network that generates no tokens, with the published result nearest to its first plan; as it
+    is where no benchmark measures that network, or a step of training was asked about. It moves nothing."""
+    named, first = benchmark_of(model), report.plans[0]
+    hardware = load_chips().get(first.chip)
+    if report.trained or hardware is None or named is None or named.benchmark.generates or not named.own:
+        return report
+    target = Target(
+        model=network_facts(named, model),
+        chip=first.chip,
+        chips=first.chips * first.replicas,
+        precision=first.precision,
+        scenario=task,
+        runtime=first.runtime,
+        date=f"{today():%Y-%m}",
+        power_w=hardware.tdp_w,
+        benchmark=named.benchmark.name,
+        own=True,
+    )
+    rows = (r for r in load_inference_results().values() if r.benchmark == named.benchmark.name)
+    found = matched(target, tuple(map(item_of, rows)), model_facts, 1)
+    return replace(report, nearest=match_words(found[0])) if found else report
+
+
+def network_facts(named: Named, model: str) -> ModelFacts:
+    """What decides the speed of a network that only its benchmark describes."""
+    params = float(network(named.benchmark.network).params) if named.benchmark.network else 0.0
+    return ModelFacts(model, params, params, 0.0, named.benchmark.kind)
 
 
 def facts_of(m: ModelRecord) -> ModelFacts:

@@ -14,7 +14,7 @@ from chipwise.catalog.chip import Chip
 from chipwise.catalog.environment import Environment
 from chipwise.catalog.machine import joined
 from chipwise.catalog.override import Share, told, with_figures
-from chipwise.catalog.price import Pricing
+from chipwise.catalog.price import Own, Pricing, Rent
 from chipwise.catalog.runtime import get_runtime
 from chipwise.catalog.snapshot import today as day
 from chipwise.errors import InfeasibleError
@@ -39,7 +39,8 @@ class Terms:
     """Under what a model is asked about; every field has the default of a question that leaves it out.
 
     `precision` replaces that of the checkpoint, `kv` that of its cache; `policy` replaces figures of the runtime,
-    `changes` those of the chips; `tactics` is how the software is run, `pricing` how chips are paid on the day `today`,
+    `changes` those of the chips; `tactics` is how the software is run, `pricing` how chips are paid on the day `today`
+    (None: the user has them),
     `parameters` are fitted numbers in place of those shipped. `share` is what other work leaves of a chip,
     `environment` what its surroundings do. `own`: what the user measured moves what is predicted for the same
     deployments. `own_chips` are in no catalogue.
@@ -51,7 +52,7 @@ class Terms:
     policy: Mapping[str, str] = field(default_factory=dict)
     changes: Mapping[str, str] = field(default_factory=dict)
     tactics: Tactics = field(default_factory=Tactics)
-    pricing: Pricing = field(default_factory=Pricing)
+    pricing: Pricing | None = field(default_factory=Pricing)
     today: date | None = None
     parameters: Parameters | None = None
     share: Share = WHOLE
@@ -71,6 +72,10 @@ class Terms:
     def card(self, chip: Chip) -> Chip:
         """A card of a machine with the user's figures, and what other work leaves of it."""
         return self.shared(with_figures(chip, self.changes) if self.changes else chip)
+
+    def basis(self, chip_id: str) -> Rent | Own | None:
+        """How a chip is paid; None where no price is known, or the user has it."""
+        return self.pricing.basis(chip_id, self.today or day()) if self.pricing else None
 
     @property
     def said(self) -> tuple[str, ...]:

@@ -23,7 +23,7 @@ from chipwise.api.size_fleet import size_fleet
 from chipwise.calibrate.parameters import Parameters
 from chipwise.catalog.chip import Chip
 from chipwise.catalog.chips import load_chips
-from chipwise.catalog.machine import Machine, parse_machine
+from chipwise.catalog.machine import DESKS, Machine, parse_machine
 from chipwise.catalog.system import systems_for
 from chipwise.errors import InfeasibleError, UsageError, shorten
 from chipwise.parallel.layout import Reason
@@ -32,7 +32,7 @@ from chipwise.report.assemble import model_record, rank_plans, workload_record
 from chipwise.report.energy import Powered
 from chipwise.report.records import PlanRecord, PlanReport, RefusalRecord
 from chipwise.search.choose import EQUAL, Choice, Refusal
-from chipwise.search.deployments import LOCAL_FORMS, deployments, few_of, machine_for
+from chipwise.search.deployments import deployments, few_of, machine_for
 from chipwise.search.reach import NOWHERE, Reach
 from chipwise.search.space import FEW_WORDS, Limits
 from chipwise.search.targets import meets
@@ -106,7 +106,10 @@ def plan(
     if machine is not None:
         together = _jointly(model, workload, terms, machine, tried)
         if isinstance(together, PlanRecord):
-            plans = [*plans, together]
+            together = _used(together, machine)
+            same = {(p.chip, p.runtime, p.precision) for p in plans}
+            if (together.chip, together.runtime, together.precision) not in same:
+                plans = [*plans, together]
         elif isinstance(together, Refusal):
             result.refusals[machine.name] = together
             rejected = rejected + Counter([together.reason])
@@ -235,6 +238,25 @@ def _jointly(
     return RefusalRecord(machine.name, Reason.MEMORY.name, why)
 
 
+def _used(plan: PlanRecord, machine: Machine) -> PlanRecord:
+    """The plan of a machine under the names of the parts that hold some of the model; where that is one card, as the
+    plan of that card."""
+    held = {part.chip for part in plan.parts}
+    host = [machine.host.chip.id] if machine.host else []
+    idle = [name for name in (*(c.id for c, _ in machine.cards), *host) if name not in held]
+    if not idle:
+        return plan
+    name = "+".join(f"{p.count}x{p.chip}" if p.count > 1 else p.chip for p in plan.parts)
+    note = "; ".join(filter(None, (plan.note, f"all of it fits without {', '.join(idle)}")))
+    used = replace(plan, chip=name, chips=sum(p.count for p in plan.parts), note=note)
+    alone = len(plan.parts) == 1 and plan.parts[0].count == 1
+    return (
+        replace(used, note=f"all of it fits without {', '.join(idle)}", parts=(), placed=None)
+        if alone
+        else used
+    )
+
+
 def _plain(context: Context, terms: Terms) -> bool:
     """Whether weights are as the checkpoint has them, and that is 16 bits: other formats may then be tried."""
     return terms.precision is None and context.found.graph.model.precision.is_plain
@@ -310,4 +332,4 @@ def _everything(workload: Workload) -> list[str]:
     market = list(load_chips().market())
     if workload.task != "local":
         return market
-    return [c for c in market if any(s.form in LOCAL_FORMS for s in systems_for(c))]
+    return [c for c in market if any(s.form in DESKS for s in systems_for(c))]

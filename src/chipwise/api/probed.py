@@ -36,17 +36,31 @@ def is_measured(name: str) -> bool:
 
 
 def kept_machine(name: str = "") -> tuple[str, Machine]:
-    """The id and the machine of the user's store that a name begins; without one the last that was measured.
+    """The id and the machine of the user's store that a name begins; without one the last that was measured. A probe
+    that did not end is that only where none of its place did, and it says enough for rates.
 
     Raises `UsageError` where none was measured, `UnknownNameError` for another name.
     """
     known = Store().probes()
-    if not known:
-        raise UsageError("no machine was measured yet", "chipwise measure probe --budget 60s")
-    found = [key for key in known if key.startswith("" if name == MEASURED else name)]
-    if not found or (name not in ("", MEASURED) and len(found) > 1):
-        raise UnknownNameError("machine", name, known, f"one of {', '.join(known)}")
-    return found[-1], machine_of(known[found[-1]])
+    if known and name not in ("", MEASURED):
+        found = [key for key in known if key.startswith(name)]
+        if len(found) != 1:
+            raise UnknownNameError("machine", name, known, f"one of {', '.join(known)}")
+        return found[0], machine_of(known[found[0]])
+    machines = [(key, machine_of(text)) for key, text in known.items()]
+    ended = {m.place for _, m in machines if m.finished}
+    for key, machine in reversed(machines):
+        if machine.finished or (machine.place not in ended and _rated(machine)):
+            return key, machine
+    raise UsageError("no machine was measured yet", "chipwise measure probe --budget 60s")
+
+
+def _rated(machine: Machine) -> bool:
+    """Whether enough was timed for a rate."""
+    try:
+        return bool(machine.numbers.rates)
+    except UsageError:
+        return False
 
 
 def measured_chip(name: str) -> Chip:

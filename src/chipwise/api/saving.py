@@ -46,7 +46,7 @@ __all__ = [
 GROUPS: Mapping[str, tuple[str, ...]] = {
     "prices": tuple(f"catalog/data/{n}" for n in ("offer", "ownership", "purchases", "token_prices")),
     "published results": ("catalog/data/published/", "evidence/data/mlperf"),
-    "catalogue": ("catalog/data/",),
+    "catalogue": ("catalog/data/", "workload/data/"),
     "parameters": ("calibrate/data/", "evidence/data/"),
 }
 OWN = "your files"
@@ -152,11 +152,12 @@ Step = tuple[str, Sequence[str], Mapping[str, Any]]
 def _steps(a: Saved, b: Saved) -> Iterator[Step]:
     """From one saved answer to another, a cause at a time."""
     tables, request, day = dict(a.tables), a.request, a.day
-    yield f"model of cost (chipwise {a.version} -> {__version__})", (), _again(a.verb, request, tables, day)
-    # a table that only one of two different questions read has not come or gone
-    shared = {*a.tables, *b.tables} if a.request == b.request else {*a.tables} & {*b.tables}
+    yield _program(a, a.version, __version__), (), _again(a.verb, request, tables, day)
+    both, either = {*a.tables} & {*b.tables}, {*a.tables} | {*b.tables}
     for group in (*GROUPS, OWN):
-        names = sorted(n for n in shared if _group(n) == group)
+        # a table that only one of them read has come or gone where one question was asked of other files or versions
+        all_ = a.request == b.request and (group == OWN or a.version != b.version)
+        names = sorted(n for n in (either if all_ else both) if _group(n) == group)
         if all(a.tables.get(n) == b.tables.get(n) for n in names):
             continue
         tables = {n: t for n, t in tables.items() if n not in names}
@@ -169,7 +170,20 @@ def _steps(a: Saved, b: Saved) -> Iterator[Step]:
         request = b.request
         told = _asked(a.verb, a.request, b.request)
         yield "question", told, _again(a.verb, request, b.tables, day)
-    yield f"model of cost (chipwise {__version__} -> {b.version})", (), b.report
+    yield _program(b, __version__, b.version), (), b.report
+
+
+def _program(saved: Saved, before: str, after: str) -> str:
+    """What answered, before and after, as a cause: of one version it is another build, or what it ran on."""
+    if before != after:
+        return f"model of cost (chipwise {before} -> {after})"
+    ran = {"python": "Python", "numpy": "NumPy"}
+    now = {"python": platform.python_version(), "numpy": np.__version__}
+    other = [
+        f"{word} {saved.made_with[k]}" for k, word in ran.items() if saved.made_with.get(k, now[k]) != now[k]
+    ]
+    on = f", saved with {' and '.join(other)}" if other else ""
+    return f"model of cost (another build of chipwise {after}{on})"
 
 
 def _steps_of_records(a: Saved, b: Saved, one: Kept, other: Kept) -> Iterator[Step]:

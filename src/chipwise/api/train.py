@@ -38,7 +38,7 @@ from chipwise.catalog.chips import recalled_words
 from chipwise.catalog.override import told
 from chipwise.catalog.price import Pricing
 from chipwise.catalog.snapshot import today as day
-from chipwise.catalog.trainer import DEGREES, LOSSES, get_trainer, load_trainers
+from chipwise.catalog.trainer import LOSSES, get_trainer, load_trainers
 from chipwise.errors import ChipwiseError, InfeasibleError, UsageError
 from chipwise.evidence.training_tiers import Tier, tier_of
 from chipwise.predict.training.dims import transformer
@@ -136,9 +136,8 @@ class Training:
     def software(self) -> TrainSoftware:
         """The trainer and what is known of the network. Raises `UsageError`, `UnknownNameError`."""
         trainer = None if self.trainer is None else get_trainer(self.trainer).id
-        pins = pins_of(self.layout)
-        cuts = tuple(name for name in DEGREES if int(pins.get(name, 1)) > 1)
-        return TrainSoftware(trainer, network_of(self.network_figures), self.known_to_run, self.memory, cuts)
+        figures = network_of(self.network_figures)
+        return TrainSoftware(trainer, figures, self.known_to_run, self.memory, pins_of(self.layout))
 
 
 def train_plan(run: Training) -> TrainReport:
@@ -182,6 +181,12 @@ def _planned(run: Training, *, refusing: bool) -> TrainReport:
             site = site_of(chip, network, each, numbers, software)
         except UsageError as error:
             refused.append(RefusalRecord(chip.id, "NO_COST_MODEL", str(error)))
+            continue
+        cannot = "" if software.known else site.trainer.refusal(site.pinned(pins))
+        if cannot and (site.named or len(attempts) == 1):
+            raise UsageError(cannot, "leave it out, or name another --trainer", field="layout")
+        if cannot:
+            refused.append(RefusalRecord(chip.id, "TRAINER", f"{site.trainer.name}: {cannot}"))
             continue
         usual, dtype, kept = site.job, site.precision, site.pinned(pins)
         # adapters under a trainer that is not taken for them were never measured

@@ -184,12 +184,6 @@ def check_layout(pins: Pins, job: Job, devices: int) -> None:
                 f"{name} {fixed[name]} does not divide {number} {what}",
                 f"nearest: {near(fixed[name], number)}",
             )
-    for name in ("tp", "pp", "cp", "ep"):
-        if fixed.get(name, 1) > 1 and name not in job.software.degrees and not job.known:
-            raise UsageError(
-                f"{name} {fixed[name]}: this trainer cuts {', '.join(job.software.degrees) or 'data alone'}",
-                "leave it out, or name another --trainer",
-            )
     pp, layers = fixed.get("pp", 1), int(float(t.layers))
     if pp > layers:
         raise UsageError(f"pp {pp} is more than {layers} layers", f"at most {layers}")
@@ -221,6 +215,11 @@ def check_layout(pins: Pins, job: Job, devices: int) -> None:
         raise UsageError(
             f"shard {sharding['shard']} does not divide the {ranks} ranks that hold copies",
             f"nearest: {near(sharding['shard'], ranks)}",
+        )
+    if 1 < sharding.get("shard", ranks) < ranks and not (job.software.hybrid or job.known):
+        raise UsageError(
+            f"shard {sharding['shard']} of {ranks}: this trainer cuts weights over all ranks",
+            "leave it out, or name another --trainer",
         )
     if (devices // pp) % fixed.get("ep", 1):
         raise UsageError(

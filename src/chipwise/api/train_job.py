@@ -89,13 +89,13 @@ class TrainSoftware:
     """What the user says of software and place: the trainer (None: the usual one of each chip, tuned); figures of the
     network: `nic` bytes/s of a chip, one direction, `domain`, the chips that meet on the fabric, `oversubscription` of
     leaf switches (links down over links up) and `leaf`, the hosts under one; that the run is `known` to exist;
-    how `memory` is kept otherwise than by the trainer's policies; and what the layout `cuts` (tp, pp, cp, ep)."""
+    how `memory` is kept otherwise than by the trainer's policies; and the `pins` of the layout."""
 
     trainer: str | None = None
     network: Mapping[str, float] = field(default_factory=dict)
     known: bool = False
     memory: Mapping[str, str] = field(default_factory=dict)
-    cuts: tuple[str, ...] = ()
+    pins: Pins = field(default_factory=dict)
 
 
 def site_of(
@@ -111,7 +111,7 @@ def site_of(
     """
     check_chip(chip, ask, given.known)
     trainer = given.trainer
-    software = get_trainer(trainer) if trainer else usual_trainer(chip, ask.method, given.cuts)
+    software = get_trainer(trainer) if trainer else usual_trainer(chip, ask.method, given.pins)
     dtype, operand = PRECISIONS[ask.precision]
     system = _system(chip)
     fp16 = ask.precision == "fp16" or ("fp16" in chip.matrix and "bf16" not in chip.matrix)
@@ -151,12 +151,16 @@ def site_of(
         stages = tuple(dict.fromkeys((0, software.usual_zero) if ask.adapter else (software.usual_zero,)))
     once = bool(trainer) and not software.accumulates
     ways = Software(
-        software.schedules or ANY.schedules,
-        stages,
-        not once,
-        software.degrees,
-        software.offloads,
-        software.stashes,
+        schedules=software.schedules or ANY.schedules,
+        zero=stages,
+        accumulates=not once,
+        degrees=ANY.degrees if given.known and software.degrees else software.degrees,
+        offloads=software.offloads,
+        stashes=software.stashes,
+        # a run that exists may have done what launch files here do not say
+        recompute=ANY.recompute if given.known else software.recompute,
+        hybrid=given.known or software.hybrid,
+        staged=given.known or software.staged,
     )
     job = Job(
         network,

@@ -26,6 +26,7 @@ __all__ = [
     "TIMES",
     "MediaFit",
     "MediaRows",
+    "attended",
     "fit_media",
     "media_labels",
     "media_numbers",
@@ -40,6 +41,8 @@ def _level(*attributes: str, spread: float, **factors: float) -> Level:
 
 
 _GENERATION = _level("generation", spread=0.15)
+# none is of a chip: boards and dies with the same compute units run the same kernels, and their sheets say the rest
+_CORE = _level("core", spread=0.15)
 _RUNTIME = _level("runtime", spread=0.2)
 _DTYPE = _level("dtype", spread=0.25)
 
@@ -51,7 +54,7 @@ TIMES = Group(
             1.05,
             0.15,
             "factor of seconds: products and convolutions",
-            (_GENERATION, _level("chip", spread=0.15), _RUNTIME),
+            (_GENERATION, _CORE, _RUNTIME),
         ),
         # nobody timed convolutions: layouts that are changed on the way, Winograd, filters that fill no tile
         "conv": Quantity(
@@ -70,7 +73,7 @@ TIMES = Group(
             "factor of seconds: attention",
             (
                 _level("generation", "dtype", spread=0.3),
-                _level("chip", spread=0.15),
+                _CORE,
                 _level("attends", spread=0.2),
                 _RUNTIME,
             ),
@@ -151,8 +154,8 @@ class MediaRows:
     """Measured requests [row]: `stages`, as `predict.pipeline.seconds` takes them with arrays over rows; seconds; or,
     of rows of memory, bytes of weights and activations, and whether the figure counts what is
     `reserved` and what the `device` shows (1 or 0). Labels `runtime`, `pace`, `folds`, `attends`,
-    `generation`, `chip`, `dtype`, `phase`, `unit`, `use`, `layout` of each. `whole`: 1 where a request was timed, 0
-    where one of its steps (None: all requests); `weight` of each in a fit."""
+    `generation`, `core`, `chip`, `dtype`, `phase`, `unit`, `use`, `layout` of each. `whole`: 1 where a request was
+    timed, 0 where one of its steps (None: all requests); `weight` of each in a fit."""
 
     labels: Labels
     measured: Array
@@ -245,6 +248,11 @@ def pace_of(values: Mapping[str, Any]) -> Pace:
     return Pace(factors, values["energy"], values["host_s"], values["call_s"], values["request_s"])
 
 
+def attended(runtime: str, attends: str, core: str) -> str:
+    """A runtime's kernels of attention and the compute units that ran them, as one label of what was seen."""
+    return f"{runtime} {attends} {core}"
+
+
 def media_labels(**labels: str) -> Labels:
     """The labels of one row."""
     return {name: np.array([value]) for name, value in labels.items()}
@@ -274,6 +282,9 @@ def fit_media(times: MediaRows, memory: MediaRows) -> MediaFit:
     found = (
         {name: list(times.labels[name]) for name in ("chip", "generation", "runtime")} if len(times) else {}
     )
+    if len(times):
+        kernels = zip(*(map(str, times.labels[n]) for n in ("runtime", "attends", "core")), strict=True)
+        found["attends"] = [attended(*three) for three in kernels]
     counted: dict[str, Parameter] = {}
     for name, values in found.items():
         counted |= seen(f"media.seen.{name}", [str(v) for v in values], SOURCE)

@@ -36,7 +36,7 @@ SOURCE = "published serving measurements with vLLM, SGLang and TensorRT-LLM on N
 ITERATIONS = 7
 
 APART = " apart"
-_RUNTIME, _CLIENT = ("runtime",), ("harness", "runtime")
+_RUNTIME = ("runtime",)
 
 LAUNCHED = frozenset(("launch", "experts.launch", "quantise", "pointwise"))
 """Parts whose time is mostly that of starting kernels: how well a runtime captures and fuses them differs."""
@@ -50,10 +50,11 @@ _PASSES: Mapping[str, Quantity] = {
 
 _FIRST_TOKEN: Mapping[str, Quantity] = {
     # without a benchmark client close to its prior: what clients add is theirs
-    "request_s": Quantity(0.01, 0.1, "s", (Level(_CLIENT, 0.8),), 1e-4, 1.0),
-    "stream_tokens": Quantity(1.0, 1.0, "tokens", (Level(_CLIENT, 0.5),), 0.01, 60.0),
-    # of the wait of a first wave, if clients started at once and all prompts queued: how a runtime works it off
-    "burst": Quantity(1.0, 0.5, "ratio", (Level(_RUNTIME, 0.4),), 0.02, 40.0),
+    "request_s": Quantity(0.01, 0.1, "s", (Level(("harness", "runtime"), 0.8),), 1e-4, 1.0),
+    # and of what it adds in passes every runtime has as many, also one that was never met under it
+    "stream_tokens": Quantity(1.0, 1.0, "tokens", (Level(("harness",), 0.5),), 0.01, 60.0),
+    # of the wait of a first wave, if clients started at once and all prompts queued
+    "burst": Quantity(1.0, 0.5, "ratio", (), 0.02, 40.0),
 }
 
 PASSES = Group(f"{PREFIX}.pass", _PASSES, SOURCE, least=0.005)
@@ -203,19 +204,19 @@ def harnessed(
     seen = replace(service, burst=harness.first_wave * float(found["burst"][0]))
     if not harness.server:
         return replace(seen, request_s=0.0)
-    if not knows_client(numbers, harness, runtime, apart=apart):
+    if not knows_client(numbers, harness, apart=apart):
         return seen
-    if harness.median_of:  # the request of a client's mean holds those that found the server cold
-        return replace(seen, stream_tokens=float(found["stream_tokens"][0]))
-    return replace(
-        seen, request_s=float(found["request_s"][0]), stream_tokens=float(found["stream_tokens"][0])
-    )
+    seen = replace(seen, stream_tokens=float(found["stream_tokens"][0]))
+    # the request of a client's mean holds those that found the server cold
+    if harness.median_of or runtime not in fitted.keys_of("runtime"):
+        return seen
+    return replace(seen, request_s=float(found["request_s"][0]))
 
 
-def knows_client(numbers: Parameters, harness: Harness, runtime: str, *, apart: bool) -> bool:
-    """Whether runs of a runtime under a benchmark client were fitted."""
-    table, client = numbers.derived(ServingFit.of).first.table, client_of(harness, apart=apart)
-    return any(key == f"{client}+{runtime}" for _, _, key in table)
+def knows_client(numbers: Parameters, harness: Harness, *, apart: bool) -> bool:
+    """Whether runs under a benchmark client were fitted."""
+    known = numbers.derived(ServingFit.of).first.keys_of("harness")
+    return bool(harness.id) and client_of(harness, apart=apart) in known
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from chipwise.calibrate.kernel_questions import questions
 from chipwise.parallel.collective import DIRECT_BYTES
 from chipwise.units import Array
 
-__all__ = ["NUMBERS", "OPS", "TEXT", "Columns", "asked_of", "mapped", "text_of", "types_of"]
+__all__ = ["NUMBERS", "OPS", "TEXT", "TIMED_ALONE", "Columns", "asked_of", "mapped", "text_of", "types_of"]
 
 Columns = Mapping[str, NDArray[Any]]
 _Texts = NDArray[np.str_]
@@ -93,7 +93,10 @@ _RUNTIMES = {
     "cuDNN/cuBLAS/MIOpen/MKL": "vendor",
     "pytorch": "eager",
     "torch.distributed NCCL": "distributed",
+    "JAX/torch_xla v0 profiler": "any",
 }
+TIMED_ALONE = frozenset({*_RUNTIMES.values(), "aiter", "nccl", "oneccl"})
+"""Software whose operators were timed, and that serves no model."""
 # Kernel names of serving stacks -> the library that they call.
 _ATTENTION_BY_KERNEL = (
     ("flashinfer_trtllm", "trtllm_mha"),

@@ -96,7 +96,7 @@ def _die(chip: Chip | None) -> tuple[object, ...]:
     if chip is None:
         return ()
     unit = chip.matrix_unit
-    return chip.generation, unit.units, unit.macs_per_clock, unit.peak_clock_hz
+    return chip.generation, chip.core, unit.units, unit.peak_clock_hz
 
 
 def _alike(chip: Chip) -> str:

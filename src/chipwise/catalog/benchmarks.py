@@ -19,6 +19,7 @@ __all__ = [
     "benchmark_of",
     "get_benchmark",
     "load_benchmarks",
+    "near_benchmarks",
     "required_accuracy",
 ]
 
@@ -121,7 +122,7 @@ def benchmark_of(model: str) -> Named | None:
     name = _signs(ACCURACY.sub("", model.strip().lower().rstrip("/").rpartition("/")[2]))
     kin: list[tuple[int, Benchmark]] = []
     for benchmark in load_benchmarks().values():
-        if name in {_signs(n) for n in (benchmark.name, *benchmark.names)}:
+        if _plain(name) in {_plain(n) for n in _names(benchmark)}:
             return Named(benchmark, True)
         for word in map(_signs, benchmark.kin):
             if re.match(rf"{re.escape(word)}(?![a-z])", name):
@@ -129,10 +130,27 @@ def benchmark_of(model: str) -> Named | None:
     return Named(max(kin, key=lambda k: k[0])[1], False) if kin else None
 
 
+def near_benchmarks(model: str) -> tuple[str, ...]:
+    """Names of benchmarks that begin with a name that is too short to mean one."""
+    name = _plain(model.strip().rpartition("/")[2])
+    return tuple(b.name for b in load_benchmarks().values() if name and _plain(b.name).startswith(name))
+
+
+def _names(benchmark: Benchmark) -> tuple[str, ...]:
+    """What means a benchmark: its name, names of its network, the language model that it runs."""
+    model = benchmark.model.rpartition("/")[2]
+    return (benchmark.name, *benchmark.names, *((model,) if model else ()))
+
+
 def required_accuracy(model: str) -> str:
     """The share of the reference's accuracy, in percent, that a result's model name ends with; "" where with none."""
     found = ACCURACY.search(model)
     return found.group(1) if found else ""
+
+
+def _plain(name: str) -> str:
+    """A name without the signs between its words."""
+    return _signs(name).replace("-", "")
 
 
 def _signs(name: str) -> str:

@@ -101,9 +101,11 @@ class Chip:
 
     What kernels and fitted numbers are shared along: `generation` (chips that run the same kernels; its own id
     where it shares them with none), `base_generation` (that whose 16-bit units and serving stacks it has too:
-    Blackwell's for Blackwell Ultra), `software_vendor` (whose libraries it runs). `instruction` is the matrix
-    instruction of its kernels, in PTX's words ("wgmma"; "" where operands pass through registers). `like` names
-    the bundled chip whose software a user's own chip runs: these facts are the other chip's then.
+    Blackwell's for Blackwell Ultra), `core` (the design of its compute units: `base_generation` and multiply-adds per
+    unit and clock; dies and boards of one design differ in what their sheets say), `software_vendor` (whose libraries
+    it runs). `instruction` is the matrix instruction of its kernels, in PTX's words ("wgmma"; "" where operands pass
+    through registers). `like` names the bundled chip whose software a user's own chip runs: these facts are the other
+    chip's then.
 
     `runs_as` is the chip whose rows of support matrices hold for this one, which nobody measured: the same kernels and
     drivers, none of its fitted numbers. `stand_in` is the nearest chip that one can have, for one that cannot be had or
@@ -144,6 +146,7 @@ class Chip:
     serves_only: str = ""
     generation: str = ""
     base_generation: str = ""
+    core: str = ""
     software_vendor: str = ""
     instruction: str = ""
     runs_as: str = ""

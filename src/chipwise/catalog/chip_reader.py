@@ -70,6 +70,7 @@ _REMARKS = (
 INHERITED = (
     "generation",
     "base_generation",
+    "core",
     "software_vendor",
     "instruction",
     "serves_only",
@@ -173,7 +174,8 @@ def read_entries(text: str, origin: str) -> dict[str, Entry]:
     try:
         document = parse(text)
     except tomllib.TOMLDecodeError as error:
-        raise UsageError(f"{origin}: not valid TOML: {error}") from None
+        hint = 'a table for each chip, as in [my-chip] with like = "h100-sxm5-80gb"'
+        raise UsageError(f"{origin}: not valid TOML: {error}", hint) from None
     vendor = document.pop("vendor", None)
     if not isinstance(vendor, str) or not vendor:
         raise UsageError(f"{origin}: no vendor", 'start the file with vendor = "..."')
@@ -276,6 +278,8 @@ class _Table(Values):
         year = table.get("year")
         if type(year) is not int or not 2000 <= year <= 2100:
             raise self.fail(f"year must be a whole number such as 2026, not {shorten(repr(year), 40)}")
+        base = self.get("base_generation") or self.get("generation") or name
+        macs = self.si("macs_per_clock", 1)
         return Chip(
             id=name,
             name=self.text(table, "name"),
@@ -290,7 +294,7 @@ class _Table(Values):
             vector=self.peaks("vector_tflops"),
             matrix_unit=MatrixUnit(
                 self.get("unit"), cast(int, figures.get("units", 0)), self.get("matrix_unit"),
-                self.si("macs_per_clock", 1), self.si("boost_MHz", 1e6), self.si("peak_MHz", 1e6),
+                macs, self.si("boost_MHz", 1e6), self.si("peak_MHz", 1e6),
                 cast(int, figures.get("arrays", 0)), cast(int, figures.get("array_rows", 0)),
                 cast(int, figures.get("array_cols", 0)), self.get("array_holds"),
                 cast(int, figures.get("array_parts", 1)),
@@ -314,7 +318,8 @@ class _Table(Values):
             exceptions=self.exceptions(),
             serves_only=self.get("serves_only"),
             generation=self.get("generation") or name,
-            base_generation=self.get("base_generation") or self.get("generation") or name,
+            base_generation=base,
+            core=f"{base} {macs:g}" if macs else base,
             software_vendor=vendor,
             instruction=self.get("instruction"),
             runs_as=self.get("runs_as"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from pathlib import Path
 from typing import Any
 
@@ -210,26 +210,39 @@ def _meant(name: str) -> list[str]:
 def _unknown(name: str, kin: Sequence[str]) -> UnknownNameError:
     """What is said of a name that is no chip: which machine or maker it is, why there are no figures, what is near."""
     chips, asked = load_chips(), set(words_of(name))
+    makers = {e.vendor.lower() for e in chips.entries.values()} & set(re.findall(r"[a-z]+", name.lower()))
     machines = rented(name)
     made = [e.name for e in chips.entries.values() if e.vendor.lower() == name.strip().lower()]
     if kin and not machines:
         return UnknownNameError("chip", name, (), f"{len(kin)} chips are called so: {_some(kin)}")
     for words, row in _without_figures():
-        if words <= asked:
+        if words <= asked and _of(makers, row):
             return _near(
                 name, f"{row['say']}; nearest with figures: {', '.join(row['near']) or 'none'}", row["near"]
             )
     if machines:
         holds = [f"{m.chips}x {m.chip} in {m.provider}'s {m.name}" for m in machines]
-        asking = f"plan --have {shlex.quote(name)} takes all of it" if len(machines) == 1 else "name the chip"
+        asking = "name the chip"
         if len(machines) == 1:
-            asking = f"its chip is {machines[0].chip}, its price --provider {machines[0].provider}; {asking}"
+            price = f", its price --provider {machines[0].provider}" if machines[0].priced else ""
+            asking = f"its chip is {machines[0].chip}{price}; plan --have {shlex.quote(name)} takes all of it"
         return _near(name, f"a machine for rent: {_some(holds, 3)}; {asking}", [m.chip for m in machines])
     if made:
         return _near(name, f"a maker of {len(made)} chips: {_some(made)}", made)
-    return UnknownNameError(
-        "chip", name, dict.fromkeys((*chips, *_names())), "list them: chipwise chips list"
-    )
+    known = (n for n in (*chips, *_names()) if not makers or _maker(n) in makers)
+    return UnknownNameError("chip", name, dict.fromkeys(known), "list them: chipwise chips list")
+
+
+def _maker(name: str) -> str:
+    """Who makes the chip of an id, option or alias, in small letters."""
+    chips = load_chips()
+    return chips.entries[_names().get(name, name).partition(":")[0]].vendor.lower()
+
+
+def _of(makers: Set[str], row: Mapping[str, Any]) -> bool:
+    """Whether a chip without figures is of one of the makers that were named (none: of any)."""
+    near = {_maker(chip) for chip in row["near"]}
+    return not makers or bool(makers & near) or any(maker in row["say"].lower() for maker in makers)
 
 
 @per_snapshot

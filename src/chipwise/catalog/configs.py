@@ -13,11 +13,20 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from chipwise.catalog import networks
+from chipwise.catalog.benchmarks import benchmark_of
 from chipwise.catalog.files import read_text
-from chipwise.catalog.headers import ENDINGS, header_config, refuse_pickle
+from chipwise.catalog.headers import ARCHITECTURE, ENDINGS, described, header_config, refuse_pickle
 from chipwise.catalog.names import closed, holding, kind_of, meant, near, nickname, several
 from chipwise.catalog.parsed import parse
-from chipwise.catalog.snapshot import PACKAGE, current, own_exists, per_snapshot, shipped_text
+from chipwise.catalog.snapshot import (
+    PACKAGE,
+    current,
+    own_exists,
+    own_folder_name,
+    own_is_folder,
+    per_snapshot,
+    shipped_text,
+)
 from chipwise.errors import UnknownNameError, UsageError, nearest, shorten
 from chipwise.units import parse_quantity
 
@@ -109,8 +118,12 @@ def find_config(name: str) -> ModelConfig:
         return _as_given(name)
     refuse_pickle(name)
     if TRACED.search(name):
-        what = f"{shorten(name)}: is traced, not read as a configuration"
-        raise UsageError(what, f"chipwise trace {shorten(name)} shows its operators, parameters and memory")
+        short = shlex.quote(shorten(name))
+        what = f"{shorten(name)}: is traced, not read as a configuration, and this question is about language models"
+        hint = (
+            f"ask: chipwise estimate {short} --chip h100, with --training of one step; chipwise trace {short}"
+        )
+        raise UsageError(what, hint)
     looks_like_path = name.startswith((".", "~", os.sep)) or name.endswith(".json")
     path = Path(name)
     try:
@@ -118,7 +131,7 @@ def find_config(name: str) -> ModelConfig:
         exists = own_exists(path)
     except (OSError, ValueError, RuntimeError):  # a name too long, a NUL in it, ~ of a user who is not there
         exists = False
-    if exists and (looks_like_path or not path.is_dir() or (path / "config.json").exists()):
+    if exists and (looks_like_path or not own_is_folder(path) or own_exists(path / "config.json")):
         return _read_path(path)
     if looks_like_path:
         raise UsageError(
@@ -128,9 +141,18 @@ def find_config(name: str) -> ModelConfig:
         )
     if size := BY_SIZE.match(name.strip()):
         return _by_size(name.strip(), float(size[1]) * {"m": 1e6, "b": 1e9, "t": 1e12}[size[2].lower()])
+    weights = name.endswith(ENDINGS)
     try:
-        return named_config(name)
+        found = named_config(name)
+        return (
+            replace(found, notes=(f"there is no file {shorten(name, 60)}", *found.notes))
+            if weights
+            else found
+        )
     except UnknownNameError:
+        if weights:
+            hint = "give the file, a config.json, its folder, or a bundled name"
+            raise UsageError(f"no such file: {shorten(name)}", hint, field="model") from None
         if name and exists and path.is_dir():
             raise UsageError(
                 f"{shorten(name)}: a folder without config.json or model_index.json",
@@ -184,9 +206,20 @@ def _as_given(text: str) -> ModelConfig:
     """A configuration that was given itself, called by the name in it or by its type."""
     if len(text) > MAX_BYTES:
         raise UsageError(f"the configuration given has {len(text):,} characters", f"at most {MAX_BYTES:,}")
-    config = parse_config(text, "", "the configuration given")
-    named = config.data.get("_name_or_path") or f"{config.data.get('model_type', 'model')} as given"
-    return replace(config, name=shorten(str(named), 120))
+    given = parse_config(text, "", "the configuration given")
+    config = _of_header(given)
+    named = given.data.get("_name_or_path") or given.data.get("general.name")
+    return replace(
+        config, name=shorten(str(named or f"{config.data.get('model_type', 'model')} as given"), 120)
+    )
+
+
+def _of_header(config: ModelConfig) -> ModelConfig:
+    """The configuration that the keys of a GGUF header give, written as JSON; any other as it is."""
+    if ARCHITECTURE not in config.data:
+        return config
+    keys, notes = described(config.data, config.origin)
+    return replace(config, data=keys, notes=tuple(notes))
 
 
 def _by_dimensions(text: str) -> ModelConfig:
@@ -266,16 +299,18 @@ def _read_path(path: Path) -> ModelConfig:
             return _read_path(beside)
         keys, notes = header_config(path)
         return ModelConfig(shorten(path.stem, 120), keys, f"header of {path}", notes=notes)
-    file = path / "config.json" if path.is_dir() else path
-    if path.is_dir() and not file.exists():
+    folder = own_is_folder(path)
+    file = path / "config.json" if folder else path
+    if folder and not own_exists(file):
         hint = "give a config.json or its folder"
         if own_exists(path / "model_index.json"):
-            hint += f"; chipwise trace {shorten(str(path))} reads the parts of a diffusers folder"
+            short = shlex.quote(shorten(str(path)))
+            hint = f"a diffusers folder is asked about by chipwise estimate {short} --chip h100, with --training too"
         raise UsageError(f"{path}: holds no config.json", hint)
     text = read_text(file, MAX_BYTES, "a model configuration")
     if file.name != "config.json":
-        return parse_config(text, shorten(file.stem.replace("__", "/"), 120), str(file))
-    config = parse_config(text, shorten(file.resolve().parent.name, 120), str(file))
+        return _of_header(parse_config(text, shorten(file.stem.replace("__", "/"), 120), str(file)))
+    config = _of_header(parse_config(text, shorten(own_folder_name(file), 120), str(file)))
     return _with_sibling(config, file.with_name("hf_quant_config.json"))
 
 
@@ -289,7 +324,7 @@ def _with_sibling(config: ModelConfig, file: Path) -> ModelConfig:
     if not isinstance(found, dict):
         raise UsageError(f"{file}: no object 'quantization'", "is it written by Model Optimizer?")
     data = {**config.data, "quantization_config": {"quant_method": "modelopt", **found}}
-    return ModelConfig(config.name, data, f"{config.origin} and {file.name}")
+    return replace(config, data=data, origin=f"{config.origin} and {file.name}")
 
 
 def named_config(name: str) -> ModelConfig:
@@ -425,6 +460,10 @@ def _unknown(name: str) -> NoReturn:
             f"measured: chipwise evidence match {own}",
             field="model",
         )
+    measured = benchmark_of(name)
+    if measured is not None and measured.own and not measured.benchmark.generates:
+        see = f"what MLPerf measured: chipwise evidence match {shlex.quote(shorten(name, 30))}"
+        raise UnknownNameError("model", name, (), f"its speed is not predicted; {see}")
     if fit := several(name, known, _alike):
         hint = f"did you mean {_either(fit)}? The name leaves out the size or version"
         error = UnknownNameError("model", name, (), hint)

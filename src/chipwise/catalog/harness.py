@@ -42,6 +42,11 @@ class Published:
     output: float
     month: str
 
+    @property
+    def lengths(self) -> str:
+        """As 1024/8192."""
+        return f"{self.prompt:g}/{self.output:g}"
+
 
 @dataclass(frozen=True, slots=True)
 class Server:
@@ -72,7 +77,7 @@ class Server:
             and run.clients >= self.clients
             and run.tp <= self.most_tp
             and run.replicas >= self.replicas
-            and self.lengths in ("", f"{run.prompt:g}/{run.output:g}")
+            and self.lengths in ("", run.lengths)
             and self.since <= (run.month or self.since)
             and (not self.until or "" < run.month <= self.until)
         )
@@ -101,6 +106,7 @@ class Harness:
     source: str
     date: str
     named_by: tuple[str, ...] = ()
+    sweep: tuple[str, ...] = ()
     assumed: bool = False
     servers: tuple[Server, ...] = ()
     median_of: str = ""
@@ -109,6 +115,10 @@ class Harness:
     def client(self) -> str:
         """The client that sends the requests."""
         return self.median_of or self.id
+
+    def ran(self, run: Published) -> bool:
+        """Whether a run is one of the suite's: of its lengths, of a chip and a model that a script of its names."""
+        return run.lengths in self.sweep and any(s.chips and s.models and s.fits(run) for s in self.servers)
 
     def launched(self, run: Published | None) -> dict[str, int]:
         """Policies that the scripts of the suite set for a run; none where they are not known."""
@@ -165,12 +175,14 @@ def get_harness(name: str | None) -> Harness:
     return known[name]
 
 
-def harness_of(source: str) -> Harness:
-    """The harness that the source of a table of measurements names, else the one that is assumed of such tables."""
+def harness_of(source: str, run: Published | None = None) -> Harness:
+    """The harness that the source of a measurement names; else that of the suite whose run it is; else the one that is
+    assumed."""
     words = set(re.split(r"[^a-z0-9_]+", source.lower()))
     known = load_harnesses().values()
     named = (h for h in known if words & set(h.named_by))
-    return next(named, next((h for h in known if h.assumed), NO_HARNESS))
+    suites = (h for h in known if run is not None and h.ran(run))
+    return next(named, next(suites, next((h for h in known if h.assumed), NO_HARNESS)))
 
 
 def median_harness(harness: Harness) -> Harness:

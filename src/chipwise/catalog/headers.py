@@ -17,7 +17,15 @@ from typing import Any, BinaryIO
 from chipwise.catalog.snapshot import current
 from chipwise.errors import UsageError, shorten
 
-__all__ = ["ENDINGS", "StoredTensor", "header_config", "refuse_pickle", "stored_tensors"]
+__all__ = [
+    "ARCHITECTURE",
+    "ENDINGS",
+    "StoredTensor",
+    "described",
+    "header_config",
+    "refuse_pickle",
+    "stored_tensors",
+]
 
 ENDINGS = (".gguf", ".safetensors")
 PICKLES = (".bin", ".pt", ".pth", ".ckpt", ".pkl", ".pickle", ".t7")
@@ -26,6 +34,10 @@ MOST = 128_000_000
 MOST_JSON = 32_000_000
 """Bytes of a safetensors header: about 200,000 tensors, thirty times those of the largest published files."""
 MOST_ITEMS, MOST_DIMENSIONS = 5_000_000, 8
+MOST_ENTRIES = 200_000
+"""Keys of a GGUF header, and tensors: a hundred times those of the largest published files."""
+MOST_KEPT = 10_000
+"""Entries of all arrays whose values are kept: one for each layer in each of a few keys."""
 
 TYPES: Mapping[str, str] = {
     "llama": "llama", "qwen2": "qwen2", "qwen2moe": "qwen2_moe", "qwen3": "qwen3", "qwen3moe": "qwen3_moe",
@@ -57,6 +69,9 @@ FILE_TYPES: Mapping[int, str] = {
 }  # fmt: skip
 """`general.file_type` and chipwise's name of the format (ggml-org/llama.cpp, include/llama.h)."""
 
+ARCHITECTURE, TIED = "general.architecture", "tie_word_embeddings"
+FILE_TYPE, TOKENS, PARTS = "general.file_type", "tokenizer.ggml.tokens", "split.count"
+GENERAL = (ARCHITECTURE, FILE_TYPE, TOKENS, PARTS)
 SCALARS = ("B", "b", "H", "h", "I", "i", "f", "?")
 STRING, ARRAY = 8, 9
 WIDE = {10: "Q", 11: "q", 12: "d"}
@@ -133,6 +148,7 @@ class _Bytes:
     def __init__(self, file: BinaryIO, most: int = MOST) -> None:
         self.file = file
         self.left = most
+        self.kept = 0
 
     def take(self, count: int) -> bytes:
         if not 0 <= count <= self.left:
@@ -149,8 +165,8 @@ class _Bytes:
     def text(self) -> str:
         return self.take(self.one("Q")).decode("utf-8", "replace")
 
-    def value(self, kind: int) -> Any:
-        """A value; of an array its length alone, unless it is a short one of numbers."""
+    def value(self, kind: int, *, kept: bool) -> Any:
+        """A value; of an array its length alone, unless it is a short one of numbers that is `kept`."""
         if kind == STRING:
             return self.text()
         if kind == ARRAY:
@@ -165,7 +181,10 @@ class _Bytes:
                 raise struct.error("an array of arrays")
             size = struct.calcsize(f"<{_code(inner)}")
             raw = self.take(count * size)
-            return list(struct.unpack(f"<{count}{_code(inner)}", raw)) if count <= 10_000 else count
+            if not kept or self.kept + count > MOST_KEPT:
+                return count
+            self.kept += count
+            return list(struct.unpack(f"<{count}{_code(inner)}", raw))
         return self.one(_code(kind))
 
 
@@ -183,13 +202,18 @@ def _gguf(file: BinaryIO, path: Path) -> tuple[dict[str, Any], list[str]]:
     version, tensors, pairs = source.one("I"), source.one("Q"), source.one("Q")
     if version not in (2, 3):
         raise _bad(path, f"GGUF version {version} is not read", "2 or 3")
+    if max(tensors, pairs) > MOST_ENTRIES:
+        raise struct.error("too many keys or tensors")
     given: dict[str, Any] = {}
     for _ in range(pairs):
         key = source.text()
-        given[key] = source.value(source.one("I"))
-    names, entries = set(), 0
+        kept = key in GENERAL or key.partition(".")[2] in KEYS
+        value = source.value(source.one("I"), kept=kept)
+        if kept:
+            given[key] = value
+    head, entries = False, 0
     for _ in range(tensors):
-        names.add(source.text())
+        head = source.text() == "output.weight" or head
         dimensions = source.one("I")
         if dimensions > MOST_DIMENSIONS:
             raise struct.error("too many dimensions")
@@ -199,26 +223,47 @@ def _gguf(file: BinaryIO, path: Path) -> tuple[dict[str, Any], list[str]]:
         for size in shape:
             count *= size
         entries += count
-    kind = str(given.get("general.architecture"))
+    parts = given.get(PARTS, 1)
+    whole = not (isinstance(parts, int) and parts > 1)
+    if head or whole:  # else another part may hold the head
+        given[TIED] = not head
+    data, notes = described(given, str(path))
+    said = "" if whole else f" in this one of {parts} parts"
+    return data, [f"the header of {path.name}: {entries:,} entries{said}, norms and tables included", *notes]
+
+
+def described(given: Mapping[str, Any], origin: str) -> tuple[dict[str, Any], list[str]]:
+    """The configuration that the keys of a GGUF header give, and notes: `general.architecture`, what they say of it
+    (`llama.block_count`), the length of an array in place of a long one, and `tie_word_embeddings`, which a header
+    shows by its tensors unless it is that of one part of several. Raises `UsageError` for no architecture or one that
+    is not read; `origin` is where they come from."""
+    if ARCHITECTURE not in given:
+        hint = "give the model's config.json; of a file in several parts, give the first"
+        raise UsageError(f"{origin}: names no {ARCHITECTURE}", hint)
+    kind = str(given.get(ARCHITECTURE))
     if kind not in TYPES:
         known = f"give the model's config.json; GGUF headers of {', '.join(TYPES)} are read"
-        raise _bad(path, f"architecture {shorten(kind, 30)!r} is not read from a GGUF header", known)
+        what = f"{origin}: architecture {shorten(kind, 30)!r} is not read from a GGUF header"
+        raise UsageError(what, known)
     data: dict[str, Any] = {"model_type": TYPES[kind], "torch_dtype": "bfloat16"}
     for key, common in KEYS.items():
         value = given.get(f"{kind}.{key}")
         if isinstance(value, (int, list)) and value:
             data[common] = value
-    tokens = given.get("tokenizer.ggml.tokens")
+    tokens = given.get(TOKENS)
     if isinstance(tokens, int):
         data.setdefault("vocab_size", tokens)
-    data["tie_word_embeddings"] = "output.weight" not in names
+    data[TIED] = bool(given.get(TIED, True))
     if "num_experts" in data:
         data.setdefault("num_local_experts", data["num_experts"])
         if kind in ("llama", "gpt-oss"):
             data["model_type"] = "gpt_oss" if kind == "gpt-oss" else "mixtral"
             data["intermediate_size"] = data.pop("moe_intermediate_size", data.get("intermediate_size"))
-    notes = [f"the header of {path.name}: {entries:,} entries, norms and tables included"]
-    stored = FILE_TYPES.get(given.get("general.file_type", -1))
+    said = given.get(FILE_TYPE)
+    stored = FILE_TYPES.get(said) if isinstance(said, int) else None
+    notes = []
+    if TIED not in given:
+        notes.append("the head is taken for the embedding table: the header as given does not say")
     if stored is not None:
         notes.append(f"the file is stored as {stored}: add --precision {stored} to plan with it")
     return data, notes

@@ -7,7 +7,7 @@ whose memory takes the rest.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -22,11 +22,16 @@ from chipwise.errors import UnknownNameError, UsageError, shorten
 from chipwise.units import format_bytes, parse_quantity
 
 __all__ = [
+    "DESKS",
     "Candidate",
     "Host",
     "Machine",
     "candidates",
+    "capped",
+    "copies",
+    "counted",
     "joined",
+    "kinds",
     "memory_bytes",
     "parse_machine",
     "quantized_words",
@@ -44,6 +49,10 @@ UNNAMED = re.compile(
 PART = re.compile(r"(?:(\d+)\s*[xX×*]\s*-?\s*)?(\S.*)")
 SEPARATED = re.compile(r"\s*(?:,|\+(?=\s*[^\s,]))\s*")
 MOST = 64
+MOST_COUNTED = 999_999
+"""Chips of one kind that a name may count."""
+DESKS = frozenset({"workstation", "desktop", "laptop", "board", "phone"})
+"""Forms of machines that one user sits at."""
 
 
 @dataclass(frozen=True)
@@ -79,6 +88,88 @@ class Machine:
         return len(self.cards) == 1 and self.host is None
 
 
+def counted(text: str, *, dealt: bool = False, field: str = "chip") -> tuple[str, int] | None:
+    """The chip, and how many of it a text means: so many of it (`8xh100`), or those of a machine for rent or a server
+    (`2xp5.48xlarge`, `DGX H100`). None for a chip by itself, for several parts and for what is unknown.
+
+    `dealt`: the layers of one model are dealt out to the parts of a machine, as local engines do. Then None also for
+    processors and for cards at a desk (`2xrtx-4090`), which are one machine. Raises `UsageError` about `field` for a
+    count below 1 or above `MOST_COUNTED`.
+    """
+    match = PART.fullmatch(text.strip())
+    if match is None or ".toml" in text or len(SEPARATED.split(text.strip())) > 1:
+        return None
+    said, name = match.groups()
+    try:
+        chip, each = counted_chip(name, get_chip)
+    except UnknownNameError:
+        return None
+    digits = (said or "1").lstrip("0")
+    if not digits or len(digits) > len(str(MOST_COUNTED)):
+        what = f"'{shorten(text.strip())}' says no count of chips that can be"
+        raise UsageError(what, f"1 to {MOST_COUNTED:,}, as in 8x{shorten(name)}", field=field)
+    alone = each == 1 and not _for_rent(name)
+    at_desk = alone and (chip.kind == "cpu" or any(s.form in DESKS for s in load_systems().holding(chip.id)))
+    if (dealt and at_desk) or (alone and said is None):
+        return None
+    return chip.id, int(digits) * each
+
+
+def kinds(names: Iterable[str], *, dealt: bool = False) -> Mapping[str, tuple[int | None, ...]]:
+    """The chips that names mean, each once and in the order asked, with the counts that were said of it (`counted`);
+    None where it was named without one. A name that came without any count stays as it was written, else it is the id
+    of the chip. Raises `UsageError` for a count that cannot be."""
+    chips: dict[str, dict[int | None, str]] = {}
+    for name in names:
+        chip, count = counted(name, dealt=dealt, field="chips") or (_known(name), None)
+        chips.setdefault(chip, {}).setdefault(count, name)
+    return {counts[None] if set(counts) == {None} else chip: tuple(counts) for chip, counts in chips.items()}
+
+
+def capped(names: Iterable[str]) -> tuple[tuple[str, ...], Mapping[str, int]]:
+    """The chips that names mean, each once, and how many of each there are at most: as many as were said, without
+    limit for one that was named without a count too. Raises `UsageError` for two counts of a chip."""
+    found = kinds(names)
+    most: dict[str, int] = {}
+    for chip, counts in found.items():
+        said = [count for count in counts if count is not None]
+        if len(said) < len(counts):
+            continue
+        if len(said) > 1:
+            what = f"--chips limits {chip} to {' and to '.join(f'{n:,}' for n in said)}"
+            raise UsageError(what, f"say one of them: {max(said)}x{chip}", field="chips")
+        most[chip] = said[0]
+    return tuple(found), most
+
+
+def copies(count: int, each: int, said: str, more: str, *, field: str = "chip") -> int:
+    """How many replicas of `each` chips fill the `count` chips that were `said`. Raises `UsageError` about `field`,
+    with what says `more` chips a replica, where some chips would be left over."""
+    left = count % each
+    if left:
+        chips = f"'{shorten(said)}' is {count:,} {'chip' if count == 1 else 'chips'}"
+        rest = f"{left} would be idle" if count > each else f"{each - left} are missing"
+        what = f"{chips}, and a replica takes {each}: {rest}"
+        raise UsageError(what, f"a multiple of {each}; {more} sets the chips of a replica", field=field)
+    return count // each
+
+
+def _known(name: str) -> str:
+    """The id of a chip of the catalogue, any other name as it is: the user's own, a file, a machine of parts."""
+    try:
+        return name if ".toml" in name else get_chip(name).id
+    except UnknownNameError:
+        return name
+
+
+def _for_rent(name: str) -> bool:
+    try:
+        get_chip(name)
+    except UnknownNameError:
+        return True
+    return False
+
+
 def joined(text: str) -> bool:
     """Whether a text names several parts, or a count, and no chip: chips may have a plus in their names."""
     if ".toml" in text or not (SEPARATED.search(text.strip()) or COUNTED.match(text.strip())):
@@ -100,14 +191,14 @@ def memory_bytes(text: str, what: str) -> float:
 
 
 def parse_machine(
-    text: str, host_memory: float | None = None, find: Callable[[str], Chip] = get_chip
+    text: str, host_memory: float | None = None, find: Callable[[str], Chip] = get_chip, *, field: str = ""
 ) -> Machine:
     """Cards and processor of `2xrtx-3090+epyc-9654` (also with commas), a chip or an option of one (`m4-max:64gb`).
 
     A part `cpu`, or memory as in `rtx-4090+128gb-ddr5`, is the usual processor of such a machine. `host_memory` bytes
     are the processor's: of the one that is named, else of the usual one. `find` gives chips by name. Without it a
-    processor holds what it can address, and a card alone uses no memory but its own. Raises `UsageError` for what is no
-    machine, `UnknownNameError` for a chip or option that does not exist.
+    processor holds what it can address, and a card alone uses no memory but its own. Raises `UsageError` about `field`
+    for what is no machine, `UnknownNameError` for a chip or option that does not exist.
     """
     counts: dict[str, tuple[Chip, int]] = {}
     usual = False
@@ -121,11 +212,14 @@ def parse_machine(
             continue
         match = PART.fullmatch(part.strip())
         if match is None:
-            raise UsageError(f"cannot read '{shorten(text)}' as a machine", "as in rtx-4090 or 2xrtx-3090")
+            raise UsageError(
+                f"cannot read '{shorten(text)}' as a machine", "as in rtx-4090 or 2xrtx-3090", field=field
+            )
         chip, each = counted_chip(match[2], lambda name: _part(name, find))
         count = each * int(match[1] or 1) if len(match[1] or "") < 6 else 0
         if not 1 <= count <= MOST:
-            raise UsageError(f"cannot count '{shorten(part)}'", f"1 to {MOST} of a chip")
+            fit = f"1 to {MOST // each}x, each of {each} {chip.id}" if each > 1 else f"1 to {MOST} of a chip"
+            raise UsageError(f"cannot count '{shorten(part)}' as one machine", fit, field=field)
         counts[chip.id] = (chip, counts.get(chip.id, (chip, 0))[1] + count)
     processors = [(c, n) for c, n in counts.values() if c.kind == "cpu"]
     cards = [(c, n) for c, n in counts.values() if c.kind != "cpu"]

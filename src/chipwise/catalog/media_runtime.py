@@ -9,6 +9,7 @@ from typing import Literal
 
 from chipwise.catalog.chip import Chip, Family
 from chipwise.catalog.parsed import parse
+from chipwise.catalog.rounds import month_of
 from chipwise.catalog.snapshot import per_snapshot, shipped_text
 from chipwise.errors import UnknownNameError, UsageError
 
@@ -35,9 +36,11 @@ class MediaRuntime:
     `fused_since`: the month since when attention does not write its scores to memory ("" never, "0" always).
     `attends`: "registers" where attention multiplies through registers on every chip, "own" where it brings the newest
     kernels along, "" where it is the vendor's; the first two on chips of `flash` vendors that multiply bf16.
+    `overlaps_since`: the month since when "registers" ends on chips with matrix instructions of their own ("" never).
     `turns`: vendors whose convolutions of 16 bits want channels last, where it lays tensors out plane by plane.
     `tf32_conv`: fp32 convolutions run in TF32 unasked.
     `narrows_loaded`: precisions that it makes of weights on the device.
+    `shares`: devices can share a request; `offloads`: parts can wait on the host.
     `widens`: activations are fp32 around products of 16 bits. `releases`: months of versions.
     """
 
@@ -53,8 +56,11 @@ class MediaRuntime:
     narrows_loaded: tuple[str, ...]
     widens: bool
     attends: Literal["", "registers", "own"]
+    overlaps_since: str
     flash: frozenset[str]
     turns: frozenset[str]
+    shares: bool
+    offloads: bool
     releases: Mapping[str, str]
     source: str
     date: str
@@ -68,6 +74,13 @@ class MediaRuntime:
         """Whether its fused attention is FlashAttention on a chip."""
         return chip.software_vendor in self.flash and "bf16" in chip.matrix
 
+    def overlaps(self, chip: Chip, software: str) -> bool:
+        """Whether its fused attention of that age multiplies at the chip's full rate while softmax runs: kernels that
+        it brings along, or those that the vendor's library has for chips with an instruction of their own."""
+        return self.attends == "own" or (
+            bool(chip.instruction) and self._since(self.overlaps_since, software)
+        )
+
     @property
     def converts(self) -> bool:
         """Whether it converts operands of narrow products operator by operator: it makes narrow weights itself, and
@@ -75,18 +88,22 @@ class MediaRuntime:
         return bool(self.narrows_loaded) and not self.folds
 
     def month(self, software: str) -> str:
-        """The month of the software as it is said: a date, or a version of the tool that it comes with; "" where
-        neither is told."""
+        """The month of the software as it is said: a date, an MLPerf round, or a version of the tool that it comes
+        with; "" where none is told."""
         version = VERSION.search(software)
         if version and version[1] in self.releases:
             return self.releases[version[1]]
         dated = DATE.search(software)
-        return dated[1] if dated else ""
+        return dated[1] if dated else month_of(software)
 
     def fuses_attention(self, software: str) -> bool:
         """Whether attention of that age keeps its scores on chip; without an age: of today."""
+        return self._since(self.fused_since, software)
+
+    def _since(self, first: str, software: str) -> bool:
+        """Whether software of that age, or of today, is of the month `first` ("" never) or younger."""
         month = self.month(software)
-        return bool(self.fused_since) and (not month or month >= self.fused_since)
+        return bool(first) and (not month or month >= first)
 
 
 @per_snapshot
@@ -108,8 +125,11 @@ def load_media_runtimes() -> Mapping[str, MediaRuntime]:
             tuple(t.get("narrows_loaded", ())),
             t.get("widens", False),
             t.get("attends", ""),
+            t.get("overlaps_since", ""),
             frozenset(t.get("flash", ())),
             frozenset(t.get("turns", ())),
+            t.get("shares", False),
+            t.get("offloads", False),
             releases.get(t.get("version_of", ""), {}),
             t["source"],
             t["date"],

@@ -99,10 +99,10 @@ class Rent:
         Machines of an offer: ceil(chips / (whole groups that one holds x group)); of an offer priced per chip:
         ceil(chips / smallest order) orders. An offer whose machine is smaller than a group is not counted, unless
         none is larger. Each provider stands for itself by its cheapest offer. The rule of the pick stands at the
-        head of this module: with k providers that bill at most `SPARE` x chips, m of them marketplaces, the offer
-        number (k - 1) // `UNDERCUT` - m from the cheapest of the others, at least the cheapest; of marketplaces alone
-        number k // 2. More chips never cost less, as k only grows.
-        Broadcasts.
+        head of this module: with k providers who have an offer that bills at most `SPARE` x chips or are marketplaces,
+        of which there are m, the offer number (k - 1) // `UNDERCUT` - m from the cheapest of the others, at least the
+        cheapest; of marketplaces alone number m // 2. More whole groups never cost less: every bill grows, and so
+        does k. Broadcasts.
         """
         n, g = np.broadcast_arrays(np.asarray(chips, dtype=np.float64), np.asarray(group, dtype=np.float64))
         columns = (-1, *(1,) * n.ndim)
@@ -117,11 +117,12 @@ class Rent:
         groups = [np.array([i for i, o in enumerate(self.quotes) if o.provider == p]) for p in self.providers]
         best = np.array([rows[np.argmin(cost[rows], axis=0)] for rows in groups])
         bills = np.take_along_axis(cost, best, axis=0)
-        modest = np.isfinite(bills) & (np.take_along_axis(billed, best, axis=0) <= SPARE * n)
-        market = np.array([p in MARKETPLACES for p in self.providers]).reshape(columns)
+        near = np.isfinite(cost) & (billed <= SPARE * n)
+        market = np.array([p in MARKETPLACES for p in self.providers]).reshape(columns) & np.isfinite(bills)
+        modest = market | np.array([near[rows].any(axis=0) for rows in groups])
         sold = np.isfinite(bills) & ~market
         some, counted_in = sold.any(axis=0), modest.sum(axis=0)
-        under = np.maximum(counted_in - 1, 0) // UNDERCUT - (modest & market).sum(axis=0)
+        under = np.maximum(counted_in - 1, 0) // UNDERCUT - market.sum(axis=0)
         last = np.where(some, sold.sum(axis=0), np.isfinite(bills).sum(axis=0)) - 1
         place = np.clip(np.where(some, under, counted_in // 2), 0, last)
         order = np.argsort(np.where(sold | ~some, bills, np.inf), axis=0, kind="stable")

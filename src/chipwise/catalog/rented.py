@@ -18,7 +18,6 @@ __all__ = ["NAMES", "Rented", "counted_chip", "rented"]
 NAMES = "catalog/data/chip_names.toml"
 CLOUDS = frozenset(("aws", "azure", "gcp", "oracle"))
 """Whose machines have names of their own; elsewhere a name describes the machine."""
-SERVERS = ("dgx", "hgx")  # of eight chips, which are called by their names too
 PREFIXES = frozenset(("standard", "tpu"))
 
 
@@ -30,6 +29,12 @@ class Rented:
     provider: str
     chip: str
     chips: int
+
+    @property
+    def priced(self) -> bool:
+        """Whether its provider states a price of the chip."""
+        offers = (o for o in load_offers() if (o.provider, o.chip) == (self.provider, self.chip))
+        return any(o.usd_per_h is not None and not o.doubt for o in offers)
 
 
 def rented(typed: str) -> tuple[Rented, ...]:
@@ -58,7 +63,7 @@ def counted_chip(name: str, find: Callable[[str], Chip]) -> tuple[Chip, int]:
     try:
         chip = find(name)
         kind = _words(name)[0]
-        if kind not in SERVERS:
+        if kind not in parse(shipped_text(NAMES))["servers"]:
             return chip, 1
         servers = (s for s in load_systems().values() if s.form == "server" and s.id.split("-")[0] == kind)
         held = {each for s in servers for member, each in s.members if member == chip.id}

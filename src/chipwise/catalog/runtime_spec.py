@@ -274,7 +274,11 @@ class Runtime:
 
     def rule(self, chip: Chip) -> Rule | None:
         """The row of the support matrix for a chip, None where there is none."""
-        return next((rule for rule in self.rules if chip.support_id in rule.chips), None)
+        wanted = chip.support_id
+        for rule in self.rules:
+            if wanted in rule.chips:
+                return rule
+        return None
 
     def supports(
         self,

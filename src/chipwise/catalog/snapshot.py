@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import datetime as dt
 import functools
+import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import ParamSpec, TypeVar
-from weakref import WeakKeyDictionary
+from typing import Any, ParamSpec, TypeVar
 
 __all__ = [
     "PACKAGE",
@@ -22,6 +22,8 @@ __all__ = [
     "current",
     "own_bytes",
     "own_exists",
+    "own_folder_name",
+    "own_is_folder",
     "per_snapshot",
     "shipped_bytes",
     "shipped_names",
@@ -42,11 +44,13 @@ class Snapshot:
     """Files by name (`catalog/data/offers.csv`, or the path of a user's own) and the day of the question.
 
     What is not in `given` is read from the package or the disk. `read`, where there is one, collects what was.
+    `found` is what functions that read them remember, each by its arguments.
     """
 
     given: Mapping[str, bytes] = field(default_factory=dict)
     day: dt.date | None = None
     read: dict[str, bytes] | None = None
+    found: dict[object, dict[object, Any]] = field(default_factory=dict, repr=False)
 
     def content(self, name: str, load: Callable[[], bytes]) -> bytes:
         """The bytes of a file, given or loaded."""
@@ -104,20 +108,33 @@ def own_bytes(path: Path) -> bytes:
 
 
 def own_exists(path: Path) -> bool:
-    """Whether a file of the user's is there, or was when the question was asked."""
-    return str(path) in current().given or path.exists()
+    """Whether a file or a folder of the user's is there, or was when the question was asked."""
+    return str(path) in current().given or own_is_folder(path) or path.exists()
+
+
+def own_is_folder(path: Path) -> bool:
+    """Whether it is a folder, or was one when the question was asked."""
+    return any(name.startswith(f"{path}{os.sep}") for name in current().given) or path.is_dir()
+
+
+def own_folder_name(file: Path) -> str:
+    """The name of the folder that a file of the user's lies in: where its path does not say it, that of the folder
+    where the question was asked."""
+    if file.parent.name not in ("", ".."):
+        return file.parent.name
+    return current().content(f"{file}#folder", file.resolve().parent.name.encode).decode()
 
 
 def per_snapshot(function: Callable[P, T]) -> Callable[P, T]:
     """Remember what a function of hashable arguments found, apart for every snapshot."""
-    found: WeakKeyDictionary[Snapshot, dict[tuple[object, ...], T]] = WeakKeyDictionary()
 
     @functools.wraps(function)
     def remembered(*args: P.args, **kwargs: P.kwargs) -> T:
-        known = found.setdefault(current(), {})
-        key = (args, *sorted(kwargs.items()))
+        known = current().found.setdefault(remembered, {})
+        key = (args, *sorted(kwargs.items())) if kwargs else args
         if key not in known:
             known[key] = function(*args, **kwargs)
-        return known[key]
+        found: T = known[key]
+        return found
 
     return remembered

@@ -117,23 +117,38 @@ def with_own_links(system: System, chip: Chip) -> System:
     return replace(system, tiers=tiers, scaleout=scaleout)
 
 
+_JOINED = re.compile(r"\+(?=\s*\S)")
 _HAVE = re.compile(r"(\d+)\s*[xX×*]\s*(\S.*)|([^\W\d_].*)")
+
+
+def _parts(text: str) -> list[str]:
+    """Chips that are joined by a plus, unless a chip is called so (`xeon-8480+`)."""
+    match = _HAVE.fullmatch(text.strip())
+    if match is not None and "+" in text:
+        try:
+            counted_chip(match.group(2) or match.group(3), get_chip)
+        except UnknownNameError:
+            return _JOINED.split(text)
+    return [text]
 
 
 def parse_have(text: str) -> tuple[tuple[str, int], ...]:
     """`2xrtx-4090,rtx-3090` as ((chip id, count), ...), in that order; a chip named twice is added up, one without a
-    count is one, and a machine for rent (`p5.48xlarge`) is the chips in it.
+    count is one, and a machine for rent (`p5.48xlarge`) is the chips in it. Parts may be joined by `+` too, as in
+    machines (`rtx-4090+epyc-9654`).
 
     Raises `UsageError` for an empty text, a count of 0 or a part that is not `COUNTxCHIP`; `UnknownNameError`
     for a chip that does not exist, with the nearest names.
     """
     counts: dict[str, int] = {}
-    for part in text.split(","):
+    for part in (one for group in text.split(",") for one in _parts(group)):
         match = _HAVE.fullmatch(part.strip())
         if match is None:
             shown = shorten(part) or shorten(text)
             raise UsageError(
-                f"cannot read '{shown}' as chips", "write COUNTxCHIP, as in 2xrtx-4090,1xrtx-3090"
+                f"cannot read '{shown}' as chips",
+                "write COUNTxCHIP, as in 2xrtx-4090,1xrtx-3090",
+                field="have",
             )
         chip, each = counted_chip(match.group(2) or match.group(3), get_chip)
         written = match.group(1) or "1"

@@ -26,6 +26,9 @@ TABLE = "catalog/data/trainers.toml"
 Kind = Literal["eager", "fsdp", "fused", "xla"]
 Counting = Literal["model", "causal", "hardware"]
 DEGREES = ("tp", "pp", "cp", "ep")
+# Nothing, what is cheap (attention cores, norms, activation functions), some of the layers whole, or all of them.
+RECOMPUTE = ("none", "selective", "shares", "full")
+NOTHING: Mapping[str, int | str] = MappingProxyType({})
 
 # What each optimiser keeps of its own per trained parameter, bytes: Adam two moments in fp32, in bf16, in 8 bits with a
 # scale per block of 256 (Dettmers et al., 2022); Adafactor sums of rows and columns; Muon one moment in fp32
@@ -118,8 +121,12 @@ class Trainer:
     | runs_on | the same, of the chips that it runs on; none named: all |
     | methods | what it is usually taken for: full, lora, qlora |
     | degrees | what it can cut besides data parallelism: tp, pp, cp, ep |
-    | offloads, stashes | the optimiser's state can wait in host memory; what layers save ("saved"), or the inputs of
-    layers that are all run again ("inputs") |
+    | offloads | the optimiser's state can wait in host memory |
+    | recompute | what it can run again in the backward pass: of `RECOMPUTE` |
+    | stashes | beside which of these what layers save can wait in host memory; none named: beside none |
+    | hybrid | FSDP over fewer ranks than hold copies |
+    | staged | FSDP beside pipeline stages |
+    | tool | the target of `launch` that starts it, and is told no more than stands here; "": none brings a program |
     | hides_experts | dispatch and combine of experts run behind the products of another micro-batch |
     | memory | how it keeps what it trains |
     | adapter_passes, dropped | as in `predict.training.values.Recipe` |
@@ -152,7 +159,11 @@ class Trainer:
     methods: tuple[str, ...] = ("full",)
     degrees: tuple[str, ...] = DEGREES
     offloads: bool = True
-    stashes: Literal["", "saved", "inputs"] = ""
+    recompute: tuple[str, ...] = RECOMPUTE
+    stashes: tuple[str, ...] = ()
+    hybrid: bool = True
+    staged: bool = True
+    tool: str = ""
     hides_experts: bool = False
     memory: MemoryPolicy = field(default_factory=MemoryPolicy)
     adapter_passes: float = 0.0
@@ -192,6 +203,42 @@ class Trainer:
         """The id under which its numbers are fitted."""
         return self.speed or self.id
 
+    @property
+    def usual(self) -> Mapping[str, int | str]:
+        """What its configurations set of a layout unless told, as a layout is fixed."""
+        said = {
+            "schedule": self.usual_schedule,
+            "zero": self.usual_zero,
+            "recompute": self.usual_recompute,
+        }
+        return {name: value for name, value in said.items() if value not in ("", None)}
+
+    def refusal(self, pins: Mapping[str, int | str]) -> str:
+        """What of a layout that is fixed by name (`--layout`) it cannot run, and what it can; "" where it can all."""
+        for name in DEGREES:
+            if int(pins.get(name, 1)) > 1 and name not in self.degrees:
+                return f"{name} {pins[name]}: this trainer cuts {', '.join(self.degrees) or 'data alone'}"
+        ways: Mapping[str, tuple[int | str, ...]] = {
+            "schedule": self.schedules,
+            "zero": self.zero,
+            "recompute": self.recompute,
+        }
+        for name, able in ways.items():
+            if name not in pins or not able:  # not fixed, or it knows all
+                continue
+            given = pins[name]
+            if name == "recompute" and given not in RECOMPUTE:
+                given = "shares"  # so much of the layers
+            if given not in able:
+                return f"{name} {pins[name]}: this trainer knows {', '.join(map(str, able))}"
+        if int(pins.get("zero", 0)) == 3 and int(pins.get("pp", 1)) > 1 and not self.staged:
+            return "zero 3 with stages: this trainer runs FSDP in one stage"
+        homes = {"offload": (self.offloads, "the optimiser"), "stash": (bool(self.stashes), "activations")}
+        for name, (able_to, what) in homes.items():
+            if int(pins.get(name, 0)) and not able_to:
+                return f"{name} {pins[name]}: this trainer keeps {what} on the device"
+        return ""
+
     def on(self, chip: Chip) -> bool:
         """Whether it runs on a chip."""
         return not self.runs_on or _among(chip, self.runs_on)
@@ -213,8 +260,14 @@ def load_trainers() -> Mapping[str, Trainer]:
                     f"{TABLE}: {name}: unknown key '{key}'", f"one of {', '.join(sorted(known))}"
                 )
         read: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in figures.items()}
+        for key in ("recompute", "stashes"):
+            if not set(read.get(key, ())) <= {*RECOMPUTE}:
+                raise UsageError(f"{TABLE}: {name}: {key}", f"of {', '.join(RECOMPUTE)}")
         held = MemoryPolicy(**{**like.get("memory", {}), **entry.get("memory", {})})
-        found[name] = Trainer(id=name, **{**read, "memory": held})
+        made = Trainer(id=name, **{**read, "memory": held})
+        if cannot := made.refusal(made.usual):
+            raise UsageError(f"{TABLE}: {name}: usual_{cannot}", "usual_* are of what the trainer can run")
+        found[name] = made
     return MappingProxyType(found)
 
 
@@ -239,12 +292,14 @@ def trainer_called(text: str, chip: Chip | None = None) -> Trainer | None:
     )
 
 
-def usual_trainer(chip: Chip, method: str = "full", cuts: Collection[str] = ()) -> Trainer:
-    """The trainer that a chip is usually used with for a method, of those that can cut what is to be cut (tp, pp, cp,
-    ep)."""
+def usual_trainer(chip: Chip, method: str = "full", pins: Mapping[str, int | str] = NOTHING) -> Trainer:
+    """The trainer that a chip is usually used with for a method, of those that can run what is fixed of a layout; where
+    ranks that weights are cut over are, one that knows groups."""
     able = [t for t in load_trainers().values() if _among(chip, t.chips)]
-    cutting = [t for t in able if set(cuts) <= set(t.degrees)] or able
-    return next((t for t in cutting if method in t.methods), next(iter(cutting), get_trainer("pytorch-fsdp")))
+    fitting = [t for t in able if not t.refusal(pins)] or able
+    if int(pins.get("zero", 0)) == 3 and "shard" in pins:
+        fitting = [t for t in fitting if t.hybrid] or fitting
+    return next((t for t in fitting if method in t.methods), next(iter(fitting), get_trainer("pytorch-fsdp")))
 
 
 def _among(chip: Chip, names: Collection[str]) -> bool:

@@ -127,10 +127,15 @@ def _show_network(report: MediaReport, output: Answer, *, everything: bool = Fal
 
 def _show_plans(verb: str, request: PlanRequest, output: Answer, *, everything: bool) -> None:
     report = output.of(verb, request)
-    if isinstance(report, MediaReport):
-        output.show(media_view(report, everything=everything), report)
-        return
     command = command_line("explain", request.explained(report.plans[0]))
+    if isinstance(report, MediaReport):
+        output.show(media_view(report, command, everything=everything), report)
+        first = report.plans[0]
+        if report.job is not None and first.chance is not None and first.chance < report.confidence:
+            hint = "more chips, fewer samples or a later --deadline"
+            what = f"the deadline is not kept with {report.confidence:.0%} probability"
+            raise InfeasibleError(what, hint, answered=True)
+        return
     tables = (plan_view(report, command, everything=everything),)
     output.show(tables, report)
 

@@ -28,15 +28,17 @@ class Rates:
     | start_s | s | from the call until the first multiply-add: dispatch, threads, launch |
     | flop_s | s/FLOP | 1 / what products sustain |
     | byte_s | s/B | 1 / what operands arrive at, each read once |
-    | other_s | s each | of products and convolutions: per byte of weights, packed first; of attention: per score |
-    | tile | tokens | of attention: rows whose masked scores are computed too; 0: none, infinite: all |
+    | other_s | s each | of products and convolutions: per byte of weights, packed first; of attention: per score; of
+    work on rows: per byte that no cache holds |
+    | scale | tokens, bytes | of attention: rows whose masked scores are computed too, 0: none, infinite: all; of work
+    on rows: what the caches hold |
     """
 
     start_s: float
     flop_s: float
     byte_s: float
     other_s: float = 0.0
-    tile: float = 0.0
+    scale: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,34 +58,43 @@ class Probed:
 
 
 ROWS: Mapping[str, tuple[str, ...]] = {
+    "rows": ("batch_norm_legit_no_training", "batch_norm_backward", "pool2d_with_indices_backward"),
+    "batchnorm": ("batch_norm", "batchnorm"),
     "norm": ("norm",),
     "gelu": ("gelu", "silu", "softmax", "exp", "tanh", "sigmoid", "erf"),
     "pool": ("pool",),
 }
-"""Work on rows that takes longer than its bytes, by parts of the names of operators; all other is `rows`."""
+"""Kinds of work on rows by parts of the names of operators, the first that has one; all other is `rows`, which takes
+what its bytes take: so does a batch normalization that knows its statistics, and what goes backward by those of the
+forward pass."""
 
 
 def group_of(op: Op) -> str:
-    """What shares rates: kind and type; convolutions channel by channel are a kind of their own, and so is the work on
-    rows that `ROWS` tells apart."""
+    """What shares rates: kind and type. Convolutions channel by channel are a kind of their own, so are those of single
+    points, which gather nothing and run as products, and the work on rows that `ROWS` tells apart."""
     kind = op.kind
     if op.compute == "vector":
         return f"{next((work for work, names in ROWS.items() if any(n in op.name for n in names)), 'rows')}.vector"
     if kind == "conv" and np.all(np.asarray(op.dims["batch"]) > 1.0):
         return f"depthwise.{op.compute}"
+    if kind == "conv" and np.all(np.asarray(op.dims["kernel"]) == 1.0) and np.all(op.dims["strides"] == 1.0):
+        return f"pointwise.{op.compute}"
     return f"{kind}.{op.compute}"
 
 
-def terms(op: Op, tile: float) -> tuple[Real, Real, Real]:
-    """(FLOPs, bytes, others) of `Rates`. Attention computes keys = min(kv, pairs / q + min(tile, q - 1) / 2) per query
-    where it is causal: FLOPs 4 b h q keys d."""
+def terms(op: Op, scale: float) -> tuple[Real, Real, Real]:
+    """(FLOPs, bytes, others) of `Rates`. Attention computes keys = min(kv, pairs / q + min(scale, q - 1) / 2) per query
+    where it is causal: FLOPs 4 b h q keys d. Of work on rows the bytes tell all (0 FLOPs), and its last term is those
+    that `scale` bytes of cache do not hold: none up to `scale`, all from twice as many."""
+    if op.compute == "vector":
+        return 0.0, op.bytes, op.bytes * np.clip(op.bytes / max(scale, 1.0) - 1.0, 0.0, 1.0)
     if op.kind != "attention":
         weights = op.weight_bytes if op.kind in ("gemm", "conv") else 0.0
         return op.flops, op.bytes, weights
     d = op.dims
     width = d["head_dim"] + d["value_dim"]
     pairs = op.flops / (2.0 * d["batch"] * d["heads"] * d["q"] * width)
-    masked = np.minimum(tile, np.asarray(d["q"], dtype=float) - 1.0) / 2.0 * d.get("causal", 1.0)
+    masked = np.minimum(scale, np.asarray(d["q"], dtype=float) - 1.0) / 2.0 * d.get("causal", 1.0)
     scores = d["batch"] * d["heads"] * d["q"] * np.minimum(pairs + masked, d["kv"])
     return 2.0 * scores * width, op.bytes, scores
 
@@ -105,7 +116,7 @@ def probed_time(op: Op, p: Probed) -> Cost:
     if group not in p.rates:
         raise UsageError(f"{group} was not timed on this machine", f"timed: {', '.join(sorted(p.rates))}")
     r = p.rates[group]
-    flops, moved, other = terms(op, r.tile)
+    flops, moved, other = terms(op, r.scale)
     return Cost(
         {
             "compute": flops * r.flop_s,

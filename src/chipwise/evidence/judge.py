@@ -199,15 +199,23 @@ def tier_factors(
 
     Raises `KeyError` for a figure that is not judged.
     """
-    known = shipped_factors() if table is None else table
+    return _shipped_tier(figure, nearness) if table is None else _tier(figure, nearness, table)
+
+
+@per_snapshot
+def _shipped_tier(figure: str, nearness: Nearness) -> Factors:
+    return _tier(figure, nearness, shipped_factors())
+
+
+def _tier(figure: str, nearness: Nearness, known: Mapping[tuple[str, str], Factors]) -> Factors:
     if USERS in figure and nearness in ("own", "like") and (figure.removesuffix(USERS), "own") in known:
         # a run of the user's own corrects what its client adds too: as sure as with clients that were fitted
         fitted = known[figure.removesuffix(USERS), "own"]
-        users = tier_factors(figure, "chip", known)
+        users = _tier(figure, "chip", known)
         return fitted if fitted.high * users.low <= users.high * fitted.low else users
     if APART in figure and USERS in figure:
         plain = figure.removesuffix(USERS), figure.replace(APART, "")
-        mine, its = (tier_factors(name, nearness, known) for name in plain)
+        mine, its = (_tier(name, nearness, known) for name in plain)
         return mine.at_least(its)
     while not any(name == figure for name, _ in known) and " " in figure:
         figure = figure.rpartition(" ")[0]

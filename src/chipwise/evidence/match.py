@@ -246,17 +246,12 @@ def _verdict(axes: Sequence[Axis], item: Item, chip: str) -> str:
 def _of_samples(axes: Sequence[Axis]) -> str:
     """What the match of a network that is measured by samples is good for."""
     marks = {a.name: a.mark for a in axes}
-    off = [SHORT[n] for n in DECISIVE if marks.get(n) == "different"]
-    near = [SHORT[n] for n in DECISIVE if marks.get(n) == "near"]
-    unsure = [SHORT[n] for n in DECISIVE if marks.get(n) == "unknown"]
     what = "this network" if marks["model"] == "same" else "a network of the same sort"
     where = "this chip" if marks["chip"] == "same" else "another chip"
-    parts = (
-        f"other {_listed(off)}" if off else "",
-        f"{_listed(near)} near" if near else "",
-        f"{_listed(unsure)} unknown" if unsure else "",
-    )
-    return "; ".join((f"measured, not predicted: {what} on {where}", *(p for p in parts if p)))
+    words = {"different": "a different", "near": "a similar", "unknown": "an unknown"}
+    rest = [n for n in DECISIVE if n not in ("model", "chip") and n in marks]
+    parts = [f"{word} {SHORT[n]}" for mark, word in words.items() for n in rest if marks[n] == mark]
+    return f"measured, not predicted: {what} on {where}" + (f", with {_listed(parts)}" if parts else "")
 
 
 def _listed(words: Sequence[str]) -> str:

@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Literal
 
 from chipwise.catalog.benchmarks import load_benchmarks
@@ -165,6 +166,7 @@ def precision_axis(t: Target, item: Item) -> Axis:
     return Axis("precision", "near" if near else "different", said)
 
 
+@cache
 def _bits(name: str) -> float | None:
     """Bits of a weight by the lowest format named: mixed precisions are led by it."""
     found = [

@@ -69,14 +69,19 @@ class Store:
         """Everything that was imported, in order of id; empty where there is no store yet."""
         return tuple(map(self._item, self._known()))
 
-    def keep_probe(self, text: str) -> str:
-        """Keep a machine that was measured, a line of JSON; returns its id, a hash of the text.
+    def keep_probe(self, text: str, instead: str = "") -> str:
+        """Keep a machine that was measured, a line of JSON, `instead` of an earlier state of it; returns its id, a hash
+        of the text.
 
         Raises `UsageError` where the store cannot be written.
         """
         name = "probe-" + hashlib.sha256(text.encode()).hexdigest()[:12]
         with self._open(write=True) as base:
+            base.execute("begin immediate")
             base.execute("insert or ignore into probes (id, body) values (?, ?)", (name, text))
+            if instead != name:
+                base.execute("delete from probes where id = ?", (instead,))
+            base.execute("commit")
         return name
 
     def probes(self) -> dict[str, str]:

@@ -347,7 +347,7 @@ def media_answer(report: MediaReport) -> MediaAnswer:
     """The answer about a network that generates no tokens in short, whatever was asked of it."""
     alone = report.plans[0] if len(report.plans) == 1 else None
     return MediaAnswer(
-        media_verdict(report),
+        " ".join(media_verdict(report)),
         ", ".join(media_words(report)),
         MEDIUM.many(report.plans[:FITTED]),
         tuple(f"{p.chips}x {p.chip}: {p.verdict}" for p in report.plans[FITTED:]),
@@ -476,7 +476,7 @@ def match_answer(report: MatchReport) -> MatchAnswer:
     elif report.measured:
         first = f"measured, not predicted: {report.benchmark} of MLPerf, {len(report.measured)} best results by chip"
     return MatchAnswer(
-        verdict=f"{first}; {report.note}" if report.note else first,
+        verdict="; ".join(filter(None, (report.note, first))),
         matches=tuple(map(_match, report.matches)),
         predicted_tokens_per_s=rounded(a.model) if a else None,
         anchored_tokens_per_s=rounded(a.value) if a and a.used else None,

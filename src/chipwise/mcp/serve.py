@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import sys
+from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
 
@@ -13,12 +14,13 @@ import uvicorn
 from mcp.server.stdio import stdio_server
 from mcp.shared.message import SessionMessage
 from mcp.types import PARSE_ERROR, ErrorData, JSONRPCError
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from chipwise.errors import UsageError
 from chipwise.listening import listen, serving
 from chipwise.mcp.server import create_server
 
-__all__ = ["PATH", "serve"]
+__all__ = ["PATH", "Sessions", "serve"]
 
 HOST = "127.0.0.1"
 PATH = "/mcp"
@@ -66,7 +68,116 @@ def _http(port: int, say: Callable[[str], None]) -> None:
     listening = listen(HOST, port)
     say(f"chipwise: http://{HOST}:{listening.getsockname()[1]}{PATH}")
     app = create_server().streamable_http_app(
-        streamable_http_path=PATH, host=HOST, max_request_body_size=BODY_BYTES, max_sessions=256
+        streamable_http_path=PATH, host=HOST, max_request_body_size=BODY_BYTES, max_sessions=2 * MOST_SESSIONS
     )
     with contextlib.closing(listening):
-        uvicorn.Server(serving(app)).run(sockets=[listening])
+        uvicorn.Server(serving(Sessions(app))).run(sockets=[listening])
+
+
+MOST_SESSIONS = 256
+"""Sessions that are open at once."""
+
+
+PATIENCE_S = 5.0
+"""Seconds that an opening waits for its turn: clients that never send the rest of theirs hold up nobody for longer."""
+
+
+class Sessions:
+    """Ends the session that has been idle for the longest before one too many is opened: clients that leave without a
+    word keep nobody out. A session with a request on its way, the one that opens it included, is never ended for
+    another: where all have one there are more than `most`, as many as the application allows."""
+
+    def __init__(self, app: ASGIApp, most: int = MOST_SESSIONS) -> None:
+        self.app, self.most = app, most
+        self._open: OrderedDict[bytes, int] = OrderedDict()  # requests on their way, the longest idle first
+        self._opening = 0  # requests that are to open a session and have not yet
+        self._turns = anyio.Semaphore(most)
+        self._room = anyio.Lock()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """One request."""
+        if scope["type"] != "http" or scope["path"] != PATH:
+            await self.app(scope, receive, send)
+            return
+        own: bytes | None = dict(scope["headers"]).get(SESSION)
+        if own is not None:
+            await self._used(own, scope, receive, send)
+        elif scope["method"] == "POST":
+            await self._begun(scope, receive, send)
+        else:
+            await self.app(scope, receive, send)
+
+    async def _used(self, own: bytes, scope: Scope, receive: Receive, send: Send) -> None:
+        """A request of a session, which is open until the application says that it has ended it, or has none such."""
+        ended = False
+
+        async def seen(message: Message) -> None:
+            nonlocal ended
+            status = message.get("status", 500)
+            ended |= status == 404 or (scope["method"] == "DELETE" and status < 400)
+            await send(message)
+
+        self._count(own, 1)
+        try:
+            await self.app(scope, receive, seen)
+        finally:
+            self._count(own, -1)
+            if ended:
+                self._open.pop(own, None)
+
+    async def _begun(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """A request that may open a session. As many as may be open take their turn at once, so that those that were
+        opened in the same moment can be idle, and make room, before the application has too many."""
+        own: bytes | None = None
+
+        async def seen(message: Message) -> None:
+            nonlocal own
+            opened = dict(message.get("headers", ())).get(SESSION)
+            if opened is not None and message["status"] < 400:
+                own = opened
+                self._opening -= 1
+                self._open[opened] = 1
+            await send(message)
+
+        async with contextlib.AsyncExitStack() as turn:
+            with anyio.move_on_after(PATIENCE_S):
+                await turn.enter_async_context(self._turns)
+            self._opening += 1
+            try:
+                await self._make_room(scope)
+                await self.app(scope, receive, seen)
+            finally:
+                if own is None:
+                    self._opening -= 1
+                else:
+                    self._count(own, -1)
+
+    def _count(self, own: bytes, step: int) -> None:
+        if own in self._open:
+            self._open[own] += step
+            self._open.move_to_end(own)
+
+    async def _make_room(self, scope: Scope) -> None:
+        """Ends idle sessions, as their clients would have, until there are few enough. They are ended under the name
+        and the origin of the request that needs the room: one that is refused for them ends nothing."""
+        kept = [(name, value) for name, value in scope["headers"] if name in (b"host", b"accept", b"origin")]
+        async with self._room:
+            while len(self._open) + self._opening > self.most:
+                idle = next((number for number, running in self._open.items() if not running), None)
+                if idle is None:
+                    return
+                end = {**scope, "method": "DELETE", "headers": [*kept, (SESSION, idle)]}
+                await self._used(idle, end, _nothing, _unheard)
+                if self._open.get(idle) == 0:  # refused
+                    return
+
+
+SESSION = b"mcp-session-id"
+
+
+async def _nothing() -> Message:
+    return {"type": "http.request", "body": b"", "more_body": False}
+
+
+async def _unheard(message: Message) -> None:
+    pass

@@ -43,6 +43,7 @@ from chipwise.api.requests.doors import Problem, problem_of, read_request, warm_
 from chipwise.api.requests.verbs import FORMER
 from chipwise.api.requests.written import Origin
 from chipwise.catalog.chips import load_chips
+from chipwise.catalog.offer import load_offers
 from chipwise.errors import ChipwiseError, InfeasibleError, UnknownNameError, UsageError, shorten
 from chipwise.mcp.prompts import listed_prompts, prompted
 from chipwise.mcp.resources import RESOURCES, TEMPLATES, Kept, completed, read
@@ -270,7 +271,9 @@ def _mended(verb: str, given: Mapping[str, Any], files: bool) -> str:
     for wider in (asked | {"count": None}, anywhere):
         holding = [f for f in _fits(wider, files) if f.verdict != "no" and load_chips()[f.chip].kind != "cpu"]
         if holding:
-            mends += [f"{f.chips}x {f.chip}" for f in sorted(holding, key=lambda f: f.chips)[:3]]
+            rented = {o.chip for o in load_offers()}
+            first = sorted(holding, key=lambda f: (f.chip not in rented, f.chips))
+            mends += [f"{f.chips}x {f.chip}" for f in first[:3]]
             break
     return "; ".join((*said, f"what would help: {', or '.join(mends)}")) if mends else ""
 

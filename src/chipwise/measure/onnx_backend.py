@@ -37,6 +37,7 @@ class OnnxBackend:
 
     name = "onnxruntime"
     channels_last = False
+    works = tuple(work for work in WORKS if work != "batchnorm")  # its builds for inference do not train
 
     def __init__(self, device: str | None = None, threads: int | None = None) -> None:
         try:

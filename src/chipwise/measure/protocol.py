@@ -5,17 +5,26 @@ synchronisation to vanish, each call on other buffers than the one before, so th
 Samples that were disturbed (another process, a lowered clock) are too long, never too short: the figure is the lowest
 decile of the samples, their median and spread are kept beside it. Tasks are timed in rounds, so that a disturbance of
 seconds meets a task once at most.
+
+Memory that operators free stays with the process meanwhile (`memory_kept`). The C library of Linux gives large blocks
+back to the system, which maps and clears each page anew when it is touched again: a time of the system, not of the
+operator, that comes and goes with the order of what else was freed.
 """
 
 from __future__ import annotations
 
+import ctypes
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
 import numpy as np
 
-__all__ = ["Timing", "sampled", "timing_of"]
+__all__ = ["Timing", "memory_kept", "memory_trimmed", "sampled", "timing_of"]
+
+TRIM_THRESHOLD, MMAP_MAX = (-1, 2**31 - 1, 2**17), (-4, 0, 2**16)
+"""Of glibc's `mallopt`: the parameter, its value while all memory is kept, and its default (mallopt(3))."""
 
 SAMPLE_S = 0.0005
 """Seconds of one sample, at least: a thousand times what reading the clock costs, and short against the milliseconds
@@ -24,6 +33,31 @@ LEAST, MOST = 3, 100
 """Samples of one task and round."""
 LOW = 0.1
 """The quantile of the samples that is the figure."""
+
+
+@contextmanager
+def memory_kept() -> Iterator[None]:
+    """What is freed within stays with the process, as allocators that cache keep it (jemalloc, those of devices);
+    without effect where the C library has no `mallopt`."""
+    try:
+        mallopt = ctypes.CDLL(None).mallopt
+    except (AttributeError, OSError, TypeError):
+        yield
+        return
+    for parameter, kept, _ in (TRIM_THRESHOLD, MMAP_MAX):
+        mallopt(parameter, kept)
+    try:
+        yield
+    finally:
+        for parameter, _, default in (TRIM_THRESHOLD, MMAP_MAX):
+            mallopt(parameter, default)
+        memory_trimmed()
+
+
+def memory_trimmed() -> None:
+    """Freed memory goes back to the system, where the C library can do that."""
+    with suppress(AttributeError, OSError, TypeError):
+        ctypes.CDLL(None).malloc_trim(0)
 
 
 @dataclass(frozen=True, slots=True)

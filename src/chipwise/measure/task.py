@@ -26,8 +26,10 @@ SIZES: Mapping[TaskKind, tuple[str, ...]] = {
 }
 """What the sizes of a kind are called, in their order."""
 
-WORKS = ("add", "norm", "gelu", "pool")
+WORKS = ("add", "norm", "gelu", "pool", "batchnorm")
 """Work on rows, by number."""
+IMAGES = 8
+"""Of a normalization over a batch, where it has so many rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +41,8 @@ class Task:
     | gemm | C[m, n] = A[m, k] W, as a linear layer |
     | attention | `causal` 0 or 1; fused where the backend has a fused kernel |
     | conv | square, padded by kernel // 2 |
-    | rows | `work` of `WORKS`, on what the caches hold; pool: the largest of 3 x 3, every row a square image |
+    | rows | `work` of `WORKS`; of pool (the largest of 3 x 3) and batchnorm (in training, over `images` of a batch)
+    every row is a channel of a square image |
     | copy | read once, written once; `hot` 1: the same buffers again and again, which stay in a cache that holds them |
     """
 
@@ -58,9 +61,14 @@ class Task:
         return "-".join((self.kind, self.dtype, *(f"{k}{v}" for k, v in self.dims.items())))
 
     @property
+    def images(self) -> int:
+        """Images of a batch among the rows of a batchnorm; the others are channels."""
+        return min(IMAGES, self.dims["rows"])
+
+    @property
     def hot(self) -> bool:
         """Whether its buffers do not take turns."""
-        return self.kind == "rows" or (self.kind == "copy" and bool(self.sizes[1]))
+        return self.kind == "copy" and bool(self.sizes[1])
 
     @property
     def op(self) -> Op:
@@ -87,7 +95,8 @@ class Task:
             return replace(op, compute=self.dtype, activation_bytes=op.activation_bytes * form.bits / 16.0)
         if self.kind == "rows":
             work, elements = WORKS[d["work"]], d["rows"] * d["width"]
-            passes = {"add": 3.0, "pool": 1.25}.get(work, 2.0) * form.bits / 16.0
+            # add reads x once for x + x; pool writes the places of the largest too, in 64 bits
+            passes = {"pool": 1.75, "batchnorm": 3.0}.get(work, 2.0) * form.bits / 16.0
             return pointwise(elements, passes, name=work, flops_each=1.0)
         return pointwise(d["elements"], 2.0 * form.bits / 16.0, name="copy", flops_each=1.0)
 
@@ -102,7 +111,7 @@ def designed(kind: TaskKind, dtype: str, count: int, largest_flops: float, start
     """`count` tasks of a kind spread evenly over the logarithms of their sizes (a Halton sequence from `start` on),
     none above `largest_flops` and 256 MB; a third of products and attentions are those of decoding, with one row.
 
-    Copies go through 1 Ki to 16 Mi elements, hot and not.
+    Copies go through 1 Ki to 16 Mi elements, hot and not; work on rows through 1 Ki to 16 Mi, each kind in turn.
     """
     if kind == "copy":
         for i in range(count):
@@ -110,9 +119,14 @@ def designed(kind: TaskKind, dtype: str, count: int, largest_flops: float, start
             yield Task(kind, dtype, (2**power, i % 2))
         return
     if kind == "rows":
+        last = max((count - 1) // len(WORKS), 1)
         for i in range(count):
-            side = 2 ** (3 + i // len(WORKS) % 4)  # images of 8 to 64 each way
-            yield Task(kind, dtype, (2 ** (4 + 2 * (i // len(WORKS) % 3)), side * side, i % len(WORKS)))
+            step = i // len(WORKS)
+            power = 10 + round(14 * step / last)
+            side = 2 ** min(
+                (power - 3) // 2, 4 + step % 3
+            )  # images of 8 to 64 each way, eight of them at least
+            yield Task(kind, dtype, (2**power // side**2, side**2, i % len(WORKS)))
         return
     found, i = 0, start
     while found < count:

@@ -31,8 +31,14 @@ NOISE = 0.16
 """Of residuals, within shapes alike over between them: as of deployments (`anchors.OWN_NOISE`)."""
 TILES = (0.0, 64.0, 128.0, 256.0, 512.0, float("inf"))
 """Of masked attention: what fused kernels take, and all, where scores are not skipped."""
+CACHES = tuple(2.0**power for power in range(18, 28))
+"""Of work on rows: bytes that caches may hold, 256 KiB to 128 MiB."""
 ROUNDS = 8
 WORDS = ("backend", "software", "device", "chip", "date", "like")
+
+
+UNFINISHED = "the probe did not end: what was timed by then is used"
+"""Note of a machine that is kept while its probe runs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +65,16 @@ class Machine:
     notes: tuple[str, ...] = ()
     like: str = ""
     memory_bytes: float = 0.0
+
+    @property
+    def finished(self) -> bool:
+        """Whether the probe came to its end: what was kept of one that was killed is part of it."""
+        return UNFINISHED not in self.notes
+
+    @property
+    def place(self) -> tuple[str, str, str, int]:
+        """What was timed: probes of one place stand for each other."""
+        return self.backend, self.device, self.chip, self.threads
 
     @cached_property
     def numbers(self) -> Probed:
@@ -162,16 +178,16 @@ def fit(timed: Sequence[Timed]) -> Probed:
 
 
 def _rates(rows: Sequence[Timed]) -> Rates:
-    """The rates of one group, and of attention the tile of masked scores that fits best."""
+    """The rates of one group, with the tile of masked scores or the size of the caches that fits best."""
     seconds = np.array([t.timing.seconds for t in rows])
     masked = any(t.task.kind == "attention" and t.task.dims["causal"] for t in rows)
     best: tuple[float, Rates] | None = None
-    for tile in TILES if masked else (0.0,):
-        columns = np.array([[1.0, *map(float, terms(t.task.op, tile))] for t in rows])
+    for scale in TILES if masked else CACHES if rows[0].task.kind == "rows" else (0.0,):
+        columns = np.array([[1.0, *map(float, terms(t.task.op, scale))] for t in rows])
         found = _least(columns, seconds)
-        off = float(np.median(np.abs(np.log(columns @ found / seconds))))
+        off = float(np.mean(np.abs(np.log(columns @ found / seconds))))
         if best is None or off < best[0]:
-            best = off, Rates(float(found[0]), float(found[1]), float(found[2]), float(found[3]), tile)
+            best = off, Rates(float(found[0]), float(found[1]), float(found[2]), float(found[3]), scale)
     assert best is not None
     return best[1]
 
@@ -210,7 +226,7 @@ def _alike(some: Array, others: Array) -> Array:
 def _sizes(op: Op) -> Array:
     """Logarithms to base 2 of what tells shapes of a group apart."""
     d = op.dims
-    names = {"attention": ("q", "kv", "head_dim"), "conv": ("m", "n", "k", "batch", "kernel")}
+    names = {"attention": ("q", "kv", "head_dim"), "conv": ("m", "n", "k", "batch", "kernel", "strides")}
     sizes = [scalar(d[name]) for name in names.get(op.kind, ("m", "n", "k", "batch"))]
     if op.kind == "attention":
         sizes += [scalar(d["batch"] * d["heads"]), 2.0 ** scalar(d.get("causal", 1.0))]

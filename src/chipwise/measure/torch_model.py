@@ -5,21 +5,21 @@ What it should take is said by `tracing`, from the same module without running i
 
 from __future__ import annotations
 
-import ctypes
 import gc
 import inspect
+import os
 import time
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
 from chipwise.errors import UsageError
-from chipwise.measure.protocol import Timing, sampled, timing_of
+from chipwise.measure.protocol import Timing, memory_trimmed, sampled, timing_of
 from chipwise.tracing.sources import code_in
 
-__all__ = ["Example", "examples_of", "peak_of", "time_calls", "time_whole"]
+__all__ = ["Example", "examples_of", "peak_of", "process_peak_of", "time_calls", "time_whole"]
 
 TRAIN = "train"
 """The pass that is a forward and a backward one."""
@@ -41,8 +41,8 @@ class Example:
         """Whether the pass goes backward too."""
         return self.name == TRAIN
 
-    def run(self) -> Any:
-        """One pass."""
+    def run(self) -> None:
+        """One pass. In training its results live no longer than until their loss is known, as in a trace."""
         import torch
 
         from chipwise.tracing.module import loss_of
@@ -50,11 +50,11 @@ class Example:
         self.module.train(self.training)
         if not self.training:
             with torch.no_grad():
-                return self.module(*self.arguments, **self.keywords)
+                self.module(*self.arguments, **self.keywords)
+            return
         self.module.zero_grad()
-        found = self.module(*self.arguments, **self.keywords)
-        loss_of(found, self.name).backward()  # type: ignore[no-untyped-call]
-        return found
+        loss = loss_of(self.module(*self.arguments, **self.keywords), self.name)
+        loss.backward()  # type: ignore[no-untyped-call]
 
 
 def examples_of(place: str, train: bool = False, device: str = "cpu") -> tuple[Example, ...]:
@@ -136,23 +136,53 @@ def time_whole(
 
 
 def peak_of(example: Example, weight_bytes: float, device: str) -> float | None:
-    """The most bytes that the pass had, weights included: of the device's allocator, or on a CPU what the process grew
-    by; None where the system says neither."""
+    """The most bytes that the tensors of a pass had at once, weights and arguments included: of the device's allocator,
+    on a CPU by what its allocator reports to the profiler; None where neither says it.
+
+    It leaves out what libraries hold beside tensors (packed weights, scratch), and what was freed and not given back.
+    """
     import torch
+    from torch.utils._pytree import tree_leaves
 
     gc.collect()
     if device.startswith("cuda"):
         torch.cuda.reset_peak_memory_stats(device)
         example.run()
         return float(torch.cuda.max_memory_allocated(device))
+    if device != "cpu":
+        return None
+    example.module.zero_grad()
+    os.environ.setdefault("KINETO_LOG_LEVEL", "99")  # it says on stderr when it starts and stops
+    with torch.profiler.profile(
+        activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True
+    ) as profile:
+        example.run()
+    try:
+        changes = sorted(_changes(profile.profiler.kineto_results.experimental_event_tree()))
+    except AttributeError:  # a PyTorch that names it otherwise
+        return None
+    given = [t for t in tree_leaves((example.arguments, dict(example.keywords))) if torch.is_tensor(t)]
+    here = weight_bytes + sum({t.data_ptr(): float(t.nbytes) for t in given}.values())
+    return here + float(max(accumulate(size for _, size in changes), default=0.0))
+
+
+def _changes(events: Iterable[Any]) -> Iterator[tuple[int, int]]:
+    """(nanosecond, bytes) of what was allocated (> 0) and freed among a profiler's events and those within them."""
+    for event in events:
+        if event.name == "[memory]":
+            yield event.start_time_ns, event.extra_fields.alloc_size
+        yield from _changes(event.children)
+
+
+def process_peak_of(example: Example, weight_bytes: float) -> float | None:
+    """Weights, and what the process grew by in a pass: tensors, what libraries hold beside them, and what was freed and
+    not given back to the system. None where the system does not say it."""
+    gc.collect()
     reset, status = Path("/proc/self/clear_refs"), Path("/proc/self/status")
     if not reset.exists():
         return None
     example.module.zero_grad()
-    with suppress(
-        AttributeError, OSError
-    ):  # freed memory back to the system, where the allocator can do that
-        ctypes.CDLL(None).malloc_trim(0)
+    memory_trimmed()
     try:
         reset.write_text("5")  # the high-water mark of resident memory starts again
     except OSError:

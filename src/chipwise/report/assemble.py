@@ -41,6 +41,8 @@ from chipwise.workload.workload import Workload
 
 __all__ = [
     "Contender",
+    "Deployed",
+    "Doing",
     "Fleet",
     "doubts_of",
     "figure",
@@ -52,6 +54,7 @@ __all__ = [
     "price_record",
     "rank_plans",
     "simplest_first",
+    "tie",
     "whole",
     "workload_record",
 ]
@@ -176,24 +179,37 @@ class Fleet:
         return replicas + self.prompt_workers * int(np.asarray(prompts.devices).reshape(-1)[0])
 
 
-def plan_record(
-    deployment: Deployment,
-    layout: Layout,
-    prediction: Prediction,
-    bounds: Bounds,
-    memory: MemoryAccount,
-    workload: Workload,
-    precision: Precision,
-    price: PriceRecord | None,
-    near: Nearness,
-    tails: Mapping[str, TailRecord],
-    fleet: Fleet,
-    drawn: tuple[Powered, Use] | None,
-    level: str = "",
-) -> PlanRecord:
-    """`prediction` and `bounds` hold a single number in each figure, of all replicas that carry the load; `near` says
-    what was measured near the deployment, `level` by which figure of throughput (`tiers.level_figure`). `drawn` says
-    how chips turn work into watts, and what those that carry the load do (None: no power limit is known)."""
+@dataclass(frozen=True, slots=True)
+class Deployed:
+    """A candidate as it is asked for: `fleet` of the `layout` on a `deployment`, of weights in a `precision`, under a
+    `workload`. `near` says what was measured near it, `level` by which figure of throughput (`tiers.level_figure`)."""
+
+    deployment: Deployment
+    layout: Layout
+    fleet: Fleet
+    precision: Precision
+    workload: Workload
+    near: Nearness
+    level: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Doing:
+    """What a candidate does at its load: `prediction` and `bounds` hold a single number in each figure, of all replicas
+    that carry the load, `memory` is of one device. `drawn` says how chips turn work into watts, and what those that
+    carry the load do (None: no power limit is known)."""
+
+    prediction: Prediction
+    bounds: Bounds
+    memory: MemoryAccount
+    tails: Mapping[str, TailRecord]
+    drawn: tuple[Powered, Use] | None
+
+
+def plan_record(of: Deployed, does: Doing, price: PriceRecord | None) -> PlanRecord:
+    """The plan of a candidate that does so at its load and costs so much (None: no price is known)."""
+    deployment, layout, fleet, workload, near = of.deployment, of.layout, of.fleet, of.workload, of.near
+    prediction, bounds, memory = does.prediction, does.bounds, does.memory
 
     def one(value: object) -> float:
         return float(np.asarray(value).reshape(-1)[0])
@@ -211,7 +227,7 @@ def plan_record(
     def rate(per_s: float, slope: float) -> Estimate:
         # shorter passes leave room for larger batches within the targets
         most = min(per_s * max(faster, 1.0) ** slope, one(bounds.peak_per_s))
-        return judge("tokens_per_s" + (level or pools), per_s, near, most=most, slope=slope)
+        return judge("tokens_per_s" + (of.level or pools), per_s, near, most=most, slope=slope)
 
     tokens = rate(requests, 1.0 if given else fleet.slope).scaled(workload.output_tokens)
     capacity = figure(rate(largest, fleet.slope)) if given and workload.limited else None
@@ -235,9 +251,9 @@ def plan_record(
     shares = {k: v / total for k, v in sorted(exposed.items(), key=lambda kv: -kv[1]) if v > 0}
     ttft = judge("ttft_s" + pools, one(prediction.ttft_s), near, least=one(bounds.ttft_s))
     energy = None
-    if drawn is not None:
+    if does.drawn is not None:
         working = fleet.carrying * int(layout.devices) / fleet.devices(layout)
-        powered, use = drawn
+        powered, use = does.drawn
         energy = energy_record(powered, use * working, chips, hosts, tokens, near, workload.output_tokens)
     # whole sequences: a lone one stays alone, although the mean in flight counts the next one's prefill
     held = max(1.0, float(np.floor(one(prediction.resident))))
@@ -247,8 +263,8 @@ def plan_record(
         chips=chips,
         replicas=fleet.carrying + fleet.spare,
         layout=layout_,
-        precision=precision.name,
-        kv=precision.kv.name,
+        precision=of.precision.name,
+        kv=of.precision.kv.name,
         runtime=deployment.runtime.id,
         batch=one(prediction.batch) / fleet.carrying,
         concurrency=one(prediction.concurrency) / fleet.carrying,
@@ -269,12 +285,12 @@ def plan_record(
         bound=next(iter(shares)),
         shares=shares,
         memory=memory_record(memory, layout_.dp, held),
-        tails=dict(tails),
+        tails=dict(does.tails),
         spare=fleet.spare,
         prompt_workers=fleet.prompt_workers,
         note=deployment.note,
         system=deployment.system.id if deployment.system else "",
-        chance=_chance(workload, ttft, tpot, tails, tokens),
+        chance=_chance(workload, ttft, tpot, does.tails, tokens),
         job=_job(workload, tokens, price),
         hosts=hosts,
         replica_hosts=_hosts(deployment, Fleet(), layout),
@@ -393,7 +409,7 @@ def rank_plans(plans: list[PlanRecord], workload: Workload) -> tuple[PlanRecord,
     then the others, the surest first, but those last that buy a better chance at more than `DOUBT` times the cost of
     one that is as likely as not. Then what the user pays: one local user waits for a whole answer, and of plans that
     take about as long (`EQUAL`) the cheapest comes first; serving a given rate costs dollars per hour; else dollars per
-    output token, prompts included; without any price tokens per second.
+    output token, prompts included; without any price the chips that carry the rate, or tokens per second.
     What counts is the cautious end: the middle price at the low end of the speed. Within the noise of list prices plans
     cost the same: of those come first the ones that rest on measurements, fresh prices and providers (not a
     marketplace), then fewer machines, fewer chips that are paid for, fewer replicas, and the cheaper. Being faster than
@@ -423,7 +439,7 @@ def rank_plans(plans: list[PlanRecord], workload: Workload) -> tuple[PlanRecord,
     front = pareto(cost, np.array([p.pace.mid for p in plans])) if plans else ()
     ranked = []
     for i, (mine, plan) in enumerate(wary):
-        ties = tuple(j + 1 for j, (other, _) in enumerate(wary) if j != i and _tie(mine, other))
+        ties = tuple(j + 1 for j, (other, _) in enumerate(wary) if j != i and tie(mine, other))
         ranked.append(replace(plan, rank=i + 1, on_front=bool(front[i]), ties=ties))
     return tuple(ranked)
 
@@ -544,8 +560,9 @@ def _simplest_within_noise(pairs: list[Ranked], w: Workload) -> list[Ranked]:
 
 
 def goal(plan: PlanRecord, w: Workload, *, paid: bool) -> Figure | None:
-    """What a user pays with, less is better: seconds of an answer for a lone one, seconds per token where nothing is
-    `paid`, dollars per hour of a given rate, else dollars per million tokens; None where no price is known."""
+    """What a user pays with, less is better: seconds of an answer for a lone one; of a given rate dollars per hour, or
+    chips where nothing is `paid`; else dollars per million tokens, or seconds per token. None where no price is
+    known."""
     if w.task == "local":
         first = plan.ttft_s
         if plan.tpot_s is None:
@@ -558,10 +575,13 @@ def goal(plan: PlanRecord, w: Workload, *, paid: bool) -> Figure | None:
             t.basis,
             t.provisional,
         )
+    if not paid and w.driven:
+        chips = float(plan.chips)
+        return Figure(chips, chips, chips, plan.pace.basis, False)
     if not paid:
         tokens = plan.tokens_per_s
         return Figure(1 / tokens.mid, 1 / tokens.high, 1 / tokens.low, tokens.basis, tokens.provisional)
-    if w.task == "serve" and w.rate_per_s is not None:
+    if w.driven:
         price = plan.price
         return Figure(price.mid, price.low, price.high, "published", False) if price else None
     if plan.price is None:
@@ -579,5 +599,6 @@ def goal(plan: PlanRecord, w: Workload, *, paid: bool) -> Figure | None:
     return Figure(mid, low, high, tokens.basis, tokens.provisional)
 
 
-def _tie(a: Figure | None, b: Figure | None) -> bool:
+def tie(a: Figure | None, b: Figure | None) -> bool:
+    """Whether each lies inside the other's interval."""
     return a is not None and b is not None and a.low <= b.mid <= a.high and b.low <= a.mid <= b.high

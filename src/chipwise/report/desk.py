@@ -59,7 +59,8 @@ class LocalRecord(Quantified):
 class LocalReport(Answer):
     """The answer to `local`: models on a machine, or with `buy` machines with the most that each runs. `machine` is the
     one that was asked about ("": none), with what was assumed of it in `assumptions`. `benchmark` is what `score` is
-    of."""
+    of. What to buy comes cheapest first where it is `sparing`, else fastest; `instead` is the rank of the first of the
+    other order."""
 
     machine: str
     context: int
@@ -72,6 +73,8 @@ class LocalReport(Answer):
     assumptions: tuple[str, ...]
     benchmark: str = ""
     buy: bool = False
+    sparing: bool = False
+    instead: int = 0
     schema_version: str = field(default=SCHEMA_VERSION)
 
 
@@ -133,11 +136,22 @@ def local_verdict(report: LocalReport) -> str:
     what = f"{r.model.rpartition('/')[2]} in {r.precision} at {figures}"
     if report.buy:
         of = "cards alone" if r.covers == "card" else "the machine"
-        return f"Buy {r.item} (${r.usd:,.0f}, {of}): {what}."
+        return f"Buy {r.item} (${r.usd:,.0f}, {of}): {what}.{_instead(report)}"
     where = f", {format_bytes(r.host_bytes)} of it in the computer's memory" if r.host_bytes else ""
     if len(report.models) == 1:
         return f"{r.machine} runs {what}{where}."
     return f"Of {len(report.models)} models that {r.machine} runs, first: {what}{where}."
+
+
+def _instead(report: LocalReport) -> str:
+    """What one buys for less, or for more, with what it gives."""
+    if report.instead <= 1:
+        return ""
+    r = report.models[report.instead - 1]
+    what = f"{r.item} (${r.usd:,.0f}) at {_speed(r)} tokens/s in {r.precision}"
+    if report.sparing:
+        return f" That is the cheapest that is enough; the fastest that the money buys: {what}."
+    return f" That is the fastest that the money buys; the cheapest that runs the same model: {what}."
 
 
 def local_view(report: LocalReport, *, everything: bool = False) -> Table:

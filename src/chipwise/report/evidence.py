@@ -27,6 +27,7 @@ __all__ = [
     "import_view",
     "items_view",
     "match_view",
+    "match_words",
     "measured_view",
     "shown_view",
 ]
@@ -277,8 +278,9 @@ def measured_view(report: MatchReport) -> tuple[Table, ...]:
     if not report.measured:
         said = report.note or "no result is near"
         return (Table.of((), MEASURED, (), (said, *_anchor_lines(report)[:1], NOTICE)),)
-    head = (f"measured, not predicted: {report.benchmark} of MLPerf Inference, the best of each chip", "")
-    return (Table.of(report.measured, MEASURED, head, (report.note,) * bool(report.note) + (NOTICE,)),)
+    what = f"measured, not predicted: {report.benchmark} of MLPerf Inference, the best of each chip"
+    head = (*((report.note,) if report.note else ()), what, "")
+    return (Table.of(report.measured, MEASURED, head, (NOTICE,)),)
 
 
 def _speed(item: Item) -> str | None:
@@ -314,6 +316,11 @@ def _match_values(place: int, m: Match) -> dict[str, object]:
         "axes": axes,
         "verdict": m.verdict,
     }
+
+
+def match_words(match: Match) -> str:
+    """A result that was matched to a plan: what ran, its figure, and what it is good for."""
+    return f"{_what(match.item)}, {_figure(match.item)}: {match.verdict}"
 
 
 def _what(item: Item) -> str:
@@ -401,9 +408,14 @@ def _anchor_lines(report: MatchReport) -> list[str]:
     span = "" if report.interval is None else " [{:,.0f} to {:,.0f}]".format(*report.interval)
     lines = [f"{a.model:,.0f}{span} tok/s at full load on {where}, as chipwise plan predicts"]
     if a.used:
+        rows = "1 measured row suggests" if len(a.used) == 1 else f"{len(a.used)} measured rows suggest"
+        low, high = report.interval or (a.value, a.value)
+        beyond = (
+            "" if low <= a.value <= high else ", outside the interval, so measure before you rely on either"
+        )
         lines.append(
-            f"{len(a.used)} measured rows, weighted {a.weight:.0%}, suggest {a.value:,.0f} "
-            f"({a.value / a.model - 1.0:+.0%}); the prediction itself is not changed"
+            f"{rows} {a.value:,.0f} ({a.value / a.model - 1.0:+.0%}, weighted {a.weight:.0%}){beyond}; the prediction "
+            "itself is not changed"
         )
     else:
         lines.append("no correction: no comparable model was measured on this chip")

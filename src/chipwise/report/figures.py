@@ -6,7 +6,7 @@ from typing import Protocol
 
 from chipwise.units import format_number, format_seconds
 
-__all__ = ["Ends", "mid", "milliseconds", "number", "seconds", "span", "split_s"]
+__all__ = ["Ends", "mid", "milliseconds", "number", "per", "seconds", "span", "split_s"]
 
 SCALES = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}
 
@@ -56,6 +56,11 @@ def seconds(figure: Ends) -> str:
     """`236 [152-422] ms`: all three numbers in the unit of the middle one."""
     middle, low, high, unit = split_s(figure)
     return f"{middle} {unit}" if low == high else f"{middle} [{low}-{high}] {unit}"
+
+
+def per(rate_per_s: float) -> tuple[float, str]:
+    """How a rate is counted: times 1 by the second, below one a second times 3,600 by the hour."""
+    return (1.0, "s") if rate_per_s >= 1.0 else (3600.0, "h")
 
 
 def milliseconds(figure: Ends) -> str:

@@ -123,8 +123,11 @@ class OperatorRecord:
 
 @dataclass(frozen=True, slots=True)
 class PassRecord:
-    """One pass of a module. `measured_s` is the pass as a whole, without clocks in it; memory includes weights (None:
-    the system does not say)."""
+    """One pass of a module. `measured_s` is the pass as a whole, without clocks in it, while freed memory stays with
+    the process; `returned_s` the same where the C library gives it back to the system (None: not on this device).
+
+    Memory includes weights (None: the system does not say): `measured_peak_bytes` of tensors, as predicted;
+    `process_peak_bytes` with what libraries hold beside them and what was freed and not given back."""
 
     name: str
     predicted_s: float
@@ -133,6 +136,8 @@ class PassRecord:
     predicted_peak_bytes: float
     measured_peak_bytes: float | None
     operators: tuple[OperatorRecord, ...]
+    returned_s: float | None = None
+    process_peak_bytes: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,6 +166,8 @@ OPERATORS = (
     ),
 )
 SHOWN = 12
+NOTICED = 1.05
+"""How much longer a pass takes with memory that is new to it before that is said."""
 
 
 def model_view(report: ModelRun) -> tuple[Table, ...]:
@@ -171,13 +178,23 @@ def model_view(report: ModelRun) -> tuple[Table, ...]:
         head = [
             f"{report.module}, {p.name}: {format_seconds(p.predicted_s)} predicted, {format_seconds(p.measured_s)} "
             f"measured ({off}), {report.software} on {report.device}, {report.threads} threads",
-            f"memory at most: {format_bytes(p.predicted_peak_bytes)} predicted"
+            f"tensors at most: {format_bytes(p.predicted_peak_bytes)} predicted"
             + (
                 f", {format_bytes(p.measured_peak_bytes)} measured"
                 if p.measured_peak_bytes
                 else ", not measured here"
             ),
         ]
+        if p.process_peak_bytes:
+            head.append(
+                f"the process took {format_bytes(p.process_peak_bytes)}: tensors, what libraries hold too, and "
+                "what was freed and not given back"
+            )
+        if p.returned_s and p.returned_s > NOTICED * p.measured_s:
+            head.append(
+                f"{format_seconds(p.returned_s)} where freed memory goes back to the system, as glibc has it: preload "
+                "jemalloc, or set MALLOC_TRIM_THRESHOLD_=2147483647 MALLOC_MMAP_MAX_=0"
+            )
         foot = ["operators are measured with a clock around each, which adds some microseconds to every call"]
         left = len(p.operators) - SHOWN
         if left > 0:

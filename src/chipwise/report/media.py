@@ -1,24 +1,30 @@
-"""Models that generate no tokens: time, throughput and memory of a request on chips, and what it costs."""
+"""Models that generate no tokens: time, throughput and memory of a request on chips, what it costs, and which chips to
+take."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
 
+from chipwise.catalog.chips import recalled_words
+from chipwise.catalog.offer import PRICE_NOISE
 from chipwise.catalog.system import load_systems
 from chipwise.report import figures
 from chipwise.report.answer import Answer
-from chipwise.report.plans import GROUPS
+from chipwise.report.plans import GROUPS, chance_percent, cost_words, finishes, legend, tied_words
 from chipwise.report.records import (
     SCHEMA_VERSION,
     EnergyRecord,
     Figure,
+    JobRecord,
     PriceRecord,
     Quantified,
     RefusalRecord,
 )
 from chipwise.report.table import Column, Table
 from chipwise.units import format_bytes, format_count, format_number, format_seconds
+from chipwise.workload.workload import CONFIDENCE, Job
 
 __all__ = ["MEDIA", "MediaPlan", "MediaReport", "media_view", "media_words", "verdict"]
 
@@ -36,6 +42,11 @@ class MediaPlan(Quantified):
     `shares` of the latency by resource, `stages` its seconds by part of the model. `memory` are bytes of one device by
     kind, `memory_bytes` their sum, `memory_range` the same with its interval; `spread` says how devices share the work.
     `energy` counts joules per sample, None where the chip's power limit is not published.
+    `wait_s` passes at the rate asked before the mean request is taken up, at most `wait_p99_s` for 99 of 100; `load` is
+    the part of what the plan could carry that the rate takes; `chance` that a request keeps the limit that was asked,
+    its wait included, or a job its deadline; `job` says how long that takes. None where nothing was asked. `rank` in
+    the answer, 0 where chips were compared and not chosen; `ties` are the ranks of plans that the prediction cannot
+    tell from it. `hosts` that all replicas take together.
     `note`: of a plan that does not fit, what would.
     """
 
@@ -65,6 +76,14 @@ class MediaPlan(Quantified):
     energy: EnergyRecord | None
     price: PriceRecord | None
     usd_per_1000: Figure | None
+    chance: float | None = None
+    load: float | None = None
+    wait_s: float | None = None
+    wait_p99_s: float | None = None
+    job: JobRecord | None = None
+    hosts: int = 1
+    rank: int = 0
+    ties: tuple[int, ...] = ()
     note: str = ""
 
 
@@ -72,7 +91,10 @@ class MediaPlan(Quantified):
 class MediaReport(Answer):
     """The answer to `plan`, `estimate`, `explain` and `fit` about a model that generates no tokens, best plan first.
 
-    `unit` is what one sample is; `settings` are the sizes it was asked with; `flops` of one request.
+    `unit` is what one sample is; `settings` are the sizes it was asked with; `flops` of one request. `rate_per_s` of
+    samples, `limit_s` on the time of a request (of the mean one, or of the share `percentile`) and a `job` were asked
+    of its plans, limits with a probability of `confidence`; None where nothing was. `owned`: the user has the chips.
+    `nearest`: the published result nearest to the first plan, and what it is good for.
     """
 
     model: str
@@ -84,6 +106,13 @@ class MediaReport(Answer):
     plans: tuple[MediaPlan, ...]
     refused: tuple[RefusalRecord, ...]
     assumptions: tuple[str, ...]
+    rate_per_s: float | None = None
+    limit_s: float | None = None
+    percentile: float | None = None
+    job: Job | None = None
+    confidence: float = CONFIDENCE
+    owned: bool = False
+    nearest: str = ""
     schema_version: str = field(default=SCHEMA_VERSION)
 
 
@@ -112,8 +141,29 @@ def _count(p: MediaPlan) -> int:
     return p.chips * p.replicas
 
 
+def _machines(p: MediaPlan) -> str:
+    return f"{_count(p)}x {p.chip}"
+
+
 def _spread(p: MediaPlan) -> str | None:
     return p.spread or None
+
+
+def _layout(p: MediaPlan) -> str:
+    """Replicas, and what each is spread over."""
+    return f"{p.replicas} x {p.spread or 1}"
+
+
+def _rank(p: MediaPlan) -> int | None:
+    return p.rank or None
+
+
+def _hours(p: MediaPlan) -> Figure | None:
+    return None if p.job is None else p.job.hours
+
+
+def _total_usd(p: MediaPlan) -> Figure | None:
+    return None if p.job is None else p.job.usd
 
 
 def _offloaded(p: MediaPlan) -> str | None:
@@ -134,39 +184,71 @@ def _cost(p: MediaPlan) -> str | None:
 
 
 MEDIA = (
+    Column("#", _rank, right=True, short="rank"),
+    Column("plan", _machines),
     Column("chip", "chip", short="chip"),
     Column("count", _count, right=True, short="chips"),
-    Column("spread", _spread, spare=2, short="spread"),
+    Column("layout", _layout),
+    Column("spread", _spread, spare=3, short="spread"),
     Column("batch", "batch", right=True, short="batch"),
+    Column(
+        "$/h", "price", lambda p: f"{figures.mid(p)}{'*' if p.stale else ''}", right=True, short="usd_per_h"
+    ),
+    Column("hours", _hours, figures.number, right=True, short="hours"),
+    Column("$ total", _total_usd, figures.number, right=True, short="usd"),
     Column("time", _latency, figures.seconds, right=True, short="latency_s"),
-    Column("step", _step, format_seconds, right=True, spare=3, short="step_s"),
+    Column("step", _step, format_seconds, right=True, spare=5, short="step_s"),
     Column("samples/s", _rate, figures.number, right=True, short="samples_per_s"),
     Column("memory", "memory_bytes", format_bytes, right=True),
     Column("fits", _fits),
     Column("offload", _offloaded, short="offload"),
     Column("", "memory_bytes", short="memory_gb", scale=1e-9),
-    Column("bottleneck", _bottleneck, spare=1, short="bottleneck"),
+    Column("bottleneck", _bottleneck, spare=2, short="bottleneck"),
     Column("per 1,000", _cost, right=True),
     Column("", _usd, short="usd_per_1000"),
     Column("runtime", "runtime", spare=4, short="runtime"),
     Column("", "verdict", short="verdict"),
-    Column("basis", "latency_s.basis", short="basis", spare=5),
+    Column("", "chance", short="chance_of_target"),
+    Column("", "load", short="load"),
+    Column("", "wait_s", short="wait_s"),
+    Column("", "wait_p99_s", short="wait_p99_s"),
+    Column("basis", "latency_s.basis", short="basis", spare=1),
 )
 """What is said of a plan."""
 
-SOMETIMES = ("spread", "offload")
-"""Columns that are left out where no plan has any of it."""
+SOMETIMES = ("spread", "offload", "batch", "layout", "hours", "$ total")
+"""Columns that are left out where no plan has any of it, or more than one sample or device."""
+CHOSEN = frozenset({"chip", "count", "spread", "step", "fits"})
+SHOWN_ALIKE = frozenset({"#", "plan", "layout", "$/h"})
+"""Columns left out of plans that were chosen, and of chips that were compared."""
 
 
-def verdict(report: MediaReport) -> str:
-    """One sentence that could stand alone."""
+DISPENSABLE: Mapping[str, Callable[[MediaReport], bool]] = {
+    "offload": lambda report: True,
+    "batch": lambda report: True,
+    "basis": lambda report: True,
+    "time": lambda report: report.job is not None,
+    "$/h": lambda report: report.rate_per_s is None,
+    "bottleneck": lambda report: True,
+    "memory": lambda report: True,
+    "runtime": lambda report: True,
+}
+"""Columns of plans that were chosen which a short line leaves out, the last ones first, and for which questions."""
+
+
+def verdict(report: MediaReport) -> tuple[str, ...]:
+    """What to take, what it does and how sure that is; of chips that were only compared, a sentence about the first."""
     if not report.plans:
-        return f"{report.model}: nothing that was asked about runs it."
+        return (f"{report.model}: nothing that was asked about runs it.",)
     p = report.plans[0]
+    if p.rank and p.verdict != "no":
+        return _chosen(report, p)
     if not _timed(p):
         fits = sum(plan.verdict != "no" for plan in report.plans)
         room = f"{format_bytes(p.memory_bytes)} of {format_bytes(p.capacity_bytes)}"
-        return f"{report.model} fits on {fits} of {len(report.plans)} chips: {p.chips}x {p.chip}, {room}; not timed."
+        return (
+            f"{report.model} fits on {fits} of {len(report.plans)} chips: {p.chips}x {p.chip}, {room}; not timed.",
+        )
     together = f"a batch of {p.batch} {report.unit}s" if p.batch != 1 else f"1 {report.unit}"
     what = "one training step" if report.trained else together
     many = f"{p.replicas} x " if p.replicas > 1 else ""
@@ -174,11 +256,72 @@ def verdict(report: MediaReport) -> str:
     each = f"{figures.seconds(p.latency_s)} for {what}"
     if p.verdict == "no":
         short = format_bytes(p.memory_bytes - p.capacity_bytes)
-        return f"{report.model} does not fit {p.chips}x {p.chip}: {short} short" + (
-            f"; {p.note}." if p.note else "."
+        return (
+            f"{report.model} does not fit {p.chips}x {p.chip}: {short} short"
+            + (f"; {p.note}." if p.note else "."),
         )
     how = p.runtime + (f", offload {p.offload}" if p.offload != "none" else "")
-    return f"{report.model} on {many}{p.chips}x {p.chip} ({how}): {each}{cost}; bottleneck: {p.bound}."
+    return (f"{report.model} on {many}{p.chips}x {p.chip} ({how}): {each}{cost}; bottleneck: {p.bound}.",)
+
+
+def _chosen(report: MediaReport, p: MediaPlan) -> tuple[str, ...]:
+    """The first of plans that were ranked, as of a language model: what to take and its price, what it does and how
+    surely, what bounds it, and what is as good."""
+    verb = "Use" if report.owned or p.price is None or p.price.basis.startswith("owned") else "Rent"
+    where = f" on {p.hosts} hosts" if p.hosts > 1 else ""
+    how = [] if _empty("layout", p) else [_layout(p)]
+    how += [p.precision]
+    how += [f"batches of {p.batch}"] if p.batch > 1 else []
+    how += [f"offload {p.offload}"] if p.offload != "none" else []
+    cost = "" if report.owned else f": {cost_words(p.price, _count(p))}"
+    recalled = ", on recalled chip figures" if recalled_words((p.chip,)) else ""
+    by_rank = {other.rank: _machines(other) for other in report.plans}
+    return (
+        f"{verb} {_machines(p)}{where} with {p.runtime} ({', '.join(how)}){cost}.",
+        _does(report, p),
+        f"Bottleneck: {_bottleneck(p)} of the time. Evidence: {p.latency_s.basis}{recalled}.",
+        *_measured(report, p),
+        *tied_words([by_rank[rank] for rank in p.ties if rank in by_rank]),
+    )
+
+
+def _measured(report: MediaReport, p: MediaPlan) -> tuple[str, ...]:
+    """The best plan that rests on measurements, where the first does not."""
+    others = (other for other in report.plans if other.latency_s.basis != "modelled")
+    best = None if p.latency_s.basis != "modelled" else next(others, None)
+    if best is None:
+        return ()
+    cost = "" if report.owned else f", {cost_words(best.price, _count(best))}"
+    return (f"The best plan that rests on measurements: {_machines(best)} ({_layout(best)}){cost}.",)
+
+
+def _does(report: MediaReport, p: MediaPlan) -> str:
+    """What a plan delivers, how long a request takes, whether that keeps the limit, how much more it could carry."""
+    if p.job is not None and report.job is not None:
+        due_s = report.job.deadline_s
+        surely = "" if p.chance is None else f"with {chance_percent(p.chance)}% probability"
+        job = replace(p.job, usd=None) if report.owned else p.job
+        return f"{finishes(f'makes {format_number(report.job.tokens)} {report.unit}s', job, due_s, surely)}."
+    rate = p.samples_per_s.mid if report.rate_per_s is None else report.rate_per_s
+    by, unit = figures.per(rate)
+    each = (
+        f"a batch takes {figures.seconds(p.latency_s)}"
+        if p.batch > 1
+        else f"each in {figures.seconds(p.latency_s)}"
+    )
+    said = f"It delivers {format_number(rate * by)} {report.unit}s/{unit}, {each}"
+    if p.wait_s is not None and p.wait_p99_s is not None:
+        late = format_seconds(p.wait_p99_s)
+        said += f" after waiting {format_seconds(p.wait_s)}, at most {late} for 99 of 100"
+    if report.limit_s is not None and p.chance is not None:
+        some = "" if report.percentile is None else f" for {100.0 * report.percentile:g} of 100 requests"
+        surely = f"holds{some} with {chance_percent(p.chance)}% probability"
+        said += f"; the target {format_seconds(report.limit_s)} {surely}"
+    if p.load is not None:
+        said += f", at {p.load:.0%} of the load it could carry"
+    if p.usd_per_1000 is not None and not report.owned:
+        said += f", for ${figures.number(p.usd_per_1000)} per 1,000 {report.unit}s"
+    return f"{said}."
 
 
 def media_words(report: MediaReport) -> tuple[str, ...]:
@@ -193,16 +336,24 @@ def media_words(report: MediaReport) -> tuple[str, ...]:
     return report.model, f"{format_count(report.parameters)} parameters", work, *sizes
 
 
-def media_view(report: MediaReport, *, everything: bool = False) -> tuple[Table, ...]:
-    """A line per plan under the verdict; of a single plan its parts and its memory."""
-    count, work, *sizes = media_words(report)[1:]
-    head = (verdict(report), f"{count}, {work}" + (f"; {', '.join(sizes)}" if sizes else ""), "")
+def media_view(report: MediaReport, command: str = "", *, everything: bool = False) -> tuple[Table, ...]:
+    """A line per plan under the verdict; of a single plan its parts and its memory. `command` looks into the first of
+    plans that were chosen, for the last line."""
+    name, *words = media_words(report)
+    chosen = bool(report.plans and report.plans[0].rank)
+    plans = report.plans if everything else report.plans[:SHOWN]
+    about = (", ".join(words), "")
+    head = (f"{name}   {about[0]}", "", *verdict(report), "") if chosen else (*verdict(report), *about)
     foot = _refused(report.refused, everything=everything)
+    if chosen:
+        foot = [*_ranking(report, plans), *foot]
+    if report.nearest:
+        foot.append(f"closest published result: {report.nearest}")
     if report.assumptions:
         foot.append(f"assumed: {'; '.join(report.assumptions)}")
-    plans = report.plans if everything else report.plans[:SHOWN]
-    columns = [c for c in MEDIA if c.head not in SOMETIMES or any(c.value(p) is not None for p in plans)]
-    first = Table.of(plans, columns, head, foot)
+    if command:
+        foot.append(f"next: {command}")
+    first = Table.of(plans, _columns(report, plans), head, foot)
     if len(report.plans) != 1:
         return (first,)
     p = report.plans[0]
@@ -222,6 +373,66 @@ def media_view(report: MediaReport, *, everything: bool = False) -> tuple[Table,
         ("time by part of the model", ""),
     )
     return first, parts, memory
+
+
+def _columns(report: MediaReport, plans: Sequence[MediaPlan]) -> list[Column]:
+    """What is shown of these plans: of those that were chosen, the count and the price of all replicas, and the samples
+    of an hour or a second where no rate was asked that all of them carry."""
+    chosen = bool(plans and plans[0].rank)
+    left_out = CHOSEN if chosen else SHOWN_ALIKE
+    left_out |= {head for head in SOMETIMES if all(_empty(head, p) for p in plans)}
+    if report.owned:
+        left_out |= {"$/h", "per 1,000", "$ total"}
+    if not chosen:
+        return [c for c in MEDIA if c.head not in left_out]
+    found = {c.head: c for c in MEDIA if c.head and c.head not in left_out}
+    if report.rate_per_s is None and report.job is None:
+        by, unit = figures.per(plans[0].samples_per_s.mid)
+        found["samples/s"] = replace(
+            found["samples/s"], head=f"{report.unit}s/{unit}", get=partial(_paced, by)
+        )
+    else:
+        del found["samples/s"]
+    if report.job is not None:
+        found.pop("per 1,000", None)
+    left = [name for name, wanted in DISPENSABLE.items() if wanted(report)]
+    return [replace(c, spare=left.index(name) + 1) if name in left else c for name, c in found.items()]
+
+
+def _paced(by: float, p: MediaPlan) -> Figure:
+    rate = p.samples_per_s
+    return Figure(by * rate.mid, by * rate.low, by * rate.high, rate.basis, rate.provisional)
+
+
+def _empty(head: str, p: MediaPlan) -> bool:
+    """Whether a column of `SOMETIMES` says nothing of a plan."""
+    alone = {"batch": p.batch == 1, "spread": not p.spread, "offload": p.offload == "none"}
+    alone |= {"hours": p.job is None, "$ total": p.job is None or p.job.usd is None}
+    alone["layout"] = alone["spread"] and p.replicas == 1
+    return alone[head]
+
+
+def _ranking(report: MediaReport, plans: Sequence[MediaPlan]) -> list[str]:
+    """How to read the plans, how they were ranked, and which are not among those that are shown."""
+    replicated = "2 x ulysses=4: two replicas of four devices that share a sequence"
+    spread = any(p.replicas > 1 for p in report.plans)
+    said = [legend(replicated if spread else "", stale=any(p.price and p.price.stale for p in plans))]
+    if not report.owned:
+        by = "$/h" if report.rate_per_s is not None else f"$ per {report.unit}"
+        due = report.job is not None and report.job.deadline_s is not None
+        what = "the target" if report.limit_s is not None else "the deadline" if due else ""
+        limit = f"what keeps {what} with {report.confidence:.0%} probability, then " if what else ""
+        said.append(
+            f"ranked: {limit}the cheapest ({by}, at the low end of its speed); within {PRICE_NOISE:.0%} of it what is "
+            "measured and freshly priced, then fewer hosts, paid chips and replicas; unpriced last"
+        )
+    left = [_machines(p) for p in report.plans[len(plans) :]]
+    if left:
+        more = f" and {len(left) - FIRST} more" if len(left) > FIRST else ""
+        said.append(
+            f"{len(left)} more chip{'s' if len(left) > 1 else ''} (--all): {', '.join(left[:FIRST])}{more}"
+        )
+    return said
 
 
 def _refused(refused: Sequence[RefusalRecord], *, everything: bool) -> list[str]:

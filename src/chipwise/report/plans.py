@@ -21,11 +21,15 @@ __all__ = [
     "breakdown_view",
     "chance_percent",
     "cheaper",
+    "cost_words",
+    "finishes",
     "first_plan",
     "gain",
+    "legend",
     "plan_view",
     "ranking",
     "span",
+    "tied_words",
     "verdict",
 ]
 
@@ -42,6 +46,9 @@ RESOURCE = {
     "launch": "kernel launch rate",
     "host": "host speed",
 }
+FEEDING = (
+    " (filling the tiles of products takes longer than multiplying them, as with few rows for each expert)"
+)
 # reasons in the words of a table's foot
 GROUPS = {
     "SLO": "miss the latency targets",
@@ -77,7 +84,7 @@ def _priced(report: PlanReport) -> bool:
 
 
 def _machines(p: PlanRecord) -> str:
-    return f"{p.chips}x {p.chip}"
+    return p.chip if p.parts else f"{p.chips}x {p.chip}"  # a machine of parts says how many of what
 
 
 def _name(p: PlanRecord) -> str:
@@ -246,16 +253,19 @@ def _recalled(p: PlanRecord) -> str:
 
 def _cost(report: PlanReport, p: PlanRecord, lead: str) -> str:
     """What a plan costs, behind what leads to it; nothing for chips that the user has."""
-    if report.owned:
-        return ""
-    if p.price is None:
-        return f"{lead}no price is known"
-    owned = p.price.basis.startswith("owned")
-    whole = f", {p.price.billed} chips billed" if p.price.billed > p.chips else ""
-    dated = f", price of {p.price.date}" if p.price.date else ", undated"
-    offer = f" to own{whole}" if owned else f" at {p.price.provider}{whole}{dated}"
-    stale = f" (no price from the last {STALE_DAYS} days)" if p.price.stale else ""
-    return f"{lead}about ${figures.mid(p.price)}/h{offer}{stale}"
+    return "" if report.owned else lead + cost_words(p.price, p.chips)
+
+
+def cost_words(price: PriceRecord | None, chips: int) -> str:
+    """What so many chips cost an hour, where and since when."""
+    if price is None:
+        return "no price is known"
+    owned = price.basis.startswith("owned")
+    whole = f", {price.billed} chips billed" if price.billed > chips else ""
+    dated = f", price of {price.date}" if price.date else ", undated"
+    offer = f" to own{whole}" if owned else f" at {price.provider}{whole}{dated}"
+    stale = f" (no price from the last {STALE_DAYS} days)" if price.stale else ""
+    return f"about ${figures.mid(price)}/h{offer}{stale}"
 
 
 def _does(report: PlanReport) -> str:
@@ -284,15 +294,20 @@ def _does(report: PlanReport) -> str:
 
 
 def _finishes(report: PlanReport, job: JobRecord, tokens: float) -> str:
-    """When the first plan is done with a job and for how much, and how likely that keeps the deadline."""
     first, w = report.plans[0], report.workload
+    surely = "" if first.chance is None else _surely(report, first.chance)
+    return f"{finishes(f'writes {format_count(tokens)} tokens', job, w.deadline_s, surely)}."
+
+
+def finishes(does: str, job: JobRecord, deadline_s: float | None, surely: str) -> str:
+    """When a plan is done with a job and for how much, and how likely that keeps the deadline."""
     hours = f"{format_number(job.hours.mid)} hours [{format_number(job.hours.low)} to {format_number(job.hours.high)}]"
-    said = f"It writes {format_count(tokens)} tokens in {hours}"
+    said = f"It {does} in {hours}"
     if job.usd is not None:
         said += f" for about ${figures.mid(job.usd)}"
-    if w.deadline_s is not None and first.chance is not None:
-        said += f"; the deadline of {format_number(w.deadline_s / 3600.0)} hours holds {_surely(report, first.chance)}"
-    return f"{said}."
+    if deadline_s is not None and surely:
+        said += f"; the deadline of {format_number(deadline_s / 3600.0)} hours holds {surely}"
+    return said
 
 
 def _surely(report: PlanReport, chance: float) -> str:
@@ -323,11 +338,15 @@ def _alternatives(report: PlanReport) -> list[str]:
             f"{_cost(report, stored, ', ')}; what {first.precision} does to quality is not assessed."
         )
     by_rank = {p.rank: p for p in report.plans}
-    if first.ties:
-        tied = [_machines(by_rank[rank]) for rank in first.ties[:NAMED] if rank in by_rank]
-        more = f" and {len(first.ties) - len(tied)} more" if len(first.ties) > len(tied) else ""
-        lines.append(f"As good within the error of the prediction: {', '.join(tied)}{more}.")
-    return lines
+    return lines + tied_words([_machines(by_rank[rank]) for rank in first.ties if rank in by_rank])
+
+
+def tied_words(names: Sequence[str]) -> list[str]:
+    """Plans that the prediction cannot tell from the first, in a sentence; none where there are none."""
+    if not names:
+        return []
+    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+    return [f"As good within the error of the prediction: {', '.join(names[:NAMED])}{more}."]
 
 
 def _foot(report: PlanReport, plans: Sequence[PlanRecord], command: str, *, everything: bool) -> list[str]:
@@ -600,7 +619,8 @@ def _why(p: PlanRecord) -> str:
         f"10 % more {RESOURCE.get(name, name)}: +{gain(share):.1%} tokens/s"
         for name, share in list(p.shares.items())[:2]
     ]
-    return f"{p.shares[p.bound]:.0%} of the time is {p.bound}; {', '.join(gains)}"
+    what = f"{p.bound}{FEEDING}" if p.bound == "on-chip" else p.bound
+    return f"{p.shares[p.bound]:.0%} of the time is {what}; {', '.join(gains)}"
 
 
 def _asked(report: PlanReport) -> tuple[str, ...]:
@@ -634,10 +654,15 @@ def _ranked(report: PlanReport) -> str:
             "by the time of a whole answer (TTFT and all its tokens), shortest first; of those within "
             f"{EQUAL:.0%} of each other the cheapest"
         )
+    sized = w.task == "serve" and w.rate_per_s is not None
     if not any(p.price for p in report.plans):
         why = "" if report.owned else "; no price is known"
-        return f"by tokens per second of the plan, most first{why}"
-    sized = w.task == "serve" and w.rate_per_s is not None
+        by = (
+            "chips that carry the load, fewest first"
+            if sized
+            else "tokens per second of the plan, most first"
+        )
+        return f"by {by}{why}"
     by = "$/h" if sized else "$ per output token, prompts included"
     what = "the targets" if w.task == "serve" else "the deadline" if w.deadline_s else ""
     kept = f"what keeps {what} with {w.confidence:.0%} probability, then " if what else ""
@@ -648,10 +673,15 @@ def _ranked(report: PlanReport) -> str:
 
 
 def _legend(plans: Sequence[PlanRecord]) -> str:
-    """The signs of the table in words."""
-    signs = ["mid [low-high] is an 80 % interval"]
-    if any(p.replicas > 1 for p in plans):
-        signs.append("2 x tp4: two replicas of four devices")
-    if any(p.price and p.price.stale for p in plans):
+    stale = any(p.price and p.price.stale for p in plans)
+    return legend(
+        "2 x tp4: two replicas of four devices" if any(p.replicas > 1 for p in plans) else "", stale=stale
+    )
+
+
+def legend(replicated: str, *, stale: bool) -> str:
+    """The signs of a table of plans in words; `replicated` explains how replicas are written."""
+    signs = ["mid [low-high] is an 80 % interval", *filter(None, [replicated])]
+    if stale:
         signs.append(f"*: no price from the last {STALE_DAYS} days")
     return f"how to read: {'; '.join(signs)}"

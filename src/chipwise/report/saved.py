@@ -39,7 +39,7 @@ __all__ = [
 FORMAT = "chipwise-saved"
 MOST_BYTES = 64_000_000
 SHIPPED = ("catalog/data/", "calibrate/data/", "evidence/data/")
-HOW = "chipwise plan MODEL --save FILE writes one, --format json and the exports of the page too"
+HOW = "the JSON of an answer with its question: chipwise plan MODEL --save FILE, the page and /v1 write one"
 
 
 @dataclass(frozen=True)

@@ -38,6 +38,10 @@ __all__ = ["Running", "TrainCase", "layout_record", "plan_record", "ranked", "sc
 DAY_S = 86400.0
 
 
+# What a price older than 90 days may be too low by: list prices that lie closer are not told apart.
+STALE = 1.25
+
+
 @dataclass(frozen=True, slots=True)
 class Running:
     """What a run is besides its steps: the course of its time, its phases with their layout and tokens per second,
@@ -127,12 +131,12 @@ def plan_record(
     """The record of one plan, not ranked yet; its interval is that of `case.tier`, tested out of fold. `price` is that
     of all chips that are paid, spare ones too. `powered` None: the power of the chip is not known."""
     job, at, s = case.job, case.at, case.at.spread
-    low, high, basis = case.tier.low, case.tier.high, case.tier.basis
-    step = Figure(at.seconds, at.seconds * low, at.seconds * high, basis, False)
-    rate = Figure(at.tokens_per_s, at.tokens_per_s / high, at.tokens_per_s / low, basis, False)
+    low, high, basis, untested = case.tier.low, case.tier.high, case.tier.basis, case.tier.provisional
+    step = Figure(at.seconds, at.seconds * low, at.seconds * high, basis, untested)
+    rate = Figure(at.tokens_per_s, at.tokens_per_s / high, at.tokens_per_s / low, basis, untested)
     running, course = case.running, case.running.course
     good, days = course.progress, running.days
-    took = Figure(days, days * low, days * high, basis, False)
+    took = Figure(days, days * low, days * high, basis, untested)
     peak = float(job.cluster.narrow) * chips * case.devices * at.seconds
     parts = shares(job, at)
     memory, stages = _bytes(at.memory), tuple(map(_bytes, at.stages))
@@ -142,7 +146,7 @@ def plan_record(
     if price is not None:
         ends = ((took.mid, price.mid), (took.low, price.low), (took.high, price.high))
         mid, low, high = (24.0 * length * rate + run.storage_usd for length, rate in ends)
-        usd = Figure(mid, low, high, basis, False)
+        usd = Figure(mid, low, high, basis, untested)
     hfu = float(step_flops(job.network, s, "hardware")) / peak
     energy = None if powered is None else _energy(case, powered, chips, hfu, parts)
     return TrainPlanRecord(
@@ -237,7 +241,9 @@ def ranked(
 ) -> tuple[TrainPlanRecord, ...]:
     """Cheapest first; costs within 15 % count as equal: of those what has evidence and a fresh price, then the sooner.
 
-    Costs are at the upper end of the time. What takes longer than the horizon comes after what does not; unknown prices
+    Costs are at the upper end of the time. What is first on less evidence or an older price than another that it ties
+    with (`_close`) yields to it: a stale price may be off by more than 15 %. What takes longer than the horizon comes
+    after what does not; unknown prices
     last, by turnaround. Where a deadline is given, what may miss it (at the upper end of its time) comes after what
     keeps it, and among equals with as much evidence the cheaper is first: to be done sooner is worth nothing then. The
     front of cost against turnaround is marked.
@@ -256,9 +262,16 @@ def ranked(
     order: list[int] = []
     while left:
         first = left[0]
-        group = [i for i in left if late[i] == late[first] and wary[i] <= wary[first] * (1.0 + EQUAL)] or [
-            first
+        p = plans[first]
+        off = STALE if p.price and p.price.stale else 1.0
+        sure = [
+            i
+            for i in left
+            if late[i] == late[first] and _doubts(plans[i]) < _doubts(p) and _close(p, plans[i], off)
         ]
+        first = sure[0] if sure else first
+        equal = (1.0 + EQUAL) * wary[first]
+        group = [i for i in left if late[i] == late[first] and wary[i] <= equal] or [first]
         group.sort(key=lambda i: (_doubts(plans[i]), within[i]))
         order += group
         left = [i for i in left if i not in group]
@@ -278,13 +291,15 @@ def _ties(p: TrainPlanRecord, plans: Sequence[TrainPlanRecord]) -> tuple[int, ..
     return tuple(sorted(q.rank for q in firsts.values() if q.chip != p.chip and _close(p, q)))
 
 
-def _close(p: TrainPlanRecord, q: TrainPlanRecord) -> bool:
+def _close(p: TrainPlanRecord, q: TrainPlanRecord, off: float = 1.0) -> bool:
+    """Whether either may cost no more than the other, at middle prices; that of `p` may be a factor `off` too low."""
     if (p.usd is None) != (q.usd is None):
         return False
     a, b = (x.usd.mid / x.days.mid if x.usd else 1.0 for x in (p, q))
     return (
-        a * p.days.low <= b * q.days.mid <= a * p.days.high
-        and b * q.days.low <= a * p.days.mid <= b * q.days.high
+        a * p.days.low <= b * q.days.mid <= a * p.days.high * off
+        and b * q.days.low <= a * p.days.mid * off
+        and a * p.days.mid <= b * q.days.high
     )
 
 

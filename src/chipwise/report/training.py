@@ -311,7 +311,8 @@ def _risk(report: TrainReport, p: TrainPlanRecord) -> Iterator[str]:
         yield f"It needs {format_bytes(p.host_bytes)} of host memory for each device."
     sure = "a trainer and chip that were measured" if p.days.basis != "modelled" else "never measured so"
     price = "" if p.price is None else _age(p.price)
-    yield f"Evidence: {p.days.basis} ({sure}){price}."
+    tested = ", its interval provisional: tested on no publication" if p.days.provisional else ""
+    yield f"Evidence: {p.days.basis} ({sure}{tested}){price}."
 
 
 def _below(f: Figure, most: float) -> float:

@@ -90,11 +90,12 @@ def choose(
     sized = _sized(e, workload, limits, caution)
     reason, usd_per_h, sustained = _held(e, workload, prices, limits, sized)
     live, point = reason == 0, sized.point
+    filled = bool(limits.have) and not workload.driven
     goal = _goals(e, workload, sized, usd_per_h, owned=bool(limits.have))
-    bought = workload.task != "local" and not limits.have
-    if bought:
+    spared = workload.task != "local" and not filled
+    if spared:
         sized = replace(sized, sure=sized.sure & ~_dear(e, goal[0], live, caution))
-    simple = _simplest(e, goal[0], live & sized.sure, live) if bought else live
+    simple = _simplest(e, goal, live & sized.sure, live) if spared else live
     order = (~sized.sure, ~simple, *goal)
     place = np.lexsort(order[::-1])
     choices: list[Choice] = []
@@ -182,7 +183,7 @@ def _sized(e: Evaluated, workload: Workload, limits: Limits, caution: Caution) -
     beside = np.nan_to_num(e.beside[rows, point])
     each = alone * (1.0 + beside)
     most = np.array([limits.chips(d.chip.id) for d in e.group.deployments])[e.group.which]
-    if limits.have and workload.task != "local" and workload.rate_per_s is None:
+    if limits.have and workload.task != "local" and not workload.driven:
         # what the user has is all put to work
         replicas = np.maximum(np.floor(most / each), 1.0)
     prompts = np.ceil(np.nan_to_num(replicas * beside) * (1 - 1e-9))
@@ -297,11 +298,13 @@ def _best_point(
 
 
 def _simplest(
-    e: Evaluated, cost: Array, best: NDArray[np.bool_], live: NDArray[np.bool_]
+    e: Evaluated, goals: tuple[Array, ...], best: NDArray[np.bool_], live: NDArray[np.bool_]
 ) -> NDArray[np.bool_]:
-    """The simplest candidates of each deployment among those that cost about as little as its cheapest, `best` ones
-    where there are any: without stages while that costs at most `STAGED` more, on the fewest hosts, of the fewest
-    chips, in the fewest replicas that share experts."""
+    """The simplest candidate of each deployment among those that cost (the first of `goals`) about as little as its
+    cheapest, `best` ones where there are any: without stages while that costs at most `STAGED` more, each replica on
+    the fewest hosts; then the cheapest, at the same cost of the fewest chips, in the fewest replicas that share
+    experts, cut the least."""
+    cost = goals[0]
     layouts = e.group.layouts()
     hosts = np.array([d.system.chips_per_host if d.system else 1 for d in e.group.deployments])
     per_package = np.array([d.chip.devices_per_package for d in e.group.deployments])
@@ -316,8 +319,9 @@ def _simplest(
         if len(whole) and cost[whole].min() <= cost[mine].min() * (1.0 + STAGED):
             mine = whole
         near = mine[cost[mine] <= cost[mine].min() * (1.0 + EQUAL)]
-        keys = [np.asarray(layouts.part("dp"))[near], cost[near], spanned[near], np.asarray(layouts.pp)[near]]
-        found[near[np.lexsort(keys)[0]]] = True
+        # dollars, then chips: faster is worth nothing by itself
+        keys = (layouts.pp, spanned, *goals[:-1], layouts.part("dp"))
+        found[near[np.lexsort([np.asarray(key)[near] for key in reversed(keys)])[0]]] = True
     return found
 
 
@@ -335,9 +339,9 @@ def _dear(e: Evaluated, cost: Array, live: NDArray[np.bool_], caution: Caution) 
 def _goals(e: Evaluated, w: Workload, sized: _Sized, usd_per_h: Array, *, owned: bool) -> tuple[Array, ...]:
     """What layouts are ordered by, less is better, the first before the second.
 
-    Chips that the user has: the fastest answer for one user, else the most tokens in all. Chips to be paid: where the
-    load is given, the least dollars per hour (machines are paid whole) or, where no price is known, chips that carry
-    it, then the fewest chips, then the fastest; else the fewest chip-seconds per token.
+    Where the load is given, the least dollars per hour (machines are paid whole) or, where nothing is paid or no price
+    is known, chips that carry it, then the fewest chips, then the fastest. Else of chips that the user has the fastest
+    answer for one user or the most tokens in all, of chips to be paid the fewest chip-seconds per token.
     """
     rows = np.arange(len(sized.point))
     p, each = e.prediction, sized.each
@@ -345,9 +349,8 @@ def _goals(e: Evaluated, w: Workload, sized: _Sized, usd_per_h: Array, *, owned:
     tokens = p.tokens_per_s[rows, sized.point]
     if w.task == "local":
         return (answer, each) if owned else (each, answer)
+    if w.driven:
+        return np.where(np.isfinite(usd_per_h), usd_per_h, sized.chips), sized.chips, answer
     if owned:
         return -sized.replicas * tokens, answer
-    if w.task == "serve" and w.rate_per_s is not None:
-        chips = sized.replicas * each
-        return np.where(np.isfinite(usd_per_h), usd_per_h, chips), chips, answer
     return each / tokens, answer

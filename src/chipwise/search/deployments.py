@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 import numpy as np
 
 from chipwise.catalog.chip import Chip
+from chipwise.catalog.machine import DESKS
 from chipwise.catalog.offer import MARKETPLACES
 from chipwise.catalog.price import Own, Rent
 from chipwise.catalog.runtime import Runtime, get_runtime, load_runtimes, override, runtimes_for
@@ -20,7 +21,6 @@ from chipwise.workload.gguf import GGUF
 from chipwise.workload.model import Model
 
 __all__ = [
-    "LOCAL_FORMS",
     "NotOffered",
     "deployments",
     "few_of",
@@ -32,8 +32,6 @@ __all__ = [
 
 # Families whose mechanics the cost room holds. Others would be sized by `fit`, not timed.
 TIMED = frozenset({"simt", "systolic", "cpu", "dataflow"})
-
-LOCAL_FORMS = frozenset({"workstation", "desktop", "laptop", "board", "phone"})
 
 NotOffered = tuple[Chip, Reason, str]
 
@@ -98,7 +96,7 @@ def machine_for(chip: Chip, *, local: bool = False, together: float = 1.0) -> Sy
     None for a chip that no bundled system holds.
     """
     machines = load_systems().holding(chip.software_id)
-    alike = [s for s in machines if (s.form in LOCAL_FORMS) == local]
+    alike = [s for s in machines if (s.form in DESKS) == local]
     wanted = alike or list(machines)
     way = "buy" if local and alike else "rent"
     wanted = [s for s in wanted if way in s.offered] or wanted
@@ -118,8 +116,8 @@ def few_of(chips: Iterable[Chip], basis: Callable[[str], Rent | Own | None]) -> 
     rent holds, and what marketplaces alone rent out. `basis` says how a chip is paid."""
 
     def at_home(chip: str) -> bool:
-        forms = {s.form for s in systems_for(chip) if s.form in LOCAL_FORMS or "rent" in s.offered}
-        return bool(forms) and forms <= LOCAL_FORMS
+        forms = {s.form for s in systems_for(chip) if s.form in DESKS or "rent" in s.offered}
+        return bool(forms) and forms <= DESKS
 
     def scarce(chip: str) -> bool:
         paid = basis(chip)
@@ -155,6 +153,8 @@ def runtimes_that(
     able: dict[str, tuple[Runtime, str]] = {}
     for half, remark in (("bf16", ""), ("fp16", "bf16 is cast to fp16, whose range is smaller")):
         for runtime in options:
+            if runtime.id in able:
+                continue
             no = _objection(model, chip, runtime, half)
             if not no:
                 able.setdefault(runtime.id, (runtime, remark))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,7 +38,7 @@ class Limits:
     """What a plan may use: devices of one replica, chips in all, dollars per hour in all, watts at the plugs in all
     with every chip at its power limit (`fed`: so many of each chip), and, where the user has chips, how many of each.
     `spare` replicas stand beside those that carry the load (N + spare). Of the chips in `few`, cards made for desks and
-    those that marketplaces alone rent out, no more than `FEW` are taken."""
+    those that marketplaces alone rent out, no more than `FEW` are taken, of those in `at_most` so many each."""
 
     max_devices: int = 64
     max_chips: int | None = None
@@ -48,6 +49,7 @@ class Limits:
     few: frozenset[str] = frozenset()
     fed: Mapping[str, int] = field(default_factory=dict)
     host_memory: float | None = None
+    at_most: Mapping[str, int] = field(default_factory=dict)
 
     def chips(self, chip: str) -> float:
         """The most chips of a kind that a plan may take in all."""
@@ -55,6 +57,7 @@ class Limits:
             np.inf if self.max_chips is None else self.max_chips,
             self.have.get(chip, 0 if self.have else np.inf),
             FEW if chip in self.few else np.inf,
+            self.at_most.get(chip, np.inf),
             self.fed.get(chip, 0 if self.fed else np.inf),
         )
 
@@ -102,8 +105,11 @@ class Group:
 
     def device(self, *, trailing: int = 0) -> Device:
         """Devices of all candidates, shaped [N, 1, ...] with `trailing` ones."""
-        stack = Device.stack([d.device for d in self.deployments])
-        return stack.take(self.which.reshape(-1, *([1] * trailing)))
+        return self._devices.take(self.which.reshape(-1, *([1] * trailing)))
+
+    @cached_property
+    def _devices(self) -> Device:
+        return Device.stack([d.device for d in self.deployments])
 
     def layouts(self, *, trailing: int = 0) -> Layout:
         """Layouts of all candidates, shaped [N, 1, ...]."""

@@ -66,6 +66,7 @@ class TrainReason(Enum):
     ADAPTERS = (
         "adapters leave nothing for host memory unless FSDP cuts the weights: choose offload 0, or zero 3"
     )
+    STASH = "activations wait in host memory in one stage alone: choose stash 0, or pp 1"
     MEMORY = (
         "does not fit, recomputed and in the smallest micro-batches that --layout leaves open: more chips"
     )
@@ -79,7 +80,7 @@ class Job:
     """What is to be trained, on what, with which software; `cluster` and `rates` are single values. `adapter`: the
     share of the parameters that adapters train, 0: all of them are trained. `sequence`: norms are cut by
     tensor parallelism too; `shared_memory`: host and chip have one memory, nothing can leave it; `known`: the run
-    exists, so that neither memory nor a tp beyond the fabric refuses a layout."""
+    exists, so that neither memory, a schedule nor a tp beyond the fabric refuses a layout."""
 
     network: Transformer
     cluster: Cluster
@@ -153,8 +154,7 @@ def search(job: Job, devices: int, pins: Mapping[str, int | str] | None = None) 
     for start in range(0, len(open_), CHUNK):
         rows = open_[start : start + CHUNK]
         rows = rows[first.seconds[rows] < bound]
-        lean = _spread(job, crossed(table[:, rows], ways[:, -1:]))
-        least = fullest(job.network, lean, job.recipe, job.memory).total_bytes
+        least = _least(job, table[:, rows], ways)
         rows = rows[least <= job.limit_bytes]
         if not len(rows):
             continue
@@ -167,6 +167,15 @@ def search(job: Job, devices: int, pins: Mapping[str, int | str] | None = None) 
     return _joined(found)
 
 
+def _least(job: Job, rows: Array, ways: Array) -> Array:
+    """Bytes of the leaner of the last way to save memory and of the last that keeps activations on the device: where
+    software moves them or runs layers again, and not both."""
+    last = {ways.shape[1] - 1, *np.flatnonzero(ways[1] == 0.0)[-1:].tolist()}
+    leanest = (_spread(job, crossed(rows, ways[:, [at]])) for at in last)
+    held = (fullest(job.network, s, job.recipe, job.memory).total_bytes for s in leanest)
+    return np.asarray(np.min(np.stack([np.asarray(h) for h in held]), axis=0))
+
+
 def _fastest(job: Job, priced: Priced) -> float:
     """Seconds of the fastest legal layout that fits comfortably."""
     fits = (priced.reason == 0) & (priced.memory_bytes <= job.aim_bytes)
@@ -175,7 +184,9 @@ def _fastest(job: Job, priced: Priced) -> float:
 
 def _enough(job: Job, rows: Array, ways: Array, work: Table | None) -> Iterator[Priced]:
     """Layouts with the smallest share of layers recomputed that fits, by bisection, at each home of the optimiser;
-    none where the share is fixed."""
+    none where the share is fixed, or the trainer knows no shares."""
+    if "shares" not in job.software.recompute:
+        return
     size, room = rows.shape[1], job.aim_bytes
     for offload, stash in dict.fromkeys(zip(ways[0], ways[1], strict=True)):
         if len(np.unique(ways[2, (ways[0] == offload) & (ways[1] == stash)])) < 2:
@@ -283,13 +294,14 @@ def _reasons(job: Job, s: Spread, memory: Array) -> NDArray[np.int64]:
     rule(TrainReason.BATCH, _uneven(s.global_batch, s.dp * s.micro_batch))
     uneven = _uneven(s.micro_batches, s.pp)
     rule(TrainReason.INTERLEAVED, np.asarray(s.vp > 1) & uneven)
-    rule(TrainReason.SCHEDULE, np.asarray(s.pp > 1) & ~_has(job.software.schedules, s))
     if float(t.moe_share):
         rule(TrainReason.EXPERTS, _uneven(t.experts, s.ep))
         rule(TrainReason.EXPERT_RANKS, _uneven(s.tp * s.cp * s.dp, s.ep))
     rule(TrainReason.CONTEXT, _uneven(s.seq, s.cp))
     rule(TrainReason.GRADIENTS, np.asarray(s.zero == 2) & np.asarray(s.pp > 1))
     if not job.known:
+        rule(TrainReason.SCHEDULE, np.asarray(s.pp > 1) & ~_has(job.software.schedules, s))
+        rule(TrainReason.STASH, np.asarray((s.stash > 0) & (s.pp > 1)))
         rule(TrainReason.ADAPTERS, np.asarray((s.adapter > 0) & (s.offload > 0) & (s.zero < 3)))
         away = host_bytes(t, s, job.recipe) if np.any(s.offload + s.stash) else 0.0
         rule(TrainReason.HOST_MEMORY, np.asarray(away > HOST_SHARE * np.asarray(c.host_memory_bytes)))

@@ -85,15 +85,23 @@ RECOMPUTE: Mapping[str, tuple[float, float]] = {
 @dataclass(frozen=True, slots=True)
 class Software:
     """What a trainer can run: pipeline schedules, stages of ZeRO, whether a step without stages takes several
-    micro-batches, what it cuts besides data parallelism, whether the optimiser's state can wait in host memory, and
-    which activations can: "saved", all that layers save, or "inputs", of layers that are all run again."""
+    micro-batches, what it cuts besides data parallelism, whether the optimiser's state can wait in host memory, what it
+    runs again (none, selective, `shares` of the layers whole, full) and beside which of these what layers save can wait
+    there, and whether FSDP cuts over fewer ranks than hold copies (`hybrid`) and goes with stages (`staged`)."""
 
     schedules: tuple[str, ...] = tuple(SCHEDULES)
     zero: tuple[int, ...] = (0, 1, 2, 3)
     accumulates: bool = True
     degrees: tuple[str, ...] = ("tp", "pp", "cp", "ep")
     offloads: bool = True
-    stashes: str = ""
+    recompute: tuple[str, ...] = ("none", "selective", "shares", "full")
+    stashes: tuple[str, ...] = ()
+    hybrid: bool = True
+    staged: bool = True
+
+    def runs_again(self, text: str) -> bool:
+        """Whether it can run so much again (`recomputed`)."""
+        return _kind(*recomputed(text)) in self.recompute
 
 
 ANY = Software()
@@ -104,7 +112,10 @@ MICRO = 64  # sequences of a micro-batch, or half a million tokens
 def variants(pins: Mapping[str, int | str], shared_memory: bool = False, software: Software = ANY) -> Table:
     """Columns of `LEAN`: what memory can be saved by, at the price of time; the first is the fastest, the last the
     leanest. In a memory shared with the host all stays where it is."""
-    again = [recomputed(str(pins["recompute"]))] if "recompute" in pins else list(RECOMPUTE.values())
+    known = list(RECOMPUTE.values())
+    again = [v for v in known if _kind(*v) in software.recompute]
+    if "recompute" in pins:
+        again = [recomputed(str(pins["recompute"]))]
 
     def places(name: str, able: bool) -> list[float]:
         if name in pins:
@@ -113,12 +124,13 @@ def variants(pins: Mapping[str, int | str], shared_memory: bool = False, softwar
 
     homes = itertools.product(places("offload", software.offloads), places("stash", bool(software.stashes)))
     found = [(*home, *share) for home in homes for share in again]
-    # only inputs of layers that are run again wait in host memory
-    kept = [v for v in found if not v[1] or v[2] == 1.0] if software.stashes == "inputs" else found
+    # of a trainer that has no such stash at all it is a pin of a run that exists
+    kept = [v for v in found if not v[1] or not software.stashes or _kind(*v[2:]) in software.stashes]
     if not kept:
+        ways = " or ".join(software.stashes)
         raise UsageError(
-            "this trainer keeps inputs of layers that are run again in host memory, and nothing else",
-            "stash=1,recompute=full",
+            f"this trainer keeps what layers save in host memory with recompute {ways} alone",
+            f"stash=1,recompute={software.stashes[-1]}",
             field="layout",
         )
     return np.array(kept).T
@@ -161,7 +173,7 @@ def frames(
             once = pp == 1 and not software.accumulates and "micro_batch" not in pins
             micros = [whole] if once else options("micro_batch", divisors(whole, max(MICRO, 2**19 // seq)))
             eps = options("ep", [e for e in divisors(experts, experts) if (tp * cp * dp) % e == 0])
-            cuts = _cuts(dp * cp, max(min(domain, 64) // tp, 1), pp, pins, software.zero)
+            cuts = _cuts(dp * cp, max(min(domain, 64) // tp, 1), pp, pins, software)
             outer = [
                 (tp, pp, cp, dp, *pipeline, micro)
                 for pipeline, micro in itertools.product(_pipelines(t, pp, pins, software.schedules), micros)
@@ -209,17 +221,17 @@ def _virtual(layers: int, stages: int) -> list[int]:
 
 
 def _cuts(
-    ranks: int, near: int, stages: int, pins: Mapping[str, int | str], known: Collection[int]
+    ranks: int, near: int, stages: int, pins: Mapping[str, int | str], software: Software
 ) -> list[tuple[float, float]]:
-    """(ZeRO stage, ranks that it cuts over) of so many copies, of which `near` share a domain; `known` are the stages
-    of the software."""
+    """(ZeRO stage, ranks that it cuts over) of so many copies, of which `near` share a domain."""
     zero = int(pins["zero"]) if "zero" in pins else None
     if ranks == 1:
         return [] if zero else [(0.0, 1.0)]
-    usual = [1, 2, 3] if stages == 1 else [1, 3]
-    usual = [kind for kind in usual if kind in known] or [*known]
+    usual = [1, 2, 3] if stages == 1 else [1, 3] if software.staged else [1]
+    usual = [kind for kind in usual if kind in software.zero] or [*software.zero]
     kinds = usual if zero is None else [zero]
     groups = divisors(ranks, ranks)[1:] if stages == 1 else [r for r in (near, ranks) if 1 < r <= ranks]
+    groups = groups if software.hybrid else [ranks]
     cuts = []
     for kind in kinds:
         spans = [1] if not kind else groups if kind == 3 else [ranks]
@@ -227,6 +239,13 @@ def _cuts(
             spans = [int(pins["shard"])]
         cuts += [(float(kind), float(span)) for span in dict.fromkeys(spans) if ranks % span == 0]
     return cuts
+
+
+def _kind(full: float, selective: float) -> str:
+    """What is run again, as trainers are asked for it."""
+    if 0.0 < full < 1.0:
+        return "shares"
+    return "full" if full else "selective" if selective else "none"
 
 
 def recomputed(text: str) -> tuple[float, float]:

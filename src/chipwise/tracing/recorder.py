@@ -49,6 +49,9 @@ NOTHING = frozenset(
 )
 """Operators that start no kernel."""
 
+PRODUCTS = frozenset(("mm", "addmm", "bmm", "baddbmm"))
+"""Operators that BLAS runs."""
+
 MOST_KNOWN = 256_000_000  # bytes of values that are kept
 MOST_VALUES, MOST_FLAGS = 2**24, 2**27  # values of one tensor that are computed: numbers, and bytes (masks)
 HIDDEN = -1e4  # what is added to a score that shall not count is below
@@ -370,6 +373,11 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
         weights = frozenset(n for n, t in tensors if self._buffer(t) in self.weights)
         path = self._where(func) if isinstance(self.flow, Flow) else name
         call = Call(name, given, outputs, weights, self._mask())
+        if name in PRODUCTS:
+            read = [t for n, t in tensors if n != "self" or name in ("mm", "bmm")]
+            copied = sum(float(t.numel() * t.element_size()) for t in read if _copied(t))
+            self._made += 1
+            self.events += (_Event(self._made, copied), _Event(self._made, -copied)) if copied else ()
         work = work_of(call)
         self.notes |= dict.fromkeys(work.notes)
         if func.namespace not in ("aten", "prims"):
@@ -518,6 +526,17 @@ def _elsewhere(device: Any) -> bool:
     if isinstance(device, (str, torch.device)):
         return str(device).partition(":")[0] in ("cuda", "mps", "xpu", "hpu", "npu", "tpu", "xla")
     return isinstance(device, int) and not isinstance(device, bool)
+
+
+def _copied(tensor: torch.Tensor) -> bool:
+    """Whether a product copies an operand first: BLAS reads matrices whose rows or columns are contiguous and do not
+    overlap, so not the gradient of a sum, one number that is every entry."""
+    if tensor.ndim < 2 or not tensor.numel():
+        return False
+    (rows, columns), (down, across) = tensor.shape[-2:], tensor.stride()[-2:]
+    by_rows = across == 1 and down >= max(columns, 1)
+    by_columns = down == 1 and across >= max(rows, 1)
+    return not (by_rows or by_columns)
 
 
 def kernel_of(func: Any) -> str | None:

@@ -264,7 +264,7 @@ def _function(file: Path, name: str | None) -> Callable[[], Any]:
         )
     if name not in functions:
         raise UnknownNameError(
-            f"function in {file}", name, functions, "it takes no arguments and returns a module"
+            f"function in {file}", name, functions, f"it has {shorten(', '.join(functions) or 'none', 80)}"
         )
     _torch()
     spec = importlib.util.spec_from_file_location("__chipwise_traced__", file)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import os
 import signal
 import sys
@@ -15,6 +16,9 @@ from chipwise.api.requests.doors import Problem, problem_of
 from chipwise.errors import ChipwiseError
 
 __all__ = ["CrashError", "EndedError", "Worker"]
+
+GARBAGE = 200_000
+"""New objects after which some are looked through: more than most answers make."""
 
 
 class CrashError(Exception):
@@ -62,6 +66,8 @@ def _serve(pipe: Connection) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the server says when to end
     _warm()
     _allow_reading()
+    gc.freeze()  # modules and tables stay
+    gc.set_threshold(GARBAGE)
     with contextlib.suppress(EOFError, OSError):
         while True:
             pipe.send(_answer(pipe.recv()))

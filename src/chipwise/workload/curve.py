@@ -28,9 +28,9 @@ class RateCurve:
     def __post_init__(self) -> None:
         rates = self.rates_per_s
         if not 1 <= len(rates) <= MOST:
-            raise UsageError(f"a day of {len(rates)} slices", f"1 to {MOST} rates, 24 for one an hour")
+            raise UsageError(f"--day: {len(rates)} slices", f"1 to {MOST} rates, 24 for one an hour")
         if not all(0 <= r < 1e9 for r in rates) or not any(r > 0 for r in rates):
-            raise UsageError("rates of a day are out of range", "requests per second, some above zero")
+            raise UsageError("--day: rates are out of range", "requests per second, some above zero")
 
     @property
     def peak(self) -> float:

@@ -103,7 +103,15 @@ def convolution(
         flops=2.0 * groups * m * n * k,
         weight_bytes=groups * weight.bytes(n, k),
         activation_bytes=moved / 8.0,
-        dims={"m": m, "n": n, "k": k, "batch": groups, "kernel": kernel, "images": images},
+        dims={
+            "m": m,
+            "n": n,
+            "k": k,
+            "batch": groups,
+            "kernel": kernel,
+            "images": images,
+            "strides": inputs / outputs,
+        },
     )
 
 

@@ -86,7 +86,8 @@ class Workload:
         for name, least, most in (("confidence", 0.5, 0.99), ("utilisation", 0.05, 1.0)):
             if not least <= getattr(self, name) <= most:
                 raise UsageError(
-                    f"--{name} {getattr(self, name):.0%} is out of range", f"{least:.0%} to {most:.0%}"
+                    f"--{name} {100.0 * getattr(self, name):.6g}% is out of range",
+                    f"{least:.0%} to {most:.0%}",
                 )
         if self.percentile is not None and not 0.5 <= self.percentile <= 0.999:
             raise UsageError(f"percentile: {self.percentile:g} is out of range", "p50 to p99.9")
@@ -99,6 +100,11 @@ class Workload:
     def spread(cls, lengths: Lengths, task: Task = "serve") -> Workload:
         """A workload of requests with those lengths, without load or targets."""
         return cls(task, lengths.prompt_tokens, lengths.output_tokens, lengths=lengths)
+
+    @property
+    def driven(self) -> bool:
+        """Whether many users send so many requests a second, whatever serves them."""
+        return self.task == "serve" and self.rate_per_s is not None
 
     @property
     def limited(self) -> bool:

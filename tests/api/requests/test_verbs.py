@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
+import shlex
 from collections.abc import Callable
 from dataclasses import fields
 from typing import Any
@@ -14,7 +15,7 @@ from pydantic import TypeAdapter
 
 from chipwise.api.requests.command import about, command_line
 from chipwise.api.requests.doors import read_request
-from chipwise.api.requests.planning import FitRequest, PlanRequest
+from chipwise.api.requests.planning import EstimateRequest, FitRequest, PlanRequest
 from chipwise.api.requests.verbs import FORMER, VERBS
 from chipwise.api.requests.written import Origin
 from chipwise.errors import ChipwiseError, UnknownNameError, UsageError
@@ -145,7 +146,8 @@ def test_a_configuration_is_taken_as_an_object_at_every_door(files: bool) -> Non
     report = asked.run()
     assert report.model.params == text.run().model.params == 4 * 16 * 1024**2 + 2 * 32000 * 1024 + 9 * 1024
     assert report.model.name == "llama as given"
-    assert command_line("fit", asked) == "chipwise fit config.json --chips l4"
+    repeated = shlex.split(command_line("fit", asked))
+    assert (json.loads(repeated.pop(2)), repeated) == (LLAMA, ["chipwise", "fit", "--chips", "l4"])
     with pytest.raises(UsageError, match="given: key 'model_type' occurs twice"):
         read_request("fit", {"model": '{"model_type": "llama", "model_type": "llama"}'}).run()
     with pytest.raises(UsageError, match="not valid JSON"):
@@ -192,3 +194,40 @@ def test_a_name_that_a_verb_had_is_still_understood(former: str, verb: str) -> N
 def test_training_is_one_verb_under_both_of_its_commands(run: Run) -> None:
     asked = ("--chips", "h100-sxm5-80gb", "--counts", "8", "--tokens", "1B", "--format", "json")
     assert run("train", MODEL, *asked).json == run("plan", MODEL, "--task", "train", *asked).json
+
+
+def test_settings_are_given_once_and_shares_may_be_percentages() -> None:
+    def asked(**fields: Any) -> Any:
+        return FitRequest(model="flux-dev", chips="h100", **fields)
+
+    share, part = (asked(settings=s).sampling().settings["cached"] for s in ("cached=40%", "cached=0.4"))
+    assert share == pytest.approx(part)
+    with pytest.raises(UsageError, match="'steps' is given twice"):
+        asked(settings="steps=20,steps=30").sampling()
+    with pytest.raises(UsageError, match="steps is given twice: as --steps and in --settings"):
+        asked(steps=20, settings="steps=30").sampling()
+    for name in ("run", "model", "training", "settings", "bogus"):
+        with pytest.raises(UsageError, match=f"flux-dev has no setting '{name}'") as caught:
+            asked(settings=f"{name}=1").run()
+        assert caught.value.field == "settings"
+    for name in ("batch", "precision", "trained", "name"):
+        with pytest.raises(UsageError, match=f"{name} is no setting: it is asked by itself"):
+            asked(settings=f"{name}=3").run()
+
+
+def test_a_short_configuration_given_itself_is_repeated_in_the_next_command() -> None:
+    given = '{"model_type": "llama", "hidden_size": 64}'
+    assert shlex.split(command_line("fit", FitRequest(model=given, chips="l4")))[2] == given
+    for long in (given + " " * 1000, given.replace(" ", "\n")):
+        assert shlex.split(command_line("fit", FitRequest(model=long, chips="l4")))[2] == "config.json"
+
+
+def test_one_pass_is_not_split_by_guidance() -> None:
+    with pytest.raises(UsageError, match="takes 1 pass a step: cfg=2 has nothing to split"):
+        EstimateRequest(model="flux-dev", chip="h100", spread="cfg=2").run()
+    assert EstimateRequest(model="sdxl", chip="h100", spread="cfg=2").run()
+
+
+def test_a_served_door_leads_from_a_network_to_what_was_measured_of_it() -> None:
+    with pytest.raises(UnknownNameError, match="evidence match rgat"):
+        read_request("plan", {"model": "rgat"})

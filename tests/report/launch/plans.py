@@ -10,13 +10,14 @@ from dataclasses import replace
 from chipwise.report.launch.spec import (
     Guess,
     Latent,
+    Launched,
     Machine,
     Network,
     Passes,
+    PipelineSpec,
     Rope,
     Router,
     ServeSpec,
-    Spec,
     TrainSpec,
 )
 
@@ -150,7 +151,25 @@ RUNTIMES = {
 }
 NETWORK = Network(2, 64, 128, 4, 2, 16, 256, 0, 0, 0, tied=True, plain=True)
 
-PLANS: dict[str, Spec] = {
+CLIPS = PipelineSpec(
+    title="wan2.2-t2v-a14b on 2 x h100-sxm5-80gb",
+    model="wan2.2-t2v-a14b",
+    machine=Machine("h100-sxm5-80gb", "nvidia", 2, 2),
+    runtime="compile",
+    precision="bf16",
+    replicas=3,
+    spread=(("ulysses", 2),),
+    offload="none",
+    batch=1,
+    sizes=(("width", 832.0), ("height", 480.0), ("frames", 81.0), ("steps", 40.0), ("guidance", 4.0)),
+    cached=0.0,
+    seconds=147.6,
+    interval=(0.786, 1.461),
+    expected=("predicted: 148 s for 1 clip",),
+)
+
+PLANS: dict[str, Launched] = {
+    "clips": CLIPS,
     "one": served(
         tp=1,
         precision="bf16",
@@ -245,6 +264,7 @@ PLANS: dict[str, Spec] = {
         global_batch=16,
         seq=2048,
         tuned="qlora",
+        recomputed=1.0,
     ),
     "sharded": trained(
         title="meta-llama/Llama-3.1-8B: 16x h100-sxm5-80gb, dp16 fsdp, bf16",
@@ -292,7 +312,7 @@ PLANS: dict[str, Spec] = {
 }
 
 
-def plan_for(name: str, target: str) -> Spec:
+def plan_for(name: str, target: str) -> Launched:
     """A plan, priced with the runtime of the target where it is served on such a chip."""
     spec = PLANS[name]
     if (

@@ -129,6 +129,33 @@ def test_neuron_traces_saves_and_loads() -> None:
     assert order == sorted(order)
 
 
+NEURONX = """
+import torch
+
+def trace(func, example_inputs, *, compiler_args=None):
+    assert compiler_args == ["--model-type", "transformer"]
+    return torch.jit.trace(func, example_inputs)
+"""
+
+
+def test_the_neuron_script_runs_where_its_compiler_is_that_of_the_cpu(tmp_path: Path) -> None:
+    """The documented call, answered by PyTorch's own tracing: what is saved is loaded and timed."""
+    if find_spec("torch") is None:
+        pytest.skip("needs the extra torch")
+    plan = replace(PLAN, machine=replace(PLAN.machine, chip="trainium2", vendor="aws"))
+    (file,) = launch_files(plan, "torch-neuronx")
+    (tmp_path / file.name).write_text(file.text)
+    (tmp_path / "torch_neuronx.py").write_text(NEURONX)
+    saved = tmp_path / "model.neuron.pt"
+    done = subprocess.run(
+        [sys.executable, str(tmp_path / file.name), "--save", str(saved), "--runs", "2"],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert saved.stat().st_size > 0
+    assert re.search(r"^prefill: [\d.]+ ms predicted, [\d.]+ ms measured, ratio [\d.]+, ", done.stdout, re.M)
+
+
 def test_the_plan_is_data_whatever_it_says() -> None:
     title = "it's \"''' a\\ name} @PLAN@"
     (file,) = launch_files(replace(PLAN, title=title), "torch")

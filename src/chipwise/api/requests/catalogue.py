@@ -19,7 +19,7 @@ from chipwise.catalog.price import price_range
 from chipwise.catalog.runtime import get_runtime, load_runtimes
 from chipwise.catalog.snapshot import today
 from chipwise.catalog.system import get_system, load_systems
-from chipwise.errors import UnknownNameError
+from chipwise.errors import UnknownNameError, UsageError
 from chipwise.report.catalogue import (
     ChipRecord,
     ChipsReport,
@@ -52,7 +52,13 @@ class ChipsRequest(Asked):
 
     def run(self) -> ChipsReport:
         """The chips. Raises `UnknownNameError` for a chip or vendor that does not exist."""
+        most = _most(self.limit)
         if self.chips is not None:
+            if self.vendor is not None or self.search is not None:
+                said = (
+                    f"--{'vendor' if self.search is None else 'search'} chooses chips, and --chips names them"
+                )
+                raise UsageError(said, "leave one of them out")
             named = tuple(_record(find_chip(name), sources=True) for name in self.values["chips"])
             return ChipsReport(named, len(named))
         vendors = {c.vendor for c in load_chips().values()}
@@ -62,7 +68,7 @@ class ChipsRequest(Asked):
             c for c in load_chips().values() if self.vendor in (None, c.vendor) or _same(self.vendor, c)
         )
         found = _holding(self.search, of_vendor, _text)
-        return ChipsReport(tuple(map(_record, found[: _most(self.limit)])), len(found))
+        return ChipsReport(tuple(map(_record, found[:most])), len(found))
 
 
 @dataclass(frozen=True, kw_only=True)

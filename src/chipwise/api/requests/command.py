@@ -19,6 +19,9 @@ __all__ = ["about", "command_line", "hinting", "plain_command"]
 
 R = TypeVar("R", bound=Asked)
 
+MOST_INLINE = 600
+"""Characters of a configuration that a command repeats: the keys of a header, or those that decide a model's size."""
+
 
 def about(request: Asked, kind: type[R], **changed: Any) -> R:
     """The request of another kind that takes over every option which both have, with some `changed`."""
@@ -33,8 +36,9 @@ def command_line(verb: str, request: Asked) -> str:
     for f in fields(request):  # type: ignore[arg-type]
         value = getattr(request, f.name)
         if f.name in ("model", "op"):
-            # a configuration that was given itself is too long for a line: the user keeps it in a file
-            parts.insert(2, "config.json" if value.lstrip().startswith(INLINE) else value)
+            # a configuration that was given itself, where it is too long for a line, is one that the user has in a file
+            long = value.lstrip().startswith(INLINE) and (len(value) > MOST_INLINE or "\n" in value)
+            parts.insert(2, "config.json" if long else value)
         elif value != f.default and value is not None:
             option = option_of(outer(f))
             parts += [option] if value is True else [option, as_text(value)]

@@ -31,7 +31,10 @@ class LocalRequest(Asked):
     )
     host_memory: str | None = ask(HOST_MEMORY, reading=HOST_BYTES)
     max_usd: float | None = ask("what to buy for at most this many dollars, in place of --have")
-    min_tps: float = ask("at least this many tokens per second", 10.0)
+    min_tps: float | None = ask(
+        "at least this many tokens per second; default: 10. With --max-usd the cheapest that does; without a speed or "
+        "a context the best that the money buys"
+    )
     context: str | None = ask(
         "tokens of prompts and answers together, e.g. 32k; default: 8192, or 4096 where no more fits",
         reading=figure("", low=512, high=1e8),
@@ -62,11 +65,11 @@ class LocalRequest(Asked):
         """The models of a machine, or the machines of a budget. Raises the errors of `api.local`."""
         from chipwise.api.local import Wish, buy, local
 
-        if not 0 < self.min_tps < 1e6:
+        if self.min_tps is not None and not 0 < self.min_tps < 1e6:
             raise UsageError(f"--min-tps {self.min_tps:g} is out of range", "more than 0", field="min_tps")
         context = self.values["context"]
         wish = Wish(
-            self.min_tps,
+            Wish.min_tps if self.min_tps is None else self.min_tps,
             None if context is None else int(context),
             (self.use or "").strip().lower(),
             tuple(self.values["models"] or ()),
@@ -82,7 +85,8 @@ class LocalRequest(Asked):
             if self.host_memory is not None:
                 what = "--host-memory is of a machine that you have"
                 raise UsageError(what, "add --have", field="host_memory")
-            return buy(self.max_usd, wish, self.terms())
+            sparing = self.min_tps is not None or context is not None
+            return buy(self.max_usd, wish, self.terms(), sparing=sparing)
         if self.max_usd is not None:
             what = "--max-usd asks what to buy, --have says that you have it"
             raise UsageError(what, "one of them", field="max_usd")

@@ -26,6 +26,7 @@ class _Inside(EstimateOptions):
     model: str = ask(MODEL, MISSING, file=True, reading=CONFIG)
 
     def _asked(self) -> tuple[str, Workload, Given, Terms]:
+        self.media(self.model)
         terms = self.terms(numbers_of(self.parameters))
         return self.model, self.workload(self.task), self.given(), terms
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 from dataclasses import field as with_
 from functools import cache
+from itertools import chain, zip_longest
 from typing import Any, get_type_hints
 
 from chipwise.api.requests.field import Reading, outer, split
@@ -18,7 +19,7 @@ from chipwise.api.requests.verbs import VERBS, Request, question
 from chipwise.catalog.benchmarks import benchmark_of
 from chipwise.catalog.chips import get_chip, load_chips
 from chipwise.catalog.configs import BY_DIMENSIONS, BY_SIZE, INLINE, bundled_configs, named_config
-from chipwise.catalog.machine import joined, parse_machine
+from chipwise.catalog.machine import counted, joined, parse_machine
 from chipwise.catalog.networks import is_built_in
 from chipwise.errors import ChipwiseError, InfeasibleError, UnknownNameError, UsageError, shorten
 from chipwise.report.records import SCHEMA_VERSION
@@ -40,6 +41,8 @@ __all__ = [
 KINDS = {2: "unusable-value", 3: "unknown-name", 4: "infeasible", 5: "missing-extra"}
 OPTION = re.compile(r"(?<![\w-])--([a-z][a-z-]*)")
 ADDED = re.compile(r"(?<=\badd )--.*")
+COMMAND = re.compile(r"\bchipwise (?:[a-z]+ )+[^,;()]*--[^,;()]*")
+"""A command with options, as far as the next mark: it is shown as it is."""
 VALUE = re.compile(r"(--[a-z][a-z-]*) (?!or\b|and\b|--)(?=\S)")
 LISTED = re.compile(r"list them: chipwise (\w+) list")
 Own = Mapping[str, Any]
@@ -220,16 +223,19 @@ def _known(request: Request) -> Request:
 def _model(name: str, own: Own) -> str:
     if name.startswith((BY_DIMENSIONS, INLINE)) or BY_SIZE.match(name.strip()):  # names no file
         return name
-    from chipwise.tracing.sources import source_of
+    from chipwise.tracing.sources import is_code, source_of
     from chipwise.workload import media
 
-    hint = "the verb models lists and searches them; files are not read here"
+    hint = "the verb models lists and searches them; files are not read here: send the keys of a config.json"
+    if is_code(name) or name.endswith(".onnx"):
+        traced = "files are not read here: the command line traces code and graphs on your own machine"
+        raise UnknownNameError("model", name, (), traced)
     if is_built_in(name):
         return name
     try:
         found = named_config(name)
     except UnknownNameError as error:
-        if error.nearest:
+        if error.nearest or benchmark_of(name) is not None:
             raise
         raise UnknownNameError("model", name, media.names(), hint) from None
     known = name if found.weights else found.name
@@ -241,6 +247,9 @@ def _model(name: str, own: Own) -> str:
 def _chip(name: str, own: Own) -> str:
     if name.strip() in own:
         return name.strip()
+    several = counted(name)
+    if several is not None:
+        return f"{several[1]}x{several[0]}"
     return parse_machine(name).name if joined(name) else get_chip(name).id
 
 
@@ -266,8 +275,10 @@ NAMED: dict[str, Callable[[str, Own], str]] = {"model": _model, "chip": _chip, "
 
 
 def _plain(text: str) -> str:
-    """`--max-chips` as `max_chips`, `add --price own` as `add price=own`, a command as the
-    verb that it runs."""
+    """`--max-chips` as `max_chips`, `add --price own` as `add price=own`, a command as the verb that it runs, one with
+    options as it is."""
     text = SHOWN.sub(r"the verb \1 \2", LISTED.sub(r"the verb \1 lists them", text))
-    text = ADDED.sub(lambda m: VALUE.sub(r"\1=", m[0]), text)
-    return OPTION.sub(lambda m: m.group(1).replace("-", "_"), text)
+    kept = COMMAND.findall(text)
+    parts = [ADDED.sub(lambda m: VALUE.sub(r"\1=", m[0]), part) for part in COMMAND.split(text)]
+    fields_ = [OPTION.sub(lambda m: m.group(1).replace("-", "_"), part) for part in parts]
+    return "".join(chain.from_iterable(zip_longest(fields_, kept, fillvalue="")))

@@ -11,6 +11,7 @@ import json
 import math
 import operator
 import os
+import re
 import types
 import typing
 from collections.abc import Callable, Iterable, Mapping
@@ -112,12 +113,20 @@ class Asked:
         raise NotImplementedError
 
     def answer(self) -> Any:
-        """The same; an error about a name that does not exist carries the field that holds it."""
+        """The same; an error carries the field that it is about, where a field holds the name that does not exist or
+        stands first in its words."""
         try:
             return self.run()
-        except UnknownNameError as error:
-            error.field = error.field or self._holding(error.name)
+        except ChipwiseError as error:
+            name = error.name if isinstance(error, UnknownNameError) else ""
+            error.field = error.field or self._holding(name) or self._first(error.what)
             raise
+
+    def _first(self, what: str) -> str:
+        """The field that stands first in the words of an error, `--m 0: ...` or `seq: ...`; "" for none."""
+        found = FIRST.match(what)
+        name = (found[1] or found[2]).replace("-", "_") if found else ""
+        return name if name in {outer(f) for f in fields(self)} else ""  # type: ignore[arg-type]
 
     def _holding(self, name: str) -> str:
         """The field that says a name: alone, or among others; "" where none does."""
@@ -130,6 +139,10 @@ class Asked:
     def implied(cls, given: Mapping[str, Any]) -> dict[str, Any]:
         """What fields that were left out mean where it depends on those that were given, by public name."""
         return {}
+
+
+FIRST = re.compile(r"--([a-z][a-z-]*)|([a-z][a-z_]*):")
+"""A field as errors write it at their beginning."""
 
 
 def ask(
@@ -175,13 +188,17 @@ def split(text: str | None) -> tuple[str, ...]:
 
 
 def pairs(text: str | None, option: str) -> dict[str, str]:
-    """`a=1,b=2` as a dictionary. Raises `UsageError` for a part without an equals sign."""
+    """`a=1,b=2` as a dictionary. Raises `UsageError` for a part without an equals sign and a name that stands twice."""
     found: dict[str, str] = {}
     for part in split(text):
         name, equals, value = part.partition("=")
         if not equals or not name.strip() or not value.strip():
             raise UsageError(
                 f"{option}: cannot read '{shorten(part)}'", "write NAME=VALUE, separated by commas"
+            )
+        if name.strip() in found:
+            raise UsageError(
+                f"{option}: '{shorten(name.strip())}' is given twice", "keep the value that is meant"
             )
         found[name.strip()] = value.strip()
     return found

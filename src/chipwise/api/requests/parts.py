@@ -34,11 +34,12 @@ from chipwise.api.requests.field import (
     whole,
 )
 from chipwise.catalog.chip import Chip
-from chipwise.catalog.chips import load_chips, read_chips
+from chipwise.catalog.chips import get_chip, load_chips, read_chips
 from chipwise.catalog.harness import get_harness
-from chipwise.catalog.machine import memory_bytes
+from chipwise.catalog.machine import copies, counted, memory_bytes
 from chipwise.catalog.override import Share
 from chipwise.catalog.price import Pricing
+from chipwise.catalog.system import parse_have
 from chipwise.errors import UsageError, shorten
 from chipwise.parallel.layout import Layout
 from chipwise.parallel.placement import Offloaded
@@ -348,6 +349,23 @@ def _spread_over(text: str, option: str) -> Spread:
     return Spread(**{name: whole(said, f"{option} {name}", low=1, high=4096) for name, said in given.items()})
 
 
+def _setting(said: str) -> float | str:
+    """The value of a setting: a number, a share such as 40%, or a word."""
+    try:
+        return float(said.removesuffix("%")) * (0.01 if said.endswith("%") else 1.0)
+    except ValueError:
+        return said
+
+
+OPTIONS = {
+    "batch": "--batch 4",
+    "precision": "--precision fp8",
+    "trained": "--training",
+    "name": "chipwise fit sdxl",
+}
+"""What a pipeline is told beside the settings of its family, and how that is asked."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Samples(Asked):
     """Models that generate no tokens: what they make or read, and how devices share it."""
@@ -391,12 +409,17 @@ class Samples(Asked):
         }
         for name, (what, most) in counts.items():
             count_of(getattr(self, name), option_of(name), what, most)
-        settings: dict[str, float | str] = {}
-        for name, said in (self.values["settings"] or {}).items():
-            try:
-                settings[name] = float(said)
-            except ValueError:
-                settings[name] = said
+        settings = {name: _setting(said) for name, said in (self.values["settings"] or {}).items()}
+        own = next((n for n in settings if n in OPTIONS), None)
+        if own is not None:
+            hint = f"as in {OPTIONS[own]}"
+            raise UsageError(f"{own} is no setting: it is asked by itself", hint, field="settings")
+        sizes = {f.name for f in fields(Samples)} - {"settings"}
+        given = {f.name for f in fields(self) if f.name in sizes and getattr(self, f.name) != f.default}
+        twice = next((n for n in settings if n in given), None)
+        if twice is not None:
+            what = f"{twice} is given twice: as {option_of(twice)} and in --settings"
+            raise UsageError(what, "keep the one that is meant", field=twice)
         spread = self.values["spread"]
         return Sampling(
             self.batch,
@@ -438,6 +461,7 @@ class Samples(Asked):
         found = is_pipeline(model)
         shared = {"batch"} if type(self).batch is not None else set()
         own = {f.name for f in fields(Samples)} - shared - ({"offload"} if isinstance(self, Place) else set())
+        own.add("samples")
         for f in fields(self):
             said = getattr(self, f.name) != f.default
             if said and f.name in ((*TOKENS, *self.idle()) if found else own):
@@ -446,9 +470,13 @@ class Samples(Asked):
                     "--spread shares a request, e.g. ulysses=4"
                     if f.name == "count"
                     else "the target for a whole answer is --e2e, e.g. 10min"
-                    if f.name in ("deadline", "ttft", "tpot") and hasattr(self, "e2e")
+                    if f.name in ("ttft", "tpot") and hasattr(self, "e2e")
+                    else "a job of --task batch is --samples, e.g. 10k"
+                    if f.name == "tokens" and hasattr(self, "samples")
                     else "leave it out"
                     if found
+                    else "a job of --task batch is --tokens, e.g. 1B"
+                    if f.name == "samples"
                     else "estimate --offload places its layers"
                     if f.name == "offload"
                     else "--concurrency or --batch of fit, --in and --out size its requests"
@@ -462,7 +490,7 @@ class Samples(Asked):
 TOKENS = (
     "in_", "out", "images", "cv", "log", "prefix_hit", "common_prefix", "ttft", "tpot", "kv", "policy", "speculate",
     "disaggregate", "prefill", "harness", "tp", "pp", "dp", "ep", "lora", "context", "tokens", "concurrency",
-    "deadline", "max_usd", "day", "spare", "utilisation", "count", "replicas",
+    "day", "spare", "utilisation", "count", "replicas",
 )  # fmt: skip
 """Fields that ask about language models alone."""
 
@@ -572,6 +600,24 @@ class Money(Asked):
         reading=Reading(_figures, as_text, (OBJECT,)),
     )
 
+    def owned(self) -> Mapping[str, int] | None:
+        """The chips that one has by `--have`, with their counts; None where chips are to be paid. Raises `UsageError`
+        for limits and prices of chips that nobody pays by the hour."""
+        said: str | None = getattr(self, "have", None)
+        if said is None:
+            return None
+        have = dict(parse_have(said))
+        if getattr(self, "chips", None):
+            hint = "--have names the chips already"
+            raise UsageError("--have and --chips exclude each other", hint, field="have")
+        for name in ("max_usd_per_h", "max_usd", "price", "provider", "region", "owning", "price_of"):
+            given = getattr(self, name, None)
+            if given and given != "rent":
+                what = f"{option_of(name)} is about money, and chips of --have cost nothing by the hour"
+                hint = f"leave it out, or price the same chips: --chips {','.join(have)} --price own"
+                raise UsageError(what, hint, field=name)
+        return have
+
     def pricing(self) -> Pricing:
         """The pricing that this stands for. Raises `UsageError` for figures of owning where one rents."""
         figures = self.values["owning"] or {}
@@ -585,7 +631,8 @@ class Place(Asked):
     """One deployment: the chip and how the model is spread over it."""
 
     chip: str = ask(
-        "a chip, a TOML file of your own, or parts of a machine such as rtx-4090+epyc-9654",
+        "a chip, several or a machine for rent, which replicas fill (8xh100, p5.48xlarge), a TOML file of your own, or "
+        "parts of a machine such as rtx-4090+epyc-9654",
         MISSING,
         file=True,
     )
@@ -618,18 +665,29 @@ class Place(Asked):
         return Layout(**{name: float(degree) for name, degree in degrees.items()})
 
     def given(self) -> Given:
-        """The deployment and its load. Raises `UsageError` for a degree, count or load that cannot be."""
+        """The deployment and its load; so many chips of servers (`8xh100`, `2xp5.48xlarge`) are filled with replicas.
+        Raises `UsageError` for a degree, count or load that cannot be."""
         from chipwise.api.placing import Given
 
+        layout, placed = self.layout(), self.placed() if isinstance(self, Samples) else Offloaded()
+        chip, replicas = self.chip, self.replicas
+        several = None if getattr(self, "task", "serve") == "local" else counted(self.chip, dealt=True)
+        if several is not None and self.host_memory is None:
+            chip, count = several
+            each = max(int(layout.devices) // get_chip(chip).devices_per_package, 1)
+            replicas = copies(count, each, self.chip, "--tp, --pp, --dp or --ep")
+            if self.replicas not in (1, replicas):
+                what = f"--replicas {self.replicas}: {count} chips are {replicas} replicas of {each}"
+                raise UsageError(what, f"leave it out, or name the chip: --chip {chip}", field="replicas")
         return Given(
-            self.chip,
-            self.layout(),
+            chip,
+            layout,
             self.count,
             self.concurrency,
             self.arrivals(),
-            self.replicas,
+            replicas,
             self.values["host_memory"],
-            self.placed() if isinstance(self, Samples) else Offloaded(),
+            placed,
         )
 
     def arrivals(self) -> float | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -37,9 +37,9 @@ from chipwise.api.requests.parts import (
     numbers_of,
 )
 from chipwise.calibrate.parameters import Parameters
-from chipwise.catalog.system import parse_have
+from chipwise.catalog.machine import capped
 from chipwise.errors import UsageError
-from chipwise.report.media import MediaReport
+from chipwise.report.media import MediaPlan, MediaReport
 from chipwise.report.plans import ExplainReport
 from chipwise.report.records import FitReport, PlanRecord, PlanReport
 from chipwise.search.space import Limits
@@ -131,12 +131,24 @@ class Priced(Money, Serving):
         own = self.evidence in ("all", "own")
         return replace(super().terms(numbers), pricing=self.pricing(), own=own)
 
+    def beside(self, model: str, task: Task, report: MediaReport) -> MediaReport:
+        """The answer about a model that generates no tokens, with the published result nearest to it."""
+        if self.evidence not in ("all", "published"):
+            return report
+        from chipwise.api.nearest import beside_network
+
+        return beside_network(report, model, task)
+
 
 @dataclass(frozen=True, kw_only=True)
 class PlanOptions(Samples, Priced, Targets, JobOptions):
     """What narrows a search for plans."""
 
-    chips: str | None = ask("only these, separated by commas", file=True, reading=NAMES)
+    chips: str | None = ask(
+        "only these, separated by commas; with a count at most that many, e.g. h200,16xh100,p5.48xlarge",
+        file=True,
+        reading=NAMES,
+    )
     have: str | None = ask(
         "chips that you have, e.g. 2xrtx-4090,1xrtx-3090, or auto for those of this machine", reading=HAVE
     )
@@ -148,10 +160,14 @@ class PlanOptions(Samples, Priced, Targets, JobOptions):
         reading=figure("W", low=1, high=1e10),
     )
     spare: int = ask("extra replicas, e.g. 1 for N+1", 0)
+    samples: str | None = ask(
+        "batch of a model without tokens: samples of the job, e.g. 10k", reading=figure("", low=1, high=1e15)
+    )
 
     def idle(self) -> tuple[str, ...]:
-        """A percentile is of the answer time of chips that one has."""
-        return ("host_memory",) if self.have is not None else ("host_memory", "percentile")
+        """A percentile is of answer times under a load: of a rate, or of what chips that one has can carry."""
+        loaded = self.have is not None or self.rate is not None
+        return ("host_memory",) if loaded else ("host_memory", "percentile")
 
     def workload_of(self, task: Task) -> Workload:
         """The workload with its load and targets, or its job."""
@@ -159,13 +175,16 @@ class PlanOptions(Samples, Priced, Targets, JobOptions):
 
     def job(self) -> Job | None:
         """What a batch has to do, None where it has no end. Raises `UsageError` for limits of no job."""
-        tokens = self.values["tokens"]
-        if tokens is not None:
-            return Job(tokens, self.values["deadline"], self.max_usd)
+        amount = self.values["tokens"] if self.samples is None else self.values["samples"]
+        if amount is not None:
+            return Job(amount, self.values["deadline"], self.max_usd)
         for name in ("deadline", "max_usd"):
             if getattr(self, name) is not None:
                 what = f"{option_of(name)} is the limit of a job, and none was given"
-                raise UsageError(what, "add --task batch --tokens 1B", field=name)
+                hint = "add --task batch --tokens 1B, of a model without tokens --samples 10k"
+                if name == "deadline":
+                    hint += "; the target for a whole answer is --e2e, e.g. 10min"
+                raise UsageError(what, hint, field=name)
         return None
 
     def limits_of(self, task: str) -> Limits:
@@ -202,51 +221,80 @@ class PlanRequest(PlanOptions):
     def run(self) -> PlanReport | MediaReport:
         """The best plan of every chip, ranked. Raises the errors of `api.plan`."""
         if self.media(self.model):
-            return self._generated(numbers_of(self.parameters))
+            return self.beside(self.model, self.task, self._generated(numbers_of(self.parameters)))
         return self.report(numbers_of(self.parameters))
 
     def _generated(self, numbers: Parameters | None) -> MediaReport:
         """The same of a model that generates no tokens."""
         from chipwise.api import media
 
+        have = self.owned()
         asked = self.generating()
         terms = replace(Software.terms(self, numbers), pricing=self.pricing())
         count_of(self.max_chips, "--max-chips", "chips")
-        if self.have is not None:
+        if have is not None:
             from chipwise.api.media_owned import most
 
             if self.confidence is not None:
                 what = f"{self.model} generates no tokens: what --have answers is its middle"
                 raise UsageError(what, "leave --confidence out", field="confidence")
-            percentile = self.values["percentile"]
-            return most(self.model, terms, asked, dict(parse_have(self.have)), percentile)
+            return most(self.model, terms, asked, have)
         if self.values["max_watts"] is not None:
             what = f"{self.model} generates no tokens: its plans are not held to --max-watts"
             raise UsageError(what, "use --max-chips or --max-usd-per-h", field="max_watts")
         if self.max_usd_per_h is not None and not 0 < self.max_usd_per_h < float("inf"):
             what = f"--max-usd-per-h {self.max_usd_per_h:g} is out of range"
             raise UsageError(what, "more than 0", field="max_usd_per_h")
-        limits = Limits(max_chips=self.max_chips, max_usd_per_h=self.max_usd_per_h)
-        return media.plan(self.model, terms, asked, self.values["chips"] or (), limits)
+        chips, at_most = capped(self.values["chips"] or ())
+        limits = Limits(max_chips=self.max_chips, max_usd_per_h=self.max_usd_per_h, at_most=at_most)
+        return media.plan(self.model, terms, asked, chips, limits)
 
     def generating(self) -> Sampling:
-        """What this asks of a model that generates no tokens, with its targets."""
+        """What this asks of a model that generates no tokens, with its targets. Raises `UsageError` for what says how
+        targets hold where there is none, and for a rate of one user."""
+        job = self._samples_due()
+        targets = self.e2e is not None or (job is not None and (job.deadline_s or job.max_usd))
+        for name, given in (("percentile", self.e2e is None), ("confidence", not targets)):
+            if getattr(self, name) is not None and given:
+                what = f"--{name} says how surely a target holds, and there is none"
+                raise UsageError(what, "add --e2e, e.g. 2min", field=name)
+        if self.task == "local" and self.rate is not None:
+            what = "--task local is one user, who sends one request after the other"
+            raise UsageError(what, "leave --rate out, or --task serve", field="rate")
         return replace(
             self.sampling(),
             latency_s=self.values["e2e"],
             rate_per_s=self.values["rate"],
+            percentile=self.values["percentile"],
+            job=job,
             confidence=CONFIDENCE if self.confidence is None else self.values["confidence"],
             software=self.software or "",
             level=self.level,
             task=self.task,
         )
 
+    def _samples_due(self) -> Job | None:
+        """The job of a model that generates no tokens. Raises `UsageError` where a rate or single requests are asked
+        about too."""
+        job = self.job()
+        if job is None:
+            return None
+        if self.task != "batch":
+            raise UsageError(
+                "--samples is a job and needs --task batch", "--rate is of many users", field="samples"
+            )
+        for name, instead in (
+            ("rate", "--deadline says how fast it must go"),
+            ("e2e", "--deadline limits a job"),
+        ):
+            if getattr(self, name) is not None:
+                raise UsageError(f"--{name} is of single requests, --samples is a job", instead, field=name)
+        return job
+
     def report(self, numbers: Parameters | None, *, brief: bool = False) -> PlanReport:
         """The same of a language model, priced with these numbers (None: those shipped); `brief` as in `api.plan`."""
-        if self.have and self.chips:
-            hint = "--have names the chips already"
-            raise UsageError("--have and --chips exclude each other", hint, field="have")
-        have = dict(parse_have(self.have)) if self.have is not None else None
+        have = self.owned()
+        chips, at_most = capped(self.values["chips"] or ())
         workload = self.workload_of(self.task)
         sized = partial(
             about,
@@ -262,16 +310,23 @@ class PlanRequest(PlanOptions):
                 self.model,
                 workload,
                 self.terms(numbers),
-                chips=self.values["chips"] or (),
-                limits=replace(self.limits_of(self.task), have=have or {}),
+                chips=chips,
+                limits=replace(self.limits_of(self.task), have=have or {}, at_most=at_most),
                 curve=self.curve(),
                 evidence=self.evidence in ("all", "published") and not brief,
                 brief=brief,
             )
 
-    def explained(self, plan: PlanRecord) -> ExplainRequest:
+    def explained(self, plan: PlanRecord | MediaPlan) -> ExplainRequest:
         """The question that shows one of the plans in full, under the same options."""
-        return about(self, ExplainRequest, **self.deployed(asdict(plan)))
+        if isinstance(plan, MediaPlan):
+            waiting = None if plan.offload == "none" else plan.offload
+            alike = {"chip": plan.chip, "runtime": plan.runtime, "batch": plan.batch}
+            return about(
+                self, ExplainRequest, **alike, spread=plan.spread or None, offload=waiting, rate=None
+            )
+        said = {f.name: getattr(plan, f.name) for f in fields(plan)} | {"layout": asdict(plan.layout)}
+        return about(self, ExplainRequest, **self.deployed(said))
 
     def deployed(self, plan: Mapping[str, Any]) -> dict[str, Any]:
         """The options that name one of the plans, a record or what was saved of it: its chip, runtime, layout, load."""
@@ -319,7 +374,7 @@ class EstimateRequest(EstimateOptions):
 
             terms = replace(Software.terms(self, numbers_of(self.parameters)), pricing=self.pricing())
             asked = replace(self.sampling(), software=self.software or "", level=self.level, task=self.task)
-            return media.estimate(self.model, self.chip, terms, asked)
+            return self.beside(self.model, self.task, media.estimate(self.model, self.chip, terms, asked))
         return self.report()
 
     def report(self) -> PlanReport:
@@ -366,7 +421,12 @@ class ExplainRequest(EstimateRequest):
 class FitOptions(Samples, Software):
     """What shall fit, and where."""
 
-    chips: str | None = ask("only these, separated by commas", file=True, reading=NAMES)
+    chips: str | None = ask(
+        "only these, separated by commas; with a count that many, e.g. h200,16xh100,p5.48xlarge; a model without "
+        "tokens is copied to each of them, or shared as --spread says",
+        file=True,
+        reading=NAMES,
+    )
     count: int | None = ask("ask about this many chips; default: the fewest that fit")
     context: str | None = ask("tokens of a sequence, prompt and output", reading=figure("", low=1, high=1e9))
     batch: int = ask("sequences, or samples of models without tokens, held at once", 1)

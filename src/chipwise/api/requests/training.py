@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Literal
 from chipwise.api.requests.field import CONFIG, MISSING, NAMES, PAIRS, ask, count_of
 from chipwise.api.requests.parts import Money, OwnChips, TrainOptions, numbers_of
 from chipwise.api.requests.planning import HAVE, MODEL
-from chipwise.catalog.system import parse_have
-from chipwise.errors import UsageError
+from chipwise.catalog.machine import kinds
+from chipwise.errors import UsageError, shorten
 from chipwise.report.training import TrainReport
 
 if TYPE_CHECKING:
@@ -67,17 +67,20 @@ class TrainRequest(OwnChips, Money, TrainOptions):
             if most is not None and not 0 < most < float("inf"):
                 field = option[2:].replace("-", "_")
                 raise UsageError(f"{option} {most:g} is out of range", "more than 0", field=field)
-        if self.have and self.chips:
-            hint = "--have names the chips already"
-            raise UsageError("--have and --chips exclude each other", hint, field="have")
         given = self.values
+        chips = kinds(given["chips"] or ())
+        said = sorted({count for counts in chips.values() for count in counts if count is not None})
+        if said and (given["counts"] or any(set(counts) != set(said) for counts in chips.values())):
+            what = f"--chips {shorten(self.chips or '')}: a run tries the same counts on every chip"
+            same = ",".join(str(count) for count in said)
+            raise UsageError(what, f"--chips {','.join(chips)} --counts {same}", field="chips")
         deadline = given["deadline"]
         return Training(
             model=self.model,
             task=self.task,
-            chips=tuple(dict.fromkeys(given["chips"] or ())),
-            counts=given["counts"] or (),
-            have=dict(parse_have(self.have)) if self.have is not None else None,
+            chips=tuple(chips),
+            counts=given["counts"] or tuple(said),
+            have=self.owned(),
             tokens=given["tokens"],
             seq=given["seq"],
             global_batch=self.global_batch,

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from chipwise.api.media import LATENCY, MEMORY, Place, Sampling, Work
+from chipwise.api.media import LATENCY, MEMORY, STEP, Place, Sampling, Work, figured
 from chipwise.api.placing import Terms
 from chipwise.api.requests.command import command_line
 from chipwise.api.requests.parts import Software
@@ -32,7 +32,7 @@ from chipwise.report.media import MediaPlan
 from chipwise.report.records import Figure
 from chipwise.tracing.sources import is_pipeline
 
-__all__ = ["MEDIA", "question_of"]
+__all__ = ["MEDIA", "answer_of", "question_of"]
 
 NEEDED = ("model", "chip", "metric")
 COUNTS = "media_models/MODEL_MAP.csv"
@@ -257,8 +257,13 @@ def _work(question: EstimateRequest) -> Work:
     return Work.of(place.pipeline(question.model, terms, asked), place, terms, asked)
 
 
+def answer_of(question: EstimateRequest, numbers: Parameters | None) -> MediaPlan:
+    """The answer of `estimate` to a question of a measured row. Memory refuses nothing: the run exists."""
+    return _work(question).plan(numbers or shipped_parameters(), Terms())
+
+
 def _answer(asked: _Asked, numbers: Parameters | None) -> MediaPlan:
-    return _work(asked.question).plan(numbers or shipped_parameters(), Terms())
+    return answer_of(asked.question, numbers)
 
 
 def _lines(asked: _Asked, plan: MediaPlan) -> Iterator[Predicted]:
@@ -290,6 +295,12 @@ class _Line:
         return self.asked.metric == PEAK
 
     @property
+    def figure(self) -> str:
+        """The figure by which it is judged."""
+        asked, trained = self.work.asked, self.work.pipeline.trained
+        return MEMORY if self.memory else figured(asked.task, asked.level, trained=trained)
+
+    @property
     def whole(self) -> bool:
         """Whether a whole request was timed."""
         return self.asked.metric not in STEPS or self.work.pipeline.trained
@@ -306,7 +317,8 @@ class _Measured:
         """Some rows, all of times or all of memory."""
         lines = [self.lines[i] for i in index]
         names = (
-            "chip", "generation", "runtime", "pace", "folds", "attends", "dtype", "phase", "unit", "use", "layout",
+            "chip", "core", "generation", "runtime", "pace", "folds", "attends", "dtype", "phase", "unit", "use",
+            "layout",
         )  # fmt: skip
         each_ = [line.work.labels for line in lines]
         labels = {name: np.array([labels_[name] for labels_ in each_], dtype=np.str_) for name in names}
@@ -392,7 +404,7 @@ def _compared(m: _Measured, out: Index, fitted: MediaFit, _: str) -> Residuals:
                 said,
                 rows.measured,
                 metric=[line.asked.metric for line in lines],
-                figure=[MEMORY if line.memory else LATENCY for line in lines],
+                figure=[line.figure for line in lines],
                 tier=UNSEEN,
                 cell=[line.asked.cell for line in lines],
                 chip=[line.asked.question.chip for line in lines],
@@ -448,7 +460,7 @@ MEDIA = Suite(
         {"media.csv": MediaFit.parameters},
         folds={"cell": 24, "source": 24},
         tiers={"chip": ("cell", UNSEEN), "generation": ("chip", UNSEEN), "kind": ("runtime", UNSEEN)},
-        figures=lambda figure: figure in (LATENCY, MEMORY),
+        figures=lambda figure: figure in (LATENCY, STEP, MEMORY),
     ),
     commanded=True,
 )

@@ -182,7 +182,7 @@ def best_of(question: PlanRequest, numbers: Parameters) -> Best:
     asked = question.generating()
     plain = replace(question, task="serve", e2e=None, percentile=None, confidence=None, level="stock")
     physics = _Physics(numbers.derived(_key), numbers)
-    return _owned(plain, physics).best(asked, numbers, question.values["percentile"])
+    return _owned(plain, physics).best(asked, numbers)
 
 
 @dataclass(frozen=True)

@@ -183,11 +183,7 @@ def _lines(run: ServingRun, found: Served) -> Iterator[Predicted]:
     command = "" if found.anchors else command_line("estimate", run.question)
     experts = run.asked.context.found.graph.routed
     near = tier_of(d.chip, d.runtime.id, numbers, experts=experts, anchored=found.anchors > 0)
-    suffix = (
-        ""
-        if knows_client(numbers, run.asked.context.tactics.harness, d.runtime.id, apart=run.apart)
-        else USERS
-    )
+    suffix = "" if knows_client(numbers, run.asked.context.tactics.harness, apart=run.apart) else USERS
     for figure, metric in FIGURES.items():
         if figure == "tpot_s" and run.asked.context.workload.output_tokens <= 1.0:
             yield Predicted(run.id, metric, None, refused="one token: there is no time per further one")
@@ -243,9 +239,10 @@ def question_of(row: Row, folder: Path) -> EstimateRequest:
     precision, kv = _formats(model, row.get("gemm_quant", ""), row.get("moe_quant", ""), chip, runtime)
     date = DATE.match(row.get("measured_date", ""))
     replicas = pool.pop("workers")
-    harness, clients = harness_of(row.get("source", "")), _clients(row, replicas, pool["dp"])
-    launched = harness.launched(
-        Published(
+    clients = _clients(row, replicas, pool["dp"])
+    together = None
+    if prompts is None:
+        together = Published(
             runtime.id,
             chip.id,
             row.get("model", ""),
@@ -257,9 +254,8 @@ def question_of(row: Row, folder: Path) -> EstimateRequest:
             number(row, "osl"),
             date[0] if date else "",
         )
-        if prompts is None
-        else None
-    )
+    harness = harness_of(row.get("source", ""), together)
+    launched = harness.launched(together)
     return EstimateRequest(
         model=path,
         chip=chip.id,

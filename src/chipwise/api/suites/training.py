@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -11,7 +11,9 @@ from typing import Any, TypeVar
 import numpy as np
 
 from chipwise.api.requests.command import command_line
+from chipwise.api.requests.planning import EstimateRequest
 from chipwise.api.requests.training import TrainRequest
+from chipwise.api.suites.media import answer_of
 from chipwise.api.suites.suite import Asking, each, tried
 from chipwise.api.train import situate, train_plan
 from chipwise.api.train_input import near
@@ -20,16 +22,18 @@ from chipwise.calibrate.parameters import Parameters, shipped_parameters
 from chipwise.catalog.chips import get_chip
 from chipwise.catalog.trainer import get_trainer
 from chipwise.errors import ChipwiseError, UnknownNameError, UsageError
+from chipwise.evidence.publications import said_of
 from chipwise.evidence.rows import Predicted, Row
 from chipwise.evidence.training_measured import SPREAD, measured_of, row_weights, target_of
-from chipwise.evidence.training_rows import Run, number, read_run
+from chipwise.evidence.training_rows import RULES, Run, number, read_run
 from chipwise.evidence.training_tiers import tier_of
 from chipwise.predict.training.operators import Work, work_of
 from chipwise.predict.training.values import Cluster, Recipe, Spread, Transformer
+from chipwise.report.media import MediaPlan
 from chipwise.report.records import Figure
 from chipwise.report.training import TrainPlanRecord
 
-__all__ = ["ASKING", "Measured", "answered", "impossible", "lines_of", "measured_runs", "request_of"]
+__all__ = ["ASKING", "Clips", "Measured", "answered", "impossible", "lines_of", "measured_runs", "request_of"]
 
 T = TypeVar("T")
 STEP_ONLY = "train step"  # task of rows that time forward and backward alone
@@ -139,15 +143,73 @@ def _devices(row: Row, chips: float) -> float:
         return 0.0
 
 
-def _read(row: Row, folder: Path, _: Parameters | None) -> Run:
+@dataclass(frozen=True)
+class Clips:
+    """A row about a generator of video, and its question: a step of so many clips on chips that share them."""
+
+    row: Row
+    question: EstimateRequest
+
+    @classmethod
+    def of(cls, row: Row, said: Mapping[str, str]) -> Clips:
+        """The question of a row of which a publication's rules say network and size of a clip."""
+        chips, batch = (int(number(row, name) or 0) for name in ("chips_total", "global_batch"))
+        cut = {name: int(number(row, column) or 1) for name, column in (("ulysses", "cp"), ("tp", "tp"))}
+        dp, left = divmod(chips, cut["ulysses"] * cut["tp"])
+        if left or not dp or not batch or batch % dp:
+            raise UsageError(f"{batch} clips do not spread over {chips} chips, cut by {cut}")
+        # without FSDP Megatron's distributed optimizer still cuts the states, without which 14B parameters do not fit
+        spread = {"dp": dp, **cut, "fsdp": 1}
+        settings = {"recompute": said["recompute"], "accumulate": batch // dp}
+        return cls(
+            row,
+            EstimateRequest(
+                model=said["network"],
+                chip=get_chip(row["chip"]).id,
+                runtime=said["runtime"],
+                batch=batch,
+                resolution=said["resolution"],
+                frames=int(said["frames"]),
+                settings=",".join(f"{name}={value}" for name, value in settings.items()),
+                training=True,
+                spread=",".join(f"{name}={n}" for name, n in spread.items()),
+                evidence="none",
+            ),
+        )
+
+    def lines(self, plan: MediaPlan) -> Iterator[Predicted]:
+        """What a plan says of the measured columns; FLOP/s count no forward pass twice."""
+        plain = answer_of(replace(self.question, settings=None), None)
+        work = plain.flops_per_s * plain.latency_s.mid / (1e12 * plan.chips)  # TFLOP of a chip
+        batch, command = plan.batch, command_line("estimate", self.question)
+        held, step = plan.memory_range, plan.latency_s
+        for metric, mid, low, high in (
+            ("step_time_s", step.mid, step.low, step.high),
+            ("samples_per_s", batch / step.mid, batch / step.high, batch / step.low),
+            ("tflops_per_chip", work / step.mid, work / step.high, work / step.low),
+            ("memory_gb", held.mid / 1e9, held.low / 1e9, held.high / 1e9),
+        ):
+            yield Predicted(self.row["row_id"], metric, mid, low, high, step.basis, "", command)
+
+
+def _read(row: Row, folder: Path, _: Parameters | None) -> Run | Clips:
     """The question of a row of a file. Raises `UsageError` for one that describes no run."""
     wrong = impossible(row)
     if wrong:
         raise UsageError(wrong)
-    return read_run(row, folder)
+    said = said_of(row, RULES)
+    return Clips.of(row, said) if "network" in said else read_run(row, folder)
 
 
-ASKING = Asking(NEEDED, _read, each(answered), _said)
+def _answer(asked: Run | Clips, numbers: Parameters | None) -> TrainPlanRecord | MediaPlan:
+    return answer_of(asked.question, numbers) if isinstance(asked, Clips) else answered(asked, numbers)
+
+
+def _lines(asked: Run | Clips, plan: Any) -> Iterator[Predicted]:
+    return asked.lines(plan) if isinstance(asked, Clips) else _said(asked, plan)
+
+
+ASKING = Asking(NEEDED, _read, each(_answer), _lines)
 
 
 @dataclass(frozen=True)
@@ -164,6 +226,8 @@ def measured_runs(paths: Sequence[str], numbers: Parameters) -> Measured:
     kept: list[Run] = []
     placed: list[Any] = []
     for run in (run for path in paths for run in ASKING.questions(path, None)[1]):
+        if isinstance(run, Clips):  # the suite `media` fits its software
+            continue
         site = run if isinstance(run, ChipwiseError) else tried(_situated, run, numbers)
         if not isinstance(run, ChipwiseError) and not isinstance(site, ChipwiseError):
             placed.append(site)

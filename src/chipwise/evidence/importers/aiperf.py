@@ -1,4 +1,5 @@
-"""`profile_export_aiperf.json` of ai-dynamo/aiperf (0.1 to 0.13, docs/reference/json-export-schema.md) and
+"""`profile_export_aiperf.json` of ai-dynamo/aiperf (0.1 to 0.13 and schema 1.5, whose load stands in phases;
+docs/reference/json-export-schema.md) and
 `profile_export_genai_perf.json` of its predecessor GenAI-Perf (triton-inference-server/perf_analyzer).
 
 Every metric is a block with its unit and statistics. Inter-token latency is the mean over the tokens after the first,
@@ -52,10 +53,8 @@ def _item(data: object, file: str, tool: str) -> Item:
 
     tokens = positive(at(data, "output_token_throughput", "avg"), "output_token_throughput")
     config = at(data, "input_config")
-    asked = _concurrency(config)
-    arrivals = number(at(config, "loadgen", "request_rate")) or number(
-        at(config, "perf_analyzer", "stimulus", "request_rate")
-    )
+    asked = _load(config, "concurrency")
+    arrivals = _load(config, "request_rate", "rate")
     names = _gpus(data)
     failed = number(at(data, "error_request_count", "avg"))
     return own_item(
@@ -85,11 +84,14 @@ def _item(data: object, file: str, tool: str) -> Item:
     )
 
 
-def _concurrency(config: object) -> float | None:
-    for path in (("loadgen", "concurrency"), ("perf_analyzer", "stimulus", "concurrency")):
-        if found := number(at(config, *path)):
-            return found
-    return None
+def _load(config: object, *names: str) -> float | None:
+    """A figure of the load, wherever the version of the tool keeps it: of phases that of profiling, the last."""
+    phases = at(config, "phases")
+    if isinstance(phases, Mapping):
+        phases = [{"name": name, **phase} for name, phase in phases.items() if isinstance(phase, Mapping)]
+    timed = [p for p in phases if at(p, "name") != "warmup"] if isinstance(phases, list) else []
+    places = (at(config, "loadgen"), at(config, "perf_analyzer", "stimulus"), timed[-1] if timed else None)
+    return next((found for place in places for name in names if (found := number(at(place, name)))), None)
 
 
 def _model(config: object) -> str:

@@ -1,4 +1,4 @@
-"""The report of GuideLLM (`benchmarks.json`; vllm-project/guidellm 0.2 to 0.5).
+"""The report of GuideLLM (`benchmarks.json`; vllm-project/guidellm 0.2 to 0.7, which calls kinds `kind`, not `type_`).
 
 One item per benchmark of the report. Every metric is a distribution by status; the mean over successful
 requests is read, times in milliseconds except the latency of a request.
@@ -57,7 +57,7 @@ def _item(run: object, report: object, file: str) -> Item:
             "result": tokens,
             "unit": "Tokens/s",
             "scenario": _strategy(run),
-            "runtime": text(at(run, "config", "backend", "type_")) or text(at(run, "worker", "backend_type")),
+            "runtime": _kind(at(run, "config", "backend")) or text(at(run, "worker", "backend_type")),
             "concurrency": mean("request_concurrency"),
             "requests_per_s": mean("requests_per_second"),
             "input_tokens": mean("prompt_token_count"),
@@ -80,16 +80,15 @@ def _model(run: object, report: object) -> str:
         (run, ("worker", "backend_model")),
         (run, ("benchmarker", "backend", "model")),
         (report, ("args", "model")),
+        (report, ("args", "backend", "model")),
     )
     return next((found for where, path in places if (found := text(at(where, *path)))), "")
 
 
 def _strategy(run: object) -> str:
-    for path in (
-        ("config", "strategy", "type_"),
-        ("args", "strategy", "type_"),
-        ("scheduler", "strategy", "type_"),
-    ):
-        if found := text(at(run, *path)):
-            return found
-    return ""
+    places = ("config", "args", "scheduler")
+    return next((found for place in places if (found := _kind(at(run, place, "strategy")))), "")
+
+
+def _kind(part: object) -> str:
+    return text(at(part, "type_")) or text(at(part, "kind"))

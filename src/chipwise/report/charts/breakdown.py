@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from chipwise.report.charts.spec import ACCENT, RESOURCES, SERIES, Spec, axis, chart, color, said, tip
+from chipwise.report.charts.spec import ACCENT, RESOURCES, SERIES, Spec, axis, chart, color, said, ticks, tip
 from chipwise.report.operators import OperatorsReport
 from chipwise.report.plans import RESOURCE, gain
 from chipwise.report.records import PlanRecord
@@ -74,7 +74,7 @@ def operator_bars(report: OperatorsReport, phase: str) -> Spec:
         mark={"type": "bar", "height": 13},
         encoding={
             "y": axis("operator", "", "nominal", sort=order, axis={"title": None, "labelLimit": 140}),
-            "x": axis("us", "µs on one device", aggregate="sum", axis={"tickCount": 5, "format": "~s"}),
+            "x": axis("us", "µs on one device", aggregate="sum", axis=ticks()),
             "color": color(used),
             "order": {"field": "order"},
             "tooltip": [
@@ -106,11 +106,10 @@ def tornado(report: SensitivityReport) -> Spec:
                 )
     words = "; ".join(f"{r['input']} {r['value']}: {said(r['cost'])} ({r['change']})" for r in rows)
     y = axis("input", "", "nominal", sort=None, axis={"title": None, "labelLimit": 190})
-    above = "datum.value < 0 ? '' : datum.label"  # room for words is no cost below nothing
     x = axis(
         "cost",
         report.unit,
-        axis={"tickCount": 5, "format": "~s", "labelExpr": above},
+        axis=ticks(unless="datum.value < 0"),  # room for words is no cost below nothing
         scale={"zero": False, "padding": 56},
     )
     return chart(

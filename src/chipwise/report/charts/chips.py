@@ -3,11 +3,23 @@
 from __future__ import annotations
 
 from chipwise.report.catalogue import ChipsReport
-from chipwise.report.charts.spec import MUTED, SERIES, Spec, chart, ratio, tip
+from chipwise.report.charts.spec import (
+    MUTED,
+    SERIES,
+    Spec,
+    chart,
+    halves,
+    having_room,
+    labels,
+    ratio,
+    tip,
+)
 
 __all__ = ["landscape"]
 
 RIDGES = (30.0, 100.0, 300.0)  # FLOP per byte
+NAMES = 24
+"""Where there are more chips their names would hide them."""
 VENDORS = ("nvidia", "amd", "google", "intel", "aws")
 
 
@@ -32,7 +44,16 @@ def landscape(report: ChipsReport) -> Spec:
             }
         )
     rates = [float(str(r["tbs"])) for r in rows] or [1.0]
+    peaks = [float(str(r["tflops"])) for r in rows] or [1.0]
     ends = (min(rates), max(rates))
+    for row, half in zip(rows, halves(rates), strict=False):
+        row["half"] = half
+    points = [(x, y, str(r["chip"]), str(r["half"])) for r, x, y in zip(rows, rates, peaks, strict=False)]
+    free = (
+        having_room(points, (ends, (min(peaks), max(peaks)))) if len(rows) <= NAMES else [False] * len(rows)
+    )
+    for row, roomy in zip(rows, free, strict=True):
+        row["named"] = roomy
     lines = [{"label": f"{ridge:g} FLOP/B", "tbs": x, "tflops": x * ridge} for ridge in RIDGES for x in ends]
     words = "; ".join(f"{r['chip']} {r['tbs']:.3g} TB/s, {r['tflops']:.4g} TFLOP/s" for r in rows[:12])
     where = {
@@ -93,5 +114,6 @@ def landscape(report: ChipsReport) -> Spec:
                     ),
                 },
             },
+            *({"data": {"values": rows}, **part} for part in labels(where, "chip", "datum.named")),
         ],
     )

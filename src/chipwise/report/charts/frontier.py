@@ -14,13 +14,14 @@ Y = "output tokens/s per chip (log)"
 
 
 def frontier_curves(report: FrontierReport) -> Spec:
-    """One curve for each chip; the layout is written where it changes. Crosses are measured: thin ones of a near model,
-    or of 99 % of requests in place of a mean."""
+    """One curve for each chip, which is named at its slow end; the layout is written where it changes. Crosses are
+    measured: thin ones of a near model, or of 99 % of requests in place of a mean."""
     chips = list(dict.fromkeys(p.chip for p in report.points))
     rows: list[dict[str, Any]] = []
     for chip in chips:
         before = ""
-        for p in (p for p in report.points if p.chip == chip):
+        its = [p for p in report.points if p.chip == chip]
+        for p in its:
             name = f"{p.chips}x {p.layout}" if p.layout != "unsharded" else f"{p.chips}x"
             user, per_chip = p.tokens_per_s_per_user, p.tokens_per_s_per_chip
             rows.append(
@@ -35,15 +36,17 @@ def frontier_curves(report: FrontierReport) -> Spec:
                     "ttft": p.ttft_s.mid * 1e3,
                     "bound": p.bound,
                     "basis": per_chip.basis,
-                    "label": name if name != before else "",
+                    "label": chip if p is its[-1] else name if name != before else "",
+                    "named": p is its[-1],
                 }
             )
             before = name
     ends = tuple(
         (min(r[n] for r in rows), max(r[m] for r in rows)) for n, m in (("user", "user"), ("low", "high"))
     )
-    points = [(r["user"], r["per_chip"], r["label"], "left") for r in rows]
-    for row, free in zip(rows, having_room(points, (ends[0], ends[1])), strict=True):
+    ordered = sorted(rows, key=lambda r: not r["named"])  # names of chips before those of layouts
+    points = [(r["user"], r["per_chip"], r["label"], "left") for r in ordered]
+    for row, free in zip(ordered, having_room(points, (ends[0], ends[1])), strict=True):
         row["label"] = row["label"] if free else ""
     own = {c: [r for r in rows if r["chip"] == c] for c in chips}
     words = "; ".join(

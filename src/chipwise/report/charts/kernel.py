@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from chipwise.report.charts.spec import RESOURCES, SERIES, Spec, axis, chart, color, tip
+from chipwise.report.charts.spec import RESOURCES, SERIES, Spec, axis, chart, color, filling, ticks, tip
 from chipwise.report.kernel import KernelReport
 
 __all__ = ["level_bars", "time_bars"]
@@ -26,12 +26,12 @@ def time_bars(report: KernelReport) -> Spec:
     words = "; ".join(f"{k.chip} {k.time_s.mid * 1e6:.3g} µs, {k.bound}" for k in report.kernels)
     return chart(
         f"Time of {report.operator} by what it waits for: {words}.",
-        height={"step": 30},
+        height=filling(len(report.kernels)),
         data={"values": rows},
-        mark={"type": "bar", "height": 16},
+        mark={"type": "bar", "height": {"band": 0.6}},
         encoding={
             "y": axis("chip", "", "nominal", sort=None, axis={"title": None, "labelLimit": 150}),
-            "x": axis("us", "µs", stack="zero", axis={"tickCount": 5, "format": "~s"}),
+            "x": axis("us", "µs", stack="zero", axis=ticks()),
             "color": color(used),
             "order": {"field": "order"},
             "tooltip": tip({"chip": "chip", "resource": "resource", "us": "µs", "share": "share"}),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from chipwise.report.charts.spec import ACCENT, MUTED, Spec, axis, chart, tip
+from chipwise.report.charts.spec import ACCENT, MUTED, Spec, axis, chart, ticks, tip
 from chipwise.report.operators import LoadPoint, LoadReport
 from chipwise.report.records import Figure, PlanRecord
 
@@ -51,7 +51,7 @@ def load_curve(report: LoadReport, curve: str) -> Spec:
         "load",
         "requests in flight (log)",
         scale={"type": "log", "nice": False},
-        axis={"tickCount": 5, "format": "~s"},
+        axis=ticks(),
     )
     layers: list[Spec] = [
         {
@@ -67,7 +67,7 @@ def load_curve(report: LoadReport, curve: str) -> Spec:
             },
             "encoding": {
                 "x": x,
-                "y": axis("mid", unit, axis={"tickCount": 5, "format": "~s"}),
+                "y": axis("mid", unit, axis=ticks()),
                 "tooltip": tip(
                     {
                         "load": "in flight",
@@ -140,11 +140,12 @@ def day_curve(plan: PlanRecord) -> Spec:
         data={"values": rows},
         layer=[
             {
-                "mark": {"type": "bar", "opacity": 0.75, "color": ACCENT},
+                "mark": {"type": "rect", "opacity": 0.75, "color": ACCENT},
                 "encoding": {
                     "x": x,
                     "x2": {"field": "to"},
                     "y": axis("rate", "requests/s"),
+                    "y2": {"datum": 0},
                     "tooltip": shown,
                 },
             },

@@ -23,11 +23,18 @@ def parts_of(memory: MemoryRecord) -> dict[str, float]:
     return {name: size for name, size in zip(GROUPS, parts, strict=True) if size > 0}
 
 
+UNLIKE = 8.0
+"""Of the smallest capacity: where one has more, shares of each are drawn, as gigabytes would show that one alone."""
+
+
 def memory_bars(devices: Sequence[tuple[str, MemoryRecord]]) -> Spec:
-    """One bar per device by group, and a line at its capacity."""
+    """One bar per device by group, and a line at its capacity; of very unlike ones each in shares of its own."""
+    sizes = [memory.capacity_bytes / 1e9 for _, memory in devices]
+    shares = max(sizes, default=1.0) > UNLIKE * min(sizes, default=1.0)
     rows = []
     for name, memory in devices:
         capacity = memory.capacity_bytes / 1e9
+        name = f"{name}, {capacity:,.0f} GB" if shares else name
         for group, size in parts_of(memory).items():
             rows.append(
                 {
@@ -36,7 +43,8 @@ def memory_bars(devices: Sequence[tuple[str, MemoryRecord]]) -> Spec:
                     "order": GROUPS.index(group),
                     "gb": size / 1e9,
                     "share": f"{size / memory.capacity_bytes:.1%}",
-                    "capacity": capacity,
+                    "drawn": size / memory.capacity_bytes if shares else size / 1e9,
+                    "capacity": 1.0 if shares else capacity,
                 }
             )
     words = "; ".join(
@@ -45,6 +53,10 @@ def memory_bars(devices: Sequence[tuple[str, MemoryRecord]]) -> Spec:
         + f" of {memory.capacity_bytes / 1e9:.4g} GB"
         for name, memory in devices
     )
+    title = "share of the memory of one device" if shares else "GB of one device"
+    scale = {"domainMax": max(1.0, *(sum(parts_of(m).values()) / m.capacity_bytes for _, m in devices))}
+    scale = {**scale, "nice": False} if shares else {}
+    written = {"tickCount": 5, "format": ".0%"} if shares else {"tickCount": 5}
     y = axis("device", "", "nominal", sort=None, axis={"labelLimit": 180, "title": None})
     return chart(
         f"Memory of one device by use, in GB. {words}.",
@@ -55,7 +67,7 @@ def memory_bars(devices: Sequence[tuple[str, MemoryRecord]]) -> Spec:
             {
                 "mark": {"type": "bar", "height": 17},
                 "encoding": {
-                    "x": axis("gb", "GB of one device", stack="zero", axis={"tickCount": 5}),
+                    "x": axis("drawn", title, stack="zero", axis=written, scale=scale),
                     "color": {
                         "field": "use",
                         "type": "nominal",
@@ -70,7 +82,7 @@ def memory_bars(devices: Sequence[tuple[str, MemoryRecord]]) -> Spec:
                 "mark": {"type": "tick", "thickness": 2, "size": 24, "color": MUTED},
                 "encoding": {
                     "x": {"field": "capacity", "aggregate": "max", "type": "quantitative"},
-                    "tooltip": [{"field": "capacity", "aggregate": "max", "title": "capacity, GB"}],
+                    "tooltip": [{"field": "capacity", "aggregate": "max", "title": f"capacity, {title}"}],
                 },
             },
         ],

@@ -16,6 +16,7 @@ from chipwise.report.charts.spec import (
     labels,
     ratio,
     said,
+    ticks,
     tip,
 )
 from chipwise.report.records import Figure, PlanRecord, PlanReport
@@ -150,6 +151,7 @@ def bars(plans: Sequence[PlanRecord], metric: str) -> Spec:
             "mid": f.mid,
             "low": f.low,
             "high": f.high,
+            "text": said(f.mid),
             "basis": f.basis,
             "bound": p.bound,
         }
@@ -157,6 +159,7 @@ def bars(plans: Sequence[PlanRecord], metric: str) -> Spec:
         if f is not None
     ]
     words = "; ".join(f"{r['plan']} {r['mid']:.3g}" for r in rows)
+    most = max((f.high for _, f in found if f is not None), default=1.0)
     y = axis("plan", "", "nominal", sort=None, axis={"labelLimit": 170, "title": None})
     return chart(
         f"{title} in {unit}: {words}.",
@@ -167,7 +170,7 @@ def bars(plans: Sequence[PlanRecord], metric: str) -> Spec:
             {
                 "mark": {"type": "bar", "height": 13, "opacity": 0.85, "cornerRadiusEnd": 2},
                 "encoding": {
-                    "x": axis("mid", unit, axis={"tickCount": 4, "format": "~s"}),
+                    "x": axis("mid", unit, axis=ticks(4), scale={"domainMax": 1.12 * most, "nice": False}),
                     "color": {"value": ACCENT},
                     "tooltip": tip(
                         {"plan": "plan", "mid": unit, "low": "low", "high": "high", "basis": "basis"}
@@ -177,6 +180,10 @@ def bars(plans: Sequence[PlanRecord], metric: str) -> Spec:
             {
                 "mark": {"type": "rule", "strokeWidth": 2},
                 "encoding": {"x": axis("low", unit), "x2": {"field": "high"}},
+            },
+            {
+                "mark": {"type": "text", "align": "left", "dx": 6, "fontSize": 11},
+                "encoding": {"x": axis("high", unit), "text": {"field": "text"}},
             },
         ],
     )

@@ -16,11 +16,13 @@ __all__ = [
     "axis",
     "chart",
     "color",
+    "filling",
     "halves",
     "having_room",
     "labels",
     "ratio",
     "said",
+    "ticks",
     "tip",
 ]
 
@@ -62,10 +64,28 @@ def axis(field: str, title: str, kind: str = "quantitative", **more: Any) -> Spe
     return {"field": field, "type": kind, "title": title, **more}
 
 
-def ratio(field: str, title: str, **more: Any) -> Spec:
-    """A channel of positive numbers on a logarithmic scale."""
-    scale = {"type": "log", "nice": False, "padding": 12}
-    return axis(field, title, scale=scale, axis={"grid": True, "tickCount": 5, "format": "~s"}, **more)
+FACTOR = 3.0
+"""Numbers within it lie on an even scale: a logarithmic one would have no round numbers to name."""
+WRITTEN = "abs(datum.value) < 1e4 ? format(datum.value, ',.4~r') : format(datum.value, '.4~s')"
+
+
+def ticks(count: int = 5, unless: str = "datum.label === ''") -> Spec:
+    """Numbers along an axis as people write them: 0.5, 1,500, 20k. Those of which `unless` is true are left out."""
+    return {"tickCount": count, "format": "~s", "labelExpr": f"{unless} ? '' : {WRITTEN}"}
+
+
+def ratio(field: str, title: str, among: Sequence[float] = (), **more: Any) -> Spec:
+    """A channel of positive numbers on a logarithmic scale, which its title ends with; those `among` a factor of
+    `FACTOR` lie on an even one."""
+    even = bool(among) and max(among) < FACTOR * min(among)
+    scale = {"zero": False, "padding": 12} if even else {"type": "log", "nice": False, "padding": 12}
+    said = title.removesuffix(" (log)") if even else title
+    return axis(field, said, scale=scale, axis={"grid": True, **ticks()}, **more)
+
+
+def filling(bars: int, most: int = 56, high: int = 240) -> Spec:
+    """The height of a picture of some bars that stands beside one of usual height: few are thick."""
+    return {"step": max(26, min(most, high // max(bars, 1)))}
 
 
 def color(names: Iterable[str], field: str = "resource", title: str | None = None) -> Spec:

@@ -81,7 +81,8 @@ def stage_timeline(plan: MediaPlan) -> Spec:
     """The parts of a request to a model without tokens in the order in which they run."""
     rows, at = [], 0.0
     for i, (name, seconds) in enumerate(plan.stages.items()):
-        rows.append(_bar("a request", name, SERIES[i % len(SERIES)], at, at + seconds))
+        said_name = name.replace("_", " ").replace(":", ", ")
+        rows.append(_bar("a request", said_name, SERIES[i % len(SERIES)], at, at + seconds))
         at += seconds
     words = ", ".join(f"{r['part']} {said(r['seconds'])} s" for r in rows)
     spec = _bars(f"A request on {plan.chips}x {plan.chip}: {words}.", rows, "seconds")

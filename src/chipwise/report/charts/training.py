@@ -11,6 +11,7 @@ from chipwise.report.charts.spec import (
     axis,
     chart,
     color,
+    filling,
     halves,
     labels,
     ratio,
@@ -45,7 +46,10 @@ def turnaround(report: TrainReport) -> Spec:
     words = "; ".join(
         f"{r['plan']} {said(r['days'])} days, {said(r['usd'])} $" for r in rows if r["on_front"]
     )
-    place = {"x": ratio("usd", "dollars (log)"), "y": ratio("days", "days (log)")}
+    place = {
+        "x": ratio("usd", "dollars (log)", [usd for _, usd in paid]),
+        "y": ratio("days", "days (log)", [end for p, _ in paid for end in (p.days.low, p.days.high)]),
+    }
     return chart(
         f"Cost against turnaround of {len(rows)} training plans. On the front: {words}.",
         height=320,
@@ -105,7 +109,12 @@ def scaling(report: TrainReport, kind: str) -> Spec:
                 "chips",
                 "chips (log)",
                 scale={"type": "log", "base": 2, "nice": False},
-                axis={"tickCount": 6, "format": ","},
+                axis={
+                    "values": sorted({s.chips for s in report.scaling if s.kind == kind}),
+                    "format": ",",
+                    "labelOverlap": "greedy",
+                    "labelSeparation": 6,
+                },
             ),
             "y": axis(
                 "efficiency",
@@ -151,9 +160,9 @@ def step_bars(report: TrainReport, shown: int = 10) -> Spec:
     words = "; ".join(f"{p.chips} x {p.chip} {p.bound} {p.shares[p.bound]:.0%}" for p in report.plans[:shown])
     return chart(
         f"What a training step is made of; largest parts: {words}.",
-        height={"step": 26},
+        height=filling(min(len(report.plans), shown)),
         data={"values": rows},
-        mark={"type": "bar", "height": 15},
+        mark={"type": "bar", "height": {"band": 0.6}},
         encoding={
             "y": axis("plan", "", "nominal", sort=None, axis={"title": None, "labelLimit": 190}),
             "x": axis("share", "share of a step", stack="zero", axis={"format": ".0%", "tickCount": 5}),

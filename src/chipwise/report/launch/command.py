@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 
 from chipwise.catalog.tools import Tool, get_tool
 from chipwise.errors import shorten
-from chipwise.report.launch.spec import Spec
+from chipwise.report.launch.spec import Launched, Spec
 
 __all__ = ["Command", "Env", "asked_for", "comment", "here_document", "script", "terminator"]
 
@@ -118,7 +118,7 @@ def terminator(word: str, text: str) -> str:
     return word
 
 
-def comment(spec: Spec, tool: Tool, notes: Iterable[str] = ()) -> str:
+def comment(spec: Launched, tool: Tool, notes: Iterable[str] = ()) -> str:
     """What a file launches, what is predicted, of which version its options are, and what the user must know."""
     lines = (spec.title, *spec.expected, f"options of {tool.name} {tool.version}", *notes)
     return "\n".join(f"# {shorten(line, 300)}" for line in lines) + "\n"

@@ -5,18 +5,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from chipwise.catalog.snapshot import shipped_text
 from chipwise.catalog.tools import Tool, get_tool
+from chipwise.catalog.trainer import Trainer, load_trainers
 from chipwise.errors import UsageError
 from chipwise.report.launch.command import Command, Env, here_document
 from chipwise.report.launch.markup import Yaml, documented, yaml
 from chipwise.report.launch.ranks import MEASURED, known_optimizer, known_precision, ranks
 from chipwise.report.launch.spec import TrainSpec
 
-__all__ = ["FRAMEWORKS", "framework_notes"]
+__all__ = ["FRAMEWORKS", "framework_notes", "zero_file"]
 
 STAGES = {"none": 0, "zero-1": 1, "zero-2": 2, "fsdp": 3}  # of ZeRO
 ATTENTION = ("q_proj", "k_proj", "v_proj", "o_proj")
@@ -26,65 +26,40 @@ HEAD = Env("HEAD_ADDRESS")
 PORT = 29500
 
 
-@dataclass(frozen=True, slots=True)
-class _Can:
-    """What a framework is told here: the axes that it cuts (tp, pp, vp, cp, ep), how it shards states, hybrid:
-    weights over fewer ranks than all; the types of its products; the part of the optimiser in host memory; shares of
-    the layers that run again (else all or none); experts and latent attention by its own table of `models`; several
-    passes to a step."""
-
-    cuts: tuple[str, ...] = ()
-    sharding: tuple[str, ...] = ("fsdp",)
-    hybrid: bool = False
-    precision: tuple[str, ...] = ("bf16",)
-    schedules: tuple[str, ...] = ("", "1f1b")
-    offloads: bool = False
-    shares: bool = False
-    accumulates: bool = True
+NARROW = {"primus": ("bf16", "fp8")}  # types of products that a tool is told here; else bf16 alone
 
 
-CAN: Mapping[str, _Can] = {
-    "deepspeed": _Can(sharding=tuple(STAGES), offloads=True),
-    "megatron-deepspeed": _Can(("tp", "pp"), tuple(STAGES), offloads=True),
-    "llm-foundry": _Can(sharding=("none", "zero-2", "fsdp")),
-    "olmo-core": _Can(("tp", "cp"), hybrid=True),
-    "axlearn": _Can(("tp",), hybrid=True),
-    "levanter": _Can(("tp",)),
-    "optimum-neuron": _Can(("tp", "pp"), ("none", "zero-1")),
-    "optimum-habana": _Can(sharding=tuple(STAGES)),
-    "primus": _Can(
-        ("tp", "pp", "vp", "cp", "ep"),
-        ("none", "zero-1", "fsdp"),
-        precision=("bf16", "fp8"),
-        schedules=("", "1f1b", "interleaved"),
-        shares=True,
-    ),
-    "fms-fsdp": _Can(sharding=("none", "fsdp"), hybrid=True, shares=True, accumulates=False),
-}
+def _row(target: str) -> Trainer:
+    """What a tool is told here: its row among the trainers."""
+    return next(t for t in load_trainers().values() if t.tool == target)
 
 
 def _checked(spec: TrainSpec, target: str) -> Tool:
     """The tool, where it can be told all of a plan. Raises `UsageError` with the nearest that it can."""
-    tool, can = get_tool(target), CAN[target]
+    tool, can = get_tool(target), _row(target)
+    sharding = [name for name, stage in STAGES.items() if stage in (can.zero or STAGES.values())]
+    schedules = can.schedules or ("1f1b",)
+    cuts = [*(d for d in can.degrees if d != "ep"), *(["vp"] if "interleaved" in schedules else [])]
+    cuts += ["ep"] if "ep" in can.degrees else []
     if spec.sharding not in STAGES:
         raise UsageError(f"{spec.sharding} is not a way to shard states", f"one of {', '.join(STAGES)}")
     for axis in ("tp", "pp", "vp", "cp", "ep"):
         degree = getattr(spec, axis)
-        if degree > 1 and axis not in can.cuts:
-            cuts = f"it cuts {', '.join(can.cuts)}" if can.cuts else "it runs data-parallel ranks alone"
+        if degree > 1 and axis not in cuts:
+            legal = f"it cuts {', '.join(cuts)}" if can.degrees else "it runs data-parallel ranks alone"
             raise UsageError(
-                f"{tool.name} is not configured here for {axis}{degree}: {cuts}",
+                f"{tool.name} is not configured here for {axis}{degree}: {legal}",
                 f"plan with --layout {axis}=1",
             )
-    if spec.schedule not in can.schedules:
+    if spec.schedule not in ("", *schedules):
         raise UsageError(
             f"{spec.schedule} is no schedule of {tool.name} here", "plan with --layout schedule=1f1b"
         )
     ranks_cut = spec.dp * spec.cp
-    if spec.sharding not in can.sharding and ranks_cut > 1:
-        stage = min((STAGES[s] for s in can.sharding), key=lambda z: (abs(z - STAGES[spec.sharding]), -z))
+    if spec.sharding not in sharding and ranks_cut > 1:
+        stage = min((STAGES[s] for s in sharding), key=lambda z: (abs(z - STAGES[spec.sharding]), -z))
         raise UsageError(
-            f"{tool.name} is not configured here for {spec.sharding}, only for {', '.join(can.sharding)}",
+            f"{tool.name} is not configured here for {spec.sharding}, only for {', '.join(sharding)}",
             f"plan with --layout zero={stage}",
         )
     if spec.sharding == "fsdp" and spec.shard_ranks < ranks_cut and not can.hybrid:
@@ -104,7 +79,7 @@ def _checked(spec: TrainSpec, target: str) -> Tool:
         )
     if 0.0 < spec.offload < 1.0:
         raise UsageError(f"{tool.name} keeps all of the optimiser in host memory or none of it here")
-    known_precision(spec, target, can.precision)
+    known_precision(spec, target, NARROW.get(target, ("bf16",)))
     known_optimizer(spec, target)
     if not can.accumulates and _passes(spec) > 1:
         raise UsageError(
@@ -151,10 +126,10 @@ def _decoder(spec: TrainSpec, tool: Tool) -> None:
 
 def framework_notes(spec: TrainSpec, target: str) -> tuple[str, ...]:
     """What the user of a framework must know."""
-    tool, can, n = get_tool(target), CAN[target], spec.network
+    tool, can, n = get_tool(target), _row(target), spec.network
     share = f"the plan runs {spec.recomputed:.0%} of the layers again, {tool.name} can only do all: slower"
     every = f"the plan recomputes selectively, {tool.name} whole layers: slower, in less memory"
-    found = [share] if 0.0 < spec.recomputed < 1.0 and not can.shares else []
+    found = [share] if 0.0 < spec.recomputed < 1.0 and "shares" not in can.recompute else []
     found += [every] if spec.selective and target not in ("megatron-deepspeed", "primus") else []
     base = n.rope is not None and n.rope.base != 1e4
     more = {
@@ -184,9 +159,10 @@ def framework_notes(spec: TrainSpec, target: str) -> tuple[str, ...]:
     return (*found, *more.get(target, ()))
 
 
-def _zero(spec: TrainSpec, tool: Tool) -> str:
-    """DeepSpeed's configuration as the shell writes it to ds.json."""
-    stage = STAGES[spec.sharding]
+def zero_file(spec: TrainSpec, tool: Tool) -> str:
+    """DeepSpeed's configuration as the shell writes it to ds.json; what waits in host memory is updated by its own
+    Adam there, at stage 1 at least."""
+    stage = max(STAGES[spec.sharding], int(spec.offload > 0))
     host = {"device": "cpu", "pin_memory": True}
     zero: dict[str, Any] = {"stage": stage, "overlap_comm": True, "contiguous_gradients": True}
     zero |= {"offload_optimizer": host} if spec.offload else {}
@@ -200,6 +176,7 @@ def _zero(spec: TrainSpec, tool: Tool) -> str:
         "steps_per_print": 10,
         "zero_optimization": zero,
     }
+    file |= {"optimizer": {"type": "AdamW"}} if spec.offload and "optimizer" in tool.options else {}
     documented(file, tool)
     return here_document("ds.json", json.dumps(file, indent=2) + "\n")
 
@@ -235,7 +212,7 @@ def _run_clm(command: Command, spec: TrainSpec, steps: int) -> Command:
 def _deepspeed(spec: TrainSpec, steps: int) -> str:
     tool = _checked(spec, "deepspeed")
     command = _run_clm(Command(tool, "run_clm.py").option("--deepspeed", "ds.json"), spec, steps)
-    return f"{_zero(spec, tool)}\n{ranks(spec)} \\\n  {command}"
+    return f"{zero_file(spec, tool)}\n{ranks(spec)} \\\n  {command}"
 
 
 def _megatron_deepspeed(spec: TrainSpec, steps: int) -> str:
@@ -282,7 +259,7 @@ def _megatron_deepspeed(spec: TrainSpec, steps: int) -> str:
         .option("--save-interval", spec.save_steps)
         .option("--log-interval", 1 if steps <= MEASURED else 10)
     )
-    return f"{_zero(spec, tool)}\n{ranks(spec)} \\\n  {command}"
+    return f"{zero_file(spec, tool)}\n{ranks(spec)} \\\n  {command}"
 
 
 def _llm_foundry(spec: TrainSpec, steps: int) -> str:
@@ -496,7 +473,7 @@ def _optimum_habana(spec: TrainSpec, steps: int) -> str:
         .option("--use_lazy_mode")
         .option("--throughput_warmup_steps", 3)
     )
-    written = f"{_zero(spec, tool)}\n" if cut else ""
+    written = f"{zero_file(spec, tool)}\n" if cut else ""
     alone = machine.devices == 1
     return f"{written}python {command}" if alone else f"{written}{spawn} \\\n  {command}"
 

@@ -37,6 +37,11 @@ def megatron_command(spec: TrainSpec, steps: int) -> str:
         .option("--data-path", Env("DATA_PATH"), when=not measuring)
         .option("--save", Env("CHECKPOINTS"), when=not measuring)
         .option("--load", Env("CHECKPOINTS"), when=not measuring)
+        .option(
+            "--pretrained-checkpoint",
+            Env("WEIGHTS", "the converted weights"),
+            when=bool(spec.tuned) and not measuring,
+        )
         .option("--save-interval", spec.save_steps, when=not measuring)
         .option("--ckpt-format", "fsdp_dtensor", when=cut)
         .option("--lr", "3e-4")
@@ -67,6 +72,10 @@ def megatron_notes(spec: TrainSpec) -> tuple[str, ...]:
             f"the plan runs {spec.recomputed:.0%} of the layers again, "
             f"Megatron-LM {again} of {part} in each part of a stage"
         )
+    if spec.tuned:
+        notes.append(
+            "WEIGHTS holds the published weights in Megatron's format (Megatron-Bridge converts them)"
+        )
     if n.layers % (spec.pp * spec.vp):
         notes.append("--pipeline-model-parallel-layout is experimental in Megatron-Core")
     return tuple(notes)
@@ -94,6 +103,11 @@ def _told(spec: TrainSpec) -> None:
         raise UsageError(
             f"{spec.model} is more than Megatron-LM's options describe here: layers or attention of other kinds"
         )
+    if spec.tuned in ("lora", "qlora"):
+        raise UsageError(
+            f"the plan trains {spec.tuned} adapters, Megatron-LM all weights here",
+            "plan with --method full, or --trainer hf-trainer",
+        )
     if spec.schedule not in ("", "1f1b", "interleaved"):
         raise UsageError(f"{spec.schedule} is no schedule of Megatron-LM", "plan with --layout schedule=1f1b")
     if spec.sharding in CUT:
@@ -112,6 +126,11 @@ def _told(spec: TrainSpec) -> None:
                 f"{what} over {spec.shard_ranks} of {spec.dp} replicas, Megatron-FSDP over all here",
                 "plan with other --counts",
             )
+    if spec.stash > 0 and (spec.pp > 1 or spec.recomputed or spec.selective):
+        raise UsageError(
+            "Megatron-LM keeps what layers save in host memory in one stage, and where nothing is run again",
+            "plan with --layout stash=0, or pp=1,recompute=none",
+        )
     known_precision(spec, "megatron", ("bf16", "fp8", "mxfp8"))
     known_optimizer(spec, "megatron")
 
@@ -151,6 +170,8 @@ def _layout(command: Command, spec: TrainSpec, steps: int) -> Command:
         .option("--train-iters", steps)
         .option("--use-precision-aware-optimizer", when=spec.offload > 0)
         .option("--optimizer-cpu-offload", when=spec.offload > 0)
+        # one layer's are in use, the next one's on their way
+        .option("--cpu-offloading-num-layers", max(spec.network.layers - 2, 1), when=spec.stash > 0)
         .option("--optimizer-offload-fraction", f"{spec.offload:g}", when=spec.offload > 0)
     )
 

@@ -13,9 +13,11 @@ __all__ = [
     "Latent",
     "LaunchFile",
     "LaunchReport",
+    "Launched",
     "Machine",
     "Network",
     "Passes",
+    "PipelineSpec",
     "Placed",
     "Rope",
     "Router",
@@ -230,7 +232,8 @@ class TrainSpec:
     published weights are trained on: full, lora or qlora; `rank`, `targets` and `dora` are those of adapters;
     `optimizer` is "" for the trainer's own.
     `recomputed` is the share of layers that
-    run again in the backward pass, `offload` that of the optimiser in host memory; `schedule` is "" without stages.
+    run again in the backward pass, `offload` that of the optimiser in host memory, `stash` that of
+    what layers save; `schedule` is "" without stages.
     `save_steps` are those between two checkpoints; `one_queue`: a GPU before Blackwell, where kernels overlap with
     communication in the right order only when they are launched through one queue."""
 
@@ -264,12 +267,37 @@ class TrainSpec:
     dora: bool = False
     optimizer: str = ""
     passes: Passes = Passes()
+    stash: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class PipelineSpec:
+    """A request of a model that generates no tokens: `batch` samples of some `sizes` (width, height, frames, steps,
+    guidance), made by `replicas` that each `spread` it over devices (degree by way) and keep parts on the host
+    (`offload`). `cached`: the share of steps that are skipped. `seconds` are predicted, `interval` the ends of 80 %
+    over the middle."""
+
+    title: str
+    model: str
+    machine: Machine
+    runtime: str
+    precision: str
+    replicas: int
+    spread: tuple[tuple[str, int], ...]
+    offload: str
+    batch: int
+    sizes: tuple[tuple[str, float], ...]
+    cached: float
+    seconds: float
+    interval: tuple[float, float]
+    expected: tuple[str, ...]
 
 
 Spec = ServeSpec | TrainSpec
+Launched = Spec | PipelineSpec
 
 
-def check_spec(spec: Spec) -> None:
+def check_spec(spec: Launched) -> None:
     """Raises `UsageError` for a plan that no file may hold: a name with a control character or one that a tool would
     take for an option, a figure below zero, not finite or beyond all machines, a degree below 1."""
     if spec.model.startswith("-"):

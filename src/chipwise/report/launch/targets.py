@@ -11,8 +11,9 @@ from chipwise.report.launch.cloud import skypilot, terraform
 from chipwise.report.launch.founding import founding_jax, founding_neuronx, founding_torch
 from chipwise.report.launch.frameworks import FRAMEWORKS
 from chipwise.report.launch.kubernetes import kubernetes
+from chipwise.report.launch.pipelines import diffusers
 from chipwise.report.launch.serving import dynamo, llama_cpp, neuronx, sglang, trtllm, vllm
-from chipwise.report.launch.spec import LaunchFile, ServeSpec, Spec, check_spec
+from chipwise.report.launch.spec import Launched, LaunchFile, PipelineSpec, ServeSpec, check_spec
 from chipwise.report.launch.training import maxtext, megatron, torchrun, torchtitan, tuned
 from chipwise.report.launch.tuning import TUNERS
 
@@ -42,7 +43,8 @@ TRAINING: Mapping[str, Render] = {
 }
 READY = {"megatron", "torchtitan", "maxtext", *FRAMEWORKS, *TUNERS}  # trainers that bring the program
 ANYWHERE: Mapping[str, Render] = {"skypilot": skypilot, "kubernetes": kubernetes, "terraform": terraform}
-TARGETS = tuple(dict.fromkeys((*SERVING, *TRAINING, *ANYWHERE)))
+PIPELINES: Mapping[str, Render] = {"diffusers": diffusers}
+TARGETS = tuple(dict.fromkeys((*SERVING, *TRAINING, *PIPELINES, *ANYWHERE)))
 
 
 def check_tool(target: str) -> None:
@@ -50,7 +52,7 @@ def check_tool(target: str) -> None:
     tool_called(target, TARGETS)
 
 
-def launch_files(spec: Spec, target: str) -> tuple[LaunchFile, ...]:
+def launch_files(spec: Launched, target: str) -> tuple[LaunchFile, ...]:
     """The files that launch a plan with a tool, by its id or as people call it, and the command that verifies its
     estimate.
 
@@ -63,8 +65,7 @@ def launch_files(spec: Spec, target: str) -> tuple[LaunchFile, ...]:
     tool = get_tool(target)
     try:
         if target not in renders:
-            does, plan = ("serves", "trains") if target in SERVING else ("trains", "serves")
-            raise UsageError(f"{tool.name} {does}, this plan {plan}")
+            raise UsageError(f"{tool.name} {_does(target)}, this plan {_planned(spec)}")
         return renders[target](spec)
     except UsageError as error:
         others = [name for name in renders if name != target and _starts(renders[name], spec)]
@@ -73,11 +74,23 @@ def launch_files(spec: Spec, target: str) -> tuple[LaunchFile, ...]:
         raise UsageError(error.what, f"{error.hint}; {here}" if error.hint else here) from None
 
 
-def _renders(spec: Spec) -> Mapping[str, Render]:
+def _does(target: str) -> str:
+    return "serves" if target in SERVING else "trains" if target in TRAINING else "makes pictures and clips"
+
+
+def _planned(spec: Launched) -> str:
+    if isinstance(spec, PipelineSpec):
+        return "generates no tokens"
+    return "serves" if isinstance(spec, ServeSpec) else "trains"
+
+
+def _renders(spec: Launched) -> Mapping[str, Render]:
+    if isinstance(spec, PipelineSpec):
+        return PIPELINES
     return {**(SERVING if isinstance(spec, ServeSpec) else TRAINING), **ANYWHERE}
 
 
-def _starts(render: Render, spec: Spec) -> bool:
+def _starts(render: Render, spec: Launched) -> bool:
     try:
         render(spec)
     except UsageError:

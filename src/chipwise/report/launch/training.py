@@ -73,9 +73,9 @@ def tuned(tool: str) -> Callable[[TrainSpec], tuple[LaunchFile, ...]]:
 
 def trainer(spec: TrainSpec) -> tuple[str, tuple[str, ...]]:
     """The trainer that wrappers start: MaxText on TPUs, elsewhere the first of Megatron-LM, torchtitan (of published
-    weights TRL) and a program of the user's own that the plan can be told; and why those before it cannot.
-    Raises `UsageError` without one."""
-    ready = ("trl",) if spec.tuned else ("megatron", "torchtitan")
+    weights TRL, Megatron-LM) and a program of the user's own that the plan can be told; and why those before it
+    cannot. Raises `UsageError` without one."""
+    ready = ("trl", "megatron") if spec.tuned else ("megatron", "torchtitan")
     names = ("maxtext",) if spec.machine.vendor == "google" else (*ready, "torchrun")
     left: list[UsageError] = []
     for name in names:
@@ -112,6 +112,10 @@ def train_notes(spec: TrainSpec, target: str) -> tuple[str, ...]:
         return framework_notes(spec, target)
     share = f"the plan runs {spec.recomputed:.0%} of the layers again, {get_tool(target).name} can only do all: slower"
     notes = (share,) if 0.0 < spec.recomputed < 1.0 else ()
+    if target == "maxtext" and not spec.recomputed and not spec.selective:
+        notes = (
+            "the plan runs nothing again, MaxText at least attention cores and element-wise work: slower",
+        )
     if target == "torchtitan":
         first = "the registry's configuration streams tokens from allenai/c4 and reads the tokenizer in ./assets/hf"
         return (first, *notes)
@@ -210,7 +214,8 @@ def _maxtext(spec: TrainSpec, steps: int) -> str:
         .setting("num_layers_per_pipeline_stage", spec.network.layers // chunks, when=spec.pp > 1)
         .setting("num_pipeline_microbatches", passes, when=spec.pp > 1)
         .setting("shard_optimizer_over_data", "true", when=spec.sharding in ZERO and spec.dp > 1)
-        .setting("remat_policy", "full" if spec.recomputed else "minimal" if spec.selective else "none")
+        .setting("remat_policy", _remat(spec))
+        .setting("decoder_layer_input", "offload", when=spec.stash > 0 and spec.recomputed > 0)
         .setting("dtype", "bfloat16")
         .setting("quantization", spec.precision, when=spec.precision == "fp8")
         .setting("dataset_type", "synthetic", when=steps <= MEASURED)
@@ -218,6 +223,14 @@ def _maxtext(spec: TrainSpec, steps: int) -> str:
         .setting("steps", steps)
     )
     return str(command)
+
+
+def _remat(spec: TrainSpec) -> str:
+    """MaxText's name of what is run again; its "none" runs all again, as "full" does (a checkpoint around each layer
+    without a policy), so that the least is "minimal": only products are saved."""
+    if spec.recomputed:
+        return "custom" if spec.stash else "full"
+    return "minimal_offloaded" if spec.stash else "minimal"
 
 
 def _data_axes(spec: TrainSpec) -> tuple[int, int]:

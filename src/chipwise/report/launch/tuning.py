@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from chipwise.catalog.tools import Tool, get_tool
 from chipwise.errors import UsageError
 from chipwise.report.launch.command import Command, Env, here_document
+from chipwise.report.launch.frameworks import zero_file
 from chipwise.report.launch.markup import Yaml, yaml
 from chipwise.report.launch.ranks import in_memory, known_optimizer, known_precision, ranks
 from chipwise.report.launch.spec import TrainSpec
@@ -17,6 +18,13 @@ __all__ = ["TUNERS", "tuning_notes"]
 
 FSDP = {"fsdp": "full_shard auto_wrap", "zero-2": "shard_grad_op auto_wrap"}  # of Transformers
 OPTIMIZERS = {"adamw": "adamw_torch", "adamw-8bit": "adamw_8bit", "adafactor": "adafactor", "sgd": "sgd"}
+DEEPSPEED = (
+    "trl",
+    "llama-factory",
+    "axolotl",
+)  # DeepSpeed cuts an optimiser alone for them, or moves it to the host
+AXES = {"automodel": ("tp", "cp")}
+CUTS = {"automodel": ("fsdp",), "torchtune": ("none", "zero-2", "fsdp")}  # others have them all
 PLAIN = ("automodel", "torchtune")  # whose configurations have AdamW
 ATTENTION = ("q_proj", "k_proj", "v_proj", "o_proj")
 DATA, OUTPUT = Env("DATA_PATH", "the examples"), Env("OUTPUT", "where checkpoints go")
@@ -26,7 +34,8 @@ DATA, OUTPUT = Env("DATA_PATH", "the examples"), Env("OUTPUT", "where checkpoint
 class _Run:
     """What every tool is told: `adapters` are trained or all weights, `packed` ones of 4 bits, on all linear layers or
     on those of attention; `again`: layers run again in the backward pass; `passes` of a micro-batch make a step;
-    `fsdp`: how weights are cut over ranks, None where they are whole; `optimizer` as Transformers calls it."""
+    `fsdp`: how weights are cut over ranks, None where they are whole or DeepSpeed cuts them; `optimizer` as
+    Transformers calls it."""
 
     spec: TrainSpec
     tool: Tool
@@ -41,15 +50,29 @@ class _Run:
 
     @classmethod
     def of(cls, spec: TrainSpec, target: str, steps: int) -> _Run:
-        """Every device is a data-parallel rank: what else is cut, or kept in host memory, is refused."""
+        """Devices are data-parallel ranks but for what a tool cuts (`AXES`): what else is cut, or kept in host memory,
+        is refused."""
         tool = get_tool(target)
-        cut = next((f"{k}{getattr(spec, k)}" for k in ("tp", "pp", "cp", "ep") if getattr(spec, k) > 1), "")
+        axes = [k for k in ("tp", "pp", "cp", "ep") if k not in AXES.get(target, ())]
+        cut = next((f"{k}{getattr(spec, k)}" for k in axes if getattr(spec, k) > 1), "")
         if cut:
             raise UsageError(
                 f"{tool.name} runs data-parallel ranks alone, the plan has {cut}",
                 "plan with --trainer hf-trainer",
             )
-        in_memory(spec, target)
+        if target not in DEEPSPEED:
+            in_memory(spec, target)
+        whole = spec.dp * spec.cp
+        if spec.sharding == "fsdp" and spec.shard_ranks < whole:
+            raise UsageError(
+                f"{tool.name} cuts weights over all {whole} ranks here, the plan over {spec.shard_ranks}",
+                f"plan with --layout shard={whole}",
+            )
+        if spec.dp > 1 and spec.sharding not in CUTS.get(target, (spec.sharding,)):
+            raise UsageError(
+                f"{tool.name} is not configured here for {spec.sharding}, only for {', '.join(CUTS[target])}",
+                "plan with --layout zero=3",
+            )
         known_precision(spec, target, ("bf16",))
         known_optimizer(spec, target, ("adamw",) if target in PLAIN else tuple(OPTIMIZERS))
         if spec.targets == "experts":
@@ -65,14 +88,21 @@ class _Run:
             linear=spec.targets == "linear",
             again=bool(spec.recomputed or spec.selective),
             passes=max(spec.global_batch // (spec.dp * spec.micro_batch), 1),
-            fsdp=FSDP.get(_cut(spec)) if spec.dp > 1 else None,
+            fsdp=FSDP.get(spec.sharding) if spec.dp > 1 and not _by_deepspeed(spec) else None,
             optimizer=OPTIMIZERS[spec.optimizer or ("adamw-8bit" if target == "unsloth" else "adamw")],
         )
 
 
-def _cut(spec: TrainSpec) -> str:
-    """How weights are cut: these tools have no optimiser that is cut alone, so gradients are cut beside it."""
-    return "zero-2" if spec.sharding == "zero-1" and spec.tuned == "full" else spec.sharding
+def _by_deepspeed(spec: TrainSpec) -> bool:
+    """Whether DeepSpeed does what FSDP has no word for: an optimiser that is cut alone, or waits in host memory."""
+    return spec.offload > 0 or (spec.dp > 1 and spec.sharding == "zero-1")
+
+
+def _started(run: _Run, command: Command) -> str:
+    """A tool of Transformers' Trainer on every rank, beside the file of DeepSpeed where that is asked for."""
+    other = _by_deepspeed(run.spec)
+    written = f"{zero_file(run.spec, get_tool('deepspeed'))}\n" if other else ""
+    return f"{written}{ranks(run.spec)} \\\n  {command.option('--deepspeed', 'ds.json', when=other)}"
 
 
 def tuning_notes(spec: TrainSpec, target: str) -> tuple[str, ...]:
@@ -90,7 +120,6 @@ def tuning_notes(spec: TrainSpec, target: str) -> tuple[str, ...]:
         "unsloth": (
             "unsloth-cli.py is in its repository; it fills no sequence with several examples, so that shorter ones "
             "make steps shorter than planned",
-            "layers run again with what they read in host memory, whatever the plan recomputes",
         ),
         "torchtune": (
             "WEIGHTS is the folder that `tune download` filled; examples are those of its configuration (alpaca)",
@@ -129,7 +158,7 @@ def _trl(spec: TrainSpec, steps: int) -> str:
         .option("--optim", run.optimizer)
         .option("--fsdp", run.fsdp, when=run.fsdp is not None)
     )
-    return f"{ranks(spec)} \\\n  {command}"
+    return _started(run, command)
 
 
 def _llama_factory(spec: TrainSpec, steps: int) -> str:
@@ -162,7 +191,7 @@ def _llama_factory(spec: TrainSpec, steps: int) -> str:
         .option("--optim", run.optimizer)
         .option("--fsdp", run.fsdp, when=run.fsdp is not None)
     )
-    return f"{ranks(spec)} \\\n  {command}"
+    return _started(run, command)
 
 
 def _axolotl(spec: TrainSpec, steps: int) -> str:
@@ -203,7 +232,10 @@ def _axolotl(spec: TrainSpec, steps: int) -> str:
                 **again,
             },
         }
+    other = _by_deepspeed(spec)
+    file |= {"deepspeed": "ds.json"} if other else {}
     written = here_document("axolotl.yml", yaml(file, run.tool))
+    written += f"\n{zero_file(spec, get_tool('deepspeed'))}" if other else ""
     return f"{written}\n{ranks(spec)} \\\n  -m axolotl.cli.train axolotl.yml"
 
 
@@ -231,8 +263,8 @@ def _automodel(spec: TrainSpec, steps: int) -> str:
         "distributed": {
             "strategy": "fsdp2",
             "dp_size": spec.dp,
-            "tp_size": 1,
-            "cp_size": 1,
+            "tp_size": spec.tp,
+            "cp_size": spec.cp,
             "activation_checkpointing": run.again,
         },
         "loss_fn": {"_target_": "nemo_automodel.components.loss.masked_ce.MaskedCrossEntropy"},
@@ -282,6 +314,8 @@ def _unsloth(spec: TrainSpec, steps: int) -> str:
         raise UsageError(
             f"{name} puts plain adapters on all linear layers", "plan with --adapter targets=linear"
         )
+    if spec.recomputed < 1.0:
+        raise UsageError(f"{name} runs all layers again here", "plan with --layout recompute=full")
     command = (
         Command(run.tool, "python unsloth-cli.py")
         .option("--model_name", spec.model)
@@ -290,7 +324,7 @@ def _unsloth(spec: TrainSpec, steps: int) -> str:
         .option("--dataset", DATA)
         .option("--r", spec.rank)
         .option("--lora_alpha", 2 * spec.rank)
-        .option("--use_gradient_checkpointing", "unsloth")
+        .option("--use_gradient_checkpointing", "unsloth" if spec.stash else "True")
         .option("--per_device_train_batch_size", spec.micro_batch)
         .option("--gradient_accumulation_steps", run.passes)
         .option("--max_steps", steps)

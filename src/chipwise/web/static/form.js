@@ -128,11 +128,17 @@
   // ---- what is pasted or dropped becomes a field: a configuration of a model, a table of chips
   const takes = {
     model(text, said) {
+      if (/^(macs|transformer):/.test(text.trim())) {
+        field("model").value = text.trim();
+        said.textContent = "asked about when you press the button below";
+        changed(field("model"));
+        return;
+      }
       try {
         const config = JSON.parse(text);
         if (typeof config !== "object" || config === null || Array.isArray(config)) throw new Error("no object");
         field("model").value = JSON.stringify(config);
-        said.textContent = `${config.model_type ?? config._class_name ?? "a configuration"} is asked about: press the button below`;
+        said.textContent = `${config.model_type ?? config._class_name ?? config["general.architecture"] ?? "a configuration"} is asked about: press the button below`;
         changed(field("model"));
       } catch {
         said.textContent = text.trim() ? "this is not the JSON of a configuration" : "";
@@ -148,18 +154,114 @@
       changed(chips);
     },
   };
+  // ---- the header of a GGUF file (ggml-org/ggml, docs/gguf.md, version 2 and 3): the keys that say the model's sizes,
+  // of a long array the length. The file stays here: what is asked are these keys. Bounds as in catalog/headers.py
+  const HEADER = 64 * 2 ** 20;
+  const MOST_ITEMS = 5_000_000, MOST_ENTRIES = 200_000, MOST_KEPT = 10_000, MOST_DIMENSIONS = 8, MOST_LETTERS = 120;
+  const GENERAL = ["general.architecture", "general.name", "general.file_type", "tokenizer.ggml.tokens", "split.count"];
+  const SIZES = [
+    "embedding_length", "block_count", "attention.head_count", "attention.head_count_kv", "attention.key_length",
+    "attention.sliding_window", "feed_forward_length", "context_length", "expert_count", "expert_used_count",
+    "expert_feed_forward_length", "expert_shared_feed_forward_length", "vocab_size",
+  ];
+  const TEXT = 8, ARRAY = 9;
+  const NUMBERS = {
+    0: ["getUint8", 1], 1: ["getInt8", 1], 2: ["getUint16", 2], 3: ["getInt16", 2], 4: ["getUint32", 4], 5: ["getInt32", 4],
+    6: ["getFloat32", 4], 7: ["getUint8", 1], 10: ["getBigUint64", 8], 11: ["getBigInt64", 8], 12: ["getFloat64", 8],
+  };
+  function header(buffer) {
+    const view = new DataView(buffer), letters = new TextDecoder();
+    let at = 4, kept = 0;
+    function number(kind) {
+      const [read, size] = NUMBERS[kind];
+      at += size;
+      return Number(view[read](at - size, true));
+    }
+    function skip(long) {
+      at += long;
+      if (at > buffer.byteLength) throw new RangeError("beyond the header");
+    }
+    function counted(most) {
+      const count = number(4) + 2 ** 32 * number(4);
+      if (count > most) throw new RangeError("more than a header has");
+      return count;
+    }
+    function text() {
+      const long = counted(HEADER), from = at;
+      skip(long);
+      return letters.decode(new Uint8Array(buffer, from, Math.min(long, MOST_LETTERS)));
+    }
+    function value(kind, wanted) {
+      if (kind === TEXT) return text();
+      if (kind !== ARRAY) return number(kind);
+      const inner = number(4), count = counted(MOST_ITEMS);
+      if (inner === TEXT) { for (let i = 0; i < count; i++) skip(counted(HEADER)); return count; }
+      const from = at;
+      skip(count * NUMBERS[inner][1]);
+      if (!wanted || kept + count > MOST_KEPT) return count;
+      at = from;
+      kept += count;
+      return Array.from({ length: count }, () => number(inner));
+    }
+    const version = number(4);
+    if (version !== 2 && version !== 3) throw new Error(`GGUF version ${version} is not read: 2 or 3`);
+    const tensors = counted(MOST_ENTRIES), pairs = counted(MOST_ENTRIES), all = new Map();
+    for (let i = 0; i < pairs; i++) {
+      const key = text(), wanted = GENERAL.includes(key) || SIZES.includes(key.slice(key.indexOf(".") + 1));
+      const said = value(number(4), wanted);
+      if (wanted) all.set(key, said);
+    }
+    let head = false;
+    for (let i = 0; i < tensors; i++) {
+      if (text() === "output.weight") head = true;
+      const dimensions = number(4);
+      if (dimensions > MOST_DIMENSIONS) throw new RangeError("more than a tensor has");
+      skip(8 * dimensions + 12);
+    }
+    const kind = all.get("general.architecture"), parts = all.get("split.count") ?? 1;
+    if (typeof kind !== "string" || !kind) throw new Error("this GGUF file names no general.architecture: of a file in several parts, choose the first");
+    const asked = [...all].filter(([key, said]) => key !== "split.count" && (GENERAL.includes(key) || (key.startsWith(`${kind}.`) && typeof said !== "string")));
+    // of several parts another one may hold the head
+    return { ...Object.fromEntries(asked), ...(head || !(parts > 1) ? { tie_word_embeddings: !head } : {}) };
+  }
+  async function textOf(file) {
+    if (await file.slice(0, 4).text() === "GGUF") {
+      try {
+        return JSON.stringify(header(await file.slice(0, HEADER).arrayBuffer()));
+      } catch (error) {
+        if (error instanceof RangeError || error instanceof TypeError) throw new Error("the header of this GGUF file is cut off or damaged");
+        throw error;
+      }
+    }
+    if (/\.onnx$/i.test(file.name)) throw new Error(`ONNX files are not read on this page: run chipwise trace ${file.name} on your machine, or give the model's totals, as in macs:params=25.6M,gmacs=4.1`);
+    if (file.size > 200_000) throw new Error("file too large: a config.json is under 200 kB");
+    return file.text();
+  }
   document.querySelectorAll("textarea[data-into]").forEach((area) => {
-    const said = area.parentElement.querySelector("[role=status]");
+    const said = area.parentElement.querySelector("[role=status]"), chooser = area.parentElement.querySelector("input[type=file]");
     const take = (text) => takes[area.dataset.into](text, said);
+    async function open(file) {
+      try {
+        area.value = await textOf(file);
+        take(area.value);
+      } catch (error) {
+        said.textContent = error.message;
+      }
+    }
     area.addEventListener("input", () => take(area.value));
-    area.addEventListener("dragover", (event) => event.preventDefault());
-    area.addEventListener("drop", async (event) => {
+    if (chooser) {
+      chooser.hidden = false;
+      chooser.addEventListener("change", () => { if (chooser.files[0]) open(chooser.files[0]); chooser.value = ""; });
+    }
+    const place = area.closest(".field");
+    place.addEventListener("dragover", (event) => event.preventDefault());
+    place.addEventListener("drop", (event) => {
       const file = event.dataTransfer?.files[0];
       if (!file) return;
       event.preventDefault();
-      if (file.size > 200_000) { said.textContent = "such a file is smaller than this one"; return; }
-      area.value = await file.text();
-      take(area.value);
+      const folded = area.closest("details");
+      if (folded) folded.open = true;
+      open(file);
     });
   });
 
@@ -181,7 +283,7 @@
   // "ANGLE (NVIDIA, NVIDIA GeForce RTX 4090 (0x00002684) Direct3D11 vs_5_0 ps_5_0, D3D11)" as a name
   function plain(text) {
     const inside = text.match(/^ANGLE \((.*)\)$/)?.[1].split(", ")[1] ?? text;
-    return inside.replace(/\(.*?\)|\/PCIe.*|Direct3D.*|OpenGL.*|ANGLE Metal Renderer: |Laptop GPU|Vulkan [\d.]+|,/g, " ").replace(/\s+/g, " ").trim();
+    return inside.replace(/\(.*?\)|\/PCIe.*|Direct3D.*|OpenGL.*|ANGLE Metal Renderer: |(?<=Laptop )GPU|Vulkan [\d.]+|,/g, " ").replace(/\s+/g, " ").trim();
   }
   function renderer() {
     const gl = document.createElement("canvas").getContext("webgl");

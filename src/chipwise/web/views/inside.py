@@ -49,12 +49,13 @@ def _show(question: ExplainRequest, report: PlanReport) -> dict[str, Any]:
         "badges": badges(report),
         "charts": [
             Chart("timeline", "A request from left to right", request_timeline(report), TIMELINE, wide=True),
-            Chart("memory", "Memory of a device", memory_bars([(name, plan.memory)])),
+            Chart("memory", "Memory of a device", memory_bars([(name, plan.memory)]), wide=True),
             Chart(
                 "elasticities",
                 "What would make it faster",
                 elasticities(plan),
                 "Throughput gained when one resource becomes 10 % faster.",
+                wide=True,
             ),
         ],
         "tables": breakdown_view(plan)[::2],

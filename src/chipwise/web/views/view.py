@@ -102,7 +102,7 @@ def _generated(report: MediaReport) -> dict[str, Any]:
     return {
         "charts": charts,
         "tables": tables(report, everything=True),
-        "verdict": verdict(report),
+        "verdict": " ".join(verdict(report)),
         "badges": [b for b in badges if b[0]],
     }
 

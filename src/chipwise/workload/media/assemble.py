@@ -20,6 +20,7 @@ from chipwise.workload.media.sized import Sized
 from chipwise.workload.media.speech import Conformer, Transducer, Whisper
 from chipwise.workload.media.text import SeqToSeq
 from chipwise.workload.media.unet import UNet
+from chipwise.workload.media.voice import GPTVoice
 from chipwise.workload.pipeline import Pipeline, Stage
 
 __all__ = [
@@ -35,6 +36,7 @@ __all__ = [
     "Text",
     "Vision",
     "Voice",
+    "Voxels",
     "check_settings",
     "entry",
     "from_macs",
@@ -44,6 +46,12 @@ __all__ = [
 
 
 MOST_CACHED = 0.9  # of the steps of a request
+TRAINING: Mapping[str, str] = {
+    "optimizer": "of training: adamw, sgd, none",
+    "recompute": "of training: none, full",
+    "accumulate": "of training: parts of a batch, one after the other, whose gradients are summed",
+}
+"""What can be asked of training steps."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +72,21 @@ class Asked:
             found = PRECISIONS["fp16"]
         if not quantised and found.stored.bits != found.plain.bits:
             found = PRECISIONS[found.plain.name]
-        return Layers(self.batch, found, self.settings.get("attention") == "plain", self.trained)
+        at_once = self.batch // self.parts
+        return Layers(at_once, found, self.settings.get("attention") == "plain", self.trained)
+
+    @property
+    def parts(self) -> int:
+        """Parts of the batch of a training step that follow each other."""
+        parts = self.count("accumulate", 1) if self.trained else 1
+        if self.batch % parts:
+            near = max(n for n in range(1, parts) if self.batch % n == 0)
+            raise UsageError(
+                f"accumulate={parts} does not divide a batch of {self.batch}",
+                f"accumulate={near}",
+                field="accumulate",
+            )
+        return parts
 
     def number(self, name: str, default: float, low: float = 1.0) -> float:
         """A setting that is a number of at least `low`."""
@@ -98,6 +120,7 @@ class Asked:
             pair = tuple(int(word) for word in words)
         else:
             pair = (value,) if isinstance(value, (int, float)) else tuple(value)
+            pair = tuple(int(v) if isinstance(v, float) and v.is_integer() else v for v in pair)
         pair = pair * 2 if len(pair) == 1 else pair
         if len(pair) != 2 or not all(isinstance(side, int) and 0 < side <= 100_000 for side in pair):
             raise UsageError(
@@ -153,8 +176,9 @@ def _step(asked: Asked, block: Block, name: str) -> tuple[Stage, dict[str, float
     if not asked.trained:
         return block.stage(name), {}
     optimizer, recompute = asked.settings.get("optimizer", "adamw"), asked.settings.get("recompute", "none")
-    done, state = trained(block, str(optimizer), str(recompute))
-    return done.stage(name), {"state_bytes": state}
+    done, state = trained(block, str(optimizer), str(recompute), asked.parts)
+    parts = {"accumulate": float(asked.parts)} if asked.parts > 1 else {}
+    return done.stage(name), {"state_bytes": state} | parts
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -206,8 +230,7 @@ schedule's `shift` |
         "attention": "plain: scores are written to memory; fused (default)",
         "part": "one of text, denoiser, vae_encode, vae_decode",
         "vae_precision": "number format of the autoencoder",
-        "optimizer": "of training: adamw, sgd, none",
-        "recompute": "of training: none, full",
+        **TRAINING,
     }
 
     def pipeline(self, asked: Asked) -> Pipeline:
@@ -333,8 +356,7 @@ class Shape:
         "guidance": "scale of classifier-free guidance",
         "grid": "cells along a side of the volume that is sampled",
         "attention": "plain: scores are written to memory; fused (default)",
-        "optimizer": "of training: adamw, sgd, none",
-        "recompute": "of training: none, full",
+        **TRAINING,
     }
 
     def pipeline(self, asked: Asked) -> Pipeline:
@@ -376,8 +398,7 @@ class Reconstruction:
     settings: ClassVar[Mapping[str, str]] = {
         "grid": "cells along a side of the volume that is sampled",
         "attention": "plain: scores are written to memory; fused (default)",
-        "optimizer": "of training: adamw, sgd, none",
-        "recompute": "of training: none, full",
+        **TRAINING,
     }
 
     def pipeline(self, asked: Asked) -> Pipeline:
@@ -394,6 +415,74 @@ class Reconstruction:
             net.ask(layers, self.chunk).stage("volume", side**3 / self.chunk),
         ]
         return _finish(asked, stages, "shape", {"grid": side}, ("the surface is made from the volume",))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Voxels:
+    """A picture to a shape in two stages (TRELLIS): `steps` calls of a denoiser of a coarse grid of `side`, decoded to
+    the voxels that the surface crosses; `steps` of a denoiser of their latents, from which `decoders` make a mesh and
+    other forms.
+
+    Guidance above 1: a second call at the steps whose noise is at least `interval`, with the schedule's `shift`.
+    `voxels`: those that a surface crosses, as many as a shape has.
+    """
+
+    image_encoder: str
+    image_side: int
+    coarse: str
+    side: int
+    grid: str
+    denoiser: str
+    voxels: int
+    decoders: tuple[str, ...]
+    forms: tuple[str, ...]
+    steps: int
+    guidance: float
+    interval: float = 0.5
+    shift: float = 3.0
+
+    settings: ClassVar[Mapping[str, str]] = {
+        "steps": "calls of each of the two denoisers",
+        "guidance": "scale of classifier-free guidance",
+        "voxels": "voxels that the surface crosses; depends on the shape",
+        "form": "one of mesh, gaussians, field; default: all",
+        "attention": "plain: scores are written to memory; fused (default)",
+        **TRAINING,
+    }
+
+    def pipeline(self, asked: Asked) -> Pipeline:
+        """The stages up to the forms, or the training step of the denoiser of latents."""
+        steps, guidance = asked.count("steps", self.steps), asked.number("guidance", self.guidance, 0.0)
+        voxels, encoder = asked.count("voxels", self.voxels), facts.part(self.image_encoder)
+        pictured = (self.image_side // encoder.patch) ** 2 + encoder.extra
+        net, layers, plain = facts.part(self.denoiser), asked.layers(), asked.layers(quantised=False)
+        said = [f"a surface crosses {voxels:,} of 64 x 64 x 64 voxels, which depends on the shape"]
+        said.append("convolutions over voxels count absent neighbours too")
+        if asked.trained:
+            stage, state = _step(asked, net.block(layers, voxels, pictured), "latents")
+            said.append("latents and image states are made before training")
+            return _finish(asked, [stage], "shape", {"voxels": voxels} | state, said)
+        form = asked.settings.get("form")
+        if form is not None and form not in self.forms:
+            raise UsageError(
+                f"{asked.name} has no form '{form}'", f"one of {', '.join(self.forms)}", field="form"
+            )
+        noise = (1.0 - i / steps for i in range(steps))
+        guided = sum(self.shift * t / (1.0 + (self.shift - 1.0) * t) >= self.interval for t in noise)
+        calls = steps + (guided if guidance > 1 else 0)
+        coarse = facts.part(self.coarse).block(layers, self.side**3, pictured)
+        stages = [
+            encoder.block(plain, (self.image_side,) * 2).stage("image_encoder"),
+            coarse.stage("structure", calls),
+            facts.part(self.grid).block(plain, self.side).stage("grid"),
+            net.block(layers, voxels, pictured).stage("latents", calls),
+        ]
+        for name, decoder in zip(self.forms, self.decoders, strict=True):
+            block = facts.part(decoder).block(plain, voxels)
+            stages.append(block.stage(name, float(form in (None, name))))
+        used = {"steps": steps, "guidance": guidance, "calls": calls, "voxels": voxels}
+        said.append("textures that are baked from renderings are not counted")
+        return _finish(asked, stages, "shape", used, said)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -416,8 +505,7 @@ class Structure:
         "steps": "calls of the denoiser",
         "samples": "structures that are made of one trunk",
         "attention": "plain: scores are written to memory; fused (default)",
-        "optimizer": "of training: adamw, sgd, none",
-        "recompute": "of training: none, full",
+        **TRAINING,
     }
 
     def pipeline(self, asked: Asked) -> Pipeline:
@@ -464,8 +552,7 @@ class Voice:
         "steps": "calls of the denoiser",
         "guidance": "strength of classifier-free guidance",
         "attention": "plain: scores are written to memory; fused (default)",
-        "optimizer": "of training: adamw, sgd, none",
-        "recompute": "of training: none, full",
+        **TRAINING,
     }
 
     def pipeline(self, asked: Asked) -> Pipeline:
@@ -477,8 +564,10 @@ class Voice:
             raise UsageError(f"{asked.name} has no guidance", "leave guidance out", field="guidance")
         tokens = asked.number("tokens", max(1, round(self.tokens_per_s * seconds)))
         used = {"audio_s": seconds, "tokens": tokens}
-        before = asked.number("reference_s", self.reference_s, 0.0) if self.steps else 0.0
+        before = asked.number("reference_s", self.reference_s, 0.0) if self.reference_s else 0.0
         frames, made = net.frames_per_s * (seconds + before), net.frames_per_s * seconds
+        if isinstance(net, GPTVoice):
+            return self._spoken(asked, net, seconds, tokens)
         if asked.trained:
             stage, state = _step(asked, net.block(asked.layers(), frames, tokens), "model")
             return _finish(asked, [stage], "utterance", used | state)
@@ -496,6 +585,35 @@ class Voice:
         used |= {"steps": steps, "passes": 1 + guided, "reference_s": before} if self.steps else {}
         return _finish(asked, stages, "utterance", used, said)
 
+    def _spoken(self, asked: Asked, net: GPTVoice, seconds: float, tokens: float) -> Pipeline:
+        """A voice that says one code of sound after the other."""
+        before, codes = (
+            asked.number("reference_s", self.reference_s, 0.01),
+            max(1, round(net.codes_per_s * seconds)),
+        )
+        used = {"audio_s": seconds, "tokens": tokens, "codes": codes, "reference_s": before}
+        layers, plain = asked.layers(), asked.layers(quantised=False)
+        first, text = net.latents + tokens + 2, math.ceil(tokens)
+        if asked.trained:
+            whole = net.voice(layers, before) + net.run(layers, math.ceil(first + codes), 0.0, codes, text)
+            stage, state = _step(asked, whole, "model")
+            return _finish(asked, [stage], "utterance", used | state)
+        again = replace(
+            net.run(layers, math.ceil(first + codes), 0.0, 0, text), parameters=0, weight_bytes=0.0
+        )
+        prompt = replace(net.run(layers, math.ceil(first), 0.0, 1, text), parameters=0, weight_bytes=0.0)
+        vocoder = facts.part(self.vocoder).block(plain, net.frames_per_s * seconds)
+        stages = [
+            net.voice(plain, before).stage("voice"),
+            prompt.stage("prompt"),
+            net.run(layers, 1, first + codes / 2.0, 1, text).stage("decoder", codes),
+            again.stage("states"),
+            vocoder.stage("vocoder"),
+        ]
+        said = [] if "tokens" in asked.settings else [f"{self.tokens_per_s:g} tokens of text a second"]
+        said.append(f"{before:g} s of a voice are imitated")
+        return _finish(asked, stages, "utterance", used, said)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Text:
@@ -509,8 +627,7 @@ class Text:
         "attention": "plain: scores are written to memory; fused (default)",
         "head": "mlm: every token is predicted; qa; score; none",
         "targets": "tokens out, of a model with a decoder",
-        "optimizer": "of training: adamw, sgd, none",
-        "recompute": "of training: none, full",
+        **TRAINING,
     }
 
     def pipeline(self, asked: Asked) -> Pipeline:
@@ -554,8 +671,7 @@ class Vision:
         "windows": "passes for one sample",
         "prompts": "points or boxes of each picture that masks are made for (Segment Anything)",
         "attention": "plain: scores are written to memory; fused (default)",
-        "optimizer": "of training: adamw, sgd, none",
-        "recompute": "of training: none, full",
+        **TRAINING,
     }
 
     def pipeline(self, asked: Asked) -> Pipeline:
@@ -600,8 +716,7 @@ class Speech:
         "beams": "sequences that are followed at a time",
         "part": "one of encoder, decoder (one token)",
         "attention": "plain: scores are written to memory; fused (default)",
-        "optimizer": "of training: adamw, sgd, none",
-        "recompute": "of training: none, full",
+        **TRAINING,
     }
 
     def pipeline(self, asked: Asked) -> Pipeline:
@@ -696,6 +811,7 @@ class Recommend:
 TASKS: Mapping[str, type[Any]] = {
     "diffusion": Diffusion,
     "shape": Shape,
+    "voxels": Voxels,
     "reconstruction": Reconstruction,
     "structure": Structure,
     "text": Text,
@@ -759,7 +875,8 @@ def check_settings(name: str, task: Task, settings: Mapping[str, Any]) -> None:
             near = nearest(key, task.settings)
             known = ", ".join(task.settings)
             hint = f"did you mean {near[0]}?" if near else f"it has {known}"
-            raise UsageError(f"{name} has no setting '{key}'", hint, field=key, instead=near)
+            field = key if key in ("resolution", "frames", "steps", "guidance") else "settings"
+            raise UsageError(f"{name} has no setting '{key}'", hint, field=field, instead=near)
     if settings.get("attention", "fused") not in ("fused", "plain"):
         raise UsageError(
             f"attention '{settings['attention']}' is not known", "fused or plain", field="attention"

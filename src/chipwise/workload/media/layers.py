@@ -394,8 +394,11 @@ class Layers:
         )
 
 
-def trained(block: Block, optimizer: str = "adamw", recompute: str = "none") -> tuple[Block, float]:
-    """A training step of a forward pass, and the bytes of gradients and optimiser states.
+def trained(
+    block: Block, optimizer: str = "adamw", recompute: str = "none", parts: int = 1
+) -> tuple[Block, float]:
+    """A training step of a forward pass, done `parts` times before weights are updated, and the bytes of gradients and
+    optimiser states.
 
     Backward: each product twice (gradients of inputs and of weights), attention 2.5 times its operations (scores are
     computed anew), element-wise work 1.5 times its traffic. The optimiser reads and writes gradient, parameter and
@@ -418,7 +421,8 @@ def trained(block: Block, optimizer: str = "adamw", recompute: str = "none") -> 
     kept, forward = block.kept, block.ops
     if recompute == "full":
         kept, forward = kept - block.spared + block.again_kept, tuple((2.0 * n, op) for n, op in block.ops)
-    return replace(block, ops=forward + backward + tail, peak=kept + block.peak), state_bytes
+    passes = tuple((parts * n, op) for n, op in forward + backward)
+    return replace(block, ops=passes + tail, peak=kept + block.peak), state_bytes
 
 
 def _backward(op: Op) -> tuple[tuple[float, Op], ...]:

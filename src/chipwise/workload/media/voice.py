@@ -2,7 +2,8 @@
 frames.
 
 Shapes: SWivid/F5-TTS src/f5_tts/model; gemelo-ai/vocos vocos/models.py; hexgrad/kokoro kokoro/istftnet.py, modules.py;
-huggingface/transformers models/vits; NVIDIA/DeepLearningExamples SpeechSynthesis/FastPitch; jik876/hifi-gan models.py.
+huggingface/transformers models/vits; NVIDIA/DeepLearningExamples SpeechSynthesis/FastPitch; jik876/hifi-gan models.py;
+coqui-ai/TTS TTS/tts/layers/xtts/gpt.py, latent_encoder.py, perceiver_encoder.py, hifigan_decoder.py.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from chipwise.workload.media.layers import Block, Layers, join
 from chipwise.workload.media.speech import lstm
 from chipwise.workload.media.text import TextEncoder
 
-__all__ = ["F5", "VITS", "FastPitch", "HifiGAN", "StyleVoice", "Vocos"]
+__all__ = ["F5", "VITS", "FastPitch", "GPTVoice", "HifiGAN", "StyleVoice", "Vocos"]
 
 
 def _spread(layers: Layers, n: float, entry: int, out: int, kernel: int, stride: int) -> Block:
@@ -28,7 +29,8 @@ class HifiGAN:
     """Frames of `mels` values to sound: transposed convolutions of `rates` and `kernels` from `width` channels, after
     each residual blocks of three kinds of filters, six convolutions each. `style`: width of a voice that scales every
     norm in them (0: there are none); `source_values`: those of an inverse Fourier transform that the last convolution
-    writes for `hop` samples, made from a sine at the pitch as well (0: it writes samples)."""
+    writes for `hop` samples, made from a sine at the pitch as well (0: it writes samples). `speaker`: values of a voice
+    that are added at every level (0: none)."""
 
     mels: int = 80
     width: int = 512
@@ -38,10 +40,15 @@ class HifiGAN:
     style: int = 0
     source_values: int = 0
     hop: int = 1
+    speaker: int = 0
 
     def block(self, layers: Layers, frames: float) -> Block:
         """Sound of so many frames."""
         n, w, parts = frames, self.width, []
+        if self.speaker:
+            parts += [
+                layers.linear(1, self.speaker, w >> i, name="speaker") for i in range(len(self.rates) + 1)
+            ]
         if not self.source_values:
             parts.append(layers.conv((math.ceil(n),), self.mels, w, 7))
         if self.source_values:  # nine harmonics of every sample, and their Fourier transform
@@ -378,3 +385,80 @@ class VITS:
             one.linear(1, 1, w), self._separable(one, 1), one.linear(1, w, w), 4 * self._spline(one, 1)
         )
         return posterior.parameters + lengths.parameters + 4
+
+
+@dataclass(frozen=True, kw_only=True)
+class GPTVoice:
+    """Sound as codes that a decoder says one after the other, continuing text and a voice (XTTS). The voice is read
+    from a spectrum of `mels` by `reader` layers of attention and condensed to `latents` by `condenser` layers; once all
+    codes are said, the decoder runs over them again, and its states go to a vocoder of `frames_per_s`."""
+
+    width: int
+    layers: int
+    heads: int
+    vocab: int
+    codes: int
+    codes_per_s: float
+    frames_per_s: float
+    longest: int = 605
+    longest_text: int = 402
+    latents: int = 32
+    mels: int = 80
+    mels_per_s: float = 22_050 / 256
+    reader: int = 6
+    condenser: int = 2
+
+    def voice(self, layers: Layers, seconds: float) -> Block:
+        """The latents of so many seconds of a voice."""
+        n, w, heads = math.ceil(self.mels_per_s * seconds), self.width, self.heads
+        read = join(
+            layers.norm(n, w, "group"),
+            layers.linear(n, w, 3 * w, name="qkv"),
+            layers.attention(n, n, heads, w // heads),
+            layers.linear(n, w, w, name="out"),
+            layers.residual(n, w),
+        )
+        m, half, inner = self.latents, w // 2, 4 * w * 2 // 3
+        condense = join(
+            layers.linear(m, w, half, False, "q"),
+            layers.linear(m + n, w, w, False, "kv"),
+            layers.attention(m, m + n, 8, half // 8),
+            layers.linear(m, half, w, False, "out"),
+            layers.residual(m, w),
+            layers.mlp(m, w, inner, gated=True),
+            layers.residual(m, w),
+        )
+        return join(
+            layers.linear(n, self.mels, w),
+            self.reader * read,
+            layers.parameter(m * w),
+            self.condenser * condense,
+            layers.norm(m, w, "rms"),
+        )
+
+    def run(self, layers: Layers, tokens: int, seen: float, scored: int, text: int) -> Block:
+        """`tokens` new ones of each sequence, which then has `seen` (0: these alone), the last `scored` of which get a
+        code; `text` of a prompt."""
+        w, heads, n = self.width, self.heads, tokens
+        each = join(
+            layers.norm(n, w),
+            layers.linear(n, w, 3 * w, name="qkv"),
+            layers.attention(n, max(seen, n), heads, w // heads, causal=n > 1),
+            layers.linear(n, w, w, name="out"),
+            layers.residual(n, w),
+            layers.norm(n, w),
+            layers.mlp(n, w, 4 * w),
+            layers.residual(n, w),
+        ).beside(layers.bytes(n, w))
+        tables = layers.embed(n, self.codes, w) + layers.embed(min(text, n), self.vocab, w)
+        places = layers.parameter((self.longest + 3 + self.longest_text + 2) * w)
+        learning = layers.parameter(self.vocab * (w + 1))  # training predicts the text as well
+        return join(
+            tables,
+            places,
+            layers.residual(n, w),
+            self.layers * each,
+            2 * layers.norm(n, w),
+            layers.linear(scored, w, self.codes, name="codes") if scored else Block(),
+            learning,
+        )

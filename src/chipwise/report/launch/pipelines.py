@@ -1,0 +1,76 @@
+"""Generators of images and video through diffusers: the plan's request in a script, with its prediction and a check.
+
+The program is data (`data/diffusers.txt`), the plan a dictionary in it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from chipwise.catalog.snapshot import shipped_text
+from chipwise.catalog.tools import get_tool
+from chipwise.errors import UsageError
+from chipwise.report.launch.command import comment
+from chipwise.report.launch.founding import DTYPES, VERIFY
+from chipwise.report.launch.spec import LaunchFile, PipelineSpec
+
+__all__ = ["diffusers"]
+
+COMPILED = {"eager": False, "compile": True}
+"""Runtimes that are plain PyTorch, and whether they compile the denoiser."""
+SIZES = {"width": "width", "height": "height", "frames": "num_frames", "steps": "num_inference_steps"}
+"""Settings of a plan by the arguments of pipelines that have them."""
+
+
+def diffusers(spec: PipelineSpec) -> tuple[LaunchFile, ...]:
+    """A script that makes the plan's request and times it. Raises `UsageError` for what diffusers does not have: the
+    model, the software, the number format, how devices share a request, or a setting."""
+    tool, name = get_tool("diffusers"), "run_diffusers.py"
+    weights, *guided = tool.models.get(spec.model, ("",))
+    if not weights:
+        raise UsageError(f"{spec.model} has no pipeline in {tool.name}", f"it has: {', '.join(tool.models)}")
+    if spec.runtime not in COMPILED:
+        raise UsageError(
+            f"{tool.name} runs under PyTorch, the plan under {spec.runtime}", "--runtime eager or compile"
+        )
+    if spec.precision not in DTYPES:
+        raise UsageError(
+            f"{spec.precision} needs more than {tool.name}", f"--precision {' or '.join(DTYPES)}"
+        )
+    other = sorted({way for way, degree in spec.spread if degree > 1} - {"ulysses", "ring"})
+    if other:
+        raise UsageError(
+            f"{tool.name} shares a request by ulysses and ring, not by {other[0]}", "--spread ulysses=N"
+        )
+    if spec.cached:
+        raise UsageError(
+            f"{tool.name} skips steps by a threshold, not by a share", "leave cached= out of --settings"
+        )
+    degrees = dict(spec.spread)
+    devices = degrees.get("ulysses", 1) * degrees.get("ring", 1)
+    sizes: dict[str, Any] = {SIZES[k]: round(v) for k, v in spec.sizes if k in SIZES}
+    sizes |= {guided[0] if guided else "guidance_scale": v for k, v in spec.sizes if k == "guidance"}
+    plan = {
+        "title": spec.title,
+        "chip": spec.machine.chip,
+        "weights": weights,
+        "dtype": DTYPES[spec.precision],
+        "batch": spec.batch,
+        "offload": spec.offload,
+        "compile": COMPILED[spec.runtime],
+        "ulysses": degrees.get("ulysses", 1),
+        "ring": degrees.get("ring", 1),
+        "sizes": sizes,
+        "predicted_s": spec.seconds,
+        "interval": list(spec.interval),
+    }
+    start = f"torchrun --nproc-per-node {devices}" if devices > 1 else "python"
+    notes = [
+        VERIFY,
+        f"one replica, in an environment with {tool.name}, transformers and accelerate: {start} {name}",
+    ]
+    if spec.replicas > 1:
+        notes.append(f"the plan has {spec.replicas} of them, behind a queue of your own")
+    body = "".join(f"    {key!r}: {value!r},\n" for key, value in plan.items())
+    program = shipped_text("report/launch/data/diffusers.txt").replace("@PLAN@", f"{{\n{body}}}", 1)
+    return (LaunchFile(name, f"#!/usr/bin/env python3\n{comment(spec, tool, notes)}{program}", script=True),)
