@@ -139,7 +139,7 @@ def test_a_network_that_a_benchmark_measures_is_shown_with_its_nearest_result() 
 
 
 def test_every_built_in_network_is_of_a_family() -> None:
-    from chipwise.api.media import networks
+    from chipwise.api.media_asked import networks
 
     assert set(networks("generator of shapes")) >= {"triposr", "trellis-image-large"}
     assert len(networks("")) == len(networks())

@@ -9,7 +9,8 @@ from dataclasses import replace
 import pytest
 
 import chipwise as cw
-from chipwise.api.media import Sampling, answer
+from chipwise.api.media import answer
+from chipwise.api.media_asked import Sampling
 from chipwise.api.placing import Terms
 from chipwise.api.requests.command import command_line
 from chipwise.api.requests.planning import EstimateRequest, FitRequest, PlanRequest

@@ -9,18 +9,11 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from chipwise.api.loaded import find_chip
-from chipwise.api.media import (
-    OFFLOADS,
-    SHORT,
-    Files,
-    Place,
-    Sampling,
-    Work,
-    own_model,
-    refusal_of,
-    report_of,
-    wanted_of,
-)
+from chipwise.api.media import refusal_of, report_of, wanted_of
+from chipwise.api.media_asked import Files, Sampling, own_model
+from chipwise.api.media_choice import OFFLOADS, SHORT
+from chipwise.api.media_record import Replicas, plan_of
+from chipwise.api.media_work import Place, Work
 from chipwise.api.placing import Terms
 from chipwise.calibrate.parameters import Parameters, shipped_parameters
 from chipwise.errors import ChipwiseError, InfeasibleError, UsageError
@@ -50,7 +43,7 @@ class Best:
 
     def plan(self, numbers: Parameters, terms: Terms) -> MediaPlan:
         """The record of it."""
-        return self.work.plan(numbers, terms, replicas=self.replicas, copies=self.copies, load=self.load)
+        return plan_of(self.work, numbers, terms, Replicas(self.replicas, self.copies, self.load))
 
 
 @dataclass(frozen=True)

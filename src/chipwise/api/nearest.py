@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import date
 
 from chipwise.api.loaded import describe
-from chipwise.api.media import network
+from chipwise.api.media_asked import network
 from chipwise.catalog.benchmarks import Named, benchmark_of
 from chipwise.catalog.chips import load_chips
 from chipwise.catalog.published import load_inference_results

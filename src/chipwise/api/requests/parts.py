@@ -51,7 +51,7 @@ from chipwise.workload.lengths import PrefixCache, read_lengths
 from chipwise.workload.workload import CONFIDENCE, UTILISATION, Picture, Task, Workload
 
 if TYPE_CHECKING:
-    from chipwise.api.media import Sampling
+    from chipwise.api.media_asked import Sampling
     from chipwise.api.placing import Given, Terms
     from chipwise.api.tactics import Tactics
     from chipwise.calibrate.parameters import Parameters
@@ -400,7 +400,7 @@ class Samples(Asked):
 
     def sampling(self) -> Sampling:
         """What this asks of a model that generates no tokens. Raises `UsageError` for a count that is none."""
-        from chipwise.api.media import Sampling
+        from chipwise.api.media_asked import Sampling
 
         counts = {
             "batch": ("samples", 10_000_000),

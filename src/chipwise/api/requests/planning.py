@@ -48,7 +48,7 @@ from chipwise.workload.lora import Adapter
 from chipwise.workload.workload import CONFIDENCE, Job, Task, Workload
 
 if TYPE_CHECKING:
-    from chipwise.api.media import Sampling
+    from chipwise.api.media_asked import Sampling
     from chipwise.api.placing import Terms
 
 __all__ = [

@@ -15,7 +15,7 @@ from functools import lru_cache
 import numpy as np
 
 from chipwise.api.loaded import load
-from chipwise.api.media import figured
+from chipwise.api.media_judged import figured
 from chipwise.api.media_owned import Best, Owned
 from chipwise.api.requests.command import command_line
 from chipwise.api.requests.parts import Software
