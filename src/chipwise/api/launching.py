@@ -155,12 +155,14 @@ def _generate(saved: Saved, plan: Mapping[str, Any]) -> PipelineSpec:
             f"{report['model']}: a training step is launched by what built it", "save a request of it"
         )
     settings, chip = report["settings"], find_chip(plan["chip"])
+    each_chips = plan["chips"] // plan["replicas"]
+    devices = each_chips * chip.devices_per_package
     ways = (part.partition("=")[::2] for part in filter(None, plan["spread"].split(",")))
     each = f"{format_seconds(latency['mid'])} for {plan['batch']} {report['unit']}{'s' * (plan['batch'] > 1)}"
     return PipelineSpec(
-        title=f"{report['model']} on {plan['chips']} x {chip.id}",
+        title=f"{report['model']} on {each_chips} x {chip.id}",
         model=report["model"],
-        machine=Machine(chip.id, chip.vendor, plan["chips"] * chip.devices_per_package, plan["chips"]),
+        machine=Machine(chip.id, chip.vendor, devices, devices),
         runtime=plan["runtime"],
         precision=plan["precision"],
         replicas=plan["replicas"],

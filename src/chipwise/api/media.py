@@ -14,22 +14,22 @@ from typing import TYPE_CHECKING
 
 from chipwise.api.loaded import find_chip
 from chipwise.api.media_asked import Files, Sampling, made, own_model
+from chipwise.api.media_changes import changes
 from chipwise.api.media_choice import (
-    COUNTS,
     OFFLOADS,
     SHORT,
-    allowed,
+    Found,
     answered_s,
+    best_on,
     bill,
-    candidates,
     fitting,
     numbered,
-    paid,
     priced,
     ranked,
     taken,
 )
 from chipwise.api.media_work import Place
+from chipwise.api.planning import fed
 from chipwise.calibrate.parameters import shipped_parameters
 from chipwise.catalog.chip import Chip
 from chipwise.catalog.chips import load_chips, recalled_words
@@ -37,9 +37,9 @@ from chipwise.catalog.machine import copies, counted, kinds
 from chipwise.catalog.offer import PRICE_NOISE
 from chipwise.errors import ChipwiseError, InfeasibleError
 from chipwise.report import figures
-from chipwise.report.media import MediaPlan, MediaReport
+from chipwise.report.media import MediaExplainReport, MediaPlan, MediaReport
 from chipwise.report.records import RefusalRecord
-from chipwise.search.deployments import few_of, machine_for
+from chipwise.search.deployments import few_of
 from chipwise.search.space import FEW_WORDS, Limits
 from chipwise.units import duration_above, format_seconds
 from chipwise.workload.pipeline import Pipeline
@@ -47,7 +47,7 @@ from chipwise.workload.pipeline import Pipeline
 if TYPE_CHECKING:
     from chipwise.api.placing import Terms
 
-__all__ = ["answer", "estimate", "fit", "plan", "refusal_of", "report_of", "wanted_of"]
+__all__ = ["answer", "estimate", "explain", "fit", "plan", "refusal_of", "report_of", "wanted_of"]
 
 
 def answer(
@@ -81,20 +81,32 @@ def answer(
 def estimate(model: str, chip: str, terms: Terms, asked: Sampling) -> MediaReport:
     """One chip, or a group of them that shares the work, and its request; so many chips of servers (`8xh100`,
     `p5.48xlarge`) are filled with replicas."""
+    return _estimated(own_model(model), chip, terms, asked)[0]
+
+
+def explain(model: str, chip: str, terms: Terms, asked: Sampling) -> MediaExplainReport:
+    """The same, and what would change it: software, format, batch, sharing, steps, each asked otherwise alone."""
+    opened = own_model(model)
+    report, place = _estimated(opened, chip, terms, asked)
+    return MediaExplainReport.of(report, changes(opened, place, terms, asked, report.plans[0]))
+
+
+def _estimated(model: str | Files, chip: str, terms: Terms, asked: Sampling) -> tuple[MediaReport, Place]:
+    """The answer of `estimate`, and the chip with its runtime."""
     numbers = terms.parameters or shipped_parameters()
     several = counted(chip)
     place = Place.of(
         find_chip(several[0] if several else chip, terms.changes, terms.own_chips), terms, numbers
     )
-    pipeline = place.pipeline(own_model(model), terms, asked)
+    pipeline = place.pipeline(model, terms, asked)
     each = place.packages(asked.spread)
     replicas = copies(several[1], each, chip, "--spread") if several else None
     plan_ = priced(pipeline, place, terms, asked, replicas)
     if plan_.verdict == "no":
         short = (plan_.memory_bytes - plan_.capacity_bytes) / 1e9
-        name = f"{pipeline.name} on {plan_.chips} x {plan_.chip}"
+        name = f"{pipeline.name} on {each} x {plan_.chip}"
         further = OFFLOADS[OFFLOADS.index(asked.offload) + 1 :] if place.runtime.offloads else ()
-        ways = (priced(pipeline, place, terms, replace(asked, offload=way)) for way in further)
+        ways = (priced(pipeline, place, terms, replace(asked, offload=way), replicas) for way in further)
         fits = next((p.offload for p in ways if p.verdict != "no"), None)
         hint = "a smaller --batch, a narrower --precision, or --spread over more devices"
         note = f"--offload {fits} fits" if fits else hint
@@ -102,7 +114,7 @@ def estimate(model: str, chip: str, terms: Terms, asked: Sampling) -> MediaRepor
             raise InfeasibleError(f"{name}: {short:,.1f} GB short per device", note, reasons={"MEMORY": 1})
         near = f"less than {SHORT:.0%} of the memory, as this estimate of it may be off: times are as if it fitted"
         plan_ = replace(plan_, note=f"{note}; {near}")
-    return report_of(pipeline, [plan_], [], terms)
+    return report_of(pipeline, [plan_], [], terms), place
 
 
 def fit(model: str, terms: Terms, asked: Sampling, chips: Sequence[str]) -> MediaReport:
@@ -129,7 +141,7 @@ def fit(model: str, terms: Terms, asked: Sampling, chips: Sequence[str]) -> Medi
             f"{model}: none of these chips has known software for it", "chipwise chips list"
         )
     order = {"comfortable": 0, "tight": 1, "no": 2}
-    plans.sort(key=lambda p: (order[p.verdict], p.offload != "none", p.chip, p.chips * p.replicas))
+    plans.sort(key=lambda p: (order[p.verdict], p.offload != "none", p.chip, p.chips))
     return report_of(pipeline, plans, refused, terms)
 
 
@@ -138,75 +150,62 @@ def plan(model: str, terms: Terms, asked: Sampling, chips: Sequence[str], limits
     of about equal cost the simplest, and of chips that nobody named no more than a few of cards made for desks, as for
     language models.
 
-    Tries batches, counts of devices that share a guided step and a sequence (up to `limits.max_chips`, else
-    eight), and keeping parts on the host; all replicas keep `limits` of chips and dollars per hour, for which a
-    price must be known. Without a rate a plan is one replica, ranked by dollars per sample; without a price, by time.
+    Tries batches, counts of devices that share a denoising step and a sequence (up to `limits.max_chips`, else
+    eight), and keeping parts on the host; all replicas keep `limits` of chips, watts and dollars per hour, for which a
+    price must be known. Without a rate a plan is one replica, ranked by dollars per sample; without a price, by time,
+    of chips that the user has (`limits.have`) and a rate by how many it takes.
     Raises `InfeasibleError` where nothing keeps the target and the limits.
     """
-    most = limits.max_chips or COUNTS[-1]
     numbers = terms.parameters or shipped_parameters()
-    wanted = _chips(chips, terms)
-    machines = {c.id: machine_for(c) for c in wanted}
-    hosts = {chip: system.chips_per_host if system else 1 for chip, system in machines.items()}
+    wanted, opened = _chips(chips, terms), own_model(model)
     if not chips and asked.task != "local":
         limits = replace(limits, few=few_of(wanted, terms.basis))
-    best: list[MediaPlan] = []
-    beyond: list[MediaPlan] = []
-    refused: list[RefusalRecord] = []
-    surest: MediaPlan | None = None
-    opened = own_model(model)
+    limits = fed(limits, wanted, numbers)
     shown = made(opened, terms, asked) if isinstance(opened, Files) else None
+    found: list[Found] = []
+    refused: list[RefusalRecord] = []
     for chip in wanted:
         try:
             place = Place.of(chip, terms, numbers)
-            found = list(candidates(opened, place, terms, asked, most))
+            found.append(best_on(opened, place, terms, asked, limits))
         except ChipwiseError as error:
             if len(chips) == 1:
                 raise
             refused.append(refusal_of(chip.id, error))
-            continue
-        shown = found[0][0] if found else shown
-        fitting = [p for _, p in found if p.verdict != "no"]
-        surest = min(
-            [*fitting, *([surest] if surest else [])], key=partial(answered_s, asked=asked), default=None
-        )
-        kept = [p for p in fitting if p.chance is None or p.chance >= asked.confidence - 1e-9]
-        affordable = [p for p in kept if allowed(p, limits) and paid(p, asked)]
-        if affordable:
-            best.append(ranked(affordable, asked, hosts, 0.0)[0])
-        elif kept:
-            near = min(kept, key=bill)
-            beyond.append(near)
-            refused.append(
-                RefusalRecord(chip.id, "BUDGET", f"{taken(near, asked)}: beyond the limit of chips or price")
-            )
-        else:
-            why = "slower than asked" if fitting else "lacks memory"
-            refused.append(RefusalRecord(chip.id, "SLO" if fitting else "MEMORY", why))
-    if shown is None:
-        shown = made(opened, terms, asked)
-    if beyond and not best:
-        near = min(beyond, key=bill)
-        raise InfeasibleError(
-            f"{shown.name}: no plan within the limits, the nearest is {near.chip}, which {taken(near, asked)}",
-            "a higher --max-chips or --max-usd-per-h, or a lower --rate"
-            if near.job is None
-            else "a higher --max-usd or --max-chips, a later --deadline, or a lower --confidence",
-        )
+    shown = next((one.pipeline for one in reversed(found)), shown) or made(opened, terms, asked)
+    best = [one.best for one in found if one.best is not None]
     if not best:
-        what = f"{shown.name}: no chip keeps the target"
-        if surest is None or surest.chance is None or asked.latency_s is None:
-            raise InfeasibleError(f"{what}, none has the memory", "more --chips, or a narrower --precision")
-        waits = "" if surest.wait_s is None else f" after waiting {format_seconds(surest.wait_s)}"
-        within = f"within {format_seconds(asked.latency_s)} with {surest.chance:.0%} probability"
-        raise InfeasibleError(
-            f"{what}, the nearest is {surest.chips * surest.replicas}x {surest.chip}, which takes "
-            f"{figures.seconds(surest.latency_s)}{waits}: {within}, {asked.confidence:.0%} asked",
-            f"--e2e {duration_above(answered_s(surest, asked))}, fewer --steps, or a lower --confidence",
-        )
-    plans = numbered(ranked(best, asked, hosts, PRICE_NOISE))
-    report = wanted_of(asked, report_of(shown, plans, refused, terms))
+        raise _no_plan(shown, found, asked, owned=bool(limits.have))
+    plans = numbered(ranked(best, asked, PRICE_NOISE), asked)
+    refused += [one.refusal for one in found if one.refusal is not None]
+    report = wanted_of(asked, report_of(shown, plans, refused, terms), owned=bool(limits.have))
     return replace(report, assumptions=(*report.assumptions, FEW_WORDS)) if limits.few else report
+
+
+def _no_plan(shown: Pipeline, found: Sequence[Found], asked: Sampling, *, owned: bool) -> InfeasibleError:
+    """Why no chip has a plan: its limits, the targets, or memory."""
+    beyond = [one.beyond for one in found if one.beyond is not None]
+    if beyond:
+        near = min(beyond, key=bill)
+        hint = "a higher --max-chips or --max-usd-per-h, or a lower --rate"
+        if near.job is not None:
+            hint = "a higher --max-usd or --max-chips, a later --deadline, or a lower --confidence"
+        elif owned:
+            hint = "a lower --rate, a later --e2e, or more chips"
+        what = f"no plan within the limits, the nearest is {near.chip}, which {taken(near, asked)}"
+        return InfeasibleError(f"{shown.name}: {what}", hint)
+    what = f"{shown.name}: no chip keeps the target"
+    fits = (one.surest for one in found if one.surest is not None)
+    surest = min(fits, key=partial(answered_s, asked=asked), default=None)
+    if surest is None or surest.chance is None or asked.latency_s is None:
+        return InfeasibleError(f"{what}, none has the memory", "more --chips, or a narrower --precision")
+    waits = "" if surest.wait_s is None else f" after waiting {format_seconds(surest.wait_s)}"
+    within = f"within {format_seconds(asked.latency_s)} with {surest.chance:.0%} probability"
+    return InfeasibleError(
+        f"{what}, the nearest is {surest.chips}x {surest.chip}, which takes "
+        f"{figures.seconds(surest.latency_s)}{waits}: {within}, {asked.confidence:.0%} asked",
+        f"--e2e {duration_above(answered_s(surest, asked))}, fewer --steps, or a lower --confidence",
+    )
 
 
 def refusal_of(chip: str, error: ChipwiseError) -> RefusalRecord:

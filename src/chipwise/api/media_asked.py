@@ -17,8 +17,9 @@ from chipwise.predict.pipeline import ONE, Offload, Spread
 from chipwise.report.records import NetworkRecord
 from chipwise.tracing.sources import Source, source_of
 from chipwise.units import parse_quantity
+from chipwise.workload.curve import RateCurve
 from chipwise.workload.pipeline import Pipeline
-from chipwise.workload.workload import CONFIDENCE, Job, Task
+from chipwise.workload.workload import CONFIDENCE, UTILISATION, Job, Task
 
 if TYPE_CHECKING:
     from chipwise.api.placing import Terms
@@ -38,7 +39,8 @@ class Sampling:
     with ("": the newest). `level`: what the runtime's defaults give, or what a benchmark submission reaches with it.
     Targets of a plan: `rate_per_s` of samples, and `latency_s` of a request with what it waits at that rate, of the
     mean request or of a share of them (`percentile`), with a probability of `confidence`; a `job` of samples (its
-    `tokens`) with its deadline and budget; `task` says what the chips are for.
+    `tokens`) with its deadline and budget; replicas are loaded to `utilisation` at most, `spare` ones stand by. Where a
+    `curve` is given, the rate is the peak of that day. `task` says what the chips are for.
     """
 
     batch: int | None = None
@@ -59,6 +61,9 @@ class Sampling:
     percentile: float | None = None
     job: Job | None = None
     confidence: float = CONFIDENCE
+    utilisation: float = UTILISATION
+    spare: int = 0
+    curve: RateCurve | None = None
 
     def pipeline(self, model: str, precision: str | None, *, scores: bool = False) -> Pipeline:
         """The model at these sizes; `scores`: attention writes its scores to memory. Raises `UsageError` and

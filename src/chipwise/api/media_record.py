@@ -7,8 +7,6 @@ from dataclasses import dataclass, replace
 from statistics import NormalDist
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from chipwise.api.media_asked import DEFAULT, Sampling
 from chipwise.api.media_judged import MEMORY, figured, judged, tier
 from chipwise.api.media_work import Work
@@ -17,19 +15,19 @@ from chipwise.calibrate.parameter import Z80
 from chipwise.calibrate.parameters import Parameters
 from chipwise.cost.cost import Cost
 from chipwise.evidence.judge import Estimate, Nearness, chance
+from chipwise.predict.fleet import Day, over_day, replicas_for
 from chipwise.predict.pipeline import Account, Pace, StageTimes, seconds
-from chipwise.predict.waiting import Queue, replicas_within
+from chipwise.predict.waiting import Queue, load_within, replicas_within
 from chipwise.report.assemble import figure, job_record, price_record
 from chipwise.report.energy import OF_SAMPLES, Powered, energy_record
 from chipwise.report.media import MediaPlan
 from chipwise.report.records import EnergyRecord, Figure, PriceRecord
 from chipwise.search.deployments import machine_for
-from chipwise.workload.workload import UTILISATION
 
 if TYPE_CHECKING:
     from chipwise.api.placing import Terms
 
-__all__ = ["Replicas", "plan_of", "within"]
+__all__ = ["Replicas", "load_kept", "plan_of", "within"]
 
 COMFORTABLE = 0.9  # of the memory, up to which a plan is not tight
 ATTENDED = 0.25  # of the time, from which on it matters whether such attention was measured
@@ -38,12 +36,17 @@ LATE = 0.99  # of requests, whose wait is told beside the mean
 
 @dataclass(frozen=True)
 class Replicas:
-    """How many replicas (None: those that carry the rate or the job asked), how many times each runs the model at once,
-    and the part of full load that all are given."""
+    """How many replicas work (None: those that carry the rate or the job asked), and the part of full load that all are
+    given; `spare` ones stand beside them."""
 
     count: int | None = None
-    copies: int = 1
     load: float = 1.0
+    spare: int = 0
+
+    @property
+    def all(self) -> int:
+        """Those that work and those that stand by."""
+        return (self.count or 1) + self.spare
 
 
 @dataclass(frozen=True)
@@ -76,12 +79,14 @@ def plan_of(work: Work, numbers: Parameters, terms: Terms, replicas: Replicas = 
     """The record of work under fitted numbers and prices, on so many replicas."""
     asked, batch = work.asked, work.pipeline.batch
     speed = Speed.of(work, numbers)
-    full = speed.full.scaled(1.0 / replicas.copies)
+    full = speed.full.scaled(1.0 / work.copies)
     rate = full.scaled(1.0 / replicas.load).inverse(float(batch))  # of one replica
-    count = replicas.count or _carrying(asked, figure(speed.latency), figure(full), batch)
-    delivered = rate.scaled(float(count))
-    queue = _queue(work, speed, replace(replicas, count=count), delivered)
-    price = _price(work, count, terms)
+    if replicas.count is None:
+        carrying = _carrying(asked, speed.latency, speed.full, batch, work.copies)
+        replicas = replace(replicas, count=carrying, spare=asked.spare)
+    delivered = rate.scaled(float(replicas.count or 1))
+    queue = _queue(work, speed, replicas, delivered)
+    price = _price(work, replicas.all, terms)
     job = None if asked.job is None else job_record(asked.job.tokens, delivered, price)
     words = float(work.pipeline.settings.get("tokens", 0.0))
     held, capacity = work.held(numbers), work.capacity_bytes
@@ -89,18 +94,18 @@ def plan_of(work: Work, numbers: Parameters, terms: Terms, replicas: Replicas = 
     peak = float(work.device.matrix[DEFAULT]) * asked.spread.devices
     return MediaPlan(
         chip=work.chip.id,
-        chips=work.packages,
+        chips=work.packages * replicas.all,
         runtime=work.runtime.id,
         precision=work.precision,
         spread=asked.spread.label,
         offload=asked.offload,
         batch=batch,
-        replicas=count,
+        replicas=replicas.all,
         latency_s=figure(speed.latency),
         step_s=figure(speed.step),
         it_per_s=figure(speed.step.inverse(1.0)),
         samples_per_s=figure(delivered),
-        tokens_per_s=figure(rate.scaled(count * words)) if words else None,
+        tokens_per_s=figure(delivered.scaled(words)) if words else None,
         bound=speed.cost.bound,
         shares={name: float(s) / total_s for name, s in speed.cost.exposed.items() if float(s) > 0.0},
         stages={s.name: _alone(s, speed.pace) for s in work.stages}
@@ -112,16 +117,31 @@ def plan_of(work: Work, numbers: Parameters, terms: Terms, replicas: Replicas = 
         verdict=_fits(held, capacity),
         flops_per_s=work.pipeline.flops / total_s,
         share_of_peak=work.pipeline.flops / total_s / peak,
-        energy=_energy(work, speed, replicas, count, numbers),
+        energy=_energy(work, speed, replicas, numbers),
         price=price,
-        usd_per_1000=_per_1000(price, rate, count, asked.rate_per_s),
+        usd_per_1000=_per_1000(price, delivered, work.packages * replicas.all, asked),
         chance=_chance(asked, speed.latency, queue, None if job is None else job.hours),
         job=job,
         load=None if queue is None else queue.load(),
         wait_s=None if queue is None else queue.waits_s(),
         wait_p99_s=None if queue is None else queue.waits_s(LATE),
-        hosts=_hosts(work, count),
+        hosts=_hosts(work, replicas.all),
+        spare=replicas.spare,
+        day=_day(work, speed, replicas, price),
     )
+
+
+def load_kept(work: Work, numbers: Parameters, copies: int) -> float:
+    """The part of full load at which so many copies keep the limit on a request, with the probability asked; 0 where
+    none does."""
+    return _kept(work, Speed.of(work, numbers), copies)
+
+
+def _kept(work: Work, speed: Speed, copies: int) -> float:
+    asked, batch = work.asked, work.pipeline.batch
+    slower = within(figure(speed.latency), asked.confidence) / speed.latency.mid
+    limit = float("inf") if asked.latency_s is None else asked.latency_s
+    return load_within(limit, speed.full.mid * slower, batch, copies, asked.percentile) / slower
 
 
 def within(latency: Figure, confidence: float) -> float:
@@ -141,30 +161,31 @@ def _near(work: Work, numbers: Parameters, total_s: float) -> Nearness:
     return near if f"attends={label}" in numbers.derived(media_seen) else "kind"
 
 
-def _carrying(asked: Sampling, latency: Figure, busy: Figure, batch: int) -> int:
-    """Replicas that carry the rate at `UTILISATION` of what each can, and more where requests would be answered later
+def _carrying(asked: Sampling, latency: Estimate, full: Estimate, batch: int, copies: int) -> int:
+    """Replicas that carry the rate at `utilisation` of what each can, and more where requests would be answered later
     than the limit; that are done with the job by its deadline; else one. All with the probability asked."""
     wanted, job = asked.rate_per_s, asked.job
-    slower = within(latency, asked.confidence) / latency.mid
+    slower = within(figure(latency), asked.confidence) / latency.mid
+    each_per_s = batch * copies / full.mid
     if wanted is not None:
-        least = max(1, int(np.ceil(wanted * busy.mid / (UTILISATION * batch))))
+        least = int(replicas_for(wanted, each_per_s, most_used=asked.utilisation))
         if asked.latency_s is None:
             return least
-        spare = asked.latency_s - latency.mid * slower
-        enough = replicas_within(wanted, spare, busy.mid * slower, batch, asked.percentile)
-        return max(least, enough or least)
+        left_s = asked.latency_s - latency.mid * slower
+        enough = replicas_within(wanted, left_s, full.mid * slower, batch, asked.percentile)
+        return max(least, -(-(enough or 1) // copies))
     if job is None or job.deadline_s is None:
         return 1
-    return max(1, int(np.ceil(job.tokens * busy.mid * slower / batch / job.deadline_s)))
+    return int(replicas_for(job.tokens / job.deadline_s, each_per_s / slower))
 
 
 def _queue(work: Work, speed: Speed, replicas: Replicas, delivered: Estimate) -> Queue | None:
     """The queue before all copies, at the rate asked or the part of full load that they are given; None where full."""
-    wanted, count = work.asked.rate_per_s, replicas.count or 1
+    wanted = work.asked.rate_per_s
     if wanted is None and replicas.load >= 1.0:
         return None
     arriving = delivered.mid if wanted is None else wanted
-    copies = count * replicas.copies
+    copies = (replicas.count or 1) * work.copies
     return Queue(arriving, speed.latency.mid, speed.full.mid, work.pipeline.batch, copies)
 
 
@@ -178,6 +199,20 @@ def _chance(asked: Sampling, latency: Estimate, queue: Queue | None, hours: Figu
         return None
     slower = limit / latency.mid if queue is None else queue.slowest(limit, asked.percentile)
     return chance(slower * latency.mid, latency.mid, latency.low, latency.high)
+
+
+def _day(work: Work, speed: Speed, replicas: Replicas, price: PriceRecord | None) -> Day | None:
+    """A day's arrivals at all replicas, each of which takes what keeps the limit as surely as asked, without one the
+    share of full load that was asked for; None where no curve was given."""
+    asked, batch = work.asked, work.pipeline.batch
+    if asked.curve is None:
+        return None
+    most = asked.utilisation
+    if asked.latency_s is not None:
+        most = min(most, _kept(work, speed, (replicas.count or 1) * work.copies))
+    largest = batch * work.copies / speed.full.mid
+    usd = float("nan") if price is None else price.mid / replicas.all
+    return over_day(asked.curve, largest, replicas.all, usd, 1.0, replicas.spare, most)
 
 
 def _hosts(work: Work, replicas: int) -> int:
@@ -200,37 +235,34 @@ def _price(work: Work, replicas: int, terms: Terms) -> PriceRecord | None:
     return price_record(terms.basis(work.chip.id), work.packages * replicas, group)
 
 
-def _energy(
-    work: Work, speed: Speed, replicas: Replicas, count: int, numbers: Parameters
-) -> EnergyRecord | None:
+def _energy(work: Work, speed: Speed, replicas: Replicas, numbers: Parameters) -> EnergyRecord | None:
     """What all chips draw at that load, and joules of a sample; None where their power limit is not published. Tuned
     software of one user is measured one request after the other."""
-    chips, system, batch = work.packages * count, machine_for(work.chip), float(work.pipeline.batch)
+    chips, system = work.packages * replicas.all, machine_for(work.chip)
+    batch, count = float(work.pipeline.batch), float(replicas.count or 1)
     powered = Powered.of(work.chip, chips, system, numbers)
     if powered is None or work.pipeline.flops <= 0.0:
         return None
-    busy = speed.full.scaled(1.0 / replicas.copies / replicas.load)
+    busy = speed.full.scaled(1.0 / replicas.load)
     alone = work.asked.task == "local" and work.asked.level == "tuned"
-    use = work.use(speed.latency.mid if alone else busy.mid)
-    rate = speed.latency.inverse(batch) if alone else busy.inverse(batch).scaled(float(count))
+    use = work.use(speed.latency.mid if alone else busy.mid) * (count / replicas.all)
+    rate = speed.latency.inverse(batch) if alone else busy.inverse(batch).scaled(count * work.copies)
     whole = batch if work.asked.task == "local" else 1.0
-    return energy_record(
-        replace(powered, kind=OF_SAMPLES), use, chips, _hosts(work, count), rate, speed.near, whole
-    )
+    machines = _hosts(work, replicas.all)
+    return energy_record(replace(powered, kind=OF_SAMPLES), use, chips, machines, rate, speed.near, whole)
 
 
-def _per_1000(price: PriceRecord | None, rate: Estimate, count: int, wanted: float | None) -> Figure | None:
-    """Dollars per 1,000 samples: of the rate `wanted`, which is carried whatever the speed, else of full load."""
+def _per_1000(price: PriceRecord | None, rate: Estimate, chips: int, asked: Sampling) -> Figure | None:
+    """Dollars per 1,000 samples at the price that was picked (what others ask stands beside the price): of the rate
+    asked, which is carried whatever the speed, else of full load, with the interval of the speed; chips that fill no
+    machine then bear their share of it."""
     if price is None:
         return None
-    if wanted is not None:
-        mid, low, high = (usd / (3.6 * wanted) for usd in (price.mid, price.low, price.high))
-        return Figure(mid, low, high, rate.basis, rate.provisional)
-    hour = 3600.0 * count / 1000.0
-    ends = (
-        price.mid / (rate.mid * hour), price.low / (rate.high * hour), price.high / (rate.low * hour),
-    )  # fmt: skip
-    return Figure(*ends, rate.basis, rate.provisional)
+    if asked.rate_per_s is not None:
+        usd = price.mid / (3.6 * asked.rate_per_s)
+        return Figure(usd, usd, usd, rate.basis, rate.provisional)
+    share = chips / price.billed if asked.task != "local" else 1.0
+    return figure(rate.inverse(share * price.mid / 3.6))
 
 
 def _alone(stage: StageTimes, pace: Pace) -> float:

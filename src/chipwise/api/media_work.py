@@ -37,7 +37,7 @@ from chipwise.workload.pipeline import Pipeline
 if TYPE_CHECKING:
     from chipwise.api.placing import Terms
 
-__all__ = ["Place", "Work", "computed_in"]
+__all__ = ["Place", "Work", "computed_in", "packages"]
 
 WIDE = ("fp32", "tf32")
 SIXTEEN = ("bf16", "fp16")
@@ -77,7 +77,7 @@ class Place:
 
     def packages(self, spread: Spread) -> int:
         """Chips of a replica, whose devices share a request so."""
-        return -(-spread.devices // self.chip.devices_per_package)
+        return packages(self.chip, spread)
 
     def pipeline(self, model: str | Files, terms: Terms, asked: Sampling, *, timed: bool = True) -> Pipeline:
         """The model as the software runs it here."""
@@ -173,7 +173,15 @@ class Work:
     @property
     def packages(self) -> int:
         """Chips of a replica."""
-        return -(-self.asked.spread.devices // self.chip.devices_per_package)
+        return packages(self.chip, self.asked.spread)
+
+    @property
+    def copies(self) -> int:
+        """How many times a replica runs the model at once, where its chips have more devices than share a request: a
+        lone user has one request, a training step one batch."""
+        if self.asked.task == "local" or self.pipeline.trained:
+            return 1
+        return self.packages * self.chip.devices_per_package // self.asked.spread.devices
 
     @property
     def labels(self) -> dict[str, str]:
@@ -249,8 +257,8 @@ class Work:
         return float(seconds(self.stages, replace(pace, request_s=0.0, call_s=0.0)).total_s)
 
     def use(self, seconds_: float) -> Use:
-        """What a device does on average where a batch takes so long. What is folded into the product before it counts
-        for nothing."""
+        """What a chip does on average where each of its copies takes so long for a batch. What is folded into the
+        product before it counts for nothing."""
         device, folds = self.device, self.runtime.folds
         total = {f.name: 0.0 for f in fields(Use)}
         for stage in self.pipeline.stages:
@@ -260,7 +268,7 @@ class Work:
                 total["memory"] += stage.calls * n * float(op.bytes) / float(device.memory_bytes_per_s)
                 name, peak_s = issued(op, device)
                 total[name] += stage.calls * n * float(peak_s)
-        each = seconds_ * self.asked.spread.devices
+        each = seconds_ * self.packages * self.chip.devices_per_package / self.copies
         return Use(*(min(total[f.name] / each, 1.0) for f in fields(Use)))
 
     def held(self, numbers: Parameters) -> Account:
@@ -278,6 +286,11 @@ class Work:
     def most_called(self) -> StageTimes:
         """The stage that is called most often; of equals the largest."""
         return max(self.stages, key=lambda s: (s.calls, sum(s.of(part) for part in s.parts)))
+
+
+def packages(chip: Chip, spread: Spread) -> int:
+    """Chips that have the devices which share a request so."""
+    return -(-spread.devices // chip.devices_per_package)
 
 
 def computed_in(pipeline: Pipeline) -> str:

@@ -222,6 +222,7 @@ def sample_question(run: Run) -> PlanRequest:
         batch=1 if one else QUERY if run.scenario == "MultiStream" else None,
         e2e=f"{limit.total_s:g}s" if limit and task == "serve" else None,
         percentile="p99" if task == "serve" else None,
+        confidence="50%" if limit and task == "serve" else None,  # what was measured, held its limit
         precision=_as_run(run),
         runtime=media_runtime_of(run),
         set_=_power(run),
