@@ -27,6 +27,7 @@ from chipwise.catalog.snapshot import use
 from chipwise.catalog.system import get_system
 from chipwise.catalog.trainer import get_trainer
 from chipwise.errors import UsageError, shorten
+from chipwise.predict.pipeline import Spread
 from chipwise.report.launch.bench import CLIENTS
 from chipwise.report.launch.spec import (
     Guess,
@@ -157,7 +158,6 @@ def _generate(saved: Saved, plan: Mapping[str, Any]) -> PipelineSpec:
     settings, chip = report["settings"], find_chip(plan["chip"])
     each_chips = plan["chips"] // plan["replicas"]
     devices = each_chips * chip.devices_per_package
-    ways = (part.partition("=")[::2] for part in filter(None, plan["spread"].split(",")))
     each = f"{format_seconds(latency['mid'])} for {plan['batch']} {report['unit']}{'s' * (plan['batch'] > 1)}"
     return PipelineSpec(
         title=f"{report['model']} on {each_chips} x {chip.id}",
@@ -166,7 +166,8 @@ def _generate(saved: Saved, plan: Mapping[str, Any]) -> PipelineSpec:
         runtime=plan["runtime"],
         precision=plan["precision"],
         replicas=plan["replicas"],
-        spread=tuple((way, int(degree)) for way, degree in ways),
+        spare=plan["spare"],
+        spread=tuple(asdict(Spread.of(plan["spread"])).items()),
         offload=plan["offload"],
         batch=plan["batch"],
         sizes=tuple((name, float(settings[name])) for name in GENERATED if name in settings),

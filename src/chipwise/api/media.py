@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from chipwise.api.loaded import find_chip
 from chipwise.api.media_asked import Files, Sampling, made, own_model
-from chipwise.api.media_changes import changes
+from chipwise.api.media_changes import changes, quicker
 from chipwise.api.media_choice import (
     OFFLOADS,
     SHORT,
@@ -179,6 +179,8 @@ def plan(model: str, terms: Terms, asked: Sampling, chips: Sequence[str], limits
     plans = numbered(ranked(best, asked, PRICE_NOISE), asked)
     refused += [one.refusal for one in found if one.refusal is not None]
     report = wanted_of(asked, report_of(shown, plans, refused, terms), owned=bool(limits.have))
+    first = next(chip for chip in wanted if chip.id == plans[0].chip)
+    report = replace(report, changes=quicker(opened, Place.of(first, terms, numbers), terms, asked, plans[0]))
     return replace(report, assumptions=(*report.assumptions, FEW_WORDS)) if limits.few else report
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from chipwise.api.loaded import find_chip
 from chipwise.api.media import refusal_of, report_of, wanted_of
 from chipwise.api.media_asked import Files, Sampling, own_model
+from chipwise.api.media_changes import quicker
 from chipwise.api.media_choice import OFFLOADS, SHORT, shared
 from chipwise.api.media_record import Replicas, load_kept, plan_of
 from chipwise.api.media_work import Place, Work
@@ -199,6 +200,8 @@ def most(model: str, terms: Terms, asked: Sampling, have: Mapping[str, int]) -> 
     plans.sort(key=lambda p: p.latency_s.mid if alone else -p.samples_per_s.mid)
     ranked = [replace(p, rank=i + 1) for i, p in enumerate(plans)]
     report = wanted_of(asked, report_of(shown, ranked, refused, terms), owned=True)
+    place = Place.of(find_chip(ranked[0].chip, terms.changes), terms, numbers)
+    report = replace(report, changes=quicker(own_model(model), place, terms, asked, ranked[0]))
     if alone or len(plans) == 1:
         return report
     rates = [p.samples_per_s for p in plans]

@@ -50,7 +50,7 @@ class Replicas:
 
 
 @dataclass(frozen=True)
-class Speed:
+class _Speed:
     """How fast one copy is: seconds of a request by resource, what they are judged by, the interval of a request that
     is alone, of one of its steps, and of what passes before the next is taken up at full load (`full`)."""
 
@@ -62,7 +62,7 @@ class Speed:
     full: Estimate
 
     @classmethod
-    def of(cls, work: Work, numbers: Parameters) -> Speed:
+    def of(cls, work: Work, numbers: Parameters) -> _Speed:
         """Under fitted numbers."""
         pace = work.pace(numbers)
         cost = seconds(work.stages, pace)
@@ -78,7 +78,7 @@ class Speed:
 def plan_of(work: Work, numbers: Parameters, terms: Terms, replicas: Replicas = Replicas()) -> MediaPlan:
     """The record of work under fitted numbers and prices, on so many replicas."""
     asked, batch = work.asked, work.pipeline.batch
-    speed = Speed.of(work, numbers)
+    speed = _Speed.of(work, numbers)
     full = speed.full.scaled(1.0 / work.copies)
     rate = full.scaled(1.0 / replicas.load).inverse(float(batch))  # of one replica
     if replicas.count is None:
@@ -134,10 +134,10 @@ def plan_of(work: Work, numbers: Parameters, terms: Terms, replicas: Replicas = 
 def load_kept(work: Work, numbers: Parameters, copies: int) -> float:
     """The part of full load at which so many copies keep the limit on a request, with the probability asked; 0 where
     none does."""
-    return _kept(work, Speed.of(work, numbers), copies)
+    return _kept(work, _Speed.of(work, numbers), copies)
 
 
-def _kept(work: Work, speed: Speed, copies: int) -> float:
+def _kept(work: Work, speed: _Speed, copies: int) -> float:
     asked, batch = work.asked, work.pipeline.batch
     slower = within(figure(speed.latency), asked.confidence) / speed.latency.mid
     limit = float("inf") if asked.latency_s is None else asked.latency_s
@@ -179,7 +179,7 @@ def _carrying(asked: Sampling, latency: Estimate, full: Estimate, batch: int, co
     return int(replicas_for(job.tokens / job.deadline_s, each_per_s / slower))
 
 
-def _queue(work: Work, speed: Speed, replicas: Replicas, delivered: Estimate) -> Queue | None:
+def _queue(work: Work, speed: _Speed, replicas: Replicas, delivered: Estimate) -> Queue | None:
     """The queue before all copies, at the rate asked or the part of full load that they are given; None where full."""
     wanted = work.asked.rate_per_s
     if wanted is None and replicas.load >= 1.0:
@@ -201,7 +201,7 @@ def _chance(asked: Sampling, latency: Estimate, queue: Queue | None, hours: Figu
     return chance(slower * latency.mid, latency.mid, latency.low, latency.high)
 
 
-def _day(work: Work, speed: Speed, replicas: Replicas, price: PriceRecord | None) -> Day | None:
+def _day(work: Work, speed: _Speed, replicas: Replicas, price: PriceRecord | None) -> Day | None:
     """A day's arrivals at all replicas, each of which takes what keeps the limit as surely as asked, without one the
     share of full load that was asked for; None where no curve was given."""
     asked, batch = work.asked, work.pipeline.batch
@@ -235,7 +235,7 @@ def _price(work: Work, replicas: int, terms: Terms) -> PriceRecord | None:
     return price_record(terms.basis(work.chip.id), work.packages * replicas, group)
 
 
-def _energy(work: Work, speed: Speed, replicas: Replicas, numbers: Parameters) -> EnergyRecord | None:
+def _energy(work: Work, speed: _Speed, replicas: Replicas, numbers: Parameters) -> EnergyRecord | None:
     """What all chips draw at that load, and joules of a sample; None where their power limit is not published. Tuned
     software of one user is measured one request after the other."""
     chips, system = work.packages * replicas.all, machine_for(work.chip)

@@ -49,6 +49,7 @@ __all__ = [
 ]
 
 SHOWN = 12
+CHANGED = 3  # changes that are named below plans
 FIRST = 6  # chips that are named of those refused for one reason
 
 
@@ -110,6 +111,22 @@ class MediaPlan(Quantified):
     note: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class MediaChange(Quantified):
+    """One thing asked otherwise of a plan: `options` ask for it, `words` say what it means. Then a replica is of so
+    many `chips` and takes `latency_s` for a `batch`, a device holds `memory_bytes`, and a chip makes `more_per_chip`
+    times as many samples."""
+
+    options: str
+    words: str
+    chips: int
+    batch: int
+    latency_s: Figure
+    memory_bytes: float
+    more_per_chip: float
+    usd_per_1000: Figure | None
+
+
 @dataclass(frozen=True, slots=True, repr=False)
 class MediaReport(Answer):
     """The answer to `plan`, `estimate`, `explain` and `fit` about a model that generates no tokens, best plan first.
@@ -117,7 +134,8 @@ class MediaReport(Answer):
     `unit` is what one sample is; `settings` are the sizes it was asked with; `flops` of one request. `rate_per_s` of
     samples, `limit_s` on the time of a request (of the mean one, or of the share `percentile`) and a `job` were asked
     of its plans, limits with a probability of `confidence`; None where nothing was. `owned`: the user has the chips,
-    `together` is what those of several kinds make a second.
+    `together` is what those of several kinds make a second. `changes`: what else could be asked, most samples a chip
+    first, and what the first plan would do then: software and formats that clearly help, of `explain` all of it.
     `nearest`: the published result nearest to the first plan, and what it is good for.
     """
 
@@ -137,36 +155,19 @@ class MediaReport(Answer):
     confidence: float = CONFIDENCE
     owned: bool = False
     together: Figure | None = None
+    changes: tuple[MediaChange, ...] = ()
     nearest: str = ""
     schema_version: str = field(default=SCHEMA_VERSION)
 
 
-@dataclass(frozen=True, slots=True)
-class MediaChange(Quantified):
-    """One thing asked otherwise of a plan: `options` ask for it, `words` say what it means. Then a replica is of so
-    many `chips` and takes `latency_s` for a `batch`, a device holds `memory_bytes`, and a chip makes `more_per_chip`
-    times as many samples."""
-
-    options: str
-    words: str
-    chips: int
-    batch: int
-    latency_s: Figure
-    memory_bytes: float
-    more_per_chip: float
-    usd_per_1000: Figure | None
-
-
 @dataclass(frozen=True, slots=True, repr=False)
 class MediaExplainReport(MediaReport):
-    """One plan of a model that generates no tokens, and what would change it, most samples a chip first."""
-
-    changes: tuple[MediaChange, ...] = ()
+    """One plan of a model that generates no tokens, and all that would change it."""
 
     @classmethod
     def of(cls, report: MediaReport, changes: tuple[MediaChange, ...]) -> MediaExplainReport:
         """A report with more to it."""
-        return cls(**{f.name: getattr(report, f.name) for f in fields(report)}, changes=changes)
+        return cls(**{f.name: getattr(report, f.name) for f in fields(report)} | {"changes": changes})
 
 
 def _timed(p: MediaPlan) -> bool:
@@ -338,6 +339,7 @@ def _chosen(report: MediaReport, p: MediaPlan) -> tuple[str, ...]:
     verb = "Use" if report.owned or p.price is None or p.price.basis.startswith("owned") else "Rent"
     where = f" on {p.hosts} hosts" if p.hosts > 1 else ""
     how = [] if _empty("layout", p) else [_layout(p)]
+    how += [f"{p.spare} spare"] if p.spare else []
     how += [p.precision]
     how += [f"batches of {p.batch}"] if p.batch > 1 else []
     how += [f"offload {p.offload}"] if p.offload != "none" else []
@@ -432,6 +434,9 @@ def media_view(report: MediaReport, command: str = "", *, everything: bool = Fal
     if chosen and plans[0].day is not None:
         unit = f"1,000 {report.unit}s"
         foot.append(day_words(plans[0].rank, plans[0].day, paid=plans[0].price is not None, per=(unit, 1e3)))
+    if chosen and report.changes:
+        more = (f"x{c.more_per_chip:.2g} with {c.options}{_doubt(c)}" for c in report.changes[:CHANGED])
+        foot.append(f"more {report.unit}s from the chips of #1: {', '.join(more)}")
     if report.nearest:
         foot.append(f"closest published result: {report.nearest}")
     if report.assumptions:
@@ -486,6 +491,11 @@ def _columns(report: MediaReport, plans: Sequence[MediaPlan]) -> list[Column]:
     return [replace(c, spare=left.index(name) + 1) if name in left else c for name, c in found.items()]
 
 
+def _doubt(change: MediaChange) -> str:
+    """What nobody looked at."""
+    return " (quality not assessed)" if "not assessed" in change.words else ""
+
+
 def _paced(by: float, p: MediaPlan) -> Figure:
     rate = p.samples_per_s
     return Figure(by * rate.mid, by * rate.low, by * rate.high, rate.basis, rate.provisional)
@@ -502,7 +512,7 @@ def _empty(head: str, p: MediaPlan) -> bool:
 def _ranking(report: MediaReport, plans: Sequence[MediaPlan]) -> list[str]:
     """How to read the plans, how they were ranked, and which are not among those that are shown."""
     replicated = "2 x ulysses=4: two replicas of four devices that share a sequence"
-    spread = any(p.replicas > 1 for p in report.plans)
+    spread = any(p.spread for p in plans)
     said = [legend(replicated if spread else "", stale=any(p.price and p.price.stale for p in plans))]
     if not report.owned:
         by = "$/h" if report.rate_per_s is not None else f"$ per {report.unit}"

@@ -79,7 +79,8 @@ def diffusers(spec: PipelineSpec) -> tuple[LaunchFile, ...]:
         f"one replica, in an environment with {tool.name}, transformers and accelerate: {start} {name}",
     ]
     if spec.replicas > 1:
-        notes.append(f"the plan has {spec.replicas} of them, behind a queue of your own")
+        spare = f" ({spec.spare} spare)" if spec.spare else ""
+        notes.append(f"the plan has {spec.replicas} of them{spare}, behind a queue of your own")
     body = "".join(f"    {key!r}: {value!r},\n" for key, value in plan.items())
     program = shipped_text("report/launch/data/diffusers.txt").replace("@PLAN@", f"{{\n{body}}}", 1)
     return (LaunchFile(name, f"#!/usr/bin/env python3\n{comment(spec, tool, notes)}{program}", script=True),)
