@@ -7,7 +7,7 @@ A name and sizes become a pipeline (`Sampling.pipeline`), files theirs (`Files.p
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from chipwise.api.tactics import Level
@@ -64,6 +64,11 @@ class Sampling:
     utilisation: float = UTILISATION
     spare: int = 0
     curve: RateCurve | None = None
+
+    @property
+    def unbound(self) -> Sampling:
+        """The same samples at full load, without a target."""
+        return replace(self, latency_s=None, rate_per_s=None, percentile=None, job=None, spare=0, curve=None)
 
     def pipeline(self, model: str, precision: str | None, *, scores: bool = False) -> Pipeline:
         """The model at these sizes; `scores`: attention writes its scores to memory. Raises `UsageError` and

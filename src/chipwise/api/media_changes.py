@@ -41,8 +41,7 @@ def quicker(
 ) -> tuple[MediaChange, ...]:
     """Other software and formats with which the chips of a plan make clearly more of the same samples at full load."""
     way = next(way for way in OFFLOADS if way == plan.offload)
-    full = {"rate_per_s": None, "latency_s": None, "percentile": None, "job": None, "curve": None, "spare": 0}
-    same = replace(asked, batch=plan.batch, spread=Spread.of(plan.spread), offload=way, **full)
+    same = replace(asked.unbound, batch=plan.batch, spread=Spread.of(plan.spread), offload=way)
     now = priced(place.pipeline(model, terms, same), place, terms, same)
     found = _changes(_software(place, terms, same), model, place, now)
     return tuple(change for change in found if change.more_per_chip > 1.0 + CLEARLY)
