@@ -8,7 +8,8 @@ from itertools import permutations
 import numpy as np
 import pytest
 
-from chipwise.api.media import Place, Sampling, Work
+from chipwise.api.media_asked import Sampling
+from chipwise.api.media_work import Place, Work
 from chipwise.api.placing import Terms
 from chipwise.calibrate.parameters import shipped_parameters
 from chipwise.catalog.chip import Chip

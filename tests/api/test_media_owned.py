@@ -64,9 +64,33 @@ def test_tuned_software_is_faster_and_of_inference() -> None:
         cw.estimate("resnet50", chip="l4", training=True, batch=8, level="tuned")
 
 
-def test_a_rate_is_what_is_answered() -> None:
-    with pytest.raises(UsageError, match="rate"):
-        plan(have="1xl4", rate="10/s")
+def test_a_rate_takes_the_fewest_of_the_chips_that_one_has() -> None:
+    found = cw.plan("sdxl", have="8xh100-sxm5-80gb", rate="1500/h")
+    one, most = found.plans[0], cw.plan("sdxl", have="8xh100-sxm5-80gb", task="batch").plans[0]
+    assert 1 < one.chips < 8
+    assert one.load <= 0.7
+    assert found.owned
+    assert one.price is None
+    assert most.chips == 8
+    with pytest.raises(InfeasibleError, match="the nearest is h100-sxm5-80gb"):
+        cw.plan("sdxl", have="1xh100-sxm5-80gb", rate="20/s")
+
+
+def test_a_limit_holds_on_ones_own_chips_as_surely_as_asked() -> None:
+    sure, even = (
+        cw.plan("sdxl", have="8xh100-sxm5-80gb", e2e="20s", confidence=confidence).plans[0]
+        for confidence in (None, "50%")
+    )
+    assert sure.chance == pytest.approx(0.9)
+    assert even.chance >= 0.499
+    assert even.samples_per_s.mid >= sure.samples_per_s.mid
+
+
+def test_chips_of_several_kinds_work_side_by_side() -> None:
+    both = cw.plan("sdxl", have="2xh100-sxm5-80gb,4xl4", task="batch", samples="10k", deadline="24h")
+    assert both.together.mid == pytest.approx(sum(p.samples_per_s.mid for p in both.plans))
+    assert "2 kinds side by side are done in" in str(both)
+    assert cw.plan("sdxl", have="2xh100-sxm5-80gb", task="batch").together is None
 
 
 def test_a_match_carries_its_question(capsys: pytest.CaptureFixture[str]) -> None:
@@ -75,6 +99,60 @@ def test_a_match_carries_its_question(capsys: pytest.CaptureFixture[str]) -> Non
     with pytest.raises(SystemExit):
         main(["evidence", "match", "resnet50", "--chip", "l4", "--format", "json"])
     assert json.loads(capsys.readouterr().out)["question"]["verb"] == "match"
+
+
+@pytest.mark.parametrize("chip", ["mi250x", "tpu-v7x"])
+def test_all_devices_of_a_chip_make_samples_whoever_has_it(chip: str) -> None:
+    network = {"batch": 4, "evidence": "none"}
+    rented = cw.estimate("resnet50", chip=chip, **network).plans[0]
+    mine = cw.plan("resnet50", have=f"1x{chip}", task="batch", **network).plans[0]
+    alone = cw.estimate("resnet50", chip=chip, task="local", **network).plans[0]
+    assert rented.samples_per_s.mid == pytest.approx(mine.samples_per_s.mid)
+    assert rented.samples_per_s.mid == pytest.approx(2.0 * 4 / rented.latency_s.mid)
+    assert alone.samples_per_s.mid == pytest.approx(4 / alone.latency_s.mid)
+    if rented.energy is not None:
+        assert rented.energy.joules_per_token.mid == pytest.approx(mine.energy.joules_per_token.mid)
+
+
+def test_a_bill_counts_all_replicas_and_is_no_range_of_providers() -> None:
+    found = cw.plan("sdxl", chips="h100-sxm5-80gb", rate="5/s")
+    best = found.best
+    assert best.chips == best.replicas > 1
+    assert best.usd_per_1000.low == best.usd_per_1000.mid == pytest.approx(best.price.mid / 18.0)
+    full = cw.estimate("sdxl", chip="8xh100-sxm5-80gb").best
+    speed = full.samples_per_s
+    assert full.usd_per_1000.high / full.usd_per_1000.mid == pytest.approx(speed.mid / speed.low)
+    assert full.price.high > full.price.mid
+
+
+def test_a_spare_replica_is_paid_and_carries_nothing() -> None:
+    plain, spare = (
+        cw.plan("sdxl", chips="h100-sxm5-80gb", rate="2/s", spare=n, batch=1).plans[0] for n in (0, 1)
+    )
+    assert (spare.replicas, spare.spare, spare.chips) == (plain.replicas + 1, 1, plain.chips + 1)
+    assert (spare.load, spare.wait_s) == (plain.load, plain.wait_s)
+    assert spare.samples_per_s.mid == pytest.approx(plain.samples_per_s.mid)
+    assert spare.price.mid >= plain.price.mid
+
+
+def test_a_day_is_carried_at_its_peak_and_costs_less_where_replicas_follow_it() -> None:
+    found = cw.plan("sdxl", chips="h100-sxm5-80gb", day="0.5,0.5,1,4")
+    best, peak = found.plans[0], cw.plan("sdxl", chips="h100-sxm5-80gb", rate="4/s").plans[0]
+    assert best.replicas == peak.replicas
+    assert best.day.requests_per_day == pytest.approx(1.5 * 86_400)
+    assert best.day.saturated_hours == 0.0
+    assert best.day.scaled_usd_per_day < best.day.usd_per_day
+    assert best.day.usd_per_day == pytest.approx(24.0 * best.price.mid)
+    assert "day of #1" in str(found)
+    for said, words in (({"rate": "1/s"}, "already a load"), ({"task": "batch"}, "already a load")):
+        with pytest.raises(UsageError, match=words):
+            cw.plan("sdxl", day="1,2", **said)
+
+
+def test_replicas_are_loaded_as_much_as_asked() -> None:
+    half = cw.plan("sdxl", chips="h100-sxm5-80gb", rate="5/s", utilisation="40%").plans[0]
+    assert half.load <= 0.4 + 1e-9
+    assert half.replicas > cw.plan("sdxl", chips="h100-sxm5-80gb", rate="5/s").plans[0].replicas
 
 
 def clips(**said: object):  # type: ignore[no-untyped-def]
@@ -101,6 +179,7 @@ def test_a_job_is_done_by_its_deadline_and_within_its_budget() -> None:
     assert soon.job.hours.mid < 6.0
     assert soon.chance >= 0.9
     assert (soon.replicas - 1) * 6.0 < soon.replicas * soon.job.hours.high
+    assert soon.chips == soon.replicas
     assert soon.job.usd.mid == pytest.approx(soon.price.mid * soon.job.hours.mid)
     with pytest.raises(InfeasibleError, match="in total"):
         clips(**job, deadline="6h", max_usd=soon.job.usd.mid / 10.0)
@@ -139,7 +218,7 @@ def test_a_network_that_a_benchmark_measures_is_shown_with_its_nearest_result() 
 
 
 def test_every_built_in_network_is_of_a_family() -> None:
-    from chipwise.api.media import networks
+    from chipwise.api.media_asked import networks
 
     assert set(networks("generator of shapes")) >= {"triposr", "trellis-image-large"}
     assert len(networks("")) == len(networks())

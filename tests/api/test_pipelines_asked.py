@@ -9,7 +9,8 @@ from dataclasses import replace
 import pytest
 
 import chipwise as cw
-from chipwise.api.media import Sampling, answer
+from chipwise.api.media import answer
+from chipwise.api.media_asked import Sampling
 from chipwise.api.placing import Terms
 from chipwise.api.requests.command import command_line
 from chipwise.api.requests.planning import EstimateRequest, FitRequest, PlanRequest
@@ -205,15 +206,17 @@ def test_plan_carries_a_rate() -> None:
 def test_plan_keeps_the_limits_of_chips_and_dollars() -> None:
     asked = {"model": "sdxl", "rate": "1/s", "chips": "rtx-4090,h100"}
     free = PlanRequest(**asked).run().plans  # type: ignore[arg-type]
-    few, cheap = min(p.chips * p.replicas for p in free), min(p.price.mid for p in free if p.price)
-    assert max(p.chips * p.replicas for p in free) > few
-    assert {p.chips * p.replicas for p in PlanRequest(**asked, max_chips=few).run().plans} == {few}  # type: ignore[arg-type]
+    few, cheap = min(p.chips for p in free), min(p.price.mid for p in free if p.price)
+    assert max(p.chips for p in free) > few
+    assert {p.chips for p in PlanRequest(**asked, max_chips=few).run().plans} == {few}  # type: ignore[arg-type]
     within = PlanRequest(**asked, max_usd_per_h=1.01 * cheap).run().plans  # type: ignore[arg-type]
     assert [p.price.mid for p in within if p.price] == [cheap]
     with pytest.raises(InfeasibleError, match="within the limits, the nearest is"):
         PlanRequest(**asked, max_chips=1).run()  # type: ignore[arg-type]
-    with pytest.raises(UsageError, match="not held to --max-watts"):
-        PlanRequest(**asked, max_watts="10kW").run()  # type: ignore[arg-type]
+    fed = PlanRequest(**asked, max_watts="6kW").run().plans  # type: ignore[arg-type]
+    assert {p.chip for p in fed} == {"rtx-4090"} or max(p.chips for p in fed) < max(p.chips for p in free)
+    with pytest.raises(InfeasibleError, match="feed not one of"):
+        PlanRequest(**asked, max_watts="100W").run()  # type: ignore[arg-type]
 
 
 def test_of_cards_made_for_desks_a_plan_takes_few_unless_they_are_named() -> None:
@@ -221,9 +224,9 @@ def test_of_cards_made_for_desks_a_plan_takes_few_unless_they_are_named() -> Non
     market = PlanRequest(**asked).run()  # type: ignore[arg-type]
     (named,) = PlanRequest(**asked, chips="rtx-3090").run().plans  # type: ignore[arg-type]
     assert isinstance(market, MediaReport)
-    assert named.chips * named.replicas > FEW
+    assert named.chips > FEW
     few = few_of((load_chips()[p.chip] for p in market.plans), lambda _: None)
-    assert all(p.chips * p.replicas <= FEW for p in market.plans if p.chip in few)
+    assert all(p.chips <= FEW for p in market.plans if p.chip in few)
     assert {r.chip: r.reason for r in market.refused}["rtx-3090"] == "BUDGET"
     assert FEW_WORDS in market.assumptions
 
@@ -240,7 +243,7 @@ def test_of_plans_that_cost_about_the_same_the_simplest_comes_first() -> None:
         for p in near
         if doubts_of(p.latency_s.basis, p.price) == doubts_of(near[0].latency_s.basis, near[0].price)
     ]
-    assert near[0].chips * near[0].replicas == min(p.chips * p.replicas for p in alike)
+    assert near[0].chips == min(p.chips for p in alike)
 
 
 def test_refused_chips_are_summed_up_by_reason_those_of_datacentres_first() -> None:

@@ -27,6 +27,7 @@ from chipwise.catalog.snapshot import use
 from chipwise.catalog.system import get_system
 from chipwise.catalog.trainer import get_trainer
 from chipwise.errors import UsageError, shorten
+from chipwise.predict.pipeline import Spread
 from chipwise.report.launch.bench import CLIENTS
 from chipwise.report.launch.spec import (
     Guess,
@@ -155,16 +156,18 @@ def _generate(saved: Saved, plan: Mapping[str, Any]) -> PipelineSpec:
             f"{report['model']}: a training step is launched by what built it", "save a request of it"
         )
     settings, chip = report["settings"], find_chip(plan["chip"])
-    ways = (part.partition("=")[::2] for part in filter(None, plan["spread"].split(",")))
+    each_chips = plan["chips"] // plan["replicas"]
+    devices = each_chips * chip.devices_per_package
     each = f"{format_seconds(latency['mid'])} for {plan['batch']} {report['unit']}{'s' * (plan['batch'] > 1)}"
     return PipelineSpec(
-        title=f"{report['model']} on {plan['chips']} x {chip.id}",
+        title=f"{report['model']} on {each_chips} x {chip.id}",
         model=report["model"],
-        machine=Machine(chip.id, chip.vendor, plan["chips"] * chip.devices_per_package, plan["chips"]),
+        machine=Machine(chip.id, chip.vendor, devices, devices),
         runtime=plan["runtime"],
         precision=plan["precision"],
         replicas=plan["replicas"],
-        spread=tuple((way, int(degree)) for way, degree in ways),
+        spare=plan["spare"],
+        spread=tuple(asdict(Spread.of(plan["spread"])).items()),
         offload=plan["offload"],
         batch=plan["batch"],
         sizes=tuple((name, float(settings[name])) for name in GENERATED if name in settings),

@@ -9,28 +9,22 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from chipwise.api.loaded import find_chip
-from chipwise.api.media import (
-    OFFLOADS,
-    SHORT,
-    Files,
-    Place,
-    Sampling,
-    Work,
-    own_model,
-    refusal_of,
-    report_of,
-    wanted_of,
-)
+from chipwise.api.media import refusal_of, report_of, wanted_of
+from chipwise.api.media_asked import Files, Sampling, own_model
+from chipwise.api.media_changes import quicker
+from chipwise.api.media_choice import OFFLOADS, SHORT, shared
+from chipwise.api.media_record import Replicas, load_kept, plan_of
+from chipwise.api.media_work import Place, Work
 from chipwise.api.placing import Terms
 from chipwise.calibrate.parameters import Parameters, shipped_parameters
 from chipwise.errors import ChipwiseError, InfeasibleError, UsageError
 from chipwise.predict.pipeline import ONE, Spread
-from chipwise.predict.waiting import load_within, wait_s
+from chipwise.predict.waiting import wait_s
 from chipwise.report.media import MediaPlan, MediaReport
-from chipwise.report.records import RefusalRecord
+from chipwise.report.records import Figure, RefusalRecord
 from chipwise.units import format_seconds
 from chipwise.workload.pipeline import Pipeline
-from chipwise.workload.workload import UTILISATION
+from chipwise.workload.workload import CONFIDENCE
 
 __all__ = ["Best", "Owned", "most"]
 
@@ -40,17 +34,16 @@ WORTH = 1.01  # of throughput, for which a larger batch is tried further
 
 @dataclass(frozen=True)
 class Best:
-    """How chips are used best: work of one replica, how many replicas, the share of full load that they are given, and
-    how many times each runs the model at once, where chips have several devices."""
+    """How chips are used best: work of one replica, how many replicas, and the share of full load that they are
+    given."""
 
     work: Work
     replicas: int
     load: float
-    copies: int = 1
 
     def plan(self, numbers: Parameters, terms: Terms) -> MediaPlan:
         """The record of it."""
-        return self.work.plan(numbers, terms, replicas=self.replicas, copies=self.copies, load=self.load)
+        return plan_of(self.work, numbers, terms, Replicas(self.replicas, self.load))
 
 
 @dataclass(frozen=True)
@@ -73,7 +66,9 @@ class Owned:
 
     def work(self, asked: Sampling, batch: int, spread: Spread) -> Work:
         """One replica."""
-        plain = replace(asked, level="stock", task="serve", latency_s=None, percentile=None)
+        plain = replace(
+            asked, level="stock", task="serve", latency_s=None, percentile=None, confidence=CONFIDENCE
+        )
         key = (repr(plain), batch, spread)
         if key not in self.made:
             sized = replace(plain, batch=batch, spread=spread)
@@ -84,10 +79,10 @@ class Owned:
 
     def best(self, asked: Sampling, numbers: Parameters) -> Best:
         """One request at a time: soonest. A batch: most samples a second. Served: most that keep the limit, under stock
-        software and without a limit at 70 % of the most. What fits in no other way, and nothing was said of it, waits
-        on the host in part. Raises `InfeasibleError` where memory or the limit stands in the way."""
+        software and without a limit at `utilisation` of the most. What fits in no other way, and nothing was said of
+        it, waits on the host in part. Raises `InfeasibleError` where memory or the limit stands in the way."""
         waiting = OFFLOADS[1:] if asked.offload == "none" and self.place.runtime.offloads else ()
-        tries = [(asked, 0.0), (asked, SHORT), *((replace(asked, offload=way), 0.0) for way in waiting)]
+        tries = [(asked, 0.0), *((replace(asked, offload=way), 0.0) for way in waiting), (asked, SHORT)]
         ways = (list(self._ways(one, numbers, slack=slack)) for one, slack in tries)
         found = [(self._value(b, asked, numbers), b) for b in next(filter(None, ways), [])]
         if not found:
@@ -101,10 +96,11 @@ class Owned:
             with suppress(InfeasibleError):
                 work = self.best(replace(asked, latency_s=None, batch=asked.batch or 1), numbers).work
                 alone = work.busy_s(work.pace(numbers))
-                waits = wait_s(UTILISATION, alone, work.pipeline.batch, 1, asked.percentile)
+                used = asked.utilisation
+                waits = wait_s(used, alone, work.pipeline.batch, 1, asked.percentile)
                 return InfeasibleError(
                     f"{name}: slower than asked, a request takes {format_seconds(alone)}, and waits up to "
-                    f"{format_seconds(waits)} at {UTILISATION:.0%} load",
+                    f"{format_seconds(waits)} at {used:.0%} load",
                     f"an --e2e of more than {format_seconds(alone)}, fewer steps, or a narrower --precision",
                     reasons={"SLO": 1},
                 )
@@ -116,26 +112,24 @@ class Owned:
         pace = b.work.pace(numbers)
         if asked.task == "local":
             return 1.0 / b.work.request_s(pace)
-        return b.replicas * b.copies * b.load * b.work.pipeline.batch / b.work.busy_s(pace)
+        return b.replicas * b.work.copies * b.load * b.work.pipeline.batch / b.work.busy_s(pace)
 
     def _ways(self, asked: Sampling, numbers: Parameters, *, slack: float = 0.0) -> Iterator[Best]:
         """Every way that is tried: of each way to share, batches as long as they are worth it and fit into the memory
         and `slack` of it. Of tables so much may wait on the host: rows that are hardly ever looked up."""
         slack = SHORT if self._tabled(asked) else slack
         for spread in self._spreads(asked):
-            packages = -(-spread.devices // self.place.chip.devices_per_package)
-            replicas = 1 if asked.task == "local" else self.chips // packages
-            copies = packages * self.place.chip.devices_per_package // spread.devices
+            replicas = 1 if asked.task == "local" else self.chips // self.place.packages(spread)
             most, worse, batch = 0.0, 0, asked.batch or 1
             while batch <= max(LARGEST, asked.batch or 1) and worse < 2:
                 work = self.work(asked, batch, spread)
                 if work.held(numbers).total > work.capacity_bytes * (1.0 + slack):
                     break
                 pace = work.pace(numbers)
-                load = self._load(work, asked, work.busy_s(pace), replicas * copies)
+                load = self._load(work, numbers, replicas * work.copies)
                 if load <= 0.0:
                     break
-                yield Best(work, replicas, load, 1 if asked.task == "local" else copies)
+                yield Best(work, replicas, load)
                 rate = load * batch / work.busy_s(pace)
                 worse = 0 if rate > most * WORTH else worse + 1
                 most = max(most, rate)
@@ -145,14 +139,16 @@ class Owned:
             if most and asked.task != "local":
                 break  # what needs fewer devices a replica gives more samples of all
 
-    def _load(self, work: Work, asked: Sampling, busy_s: float, replicas: int) -> float:
+    def _load(self, work: Work, numbers: Parameters, replicas: int) -> float:
+        """The part of full load that keeps the limit as surely as asked."""
+        asked = work.asked
         if asked.task != "serve":
             return 1.0
         if asked.latency_s is None:
-            return UTILISATION
-        most = load_within(asked.latency_s, busy_s, work.pipeline.batch, replicas, asked.percentile)
+            return asked.utilisation
+        most = load_kept(work, numbers, replicas)
         # what a benchmark submission is driven to, nobody drives a server to that has days of more requests
-        return most if asked.level == "tuned" else min(most, UTILISATION)
+        return most if asked.level == "tuned" else min(most, asked.utilisation)
 
     def _plainly(self, asked: Sampling) -> Pipeline:
         """The pipeline of the smallest batch on one device."""
@@ -169,18 +165,13 @@ class Owned:
             yield asked.spread
             return
         yield ONE
-        stages = self._plainly(asked).stages
         devices = self.chips * self.place.chip.devices_per_package
         joined = min(devices, int(float(self.place.device.domain)) if self.place.device.domain > 1 else 1)
         if self._tabled(asked):
             counts = {n for n in (2, 4, 8, 16) if n < joined} | {joined}
             yield from (Spread(dp=n, tables=1) for n in sorted(counts) if n > 1)
-        stepped = [s for s in stages if s.calls > 1.0 and any(op.kind == "attention" for _, op in s.ops)]
-        guided = self._plainly(asked).settings.get("passes", 1) > 1
-        for n in (2, 4, 8, 16, 32, 64) if stepped and guided else ():
-            if n <= joined:
-                yield Spread(ulysses=n)
-                yield Spread(cfg=2, ulysses=n // 2)
+        if self.place.runtime.shares or asked.level == "tuned":
+            yield from shared(self._plainly(asked), self.place, asked.level, joined)
 
 
 def most(model: str, terms: Terms, asked: Sampling, have: Mapping[str, int]) -> MediaReport:
@@ -208,4 +199,11 @@ def most(model: str, terms: Terms, asked: Sampling, have: Mapping[str, int]) -> 
     alone = asked.task == "local"
     plans.sort(key=lambda p: p.latency_s.mid if alone else -p.samples_per_s.mid)
     ranked = [replace(p, rank=i + 1) for i, p in enumerate(plans)]
-    return wanted_of(asked, report_of(shown, ranked, refused, terms), owned=True)
+    report = wanted_of(asked, report_of(shown, ranked, refused, terms), owned=True)
+    place = Place.of(find_chip(ranked[0].chip, terms.changes), terms, numbers)
+    report = replace(report, changes=quicker(own_model(model), place, terms, asked, ranked[0]))
+    if alone or len(plans) == 1:
+        return report
+    rates = [p.samples_per_s for p in plans]
+    mid, low, high = (sum(getattr(rate, end) for rate in rates) for end in ("mid", "low", "high"))
+    return replace(report, together=Figure(mid, low, high, rates[0].basis, rates[0].provisional))

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import date
+from typing import TypeVar
 
 from chipwise.api.loaded import describe
-from chipwise.api.media import network
+from chipwise.api.media_asked import network
 from chipwise.catalog.benchmarks import Named, benchmark_of
 from chipwise.catalog.chips import load_chips
 from chipwise.catalog.published import load_inference_results
@@ -20,6 +21,8 @@ from chipwise.report.evidence import match_words
 from chipwise.report.media import MediaReport
 from chipwise.report.records import ModelRecord
 from chipwise.workload.workload import Task, Workload
+
+N = TypeVar("N", bound=MediaReport)
 
 __all__ = ["Nearest", "beside_network", "facts_of", "model_facts", "nearest", "network_facts"]
 
@@ -60,7 +63,7 @@ def nearest(
     return nearest_published(target, model_facts)
 
 
-def beside_network(report: MediaReport, model: str, task: Task) -> MediaReport:
+def beside_network(report: N, model: str, task: Task) -> N:
     """The answer about a network that generates no tokens, with the published result nearest to its first plan; as it
     is where no benchmark measures that network, or a step of training was asked about. It moves nothing."""
     named, first = benchmark_of(model), report.plans[0]
@@ -70,7 +73,7 @@ def beside_network(report: MediaReport, model: str, task: Task) -> MediaReport:
     target = Target(
         model=network_facts(named, model),
         chip=first.chip,
-        chips=first.chips * first.replicas,
+        chips=first.chips,
         precision=first.precision,
         scenario=task,
         runtime=first.runtime,

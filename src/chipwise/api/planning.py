@@ -39,7 +39,7 @@ from chipwise.search.targets import meets
 from chipwise.workload.curve import RateCurve
 from chipwise.workload.workload import Task, Workload
 
-__all__ = ["limits_for", "plan"]
+__all__ = ["fed", "limits_for", "plan"]
 
 FORMATS_OF: Mapping[Task, tuple[tuple[str, bool], ...]] = {
     "serve": (("fp8", False), ("int4", True)),
@@ -79,7 +79,7 @@ def plan(
     wanted = [terms.chip(c) for c in have or chips or _everything(workload)]
     if not (have or chips) and workload.task != "local":
         limits = replace(limits, few=few_of(wanted, context.basis))
-    limits = _fed(limits, wanted, context.numbers)
+    limits = fed(limits, wanted, context.numbers)
     local = workload.task == "local"
     # on a few machines of one's own any software may be tried; the whole market is searched with its usual one
     effort: Effort = "named" if chips else "market"
@@ -292,21 +292,21 @@ def _cheaper(plans: list[PlanRecord], stored: Found, narrow: Context, other: Fou
     return [p for p in plans if p.chip not in cheaper] + converted
 
 
-def _fed(limits: Limits, wanted: Sequence[Chip], numbers: Parameters) -> Limits:
+def fed(limits: Limits, wanted: Sequence[Chip], numbers: Parameters) -> Limits:
     """The limits with how many of each chip their watts feed, in the machines that hold them; of chips without a
     published power limit none. Raises `InfeasibleError` where not one chip is fed."""
     if limits.max_watts is None:
         return limits
-    fed: dict[str, int] = {}
+    chips: dict[str, int] = {}
     for chip in wanted:
         system = machine_for(chip)
         each = system.chips_per_host if system else 1
         powered = Powered.of(chip, each, system, numbers)
-        fed[chip.id] = powered.machine.fed(limits.max_watts, powered.limit_w, each) if powered else 0
-    if not any(fed.values()):
-        what = f"{limits.max_watts:,.0f} W at the plugs feed not one of {shorten(', '.join(fed), 60)}"
+        chips[chip.id] = powered.machine.fed(limits.max_watts, powered.limit_w, each) if powered else 0
+    if not any(chips.values()):
+        what = f"{limits.max_watts:,.0f} W at the plugs feed not one of {shorten(', '.join(chips), 60)}"
         raise InfeasibleError(what, "raise --max-watts, or name chips of less power")
-    return replace(limits, fed=fed)
+    return replace(limits, fed=chips)
 
 
 def limits_for(task: str) -> Limits:

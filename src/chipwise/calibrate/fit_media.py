@@ -30,6 +30,7 @@ __all__ = [
     "fit_media",
     "media_labels",
     "media_numbers",
+    "media_seen",
     "pace_of",
 ]
 
@@ -271,9 +272,17 @@ class MediaFit:
         return TIMES.parameters(self.times) | MEMORY.parameters(self.memory) | dict(self.seen)
 
 
+SEEN = "media.seen."  # before the label of what rows a fit saw
+
+
+def media_seen(numbers: Parameters) -> frozenset[str]:
+    """Labels of the rows that numbers were fitted to, as in chip=a100."""
+    return frozenset(name.removeprefix(SEEN) for name in numbers.table if name.startswith(SEEN))
+
+
 def media_numbers(numbers: Parameters) -> MediaFit:
     """The fit among shipped numbers; priors where there is none."""
-    known = {name: p for name, p in numbers.table.items() if name.startswith("media.seen.")}
+    known = {name: p for name, p in numbers.table.items() if name.startswith(SEEN)}
     return MediaFit(TIMES.of(numbers.table), MEMORY.of(numbers.table), known)
 
 
@@ -287,7 +296,7 @@ def fit_media(times: MediaRows, memory: MediaRows) -> MediaFit:
         found["attends"] = [attended(*three) for three in kernels]
     counted: dict[str, Parameter] = {}
     for name, values in found.items():
-        counted |= seen(f"media.seen.{name}", [str(v) for v in values], SOURCE)
+        counted |= seen(f"{SEEN}{name}", [str(v) for v in values], SOURCE)
     return MediaFit(
         fit(times.rows, TIMES.quantities, worth=WORTH),
         fit(memory.rows, MEMORY.quantities, worth=WORTH),

@@ -21,9 +21,10 @@ TABLE = "catalog/data/launch.toml"
 class Tool:
     """A tool in one version: its options with what they say, where that was read, and the serving runtimes that
     it starts. `vendors` are those on whose chips it runs, empty where its runtimes or chips say it. `models` and
-    `chips` are its own names for some of ours; `weights` those that a trainer starts from (random, published); `called`
-    what people call it besides, ids of the catalogue's trainers among it; `logged` how its log names a step's time: a
-    pattern and its unit (s, ms, 1/s, or run: seconds of all steps)."""
+    `chips` are its own names for some of ours; it `shares` requests of these models among devices; `weights` those that
+    a trainer starts from (random, published); `called` what people call it besides, ids of the catalogue's trainers
+    among it; `logged` how its log names a step's time: a pattern and its unit (s, ms, 1/s, or run: seconds of all
+    steps)."""
 
     id: str
     name: str
@@ -33,6 +34,7 @@ class Tool:
     runtimes: tuple[str, ...] = ()
     vendors: tuple[str, ...] = ()
     models: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    shares: tuple[str, ...] = ()
     chips: Mapping[str, str] = field(default_factory=dict)
     weights: tuple[str, ...] = ("random",)
     called: tuple[str, ...] = ()

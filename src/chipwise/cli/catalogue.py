@@ -146,7 +146,7 @@ def show_runtime(runtime: str, *, output: Output = Output()) -> None:  # noqa: B
 @models.command(name="list")
 def list_models(*, output: Output = Output()) -> None:  # noqa: B008
     """All bundled models with parameters, weights and cache, and the built-in networks without tokens."""
-    from chipwise.api.media import network, networks
+    from chipwise.api.media_asked import network, networks
 
     found, others = api.models(), tuple(map(network, networks()))
     output.show((models_view(found), networks_view(others)), (*found, *others))

@@ -188,7 +188,8 @@ class PlansAnswer:
 
 @dataclass(frozen=True, slots=True)
 class MediaAnswer:
-    """A network that generates no tokens on chips, the best first; of one chip its seconds by part and bytes by use."""
+    """A network that generates no tokens on chips, the best first; of one chip its seconds by part and bytes by use.
+    `changes`: options that would change the first plan, with how many times as many samples its chips then make."""
 
     verdict: str
     model: str
@@ -198,6 +199,7 @@ class MediaAnswer:
     memory: dict[str, float]
     without_plan: dict[str, tuple[str, ...]]
     assumptions: tuple[str, ...]
+    changes: dict[str, float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -355,6 +357,7 @@ def media_answer(report: MediaReport) -> MediaAnswer:
         {name: rounded(size) for name, size in alone.memory.items()} if alone else {},
         refusals_of(report.refused),
         report.assumptions,
+        {change.options: rounded(change.more_per_chip) for change in report.changes},
     )
 
 

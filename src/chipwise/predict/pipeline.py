@@ -128,6 +128,12 @@ class Spread:
         """Devices that share a sequence."""
         return self.ulysses * self.ring
 
+    @classmethod
+    def of(cls, label: str) -> Spread:
+        """From what `label` writes."""
+        pairs = (part.partition("=")[::2] for part in filter(None, label.split(",")))
+        return cls(**{name: int(degree) for name, degree in pairs})
+
     @property
     def label(self) -> str:
         """As it is written: ulysses=4,cfg=2; "" on one device."""

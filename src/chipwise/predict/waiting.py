@@ -1,25 +1,32 @@
 """How long requests wait that arrive at random (Poisson) at alike replicas, each of which takes up to `batch` at once,
 every `busy_s`.
 
-A request waits for the batch in work, of which a uniform part is left, as if all replicas began theirs together (where
-they begin one after another it waits less): a replica whose batches hold one request each is at work for r batch of
-the time at load r. Where a batch is one request there is none to wait for but in the queue. In the queue it waits as
-in one of `places = replicas batch` that become free evenly: with the probability of the load at all, then an
-exponential time of the mean busy_s / (2 (1 - r) places), which is what a queue with times of service that are alike
-comes to under heavy load (Kingman, 1962). The mean request so waits
+With k replicas at load r, all are at work for a part c = min(r batch, 1)^(sqrt(2 (k + 1)) - 1) of the time (Sakasegawa,
+1977; r batch: a replica whose batches hold one request each). A request that comes then waits for the first batch to
+end. Batches end independently of each other: of each a uniform part is left, so that more than x is left of all of
+them with probability (1 - x / busy_s)^k, busy_s / (k + 1) in the mean. Where many come, the batch of a replica that
+follows the one before it closely holds few, and those that find the other full wait on: they wait as if there were
+f replicas,
 
-    busy_s ([batch > 1] min(r batch, 1) / 2 + r / (2 (1 - r) places))
+    f + 1 = (k + 1) (1 - r^2 (1 - 1 / sqrt(k)))
 
-for one replica of one request the mean of Pollaczek and Khinchine, and a share p of requests at most
+whose form was chosen by queues that were played through, of batches whose times scatter by 5 to 15 %. Where batches
+take the same time to the percent they come to end together at high load, and requests wait up to busy_s / 2. Where a
+batch is one request there is none to wait for but in the queue. In the queue it waits as in one of n = k batch places
+that become free evenly: with the probability r^(sqrt(2 (n + 1)) - 1) at all, then an exponential time of the mean
+busy_s / (2 (1 - r) n), what a queue with times of service that are alike comes to (Sakasegawa, 1977; for one replica
+of one request the mean of Pollaczek and Khinchine). The mean request so waits
 
-    busy_s ([batch > 1] min(r batch, 1) p + ln(max(r / (1 - p), 1)) / (2 (1 - r) places)).
+    busy_s ([batch > 1] c / (f + 1) + r^(sqrt(2 (n + 1)) - 1) / (2 (1 - r) n))
+
+and a share p of requests at most the p-quantiles of both together, which is more than that of their sum.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from math import ceil, inf, log
+from math import ceil, inf, log, sqrt
 
 __all__ = ["Queue", "load_within", "replicas_within", "wait_s"]
 
@@ -33,9 +40,28 @@ def wait_s(load: float, busy_s: float, batch: int, replicas: int, share: float |
     what a `share` of requests waits at most; infinite from full load on."""
     if load >= 1.0:
         return inf
-    left, queued = (0.5, load) if share is None else (share, log(max(load / (1.0 - share), 1.0)))
-    at_work = min(load * batch, 1.0) * (batch > 1)
-    return busy_s * (left * at_work + queued / (2.0 * (1.0 - load) * replicas * batch))
+    ended = 0.0
+    if batch > 1:
+        at_work = _all_at_work(min(load * batch, 1.0), replicas)
+        first = (replicas + 1.0) * (1.0 - load**2 * (1.0 - 1.0 / sqrt(replicas)))
+        ended = at_work / first if share is None else _exceeded(at_work, share, first - 1.0)
+    places = replicas * batch
+    queued = _all_at_work(load, places)
+    if share is not None:
+        queued = log(max(queued / (1.0 - share), 1.0))
+    return busy_s * (ended + queued / (2.0 * (1.0 - load) * places))
+
+
+def _all_at_work(load: float, places: int) -> float:
+    """The part of the time for which all places are at work."""
+    return float(load ** (sqrt(2.0 * (places + 1.0)) - 1.0))
+
+
+def _exceeded(at_work: float, share: float, replicas: float) -> float:
+    """What is left, of a batch, of the first of `replicas` to end in a `share` of cases at most, where so often all are
+    `at_work` and else none is waited for."""
+    longer = (1.0 - share) / at_work if at_work > 0.0 else 1.0
+    return 0.0 if longer >= 1.0 else 1.0 - float(longer ** (1.0 / replicas))
 
 
 def load_within(

@@ -47,6 +47,7 @@ __all__ = [
     "doubts_of",
     "figure",
     "goal",
+    "job_record",
     "layout_record",
     "memory_record",
     "model_record",
@@ -291,7 +292,7 @@ def plan_record(of: Deployed, does: Doing, price: PriceRecord | None) -> PlanRec
         note=deployment.note,
         system=deployment.system.id if deployment.system else "",
         chance=_chance(workload, ttft, tpot, does.tails, tokens),
-        job=_job(workload, tokens, price),
+        job=None if workload.job is None else job_record(workload.job.tokens, tokens, price),
         hosts=hosts,
         replica_hosts=_hosts(deployment, Fleet(), layout),
         network_bytes_per_s=_network(deployment),
@@ -301,11 +302,9 @@ def plan_record(of: Deployed, does: Doing, price: PriceRecord | None) -> PlanRec
     )
 
 
-def _job(w: Workload, tokens: Estimate, price: PriceRecord | None) -> JobRecord | None:
-    """Hours and dollars of the job at these tokens per second."""
-    if w.job is None:
-        return None
-    hours = tokens.inverse(w.job.tokens / 3600.0)
+def job_record(amount: float, rate: Estimate, price: PriceRecord | None) -> JobRecord:
+    """Hours of a job of so many tokens or samples at that many per second, and its dollars by the second."""
+    hours = rate.inverse(amount / 3600.0)
     if price is None:
         return JobRecord(figure(hours), None)
     ends = (price.mid * hours.mid, price.low * hours.low, price.high * hours.high)

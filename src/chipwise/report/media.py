@@ -4,15 +4,26 @@ take."""
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import partial
 
 from chipwise.catalog.chips import recalled_words
 from chipwise.catalog.offer import PRICE_NOISE
 from chipwise.catalog.system import load_systems
+from chipwise.predict.fleet import Day
 from chipwise.report import figures
 from chipwise.report.answer import Answer
-from chipwise.report.plans import GROUPS, chance_percent, cost_words, finishes, legend, tied_words
+from chipwise.report.plans import (
+    GROUPS,
+    RESOURCE,
+    chance_percent,
+    cost_words,
+    day_words,
+    finishes,
+    gain,
+    legend,
+    tied_words,
+)
 from chipwise.report.records import (
     SCHEMA_VERSION,
     EnergyRecord,
@@ -26,9 +37,19 @@ from chipwise.report.table import Column, Table
 from chipwise.units import format_bytes, format_count, format_number, format_seconds
 from chipwise.workload.workload import CONFIDENCE, Job
 
-__all__ = ["MEDIA", "MediaPlan", "MediaReport", "media_view", "media_words", "verdict"]
+__all__ = [
+    "MEDIA",
+    "MediaChange",
+    "MediaExplainReport",
+    "MediaPlan",
+    "MediaReport",
+    "media_view",
+    "media_words",
+    "verdict",
+]
 
 SHOWN = 12
+CHANGED = 3  # changes that are named below plans
 FIRST = 6  # chips that are named of those refused for one reason
 
 
@@ -36,7 +57,8 @@ FIRST = 6  # chips that are named of those refused for one reason
 class MediaPlan(Quantified):
     """A pipeline on chips.
 
-    `batch` samples take `latency_s` on one replica of `chips`; `samples_per_s` of all `replicas`, and
+    `chips` are those of all `replicas`, of which `spare` ones stand by. `batch` samples take `latency_s` on one of
+    them; `samples_per_s` of all that work, and
     `tokens_per_s` where samples are texts or said in words; `step_s` is one call
     of the part that is called most often (a denoising step, a training step), `it_per_s` how many pass per second.
     `shares` of the latency by resource, `stages` its seconds by part of the model. `memory` are bytes of one device by
@@ -47,7 +69,7 @@ class MediaPlan(Quantified):
     its wait included, or a job its deadline; `job` says how long that takes. None where nothing was asked. `rank` in
     the answer, 0 where chips were compared and not chosen; `ties` are the ranks of plans that the prediction cannot
     tell from it. `hosts` that all replicas take together.
-    `note`: of a plan that does not fit, what would.
+    `day` where a curve of rates was given: its tokens are samples. `note`: of a plan that does not fit, what would.
     """
 
     chip: str
@@ -82,9 +104,27 @@ class MediaPlan(Quantified):
     wait_p99_s: float | None = None
     job: JobRecord | None = None
     hosts: int = 1
+    spare: int = 0
+    day: Day | None = None
     rank: int = 0
     ties: tuple[int, ...] = ()
     note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class MediaChange(Quantified):
+    """One thing asked otherwise of a plan: `options` ask for it, `words` say what it means. Then a replica is of so
+    many `chips` and takes `latency_s` for a `batch`, a device holds `memory_bytes`, and a chip makes `more_per_chip`
+    times as many samples."""
+
+    options: str
+    words: str
+    chips: int
+    batch: int
+    latency_s: Figure
+    memory_bytes: float
+    more_per_chip: float
+    usd_per_1000: Figure | None
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -93,7 +133,9 @@ class MediaReport(Answer):
 
     `unit` is what one sample is; `settings` are the sizes it was asked with; `flops` of one request. `rate_per_s` of
     samples, `limit_s` on the time of a request (of the mean one, or of the share `percentile`) and a `job` were asked
-    of its plans, limits with a probability of `confidence`; None where nothing was. `owned`: the user has the chips.
+    of its plans, limits with a probability of `confidence`; None where nothing was. `owned`: the user has the chips,
+    `together` is what those of several kinds make a second. `changes`: what else could be asked, most samples a chip
+    first, and what the first plan would do then: software and formats that clearly help, of `explain` all of it.
     `nearest`: the published result nearest to the first plan, and what it is good for.
     """
 
@@ -112,8 +154,20 @@ class MediaReport(Answer):
     job: Job | None = None
     confidence: float = CONFIDENCE
     owned: bool = False
+    together: Figure | None = None
+    changes: tuple[MediaChange, ...] = ()
     nearest: str = ""
     schema_version: str = field(default=SCHEMA_VERSION)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class MediaExplainReport(MediaReport):
+    """One plan of a model that generates no tokens, and all that would change it."""
+
+    @classmethod
+    def of(cls, report: MediaReport, changes: tuple[MediaChange, ...]) -> MediaExplainReport:
+        """A report with more to it."""
+        return cls(**{f.name: getattr(report, f.name) for f in fields(report)} | {"changes": changes})
 
 
 def _timed(p: MediaPlan) -> bool:
@@ -137,12 +191,13 @@ def _usd(p: MediaPlan) -> Figure | None:
     return p.usd_per_1000 if _timed(p) else None
 
 
-def _count(p: MediaPlan) -> int:
-    return p.chips * p.replicas
-
-
 def _machines(p: MediaPlan) -> str:
-    return f"{_count(p)}x {p.chip}"
+    return f"{p.chips}x {p.chip}"
+
+
+def _one(p: MediaPlan) -> str:
+    """The chips of one replica."""
+    return f"{p.chips // p.replicas}x {p.chip}"
 
 
 def _spread(p: MediaPlan) -> str | None:
@@ -187,7 +242,7 @@ MEDIA = (
     Column("#", _rank, right=True, short="rank"),
     Column("plan", _machines),
     Column("chip", "chip", short="chip"),
-    Column("count", _count, right=True, short="chips"),
+    Column("count", "chips", right=True, short="chips"),
     Column("layout", _layout),
     Column("spread", _spread, spare=3, short="spread"),
     Column("batch", "batch", right=True, short="batch"),
@@ -216,6 +271,23 @@ MEDIA = (
 )
 """What is said of a plan."""
 
+PEAK = "bf16"
+"""The format whose peak operations are compared with."""
+RESOURCES = (
+    Column("resource", "resource", lambda name: RESOURCE.get(name, name)),
+    Column("share of time", "share", "{:.1%}".format, right=True),
+    Column("10 % more of it gives", "share", lambda share: f"+{gain(share):.1%} samples/s", right=True),
+)
+CHANGES = (
+    Column("change", "options"),
+    Column("time", "latency_s.mid", format_seconds, right=True),
+    Column("samples", "more_per_chip", "x{:.2f}".format, right=True),
+    Column("memory", "memory_bytes", format_bytes, right=True, spare=1),
+    Column("per 1,000", lambda c: c.usd_per_1000 and f"${figures.mid(c.usd_per_1000)}", right=True),
+    Column("means", "words", prose=True),
+)
+"""What is said of a change of a plan."""
+
 SOMETIMES = ("spread", "offload", "batch", "layout", "hours", "$ total")
 """Columns that are left out where no plan has any of it, or more than one sample or device."""
 CHOSEN = frozenset({"chip", "count", "spread", "step", "fits"})
@@ -225,7 +297,7 @@ SHOWN_ALIKE = frozenset({"#", "plan", "layout", "$/h"})
 
 DISPENSABLE: Mapping[str, Callable[[MediaReport], bool]] = {
     "offload": lambda report: True,
-    "batch": lambda report: True,
+    "batch": lambda report: len({p.batch for p in report.plans[:SHOWN]}) == 1,
     "basis": lambda report: True,
     "time": lambda report: report.job is not None,
     "$/h": lambda report: report.rate_per_s is None,
@@ -246,9 +318,7 @@ def verdict(report: MediaReport) -> tuple[str, ...]:
     if not _timed(p):
         fits = sum(plan.verdict != "no" for plan in report.plans)
         room = f"{format_bytes(p.memory_bytes)} of {format_bytes(p.capacity_bytes)}"
-        return (
-            f"{report.model} fits on {fits} of {len(report.plans)} chips: {p.chips}x {p.chip}, {room}; not timed.",
-        )
+        return (f"{report.model} fits on {fits} of {len(report.plans)} chips: {_one(p)}, {room}; not timed.",)
     together = f"a batch of {p.batch} {report.unit}s" if p.batch != 1 else f"1 {report.unit}"
     what = "one training step" if report.trained else together
     many = f"{p.replicas} x " if p.replicas > 1 else ""
@@ -257,11 +327,10 @@ def verdict(report: MediaReport) -> tuple[str, ...]:
     if p.verdict == "no":
         short = format_bytes(p.memory_bytes - p.capacity_bytes)
         return (
-            f"{report.model} does not fit {p.chips}x {p.chip}: {short} short"
-            + (f"; {p.note}." if p.note else "."),
+            f"{report.model} does not fit {_one(p)}: {short} short" + (f"; {p.note}." if p.note else "."),
         )
     how = p.runtime + (f", offload {p.offload}" if p.offload != "none" else "")
-    return (f"{report.model} on {many}{p.chips}x {p.chip} ({how}): {each}{cost}; bottleneck: {p.bound}.",)
+    return (f"{report.model} on {many}{_one(p)} ({how}): {each}{cost}; bottleneck: {p.bound}.",)
 
 
 def _chosen(report: MediaReport, p: MediaPlan) -> tuple[str, ...]:
@@ -270,19 +339,34 @@ def _chosen(report: MediaReport, p: MediaPlan) -> tuple[str, ...]:
     verb = "Use" if report.owned or p.price is None or p.price.basis.startswith("owned") else "Rent"
     where = f" on {p.hosts} hosts" if p.hosts > 1 else ""
     how = [] if _empty("layout", p) else [_layout(p)]
+    how += [f"{p.spare} spare"] if p.spare else []
     how += [p.precision]
     how += [f"batches of {p.batch}"] if p.batch > 1 else []
     how += [f"offload {p.offload}"] if p.offload != "none" else []
-    cost = "" if report.owned else f": {cost_words(p.price, _count(p))}"
+    cost = "" if report.owned else f": {cost_words(p.price, p.chips)}"
     recalled = ", on recalled chip figures" if recalled_words((p.chip,)) else ""
     by_rank = {other.rank: _machines(other) for other in report.plans}
     return (
         f"{verb} {_machines(p)}{where} with {p.runtime} ({', '.join(how)}){cost}.",
         _does(report, p),
         f"Bottleneck: {_bottleneck(p)} of the time. Evidence: {p.latency_s.basis}{recalled}.",
+        *_together(report),
         *_measured(report, p),
         *tied_words([by_rank[rank] for rank in p.ties if rank in by_rank]),
     )
+
+
+def _together(report: MediaReport) -> tuple[str, ...]:
+    """What chips of several kinds do side by side."""
+    rate, kinds = report.together, len(report.plans)
+    if rate is None:
+        return ()
+    if report.job is not None:
+        hours = tuple(report.job.tokens / x / 3600.0 for x in (rate.mid, rate.high, rate.low))
+        mid, low, high = (format_number(x) for x in hours)
+        return (f"All {kinds} kinds side by side are done in {mid} hours [{low} to {high}].",)
+    by, unit = figures.per(rate.mid)
+    return (f"All {kinds} kinds side by side deliver {format_number(rate.mid * by)} {report.unit}s/{unit}.",)
 
 
 def _measured(report: MediaReport, p: MediaPlan) -> tuple[str, ...]:
@@ -291,7 +375,7 @@ def _measured(report: MediaReport, p: MediaPlan) -> tuple[str, ...]:
     best = None if p.latency_s.basis != "modelled" else next(others, None)
     if best is None:
         return ()
-    cost = "" if report.owned else f", {cost_words(best.price, _count(best))}"
+    cost = "" if report.owned else f", {cost_words(best.price, best.chips)}"
     return (f"The best plan that rests on measurements: {_machines(best)} ({_layout(best)}){cost}.",)
 
 
@@ -347,6 +431,12 @@ def media_view(report: MediaReport, command: str = "", *, everything: bool = Fal
     foot = _refused(report.refused, everything=everything)
     if chosen:
         foot = [*_ranking(report, plans), *foot]
+    if chosen and plans[0].day is not None:
+        unit = f"1,000 {report.unit}s"
+        foot.append(day_words(plans[0].rank, plans[0].day, paid=plans[0].price is not None, per=(unit, 1e3)))
+    if chosen and report.changes:
+        more = (f"x{c.more_per_chip:.2g} with {c.options}{_doubt(c)}" for c in report.changes[:CHANGED])
+        foot.append(f"more {report.unit}s from the chips of #1: {', '.join(more)}")
     if report.nearest:
         foot.append(f"closest published result: {report.nearest}")
     if report.assumptions:
@@ -372,7 +462,9 @@ def media_view(report: MediaReport, command: str = "", *, everything: bool = Fal
         ),
         ("time by part of the model", ""),
     )
-    return first, parts, memory
+    if not isinstance(report, MediaExplainReport):
+        return first, parts, memory
+    return first, parts, _resource_table(p), memory, _change_table(report)
 
 
 def _columns(report: MediaReport, plans: Sequence[MediaPlan]) -> list[Column]:
@@ -399,6 +491,11 @@ def _columns(report: MediaReport, plans: Sequence[MediaPlan]) -> list[Column]:
     return [replace(c, spare=left.index(name) + 1) if name in left else c for name, c in found.items()]
 
 
+def _doubt(change: MediaChange) -> str:
+    """What nobody looked at."""
+    return " (quality not assessed)" if "not assessed" in change.words else ""
+
+
 def _paced(by: float, p: MediaPlan) -> Figure:
     rate = p.samples_per_s
     return Figure(by * rate.mid, by * rate.low, by * rate.high, rate.basis, rate.provisional)
@@ -415,7 +512,7 @@ def _empty(head: str, p: MediaPlan) -> bool:
 def _ranking(report: MediaReport, plans: Sequence[MediaPlan]) -> list[str]:
     """How to read the plans, how they were ranked, and which are not among those that are shown."""
     replicated = "2 x ulysses=4: two replicas of four devices that share a sequence"
-    spread = any(p.replicas > 1 for p in report.plans)
+    spread = any(p.spread for p in plans)
     said = [legend(replicated if spread else "", stale=any(p.price and p.price.stale for p in plans))]
     if not report.owned:
         by = "$/h" if report.rate_per_s is not None else f"$ per {report.unit}"
@@ -425,6 +522,12 @@ def _ranking(report: MediaReport, plans: Sequence[MediaPlan]) -> list[str]:
         said.append(
             f"ranked: {limit}the cheapest ({by}, at the low end of its speed); within {PRICE_NOISE:.0%} of it what is "
             "measured and freshly priced, then fewer hosts, paid chips and replicas; unpriced last"
+        )
+    batches = sorted({p.batch for p in plans})
+    if len(batches) > 1:
+        said.append(
+            f"time is that of a whole batch, and batches are {batches[0]} to {batches[-1]}: --batch "
+            f"{batches[0]} compares the same on all"
         )
     left = [_machines(p) for p in report.plans[len(plans) :]]
     if left:
@@ -452,6 +555,19 @@ def _refused(refused: Sequence[RefusalRecord], *, everything: bool) -> list[str]
         said = f"{words}: {', '.join(shown)}{more}"
         lines.append(said if len(members) > 1 else f"{shown[0]}: {members[0].detail}")
     return lines
+
+
+def _resource_table(p: MediaPlan) -> Table:
+    """What the time is spent on, and what more of it would give."""
+    head = f"time by what it waits for; {p.share_of_peak:.0%} of the peak in {PEAK} is reached"
+    ordered = sorted(p.shares.items(), key=lambda item: -item[1])
+    return Table.of([{"resource": name, "share": share} for name, share in ordered], RESOURCES, (head, ""))
+
+
+def _change_table(report: MediaExplainReport) -> Table:
+    """What would change the plan."""
+    head = ("what would change it, each alone; samples: those of a chip and second, over those of now", "")
+    return Table.of(report.changes, CHANGES, head, () if report.changes else ("nothing that was tried",))
 
 
 def _memory_table(p: MediaPlan) -> Table:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields
 
 from chipwise.catalog.chips import recalled_words
 from chipwise.catalog.offer import PRICE_NOISE
+from chipwise.predict.fleet import Day
 from chipwise.report import figures
 from chipwise.report.fit import memory_view, parts_view
 from chipwise.report.kernel import AmdahlReport
@@ -22,6 +23,7 @@ __all__ = [
     "chance_percent",
     "cheaper",
     "cost_words",
+    "day_words",
     "finishes",
     "first_plan",
     "gain",
@@ -578,19 +580,25 @@ def _tails(p: PlanRecord) -> list[str]:
 
 
 def _day(p: PlanRecord) -> list[str]:
-    if p.day is None:
-        return []
-    d = p.day
+    return [] if p.day is None else [day_words(p.rank, p.day, paid=p.price is not None)]
+
+
+def day_words(rank: int, d: Day, *, paid: bool, per: tuple[str, float] = ("M out", 1e6)) -> str:
+    """A day of the plan of that rank, with dollars `per` so many tokens or samples where they are `paid`."""
+    unit, amount = per
+    usd, scaled = (
+        format_number(each * amount / 1e6) for each in (d.usd_per_m_tokens, d.scaled_usd_per_m_tokens)
+    )
     requests = f"{d.requests_per_day:,.0f} request" + ("" if round(d.requests_per_day) == 1 else "s")
-    text = f"day of #{p.rank}: {requests}, used {d.mean_utilisation:.0%} on average"
+    text = f"day of #{rank}: {requests}, used {d.mean_utilisation:.0%} on average"
     text += f" and {d.peak_utilisation:.0%} at the peak"
-    if p.price is not None:
+    if paid:
         text += (
-            f"; {format_number(d.usd_per_day)} $ a day, {format_number(d.usd_per_m_tokens)} $/M out with all "
+            f"; {format_number(d.usd_per_day)} $ a day, {usd} $/{unit} with all "
             f"replicas on, at least {format_number(d.scaled_usd_per_day)} $ and "
-            f"{format_number(d.scaled_usd_per_m_tokens)} $/M if replicas followed the load"
+            f"{scaled} $/{unit.removesuffix(' out')} if replicas followed the load"
         )
-    return [text]
+    return text
 
 
 def _refused(refused: Sequence[RefusalRecord]) -> list[str]:

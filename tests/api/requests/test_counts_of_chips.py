@@ -38,7 +38,7 @@ def test_a_count_that_cannot_be_has_one_answer(verb: str, model: str, text: str)
 def test_a_cap_is_lifted_by_the_chip_without_a_count() -> None:
     def chips(text: str) -> int:
         (best,) = cw.plan("qwen3-8b", chips=text, rate="60/s", evidence="none").plans
-        return int(best.chips * best.replicas)
+        return int(best.chips)
 
     free = chips("h100")
     assert free > 2
@@ -61,7 +61,7 @@ def test_a_count_caps_cards_at_a_desk_too() -> None:
     for model in (LLAMA, "resnet50"):
         plans = cw.plan(model, chips="4xrtx-4090", evidence="none").plans
         assert plans
-        assert all(p.chip == "rtx-4090" and p.chips * p.replicas <= 4 for p in plans)
+        assert all(p.chip == "rtx-4090" and p.chips <= 4 for p in plans)
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,7 @@ def test_a_count_caps_cards_at_a_desk_too() -> None:
 )
 def test_networks_fill_cards_at_a_desk_with_replicas(model: str, chip: str, replicas: int) -> None:
     (plan,) = cw.estimate(model, chip=chip, evidence="none").plans
-    assert (plan.replicas, plan.chips) == (replicas, 1)
+    assert (plan.replicas, plan.chips) == (replicas, replicas)
 
 
 def test_cards_at_a_desk_share_the_layers_of_a_language_model() -> None:
@@ -99,8 +99,8 @@ def test_a_network_is_copied_to_counted_chips_and_shared_as_spread_says() -> Non
     def counts(**given: Any) -> list[tuple[str, int, int]]:
         return [(p.chip, p.chips, p.replicas) for p in cw.fit("wan2.2", **given).plans]
 
-    assert counts(chips="4xh100,2xh100,l40s") == [(H100, 1, 2), (H100, 1, 4), ("l40s", 1, 1)]
-    assert counts(chips="p5.48xlarge", spread="ulysses=2") == [(H100, 2, 4)]
+    assert counts(chips="4xh100,2xh100,l40s") == [(H100, 2, 2), (H100, 4, 4), ("l40s", 1, 1)]
+    assert counts(chips="p5.48xlarge", spread="ulysses=2") == [(H100, 8, 4)]
     error = refused("fit", model="wan2.2", chips="2xh100", spread="ulysses=4")
     assert error.field == "chips"
     assert "2 are missing" in str(error)

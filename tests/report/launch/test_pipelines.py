@@ -24,7 +24,7 @@ class DiffusionPipeline:
     def to(self, device): self.said["placed"] = "device"
     def enable_model_cpu_offload(self, device): self.said["placed"] = "model"
     def enable_sequential_cpu_offload(self, device): self.said["placed"] = "sequential"
-    def __call__(self, prompt, **sizes):
+    def __call__(self, prompt, generator, **sizes):
         self.said |= {"prompts": len(prompt), "sizes": sizes, "calls": self.said["calls"] + 1}
         open(os.environ["SAID"], "w").write(json.dumps(self.said))
         return self
@@ -74,6 +74,12 @@ def test_a_ranked_plan_shares_a_request_among_its_devices(tmp_path: Path) -> Non
     compile(file.text, file.name, "exec")
 
 
+def test_guidance_against_a_second_prompt_has_one(tmp_path: Path) -> None:
+    (file,) = launch_saved(saved(tmp_path, "qwen-image", chip="h200-sxm-141gb", batch=2), "diffusers")
+    assert "'true_cfg_scale'" in file.text
+    assert "'negative_prompt': [' ', ' ']" in file.text
+
+
 @pytest.mark.parametrize(
     ("model", "said", "target", "words"),
     [
@@ -86,6 +92,7 @@ def test_a_ranked_plan_shares_a_request_among_its_devices(tmp_path: Path) -> Non
             "diffusers",
             "more than diffusers",
         ),
+        ("hunyuanvideo", {"chip": "h200", "spread": "ulysses=2"}, "diffusers", "cannot share a request"),
         ("wan2.2", {"chip": "h100-sxm5-80gb", "spread": "cfg=2"}, "diffusers", "not by cfg"),
         ("resnet50", {"chip": "l4", "training": True}, "diffusers", "training step"),
     ],

@@ -84,7 +84,7 @@ class ModelsRequest(Asked):
 
     def run(self) -> ModelsReport:
         """The models. Raises `UnknownNameError` for one that does not exist."""
-        from chipwise.api.media import network, networks
+        from chipwise.api.media_asked import network, networks
 
         if self.model is not None:
             if self.model not in known_names() and is_built_in(self.model):

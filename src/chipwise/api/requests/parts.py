@@ -51,7 +51,7 @@ from chipwise.workload.lengths import PrefixCache, read_lengths
 from chipwise.workload.workload import CONFIDENCE, UTILISATION, Picture, Task, Workload
 
 if TYPE_CHECKING:
-    from chipwise.api.media import Sampling
+    from chipwise.api.media_asked import Sampling
     from chipwise.api.placing import Given, Terms
     from chipwise.api.tactics import Tactics
     from chipwise.calibrate.parameters import Parameters
@@ -222,6 +222,7 @@ HOST_MEMORY = "memory of the host, for what does not fit on the card, e.g. 128GB
 HOST_BYTES = Reading(memory_bytes, as_word, (NUMBER,))
 COUNTS = Reading(_counts, as_list, (NUMBER, STRINGS))
 """Whole numbers by commas, or a list of them."""
+DAY = "--day is already a load"
 SPREAD = Reading(_spread, as_text, (NUMBER, OBJECT))
 PERCENTILE = Reading(_percentile, as_word, (NUMBER,))
 
@@ -311,7 +312,7 @@ class Targets(Lengths):
         rate = self.values["rate"]
         curve = self.curve()
         if curve is not None and (task != "serve" or rate is not None):
-            raise UsageError("--day is already a load", "without --rate, and with --task serve", field="day")
+            raise UsageError(DAY, "without --rate, and with --task serve", field="day")
         return replace(
             self.workload(task),
             rate_per_s=rate if curve is None else curve.peak,
@@ -400,7 +401,7 @@ class Samples(Asked):
 
     def sampling(self) -> Sampling:
         """What this asks of a model that generates no tokens. Raises `UsageError` for a count that is none."""
-        from chipwise.api.media import Sampling
+        from chipwise.api.media_asked import Sampling
 
         counts = {
             "batch": ("samples", 10_000_000),
@@ -490,7 +491,7 @@ class Samples(Asked):
 TOKENS = (
     "in_", "out", "images", "cv", "log", "prefix_hit", "common_prefix", "ttft", "tpot", "kv", "policy", "speculate",
     "disaggregate", "prefill", "harness", "tp", "pp", "dp", "ep", "lora", "context", "tokens", "concurrency",
-    "day", "spare", "utilisation", "count", "replicas",
+    "count", "replicas",
 )  # fmt: skip
 """Fields that ask about language models alone."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from chipwise import api
 from chipwise.api.requests.command import about, hinting
@@ -24,6 +24,7 @@ from chipwise.api.requests.field import (
     pairs,
 )
 from chipwise.api.requests.parts import (
+    DAY,
     HOST_BYTES,
     HOST_MEMORY,
     JobOptions,
@@ -39,17 +40,19 @@ from chipwise.api.requests.parts import (
 from chipwise.calibrate.parameters import Parameters
 from chipwise.catalog.machine import capped
 from chipwise.errors import UsageError
-from chipwise.report.media import MediaPlan, MediaReport
+from chipwise.report.media import MediaExplainReport, MediaPlan, MediaReport
 from chipwise.report.plans import ExplainReport
 from chipwise.report.records import FitReport, PlanRecord, PlanReport
 from chipwise.search.space import Limits
 from chipwise.units import parse_quantity
 from chipwise.workload.lora import Adapter
-from chipwise.workload.workload import CONFIDENCE, Job, Task, Workload
+from chipwise.workload.workload import CONFIDENCE, UTILISATION, Job, Task, Workload
 
 if TYPE_CHECKING:
-    from chipwise.api.media import Sampling
+    from chipwise.api.media_asked import Sampling
     from chipwise.api.placing import Terms
+
+N = TypeVar("N", bound=MediaReport)
 
 __all__ = [
     "EVIDENCE",
@@ -131,7 +134,7 @@ class Priced(Money, Serving):
         own = self.evidence in ("all", "own")
         return replace(super().terms(numbers), pricing=self.pricing(), own=own)
 
-    def beside(self, model: str, task: Task, report: MediaReport) -> MediaReport:
+    def beside(self, model: str, task: Task, report: N) -> N:
         """The answer about a model that generates no tokens, with the published result nearest to it."""
         if self.evidence not in ("all", "published"):
             return report
@@ -166,8 +169,8 @@ class PlanOptions(Samples, Priced, Targets, JobOptions):
 
     def idle(self) -> tuple[str, ...]:
         """A percentile is of answer times under a load: of a rate, or of what chips that one has can carry."""
-        loaded = self.have is not None or self.rate is not None
-        return ("host_memory",) if loaded else ("host_memory", "percentile")
+        loaded = self.have is not None or self.rate is not None or self.day is not None
+        return ("host_memory",) if loaded else ("host_memory", "percentile", "utilisation")
 
     def workload_of(self, task: Task) -> Workload:
         """The workload with its load and targets, or its job."""
@@ -228,26 +231,15 @@ class PlanRequest(PlanOptions):
         """The same of a model that generates no tokens."""
         from chipwise.api import media
 
-        have = self.owned()
-        asked = self.generating()
-        terms = replace(Software.terms(self, numbers), pricing=self.pricing())
-        count_of(self.max_chips, "--max-chips", "chips")
-        if have is not None:
+        have, asked = self.owned(), self.generating()
+        terms = replace(Software.terms(self, numbers), pricing=None if have else self.pricing())
+        if have and asked.rate_per_s is None:
             from chipwise.api.media_owned import most
 
-            if self.confidence is not None:
-                what = f"{self.model} generates no tokens: what --have answers is its middle"
-                raise UsageError(what, "leave --confidence out", field="confidence")
             return most(self.model, terms, asked, have)
-        if self.values["max_watts"] is not None:
-            what = f"{self.model} generates no tokens: its plans are not held to --max-watts"
-            raise UsageError(what, "use --max-chips or --max-usd-per-h", field="max_watts")
-        if self.max_usd_per_h is not None and not 0 < self.max_usd_per_h < float("inf"):
-            what = f"--max-usd-per-h {self.max_usd_per_h:g} is out of range"
-            raise UsageError(what, "more than 0", field="max_usd_per_h")
         chips, at_most = capped(self.values["chips"] or ())
-        limits = Limits(max_chips=self.max_chips, max_usd_per_h=self.max_usd_per_h, at_most=at_most)
-        return media.plan(self.model, terms, asked, chips, limits)
+        limits = replace(self.limits_of(self.task), have=have or {}, at_most=at_most)
+        return media.plan(self.model, terms, asked, tuple(have or chips), limits)
 
     def generating(self) -> Sampling:
         """What this asks of a model that generates no tokens, with its targets. Raises `UsageError` for what says how
@@ -258,15 +250,22 @@ class PlanRequest(PlanOptions):
             if getattr(self, name) is not None and given:
                 what = f"--{name} says how surely a target holds, and there is none"
                 raise UsageError(what, "add --e2e, e.g. 2min", field=name)
-        if self.task == "local" and self.rate is not None:
-            what = "--task local is one user, who sends one request after the other"
-            raise UsageError(what, "leave --rate out, or --task serve", field="rate")
+        curve = self.curve()
+        for name in ("rate", "day"):
+            if self.task == "local" and getattr(self, name) is not None:
+                what = "--task local is one user, who sends one request after the other"
+                raise UsageError(what, f"leave --{name} out, or --task serve", field=name)
+        if curve is not None and (self.task != "serve" or self.rate is not None):
+            raise UsageError(DAY, "without --rate, and with --task serve", field="day")
         return replace(
             self.sampling(),
             latency_s=self.values["e2e"],
-            rate_per_s=self.values["rate"],
+            rate_per_s=self.values["rate"] if curve is None else curve.peak,
             percentile=self.values["percentile"],
             job=job,
+            spare=self.spare,
+            curve=curve,
+            utilisation=UTILISATION if self.utilisation is None else self.values["utilisation"],
             confidence=CONFIDENCE if self.confidence is None else self.values["confidence"],
             software=self.software or "",
             level=self.level,
@@ -285,6 +284,7 @@ class PlanRequest(PlanOptions):
             )
         for name, instead in (
             ("rate", "--deadline says how fast it must go"),
+            ("day", "--deadline says how fast it must go"),
             ("e2e", "--deadline limits a job"),
         ):
             if getattr(self, name) is not None:
@@ -372,10 +372,14 @@ class EstimateRequest(EstimateOptions):
         if self.media(self.model):
             from chipwise.api import media
 
-            terms = replace(Software.terms(self, numbers_of(self.parameters)), pricing=self.pricing())
-            asked = replace(self.sampling(), software=self.software or "", level=self.level, task=self.task)
-            return self.beside(self.model, self.task, media.estimate(self.model, self.chip, terms, asked))
+            return self.beside(self.model, self.task, media.estimate(*self.placed_network()))
         return self.report()
+
+    def placed_network(self) -> tuple[str, str, Terms, Sampling]:
+        """A model that generates no tokens on its chip, under its terms and at its sizes."""
+        terms = replace(Software.terms(self, numbers_of(self.parameters)), pricing=self.pricing())
+        asked = replace(self.sampling(), software=self.software or "", level=self.level, task=self.task)
+        return self.model, self.chip, terms, asked
 
     def report(self) -> PlanReport:
         """The same of a language model."""
@@ -401,12 +405,19 @@ class ExplainRequest(EstimateRequest):
 
     serial: str | None = ask(SERIAL, reading=SHARE)
 
-    def run(self) -> ExplainReport | MediaReport:
+    def idle(self) -> tuple[str, ...]:
+        """A serial part is of a language model's request."""
+        return (*super().idle(), "serial")
+
+    def run(self) -> ExplainReport | MediaExplainReport:
         """The plan, and the crossover to a CPU where a serial part is named. Raises the errors of `api.estimate`."""
         fraction = self.values["serial"]
-        report = super().run()
-        if isinstance(report, MediaReport):
-            return report
+        if self.media(self.model):
+            from chipwise.api import media
+
+            found = media.explain(*self.placed_network())
+            return self.beside(self.model, self.task, found)
+        report = self.report()
         if fraction is None:
             return ExplainReport.of(report, None)
         from chipwise.api.amdahl import amdahl

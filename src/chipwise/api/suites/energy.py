@@ -234,8 +234,7 @@ def _answer(asked: _Asked, _: Parameters | None) -> _Found:
         question, plan = answered(asked.question)
     if plan.energy is None:
         raise UsageError(f"{plan.chip}: its power limit is not published")
-    chips = plan.chips * plan.replicas if isinstance(plan, MediaPlan) else plan.chips
-    return _Found(plan.energy, chips, form_of(get_chip(plan.chip), chips), question)
+    return _Found(plan.energy, plan.chips, form_of(get_chip(plan.chip), plan.chips), question)
 
 
 def _lines(asked: _Asked, found: _Found) -> Iterator[Predicted]:

@@ -14,7 +14,10 @@ from pathlib import Path
 
 import numpy as np
 
-from chipwise.api.media import LATENCY, MEMORY, STEP, Place, Sampling, Work, figured
+from chipwise.api.media_asked import Sampling
+from chipwise.api.media_judged import LATENCY, MEMORY, STEP, figured
+from chipwise.api.media_record import plan_of
+from chipwise.api.media_work import Place, Work
 from chipwise.api.placing import Terms
 from chipwise.api.requests.command import command_line
 from chipwise.api.requests.parts import Software
@@ -259,7 +262,7 @@ def _work(question: EstimateRequest) -> Work:
 
 def answer_of(question: EstimateRequest, numbers: Parameters | None) -> MediaPlan:
     """The answer of `estimate` to a question of a measured row. Memory refuses nothing: the run exists."""
-    return _work(question).plan(numbers or shipped_parameters(), Terms())
+    return plan_of(_work(question), numbers or shipped_parameters(), Terms())
 
 
 def _answer(asked: _Asked, numbers: Parameters | None) -> MediaPlan:

@@ -15,7 +15,7 @@ from functools import lru_cache
 import numpy as np
 
 from chipwise.api.loaded import load
-from chipwise.api.media import figured
+from chipwise.api.media_judged import figured
 from chipwise.api.media_owned import Best, Owned
 from chipwise.api.requests.command import command_line
 from chipwise.api.requests.parts import Software
@@ -222,6 +222,7 @@ def sample_question(run: Run) -> PlanRequest:
         batch=1 if one else QUERY if run.scenario == "MultiStream" else None,
         e2e=f"{limit.total_s:g}s" if limit and task == "serve" else None,
         percentile="p99" if task == "serve" else None,
+        confidence="50%" if limit and task == "serve" else None,  # what was measured, held its limit
         precision=_as_run(run),
         runtime=media_runtime_of(run),
         set_=_power(run),

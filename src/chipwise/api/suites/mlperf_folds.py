@@ -11,7 +11,7 @@ from functools import cached_property
 import numpy as np
 
 from chipwise.api.loaded import load
-from chipwise.api.media import tier as media_tier
+from chipwise.api.media_judged import tier as media_tier
 from chipwise.api.media_owned import Best
 from chipwise.api.suites.mlperf import (
     ASKING,

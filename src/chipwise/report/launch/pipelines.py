@@ -42,6 +42,11 @@ def diffusers(spec: PipelineSpec) -> tuple[LaunchFile, ...]:
         raise UsageError(
             f"{tool.name} shares a request by ulysses and ring, not by {other[0]}", "--spread ulysses=N"
         )
+    if any(degree > 1 for _, degree in spec.spread) and spec.model not in tool.shares:
+        raise UsageError(
+            f"{tool.name} cannot share a request of {spec.model} among devices",
+            f"--max-chips 1 plans whole requests on each; it shares those of {', '.join(tool.shares)}",
+        )
     if spec.cached:
         raise UsageError(
             f"{tool.name} skips steps by a threshold, not by a share", "leave cached= out of --settings"
@@ -50,6 +55,10 @@ def diffusers(spec: PipelineSpec) -> tuple[LaunchFile, ...]:
     devices = degrees.get("ulysses", 1) * degrees.get("ring", 1)
     sizes: dict[str, Any] = {SIZES[k]: round(v) for k, v in spec.sizes if k in SIZES}
     sizes |= {guided[0] if guided else "guidance_scale": v for k, v in spec.sizes if k == "guidance"}
+    if (
+        guided and float(sizes.get(guided[0], 0.0)) > 1.0
+    ):  # guided against a second prompt, where there is one
+        sizes["negative_prompt"] = [" "] * spec.batch
     plan = {
         "title": spec.title,
         "chip": spec.machine.chip,
@@ -70,7 +79,8 @@ def diffusers(spec: PipelineSpec) -> tuple[LaunchFile, ...]:
         f"one replica, in an environment with {tool.name}, transformers and accelerate: {start} {name}",
     ]
     if spec.replicas > 1:
-        notes.append(f"the plan has {spec.replicas} of them, behind a queue of your own")
+        spare = f" ({spec.spare} spare)" if spec.spare else ""
+        notes.append(f"the plan has {spec.replicas} of them{spare}, behind a queue of your own")
     body = "".join(f"    {key!r}: {value!r},\n" for key, value in plan.items())
     program = shipped_text("report/launch/data/diffusers.txt").replace("@PLAN@", f"{{\n{body}}}", 1)
     return (LaunchFile(name, f"#!/usr/bin/env python3\n{comment(spec, tool, notes)}{program}", script=True),)

@@ -273,9 +273,9 @@ class TrainSpec:
 @dataclass(frozen=True, slots=True)
 class PipelineSpec:
     """A request of a model that generates no tokens: `batch` samples of some `sizes` (width, height, frames, steps,
-    guidance), made by `replicas` that each `spread` it over devices (degree by way) and keep parts on the host
-    (`offload`). `cached`: the share of steps that are skipped. `seconds` are predicted, `interval` the ends of 80 %
-    over the middle."""
+    guidance), made by `replicas` (`spare` ones among them) that each `spread` it over devices (degree by way) and keep
+    parts on the host (`offload`). `cached`: the share of steps that are skipped. `seconds` are predicted, `interval`
+    the ends of 80 % over the middle."""
 
     title: str
     model: str
@@ -291,6 +291,7 @@ class PipelineSpec:
     seconds: float
     interval: tuple[float, float]
     expected: tuple[str, ...]
+    spare: int = 0
 
 
 Spec = ServeSpec | TrainSpec

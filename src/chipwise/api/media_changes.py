@@ -1,0 +1,137 @@
+"""What would change a plan of a model that generates no tokens: the same question with one thing asked otherwise."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from chipwise.api.media_asked import Files, Sampling
+from chipwise.api.media_choice import OFFLOADS, priced
+from chipwise.api.media_work import Place
+from chipwise.catalog.media_runtime import load_media_runtimes
+from chipwise.errors import ChipwiseError
+from chipwise.predict.pipeline import ONE, Spread
+from chipwise.report.media import MediaChange, MediaPlan
+
+if TYPE_CHECKING:
+    from chipwise.api.placing import Terms
+
+__all__ = ["changes", "quicker"]
+
+CLEARLY = 0.1  # more samples, from which on software is named beside a plan
+WORTH = 0.03  # of the time, of samples of a chip, or of the memory: a change that moves all of them less is not named
+LARGER = 4  # times the batch that is tried
+NARROW = ("fp8", "int8")  # formats of products that are tried, the first that the chip multiplies
+QUALITY = "quality not assessed"
+
+
+@dataclass(frozen=True)
+class _Change:
+    """One thing asked otherwise: the options that ask for it, what they mean, under which terms."""
+
+    options: str
+    words: str
+    asked: Sampling
+    terms: Terms
+
+
+def quicker(
+    model: str | Files, place: Place, terms: Terms, asked: Sampling, plan: MediaPlan
+) -> tuple[MediaChange, ...]:
+    """Other software and formats with which the chips of a plan make clearly more of the same samples at full load."""
+    way = next(way for way in OFFLOADS if way == plan.offload)
+    same = replace(asked.unbound, batch=plan.batch, spread=Spread.of(plan.spread), offload=way)
+    now = priced(place.pipeline(model, terms, same), place, terms, same)
+    found = _changes(_software(place, terms, same), model, place, now)
+    return tuple(change for change in found if change.more_per_chip > 1.0 + CLEARLY)
+
+
+def changes(
+    model: str | Files, place: Place, terms: Terms, asked: Sampling, plan: MediaPlan
+) -> tuple[MediaChange, ...]:
+    """Each change of a plan that fits and is worth it, those that a chip makes most more samples with first; every
+    figure is the answer to the question with the change's options added."""
+    return _changes(_tried(model, place, terms, asked, plan), model, place, plan)
+
+
+def _changes(
+    tried: Iterable[_Change], model: str | Files, place: Place, plan: MediaPlan
+) -> tuple[MediaChange, ...]:
+    found = []
+    for change in tried:
+        try:
+            there = Place.of(place.chip, change.terms, place.numbers)
+            pipeline = there.pipeline(model, change.terms, change.asked)
+            other = priced(pipeline, there, change.terms, change.asked)
+        except ChipwiseError:  # what cannot be done so changes nothing
+            continue
+        rate = (other.samples_per_s.mid / other.chips) / (plan.samples_per_s.mid / plan.chips)
+        ratios = rate, plan.latency_s.mid / other.latency_s.mid, plan.memory_bytes / other.memory_bytes
+        if other.verdict != "no" and max(abs(ratio - 1.0) for ratio in ratios) > WORTH:
+            found.append(
+                MediaChange(
+                    change.options,
+                    change.words,
+                    other.chips // other.replicas,
+                    other.batch,
+                    other.latency_s,
+                    other.memory_bytes,
+                    rate,
+                    other.usd_per_1000,
+                )
+            )
+    return tuple(sorted(found, key=lambda change: -change.more_per_chip))
+
+
+def _software(place: Place, terms: Terms, asked: Sampling) -> Iterator[_Change]:
+    """Other software, and formats of products."""
+    chip, paces = place.chip, {place.runtime.pace}
+    for runtime in load_media_runtimes().values():
+        if runtime.runs_on(chip) and runtime.pace not in paces:
+            paces.add(runtime.pace)
+            how = replace(terms, runtime=runtime.id)
+            yield _Change(f"--runtime {runtime.id}", runtime.name, asked, how)
+    if asked.level == "stock":
+        tuned = replace(asked, level="tuned")
+        yield _Change("--level tuned", "as benchmark submissions run it", tuned, terms)
+    folds = next((r.id for r in load_media_runtimes().values() if r.runs_on(chip) and r.folds), None)
+    narrow = next((name for name in NARROW if name in chip.matrix), None)
+    if terms.precision is None and narrow is not None:
+        words = f"products in {narrow}, {QUALITY}"
+        yield _Change(f"--precision {narrow}", words, asked, replace(terms, precision=narrow))
+        if not place.runtime.folds and folds is not None:
+            both = replace(terms, precision=narrow, runtime=folds)
+            words = f"{words}, conversions folded into other kernels"
+            yield _Change(f"--runtime {folds} --precision {narrow}", words, asked, both)
+
+
+def _tried(
+    model: str | Files, place: Place, terms: Terms, asked: Sampling, plan: MediaPlan
+) -> Iterator[_Change]:
+    """Software, and the request asked otherwise."""
+    yield from _software(place, terms, asked)
+    pipeline = place.pipeline(model, terms, asked)
+    settings = pipeline.settings
+    more = LARGER * plan.batch
+    yield _Change(f"--batch {more}", f"{more} {pipeline.unit}s at once", replace(asked, batch=more), terms)
+    if asked.spread == ONE:
+        ways = {"ulysses=2": Spread(ulysses=2)}
+        if settings.get("passes", 1) > 1:
+            ways["cfg=2"] = Spread(cfg=2)
+        for label, spread in ways.items():
+            yield _Change(f"--spread {label}", "two devices share it", replace(asked, spread=spread), terms)
+    elif asked.spread.devices > 1:
+        yield _Change("no --spread", "one device", replace(asked, spread=ONE), terms)
+    for way in OFFLOADS:
+        if way != asked.offload and (place.runtime.offloads or way == "none"):
+            what = {"none": "all on the chip", "model": "one part at a time on the chip"}
+            words = what.get(way, "layers come from the host one by one")
+            yield _Change(f"--offload {way}", words, replace(asked, offload=way), terms)
+    steps = int(settings.get("steps", 0.0))
+    if steps > 1:
+        fewer = replace(asked, steps=steps // 2)
+        yield _Change(f"--steps {steps // 2}", f"half the steps, {QUALITY}", fewer, terms)
+    if settings.get("guidance", 0.0) > 1.0 and settings.get("passes", 1) > 1:
+        alone = replace(asked, guidance=1.0)
+        yield _Change("--guidance 1", "a model distilled to do without guidance", alone, terms)

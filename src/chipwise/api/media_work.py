@@ -1,0 +1,302 @@
+"""A model that generates no tokens at work: a chip with its runtime (`Place`), and a pipeline on its devices (`Work`),
+priced but for the runtime's own numbers, which are asked of it: seconds, bytes, what a device does meanwhile."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from chipwise.api.media_asked import DEFAULT, LAYOUT, Files, Sampling, made
+from chipwise.calibrate.effects import Effects
+from chipwise.calibrate.fit_media import MediaFit, media_labels, media_numbers, pace_of
+from chipwise.calibrate.fit_tuned import tuned_numbers, tuned_pace
+from chipwise.calibrate.parameters import Parameters
+from chipwise.catalog.chip import Chip
+from chipwise.catalog.media_runtime import MediaRuntime, media_runtime_for
+from chipwise.cost.device import Device
+from chipwise.cost.simt.family import SimtParameters
+from chipwise.errors import UnknownNameError, UsageError
+from chipwise.predict.energy import Use, issued
+from chipwise.predict.pipeline import (
+    Account,
+    Hardware,
+    Pace,
+    Spread,
+    StageTimes,
+    account,
+    flash_attention,
+    seconds,
+    stage_times,
+)
+from chipwise.search.deployments import machine_for, reserved
+from chipwise.workload.pipeline import Pipeline
+
+if TYPE_CHECKING:
+    from chipwise.api.placing import Terms
+
+__all__ = ["Place", "Work", "computed_in", "packages"]
+
+WIDE = ("fp32", "tf32")
+SIXTEEN = ("bf16", "fp16")
+CHANNELS_LAST = "channels_last"
+LOADED_BYTES = 2.0  # of a parameter of a checkpoint
+KERNELS = "transformers"  # the libraries as PyTorch calls them, whose operators were timed
+
+
+@dataclass(frozen=True)
+class Place:
+    """A chip with its runtime and numbers."""
+
+    chip: Chip
+    runtime: MediaRuntime
+    device: Device
+    hardware: Hardware
+    numbers: Parameters
+
+    @classmethod
+    def of(cls, chip: Chip, terms: Terms, numbers: Parameters) -> Place:
+        """What other work leaves of the chip. Raises `UsageError` where no software runs it, or the chip's figures are
+        not published."""
+        chip = terms.shared(chip)
+        runtime = media_runtime_for(chip, terms.runtime)
+        system = machine_for(chip)
+        device = Device.of(chip, reserved(chip, system), system)
+        if not np.isfinite(float(device.memory_bytes_per_s)) or not np.isfinite(float(device.matrix["bf16"])):
+            raise UsageError(f"{chip.id}: its memory bandwidth or its peak is not published")
+        costs = numbers.cost(chip.family, KERNELS, [chip]).take(np.zeros((), dtype=np.intp))
+        host = chip.host.bytes_per_s if chip.host and chip.host.bytes_per_s else np.nan
+        overheads = numbers.overheads(chip.family, KERNELS)
+        tf32 = runtime.tf32_conv and "tf32" in chip.matrix
+        turns = chip.software_vendor in runtime.turns
+        does = tf32, runtime.converts, runtime.widens, runtime.folds, turns
+        hardware = Hardware(device, costs, overheads, host, *does)
+        return cls(chip, runtime, device, hardware, numbers)
+
+    def packages(self, spread: Spread) -> int:
+        """Chips of a replica, whose devices share a request so."""
+        return packages(self.chip, spread)
+
+    def pipeline(self, model: str | Files, terms: Terms, asked: Sampling, *, timed: bool = True) -> Pipeline:
+        """The model as the software runs it here."""
+        scores = not self.runtime.fuses_attention(asked.software)
+        return made(model, terms, asked, scores=scores, timed=timed)
+
+
+@dataclass(frozen=True)
+class _Told:
+    """What fitted effects say of labels, each asked once."""
+
+    effects: Effects
+    known: dict[tuple[str, ...], Mapping[str, float]] = field(default_factory=dict)
+
+    def of(self, labels: Mapping[str, str]) -> Mapping[str, float]:
+        """Every quantity of one row."""
+        key = tuple(labels.values())
+        if key not in self.known:
+            values = self.effects.values(media_labels(**labels))
+            self.known[key] = {name: float(value[0]) for name, value in values.items()}
+        return self.known[key]
+
+
+def _times(numbers: Parameters) -> _Told:
+    return _Told(numbers.derived(media_numbers).times)
+
+
+def _sizes(numbers: Parameters) -> _Told:
+    return _Told(numbers.derived(media_numbers).memory)
+
+
+def _factors(numbers: Parameters) -> _Told:
+    return _Told(numbers.derived(tuned_numbers).effects)
+
+
+@dataclass(frozen=True)
+class Work:
+    """A pipeline on the devices of `asked.spread` of one chip under a runtime, priced but for the runtime's own
+    numbers: seconds by stage and part, bytes of tensors, and the labels that those numbers go by."""
+
+    pipeline: Pipeline
+    chip: Chip
+    runtime: MediaRuntime
+    device: Device
+    asked: Sampling
+    precision: str
+    stages: tuple[StageTimes, ...]
+    tensors: Account
+
+    @classmethod
+    def of(cls, pipeline: Pipeline, place: Place, terms: Terms, asked: Sampling) -> Work:
+        """Raises `UsageError` for devices that nothing joins, or a tuned training step, `UnknownNameError` for a part
+        that it does not have."""
+        device, spread = place.device, asked.spread
+        if asked.level == "tuned" and pipeline.trained:
+            raise UsageError(
+                "what is known of tuned software is of inference", "--level stock", field="level"
+            )
+        joined = float(np.nan_to_num(np.asarray(device.link_bytes_per_s)))
+        passes = int(pipeline.settings.get("passes", 1))
+        if spread.cfg > passes:
+            raise UsageError(
+                f"{pipeline.name} takes {passes} {'pass' if passes == 1 else 'passes'} a step: cfg={spread.cfg} has "
+                "nothing to split",
+                "ulysses or ring share a sequence, dp a batch",
+                field="spread",
+            )
+        if spread.devices > 1 and joined <= 0.0:
+            raise UsageError(f"{place.chip.id} is joined to no other", "one device", field="spread")
+        parts = [s.name for s in pipeline.stages]
+        for part in asked.aside:
+            if not any(name.startswith(part) for name in parts):
+                hint = f"{pipeline.name} has {', '.join(parts)}"
+                raise UnknownNameError("part", part, parts, hint)
+        aside = [name for name in parts if name.startswith(asked.aside)]
+        kept = replace(pipeline, stages=tuple(stage for stage in pipeline.stages if stage.name not in aside))
+        turns = place.hardware.turns and asked.settings.get(LAYOUT) != CHANNELS_LAST
+        costs = place.hardware.costs
+        if isinstance(costs, SimtParameters) and place.runtime.flash_attends(place.chip):
+            overlapped = place.runtime.overlaps(place.chip, asked.software)
+            costs = flash_attention(costs, device, overlapped=overlapped)
+        hardware = replace(place.hardware, costs=costs, turns=turns)
+        stages = stage_times(kept, hardware, spread, offload=asked.offload)
+        tensors = account(pipeline, spread, offload=asked.offload, aside=aside)
+        narrowed = place.runtime.narrows_loaded
+        if narrowed and asked.offload == "none" and (terms.precision or "").startswith(narrowed):
+            # the weights arrive in 16 bits and are all there before the first is narrowed; offloaded ones on the host
+            loaded = max(tensors.weights, LOADED_BYTES * pipeline.parameters)
+            tensors = replace(tensors, weights=loaded, activations=max(tensors.total - loaded, 0.0))
+        precision = terms.precision or computed_in(pipeline)
+        return cls(pipeline, place.chip, place.runtime, device, asked, precision, stages, tensors)
+
+    @property
+    def packages(self) -> int:
+        """Chips of a replica."""
+        return packages(self.chip, self.asked.spread)
+
+    @property
+    def copies(self) -> int:
+        """How many times a replica runs the model at once, where its chips have more devices than share a request: a
+        lone user has one request, a training step one batch."""
+        if self.asked.task == "local" or self.pipeline.trained:
+            return 1
+        return self.packages * self.chip.devices_per_package // self.asked.spread.devices
+
+    @property
+    def labels(self) -> dict[str, str]:
+        """By what numbers of pipelines are shared."""
+        return {
+            "chip": self.chip.software_id,
+            "core": self.chip.core,
+            "generation": self.chip.base_generation,
+            "runtime": self.runtime.id,
+            "pace": self.runtime.pace,
+            "folds": "yes" if self.runtime.folds else "no",
+            "attends": "own" if self.runtime.overlaps(self.chip, self.asked.software) else "framework",
+            "dtype": self._wide if self.precision in WIDE else "b16",
+            "phase": "train" if self.pipeline.trained else "infer",
+            "unit": self.pipeline.unit,
+            "use": "repeated" if any(float(s.calls) > 1.0 for s in self.stages) else "once",
+            "layout": str(self.asked.settings.get(LAYOUT, "nchw")),
+        }
+
+    def asking(self, metric: str) -> tuple[StageTimes, ...]:
+        """The stages that a metric times: of a step of a request, those calls that make one step of what is called most
+        often: one, or one for each pass of a guided step whose passes follow each other."""
+        if metric not in ("step_s", "it_per_s") or self.pipeline.trained:
+            return self.stages
+        step = self.most_called
+        kind, steps = step.name.partition(":")[0], self.pipeline.settings.get("steps", 0.0)
+        calls = sum(float(s.calls) for s in self.stages if s.name.partition(":")[0] == kind)
+        return (replace(step, calls=calls / steps if steps else 1.0),)
+
+    def hosted(self, fitted: MediaFit) -> bool:
+        """Whether a host rather than the device sets the time."""
+        labels = media_labels(**self.labels)
+        values = {name: float(value[0]) for name, value in fitted.times.values(labels).items()}
+        cost = seconds(self.stages, pace_of(values))
+        return float(cost.exposed["host"]) > 0.5 * float(cost.total_s)
+
+    @property
+    def _wide(self) -> str:
+        """The type of products of 32 bits: TF32 only where the chip has it."""
+        return self.precision if self.precision in self.chip.matrix else "fp32"
+
+    @property
+    def submitted(self) -> dict[str, str]:
+        """By what factors of tuned software are shared."""
+        narrow = computed_in(self.pipeline)
+        return {
+            "compute": "b16" if narrow in SIXTEEN else narrow,
+            "vendor": self.chip.software_vendor,
+            "generation": self.chip.base_generation,
+            "unit": self.pipeline.unit,
+        }
+
+    def stock(self, numbers: Parameters) -> Mapping[str, float]:
+        """The runtime's own numbers as its defaults give them."""
+        return numbers.derived(_times).of(self.labels)
+
+    def pace(self, numbers: Parameters) -> Pace:
+        """The runtime's own numbers at the level asked."""
+        stock = self.stock(numbers)
+        if self.asked.level == "stock":
+            return pace_of(stock)
+        return tuned_pace(stock, numbers.derived(_factors).of(self.submitted))
+
+    def request_s(self, pace: Pace) -> float:
+        """Seconds of a request that is alone."""
+        return float(seconds(self.stages, pace).total_s)
+
+    def busy_s(self, pace: Pace) -> float:
+        """Seconds until the next can be taken at full load: of tuned software, which has several in flight, without
+        what a host adds to each."""
+        if self.asked.level == "stock":
+            return self.request_s(pace)
+        return float(seconds(self.stages, replace(pace, request_s=0.0, call_s=0.0)).total_s)
+
+    def use(self, seconds_: float) -> Use:
+        """What a chip does on average where each of its copies takes so long for a batch. What is folded into the
+        product before it counts for nothing."""
+        device, folds = self.device, self.runtime.folds
+        total = {f.name: 0.0 for f in fields(Use)}
+        for stage in self.pipeline.stages:
+            for n, op in stage.ops:
+                if folds and float(np.max(op.dims.get("epilogue", 0.0))) > 0.0:
+                    continue
+                total["memory"] += stage.calls * n * float(op.bytes) / float(device.memory_bytes_per_s)
+                name, peak_s = issued(op, device)
+                total[name] += stage.calls * n * float(peak_s)
+        each = seconds_ * self.packages * self.chip.devices_per_package / self.copies
+        return Use(*(min(total[f.name] / each, 1.0) for f in fields(Use)))
+
+    def held(self, numbers: Parameters) -> Account:
+        """Bytes of one device."""
+        sizes = numbers.derived(_sizes).of(self.labels)
+        alive = sizes["activation"] * self.tensors.activations
+        return Account(self.tensors.weights, alive, sizes["cache"] * alive, sizes["runtime_bytes"])
+
+    @property
+    def capacity_bytes(self) -> float:
+        """Bytes of one device that are left for it."""
+        return float(self.device.memory_bytes) - float(self.device.reserved_bytes)
+
+    @property
+    def most_called(self) -> StageTimes:
+        """The stage that is called most often; of equals the largest."""
+        return max(self.stages, key=lambda s: (s.calls, sum(s.of(part) for part in s.parts)))
+
+
+def packages(chip: Chip, spread: Spread) -> int:
+    """Chips that have the devices which share a request so."""
+    return -(-spread.devices // chip.devices_per_package)
+
+
+def computed_in(pipeline: Pipeline) -> str:
+    """The number format of most of its operations; of weights alone the usual one."""
+    work: dict[str, float] = {}
+    for stage in pipeline.stages:
+        for n, op in stage.ops:
+            work[op.compute] = work.get(op.compute, 0.0) + stage.calls * n * float(op.flops)
+    return max(work, key=lambda name: work[name]) if any(work.values()) else DEFAULT
