@@ -28,7 +28,7 @@ from chipwise.web.problems import problem_response
 from chipwise.web.security import FOREIGN
 from chipwise.web.submitted import Submitted, question_of
 
-__all__ = ["ask", "on_http_error", "on_refusal", "routes", "run", "written"]
+__all__ = ["ask", "on_http_error", "on_refusal", "routes", "run", "soon", "written"]
 
 RECORDS = tuple(
     verb
@@ -50,6 +50,13 @@ async def run(request: Request, asked: object) -> object:
     _refuse_foreign(request)
     jobs: Jobs = request.app.state.jobs
     return await jobs.run(asked, _leaving(request))
+
+
+async def soon(request: Request, asked: object) -> tuple[object, bool]:
+    """The same as soon as it can be read, and whether that is all of it."""
+    _refuse_foreign(request)
+    jobs: Jobs = request.app.state.jobs
+    return await jobs.soon(asked, _leaving(request))
 
 
 def _refuse_foreign(request: Request) -> None:
