@@ -92,14 +92,15 @@ class Connection(H11Protocol):
 
 
 def serving(app: Any, connection: type[Connection] = Connection) -> uvicorn.Config:
-    """How an application is served: HTTP alone, nothing logged but warnings, no header that a proxy could have set."""
+    """How an application is served: HTTP alone, no header that a proxy could have set. Only errors of the server are
+    logged: a line for each request that is none would let anybody fill the log."""
     _allow_files()
     return uvicorn.Config(
         app,
         http=connection,
         ws="none",
         backlog=AT_ONCE,
-        log_level="warning",
+        log_level="error",
         access_log=False,
         server_header=False,
         timeout_keep_alive=5,

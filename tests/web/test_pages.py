@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import html
 import io
 import json
 import re
@@ -253,6 +254,22 @@ def test_a_first_answer_stands_in_until_the_whole_one_is_there(visit: Open) -> N
         "It serves 7 requests/s"
     )
     assert page.locator("#result.glancing").count() == 0
+
+
+def test_ranked_plans_do_not_wait_for_what_would_make_them_cheaper(visit: Open) -> None:
+    title = "What would make it cheaper"
+    page = visit().open(PLAN)
+    page.fill("[name=rate]", "13/s")
+    with page.expect_response(lambda r: r.request.headers.get("hx-target") == "div#cheaper") as rest:
+        page.click("#ask button[type=submit]")
+    lines = page.locator("#cheaper ul.notes li")
+    expect(page.locator("#cheaper h2")).to_have_text(title)
+    assert rest.value.ok
+    # who asks without a browser, or again, has all of it at once, and the same
+    again = httpx.get(page.url, headers={"HX-Request": "true", "HX-Target": "section#result"})
+    for text in (httpx.get(page.url).text, again.text):
+        assert 'id="cheaper"' not in text
+        assert all(line in html.unescape(text) for line in (title, *lines.all_inner_texts()))
 
 
 def test_older_questions_of_a_slider_are_given_up(visit: Open) -> None:
